@@ -1,0 +1,1 @@
+//! Linux's page reclaim as a deterministic state machine.
