@@ -1,1 +1,37 @@
-//! Page-access traces.
+//! Page-access traces: one stream of [`Record`]s whatever the format, and the dense [`Trace`] that a replay
+//! walks.
+//!
+//! - [`open`] finds out which format and compression a file has and reads it as a [`RecordSource`];
+//! - [`Trace::load`] makes page ids dense, once, so that nobody hashes on a hit;
+//! - [`NativeWriter`] writes the native format (Parquet with zstd), all of it or nothing;
+//! - [`generate`] makes workloads out of a seed.
+//!
+//! Every error is a [`TraceError`]: one line that names the file and the line, byte or row.
+
+mod atomic;
+mod binary;
+mod collapse;
+mod dense;
+mod error;
+mod format;
+mod formats;
+pub mod generate;
+mod input;
+mod interner;
+mod open;
+mod pages;
+mod record;
+mod text;
+
+pub use atomic::AtomicFile;
+pub use collapse::Collapser;
+pub use dense::{LoadOptions, Object, PackedAccess, Trace};
+pub use error::{ErrorKind, Place, TraceError};
+pub use format::Format;
+pub use formats::native::{NativeWriter, VERSION as NATIVE_VERSION};
+pub use input::Input;
+pub use open::{OpenOptions, open, open_input};
+pub use record::{
+    CHUNK, Collapse, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, ObjectKind, Op, Record,
+    RecordSource, Via,
+};

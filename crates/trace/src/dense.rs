@@ -1,0 +1,333 @@
+//! The dense form of a trace: 4 bytes an access, pages numbered without gaps.
+
+use crate::error::{ErrorKind, Place, TraceError};
+use crate::interner::Pages;
+use crate::open::{empty, stem};
+use crate::record::{CHUNK, MAX_OBJECTS, ObjectKind, Record, RecordSource, Via};
+use rustc_hash::FxHashMap;
+
+/// The most distinct pages: what the id of a [`PackedAccess`] can hold.
+pub const MAX_DISTINCT_PAGES: u32 = 1 << 29;
+
+/// The most accesses whose memory is reserved on the word of a header.
+const MAX_RESERVED: u64 = 1 << 26;
+
+/// One access in 32 bits.
+///
+/// Bits 0 to 28 are the dense page id, bit 29 is a write, bit 30 a touch by mapping (by descriptor otherwise).
+/// Bit 31, *continues*, is set on a read by descriptor when the last read on the same descriptor was of the
+/// same page: Linux does not mark a page accessed again when a read goes on in the page where the last one
+/// ended. There is one descriptor for each (object, task).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct PackedAccess(u32);
+
+impl PackedAccess {
+    const ID: u32 = MAX_DISTINCT_PAGES - 1;
+    const WRITE: u32 = 1 << 29;
+    const MAP: u32 = 1 << 30;
+    const CONTINUES: u32 = 1 << 31;
+
+    /// Packs an access; of `page` the low 29 bits count.
+    #[inline]
+    pub fn new(page: u32, write: bool, via: Via, continues: bool) -> Self {
+        Self(
+            (page & Self::ID)
+                | if write { Self::WRITE } else { 0 }
+                | if via == Via::Map { Self::MAP } else { 0 }
+                | if continues { Self::CONTINUES } else { 0 },
+        )
+    }
+
+    /// The dense page id.
+    #[inline]
+    pub fn page(self) -> u32 {
+        self.0 & Self::ID
+    }
+
+    /// Whether it writes.
+    #[inline]
+    pub fn is_write(self) -> bool {
+        self.0 & Self::WRITE != 0
+    }
+
+    /// Whether it is by mapping; by descriptor otherwise.
+    #[inline]
+    pub fn is_map(self) -> bool {
+        self.0 & Self::MAP != 0
+    }
+
+    /// How the page is touched.
+    #[inline]
+    pub fn via(self) -> Via {
+        if self.is_map() { Via::Map } else { Via::Fd }
+    }
+
+    /// Whether a read by descriptor goes on in the page of the last one.
+    #[inline]
+    pub fn continues(self) -> bool {
+        self.0 & Self::CONTINUES != 0
+    }
+
+    /// The 32 bits.
+    #[inline]
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+/// An object of a dense trace: it owns the page ids `first_page..first_page + indices.len()`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// Its name, for people.
+    pub name: String,
+    /// What backs it.
+    pub kind: ObjectKind,
+    /// The id of its first page.
+    pub first_page: u32,
+    /// The page index in the object of each of its pages, ascending.
+    pub indices: Vec<u64>,
+}
+
+/// What to keep of a trace, and what to assume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadOptions {
+    /// How pages of files are touched where the trace does not say. Anonymous memory is always mapped.
+    pub default_via: Via,
+    /// Keep the time of every access (8 bytes each).
+    pub keep_time: bool,
+    /// Keep the task of every access (4 bytes each).
+    pub keep_task: bool,
+    /// Keep the memory cgroup of every access (4 bytes each).
+    pub keep_memcg: bool,
+    /// Stop after so many accesses.
+    pub max_accesses: Option<u64>,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        Self {
+            default_via: Via::Fd,
+            keep_time: false,
+            keep_task: false,
+            keep_memcg: false,
+            max_accesses: None,
+        }
+    }
+}
+
+/// A trace in memory, ready for any number of replays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// The file name without suffixes.
+    pub name: String,
+    /// The objects, in the order of their page ids. An object that was never touched owns none.
+    pub objects: Vec<Object>,
+    /// The accesses in order.
+    pub accesses: Vec<PackedAccess>,
+    /// The time of every access in nanoseconds, if kept.
+    pub time_ns: Option<Vec<u64>>,
+    /// The task of every access, if kept.
+    pub task: Option<Vec<u32>>,
+    /// The memory cgroup of every access, if kept.
+    pub memcg: Option<Vec<u32>>,
+    /// Whether [`LoadOptions::max_accesses`] was reached, so that the file may hold more.
+    pub cut: bool,
+}
+
+impl Trace {
+    /// Reads a source to its end. An empty trace is an error.
+    pub fn load(source: &mut dyn RecordSource, opts: &LoadOptions) -> Result<Self, TraceError> {
+        let mut loader = Loader::new(source, opts);
+        let mut chunk = Vec::with_capacity(CHUNK);
+        while !loader.trace.cut && source.next_chunk(&mut chunk)? {
+            loader.know_objects(source);
+            for record in &chunk {
+                loader.add(source.name(), record)?;
+            }
+        }
+        if loader.trace.accesses.is_empty() {
+            return Err(empty(source.name()));
+        }
+        Ok(loader.finish(source))
+    }
+
+    /// The number of distinct pages.
+    pub fn footprint_pages(&self) -> u32 {
+        self.objects
+            .last()
+            .map_or(0, |last| last.first_page + last.indices.len() as u32)
+    }
+
+    /// The object that owns a page id.
+    pub fn object_of(&self, page: u32) -> usize {
+        self.objects
+            .partition_point(|object| object.first_page <= page)
+            .saturating_sub(1)
+    }
+}
+
+/// The last page read on the descriptors of one object.
+#[derive(Default)]
+struct Descriptors {
+    task: u32,
+    /// The last page of `task`, plus 1; 0 before the first read.
+    last: u32,
+    /// The same of the other tasks.
+    others: FxHashMap<u32, u32>,
+}
+
+impl Descriptors {
+    /// Notes a read; tells whether it goes on in the page of the last one.
+    #[inline]
+    fn read(&mut self, task: u32, page: u32) -> bool {
+        if task != self.task {
+            self.switch(task);
+        }
+        std::mem::replace(&mut self.last, page + 1) == page + 1
+    }
+
+    #[cold]
+    fn switch(&mut self, task: u32) {
+        let last = self.others.remove(&task).unwrap_or(0);
+        self.others.insert(self.task, self.last);
+        (self.task, self.last) = (task, last);
+    }
+}
+
+/// One object while the trace is read.
+struct Growing {
+    kind: ObjectKind,
+    pages: Pages,
+    descriptors: Descriptors,
+}
+
+/// A trace whose page ids are still in the order of first sight.
+struct Loader {
+    trace: Trace,
+    growing: Vec<Growing>,
+    distinct: u32,
+    default_via: Via,
+    max_accesses: u64,
+}
+
+impl Loader {
+    fn new(source: &dyn RecordSource, opts: &LoadOptions) -> Self {
+        let max_accesses = opts.max_accesses.unwrap_or(u64::MAX);
+        let expected = source.header().records_hint.unwrap_or(0);
+        let reserved = expected.min(MAX_RESERVED).min(max_accesses) as usize;
+        Self {
+            trace: Trace {
+                name: stem(source.name()),
+                objects: Vec::new(),
+                accesses: Vec::with_capacity(reserved),
+                time_ns: opts.keep_time.then(Vec::new),
+                task: opts.keep_task.then(Vec::new),
+                memcg: opts.keep_memcg.then(Vec::new),
+                cut: max_accesses == 0,
+            },
+            growing: Vec::new(),
+            distinct: 0,
+            default_via: opts.default_via,
+            max_accesses,
+        }
+    }
+
+    /// Takes over the objects that the source has met since.
+    fn know_objects(&mut self, source: &dyn RecordSource) {
+        let known = self.growing.len();
+        for object in source.header().objects.iter().skip(known) {
+            self.growing.push(Growing {
+                kind: object.kind,
+                pages: Pages::default(),
+                descriptors: Descriptors::default(),
+            });
+        }
+        debug_assert!(self.growing.len() <= MAX_OBJECTS as usize);
+    }
+
+    #[inline]
+    fn add(&mut self, name: &str, record: &Record) -> Result<(), TraceError> {
+        let room = self.max_accesses - self.trace.accesses.len() as u64;
+        let pages = u64::from(record.pages).min(room);
+        self.trace.cut |= room <= u64::from(record.pages) && self.max_accesses != u64::MAX;
+        let Some(growing) = self.growing.get_mut(record.object as usize) else {
+            let what = format!("object {} is not in the header", record.object);
+            return Err(TraceError::new(
+                ErrorKind::Malformed,
+                name,
+                Place::Whole,
+                what,
+            ));
+        };
+        let via = match growing.kind {
+            ObjectKind::Anon => Via::Map,
+            ObjectKind::File => record.op.via.unwrap_or(self.default_via),
+        };
+        let write = record.op.write;
+        for page in record.page..record.page + pages {
+            let id = growing.pages.id(page, self.distinct);
+            if id == self.distinct {
+                self.distinct += 1;
+                if self.distinct > MAX_DISTINCT_PAGES {
+                    return Err(too_many_pages(name));
+                }
+            }
+            let reads = via == Via::Fd && !write;
+            let continues = reads && growing.descriptors.read(record.task, id);
+            self.trace
+                .accesses
+                .push(PackedAccess::new(id, write, via, continues));
+        }
+        self.keep_columns(record, pages as usize);
+        Ok(())
+    }
+
+    #[inline]
+    fn keep_columns(&mut self, record: &Record, accesses: usize) {
+        let extend = |column: &mut Option<Vec<u32>>, value| {
+            if let Some(column) = column {
+                column.extend(std::iter::repeat_n(value, accesses));
+            }
+        };
+        if let Some(times) = &mut self.trace.time_ns {
+            times.extend(std::iter::repeat_n(record.time_ns, accesses));
+        }
+        extend(&mut self.trace.task, record.task);
+        extend(&mut self.trace.memcg, record.memcg);
+    }
+
+    /// Numbers the pages by (object, index) and renames them in place.
+    fn finish(mut self, source: &dyn RecordSource) -> Trace {
+        let mut renamed = vec![0u32; self.distinct as usize];
+        let mut first_page = 0u32;
+        for (growing, info) in self.growing.into_iter().zip(&source.header().objects) {
+            let mut seen = growing.pages.seen;
+            seen.sort_unstable();
+            for (id, (_, provisional)) in (first_page..).zip(&seen) {
+                renamed[*provisional as usize] = id;
+            }
+            let indices: Vec<u64> = seen.into_iter().map(|(page, _)| page).collect();
+            let next = first_page + indices.len() as u32;
+            self.trace.objects.push(Object {
+                name: info.name.clone(),
+                kind: info.kind,
+                first_page,
+                indices,
+            });
+            first_page = next;
+        }
+        for access in &mut self.trace.accesses {
+            let flags = access.0 & !PackedAccess::ID;
+            access.0 = renamed[access.page() as usize] | flags;
+        }
+        self.trace.accesses.shrink_to_fit();
+        self.trace
+    }
+}
+
+fn too_many_pages(name: &str) -> TraceError {
+    let what =
+        format!("more than {MAX_DISTINCT_PAGES} distinct pages; cut the trace or use larger pages");
+    TraceError::new(ErrorKind::TooLarge, name, Place::Whole, what)
+}

@@ -1,0 +1,141 @@
+//! The formats, by name.
+
+use crate::error::TraceError;
+use std::fmt;
+use std::str::FromStr;
+
+/// A format that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// The native format: Parquet with zstd.
+    Native,
+    /// oracleGeneral: 24-byte records of time, id, size and next access.
+    OracleGeneral,
+    /// vscsi version 1 or 2: SCSI commands of a virtual disk.
+    Vscsi,
+    /// MSR Cambridge csv.
+    Msr,
+    /// Text, one page or block a line, optionally `r` or `w`.
+    Plain,
+    /// ARC `.lis`: text, `start count ignored number`.
+    Arc,
+    /// LIRS: text, one block a line, `*` marks.
+    Lirs,
+    /// Bare little-endian u32.
+    U32Le,
+    /// Bare big-endian u32.
+    U32Be,
+    /// Bare little-endian u64.
+    U64Le,
+    /// Bare big-endian u64.
+    U64Be,
+    /// `PGTRACE1`: 32-bit accesses to a file and an anonymous region.
+    PgTrace,
+    /// `valgrind --tool=lackey --trace-mem=yes`.
+    Lackey,
+    /// Text, `l|s 0xADDRESS n`.
+    Address,
+    /// drmemtrace entries in a zip member.
+    Drmemtrace,
+    /// Made by a generator, not read from a file.
+    Generated,
+}
+
+/// Every format with the name that `--format` takes and what it is.
+const NAMES: [(Format, &str, &str); 15] = [
+    (Format::Native, "native", "refault's own: Parquet with zstd"),
+    (
+        Format::OracleGeneral,
+        "oracle-general",
+        "24-byte records: time, id, size, next access",
+    ),
+    (Format::Vscsi, "vscsi", "SCSI commands, version 1 or 2"),
+    (
+        Format::Msr,
+        "msr",
+        "MSR Cambridge csv: time,host,disk,Read|Write,offset,size,response",
+    ),
+    (
+        Format::Plain,
+        "plain",
+        "text, one page a line, optionally r or w",
+    ),
+    (
+        Format::Arc,
+        "arc",
+        "text, four decimals a line: start count ignored number",
+    ),
+    (
+        Format::Lirs,
+        "lirs",
+        "text, one block a line, * marks are skipped",
+    ),
+    (Format::U32Le, "u32le", "bare little-endian 32-bit numbers"),
+    (Format::U32Be, "u32be", "bare big-endian 32-bit numbers"),
+    (Format::U64Le, "u64le", "bare little-endian 64-bit numbers"),
+    (Format::U64Be, "u64be", "bare big-endian 64-bit numbers"),
+    (
+        Format::PgTrace,
+        "pgtrace",
+        "PGTRACE1: accesses to a file and an anonymous region",
+    ),
+    (
+        Format::Lackey,
+        "lackey",
+        "valgrind --tool=lackey --trace-mem=yes",
+    ),
+    (
+        Format::Address,
+        "address",
+        "text: l|s 0xADDRESS instructions",
+    ),
+    (
+        Format::Drmemtrace,
+        "drmemtrace",
+        "DynamoRIO memory trace, a zip",
+    ),
+];
+
+impl Format {
+    /// Every format that a file can have, with its name and what it is.
+    pub fn all() -> impl Iterator<Item = (Format, &'static str, &'static str)> {
+        NAMES.into_iter()
+    }
+
+    /// The name that `--format` takes.
+    pub fn name(self) -> &'static str {
+        NAMES
+            .iter()
+            .find(|(format, ..)| *format == self)
+            .map_or("generated", |(_, name, _)| name)
+    }
+
+    /// The names that `--format` takes, for messages.
+    pub fn list() -> String {
+        let names: Vec<_> = NAMES.iter().map(|(_, name, _)| *name).collect();
+        names.join(", ")
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = TraceError;
+
+    fn from_str(text: &str) -> Result<Self, TraceError> {
+        NAMES
+            .iter()
+            .find(|(_, name, _)| *name == text)
+            .map(|(format, ..)| *format)
+            .ok_or_else(|| {
+                TraceError::usage(
+                    format!("format {text:?}"),
+                    format!("is not known; one of {}", Format::list()),
+                )
+            })
+    }
+}

@@ -1,0 +1,55 @@
+//! Bare numbers of 32 or 64 bits in either byte order, without a header: only read when asked for by name.
+
+use crate::binary::BinaryFormat;
+use crate::format::Format;
+use crate::open::OpenOptions;
+use crate::pages;
+use crate::record::{Header, ObjectKind, Op, Record};
+
+pub(crate) struct Bare {
+    header: Header,
+    size: usize,
+    big_endian: bool,
+    block_bytes: Option<u32>,
+}
+
+impl Bare {
+    pub(crate) fn new(format: Format, opts: &OpenOptions) -> Self {
+        let mut header = Header::with_object(format, "blocks", ObjectKind::File);
+        header.page_size = opts.page_size;
+        Self {
+            header,
+            size: match format {
+                Format::U32Le | Format::U32Be => 4,
+                _ => 8,
+            },
+            big_endian: matches!(format, Format::U32Be | Format::U64Be),
+            block_bytes: opts.block_bytes,
+        }
+    }
+}
+
+impl BinaryFormat for Bare {
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn record(&mut self, bytes: &[u8], out: &mut Vec<Record>) -> Result<(), String> {
+        let push = |value: u64, b: &u8| value << 8 | u64::from(*b);
+        let block = if self.big_endian {
+            bytes.iter().fold(0, push)
+        } else {
+            bytes.iter().rev().fold(0, push)
+        };
+        let (page, pages) = pages::of_blocks(block, 1, self.block_bytes, self.header.page_size)?;
+        out.push(Record {
+            pages,
+            ..Record::touch(page, Op::READ)
+        });
+        Ok(())
+    }
+}

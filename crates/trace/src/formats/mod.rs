@@ -1,0 +1,71 @@
+//! One file per format.
+
+mod address;
+mod arc;
+mod bare;
+mod lackey;
+mod lirs;
+mod msr;
+pub mod native;
+pub(crate) mod oracle_general;
+pub(crate) mod pgtrace;
+mod plain;
+pub(crate) mod vscsi;
+
+use crate::binary::BinarySource;
+use crate::error::{ErrorKind, Place, TraceError};
+use crate::format::Format;
+use crate::input::Input;
+use crate::open::OpenOptions;
+use crate::record::RecordSource;
+use crate::text::TextSource;
+
+/// The reader of a format over an input at its front.
+pub(crate) fn reader(
+    format: Format,
+    input: Input,
+    opts: &OpenOptions,
+) -> Result<Box<dyn RecordSource>, TraceError> {
+    Ok(match format {
+        Format::Native => native::from_input(input)?,
+        Format::OracleGeneral => binary(input, oracle_general::OracleGeneral::new(opts)),
+        Format::Vscsi => {
+            let format = vscsi::Vscsi::new(&input, opts)?;
+            binary(input, format)
+        }
+        Format::U32Le | Format::U32Be | Format::U64Le | Format::U64Be => {
+            binary(input, bare::Bare::new(format, opts))
+        }
+        Format::PgTrace => {
+            let mut input = input;
+            let format = pgtrace::PgTrace::new(&mut input)?;
+            binary(input, format)
+        }
+        Format::Msr => text(input, msr::Msr::new(opts)),
+        Format::Plain => text(input, plain::Plain::new(opts)),
+        Format::Arc => text(input, arc::Arc::new(opts)),
+        Format::Lirs => text(input, lirs::Lirs::new(opts)),
+        Format::Lackey => text(input, lackey::Lackey::new(opts)),
+        Format::Address => text(input, address::Address::new(opts)),
+        Format::Drmemtrace | Format::Generated => {
+            let what = format!("format {format} cannot be read from a file");
+            return Err(TraceError::new(
+                ErrorKind::Unsupported,
+                input.name(),
+                Place::Whole,
+                what,
+            ));
+        }
+    })
+}
+
+fn binary<F: crate::binary::BinaryFormat + 'static>(
+    input: Input,
+    format: F,
+) -> Box<dyn RecordSource> {
+    Box::new(BinarySource::new(input, format))
+}
+
+fn text<F: crate::text::LineFormat + 'static>(input: Input, format: F) -> Box<dyn RecordSource> {
+    Box::new(TextSource::new(input, format))
+}

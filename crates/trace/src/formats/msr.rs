@@ -1,0 +1,97 @@
+//! MSR Cambridge csv: `timestamp,host,disk,Read|Write,offset,size,response time`.
+//!
+//! Timestamps are ticks of 100 ns and become relative to the first record. Each (host, disk) is an object.
+
+use crate::error::{TraceError, quote};
+use crate::format::Format;
+use crate::open::OpenOptions;
+use crate::pages;
+use crate::record::{Header, MAX_OBJECTS, ObjectInfo, ObjectKind, Op, Record};
+use crate::text::{At, LineFormat};
+use std::collections::HashMap;
+
+const TICK_NS: u64 = 100;
+const MAX_NAME: usize = 200;
+
+pub(crate) struct Msr {
+    header: Header,
+    disks: HashMap<Vec<u8>, u32>,
+    start: Option<u64>,
+}
+
+impl Msr {
+    pub(crate) fn new(opts: &OpenOptions) -> Self {
+        let mut header = Header::new(Format::Msr);
+        header.page_size = opts.page_size;
+        Self {
+            header,
+            disks: HashMap::new(),
+            start: None,
+        }
+    }
+
+    fn object(&mut self, host: &[u8], disk: &[u8], at: &At<'_>) -> Result<u32, TraceError> {
+        let mut key = host.to_vec();
+        key.push(b'.');
+        key.extend_from_slice(disk);
+        if let Some(object) = self.disks.get(&key) {
+            return Ok(*object);
+        }
+        if key.len() > MAX_NAME {
+            return Err(at.error("host and disk names are too long"));
+        }
+        let object = self.header.objects.len() as u32;
+        if object >= MAX_OBJECTS {
+            return Err(at.error(format!("more than {MAX_OBJECTS} disks")));
+        }
+        let name = String::from_utf8_lossy(&key).into_owned();
+        self.header
+            .objects
+            .push(ObjectInfo::new(name, ObjectKind::File));
+        self.disks.insert(key, object);
+        Ok(object)
+    }
+}
+
+impl LineFormat for Msr {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
+        if line.is_empty() {
+            return Ok(());
+        }
+        let mut fields = [&b""[..]; 7];
+        let mut found = 0;
+        for (i, field) in line.split(|b| *b == b',').enumerate() {
+            if i < fields.len() {
+                fields[i] = field.trim_ascii();
+            }
+            found = i + 1;
+        }
+        if found != fields.len() {
+            return Err(at.error(format!("{found} fields instead of 7")));
+        }
+        let [time, host, disk, op, offset, size, _] = fields;
+        let ticks = at.decimal(time, "timestamp")?;
+        let write = match op {
+            b"Read" => false,
+            b"Write" => true,
+            _ => return Err(at.error(format!("{} is neither Read nor Write", quote(op)))),
+        };
+        let offset = at.decimal(offset, "offset")?;
+        let size = at.decimal(size, "size")?;
+        let (page, pages) =
+            pages::of_bytes(offset, size, self.header.page_size).map_err(|what| at.error(what))?;
+        let object = self.object(host, disk, at)?;
+        let start = *self.start.get_or_insert(ticks);
+        out.push(Record {
+            time_ns: ticks.saturating_sub(start).saturating_mul(TICK_NS),
+            object,
+            pages,
+            ..Record::touch(page, Op { write, via: None })
+        });
+        Ok(())
+    }
+}

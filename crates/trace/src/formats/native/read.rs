@@ -1,0 +1,420 @@
+//! Reading the native format, and Parquet of the same columns that other tools wrote.
+
+use super::{COLUMNS, MAGIC, VERSION, key, op_from_code};
+use crate::error::{ErrorKind, Place, TraceError};
+use crate::format::Format;
+use crate::input::Input;
+use crate::record::{
+    CHUNK, Collapse, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, Record, RecordSource,
+};
+use bytes::Bytes;
+use parquet::basic::Type as PhysicalType;
+use parquet::column::reader::ColumnReader;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::reader::{ChunkReader, FileReader, Length};
+use parquet::file::serialized_reader::SerializedFileReader;
+use serde::de::DeserializeOwned;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// Opens a file.
+pub(crate) fn from_path(path: &Path) -> Result<Box<dyn RecordSource>, TraceError> {
+    let name = path.display().to_string();
+    let file = File::open(path).map_err(|e| TraceError::io(&*name, "cannot be opened", &e))?;
+    NativeSource::new(name, file).map(|source| Box::new(source) as _)
+}
+
+/// Spools a stream to an unnamed temporary file, since Parquet is read from its end.
+pub(crate) fn from_input(mut input: Input) -> Result<Box<dyn RecordSource>, TraceError> {
+    let name = input.name().to_owned();
+    if let Some(kind) = input.compression() {
+        let what = format!("is native inside {kind}, which only costs time; decompress it first");
+        return Err(TraceError::new(
+            ErrorKind::Unsupported,
+            name,
+            Place::Whole,
+            what,
+        ));
+    }
+    let fail = |e| TraceError::io(&*name, "cannot be spooled to a temporary file", &e);
+    let mut file = tempfile::tempfile().map_err(fail)?;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let have = input.fill(&mut buffer)?;
+        if have == 0 {
+            break;
+        }
+        file.write_all(&buffer[..have]).map_err(fail)?;
+    }
+    NativeSource::new(name.clone(), file).map(|source| Box::new(source) as _)
+}
+
+/// A file whose reads never ask for more than it has, whatever its metadata claims.
+struct Bounded {
+    file: File,
+    len: u64,
+}
+
+impl Bounded {
+    fn beyond(&self, start: u64, length: u64) -> ParquetError {
+        ParquetError::EOF(format!(
+            "it refers to bytes {start} to {} of {}",
+            start.saturating_add(length),
+            self.len
+        ))
+    }
+}
+
+impl Length for Bounded {
+    fn len(&self) -> u64 {
+        self.len
+    }
+}
+
+impl ChunkReader for Bounded {
+    type T = <File as ChunkReader>::T;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        if start > self.len {
+            return Err(self.beyond(start, 0));
+        }
+        self.file.get_read(start)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        match start.checked_add(length as u64) {
+            Some(end) if end <= self.len => self.file.get_bytes(start, length),
+            _ => Err(self.beyond(start, length as u64)),
+        }
+    }
+}
+
+/// One column of the current row group, as 64-bit values.
+struct Column {
+    /// Its place in the file; `None` for an absent column, which holds `default`.
+    index: Option<usize>,
+    name: &'static str,
+    /// Absent columns have this value.
+    default: i64,
+    reader: Option<ColumnReader>,
+    values: Vec<i64>,
+    narrow: Vec<i32>,
+    levels: Vec<i16>,
+}
+
+struct NativeSource {
+    name: String,
+    header: Header,
+    file: SerializedFileReader<Bounded>,
+    columns: Vec<Column>,
+    group: usize,
+    left: u64,
+    row: u64,
+    failed: Option<TraceError>,
+}
+
+impl NativeSource {
+    fn new(name: String, mut file: File) -> Result<Self, TraceError> {
+        let len = check_ends(&name, &mut file)?;
+        let file = SerializedFileReader::new(Bounded { file, len })
+            .map_err(|e| broken(&name, &e.to_string()))?;
+        let header = header(&name, file.metadata())?;
+        let columns = columns(&name, file.metadata())?;
+        Ok(Self {
+            name,
+            header,
+            file,
+            columns,
+            group: 0,
+            left: 0,
+            row: 0,
+            failed: None,
+        })
+    }
+
+    /// Opens the next row group that has rows; `false` after the last.
+    fn next_group(&mut self) -> Result<bool, TraceError> {
+        while self.left == 0 {
+            if self.group == self.file.num_row_groups() {
+                return Ok(false);
+            }
+            let failure = |e: ParquetError| broken(&self.name, &e.to_string());
+            let group = self.file.get_row_group(self.group).map_err(failure)?;
+            let rows = group.metadata().num_rows();
+            self.left = u64::try_from(rows)
+                .map_err(|_| broken(&self.name, &format!("a row group of {rows} rows")))?;
+            for column in &mut self.columns {
+                column.reader = match column.index {
+                    Some(index) => Some(group.get_column_reader(index).map_err(failure)?),
+                    None => None,
+                };
+            }
+            self.group += 1;
+        }
+        Ok(true)
+    }
+
+    fn step(&mut self, out: &mut Vec<Record>) -> Result<(), TraceError> {
+        if !self.next_group()? {
+            return Ok(());
+        }
+        let rows = self.left.min(CHUNK as u64) as usize;
+        for column in &mut self.columns {
+            column.fill(rows).map_err(|what| {
+                TraceError::new(
+                    ErrorKind::Malformed,
+                    &*self.name,
+                    Place::Row(self.row),
+                    what,
+                )
+            })?;
+        }
+        for i in 0..rows {
+            let record = record(&self.columns, i, &self.header).map_err(|what| {
+                let place = Place::Row(self.row + i as u64);
+                TraceError::new(ErrorKind::Malformed, &*self.name, place, what)
+            })?;
+            out.push(record);
+        }
+        self.left -= rows as u64;
+        self.row += rows as u64;
+        Ok(())
+    }
+}
+
+impl RecordSource for NativeSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
+        out.clear();
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        match self.step(out) {
+            Ok(()) => {}
+            Err(error) if out.is_empty() => {
+                self.failed = Some(error.clone());
+                return Err(error);
+            }
+            Err(error) => self.failed = Some(error),
+        }
+        Ok(!out.is_empty())
+    }
+}
+
+impl Column {
+    /// Reads the next `rows` values.
+    fn fill(&mut self, rows: usize) -> Result<(), String> {
+        let Self {
+            reader,
+            values,
+            narrow,
+            levels,
+            name,
+            ..
+        } = self;
+        values.clear();
+        levels.clear();
+        let read = match reader {
+            None => {
+                values.resize(rows, self.default);
+                return Ok(());
+            }
+            Some(ColumnReader::Int64ColumnReader(reader)) => {
+                reader.read_records(rows, Some(levels), None, values)
+            }
+            Some(ColumnReader::Int32ColumnReader(reader)) => {
+                narrow.clear();
+                let read = reader.read_records(rows, Some(levels), None, narrow);
+                // 32-bit columns are unsigned, as the schema of the format says.
+                values.extend(narrow.iter().map(|v| i64::from(*v as u32)));
+                read
+            }
+            Some(_) => return Err(format!("column {name} is not of whole numbers")),
+        };
+        let (records, present, _) = read.map_err(|e| format!("column {name} is broken: {e}"))?;
+        if records < rows || present < rows {
+            return Err(format!("column {name} has missing values"));
+        }
+        Ok(())
+    }
+}
+
+fn record(columns: &[Column], i: usize, header: &Header) -> Result<Record, String> {
+    let value = |column: usize| columns[column].values[i];
+    let narrow = |column: usize| {
+        let wide = value(column);
+        u32::try_from(wide)
+            .map_err(|_| format!("{} {wide} is not a 32-bit number", COLUMNS[column]))
+    };
+    let (object, page, pages) = (narrow(3)?, value(4) as u64, narrow(5)?);
+    if object as usize >= header.objects.len() {
+        let known = header.objects.len();
+        return Err(format!(
+            "object {object} is not among the {known} of the header"
+        ));
+    }
+    if pages == 0 || pages > MAX_PAGES_PER_RECORD {
+        return Err(format!(
+            "pages {pages} is not in 1 to {MAX_PAGES_PER_RECORD}"
+        ));
+    }
+    if page.checked_add(u64::from(pages)).is_none() {
+        return Err(format!("page {page} plus {pages} is beyond 64 bits"));
+    }
+    let code = value(6);
+    Ok(Record {
+        time_ns: value(0) as u64,
+        task: narrow(1)?,
+        memcg: narrow(2)?,
+        object,
+        page,
+        pages,
+        op: op_from_code(code).ok_or_else(|| format!("op {code} is not in 0 to 5"))?,
+    })
+}
+
+/// Both ends must be those of Parquet: a cut file is told before its tail is taken for metadata.
+fn check_ends(name: &str, file: &mut File) -> Result<u64, TraceError> {
+    let fail = |e| TraceError::io(name, "cannot be read", &e);
+    let len = file.seek(SeekFrom::End(0)).map_err(fail)?;
+    let mut ends = [[0; 4]; 2];
+    for (end, at) in ends.iter_mut().zip([0, len.saturating_sub(4)]) {
+        file.seek(SeekFrom::Start(at)).map_err(fail)?;
+        // A file shorter than the mark leaves zeros, which are not the mark.
+        let _ = file.take(4).read(end).map_err(fail)?;
+    }
+    if len < 12 || &ends[1] != MAGIC {
+        let what = "does not end with PAR1; the file is truncated";
+        return Err(TraceError::new(
+            ErrorKind::Truncated,
+            name,
+            Place::Byte(len),
+            what,
+        ));
+    }
+    if &ends[0] != MAGIC {
+        let what = "does not start with PAR1; it is not Parquet";
+        return Err(TraceError::new(
+            ErrorKind::Malformed,
+            name,
+            Place::Byte(0),
+            what,
+        ));
+    }
+    Ok(len)
+}
+
+fn broken(name: &str, what: &str) -> TraceError {
+    // Messages of the decoder may have several lines; ours has one.
+    let what = what.lines().next().unwrap_or_default();
+    TraceError::new(
+        ErrorKind::Malformed,
+        name,
+        Place::Whole,
+        format!("the Parquet data is broken: {what}"),
+    )
+}
+
+/// Finds our columns by name; `page` must be there, the others have defaults.
+fn columns(name: &str, metadata: &ParquetMetaData) -> Result<Vec<Column>, TraceError> {
+    let schema = metadata.file_metadata().schema_descr();
+    let malformed = |what| TraceError::new(ErrorKind::Malformed, name, Place::Whole, what);
+    let find = |wanted: &'static str| {
+        let index = (0..schema.num_columns()).find(|i| schema.column(*i).name() == wanted);
+        if let Some(index) = index {
+            let column = schema.column(index);
+            let whole = matches!(
+                column.physical_type(),
+                PhysicalType::INT32 | PhysicalType::INT64
+            );
+            if !whole || column.max_rep_level() != 0 {
+                return Err(malformed(format!(
+                    "column {wanted} is not of whole numbers"
+                )));
+            }
+        } else if wanted == "page" {
+            return Err(malformed("has no column page".to_owned()));
+        }
+        Ok(Column {
+            index,
+            name: wanted,
+            default: i64::from(wanted == "pages"),
+            reader: None,
+            values: Vec::new(),
+            narrow: Vec::new(),
+            levels: Vec::new(),
+        })
+    };
+    COLUMNS.into_iter().map(find).collect()
+}
+
+/// The header out of the key-value metadata.
+fn header(name: &str, metadata: &ParquetMetaData) -> Result<Header, TraceError> {
+    let file = metadata.file_metadata();
+    let get = |key: &str| {
+        let pairs = file.key_value_metadata()?;
+        let pair = pairs.iter().find(|pair| pair.key == key)?;
+        pair.value.clone()
+    };
+    let malformed = |kind, what| TraceError::new(kind, name, Place::Whole, what);
+    let Some(version) = get(key::VERSION) else {
+        let what = "is Parquet, but no trace of refault: its metadata has no refault.version";
+        return Err(malformed(ErrorKind::Unsupported, what.to_owned()));
+    };
+    if version.parse() != Ok(VERSION) {
+        let what = format!(
+            "is of version {version:?} of the native format; this program knows version {VERSION}"
+        );
+        return Err(malformed(ErrorKind::Unsupported, what));
+    }
+    let mut header = Header::new(Format::Native);
+    header.objects = json::<Vec<ObjectInfo>>(name, key::OBJECTS, get(key::OBJECTS))?;
+    if header.objects.len() > MAX_OBJECTS as usize {
+        let what = format!("more than {MAX_OBJECTS} objects");
+        return Err(malformed(ErrorKind::TooLarge, what));
+    }
+    if let Some(size) = get(key::PAGE_SIZE) {
+        header.page_size = match size.parse::<u32>() {
+            Ok(size) if size.is_power_of_two() => size,
+            _ => {
+                let what = format!("{} {size:?} is not a power of two", key::PAGE_SIZE);
+                return Err(malformed(ErrorKind::Malformed, what));
+            }
+        };
+    }
+    header.tasks = json(name, key::TASKS, get(key::TASKS))?;
+    header.memcgs = json(name, key::MEMCGS, get(key::MEMCGS))?;
+    header.collapse = json::<Option<Collapse>>(name, key::COLLAPSE, get(key::COLLAPSE))?;
+    header.source = get(key::SOURCE);
+    header.recorded_on = get(key::RECORDED_ON);
+    header.records_hint = u64::try_from(file.num_rows()).ok();
+    Ok(header)
+}
+
+/// A value of the metadata that is JSON; its default when it is not there.
+fn json<T: DeserializeOwned + Default>(
+    name: &str,
+    key: &str,
+    text: Option<String>,
+) -> Result<T, TraceError> {
+    let Some(text) = text else {
+        return Ok(T::default());
+    };
+    serde_json::from_str(&text).map_err(|e| {
+        TraceError::new(
+            ErrorKind::Malformed,
+            name,
+            Place::Whole,
+            format!("{key} of the metadata is broken: {e}"),
+        )
+    })
+}

@@ -1,0 +1,259 @@
+//! Writing the native format, all of it or nothing.
+
+use super::{COLUMNS, SCHEMA, VERSION, key, op_code};
+use crate::atomic::AtomicFile;
+use crate::error::{ErrorKind, Place, TraceError};
+use crate::record::{Header, MAX_PAGES_PER_RECORD, Record};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::data_type::{Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Rows a row group: what is held in memory before it is written.
+const GROUP_ROWS: usize = 1 << 20;
+
+/// Rows a page of a column: large enough to compress, small enough to decode in cache.
+const PAGE_ROWS: usize = 1 << 16;
+
+/// The columns of a row group under construction.
+#[derive(Default)]
+struct Columns {
+    time_ns: Vec<i64>,
+    task: Vec<i32>,
+    memcg: Vec<i32>,
+    object: Vec<i32>,
+    page: Vec<i64>,
+    pages: Vec<i32>,
+    op: Vec<i32>,
+}
+
+impl Columns {
+    /// Parquet has no unsigned types of its own: the bits are stored, the schema says unsigned.
+    fn push(&mut self, record: &Record) {
+        self.time_ns.push(record.time_ns as i64);
+        self.task.push(record.task as i32);
+        self.memcg.push(record.memcg as i32);
+        self.object.push(record.object as i32);
+        self.page.push(record.page as i64);
+        self.pages.push(record.pages as i32);
+        self.op.push(op_code(record.op));
+    }
+
+    fn clear(&mut self) {
+        let Self {
+            time_ns,
+            task,
+            memcg,
+            object,
+            page,
+            pages,
+            op,
+        } = self;
+        time_ns.clear();
+        page.clear();
+        for column in [task, memcg, object, pages, op] {
+            column.clear();
+        }
+    }
+}
+
+/// Writes a trace in the native format.
+///
+/// The file appears under its name when [`finish`](Self::finish) succeeds; until then, and after any error,
+/// nothing is there.
+pub struct NativeWriter {
+    name: String,
+    file: SerializedFileWriter<AtomicFile>,
+    columns: Columns,
+    last: Option<Record>,
+    rows: u64,
+}
+
+impl NativeWriter {
+    /// Starts a file.
+    pub fn create(path: &Path) -> Result<Self, TraceError> {
+        let name = path.display().to_string();
+        let file = AtomicFile::create(path)?;
+        let schema = parse_message_type(SCHEMA).map_err(|e| failure(&name, &e))?;
+        let file = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties(&name)?))
+            .map_err(|e| failure(&name, &e))?;
+        Ok(Self {
+            name,
+            file,
+            columns: Columns::default(),
+            last: None,
+            rows: 0,
+        })
+    }
+
+    /// Appends records. Touches of consecutive pages become one row when nothing else differs.
+    pub fn write(&mut self, records: &[Record]) -> Result<(), TraceError> {
+        for record in records {
+            match &mut self.last {
+                Some(last) if follows(last, record) => last.pages += record.pages,
+                last => {
+                    if let Some(done) = last.replace(*record) {
+                        self.push(&done)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, record: &Record) -> Result<(), TraceError> {
+        self.columns.push(record);
+        if self.columns.op.len() == GROUP_ROWS {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), TraceError> {
+        let Self {
+            file,
+            columns,
+            name,
+            rows,
+            ..
+        } = self;
+        *rows += columns.op.len() as u64;
+        write_group(file, columns).map_err(|e| failure(name, &e))?;
+        columns.clear();
+        Ok(())
+    }
+
+    /// Writes the header and makes the file appear; returns the number of rows.
+    ///
+    /// A trace without accesses is an error, as it is when it is read.
+    pub fn finish(mut self, header: &Header) -> Result<u64, TraceError> {
+        if let Some(last) = self.last.take() {
+            self.push(&last)?;
+        }
+        if !self.columns.op.is_empty() {
+            self.flush()?;
+        }
+        if self.rows == 0 {
+            let what = "there is no access to write";
+            return Err(TraceError::new(
+                ErrorKind::Empty,
+                self.name,
+                Place::Whole,
+                what,
+            ));
+        }
+        for (key, value) in metadata(header) {
+            self.file
+                .append_key_value_metadata(KeyValue::new(key.to_owned(), value));
+        }
+        let file = self
+            .file
+            .into_inner()
+            .map_err(|e| failure(&self.name, &e))?;
+        file.commit()?;
+        Ok(self.rows)
+    }
+}
+
+/// Whether `next` may be merged into `last` without a loss.
+fn follows(last: &Record, next: &Record) -> bool {
+    let same = |r: &Record| (r.time_ns, r.task, r.memcg, r.object, r.op);
+    same(last) == same(next)
+        && last.page.checked_add(u64::from(last.pages)) == Some(next.page)
+        && last.pages <= MAX_PAGES_PER_RECORD.saturating_sub(next.pages)
+}
+
+fn failure(name: &str, error: &ParquetError) -> TraceError {
+    let what = match error {
+        ParquetError::External(e) => format!("cannot be written: {e}"),
+        other => format!("cannot be written: {other}"),
+    };
+    TraceError::new(ErrorKind::Io, name, Place::Whole, what)
+}
+
+fn properties(name: &str) -> Result<WriterProperties, TraceError> {
+    let level = ZstdLevel::try_new(9).map_err(|e| failure(name, &e))?;
+    let mut builder = WriterProperties::builder()
+        .set_created_by(concat!("refault ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_compression(Compression::ZSTD(level))
+        .set_data_page_row_count_limit(PAGE_ROWS)
+        .set_write_batch_size(PAGE_ROWS)
+        .set_statistics_enabled(EnabledStatistics::Chunk);
+    // Times and pages hardly repeat within a group: differences beat a dictionary.
+    for column in [COLUMNS[0], COLUMNS[4]] {
+        builder = builder
+            .set_column_dictionary_enabled(ColumnPath::from(column), false)
+            .set_column_encoding(ColumnPath::from(column), Encoding::DELTA_BINARY_PACKED);
+    }
+    Ok(builder.build())
+}
+
+fn write_group(
+    file: &mut SerializedFileWriter<AtomicFile>,
+    columns: &Columns,
+) -> Result<(), ParquetError> {
+    let mut group = file.next_row_group()?;
+    wide(&mut group, &columns.time_ns)?;
+    narrow(&mut group, &columns.task)?;
+    narrow(&mut group, &columns.memcg)?;
+    narrow(&mut group, &columns.object)?;
+    wide(&mut group, &columns.page)?;
+    narrow(&mut group, &columns.pages)?;
+    narrow(&mut group, &columns.op)?;
+    group.close()?;
+    Ok(())
+}
+
+type Group<'a> = SerializedRowGroupWriter<'a, AtomicFile>;
+
+fn wide(group: &mut Group<'_>, values: &[i64]) -> Result<(), ParquetError> {
+    let Some(mut column) = group.next_column()? else {
+        return Err(ParquetError::General("a column is missing".to_owned()));
+    };
+    column
+        .typed::<Int64Type>()
+        .write_batch(values, None, None)?;
+    column.close()
+}
+
+fn narrow(group: &mut Group<'_>, values: &[i32]) -> Result<(), ParquetError> {
+    let Some(mut column) = group.next_column()? else {
+        return Err(ParquetError::General("a column is missing".to_owned()));
+    };
+    column
+        .typed::<Int32Type>()
+        .write_batch(values, None, None)?;
+    column.close()
+}
+
+/// The key-value metadata of a header.
+fn metadata(header: &Header) -> Vec<(&'static str, String)> {
+    // Lists of plain structs and strings always have a JSON form.
+    let json = |value: serde_json::Result<String>| value.unwrap_or_default();
+    let mut pairs = vec![
+        (key::VERSION, VERSION.to_string()),
+        (key::PAGE_SIZE, header.page_size.to_string()),
+        (key::OBJECTS, json(serde_json::to_string(&header.objects))),
+    ];
+    for (key, names) in [(key::TASKS, &header.tasks), (key::MEMCGS, &header.memcgs)] {
+        if !names.is_empty() {
+            pairs.push((key, json(serde_json::to_string(names))));
+        }
+    }
+    for (key, text) in [
+        (key::SOURCE, &header.source),
+        (key::RECORDED_ON, &header.recorded_on),
+    ] {
+        pairs.extend(text.iter().map(|text| (key, text.clone())));
+    }
+    if let Some(collapse) = &header.collapse {
+        pairs.push((key::COLLAPSE, json(serde_json::to_string(collapse))));
+    }
+    pairs
+}

@@ -1,0 +1,76 @@
+//! oracleGeneral: packed little-endian records of 24 bytes.
+//!
+//! u32 time in seconds, u64 object id, u32 size in bytes, i64 index of the next access to the same id. The
+//! id is a sector of 512 bytes, which folds into pages, or with `raw_ids` a page as it is, its size ignored.
+
+use crate::binary::{BinaryFormat, le32, le64};
+use crate::format::Format;
+use crate::open::OpenOptions;
+use crate::pages;
+use crate::record::{Header, ObjectKind, Op, Record};
+
+pub(crate) const SIZE: usize = 24;
+const SECTOR: u64 = 512;
+
+pub(crate) struct OracleGeneral {
+    header: Header,
+    raw_ids: bool,
+    start: Option<u32>,
+}
+
+impl OracleGeneral {
+    pub(crate) fn new(opts: &OpenOptions) -> Self {
+        let mut header = Header::with_object(Format::OracleGeneral, "disk", ObjectKind::File);
+        header.page_size = opts.page_size;
+        Self {
+            header,
+            raw_ids: opts.raw_ids,
+            start: None,
+        }
+    }
+}
+
+impl BinaryFormat for OracleGeneral {
+    fn size(&self) -> usize {
+        SIZE
+    }
+
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn record(&mut self, bytes: &[u8], out: &mut Vec<Record>) -> Result<(), String> {
+        let (time, id, size) = (le32(bytes, 0), le64(bytes, 4), le32(bytes, 12));
+        let (page, pages) = if self.raw_ids {
+            pages::of_blocks(id, 1, None, self.header.page_size)?
+        } else {
+            let start = id
+                .checked_mul(SECTOR)
+                .ok_or_else(|| format!("id {id} is no sector address; is --raw-ids meant?"))?;
+            pages::of_bytes(start, u64::from(size), self.header.page_size)?
+        };
+        let start = *self.start.get_or_insert(time);
+        out.push(Record {
+            time_ns: u64::from(time.saturating_sub(start)) * 1_000_000_000,
+            pages,
+            ..Record::touch(page, Op::READ)
+        });
+        Ok(())
+    }
+}
+
+/// Whether bytes look like this format: the next access lies ahead, time does not go back.
+pub(crate) fn looks_like(head: &[u8]) -> bool {
+    let mut time = 0;
+    let mut seen = 0;
+    for (i, bytes) in head.chunks_exact(SIZE).take(64).enumerate() {
+        let next = le64(bytes, 16) as i64;
+        let ahead = next == -1 || next == i64::MAX || (next > i as i64 && next < 1 << 40);
+        if !ahead || le32(bytes, 0) < time || le32(bytes, 12) > 1 << 30 {
+            return false;
+        }
+        time = le32(bytes, 0);
+        seen += 1;
+    }
+    seen > 0
+}

@@ -1,0 +1,1 @@
+//! Workloads out of a seed.

@@ -1,0 +1,94 @@
+//! Page numbers into ids of first sight, fast for dense numbers and bounded for sparse ones.
+
+use rustc_hash::FxHashMap;
+
+const NONE: u32 = u32::MAX;
+
+/// The pages of one object that have been seen.
+#[derive(Debug, Default)]
+pub(crate) struct Pages {
+    /// Pages in the order of first sight, with their provisional ids.
+    pub(crate) seen: Vec<(u64, u32)>,
+    /// Ids of low page numbers. Its length stays within a small multiple of what was seen, so that one
+    /// access to page 2^40 costs a hash entry, not a table.
+    direct: Vec<u32>,
+    /// Ids of the other pages, and of pages that were seen before `direct` reached them.
+    sparse: FxHashMap<u64, u32>,
+}
+
+impl Pages {
+    /// The id of a page, `next` if it is new.
+    #[inline]
+    pub(crate) fn id(&mut self, page: u64, next: u32) -> u32 {
+        match self.direct.get(page as usize) {
+            Some(&id) if id != NONE => id,
+            _ => self.slow(page, next),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn first_sight(&mut self, page: u64, next: u32) {
+        self.seen.push((page, next));
+        let bound = 1024 + 8 * self.seen.len() as u64;
+        if page >= self.direct.len() as u64 && page < bound {
+            let length = (page + 1).next_power_of_two().min(bound) as usize;
+            self.direct.resize(length, NONE);
+        }
+        match self.direct.get_mut(page as usize) {
+            Some(slot) => *slot = next,
+            None => {
+                self.sparse.insert(page, next);
+            }
+        }
+    }
+
+    fn slow(&mut self, page: u64, next: u32) -> u32 {
+        if let Some(&id) = self.sparse.get(&page) {
+            if let Some(slot) = self.direct.get_mut(page as usize) {
+                *slot = id;
+                self.sparse.remove(&page);
+            }
+            return id;
+        }
+        self.first_sight(page, next);
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn ids_agree_with_a_plain_map() {
+        let mut pages = Pages::default();
+        let mut model = HashMap::new();
+        let mut x = 1u64;
+        for i in 0..200_000u64 {
+            x = x
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            let page = match i % 4 {
+                0 => x >> 50,
+                1 => i / 8,
+                2 => x >> 46,
+                _ => (x >> 56) << 40,
+            };
+            let next = model.len() as u32;
+            let want = *model.entry(page).or_insert(next);
+            assert_eq!(pages.id(page, next), want);
+        }
+        assert_eq!(pages.seen.len(), model.len());
+    }
+
+    #[test]
+    fn a_far_page_costs_no_table() {
+        let mut pages = Pages::default();
+        pages.id(1 << 40, 0);
+        pages.id(u64::MAX, 1);
+        assert!(pages.direct.len() < 4096);
+        assert_eq!(pages.id(u64::MAX, 2), 1);
+    }
+}

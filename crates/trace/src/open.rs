@@ -1,0 +1,242 @@
+//! From a path to a reader: which format is this?
+
+use crate::error::{ErrorKind, Place, TraceError};
+use crate::format::Format;
+use crate::formats::{self, native, oracle_general, pgtrace, vscsi};
+use crate::input::Input;
+use crate::record::RecordSource;
+use std::path::Path;
+
+/// How a trace is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// The format; seen by content first and by name second when `None`.
+    pub format: Option<Format>,
+    /// oracleGeneral only: take the object id as a page as it is and ignore the size.
+    pub raw_ids: bool,
+    /// Plain, LIRS, ARC and bare numbers: bytes a block, folded into pages; `None` takes a block as a page.
+    pub block_bytes: Option<u32>,
+    /// Bytes a page, for formats that give addresses. A power of two from 512 to 2 MiB.
+    pub page_size: u32,
+    /// lackey and drmemtrace only: instruction fetches count as reads.
+    pub instructions: bool,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            format: None,
+            raw_ids: false,
+            block_bytes: None,
+            page_size: 4096,
+            instructions: false,
+        }
+    }
+}
+
+impl OpenOptions {
+    fn check(&self) -> Result<(), TraceError> {
+        let page = self.page_size;
+        if !page.is_power_of_two() || !(512..=2 << 20).contains(&page) {
+            return Err(TraceError::usage(
+                format!("page size {page}"),
+                "is not a power of two from 512 to 2097152",
+            ));
+        }
+        match self.block_bytes {
+            Some(0) => Err(TraceError::usage("block size 0", "is not at least 1 byte")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Opens a trace: a file, or standard input for `-`.
+pub fn open(path: &Path, opts: &OpenOptions) -> Result<Box<dyn RecordSource>, TraceError> {
+    opts.check()?;
+    let input = Input::open(path)?;
+    let format = pick(&input, path, opts)?;
+    if format == Format::Native && path.as_os_str() != "-" && input.compression().is_none() {
+        // Parquet is read from its end: a pipe would be spooled, a file need not be.
+        return native::from_path(path);
+    }
+    formats::reader(format, input, opts)
+}
+
+/// Reads a trace from an input that is open already; its name takes the place of the file name.
+pub fn open_input(input: Input, opts: &OpenOptions) -> Result<Box<dyn RecordSource>, TraceError> {
+    opts.check()?;
+    let name = input.name().to_owned();
+    let format = pick(&input, Path::new(&name), opts)?;
+    formats::reader(format, input, opts)
+}
+
+fn pick(input: &Input, path: &Path, opts: &OpenOptions) -> Result<Format, TraceError> {
+    if let Some(format) = opts.format {
+        return Ok(format);
+    }
+    if input.head().is_empty() {
+        return Err(empty(input.name()));
+    }
+    let candidates = by_content(input.head());
+    let named = by_name(path);
+    match (candidates.as_slice(), named) {
+        ([one], _) => Ok(*one),
+        ([], Some(format)) => Ok(format),
+        (several, Some(format)) if several.contains(&format) => Ok(format),
+        _ => Err(TraceError::new(
+            ErrorKind::Unsupported,
+            input.name(),
+            Place::Whole,
+            format!(
+                "format not recognised; say which with --format: {}",
+                Format::list()
+            ),
+        )),
+    }
+}
+
+/// The error of a trace without accesses.
+pub(crate) fn empty(name: &str) -> TraceError {
+    TraceError::new(ErrorKind::Empty, name, Place::Whole, "holds no access")
+}
+
+/// The formats that the first bytes may be.
+fn by_content(head: &[u8]) -> Vec<Format> {
+    if head.starts_with(native::MAGIC) {
+        return vec![Format::Native];
+    }
+    if head.starts_with(pgtrace::MAGIC) {
+        return vec![Format::PgTrace];
+    }
+    if head.starts_with(b"PK\x03\x04") {
+        return vec![Format::Drmemtrace];
+    }
+    if is_text(head) {
+        return text_format(head).into_iter().collect();
+    }
+    let mut found = Vec::new();
+    if vscsi::looks_like(head) {
+        found.push(Format::Vscsi);
+    }
+    if oracle_general::looks_like(head) {
+        found.push(Format::OracleGeneral);
+    }
+    found
+}
+
+/// Text has no control characters but white space.
+fn is_text(head: &[u8]) -> bool {
+    head.iter()
+        .all(|b| !b.is_ascii_control() || matches!(b, b'\t' | b'\r' | b'\n'))
+}
+
+/// The format of the first line that says something.
+fn text_format(head: &[u8]) -> Option<Format> {
+    head.split(|b| *b == b'\n')
+        .map(<[u8]>::trim_ascii_end)
+        .filter(|line| !line.is_empty() && !line.starts_with(b"#"))
+        .take(100)
+        .find_map(line_format)
+}
+
+fn line_format(line: &[u8]) -> Option<Format> {
+    match line {
+        [b' ', b'L' | b'S' | b'M', b' ', ..] | [b'I', b' ', b' ', ..] => {
+            return Some(Format::Lackey);
+        }
+        [b'=', b'=', ..] => return Some(Format::Lackey),
+        [b'l' | b's', b' ', b'0', b'x', ..] => return Some(Format::Address),
+        b"*" => return Some(Format::Lirs),
+        _ => {}
+    }
+    if line.iter().filter(|b| **b == b',').count() == 6 {
+        return Some(Format::Msr);
+    }
+    let words: Vec<_> = crate::text::words(line).take(5).collect();
+    let numbers = words
+        .iter()
+        .filter(|word| word.iter().all(u8::is_ascii_digit))
+        .count();
+    match (words.len(), numbers) {
+        (4, 4) => Some(Format::Arc),
+        (1, 1) => Some(Format::Plain),
+        (1, 0) if words[0].starts_with(b"0x") => Some(Format::Plain),
+        (2, _) if matches!(words[1], b"r" | b"w" | b"R" | b"W") => Some(Format::Plain),
+        _ => None,
+    }
+}
+
+/// The format that a file name promises, behind the suffix of a compression.
+fn by_name(path: &Path) -> Option<Format> {
+    let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+    let name = strip_compression(&name);
+    let ends = [
+        (".parquet", Format::Native),
+        (".oraclegeneral", Format::OracleGeneral),
+        (".oraclegeneral.bin", Format::OracleGeneral),
+        (".vscsi", Format::Vscsi),
+        (".csv", Format::Msr),
+        (".lis", Format::Arc),
+        (".lirs", Format::Lirs),
+        (".txt", Format::Plain),
+        (".lackey", Format::Lackey),
+    ];
+    ends.into_iter()
+        .find(|(end, _)| name.ends_with(end))
+        .map(|(_, format)| format)
+}
+
+fn strip_compression(name: &str) -> &str {
+    [".zst", ".gz", ".xz"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end))
+        .unwrap_or(name)
+}
+
+/// The name of a trace for tables: the file name without compression and the last suffix.
+pub(crate) fn stem(name: &str) -> String {
+    let file = Path::new(name)
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or(name);
+    let file = strip_compression(file);
+    match file.rfind('.') {
+        Some(dot) if dot > 0 => file[..dot].to_owned(),
+        _ => file.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_formats_are_told_apart() {
+        let cases: [(&[u8], Option<Format>); 10] = [
+            (b"12\n13\n", Some(Format::Plain)),
+            (b"# made by hand\n12 w\n", Some(Format::Plain)),
+            (b"*\n12\n", Some(Format::Lirs)),
+            (b"1 1 0 0\n", Some(Format::Arc)),
+            (b"==12== Lackey\n L 1ffe,8\n", Some(Format::Lackey)),
+            (b"I  04001090,3\n", Some(Format::Lackey)),
+            (b"s 0x1fffff50 1\n", Some(Format::Address)),
+            (
+                b"128166372003061629,hm,1,Read,383496192,32768,413\r\n",
+                Some(Format::Msr),
+            ),
+            (b"hello world\n", None),
+            (b"\n\n", None),
+        ];
+        for (head, want) in cases {
+            assert_eq!(text_format(head), want, "{}", crate::error::quote(head));
+        }
+    }
+
+    #[test]
+    fn stems_drop_compression_and_suffix() {
+        assert_eq!(stem("a/b/OLTP.lis.zst"), "OLTP");
+        assert_eq!(stem("loop.trace.gz"), "loop");
+        assert_eq!(stem("stdin"), "stdin");
+        assert_eq!(stem(".hidden"), ".hidden");
+    }
+}

@@ -1,0 +1,194 @@
+//! What every format is read into: a header and a stream of records.
+
+use crate::error::TraceError;
+use crate::format::Format;
+use serde::{Deserialize, Serialize};
+
+/// What backs the pages of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ObjectKind {
+    /// A file (or a block device): a page that is evicted is read again from it.
+    File,
+    /// Anonymous memory: a page that is evicted goes to swap.
+    Anon,
+}
+
+/// How a page is touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Via {
+    /// By a file descriptor: `read`, `write`.
+    Fd,
+    /// By a mapping: a load or a store.
+    Map,
+}
+
+/// What is done to the pages of a record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Op {
+    /// A write; a read otherwise.
+    pub write: bool,
+    /// How the pages are touched; `None` when the trace does not say.
+    pub via: Option<Via>,
+}
+
+impl Op {
+    /// A read of which the trace does not say how.
+    pub const READ: Op = Op {
+        write: false,
+        via: None,
+    };
+    /// A write of which the trace does not say how.
+    pub const WRITE: Op = Op {
+        write: true,
+        via: None,
+    };
+}
+
+/// One line of a trace: `pages` consecutive pages of one object, in ascending order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Nanoseconds since the start of the trace; 0 when the trace has no time.
+    pub time_ns: u64,
+    /// The first page.
+    pub page: u64,
+    /// The task, an index; 0 when the trace has no tasks.
+    pub task: u32,
+    /// The memory cgroup, an index; 0 when the trace has none.
+    pub memcg: u32,
+    /// The object, an index into [`Header::objects`].
+    pub object: u32,
+    /// The number of pages, at least 1.
+    pub pages: u32,
+    /// What is done.
+    pub op: Op,
+}
+
+impl Record {
+    /// A touch of one page of object 0, without time, task or memcg.
+    pub fn touch(page: u64, op: Op) -> Self {
+        Record {
+            time_ns: 0,
+            page,
+            task: 0,
+            memcg: 0,
+            object: 0,
+            pages: 1,
+            op,
+        }
+    }
+}
+
+/// The most pages that one record may name: 64 GiB of 4 KiB pages. More is taken for a broken file.
+pub const MAX_PAGES_PER_RECORD: u32 = 1 << 24;
+
+/// The most objects a trace may have.
+pub const MAX_OBJECTS: u32 = 1 << 22;
+
+/// A file or an anonymous region that a trace names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectInfo {
+    /// Its name, for people.
+    pub name: String,
+    /// What backs it.
+    pub kind: ObjectKind,
+}
+
+impl ObjectInfo {
+    /// An object of that name and kind.
+    pub fn new(name: impl Into<String>, kind: ObjectKind) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+        }
+    }
+}
+
+/// What `--collapse` left out of a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collapse {
+    /// The number of most recently touched distinct pages whose accesses were dropped.
+    pub window: u32,
+    /// The number of accesses dropped.
+    pub dropped: u64,
+}
+
+/// What a trace says about itself.
+///
+/// Formats that are read as a stream learn of objects on the way: the list may grow until the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The format it was read in.
+    pub format: Format,
+    /// Bytes a page.
+    pub page_size: u32,
+    /// The objects, in the order of [`Record::object`].
+    pub objects: Vec<ObjectInfo>,
+    /// Names of the tasks, if the trace has them.
+    pub tasks: Vec<String>,
+    /// Names of the memory cgroups, if the trace has them.
+    pub memcgs: Vec<String>,
+    /// What it was made from, for people.
+    pub source: Option<String>,
+    /// Where it was recorded, for people.
+    pub recorded_on: Option<String>,
+    /// What was left out when it was converted.
+    pub collapse: Option<Collapse>,
+    /// The number of records, if the format says so in advance. A hint: never trust it with memory.
+    pub records_hint: Option<u64>,
+}
+
+impl Header {
+    /// A header of 4 KiB pages that says nothing else.
+    pub fn new(format: Format) -> Self {
+        Self {
+            format,
+            page_size: 4096,
+            objects: Vec::new(),
+            tasks: Vec::new(),
+            memcgs: Vec::new(),
+            source: None,
+            recorded_on: None,
+            collapse: None,
+            records_hint: None,
+        }
+    }
+
+    /// The same with one object, which is what formats without objects have.
+    pub fn with_object(format: Format, name: &str, kind: ObjectKind) -> Self {
+        let mut header = Self::new(format);
+        header.objects.push(ObjectInfo::new(name, kind));
+        header
+    }
+}
+
+/// The number of records that a source aims to deliver in one chunk: small enough for the second-level cache.
+pub const CHUNK: usize = 8192;
+
+/// A trace that is read from front to back.
+pub trait RecordSource {
+    /// What the file is called, for messages.
+    fn name(&self) -> &str;
+
+    /// What the trace says about itself, as far as it has been read.
+    fn header(&self) -> &Header;
+
+    /// Replaces `out` by the next records; `false` when there are no more, and `out` is then empty.
+    ///
+    /// Records before a broken place are delivered first; the call after that returns the error.
+    fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError>;
+}
+
+impl<S: RecordSource + ?Sized> RecordSource for Box<S> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn header(&self) -> &Header {
+        (**self).header()
+    }
+
+    fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
+        (**self).next_chunk(out)
+    }
+}

@@ -1,0 +1,183 @@
+//! Lines and fields of text formats.
+
+use crate::error::{ErrorKind, Place, TraceError, quote};
+use crate::input::Input;
+use crate::record::{CHUNK, Header, Record, RecordSource};
+
+/// The longest line; every format's lines are far shorter.
+const MAX_LINE: usize = 64 * 1024;
+
+/// What a text format does with its lines.
+pub(crate) trait LineFormat {
+    /// What the format calls itself and its objects; may grow with the lines.
+    fn header(&self) -> &Header;
+
+    /// Reads one line (without its end) into at most a few records. `at` is for errors.
+    fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError>;
+}
+
+/// Where a line is.
+pub(crate) struct At<'a> {
+    name: &'a str,
+    line: u64,
+}
+
+impl At<'_> {
+    /// An error in this line.
+    pub(crate) fn error(&self, what: impl Into<String>) -> TraceError {
+        TraceError::new(
+            ErrorKind::Malformed,
+            self.name,
+            Place::Line(self.line),
+            what,
+        )
+    }
+
+    /// A decimal field.
+    pub(crate) fn decimal(&self, field: &[u8], what: &str) -> Result<u64, TraceError> {
+        decimal(field).map_err(|why| self.error(format!("{what} {} {why}", quote(field))))
+    }
+
+    /// A hexadecimal field, without `0x`.
+    pub(crate) fn hex(&self, field: &[u8], what: &str) -> Result<u64, TraceError> {
+        hex(field).map_err(|why| self.error(format!("{what} {} {why}", quote(field))))
+    }
+}
+
+fn decimal(field: &[u8]) -> Result<u64, &'static str> {
+    let mut value = 0u64;
+    if field.is_empty() {
+        return Err("is not a number");
+    }
+    for &b in field {
+        let digit = b.wrapping_sub(b'0');
+        if digit > 9 {
+            return Err("is not a number");
+        }
+        value = value
+            .checked_mul(10)
+            .and_then(|v| v.checked_add(u64::from(digit)))
+            .ok_or("is beyond 64 bits")?;
+    }
+    Ok(value)
+}
+
+fn hex(field: &[u8]) -> Result<u64, &'static str> {
+    if field.is_empty() {
+        return Err("is not a hexadecimal number");
+    }
+    let mut value = 0u64;
+    for &b in field {
+        let digit = (b as char)
+            .to_digit(16)
+            .ok_or("is not a hexadecimal number")?;
+        if value >> 60 != 0 {
+            return Err("is beyond 64 bits");
+        }
+        value = value << 4 | u64::from(digit);
+    }
+    Ok(value)
+}
+
+/// The fields of a line that are separated by spaces or tabs.
+pub(crate) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|b| *b == b' ' || *b == b'\t')
+        .filter(|word| !word.is_empty())
+}
+
+/// A source over any format of lines.
+pub(crate) struct TextSource<F> {
+    input: Input,
+    format: F,
+    line: Vec<u8>,
+    line_number: u64,
+    failed: Option<TraceError>,
+}
+
+impl<F: LineFormat> TextSource<F> {
+    pub(crate) fn new(input: Input, format: F) -> Self {
+        Self {
+            input,
+            format,
+            line: Vec::new(),
+            line_number: 0,
+            failed: None,
+        }
+    }
+
+    /// Reads one line; `false` at the end.
+    fn step(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
+        self.line.clear();
+        let before = self.input.offset();
+        if self.input.until_newline(&mut self.line, MAX_LINE)? == 0 {
+            return Ok(false);
+        }
+        self.line_number += 1;
+        if self.line.last() == Some(&b'\n') {
+            self.line.pop();
+        } else if self.line.len() == MAX_LINE {
+            let what = format!(
+                "line {} is longer than {MAX_LINE} bytes; is this a text trace?",
+                self.line_number
+            );
+            return Err(self.input.error_at(ErrorKind::TooLarge, before, what));
+        }
+        if self.line.last() == Some(&b'\r') {
+            self.line.pop();
+        }
+        let at = At {
+            name: self.input.name(),
+            line: self.line_number,
+        };
+        self.format.line(&self.line, &at, out)?;
+        Ok(true)
+    }
+}
+
+impl<F: LineFormat> RecordSource for TextSource<F> {
+    fn name(&self) -> &str {
+        self.input.name()
+    }
+
+    fn header(&self) -> &Header {
+        self.format.header()
+    }
+
+    fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
+        out.clear();
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        while out.len() < CHUNK {
+            match self.step(out) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) if out.is_empty() => {
+                    self.failed = Some(error.clone());
+                    return Err(error);
+                }
+                Err(error) => {
+                    self.failed = Some(error);
+                    break;
+                }
+            }
+        }
+        Ok(!out.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_bounds() {
+        assert_eq!(decimal(b"18446744073709551615"), Ok(u64::MAX));
+        assert!(decimal(b"18446744073709551616").is_err());
+        assert!(decimal(b"").is_err());
+        assert!(decimal(b"-1").is_err());
+        assert_eq!(hex(b"ffffFFFFffffFFFF"), Ok(u64::MAX));
+        assert!(hex(b"10000000000000000").is_err());
+        assert!(hex(b"g").is_err());
+    }
+}

@@ -1,0 +1,147 @@
+//! The native format: what is written is what is read, and nothing else appears on disk.
+
+use proptest::prelude::*;
+use refault_trace::{
+    Collapse, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, OpenOptions, Record,
+    RecordSource, TraceError, Via, open,
+};
+use std::path::Path;
+
+fn header() -> Header {
+    let mut header = Header::new(Format::Native);
+    header.objects = vec![
+        ObjectInfo::new("a \"quoted\" name", ObjectKind::File),
+        ObjectInfo::new("heap", ObjectKind::Anon),
+    ];
+    header.tasks = vec!["one".into(), "two".into()];
+    header.source = Some("a test".into());
+    header.collapse = Some(Collapse {
+        window: 64,
+        dropped: 7,
+    });
+    header
+}
+
+fn write(path: &Path, records: &[Record]) -> Result<u64, TraceError> {
+    let mut writer = NativeWriter::create(path)?;
+    for chunk in records.chunks(100) {
+        writer.write(chunk)?;
+    }
+    writer.finish(&header())
+}
+
+fn read(path: &Path) -> Result<(Header, Vec<Record>), TraceError> {
+    let mut source = open(path, &OpenOptions::default())?;
+    let (mut all, mut chunk) = (Vec::new(), Vec::new());
+    while source.next_chunk(&mut chunk)? {
+        all.extend_from_slice(&chunk);
+    }
+    Ok((source.header().clone(), all))
+}
+
+/// Records as single touches, which is what merging preserves.
+fn touches(records: &[Record]) -> Vec<Record> {
+    let single = |r: &Record| {
+        let record = *r;
+        (0..u64::from(r.pages)).map(move |i| Record {
+            page: record.page + i,
+            pages: 1,
+            ..record
+        })
+    };
+    records.iter().flat_map(single).collect()
+}
+
+fn any_record() -> impl Strategy<Value = Record> {
+    let via = prop_oneof![Just(None), Just(Some(Via::Fd)), Just(Some(Via::Map))];
+    let time = prop_oneof![Just(0), any::<u64>()];
+    let page = prop_oneof![0..20u64, 0..u64::MAX - 10];
+    (
+        time,
+        0..3u32,
+        any::<u32>(),
+        0..2u32,
+        page,
+        1..9u32,
+        any::<bool>(),
+        via,
+    )
+        .prop_map(
+            |(time_ns, task, memcg, object, page, pages, write, via)| Record {
+                time_ns,
+                page,
+                task,
+                memcg: memcg % 2 * memcg,
+                object,
+                pages,
+                op: Op { write, via },
+            },
+        )
+}
+
+proptest! {
+    #[test]
+    fn round_trip(records in proptest::collection::vec(any_record(), 1..300)) {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("t.parquet");
+        write(&path, &records).expect("writes");
+        let (found, back) = read(&path).expect("reads");
+        prop_assert_eq!(touches(&back), touches(&records));
+        let mut want = header();
+        want.records_hint = Some(back.len() as u64);
+        prop_assert_eq!(found, want);
+    }
+}
+
+#[test]
+fn runs_become_one_row() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("t.parquet");
+    let records: Vec<_> = (0..50_000).map(|p| Record::touch(p, Op::READ)).collect();
+    assert_eq!(write(&path, &records).expect("writes"), 1);
+    let (_, back) = read(&path).expect("reads");
+    assert_eq!(touches(&back), records);
+}
+
+#[test]
+fn a_cut_file_is_an_error_at_every_byte() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("t.parquet");
+    let records: Vec<_> = (0..50).map(|p| Record::touch(p * 3, Op::READ)).collect();
+    write(&path, &records).expect("writes");
+    let whole = std::fs::read(&path).expect("there");
+    let cut = dir.path().join("cut.parquet");
+    for length in 0..whole.len() {
+        std::fs::write(&cut, &whole[..length]).expect("writable");
+        let error = read(&cut).expect_err("cut");
+        assert!(error.to_string().contains("cut.parquet: "), "{error}");
+        assert_eq!(error.to_string().lines().count(), 1, "{error}");
+    }
+}
+
+#[test]
+fn a_newer_version_says_so() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("t.parquet");
+    write(&path, &[Record::touch(1, Op::READ)]).expect("writes");
+    let mut bytes = std::fs::read(&path).expect("there");
+    let key = b"refault.version";
+    let at = bytes
+        .windows(key.len())
+        .position(|w| w == key)
+        .expect("the key");
+    let digit = at + bytes[at..].iter().position(|b| *b == b'1').expect("1");
+    bytes[digit] = b'9';
+    std::fs::write(&path, &bytes).expect("writable");
+    let error = read(&path).expect_err("newer");
+    assert!(error.to_string().contains("version \"9\""), "{error}");
+}
+
+#[test]
+fn nothing_is_written_for_nothing() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("t.parquet");
+    let error = write(&path, &[]).expect_err("empty");
+    assert!(error.to_string().contains("no access"), "{error}");
+    assert_eq!(std::fs::read_dir(dir.path()).expect("there").count(), 0);
+}

@@ -1,0 +1,151 @@
+//! The readers on real traces. They are not part of the repository: where they are absent, tests say so.
+
+use refault_trace::{
+    Format, LoadOptions, ObjectKind, OpenOptions, RecordSource, Trace, TraceError, open,
+};
+use std::path::{Path, PathBuf};
+
+fn shared(name: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")).join(name);
+    if path.exists() {
+        return Some(path);
+    }
+    eprintln!("skipped: {} is not there", path.display());
+    None
+}
+
+fn load(path: &Path, opts: &OpenOptions) -> Result<Trace, TraceError> {
+    Trace::load(&mut open(path, opts)?, &LoadOptions::default())
+}
+
+#[track_caller]
+fn counts(name: &str, opts: &OpenOptions, format: Format, accesses: usize, distinct: u32) {
+    let Some(path) = shared(name) else { return };
+    let source = open(&path, opts).expect("opens");
+    assert_eq!(source.header().format, format, "{name}");
+    let trace = load(&path, opts).expect("loads");
+    assert_eq!(
+        (trace.accesses.len(), trace.footprint_pages()),
+        (accesses, distinct),
+        "{name}"
+    );
+}
+
+#[test]
+fn arc() {
+    let opts = OpenOptions::default();
+    counts(
+        "traces/arc/OLTP.lis.zst",
+        &opts,
+        Format::Arc,
+        914_145,
+        186_880,
+    );
+}
+
+#[test]
+fn lirs() {
+    let opts = OpenOptions {
+        format: Some(Format::Lirs),
+        ..OpenOptions::default()
+    };
+    for (name, accesses, distinct) in [
+        ("loop", 505_500, 1_011),
+        ("2_pools", 100_000, 9_939),
+        ("sprite", 133_996, 7_075),
+        ("zigzag", 52_001, 2_001),
+        ("cpp", 9_047, 1_223),
+        ("ps", 10_448, 3_083),
+    ] {
+        let name = format!("traces/lirs/{name}.trace.gz");
+        counts(&name, &opts, Format::Lirs, accesses, distinct);
+        // Without being told, a number a line is plain text, which reads the same.
+        counts(
+            &name,
+            &OpenOptions::default(),
+            Format::Plain,
+            accesses,
+            distinct,
+        );
+    }
+}
+
+#[test]
+fn oracle_general_raw() {
+    let opts = OpenOptions {
+        raw_ids: true,
+        ..OpenOptions::default()
+    };
+    let name = "traces/block/cloudPhysicsIO.oracleGeneral.bin";
+    counts(name, &opts, Format::OracleGeneral, 113_872, 48_974);
+}
+
+#[test]
+fn sectors_fold_into_pages() {
+    let opts = OpenOptions::default();
+    let name = "traces/block/cloudPhysicsIO.oracleGeneral.bin";
+    counts(name, &opts, Format::OracleGeneral, 1_182_153, 268_270);
+    let name = "traces/block/cloudPhysicsIO.vscsi";
+    counts(name, &opts, Format::Vscsi, 1_141_869, 269_210);
+}
+
+#[test]
+fn the_same_disk_in_two_formats() {
+    let (Some(oracle), Some(vscsi)) = (
+        shared("traces/block/cloudPhysicsIO.oracleGeneral.bin"),
+        shared("traces/block/cloudPhysicsIO.vscsi"),
+    ) else {
+        return;
+    };
+    let opts = OpenOptions::default();
+    // The sizes of the two differ for a part of the requests; sectors and order do not.
+    let starts = |path: &Path| {
+        let mut source = open(path, &opts).expect("opens");
+        let (mut chunk, mut pages) = (Vec::new(), Vec::new());
+        while source.next_chunk(&mut chunk).expect("reads") {
+            pages.extend(chunk.iter().map(|record| record.page));
+        }
+        pages
+    };
+    assert!(starts(&oracle) == starts(&vscsi));
+}
+
+#[test]
+fn addresses() {
+    let opts = OpenOptions::default();
+    counts(
+        "traces/address/gcc.trace.gz",
+        &opts,
+        Format::Address,
+        515_683,
+        294,
+    );
+    counts(
+        "traces/address/mcf.trace.gz",
+        &opts,
+        Format::Address,
+        727_230,
+        1_442,
+    );
+}
+
+#[test]
+fn pgtrace() {
+    for (name, file, anon) in [
+        ("loop-1.25x", true, false),
+        ("readers-uneven-anon", true, true),
+        ("anon-zipf", false, true),
+    ] {
+        let Some(path) = shared(&format!("oracle/traces/{name}.trace.zst")) else {
+            return;
+        };
+        let trace = load(&path, &OpenOptions::default()).expect("loads");
+        let touched = |kind| {
+            let mut objects = trace.objects.iter();
+            objects.any(|o| o.kind == kind && !o.indices.is_empty())
+        };
+        assert_eq!(touched(ObjectKind::File), file, "{name}");
+        assert_eq!(touched(ObjectKind::Anon), anon, "{name}");
+        assert_eq!(trace.name, name);
+    }
+}
