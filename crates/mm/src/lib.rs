@@ -1,1 +1,63 @@
-//! Linux's page reclaim as a deterministic state machine.
+//! Linux's memory management as a deterministic state machine: page reclaim with two lists or many generations,
+//! working-set detection by shadow entries, memory cgroups.
+//!
+//! No I/O, no clock, no thread, no system call, no `unsafe`. A driver holds an [`Engine`], reports accesses, and
+//! implements [`World`]: effects that must be carried out, and the accessed bits that the engine asks for.
+//!
+//! ```
+//! use refault_mm::{Ack, Config, Effect, Engine, MappingKind, MemcgId, Outcome, PageId, Policy, Touch, World};
+//!
+//! struct Instant; // a world in which every read and write is done at once
+//! impl World for Instant {
+//!     fn effect(&mut self, _: Effect) -> Ack { Ack::Done }
+//!     fn test_and_clear_young(&mut self, _: PageId) -> bool { false }
+//!     fn test_and_clear_dirty(&mut self, _: PageId) -> bool { false }
+//! }
+//!
+//! let mut engine = Engine::new(Config::new(Policy::Mglru))?;
+//! let group = engine.add_memcg(MemcgId::ROOT, "/job", 256, u64::MAX)?;
+//! let (_, first) = engine.add_mapping(MappingKind::File, group, 0..1000)?;
+//! assert_eq!(engine.access(&mut Instant, first, Touch::Read), Outcome::Major);
+//! assert_eq!(engine.access(&mut Instant, first, Touch::Read), Outcome::Hit);
+//! # Ok::<(), String>(())
+//! ```
+#![deny(missing_docs)]
+
+mod aging;
+mod anon;
+mod batch;
+mod charge;
+mod config;
+mod dirty;
+mod engine;
+mod evict;
+mod fault;
+mod folio;
+mod ids;
+mod list;
+mod lru;
+mod lruvec;
+mod mapping;
+mod memcg;
+mod multi_gen;
+mod scan;
+mod shadow;
+mod shadow_nodes;
+mod shrink;
+mod stat;
+mod swap;
+mod two_list;
+mod validate;
+mod vmscan;
+mod workingset;
+mod world;
+
+pub use config::{Bound, Clock, Config, Lru, LruGenCaps, Policy, Recency, RefaultCounting, RefaultTest, WritebackSort};
+pub use engine::{Advice, Engine};
+pub use fault::{Outcome, Touch};
+pub use folio::MAX_ORDER;
+pub use ids::{FolioId, LruvecId, MappingId, MemcgId, PageId, SwapSlot, XaNodeId};
+pub use mapping::MappingKind;
+pub use memcg::MemcgEvents;
+pub use stat::{Counter, Gauge, Stats};
+pub use world::{Ack, Effect, World};

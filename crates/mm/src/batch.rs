@@ -1,0 +1,165 @@
+//! Per-CPU batches (2.1): folios on their way to a list, so that the lists are not touched for each.
+//!
+//! What follows from them: a folio in the add batch is on no list yet, so an activation finds it only there; a folio in
+//! any other batch has its `lru` flag cleared, so reclaim cannot take it.
+
+use crate::Engine;
+use crate::folio::State;
+use crate::ids::FolioId;
+use crate::stat::Counter;
+
+/// What a batch does to its folios.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub(crate) enum Batch {
+    /// Put new folios on a list.
+    Add,
+    /// To the tail, since their writeback ended.
+    MoveTail,
+    /// Dropped by `fadvise`: to the end of the inactive list.
+    DeactivateFile,
+    /// Advised cold: to the inactive list.
+    Deactivate,
+    /// Advised free: they count as clean file pages from now on.
+    LazyFree,
+    /// To the active list.
+    Activate,
+}
+
+/// The order in which a drain goes through them.
+const DRAIN: [Batch; 6] =
+    [Batch::Add, Batch::MoveTail, Batch::DeactivateFile, Batch::Deactivate, Batch::LazyFree, Batch::Activate];
+
+/// The batches of one CPU.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CpuBatches([Vec<FolioId>; 6]);
+
+impl CpuBatches {
+    /// Everything that waits.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = FolioId> + '_ {
+        self.0.iter().flatten().copied()
+    }
+}
+
+impl Engine {
+    /// Queues a folio. All but `Add` claim it by its `lru` flag and do nothing if someone else has.
+    #[inline]
+    pub(crate) fn batch_add(&mut self, kind: Batch, f: FolioId) {
+        let large = {
+            let st = self.folios.st_mut(f);
+            match kind {
+                Batch::Add => st.set(State::ADDING),
+                _ if !st.has(State::LRU) => return,
+                _ => st.clear(State::LRU),
+            }
+            st.order() > 0
+        };
+        let waiting = &mut self.batches[self.cpu].0[kind as usize];
+        waiting.push(f);
+        if large || waiting.len() >= self.cfg.batch_folios {
+            self.flush_batch(self.cpu, kind);
+        }
+    }
+
+    /// Flushes all batches of the current CPU.
+    pub(crate) fn drain_batches(&mut self) {
+        self.drain_cpu(self.cpu);
+    }
+
+    /// Flushes all batches of every CPU.
+    pub fn drain_all(&mut self) {
+        (0..self.batches.len()).for_each(|cpu| self.drain_cpu(cpu));
+    }
+
+    fn drain_cpu(&mut self, cpu: usize) {
+        for kind in DRAIN {
+            if !self.batches[cpu].0[kind as usize].is_empty() {
+                self.flush_batch(cpu, kind);
+            }
+        }
+    }
+
+    fn flush_batch(&mut self, cpu: usize, kind: Batch) {
+        let mut waiting = std::mem::take(&mut self.batches[cpu].0[kind as usize]);
+        for &f in &waiting {
+            self.apply_batch(kind, f);
+            self.folios.st_mut(f).set(State::LRU);
+        }
+        waiting.clear();
+        self.batches[cpu].0[kind as usize] = waiting;
+    }
+
+    #[inline]
+    fn apply_batch(&mut self, kind: Batch, f: FolioId) {
+        let st = self.folios.st(f);
+        if kind == Batch::Add {
+            self.folios.st_mut(f).clear(State::ADDING);
+            self.lruvec_add(f, false);
+            return;
+        }
+        if st.has(State::UNEVICTABLE) {
+            return;
+        }
+        match kind {
+            Batch::Add => {}
+            Batch::MoveTail => self.rotate(f),
+            Batch::Activate if st.has(State::ACTIVE) => {}
+            Batch::Activate => {
+                self.lruvec_del(f, false);
+                self.folios.st_mut(f).set(State::ACTIVE);
+                self.lruvec_add(f, false);
+                self.count(f, Counter::Pgactivate, st.nr_pages());
+            }
+            Batch::Deactivate => self.deactivate(f),
+            Batch::DeactivateFile => self.deactivate_file(f),
+            Batch::LazyFree => self.lazy_free(f),
+        }
+    }
+
+    fn rotate(&mut self, f: FolioId) {
+        self.lruvec_del(f, false);
+        self.folios.st_mut(f).clear(State::ACTIVE);
+        self.lruvec_add(f, true);
+        self.count(f, Counter::Pgrotated, self.folios.st(f).nr_pages());
+    }
+
+    fn deactivate(&mut self, f: FolioId) {
+        if !self.folios.st(f).has(State::ACTIVE) && !self.is_multi_gen() {
+            return;
+        }
+        self.lruvec_del(f, false);
+        self.folios.st_mut(f).clear(State::ACTIVE | State::REFERENCED);
+        self.lruvec_add(f, false);
+        self.count(f, Counter::Pgdeactivate, self.folios.st(f).nr_pages());
+    }
+
+    fn deactivate_file(&mut self, f: FolioId) {
+        let st = self.folios.st(f);
+        if st.has(State::MAPPED) {
+            return;
+        }
+        self.lruvec_del(f, false);
+        self.folios.st_mut(f).clear(State::ACTIVE | State::REFERENCED);
+        if st.has(State::WRITEBACK | State::DIRTY) {
+            self.lruvec_add(f, false);
+            self.folios.st_mut(f).set(State::RECLAIM);
+        } else {
+            self.lruvec_add(f, true);
+            self.count(f, Counter::Pgrotated, st.nr_pages());
+        }
+        if st.has(State::ACTIVE) || self.is_multi_gen() {
+            self.count(f, Counter::Pgdeactivate, st.nr_pages());
+        }
+    }
+
+    fn lazy_free(&mut self, f: FolioId) {
+        let st = self.folios.st(f);
+        if !st.has(State::ANON) || !st.has(State::SWAPBACKED) || st.has(State::SWAPCACHE) {
+            return;
+        }
+        self.lruvec_del(f, false);
+        self.folios.st_mut(f).clear(State::ACTIVE | State::REFERENCED | State::SWAPBACKED);
+        self.lruvec_add(f, false);
+        self.count(f, Counter::Pglazyfree, st.nr_pages());
+    }
+}

@@ -1,0 +1,74 @@
+//! Charging pages to a memcg: reclaim when the limit is met, and what to say when that does not help (6.4).
+
+use crate::Engine;
+use crate::ids::MemcgId;
+use crate::stat::Counter;
+use crate::world::{Effect, World};
+
+/// Rounds without progress before a charge is given up.
+const MAX_RECLAIM_RETRIES: u32 = 16;
+
+impl Engine {
+    /// Charges `nr` pages, reclaiming if a limit is met. The error names the memcg that could not be relieved.
+    #[inline]
+    pub(crate) fn charge<W: World>(&mut self, w: &mut W, memcg: MemcgId, nr: u64) -> Result<(), MemcgId> {
+        match self.memcgs.try_charge(memcg, nr, true) {
+            Ok(()) => Ok(()),
+            Err(over) => self.charge_slow(w, memcg, nr, over),
+        }
+    }
+
+    fn charge_slow<W: World>(&mut self, w: &mut W, memcg: MemcgId, nr: u64, mut over: MemcgId) -> Result<(), MemcgId> {
+        let (mut retries, mut drained) = (MAX_RECLAIM_RETRIES, false);
+        loop {
+            self.memcgs.get_mut(over).events.max += 1;
+            let reclaimed = self.reclaim_memcg(w, over, nr);
+            if self.memcgs.margin(over) < nr {
+                if !drained {
+                    self.memcgs.drain_stock(memcg);
+                    drained = true;
+                } else if reclaimed == 0 {
+                    if retries == 0 {
+                        return self.out_of_memory(w, over);
+                    }
+                    retries -= 1;
+                }
+            }
+            match self.memcgs.try_charge(memcg, nr, false) {
+                Ok(()) => return Ok(()),
+                Err(next) => over = next,
+            }
+        }
+    }
+
+    /// Nothing to reclaim. While writes are under way that is no verdict yet: the driver waits for them and asks again.
+    fn out_of_memory<W: World>(&mut self, w: &mut W, over: MemcgId) -> Result<(), MemcgId> {
+        if self.memcgs.subtree(over).iter().all(|&m| self.memcgs.get(m).writeback == 0) {
+            self.memcgs.get_mut(over).events.oom += 1;
+            w.effect(Effect::Oom { memcg: over });
+        }
+        Err(over)
+    }
+
+    /// Charges the page of page tables that a mapped page needs, if it is the first of its table.
+    #[inline]
+    pub(crate) fn charge_table<W: World>(&mut self, w: &mut W, table: usize, memcg: MemcgId) -> Result<(), MemcgId> {
+        if self.space.tables[table].present {
+            return Ok(());
+        }
+        if self.cfg.charge_kernel {
+            self.charge(w, memcg, 1)?;
+            let m = self.memcgs.get_mut(memcg);
+            m.kernel += 1;
+            m.page_tables += 1;
+        }
+        self.space.tables[table].present = true;
+        Ok(())
+    }
+
+    /// Counts pages that were handed out.
+    #[inline]
+    pub(crate) fn count_alloc(&mut self, memcg: MemcgId, nr: u64) {
+        self.memcgs.get_mut(memcg).stat.add(Counter::Pgalloc, nr);
+    }
+}

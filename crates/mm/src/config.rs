@@ -1,0 +1,256 @@
+//! What can be chosen: the policy, its variants, the sizes that tests shrink.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How an lruvec keeps its folios.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lru {
+    /// An inactive and an active list per type.
+    TwoList,
+    /// Up to four generations per type.
+    MultiGen,
+}
+
+/// What a refault is tested with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RefaultTest {
+    /// No shadows at all: Linux before working-set detection.
+    None,
+    /// File only, distance against the active file list (Linux 3.15).
+    Distance2013,
+    /// Today's: distance against what the type competes with; on multi-gen LRU, the generation.
+    Mainline,
+    /// The shadow position of "refault distance update" (RFC v3), on either kind of lists.
+    ShadowPosition,
+}
+
+/// The named policies of the command line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Policy {
+    /// Two lists with today's refault test.
+    Lru,
+    /// Two lists with the test of 2013.
+    Lru2013,
+    /// Two lists without working-set detection.
+    LruNone,
+    /// Two lists with the shadow-position test.
+    LruShadow,
+    /// Multi-gen LRU.
+    Mglru,
+    /// Multi-gen LRU with the RFC v3 re-activation.
+    MglruShadow,
+}
+
+impl Policy {
+    /// All of them.
+    pub const ALL: [Policy; 6] =
+        [Policy::Lru, Policy::Lru2013, Policy::LruNone, Policy::LruShadow, Policy::Mglru, Policy::MglruShadow];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Lru => "lru",
+            Policy::Lru2013 => "lru-2013",
+            Policy::LruNone => "lru-none",
+            Policy::LruShadow => "lru-shadow",
+            Policy::Mglru => "mglru",
+            Policy::MglruShadow => "mglru-shadow",
+        }
+    }
+
+    fn parts(self) -> (Lru, RefaultTest) {
+        match self {
+            Policy::Lru => (Lru::TwoList, RefaultTest::Mainline),
+            Policy::Lru2013 => (Lru::TwoList, RefaultTest::Distance2013),
+            Policy::LruNone => (Lru::TwoList, RefaultTest::None),
+            Policy::LruShadow => (Lru::TwoList, RefaultTest::ShadowPosition),
+            Policy::Mglru => (Lru::MultiGen, RefaultTest::Mainline),
+            Policy::MglruShadow => (Lru::MultiGen, RefaultTest::ShadowPosition),
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        Policy::ALL.into_iter().find(|p| p.name() == s).ok_or_else(|| {
+            let names: Vec<_> = Policy::ALL.iter().map(|p| p.name()).collect();
+            format!("unknown policy {s:?}; known are {}", names.join(", "))
+        })
+    }
+}
+
+/// Which accounting multi-gen LRU gives a refault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RefaultCounting {
+    /// `workingset_refault` counts every refault (6.12).
+    All,
+    /// Only those of the oldest generation (6.1).
+    RecentOnly,
+}
+
+/// How RFC v3 compares the generation in a shadow with the oldest one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Recency {
+    /// In the 3 bits that the shadow keeps.
+    ThreeBit,
+    /// As posted: with a mask that is too wide, so never equal once min_seq is 8 or more.
+    Literal,
+}
+
+/// What multi-gen LRU does on its way with folios that cannot be freed at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WritebackSort {
+    /// They are isolated like others (6.12.117).
+    None,
+    /// Locked, written-back and dirty file folios move to the next generation (6.1).
+    NextGeneration,
+}
+
+/// When the non-resident clock of the two lists advances.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Clock {
+    /// On evictions and on activations (mainline).
+    EvictionsAndActivations,
+    /// On evictions only (RFC v3).
+    EvictionsOnly,
+}
+
+/// The comparison in the refault test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bound {
+    /// distance ≤ size.
+    Inclusive,
+    /// distance < size.
+    Strict,
+}
+
+/// The capabilities of multi-gen LRU, the bits of `lru_gen/enabled`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LruGenCaps {
+    /// 0x2: aging walks page tables. Without it only look-around finds young pages.
+    pub leaf_walk: bool,
+}
+
+/// Everything that can be chosen. [`Config::new`] gives what a kernel would do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Kind of lists.
+    pub lru: Lru,
+    /// Refault test.
+    pub refault: RefaultTest,
+    /// Non-resident clock of the two lists.
+    pub clock: Clock,
+    /// Comparison of the distance test.
+    pub bound: Bound,
+    /// Accounting of multi-gen refaults.
+    pub refault_counting: RefaultCounting,
+    /// Recency comparison of RFC v3.
+    pub recency: Recency,
+    /// Writeback case of multi-gen sorting.
+    pub writeback_sort: WritebackSort,
+    /// Refs from which a recent multi-gen refault counts as restored: 3 in mainline, 4 in RFC v3.
+    pub restore_refs: u32,
+    /// Capabilities of multi-gen LRU.
+    pub lru_gen: LruGenCaps,
+    /// `lru_gen/min_ttl_ms` in nanoseconds; 0 = off.
+    pub min_ttl_ns: u64,
+    /// 0 to 200; 60 in Linux.
+    pub swappiness: u32,
+    /// `swap.max` of the whole machine, in pages.
+    pub swap_pages: u64,
+    /// The swap device answers at once (zram): swap-in goes round the swap cache and frees the slot.
+    pub swap_synchronous: bool,
+    /// Folios in a per-CPU batch; 31 in Linux, 0 = no batches.
+    pub batch_folios: usize,
+    /// CPUs, each with its own batches.
+    pub cpus: usize,
+    /// Pages that a reclaim aims at and a list pass takes; 32 in Linux.
+    pub swap_cluster_max: u64,
+    /// Pages charged ahead; 64 in Linux.
+    pub charge_batch: u64,
+    /// Tree nodes and page tables are charged to the memcg, as Linux does.
+    pub charge_kernel: bool,
+    /// Pages charged to the memcg by what the engine does not see (the task's own stack, libraries, …).
+    pub reserved_pages: u64,
+    /// Never activate: with batches of 0 the inactive list alone is FIFO, or second chance for mapped pages.
+    pub one_list: bool,
+    /// Pages mapped around a file fault, a power of two; 16 (64 KiB) in Linux, 1 = off.
+    pub fault_around_pages: u64,
+    /// Neighbours of a mapped fault, and the page itself, start with the accessed bit set (x86). Off on some ARM.
+    pub fault_around_young: bool,
+    /// Pages of the machine: only the bucket order of the shadow clock depends on it.
+    pub total_pages: u64,
+    /// Width of the node id in a shadow.
+    pub nodes_shift: u32,
+    /// Fewer eviction bits than the layout leaves, for tests of the bucket order.
+    pub eviction_bits_max: u32,
+    /// Share of the cache that may be dirty before the flusher starts, in percent; 10 in Linux.
+    pub dirty_background_ratio: u64,
+}
+
+impl Config {
+    /// A policy as the kernel has it.
+    pub fn new(policy: Policy) -> Config {
+        let (lru, refault) = policy.parts();
+        let shadow_position = refault == RefaultTest::ShadowPosition;
+        Config {
+            lru,
+            refault,
+            clock: if shadow_position { Clock::EvictionsOnly } else { Clock::EvictionsAndActivations },
+            bound: if shadow_position { Bound::Strict } else { Bound::Inclusive },
+            refault_counting: RefaultCounting::All,
+            recency: Recency::ThreeBit,
+            writeback_sort: WritebackSort::None,
+            restore_refs: if shadow_position { 4 } else { 3 },
+            lru_gen: LruGenCaps { leaf_walk: true },
+            min_ttl_ns: 0,
+            swappiness: 60,
+            swap_pages: u64::from(u32::MAX >> 2),
+            swap_synchronous: true,
+            batch_folios: 31,
+            cpus: 1,
+            swap_cluster_max: 32,
+            charge_batch: 64,
+            charge_kernel: true,
+            reserved_pages: 0,
+            one_list: false,
+            fault_around_pages: 16,
+            fault_around_young: true,
+            total_pages: 1 << 22,
+            nodes_shift: 10,
+            eviction_bits_max: 64,
+            dirty_background_ratio: 10,
+        }
+    }
+
+    /// What is impossible in it, if anything.
+    pub fn check(&self) -> Result<(), String> {
+        let limits = [
+            (self.swappiness <= 200, "swappiness is 0 to 200"),
+            (self.cpus >= 1, "there is at least one CPU"),
+            (self.swap_cluster_max >= 1, "swap_cluster_max is at least 1"),
+            (self.charge_batch >= 1, "charge_batch is at least 1"),
+            (
+                self.fault_around_pages.is_power_of_two() && self.fault_around_pages <= 512,
+                "fault_around_pages is a power of two up to 512",
+            ),
+            (self.nodes_shift <= 10, "nodes_shift is at most 10"),
+            (self.eviction_bits_max >= 8, "eviction_bits_max is at least 8"),
+            (self.dirty_background_ratio <= 100, "dirty_background_ratio is 0 to 100"),
+            (self.swap_pages < 1 << 30, "swap_pages is below 2^30 (4 TiB)"),
+        ];
+        match limits.iter().find(|(ok, _)| !ok) {
+            Some((_, what)) => Err(format!("configuration: {what}")),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Dirty file pages and the flusher that writes them, oldest first.
+//!
+//! Reclaim on behalf of a task never writes file pages itself (2.4 step 9), so someone must. As in Linux that is a flusher
+//! of its own, started when more than `dirty_background_ratio` of a memcg's cache is dirty, or by reclaim that met nothing
+//! but dirty pages. A driver whose devices answer at once has it run on the spot.
+
+use std::collections::VecDeque;
+
+use crate::Engine;
+use crate::folio::State;
+use crate::ids::{FolioId, PageId};
+use crate::lruvec::{ACTIVE_FILE, INACTIVE_FILE};
+use crate::stat::Counter;
+use crate::world::{Ack, Effect, World};
+
+/// Pages that were dirtied, oldest first. A page that was cleaned otherwise is passed over.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DirtyQueue {
+    pages: VecDeque<PageId>,
+}
+
+impl Engine {
+    /// Marks a folio dirty; a file folio joins the flusher's queue.
+    #[inline]
+    pub(crate) fn set_dirty<W: World>(&mut self, w: &mut W, f: FolioId) {
+        let st = self.folios.st_mut(f);
+        if st.has(State::DIRTY) {
+            return;
+        }
+        st.set(State::DIRTY);
+        if !st.has(State::ANON) {
+            self.note_dirty(w, f);
+        }
+    }
+
+    fn note_dirty<W: World>(&mut self, w: &mut W, f: FolioId) {
+        let nr = self.folios.st(f).nr_pages();
+        self.count(f, Counter::NrDirtied, nr);
+        let v = &self.lruvecs[self.folios.lruvec(f).index()];
+        let cache = v.size[INACTIVE_FILE] + v.size[ACTIVE_FILE];
+        let m = self.memcgs.get_mut(v.memcg);
+        m.dirty += nr;
+        // What is not used yet could become cache.
+        let room = m.max.saturating_sub(m.usage).min(self.cfg.total_pages);
+        let over = m.dirty * 100 > (cache + room) * self.cfg.dirty_background_ratio;
+        self.dirty.pages.push_back(self.folios.page(f));
+        self.forget_cleaned();
+        if over {
+            self.wake_flusher(w, false);
+        }
+    }
+
+    /// Bounds the queue: pages that reclaim cleaned stay in it until they are met.
+    fn forget_cleaned(&mut self) {
+        let dirty: u64 = self.memcgs.all.iter().map(|m| m.dirty).sum();
+        if self.dirty.pages.len() as u64 > 2 * dirty + 1024 {
+            let (space, folios) = (&self.space, &self.folios);
+            self.dirty.pages.retain(|&p| space.slot(p).folio().is_some_and(|f| folios.st(f).has(State::DIRTY)));
+        }
+    }
+
+    pub(crate) fn clear_dirty(&mut self, f: FolioId) {
+        let st = self.folios.st_mut(f);
+        let (was, file, nr) = (st.has(State::DIRTY), !st.has(State::ANON), st.nr_pages());
+        st.clear(State::DIRTY);
+        if was && file {
+            self.memcgs.get_mut(self.lruvecs[self.folios.lruvec(f).index()].memcg).dirty -= nr;
+        }
+    }
+
+    pub(crate) fn count_writeback(&mut self, f: FolioId, nr: i64) {
+        let m = self.memcgs.get_mut(self.lruvecs[self.folios.lruvec(f).index()].memcg);
+        m.writeback = m.writeback.checked_add_signed(nr).expect("never fewer than none under writeback");
+    }
+
+    /// Starts the flusher: for `all` that is dirty, or down to the background threshold.
+    pub(crate) fn wake_flusher<W: World>(&mut self, w: &mut W, all: bool) {
+        self.flush_all |= all;
+        if w.effect(Effect::WakeFlusher) == Ack::Done {
+            self.flush(w);
+        }
+    }
+
+    /// Writes dirty file pages, oldest first, as far as the flusher was asked to.
+    pub fn flush<W: World>(&mut self, w: &mut W) {
+        if std::mem::replace(&mut self.flushing, true) {
+            return;
+        }
+        let all = std::mem::take(&mut self.flush_all);
+        // Half of what waits, so that it does not start for every page. A page whose write fails waits for the next time.
+        let mut left = if all { self.dirty.pages.len() } else { self.dirty.pages.len().div_ceil(2) };
+        while left > 0 {
+            let Some(page) = self.dirty.pages.pop_front() else { break };
+            left -= 1;
+            let Some(f) = self.space.slot(page).folio() else { continue };
+            let st = self.folios.st(f);
+            if st.has(State::DIRTY) && !st.has(State::WRITEBACK | State::ANON) {
+                self.start_write(w, f, true);
+            }
+        }
+        self.flushing = false;
+    }
+}

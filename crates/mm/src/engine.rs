@@ -1,0 +1,255 @@
+//! The facade: the only type a driver holds.
+
+use crate::batch::CpuBatches;
+use crate::config::Config;
+use crate::dirty::DirtyQueue;
+use crate::folio::{FolioTable, State};
+use crate::ids::{FolioId, LruvecId, MappingId, MemcgId, PageId};
+use crate::lruvec::{LIST_NAMES, Lruvec};
+use crate::mapping::{MappingKind, PageSpace};
+use crate::memcg::{Memcg, MemcgEvents, Memcgs, NODE_CHARGE_BYTES};
+use crate::scan::ScanControl;
+use crate::shadow::Layout;
+use crate::stat::{Counter, Gauge, Stats};
+use crate::swap::Swap;
+
+/// What kswapd and direct reclaim tell each other about a memory node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NodeState {
+    /// Many dirty folios at the tail: kswapd may write them.
+    pub(crate) dirty: bool,
+    /// Many folios under writeback at the tail: kswapd waits.
+    pub(crate) writeback: bool,
+}
+
+/// Linux's memory management as a deterministic state machine.
+///
+/// Time comes in by [`Engine::set_now_ns`], accesses by [`Engine::access`]; what must happen goes out through
+/// [`crate::World::effect`]. The same configuration and the same calls give the same state.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    pub(crate) cfg: Config,
+    pub(crate) layout: Layout,
+    pub(crate) folios: FolioTable,
+    pub(crate) space: PageSpace,
+    pub(crate) lruvecs: Vec<Lruvec>,
+    pub(crate) memcgs: Memcgs,
+    pub(crate) batches: Vec<CpuBatches>,
+    pub(crate) swap: Swap,
+    pub(crate) node: NodeState,
+    pub(crate) dirty: DirtyQueue,
+    pub(crate) flush_all: bool,
+    pub(crate) flushing: bool,
+    /// An aging walk ran in this reclaim: look-around promotes at once instead of by batch.
+    pub(crate) walk_context: bool,
+    pub(crate) deferred_shadow_nodes: u64,
+    pub(crate) now_ns: u64,
+    pub(crate) cpu: usize,
+    scratch: Vec<Vec<FolioId>>,
+}
+
+impl Engine {
+    /// An engine with nothing in it but the root memcg. An impossible configuration is an error.
+    pub fn new(cfg: Config) -> Result<Engine, String> {
+        cfg.check()?;
+        let mut folios = FolioTable::default();
+        let root = Lruvec::new(&mut folios, MemcgId::ROOT, None);
+        Ok(Engine {
+            layout: Layout::new(&cfg),
+            space: PageSpace::default(),
+            lruvecs: vec![root],
+            memcgs: Memcgs::new(cfg.charge_batch),
+            batches: vec![CpuBatches::default(); cfg.cpus],
+            swap: Swap::new(cfg.swap_pages),
+            node: NodeState::default(),
+            dirty: DirtyQueue::default(),
+            flush_all: false,
+            flushing: false,
+            walk_context: false,
+            deferred_shadow_nodes: 0,
+            now_ns: 0,
+            cpu: 0,
+            scratch: Vec::new(),
+            folios,
+            cfg,
+        })
+    }
+
+    /// A new memcg under `parent`, with `memory.max` and `memory.swap.max` in pages (`u64::MAX`: none).
+    pub fn add_memcg(
+        &mut self,
+        parent: MemcgId,
+        name: &str,
+        max_pages: u64,
+        swap_max_pages: u64,
+    ) -> Result<MemcgId, String> {
+        if self.memcgs.all.len() > usize::from(u16::MAX) {
+            return Err("more than 65535 memory cgroups".into());
+        }
+        if parent.index() >= self.memcgs.all.len() {
+            return Err(format!("there is no memcg {}", parent.0));
+        }
+        let id = MemcgId(self.memcgs.all.len() as u16);
+        let v = LruvecId(self.lruvecs.len() as u32);
+        let above = self.memcgs.get(parent).lruvec;
+        self.lruvecs.push(Lruvec::new(&mut self.folios, id, Some(above)));
+        self.memcgs.all.push(Memcg::new(Some(parent), name, v, max_pages, swap_max_pages));
+        self.memcgs.force_charge(id, self.cfg.reserved_pages);
+        Ok(id)
+    }
+
+    /// Registers a mapping whose pages have these indices, strictly ascending. Their ids are consecutive, from the returned
+    /// first one on.
+    pub fn add_mapping(
+        &mut self,
+        kind: MappingKind,
+        memcg: MemcgId,
+        indices: impl IntoIterator<Item = u64>,
+    ) -> Result<(MappingId, PageId), String> {
+        if memcg.index() >= self.memcgs.all.len() {
+            return Err(format!("there is no memcg {}", memcg.0));
+        }
+        let first = PageId(self.space.len() as u32);
+        let id = self.space.register(kind, memcg, indices.into_iter())?;
+        Ok((id, first))
+    }
+
+    /// The time, in nanoseconds from any start. It must not go back.
+    pub fn set_now_ns(&mut self, now_ns: u64) {
+        self.now_ns = self.now_ns.max(now_ns);
+    }
+
+    /// The CPU on which the following calls happen: batches are per CPU. Out of range: the last one.
+    pub fn set_cpu(&mut self, cpu: usize) {
+        self.cpu = cpu.min(self.batches.len() - 1);
+    }
+
+    /// Pages registered.
+    pub fn registered_pages(&self) -> usize {
+        self.space.len()
+    }
+
+    /// Loads what the accesses to come will need into the processor's caches. It changes nothing; the sum only keeps the
+    /// loads from being optimised away.
+    #[inline]
+    pub fn warm(&self, pages: impl Iterator<Item = PageId> + Clone) -> u64 {
+        let slots: u64 = pages.clone().map(|p| u64::from(self.space.slot(p).is_empty())).sum();
+        let states = pages.filter_map(|p| self.space.slot(p).folio()).map(|f| u64::from(self.folios.st(f).0));
+        slots.wrapping_add(states.fold(0, u64::wrapping_add))
+    }
+
+    /// The counters of one memcg, without its descendants.
+    pub fn memcg_stats(&self, id: MemcgId) -> &Stats {
+        &self.memcgs.get(id).stat
+    }
+
+    /// The counters of the machine.
+    pub fn vmstat(&self) -> Stats {
+        let mut all = Stats::default();
+        for m in &self.memcgs.all {
+            Counter::ALL.iter().for_each(|&c| all.add(c, m.stat.get(c)));
+        }
+        all
+    }
+
+    /// `memory.events` of a memcg.
+    pub fn memcg_events(&self, id: MemcgId) -> MemcgEvents {
+        self.memcgs.get(id).events
+    }
+
+    /// Sizes of a memcg under their kernel names, in pages.
+    pub fn memcg_gauges(&self, id: MemcgId) -> Vec<Gauge> {
+        let m = self.memcgs.get(id);
+        let v = &self.lruvecs[m.lruvec.index()];
+        let lists = LIST_NAMES.iter().zip(v.size).map(|(&name, value)| Gauge { name, value });
+        let rest = [
+            ("memory.current", m.usage),
+            ("memory.peak", m.peak),
+            ("kernel", m.kernel),
+            ("pagetables", m.page_tables),
+            ("slab_reclaimable_bytes", m.nodes * NODE_CHARGE_BYTES),
+            ("file_dirty", m.dirty),
+            ("file_writeback", m.writeback),
+            ("swapcached", m.swap_cached),
+            ("swap.current", m.swap_usage),
+            ("workingset_nodes", v.shadow_nodes.len),
+        ];
+        lists.chain(rest.map(|(name, value)| Gauge { name, value })).collect()
+    }
+
+    /// Whether a page is in memory (in the swap cache counts).
+    pub fn is_resident(&self, page: PageId) -> bool {
+        let cached = || self.swap_entry(page).is_some_and(|s| self.swap.cached(s).is_some());
+        self.space.slot(page).folio().is_some() || cached()
+    }
+
+    /// Bytes that the engine holds: (for folios, for slots with their nodes and tables, for swap).
+    pub fn memory_bytes(&self) -> (usize, usize, usize) {
+        (self.folios.memory_bytes(), self.space.memory_bytes(), self.swap.memory_bytes())
+    }
+
+    /// Bytes that a resident page of order 0 takes: its folio, its slot and its place.
+    pub const BYTES_PER_RESIDENT_PAGE: usize = FolioTable::ENTRY_BYTES + Self::BYTES_PER_SHADOW;
+
+    /// Bytes that a shadow takes: its slot and its place.
+    pub const BYTES_PER_SHADOW: usize = 8 + 4;
+
+    #[inline(always)]
+    pub(crate) fn count(&mut self, f: FolioId, c: Counter, nr: u64) {
+        self.count_lruvec(self.folios.lruvec(f), c, nr);
+    }
+
+    #[inline(always)]
+    pub(crate) fn count_lruvec(&mut self, v: LruvecId, c: Counter, nr: u64) {
+        let memcg = self.lruvecs[v.index()].memcg;
+        self.memcgs.get_mut(memcg).stat.add(c, nr);
+    }
+
+    pub(crate) fn count_scan(&mut self, v: LruvecId, t: usize, nr: u64, sc: &ScanControl) {
+        let by = if sc.kswapd { Counter::PgscanKswapd } else { Counter::PgscanDirect };
+        self.count_lruvec(v, by, nr);
+        self.count_lruvec(v, Counter::scan(t), nr);
+    }
+
+    pub(crate) fn count_steal(&mut self, v: LruvecId, t: usize, nr: u64, sc: &ScanControl) {
+        let by = if sc.kswapd { Counter::PgstealKswapd } else { Counter::PgstealDirect };
+        self.count_lruvec(v, by, nr);
+        self.count_lruvec(v, Counter::steal(t), nr);
+    }
+
+    /// An empty vector that keeps its room from use to use.
+    pub(crate) fn take_scratch(&mut self) -> Vec<FolioId> {
+        self.scratch.pop().unwrap_or_default()
+    }
+
+    pub(crate) fn return_scratch(&mut self, mut v: Vec<FolioId>) {
+        v.clear();
+        self.scratch.push(v);
+    }
+
+    /// Advice on one page, as `madvise` and `fadvise` give it.
+    pub fn advise(&mut self, page: PageId, advice: Advice) {
+        use crate::batch::Batch;
+        let Some(f) = self.space.slot(page).folio() else { return };
+        let st = self.folios.st(f);
+        let batch = match advice {
+            Advice::Cold => Batch::Deactivate,
+            Advice::Free => Batch::LazyFree,
+            Advice::DontNeed => Batch::DeactivateFile,
+        };
+        if !st.has(State::UNEVICTABLE) {
+            self.batch_add(batch, f);
+        }
+    }
+}
+
+/// What a program says about a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Advice {
+    /// `MADV_COLD`: deactivate it.
+    Cold,
+    /// `MADV_FREE`: its content may be dropped, unless it is written again.
+    Free,
+    /// `POSIX_FADV_DONTNEED` on a page that cannot be dropped at once: to the end of the inactive list.
+    DontNeed,
+}

@@ -1,0 +1,291 @@
+//! Multi-gen eviction (4.4 order of choices, 4.6): sort the oldest generation, isolate from its tail, free.
+
+use crate::Engine;
+use crate::config::{RefaultCounting, WritebackSort};
+use crate::folio::State;
+use crate::ids::{FolioId, LruvecId};
+use crate::lruvec::{ANON, FILE};
+use crate::multi_gen::{MAX_LRU_BATCH, MIN_LRU_BATCH, MIN_NR_GENS, gen_index, tier_from_refs};
+use crate::scan::{DEF_PRIORITY, ScanControl};
+use crate::stat::Counter;
+use crate::world::World;
+
+/// What the aging test says.
+struct Aging {
+    wanted: bool,
+    /// Pages of the types in play.
+    total: u64,
+}
+
+impl Engine {
+    /// Shrinks one lruvec: batches until enough was scanned for this priority. True: it was aged instead.
+    pub(crate) fn shrink_lruvec_gen<W: World>(&mut self, w: &mut W, v: LruvecId, sc: &mut ScanControl) -> bool {
+        self.drain_batches();
+        let swappiness = self.effective_swappiness(v, sc);
+        let (mut scanned, mut aged) = (0, false);
+        loop {
+            let Some(nr_to_scan) = self.nr_to_scan(w, v, sc, swappiness) else {
+                aged = true;
+                break;
+            };
+            if nr_to_scan == 0 {
+                break;
+            }
+            let delta = self.evict_folios(w, v, sc, swappiness);
+            scanned += delta;
+            if delta == 0 || scanned >= nr_to_scan {
+                break;
+            }
+        }
+        self.walk_context = false;
+        aged
+    }
+
+    /// 0 if anon cannot be reclaimed, else the setting.
+    fn effective_swappiness(&self, v: LruvecId, sc: &ScanControl) -> u32 {
+        let room = self.memcgs.swap_room(self.lruvecs[v.index()].memcg, self.swap.free_pages());
+        if sc.may_swap && room >= MIN_LRU_BATCH { sc.swappiness } else { 0 }
+    }
+
+    /// Pages to scan, by size and priority; none while aging stands in for it.
+    fn nr_to_scan<W: World>(&mut self, w: &mut W, v: LruvecId, sc: &mut ScanControl, swappiness: u32) -> Option<u64> {
+        let aging = self.should_run_aging(v, swappiness);
+        if !aging.wanted || sc.priority == DEF_PRIORITY {
+            return Some(aging.total >> sc.priority);
+        }
+        let seq = self.lruvecs[v.index()].r#gen.max_seq;
+        match self.try_to_inc_max_seq(w, v, seq, swappiness > 0, false) {
+            true => None,
+            false => Some(0),
+        }
+    }
+
+    /// 4.5.
+    fn should_run_aging(&self, v: LruvecId, swappiness: u32) -> Aging {
+        let g = &self.lruvecs[v.index()].r#gen;
+        let first = if swappiness > 0 { ANON } else { FILE };
+        if g.min_seq[first] + MIN_NR_GENS > g.max_seq {
+            return Aging { wanted: true, total: 0 };
+        }
+        let (mut young, mut old, mut total) = (0, 0, 0);
+        for t in first..=FILE {
+            for seq in g.min_seq[t]..=g.max_seq {
+                let size = g.nr_pages[gen_index(seq)][t];
+                total += size;
+                young += size * u64::from(seq == g.max_seq);
+                old += size * u64::from(seq + MIN_NR_GENS == g.max_seq);
+            }
+        }
+        let spread = young * MIN_NR_GENS > total || old * (MIN_NR_GENS + 2) < total;
+        Aging { wanted: g.min_seq[first] + MIN_NR_GENS == g.max_seq && spread, total }
+    }
+
+    /// One batch. Returns what was scanned, one more if the oldest generation went; 0 when only two are left.
+    fn evict_folios<W: World>(&mut self, w: &mut W, v: LruvecId, sc: &mut ScanControl, swappiness: u32) -> u64 {
+        let mut list = self.take_scratch();
+        let (t, mut scanned) = self.isolate_folios(v, swappiness, &mut list, sc);
+        scanned += u64::from(self.try_to_inc_min_seq(v, swappiness > 0));
+        let bound = if swappiness > 0 { ANON } else { FILE };
+        if self.lruvecs[v.index()].r#gen.nr_gens(bound) == MIN_NR_GENS {
+            scanned = 0;
+        }
+        let mut retried = false;
+        while !list.is_empty() {
+            let stat = self.shrink_folio_list(w, &mut list, sc);
+            sc.nr_reclaimed += stat.reclaimed;
+            self.count_steal(v, t, stat.reclaimed, sc);
+            if list.is_empty() {
+                break;
+            }
+            let mut clean = self.take_scratch();
+            list.retain(|&f| {
+                let retry = !retried && self.may_retry(f);
+                if retry {
+                    clean.push(f);
+                }
+                !retry
+            });
+            self.put_back(&list);
+            self.return_scratch(std::mem::replace(&mut list, clean));
+            retried = true;
+        }
+        self.return_scratch(list);
+        scanned
+    }
+
+    /// Prepares a survivor for its way back. True: nothing is wrong with it, try once more.
+    fn may_retry(&mut self, f: FolioId) -> bool {
+        const REJECTED: u32 = State::ACTIVE
+            | State::REFERENCED
+            | State::MAPPED
+            | State::LOCKED
+            | State::DIRTY
+            | State::WRITEBACK
+            | State::UNEVICTABLE;
+        let st = self.folios.st_mut(f);
+        if st.has(State::RECLAIM) && st.has(State::DIRTY | State::WRITEBACK) {
+            if st.has(State::WORKINGSET) {
+                st.set(State::REFERENCED);
+            }
+            return false;
+        }
+        if !st.has(REJECTED) {
+            return true;
+        }
+        if !st.has(State::UNEVICTABLE) {
+            Self::to_youngest(st);
+        }
+        false
+    }
+
+    /// A rejected folio must not re-enter the oldest generation.
+    fn to_youngest(st: &mut State) {
+        st.clear(State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
+        st.set(State::ACTIVE);
+    }
+
+    /// The obvious type first, else the controller's; if that yields nothing, the other once.
+    fn isolate_folios(
+        &mut self,
+        v: LruvecId,
+        swappiness: u32,
+        list: &mut Vec<FolioId>,
+        sc: &mut ScanControl,
+    ) -> (usize, u64) {
+        let g = &self.lruvecs[v.index()].r#gen;
+        let (mut t, mut limit) = match swappiness {
+            0 => (FILE, None),
+            _ if g.min_seq[ANON] < g.min_seq[FILE] => (ANON, None),
+            1 => (FILE, None),
+            200 => (ANON, None),
+            s => {
+                let (t, limit) = g.type_to_scan(s);
+                (t, Some(limit))
+            }
+        };
+        let attempts = if swappiness == 0 { 1 } else { 2 };
+        for attempt in 1..=attempts {
+            let tier_limit = limit.take().unwrap_or_else(|| self.lruvecs[v.index()].r#gen.tier_limit(t));
+            let scanned = self.scan_folios(v, t, tier_limit, list, sc);
+            if scanned > 0 {
+                return (t, scanned);
+            }
+            if attempt < attempts {
+                t = 1 - t;
+            }
+        }
+        (t, 0)
+    }
+
+    /// Sorts and isolates from the tail of the oldest generation of a type.
+    fn scan_folios(
+        &mut self,
+        v: LruvecId,
+        t: usize,
+        tier_limit: usize,
+        list: &mut Vec<FolioId>,
+        sc: &mut ScanControl,
+    ) -> u64 {
+        let g = &self.lruvecs[v.index()].r#gen;
+        if g.nr_gens(t) == MIN_NR_GENS {
+            return 0;
+        }
+        let oldest = g.lists[gen_index(g.min_seq[t])][t];
+        let (mut scanned, mut isolated, mut sorted, mut skipped) = (0, 0, 0, 0);
+        let mut remaining = MAX_LRU_BATCH;
+        let mut moved = self.take_scratch();
+        while let Some(f) = self.folios.links.tail(oldest) {
+            let nr = self.folios.st(f).nr_pages();
+            scanned += nr;
+            if self.sort_folio(v, f, t, tier_limit) {
+                sorted += nr;
+            } else if self.isolate_folio(f) {
+                list.push(f);
+                isolated += nr;
+            } else {
+                self.folios.links.del(f);
+                moved.push(f);
+                skipped += nr;
+            }
+            remaining -= 1;
+            if remaining == 0 || isolated.max(skipped) >= MIN_LRU_BATCH {
+                break;
+            }
+        }
+        // Back to the head, in the order in which they were.
+        moved.iter().for_each(|&f| self.folios.links.add(oldest, f));
+        self.return_scratch(moved);
+        sc.nr_scanned += isolated;
+        self.count_lruvec(v, Counter::PgscanSkip, skipped);
+        self.count_lruvec(v, Counter::Pgrefill, sorted);
+        self.count_scan(v, t, isolated, sc);
+        if isolated > 0 || remaining == 0 { scanned } else { 0 }
+    }
+
+    /// Moves a folio that must not be evicted from this generation. False: it may be isolated.
+    #[inline]
+    fn sort_folio(&mut self, v: LruvecId, f: FolioId, t: usize, tier_limit: usize) -> bool {
+        let st = self.folios.st(f);
+        let g = &mut self.lruvecs[v.index()].r#gen;
+        let oldest = gen_index(g.min_seq[t]);
+        let generation = st.generation().unwrap_or(oldest);
+        if generation != oldest {
+            // Promoted by a walk or a look-around.
+            let list = g.lists[generation][t];
+            self.folios.links.del(f);
+            self.folios.links.add(list, f);
+            return true;
+        }
+        let refs = st.refs();
+        let tier = tier_from_refs(refs);
+        if tier > tier_limit || refs == 1 << crate::shadow::REFS_BITS {
+            g.protected[t][tier - 1] += st.nr_pages();
+            self.move_to_next_generation(v, f, t, true);
+            if self.cfg.refault_counting == RefaultCounting::RecentOnly {
+                // 6.1 counts what it protects as activated.
+                self.count(f, Counter::activate(t), st.nr_pages());
+            }
+            return true;
+        }
+        let busy = st.has(State::LOCKED | State::WRITEBACK) || (t == FILE && st.has(State::DIRTY));
+        if self.cfg.writeback_sort == WritebackSort::NextGeneration && busy {
+            self.move_to_next_generation(v, f, t, false);
+            self.folios.st_mut(f).set(State::RECLAIM);
+            return true;
+        }
+        false
+    }
+
+    /// From the oldest generation to the next, to its tail or its head; refs and flags start over.
+    pub(crate) fn move_to_next_generation(&mut self, v: LruvecId, f: FolioId, t: usize, tail: bool) {
+        let g = &self.lruvecs[v.index()].r#gen;
+        let (from, to) = (gen_index(g.min_seq[t]), gen_index(g.min_seq[t] + 1));
+        let list = g.lists[to][t];
+        let st = self.folios.st_mut(f);
+        st.clear(State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
+        st.set_generation(to);
+        let nr = st.nr_pages();
+        self.gen_update_size(v, t, from, to, nr);
+        self.folios.links.del(f);
+        match tail {
+            true => self.folios.links.add_tail(list, f),
+            false => self.folios.links.add(list, f),
+        }
+    }
+
+    /// Claims a folio and takes it off its list. False: someone else holds it.
+    #[inline]
+    fn isolate_folio(&mut self, f: FolioId) -> bool {
+        let st = self.folios.st_mut(f);
+        if !st.has(State::LRU) {
+            return false;
+        }
+        st.clear(State::LRU);
+        if !st.has(State::REFERENCED) {
+            st.clear(State::REFS_MASK | State::WORKINGSET);
+        }
+        st.clear(State::REFERENCED | State::RECLAIM);
+        self.lruvec_del(f, true);
+        true
+    }
+}

@@ -1,0 +1,365 @@
+//! Accesses and faults: a hit marks the folio, a miss makes one (2.2, 3.2, 8.2).
+
+use crate::Engine;
+use crate::batch::Batch;
+use crate::config::RefaultTest;
+use crate::folio::State;
+use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
+use crate::mapping::{MappingKind, Slot};
+use crate::stat::Counter;
+use crate::world::{Ack, Effect, World};
+
+/// How a page is touched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Touch {
+    /// Read by descriptor.
+    Read,
+    /// Read by descriptor, going on in the page where the last read on the descriptor ended: not counted as another access.
+    ReadOn,
+    /// Written by descriptor: the whole page, so nothing is read before.
+    Write,
+    /// Read through a mapping.
+    MapRead,
+    /// Written through a mapping.
+    MapWrite,
+}
+
+impl Touch {
+    fn is_mapped(self) -> bool {
+        matches!(self, Touch::MapRead | Touch::MapWrite)
+    }
+
+    fn is_write(self) -> bool {
+        matches!(self, Touch::Write | Touch::MapWrite)
+    }
+}
+
+/// What an access met.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Resident; by mapping: mapped.
+    Hit,
+    /// Resident, but a mapping had to be made.
+    Minor,
+    /// The data had to be read, and was.
+    Major,
+    /// The first touch of an anonymous page, or a whole page written to a file.
+    Fresh,
+    /// I/O on the page, or writes that must end before there is room, are under way: access it again when they ended.
+    Waiting,
+    /// The read failed.
+    Failed,
+    /// There is no room, and nothing to reclaim.
+    Oom(MemcgId),
+}
+
+impl Outcome {
+    /// Whether the page was in memory.
+    pub fn is_hit(self) -> bool {
+        matches!(self, Outcome::Hit | Outcome::Minor)
+    }
+}
+
+impl Engine {
+    /// One access. `page` must be registered.
+    #[inline]
+    pub fn access<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch) -> Outcome {
+        if let Some(f) = self.space.slot(page).folio() {
+            let st = self.folios.st(f);
+            if st.has(State::UPTODATE) && !touch.is_mapped() {
+                if touch == Touch::Read {
+                    self.mark_accessed(f);
+                } else if touch == Touch::Write {
+                    self.set_dirty(w, f);
+                }
+                return Outcome::Hit;
+            }
+        }
+        self.fault(w, page, touch)
+    }
+
+    /// An access that is not a plain hit by descriptor.
+    fn fault<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch) -> Outcome {
+        let mapping = &self.space.mappings[self.space.mapping_of(page).index()];
+        let (kind, memcg) = (mapping.kind, mapping.memcg);
+        if touch.is_mapped() {
+            self.memcgs.get_mut(memcg).stat.add(Counter::Pgfault, 1);
+        }
+        let result = match kind {
+            MappingKind::File => self.fault_file(w, page, touch, memcg),
+            MappingKind::Anon => self.fault_anon(w, page, touch, memcg),
+        };
+        result.unwrap_or_else(|over| {
+            let pending = |&m: &MemcgId| self.memcgs.get(m).writeback > 0;
+            match self.memcgs.subtree(over).iter().any(pending) {
+                true => Outcome::Waiting,
+                false => Outcome::Oom(over),
+            }
+        })
+    }
+
+    fn fault_file<W: World>(
+        &mut self,
+        w: &mut W,
+        page: PageId,
+        touch: Touch,
+        memcg: MemcgId,
+    ) -> Result<Outcome, MemcgId> {
+        if touch.is_mapped() {
+            self.charge_table(w, self.space.table_of(page), memcg)?;
+            if touch == Touch::MapRead {
+                self.fault_around(w, page);
+            }
+        }
+        let mut outcome = Outcome::Minor;
+        let f = match self.space.slot(page).folio() {
+            Some(f) if self.folios.st(f).has(State::LOCKED) => return Ok(Outcome::Waiting),
+            Some(f) => f,
+            None => {
+                outcome = Outcome::Major;
+                self.add_file_folio(w, page, touch, memcg)?
+            }
+        };
+        if !self.folios.st(f).has(State::UPTODATE) {
+            if touch == Touch::Write {
+                self.folios.st_mut(f).set(State::UPTODATE);
+                outcome = Outcome::Fresh;
+            } else {
+                outcome = Outcome::Major;
+                match self.read_folio(w, f) {
+                    Ack::Done => {}
+                    Ack::Pending => return Ok(Outcome::Waiting),
+                    Ack::Failed => return Ok(Outcome::Failed),
+                }
+            }
+        }
+        if touch.is_mapped() {
+            self.map_touched(w, f, touch);
+        } else if touch == Touch::Read {
+            self.mark_accessed(f);
+        } else if touch == Touch::Write {
+            self.set_dirty(w, f);
+        }
+        Ok(outcome)
+    }
+
+    /// A new folio in the page cache, not read yet. Its shadow decides whether it starts active.
+    fn add_file_folio<W: World>(
+        &mut self,
+        w: &mut W,
+        page: PageId,
+        touch: Touch,
+        memcg: MemcgId,
+    ) -> Result<FolioId, MemcgId> {
+        self.charge(w, memcg, 1)?;
+        if let Err(over) = self.charge_nodes(w, page, memcg) {
+            self.memcgs.uncharge(memcg, 1);
+            return Err(over);
+        }
+        self.count_alloc(memcg, 1);
+        let f = self.folios.alloc(page, 0, self.memcgs.get(memcg).lruvec);
+        let old = self.space.slot(page);
+        self.set_slot(page, Slot::resident(f));
+        // A page that is added to be overwritten says nothing about the working set.
+        if let (Some(shadow), false) = (old.as_value(), touch == Touch::Write) {
+            self.workingset_refault(f, shadow, touch.is_mapped());
+        }
+        self.add_to_lru(f, touch.is_mapped());
+        Ok(f)
+    }
+
+    /// New folios wait in the add batch; under multi-gen LRU a faulted one starts in the youngest generation.
+    #[inline]
+    fn add_to_lru(&mut self, f: FolioId, in_fault: bool) {
+        if in_fault && self.is_multi_gen() {
+            self.folios.st_mut(f).set(State::ACTIVE);
+        }
+        self.batch_add(Batch::Add, f);
+    }
+
+    /// Starts to read a folio, from its file or its slot.
+    fn read_folio<W: World>(&mut self, w: &mut W, f: FolioId) -> Ack {
+        let st = self.folios.st(f);
+        let (page, order) = (self.folios.page(f), st.order());
+        let slot = self.folios.swap(f);
+        let ack = match st.has(State::ANON) {
+            true => w.effect(Effect::SwapIn { page, order, slot }),
+            false => w.effect(Effect::Read { page, order }),
+        };
+        let st = self.folios.st_mut(f);
+        match ack {
+            Ack::Done => st.set(State::UPTODATE),
+            Ack::Pending => st.set(State::LOCKED),
+            Ack::Failed => self.count(f, Counter::ReadErrors, 1),
+        }
+        ack
+    }
+
+    /// A read that was pending ended. A page whose read failed stays in the cache, not up to date, and the next access
+    /// tries again.
+    pub fn read_done<W: World>(&mut self, _w: &mut W, page: PageId, ok: bool) {
+        let in_swap_cache = |e: &Self| e.swap_entry(page).and_then(|s| e.swap.cached(s));
+        let Some(f) = self.space.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
+        let st = self.folios.st_mut(f);
+        st.clear(State::LOCKED);
+        if ok {
+            st.set(State::UPTODATE);
+        } else {
+            self.count(f, Counter::ReadErrors, 1);
+        }
+    }
+
+    /// A write that was pending ended. After a failure the folio is dirty again.
+    pub fn write_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
+        let in_swap_cache = |e: &Self| e.swap_entry(page).and_then(|s| e.swap.cached(s));
+        let Some(f) = self.space.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
+        if self.folios.st(f).has(State::WRITEBACK) {
+            self.end_write(w, f, ok, true);
+        }
+    }
+
+    /// Maps the touched page; a write to a file page dirties it at once.
+    fn map_touched<W: World>(&mut self, w: &mut W, f: FolioId, touch: Touch) {
+        let anon = self.folios.st(f).has(State::ANON);
+        self.map_folio_with(w, f, true, anon || touch == Touch::MapWrite);
+        if touch == Touch::MapWrite && !anon {
+            self.set_dirty(w, f);
+        }
+    }
+
+    /// Maps a folio again, young or not.
+    pub(crate) fn map_folio<W: World>(&mut self, w: &mut W, f: FolioId, young: bool) {
+        let writable = self.folios.st(f).has(State::ANON);
+        self.map_folio_with(w, f, young, writable);
+    }
+
+    fn map_folio_with<W: World>(&mut self, w: &mut W, f: FolioId, young: bool, writable: bool) {
+        let st = self.folios.st(f);
+        let first = self.folios.page(f).0;
+        for page in (first..first + st.nr_pages() as u32).map(PageId) {
+            if !st.has(State::MAPPED) {
+                let t = self.space.table_of(page);
+                self.space.tables[t].mapped += 1;
+            }
+            w.effect(Effect::Map { page, young, writable });
+        }
+        self.folios.st_mut(f).set(State::MAPPED);
+    }
+
+    /// Maps the resident neighbours of a read fault, in the aligned window around it.
+    fn fault_around<W: World>(&mut self, w: &mut W, page: PageId) {
+        let around = self.cfg.fault_around_pages;
+        if around <= 1 {
+            return;
+        }
+        let from = self.space.index(page) & !(around - 1);
+        for near in self.space.window(page, from, from + around).map(PageId) {
+            let Some(f) = self.space.slot(near).folio() else { continue };
+            let st = self.folios.st(f);
+            if near != page && st.has(State::UPTODATE) && !st.has(State::LOCKED | State::MAPPED) {
+                self.map_folio_with(w, f, self.cfg.fault_around_young, false);
+            }
+        }
+    }
+
+    fn fault_anon<W: World>(
+        &mut self,
+        w: &mut W,
+        page: PageId,
+        touch: Touch,
+        memcg: MemcgId,
+    ) -> Result<Outcome, MemcgId> {
+        self.charge_table(w, self.space.table_of(page), memcg)?;
+        if let Some(f) = self.space.slot(page).folio() {
+            if self.folios.st(f).has(State::LOCKED) {
+                return Ok(Outcome::Waiting);
+            }
+            self.map_touched(w, f, touch);
+            return Ok(Outcome::Minor);
+        }
+        if let Some(slot) = self.swap_entry(page) {
+            return self.swap_in(w, page, slot, touch, memcg);
+        }
+        self.charge(w, memcg, 1)?;
+        self.count_alloc(memcg, 1);
+        let f = self.folios.alloc(page, 0, self.memcgs.get(memcg).lruvec);
+        self.folios.st_mut(f).set(State::UPTODATE | State::SWAPBACKED | State::ANON);
+        self.set_slot(page, Slot::resident(f));
+        self.add_to_lru(f, true);
+        self.map_touched(w, f, touch);
+        Ok(Outcome::Fresh)
+    }
+
+    /// The swap entry in an anonymous slot.
+    pub(crate) fn swap_entry(&self, page: PageId) -> Option<SwapSlot> {
+        if self.space.nodes[self.space.node_of(page).index()].file {
+            return None;
+        }
+        self.space.slot(page).as_value().map(|v| SwapSlot(v as u32))
+    }
+
+    /// 8.2: a device that answers at once goes round the swap cache; others read through it.
+    fn swap_in<W: World>(
+        &mut self,
+        w: &mut W,
+        page: PageId,
+        slot: SwapSlot,
+        touch: Touch,
+        memcg: MemcgId,
+    ) -> Result<Outcome, MemcgId> {
+        let mut outcome = Outcome::Minor;
+        let f = match self.swap.cached(slot) {
+            Some(f) => f,
+            None => {
+                outcome = Outcome::Major;
+                self.add_swap_folio(w, page, slot, memcg)?
+            }
+        };
+        let st = self.folios.st(f);
+        if st.has(State::LOCKED) {
+            return Ok(Outcome::Waiting);
+        }
+        if !st.has(State::UPTODATE) {
+            self.count(f, Counter::Pswpin, st.nr_pages());
+            self.count(f, Counter::Pgmajfault, 1);
+            match self.read_folio(w, f) {
+                Ack::Done => {}
+                Ack::Pending => return Ok(Outcome::Waiting),
+                Ack::Failed => return Ok(Outcome::Failed),
+            }
+        }
+        self.space.slots[page.index()] = Slot::resident(f);
+        let freed = self.swap.put(slot);
+        self.slot_freed(w, slot, freed);
+        // The copy in swap is dropped if it will be stale at once, if swap is short, or if reading again costs nothing.
+        let drop_copy = self.cfg.swap_synchronous || touch.is_write() || self.is_swap_full(f);
+        if drop_copy && !self.folios.st(f).has(State::WRITEBACK) {
+            self.release_swap_cache_of(w, f);
+        }
+        self.map_touched(w, f, touch);
+        Ok(outcome)
+    }
+
+    /// A folio for a page that is in swap, not read yet.
+    fn add_swap_folio<W: World>(
+        &mut self,
+        w: &mut W,
+        page: PageId,
+        slot: SwapSlot,
+        memcg: MemcgId,
+    ) -> Result<FolioId, MemcgId> {
+        self.charge(w, memcg, 1)?;
+        self.count_alloc(memcg, 1);
+        let f = self.folios.alloc(page, 0, self.memcgs.get(memcg).lruvec);
+        self.folios.st_mut(f).set(State::SWAPBACKED | State::ANON | State::SWAPCACHE);
+        self.folios.set_swap(f, slot);
+        let shadow = self.swap.shadow(slot);
+        self.swap.set_cached(slot, f);
+        self.note_swap_cache(f, 1);
+        if let Some(shadow) = shadow.filter(|_| self.cfg.refault != RefaultTest::None) {
+            self.workingset_refault(f, shadow, true);
+        }
+        self.add_to_lru(f, true);
+        Ok(f)
+    }
+}

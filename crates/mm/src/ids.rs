@@ -1,0 +1,57 @@
+//! Identifiers. Each is a number of its own type, so that a page cannot be taken for a folio.
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $int:ty) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+        pub struct $name(pub $int);
+
+        impl $name {
+            /// The number as an index.
+            #[inline(always)]
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+id!(
+    /// One page of one mapping. Ids are dense: the pages of a mapping are numbered in the order of
+    /// their index in it, mapping after mapping, when the mapping is registered.
+    PageId, u32
+);
+id!(
+    /// One folio of the folio table: 2^order pages that are resident together.
+    FolioId, u32
+);
+id!(
+    /// One address space: a file, or an anonymous region.
+    MappingId, u32
+);
+id!(
+    /// One memory cgroup. 0 is the root. 16 bits, as in a shadow entry.
+    MemcgId, u16
+);
+id!(
+    /// One lruvec: the lists of one (memcg, node).
+    LruvecId, u32
+);
+id!(
+    /// One 64-slot node of a mapping.
+    XaNodeId, u32
+);
+id!(
+    /// One slot of a swap device. 0 is the header and never handed out, so 0 means none.
+    SwapSlot, u32
+);
+
+impl MemcgId {
+    /// The root of the tree. It has no limit.
+    pub const ROOT: MemcgId = MemcgId(0);
+}
+
+impl SwapSlot {
+    /// No slot.
+    pub const NONE: SwapSlot = SwapSlot(0);
+}

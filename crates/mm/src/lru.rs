@@ -1,0 +1,190 @@
+//! Putting folios on lists and taking them off, and what an access does to a folio.
+
+use crate::Engine;
+use crate::batch::Batch;
+use crate::config::{Clock, Lru};
+use crate::folio::State;
+use crate::ids::{FolioId, LruvecId};
+use crate::lruvec::{ANON, UNEVICTABLE, list_index};
+use crate::multi_gen::{MIN_NR_GENS, gen_index};
+
+impl Engine {
+    #[inline(always)]
+    pub(crate) fn is_multi_gen(&self) -> bool {
+        self.cfg.lru == Lru::MultiGen
+    }
+
+    /// Puts a folio on the list that its flags ask for: at the tail if `reclaiming` (rotated after writeback).
+    #[inline]
+    pub(crate) fn lruvec_add(&mut self, f: FolioId, reclaiming: bool) {
+        let st = self.folios.st(f);
+        let v = &mut self.lruvecs[self.folios.lruvec(f).index()];
+        if st.has(State::UNEVICTABLE) {
+            v.size[UNEVICTABLE] += st.nr_pages();
+            self.folios.links.add(v.lists[UNEVICTABLE], f);
+            return;
+        }
+        if self.cfg.lru == Lru::MultiGen {
+            return self.gen_add(f, reclaiming);
+        }
+        if self.cfg.one_list {
+            self.folios.st_mut(f).clear(State::ACTIVE);
+        }
+        let active = st.has(State::ACTIVE) && !self.cfg.one_list;
+        let l = list_index(st.type_index(), active);
+        v.size[l] += st.nr_pages();
+        match reclaiming {
+            true => self.folios.links.add_tail(v.lists[l], f),
+            false => self.folios.links.add(v.lists[l], f),
+        }
+    }
+
+    /// 4.2: the generation that a folio is born into, first match wins.
+    #[inline]
+    fn gen_add(&mut self, f: FolioId, reclaiming: bool) {
+        let st = self.folios.st(f);
+        let v = &mut self.lruvecs[self.folios.lruvec(f).index()];
+        let t = st.type_index();
+        let g = &mut v.r#gen;
+        let fresh_anon = t == ANON && !st.has(State::SWAPCACHE);
+        let pending = st.has(State::RECLAIM) && st.has(State::DIRTY | State::WRITEBACK);
+        let seq = if st.has(State::ACTIVE) {
+            g.max_seq
+        } else if fresh_anon || pending {
+            g.max_seq - 1
+        } else if reclaiming || g.min_seq[t] + MIN_NR_GENS >= g.max_seq {
+            g.min_seq[t]
+        } else {
+            g.min_seq[t] + 1
+        };
+        let i = gen_index(seq);
+        let new = &mut self.folios.state[f.index()];
+        if st.has(State::ACTIVE) {
+            // `workingset` stays: pressure accounting needs it.
+            new.clear(State::REFS_MASK | State::REFERENCED | State::ACTIVE);
+        }
+        new.set_generation(i);
+        g.nr_pages[i][t] += st.nr_pages();
+        v.size[list_index(t, v.r#gen.is_active(i))] += st.nr_pages();
+        let list = v.r#gen.lists[i][t];
+        match reclaiming {
+            true => self.folios.links.add_tail(list, f),
+            false => self.folios.links.add(list, f),
+        }
+    }
+
+    /// Takes a folio off its list. Under multi-gen LRU a folio that does not leave for reclaim stays known as active
+    /// if its generation was one of the two youngest.
+    #[inline]
+    pub(crate) fn lruvec_del(&mut self, f: FolioId, reclaiming: bool) {
+        let st = self.folios.st(f);
+        let v = &mut self.lruvecs[self.folios.lruvec(f).index()];
+        let nr = st.nr_pages();
+        self.folios.links.del(f);
+        if st.has(State::UNEVICTABLE) {
+            v.size[UNEVICTABLE] -= nr;
+            return;
+        }
+        let t = st.type_index();
+        match st.generation() {
+            None => v.size[list_index(t, st.has(State::ACTIVE))] -= nr,
+            Some(i) => {
+                let active = v.r#gen.is_active(i);
+                v.r#gen.nr_pages[i][t] -= nr;
+                v.size[list_index(t, active)] -= nr;
+                let new = self.folios.st_mut(f);
+                new.clear(State::GEN_MASK);
+                if active && !reclaiming {
+                    new.set(State::ACTIVE);
+                }
+            }
+        }
+    }
+
+    /// Moves the accounting (not the folio) from one generation to another.
+    pub(crate) fn gen_update_size(&mut self, v: LruvecId, t: usize, from: usize, to: usize, nr: u64) {
+        let v = &mut self.lruvecs[v.index()];
+        v.r#gen.nr_pages[from][t] -= nr;
+        v.r#gen.nr_pages[to][t] += nr;
+        let (was, is) = (v.r#gen.is_active(from), v.r#gen.is_active(to));
+        if was != is {
+            v.size[list_index(t, was)] -= nr;
+            v.size[list_index(t, is)] += nr;
+        }
+    }
+
+    /// An access by file descriptor (2.2, 4.3).
+    #[inline]
+    pub(crate) fn mark_accessed(&mut self, f: FolioId) {
+        match self.cfg.lru {
+            Lru::MultiGen => self.inc_refs(f),
+            Lru::TwoList => self.mark_accessed_two_list(f),
+        }
+    }
+
+    /// 1st access: `referenced`; 2nd: `workingset`; later ones count up to 3 more.
+    #[inline]
+    fn inc_refs(&mut self, f: FolioId) {
+        let st = self.folios.st_mut(f);
+        if st.has(State::UNEVICTABLE) {
+            return;
+        }
+        if !st.has(State::REFERENCED) {
+            st.set(State::REFERENCED);
+        } else if !st.has(State::WORKINGSET) {
+            st.set(State::WORKINGSET);
+        } else if st.0 & State::REFS_MASK != State::REFS_MASK {
+            st.0 += 1 << State::REFS_SHIFT;
+        }
+    }
+
+    #[inline]
+    fn mark_accessed_two_list(&mut self, f: FolioId) {
+        let st = self.folios.st_mut(f);
+        if !st.has(State::REFERENCED) {
+            st.set(State::REFERENCED);
+        } else if !st.has(State::ACTIVE | State::UNEVICTABLE) && !self.cfg.one_list {
+            self.activate_accessed(f);
+        }
+    }
+
+    /// Second access to an inactive folio.
+    fn activate_accessed(&mut self, f: FolioId) {
+        let st = self.folios.st(f);
+        if st.has(State::LRU) {
+            self.batch_add(Batch::Activate, f);
+        } else if st.has(State::ADDING) {
+            // It will be moved to the active list when its batch is drained.
+            self.folios.st_mut(f).set(State::ACTIVE);
+        }
+        self.folios.st_mut(f).clear(State::REFERENCED);
+        if self.cfg.clock == Clock::EvictionsAndActivations {
+            self.age_nonresident(self.folios.lruvec(f), st.nr_pages());
+        }
+    }
+
+    /// Advances the clock of non-resident pages, here and in all ancestors.
+    #[inline]
+    pub(crate) fn age_nonresident(&mut self, v: LruvecId, nr: u64) {
+        let mut at = Some(v);
+        while let Some(v) = at {
+            let v = &mut self.lruvecs[v.index()];
+            v.nonresident_age += nr;
+            at = v.parent;
+        }
+    }
+
+    /// `lru_note_cost`: here and in all ancestors.
+    pub(crate) fn note_cost(&mut self, v: LruvecId, t: usize, nr_io: u64, nr_rotated: u64) {
+        let cost = nr_io * self.cfg.swap_cluster_max + nr_rotated;
+        if cost == 0 {
+            return;
+        }
+        let mut at = Some(v);
+        while let Some(v) = at {
+            let v = &mut self.lruvecs[v.index()];
+            v.note_cost(t, cost);
+            at = v.parent;
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Mappings: for every page of a file or an anonymous region, what stands in its slot.
+//!
+//! A slot holds a folio, a value (a shadow in a file, a swap entry in anonymous memory) or nothing. Slots are
+//! laid out densely in the order of page ids; the 64-slot nodes that Linux would allocate are kept beside them, because
+//! their number decides what is charged and which shadows the shrinker takes, and the 512-page tables because aging and
+//! look-around work on them. Pages of one mapping have ascending ids, so a node and a table are ranges of ids.
+
+use crate::ids::{FolioId, MappingId, MemcgId, PageId, XaNodeId};
+
+/// What a mapping holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MappingKind {
+    /// Pages of a file: evicted clean, leaving a shadow.
+    File,
+    /// Anonymous memory: evicted to swap.
+    Anon,
+}
+
+/// A slot: empty, a folio, or a value of 63 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Slot(u64);
+
+impl Slot {
+    pub(crate) const EMPTY: Slot = Slot(0);
+
+    #[inline(always)]
+    pub(crate) fn resident(f: FolioId) -> Slot {
+        Slot((u64::from(f.0) + 1) << 1)
+    }
+
+    #[inline(always)]
+    pub(crate) fn value(v: u64) -> Slot {
+        Slot(v << 1 | 1)
+    }
+
+    #[inline(always)]
+    pub(crate) fn folio(self) -> Option<FolioId> {
+        if self.0 & 1 == 0 && self.0 != 0 { Some(FolioId((self.0 >> 1) as u32 - 1)) } else { None }
+    }
+
+    #[inline(always)]
+    pub(crate) fn as_value(self) -> Option<u64> {
+        (self.0 & 1 == 1).then_some(self.0 >> 1)
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// No node, no table.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// A 64-slot tree node. Leaves count slots in use, the levels above count children.
+#[derive(Clone, Debug)]
+pub(crate) struct XaNode {
+    pub(crate) first: PageId,
+    pub(crate) parent: u32,
+    /// The table that covers a leaf.
+    pub(crate) table: u32,
+    /// Neighbours on the list of shadow nodes.
+    pub(crate) prev: u32,
+    pub(crate) next: u32,
+    /// Index in the mapping, in units of 64 pages.
+    base: u64,
+    /// Registered pages.
+    pub(crate) len: u8,
+    pub(crate) count: u8,
+    pub(crate) nr_values: u8,
+    pub(crate) on_list: bool,
+    /// A node of a file. Anonymous memory has page tables instead: its nodes stay empty and free of charge.
+    pub(crate) file: bool,
+    /// Who pays for it while it exists.
+    pub(crate) memcg: MemcgId,
+}
+
+/// A page table: 512 consecutive pages of a mapping.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    pub(crate) first: PageId,
+    /// Registered pages.
+    pub(crate) len: u16,
+    /// Pages mapped now.
+    pub(crate) mapped: u16,
+    /// Entries between the ends of the mapping that fall into the table.
+    pub(crate) span: u16,
+    /// It was needed once and is charged.
+    pub(crate) present: bool,
+}
+
+/// One file or anonymous region.
+#[derive(Clone, Debug)]
+pub(crate) struct Mapping {
+    pub(crate) kind: MappingKind,
+    pub(crate) memcg: MemcgId,
+    pub(crate) first: PageId,
+    pub(crate) tables: std::ops::Range<u32>,
+    pub(crate) min_index: u64,
+    pub(crate) max_index: u64,
+}
+
+const OFFSET_BITS: u32 = 6;
+const MAX_NODES: usize = 1 << (32 - OFFSET_BITS);
+
+/// The slots of all mappings, with their nodes and tables.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PageSpace {
+    pub(crate) slots: Vec<Slot>,
+    /// Leaf node << 6 | offset in it.
+    location: Vec<u32>,
+    pub(crate) nodes: Vec<XaNode>,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) mappings: Vec<Mapping>,
+}
+
+impl PageSpace {
+    /// Registers a mapping by the indices of its pages, strictly ascending.
+    pub(crate) fn register(
+        &mut self,
+        kind: MappingKind,
+        memcg: MemcgId,
+        indices: impl Iterator<Item = u64>,
+    ) -> Result<MappingId, String> {
+        let first = PageId(self.slots.len() as u32);
+        let (first_node, first_table) = (self.nodes.len(), self.tables.len() as u32);
+        let mut last = None;
+        for index in indices {
+            if last.is_some_and(|l| l >= index) {
+                return Err(format!("mapping: page index {index} does not ascend"));
+            }
+            last = Some(index);
+            self.register_page(index, (kind, memcg), self.slots.len() == first.index())?;
+        }
+        let Some(max_index) = last else {
+            return Err("mapping: holds no page".into());
+        };
+        let min_index = self.index(first);
+        let tables = first_table..self.tables.len() as u32;
+        self.link_upper_levels(first_node, (kind, memcg))?;
+        self.set_spans(&tables, min_index, max_index);
+        self.mappings.push(Mapping { kind, memcg, first, tables, min_index, max_index });
+        Ok(MappingId(self.mappings.len() as u32 - 1))
+    }
+
+    fn register_page(&mut self, index: u64, owner: (MappingKind, MemcgId), start: bool) -> Result<(), String> {
+        let id = self.slots.len();
+        if id >= (1 << 30) {
+            return Err("more than 2^30 pages".into());
+        }
+        let same_node = |n: &XaNode| n.base == index >> 6;
+        if start || !self.nodes.last().is_some_and(same_node) {
+            let new_table = start || self.nodes.last().is_none_or(|n| n.base >> 3 != index >> 9);
+            if new_table {
+                self.tables.push(Table { first: PageId(id as u32), len: 0, mapped: 0, span: 512, present: false });
+            }
+            self.push_node(PageId(id as u32), index >> 6, self.tables.len() as u32 - 1, owner)?;
+        }
+        let node = self.nodes.len() - 1;
+        self.nodes[node].len += 1;
+        self.tables.last_mut().expect("a table was pushed with the node").len += 1;
+        self.location.push((node as u32) << OFFSET_BITS | (index & 63) as u32);
+        self.slots.push(Slot::EMPTY);
+        Ok(())
+    }
+
+    fn push_node(
+        &mut self,
+        first: PageId,
+        base: u64,
+        table: u32,
+        (kind, memcg): (MappingKind, MemcgId),
+    ) -> Result<(), String> {
+        if self.nodes.len() >= MAX_NODES {
+            return Err("more than 2^26 tree nodes: the pages are spread too thinly".into());
+        }
+        self.nodes.push(XaNode {
+            first,
+            parent: NONE,
+            table,
+            prev: NONE,
+            next: NONE,
+            base,
+            len: 0,
+            count: 0,
+            nr_values: 0,
+            on_list: false,
+            file: kind == MappingKind::File,
+            memcg,
+        });
+        Ok(())
+    }
+
+    /// Adds the levels above the leaves `from..`, up to one root.
+    fn link_upper_levels(&mut self, from: usize, owner: (MappingKind, MemcgId)) -> Result<(), String> {
+        let mut level = from..self.nodes.len();
+        while level.len() > 1 {
+            let next = self.nodes.len();
+            for child in level.clone() {
+                let base = self.nodes[child].base >> 6;
+                if self.nodes.len() == next || self.nodes.last().is_some_and(|n| n.base != base) {
+                    let first = self.nodes[child].first;
+                    self.push_node(first, base, NONE, owner)?;
+                }
+                self.nodes[child].parent = self.nodes.len() as u32 - 1;
+            }
+            level = next..self.nodes.len();
+        }
+        Ok(())
+    }
+
+    /// Entries of the first and the last table that lie outside the mapping do not exist.
+    fn set_spans(&mut self, tables: &std::ops::Range<u32>, min_index: u64, max_index: u64) {
+        for t in tables.clone() {
+            let start = self.index(self.tables[t as usize].first) & !511;
+            let end = (start + 512).min(max_index + 1);
+            self.tables[t as usize].span = (end - start.max(min_index)) as u16;
+        }
+    }
+
+    /// Pages registered.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    #[inline(always)]
+    pub(crate) fn slot(&self, page: PageId) -> Slot {
+        self.slots[page.index()]
+    }
+
+    /// The leaf node of a page.
+    #[inline(always)]
+    pub(crate) fn node_of(&self, page: PageId) -> XaNodeId {
+        XaNodeId(self.location[page.index()] >> OFFSET_BITS)
+    }
+
+    /// The index of a page in its mapping.
+    #[inline]
+    pub(crate) fn index(&self, page: PageId) -> u64 {
+        let l = self.location[page.index()];
+        self.nodes[(l >> OFFSET_BITS) as usize].base << 6 | u64::from(l & 63)
+    }
+
+    /// The table of a page.
+    #[inline]
+    pub(crate) fn table_of(&self, page: PageId) -> usize {
+        self.nodes[self.node_of(page).index()].table as usize
+    }
+
+    /// The mapping of a page.
+    pub(crate) fn mapping_of(&self, page: PageId) -> MappingId {
+        MappingId(self.mappings.partition_point(|m| m.first <= page) as u32 - 1)
+    }
+
+    /// Ids of the pages whose index lies in `from..to`, within the table of `page`.
+    pub(crate) fn window(&self, page: PageId, from: u64, to: u64) -> std::ops::Range<u32> {
+        let t = &self.tables[self.table_of(page)];
+        let (mut start, mut end) = (page.0, page.0 + 1);
+        while start > t.first.0 && self.index(PageId(start - 1)) >= from {
+            start -= 1;
+        }
+        while end < t.first.0 + u32::from(t.len) && self.index(PageId(end)) < to {
+            end += 1;
+        }
+        start..end
+    }
+
+    /// Bytes held for slots, locations, nodes and tables.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot>()
+            + self.location.capacity() * 4
+            + self.nodes.capacity() * size_of::<XaNode>()
+            + self.tables.capacity() * size_of::<Table>()
+    }
+
+    /// Counts of nodes agree with their slots and children, counts of tables are in range.
+    pub(crate) fn validate(&self) -> Result<(), String> {
+        let mut children = vec![0u32; self.nodes.len()];
+        for n in self.nodes.iter().filter(|n| n.parent != NONE && n.count > 0) {
+            children[n.parent as usize] += 1;
+        }
+        for (i, n) in self.nodes.iter().enumerate() {
+            let range = n.first.index()..n.first.index() + usize::from(n.len);
+            let slots = &self.slots[range];
+            let (mut used, mut values) = (children[i], 0);
+            if n.table != NONE && n.file {
+                used = slots.iter().filter(|s| !s.is_empty()).count() as u32;
+                values = slots.iter().filter(|s| s.as_value().is_some()).count() as u32;
+            }
+            if used != u32::from(n.count) || values != u32::from(n.nr_values) {
+                return Err(format!("node {i}: count {} values {}, found {used} and {values}", n.count, n.nr_values));
+            }
+            if n.on_list != (n.table != NONE && n.count > 0 && n.count == n.nr_values) {
+                return Err(format!("node {i}: on the shadow list: {}, {n:?}", n.on_list));
+            }
+        }
+        match self.tables.iter().position(|t| t.mapped > t.len || (t.mapped > 0 && !t.present)) {
+            Some(t) => Err(format!("table {t}: {:?}", self.tables[t])),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Memory cgroups: who is charged, up to which limit, and the batches in which charges are taken.
+
+use crate::ids::{LruvecId, MemcgId};
+use crate::stat::Stats;
+
+/// Bytes charged for a 64-slot tree node: 576 of the object and 8 of its owner pointer; 7 fit a page.
+pub(crate) const NODE_CHARGE_BYTES: u64 = 584;
+/// Bytes of a page.
+pub(crate) const PAGE_BYTES: u64 = 4096;
+
+/// `memory.events`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemcgEvents {
+    /// Times a charge met the limit.
+    pub max: u64,
+    /// Times reclaim could not make room.
+    pub oom: u64,
+}
+
+/// One memory cgroup.
+#[derive(Clone, Debug)]
+pub(crate) struct Memcg {
+    pub(crate) parent: Option<MemcgId>,
+    pub(crate) name: String,
+    pub(crate) lruvec: LruvecId,
+    /// Pages charged, those in the stock and of descendants included.
+    pub(crate) usage: u64,
+    pub(crate) max: u64,
+    pub(crate) peak: u64,
+    /// Pages charged ahead and not used yet.
+    pub(crate) stock: u64,
+    /// Bytes of a charged page that no kernel object uses yet.
+    pub(crate) obj_bytes: u64,
+    /// Pages charged for kernel objects.
+    pub(crate) kernel: u64,
+    /// Of those, pages of page tables.
+    pub(crate) page_tables: u64,
+    /// Tree nodes that exist.
+    pub(crate) nodes: u64,
+    pub(crate) swap_usage: u64,
+    pub(crate) swap_max: u64,
+    pub(crate) dirty: u64,
+    pub(crate) writeback: u64,
+    pub(crate) swap_cached: u64,
+    pub(crate) events: MemcgEvents,
+    pub(crate) stat: Stats,
+}
+
+impl Memcg {
+    pub(crate) fn new(parent: Option<MemcgId>, name: &str, lruvec: LruvecId, max: u64, swap_max: u64) -> Memcg {
+        Memcg {
+            parent,
+            name: name.into(),
+            lruvec,
+            usage: 0,
+            max,
+            peak: 0,
+            stock: 0,
+            obj_bytes: 0,
+            kernel: 0,
+            page_tables: 0,
+            nodes: 0,
+            swap_usage: 0,
+            swap_max,
+            dirty: 0,
+            writeback: 0,
+            swap_cached: 0,
+            events: MemcgEvents::default(),
+            stat: Stats::default(),
+        }
+    }
+}
+
+/// The tree. The root is number 0 and has no limit.
+#[derive(Clone, Debug)]
+pub(crate) struct Memcgs {
+    pub(crate) all: Vec<Memcg>,
+    charge_batch: u64,
+}
+
+impl Memcgs {
+    pub(crate) fn new(charge_batch: u64) -> Memcgs {
+        let root = Memcg::new(None, "/", LruvecId(0), u64::MAX, u64::MAX);
+        Memcgs { all: vec![root], charge_batch }
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, id: MemcgId) -> &Memcg {
+        &self.all[id.index()]
+    }
+
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self, id: MemcgId) -> &mut Memcg {
+        &mut self.all[id.index()]
+    }
+
+    /// `id` and its ancestors.
+    pub(crate) fn chain(&self, id: MemcgId) -> impl Iterator<Item = MemcgId> + '_ {
+        std::iter::successors(Some(id), |&m| self.get(m).parent)
+    }
+
+    /// `root` and its descendants, parents first.
+    pub(crate) fn subtree(&self, root: MemcgId) -> Vec<MemcgId> {
+        let ids = (0..self.all.len() as u16).map(MemcgId);
+        ids.filter(|&m| self.chain(m).any(|a| a == root)).collect()
+    }
+
+    /// Takes `nr` pages from the stock, or charges a batch, or just `nr`. On failure names the memcg over its limit.
+    #[inline]
+    pub(crate) fn try_charge(&mut self, id: MemcgId, nr: u64, batch: bool) -> Result<(), MemcgId> {
+        let m = self.get_mut(id);
+        if m.stock >= nr {
+            m.stock -= nr;
+            return Ok(());
+        }
+        if batch && self.charge_batch > nr && self.charge_counter(id, self.charge_batch).is_ok() {
+            let surplus = self.charge_batch - nr;
+            self.refill_stock(id, surplus);
+            return Ok(());
+        }
+        self.charge_counter(id, nr)
+    }
+
+    fn charge_counter(&mut self, id: MemcgId, nr: u64) -> Result<(), MemcgId> {
+        if let Some(over) = self.chain(id).find(|&m| self.get(m).usage + nr > self.get(m).max) {
+            return Err(over);
+        }
+        let mut at = Some(id);
+        while let Some(m) = at {
+            let m = self.get_mut(m);
+            m.usage += nr;
+            m.peak = m.peak.max(m.usage);
+            at = m.parent;
+        }
+        Ok(())
+    }
+
+    /// Charges beyond the limit: for what cannot fail.
+    pub(crate) fn force_charge(&mut self, id: MemcgId, nr: u64) {
+        let mut at = Some(id);
+        while let Some(m) = at {
+            let m = self.get_mut(m);
+            m.usage += nr;
+            m.peak = m.peak.max(m.usage);
+            at = m.parent;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn uncharge(&mut self, id: MemcgId, nr: u64) {
+        let mut at = Some(id);
+        while let Some(m) = at {
+            let m = self.get_mut(m);
+            m.usage -= nr;
+            at = m.parent;
+        }
+    }
+
+    /// Pages that were charged ahead go into the stock; more than a batch of them is given back.
+    fn refill_stock(&mut self, id: MemcgId, nr: u64) {
+        let batch = self.charge_batch;
+        let m = self.get_mut(id);
+        m.stock += nr;
+        if m.stock > batch {
+            self.drain_stock(id);
+        }
+    }
+
+    /// Gives the stock back to the counter.
+    pub(crate) fn drain_stock(&mut self, id: MemcgId) {
+        let stock = std::mem::take(&mut self.get_mut(id).stock);
+        self.uncharge(id, stock);
+    }
+
+    /// Pages that can still be charged before a limit is met.
+    pub(crate) fn margin(&self, id: MemcgId) -> u64 {
+        let m = self.get(id);
+        m.max.saturating_sub(m.usage)
+    }
+
+    /// Takes the bytes of a kernel object from the charged remainder of a page.
+    pub(crate) fn consume_object(&mut self, id: MemcgId, bytes: u64) -> bool {
+        let m = self.get_mut(id);
+        let enough = m.obj_bytes >= bytes;
+        if enough {
+            m.obj_bytes -= bytes;
+        }
+        enough
+    }
+
+    /// A page was charged for kernel objects, and `used` bytes of it are taken.
+    pub(crate) fn add_object_page(&mut self, id: MemcgId, used: u64) {
+        let m = self.get_mut(id);
+        m.kernel += 1;
+        m.obj_bytes += PAGE_BYTES - used;
+    }
+
+    /// A kernel object is freed. Whole pages go back, by way of the stock.
+    pub(crate) fn free_object(&mut self, id: MemcgId, bytes: u64) {
+        let m = self.get_mut(id);
+        m.obj_bytes += bytes;
+        if m.obj_bytes > PAGE_BYTES {
+            let pages = m.obj_bytes / PAGE_BYTES;
+            m.obj_bytes %= PAGE_BYTES;
+            m.kernel -= pages;
+            self.refill_stock(id, pages);
+        }
+    }
+
+    /// Swap that a memcg may still use, given what the device has left.
+    pub(crate) fn swap_room(&self, id: MemcgId, device_free: u64) -> u64 {
+        let room = |m: MemcgId| self.get(m).swap_max.saturating_sub(self.get(m).swap_usage);
+        self.chain(id).map(room).fold(device_free, u64::min)
+    }
+
+    /// Adds to (or takes from) the swap usage of a memcg and its ancestors.
+    pub(crate) fn add_swap(&mut self, id: MemcgId, nr: i64) {
+        let mut at = Some(id);
+        while let Some(m) = at {
+            let m = self.get_mut(m);
+            m.swap_usage = m.swap_usage.checked_add_signed(nr).expect("swap usage never goes below zero");
+            at = m.parent;
+        }
+    }
+
+    /// The half rule for one memcg: usage·2 ≥ its limit.
+    pub(crate) fn swap_is_half_used(&self, id: MemcgId) -> bool {
+        self.chain(id).any(|m| self.get(m).swap_max != u64::MAX && self.get(m).swap_usage * 2 >= self.get(m).swap_max)
+    }
+}

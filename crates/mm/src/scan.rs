@@ -1,0 +1,73 @@
+//! The state of one reclaim run.
+
+use crate::ids::MemcgId;
+
+/// Priority at which reclaim starts: lists are scanned by size >> priority.
+pub(crate) const DEF_PRIORITY: u32 = 12;
+
+/// What one run aims at and has seen.
+#[derive(Clone, Debug)]
+pub(crate) struct ScanControl {
+    /// The memcg over its limit; the root for the whole machine.
+    pub(crate) target: MemcgId,
+    pub(crate) nr_to_reclaim: u64,
+    pub(crate) nr_reclaimed: u64,
+    pub(crate) nr_scanned: u64,
+    pub(crate) priority: u32,
+    pub(crate) may_swap: bool,
+    pub(crate) may_unmap: bool,
+    pub(crate) may_writepage: bool,
+    pub(crate) kswapd: bool,
+    pub(crate) force_deactivate: bool,
+    pub(crate) skipped_deactivate: bool,
+    /// Anon and file.
+    pub(crate) may_deactivate: [bool; 2],
+    pub(crate) cache_trim_mode: bool,
+    pub(crate) file_is_tiny: bool,
+    pub(crate) cost: [u64; 2],
+    pub(crate) memcg_full_walk: bool,
+    pub(crate) swappiness: u32,
+}
+
+impl ScanControl {
+    /// A run for a memcg that met its limit.
+    pub(crate) fn for_memcg(target: MemcgId, nr_to_reclaim: u64, swappiness: u32) -> ScanControl {
+        ScanControl {
+            target,
+            nr_to_reclaim,
+            nr_reclaimed: 0,
+            nr_scanned: 0,
+            priority: DEF_PRIORITY,
+            may_swap: true,
+            may_unmap: true,
+            may_writepage: true,
+            kswapd: false,
+            force_deactivate: false,
+            skipped_deactivate: false,
+            may_deactivate: [false; 2],
+            cache_trim_mode: false,
+            file_is_tiny: false,
+            cost: [0; 2],
+            memcg_full_walk: false,
+            swappiness,
+        }
+    }
+
+    /// Whether a memcg's limit, not the machine, asks.
+    pub(crate) fn is_cgroup_reclaim(&self) -> bool {
+        self.target != MemcgId::ROOT
+    }
+}
+
+/// What happened to a batch of isolated folios, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ShrinkStat {
+    pub(crate) reclaimed: u64,
+    pub(crate) pageout: u64,
+    pub(crate) dirty: u64,
+    pub(crate) unqueued_dirty: u64,
+    pub(crate) congested: u64,
+    pub(crate) writeback: u64,
+    pub(crate) immediate: u64,
+    pub(crate) activated: u64,
+}

@@ -1,0 +1,171 @@
+//! Slots and the nodes that carry them: charging, the list of nodes with nothing but shadows, and its shrinker (3.5).
+
+use crate::Engine;
+use crate::ids::{MemcgId, PageId, XaNodeId};
+use crate::mapping::{NONE, Slot};
+use crate::memcg::{NODE_CHARGE_BYTES, PAGE_BYTES};
+use crate::stat::Counter;
+use crate::world::World;
+
+/// Nodes that one call of the shrinker takes.
+const SHRINK_BATCH: u64 = 128;
+
+/// A node may hold shadows for one page in eight: `pages >> 3` nodes of 64 slots.
+const NODES_PER_PAGE_SHIFT: u32 = 3;
+
+impl Engine {
+    /// Charges the nodes that a page's slot needs and that do not exist yet. May reclaim. [`Engine::set_slot`] makes them.
+    #[inline]
+    pub(crate) fn charge_nodes<W: World>(&mut self, w: &mut W, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
+        let leaf = &self.space.nodes[self.space.node_of(page).index()];
+        if leaf.count > 0 || !leaf.file || !self.cfg.charge_kernel {
+            return Ok(());
+        }
+        let mut paid = 0;
+        // Reclaim may take shadow nodes, and with them a parent that was there when we counted.
+        while paid < self.missing_nodes(page) {
+            if !self.memcgs.consume_object(memcg, NODE_CHARGE_BYTES) {
+                if let Err(over) = self.charge(w, memcg, 1) {
+                    (0..paid).for_each(|_| self.memcgs.free_object(memcg, NODE_CHARGE_BYTES));
+                    return Err(over);
+                }
+                self.memcgs.add_object_page(memcg, NODE_CHARGE_BYTES);
+            }
+            paid += 1;
+        }
+        Ok(())
+    }
+
+    /// Nodes from the leaf of a page upwards that do not exist.
+    fn missing_nodes(&self, page: PageId) -> u64 {
+        let up = |&n: &u32| Some(self.space.nodes[n as usize].parent).filter(|&p| p != NONE);
+        let chain = std::iter::successors(Some(self.space.node_of(page).0), up);
+        chain.take_while(|&n| self.space.nodes[n as usize].count == 0).count() as u64
+    }
+
+    /// Stores into a slot and keeps the counts of its node.
+    #[inline]
+    pub(crate) fn set_slot(&mut self, page: PageId, new: Slot) {
+        let old = std::mem::replace(&mut self.space.slots[page.index()], new);
+        let n = self.space.node_of(page);
+        let node = &mut self.space.nodes[n.index()];
+        if !node.file {
+            return;
+        }
+        if node.count == 0 && !new.is_empty() {
+            self.enter_node(n);
+        }
+        let node = &mut self.space.nodes[n.index()];
+        node.count = node.count + u8::from(!new.is_empty()) - u8::from(!old.is_empty());
+        node.nr_values = node.nr_values + u8::from(new.as_value().is_some()) - u8::from(old.as_value().is_some());
+        let shadows_only = node.count > 0 && node.count == node.nr_values;
+        if shadows_only != node.on_list {
+            self.relist_node(n, shadows_only);
+        }
+        if self.space.nodes[n.index()].count == 0 {
+            self.free_node(n);
+        }
+    }
+
+    #[cold]
+    fn relist_node(&mut self, n: XaNodeId, shadows_only: bool) {
+        let memcg = self.space.nodes[n.index()].memcg;
+        let v = self.memcgs.get(memcg).lruvec;
+        let list = &mut self.lruvecs[v.index()].shadow_nodes;
+        match shadows_only {
+            true => list.push(&mut self.space, n),
+            false => list.remove(&mut self.space, n),
+        }
+    }
+
+    /// The first entry is coming: the node exists from now on, and its parents.
+    #[cold]
+    fn enter_node(&mut self, n: XaNodeId) {
+        let memcg = self.space.mappings[self.space.mapping_of(self.space.nodes[n.index()].first).index()].memcg;
+        let mut at = n.0;
+        loop {
+            let node = &mut self.space.nodes[at as usize];
+            node.memcg = memcg;
+            let parent = node.parent;
+            self.memcgs.get_mut(memcg).nodes += 1;
+            if parent == NONE {
+                return;
+            }
+            let p = &mut self.space.nodes[parent as usize];
+            p.count += 1;
+            if p.count > 1 {
+                return;
+            }
+            at = parent;
+        }
+    }
+
+    /// The last entry is gone: the node is freed, and its parents that have no other child.
+    fn free_node(&mut self, n: XaNodeId) {
+        let mut at = n.0;
+        loop {
+            let (memcg, parent) = (self.space.nodes[at as usize].memcg, self.space.nodes[at as usize].parent);
+            self.memcgs.get_mut(memcg).nodes -= 1;
+            if self.cfg.charge_kernel {
+                self.memcgs.free_object(memcg, NODE_CHARGE_BYTES);
+            }
+            if parent == NONE {
+                return;
+            }
+            let p = &mut self.space.nodes[parent as usize];
+            p.count -= 1;
+            if p.count > 0 {
+                return;
+            }
+            at = parent;
+        }
+    }
+
+    /// Shadow nodes beyond what the pages of the memcg justify.
+    fn excess_shadow_nodes(&self, memcg: MemcgId) -> u64 {
+        let m = self.memcgs.get(memcg);
+        let v = &self.lruvecs[m.lruvec.index()];
+        let slab = m.nodes * NODE_CHARGE_BYTES / PAGE_BYTES;
+        v.shadow_nodes.len.saturating_sub((v.lru_pages() + slab) >> NODES_PER_PAGE_SHIFT)
+    }
+
+    /// One pass of the shrinker: half of the excess at any priority, in batches; what is less than a batch is deferred.
+    pub(crate) fn shrink_shadow_nodes(&mut self, memcg: MemcgId, priority: u32) {
+        let freeable = self.excess_shadow_nodes(memcg);
+        if freeable == 0 {
+            return;
+        }
+        let deferred = self.deferred_shadow_nodes;
+        let delta = freeable / 2;
+        let mut total = ((deferred >> priority) + delta).min(2 * freeable);
+        let mut scanned = 0;
+        while total >= SHRINK_BATCH || total >= freeable {
+            let nr = SHRINK_BATCH.min(total);
+            if nr == 0 || !self.reclaim_shadow_nodes(memcg, nr) {
+                break;
+            }
+            total -= nr;
+            scanned += nr;
+        }
+        self.deferred_shadow_nodes = (deferred + delta).saturating_sub(scanned).min(2 * freeable);
+    }
+
+    /// Deletes the shadows of the `nr` oldest shadow nodes.
+    fn reclaim_shadow_nodes(&mut self, memcg: MemcgId, nr: u64) -> bool {
+        let v = self.memcgs.get(memcg).lruvec;
+        for _ in 0..nr {
+            let Some(n) = self.lruvecs[v.index()].shadow_nodes.oldest() else {
+                return false;
+            };
+            let node = &self.space.nodes[n.index()];
+            let pages = node.first.0..node.first.0 + u32::from(node.len);
+            for page in pages.map(PageId) {
+                if self.space.slot(page).as_value().is_some() {
+                    self.set_slot(page, Slot::EMPTY);
+                }
+            }
+            self.memcgs.get_mut(memcg).stat.add(Counter::WorkingsetNodereclaim, 1);
+        }
+        true
+    }
+}

@@ -1,0 +1,328 @@
+//! What becomes of an isolated folio (2.3, 2.4): freed, kept, activated, or sent to be written.
+
+use crate::Engine;
+use crate::folio::State;
+use crate::ids::{FolioId, MemcgId, PageId};
+use crate::mapping::Slot;
+use crate::scan::{ScanControl, ShrinkStat};
+use crate::stat::Counter;
+use crate::world::{Ack, Effect, World};
+
+/// What the reference check says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum References {
+    Reclaim,
+    ReclaimIfClean,
+    Keep,
+    Activate,
+}
+
+/// What happened to a folio.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    Freed,
+    Keep,
+    Activate,
+}
+
+impl Engine {
+    /// Frees what can be freed of `list`; what stays is left in it, oldest first.
+    pub(crate) fn shrink_folio_list<W: World>(
+        &mut self,
+        w: &mut W,
+        list: &mut Vec<FolioId>,
+        sc: &ScanControl,
+    ) -> ShrinkStat {
+        /// Anything that needs more than dropping a clean, unmapped file folio.
+        const SLOW: u32 = State::LOCKED
+            | State::UNEVICTABLE
+            | State::MAPPED
+            | State::DIRTY
+            | State::WRITEBACK
+            | State::ANON
+            | State::SWAPBACKED;
+        let taken: usize = list.len();
+        let mut stat = ShrinkStat::default();
+        let mut kept = 0;
+        for i in 0..taken {
+            let f = list[i];
+            let st = self.folios.st(f);
+            let verdict = if !st.has(SLOW) {
+                match w.is_pinned(self.folios.page(f)) {
+                    true => Verdict::Keep,
+                    false => self.free_file(w, f, sc.target),
+                }
+            } else {
+                self.shrink_folio(w, f, sc, &mut stat)
+            };
+            match verdict {
+                Verdict::Freed => stat.reclaimed += st.nr_pages(),
+                Verdict::Keep | Verdict::Activate => {
+                    if verdict == Verdict::Activate {
+                        self.activate_rejected(f, &mut stat);
+                    }
+                    list[kept] = f;
+                    kept += 1;
+                }
+            }
+        }
+        list.truncate(kept);
+        if taken > 0 && stat.unqueued_dirty >= taken as u64 {
+            self.wake_flusher(w, true);
+        }
+        stat
+    }
+
+    fn activate_rejected(&mut self, f: FolioId, stat: &mut ShrinkStat) {
+        let st = self.folios.st(f);
+        if st.has(State::SWAPCACHE) && !st.has(State::WRITEBACK) && self.is_swap_full(f) {
+            self.release_swap_cache(f);
+        }
+        if !st.has(State::UNEVICTABLE) {
+            self.folios.st_mut(f).set(State::ACTIVE);
+            self.count(f, Counter::Pgactivate, st.nr_pages());
+            stat.activated += st.nr_pages();
+        }
+    }
+
+    fn shrink_folio<W: World>(&mut self, w: &mut W, f: FolioId, sc: &ScanControl, stat: &mut ShrinkStat) -> Verdict {
+        let st = self.folios.st(f);
+        if st.has(State::LOCKED | State::UNEVICTABLE) || (st.has(State::MAPPED) && !sc.may_unmap) {
+            return Verdict::Keep;
+        }
+        if self.is_multi_gen() && st.has(State::MAPPED) && st.has(State::REFERENCED) {
+            // Promoted while it was isolated.
+            return Verdict::Keep;
+        }
+        account_dirty(st, stat);
+        if st.has(State::WRITEBACK) {
+            return self.meet_writeback(f, sc, stat);
+        }
+        let references = self.check_references(w, f);
+        match references {
+            References::Activate => return Verdict::Activate,
+            References::Keep => return Verdict::Keep,
+            References::Reclaim | References::ReclaimIfClean => {}
+        }
+        let page = self.folios.page(f);
+        if w.is_pinned(page) {
+            return Verdict::Keep;
+        }
+        if st.has(State::ANON) && st.has(State::SWAPBACKED) && !st.has(State::SWAPCACHE) && !self.add_to_swap(f) {
+            return Verdict::Activate;
+        }
+        if st.has(State::MAPPED) && !self.unmap_folio(w, f) {
+            return Verdict::Activate;
+        }
+        if self.folios.st(f).has(State::DIRTY) {
+            let verdict = self.meet_dirty(w, f, references, sc, stat);
+            if verdict != Verdict::Freed {
+                return verdict;
+            }
+        }
+        match self.folios.st(f).has(State::ANON) {
+            true => self.free_anon(w, f, sc.target),
+            false => self.free_file(w, f, sc.target),
+        }
+    }
+
+    /// Step 4 of 2.4: kswapd counts what comes round again before it is written; all others mark and go on.
+    fn meet_writeback(&mut self, f: FolioId, sc: &ScanControl, stat: &mut ShrinkStat) -> Verdict {
+        let st = self.folios.st(f);
+        if sc.kswapd && st.has(State::RECLAIM) && self.node.writeback {
+            stat.immediate += st.nr_pages();
+        } else {
+            self.folios.st_mut(f).set(State::RECLAIM);
+            stat.writeback += st.nr_pages();
+        }
+        Verdict::Activate
+    }
+
+    /// Step 9 of 2.4. `Freed` means: clean now, go on and free it.
+    fn meet_dirty<W: World>(
+        &mut self,
+        w: &mut W,
+        f: FolioId,
+        references: References,
+        sc: &ScanControl,
+        stat: &mut ShrinkStat,
+    ) -> Verdict {
+        let st = self.folios.st(f);
+        let file = st.type_index() == crate::lruvec::FILE;
+        if file && !(sc.kswapd && st.has(State::RECLAIM) && self.node.dirty) {
+            self.count(f, Counter::NrVmscanImmediateReclaim, st.nr_pages());
+            self.folios.st_mut(f).set(State::RECLAIM);
+            return Verdict::Activate;
+        }
+        if references == References::ReclaimIfClean || !sc.may_writepage {
+            return Verdict::Keep;
+        }
+        self.folios.st_mut(f).set(State::RECLAIM);
+        self.count(f, Counter::NrVmscanWrite, st.nr_pages());
+        stat.pageout += st.nr_pages();
+        self.start_write(w, f, false);
+        // A device that answers at once: go ahead.
+        match self.folios.st(f).has(State::WRITEBACK | State::DIRTY) {
+            true => Verdict::Keep,
+            false => Verdict::Freed,
+        }
+    }
+
+    /// The use-once rule (2.3).
+    fn check_references<W: World>(&mut self, w: &mut W, f: FolioId) -> References {
+        let young = self.folio_referenced(w, f);
+        let st = self.folios.st_mut(f);
+        let referenced = st.has(State::REFERENCED);
+        st.clear(State::REFERENCED);
+        if young > 0 {
+            // Every mapped page starts young from its own fault: one reference proves nothing.
+            st.set(State::REFERENCED);
+            let exec = st.has(State::EXEC) && st.type_index() == crate::lruvec::FILE;
+            return if referenced || young > 1 || exec { References::Activate } else { References::Keep };
+        }
+        if referenced && st.type_index() == crate::lruvec::FILE {
+            References::ReclaimIfClean
+        } else {
+            References::Reclaim
+        }
+    }
+
+    /// How many mappings of the folio had the accessed bit set; clears them. Multi-gen LRU looks around, too.
+    pub(crate) fn folio_referenced<W: World>(&mut self, w: &mut W, f: FolioId) -> u32 {
+        let st = self.folios.st(f);
+        if !st.has(State::MAPPED) {
+            return 0;
+        }
+        let first = self.folios.page(f).0;
+        let mut young = 0;
+        for page in (first..first + st.nr_pages() as u32).map(PageId) {
+            if w.test_and_clear_young(page) {
+                young += 1;
+                if self.is_multi_gen() {
+                    self.look_around(w, page);
+                }
+            }
+        }
+        young
+    }
+
+    /// Makes the folio inaccessible; takes over the dirty bit. False: a lazily freed folio was written again.
+    fn unmap_folio<W: World>(&mut self, w: &mut W, f: FolioId) -> bool {
+        let st = self.folios.st(f);
+        let (first, slot) = (self.folios.page(f).0, self.folios.swap(f));
+        let mut dirty = false;
+        for page in (first..first + st.nr_pages() as u32).map(PageId) {
+            w.effect(Effect::Unmap { page });
+            dirty |= w.test_and_clear_dirty(page);
+            let t = self.space.table_of(page);
+            self.space.tables[t].mapped -= 1;
+            if st.has(State::SWAPCACHE) {
+                self.swap.get(slot);
+                self.space.slots[page.index()] = Slot::value(u64::from(slot.0));
+            }
+        }
+        self.folios.st_mut(f).clear(State::MAPPED);
+        if dirty && st.has(State::ANON) && !st.has(State::SWAPBACKED) {
+            self.folios.st_mut(f).set(State::SWAPBACKED);
+            self.map_folio(w, f, false);
+            return false;
+        }
+        if dirty {
+            self.set_dirty(w, f);
+        }
+        true
+    }
+
+    /// Drops a clean file folio, leaving its shadow.
+    #[inline]
+    fn free_file<W: World>(&mut self, w: &mut W, f: FolioId, target: MemcgId) -> Verdict {
+        let shadow = self.workingset_eviction(f, target).map_or(Slot::EMPTY, Slot::value);
+        let (page, st) = (self.folios.page(f), self.folios.st(f));
+        for p in page.0..page.0 + st.nr_pages() as u32 {
+            self.set_slot(PageId(p), shadow);
+        }
+        self.free_folio(w, f);
+        Verdict::Freed
+    }
+
+    /// Drops an anonymous folio whose data is in swap, or that was lazily freed.
+    fn free_anon<W: World>(&mut self, w: &mut W, f: FolioId, target: MemcgId) -> Verdict {
+        let st = self.folios.st(f);
+        if !st.has(State::SWAPCACHE) {
+            let first = self.folios.page(f).0;
+            for p in first..first + st.nr_pages() as u32 {
+                self.space.slots[p as usize] = Slot::EMPTY;
+            }
+            self.count(f, Counter::Pglazyfreed, st.nr_pages());
+        } else {
+            let slot = self.folios.swap(f);
+            let shadow = self.workingset_eviction(f, target);
+            let freed = self.swap.drop_cache(slot, shadow);
+            self.note_swap_cache(f, -1);
+            self.slot_freed(w, slot, freed);
+        }
+        self.free_folio(w, f);
+        Verdict::Freed
+    }
+
+    /// Uncharges the folio and gives back its entry and frames.
+    #[inline]
+    pub(crate) fn free_folio<W: World>(&mut self, w: &mut W, f: FolioId) {
+        let st = self.folios.st(f);
+        let memcg = self.lruvecs[self.folios.lruvec(f).index()].memcg;
+        self.memcgs.uncharge(memcg, st.nr_pages());
+        self.memcgs.get_mut(memcg).stat.add(Counter::Pgfree, st.nr_pages());
+        w.effect(Effect::Free { page: self.folios.page(f), order: st.order() });
+        self.folios.release(f);
+    }
+
+    /// Starts to write a dirty folio: to its file, or to its swap slot. `rotate`: it is on a list.
+    pub(crate) fn start_write<W: World>(&mut self, w: &mut W, f: FolioId, rotate: bool) {
+        let st = self.folios.st(f);
+        let (page, order) = (self.folios.page(f), st.order());
+        self.clear_dirty(f);
+        self.folios.st_mut(f).set(State::WRITEBACK);
+        self.count_writeback(f, st.nr_pages() as i64);
+        let ack = if st.has(State::SWAPCACHE) {
+            self.count(f, Counter::Pswpout, st.nr_pages());
+            w.effect(Effect::SwapOut { page, order, slot: self.folios.swap(f) })
+        } else {
+            if st.has(State::MAPPED) {
+                (page.0..page.0 + st.nr_pages() as u32)
+                    .for_each(|p| _ = w.effect(Effect::WriteProtect { page: PageId(p) }));
+            }
+            w.effect(Effect::Write { page, order })
+        };
+        if ack != Ack::Pending {
+            self.end_write(w, f, ack == Ack::Done, rotate);
+        }
+    }
+
+    /// A write ended. A folio that reclaim waits for goes to the tail, unless reclaim holds it itself.
+    pub(crate) fn end_write<W: World>(&mut self, w: &mut W, f: FolioId, ok: bool, rotate: bool) {
+        let st = self.folios.st_mut(f);
+        let (nr, reclaim) = (st.nr_pages(), st.has(State::RECLAIM));
+        st.clear(State::WRITEBACK | State::RECLAIM);
+        self.count_writeback(f, -(nr as i64));
+        if !ok {
+            self.count(f, Counter::WriteErrors, nr);
+            self.set_dirty(w, f);
+            return;
+        }
+        self.count(f, Counter::NrWritten, nr);
+        if reclaim && rotate && !self.folios.st(f).has(State::DIRTY) {
+            self.batch_add(crate::batch::Batch::MoveTail, f);
+        }
+    }
+}
+
+/// Step 3 of 2.4: file folios only.
+fn account_dirty(st: State, stat: &mut ShrinkStat) {
+    if st.has(State::ANON) {
+        return;
+    }
+    let (dirty, writeback) = (st.has(State::DIRTY), st.has(State::WRITEBACK));
+    stat.dirty += st.nr_pages() * u64::from(dirty || writeback);
+    stat.unqueued_dirty += st.nr_pages() * u64::from(dirty && !writeback);
+    stat.congested += st.nr_pages() * u64::from(writeback && st.has(State::RECLAIM));
+}

@@ -1,0 +1,167 @@
+//! Counters, under the names that Linux gives them in `/proc/vmstat` and `memory.stat`.
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// A counter.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(usize)]
+        pub enum Counter { $($(#[$doc])* $variant,)* }
+
+        impl Counter {
+            /// All counters, in the order in which they are printed.
+            pub const ALL: &'static [Counter] = &[$(Counter::$variant,)*];
+
+            /// The kernel's name for it.
+            pub fn name(self) -> &'static str {
+                match self { $(Counter::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Folios that came back with a shadow, anon, in pages.
+    WorkingsetRefaultAnon = "workingset_refault_anon",
+    /// Folios that came back with a shadow, file, in pages.
+    WorkingsetRefaultFile = "workingset_refault_file",
+    /// Refaults that the refault test accepted, anon, in pages.
+    WorkingsetActivateAnon = "workingset_activate_anon",
+    /// Refaults that the refault test accepted, file, in pages.
+    WorkingsetActivateFile = "workingset_activate_file",
+    /// Refaults of folios that had been in the working set, anon, in pages.
+    WorkingsetRestoreAnon = "workingset_restore_anon",
+    /// Refaults of folios that had been in the working set, file, in pages.
+    WorkingsetRestoreFile = "workingset_restore_file",
+    /// Shadow nodes that the shrinker took.
+    WorkingsetNodereclaim = "workingset_nodereclaim",
+    /// Pages that reclaim looked at on behalf of a task.
+    PgscanDirect = "pgscan_direct",
+    /// Pages that kswapd looked at.
+    PgscanKswapd = "pgscan_kswapd",
+    /// Anonymous pages looked at.
+    PgscanAnon = "pgscan_anon",
+    /// File pages looked at.
+    PgscanFile = "pgscan_file",
+    /// Pages that reclaim freed on behalf of a task.
+    PgstealDirect = "pgsteal_direct",
+    /// Pages that kswapd freed.
+    PgstealKswapd = "pgsteal_kswapd",
+    /// Anonymous pages freed.
+    PgstealAnon = "pgsteal_anon",
+    /// File pages freed.
+    PgstealFile = "pgsteal_file",
+    /// Pages that a multi-gen scan had to pass over.
+    PgscanSkip = "pgskip",
+    /// Pages of the active list looked at (multi-gen: sorted).
+    Pgrefill = "pgrefill",
+    /// Pages activated.
+    Pgactivate = "pgactivate",
+    /// Pages deactivated.
+    Pgdeactivate = "pgdeactivate",
+    /// Pages moved to the tail after writeback.
+    Pgrotated = "pgrotated",
+    /// Pages made lazily freeable.
+    Pglazyfree = "pglazyfree",
+    /// Lazily freeable pages freed.
+    Pglazyfreed = "pglazyfreed",
+    /// Faults on mapped pages.
+    Pgfault = "pgfault",
+    /// Faults that needed I/O.
+    Pgmajfault = "pgmajfault",
+    /// Pages read from the swap device.
+    Pswpin = "pswpin",
+    /// Pages written to the swap device.
+    Pswpout = "pswpout",
+    /// Dirty pages sent to be written by reclaim.
+    NrVmscanWrite = "nr_vmscan_write",
+    /// Dirty pages marked for reclaim after their writeback.
+    NrVmscanImmediateReclaim = "nr_vmscan_immediate_reclaim",
+    /// Pages dirtied.
+    NrDirtied = "nr_dirtied",
+    /// Pages written back.
+    NrWritten = "nr_written",
+    /// Reclaim runs on behalf of a task.
+    Allocstall = "allocstall",
+    /// Pages freed.
+    Pgfree = "pgfree",
+    /// Pages charged.
+    Pgalloc = "pgalloc",
+    /// Page-table entries that aging walks visited.
+    MmLeafTotal = "lru_gen_leaf_total",
+    /// Page-table entries that aging walks found young.
+    MmLeafYoung = "lru_gen_leaf_young",
+    /// Page tables that aging walks entered.
+    MmNonleafFound = "lru_gen_nonleaf_found",
+    /// Page tables that aging walks put into the next Bloom filter.
+    MmNonleafAdded = "lru_gen_nonleaf_added",
+    /// Reads that failed.
+    ReadErrors = "read_errors",
+    /// Writes that failed.
+    WriteErrors = "write_errors",
+}
+
+impl Counter {
+    const PAIRS: [[Counter; 2]; 5] = [
+        [Counter::WorkingsetRefaultAnon, Counter::WorkingsetRefaultFile],
+        [Counter::WorkingsetActivateAnon, Counter::WorkingsetActivateFile],
+        [Counter::WorkingsetRestoreAnon, Counter::WorkingsetRestoreFile],
+        [Counter::PgscanAnon, Counter::PgscanFile],
+        [Counter::PgstealAnon, Counter::PgstealFile],
+    ];
+
+    pub(crate) fn refault(file: usize) -> Counter {
+        Self::PAIRS[0][file]
+    }
+
+    pub(crate) fn activate(file: usize) -> Counter {
+        Self::PAIRS[1][file]
+    }
+
+    pub(crate) fn restore(file: usize) -> Counter {
+        Self::PAIRS[2][file]
+    }
+
+    pub(crate) fn scan(file: usize) -> Counter {
+        Self::PAIRS[3][file]
+    }
+
+    pub(crate) fn steal(file: usize) -> Counter {
+        Self::PAIRS[4][file]
+    }
+}
+
+/// The values of all counters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stats([u64; Counter::ALL.len()]);
+
+impl Default for Stats {
+    fn default() -> Self {
+        Stats([0; Counter::ALL.len()])
+    }
+}
+
+impl Stats {
+    /// The value of one counter.
+    pub fn get(&self, c: Counter) -> u64 {
+        self.0[c as usize]
+    }
+
+    #[inline(always)]
+    pub(crate) fn add(&mut self, c: Counter, n: u64) {
+        self.0[c as usize] += n;
+    }
+
+    /// Name and value of every counter.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        Counter::ALL.iter().map(|&c| (c.name(), self.get(c)))
+    }
+}
+
+/// A gauge of the engine or of one memcg, with the name it has in `memory.stat`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gauge {
+    /// The kernel's name.
+    pub name: &'static str,
+    /// Pages, unless the name says otherwise.
+    pub value: u64,
+}

@@ -1,0 +1,169 @@
+//! The invariants, checked over the whole state: tests call it after every step.
+
+use crate::Engine;
+use crate::config::Lru;
+use crate::folio::State;
+use crate::ids::FolioId;
+use crate::list::List;
+use crate::lruvec::{ANON, FILE, list_index};
+use crate::memcg::{NODE_CHARGE_BYTES, PAGE_BYTES};
+use crate::multi_gen::gen_index;
+
+impl Engine {
+    /// Checks every structure. The error names what is wrong; it is a defect of the engine.
+    pub fn validate(&self) -> Result<(), String> {
+        self.folios.validate()?;
+        self.space.validate()?;
+        self.swap.validate()?;
+        let mut on_list = vec![0u8; self.folios.len()];
+        for v in 0..self.lruvecs.len() {
+            self.validate_lruvec(v, &mut on_list)?;
+        }
+        self.validate_folios(&on_list)?;
+        self.validate_charges()
+    }
+
+    /// Walks one list: flags of its folios, and their pages in total.
+    fn walk_list(
+        &self,
+        list: List,
+        on_list: &mut [u8],
+        mut check: impl FnMut(FolioId, State) -> Result<(), String>,
+    ) -> Result<(), String> {
+        self.folios.links.validate(list, self.folios.len())?;
+        for f in self.folios.links.oldest_first(list) {
+            on_list[f.index()] += 1;
+            check(f, self.folios.st(f)).map_err(|e| format!("{f:?} ({:?}): {e}", self.folios.st(f)))?;
+        }
+        Ok(())
+    }
+
+    /// I1.2, I4.1, I4.3: sizes are what the lists hold.
+    fn validate_lruvec(&self, v: usize, on_list: &mut [u8]) -> Result<(), String> {
+        let lruvec = &self.lruvecs[v];
+        lruvec.validate(&self.space)?;
+        let mut size = [0u64; 5];
+        for (l, &list) in lruvec.lists.iter().enumerate() {
+            self.walk_list(list, on_list, |f, st| {
+                size[l] += st.nr_pages();
+                let right =
+                    if st.has(State::UNEVICTABLE) { 4 } else { list_index(st.type_index(), st.has(State::ACTIVE)) };
+                (right == l && self.folios.lruvec(f).index() == v).then_some(()).ok_or(format!("on list {l}"))
+            })?;
+        }
+        if self.cfg.lru == Lru::MultiGen {
+            self.validate_generations(v, on_list, &mut size)?;
+        }
+        if size != lruvec.size {
+            return Err(format!("lruvec {v}: sizes {:?}, lists hold {size:?}", lruvec.size));
+        }
+        Ok(())
+    }
+
+    fn validate_generations(&self, v: usize, on_list: &mut [u8], size: &mut [u64; 5]) -> Result<(), String> {
+        let g = &self.lruvecs[v].r#gen;
+        g.validate()?;
+        let mut nr_pages = [[0u64; 2]; 4];
+        for (at, lists) in g.lists.iter().enumerate() {
+            for (t, &list) in lists.iter().enumerate() {
+                self.walk_list(list, on_list, |f, st| {
+                    let i = st.generation().ok_or("no generation")?;
+                    nr_pages[i][t] += st.nr_pages();
+                    size[list_index(t, g.is_active(i))] += st.nr_pages();
+                    let promoted = i == at || g.is_active(i);
+                    let ok = st.type_index() == t && promoted && self.folios.lruvec(f).index() == v;
+                    ok.then_some(()).ok_or(format!("on the list of generation {at} type {t}"))
+                })?;
+            }
+        }
+        if nr_pages != g.nr_pages {
+            return Err(format!("lruvec {v}: generations {:?}, lists hold {nr_pages:?}", g.nr_pages));
+        }
+        for t in [ANON, FILE] {
+            let live: Vec<_> = (g.min_seq[t]..=g.max_seq).map(gen_index).collect();
+            let gone = (0..4).filter(|i| !live.contains(i)).map(|i| nr_pages[i][t]).sum::<u64>();
+            // Anon that could not be swapped may be left behind and reappears when its slot is reused.
+            if gone > 0 && t == FILE {
+                return Err(format!("lruvec {v}: {gone} pages in generations that are gone"));
+            }
+        }
+        Ok(())
+    }
+
+    /// I1.1, I1.3, and that every folio stands in the slots of its pages.
+    fn validate_folios(&self, on_list: &[u8]) -> Result<(), String> {
+        let mut waiting = vec![0u8; self.folios.len()];
+        self.batches.iter().flat_map(|b| b.waiting()).for_each(|f| waiting[f.index()] += 1);
+        for f in self.folios.in_use() {
+            let st = self.folios.st(f);
+            let (listed, waits) = (on_list[f.index()], waiting[f.index()]);
+            let expected = if st.has(State::ADDING) {
+                (0, 1)
+            } else if st.has(State::LRU) {
+                (1, 0)
+            } else {
+                (1, 1)
+            };
+            let fail = |what: &str| Err(format!("{f:?} ({st:?}): {what}, on {listed} lists and in {waits} batches"));
+            if (listed, waits) != expected {
+                return fail("lru flag");
+            }
+            if st.has(State::ACTIVE) && st.has(State::UNEVICTABLE) {
+                return fail("active and unevictable");
+            }
+            let page = self.folios.page(f);
+            let in_slot = self.space.slot(page).folio() == Some(f);
+            let in_cache = st.has(State::SWAPCACHE) && self.swap.cached(self.folios.swap(f)) == Some(f);
+            if !(in_slot || (in_cache && !st.has(State::MAPPED))) || st.has(State::SWAPCACHE) != in_cache {
+                return fail("its slot does not hold it");
+            }
+        }
+        let resident = self.space.slots.iter().filter_map(|s| s.folio());
+        for f in resident {
+            if self.folios.st(f).has(State::FREE | State::HEAD) {
+                return Err(format!("{f:?} is in a slot and free"));
+            }
+        }
+        Ok(())
+    }
+
+    /// I1.4: usage is what is charged, and nobody is over its limit.
+    fn validate_charges(&self) -> Result<(), String> {
+        let mut own = vec![0u64; self.memcgs.all.len()];
+        let (mut dirty, mut writeback) = (own.clone(), own.clone());
+        for f in self.folios.in_use() {
+            let st = self.folios.st(f);
+            let m = self.lruvecs[self.folios.lruvec(f).index()].memcg.index();
+            own[m] += st.nr_pages();
+            dirty[m] += st.nr_pages() * u64::from(st.has(State::DIRTY) && !st.has(State::ANON));
+            writeback[m] += st.nr_pages() * u64::from(st.has(State::WRITEBACK));
+        }
+        let mut usage = vec![0u64; own.len()];
+        for (i, m) in self.memcgs.all.iter().enumerate() {
+            let reserved = if i == 0 { 0 } else { self.cfg.reserved_pages };
+            let total = own[i] + m.stock + m.kernel + reserved;
+            self.memcgs.chain(crate::MemcgId(i as u16)).for_each(|a| usage[a.index()] += total);
+            let objects = if self.cfg.charge_kernel { m.nodes * NODE_CHARGE_BYTES } else { 0 };
+            let slab = m.kernel - m.page_tables;
+            if objects + m.obj_bytes != slab * PAGE_BYTES {
+                return Err(format!("{}: {objects} + {} bytes on {slab} slab pages", m.name, m.obj_bytes));
+            }
+            if (dirty[i], writeback[i]) != (m.dirty, m.writeback) {
+                return Err(format!(
+                    "{}: dirty {} writeback {}, found {} {}",
+                    m.name, m.dirty, m.writeback, dirty[i], writeback[i]
+                ));
+            }
+        }
+        for (m, usage) in self.memcgs.all.iter().zip(usage) {
+            if m.usage != usage || (m.usage > m.max && m.usage > self.cfg.reserved_pages) {
+                return Err(format!("{}: usage {} of {}, charged {usage}", m.name, m.usage, m.max));
+            }
+        }
+        let swap: u64 = self.memcgs.get(crate::MemcgId::ROOT).swap_usage;
+        match swap == self.swap.used_pages() {
+            true => Ok(()),
+            false => Err(format!("swap usage {swap}, slots in use {}", self.swap.used_pages())),
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Working-set detection (3, 4.7, 5): what an evicted page leaves behind, and what it gets when it comes back.
+
+use crate::Engine;
+use crate::config::{Bound, Clock, Lru, Recency, RefaultCounting, RefaultTest};
+use crate::folio::State;
+use crate::ids::{FolioId, LruvecId, MemcgId};
+use crate::lruvec::{ACTIVE_ANON, ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE};
+use crate::multi_gen::tier_from_refs;
+use crate::shadow::{GEN_BITS, Layout, REFS_BITS, Shadow, mask};
+use crate::stat::Counter;
+
+impl Engine {
+    /// The shadow of a folio that reclaim on behalf of `target` is about to evict; advances the clock.
+    #[inline]
+    pub(crate) fn workingset_eviction(&mut self, f: FolioId, target: MemcgId) -> Option<u64> {
+        match (self.cfg.lru, self.cfg.refault) {
+            (_, RefaultTest::None) => None,
+            (Lru::MultiGen, _) => Some(self.gen_eviction(f)),
+            (Lru::TwoList, RefaultTest::Distance2013) => self.eviction_2013(f),
+            (Lru::TwoList, _) => {
+                let st = self.folios.st(f);
+                let v = self.memcgs.get(target).lruvec;
+                let age = self.lruvecs[v.index()].nonresident_age;
+                self.age_nonresident(v, st.nr_pages());
+                let eviction = Layout::stamp(age, self.layout.eviction_bits, self.layout.bucket_order);
+                Some(self.layout.pack(Shadow {
+                    workingset: st.has(State::WORKINGSET),
+                    node: 0,
+                    memcg: target,
+                    eviction,
+                }))
+            }
+        }
+    }
+
+    /// File only, and the stamp is read after the clock advanced.
+    fn eviction_2013(&mut self, f: FolioId) -> Option<u64> {
+        let st = self.folios.st(f);
+        let v = self.folios.lruvec(f);
+        if st.type_index() != FILE {
+            return None;
+        }
+        self.age_nonresident(v, st.nr_pages());
+        let Lruvec { memcg, age } = self.clock_of(v);
+        let eviction = Layout::stamp(age, self.layout.eviction_bits, self.layout.bucket_order);
+        Some(self.layout.pack(Shadow { workingset: false, node: 0, memcg, eviction }))
+    }
+
+    fn clock_of(&self, v: LruvecId) -> Lruvec {
+        let v = &self.lruvecs[v.index()];
+        Lruvec { memcg: v.memcg, age: v.nonresident_age }
+    }
+
+    /// Multi-gen: the oldest generation and the refs; RFC v3 keeps the clock below them.
+    #[inline]
+    fn gen_eviction(&mut self, f: FolioId) -> u64 {
+        let st = self.folios.st(f);
+        let (t, refs, nr) = (st.type_index(), st.refs(), st.nr_pages());
+        let id = self.folios.lruvec(f);
+        let v = &mut self.lruvecs[id.index()];
+        let mut eviction = v.r#gen.min_seq[t] << REFS_BITS | u64::from(refs.saturating_sub(1));
+        v.r#gen.evicted[t][tier_from_refs(refs)] += nr;
+        let memcg = v.memcg;
+        if self.cfg.refault == RefaultTest::ShadowPosition {
+            let Layout { gen_eviction_bits: bits, gen_bucket_order, .. } = self.layout;
+            eviction = eviction << bits | Layout::stamp(v.nonresident_age, bits, gen_bucket_order);
+            self.age_nonresident(id, nr);
+        }
+        self.layout.pack(Shadow { workingset: refs > 0, node: 0, memcg, eviction })
+    }
+
+    /// A folio with a shadow is coming back: decides where it will be put.
+    #[inline]
+    pub(crate) fn workingset_refault(&mut self, f: FolioId, shadow: u64, in_fault: bool) {
+        let shadow = self.layout.unpack(shadow);
+        match (self.cfg.lru, self.cfg.refault) {
+            (Lru::TwoList, _) => self.refault_two_list(f, shadow),
+            (Lru::MultiGen, RefaultTest::ShadowPosition) => self.refault_gen_shadow(f, shadow, in_fault),
+            (Lru::MultiGen, _) => self.refault_gen(f, shadow, in_fault),
+        }
+    }
+
+    fn refault_two_list(&mut self, f: FolioId, shadow: Shadow) {
+        let st = self.folios.st(f);
+        let (t, nr, own) = (st.type_index(), st.nr_pages(), self.folios.lruvec(f));
+        self.count(f, Counter::refault(t), nr);
+        let v = self.memcgs.get(shadow.memcg).lruvec;
+        let age = self.lruvecs[v.index()].nonresident_age;
+        let distance = Layout::distance(age, shadow.eviction, self.layout.eviction_bits, self.layout.bucket_order);
+        if !self.is_recent(v, t, distance) {
+            return;
+        }
+        self.folios.st_mut(f).set(State::ACTIVE);
+        if self.cfg.clock == Clock::EvictionsAndActivations {
+            self.age_nonresident(own, nr);
+        }
+        self.count(f, Counter::activate(t), nr);
+        if shadow.workingset {
+            self.folios.st_mut(f).set(State::WORKINGSET);
+            self.note_cost(own, t, nr, 0);
+            self.count(f, Counter::restore(t), nr);
+        }
+    }
+
+    /// The three tests, by distance (3.3, 3.4).
+    pub(crate) fn is_recent(&self, v: LruvecId, t: usize, distance: u64) -> bool {
+        let size = match self.cfg.refault {
+            RefaultTest::None => return false,
+            RefaultTest::Distance2013 => self.lruvecs[v.index()].size[ACTIVE_FILE],
+            RefaultTest::Mainline => self.mainline_bound(v, t),
+            RefaultTest::ShadowPosition => self.shadow_position_bound(v, t),
+        };
+        match self.cfg.bound {
+            Bound::Inclusive => distance <= size,
+            Bound::Strict => distance < size,
+        }
+    }
+
+    fn has_free_swap(&self, v: LruvecId) -> bool {
+        self.memcgs.swap_room(self.lruvecs[v.index()].memcg, self.swap.free_pages()) > 0
+    }
+
+    /// All that the type competes with, but its own inactive list.
+    fn mainline_bound(&self, v: LruvecId, t: usize) -> u64 {
+        let size = &self.lruvecs[v.index()].size;
+        let swap = self.has_free_swap(v);
+        let mut bound = size[ACTIVE_FILE];
+        if t == ANON {
+            bound += size[INACTIVE_FILE];
+        }
+        if swap {
+            bound += size[ACTIVE_ANON] + if t == FILE { size[INACTIVE_ANON] } else { 0 };
+        }
+        bound
+    }
+
+    /// RFC v3: the active part, or the inactive one once active is the larger.
+    fn shadow_position_bound(&self, v: LruvecId, t: usize) -> u64 {
+        let size = &self.lruvecs[v.index()].size;
+        let (mut active, inactive_file, mut inactive_anon) = (size[ACTIVE_FILE], size[INACTIVE_FILE], 0);
+        if self.has_free_swap(v) {
+            active += size[ACTIVE_ANON];
+            inactive_anon = size[INACTIVE_ANON];
+        }
+        if active >= inactive_anon + inactive_file {
+            inactive_anon + inactive_file
+        } else {
+            active + if t == FILE { inactive_anon } else { inactive_file }
+        }
+    }
+
+    /// Mainline multi-gen: only the generation is compared, and an fd refault is not activated.
+    #[inline]
+    fn refault_gen(&mut self, f: FolioId, shadow: Shadow, in_fault: bool) {
+        let st = self.folios.st(f);
+        let (t, nr, id) = (st.type_index(), st.nr_pages(), self.folios.lruvec(f));
+        if self.memcgs.get(shadow.memcg).lruvec != id {
+            return;
+        }
+        let g = &mut self.lruvecs[id.index()].r#gen;
+        let recent = shadow.eviction >> REFS_BITS == g.min_seq[t] & mask(self.layout.eviction_bits - REFS_BITS);
+        let refs = (shadow.eviction & mask(REFS_BITS)) as u32 + u32::from(shadow.workingset);
+        if recent {
+            g.refaulted[t][tier_from_refs(refs)] += nr;
+        }
+        let all = self.cfg.refault_counting == RefaultCounting::All;
+        if recent || all {
+            self.count(f, Counter::refault(t), nr);
+        }
+        if !recent {
+            return;
+        }
+        if all {
+            self.count(f, Counter::activate(t), nr);
+        }
+        // Mapped: hotter pages pushed it out. By descriptor: its tier would have been protected, had it been known.
+        if in_fault || refs >= self.cfg.restore_refs {
+            self.folios.st_mut(f).set(State::REFS_MASK | State::WORKINGSET);
+            self.count(f, Counter::restore(t), nr);
+        }
+    }
+
+    /// RFC v3 on multi-gen LRU: the shadow position re-activates, and counts for the controller.
+    fn refault_gen_shadow(&mut self, f: FolioId, shadow: Shadow, in_fault: bool) {
+        let st = self.folios.st(f);
+        let (t, nr, id) = (st.type_index(), st.nr_pages(), self.folios.lruvec(f));
+        if self.memcgs.get(shadow.memcg).lruvec != id {
+            return;
+        }
+        self.count(f, Counter::refault(t), nr);
+        let Layout { gen_eviction_bits: bits, gen_bucket_order, .. } = self.layout;
+        let age = self.lruvecs[id.index()].nonresident_age;
+        let qualified = self.is_recent(id, t, Layout::distance(age, shadow.eviction, bits, gen_bucket_order));
+        let token = shadow.eviction >> bits;
+        let recent = self.is_recent_generation(token >> REFS_BITS, self.lruvecs[id.index()].r#gen.min_seq[t]);
+        if !qualified && !recent {
+            return;
+        }
+        let refs = (token & mask(REFS_BITS)) as u32 + u32::from(shadow.workingset);
+        let mut tier = tier_from_refs(refs);
+        if qualified {
+            if refs > 0 {
+                self.folios.st_mut(f).set(State::ACTIVE);
+            }
+            if refs != 1 << REFS_BITS {
+                tier = tier_from_refs(refs + 1);
+            }
+            self.count(f, Counter::activate(t), nr);
+        }
+        if qualified || in_fault || refs >= self.cfg.restore_refs {
+            self.folios.st_mut(f).set(State::WORKINGSET);
+            self.count(f, Counter::restore(t), nr);
+        }
+        let g = &mut self.lruvecs[id.index()].r#gen;
+        if recent {
+            g.refaulted[t][tier] += nr;
+        } else {
+            // The generation that evicted it is gone: straight into the averages.
+            g.avg_total[t][tier] += nr;
+            g.avg_refaulted[t][tier] += nr;
+        }
+    }
+
+    fn is_recent_generation(&self, token_seq: u64, min_seq: u64) -> bool {
+        match self.cfg.recency {
+            Recency::ThreeBit => token_seq & mask(GEN_BITS) == min_seq & mask(GEN_BITS),
+            Recency::Literal => token_seq == min_seq & mask(self.layout.eviction_bits - REFS_BITS),
+        }
+    }
+}
+
+/// What a stamp is made of.
+struct Lruvec {
+    memcg: MemcgId,
+    age: u64,
+}

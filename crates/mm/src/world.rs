@@ -1,0 +1,106 @@
+//! The boundary: what the engine asks of the driver, and what it tells it to do.
+
+use crate::ids::{MemcgId, PageId, SwapSlot};
+
+/// What must happen in the world. Effects come in the order in which they must be carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// Read the page (and the 2^order − 1 after it) from its file. Ends in [`crate::Engine::read_done`] if pending.
+    Read {
+        /// First page.
+        page: PageId,
+        /// log2 of the number of pages.
+        order: u8,
+    },
+    /// Read the page from swap. Ends in [`crate::Engine::read_done`] if pending.
+    SwapIn {
+        /// First page.
+        page: PageId,
+        /// log2 of the number of pages.
+        order: u8,
+        /// From here.
+        slot: SwapSlot,
+    },
+    /// Write the page to its file. Ends in [`crate::Engine::write_done`] if pending.
+    Write {
+        /// First page.
+        page: PageId,
+        /// log2 of the number of pages.
+        order: u8,
+    },
+    /// Write the page to swap. Ends in [`crate::Engine::write_done`] if pending.
+    SwapOut {
+        /// First page.
+        page: PageId,
+        /// log2 of the number of pages.
+        order: u8,
+        /// To here.
+        slot: SwapSlot,
+    },
+    /// Make the page accessible, writable without a further call if `writable`, with the accessed bit as given.
+    Map {
+        /// The page.
+        page: PageId,
+        /// The accessed bit starts set.
+        young: bool,
+        /// A write need not be announced: the driver sets the dirty bit itself.
+        writable: bool,
+    },
+    /// Make the page inaccessible. The engine asks for its dirty bit right after.
+    Unmap {
+        /// The page.
+        page: PageId,
+    },
+    /// The next write to the page must be announced by a fault again.
+    WriteProtect {
+        /// The page.
+        page: PageId,
+    },
+    /// The frames of the page are free.
+    Free {
+        /// First page.
+        page: PageId,
+        /// log2 of the number of pages.
+        order: u8,
+    },
+    /// The slot holds nothing any more.
+    FreeSlot {
+        /// The slot.
+        slot: SwapSlot,
+    },
+    /// Reclaim met only dirty pages that nobody is writing: call [`crate::Engine::flush`].
+    WakeFlusher,
+    /// The memcg is at its limit and nothing in it can be reclaimed.
+    Oom {
+        /// The memcg.
+        memcg: MemcgId,
+    },
+}
+
+/// What became of an effect that does I/O. Others are answered with `Done`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ack {
+    /// It is done.
+    Done,
+    /// It is under way; the driver will say when it is done.
+    Pending,
+    /// It failed.
+    Failed,
+}
+
+/// The driver's side.
+pub trait World {
+    /// Carries out an effect, or starts it.
+    fn effect(&mut self, effect: Effect) -> Ack;
+
+    /// Reads and clears the accessed bit of a mapped page.
+    fn test_and_clear_young(&mut self, page: PageId) -> bool;
+
+    /// Reads and clears the dirty bit of a page that is or was just mapped.
+    fn test_and_clear_dirty(&mut self, page: PageId) -> bool;
+
+    /// Whether something outside holds the page in place.
+    fn is_pinned(&self, _page: PageId) -> bool {
+        false
+    }
+}
