@@ -33,12 +33,9 @@ impl AtomicFile {
         if path.file_name().is_none() {
             return fail("does not name a file");
         }
-        let file = Self::beside(&path)
-            .map_err(|e| TraceError::io(path.display().to_string(), "cannot be written", &e))?;
-        Ok(Self {
-            writer: BufWriter::new(file),
-            path,
-        })
+        let file =
+            Self::beside(&path).map_err(|e| TraceError::io(path.display().to_string(), "cannot be written", &e))?;
+        Ok(Self { writer: BufWriter::new(file), path })
     }
 
     fn beside(path: &Path) -> io::Result<NamedTempFile> {
@@ -114,12 +111,7 @@ mod tests {
         let error = AtomicFile::create(dir.path()).expect_err("a directory");
         assert!(error.to_string().contains("is a directory"), "{error}");
         let error = AtomicFile::create(&dir.path().join("no/such")).expect_err("no directory");
-        assert!(
-            error
-                .to_string()
-                .ends_with("no/such: cannot be written: No such file or directory"),
-            "{error}"
-        );
+        assert!(error.to_string().ends_with("no/such: cannot be written: No such file or directory"), "{error}");
         let error = AtomicFile::create(Path::new("/dev/null")).expect_err("a device");
         assert!(error.to_string().contains("not a regular file"), "{error}");
     }

@@ -32,12 +32,7 @@ pub(crate) struct BinarySource<F> {
 impl<F: BinaryFormat> BinarySource<F> {
     pub(crate) fn new(input: Input, format: F) -> Self {
         let buffer = vec![0; format.size() * CHUNK];
-        Self {
-            input,
-            format,
-            buffer,
-            failed: None,
-        }
+        Self { input, format, buffer, failed: None }
     }
 
     /// Reads a chunk; an error after the records before it.
@@ -54,16 +49,13 @@ impl<F: BinaryFormat> BinarySource<F> {
         }
         let rest = records.remainder().len();
         if rest != 0 {
-            let what =
-                format!("record is cut short ({rest} of {size} bytes); the file is truncated");
+            let what = format!("record is cut short ({rest} of {size} bytes); the file is truncated");
             let offset = base + (have - rest) as u64;
             return Err(self.input.error_at(ErrorKind::Truncated, offset, what));
         }
         if have < self.buffer.len() {
             let offset = self.input.offset();
-            self.format
-                .end(offset)
-                .map_err(|what| self.input.error_at(ErrorKind::Truncated, offset, what))?;
+            self.format.end(offset).map_err(|what| self.input.error_at(ErrorKind::Truncated, offset, what))?;
         }
         Ok(())
     }

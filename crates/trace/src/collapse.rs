@@ -17,11 +17,7 @@ pub struct Collapser {
 impl Collapser {
     /// A window of so many pages.
     pub fn new(window: u32) -> Self {
-        Self {
-            window: window as usize,
-            recent: Vec::new(),
-            dropped: 0,
-        }
+        Self { window: window as usize, recent: Vec::new(), dropped: 0 }
     }
 
     /// The number of accesses dropped so far.
@@ -35,21 +31,14 @@ impl Collapser {
         for record in &old {
             for page in record.page..record.page + u64::from(record.pages) {
                 if self.keeps(record.object, page, record.op.write) {
-                    chunk.push(Record {
-                        page,
-                        pages: 1,
-                        ..*record
-                    });
+                    chunk.push(Record { page, pages: 1, ..*record });
                 }
             }
         }
     }
 
     fn keeps(&mut self, object: u32, page: u64, write: bool) -> bool {
-        let found = self
-            .recent
-            .iter()
-            .rposition(|&(o, p, _)| (o, p) == (object, page));
+        let found = self.recent.iter().rposition(|&(o, p, _)| (o, p) == (object, page));
         let Some(at) = found else {
             if self.recent.len() == self.window && self.window > 0 {
                 self.recent.remove(0);
@@ -74,10 +63,7 @@ mod tests {
 
     fn pages(window: u32, touched: &[(u64, Op)]) -> (Vec<u64>, u64) {
         let mut collapser = Collapser::new(window);
-        let mut chunk: Vec<_> = touched
-            .iter()
-            .map(|(p, op)| Record::touch(*p, *op))
-            .collect();
+        let mut chunk: Vec<_> = touched.iter().map(|(p, op)| Record::touch(*p, *op)).collect();
         collapser.apply(&mut chunk);
         (chunk.iter().map(|r| r.page).collect(), collapser.dropped())
     }

@@ -106,13 +106,7 @@ pub struct LoadOptions {
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        Self {
-            default_via: Via::Fd,
-            keep_time: false,
-            keep_task: false,
-            keep_memcg: false,
-            max_accesses: None,
-        }
+        Self { default_via: Via::Fd, keep_time: false, keep_task: false, keep_memcg: false, max_accesses: None }
     }
 }
 
@@ -154,16 +148,12 @@ impl Trace {
 
     /// The number of distinct pages.
     pub fn footprint_pages(&self) -> u32 {
-        self.objects
-            .last()
-            .map_or(0, |last| last.first_page + last.indices.len() as u32)
+        self.objects.last().map_or(0, |last| last.first_page + last.indices.len() as u32)
     }
 
     /// The object that owns a page id.
     pub fn object_of(&self, page: u32) -> usize {
-        self.objects
-            .partition_point(|object| object.first_page <= page)
-            .saturating_sub(1)
+        self.objects.partition_point(|object| object.first_page <= page).saturating_sub(1)
     }
 }
 
@@ -253,12 +243,7 @@ impl Loader {
         self.trace.cut |= room <= u64::from(record.pages) && self.max_accesses != u64::MAX;
         let Some(growing) = self.growing.get_mut(record.object as usize) else {
             let what = format!("object {} is not in the header", record.object);
-            return Err(TraceError::new(
-                ErrorKind::Malformed,
-                name,
-                Place::Whole,
-                what,
-            ));
+            return Err(TraceError::new(ErrorKind::Malformed, name, Place::Whole, what));
         };
         let via = match growing.kind {
             ObjectKind::Anon => Via::Map,
@@ -275,9 +260,7 @@ impl Loader {
             }
             let reads = via == Via::Fd && !write;
             let continues = reads && growing.descriptors.read(record.task, id);
-            self.trace
-                .accesses
-                .push(PackedAccess::new(id, write, via, continues));
+            self.trace.accesses.push(PackedAccess::new(id, write, via, continues));
         }
         self.keep_columns(record, pages as usize);
         Ok(())
@@ -309,12 +292,7 @@ impl Loader {
             }
             let indices: Vec<u64> = seen.into_iter().map(|(page, _)| page).collect();
             let next = first_page + indices.len() as u32;
-            self.trace.objects.push(Object {
-                name: info.name.clone(),
-                kind: info.kind,
-                first_page,
-                indices,
-            });
+            self.trace.objects.push(Object { name: info.name.clone(), kind: info.kind, first_page, indices });
             first_page = next;
         }
         for access in &mut self.trace.accesses {
@@ -327,7 +305,6 @@ impl Loader {
 }
 
 fn too_many_pages(name: &str) -> TraceError {
-    let what =
-        format!("more than {MAX_DISTINCT_PAGES} distinct pages; cut the trace or use larger pages");
+    let what = format!("more than {MAX_DISTINCT_PAGES} distinct pages; cut the trace or use larger pages");
     TraceError::new(ErrorKind::TooLarge, name, Place::Whole, what)
 }

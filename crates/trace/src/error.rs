@@ -52,18 +52,8 @@ struct Inner {
 
 impl TraceError {
     /// An error about `subject`, a file name or an option.
-    pub fn new(
-        kind: ErrorKind,
-        subject: impl Into<String>,
-        place: Place,
-        what: impl Into<String>,
-    ) -> Self {
-        Self(Box::new(Inner {
-            kind,
-            subject: subject.into(),
-            place,
-            what: what.into(),
-        }))
+    pub fn new(kind: ErrorKind, subject: impl Into<String>, place: Place, what: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind, subject: subject.into(), place, what: what.into() }))
     }
 
     /// An option or a specification that makes no sense.
@@ -99,12 +89,7 @@ pub(crate) fn plain_io(error: &std::io::Error) -> String {
 
 impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner {
-            subject,
-            place,
-            what,
-            ..
-        } = &*self.0;
+        let Inner { subject, place, what, .. } = &*self.0;
         match place {
             Place::Whole => write!(f, "{subject}: {what}"),
             Place::Line(n) => write!(f, "{subject}:{n}: {what}"),

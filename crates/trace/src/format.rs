@@ -44,56 +44,20 @@ pub enum Format {
 /// Every format with the name that `--format` takes and what it is.
 const NAMES: [(Format, &str, &str); 15] = [
     (Format::Native, "native", "refault's own: Parquet with zstd"),
-    (
-        Format::OracleGeneral,
-        "oracle-general",
-        "24-byte records: time, id, size, next access",
-    ),
+    (Format::OracleGeneral, "oracle-general", "24-byte records: time, id, size, next access"),
     (Format::Vscsi, "vscsi", "SCSI commands, version 1 or 2"),
-    (
-        Format::Msr,
-        "msr",
-        "MSR Cambridge csv: time,host,disk,Read|Write,offset,size,response",
-    ),
-    (
-        Format::Plain,
-        "plain",
-        "text, one page a line, optionally r or w",
-    ),
-    (
-        Format::Arc,
-        "arc",
-        "text, four decimals a line: start count ignored number",
-    ),
-    (
-        Format::Lirs,
-        "lirs",
-        "text, one block a line, * marks are skipped",
-    ),
+    (Format::Msr, "msr", "MSR Cambridge csv: time,host,disk,Read|Write,offset,size,response"),
+    (Format::Plain, "plain", "text, one page a line, optionally r or w"),
+    (Format::Arc, "arc", "text, four decimals a line: start count ignored number"),
+    (Format::Lirs, "lirs", "text, one block a line, * marks are skipped"),
     (Format::U32Le, "u32le", "bare little-endian 32-bit numbers"),
     (Format::U32Be, "u32be", "bare big-endian 32-bit numbers"),
     (Format::U64Le, "u64le", "bare little-endian 64-bit numbers"),
     (Format::U64Be, "u64be", "bare big-endian 64-bit numbers"),
-    (
-        Format::PgTrace,
-        "pgtrace",
-        "PGTRACE1: accesses to a file and an anonymous region",
-    ),
-    (
-        Format::Lackey,
-        "lackey",
-        "valgrind --tool=lackey --trace-mem=yes",
-    ),
-    (
-        Format::Address,
-        "address",
-        "text: l|s 0xADDRESS instructions",
-    ),
-    (
-        Format::Drmemtrace,
-        "drmemtrace",
-        "DynamoRIO memory trace, a zip",
-    ),
+    (Format::PgTrace, "pgtrace", "PGTRACE1: accesses to a file and an anonymous region"),
+    (Format::Lackey, "lackey", "valgrind --tool=lackey --trace-mem=yes"),
+    (Format::Address, "address", "text: l|s 0xADDRESS instructions"),
+    (Format::Drmemtrace, "drmemtrace", "DynamoRIO memory trace, a zip"),
 ];
 
 impl Format {
@@ -104,10 +68,7 @@ impl Format {
 
     /// The name that `--format` takes.
     pub fn name(self) -> &'static str {
-        NAMES
-            .iter()
-            .find(|(format, ..)| *format == self)
-            .map_or("generated", |(_, name, _)| name)
+        NAMES.iter().find(|(format, ..)| *format == self).map_or("generated", |(_, name, _)| name)
     }
 
     /// The names that `--format` takes, for messages.
@@ -127,15 +88,8 @@ impl FromStr for Format {
     type Err = TraceError;
 
     fn from_str(text: &str) -> Result<Self, TraceError> {
-        NAMES
-            .iter()
-            .find(|(_, name, _)| *name == text)
-            .map(|(format, ..)| *format)
-            .ok_or_else(|| {
-                TraceError::usage(
-                    format!("format {text:?}"),
-                    format!("is not known; one of {}", Format::list()),
-                )
-            })
+        NAMES.iter().find(|(_, name, _)| *name == text).map(|(format, ..)| *format).ok_or_else(|| {
+            TraceError::usage(format!("format {text:?}"), format!("is not known; one of {}", Format::list()))
+        })
     }
 }

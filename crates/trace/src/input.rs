@@ -43,12 +43,7 @@ impl Input {
         let fail = |e: &io::Error| TraceError::io(name.clone(), "cannot be opened", e);
         let file = File::open(path).map_err(|e| fail(&e))?;
         if file.metadata().map_err(|e| fail(&e))?.is_dir() {
-            return Err(TraceError::new(
-                ErrorKind::Io,
-                name,
-                Place::Whole,
-                "is a directory; a trace is a file",
-            ));
+            return Err(TraceError::new(ErrorKind::Io, name, Place::Whole, "is a directory; a trace is a file"));
         }
         Self::from_reader(name, Box::new(file))
     }
@@ -56,14 +51,12 @@ impl Input {
     /// Reads from any stream of bytes; compression is seen by content.
     pub fn from_reader(name: impl Into<String>, mut raw: Stream) -> Result<Self, TraceError> {
         let name = name.into();
-        let front =
-            read_head(&mut raw).map_err(|e| TraceError::io(&*name, "cannot be read", &e))?;
+        let front = read_head(&mut raw).map_err(|e| TraceError::io(&*name, "cannot be read", &e))?;
         let whole: Stream = Box::new(io::Cursor::new(front.clone()).chain(raw));
         let Some(kind) = compression(&front) else {
             return Ok(Self::with(name, None, front, whole));
         };
-        let mut stream =
-            decompress(kind, whole).map_err(|e| TraceError::io(&*name, "cannot be read", &e))?;
+        let mut stream = decompress(kind, whole).map_err(|e| TraceError::io(&*name, "cannot be read", &e))?;
         let mut head = Vec::new();
         let mut taken = stream.by_ref().take(HEAD as u64);
         // What precedes a broken place is read first; the error comes again when it is reached.
@@ -78,13 +71,7 @@ impl Input {
 
     /// `stream` starts with `head`.
     fn with(name: String, compressed: Option<&'static str>, head: Vec<u8>, stream: Stream) -> Self {
-        Self {
-            name,
-            compressed,
-            reader: BufReader::with_capacity(HEAD, stream),
-            offset: 0,
-            head,
-        }
+        Self { name, compressed, reader: BufReader::with_capacity(HEAD, stream), offset: 0, head }
     }
 
     /// The name, for messages.
@@ -138,11 +125,7 @@ impl Input {
     }
 
     /// Appends bytes up to and with the next line end, at most `limit` of them.
-    pub(crate) fn until_newline(
-        &mut self,
-        out: &mut Vec<u8>,
-        limit: usize,
-    ) -> Result<usize, TraceError> {
+    pub(crate) fn until_newline(&mut self, out: &mut Vec<u8>, limit: usize) -> Result<usize, TraceError> {
         let before = out.len();
         while out.len() - before < limit {
             let available = match self.reader.fill_buf() {
@@ -172,14 +155,10 @@ impl Input {
             return TraceError::new(ErrorKind::Io, &*self.name, Place::Byte(self.offset), what);
         };
         let (kind, what) = match error.kind() {
-            io::ErrorKind::UnexpectedEof => (
-                ErrorKind::Truncated,
-                format!("the {kind} data ends early; the file is truncated"),
-            ),
-            _ => (
-                ErrorKind::Malformed,
-                format!("the {kind} data is broken: {}", plain_io(error)),
-            ),
+            io::ErrorKind::UnexpectedEof => {
+                (ErrorKind::Truncated, format!("the {kind} data ends early; the file is truncated"))
+            }
+            _ => (ErrorKind::Malformed, format!("the {kind} data is broken: {}", plain_io(error))),
         };
         self.error_at(kind, self.offset, what)
     }
@@ -226,8 +205,7 @@ fn decompress(kind: &str, stream: Stream) -> io::Result<Stream> {
         "gzip" => Box::new(flate2::read::MultiGzDecoder::new(stream)),
         _ => {
             let flags = liblzma::stream::CONCATENATED;
-            let decoder = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY, flags)
-                .map_err(io::Error::other)?;
+            let decoder = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY, flags).map_err(io::Error::other)?;
             Box::new(liblzma::read::XzDecoder::new_stream(stream, decoder))
         }
     })

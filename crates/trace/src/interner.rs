@@ -67,9 +67,7 @@ mod tests {
         let mut model = HashMap::new();
         let mut x = 1u64;
         for i in 0..200_000u64 {
-            x = x
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let page = match i % 4 {
                 0 => x >> 50,
                 1 => i / 8,

@@ -21,6 +21,7 @@ mod interner;
 mod open;
 mod pages;
 mod record;
+mod summary;
 mod text;
 
 pub use atomic::AtomicFile;
@@ -32,6 +33,6 @@ pub use formats::native::{NativeWriter, VERSION as NATIVE_VERSION};
 pub use input::Input;
 pub use open::{OpenOptions, open, open_input};
 pub use record::{
-    CHUNK, Collapse, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, ObjectKind, Op, Record,
-    RecordSource, Via,
+    CHUNK, Collapse, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, ObjectKind, Op, Record, RecordSource, Via,
 };
+pub use summary::{ObjectSummary, Summary, ViaCounts};

@@ -24,13 +24,7 @@ pub struct OpenOptions {
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self {
-            format: None,
-            raw_ids: false,
-            block_bytes: None,
-            page_size: 4096,
-            instructions: false,
-        }
+        Self { format: None, raw_ids: false, block_bytes: None, page_size: 4096, instructions: false }
     }
 }
 
@@ -38,10 +32,7 @@ impl OpenOptions {
     fn check(&self) -> Result<(), TraceError> {
         let page = self.page_size;
         if !page.is_power_of_two() || !(512..=2 << 20).contains(&page) {
-            return Err(TraceError::usage(
-                format!("page size {page}"),
-                "is not a power of two from 512 to 2097152",
-            ));
+            return Err(TraceError::usage(format!("page size {page}"), "is not a power of two from 512 to 2097152"));
         }
         match self.block_bytes {
             Some(0) => Err(TraceError::usage("block size 0", "is not at least 1 byte")),
@@ -87,10 +78,7 @@ fn pick(input: &Input, path: &Path, opts: &OpenOptions) -> Result<Format, TraceE
             ErrorKind::Unsupported,
             input.name(),
             Place::Whole,
-            format!(
-                "format not recognised; say which with --format: {}",
-                Format::list()
-            ),
+            format!("format not recognised; say which with --format: {}", Format::list()),
         )),
     }
 }
@@ -126,8 +114,7 @@ fn by_content(head: &[u8]) -> Vec<Format> {
 
 /// Text has no control characters but white space.
 fn is_text(head: &[u8]) -> bool {
-    head.iter()
-        .all(|b| !b.is_ascii_control() || matches!(b, b'\t' | b'\r' | b'\n'))
+    head.iter().all(|b| !b.is_ascii_control() || matches!(b, b'\t' | b'\r' | b'\n'))
 }
 
 /// The format of the first line that says something.
@@ -153,10 +140,7 @@ fn line_format(line: &[u8]) -> Option<Format> {
         return Some(Format::Msr);
     }
     let words: Vec<_> = crate::text::words(line).take(5).collect();
-    let numbers = words
-        .iter()
-        .filter(|word| word.iter().all(u8::is_ascii_digit))
-        .count();
+    let numbers = words.iter().filter(|word| word.iter().all(u8::is_ascii_digit)).count();
     match (words.len(), numbers) {
         (4, 4) => Some(Format::Arc),
         (1, 1) => Some(Format::Plain),
@@ -181,24 +165,16 @@ fn by_name(path: &Path) -> Option<Format> {
         (".txt", Format::Plain),
         (".lackey", Format::Lackey),
     ];
-    ends.into_iter()
-        .find(|(end, _)| name.ends_with(end))
-        .map(|(_, format)| format)
+    ends.into_iter().find(|(end, _)| name.ends_with(end)).map(|(_, format)| format)
 }
 
 fn strip_compression(name: &str) -> &str {
-    [".zst", ".gz", ".xz"]
-        .iter()
-        .find_map(|end| name.strip_suffix(end))
-        .unwrap_or(name)
+    [".zst", ".gz", ".xz"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }
 
 /// The name of a trace for tables: the file name without compression and the last suffix.
 pub(crate) fn stem(name: &str) -> String {
-    let file = Path::new(name)
-        .file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or(name);
+    let file = Path::new(name).file_name().and_then(|name| name.to_str()).unwrap_or(name);
     let file = strip_compression(file);
     match file.rfind('.') {
         Some(dot) if dot > 0 => file[..dot].to_owned(),
@@ -220,10 +196,7 @@ mod tests {
             (b"==12== Lackey\n L 1ffe,8\n", Some(Format::Lackey)),
             (b"I  04001090,3\n", Some(Format::Lackey)),
             (b"s 0x1fffff50 1\n", Some(Format::Address)),
-            (
-                b"128166372003061629,hm,1,Read,383496192,32768,413\r\n",
-                Some(Format::Msr),
-            ),
+            (b"128166372003061629,hm,1,Read,383496192,32768,413\r\n", Some(Format::Msr)),
             (b"hello world\n", None),
             (b"\n\n", None),
         ];

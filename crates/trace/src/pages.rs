@@ -28,9 +28,7 @@ pub(crate) fn of_blocks(
     let block = u64::from(block);
     match (start.checked_mul(block), blocks.checked_mul(block)) {
         (Some(start), Some(bytes)) => of_bytes(start, bytes, page_size),
-        _ => Err(format!(
-            "{blocks} blocks of {block} bytes at block {start} are beyond 64 bits"
-        )),
+        _ => Err(format!("{blocks} blocks of {block} bytes at block {start} are beyond 64 bits")),
     }
 }
 

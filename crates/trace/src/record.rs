@@ -34,15 +34,9 @@ pub struct Op {
 
 impl Op {
     /// A read of which the trace does not say how.
-    pub const READ: Op = Op {
-        write: false,
-        via: None,
-    };
+    pub const READ: Op = Op { write: false, via: None };
     /// A write of which the trace does not say how.
-    pub const WRITE: Op = Op {
-        write: true,
-        via: None,
-    };
+    pub const WRITE: Op = Op { write: true, via: None };
 }
 
 /// One line of a trace: `pages` consecutive pages of one object, in ascending order.
@@ -67,15 +61,7 @@ pub struct Record {
 impl Record {
     /// A touch of one page of object 0, without time, task or memcg.
     pub fn touch(page: u64, op: Op) -> Self {
-        Record {
-            time_ns: 0,
-            page,
-            task: 0,
-            memcg: 0,
-            object: 0,
-            pages: 1,
-            op,
-        }
+        Record { time_ns: 0, page, task: 0, memcg: 0, object: 0, pages: 1, op }
     }
 }
 
@@ -97,10 +83,7 @@ pub struct ObjectInfo {
 impl ObjectInfo {
     /// An object of that name and kind.
     pub fn new(name: impl Into<String>, kind: ObjectKind) -> Self {
-        Self {
-            name: name.into(),
-            kind,
-        }
+        Self { name: name.into(), kind }
     }
 }
 

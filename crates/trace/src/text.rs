@@ -25,12 +25,7 @@ pub(crate) struct At<'a> {
 impl At<'_> {
     /// An error in this line.
     pub(crate) fn error(&self, what: impl Into<String>) -> TraceError {
-        TraceError::new(
-            ErrorKind::Malformed,
-            self.name,
-            Place::Line(self.line),
-            what,
-        )
+        TraceError::new(ErrorKind::Malformed, self.name, Place::Line(self.line), what)
     }
 
     /// A decimal field.
@@ -54,10 +49,7 @@ fn decimal(field: &[u8]) -> Result<u64, &'static str> {
         if digit > 9 {
             return Err("is not a number");
         }
-        value = value
-            .checked_mul(10)
-            .and_then(|v| v.checked_add(u64::from(digit)))
-            .ok_or("is beyond 64 bits")?;
+        value = value.checked_mul(10).and_then(|v| v.checked_add(u64::from(digit))).ok_or("is beyond 64 bits")?;
     }
     Ok(value)
 }
@@ -68,9 +60,7 @@ fn hex(field: &[u8]) -> Result<u64, &'static str> {
     }
     let mut value = 0u64;
     for &b in field {
-        let digit = (b as char)
-            .to_digit(16)
-            .ok_or("is not a hexadecimal number")?;
+        let digit = (b as char).to_digit(16).ok_or("is not a hexadecimal number")?;
         if value >> 60 != 0 {
             return Err("is beyond 64 bits");
         }
@@ -81,8 +71,7 @@ fn hex(field: &[u8]) -> Result<u64, &'static str> {
 
 /// The fields of a line that are separated by spaces or tabs.
 pub(crate) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(|b| *b == b' ' || *b == b'\t')
-        .filter(|word| !word.is_empty())
+    line.split(|b| *b == b' ' || *b == b'\t').filter(|word| !word.is_empty())
 }
 
 /// A source over any format of lines.
@@ -96,13 +85,7 @@ pub(crate) struct TextSource<F> {
 
 impl<F: LineFormat> TextSource<F> {
     pub(crate) fn new(input: Input, format: F) -> Self {
-        Self {
-            input,
-            format,
-            line: Vec::new(),
-            line_number: 0,
-            failed: None,
-        }
+        Self { input, format, line: Vec::new(), line_number: 0, failed: None }
     }
 
     /// Reads one line; `false` at the end.
@@ -116,19 +99,13 @@ impl<F: LineFormat> TextSource<F> {
         if self.line.last() == Some(&b'\n') {
             self.line.pop();
         } else if self.line.len() == MAX_LINE {
-            let what = format!(
-                "line {} is longer than {MAX_LINE} bytes; is this a text trace?",
-                self.line_number
-            );
+            let what = format!("line {} is longer than {MAX_LINE} bytes; is this a text trace?", self.line_number);
             return Err(self.input.error_at(ErrorKind::TooLarge, before, what));
         }
         if self.line.last() == Some(&b'\r') {
             self.line.pop();
         }
-        let at = At {
-            name: self.input.name(),
-            line: self.line_number,
-        };
+        let at = At { name: self.input.name(), line: self.line_number };
         self.format.line(&self.line, &at, out)?;
         Ok(true)
     }

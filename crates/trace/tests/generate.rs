@@ -24,11 +24,9 @@ fn a_seed_means_the_same_forever() {
     assert_eq!(records(&phases, 5), records(&phases, 5));
     assert_ne!(records(&phases, 5), records(&phases, 6));
     // Pinned: a change of this is a change of every published number that was made with a seed.
-    let digest = pages(&phases, 5).iter().fold(0u64, |hash, page| {
-        (hash ^ page)
-            .wrapping_mul(0x0000_0100_0000_01b3)
-            .rotate_left(9)
-    });
+    let digest = pages(&phases, 5)
+        .iter()
+        .fold(0u64, |hash, page| (hash ^ page).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(9));
     assert_eq!(digest, 5_573_803_577_996_708_589);
 }
 
@@ -42,10 +40,7 @@ fn loops_go_round_and_sequences_end() {
 
 #[test]
 fn round_robin_is_smooth_and_follows_weights() {
-    let all = records(
-        &["12: interleave=round; A:loop:9:weight=3; B:loop:9:weight=2; C:loop:9"],
-        1,
-    );
+    let all = records(&["12: interleave=round; A:loop:9:weight=3; B:loop:9:weight=2; C:loop:9"], 1);
     let order: Vec<_> = all.expect("makes sense").iter().map(|r| r.object).collect();
     assert_eq!(order, [0, 1, 0, 2, 1, 0, 0, 1, 0, 2, 1, 0]);
 }
@@ -76,11 +71,7 @@ fn permuted_ranks_stay_hot_across_phases() {
         counts.into_iter().max_by_key(|(_, n)| *n).map(|(p, _)| p)
     };
     assert_eq!(hottest(&all[..5000]), hottest(&all[5000..]));
-    assert_ne!(
-        hottest(&all),
-        Some(0),
-        "a permutation may fix 0; this seed does not"
-    );
+    assert_ne!(hottest(&all), Some(0), "a permutation may fix 0; this seed does not");
 }
 
 #[test]
@@ -105,14 +96,6 @@ fn uneven_readers_over_idle_memory() {
     let mut generator = workload.generator("readers").expect("makes sense");
     let trace = Trace::load(&mut generator, &LoadOptions::default()).expect("loads");
     assert_eq!(trace.footprint_pages(), 4_915 + 20_480);
-    assert!(
-        trace.accesses[..4_915]
-            .iter()
-            .all(|a| a.is_write() && a.is_map())
-    );
-    assert!(
-        trace.accesses[4_915..]
-            .iter()
-            .all(|a| !a.is_write() && !a.continues())
-    );
+    assert!(trace.accesses[..4_915].iter().all(|a| a.is_write() && a.is_map()));
+    assert!(trace.accesses[4_915..].iter().all(|a| !a.is_write() && !a.continues()));
 }

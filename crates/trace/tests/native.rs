@@ -2,23 +2,18 @@
 
 use proptest::prelude::*;
 use refault_trace::{
-    Collapse, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, OpenOptions, Record,
-    RecordSource, TraceError, Via, open,
+    Collapse, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, OpenOptions, Record, RecordSource, TraceError,
+    Via, open,
 };
 use std::path::Path;
 
 fn header() -> Header {
     let mut header = Header::new(Format::Native);
-    header.objects = vec![
-        ObjectInfo::new("a \"quoted\" name", ObjectKind::File),
-        ObjectInfo::new("heap", ObjectKind::Anon),
-    ];
+    header.objects =
+        vec![ObjectInfo::new("a \"quoted\" name", ObjectKind::File), ObjectInfo::new("heap", ObjectKind::Anon)];
     header.tasks = vec!["one".into(), "two".into()];
     header.source = Some("a test".into());
-    header.collapse = Some(Collapse {
-        window: 64,
-        dropped: 7,
-    });
+    header.collapse = Some(Collapse { window: 64, dropped: 7 });
     header
 }
 
@@ -43,11 +38,7 @@ fn read(path: &Path) -> Result<(Header, Vec<Record>), TraceError> {
 fn touches(records: &[Record]) -> Vec<Record> {
     let single = |r: &Record| {
         let record = *r;
-        (0..u64::from(r.pages)).map(move |i| Record {
-            page: record.page + i,
-            pages: 1,
-            ..record
-        })
+        (0..u64::from(r.pages)).map(move |i| Record { page: record.page + i, pages: 1, ..record })
     };
     records.iter().flat_map(single).collect()
 }
@@ -56,27 +47,17 @@ fn any_record() -> impl Strategy<Value = Record> {
     let via = prop_oneof![Just(None), Just(Some(Via::Fd)), Just(Some(Via::Map))];
     let time = prop_oneof![Just(0), any::<u64>()];
     let page = prop_oneof![0..20u64, 0..u64::MAX - 10];
-    (
-        time,
-        0..3u32,
-        any::<u32>(),
-        0..2u32,
-        page,
-        1..9u32,
-        any::<bool>(),
-        via,
+    (time, 0..3u32, any::<u32>(), 0..2u32, page, 1..9u32, any::<bool>(), via).prop_map(
+        |(time_ns, task, memcg, object, page, pages, write, via)| Record {
+            time_ns,
+            page,
+            task,
+            memcg: memcg % 2 * memcg,
+            object,
+            pages,
+            op: Op { write, via },
+        },
     )
-        .prop_map(
-            |(time_ns, task, memcg, object, page, pages, write, via)| Record {
-                time_ns,
-                page,
-                task,
-                memcg: memcg % 2 * memcg,
-                object,
-                pages,
-                op: Op { write, via },
-            },
-        )
 }
 
 proptest! {
@@ -126,10 +107,7 @@ fn a_newer_version_says_so() {
     write(&path, &[Record::touch(1, Op::READ)]).expect("writes");
     let mut bytes = std::fs::read(&path).expect("there");
     let key = b"refault.version";
-    let at = bytes
-        .windows(key.len())
-        .position(|w| w == key)
-        .expect("the key");
+    let at = bytes.windows(key.len()).position(|w| w == key).expect("the key");
     let digit = at + bytes[at..].iter().position(|b| *b == b'1').expect("1");
     bytes[digit] = b'9';
     std::fs::write(&path, &bytes).expect("writable");

@@ -1,8 +1,6 @@
 //! The readers on real traces. They are not part of the repository: where they are absent, tests say so.
 
-use refault_trace::{
-    Format, LoadOptions, ObjectKind, OpenOptions, RecordSource, Trace, TraceError, open,
-};
+use refault_trace::{Format, LoadOptions, ObjectKind, OpenOptions, RecordSource, Trace, TraceError, open};
 use std::path::{Path, PathBuf};
 
 fn shared(name: &str) -> Option<PathBuf> {
@@ -24,31 +22,18 @@ fn counts(name: &str, opts: &OpenOptions, format: Format, accesses: usize, disti
     let source = open(&path, opts).expect("opens");
     assert_eq!(source.header().format, format, "{name}");
     let trace = load(&path, opts).expect("loads");
-    assert_eq!(
-        (trace.accesses.len(), trace.footprint_pages()),
-        (accesses, distinct),
-        "{name}"
-    );
+    assert_eq!((trace.accesses.len(), trace.footprint_pages()), (accesses, distinct), "{name}");
 }
 
 #[test]
 fn arc() {
     let opts = OpenOptions::default();
-    counts(
-        "traces/arc/OLTP.lis.zst",
-        &opts,
-        Format::Arc,
-        914_145,
-        186_880,
-    );
+    counts("traces/arc/OLTP.lis.zst", &opts, Format::Arc, 914_145, 186_880);
 }
 
 #[test]
 fn lirs() {
-    let opts = OpenOptions {
-        format: Some(Format::Lirs),
-        ..OpenOptions::default()
-    };
+    let opts = OpenOptions { format: Some(Format::Lirs), ..OpenOptions::default() };
     for (name, accesses, distinct) in [
         ("loop", 505_500, 1_011),
         ("2_pools", 100_000, 9_939),
@@ -60,22 +45,13 @@ fn lirs() {
         let name = format!("traces/lirs/{name}.trace.gz");
         counts(&name, &opts, Format::Lirs, accesses, distinct);
         // Without being told, a number a line is plain text, which reads the same.
-        counts(
-            &name,
-            &OpenOptions::default(),
-            Format::Plain,
-            accesses,
-            distinct,
-        );
+        counts(&name, &OpenOptions::default(), Format::Plain, accesses, distinct);
     }
 }
 
 #[test]
 fn oracle_general_raw() {
-    let opts = OpenOptions {
-        raw_ids: true,
-        ..OpenOptions::default()
-    };
+    let opts = OpenOptions { raw_ids: true, ..OpenOptions::default() };
     let name = "traces/block/cloudPhysicsIO.oracleGeneral.bin";
     counts(name, &opts, Format::OracleGeneral, 113_872, 48_974);
 }
@@ -91,10 +67,9 @@ fn sectors_fold_into_pages() {
 
 #[test]
 fn the_same_disk_in_two_formats() {
-    let (Some(oracle), Some(vscsi)) = (
-        shared("traces/block/cloudPhysicsIO.oracleGeneral.bin"),
-        shared("traces/block/cloudPhysicsIO.vscsi"),
-    ) else {
+    let (Some(oracle), Some(vscsi)) =
+        (shared("traces/block/cloudPhysicsIO.oracleGeneral.bin"), shared("traces/block/cloudPhysicsIO.vscsi"))
+    else {
         return;
     };
     let opts = OpenOptions::default();
@@ -113,29 +88,15 @@ fn the_same_disk_in_two_formats() {
 #[test]
 fn addresses() {
     let opts = OpenOptions::default();
-    counts(
-        "traces/address/gcc.trace.gz",
-        &opts,
-        Format::Address,
-        515_683,
-        294,
-    );
-    counts(
-        "traces/address/mcf.trace.gz",
-        &opts,
-        Format::Address,
-        727_230,
-        1_442,
-    );
+    counts("traces/address/gcc.trace.gz", &opts, Format::Address, 515_683, 294);
+    counts("traces/address/mcf.trace.gz", &opts, Format::Address, 727_230, 1_442);
 }
 
 #[test]
 fn pgtrace() {
-    for (name, file, anon) in [
-        ("loop-1.25x", true, false),
-        ("readers-uneven-anon", true, true),
-        ("anon-zipf", false, true),
-    ] {
+    for (name, file, anon) in
+        [("loop-1.25x", true, false), ("readers-uneven-anon", true, true), ("anon-zipf", false, true)]
+    {
         let Some(path) = shared(&format!("oracle/traces/{name}.trace.zst")) else {
             return;
         };

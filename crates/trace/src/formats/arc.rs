@@ -18,10 +18,7 @@ impl Arc {
     pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::Arc, "blocks", ObjectKind::File);
         header.page_size = opts.page_size;
-        Self {
-            header,
-            block_bytes: opts.block_bytes,
-        }
+        Self { header, block_bytes: opts.block_bytes }
     }
 }
 
@@ -33,15 +30,7 @@ impl LineFormat for Arc {
     fn line(&mut self, line: &[u8], at: &At<'_>, out: &mut Vec<Record>) -> Result<(), TraceError> {
         let mut fields = words(line);
         let mut numbers = [0; 4];
-        for (i, what) in [
-            "start block",
-            "number of blocks",
-            "third field",
-            "request number",
-        ]
-        .into_iter()
-        .enumerate()
-        {
+        for (i, what) in ["start block", "number of blocks", "third field", "request number"].into_iter().enumerate() {
             let Some(field) = fields.next() else {
                 if i == 0 {
                     return Ok(());
@@ -58,12 +47,8 @@ impl LineFormat for Arc {
             return Err(at.error("a request of 0 blocks"));
         }
         let (page, pages) =
-            pages::of_blocks(start, blocks, self.block_bytes, self.header.page_size)
-                .map_err(|what| at.error(what))?;
-        out.push(Record {
-            pages,
-            ..Record::touch(page, Op::READ)
-        });
+            pages::of_blocks(start, blocks, self.block_bytes, self.header.page_size).map_err(|what| at.error(what))?;
+        out.push(Record { pages, ..Record::touch(page, Op::READ) });
         Ok(())
     }
 }

@@ -40,16 +40,9 @@ impl BinaryFormat for Bare {
 
     fn record(&mut self, bytes: &[u8], out: &mut Vec<Record>) -> Result<(), String> {
         let push = |value: u64, b: &u8| value << 8 | u64::from(*b);
-        let block = if self.big_endian {
-            bytes.iter().fold(0, push)
-        } else {
-            bytes.iter().rev().fold(0, push)
-        };
+        let block = if self.big_endian { bytes.iter().fold(0, push) } else { bytes.iter().rev().fold(0, push) };
         let (page, pages) = pages::of_blocks(block, 1, self.block_bytes, self.header.page_size)?;
-        out.push(Record {
-            pages,
-            ..Record::touch(page, Op::READ)
-        });
+        out.push(Record { pages, ..Record::touch(page, Op::READ) });
         Ok(())
     }
 }

@@ -23,10 +23,7 @@ impl Lackey {
     pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::Lackey, "memory", ObjectKind::Anon);
         header.page_size = opts.page_size;
-        Self {
-            header,
-            instructions: opts.instructions,
-        }
+        Self { header, instructions: opts.instructions }
     }
 }
 
@@ -57,13 +54,9 @@ impl LineFormat for Lackey {
         if size > MAX_BYTES {
             return Err(at.error(format!("an access of {size} bytes is not believable")));
         }
-        let (page, pages) =
-            pages::of_bytes(address, size, self.header.page_size).map_err(|what| at.error(what))?;
+        let (page, pages) = pages::of_bytes(address, size, self.header.page_size).map_err(|what| at.error(what))?;
         let via = Some(Via::Map);
-        out.push(Record {
-            pages,
-            ..Record::touch(page, Op { write, via })
-        });
+        out.push(Record { pages, ..Record::touch(page, Op { write, via }) });
         Ok(())
     }
 }

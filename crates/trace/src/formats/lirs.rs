@@ -16,10 +16,7 @@ impl Lirs {
     pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::Lirs, "blocks", ObjectKind::File);
         header.page_size = opts.page_size;
-        Self {
-            header,
-            block_bytes: opts.block_bytes,
-        }
+        Self { header, block_bytes: opts.block_bytes }
     }
 }
 
@@ -34,12 +31,9 @@ impl LineFormat for Lirs {
             return Ok(());
         }
         let block = at.decimal(line, "block")?;
-        let (page, pages) = pages::of_blocks(block, 1, self.block_bytes, self.header.page_size)
-            .map_err(|what| at.error(what))?;
-        out.push(Record {
-            pages,
-            ..Record::touch(page, Op::READ)
-        });
+        let (page, pages) =
+            pages::of_blocks(block, 1, self.block_bytes, self.header.page_size).map_err(|what| at.error(what))?;
+        out.push(Record { pages, ..Record::touch(page, Op::READ) });
         Ok(())
     }
 }

@@ -21,11 +21,7 @@ use crate::record::RecordSource;
 use crate::text::TextSource;
 
 /// The reader of a format over an input at its front.
-pub(crate) fn reader(
-    format: Format,
-    input: Input,
-    opts: &OpenOptions,
-) -> Result<Box<dyn RecordSource>, TraceError> {
+pub(crate) fn reader(format: Format, input: Input, opts: &OpenOptions) -> Result<Box<dyn RecordSource>, TraceError> {
     Ok(match format {
         Format::Native => native::from_input(input)?,
         Format::OracleGeneral => binary(input, oracle_general::OracleGeneral::new(opts)),
@@ -33,9 +29,7 @@ pub(crate) fn reader(
             let format = vscsi::Vscsi::new(&input, opts)?;
             binary(input, format)
         }
-        Format::U32Le | Format::U32Be | Format::U64Le | Format::U64Be => {
-            binary(input, bare::Bare::new(format, opts))
-        }
+        Format::U32Le | Format::U32Be | Format::U64Le | Format::U64Be => binary(input, bare::Bare::new(format, opts)),
         Format::PgTrace => {
             let mut input = input;
             let format = pgtrace::PgTrace::new(&mut input)?;
@@ -49,20 +43,12 @@ pub(crate) fn reader(
         Format::Address => text(input, address::Address::new(opts)),
         Format::Drmemtrace | Format::Generated => {
             let what = format!("format {format} cannot be read from a file");
-            return Err(TraceError::new(
-                ErrorKind::Unsupported,
-                input.name(),
-                Place::Whole,
-                what,
-            ));
+            return Err(TraceError::new(ErrorKind::Unsupported, input.name(), Place::Whole, what));
         }
     })
 }
 
-fn binary<F: crate::binary::BinaryFormat + 'static>(
-    input: Input,
-    format: F,
-) -> Box<dyn RecordSource> {
+fn binary<F: crate::binary::BinaryFormat + 'static>(input: Input, format: F) -> Box<dyn RecordSource> {
     Box::new(BinarySource::new(input, format))
 }
 

@@ -23,11 +23,7 @@ impl Msr {
     pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::new(Format::Msr);
         header.page_size = opts.page_size;
-        Self {
-            header,
-            disks: HashMap::new(),
-            start: None,
-        }
+        Self { header, disks: HashMap::new(), start: None }
     }
 
     fn object(&mut self, host: &[u8], disk: &[u8], at: &At<'_>) -> Result<u32, TraceError> {
@@ -45,9 +41,7 @@ impl Msr {
             return Err(at.error(format!("more than {MAX_OBJECTS} disks")));
         }
         let name = String::from_utf8_lossy(&key).into_owned();
-        self.header
-            .objects
-            .push(ObjectInfo::new(name, ObjectKind::File));
+        self.header.objects.push(ObjectInfo::new(name, ObjectKind::File));
         self.disks.insert(key, object);
         Ok(object)
     }
@@ -82,8 +76,7 @@ impl LineFormat for Msr {
         };
         let offset = at.decimal(offset, "offset")?;
         let size = at.decimal(size, "size")?;
-        let (page, pages) =
-            pages::of_bytes(offset, size, self.header.page_size).map_err(|what| at.error(what))?;
+        let (page, pages) = pages::of_bytes(offset, size, self.header.page_size).map_err(|what| at.error(what))?;
         let object = self.object(host, disk, at)?;
         let start = *self.start.get_or_insert(ticks);
         out.push(Record {

@@ -22,11 +22,7 @@ impl OracleGeneral {
     pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::OracleGeneral, "disk", ObjectKind::File);
         header.page_size = opts.page_size;
-        Self {
-            header,
-            raw_ids: opts.raw_ids,
-            start: None,
-        }
+        Self { header, raw_ids: opts.raw_ids, start: None }
     }
 }
 
@@ -44,9 +40,8 @@ impl BinaryFormat for OracleGeneral {
         let (page, pages) = if self.raw_ids {
             pages::of_blocks(id, 1, None, self.header.page_size)?
         } else {
-            let start = id
-                .checked_mul(SECTOR)
-                .ok_or_else(|| format!("id {id} is no sector address; is --raw-ids meant?"))?;
+            let start =
+                id.checked_mul(SECTOR).ok_or_else(|| format!("id {id} is no sector address; is --raw-ids meant?"))?;
             pages::of_bytes(start, u64::from(size), self.header.page_size)?
         };
         let start = *self.start.get_or_insert(time);

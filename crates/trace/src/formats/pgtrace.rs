@@ -25,8 +25,7 @@ impl PgTrace {
         let mut raw = [0; HEADER];
         let have = input.fill(&mut raw)?;
         if have < HEADER {
-            let what =
-                format!("header is cut short ({have} of {HEADER} bytes); the file is truncated");
+            let what = format!("header is cut short ({have} of {HEADER} bytes); the file is truncated");
             let kind = match have {
                 0 => ErrorKind::Empty,
                 _ => ErrorKind::Truncated,
@@ -38,20 +37,12 @@ impl PgTrace {
             return Err(input.error_at(ErrorKind::Malformed, 0, what));
         }
         let mut header = Header::new(Format::PgTrace);
-        header.objects = vec![
-            ObjectInfo::new("file", ObjectKind::File),
-            ObjectInfo::new("anon", ObjectKind::Anon),
-        ];
+        header.objects = vec![ObjectInfo::new("file", ObjectKind::File), ObjectInfo::new("anon", ObjectKind::Anon)];
         let name: Vec<u8> = raw[8..40].iter().copied().take_while(|b| *b != 0).collect();
         header.source = Some(String::from_utf8_lossy(&name).into_owned());
         let accesses = le32(&raw, 56);
         header.records_hint = Some(u64::from(accesses));
-        Ok(Self {
-            header,
-            file_pages: le32(&raw, 44),
-            anon_pages: le32(&raw, 48),
-            accesses,
-        })
+        Ok(Self { header, file_pages: le32(&raw, 44), anon_pages: le32(&raw, 48), accesses })
     }
 }
 
@@ -77,10 +68,7 @@ impl BinaryFormat for PgTrace {
             let name = &self.header.objects[object as usize].name;
             return Err(format!("page {page} is beyond the {pages} pages of {name}"));
         }
-        out.push(Record {
-            object,
-            ..Record::touch(u64::from(page), op)
-        });
+        out.push(Record { object, ..Record::touch(u64::from(page), op) });
         Ok(())
     }
 
@@ -89,9 +77,6 @@ impl BinaryFormat for PgTrace {
         if found == u64::from(self.accesses) {
             return Ok(());
         }
-        Err(format!(
-            "the header promises {} accesses, the file holds {found}",
-            self.accesses
-        ))
+        Err(format!("the header promises {} accesses, the file holds {found}", self.accesses))
     }
 }

@@ -19,10 +19,7 @@ impl Plain {
     pub(crate) fn new(opts: &OpenOptions) -> Self {
         let mut header = Header::with_object(Format::Plain, "blocks", ObjectKind::File);
         header.page_size = opts.page_size;
-        Self {
-            header,
-            block_bytes: opts.block_bytes,
-        }
+        Self { header, block_bytes: opts.block_bytes }
     }
 }
 
@@ -53,12 +50,9 @@ impl LineFormat for Plain {
         if let Some(more) = fields.next() {
             return Err(at.error(format!("{} is one field too many", quote(more))));
         }
-        let (page, pages) = pages::of_blocks(block, 1, self.block_bytes, self.header.page_size)
-            .map_err(|what| at.error(what))?;
-        out.push(Record {
-            pages,
-            ..Record::touch(page, op)
-        });
+        let (page, pages) =
+            pages::of_blocks(block, 1, self.block_bytes, self.header.page_size).map_err(|what| at.error(what))?;
+        out.push(Record { pages, ..Record::touch(page, op) });
         Ok(())
     }
 }

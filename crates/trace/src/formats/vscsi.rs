@@ -21,22 +21,8 @@ struct Layout {
     time: usize,
 }
 
-const V1: Layout = Layout {
-    version: 1,
-    size: 32,
-    command: 12,
-    length: 4,
-    sector: 16,
-    time: 24,
-};
-const V2: Layout = Layout {
-    version: 2,
-    size: 40,
-    command: 0,
-    length: 8,
-    sector: 16,
-    time: 24,
-};
+const V1: Layout = Layout { version: 1, size: 32, command: 12, length: 4, sector: 16, time: 24 };
+const V2: Layout = Layout { version: 2, size: 40, command: 0, length: 8, sector: 16, time: 24 };
 
 /// READ and WRITE of 6, 10, 12 and 16 bytes.
 fn is_write(command: u16) -> Option<bool> {
@@ -81,11 +67,7 @@ impl Vscsi {
         };
         let mut header = Header::with_object(Format::Vscsi, "disk", ObjectKind::File);
         header.page_size = opts.page_size;
-        Ok(Self {
-            header,
-            layout,
-            start: None,
-        })
+        Ok(Self { header, layout, start: None })
     }
 }
 
@@ -99,28 +81,16 @@ impl BinaryFormat for Vscsi {
     }
 
     fn record(&mut self, bytes: &[u8], out: &mut Vec<Record>) -> Result<(), String> {
-        let Layout {
-            version,
-            command,
-            length,
-            sector,
-            time,
-            ..
-        } = self.layout;
+        let Layout { version, command, length, sector, time, .. } = self.layout;
         let found = le16(bytes, command + 2) >> 8;
         if found != version {
-            return Err(format!(
-                "record is of version {found}, the first of {version}"
-            ));
+            return Err(format!("record is of version {found}, the first of {version}"));
         }
         let command = le16(bytes, command);
-        let write = is_write(command).ok_or_else(|| {
-            format!("command {command:#04x} is neither READ nor WRITE; others are not known here")
-        })?;
+        let write = is_write(command)
+            .ok_or_else(|| format!("command {command:#04x} is neither READ nor WRITE; others are not known here"))?;
         let sector = le64(bytes, sector);
-        let start = sector
-            .checked_mul(SECTOR)
-            .ok_or_else(|| format!("sector {sector} is beyond 64 bits of bytes"))?;
+        let start = sector.checked_mul(SECTOR).ok_or_else(|| format!("sector {sector} is beyond 64 bits of bytes"))?;
         let length = u64::from(le32(bytes, length));
         let (page, pages) = pages::of_bytes(start, length, self.header.page_size)?;
         let micros = le64(bytes, time);

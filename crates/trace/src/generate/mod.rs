@@ -119,15 +119,8 @@ pub struct Workload {
 impl Workload {
     /// One stream alone.
     pub fn single(stream: Stream, accesses: u64, seed: u64) -> Self {
-        let phase = Phase {
-            accesses,
-            interleave: Interleave::Random,
-            streams: vec![stream],
-        };
-        Self {
-            phases: vec![phase],
-            seed,
-        }
+        let phase = Phase { accesses, interleave: Interleave::Random, streams: vec![stream] };
+        Self { phases: vec![phase], seed }
     }
 
     /// A generator at the start of the workload; an error if the workload makes no sense.
@@ -137,8 +130,6 @@ impl Workload {
 
     /// The number of accesses.
     pub fn accesses(&self) -> u64 {
-        self.phases
-            .iter()
-            .fold(0, |sum, phase| sum.saturating_add(phase.accesses))
+        self.phases.iter().fold(0, |sum, phase| sum.saturating_add(phase.accesses))
     }
 }

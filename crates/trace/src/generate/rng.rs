@@ -16,10 +16,7 @@ impl Rng {
         }
         let high = u128::from(mix(state)) << 64;
         // The stream is the constant of the reference implementation.
-        Self(Lcg128Xsl64::new(
-            high | u128::from(state),
-            0x0a02_bdbf_7bb3_c0a7_ac28_fa16_a64a_bf96,
-        ))
+        Self(Lcg128Xsl64::new(high | u128::from(state), 0x0a02_bdbf_7bb3_c0a7_ac28_fa16_a64a_bf96))
     }
 
     pub(super) fn next(&mut self) -> u64 {
@@ -64,11 +61,7 @@ mod tests {
         assert_eq!(first, PINNED);
     }
 
-    const PINNED: [u64; 3] = [
-        7_289_165_092_390_852_967,
-        4_273_029_640_936_426_502,
-        808_986_857_228_455_891,
-    ];
+    const PINNED: [u64; 3] = [7_289_165_092_390_852_967, 4_273_029_640_936_426_502, 808_986_857_228_455_891];
 
     #[test]
     fn below_is_fair() {
@@ -77,9 +70,6 @@ mod tests {
         for _ in 0..30_000 {
             counts[rng.below(3) as usize] += 1;
         }
-        assert!(
-            counts.iter().all(|c| (9_600..10_400).contains(c)),
-            "{counts:?}"
-        );
+        assert!(counts.iter().all(|c| (9_600..10_400).contains(c)), "{counts:?}");
     }
 }

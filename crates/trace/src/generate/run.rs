@@ -63,12 +63,9 @@ impl Generator {
             .iter()
             .zip(0..)
             .map(|(stream, i)| {
-                let object = self
-                    .header
-                    .objects
-                    .iter()
-                    .position(|object| object.name == stream.object)
-                    .unwrap_or_default() as u32;
+                let object =
+                    self.header.objects.iter().position(|object| object.name == stream.object).unwrap_or_default()
+                        as u32;
                 let rng = Rng::new(self.seed, &[DRAW, number, i]);
                 Running::new(stream, object, self.seed, rng)
             })
@@ -167,15 +164,8 @@ enum Order {
 
 impl Running {
     fn new(stream: &Stream, object: u32, seed: u64, rng: Rng) -> Self {
-        let op = Op {
-            write: stream.write,
-            via: stream.via,
-        };
-        let first = Record {
-            task: stream.task,
-            object,
-            ..Record::touch(stream.base, op)
-        };
+        let op = Op { write: stream.write, via: stream.via };
+        let first = Record { task: stream.task, object, ..Record::touch(stream.base, op) };
         let pages = stream.pages;
         Self {
             pattern: match stream.pattern {
@@ -215,10 +205,7 @@ impl Running {
                 u64::from(at)
             }
         };
-        Record {
-            page: self.first.page + at,
-            ..self.first
-        }
+        Record { page: self.first.page + at, ..self.first }
     }
 
     fn is_over(&self) -> bool {
@@ -236,24 +223,18 @@ fn permutation(n: u32, mut rng: Rng) -> Vec<u32> {
 }
 
 fn know_object(name: &str, header: &mut Header, stream: &Stream) -> Result<(), TraceError> {
-    let known = header
-        .objects
-        .iter()
-        .find(|object| object.name == stream.object);
+    let known = header.objects.iter().find(|object| object.name == stream.object);
     match known {
         Some(object) if object.kind == stream.kind => Ok(()),
         Some(_) => {
             let what = format!("object {:?} is a file and anonymous memory", stream.object);
             Err(TraceError::usage(name, what))
         }
-        None if header.objects.len() >= MAX_OBJECTS as usize => Err(TraceError::usage(
-            name,
-            format!("more than {MAX_OBJECTS} objects"),
-        )),
+        None if header.objects.len() >= MAX_OBJECTS as usize => {
+            Err(TraceError::usage(name, format!("more than {MAX_OBJECTS} objects")))
+        }
         None => {
-            header
-                .objects
-                .push(ObjectInfo::new(stream.object.clone(), stream.kind));
+            header.objects.push(ObjectInfo::new(stream.object.clone(), stream.kind));
             Ok(())
         }
     }
@@ -265,8 +246,7 @@ fn check(name: &str, workload: &Workload) -> Result<(), TraceError> {
         return Err(TraceError::new(ErrorKind::Empty, name, Place::Whole, what));
     }
     for (phase, number) in workload.phases.iter().zip(1..) {
-        check_phase(phase)
-            .map_err(|what| TraceError::usage(name, format!("phase {number}: {what}")))?;
+        check_phase(phase).map_err(|what| TraceError::usage(name, format!("phase {number}: {what}")))?;
     }
     Ok(())
 }
@@ -281,15 +261,11 @@ fn check_phase(phase: &Phase) -> Result<(), String> {
         let object = &stream.object;
         if stream.pages == 0 || stream.pages > MAX_PAGES {
             let pages = stream.pages;
-            return Err(format!(
-                "{object}: {pages} pages are not in 1 to {MAX_PAGES}"
-            ));
+            return Err(format!("{object}: {pages} pages are not in 1 to {MAX_PAGES}"));
         }
         if stream.start >= stream.pages {
             let (start, pages) = (stream.start, stream.pages);
-            return Err(format!(
-                "{object}: start {start} is beyond its {pages} pages"
-            ));
+            return Err(format!("{object}: start {start} is beyond its {pages} pages"));
         }
         if stream.base.checked_add(u64::from(stream.pages)).is_none() {
             return Err(format!("{object}: base {} is too large", stream.base));
@@ -306,10 +282,7 @@ fn check_phase(phase: &Phase) -> Result<(), String> {
         }
     }
     if once < phase.accesses {
-        return Err(format!(
-            "{} accesses are asked for, but its sequential streams end after {once}",
-            phase.accesses
-        ));
+        return Err(format!("{} accesses are asked for, but its sequential streams end after {once}", phase.accesses));
     }
     Ok(())
 }

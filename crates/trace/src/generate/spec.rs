@@ -31,18 +31,13 @@ impl Workload {
         let parsed = phases.iter().zip(1..).map(|(text, number)| {
             phase(text.as_ref()).map_err(|what| TraceError::usage(format!("phase {number}"), what))
         });
-        Ok(Self {
-            phases: parsed.collect::<Result<_, _>>()?,
-            seed,
-        })
+        Ok(Self { phases: parsed.collect::<Result<_, _>>()?, seed })
     }
 }
 
 fn phase(text: &str) -> Result<Phase, String> {
     let Some((accesses, rest)) = text.split_once(':') else {
-        return Err(format!(
-            "{text:?} is not ACCESSES: STREAM; ..., such as \"1000: A:uniform:100\""
-        ));
+        return Err(format!("{text:?} is not ACCESSES: STREAM; ..., such as \"1000: A:uniform:100\""));
     };
     let mut phase = Phase {
         accesses: number(accesses, "the number of accesses")?,
@@ -55,8 +50,7 @@ fn phase(text: &str) -> Result<Phase, String> {
             "interleave=round" => phase.interleave = Interleave::Round,
             _ => {
                 let task = phase.streams.len() as u32;
-                let stream =
-                    stream(item, task).map_err(|what| format!("stream {item:?}: {what}"))?;
+                let stream = stream(item, task).map_err(|what| format!("stream {item:?}: {what}"))?;
                 phase.streams.push(stream);
             }
         }
@@ -79,16 +73,11 @@ fn stream(text: &str, task: u32) -> Result<Stream, String> {
     }
     let pattern = match pattern {
         "uniform" => Pattern::Uniform,
-        "zipf" => Pattern::Zipf {
-            skew: 1.0,
-            permute: false,
-        },
+        "zipf" => Pattern::Zipf { skew: 1.0, permute: false },
         "seq" => Pattern::Sequential,
         "loop" => Pattern::Loop,
         _ => {
-            return Err(format!(
-                "pattern {pattern:?} is not known; one of uniform, zipf, seq, loop"
-            ));
+            return Err(format!("pattern {pattern:?} is not known; one of uniform, zipf, seq, loop"));
         }
     };
     let mut stream = Stream::new(object, pattern, number(pages, "pages")?);
@@ -116,19 +105,9 @@ fn set(stream: &mut Stream, key: &str, value: &str) -> Result<(), String> {
         "op" => stream.write = choice("r", "w")?,
         "kind" => {
             let anon = choice("file", "anon")?;
-            stream.kind = if anon {
-                ObjectKind::Anon
-            } else {
-                ObjectKind::File
-            };
+            stream.kind = if anon { ObjectKind::Anon } else { ObjectKind::File };
         }
-        "via" => {
-            stream.via = Some(if choice("fd", "map")? {
-                Via::Map
-            } else {
-                Via::Fd
-            })
-        }
+        "via" => stream.via = Some(if choice("fd", "map")? { Via::Map } else { Via::Fd }),
         "skew" | "permute" => return set_zipf(&mut stream.pattern, key, value),
         _ => {
             return Err(format!(
@@ -154,8 +133,7 @@ fn set_zipf(pattern: &mut Pattern, key: &str, value: &str) -> Result<(), String>
 
 fn number<T: FromStr>(text: &str, what: &str) -> Result<T, String> {
     let text = text.trim();
-    text.parse()
-        .map_err(|_| format!("{what} {text:?} is not a number that fits"))
+    text.parse().map_err(|_| format!("{what} {text:?} is not a number that fits"))
 }
 
 #[cfg(test)]
@@ -169,18 +147,11 @@ mod tests {
         let phase = phase(text).expect("parses");
         let mut a = Stream::new("A", Pattern::Loop, 20);
         (a.start, a.weight, a.task) = (5, 3, 9);
-        let zipf = Pattern::Zipf {
-            skew: 0.5,
-            permute: true,
-        };
+        let zipf = Pattern::Zipf { skew: 0.5, permute: true };
         let mut h = Stream::new("h", zipf, 8);
         (h.write, h.kind, h.via) = (true, ObjectKind::Anon, Some(Via::Map));
         (h.base, h.task) = (4, 1);
-        let want = Phase {
-            accesses: 10,
-            interleave: Interleave::Round,
-            streams: vec![a, h],
-        };
+        let want = Phase { accesses: 10, interleave: Interleave::Round, streams: vec![a, h] };
         assert_eq!(phase, want);
     }
 

@@ -21,13 +21,7 @@ pub struct Zipf {
 impl Zipf {
     /// A distribution over `n` >= 1 ranks; `skew` >= 0.
     pub fn new(n: u32, skew: f64) -> Self {
-        let mut zipf = Self {
-            n: n.max(1),
-            skew,
-            area_n: 0.0,
-            area_1: 0.0,
-            safe: 0.0,
-        };
+        let mut zipf = Self { n: n.max(1), skew, area_n: 0.0, area_1: 0.0, safe: 0.0 };
         zipf.area_n = zipf.integral(f64::from(zipf.n) + 0.5);
         zipf.area_1 = zipf.integral(1.5) - 1.0;
         zipf.safe = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.bar(2.0));
@@ -72,20 +66,12 @@ impl Zipf {
 
 /// (e^t - 1) / t, and its series where that cancels.
 fn expm1_over(t: f64) -> f64 {
-    if t.abs() > 1e-8 {
-        libm::expm1(t) / t
-    } else {
-        1.0 + t * 0.5 * (1.0 + t / 3.0)
-    }
+    if t.abs() > 1e-8 { libm::expm1(t) / t } else { 1.0 + t * 0.5 * (1.0 + t / 3.0) }
 }
 
 /// ln(1 + t) / t, and its series where that cancels.
 fn log1p_over(t: f64) -> f64 {
-    if t.abs() > 1e-8 {
-        libm::log1p(t) / t
-    } else {
-        1.0 - t * (0.5 - t / 3.0)
-    }
+    if t.abs() > 1e-8 { libm::log1p(t) / t } else { 1.0 - t * (0.5 - t / 3.0) }
 }
 
 #[cfg(test)]
@@ -110,10 +96,7 @@ mod tests {
                     let mean = p * f64::from(DRAWS);
                     let slack = 5.0 * (mean * (1.0 - p)).sqrt() + 3.0;
                     let off = (f64::from(*count) - mean).abs();
-                    assert!(
-                        off <= slack,
-                        "skew {skew} n {n} rank {k}: {count}, not {mean}"
-                    );
+                    assert!(off <= slack, "skew {skew} n {n} rank {k}: {count}, not {mean}");
                 }
             }
         }

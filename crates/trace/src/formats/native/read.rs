@@ -4,9 +4,7 @@ use super::{COLUMNS, MAGIC, VERSION, key, op_from_code};
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::format::Format;
 use crate::input::Input;
-use crate::record::{
-    CHUNK, Collapse, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, Record, RecordSource,
-};
+use crate::record::{CHUNK, Collapse, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, Record, RecordSource};
 use bytes::Bytes;
 use parquet::basic::Type as PhysicalType;
 use parquet::column::reader::ColumnReader;
@@ -31,12 +29,7 @@ pub(crate) fn from_input(mut input: Input) -> Result<Box<dyn RecordSource>, Trac
     let name = input.name().to_owned();
     if let Some(kind) = input.compression() {
         let what = format!("is native inside {kind}, which only costs time; decompress it first");
-        return Err(TraceError::new(
-            ErrorKind::Unsupported,
-            name,
-            Place::Whole,
-            what,
-        ));
+        return Err(TraceError::new(ErrorKind::Unsupported, name, Place::Whole, what));
     }
     let fail = |e| TraceError::io(&*name, "cannot be spooled to a temporary file", &e);
     let mut file = tempfile::tempfile().map_err(fail)?;
@@ -59,11 +52,7 @@ struct Bounded {
 
 impl Bounded {
     fn beyond(&self, start: u64, length: u64) -> ParquetError {
-        ParquetError::EOF(format!(
-            "it refers to bytes {start} to {} of {}",
-            start.saturating_add(length),
-            self.len
-        ))
+        ParquetError::EOF(format!("it refers to bytes {start} to {} of {}", start.saturating_add(length), self.len))
     }
 }
 
@@ -118,20 +107,10 @@ struct NativeSource {
 impl NativeSource {
     fn new(name: String, mut file: File) -> Result<Self, TraceError> {
         let len = check_ends(&name, &mut file)?;
-        let file = SerializedFileReader::new(Bounded { file, len })
-            .map_err(|e| broken(&name, &e.to_string()))?;
+        let file = SerializedFileReader::new(Bounded { file, len }).map_err(|e| broken(&name, &e.to_string()))?;
         let header = header(&name, file.metadata())?;
         let columns = columns(&name, file.metadata())?;
-        Ok(Self {
-            name,
-            header,
-            file,
-            columns,
-            group: 0,
-            left: 0,
-            row: 0,
-            failed: None,
-        })
+        Ok(Self { name, header, file, columns, group: 0, left: 0, row: 0, failed: None })
     }
 
     /// Opens the next row group that has rows; `false` after the last.
@@ -143,8 +122,7 @@ impl NativeSource {
             let failure = |e: ParquetError| broken(&self.name, &e.to_string());
             let group = self.file.get_row_group(self.group).map_err(failure)?;
             let rows = group.metadata().num_rows();
-            self.left = u64::try_from(rows)
-                .map_err(|_| broken(&self.name, &format!("a row group of {rows} rows")))?;
+            self.left = u64::try_from(rows).map_err(|_| broken(&self.name, &format!("a row group of {rows} rows")))?;
             for column in &mut self.columns {
                 column.reader = match column.index {
                     Some(index) => Some(group.get_column_reader(index).map_err(failure)?),
@@ -162,14 +140,9 @@ impl NativeSource {
         }
         let rows = self.left.min(CHUNK as u64) as usize;
         for column in &mut self.columns {
-            column.fill(rows).map_err(|what| {
-                TraceError::new(
-                    ErrorKind::Malformed,
-                    &*self.name,
-                    Place::Row(self.row),
-                    what,
-                )
-            })?;
+            column
+                .fill(rows)
+                .map_err(|what| TraceError::new(ErrorKind::Malformed, &*self.name, Place::Row(self.row), what))?;
         }
         for i in 0..rows {
             let record = record(&self.columns, i, &self.header).map_err(|what| {
@@ -213,14 +186,7 @@ impl RecordSource for NativeSource {
 impl Column {
     /// Reads the next `rows` values.
     fn fill(&mut self, rows: usize) -> Result<(), String> {
-        let Self {
-            reader,
-            values,
-            narrow,
-            levels,
-            name,
-            ..
-        } = self;
+        let Self { reader, values, narrow, levels, name, .. } = self;
         values.clear();
         levels.clear();
         let read = match reader {
@@ -228,9 +194,7 @@ impl Column {
                 values.resize(rows, self.default);
                 return Ok(());
             }
-            Some(ColumnReader::Int64ColumnReader(reader)) => {
-                reader.read_records(rows, Some(levels), None, values)
-            }
+            Some(ColumnReader::Int64ColumnReader(reader)) => reader.read_records(rows, Some(levels), None, values),
             Some(ColumnReader::Int32ColumnReader(reader)) => {
                 narrow.clear();
                 let read = reader.read_records(rows, Some(levels), None, narrow);
@@ -252,20 +216,15 @@ fn record(columns: &[Column], i: usize, header: &Header) -> Result<Record, Strin
     let value = |column: usize| columns[column].values[i];
     let narrow = |column: usize| {
         let wide = value(column);
-        u32::try_from(wide)
-            .map_err(|_| format!("{} {wide} is not a 32-bit number", COLUMNS[column]))
+        u32::try_from(wide).map_err(|_| format!("{} {wide} is not a 32-bit number", COLUMNS[column]))
     };
     let (object, page, pages) = (narrow(3)?, value(4) as u64, narrow(5)?);
     if object as usize >= header.objects.len() {
         let known = header.objects.len();
-        return Err(format!(
-            "object {object} is not among the {known} of the header"
-        ));
+        return Err(format!("object {object} is not among the {known} of the header"));
     }
     if pages == 0 || pages > MAX_PAGES_PER_RECORD {
-        return Err(format!(
-            "pages {pages} is not in 1 to {MAX_PAGES_PER_RECORD}"
-        ));
+        return Err(format!("pages {pages} is not in 1 to {MAX_PAGES_PER_RECORD}"));
     }
     if page.checked_add(u64::from(pages)).is_none() {
         return Err(format!("page {page} plus {pages} is beyond 64 bits"));
@@ -294,21 +253,11 @@ fn check_ends(name: &str, file: &mut File) -> Result<u64, TraceError> {
     }
     if len < 12 || &ends[1] != MAGIC {
         let what = "does not end with PAR1; the file is truncated";
-        return Err(TraceError::new(
-            ErrorKind::Truncated,
-            name,
-            Place::Byte(len),
-            what,
-        ));
+        return Err(TraceError::new(ErrorKind::Truncated, name, Place::Byte(len), what));
     }
     if &ends[0] != MAGIC {
         let what = "does not start with PAR1; it is not Parquet";
-        return Err(TraceError::new(
-            ErrorKind::Malformed,
-            name,
-            Place::Byte(0),
-            what,
-        ));
+        return Err(TraceError::new(ErrorKind::Malformed, name, Place::Byte(0), what));
     }
     Ok(len)
 }
@@ -316,12 +265,7 @@ fn check_ends(name: &str, file: &mut File) -> Result<u64, TraceError> {
 fn broken(name: &str, what: &str) -> TraceError {
     // Messages of the decoder may have several lines; ours has one.
     let what = what.lines().next().unwrap_or_default();
-    TraceError::new(
-        ErrorKind::Malformed,
-        name,
-        Place::Whole,
-        format!("the Parquet data is broken: {what}"),
-    )
+    TraceError::new(ErrorKind::Malformed, name, Place::Whole, format!("the Parquet data is broken: {what}"))
 }
 
 /// Finds our columns by name; `page` must be there, the others have defaults.
@@ -332,14 +276,9 @@ fn columns(name: &str, metadata: &ParquetMetaData) -> Result<Vec<Column>, TraceE
         let index = (0..schema.num_columns()).find(|i| schema.column(*i).name() == wanted);
         if let Some(index) = index {
             let column = schema.column(index);
-            let whole = matches!(
-                column.physical_type(),
-                PhysicalType::INT32 | PhysicalType::INT64
-            );
+            let whole = matches!(column.physical_type(), PhysicalType::INT32 | PhysicalType::INT64);
             if !whole || column.max_rep_level() != 0 {
-                return Err(malformed(format!(
-                    "column {wanted} is not of whole numbers"
-                )));
+                return Err(malformed(format!("column {wanted} is not of whole numbers")));
             }
         } else if wanted == "page" {
             return Err(malformed("has no column page".to_owned()));
@@ -371,9 +310,7 @@ fn header(name: &str, metadata: &ParquetMetaData) -> Result<Header, TraceError> 
         return Err(malformed(ErrorKind::Unsupported, what.to_owned()));
     };
     if version.parse() != Ok(VERSION) {
-        let what = format!(
-            "is of version {version:?} of the native format; this program knows version {VERSION}"
-        );
+        let what = format!("is of version {version:?} of the native format; this program knows version {VERSION}");
         return Err(malformed(ErrorKind::Unsupported, what));
     }
     let mut header = Header::new(Format::Native);
@@ -401,20 +338,11 @@ fn header(name: &str, metadata: &ParquetMetaData) -> Result<Header, TraceError> 
 }
 
 /// A value of the metadata that is JSON; its default when it is not there.
-fn json<T: DeserializeOwned + Default>(
-    name: &str,
-    key: &str,
-    text: Option<String>,
-) -> Result<T, TraceError> {
+fn json<T: DeserializeOwned + Default>(name: &str, key: &str, text: Option<String>) -> Result<T, TraceError> {
     let Some(text) = text else {
         return Ok(T::default());
     };
     serde_json::from_str(&text).map_err(|e| {
-        TraceError::new(
-            ErrorKind::Malformed,
-            name,
-            Place::Whole,
-            format!("{key} of the metadata is broken: {e}"),
-        )
+        TraceError::new(ErrorKind::Malformed, name, Place::Whole, format!("{key} of the metadata is broken: {e}"))
     })
 }

@@ -46,15 +46,7 @@ impl Columns {
     }
 
     fn clear(&mut self) {
-        let Self {
-            time_ns,
-            task,
-            memcg,
-            object,
-            page,
-            pages,
-            op,
-        } = self;
+        let Self { time_ns, task, memcg, object, page, pages, op } = self;
         time_ns.clear();
         page.clear();
         for column in [task, memcg, object, pages, op] {
@@ -83,13 +75,7 @@ impl NativeWriter {
         let schema = parse_message_type(SCHEMA).map_err(|e| failure(&name, &e))?;
         let file = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties(&name)?))
             .map_err(|e| failure(&name, &e))?;
-        Ok(Self {
-            name,
-            file,
-            columns: Columns::default(),
-            last: None,
-            rows: 0,
-        })
+        Ok(Self { name, file, columns: Columns::default(), last: None, rows: 0 })
     }
 
     /// Appends records. Touches of consecutive pages become one row when nothing else differs.
@@ -116,13 +102,7 @@ impl NativeWriter {
     }
 
     fn flush(&mut self) -> Result<(), TraceError> {
-        let Self {
-            file,
-            columns,
-            name,
-            rows,
-            ..
-        } = self;
+        let Self { file, columns, name, rows, .. } = self;
         *rows += columns.op.len() as u64;
         write_group(file, columns).map_err(|e| failure(name, &e))?;
         columns.clear();
@@ -141,21 +121,12 @@ impl NativeWriter {
         }
         if self.rows == 0 {
             let what = "there is no access to write";
-            return Err(TraceError::new(
-                ErrorKind::Empty,
-                self.name,
-                Place::Whole,
-                what,
-            ));
+            return Err(TraceError::new(ErrorKind::Empty, self.name, Place::Whole, what));
         }
         for (key, value) in metadata(header) {
-            self.file
-                .append_key_value_metadata(KeyValue::new(key.to_owned(), value));
+            self.file.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
         }
-        let file = self
-            .file
-            .into_inner()
-            .map_err(|e| failure(&self.name, &e))?;
+        let file = self.file.into_inner().map_err(|e| failure(&self.name, &e))?;
         file.commit()?;
         Ok(self.rows)
     }
@@ -194,10 +165,7 @@ fn properties(name: &str) -> Result<WriterProperties, TraceError> {
     Ok(builder.build())
 }
 
-fn write_group(
-    file: &mut SerializedFileWriter<AtomicFile>,
-    columns: &Columns,
-) -> Result<(), ParquetError> {
+fn write_group(file: &mut SerializedFileWriter<AtomicFile>, columns: &Columns) -> Result<(), ParquetError> {
     let mut group = file.next_row_group()?;
     wide(&mut group, &columns.time_ns)?;
     narrow(&mut group, &columns.task)?;
@@ -216,9 +184,7 @@ fn wide(group: &mut Group<'_>, values: &[i64]) -> Result<(), ParquetError> {
     let Some(mut column) = group.next_column()? else {
         return Err(ParquetError::General("a column is missing".to_owned()));
     };
-    column
-        .typed::<Int64Type>()
-        .write_batch(values, None, None)?;
+    column.typed::<Int64Type>().write_batch(values, None, None)?;
     column.close()
 }
 
@@ -226,9 +192,7 @@ fn narrow(group: &mut Group<'_>, values: &[i32]) -> Result<(), ParquetError> {
     let Some(mut column) = group.next_column()? else {
         return Err(ParquetError::General("a column is missing".to_owned()));
     };
-    column
-        .typed::<Int32Type>()
-        .write_batch(values, None, None)?;
+    column.typed::<Int32Type>().write_batch(values, None, None)?;
     column.close()
 }
 
@@ -246,10 +210,7 @@ fn metadata(header: &Header) -> Vec<(&'static str, String)> {
             pairs.push((key, json(serde_json::to_string(names))));
         }
     }
-    for (key, text) in [
-        (key::SOURCE, &header.source),
-        (key::RECORDED_ON, &header.recorded_on),
-    ] {
+    for (key, text) in [(key::SOURCE, &header.source), (key::RECORDED_ON, &header.recorded_on)] {
         pairs.extend(text.iter().map(|text| (key, text.clone())));
     }
     if let Some(collapse) = &header.collapse {

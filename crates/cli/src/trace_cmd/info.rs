@@ -1,0 +1,146 @@
+//! `refault trace info`.
+
+use super::{Failure, InputArgs};
+use clap::Args;
+use refault_trace::{ObjectKind, Summary, open};
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Write as _};
+use std::path::PathBuf;
+
+/// Objects listed without `--all`.
+const LISTED: usize = 20;
+
+#[derive(Debug, Args)]
+pub struct InfoArgs {
+    /// The trace; `-` is standard input
+    trace: PathBuf,
+
+    /// Print one JSON object; the schema is in docs/formats.md
+    #[arg(long)]
+    json: bool,
+
+    /// List every object, not the 20 with most accesses
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+pub fn run(args: &InfoArgs) -> Result<(), Failure> {
+    let mut source = open(&args.trace, &args.input.open_options())?;
+    let summary = Summary::of(&mut source)?;
+    let text = if args.json {
+        let mut text = serde_json::to_string_pretty(&summary)?;
+        text.push('\n');
+        text
+    } else {
+        table(&summary, args.all)
+    };
+    print(&text)
+}
+
+/// Prints; a reader that has seen enough (`| head`) is no error.
+fn print(text: &str) -> Result<(), Failure> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(e.into()),
+        _ => Ok(()),
+    }
+}
+
+fn table(summary: &Summary, all: bool) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "{name:<16}{value}");
+    };
+    let footprint = summary.footprint_bytes as f64 / f64::from(1 << 20);
+    line("trace", summary.trace.clone());
+    line("format", summary.format.clone());
+    line("accesses", grouped(summary.accesses));
+    line("records", grouped(summary.records));
+    line("distinct pages", grouped(summary.distinct_pages));
+    line("footprint", format!("{footprint:.1} MiB in pages of {} bytes", summary.page_size));
+    line("reads", grouped(summary.reads));
+    line("writes", grouped(summary.writes));
+    for (name, count) in
+        [("by descriptor", summary.via.fd), ("by mapping", summary.via.map), ("via not said", summary.via.unspecified)]
+    {
+        if count > 0 {
+            line(name, grouped(count));
+        }
+    }
+    let span = summary.time_span_ns.map_or_else(|| "not said".to_owned(), |ns| format!("{:.3} s", ns as f64 / 1e9));
+    line("time span", span);
+    line("tasks", grouped(summary.tasks));
+    line("memcgs", grouped(summary.memcgs));
+    if let Some(collapse) = summary.collapse {
+        let dropped = grouped(collapse.dropped);
+        let window = collapse.window;
+        line("collapsed", format!("{dropped} accesses to the {window} pages touched last were dropped"));
+    }
+    for (name, value) in [("source", &summary.source), ("recorded on", &summary.recorded_on)] {
+        if let Some(value) = value {
+            line(name, printable(value));
+        }
+    }
+    objects(&mut text, summary, all);
+    text
+}
+
+fn objects(text: &mut String, summary: &Summary, all: bool) {
+    let mut objects: Vec<_> = summary.objects.iter().collect();
+    let mut hidden = 0;
+    if !all && objects.len() > LISTED {
+        objects.sort_by_key(|object| std::cmp::Reverse(object.accesses));
+        hidden = objects.len() - LISTED;
+        objects.truncate(LISTED);
+    }
+    let _ = writeln!(text, "\n{:<24} {:<5} {:>13} {:>15}", "object", "kind", "pages", "accesses");
+    for object in objects {
+        let kind = match object.kind {
+            ObjectKind::File => "file",
+            ObjectKind::Anon => "anon",
+        };
+        let (pages, accesses) = (grouped(object.pages), grouped(object.accesses));
+        let name = printable(&object.name);
+        let _ = writeln!(text, "{name:<24} {kind:<5} {pages:>13} {accesses:>15}");
+    }
+    if hidden > 0 {
+        let _ = writeln!(text, "and {hidden} more; --all lists them");
+    }
+}
+
+/// Names come from files: no control character reaches the terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// 1234567 as 1,234,567.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_grouped() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn names_cannot_steer_the_terminal() {
+        assert_eq!(printable("a\x1b[2Jb"), "a?[2Jb");
+    }
+}

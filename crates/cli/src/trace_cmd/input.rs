@@ -1,0 +1,43 @@
+//! Options of how a trace is read, shared by every subcommand that reads one.
+
+use clap::Args;
+use refault_trace::{Format, OpenOptions};
+
+/// How to read traces
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Reading traces")]
+pub struct InputArgs {
+    /// Format of the trace [default: seen by content, then by name]: native, oracle-general, vscsi, msr,
+    /// plain, arc, lirs, u32le, u32be, u64le, u64be, pgtrace, lackey, address or drmemtrace
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+
+    /// oracle-general: take ids as pages as they are [default: fold 512-byte sectors into pages]
+    #[arg(long)]
+    raw_ids: bool,
+
+    /// plain, lirs, arc and bare numbers: bytes a block, folded into pages [default: a block is a page]
+    #[arg(long, value_name = "BYTES")]
+    block_bytes: Option<u32>,
+
+    /// Bytes a page, for formats that give addresses or sectors [default: 4096]
+    #[arg(long, value_name = "BYTES")]
+    page_size: Option<u32>,
+
+    /// lackey and drmemtrace: count instruction fetches as reads [default: skip them]
+    #[arg(long)]
+    instructions: bool,
+}
+
+impl InputArgs {
+    /// The same for the library.
+    pub fn open_options(&self) -> OpenOptions {
+        OpenOptions {
+            format: self.format,
+            raw_ids: self.raw_ids,
+            block_bytes: self.block_bytes,
+            page_size: self.page_size.unwrap_or(4096),
+            instructions: self.instructions,
+        }
+    }
+}

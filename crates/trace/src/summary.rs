@@ -1,0 +1,166 @@
+//! What a trace holds, counted in one pass without keeping the accesses.
+
+use crate::error::TraceError;
+use crate::interner::Pages;
+use crate::open::{empty, stem};
+use crate::record::{CHUNK, Collapse, ObjectKind, Op, Record, RecordSource, Via};
+use rustc_hash::FxHashSet;
+use serde::Serialize;
+
+/// The figures of `refault trace info`. Serialized, it is the documented JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// The file name without suffixes.
+    pub trace: String,
+    /// The format it was read in.
+    pub format: String,
+    /// Bytes a page.
+    pub page_size: u32,
+    /// Touches of one page.
+    pub accesses: u64,
+    /// Records; each touches one page or several.
+    pub records: u64,
+    /// Distinct pages.
+    pub distinct_pages: u64,
+    /// Distinct pages in bytes.
+    pub footprint_bytes: u64,
+    /// Accesses that read.
+    pub reads: u64,
+    /// Accesses that write.
+    pub writes: u64,
+    /// How pages are touched.
+    pub via: ViaCounts,
+    /// From the first to the last access, in nanoseconds; `None` when the trace has no time.
+    pub time_span_ns: Option<u64>,
+    /// Distinct tasks.
+    pub tasks: u64,
+    /// Distinct memory cgroups.
+    pub memcgs: u64,
+    /// What was left out when the trace was converted.
+    pub collapse: Option<Collapse>,
+    /// What it was made from.
+    pub source: Option<String>,
+    /// Where it was recorded.
+    pub recorded_on: Option<String>,
+    /// The objects, in the order of the trace.
+    pub objects: Vec<ObjectSummary>,
+}
+
+/// Accesses by how they touch pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ViaCounts {
+    /// By descriptor.
+    pub fd: u64,
+    /// By mapping.
+    pub map: u64,
+    /// The trace does not say.
+    pub unspecified: u64,
+}
+
+/// One object of a trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ObjectSummary {
+    /// Its name.
+    pub name: String,
+    /// What backs it.
+    pub kind: ObjectKind,
+    /// Its distinct pages.
+    pub pages: u64,
+    /// Accesses to it.
+    pub accesses: u64,
+}
+
+impl Summary {
+    /// Reads a source to its end. An empty trace is an error.
+    pub fn of(source: &mut dyn RecordSource) -> Result<Self, TraceError> {
+        let mut counts = Counts::default();
+        let mut chunk = Vec::with_capacity(CHUNK);
+        while source.next_chunk(&mut chunk)? {
+            for record in &chunk {
+                counts.add(record);
+            }
+        }
+        if counts.records == 0 {
+            return Err(empty(source.name()));
+        }
+        Ok(counts.summary(source))
+    }
+}
+
+#[derive(Default)]
+struct Counts {
+    records: u64,
+    reads: u64,
+    writes: u64,
+    via: ViaCounts,
+    times: Option<(u64, u64)>,
+    tasks: FxHashSet<u32>,
+    memcgs: FxHashSet<u32>,
+    objects: Vec<(Pages, u64)>,
+}
+
+impl Counts {
+    fn add(&mut self, record: &Record) {
+        let accesses = u64::from(record.pages);
+        self.records += 1;
+        let Op { write, via } = record.op;
+        *(if write { &mut self.writes } else { &mut self.reads }) += accesses;
+        *(match via {
+            Some(Via::Fd) => &mut self.via.fd,
+            Some(Via::Map) => &mut self.via.map,
+            None => &mut self.via.unspecified,
+        }) += accesses;
+        let (first, last) = self.times.get_or_insert((record.time_ns, record.time_ns));
+        *first = record.time_ns.min(*first);
+        *last = record.time_ns.max(*last);
+        self.tasks.insert(record.task);
+        self.memcgs.insert(record.memcg);
+        let object = record.object as usize;
+        if self.objects.len() <= object {
+            self.objects.resize_with(object + 1, Default::default);
+        }
+        let (pages, touched) = &mut self.objects[object];
+        *touched += accesses;
+        for page in record.page..record.page + accesses {
+            // Only whether it is new matters here, not its id.
+            pages.id(page, 0);
+        }
+    }
+
+    fn summary(mut self, source: &dyn RecordSource) -> Summary {
+        let header = source.header();
+        self.objects.resize_with(header.objects.len(), Default::default);
+        let objects: Vec<_> = header
+            .objects
+            .iter()
+            .zip(self.objects)
+            .map(|(info, (pages, accesses))| ObjectSummary {
+                name: info.name.clone(),
+                kind: info.kind,
+                pages: pages.seen.len() as u64,
+                accesses,
+            })
+            .collect();
+        let distinct_pages = objects.iter().map(|object| object.pages).sum();
+        let timed = self.times.filter(|(_, last)| *last != 0);
+        Summary {
+            trace: stem(source.name()),
+            format: header.format.to_string(),
+            page_size: header.page_size,
+            accesses: self.reads + self.writes,
+            records: self.records,
+            distinct_pages,
+            footprint_bytes: distinct_pages * u64::from(header.page_size),
+            reads: self.reads,
+            writes: self.writes,
+            via: self.via,
+            time_span_ns: timed.map(|(first, last)| last - first),
+            tasks: self.tasks.len() as u64,
+            memcgs: self.memcgs.len() as u64,
+            collapse: header.collapse,
+            source: header.source.clone(),
+            recorded_on: header.recorded_on.clone(),
+            objects,
+        }
+    }
+}
