@@ -40,6 +40,7 @@ mod lruvec;
 mod mapping;
 mod memcg;
 mod multi_gen;
+pub mod opt;
 mod scan;
 mod shadow;
 mod shadow_nodes;

@@ -1,0 +1,3 @@
+//! What the command `refault` is made of.
+
+pub mod replay;

@@ -1,0 +1,136 @@
+//! One (policy, size) cell of a replay: an engine, and the loop that feeds it.
+
+use refault_mm::{Config, Engine, MappingKind, MemcgId, Outcome, PageId, Touch};
+use refault_trace::{ObjectKind, PackedAccess, Trace};
+
+use super::machine::{DIRTY, MAPPED, Machine, WRITABLE, YOUNG};
+
+/// Accesses whose slots are loaded ahead: their cache misses overlap instead of following one another.
+const WARM: usize = 32;
+
+/// What a cell does with every miss.
+pub trait MissSink {
+    /// Access number `at` was a miss.
+    fn miss(&mut self, at: u64);
+}
+
+/// Misses are only counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CountOnly;
+
+impl MissSink for CountOnly {
+    #[inline(always)]
+    fn miss(&mut self, _: u64) {}
+}
+
+/// One bit an access, least significant first, 1 = miss.
+#[derive(Clone, Debug)]
+pub struct MissBits(pub Vec<u8>);
+
+impl MissBits {
+    /// Room for that many accesses.
+    pub fn new(accesses: usize) -> MissBits {
+        MissBits(vec![0; accesses.div_ceil(8)])
+    }
+}
+
+impl MissSink for MissBits {
+    fn miss(&mut self, at: u64) {
+        self.0[(at / 8) as usize] |= 1 << (at % 8);
+    }
+}
+
+/// A trace being replayed under one policy at one size.
+#[derive(Debug)]
+pub struct Cell {
+    /// The engine, for its counters.
+    pub engine: Engine,
+    /// The group that everything is charged to.
+    pub group: MemcgId,
+    machine: Machine,
+    /// Accesses replayed.
+    pub accesses: u64,
+    /// Of those, misses.
+    pub misses: u64,
+    /// The access at which nothing was left to reclaim; the replay ends there.
+    pub oom_at: Option<u64>,
+}
+
+/// The first page table entries of a replay, by id.
+const NS_PER_ACCESS: u64 = 1000;
+
+impl Cell {
+    /// An engine with one group of `memory_pages` and the objects of the trace.
+    pub fn new(trace: &Trace, cfg: Config, memory_pages: u64, swap_max_pages: u64) -> Result<Cell, String> {
+        let mut engine = Engine::new(cfg)?;
+        let group = engine.add_memcg(MemcgId::ROOT, "/replay", memory_pages, swap_max_pages)?;
+        for o in &trace.objects {
+            if o.indices.is_empty() {
+                continue;
+            }
+            let kind = match o.kind {
+                ObjectKind::File => MappingKind::File,
+                ObjectKind::Anon => MappingKind::Anon,
+            };
+            let (_, first) = engine.add_mapping(kind, group, o.indices.iter().copied())?;
+            debug_assert_eq!(first.0, o.first_page);
+        }
+        let machine = Machine::new(engine.registered_pages());
+        Ok(Cell { engine, group, machine, accesses: 0, misses: 0, oom_at: None })
+    }
+
+    /// Replays the next accesses of the trace. `time_ns`, if given, has one entry an access; otherwise an access takes a
+    /// microsecond.
+    pub fn run<S: MissSink>(&mut self, accesses: &[PackedAccess], time_ns: Option<&[u64]>, sink: &mut S) {
+        for (i, block) in accesses.chunks(WARM).enumerate() {
+            if self.oom_at.is_some() {
+                return;
+            }
+            let now = time_ns.map_or(self.accesses * NS_PER_ACCESS, |t| t[i * WARM]);
+            self.engine.set_now_ns(now);
+            std::hint::black_box(self.engine.warm(block.iter().map(|a| PageId(a.page()))));
+            for &a in block {
+                let at = self.accesses;
+                self.accesses += 1;
+                if !self.step(a) {
+                    self.misses += 1;
+                    sink.miss(at);
+                    if self.machine.oom.is_some() {
+                        self.oom_at = Some(at);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// One access. False: a miss.
+    #[inline]
+    fn step(&mut self, a: PackedAccess) -> bool {
+        let page = PageId(a.page());
+        let touch = if a.is_map() {
+            // A mapped, resident page costs no call: the hardware sets its bits.
+            let pte = &mut self.machine.pte[page.index()];
+            let (needed, set) = match a.is_write() {
+                true => (MAPPED | WRITABLE, YOUNG | DIRTY),
+                false => (MAPPED, YOUNG),
+            };
+            if *pte & needed == needed {
+                *pte |= set;
+                return true;
+            }
+            if a.is_write() { Touch::MapWrite } else { Touch::MapRead }
+        } else if a.is_write() {
+            Touch::Write
+        } else if a.continues() {
+            Touch::ReadOn
+        } else {
+            Touch::Read
+        };
+        let outcome = self.engine.access(&mut self.machine, page, touch);
+        if a.is_write() && a.is_map() && matches!(outcome, Outcome::Minor | Outcome::Major | Outcome::Fresh) {
+            self.machine.pte[page.index()] |= DIRTY;
+        }
+        outcome.is_hit()
+    }
+}

@@ -1,0 +1,60 @@
+//! The world of a replay: devices that answer at once, and one page-table byte a page.
+
+use refault_mm::{Ack, Effect, MemcgId, PageId, World};
+
+/// The page is mapped.
+pub(crate) const MAPPED: u8 = 1;
+/// The accessed bit.
+pub(crate) const YOUNG: u8 = 2;
+/// The dirty bit.
+pub(crate) const DIRTY: u8 = 4;
+/// A write need not be announced.
+pub(crate) const WRITABLE: u8 = 8;
+
+/// Page tables, and what went wrong.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    /// A byte a page.
+    pub(crate) pte: Vec<u8>,
+    /// The memcg that ran out of memory.
+    pub(crate) oom: Option<MemcgId>,
+}
+
+impl Machine {
+    pub(crate) fn new(pages: usize) -> Machine {
+        Machine { pte: vec![0; pages], oom: None }
+    }
+}
+
+impl World for Machine {
+    #[inline]
+    fn effect(&mut self, effect: Effect) -> Ack {
+        match effect {
+            Effect::Map { page, young, writable } => {
+                let pte = &mut self.pte[page.index()];
+                *pte |= MAPPED | if young { YOUNG } else { 0 } | if writable { WRITABLE } else { 0 };
+            }
+            Effect::Unmap { page } => self.pte[page.index()] &= DIRTY,
+            Effect::WriteProtect { page } => self.pte[page.index()] &= !(WRITABLE | DIRTY),
+            Effect::Oom { memcg } => self.oom = Some(memcg),
+            _ => {}
+        }
+        Ack::Done
+    }
+
+    #[inline]
+    fn test_and_clear_young(&mut self, page: PageId) -> bool {
+        let pte = &mut self.pte[page.index()];
+        let young = *pte & YOUNG != 0;
+        *pte &= !YOUNG;
+        young
+    }
+
+    #[inline]
+    fn test_and_clear_dirty(&mut self, page: PageId) -> bool {
+        let pte = &mut self.pte[page.index()];
+        let dirty = *pte & DIRTY != 0;
+        *pte &= !DIRTY;
+        dirty
+    }
+}
