@@ -136,8 +136,9 @@ impl Trace {
         let mut chunk = Vec::with_capacity(CHUNK);
         while !loader.trace.cut && source.next_chunk(&mut chunk)? {
             loader.know_objects(source);
+            let name = source.name();
             for record in &chunk {
-                loader.add(source.name(), record)?;
+                loader.add(name, record)?;
             }
         }
         if loader.trace.accesses.is_empty() {
@@ -199,6 +200,8 @@ struct Loader {
     distinct: u32,
     default_via: Via,
     max_accesses: u64,
+    /// Whether any optional column is kept.
+    keeps: bool,
 }
 
 impl Loader {
@@ -220,6 +223,7 @@ impl Loader {
             distinct: 0,
             default_via: opts.default_via,
             max_accesses,
+            keeps: opts.keep_time || opts.keep_task || opts.keep_memcg,
         }
     }
 
@@ -262,11 +266,12 @@ impl Loader {
             let continues = reads && growing.descriptors.read(record.task, id);
             self.trace.accesses.push(PackedAccess::new(id, write, via, continues));
         }
-        self.keep_columns(record, pages as usize);
+        if self.keeps {
+            self.keep_columns(record, pages as usize);
+        }
         Ok(())
     }
 
-    #[inline]
     fn keep_columns(&mut self, record: &Record, accesses: usize) {
         let extend = |column: &mut Option<Vec<u32>>, value| {
             if let Some(column) = column {

@@ -144,8 +144,9 @@ impl NativeSource {
                 .fill(rows)
                 .map_err(|what| TraceError::new(ErrorKind::Malformed, &*self.name, Place::Row(self.row), what))?;
         }
+        let table = Rows::of(&self.columns, rows, self.header.objects.len());
         for i in 0..rows {
-            let record = record(&self.columns, i, &self.header).map_err(|what| {
+            let record = table.record(i).map_err(|what| {
                 let place = Place::Row(self.row + i as u64);
                 TraceError::new(ErrorKind::Malformed, &*self.name, place, what)
             })?;
@@ -212,33 +213,60 @@ impl Column {
     }
 }
 
-fn record(columns: &[Column], i: usize, header: &Header) -> Result<Record, String> {
-    let value = |column: usize| columns[column].values[i];
-    let narrow = |column: usize| {
-        let wide = value(column);
-        u32::try_from(wide).map_err(|_| format!("{} {wide} is not a 32-bit number", COLUMNS[column]))
-    };
-    let (object, page, pages) = (narrow(3)?, value(4) as u64, narrow(5)?);
-    if object as usize >= header.objects.len() {
-        let known = header.objects.len();
-        return Err(format!("object {object} is not among the {known} of the header"));
+/// A chunk of every column, all of one length, so that the loop over rows need not look.
+struct Rows<'a> {
+    columns: [&'a [i64]; COLUMNS.len()],
+    objects: usize,
+}
+
+impl<'a> Rows<'a> {
+    fn of(columns: &'a [Column], rows: usize, objects: usize) -> Self {
+        Self { columns: std::array::from_fn(|i| &columns[i].values[..rows]), objects }
     }
-    if pages == 0 || pages > MAX_PAGES_PER_RECORD {
-        return Err(format!("pages {pages} is not in 1 to {MAX_PAGES_PER_RECORD}"));
+
+    #[inline]
+    fn record(&self, i: usize) -> Result<Record, String> {
+        let [time_ns, task, memcg, object, page, pages, op] =
+            std::array::from_fn(|column: usize| self.columns[column][i]);
+        let narrow = u64::from(u32::MAX);
+        let wide = (task | memcg | object | pages) as u64 > narrow;
+        let known = (object as u64) < self.objects as u64;
+        let counted = (1..=i64::from(MAX_PAGES_PER_RECORD)).contains(&pages);
+        let ends = (page as u64).checked_add(pages as u64).is_some();
+        match op_from_code(op) {
+            Some(op) if !wide && known && counted && ends => Ok(Record {
+                time_ns: time_ns as u64,
+                page: page as u64,
+                task: task as u32,
+                memcg: memcg as u32,
+                object: object as u32,
+                pages: pages as u32,
+                op,
+            }),
+            _ => Err(self.wrong(i)),
+        }
     }
-    if page.checked_add(u64::from(pages)).is_none() {
-        return Err(format!("page {page} plus {pages} is beyond 64 bits"));
+
+    /// What is wrong with a row that cannot be a record.
+    #[cold]
+    fn wrong(&self, i: usize) -> String {
+        let [_, task, memcg, object, page, pages, op] = std::array::from_fn(|column: usize| self.columns[column][i]);
+        if op_from_code(op).is_none() {
+            return format!("op {op} is not in 0 to 5");
+        }
+        if !(1..=i64::from(MAX_PAGES_PER_RECORD)).contains(&pages) {
+            return format!("pages {pages} is not in 1 to {MAX_PAGES_PER_RECORD}");
+        }
+        for (name, value) in [("task", task), ("memcg", memcg), ("object", object)] {
+            if u32::try_from(value).is_err() {
+                return format!("{name} {value} is not a 32-bit number");
+            }
+        }
+        if object as u64 >= self.objects as u64 {
+            return format!("object {object} is not among the {} of the header", self.objects);
+        }
+        format!("page {} plus {pages} is beyond 64 bits", page as u64)
     }
-    let code = value(6);
-    Ok(Record {
-        time_ns: value(0) as u64,
-        task: narrow(1)?,
-        memcg: narrow(2)?,
-        object,
-        page,
-        pages,
-        op: op_from_code(code).ok_or_else(|| format!("op {code} is not in 0 to 5"))?,
-    })
 }
 
 /// Both ends must be those of Parquet: a cut file is told before its tail is taken for metadata.
