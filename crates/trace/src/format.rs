@@ -35,7 +35,7 @@ pub enum Format {
     Lackey,
     /// Text, `l|s 0xADDRESS n`.
     Address,
-    /// drmemtrace entries in a zip member.
+    /// drmemtrace entries, usually in a zip.
     Drmemtrace,
     /// Made by a generator, not read from a file.
     Generated,
@@ -57,7 +57,7 @@ const NAMES: [(Format, &str, &str); 15] = [
     (Format::PgTrace, "pgtrace", "PGTRACE1: accesses to a file and an anonymous region"),
     (Format::Lackey, "lackey", "valgrind --tool=lackey --trace-mem=yes"),
     (Format::Address, "address", "text: l|s 0xADDRESS instructions"),
-    (Format::Drmemtrace, "drmemtrace", "DynamoRIO memory trace, a zip"),
+    (Format::Drmemtrace, "drmemtrace", "DynamoRIO memory trace entries, usually in a zip"),
 ];
 
 impl Format {

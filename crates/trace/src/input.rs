@@ -1,6 +1,7 @@
 //! Bytes in: a file or standard input, decompressed, with the offset of every byte known.
 
 use crate::error::{ErrorKind, Place, TraceError, plain_io};
+use crate::zip::ZipReader;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -190,6 +191,7 @@ fn compression(front: &[u8]) -> Option<&'static str> {
     match front {
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("zstd"),
         [0x1f, 0x8b, 0x08, ..] => Some("gzip"),
+        [b'P', b'K', 3, 4, ..] => Some("zip"),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some("xz"),
         _ => None,
     }
@@ -203,6 +205,7 @@ fn decompress(kind: &str, stream: Stream) -> io::Result<Stream> {
             Box::new(decoder)
         }
         "gzip" => Box::new(flate2::read::MultiGzDecoder::new(stream)),
+        "zip" => Box::new(ZipReader::new(BufReader::new(stream))),
         _ => {
             let flags = liblzma::stream::CONCATENATED;
             let decoder = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY, flags).map_err(io::Error::other)?;

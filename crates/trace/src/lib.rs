@@ -23,6 +23,7 @@ mod pages;
 mod record;
 mod summary;
 mod text;
+mod zip;
 
 pub use atomic::AtomicFile;
 pub use collapse::Collapser;

@@ -2,7 +2,7 @@
 
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::format::Format;
-use crate::formats::{self, native, oracle_general, pgtrace, vscsi};
+use crate::formats::{self, drmemtrace, native, oracle_general, pgtrace, vscsi};
 use crate::input::Input;
 use crate::record::RecordSource;
 use std::path::Path;
@@ -96,11 +96,11 @@ fn by_content(head: &[u8]) -> Vec<Format> {
     if head.starts_with(pgtrace::MAGIC) {
         return vec![Format::PgTrace];
     }
-    if head.starts_with(b"PK\x03\x04") {
-        return vec![Format::Drmemtrace];
-    }
     if is_text(head) {
         return text_format(head).into_iter().collect();
+    }
+    if drmemtrace::looks_like(head) {
+        return vec![Format::Drmemtrace];
     }
     let mut found = Vec::new();
     if vscsi::looks_like(head) {
@@ -169,7 +169,7 @@ fn by_name(path: &Path) -> Option<Format> {
 }
 
 fn strip_compression(name: &str) -> &str {
-    [".zst", ".gz", ".xz"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
+    [".zst", ".gz", ".xz", ".zip"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }
 
 /// The name of a trace for tables: the file name without compression and the last suffix.

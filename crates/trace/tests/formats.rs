@@ -80,6 +80,46 @@ fn pgtrace(accesses: &[u32]) -> Vec<u8> {
     bytes
 }
 
+fn drmemtrace(entries: &[(u16, u16, u64)]) -> Vec<u8> {
+    let entry = |(kind, size, address): &(u16, u16, u64)| {
+        let mut bytes = kind.to_le_bytes().to_vec();
+        bytes.extend(size.to_le_bytes());
+        bytes.extend(address.to_le_bytes());
+        bytes
+    };
+    entries.iter().flat_map(entry).collect()
+}
+
+/// A zip of members, stored or deflated, sizes before or behind the data.
+fn zip(members: &[&[u8]], deflate: bool, descriptor: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    for bytes in members {
+        let mut crc = flate2::Crc::new();
+        crc.update(bytes);
+        let mut data = bytes.to_vec();
+        if deflate {
+            let level = flate2::Compression::fast();
+            let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), level);
+            encoder.write_all(bytes).expect("memory");
+            data = encoder.finish().expect("memory");
+        }
+        let sums = [crc.sum(), data.len() as u32, bytes.len() as u32];
+        let sums: Vec<u8> = sums.iter().flat_map(|n| n.to_le_bytes()).collect();
+        out.extend(b"PK\x03\x04\x14\x00");
+        out.extend([if descriptor { 8 } else { 0 }, 0]);
+        out.extend([if deflate { 8 } else { 0 }, 0, 0, 0, 0, 0]);
+        out.extend(if descriptor { &[0; 12][..] } else { &sums });
+        out.extend([1, 0, 0, 0, b'm']);
+        out.extend(data);
+        if descriptor {
+            out.extend(b"PK\x07\x08");
+            out.extend(sums);
+        }
+    }
+    out.extend(b"PK\x01\x02");
+    out
+}
+
 const MSR: &[u8] = b"128166372003061629,hm,1,Read,8191,2,413\n\
 128166372003061639,hm,0,Write,4096,4096,1\r\n";
 const LACKEY: &[u8] = b"==7== Lackey\nI  04001090,3\n L 1ffe,4\n S 3000,8\n M 4000,1\n";
@@ -98,6 +138,7 @@ fn samples() -> Vec<(Format, Vec<u8>)> {
         (Format::PgTrace, pgtrace(&[9, 1 << 31])),
         (Format::Lackey, LACKEY.to_vec()),
         (Format::Address, b"l 0x1fff 1\ns 0x2000 6\n".to_vec()),
+        (Format::Drmemtrace, drmemtrace(&[(25, 0, 4), (22, 4, 77), (0, 8, 0x1ffc), (26, 0, 0)])),
     ]
 }
 
@@ -251,6 +292,47 @@ fn addresses() {
     let opts = as_format(Format::Address);
     fails("t", b"l 1fff 1\n", &opts, "t:1: \"1fff\" is not an address 0x...");
     fails("t", b"x 0x1 1\n", &opts, "t:1: \"x\" is neither l nor s");
+}
+
+#[test]
+fn drmemtrace_entries() {
+    let bytes = drmemtrace(&[
+        (25, 0, 4),
+        (22, 4, 77),
+        (10, 3, 0x9000),
+        (0, 8, 0x1ffc),
+        (22, 4, 78),
+        (1, 8, 0x3000),
+        (26, 0, 0),
+    ]);
+    let found = read("t", &bytes, &OpenOptions::default()).expect("reads");
+    let all: Vec<_> = found.iter().map(|r| (r.page, r.pages, r.task)).collect();
+    assert_eq!(all, [(1, 2, 0), (3, 1, 1)]);
+    assert!(!found[0].op.write && found[1].op.write);
+    let opts = OpenOptions { instructions: true, ..OpenOptions::default() };
+    assert_eq!(touches("t", &bytes, &opts)[0], (9, 1, false));
+    let error = "t: byte 72: ends without a footer; the file is truncated";
+    fails("t", &bytes[..72], &OpenOptions::default(), error);
+    let opts = as_format(Format::Drmemtrace);
+    let error = "t: byte 0: entry of type 0 where a header was expected";
+    fails("t", &[0; 12], &opts, error);
+}
+
+#[test]
+fn zips_are_read_member_by_member() {
+    let opts = as_format(Format::Plain);
+    for (deflate, descriptor) in [(false, false), (true, false), (true, true)] {
+        let packed = zip(&[b"1\n2", b"", b"3\n"], deflate, descriptor);
+        assert_eq!(touches("t", &packed, &opts), [(1, 1, false), (23, 1, false)]);
+        for length in 1..packed.len() {
+            let cut = read("t", &packed[..length], &opts);
+            assert!(cut.is_err(), "cut at {length} of {}", packed.len());
+        }
+    }
+    let mut packed = zip(&[b"1\n"], false, false);
+    packed[14] ^= 1;
+    let error = "t: decompressed byte 2: the zip data is broken: a checksum is wrong";
+    fails("t", &packed, &opts, error);
 }
 
 fn compressed(bytes: &[u8]) -> [(&'static str, Vec<u8>); 3] {

@@ -93,6 +93,13 @@ fn addresses() {
 }
 
 #[test]
+fn drmemtrace() {
+    let opts = OpenOptions::default();
+    let name = "traces/drmemtrace/simple_app.trace.zip";
+    counts(name, &opts, Format::Drmemtrace, 43_845, 84);
+}
+
+#[test]
 fn pgtrace() {
     for (name, file, anon) in
         [("loop-1.25x", true, false), ("readers-uneven-anon", true, true), ("anon-zipf", false, true)]

@@ -3,6 +3,7 @@
 mod address;
 mod arc;
 mod bare;
+pub(crate) mod drmemtrace;
 mod lackey;
 mod lirs;
 mod msr;
@@ -41,7 +42,8 @@ pub(crate) fn reader(format: Format, input: Input, opts: &OpenOptions) -> Result
         Format::Lirs => text(input, lirs::Lirs::new(opts)),
         Format::Lackey => text(input, lackey::Lackey::new(opts)),
         Format::Address => text(input, address::Address::new(opts)),
-        Format::Drmemtrace | Format::Generated => {
+        Format::Drmemtrace => binary(input, drmemtrace::Drmemtrace::new(opts)),
+        Format::Generated => {
             let what = format!("format {format} cannot be read from a file");
             return Err(TraceError::new(ErrorKind::Unsupported, input.name(), Place::Whole, what));
         }
