@@ -4,7 +4,7 @@ use super::progress::Progress;
 use super::{Failure, InputArgs};
 use clap::Args;
 use refault_trace::{Collapse, Collapser, Header, NativeWriter, RecordSource, open};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
@@ -57,7 +57,10 @@ fn header(args: &ConvertArgs, source: &dyn RecordSource, dropped: u64) -> Header
     if let Some(text) = &args.source {
         header.source = Some(text.clone());
     } else if header.source.is_none() {
-        header.source = Some(format!("{} ({})", source.name(), header.format));
+        // The directories are the user's own business.
+        let name = Path::new(source.name()).file_name();
+        let name = name.map_or_else(|| source.name().into(), |name| name.to_string_lossy());
+        header.source = Some(format!("{name} ({})", header.format));
     }
     if let Some(text) = &args.recorded_on {
         header.recorded_on = Some(text.clone());

@@ -1,5 +1,6 @@
 //! Reading the native format, and Parquet of the same columns that other tools wrote.
 
+use super::checked::Checked;
 use super::{COLUMNS, MAGIC, VERSION, key, op_from_code};
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::format::Format;
@@ -7,7 +8,7 @@ use crate::input::Input;
 use crate::record::{CHUNK, Collapse, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, Record, RecordSource};
 use bytes::Bytes;
 use parquet::basic::Type as PhysicalType;
-use parquet::column::reader::ColumnReader;
+use parquet::column::reader::{ColumnReader, get_column_reader};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{ChunkReader, FileReader, Length};
@@ -124,10 +125,11 @@ impl NativeSource {
             let rows = group.metadata().num_rows();
             self.left = u64::try_from(rows).map_err(|_| broken(&self.name, &format!("a row group of {rows} rows")))?;
             for column in &mut self.columns {
-                column.reader = match column.index {
-                    Some(index) => Some(group.get_column_reader(index).map_err(failure)?),
-                    None => None,
-                };
+                let Some(index) = column.index else { continue };
+                let pages = group.get_column_page_reader(index).map_err(failure)?;
+                let checked = Box::new(Checked::new(pages, self.left));
+                let descriptor = group.metadata().column(index).column_descr_ptr();
+                column.reader = Some(get_column_reader(descriptor, checked));
             }
             self.group += 1;
         }
