@@ -2,6 +2,7 @@
 //!
 //! One row is one [`Record`](crate::Record); what the file says about itself is in its key-value metadata.
 
+mod bounded;
 mod checked;
 mod read;
 mod write;

@@ -1,21 +1,21 @@
 //! Reading the native format, and Parquet of the same columns that other tools wrote.
 
+use super::bounded::Bounded;
 use super::checked::Checked;
-use super::{COLUMNS, MAGIC, VERSION, key, op_from_code};
+use super::{COLUMNS, VERSION, key, op_from_code};
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::format::Format;
 use crate::input::Input;
 use crate::record::{CHUNK, Collapse, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, Record, RecordSource};
-use bytes::Bytes;
 use parquet::basic::Type as PhysicalType;
 use parquet::column::reader::{ColumnReader, get_column_reader};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::ParquetMetaData;
-use parquet::file::reader::{ChunkReader, FileReader, Length};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
 use serde::de::DeserializeOwned;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::Write;
 use std::path::Path;
 
 /// Opens a file.
@@ -45,42 +45,6 @@ pub(crate) fn from_input(mut input: Input) -> Result<Box<dyn RecordSource>, Trac
     NativeSource::new(name.clone(), file).map(|source| Box::new(source) as _)
 }
 
-/// A file whose reads never ask for more than it has, whatever its metadata claims.
-struct Bounded {
-    file: File,
-    len: u64,
-}
-
-impl Bounded {
-    fn beyond(&self, start: u64, length: u64) -> ParquetError {
-        ParquetError::EOF(format!("it refers to bytes {start} to {} of {}", start.saturating_add(length), self.len))
-    }
-}
-
-impl Length for Bounded {
-    fn len(&self) -> u64 {
-        self.len
-    }
-}
-
-impl ChunkReader for Bounded {
-    type T = <File as ChunkReader>::T;
-
-    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        if start > self.len {
-            return Err(self.beyond(start, 0));
-        }
-        self.file.get_read(start)
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        match start.checked_add(length as u64) {
-            Some(end) if end <= self.len => self.file.get_bytes(start, length),
-            _ => Err(self.beyond(start, length as u64)),
-        }
-    }
-}
-
 /// One column of the current row group, as 64-bit values.
 struct Column {
     /// Its place in the file; `None` for an absent column, which holds `default`.
@@ -106,9 +70,9 @@ struct NativeSource {
 }
 
 impl NativeSource {
-    fn new(name: String, mut file: File) -> Result<Self, TraceError> {
-        let len = check_ends(&name, &mut file)?;
-        let file = SerializedFileReader::new(Bounded { file, len }).map_err(|e| broken(&name, &e.to_string()))?;
+    fn new(name: String, file: File) -> Result<Self, TraceError> {
+        let file = Bounded::new(&name, file)?;
+        let file = SerializedFileReader::new(file).map_err(|e| broken(&name, &e.to_string()))?;
         let header = header(&name, file.metadata())?;
         let columns = columns(&name, file.metadata())?;
         Ok(Self { name, header, file, columns, group: 0, left: 0, row: 0, failed: None })
@@ -126,6 +90,7 @@ impl NativeSource {
             self.left = u64::try_from(rows).map_err(|_| broken(&self.name, &format!("a row group of {rows} rows")))?;
             for column in &mut self.columns {
                 let Some(index) = column.index else { continue };
+                check_chunk(group.metadata().column(index)).map_err(|what| broken(&self.name, &what))?;
                 let pages = group.get_column_page_reader(index).map_err(failure)?;
                 let checked = Box::new(Checked::new(pages, self.left));
                 let descriptor = group.metadata().column(index).column_descr_ptr();
@@ -271,25 +236,14 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Both ends must be those of Parquet: a cut file is told before its tail is taken for metadata.
-fn check_ends(name: &str, file: &mut File) -> Result<u64, TraceError> {
-    let fail = |e| TraceError::io(name, "cannot be read", &e);
-    let len = file.seek(SeekFrom::End(0)).map_err(fail)?;
-    let mut ends = [[0; 4]; 2];
-    for (end, at) in ends.iter_mut().zip([0, len.saturating_sub(4)]) {
-        file.seek(SeekFrom::Start(at)).map_err(fail)?;
-        // A file shorter than the mark leaves zeros, which are not the mark.
-        let _ = file.take(4).read(end).map_err(fail)?;
+/// The library asserts what a file may well break: that a chunk of a column lies in the file.
+fn check_chunk(chunk: &ColumnChunkMetaData) -> Result<(), String> {
+    let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+    let length = chunk.compressed_size();
+    if start < 0 || length < 0 || start.checked_add(length).is_none() {
+        return Err(format!("a column of {length} bytes at byte {start}"));
     }
-    if len < 12 || &ends[1] != MAGIC {
-        let what = "does not end with PAR1; the file is truncated";
-        return Err(TraceError::new(ErrorKind::Truncated, name, Place::Byte(len), what));
-    }
-    if &ends[0] != MAGIC {
-        let what = "does not start with PAR1; it is not Parquet";
-        return Err(TraceError::new(ErrorKind::Malformed, name, Place::Byte(0), what));
-    }
-    Ok(len)
+    Ok(())
 }
 
 fn broken(name: &str, what: &str) -> TraceError {
