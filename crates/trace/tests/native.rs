@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use refault_trace::{
-    Collapse, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, OpenOptions, Record, RecordSource, TraceError,
-    Via, open,
+    Collapse, Format, Header, Input, NativeWriter, ObjectInfo, ObjectKind, Op, OpenOptions, Record, RecordSource,
+    TraceError, Via, open, open_input,
 };
 use std::path::Path;
 
@@ -122,4 +122,23 @@ fn nothing_is_written_for_nothing() {
     let error = write(&path, &[]).expect_err("empty");
     assert!(error.to_string().contains("no access"), "{error}");
     assert_eq!(std::fs::read_dir(dir.path()).expect("there").count(), 0);
+}
+
+/// Every bit of a small file flipped, one after the other: an error or a trace, never a panic.
+#[test]
+fn a_flipped_bit_is_never_a_panic() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("t.parquet");
+    let records: Vec<_> = (0..40).map(|p| Record::touch(p * p % 23, Op::READ)).collect();
+    write(&path, &records).expect("writes");
+    let mut bytes = std::fs::read(&path).expect("there");
+    for bit in 0..bytes.len() * 8 {
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        let input = Input::from_reader("t", Box::new(std::io::Cursor::new(bytes.clone())));
+        let opts = OpenOptions { format: Some(Format::Native), ..OpenOptions::default() };
+        let mut source = input.and_then(|input| open_input(input, &opts));
+        let mut chunk = Vec::new();
+        while let Ok(Ok(true)) = source.as_mut().map(|source| source.next_chunk(&mut chunk)) {}
+        bytes[bit / 8] ^= 1 << (bit % 8);
+    }
 }

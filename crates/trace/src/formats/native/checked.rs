@@ -44,7 +44,7 @@ impl Checked {
 
     fn check_data(&mut self, page: &Page) -> Result<()> {
         match page.encoding() {
-            Encoding::PLAIN | Encoding::DELTA_BINARY_PACKED | Encoding::BYTE_STREAM_SPLIT => {}
+            Encoding::PLAIN | Encoding::DELTA_BINARY_PACKED => {}
             Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY if self.dictionary => {}
             Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY => {
                 return refuse("a page refers to a dictionary that is not there");
@@ -90,5 +90,74 @@ impl PageReader for Checked {
 
     fn at_record_boundary(&mut self) -> Result<bool> {
         self.inner.at_record_boundary()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    /// Delivers pages as they are.
+    struct Given(Vec<Page>);
+
+    impl Iterator for Given {
+        type Item = Result<Page>;
+
+        fn next(&mut self) -> Option<Self::Item> {
+            self.get_next_page().transpose()
+        }
+    }
+
+    impl PageReader for Given {
+        fn get_next_page(&mut self) -> Result<Option<Page>> {
+            Ok(if self.0.is_empty() { None } else { Some(self.0.remove(0)) })
+        }
+
+        fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+            Ok(None)
+        }
+
+        fn skip_next_page(&mut self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    fn data(encoding: Encoding, num_values: u32) -> Page {
+        Page::DataPage {
+            buf: Bytes::from_static(&[0; 64]),
+            num_values,
+            encoding,
+            def_level_encoding: Encoding::RLE,
+            rep_level_encoding: Encoding::RLE,
+            statistics: None,
+        }
+    }
+
+    fn dictionary() -> Page {
+        let buf = Bytes::from_static(&[0; 64]);
+        Page::DictionaryPage { buf, num_values: 8, encoding: Encoding::PLAIN, is_sorted: false }
+    }
+
+    #[track_caller]
+    fn refused(pages: Vec<Page>, want: &str) {
+        let mut checked = Checked::new(Box::new(Given(pages)), 10);
+        let error = checked.find_map(Result::err).expect(want);
+        assert!(error.to_string().contains(want), "{error}");
+    }
+
+    /// Found by fuzzing: the decoder panics on it.
+    #[test]
+    fn a_dictionary_that_is_not_there() {
+        refused(vec![data(Encoding::RLE_DICTIONARY, 1)], "dictionary that is not there");
+    }
+
+    #[test]
+    fn pages_that_contradict_each_other() {
+        refused(vec![data(Encoding::PLAIN, 6), data(Encoding::PLAIN, 5)], "more values than");
+        refused(vec![data(Encoding::PLAIN, 6), dictionary()], "not the first page");
+        refused(vec![data(Encoding::DELTA_BYTE_ARRAY, 1)], "not one of whole numbers");
+        let mut fine = Checked::new(Box::new(Given(vec![dictionary(), data(Encoding::RLE_DICTIONARY, 10)])), 10);
+        assert!(fine.all(|page| page.is_ok()));
     }
 }

@@ -330,3 +330,23 @@ fn json<T: DeserializeOwned + Default>(name: &str, key: &str, text: Option<Strin
         TraceError::new(ErrorKind::Malformed, name, Place::Whole, format!("{key} of the metadata is broken: {e}"))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::schema::parser::parse_message_type;
+    use parquet::schema::types::SchemaDescriptor;
+    use std::sync::Arc;
+
+    /// Found by fuzzing: the library asserts that these are not negative.
+    #[test]
+    fn a_column_outside_the_file() {
+        let schema = parse_message_type(super::super::SCHEMA).expect("our own");
+        let column = SchemaDescriptor::new(Arc::new(schema)).column(0);
+        for (start, length) in [(-1, 10), (4, -1), (i64::MAX, 1)] {
+            let builder = ColumnChunkMetaData::builder(column.clone());
+            let chunk = builder.set_data_page_offset(start).set_total_compressed_size(length).build();
+            assert!(check_chunk(&chunk.expect("consistent")).is_err(), "{start} {length}");
+        }
+    }
+}
