@@ -1,2 +1,94 @@
 //! The command `refault`.
-fn main() {}
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+use refault_cli::{Failure, replay, trace_cmd};
+use std::process::ExitCode;
+
+/// Linux page reclaim as a program: what any policy would have done with a trace of page accesses
+#[derive(Debug, Parser)]
+#[command(name = "refault", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Replay traces at given memory sizes under Linux's reclaim policies
+    Replay(Box<replay::ReplayArgs>),
+    /// Inspect, convert and generate traces
+    Trace(trace_cmd::TraceArgs),
+}
+
+/// The exit status of bad input.
+const BAD_INPUT: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => return complain(&e),
+    };
+    let done = match cli.command {
+        Command::Replay(args) => replay::run(&args),
+        Command::Trace(args) => trace_cmd::run(args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => fail(&e),
+    }
+}
+
+fn fail(e: &Failure) -> ExitCode {
+    eprintln!("error: {}", one_line(&e.to_string()));
+    ExitCode::from(BAD_INPUT)
+}
+
+/// Help goes out whole; a mistake becomes one line with the hints of clap, without its usage.
+fn complain(e: &clap::Error) -> ExitCode {
+    match e.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A reader that has seen enough is no error.
+            let _ = e.print();
+            ExitCode::SUCCESS
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = e.print();
+            ExitCode::from(BAD_INPUT)
+        }
+        _ => {
+            let text = e.to_string();
+            let end = ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|mark| text.find(mark)).min();
+            eprintln!("{}; --help says more", one_line(&text[..end.unwrap_or(text.len())]));
+            ExitCode::from(BAD_INPUT)
+        }
+    }
+}
+
+/// The lines of a message in one.
+fn one_line(text: &str) -> String {
+    let mut line = String::new();
+    for part in text.lines().map(str::trim).filter(|part| !part.is_empty()) {
+        if !line.is_empty() {
+            line.push_str(if line.ends_with(':') { " " } else { "; " });
+        }
+        line.push_str(part);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn messages_are_one_line() {
+        assert_eq!(one_line("a:\n  b\n\n  tip: c"), "a: b; tip: c");
+    }
+}

@@ -1,4 +1,19 @@
 //! `refault replay`: a trace through the engine, with devices that answer at once.
 
+mod args;
 pub mod cell;
+mod command;
+mod curve;
 mod machine;
+mod policy;
+mod progress;
+mod recorder;
+mod row;
+mod run;
+mod settings;
+mod size;
+mod table;
+mod text;
+
+pub use args::ReplayArgs;
+pub use command::run;

@@ -1,0 +1,162 @@
+//! The flags of `refault replay`.
+
+use super::policy::PolicyList;
+use super::settings::Set;
+use super::size::Size;
+use crate::trace_cmd::InputArgs;
+use clap::{Args, ValueEnum};
+use refault_trace::Via;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+const EXAMPLES: &str = "\
+Examples:
+  What each policy makes of a trace at a tenth, a quarter and half of its footprint:
+    refault replay OLTP.lis.zst --policy all
+  Hit rate against memory, drawn:
+    refault replay OLTP.lis.zst --curve
+  A job of 512 MiB without swap, for a script:
+    refault replay job.parquet --memory 512M --swap-max 0 --policy mglru --json
+
+docs/replay.md says what is charged, what a hit is, and what each column counts.";
+
+/// Flags of `refault replay`.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct ReplayArgs {
+    /// Traces of any format that `refault trace info` reads; `-` is standard input
+    #[arg(value_name = "TRACE")]
+    pub(super) traces: Vec<PathBuf>,
+
+    /// Memory sizes: bytes with K, M, G or T (powers of 1024), pages (4096p), or percent of the pages that
+    /// the trace touches (25%) [default: 10%,25%,50%; with --curve 16 sizes from 2% to 100%]
+    #[arg(long, short, value_name = "LIST", value_delimiter = ',')]
+    pub(super) memory: Vec<Size>,
+
+    /// Policies: lru, lru-2013, lru-none, lru-shadow, mglru, mglru-shadow, opt, or all
+    #[arg(long, short, value_name = "LIST", default_value = "lru,mglru,opt")]
+    pub(super) policy: PolicyList,
+
+    /// Swap for anonymous memory: a size as for --memory, or max for no limit; 0 is no swap
+    #[arg(long, value_name = "SIZE", default_value = "max")]
+    pub(super) swap_max: SwapMax,
+
+    /// Preference of anonymous over file pages in reclaim, 0 to 200
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(0..=200))]
+    pub(super) swappiness: u32,
+
+    /// How file pages are touched where the trace does not say: by mapping or by descriptor
+    #[arg(long, value_name = "HOW", default_value = "fd")]
+    pub(super) via: ViaArg,
+
+    /// Seed of what is random in the engine: the salt of the Bloom filters of multi-gen LRU
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) seed: u64,
+
+    /// Replay only the first N accesses [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) max_accesses: Option<u64>,
+
+    /// Permit sizes above the footprint of the trace, where every policy holds everything
+    #[arg(long)]
+    pub(super) beyond_footprint: bool,
+
+    /// Set a variant of the engine for every policy; repeat for more. `--set help` lists keys and defaults
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(super) set: Vec<Set>,
+
+    /// Threads; they share one decoded trace [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(super) threads: Option<u16>,
+
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(super) input: InputArgs,
+}
+
+/// What is shown, and where.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArgs {
+    /// Print JSON; the schema is in docs/replay.md
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// Print comma-separated values
+    #[arg(long, conflicts_with_all = ["json", "curve", "lru_gen"])]
+    pub(super) csv: bool,
+
+    /// Write the result into a file, whole or not at all [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+
+    /// Draw hit rate against memory, 80 columns wide
+    #[arg(long, conflicts_with = "json")]
+    pub(super) curve: bool,
+
+    /// Hit rate in N equal windows of the trace
+    #[arg(long, value_name = "N", conflicts_with = "csv", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(super) windows: Option<u32>,
+
+    /// Print all counters and sizes under their kernel names; columns with --csv, always there with --json
+    #[arg(long)]
+    pub(super) vmstat: bool,
+
+    /// Print the generations of multi-gen LRU at the end, as lru_gen does
+    #[arg(long)]
+    pub(super) lru_gen: bool,
+
+    /// Write one bit an access, least significant first, 1 = miss; for one trace, policy and size
+    #[arg(long, value_name = "FILE")]
+    pub(super) miss_bits: Option<PathBuf>,
+}
+
+/// `--via`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ViaArg {
+    /// As mmap does.
+    Map,
+    /// As read and write do.
+    Fd,
+}
+
+impl From<ViaArg> for Via {
+    fn from(via: ViaArg) -> Via {
+        match via {
+            ViaArg::Map => Via::Map,
+            ViaArg::Fd => Via::Fd,
+        }
+    }
+}
+
+/// `--swap-max`.
+#[derive(Clone, Debug)]
+pub enum SwapMax {
+    /// No limit but the device.
+    Max,
+    /// That much.
+    Size(Size),
+}
+
+impl FromStr for SwapMax {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<SwapMax, String> {
+        match text {
+            "max" => Ok(SwapMax::Max),
+            _ => text.parse().map(SwapMax::Size).map_err(|e| format!("{e}, or max")),
+        }
+    }
+}
+
+impl SwapMax {
+    /// The limit in pages.
+    pub(super) fn pages(&self, page_size: u32, footprint_pages: u64) -> u64 {
+        match self {
+            SwapMax::Max => u64::MAX,
+            SwapMax::Size(size) => size.pages(page_size, footprint_pages),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! `refault replay`, from its flags to its output.
+
+use super::args::ReplayArgs;
+use super::cell::MissBits;
+use super::policy::RowPolicy;
+use super::progress::Progress;
+use super::row::Row;
+use super::run::Plan;
+use super::settings::{self, Set};
+use super::size::human;
+use super::table::grouped;
+use super::{curve, text};
+use crate::{Failure, print};
+use refault_mm::{Config, Lru};
+use refault_trace::{AtomicFile, Header, LoadOptions, Record, RecordSource, Trace, TraceError, open};
+use serde::Serialize;
+use std::io::{IsTerminal, Write, stdout};
+use std::path::Path;
+
+/// Runs `refault replay ...`.
+pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
+    if args.set.iter().any(|set| matches!(set, Set::Help)) {
+        return print(&settings::help());
+    }
+    let policies = policies(args)?;
+    check(args)?;
+    // An output that cannot be written is known before the replay, not after it.
+    let output = args.output.output.as_deref().map(AtomicFile::create).transpose()?;
+    let miss_bits = args.output.miss_bits.as_deref().map(AtomicFile::create).transpose()?;
+    let (mut rows, mut bits) = (Vec::new(), None);
+    for path in &args.traces {
+        for (row, of_cell) in replay(args, path, &policies)? {
+            rows.push(row);
+            bits = of_cell;
+        }
+    }
+    let to_terminal = output.is_none() && stdout().is_terminal();
+    let text = render(args, &rows, to_terminal && std::env::var_os("NO_COLOR").is_none())?;
+    if let (Some(file), Some(MissBits(bits))) = (miss_bits, bits) {
+        write(file, args.output.miss_bits.as_deref(), &bits)?;
+    }
+    match output {
+        Some(file) => write(file, args.output.output.as_deref(), text.as_bytes()),
+        None => print(&text),
+    }
+}
+
+/// What the flags ask for that makes no sense, before anything is read.
+fn check(args: &ReplayArgs) -> Result<(), Failure> {
+    if args.traces.is_empty() {
+        return Err("no trace given; name at least one file, or - for standard input".into());
+    }
+    if args.traces.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
+        return Err("-: standard input can be read once; name it once".into());
+    }
+    let (traces, policies, sizes) = (args.traces.len(), args.policy.0.len(), args.memory.len());
+    if args.output.miss_bits.is_some() && (traces, policies, sizes) != (1, 1, 1) {
+        return Err(format!(
+            "--miss-bits: wants one trace, one --policy and one --memory, but there are {traces}, {policies} and \
+             {sizes}{}; give one of each",
+            if sizes == 0 { " (the default is three)" } else { "" }
+        )
+        .into());
+    }
+    check_paths(args)
+}
+
+/// No output is an input or another output; of several traces, each can be opened.
+fn check_paths(args: &ReplayArgs) -> Result<(), Failure> {
+    let same = |a: &Path, b: &Path| {
+        let whole = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        whole(a) == whole(b)
+    };
+    let outputs = [("--output", &args.output.output), ("--miss-bits", &args.output.miss_bits)];
+    for (flag, path) in outputs {
+        let Some(path) = path else { continue };
+        if args.traces.iter().any(|trace| same(trace, path)) {
+            return Err(format!("{}: is a trace to read; give {flag} another name", path.display()).into());
+        }
+    }
+    if let (Some(a), Some(b)) = (&args.output.output, &args.output.miss_bits)
+        && same(a, b)
+    {
+        return Err(format!("{}: is named by --output and --miss-bits; give them two names", a.display()).into());
+    }
+    if args.traces.len() > 1 {
+        // The last of many files should not fail after minutes. What can be read only once is left alone.
+        for path in args.traces.iter().filter(|path| path.is_file() || !path.exists()) {
+            if path.as_os_str() != "-" {
+                open(path, &args.input.open_options())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The policies with their configurations.
+fn policies(args: &ReplayArgs) -> Result<Vec<(RowPolicy, Option<Config>)>, Failure> {
+    let mut list = Vec::new();
+    for &policy in &args.policy.0 {
+        let RowPolicy::Linux(linux) = policy else {
+            list.push((policy, None));
+            continue;
+        };
+        let mut cfg = Config::new(linux);
+        cfg.swappiness = args.swappiness;
+        args.set.iter().for_each(|set| set.apply(&mut cfg));
+        cfg.check().map_err(|e| format!("--set: {e}; --set help lists what there is"))?;
+        list.push((policy, Some(cfg)));
+    }
+    Ok(list)
+}
+
+/// Replays one trace.
+fn replay(
+    args: &ReplayArgs,
+    path: &Path,
+    policies: &[(RowPolicy, Option<Config>)],
+) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
+    let multi_gen = |cfg: &Config| cfg.lru == Lru::MultiGen && (args.output.lru_gen || cfg.min_ttl_ns > 0);
+    let opts = LoadOptions {
+        default_via: args.via.into(),
+        // Nothing else asks for the time, and it is twice as large as all the rest of the trace.
+        keep_time: policies.iter().filter_map(|(_, cfg)| cfg.as_ref()).any(multi_gen),
+        max_accesses: args.max_accesses,
+        ..LoadOptions::default()
+    };
+    let source = open(path, &args.input.open_options())?;
+    let page_size = source.header().page_size;
+    let mut source = Watched::new(source, args.max_accesses);
+    let trace = Trace::load(&mut source, &opts)?;
+    drop(source);
+    let footprint = u64::from(trace.footprint_pages());
+    let plan = Plan {
+        page_size,
+        sizes: sizes(args, &trace.name, page_size, footprint)?,
+        policies,
+        swap_max_pages: args.swap_max.pages(page_size, footprint),
+        seed: args.seed,
+        windows: args.output.windows.map(|n| n as usize),
+        bits: args.output.miss_bits.is_some(),
+        lru_gen: args.output.lru_gen,
+        threads: args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
+        trace: &trace,
+    };
+    plan.run().map_err(|e| format!("{}: {e}", path.display()).into())
+}
+
+/// The memory sizes in pages, each once.
+fn sizes(args: &ReplayArgs, trace: &str, page_size: u32, footprint: u64) -> Result<Vec<u64>, Failure> {
+    let given = match (args.memory.as_slice(), args.output.curve) {
+        ([], true) => curve::sizes(),
+        ([], false) => [10.0, 25.0, 50.0].map(super::size::Size::percent).to_vec(),
+        (given, _) => given.to_vec(),
+    };
+    let mut sizes = Vec::new();
+    for size in given {
+        let pages = size.pages(page_size, footprint);
+        if pages == 0 {
+            return Err(format!("--memory {size}: is less than one page of {page_size} bytes; give at least 1p").into());
+        }
+        if pages > footprint && !args.beyond_footprint {
+            let bytes = footprint * u64::from(page_size);
+            return Err(format!(
+                "--memory {size}: {} pages are more than the footprint of {trace} ({} pages, {} bytes, {}), so every \
+                 policy would hold everything; give at most 100%, or --beyond-footprint to replay it all the same",
+                grouped(pages),
+                grouped(footprint),
+                grouped(bytes),
+                human(bytes)
+            )
+            .into());
+        }
+        if !sizes.contains(&pages) {
+            sizes.push(pages);
+        }
+    }
+    Ok(sizes)
+}
+
+/// The output as it was asked for.
+fn render(args: &ReplayArgs, rows: &[Row], colour: bool) -> Result<String, Failure> {
+    let out = &args.output;
+    if out.json {
+        return json(rows);
+    }
+    if out.csv {
+        return Ok(text::csv(rows, out.vmstat));
+    }
+    let mut all = String::new();
+    for (i, rows) in text::by_trace(rows).enumerate() {
+        if i > 0 {
+            all.push('\n');
+        }
+        all += &text::caption(&rows[0]);
+        all += &text::table(rows);
+        if out.curve {
+            all += &curve::draw(rows, colour);
+        }
+        if out.windows.is_some() {
+            all += &text::windows(rows);
+        }
+        if out.vmstat {
+            all.extend(rows.iter().map(text::vmstat));
+        }
+        if out.lru_gen {
+            all.extend(rows.iter().map(text::lru_gen));
+        }
+    }
+    Ok(all)
+}
+
+/// One object; a line a row, so that tools for lines work too.
+fn json(rows: &[Row]) -> Result<String, Failure> {
+    #[derive(Serialize)]
+    struct Head {
+        refault: &'static str,
+    }
+    let head = serde_json::to_string(&Head { refault: env!("CARGO_PKG_VERSION") })?;
+    let lines: Vec<_> = rows.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+    Ok(format!("{},\"rows\":[\n{}\n]}}\n", head.trim_end_matches('}'), lines.join(",\n")))
+}
+
+fn write(mut file: AtomicFile, path: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
+    let name = || path.map(|p| p.display().to_string()).unwrap_or_default();
+    file.write_all(bytes).map_err(|e| TraceError::io(name(), "cannot be written", &e))?;
+    Ok(file.commit()?)
+}
+
+/// A source that shows how far it has been read.
+struct Watched {
+    source: Box<dyn RecordSource>,
+    progress: Progress,
+}
+
+impl Watched {
+    fn new(source: Box<dyn RecordSource>, max_accesses: Option<u64>) -> Watched {
+        let total = source.header().records_hint.map(|hint| max_accesses.map_or(hint, |max| max.min(hint)));
+        let progress = Progress::new(format!("reading {}", source.name()), total);
+        Watched { source, progress }
+    }
+}
+
+impl RecordSource for Watched {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn header(&self) -> &Header {
+        self.source.header()
+    }
+
+    fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
+        let more = self.source.next_chunk(out)?;
+        self.progress.add(out.len() as u64);
+        Ok(more)
+    }
+}

@@ -1,0 +1,88 @@
+//! What `--policy` names: a policy of Linux, or the limit of them all.
+
+use refault_mm::Policy;
+use std::fmt;
+use std::str::FromStr;
+
+/// A policy of a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RowPolicy {
+    /// One of Linux's, run by the engine.
+    Linux(Policy),
+    /// Belady's OPT, which knows the future.
+    Opt,
+}
+
+impl RowPolicy {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = RowPolicy> {
+        Policy::ALL.into_iter().map(RowPolicy::Linux).chain([RowPolicy::Opt])
+    }
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            RowPolicy::Linux(policy) => policy.name(),
+            RowPolicy::Opt => "opt",
+        }
+    }
+
+    /// The letter that stands for it in a curve.
+    pub fn letter(self) -> char {
+        match self {
+            RowPolicy::Linux(Policy::Lru) => 'l',
+            RowPolicy::Linux(Policy::Lru2013) => '3',
+            RowPolicy::Linux(Policy::LruNone) => 'n',
+            RowPolicy::Linux(Policy::LruShadow) => 's',
+            RowPolicy::Linux(Policy::Mglru) => 'm',
+            RowPolicy::Linux(Policy::MglruShadow) => 'M',
+            RowPolicy::Opt => 'o',
+        }
+    }
+}
+
+impl fmt::Display for RowPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The policies of one `--policy`, without repeats.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PolicyList(pub Vec<RowPolicy>);
+
+impl FromStr for PolicyList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PolicyList, String> {
+        let mut list = Vec::new();
+        for name in text.split(',').map(str::trim) {
+            let named: Vec<_> = RowPolicy::all().filter(|p| name == "all" || p.name() == name).collect();
+            if named.is_empty() {
+                let known: Vec<_> = RowPolicy::all().map(RowPolicy::name).collect();
+                return Err(format!("unknown policy {name:?}; known are {} and all", known.join(", ")));
+            }
+            for policy in named {
+                if !list.contains(&policy) {
+                    list.push(policy);
+                }
+            }
+        }
+        Ok(PolicyList(list))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists() {
+        let names = |text: &str| text.parse::<PolicyList>().map(|l| l.0.iter().map(|p| p.name()).collect::<Vec<_>>());
+        assert_eq!(names("mglru, opt,mglru"), Ok(vec!["mglru", "opt"]));
+        assert_eq!(names("all").map(|l| l.len()), Ok(7));
+        assert_eq!(names("opt,all").map(|l| l[0]), Ok("opt"));
+        let error = names("clock").expect_err("not a policy");
+        assert!(error.contains("\"clock\"") && error.contains("lru-2013, lru-none"), "{error}");
+    }
+}

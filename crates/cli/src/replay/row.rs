@@ -1,0 +1,140 @@
+//! The result of one (trace, size, policy).
+
+use super::policy::RowPolicy;
+use super::settings;
+use refault_mm::{Config, Counter, Gauge, Stats};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+/// What a cell of the engine ends with, and OPT does not have.
+#[derive(Clone, Debug)]
+pub struct Inside {
+    /// The counters.
+    pub counters: Stats,
+    /// The sizes at the end.
+    pub gauges: Vec<Gauge>,
+    /// The generations at the end, if they were asked for and there are any.
+    pub lru_gen: Option<String>,
+    /// The configuration.
+    pub config: Config,
+}
+
+/// One row.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The trace.
+    pub trace: String,
+    /// The policy.
+    pub policy: RowPolicy,
+    /// The memory size.
+    pub memory_pages: u64,
+    /// The same in bytes.
+    pub memory_bytes: u64,
+    /// Distinct pages of the trace.
+    pub footprint_pages: u64,
+    /// Accesses of the trace.
+    pub trace_accesses: u64,
+    /// The seed.
+    pub seed: u64,
+    /// Accesses replayed: those of the trace, unless memory ran out.
+    pub accesses: u64,
+    /// Of those, misses.
+    pub misses: u64,
+    /// The access, from 0, at which memory ran out.
+    pub oom_at: Option<u64>,
+    /// Seconds that the replay took.
+    pub seconds: f64,
+    /// Misses in equal windows, if they were asked for.
+    pub window_misses: Option<Vec<u64>>,
+    /// Counters and more, except for OPT.
+    pub inside: Option<Inside>,
+}
+
+impl Row {
+    /// Accesses that met their page in memory.
+    pub fn hits(&self) -> u64 {
+        self.accesses - self.misses
+    }
+
+    /// Their share.
+    pub fn hit_rate(&self) -> f64 {
+        self.hits() as f64 / self.accesses.max(1) as f64
+    }
+
+    /// Million accesses a second.
+    pub fn maccesses_per_s(&self) -> f64 {
+        // A clock that did not advance is no reason for infinity.
+        let rate = self.accesses as f64 / self.seconds.max(1e-9) / 1e6;
+        (rate * 1000.0).round() / 1000.0
+    }
+
+    /// Bytes a page.
+    pub fn page_size(&self) -> u64 {
+        self.memory_bytes / self.memory_pages.max(1)
+    }
+
+    /// The sum of some counters; none for OPT.
+    pub fn count(&self, counters: &[Counter]) -> Option<u64> {
+        let stats = &self.inside.as_ref()?.counters;
+        Some(counters.iter().map(|&c| stats.get(c)).sum())
+    }
+
+    /// The counters that tables and CSV show, by their names there.
+    pub fn shown(&self) -> [(&'static str, Option<u64>); 7] {
+        use Counter::*;
+        [
+            ("refaults", self.count(&[WorkingsetRefaultAnon, WorkingsetRefaultFile])),
+            ("activations", self.count(&[WorkingsetActivateAnon, WorkingsetActivateFile])),
+            ("restores", self.count(&[WorkingsetRestoreAnon, WorkingsetRestoreFile])),
+            ("evicted_anon", self.count(&[PgstealAnon])),
+            ("evicted_file", self.count(&[PgstealFile])),
+            ("swap_ins", self.count(&[Pswpin])),
+            ("swap_outs", self.count(&[Pswpout])),
+        ]
+    }
+}
+
+/// Pairs as a JSON object, in their order.
+struct Pairs<I>(I);
+
+impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)> + Clone> Serialize for Pairs<I> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.clone())
+    }
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("trace", &self.trace)?;
+        map.serialize_entry("policy", self.policy.name())?;
+        map.serialize_entry("memory_pages", &self.memory_pages)?;
+        map.serialize_entry("memory_bytes", &self.memory_bytes)?;
+        map.serialize_entry("footprint_pages", &self.footprint_pages)?;
+        map.serialize_entry("trace_accesses", &self.trace_accesses)?;
+        map.serialize_entry("seed", &self.seed)?;
+        map.serialize_entry("accesses", &self.accesses)?;
+        map.serialize_entry("hits", &self.hits())?;
+        map.serialize_entry("misses", &self.misses)?;
+        map.serialize_entry("hit_rate", &self.hit_rate())?;
+        map.serialize_entry("oom_at", &self.oom_at)?;
+        map.serialize_entry("maccesses_per_s", &self.maccesses_per_s())?;
+        if let Some(windows) = &self.window_misses {
+            map.serialize_entry("window_misses", windows)?;
+        }
+        let pairs: Vec<_> = self.inside.iter().flat_map(|i| i.counters.iter()).collect();
+        map.serialize_entry("counters", &Pairs(pairs.into_iter()))?;
+        let pairs: Vec<_> = self.inside.iter().flat_map(|i| &i.gauges).map(|g| (g.name, g.value)).collect();
+        map.serialize_entry("gauges", &Pairs(pairs.into_iter()))?;
+        let pairs: Vec<_> = self.inside.iter().flat_map(|i| config(&i.config)).collect();
+        map.serialize_entry("config", &Pairs(pairs.into_iter()))?;
+        if let Some(text) = self.inside.as_ref().and_then(|i| i.lru_gen.as_ref()) {
+            map.serialize_entry("lru_gen", text)?;
+        }
+        map.end()
+    }
+}
+
+/// The configuration as the command line names it.
+fn config(cfg: &Config) -> Vec<(&'static str, serde_json::Value)> {
+    std::iter::once(("swappiness", cfg.swappiness.into())).chain(settings::values(cfg)).collect()
+}

@@ -1,0 +1,175 @@
+//! The cells of one trace, spread over the cores; all read one decoded trace.
+
+use super::cell::{Cell, CountOnly, MissBits, MissSink};
+use super::policy::RowPolicy;
+use super::progress::Progress;
+use super::recorder::{Recorder, Windows};
+use super::row::{Inside, Row};
+use refault_mm::opt::{Opt, next_uses};
+use refault_mm::{Config, Lru};
+use refault_trace::Trace;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// Accesses between two steps of the progress bar.
+const STEP: usize = 1 << 17;
+
+/// What to replay a trace with.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    /// The trace.
+    pub trace: &'a Trace,
+    /// Bytes a page.
+    pub page_size: u32,
+    /// Memory sizes in pages.
+    pub sizes: Vec<u64>,
+    /// Policies, with the configuration of those that the engine runs.
+    pub policies: &'a [(RowPolicy, Option<Config>)],
+    /// Limit of swap in pages.
+    pub swap_max_pages: u64,
+    /// The seed, for the rows.
+    pub seed: u64,
+    /// Equal windows to count misses in.
+    pub windows: Option<usize>,
+    /// Keep a bit an access.
+    pub bits: bool,
+    /// Keep the generations at the end.
+    pub lru_gen: bool,
+    /// Threads.
+    pub threads: usize,
+}
+
+/// A row, and the bits of its misses if they were asked for.
+type Done = Result<(Row, Option<MissBits>), String>;
+
+impl Plan<'_> {
+    /// Replays every cell; rows are by size, then by policy, whatever the threads.
+    pub fn run(&self) -> Result<Vec<(Row, Option<MissBits>)>, String> {
+        let cells: Vec<_> =
+            self.sizes.iter().flat_map(|&pages| self.policies.iter().map(move |policy| (pages, policy))).collect();
+        let next = self.next_uses()?;
+        let total = self.trace.accesses.len() as u64 * cells.len() as u64;
+        let progress = Progress::new(format!("replaying {}", self.trace.name), Some(total));
+        let taken = AtomicUsize::new(0);
+        let done: Mutex<Vec<Option<Done>>> = Mutex::new(cells.iter().map(|_| None).collect());
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads.min(cells.len()) {
+                scope.spawn(|| {
+                    while let Some((at, &(pages, (policy, cfg)))) = {
+                        let at = taken.fetch_add(1, Ordering::Relaxed);
+                        cells.get(at).map(|cell| (at, cell))
+                    } {
+                        let result = match cfg {
+                            Some(cfg) => self.linux(*policy, cfg, pages, &progress),
+                            None => Ok(self.opt(&next, pages, &progress)),
+                        };
+                        if let Ok(mut done) = done.lock() {
+                            done[at] = Some(result);
+                        }
+                    }
+                });
+            }
+        });
+        // A thread that panicked ended the scope with its panic: every cell has a result.
+        done.into_inner().unwrap_or_default().into_iter().flatten().collect()
+    }
+
+    /// What OPT must know of the future, once for all its cells.
+    fn next_uses(&self) -> Result<Vec<u32>, String> {
+        if self.policies.iter().all(|(policy, _)| *policy != RowPolicy::Opt) {
+            return Ok(Vec::new());
+        }
+        let pages = self.trace.accesses.iter().map(|a| a.page());
+        next_uses(pages, self.trace.footprint_pages() as usize)
+    }
+
+    fn recorder(&self) -> Recorder {
+        let accesses = self.trace.accesses.len();
+        Recorder {
+            bits: self.bits.then(|| MissBits::new(accesses)),
+            windows: self.windows.map(|n| Windows::new(n, accesses)),
+        }
+    }
+
+    fn linux(&self, policy: RowPolicy, cfg: &Config, pages: u64, progress: &Progress) -> Done {
+        let mut cell = Cell::new(self.trace, cfg.clone(), pages, self.swap_max_pages)?;
+        let mut recorder = self.recorder();
+        let started = Instant::now();
+        match recorder.keeps() {
+            true => self.feed(&mut cell, &mut recorder, progress),
+            false => self.feed(&mut cell, &mut CountOnly, progress),
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        let inside = Inside {
+            counters: cell.engine.vmstat(),
+            gauges: cell.engine.memcg_gauges(cell.group),
+            lru_gen: (self.lru_gen && cfg.lru == Lru::MultiGen).then(|| generations(&cell)),
+            config: cfg.clone(),
+        };
+        let mut row = self.row(policy, pages, seconds);
+        (row.accesses, row.misses, row.oom_at) = (cell.accesses, cell.misses, cell.oom_at);
+        row.inside = Some(inside);
+        Ok(with_records(row, recorder))
+    }
+
+    fn feed<S: MissSink>(&self, cell: &mut Cell, sink: &mut S, progress: &Progress) {
+        // A trace without times gets a microsecond an access.
+        let times = self.trace.time_ns.as_deref().filter(|t| t.last().is_some_and(|&last| last > 0));
+        for (i, chunk) in self.trace.accesses.chunks(STEP).enumerate() {
+            cell.run(chunk, times.map(|t| &t[i * STEP..]), sink);
+            progress.add(chunk.len() as u64);
+        }
+    }
+
+    fn opt(&self, next: &[u32], pages: u64, progress: &Progress) -> (Row, Option<MissBits>) {
+        let mut opt = Opt::new(pages, next.len());
+        let mut recorder = self.recorder();
+        let keeps = recorder.keeps();
+        let (mut at, mut misses) = (0, 0);
+        let started = Instant::now();
+        for chunk in next.chunks(STEP) {
+            for &next in chunk {
+                if !opt.access(next) {
+                    misses += 1;
+                    if keeps {
+                        recorder.miss(at);
+                    }
+                }
+                at += 1;
+            }
+            progress.add(chunk.len() as u64);
+        }
+        let mut row = self.row(RowPolicy::Opt, pages, started.elapsed().as_secs_f64());
+        row.misses = misses;
+        with_records(row, recorder)
+    }
+
+    fn row(&self, policy: RowPolicy, pages: u64, seconds: f64) -> Row {
+        Row {
+            trace: self.trace.name.clone(),
+            policy,
+            memory_pages: pages,
+            memory_bytes: pages.saturating_mul(u64::from(self.page_size)),
+            footprint_pages: u64::from(self.trace.footprint_pages()),
+            trace_accesses: self.trace.accesses.len() as u64,
+            seed: self.seed,
+            accesses: self.trace.accesses.len() as u64,
+            misses: 0,
+            oom_at: None,
+            seconds,
+            window_misses: None,
+            inside: None,
+        }
+    }
+}
+
+fn with_records(mut row: Row, recorder: Recorder) -> (Row, Option<MissBits>) {
+    row.window_misses = recorder.windows.map(Windows::into_misses);
+    (row, recorder.bits)
+}
+
+/// The generations of multi-gen LRU as text.
+fn generations(_cell: &Cell) -> String {
+    String::new()
+}

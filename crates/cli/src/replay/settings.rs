@@ -1,0 +1,220 @@
+//! `--set KEY=VALUE`: the variants of the engine, by name.
+
+use refault_mm::{Bound, Clock, Config, Policy, Recency, RefaultCounting, WritebackSort};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::str::FromStr;
+
+/// One field of [`Config`] as the command line sees it.
+struct Setting {
+    key: &'static str,
+    values: &'static str,
+    what: &'static str,
+    /// None: not a value of this setting.
+    set: fn(&mut Config, &str) -> Option<()>,
+    get: fn(&Config) -> Value,
+}
+
+/// A setting whose values are what its type parses.
+macro_rules! plain {
+    ($key:literal, $values:literal, $field:ident $(. $sub:ident)*, $what:literal) => {
+        Setting {
+            key: $key,
+            values: $values,
+            what: $what,
+            set: |c, v| {
+                c.$field $(. $sub)* = v.parse().ok()?;
+                Some(())
+            },
+            get: |c| c.$field $(. $sub)*.into(),
+        }
+    };
+}
+
+/// A setting with named values.
+macro_rules! named {
+    ($key:literal, $field:ident, $what:literal, $first:literal = $a:expr, $second:literal = $b:expr) => {
+        Setting {
+            key: $key,
+            values: concat!($first, "|", $second),
+            what: $what,
+            set: |c, v| {
+                c.$field = match v {
+                    $first => $a,
+                    $second => $b,
+                    _ => return None,
+                };
+                Some(())
+            },
+            get: |c| if c.$field == $a { $first } else { $second }.into(),
+        }
+    };
+}
+
+const SETTINGS: &[Setting] = &[
+    named!(
+        "clock",
+        clock,
+        "when the non-resident clock of the two lists advances",
+        "evictions-and-activations" = Clock::EvictionsAndActivations,
+        "evictions" = Clock::EvictionsOnly
+    ),
+    named!(
+        "bound",
+        bound,
+        "refault distance against size: at most, or below",
+        "inclusive" = Bound::Inclusive,
+        "strict" = Bound::Strict
+    ),
+    named!(
+        "refault_counting",
+        refault_counting,
+        "multi-gen: count every refault (6.12) or recent ones (6.1)",
+        "all" = RefaultCounting::All,
+        "recent-only" = RefaultCounting::RecentOnly
+    ),
+    named!(
+        "recency",
+        recency,
+        "mglru-shadow: compare generations in 3 bits, or as posted",
+        "3bit" = Recency::ThreeBit,
+        "literal" = Recency::Literal
+    ),
+    named!(
+        "writeback_sort",
+        writeback_sort,
+        "multi-gen: busy folios stay, or move on (6.1)",
+        "none" = WritebackSort::None,
+        "next-generation" = WritebackSort::NextGeneration
+    ),
+    plain!("restore_refs", "N", restore_refs, "multi-gen: references from which a refault counts as restored"),
+    plain!("leaf_walk", "true|false", lru_gen.leaf_walk, "multi-gen: aging walks page tables"),
+    Setting {
+        key: "min_ttl_ms",
+        values: "N",
+        what: "multi-gen: protect what was used in the last N ms; 0 is off",
+        set: |c, v| {
+            c.min_ttl_ns = v.parse::<u64>().ok()?.checked_mul(1_000_000)?;
+            Some(())
+        },
+        get: |c| (c.min_ttl_ns / 1_000_000).into(),
+    },
+    plain!("batch_folios", "N", batch_folios, "folios in a per-CPU batch; 0 is no batches"),
+    plain!("swap_cluster_max", "N", swap_cluster_max, "pages that a reclaim aims at"),
+    plain!("charge_batch", "N", charge_batch, "pages charged ahead; 1 is none"),
+    plain!("charge_kernel", "true|false", charge_kernel, "charge tree nodes and page tables to the group"),
+    plain!("reserved_pages", "N", reserved_pages, "pages charged for what the trace does not show"),
+    plain!("one_list", "true|false", one_list, "never activate: FIFO by descriptor, second chance by mapping"),
+    plain!("swap_synchronous", "true|false", swap_synchronous, "swap answers at once, as zram does"),
+    plain!("swap_pages", "N", swap_pages, "size of the swap device in pages"),
+    plain!("fault_around_pages", "N", fault_around_pages, "pages mapped around a fault, a power of two; 1 is off"),
+    plain!("fault_around_young", "true|false", fault_around_young, "pages mapped around a fault start as accessed"),
+    plain!("dirty_background_ratio", "0..100", dirty_background_ratio, "percent dirty before the flusher starts"),
+    plain!("total_pages", "N", total_pages, "pages of the machine, for the bucket order of shadows"),
+    plain!("nodes_shift", "0..10", nodes_shift, "bits of the node number in a shadow"),
+    plain!("eviction_bits_max", "8..64", eviction_bits_max, "bits of the eviction counter in a shadow, at most"),
+];
+
+/// One `--set KEY=VALUE`.
+#[derive(Clone, Debug)]
+pub enum Set {
+    /// `--set help`.
+    Help,
+    /// A value for the setting of that number.
+    Value(usize, String),
+}
+
+impl FromStr for Set {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Set, String> {
+        if text == "help" {
+            return Ok(Set::Help);
+        }
+        let Some((key, value)) = text.split_once('=') else {
+            return Err(format!("{text:?} is not KEY=VALUE; --set help lists the keys"));
+        };
+        let (key, value) = (key.trim(), value.trim());
+        let Some(at) = SETTINGS.iter().position(|s| s.key == key) else {
+            return Err(format!("unknown key {key:?}; --set help lists the keys"));
+        };
+        let setting = &SETTINGS[at];
+        match (setting.set)(&mut Config::new(Policy::Lru), value) {
+            Some(()) => Ok(Set::Value(at, value.to_owned())),
+            None => Err(format!("{value:?} is not a value of {key}; it takes {}", setting.values)),
+        }
+    }
+}
+
+impl Set {
+    /// Sets it.
+    pub fn apply(&self, cfg: &mut Config) {
+        if let Set::Value(at, value) = self {
+            // The value was tried when it was parsed.
+            let _ = (SETTINGS[*at].set)(cfg, value);
+        }
+    }
+}
+
+/// Key and value of everything that can be set.
+pub fn values(cfg: &Config) -> impl Iterator<Item = (&'static str, Value)> + '_ {
+    SETTINGS.iter().map(|s| (s.key, (s.get)(cfg)))
+}
+
+/// What `--set help` prints.
+pub fn help() -> String {
+    let mut text = String::from("--set KEY=VALUE, for all policies of the replay:\n\n");
+    for s in SETTINGS {
+        let default = |policy| match (s.get)(&Config::new(policy)) {
+            Value::String(name) => name,
+            other => other.to_string(),
+        };
+        let (usual, shadow) = (default(Policy::Lru), default(Policy::LruShadow));
+        let _ = write!(text, "  {}={}\n      {} [default: {usual}", s.key, s.values, s.what);
+        if shadow != usual {
+            let _ = write!(text, "; {shadow} for lru-shadow and mglru-shadow");
+        }
+        text.push_str("]\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_values() {
+        for policy in Policy::ALL {
+            let cfg = Config::new(policy);
+            for (key, value) in values(&cfg) {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                let set: Set = format!("{key}={text}").parse().expect(key);
+                let mut again = cfg.clone();
+                set.apply(&mut again);
+                assert_eq!(again, cfg, "{key}={text}");
+            }
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, want) in [
+            ("recency", "KEY=VALUE"),
+            ("speed=1", "unknown key \"speed\""),
+            ("recency=4bit", "it takes 3bit|literal"),
+            ("charge_kernel=yes", "true|false"),
+            ("batch_folios=-1", "not a value"),
+        ] {
+            let error = text.parse::<Set>().expect_err(text);
+            assert!(error.contains(want), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn help_names_every_key() {
+        let text = help();
+        assert!(SETTINGS.iter().all(|s| text.contains(&format!("  {}=", s.key))));
+        assert!(text.lines().all(|line| line.len() <= 140));
+    }
+}

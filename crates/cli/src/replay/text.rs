@@ -1,0 +1,182 @@
+//! The result for people, and for spreadsheets.
+
+use super::recorder::Windows;
+use super::row::Row;
+use super::size::human;
+use super::table::{Table, grouped, printable};
+use std::fmt::Write as _;
+
+/// Columns of cells in one block of windows, so that a line fits a terminal.
+const BLOCK: usize = 6;
+
+/// Rows of one trace after the other.
+pub fn by_trace(rows: &[Row]) -> impl Iterator<Item = &[Row]> {
+    rows.chunk_by(|a, b| a.trace == b.trace && a.footprint_pages == b.footprint_pages)
+}
+
+/// One line that says what the rows below are of.
+pub fn caption(row: &Row) -> String {
+    format!(
+        "{}: {} accesses to {} pages ({})\n",
+        printable(&row.trace),
+        grouped(row.trace_accesses),
+        grouped(row.footprint_pages),
+        human(row.footprint_pages * row.page_size())
+    )
+}
+
+/// The table of one trace.
+pub fn table(rows: &[Row]) -> String {
+    let heads = [
+        "policy",
+        "memory",
+        "pages",
+        "accesses",
+        "hit\nrate",
+        "misses",
+        "refaults",
+        "activa-\ntions",
+        "restores",
+        "evicted\nanon",
+        "evicted\nfile",
+        "swap\nins",
+        "swap\nouts",
+        "M acc\nper s",
+    ];
+    let mut table = Table::new(heads, 1);
+    let several = rows.iter().any(|row| row.policy != rows[0].policy);
+    for (i, row) in rows.iter().enumerate() {
+        if several && i > 0 && rows[i - 1].memory_pages != row.memory_pages {
+            table.gap();
+        }
+        let mut cells = vec![
+            row.policy.name().to_owned(),
+            human(row.memory_bytes),
+            grouped(row.memory_pages),
+            grouped(row.accesses),
+            format!("{:.2}%", 100.0 * row.hit_rate()),
+            grouped(row.misses),
+        ];
+        cells.extend(row.shown().map(|(_, value)| value.map_or("-".into(), grouped)));
+        cells.push(format!("{:.1}", row.maccesses_per_s()));
+        cells.extend(row.oom_at.map(|at| format!("OOM at access {}", grouped(at))));
+        table.row(cells);
+    }
+    table.render()
+}
+
+/// Hit rate in equal windows of one trace: a line a window, a column a cell.
+pub fn windows(rows: &[Row]) -> String {
+    let mut text = String::new();
+    for block in rows.chunks(BLOCK) {
+        let heads = block.iter().map(|r| format!("{}\n{}", r.policy, human(r.memory_bytes)));
+        let mut table = Table::new(["window".to_owned(), "from\naccess".to_owned()].into_iter().chain(heads), 0);
+        let count = block[0].window_misses.as_ref().map_or(0, Vec::len);
+        for window in 0..count {
+            let total = block[0].trace_accesses;
+            let (from, to) = (Windows::begin(window, count, total), Windows::begin(window + 1, count, total));
+            let mut cells = vec![(window + 1).to_string(), grouped(from)];
+            cells.extend(block.iter().map(|row| window_rate(row, window, from, to)));
+            table.row(cells);
+        }
+        let _ = write!(text, "\nhit rate by window\n{}", table.render());
+    }
+    text
+}
+
+fn window_rate(row: &Row, window: usize, from: u64, to: u64) -> String {
+    let accesses = row.accesses.min(to).saturating_sub(from);
+    match row.window_misses.as_ref().and_then(|w| w.get(window)) {
+        Some(&misses) if accesses > 0 => format!("{:.2}%", 100.0 * (accesses - misses) as f64 / accesses as f64),
+        _ => "-".to_owned(),
+    }
+}
+
+/// All counters and sizes of a row, as `/proc/vmstat` has them.
+pub fn vmstat(row: &Row) -> String {
+    let Some(inside) = &row.inside else { return String::new() };
+    let mut text = format!("\n# {} {} {}p: counters\n", printable(&row.trace), row.policy, row.memory_pages);
+    for (name, value) in inside.counters.iter() {
+        let _ = writeln!(text, "{name} {value}");
+    }
+    let _ =
+        writeln!(text, "# {} {} {}p: sizes at the end, in pages", printable(&row.trace), row.policy, row.memory_pages);
+    for gauge in &inside.gauges {
+        let _ = writeln!(text, "{} {}", gauge.name, gauge.value);
+    }
+    text
+}
+
+/// The generations of a row.
+pub fn lru_gen(row: &Row) -> String {
+    match row.inside.as_ref().and_then(|i| i.lru_gen.as_ref()) {
+        Some(text) => {
+            format!("\n# {} {} {}p: lru_gen\n{text}", printable(&row.trace), row.policy, row.memory_pages)
+        }
+        None => String::new(),
+    }
+}
+
+/// Comma-separated values with a heading; `all` adds a column for every counter and size.
+pub fn csv(rows: &[Row], all: bool) -> String {
+    let mut text = String::from("trace,policy,memory_pages,memory_bytes,footprint_pages,accesses,hits,misses,hit_rate");
+    let Some(first) = rows.first() else { return text };
+    for (name, _) in first.shown() {
+        let _ = write!(text, ",{name}");
+    }
+    text.push_str(",oom_at,maccesses_per_s");
+    let names = match all {
+        true => rows.iter().map(counters).find(|c| !c.is_empty()).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    names.iter().for_each(|(name, _)| text.extend([",", *name]));
+    text.push('\n');
+    for row in rows {
+        csv_row(&mut text, row);
+        let values = counters(row);
+        for at in 0..names.len() {
+            text.push(',');
+            text.push_str(&optional(values.get(at).map(|(_, value)| *value)));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn csv_row(text: &mut String, row: &Row) {
+    let _ = write!(
+        text,
+        "{},{},{},{},{},{},{},{},{:.6}",
+        quoted(&row.trace),
+        row.policy,
+        row.memory_pages,
+        row.memory_bytes,
+        row.footprint_pages,
+        row.accesses,
+        row.hits(),
+        row.misses,
+        row.hit_rate()
+    );
+    for (_, value) in row.shown() {
+        text.extend([",", &optional(value)]);
+    }
+    let _ = write!(text, ",{},{}", optional(row.oom_at), row.maccesses_per_s());
+}
+
+/// Counters and sizes of a row; none for OPT.
+fn counters(row: &Row) -> Vec<(&'static str, u64)> {
+    let Some(inside) = &row.inside else { return Vec::new() };
+    inside.counters.iter().chain(inside.gauges.iter().map(|g| (g.name, g.value))).collect()
+}
+
+fn optional(value: Option<u64>) -> String {
+    value.map_or(String::new(), |v| v.to_string())
+}
+
+/// A name as a field.
+fn quoted(name: &str) -> String {
+    match name.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", name.replace('"', "\"\"")),
+        false => name.to_owned(),
+    }
+}
