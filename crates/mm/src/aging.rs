@@ -90,14 +90,14 @@ impl Engine {
 
     /// A young page: its folio belongs to the youngest generation. It moves there when eviction meets it.
     fn promote(&mut self, v: LruvecId, f: FolioId, youngest: usize) {
-        let st = self.folios.st_mut(f);
+        let mut st = self.folios.st(f);
         let Some(old) = st.generation() else {
             // Isolated: reclaim will see the flag.
-            st.set(State::REFERENCED);
-            return;
+            return self.folios.set(f, State::REFERENCED);
         };
         st.clear(State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
         st.set_generation(youngest);
+        self.folios.put(f, st);
         let (t, nr) = (st.type_index(), st.nr_pages());
         if old != youngest {
             self.gen_update_size(v, t, old, youngest, nr);
@@ -133,12 +133,12 @@ impl Engine {
 
     /// Without a walk context promotion goes through the activate batch.
     fn activate_around(&mut self, f: FolioId, youngest: usize) {
-        let st = self.folios.st_mut(f);
+        let st = self.folios.st(f);
         match st.generation() {
-            None => st.set(State::REFERENCED),
+            None => self.folios.set(f, State::REFERENCED),
             Some(g) if g == youngest => {}
             Some(_) => {
-                st.clear(State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
+                self.folios.clear(f, State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
                 if !st.has(State::ACTIVE) {
                     self.batch_add(crate::batch::Batch::Activate, f);
                 }

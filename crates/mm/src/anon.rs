@@ -27,8 +27,7 @@ impl Engine {
         self.memcgs.add_swap(memcg, 1);
         self.folios.set_swap(f, slot);
         self.note_swap_cache(f, 1);
-        let st = self.folios.st_mut(f);
-        st.set(State::SWAPCACHE | State::DIRTY);
+        self.folios.set(f, State::SWAPCACHE | State::DIRTY);
         true
     }
 
@@ -46,9 +45,8 @@ impl Engine {
             return None;
         }
         self.note_swap_cache(f, -1);
-        let st = self.folios.st_mut(f);
-        st.clear(State::SWAPCACHE);
-        st.set(State::DIRTY);
+        self.folios.clear(f, State::SWAPCACHE);
+        self.folios.set(f, State::DIRTY);
         self.folios.set_swap(f, SwapSlot::NONE);
         let freed = self.swap.drop_cache(slot, None)?;
         self.memcgs.add_swap(freed, -1);

@@ -45,15 +45,13 @@ impl Engine {
     /// Queues a folio. All but `Add` claim it by its `lru` flag and do nothing if someone else has.
     #[inline]
     pub(crate) fn batch_add(&mut self, kind: Batch, f: FolioId) {
-        let large = {
-            let st = self.folios.st_mut(f);
-            match kind {
-                Batch::Add => st.set(State::ADDING),
-                _ if !st.has(State::LRU) => return,
-                _ => st.clear(State::LRU),
-            }
-            st.order() > 0
-        };
+        let st = self.folios.st(f);
+        match kind {
+            Batch::Add => self.folios.set(f, State::ADDING),
+            _ if !st.has(State::LRU) => return,
+            _ => self.folios.clear(f, State::LRU),
+        }
+        let large = st.order() > 0;
         let waiting = &mut self.batches[self.cpu].0[kind as usize];
         waiting.push(f);
         if large || waiting.len() >= self.cfg.batch_folios {
@@ -81,9 +79,13 @@ impl Engine {
 
     fn flush_batch(&mut self, cpu: usize, kind: Batch) {
         let mut waiting = std::mem::take(&mut self.batches[cpu].0[kind as usize]);
+        if kind != Batch::Add {
+            // They may be anywhere on their lists: have their neighbours loaded all at once.
+            std::hint::black_box(self.folios.links.warm(&waiting));
+        }
         for &f in &waiting {
             self.apply_batch(kind, f);
-            self.folios.st_mut(f).set(State::LRU);
+            self.folios.set(f, State::LRU);
         }
         waiting.clear();
         self.batches[cpu].0[kind as usize] = waiting;
@@ -93,7 +95,7 @@ impl Engine {
     fn apply_batch(&mut self, kind: Batch, f: FolioId) {
         let st = self.folios.st(f);
         if kind == Batch::Add {
-            self.folios.st_mut(f).clear(State::ADDING);
+            self.folios.clear(f, State::ADDING);
             self.lruvec_add(f, false);
             return;
         }
@@ -106,7 +108,7 @@ impl Engine {
             Batch::Activate if st.has(State::ACTIVE) => {}
             Batch::Activate => {
                 self.lruvec_del(f, false);
-                self.folios.st_mut(f).set(State::ACTIVE);
+                self.folios.set(f, State::ACTIVE);
                 self.lruvec_add(f, false);
                 self.count(f, Counter::Pgactivate, st.nr_pages());
             }
@@ -118,7 +120,7 @@ impl Engine {
 
     fn rotate(&mut self, f: FolioId) {
         self.lruvec_del(f, false);
-        self.folios.st_mut(f).clear(State::ACTIVE);
+        self.folios.clear(f, State::ACTIVE);
         self.lruvec_add(f, true);
         self.count(f, Counter::Pgrotated, self.folios.st(f).nr_pages());
     }
@@ -128,7 +130,7 @@ impl Engine {
             return;
         }
         self.lruvec_del(f, false);
-        self.folios.st_mut(f).clear(State::ACTIVE | State::REFERENCED);
+        self.folios.clear(f, State::ACTIVE | State::REFERENCED);
         self.lruvec_add(f, false);
         self.count(f, Counter::Pgdeactivate, self.folios.st(f).nr_pages());
     }
@@ -139,10 +141,10 @@ impl Engine {
             return;
         }
         self.lruvec_del(f, false);
-        self.folios.st_mut(f).clear(State::ACTIVE | State::REFERENCED);
+        self.folios.clear(f, State::ACTIVE | State::REFERENCED);
         if st.has(State::WRITEBACK | State::DIRTY) {
             self.lruvec_add(f, false);
-            self.folios.st_mut(f).set(State::RECLAIM);
+            self.folios.set(f, State::RECLAIM);
         } else {
             self.lruvec_add(f, true);
             self.count(f, Counter::Pgrotated, st.nr_pages());
@@ -158,7 +160,7 @@ impl Engine {
             return;
         }
         self.lruvec_del(f, false);
-        self.folios.st_mut(f).clear(State::ACTIVE | State::REFERENCED | State::SWAPBACKED);
+        self.folios.clear(f, State::ACTIVE | State::REFERENCED | State::SWAPBACKED);
         self.lruvec_add(f, false);
         self.count(f, Counter::Pglazyfree, st.nr_pages());
     }

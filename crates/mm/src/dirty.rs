@@ -23,11 +23,11 @@ impl Engine {
     /// Marks a folio dirty; a file folio joins the flusher's queue.
     #[inline]
     pub(crate) fn set_dirty<W: World>(&mut self, w: &mut W, f: FolioId) {
-        let st = self.folios.st_mut(f);
+        let st = self.folios.st(f);
         if st.has(State::DIRTY) {
             return;
         }
-        st.set(State::DIRTY);
+        self.folios.set(f, State::DIRTY);
         if !st.has(State::ANON) {
             self.note_dirty(w, f);
         }
@@ -60,9 +60,9 @@ impl Engine {
     }
 
     pub(crate) fn clear_dirty(&mut self, f: FolioId) {
-        let st = self.folios.st_mut(f);
+        let st = self.folios.st(f);
         let (was, file, nr) = (st.has(State::DIRTY), !st.has(State::ANON), st.nr_pages());
-        st.clear(State::DIRTY);
+        self.folios.clear(f, State::DIRTY);
         if was && file {
             self.memcgs.get_mut(self.lruvecs[self.folios.lruvec(f).index()].memcg).dirty -= nr;
         }

@@ -1,7 +1,7 @@
 //! The facade: the only type a driver holds.
 
 use crate::batch::CpuBatches;
-use crate::config::Config;
+use crate::config::{Config, Lru};
 use crate::dirty::DirtyQueue;
 use crate::folio::{FolioTable, State};
 use crate::ids::{FolioId, LruvecId, MappingId, MemcgId, PageId};
@@ -45,6 +45,8 @@ pub struct Engine {
     pub(crate) deferred_shadow_nodes: u64,
     pub(crate) now_ns: u64,
     pub(crate) cpu: usize,
+    /// What a read by descriptor makes of the byte of a page; 0: look closer.
+    pub(crate) next_hot: [u8; 256],
     scratch: Vec<Vec<FolioId>>,
 }
 
@@ -70,6 +72,7 @@ impl Engine {
             now_ns: 0,
             cpu: 0,
             scratch: Vec::new(),
+            next_hot: next_hot(&cfg),
             folios,
             cfg,
         })
@@ -111,6 +114,7 @@ impl Engine {
         }
         let first = PageId(self.space.len() as u32);
         let id = self.space.register(kind, memcg, indices.into_iter())?;
+        self.folios.hot.resize(self.space.len(), 0);
         Ok((id, first))
     }
 
@@ -129,13 +133,15 @@ impl Engine {
         self.space.len()
     }
 
-    /// Loads what the accesses to come will need into the processor's caches. It changes nothing; the sum only keeps the
-    /// loads from being optimised away.
+    /// Loads what faults on these pages will need into the processor's caches, so that the misses overlap instead of
+    /// following one another. It changes nothing; the sum only keeps the loads from being optimised away.
     #[inline]
-    pub fn warm(&self, pages: impl Iterator<Item = PageId> + Clone) -> u64 {
-        let slots: u64 = pages.clone().map(|p| u64::from(self.space.slot(p).is_empty())).sum();
-        let states = pages.filter_map(|p| self.space.slot(p).folio()).map(|f| u64::from(self.folios.st(f).0));
-        slots.wrapping_add(states.fold(0, u64::wrapping_add))
+    pub fn warm(&self, pages: impl Iterator<Item = PageId>) -> u64 {
+        let load = |p| {
+            let f = self.space.slot(p).folio();
+            f.map_or(0, |f| u64::from(self.folios.lruvec(f).0))
+        };
+        pages.map(load).sum()
     }
 
     /// The counters of one memcg, without its descendants.
@@ -191,8 +197,8 @@ impl Engine {
     /// Bytes that a resident page of order 0 takes: its folio, its slot and its place.
     pub const BYTES_PER_RESIDENT_PAGE: usize = FolioTable::ENTRY_BYTES + Self::BYTES_PER_SHADOW;
 
-    /// Bytes that a shadow takes: its slot and its place.
-    pub const BYTES_PER_SHADOW: usize = 8 + 4;
+    /// Bytes that a shadow takes: its slot, its place, and the byte of flags.
+    pub const BYTES_PER_SHADOW: usize = PageSpace::ENTRY_BYTES + 1;
 
     #[inline(always)]
     pub(crate) fn count(&mut self, f: FolioId, c: Counter, nr: u64) {
@@ -241,6 +247,25 @@ impl Engine {
             self.batch_add(batch, f);
         }
     }
+}
+
+/// The effect of a read by descriptor on the byte of a page, for all bytes.
+fn next_hot(cfg: &Config) -> [u8; 256] {
+    std::array::from_fn(|byte| {
+        let mut st = State(byte as u32);
+        if !st.has(State::UPTODATE) || st.has(State::TAIL) {
+            return 0;
+        }
+        if cfg.lru == Lru::MultiGen {
+            st.inc_refs();
+        } else if !st.has(State::REFERENCED) {
+            st.set(State::REFERENCED);
+        } else if !st.has(State::ACTIVE | State::UNEVICTABLE) && !cfg.one_list {
+            // An activation.
+            return 0;
+        }
+        st.0 as u8
+    })
 }
 
 /// What a program says about a page.

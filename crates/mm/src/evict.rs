@@ -122,10 +122,10 @@ impl Engine {
             | State::DIRTY
             | State::WRITEBACK
             | State::UNEVICTABLE;
-        let st = self.folios.st_mut(f);
+        let st = self.folios.st(f);
         if st.has(State::RECLAIM) && st.has(State::DIRTY | State::WRITEBACK) {
             if st.has(State::WORKINGSET) {
-                st.set(State::REFERENCED);
+                self.folios.set(f, State::REFERENCED);
             }
             return false;
         }
@@ -133,15 +133,11 @@ impl Engine {
             return true;
         }
         if !st.has(State::UNEVICTABLE) {
-            Self::to_youngest(st);
+            // A rejected folio must not re-enter the oldest generation.
+            self.folios.clear(f, State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
+            self.folios.set(f, State::ACTIVE);
         }
         false
-    }
-
-    /// A rejected folio must not re-enter the oldest generation.
-    fn to_youngest(st: &mut State) {
-        st.clear(State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
-        st.set(State::ACTIVE);
     }
 
     /// The obvious type first, else the controller's; if that yields nothing, the other once.
@@ -250,7 +246,7 @@ impl Engine {
         let busy = st.has(State::LOCKED | State::WRITEBACK) || (t == FILE && st.has(State::DIRTY));
         if self.cfg.writeback_sort == WritebackSort::NextGeneration && busy {
             self.move_to_next_generation(v, f, t, false);
-            self.folios.st_mut(f).set(State::RECLAIM);
+            self.folios.set(f, State::RECLAIM);
             return true;
         }
         false
@@ -261,9 +257,10 @@ impl Engine {
         let g = &self.lruvecs[v.index()].r#gen;
         let (from, to) = (gen_index(g.min_seq[t]), gen_index(g.min_seq[t] + 1));
         let list = g.lists[to][t];
-        let st = self.folios.st_mut(f);
+        let mut st = self.folios.st(f);
         st.clear(State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
         st.set_generation(to);
+        self.folios.put(f, st);
         let nr = st.nr_pages();
         self.gen_update_size(v, t, from, to, nr);
         self.folios.links.del(f);
@@ -276,15 +273,15 @@ impl Engine {
     /// Claims a folio and takes it off its list. False: someone else holds it.
     #[inline]
     fn isolate_folio(&mut self, f: FolioId) -> bool {
-        let st = self.folios.st_mut(f);
+        let mut st = self.folios.st(f);
         if !st.has(State::LRU) {
             return false;
         }
-        st.clear(State::LRU);
         if !st.has(State::REFERENCED) {
             st.clear(State::REFS_MASK | State::WORKINGSET);
         }
-        st.clear(State::REFERENCED | State::RECLAIM);
+        st.clear(State::LRU | State::REFERENCED | State::RECLAIM);
+        self.folios.put(f, st);
         self.lruvec_del(f, true);
         true
     }

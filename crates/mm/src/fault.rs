@@ -64,13 +64,31 @@ impl Engine {
     /// One access. `page` must be registered.
     #[inline]
     pub fn access<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch) -> Outcome {
+        if touch == Touch::Read {
+            // The common case by table: what a read makes of the page's byte. 0 asks for more than that.
+            let byte = &mut self.folios.hot[page.index()];
+            let next = self.next_hot[usize::from(*byte)];
+            if next != 0 {
+                *byte = next;
+                return Outcome::Hit;
+            }
+        }
+        self.access_slow(w, page, touch)
+    }
+
+    /// Whether a read by descriptor would be more than a plain hit: a hint for drivers that look ahead.
+    #[inline]
+    pub fn is_work(&self, page: PageId) -> bool {
+        self.next_hot[usize::from(self.folios.hot[page.index()])] == 0
+    }
+
+    fn access_slow<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch) -> Outcome {
         if let Some(f) = self.space.slot(page).folio() {
-            let st = self.folios.st(f);
-            if st.has(State::UPTODATE) && !touch.is_mapped() {
-                if touch == Touch::Read {
-                    self.mark_accessed(f);
-                } else if touch == Touch::Write {
-                    self.set_dirty(w, f);
+            if self.folios.st(f).has(State::UPTODATE) && !touch.is_mapped() {
+                match touch {
+                    Touch::Read => self.mark_accessed(f),
+                    Touch::Write => self.set_dirty(w, f),
+                    _ => {}
                 }
                 return Outcome::Hit;
             }
@@ -122,7 +140,7 @@ impl Engine {
         };
         if !self.folios.st(f).has(State::UPTODATE) {
             if touch == Touch::Write {
-                self.folios.st_mut(f).set(State::UPTODATE);
+                self.folios.set(f, State::UPTODATE);
                 outcome = Outcome::Fresh;
             } else {
                 outcome = Outcome::Major;
@@ -172,7 +190,7 @@ impl Engine {
     #[inline]
     fn add_to_lru(&mut self, f: FolioId, in_fault: bool) {
         if in_fault && self.is_multi_gen() {
-            self.folios.st_mut(f).set(State::ACTIVE);
+            self.folios.set(f, State::ACTIVE);
         }
         self.batch_add(Batch::Add, f);
     }
@@ -186,10 +204,9 @@ impl Engine {
             true => w.effect(Effect::SwapIn { page, order, slot }),
             false => w.effect(Effect::Read { page, order }),
         };
-        let st = self.folios.st_mut(f);
         match ack {
-            Ack::Done => st.set(State::UPTODATE),
-            Ack::Pending => st.set(State::LOCKED),
+            Ack::Done => self.folios.set(f, State::UPTODATE),
+            Ack::Pending => self.folios.set(f, State::LOCKED),
             Ack::Failed => self.count(f, Counter::ReadErrors, 1),
         }
         ack
@@ -200,10 +217,9 @@ impl Engine {
     pub fn read_done<W: World>(&mut self, _w: &mut W, page: PageId, ok: bool) {
         let in_swap_cache = |e: &Self| e.swap_entry(page).and_then(|s| e.swap.cached(s));
         let Some(f) = self.space.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
-        let st = self.folios.st_mut(f);
-        st.clear(State::LOCKED);
+        self.folios.clear(f, State::LOCKED);
         if ok {
-            st.set(State::UPTODATE);
+            self.folios.set(f, State::UPTODATE);
         } else {
             self.count(f, Counter::ReadErrors, 1);
         }
@@ -243,7 +259,7 @@ impl Engine {
             }
             w.effect(Effect::Map { page, young, writable });
         }
-        self.folios.st_mut(f).set(State::MAPPED);
+        self.folios.set(f, State::MAPPED);
     }
 
     /// Maps the resident neighbours of a read fault, in the aligned window around it.
@@ -283,7 +299,7 @@ impl Engine {
         self.charge(w, memcg, 1)?;
         self.count_alloc(memcg, 1);
         let f = self.folios.alloc(page, 0, self.memcgs.get(memcg).lruvec);
-        self.folios.st_mut(f).set(State::UPTODATE | State::SWAPBACKED | State::ANON);
+        self.folios.set(f, State::UPTODATE | State::SWAPBACKED | State::ANON);
         self.set_slot(page, Slot::resident(f));
         self.add_to_lru(f, true);
         self.map_touched(w, f, touch);
@@ -292,7 +308,7 @@ impl Engine {
 
     /// The swap entry in an anonymous slot.
     pub(crate) fn swap_entry(&self, page: PageId) -> Option<SwapSlot> {
-        if self.space.nodes[self.space.node_of(page).index()].file {
+        if self.space.fill[self.space.node_of(page).index()] != crate::mapping::Fill::ANON {
             return None;
         }
         self.space.slot(page).as_value().map(|v| SwapSlot(v as u32))
@@ -328,7 +344,7 @@ impl Engine {
                 Ack::Failed => return Ok(Outcome::Failed),
             }
         }
-        self.space.slots[page.index()] = Slot::resident(f);
+        self.space.store(page, Slot::resident(f));
         let freed = self.swap.put(slot);
         self.slot_freed(w, slot, freed);
         // The copy in swap is dropped if it will be stale at once, if swap is short, or if reading again costs nothing.
@@ -351,7 +367,7 @@ impl Engine {
         self.charge(w, memcg, 1)?;
         self.count_alloc(memcg, 1);
         let f = self.folios.alloc(page, 0, self.memcgs.get(memcg).lruvec);
-        self.folios.st_mut(f).set(State::SWAPBACKED | State::ANON | State::SWAPCACHE);
+        self.folios.set(f, State::SWAPBACKED | State::ANON | State::SWAPCACHE);
         self.folios.set_swap(f, slot);
         let shadow = self.swap.shadow(slot);
         self.swap.set_cached(slot, f);

@@ -1,10 +1,11 @@
 //! The folio table: what is resident, in which state, on which list.
 //!
-//! A struct of arrays with 32-bit ids. A hit touches the 4 bytes of `state` only; the links, the page and the owner are
-//! read when a folio moves. 24 bytes a folio in all, and list heads are entries of the same table.
+//! 24 bytes a folio with 32-bit ids, side by side: a folio that moves touches one cache line of its own, and list heads
+//! are entries of the same table. What a hit by descriptor reads and sets lies apart, a byte a page: a hit needs nothing else, and
+//! the bytes of a million pages fit a processor's second-level cache.
 
 use crate::ids::{FolioId, LruvecId, PageId, SwapSlot};
-use crate::list::{Links, List};
+use crate::list::{Link, Links, List};
 
 /// The largest order of a folio: 2^9 pages are 2 MiB.
 pub const MAX_ORDER: u8 = 9;
@@ -14,39 +15,45 @@ pub const MAX_ORDER: u8 = 9;
 pub(crate) struct State(pub(crate) u32);
 
 impl State {
-    pub(crate) const LOCKED: u32 = 1 << 0;
-    pub(crate) const UPTODATE: u32 = 1 << 1;
-    pub(crate) const DIRTY: u32 = 1 << 2;
-    pub(crate) const WRITEBACK: u32 = 1 << 3;
-    /// On an LRU list; clearing it claims the folio.
-    pub(crate) const LRU: u32 = 1 << 4;
-    pub(crate) const REFERENCED: u32 = 1 << 5;
-    pub(crate) const ACTIVE: u32 = 1 << 6;
-    pub(crate) const WORKINGSET: u32 = 1 << 7;
-    /// Writeback completion must rotate the folio to the tail.
-    pub(crate) const RECLAIM: u32 = 1 << 8;
-    pub(crate) const SWAPBACKED: u32 = 1 << 9;
-    pub(crate) const SWAPCACHE: u32 = 1 << 10;
-    pub(crate) const UNEVICTABLE: u32 = 1 << 11;
-    pub(crate) const MAPPED: u32 = 1 << 12;
-    /// Mapped executable.
-    pub(crate) const EXEC: u32 = 1 << 13;
-    /// Belongs to an anonymous mapping, whatever `SWAPBACKED` says.
-    pub(crate) const ANON: u32 = 1 << 14;
-    /// Waits in an add batch.
-    pub(crate) const ADDING: u32 = 1 << 15;
-    /// Not a folio: a free entry.
-    pub(crate) const FREE: u32 = 1 << 25;
-    /// Not a folio: the head of a list.
-    pub(crate) const HEAD: u32 = 1 << 26;
-
-    const GEN_SHIFT: u32 = 16;
-    /// 3 bits: 0 = on no multi-gen list, else generation index + 1.
-    pub(crate) const GEN_MASK: u32 = 7 << Self::GEN_SHIFT;
-    pub(crate) const REFS_SHIFT: u32 = 19;
+    // The low byte is kept by page, where a hit by descriptor finds it without knowing the folio.
+    pub(crate) const UPTODATE: u32 = 1 << 0;
+    pub(crate) const REFERENCED: u32 = 1 << 1;
+    pub(crate) const WORKINGSET: u32 = 1 << 2;
+    pub(crate) const REFS_SHIFT: u32 = 3;
     /// 2 bits: accesses by descriptor beyond `REFERENCED` and `WORKINGSET`.
     pub(crate) const REFS_MASK: u32 = 3 << Self::REFS_SHIFT;
-    const ORDER_SHIFT: u32 = 21;
+    pub(crate) const ACTIVE: u32 = 1 << 5;
+    pub(crate) const UNEVICTABLE: u32 = 1 << 6;
+    /// The byte of a page of a large folio that is not its first: the flags are in the first one's.
+    pub(crate) const TAIL: u32 = 1 << 7;
+
+    pub(crate) const LOCKED: u32 = 1 << 8;
+    pub(crate) const DIRTY: u32 = 1 << 9;
+    pub(crate) const WRITEBACK: u32 = 1 << 10;
+    /// On an LRU list; clearing it claims the folio.
+    pub(crate) const LRU: u32 = 1 << 11;
+    /// Writeback completion must rotate the folio to the tail.
+    pub(crate) const RECLAIM: u32 = 1 << 12;
+    pub(crate) const SWAPBACKED: u32 = 1 << 13;
+    pub(crate) const SWAPCACHE: u32 = 1 << 14;
+    pub(crate) const MAPPED: u32 = 1 << 15;
+    /// Mapped executable.
+    pub(crate) const EXEC: u32 = 1 << 16;
+    /// Belongs to an anonymous mapping, whatever `SWAPBACKED` says.
+    pub(crate) const ANON: u32 = 1 << 17;
+    /// Waits in an add batch.
+    pub(crate) const ADDING: u32 = 1 << 18;
+    /// Not a folio: a free entry.
+    pub(crate) const FREE: u32 = 1 << 19;
+    /// Not a folio: the head of a list.
+    pub(crate) const HEAD: u32 = 1 << 20;
+
+    const GEN_SHIFT: u32 = 21;
+    /// 3 bits: 0 = on no multi-gen list, else generation index + 1.
+    pub(crate) const GEN_MASK: u32 = 7 << Self::GEN_SHIFT;
+    const ORDER_SHIFT: u32 = 24;
+    /// The bits kept by page.
+    const HOT: u32 = 0xff;
 
     pub(crate) fn new(order: u8) -> Self {
         State(u32::from(order) << Self::ORDER_SHIFT)
@@ -96,6 +103,21 @@ impl State {
         self.0 = (self.0 & !Self::GEN_MASK) | ((index as u32 + 1) << Self::GEN_SHIFT);
     }
 
+    /// An access by descriptor (4.3). 1st: `referenced`; 2nd: `workingset`; later ones count up to 3 more.
+    #[inline]
+    pub(crate) fn inc_refs(&mut self) {
+        if self.has(Self::UNEVICTABLE) {
+            return;
+        }
+        if !self.has(Self::REFERENCED) {
+            self.set(Self::REFERENCED);
+        } else if !self.has(Self::WORKINGSET) {
+            self.set(Self::WORKINGSET);
+        } else if self.0 & Self::REFS_MASK != Self::REFS_MASK {
+            self.0 += 1 << Self::REFS_SHIFT;
+        }
+    }
+
     /// Accesses by descriptor beyond the first, 0 to 4.
     #[inline(always)]
     pub(crate) fn refs(self) -> u32 {
@@ -134,31 +156,52 @@ impl std::fmt::Debug for State {
     }
 }
 
+/// One entry of the table: a folio, or the head of a list.
+#[derive(Clone, Debug)]
+pub(crate) struct Folio {
+    /// Flags but the low byte.
+    cold: u32,
+    /// First page.
+    page: PageId,
+    pub(crate) link: Link,
+    lruvec: LruvecId,
+    /// The swap slot of a swap-cache folio.
+    swap: SwapSlot,
+}
+
 /// All folios.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FolioTable {
-    pub(crate) state: Vec<State>,
     pub(crate) links: Links,
-    /// First page.
-    page: Vec<PageId>,
-    lruvec: Vec<LruvecId>,
-    /// The swap slot of a swap-cache folio.
-    swap: Vec<SwapSlot>,
+    /// The low byte of the flags, by page; 0 where the page is not resident and up to date.
+    pub(crate) hot: Vec<u8>,
     free: Vec<FolioId>,
 }
 
 impl FolioTable {
     /// Bytes that one entry takes.
-    pub(crate) const ENTRY_BYTES: usize = 4 + 8 + 4 + 4 + 4;
+    pub(crate) const ENTRY_BYTES: usize = size_of::<Folio>();
 
     fn push(&mut self, state: State) -> FolioId {
-        let id = FolioId(self.state.len() as u32);
-        self.state.push(state);
-        self.links.push();
-        self.page.push(PageId(0));
-        self.lruvec.push(LruvecId(0));
-        self.swap.push(SwapSlot::NONE);
-        id
+        let id = self.links.0.len() as u32;
+        self.links.0.push(Folio {
+            cold: state.0,
+            page: PageId(0),
+            link: Link::alone(id),
+            lruvec: LruvecId(0),
+            swap: SwapSlot::NONE,
+        });
+        FolioId(id)
+    }
+
+    #[inline(always)]
+    fn at(&self, f: FolioId) -> &Folio {
+        &self.links.0[f.index()]
+    }
+
+    #[inline(always)]
+    fn at_mut(&mut self, f: FolioId) -> &mut Folio {
+        &mut self.links.0[f.index()]
     }
 
     /// A new, empty list.
@@ -173,77 +216,103 @@ impl FolioTable {
             Some(f) => f,
             None => self.push(State(State::FREE)),
         };
-        self.state[f.index()] = State::new(order);
-        self.page[f.index()] = page;
-        self.lruvec[f.index()] = lruvec;
+        let entry = self.at_mut(f);
+        (entry.page, entry.lruvec) = (page, lruvec);
+        self.put(f, State::new(order));
         f
     }
 
     /// Gives the entry back. The folio must be on no list.
     #[inline]
     pub(crate) fn release(&mut self, f: FolioId) {
-        self.state[f.index()] = State(State::FREE);
+        self.put(f, State(State::FREE));
         self.free.push(f);
     }
 
     #[inline(always)]
     pub(crate) fn st(&self, f: FolioId) -> State {
-        self.state[f.index()]
+        let entry = self.at(f);
+        State(entry.cold | u32::from(self.hot[entry.page.index()]))
+    }
+
+    /// Replaces all flags.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, f: FolioId, st: State) {
+        let entry = self.at_mut(f);
+        entry.cold = st.0 & !State::HOT;
+        let page = entry.page;
+        self.hot[page.index()] = st.0 as u8;
     }
 
     #[inline(always)]
-    pub(crate) fn st_mut(&mut self, f: FolioId) -> &mut State {
-        &mut self.state[f.index()]
+    pub(crate) fn set(&mut self, f: FolioId, bits: u32) {
+        if bits & !State::HOT != 0 {
+            self.at_mut(f).cold |= bits & !State::HOT;
+        }
+        if bits & State::HOT != 0 {
+            let page = self.page(f);
+            self.hot[page.index()] |= bits as u8;
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn clear(&mut self, f: FolioId, bits: u32) {
+        if bits & !State::HOT != 0 {
+            self.at_mut(f).cold &= !bits | State::HOT;
+        }
+        if bits & State::HOT != 0 {
+            let page = self.page(f);
+            self.hot[page.index()] &= !(bits as u8);
+        }
+    }
+
+    /// Whether the entry is a folio.
+    pub(crate) fn is_used(&self, f: FolioId) -> bool {
+        self.at(f).cold & (State::FREE | State::HEAD) == 0
     }
 
     #[inline(always)]
     pub(crate) fn page(&self, f: FolioId) -> PageId {
-        self.page[f.index()]
+        self.at(f).page
     }
 
     #[inline(always)]
     pub(crate) fn lruvec(&self, f: FolioId) -> LruvecId {
-        self.lruvec[f.index()]
+        self.at(f).lruvec
     }
 
     pub(crate) fn swap(&self, f: FolioId) -> SwapSlot {
-        self.swap[f.index()]
+        self.at(f).swap
     }
 
     pub(crate) fn set_swap(&mut self, f: FolioId, slot: SwapSlot) {
-        self.swap[f.index()] = slot;
+        self.at_mut(f).swap = slot;
     }
 
     /// Entries, list heads and free ones included.
     pub(crate) fn len(&self) -> usize {
-        self.state.len()
+        self.links.0.len()
     }
 
     /// Bytes held, with the room that vectors keep in reserve.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.state.capacity() * 4
-            + self.links.capacity() * 8
-            + self.page.capacity() * 4
-            + self.lruvec.capacity() * 4
-            + self.swap.capacity() * 4
-            + self.free.capacity() * 4
+        self.links.0.capacity() * Self::ENTRY_BYTES + self.hot.capacity() + self.free.capacity() * 4
     }
 
     /// Folios in use.
     pub(crate) fn in_use(&self) -> impl Iterator<Item = FolioId> + '_ {
-        let used = |&i: &u32| !self.state[i as usize].has(State::FREE | State::HEAD);
-        (0..self.state.len() as u32).filter(used).map(FolioId)
+        (0..self.links.0.len() as u32).map(FolioId).filter(|&f| self.is_used(f))
     }
 
     /// Every free entry is on the free stack once.
     pub(crate) fn validate(&self) -> Result<(), String> {
         let mut seen = vec![false; self.len()];
         for f in &self.free {
-            if !self.st(*f).has(State::FREE) || std::mem::replace(&mut seen[f.index()], true) {
+            if self.at(*f).cold & State::FREE == 0 || std::mem::replace(&mut seen[f.index()], true) {
                 return Err(format!("{f:?} on the free stack is in use or there twice"));
             }
         }
-        let marked = self.state.iter().filter(|s| s.has(State::FREE)).count();
+        let marked = self.links.0.iter().filter(|e| e.cold & State::FREE != 0).count();
         if marked != self.free.len() {
             return Err(format!("{marked} free entries, {} on the free stack", self.free.len()));
         }

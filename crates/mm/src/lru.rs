@@ -28,7 +28,7 @@ impl Engine {
             return self.gen_add(f, reclaiming);
         }
         if self.cfg.one_list {
-            self.folios.st_mut(f).clear(State::ACTIVE);
+            self.folios.clear(f, State::ACTIVE);
         }
         let active = st.has(State::ACTIVE) && !self.cfg.one_list;
         let l = list_index(st.type_index(), active);
@@ -58,12 +58,13 @@ impl Engine {
             g.min_seq[t] + 1
         };
         let i = gen_index(seq);
-        let new = &mut self.folios.state[f.index()];
+        let mut new = st;
         if st.has(State::ACTIVE) {
             // `workingset` stays: pressure accounting needs it.
             new.clear(State::REFS_MASK | State::REFERENCED | State::ACTIVE);
         }
         new.set_generation(i);
+        self.folios.put(f, new);
         g.nr_pages[i][t] += st.nr_pages();
         v.size[list_index(t, v.r#gen.is_active(i))] += st.nr_pages();
         let list = v.r#gen.lists[i][t];
@@ -92,11 +93,12 @@ impl Engine {
                 let active = v.r#gen.is_active(i);
                 v.r#gen.nr_pages[i][t] -= nr;
                 v.size[list_index(t, active)] -= nr;
-                let new = self.folios.st_mut(f);
+                let mut new = st;
                 new.clear(State::GEN_MASK);
                 if active && !reclaiming {
                     new.set(State::ACTIVE);
                 }
+                self.folios.put(f, new);
             }
         }
     }
@@ -122,27 +124,17 @@ impl Engine {
         }
     }
 
-    /// 1st access: `referenced`; 2nd: `workingset`; later ones count up to 3 more.
-    #[inline]
     fn inc_refs(&mut self, f: FolioId) {
-        let st = self.folios.st_mut(f);
-        if st.has(State::UNEVICTABLE) {
-            return;
-        }
-        if !st.has(State::REFERENCED) {
-            st.set(State::REFERENCED);
-        } else if !st.has(State::WORKINGSET) {
-            st.set(State::WORKINGSET);
-        } else if st.0 & State::REFS_MASK != State::REFS_MASK {
-            st.0 += 1 << State::REFS_SHIFT;
-        }
+        let mut st = self.folios.st(f);
+        st.inc_refs();
+        self.folios.put(f, st);
     }
 
     #[inline]
     fn mark_accessed_two_list(&mut self, f: FolioId) {
-        let st = self.folios.st_mut(f);
+        let st = self.folios.st(f);
         if !st.has(State::REFERENCED) {
-            st.set(State::REFERENCED);
+            self.folios.set(f, State::REFERENCED);
         } else if !st.has(State::ACTIVE | State::UNEVICTABLE) && !self.cfg.one_list {
             self.activate_accessed(f);
         }
@@ -155,9 +147,9 @@ impl Engine {
             self.batch_add(Batch::Activate, f);
         } else if st.has(State::ADDING) {
             // It will be moved to the active list when its batch is drained.
-            self.folios.st_mut(f).set(State::ACTIVE);
+            self.folios.set(f, State::ACTIVE);
         }
-        self.folios.st_mut(f).clear(State::REFERENCED);
+        self.folios.clear(f, State::REFERENCED);
         if self.cfg.clock == Clock::EvictionsAndActivations {
             self.age_nonresident(self.folios.lruvec(f), st.nr_pages());
         }

@@ -42,7 +42,7 @@ impl ShadowNodes {
 
     pub(crate) fn push(&mut self, space: &mut PageSpace, n: XaNodeId) {
         let node = &mut space.nodes[n.index()];
-        (node.prev, node.next, node.on_list) = (self.newest, NONE, true);
+        (node.prev, node.next) = (self.newest, NONE);
         match self.newest {
             NONE => self.oldest = n.0,
             newest => space.nodes[newest as usize].next = n.0,
@@ -54,7 +54,7 @@ impl ShadowNodes {
     pub(crate) fn remove(&mut self, space: &mut PageSpace, n: XaNodeId) {
         let node = &mut space.nodes[n.index()];
         let (prev, next) = (node.prev, node.next);
-        (node.prev, node.next, node.on_list) = (NONE, NONE, false);
+        (node.prev, node.next) = (NONE, NONE);
         match prev {
             NONE => self.oldest = next,
             p => space.nodes[p as usize].next = next,
@@ -74,7 +74,7 @@ impl ShadowNodes {
         let (mut at, mut n, mut prev) = (self.oldest, 0, NONE);
         while at != NONE {
             let node = &space.nodes[at as usize];
-            if node.prev != prev || !node.on_list || n > self.len {
+            if node.prev != prev || !space.fill[at as usize].is_shadows_only() || n > self.len {
                 return Err(format!("shadow nodes: broken at node {at}"));
             }
             (prev, at, n) = (at, node.next, n + 1);

@@ -2,7 +2,7 @@
 
 use crate::Engine;
 use crate::ids::{MemcgId, PageId, XaNodeId};
-use crate::mapping::{NONE, Slot};
+use crate::mapping::{Fill, NONE, Slot};
 use crate::memcg::{NODE_CHARGE_BYTES, PAGE_BYTES};
 use crate::stat::Counter;
 use crate::world::World;
@@ -17,8 +17,7 @@ impl Engine {
     /// Charges the nodes that a page's slot needs and that do not exist yet. May reclaim. [`Engine::set_slot`] makes them.
     #[inline]
     pub(crate) fn charge_nodes<W: World>(&mut self, w: &mut W, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
-        let leaf = &self.space.nodes[self.space.node_of(page).index()];
-        if leaf.count > 0 || !leaf.file || !self.cfg.charge_kernel {
+        if self.space.fill[self.space.node_of(page).index()].count > 0 || !self.cfg.charge_kernel {
             return Ok(());
         }
         let mut paid = 0;
@@ -40,29 +39,30 @@ impl Engine {
     fn missing_nodes(&self, page: PageId) -> u64 {
         let up = |&n: &u32| Some(self.space.nodes[n as usize].parent).filter(|&p| p != NONE);
         let chain = std::iter::successors(Some(self.space.node_of(page).0), up);
-        chain.take_while(|&n| self.space.nodes[n as usize].count == 0).count() as u64
+        chain.take_while(|&n| self.space.fill[n as usize].count == 0).count() as u64
     }
 
     /// Stores into a slot and keeps the counts of its node.
     #[inline]
     pub(crate) fn set_slot(&mut self, page: PageId, new: Slot) {
-        let old = std::mem::replace(&mut self.space.slots[page.index()], new);
+        let old = self.space.store(page, new);
         let n = self.space.node_of(page);
-        let node = &mut self.space.nodes[n.index()];
-        if !node.file {
+        let was = self.space.fill[n.index()];
+        if was == Fill::ANON {
             return;
         }
-        if node.count == 0 && !new.is_empty() {
+        if was.count == 0 && !new.is_empty() {
             self.enter_node(n);
         }
-        let node = &mut self.space.nodes[n.index()];
-        node.count = node.count + u8::from(!new.is_empty()) - u8::from(!old.is_empty());
-        node.nr_values = node.nr_values + u8::from(new.as_value().is_some()) - u8::from(old.as_value().is_some());
-        let shadows_only = node.count > 0 && node.count == node.nr_values;
-        if shadows_only != node.on_list {
-            self.relist_node(n, shadows_only);
+        let is = Fill {
+            count: was.count + u8::from(!new.is_empty()) - u8::from(!old.is_empty()),
+            nr_values: was.nr_values + u8::from(new.as_value().is_some()) - u8::from(old.as_value().is_some()),
+        };
+        self.space.fill[n.index()] = is;
+        if is.is_shadows_only() != was.is_shadows_only() {
+            self.relist_node(n, is.is_shadows_only());
         }
-        if self.space.nodes[n.index()].count == 0 {
+        if is.count == 0 && was.count > 0 {
             self.free_node(n);
         }
     }
@@ -91,7 +91,7 @@ impl Engine {
             if parent == NONE {
                 return;
             }
-            let p = &mut self.space.nodes[parent as usize];
+            let p = &mut self.space.fill[parent as usize];
             p.count += 1;
             if p.count > 1 {
                 return;
@@ -112,7 +112,7 @@ impl Engine {
             if parent == NONE {
                 return;
             }
-            let p = &mut self.space.nodes[parent as usize];
+            let p = &mut self.space.fill[parent as usize];
             p.count -= 1;
             if p.count > 0 {
                 return;

@@ -41,7 +41,9 @@ impl Engine {
             | State::WRITEBACK
             | State::ANON
             | State::SWAPBACKED;
-        let taken: usize = list.len();
+        let taken = list.len();
+        // One cache miss after the other would take longer than the work: have the slots loaded all at once.
+        std::hint::black_box(self.warm(list.iter().map(|&f| self.folios.page(f))));
         let mut stat = ShrinkStat::default();
         let mut kept = 0;
         for i in 0..taken {
@@ -79,7 +81,7 @@ impl Engine {
             self.release_swap_cache(f);
         }
         if !st.has(State::UNEVICTABLE) {
-            self.folios.st_mut(f).set(State::ACTIVE);
+            self.folios.set(f, State::ACTIVE);
             self.count(f, Counter::Pgactivate, st.nr_pages());
             stat.activated += st.nr_pages();
         }
@@ -132,7 +134,7 @@ impl Engine {
         if sc.kswapd && st.has(State::RECLAIM) && self.node.writeback {
             stat.immediate += st.nr_pages();
         } else {
-            self.folios.st_mut(f).set(State::RECLAIM);
+            self.folios.set(f, State::RECLAIM);
             stat.writeback += st.nr_pages();
         }
         Verdict::Activate
@@ -151,13 +153,13 @@ impl Engine {
         let file = st.type_index() == crate::lruvec::FILE;
         if file && !(sc.kswapd && st.has(State::RECLAIM) && self.node.dirty) {
             self.count(f, Counter::NrVmscanImmediateReclaim, st.nr_pages());
-            self.folios.st_mut(f).set(State::RECLAIM);
+            self.folios.set(f, State::RECLAIM);
             return Verdict::Activate;
         }
         if references == References::ReclaimIfClean || !sc.may_writepage {
             return Verdict::Keep;
         }
-        self.folios.st_mut(f).set(State::RECLAIM);
+        self.folios.set(f, State::RECLAIM);
         self.count(f, Counter::NrVmscanWrite, st.nr_pages());
         stat.pageout += st.nr_pages();
         self.start_write(w, f, false);
@@ -171,12 +173,12 @@ impl Engine {
     /// The use-once rule (2.3).
     fn check_references<W: World>(&mut self, w: &mut W, f: FolioId) -> References {
         let young = self.folio_referenced(w, f);
-        let st = self.folios.st_mut(f);
+        let st = self.folios.st(f);
         let referenced = st.has(State::REFERENCED);
-        st.clear(State::REFERENCED);
+        self.folios.clear(f, State::REFERENCED);
         if young > 0 {
             // Every mapped page starts young from its own fault: one reference proves nothing.
-            st.set(State::REFERENCED);
+            self.folios.set(f, State::REFERENCED);
             let exec = st.has(State::EXEC) && st.type_index() == crate::lruvec::FILE;
             return if referenced || young > 1 || exec { References::Activate } else { References::Keep };
         }
@@ -218,12 +220,12 @@ impl Engine {
             self.space.tables[t].mapped -= 1;
             if st.has(State::SWAPCACHE) {
                 self.swap.get(slot);
-                self.space.slots[page.index()] = Slot::value(u64::from(slot.0));
+                self.space.store(page, Slot::value(u64::from(slot.0)));
             }
         }
-        self.folios.st_mut(f).clear(State::MAPPED);
+        self.folios.clear(f, State::MAPPED);
         if dirty && st.has(State::ANON) && !st.has(State::SWAPBACKED) {
-            self.folios.st_mut(f).set(State::SWAPBACKED);
+            self.folios.set(f, State::SWAPBACKED);
             self.map_folio(w, f, false);
             return false;
         }
@@ -251,7 +253,7 @@ impl Engine {
         if !st.has(State::SWAPCACHE) {
             let first = self.folios.page(f).0;
             for p in first..first + st.nr_pages() as u32 {
-                self.space.slots[p as usize] = Slot::EMPTY;
+                self.space.store(PageId(p), Slot::EMPTY);
             }
             self.count(f, Counter::Pglazyfreed, st.nr_pages());
         } else {
@@ -281,7 +283,7 @@ impl Engine {
         let st = self.folios.st(f);
         let (page, order) = (self.folios.page(f), st.order());
         self.clear_dirty(f);
-        self.folios.st_mut(f).set(State::WRITEBACK);
+        self.folios.set(f, State::WRITEBACK);
         self.count_writeback(f, st.nr_pages() as i64);
         let ack = if st.has(State::SWAPCACHE) {
             self.count(f, Counter::Pswpout, st.nr_pages());
@@ -300,9 +302,9 @@ impl Engine {
 
     /// A write ended. A folio that reclaim waits for goes to the tail, unless reclaim holds it itself.
     pub(crate) fn end_write<W: World>(&mut self, w: &mut W, f: FolioId, ok: bool, rotate: bool) {
-        let st = self.folios.st_mut(f);
+        let st = self.folios.st(f);
         let (nr, reclaim) = (st.nr_pages(), st.has(State::RECLAIM));
-        st.clear(State::WRITEBACK | State::RECLAIM);
+        self.folios.clear(f, State::WRITEBACK | State::RECLAIM);
         self.count_writeback(f, -(nr as i64));
         if !ok {
             self.count(f, Counter::WriteErrors, nr);

@@ -122,7 +122,7 @@ impl Engine {
                 self.folios.links.add(list, f);
                 continue;
             }
-            self.folios.st_mut(f).clear(State::LRU);
+            self.folios.clear(f, State::LRU);
             self.lruvecs[v.index()].size[l] -= st.nr_pages();
             out.push(f);
         }
@@ -171,9 +171,8 @@ impl Engine {
                 rotated += st.nr_pages();
                 stay.push(f);
             } else {
-                let st = self.folios.st_mut(f);
-                st.clear(State::ACTIVE);
-                st.set(State::WORKINGSET);
+                self.folios.clear(f, State::ACTIVE);
+                self.folios.set(f, State::WORKINGSET);
             }
             !stays
         });
@@ -191,7 +190,7 @@ impl Engine {
     /// Puts isolated folios back, oldest first, each at the head of the list its flags ask for.
     pub(crate) fn put_back(&mut self, list: &[FolioId]) {
         for &f in list {
-            self.folios.st_mut(f).set(State::LRU);
+            self.folios.set(f, State::LRU);
             self.lruvec_add(f, false);
             let st = self.folios.st(f);
             if st.has(State::ACTIVE) && self.cfg.clock == Clock::EvictionsAndActivations {

@@ -3,7 +3,7 @@
 use crate::Engine;
 use crate::config::Lru;
 use crate::folio::State;
-use crate::ids::FolioId;
+use crate::ids::{FolioId, PageId};
 use crate::list::List;
 use crate::lruvec::{ANON, FILE, list_index};
 use crate::memcg::{NODE_CHARGE_BYTES, PAGE_BYTES};
@@ -118,9 +118,9 @@ impl Engine {
                 return fail("its slot does not hold it");
             }
         }
-        let resident = self.space.slots.iter().filter_map(|s| s.folio());
+        let resident = (0..self.space.len() as u32).filter_map(|p| self.space.slot(PageId(p)).folio());
         for f in resident {
-            if self.folios.st(f).has(State::FREE | State::HEAD) {
+            if !self.folios.is_used(f) {
                 return Err(format!("{f:?} is in a slot and free"));
             }
         }

@@ -90,13 +90,13 @@ impl Engine {
         if !self.is_recent(v, t, distance) {
             return;
         }
-        self.folios.st_mut(f).set(State::ACTIVE);
+        self.folios.set(f, State::ACTIVE);
         if self.cfg.clock == Clock::EvictionsAndActivations {
             self.age_nonresident(own, nr);
         }
         self.count(f, Counter::activate(t), nr);
         if shadow.workingset {
-            self.folios.st_mut(f).set(State::WORKINGSET);
+            self.folios.set(f, State::WORKINGSET);
             self.note_cost(own, t, nr, 0);
             self.count(f, Counter::restore(t), nr);
         }
@@ -175,7 +175,7 @@ impl Engine {
         }
         // Mapped: hotter pages pushed it out. By descriptor: its tier would have been protected, had it been known.
         if in_fault || refs >= self.cfg.restore_refs {
-            self.folios.st_mut(f).set(State::REFS_MASK | State::WORKINGSET);
+            self.folios.set(f, State::REFS_MASK | State::WORKINGSET);
             self.count(f, Counter::restore(t), nr);
         }
     }
@@ -200,7 +200,7 @@ impl Engine {
         let mut tier = tier_from_refs(refs);
         if qualified {
             if refs > 0 {
-                self.folios.st_mut(f).set(State::ACTIVE);
+                self.folios.set(f, State::ACTIVE);
             }
             if refs != 1 << REFS_BITS {
                 tier = tier_from_refs(refs + 1);
@@ -208,7 +208,7 @@ impl Engine {
             self.count(f, Counter::activate(t), nr);
         }
         if qualified || in_fault || refs >= self.cfg.restore_refs {
-            self.folios.st_mut(f).set(State::WORKINGSET);
+            self.folios.set(f, State::WORKINGSET);
             self.count(f, Counter::restore(t), nr);
         }
         let g = &mut self.lruvecs[id.index()].r#gen;

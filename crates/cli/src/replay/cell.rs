@@ -88,7 +88,8 @@ impl Cell {
             }
             let now = time_ns.map_or(self.accesses * NS_PER_ACCESS, |t| t[i * WARM]);
             self.engine.set_now_ns(now);
-            std::hint::black_box(self.engine.warm(block.iter().map(|a| PageId(a.page()))));
+            let work = block.iter().map(|a| PageId(a.page())).filter(|&p| self.engine.is_work(p));
+            std::hint::black_box(self.engine.warm(work));
             for &a in block {
                 let at = self.accesses;
                 self.accesses += 1;
