@@ -1,7 +1,8 @@
 //! `refault trace convert`.
 
+use super::InputArgs;
 use super::progress::Progress;
-use super::{Failure, InputArgs};
+use crate::Failure;
 use clap::Args;
 use refault_trace::{Collapse, Collapser, Header, NativeWriter, RecordSource, open};
 use std::path::{Path, PathBuf};

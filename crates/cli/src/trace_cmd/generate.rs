@@ -1,7 +1,7 @@
 //! `refault trace generate`.
 
-use super::Failure;
 use super::progress::Progress;
+use crate::Failure;
 use clap::Args;
 use refault_trace::generate::Workload;
 use refault_trace::{NativeWriter, RecordSource};

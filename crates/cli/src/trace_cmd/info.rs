@@ -1,10 +1,10 @@
 //! `refault trace info`.
 
-use super::{Failure, InputArgs};
+use super::InputArgs;
+use crate::{Failure, print};
 use clap::Args;
 use refault_trace::{ObjectKind, Summary, open};
 use std::fmt::Write as _;
-use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 
 /// Objects listed without `--all`.
@@ -38,14 +38,6 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
         table(&summary, args.all)
     };
     print(&text)
-}
-
-/// Prints; a reader that has seen enough (`| head`) is no error.
-fn print(text: &str) -> Result<(), Failure> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(e.into()),
-        _ => Ok(()),
-    }
 }
 
 fn table(summary: &Summary, all: bool) -> String {
