@@ -1,6 +1,6 @@
 //! A Parquet file that is never asked for more than it has, and pages that never grow beyond a bound.
 
-use super::MAGIC;
+use super::{MAGIC, thrift};
 use crate::error::{ErrorKind, Place, TraceError};
 use bytes::Bytes;
 use parquet::errors::ParquetError;
@@ -28,6 +28,7 @@ impl Bounded {
     /// Over a file whose both ends are those of Parquet.
     pub(super) fn new(name: &str, mut file: File) -> Result<Self, TraceError> {
         let len = check_ends(name, &mut file)?;
+        check_metadata(name, &mut file, len)?;
         Ok(Self { file, len })
     }
 
@@ -95,6 +96,28 @@ fn check_ends(name: &str, file: &mut File) -> Result<u64, TraceError> {
         return Err(TraceError::new(ErrorKind::Malformed, name, Place::Byte(0), what));
     }
     Ok(len)
+}
+
+/// The metadata must lie in the file and hold together.
+fn check_metadata(name: &str, file: &mut File, len: u64) -> Result<(), TraceError> {
+    let fail = |e| TraceError::io(name, "cannot be read", &e);
+    let mut raw = [0; 4];
+    file.seek(SeekFrom::Start(len - FOOTER)).map_err(fail)?;
+    file.read_exact(&mut raw).map_err(fail)?;
+    let size = u64::from(u32::from_le_bytes(raw));
+    let malformed = |at, what| Err(TraceError::new(ErrorKind::Malformed, name, Place::Byte(at), what));
+    // Between the mark at the front and the footer.
+    if size > len - FOOTER - MAGIC.len() as u64 {
+        return malformed(len - FOOTER, format!("metadata of {size} bytes do not fit into the file"));
+    }
+    let start = len - FOOTER - size;
+    let mut metadata = Vec::new();
+    file.seek(SeekFrom::Start(start)).map_err(fail)?;
+    file.take(size).read_to_end(&mut metadata).map_err(fail)?;
+    if !thrift::is_struct(&metadata) {
+        return malformed(start, "the Parquet metadata are broken".to_owned());
+    }
+    Ok(())
 }
 
 /// The second field of a page header, its size decompressed.

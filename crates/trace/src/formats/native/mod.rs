@@ -5,6 +5,7 @@
 mod bounded;
 mod checked;
 mod read;
+mod thrift;
 mod write;
 
 pub(crate) use read::{from_input, from_path};
