@@ -15,7 +15,7 @@ use refault_mm::{Config, Lru};
 use refault_trace::{AtomicFile, Header, LoadOptions, Record, RecordSource, Trace, TraceError, open};
 use serde::Serialize;
 use std::io::{IsTerminal, Write, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Runs `refault replay ...`.
 pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
@@ -67,10 +67,7 @@ fn check(args: &ReplayArgs) -> Result<(), Failure> {
 
 /// No output is an input or another output; of several traces, each can be opened.
 fn check_paths(args: &ReplayArgs) -> Result<(), Failure> {
-    let same = |a: &Path, b: &Path| {
-        let whole = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        whole(a) == whole(b)
-    };
+    let same = |a: &Path, b: &Path| whole(a) == whole(b);
     let outputs = [("--output", &args.output.output), ("--miss-bits", &args.output.miss_bits)];
     for (flag, path) in outputs {
         let Some(path) = path else { continue };
@@ -92,6 +89,15 @@ fn check_paths(args: &ReplayArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// A path without links and detours, as far as it exists.
+fn whole(path: &Path) -> PathBuf {
+    let beside = || {
+        let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+        Some(std::fs::canonicalize(parent).ok()?.join(path.file_name()?))
+    };
+    std::fs::canonicalize(path).ok().or_else(beside).unwrap_or_else(|| path.to_owned())
 }
 
 /// The policies with their configurations.

@@ -1,0 +1,188 @@
+//! Every mistake ends in one line that names the file or the flag, with status 2 and nothing half-written.
+
+#[path = "common/command.rs"]
+mod command;
+
+use command::{Sandbox, error};
+use std::path::PathBuf;
+
+#[test]
+fn flags() {
+    let s = Sandbox::new();
+    let trace = s.generate("loop.parquet", &["900: A:loop:300"]);
+    std::fs::create_dir(s.path("dir")).expect("a directory");
+    let before = s.files();
+    let cases: &[(&[&str], &str)] = &[
+        (&["--memory", "0"], "--memory 0: is less than one page"),
+        (&["--memory", "0%"], "--memory 0%: is less than one page"),
+        (&["--memory", "4095"], "less than one page of 4096 bytes"),
+        (&["--memory", "301p"], "the footprint of loop (300 pages, 1,228,800 bytes"),
+        (&["--memory", "101%"], "--beyond-footprint"),
+        (&["--memory", "5x"], "\"5x\" is not a size"),
+        (&["--memory", "10%,,20%"], "\"\" is not a size"),
+        (&["--memory", "-5"], "-5"),
+        (&["--policy", "clock"], "unknown policy \"clock\"; known are lru, lru-2013"),
+        (&["--policy", ""], "unknown policy \"\""),
+        (&["--swap-max", "lots"], "\"lots\" is not a size"),
+        (&["--swappiness", "201"], "--swappiness"),
+        (&["--via", "air"], "--via"),
+        (&["--threads", "0"], "--threads"),
+        (&["--max-accesses", "0"], "--max-accesses"),
+        (&["--windows", "0"], "--windows"),
+        (&["--set", "speed=1"], "unknown key \"speed\""),
+        (&["--set", "recency=9"], "it takes 3bit|literal"),
+        (&["--set", "swap_cluster_max=0"], "swap_cluster_max is at least 1"),
+        (&["--json", "--csv"], "--csv"),
+        (&["--polcy", "lru"], "--polcy"),
+        (&["--miss-bits", "bits"], "--miss-bits: wants one trace, one --policy and one --memory"),
+        (&["--miss-bits", "bits", "--policy", "lru", "--memory", "10%,20%"], "there are 1, 1 and 2"),
+        (&["--output", "no/such/file"], "no/such/file: cannot be written: No such file or directory"),
+        (&["--output", "dir"], "dir: is a directory"),
+        (&["--output", "loop.parquet"], "loop.parquet: is a trace to read"),
+        (&["--output", "/dev/full"], "/dev/full: is not a regular file"),
+        (
+            &["--policy", "lru", "--memory", "10%", "--miss-bits", "same", "--output", "./same"],
+            "--output and --miss-bits",
+        ),
+    ];
+    for (flags, want) in cases {
+        println!("{flags:?}");
+        let line = error(&s.replay(&trace, flags));
+        assert!(line.contains(want), "{flags:?}: {line}");
+        assert_eq!(s.files(), before, "{flags:?}");
+    }
+}
+
+#[test]
+fn commands() {
+    let s = Sandbox::new();
+    assert!(error(&s.run(&["replay"])).contains("no trace given"));
+    assert!(error(&s.run(&["reply", "x"])).contains("reply"));
+    assert!(error(&s.run(&["replay", "-", "-"])).contains("standard input can be read once"));
+}
+
+#[test]
+fn files() {
+    let s = Sandbox::new();
+    std::fs::create_dir(s.path("dir")).expect("a directory");
+    s.write("empty", b"");
+    s.write("blank.txt", b"\n\n# nothing\n");
+    s.write("words.txt", b"12\nhello\n");
+    s.write("good.txt", b"1\n2\n3\n");
+    let cases: &[(&[&str], &str)] = &[
+        (&["missing"], "missing: cannot be opened: No such file or directory"),
+        (&["dir"], "dir: is a directory"),
+        (&["empty"], "empty: holds no access"),
+        (&["blank.txt"], "blank.txt: holds no access"),
+        (&["words.txt"], "words.txt:2: "),
+        (&["good.txt", "missing", "--memory", "100%"], "missing: cannot be opened"),
+        (&["-"], "stdin: holds no access"),
+    ];
+    for (args, want) in cases {
+        let line = error(&s.run(&[&["replay"], *args].concat()));
+        assert!(line.contains(want), "{args:?}: {line}");
+    }
+}
+
+/// Small files of every format, and the length at which each is cut inside a record.
+fn small_files(s: &Sandbox) -> Vec<(&'static str, &'static str, Vec<u8>, usize)> {
+    let general = |id: u64| [&1u32.to_le_bytes()[..], &id.to_le_bytes(), &4096u32.to_le_bytes(), &[255; 8]].concat();
+    let scsi = |sector: u64| {
+        let head = [1u32, 4096, 1].map(u32::to_le_bytes).concat();
+        [&head[..], &0x28u16.to_le_bytes(), &0x100u16.to_le_bytes(), &sector.to_le_bytes(), &7u64.to_le_bytes()]
+            .concat()
+    };
+    let native = std::fs::read(s.generate("whole.parquet", &["500: A:loop:100"])).expect("readable");
+    let words: Vec<u8> = (0..100u64).flat_map(u64::to_le_bytes).collect();
+    let csv = b"128166372003061629,hm,1,Read,383496192,32768,413\n128166372003061630,hm,1,Wri".to_vec();
+    let pgtrace = {
+        let mut file = b"PGTRACE1".to_vec();
+        file.extend([0; 32]);
+        let head = [10u32, 100, 0, 1, 5, 1, 5];
+        file.extend(head.into_iter().chain([0; 15]).chain(0..5).flat_map(u32::to_le_bytes));
+        file
+    };
+    let half = native.len() / 2;
+    vec![
+        ("native", "t.parquet", native, half),
+        ("oracle-general", "t.oracleGeneral.bin", (1..9).flat_map(|i| general(i * 8)).collect(), 100),
+        ("vscsi", "t.vscsi", (1..9).flat_map(|i| scsi(i * 8)).collect(), 100),
+        ("msr", "t.csv", csv.clone(), csv.len()),
+        ("plain", "t.txt", b"12\n13 r\n14 z".to_vec(), 12),
+        ("arc", "t.lis", b"1 4 0 0\n9 4 0 1\n12 4".to_vec(), 19),
+        ("lirs", "t.lirs", b"1\n2\n*\n3x".to_vec(), 8),
+        ("u32le", "t.u32", words.clone(), 398),
+        ("u32be", "t.u32", words.clone(), 399),
+        ("u64le", "t.u64", words.clone(), 399),
+        ("u64be", "t.u64", words, 401),
+        ("pgtrace", "t.trace", pgtrace.clone(), pgtrace.len() - 3),
+        ("lackey", "t.lackey", b" L 1000,8\n S 2000,".to_vec(), 18),
+        ("address", "t.trace", b"l 0x1000 1\ns 0x".to_vec(), 15),
+        ("drmemtrace", "t.zip", b"PK\x03\x04not really a zip".to_vec(), 20),
+    ]
+}
+
+#[test]
+fn truncated_files_of_every_format() {
+    let s = Sandbox::new();
+    for (format, name, bytes, cut) in small_files(&s) {
+        let path = s.write(name, &bytes[..cut]);
+        let line = error(&s.replay(&path, &["--format", format, "--output", "result"]));
+        assert!(line.contains(name), "{format}: {line}");
+        println!("{format}: {}", line.replace(&*path.display().to_string(), name).trim_end());
+        assert!(!s.path("result").exists());
+    }
+}
+
+#[test]
+fn cut_compression() {
+    let s = Sandbox::new();
+    let text: Vec<u8> =
+        (0..20_000u32).flat_map(|i| format!("{}\n", i.wrapping_mul(2_654_435_761)).into_bytes()).collect();
+    let packed = zstd::encode_all(&text[..], 3).expect("compresses");
+    let path = s.write("t.txt.zst", &packed[..packed.len() / 2]);
+    assert!(error(&s.replay(&path, &[])).contains("t.txt.zst"));
+}
+
+/// Names that promise one format around the bytes of another, or of none.
+#[test]
+fn random_bytes_and_wrong_names() {
+    let s = Sandbox::new();
+    let mut x = 1u64;
+    let noise: Vec<u8> = (0..4099)
+        .map(|_| {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (x >> 56) as u8
+        })
+        .collect();
+    for name in ["n.parquet", "n.vscsi", "n.csv", "n.lis", "n.lirs", "n.txt", "n.lackey", "n.oracleGeneral.bin", "n"] {
+        let path = s.write(name, &noise);
+        let line = error(&s.replay(&path, &["--memory", "1p", "--csv"]));
+        assert!(line.contains(name), "{line}");
+    }
+    let plain: PathBuf = s.write("plain.parquet", b"1\n2\n3\n4\n");
+    // Contents win over names where they are plain to see.
+    assert!(s.replay(&plain, &["--memory", "4p", "--policy", "opt"]).status.success());
+    let native = s.generate("native.parquet", &["50: A:loop:10"]);
+    let path = s.write("native.csv", &std::fs::read(native).expect("readable"));
+    assert!(s.replay(&path, &["--memory", "5p", "--policy", "opt"]).status.success());
+}
+
+#[test]
+fn a_reader_that_left_is_no_error() {
+    use std::process::{Command, Stdio};
+    let s = Sandbox::new();
+    let trace = s.generate("loop.parquet", &["900: A:loop:300"]);
+    for args in [vec!["replay", "--help"], vec!["replay", trace.to_str().expect("text"), "--vmstat", "--curve"]] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_refault"))
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command runs");
+        drop(child.stdout.take());
+        let done = child.wait_with_output().expect("it ends");
+        assert!(done.status.success(), "{done:?}");
+        assert!(done.stderr.is_empty(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+}

@@ -1,0 +1,182 @@
+//! `refault replay` as a user meets it: results and their forms.
+
+#[path = "common/command.rs"]
+mod command;
+
+use command::{Sandbox, ok, rows};
+use serde_json::Value;
+
+/// Two sets, reads and writes, a file by descriptor and anonymous memory.
+const MIXED: [&str; 2] =
+    ["20000: A:zipf:2000; B:loop:700:weight=2; H:uniform:500:kind=anon,op=w", "8000: B:uniform:700"];
+
+#[test]
+fn table_names_every_column_and_row() {
+    let s = Sandbox::new();
+    let trace = s.generate("mixed.parquet", &MIXED);
+    let text = ok(&s.replay(&trace, &["--policy", "all", "--memory", "20%,512p"]));
+    assert!(text.starts_with("mixed: 28,000 accesses to "), "{text}");
+    for name in ["policy", "memory", "pages", "misses", "refaults", "restores", "lru-2013", "mglru-shadow", "opt"] {
+        assert!(text.contains(name), "{name}: {text}");
+    }
+    assert_eq!(text.lines().filter(|line| line.contains('%')).count(), 14);
+    assert!(text.lines().all(|line| line.chars().count() <= 130), "{text}");
+}
+
+#[test]
+fn json_has_the_documented_fields() {
+    let s = Sandbox::new();
+    let trace = s.generate("mixed.parquet", &MIXED);
+    let rows = rows(&ok(&s.replay(&trace, &["--policy", "lru,mglru,opt", "--memory", "600p", "--json"])));
+    assert_eq!(rows.len(), 3);
+    for row in &rows {
+        assert_eq!(row["trace"], "mixed");
+        assert_eq!(row["memory_pages"], 600);
+        assert_eq!(row["memory_bytes"], 600 * 4096);
+        assert_eq!(row["accesses"], 28_000);
+        assert_eq!(row["trace_accesses"], 28_000);
+        assert!(row["footprint_pages"].as_u64() > Some(2000));
+        assert_eq!(row["seed"], 0);
+        assert!(row["oom_at"].is_null());
+        assert!(row["maccesses_per_s"].is_number());
+        let (hits, misses) = (row["hits"].as_u64().expect("hits"), row["misses"].as_u64().expect("misses"));
+        assert_eq!(hits + misses, 28_000);
+        assert!((row["hit_rate"].as_f64().expect("a rate") - hits as f64 / 28_000.0).abs() < 1e-12);
+    }
+    let lru = &rows[0];
+    assert_eq!(lru["policy"], "lru");
+    let reclaimed = ["pgsteal_anon", "pgsteal_file"].map(|name| lru["counters"][name].as_u64().expect(name));
+    assert_eq!(Some(reclaimed.iter().sum()), lru["counters"]["pgsteal_direct"].as_u64());
+    assert!(lru["gauges"]["memory.current"].as_u64() <= Some(600));
+    assert_eq!(lru["config"]["swappiness"], 60);
+    assert_eq!(lru["config"]["clock"], "evictions-and-activations");
+    assert_eq!(rows[2]["policy"], "opt");
+    assert_eq!(rows[2]["counters"], serde_json::json!({}));
+}
+
+#[test]
+fn csv_has_a_heading_and_a_line_a_row() {
+    let s = Sandbox::new();
+    let trace = s.generate("a,b.parquet", &MIXED);
+    let text = ok(&s.replay(&trace, &["--memory", "600p", "--csv"]));
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(
+        lines[0],
+        "trace,policy,memory_pages,memory_bytes,footprint_pages,accesses,hits,misses,hit_rate,refaults,activations,\
+         restores,evicted_anon,evicted_file,swap_ins,swap_outs,oom_at,maccesses_per_s"
+    );
+    assert_eq!(lines.len(), 4);
+    assert!(lines[1].starts_with("\"a,b\",lru,600,2457600,"), "{}", lines[1]);
+    let wide = ok(&s.replay(&trace, &["--memory", "600p", "--csv", "--vmstat"]));
+    let columns: Vec<_> = wide.lines().map(|line| line.split(',').count()).collect();
+    assert!(wide.lines().next().is_some_and(|l| l.contains(",pgscan_direct,") && l.contains(",memory.current,")));
+    // The name of the trace holds a comma.
+    assert!(columns[1..].iter().all(|&n| n == columns[0] + 1), "{columns:?}");
+}
+
+#[test]
+fn threads_and_repeats_change_nothing_but_the_speed() {
+    let s = Sandbox::new();
+    let trace = s.generate("mixed.parquet", &MIXED);
+    let run = |threads: &str| {
+        let flags = ["--policy", "all", "--memory", "10%,30%,70%", "--json", "--windows", "7", "--threads", threads];
+        let mut rows = rows(&ok(&s.replay(&trace, &flags)));
+        let speed = |row: &mut Value| row.as_object_mut().and_then(|r| r.remove("maccesses_per_s"));
+        assert!(rows.iter_mut().all(|row| speed(row).is_some()));
+        serde_json::to_string(&rows).expect("JSON")
+    };
+    let one = run("1");
+    assert_eq!(one, run("2"));
+    assert_eq!(one, run("5"));
+}
+
+#[test]
+fn miss_bits_are_the_misses() {
+    let s = Sandbox::new();
+    let trace = s.generate("mixed.parquet", &MIXED);
+    for policy in ["lru", "mglru-shadow", "opt"] {
+        let flags = ["--policy", policy, "--memory", "600p", "--json", "--miss-bits", "bits", "--windows", "4"];
+        let row = &rows(&ok(&s.replay(&trace, &flags)))[0];
+        let bits = std::fs::read(s.path("bits")).expect("written");
+        assert_eq!(bits.len(), 28_000 / 8);
+        let ones: u32 = bits.iter().map(|b| b.count_ones()).sum();
+        assert_eq!(Some(u64::from(ones)), row["misses"].as_u64(), "{policy}");
+        assert_eq!(bits[0] & 1, 1, "the first access is a miss");
+        let windows: Vec<u64> =
+            bits.chunks(28_000 / 8 / 4).map(|w| w.iter().map(|b| u64::from(b.count_ones())).sum()).collect();
+        assert_eq!(row["window_misses"], serde_json::json!(windows), "{policy}");
+    }
+}
+
+#[test]
+fn output_goes_whole_into_a_file() {
+    let s = Sandbox::new();
+    let trace = s.generate("mixed.parquet", &MIXED);
+    for form in ["--json", "--csv", "--vmstat"] {
+        let shown = ok(&s.replay(&trace, &["--memory", "600p", form, "--output", "result"]));
+        assert!(shown.is_empty(), "{shown}");
+        assert!(std::fs::read_to_string(s.path("result")).expect("written").contains("mglru"));
+    }
+    assert_eq!(s.files(), ["mixed.parquet", "result"]);
+}
+
+#[test]
+fn without_swap_anonymous_memory_runs_out() {
+    let s = Sandbox::new();
+    let trace = s.generate("anon.parquet", &["3000: H:seq:3000:kind=anon,op=w"]);
+    let flags = ["--policy", "all", "--memory", "1000p", "--swap-max", "0"];
+    let text = ok(&s.replay(&trace, &flags));
+    assert_eq!(text.matches("OOM at access ").count(), 6, "{text}");
+    for row in rows(&ok(&s.replay(&trace, &[&flags[..], &["--json"]].concat()))) {
+        if row["policy"] != "opt" {
+            let at = row["oom_at"].as_u64().expect("out of memory");
+            assert!((900..1000).contains(&at), "{at}");
+            assert_eq!(row["accesses"], at + 1);
+        }
+    }
+    let swapping = rows(&ok(&s.replay(&trace, &["--memory", "1000p", "--policy", "lru", "--json"])));
+    assert!(swapping[0]["oom_at"].is_null());
+    assert!(swapping[0]["counters"]["pswpout"].as_u64() > Some(1900));
+}
+
+#[test]
+fn sizes_in_every_unit_and_each_once() {
+    let s = Sandbox::new();
+    let trace = s.generate("loop.parquet", &["9000: A:loop:3000"]);
+    let text = ok(&s.replay(&trace, &["--policy", "opt", "--memory", "10%,300p,1.5M,4M,1228800", "--csv"]));
+    let pages: Vec<_> = text.lines().skip(1).map(|l| l.split(',').nth(2).expect("a size").to_owned()).collect();
+    assert_eq!(pages, ["300", "384", "1024"]);
+    let beyond = ok(&s.replay(&trace, &["--policy", "lru", "--memory", "1G", "--beyond-footprint", "--csv"]));
+    assert!(beyond.contains(",9000,6000,3000,"), "{beyond}");
+}
+
+#[test]
+fn curve_windows_and_generations_are_drawn() {
+    let s = Sandbox::new();
+    let trace = s.generate("mixed.parquet", &MIXED);
+    let text = ok(&s.replay(&trace, &["--policy", "all", "--curve"]));
+    let curve = &text[text.find("hit rate against memory").expect("a curve")..];
+    assert!(curve.lines().all(|line| line.chars().count() <= 80) && curve.contains("m=mglru"), "{curve}");
+    assert!(!curve.contains('\x1b'), "colours are for terminals");
+    let text = ok(&s.replay(&trace, &["--memory", "600p", "--windows", "4"]));
+    assert!(text.contains("hit rate by window") && text.contains("21,000"), "{text}");
+}
+
+#[test]
+fn only_the_first_accesses() {
+    let s = Sandbox::new();
+    let trace = s.generate("mixed.parquet", &MIXED);
+    let text = ok(&s.replay(&trace, &["--max-accesses", "1000"]));
+    assert!(text.starts_with("mixed: 1,000 accesses"), "{text}");
+}
+
+#[test]
+fn help_says_units_and_defaults() {
+    let s = Sandbox::new();
+    let help = ok(&s.run(&["replay", "--help"]));
+    for text in ["10%,25%,50%", "4096p", "[default: 60]", "[default: max]", "[default: lru,mglru,opt]"] {
+        assert!(help.contains(text), "{text}: {help}");
+    }
+    assert!(ok(&s.run(&["replay", "--set", "help"])).contains("refault_counting=all|recent-only"));
+    assert!(ok(&s.run(&["--version"])).starts_with("refault "));
+}
