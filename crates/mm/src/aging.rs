@@ -229,10 +229,10 @@ impl Engine {
         }
         let g = &mut self.lruvecs[v.index()].r#gen;
         let mut advanced = false;
-        for t in first..=FILE {
-            if min_seq[t] != g.min_seq[t] {
+        for (t, &seq) in min_seq.iter().enumerate().skip(first) {
+            if seq != g.min_seq[t] {
                 g.carry_over(t);
-                g.min_seq[t] = min_seq[t];
+                g.min_seq[t] = seq;
                 advanced = true;
             }
         }

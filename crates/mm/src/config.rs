@@ -193,6 +193,8 @@ pub struct Config {
     pub nodes_shift: u32,
     /// Fewer eviction bits than the layout leaves, for tests of the bucket order.
     pub eviction_bits_max: u32,
+    /// Salt of the Bloom filters, where a kernel has the addresses of its page tables.
+    pub seed: u64,
     /// Share of the cache that may be dirty before the flusher starts, in percent; 10 in Linux.
     pub dirty_background_ratio: u64,
 }
@@ -228,6 +230,7 @@ impl Config {
             total_pages: 1 << 22,
             nodes_shift: 10,
             eviction_bits_max: 64,
+            seed: 0,
             dirty_background_ratio: 10,
         }
     }

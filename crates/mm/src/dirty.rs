@@ -45,8 +45,9 @@ impl Engine {
         let over = m.dirty * 100 > (cache + room) * self.cfg.dirty_background_ratio;
         self.dirty.pages.push_back(self.folios.page(f));
         self.forget_cleaned();
-        if over {
-            self.wake_flusher(w, false);
+        // Not at once: the write that dirties the page is still to come, and must not be taken for written.
+        if over && w.effect(Effect::WakeFlusher) == Ack::Done {
+            self.flush_due = true;
         }
     }
 
@@ -73,9 +74,9 @@ impl Engine {
         m.writeback = m.writeback.checked_add_signed(nr).expect("never fewer than none under writeback");
     }
 
-    /// Starts the flusher: for `all` that is dirty, or down to the background threshold.
-    pub(crate) fn wake_flusher<W: World>(&mut self, w: &mut W, all: bool) {
-        self.flush_all |= all;
+    /// Reclaim met nothing but dirty pages: all are to be written.
+    pub(crate) fn wake_flusher<W: World>(&mut self, w: &mut W) {
+        self.flush_all = true;
         if w.effect(Effect::WakeFlusher) == Ack::Done {
             self.flush(w);
         }
@@ -86,6 +87,7 @@ impl Engine {
         if std::mem::replace(&mut self.flushing, true) {
             return;
         }
+        self.flush_due = false;
         let all = std::mem::take(&mut self.flush_all);
         // Half of what waits, so that it does not start for every page. A page whose write fails waits for the next time.
         let mut left = if all { self.dirty.pages.len() } else { self.dirty.pages.len().div_ceil(2) };

@@ -39,6 +39,7 @@ pub struct Engine {
     pub(crate) node: NodeState,
     pub(crate) dirty: DirtyQueue,
     pub(crate) flush_all: bool,
+    pub(crate) flush_due: bool,
     pub(crate) flushing: bool,
     /// An aging walk ran in this reclaim: look-around promotes at once instead of by batch.
     pub(crate) walk_context: bool,
@@ -55,7 +56,7 @@ impl Engine {
     pub fn new(cfg: Config) -> Result<Engine, String> {
         cfg.check()?;
         let mut folios = FolioTable::default();
-        let root = Lruvec::new(&mut folios, MemcgId::ROOT, None);
+        let root = Lruvec::new(&mut folios, MemcgId::ROOT, None, cfg.seed);
         Ok(Engine {
             layout: Layout::new(&cfg),
             space: PageSpace::default(),
@@ -66,6 +67,7 @@ impl Engine {
             node: NodeState::default(),
             dirty: DirtyQueue::default(),
             flush_all: false,
+            flush_due: false,
             flushing: false,
             walk_context: false,
             deferred_shadow_nodes: 0,
@@ -95,7 +97,7 @@ impl Engine {
         let id = MemcgId(self.memcgs.all.len() as u16);
         let v = LruvecId(self.lruvecs.len() as u32);
         let above = self.memcgs.get(parent).lruvec;
-        self.lruvecs.push(Lruvec::new(&mut self.folios, id, Some(above)));
+        self.lruvecs.push(Lruvec::new(&mut self.folios, id, Some(above), self.cfg.seed));
         self.memcgs.all.push(Memcg::new(Some(parent), name, v, max_pages, swap_max_pages));
         self.memcgs.force_charge(id, self.cfg.reserved_pages);
         Ok(id)
@@ -179,6 +181,7 @@ impl Engine {
             ("swapcached", m.swap_cached),
             ("swap.current", m.swap_usage),
             ("workingset_nodes", v.shadow_nodes.len),
+            ("nonresident_age", v.nonresident_age),
         ];
         lists.chain(rest.map(|(name, value)| Gauge { name, value })).collect()
     }

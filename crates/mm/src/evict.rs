@@ -81,7 +81,13 @@ impl Engine {
     }
 
     /// One batch. Returns what was scanned, one more if the oldest generation went; 0 when only two are left.
-    fn evict_folios<W: World>(&mut self, w: &mut W, v: LruvecId, sc: &mut ScanControl, swappiness: u32) -> u64 {
+    pub(crate) fn evict_folios<W: World>(
+        &mut self,
+        w: &mut W,
+        v: LruvecId,
+        sc: &mut ScanControl,
+        swappiness: u32,
+    ) -> u64 {
         let mut list = self.take_scratch();
         let (t, mut scanned) = self.isolate_folios(v, swappiness, &mut list, sc);
         scanned += u64::from(self.try_to_inc_min_seq(v, swappiness > 0));

@@ -83,15 +83,17 @@ impl Engine {
     }
 
     fn access_slow<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch) -> Outcome {
-        if let Some(f) = self.space.slot(page).folio() {
-            if self.folios.st(f).has(State::UPTODATE) && !touch.is_mapped() {
-                match touch {
-                    Touch::Read => self.mark_accessed(f),
-                    Touch::Write => self.set_dirty(w, f),
-                    _ => {}
-                }
-                return Outcome::Hit;
+        if self.flush_due {
+            self.flush(w);
+        }
+        let up_to_date = |f: &FolioId| self.folios.st(*f).has(State::UPTODATE);
+        if let (Some(f), false) = (self.space.slot(page).folio().filter(up_to_date), touch.is_mapped()) {
+            match touch {
+                Touch::Read => self.mark_accessed(f),
+                Touch::Write => self.set_dirty(w, f),
+                _ => {}
             }
+            return Outcome::Hit;
         }
         self.fault(w, page, touch)
     }

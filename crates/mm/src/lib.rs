@@ -36,6 +36,7 @@ mod folio;
 mod ids;
 mod list;
 mod lru;
+mod lru_gen;
 mod lruvec;
 mod mapping;
 mod memcg;

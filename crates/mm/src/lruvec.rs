@@ -107,7 +107,7 @@ pub(crate) struct Lruvec {
 }
 
 impl Lruvec {
-    pub(crate) fn new(folios: &mut FolioTable, memcg: MemcgId, parent: Option<LruvecId>) -> Lruvec {
+    pub(crate) fn new(folios: &mut FolioTable, memcg: MemcgId, parent: Option<LruvecId>, seed: u64) -> Lruvec {
         Lruvec {
             memcg,
             parent,
@@ -116,7 +116,7 @@ impl Lruvec {
             refaults: [0; 2],
             size: [0; 5],
             lists: std::array::from_fn(|_| folios.new_list()),
-            r#gen: MultiGen::new(folios),
+            r#gen: MultiGen::new(folios, seed),
             shadow_nodes: ShadowNodes::new(),
         }
     }
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn ratio_of_inactive_to_active_grows_with_the_root_of_size() {
         let mut folios = FolioTable::default();
-        let mut l = Lruvec::new(&mut folios, MemcgId(0), None);
+        let mut l = Lruvec::new(&mut folios, MemcgId(0), None, 0);
         // Checkpoints of 2.6: 1 GiB → 3, 10 GiB → 10, 100 GiB → 31, 1 TiB → 101.
         for (gib, ratio) in [(1u64, 3u64), (10, 10), (100, 31), (1024, 101)] {
             let total = gib << 18;
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn costs_are_halved_when_they_outgrow_a_quarter_of_the_lists() {
         let mut folios = FolioTable::default();
-        let mut l = Lruvec::new(&mut folios, MemcgId(0), None);
+        let mut l = Lruvec::new(&mut folios, MemcgId(0), None, 0);
         l.size[INACTIVE_FILE] = 400;
         l.note_cost(FILE, 100);
         assert_eq!(l.cost, [0, 100]);

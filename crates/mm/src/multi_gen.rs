@@ -48,29 +48,33 @@ const BLOOM_BITS: u32 = 15;
 
 /// 2^15 bits, two hashes: tables worth visiting in an aging walk.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Bloom(Vec<u64>);
+pub(crate) struct Bloom {
+    words: Vec<u64>,
+    seed: u64,
+}
 
 impl Bloom {
     /// Empties it, and brings it into being.
     fn reset(&mut self) {
-        self.0.clear();
-        self.0.resize(1 << (BLOOM_BITS - 6), 0);
+        self.words.clear();
+        self.words.resize(1 << (BLOOM_BITS - 6), 0);
     }
 
     /// Bits of the two halves of a multiplicative hash.
-    fn keys(table: u32) -> [u32; 2] {
-        let h = (u64::from(table) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - 2 * BLOOM_BITS);
+    fn keys(&self, table: u32) -> [u32; 2] {
+        let h =
+            (u64::from(table) + 1).wrapping_add(self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - 2 * BLOOM_BITS);
         [(h as u32) & ((1 << BLOOM_BITS) - 1), (h >> BLOOM_BITS) as u32]
     }
 
     /// A filter that does not exist yet lets everything through.
     pub(crate) fn test(&self, table: u32) -> bool {
-        self.0.is_empty() || Self::keys(table).iter().all(|k| self.0[(k >> 6) as usize] >> (k & 63) & 1 == 1)
+        self.words.is_empty() || self.keys(table).iter().all(|k| self.words[(k >> 6) as usize] >> (k & 63) & 1 == 1)
     }
 
     pub(crate) fn insert(&mut self, table: u32) {
-        if !self.0.is_empty() {
-            Self::keys(table).iter().for_each(|k| self.0[(k >> 6) as usize] |= 1 << (k & 63));
+        if !self.words.is_empty() {
+            self.keys(table).iter().for_each(|k| self.words[(k >> 6) as usize] |= 1 << (k & 63));
         }
     }
 }
@@ -96,7 +100,7 @@ pub(crate) struct MultiGen {
 }
 
 impl MultiGen {
-    pub(crate) fn new(folios: &mut FolioTable) -> MultiGen {
+    pub(crate) fn new(folios: &mut FolioTable, seed: u64) -> MultiGen {
         MultiGen {
             max_seq: MIN_NR_GENS + 1,
             min_seq: [0; 2],
@@ -109,7 +113,7 @@ impl MultiGen {
             refaulted: [[0; MAX_NR_TIERS]; 2],
             protected: [[0; MAX_NR_TIERS - 1]; 2],
             walked_seq: MIN_NR_GENS,
-            filters: [Bloom::default(), Bloom::default()],
+            filters: std::array::from_fn(|_| Bloom { words: Vec::new(), seed }),
             walk_stats: [0; 4],
         }
     }
@@ -210,7 +214,7 @@ mod tests {
     #[test]
     fn few_refaults_evict_every_tier() {
         let mut folios = FolioTable::default();
-        let mut g = MultiGen::new(&mut folios);
+        let mut g = MultiGen::new(&mut folios, 0);
         g.refaulted[FILE] = [63; 4];
         assert_eq!(g.tier_limit(FILE), 3, "I4.5");
     }
@@ -218,7 +222,7 @@ mod tests {
     #[test]
     fn a_tier_that_refaults_more_than_twice_as_often_is_protected() {
         let mut folios = FolioTable::default();
-        let mut g = MultiGen::new(&mut folios);
+        let mut g = MultiGen::new(&mut folios, 0);
         g.evicted[FILE] = [10_000, 1000, 0, 0];
         g.refaulted[FILE] = [1000, 190, 0, 0];
         assert_eq!(g.tier_limit(FILE), 3, "19 % against 10 %");
@@ -229,7 +233,7 @@ mod tests {
     #[test]
     fn type_follows_swappiness_when_both_refault_alike() {
         let mut folios = FolioTable::default();
-        let mut g = MultiGen::new(&mut folios);
+        let mut g = MultiGen::new(&mut folios, 0);
         for t in [ANON, FILE] {
             g.evicted[t][0] = 10_000;
             g.refaulted[t][0] = 1000;
@@ -241,7 +245,7 @@ mod tests {
     #[test]
     fn carry_over_halves_and_clears() {
         let mut folios = FolioTable::default();
-        let mut g = MultiGen::new(&mut folios);
+        let mut g = MultiGen::new(&mut folios, 0);
         g.evicted[FILE] = [100, 10, 0, 0];
         g.protected[FILE] = [30, 0, 0];
         g.refaulted[FILE] = [50, 60, 0, 0];

@@ -70,7 +70,7 @@ impl Engine {
         }
         list.truncate(kept);
         if taken > 0 && stat.unqueued_dirty >= taken as u64 {
-            self.wake_flusher(w, true);
+            self.wake_flusher(w);
         }
         stat
     }

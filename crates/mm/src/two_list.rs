@@ -4,7 +4,7 @@ use crate::Engine;
 use crate::config::{Clock, RefaultTest};
 use crate::folio::State;
 use crate::ids::{FolioId, LruvecId};
-use crate::lruvec::{ANON, FILE, UNEVICTABLE, list_index};
+use crate::lruvec::{ANON, FILE, list_index};
 use crate::scan::{DEF_PRIORITY, ScanControl};
 use crate::stat::Counter;
 use crate::world::World;
@@ -35,9 +35,8 @@ impl Engine {
 
     fn balance(&self, v: LruvecId, sc: &ScanControl) -> Balance {
         let swappiness = sc.swappiness;
-        if !sc.may_swap || !self.can_reclaim_anon(self.lruvecs[v.index()].memcg) {
-            Balance::File
-        } else if sc.is_cgroup_reclaim() && swappiness == 0 {
+        let no_swap = !sc.may_swap || !self.can_reclaim_anon(self.lruvecs[v.index()].memcg);
+        if no_swap || (sc.is_cgroup_reclaim() && swappiness == 0) {
             Balance::File
         } else if sc.priority == 0 && swappiness > 0 {
             Balance::Equal
@@ -73,10 +72,10 @@ impl Engine {
         let complete = !sc.is_cgroup_reclaim() && !sc.kswapd && sc.priority == DEF_PRIORITY;
         // The active anon target alone does not keep the loop going.
         while left[0] + left[2] + left[3] > 0 {
-            for l in 0..UNEVICTABLE {
-                let slice = left[l].min(self.cfg.swap_cluster_max);
+            for (l, left) in left.iter_mut().enumerate() {
+                let slice = (*left).min(self.cfg.swap_cluster_max);
                 if slice > 0 {
-                    left[l] -= slice;
+                    *left -= slice;
                     reclaimed += self.shrink_list(w, v, l, slice, sc);
                 }
             }

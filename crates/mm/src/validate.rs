@@ -1,7 +1,7 @@
 //! The invariants, checked over the whole state: tests call it after every step.
 
 use crate::Engine;
-use crate::config::Lru;
+use crate::config::{Lru, RefaultTest};
 use crate::folio::State;
 use crate::ids::{FolioId, PageId};
 use crate::list::List;
@@ -41,6 +41,9 @@ impl Engine {
     /// I1.2, I4.1, I4.3: sizes are what the lists hold.
     fn validate_lruvec(&self, v: usize, on_list: &mut [u8]) -> Result<(), String> {
         let lruvec = &self.lruvecs[v];
+        if let Some(p) = lruvec.parent.filter(|p| self.lruvecs[p.index()].nonresident_age < lruvec.nonresident_age) {
+            return Err(format!("lruvec {v}: its clock is ahead of that of {p:?} (I3.2)"));
+        }
         lruvec.validate(&self.space)?;
         let mut size = [0u64; 5];
         for (l, &list) in lruvec.lists.iter().enumerate() {
@@ -63,6 +66,10 @@ impl Engine {
     fn validate_generations(&self, v: usize, on_list: &mut [u8], size: &mut [u64; 5]) -> Result<(), String> {
         let g = &self.lruvecs[v].r#gen;
         g.validate()?;
+        let over = |t: usize| (0..4).any(|k| g.refaulted[t][k] > g.evicted[t][k]);
+        if self.cfg.refault == RefaultTest::Mainline && (over(ANON) || over(FILE)) {
+            return Err(format!("lruvec {v}: refaulted {:?} of {:?} evicted (I4.4)", g.refaulted, g.evicted));
+        }
         let mut nr_pages = [[0u64; 2]; 4];
         for (at, lists) in g.lists.iter().enumerate() {
             for (t, &list) in lists.iter().enumerate() {
@@ -70,8 +77,10 @@ impl Engine {
                     let i = st.generation().ok_or("no generation")?;
                     nr_pages[i][t] += st.nr_pages();
                     size[list_index(t, g.is_active(i))] += st.nr_pages();
-                    let promoted = i == at || g.is_active(i);
-                    let ok = st.type_index() == t && promoted && self.folios.lruvec(f).index() == v;
+                    // A promoted folio stays on its old list until eviction meets it, but never on a younger one.
+                    let seq = |i: usize| (g.min_seq[t]..=g.max_seq).find(|&s| gen_index(s) == i);
+                    let order = t == ANON || seq(at) <= seq(i);
+                    let ok = st.type_index() == t && order && self.folios.lruvec(f).index() == v;
                     ok.then_some(()).ok_or(format!("on the list of generation {at} type {t}"))
                 })?;
             }

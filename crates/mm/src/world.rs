@@ -68,7 +68,8 @@ pub enum Effect {
         /// The slot.
         slot: SwapSlot,
     },
-    /// Reclaim met only dirty pages that nobody is writing: call [`crate::Engine::flush`].
+    /// Many pages are dirty, or reclaim met nothing else: call [`crate::Engine::flush`] soon. Answered with `Done`, the engine
+    /// flushes by itself, at a moment when no write of a page is half way.
     WakeFlusher,
     /// The memcg is at its limit and nothing in it can be reclaimed.
     Oom {

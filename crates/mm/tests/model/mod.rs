@@ -1,0 +1,374 @@
+//! A world with contents: what every frame, file page and swap slot holds, and what the program would expect to read.
+//!
+//! Contents are version numbers. The world checks that nothing is freed that exists nowhere else, and the driver that every access
+//! finds the last version written.
+
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use refault_mm::{
+    Ack, Advice, Config, Effect, Engine, Lru, MappingKind, MemcgId, Outcome, PageId, RefaultTest, SwapSlot, Touch,
+    World,
+};
+
+/// I/O that is under way.
+#[derive(Clone, Copy, Debug)]
+enum Io {
+    Read(PageId),
+    SwapIn(PageId, SwapSlot),
+    Write(PageId, u64),
+    SwapOut(PageId, SwapSlot, u64),
+}
+
+/// How devices answer, by turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// At once.
+    Instant,
+    /// Later.
+    Slow,
+    /// At once, later, or with an error.
+    Flaky,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Pte {
+    mapped: bool,
+    writable: bool,
+    young: bool,
+    dirty: bool,
+}
+
+/// Frames, files, swap and page tables.
+#[derive(Debug)]
+pub struct Contents {
+    device: Device,
+    turn: u64,
+    first_anon: u32,
+    frame: BTreeMap<PageId, u64>,
+    file: Vec<u64>,
+    swap: BTreeMap<SwapSlot, u64>,
+    /// The slot that last took the content of an anonymous page.
+    slot_of: BTreeMap<PageId, SwapSlot>,
+    pte: Vec<Pte>,
+    pending: Vec<Io>,
+    may_drop: BTreeSet<PageId>,
+    dropped: BTreeSet<PageId>,
+    pub violations: Vec<String>,
+    pub flusher_woken: bool,
+}
+
+impl Contents {
+    fn new(device: Device, files: u32, pages: usize) -> Contents {
+        Contents {
+            device,
+            turn: 0,
+            first_anon: files,
+            frame: BTreeMap::new(),
+            file: vec![0; pages],
+            swap: BTreeMap::new(),
+            slot_of: BTreeMap::new(),
+            pte: vec![Pte::default(); pages],
+            pending: Vec::new(),
+            may_drop: BTreeSet::new(),
+            dropped: BTreeSet::new(),
+            violations: Vec::new(),
+            flusher_woken: false,
+        }
+    }
+
+    fn is_anon(&self, page: PageId) -> bool {
+        page.0 >= self.first_anon
+    }
+
+    fn start(&mut self, io: Io) -> Ack {
+        self.turn += 1;
+        let ack = match (self.device, self.turn % 7) {
+            (Device::Instant, _) | (Device::Flaky, 1 | 2) => Ack::Done,
+            (Device::Flaky, 3) => Ack::Failed,
+            _ => Ack::Pending,
+        };
+        match ack {
+            Ack::Done => self.finish(io),
+            Ack::Pending => self.pending.push(io),
+            Ack::Failed => {}
+        }
+        ack
+    }
+
+    fn finish(&mut self, io: Io) {
+        match io {
+            Io::Read(page) => _ = self.frame.insert(page, self.file[page.0 as usize]),
+            Io::SwapIn(page, slot) => match self.swap.get(&slot) {
+                Some(&v) => _ = self.frame.insert(page, v),
+                None => self.violations.push(format!("{page:?}: {slot:?} holds nothing")),
+            },
+            Io::Write(page, version) => self.file[page.0 as usize] = version,
+            Io::SwapOut(page, slot, version) => {
+                self.swap.insert(slot, version);
+                self.slot_of.insert(page, slot);
+            }
+        }
+    }
+
+    /// A frame may go only if its content is somewhere else.
+    fn free(&mut self, page: PageId) {
+        let Some(version) = self.frame.remove(&page) else { return };
+        let kept = if self.is_anon(page) {
+            self.slot_of.get(&page).and_then(|s| self.swap.get(s)).copied()
+        } else {
+            Some(self.file[page.0 as usize])
+        };
+        if kept == Some(version) {
+            return;
+        }
+        if self.is_anon(page) && self.may_drop.contains(&page) {
+            self.dropped.insert(page);
+        } else {
+            self.violations.push(format!("{page:?}: version {version} freed, kept is {kept:?}"));
+        }
+    }
+}
+
+impl World for Contents {
+    fn effect(&mut self, effect: Effect) -> Ack {
+        match effect {
+            Effect::Read { page, .. } => return self.start(Io::Read(page)),
+            Effect::SwapIn { page, slot, .. } => return self.start(Io::SwapIn(page, slot)),
+            Effect::Write { page, .. } => return self.start(Io::Write(page, self.frame[&page])),
+            Effect::SwapOut { page, slot, .. } => return self.start(Io::SwapOut(page, slot, self.frame[&page])),
+            Effect::Map { page, young, writable } => {
+                let dirty = self.pte[page.0 as usize].dirty;
+                self.pte[page.0 as usize] = Pte { mapped: true, writable, young, dirty };
+            }
+            Effect::Unmap { page } => {
+                let dirty = self.pte[page.0 as usize].dirty;
+                self.pte[page.0 as usize] = Pte { dirty, ..Pte::default() };
+            }
+            Effect::WriteProtect { page } => {
+                let pte = &mut self.pte[page.0 as usize];
+                (pte.writable, pte.dirty) = (false, false);
+            }
+            Effect::Free { page, .. } => self.free(page),
+            Effect::FreeSlot { slot } => {
+                if self.swap.remove(&slot).is_none() && self.device == Device::Instant {
+                    self.violations.push(format!("{slot:?} freed and empty"));
+                }
+            }
+            Effect::WakeFlusher => {
+                self.flusher_woken = true;
+                return if self.device == Device::Instant { Ack::Done } else { Ack::Pending };
+            }
+            Effect::Oom { .. } => {}
+        }
+        Ack::Done
+    }
+
+    fn test_and_clear_young(&mut self, page: PageId) -> bool {
+        std::mem::take(&mut self.pte[page.0 as usize].young)
+    }
+
+    fn test_and_clear_dirty(&mut self, page: PageId) -> bool {
+        std::mem::take(&mut self.pte[page.0 as usize].dirty)
+    }
+}
+
+/// What a test does.
+#[derive(Clone, Copy, Debug)]
+pub enum Op {
+    Access(u32, Touch),
+    /// The n-th pending I/O ends, well or not.
+    Complete(u8, bool),
+    Advise(u32, Advice),
+    Drain,
+    Flush,
+    Cpu(u8),
+    Wait(u32),
+    /// Through the debug interface.
+    Age(bool),
+    Evict(u8),
+}
+
+/// An engine, its world, and what a program would expect to read.
+pub struct Driver {
+    pub engine: Engine,
+    pub world: Contents,
+    pub group: MemcgId,
+    two_lists: bool,
+    /// The non-resident clock advances on nothing else.
+    evictions_only: bool,
+    expected: Vec<u64>,
+    pages: u32,
+    now_ns: u64,
+    /// Largest and smallest seq seen, from `lru_gen`.
+    seqs: (u64, u64),
+}
+
+/// Index of the n-th page of a mapping: runs and holes, so that nodes and tables are neither full nor alone.
+fn index(n: u64) -> u64 {
+    n + n / 10 * 60 + n / 100 * 5000
+}
+
+impl Driver {
+    pub fn new(cfg: Config, device: Device, files: u32, anons: u32, memory: u64, swap: u64) -> Driver {
+        let two_lists = cfg.lru == Lru::TwoList;
+        let evictions_only = cfg.refault == RefaultTest::ShadowPosition;
+        let mut engine = Engine::new(cfg).expect("a possible configuration");
+        let group = engine.add_memcg(MemcgId::ROOT, "/g", memory, swap).expect("a group");
+        engine.add_mapping(MappingKind::File, group, (0..u64::from(files)).map(index)).expect("a file");
+        engine.add_mapping(MappingKind::Anon, group, (0..u64::from(anons)).map(index)).expect("a region");
+        let pages = files + anons;
+        let world = Contents::new(device, files, pages as usize);
+        Driver {
+            engine,
+            world,
+            group,
+            two_lists,
+            evictions_only,
+            expected: vec![0; pages as usize],
+            pages,
+            now_ns: 0,
+            seqs: (0, 0),
+        }
+    }
+
+    /// One step, and everything is as it must be.
+    pub fn step(&mut self, op: Op) -> Result<(), String> {
+        match op {
+            Op::Access(n, touch) => self.access(PageId(n % self.pages), touch)?,
+            Op::Complete(n, ok) => self.complete(n, ok),
+            Op::Advise(n, advice) => self.advise(PageId(n % self.pages), advice),
+            Op::Drain => self.engine.drain_all(),
+            Op::Flush => self.engine.flush(&mut self.world),
+            Op::Cpu(n) => self.engine.set_cpu(usize::from(n % 2)),
+            Op::Wait(ms) => {
+                self.now_ns += u64::from(ms) * 1_000_000;
+                self.engine.set_now_ns(self.now_ns);
+            }
+            Op::Age(force) => self.age(force),
+            Op::Evict(n) => {
+                let command = format!("- {} 0 {} 60 {n}", self.group.0, n % 8);
+                let _ = self.engine.lru_gen_command(&mut self.world, &command);
+            }
+        }
+        if std::mem::take(&mut self.world.flusher_woken) && self.world.device != Device::Instant {
+            self.engine.flush(&mut self.world);
+        }
+        self.engine.validate()?;
+        self.counters_agree()?;
+        match self.world.violations.first() {
+            None => Ok(()),
+            Some(v) => Err(v.clone()),
+        }
+    }
+
+    /// I3.1, I4.2, I3.5 and I5.1: what the counters must say of each other.
+    fn counters_agree(&mut self) -> Result<(), String> {
+        let stats = self.engine.memcg_stats(self.group);
+        let get = |name: &str| stats.iter().find(|(n, _)| *n == name).expect("a counter").1;
+        let sum = |name: &str| get(&format!("{name}_anon")) + get(&format!("{name}_file"));
+        if self.two_lists && sum("workingset_activate") > sum("workingset_refault") {
+            return Err("more activated than refaulted".into());
+        }
+        if self.evictions_only {
+            let evicted = sum("pgsteal") - get("pglazyfreed");
+            let age =
+                self.engine.memcg_gauges(self.group).iter().find(|g| g.name == "nonresident_age").map(|g| g.value);
+            if age != Some(evicted) {
+                return Err(format!("the clock is {age:?} after {evicted} evictions"));
+            }
+        }
+        let text = self.engine.lru_gen_text();
+        let seqs: Vec<u64> = text.lines().filter_map(|l| l.split_whitespace().next()?.parse().ok()).collect();
+        let now = (*seqs.last().expect("a generation"), seqs[seqs.len() - self.generations(&text)]);
+        if now.0 < self.seqs.0 || now.1 < self.seqs.1 {
+            return Err(format!("max_seq and min_seq went from {:?} to {now:?}", self.seqs));
+        }
+        self.seqs = now;
+        Ok(())
+    }
+
+    /// Generations of the group: the lines after the last header.
+    fn generations(&self, text: &str) -> usize {
+        text.lines().rev().take_while(|l| !l.contains("node")).count()
+    }
+
+    fn age(&mut self, force: bool) {
+        // Only the youngest seq is accepted: try the ones that are possible in a short test.
+        for seq in 3..40 {
+            let command = format!("+ {} 0 {seq} 60 {}", self.group.0, u8::from(force));
+            if self.engine.lru_gen_command(&mut self.world, &command).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn advise(&mut self, page: PageId, advice: Advice) {
+        if advice == Advice::Free && self.world.is_anon(page) && self.world.pte[page.0 as usize].mapped {
+            // As the kernel does: the content counts as clean from here on.
+            self.world.pte[page.0 as usize].dirty = false;
+            self.world.may_drop.insert(page);
+        }
+        self.engine.advise(page, advice);
+    }
+
+    fn complete(&mut self, n: u8, ok: bool) {
+        if self.world.pending.is_empty() {
+            return;
+        }
+        let io = self.world.pending.remove(usize::from(n) % self.world.pending.len());
+        if ok {
+            self.world.finish(io);
+        }
+        match io {
+            Io::Read(page) | Io::SwapIn(page, _) => self.engine.read_done(&mut self.world, page, ok),
+            Io::Write(page, _) | Io::SwapOut(page, ..) => self.engine.write_done(&mut self.world, page, ok),
+        }
+    }
+
+    fn access(&mut self, page: PageId, touch: Touch) -> Result<(), String> {
+        let touch = match (touch, self.world.is_anon(page)) {
+            (Touch::Read | Touch::ReadOn, true) => Touch::MapRead,
+            (Touch::Write, true) => Touch::MapWrite,
+            (touch, _) => touch,
+        };
+        let pte = self.world.pte[page.0 as usize];
+        let mapped = match touch {
+            Touch::MapRead => pte.mapped,
+            Touch::MapWrite => pte.mapped && pte.writable,
+            _ => false,
+        };
+        let outcome = if mapped { Outcome::Hit } else { self.engine.access(&mut self.world, page, touch) };
+        match outcome {
+            Outcome::Waiting | Outcome::Failed | Outcome::Oom(_) => return Ok(()),
+            Outcome::Fresh if touch != Touch::Write => _ = self.world.frame.insert(page, 0),
+            Outcome::Fresh | Outcome::Hit | Outcome::Minor | Outcome::Major => {}
+        }
+        self.touch(page, touch, outcome)
+    }
+
+    /// The program's side of an access that went through.
+    fn touch(&mut self, page: PageId, touch: Touch, outcome: Outcome) -> Result<(), String> {
+        let i = page.0 as usize;
+        if self.world.dropped.remove(&page) {
+            self.expected[i] = 0;
+        }
+        let whole_page = touch == Touch::Write && outcome == Outcome::Fresh;
+        let found = self.world.frame.get(&page).copied();
+        if !whole_page && found != Some(self.expected[i]) {
+            return Err(format!("{page:?}: {touch:?} ({outcome:?}) finds {found:?}, expected {}", self.expected[i]));
+        }
+        if matches!(touch, Touch::MapRead | Touch::MapWrite) {
+            self.world.pte[i].young = true;
+        }
+        if matches!(touch, Touch::Write | Touch::MapWrite) {
+            self.world.pte[i].dirty |= touch == Touch::MapWrite;
+            self.world.may_drop.remove(&page);
+            self.expected[i] += 1;
+            self.world.frame.insert(page, self.expected[i]);
+        }
+        Ok(())
+    }
+}

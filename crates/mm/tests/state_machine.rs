@@ -1,0 +1,103 @@
+//! Random operations against a model of the contents; every invariant after every step.
+
+mod model;
+
+use model::{Device, Driver, Op};
+use proptest::prelude::*;
+use refault_mm::{Advice, Config, Policy, Touch};
+
+fn touch() -> impl Strategy<Value = Touch> {
+    prop_oneof![
+        4 => Just(Touch::Read),
+        1 => Just(Touch::ReadOn),
+        1 => Just(Touch::Write),
+        3 => Just(Touch::MapRead),
+        3 => Just(Touch::MapWrite),
+    ]
+}
+
+/// Pages with a hot set, so that some are touched often.
+fn page() -> impl Strategy<Value = u32> {
+    prop_oneof![2 => 0u32..20, 1 => 150u32..170, 3 => 0u32..300]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        60 => (page(), touch()).prop_map(|(p, t)| Op::Access(p, t)),
+        8 => (any::<u8>(), prop::bool::weighted(0.9)).prop_map(|(n, ok)| Op::Complete(n, ok)),
+        2 => (page(), prop_oneof![Just(Advice::Cold), Just(Advice::Free), Just(Advice::DontNeed)])
+            .prop_map(|(p, a)| Op::Advise(p, a)),
+        1 => Just(Op::Drain),
+        1 => Just(Op::Flush),
+        1 => any::<u8>().prop_map(Op::Cpu),
+        1 => (0u32..5000).prop_map(Op::Wait),
+        1 => any::<bool>().prop_map(Op::Age),
+        1 => any::<u8>().prop_map(Op::Evict),
+    ]
+}
+
+prop_compose! {
+    fn config()(
+        policy in prop::sample::select(&Policy::ALL[..]),
+        batch_folios in prop::sample::select(vec![0usize, 1, 5, 31]),
+        swap_cluster_max in prop::sample::select(vec![1u64, 8, 32]),
+        charge_batch in prop::sample::select(vec![1u64, 64]),
+        (charge_kernel, swap_synchronous, fault_around_young, leaf_walk, one_list) in any::<(bool, bool, bool, bool, bool)>(),
+        swappiness in prop::sample::select(vec![0u32, 1, 60, 100, 200]),
+        swap_pages in prop::sample::select(vec![0u64, 20, 1000]),
+        fault_around_pages in prop::sample::select(vec![1u64, 16]),
+        eviction_bits_max in prop::sample::select(vec![8u32, 12, 64]),
+        (writeback_next, recent_only, literal) in any::<(bool, bool, bool)>(),
+        seed in any::<u64>(),
+    ) -> Config {
+        let mut cfg = Config::new(policy);
+        cfg.writeback_sort =
+            if writeback_next { refault_mm::WritebackSort::NextGeneration } else { refault_mm::WritebackSort::None };
+        cfg.refault_counting =
+            if recent_only { refault_mm::RefaultCounting::RecentOnly } else { refault_mm::RefaultCounting::All };
+        cfg.recency = if literal { refault_mm::Recency::Literal } else { refault_mm::Recency::ThreeBit };
+        cfg.lru_gen.leaf_walk = leaf_walk;
+        Config {
+            batch_folios, swap_cluster_max, charge_batch, charge_kernel, swap_synchronous, fault_around_young,
+            one_list: one_list && batch_folios == 0, swappiness, swap_pages, fault_around_pages, eviction_bits_max,
+            cpus: 2, seed, total_pages: 4096, ..cfg
+        }
+    }
+}
+
+fn run(cfg: Config, device: Device, memory: u64, ops: &[Op]) -> Result<Driver, TestCaseError> {
+    let mut driver = Driver::new(cfg, device, 150, 150, memory, u64::MAX);
+    for (i, &op) in ops.iter().enumerate() {
+        driver.step(op).map_err(|e| TestCaseError::fail(format!("step {i}, {op:?}: {e}")))?;
+    }
+    Ok(driver)
+}
+
+/// `PROPTEST_CASES` sets another number.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(500)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+
+    #[test]
+    fn contents_survive_and_invariants_hold(
+        cfg in config(),
+        device in prop::sample::select(vec![Device::Instant, Device::Slow, Device::Flaky]),
+        memory in 40u64..220,
+        ops in prop::collection::vec(op(), 1..400),
+    ) {
+        run(cfg, device, memory, &ops)?;
+    }
+
+    /// The same configuration and the same events give the same state.
+    #[test]
+    fn runs_are_repeatable(cfg in config(), memory in 40u64..220, ops in prop::collection::vec(op(), 1..200)) {
+        let a = run(cfg.clone(), Device::Flaky, memory, &ops)?;
+        let b = run(cfg, Device::Flaky, memory, &ops)?;
+        prop_assert_eq!(a.engine.vmstat(), b.engine.vmstat());
+        prop_assert_eq!(a.engine.memcg_gauges(a.group), b.engine.memcg_gauges(b.group));
+        prop_assert_eq!(a.engine.lru_gen_full_text(), b.engine.lru_gen_full_text());
+    }
+}
