@@ -160,6 +160,9 @@ fn curve_windows_and_generations_are_drawn() {
     assert!(!curve.contains('\x1b'), "colours are for terminals");
     let text = ok(&s.replay(&trace, &["--memory", "600p", "--windows", "4"]));
     assert!(text.contains("hit rate by window") && text.contains("21,000"), "{text}");
+    let text = ok(&s.replay(&trace, &["--memory", "600p", "--policy", "lru,mglru", "--lru-gen"]));
+    assert_eq!(text.matches(": lru_gen\n").count(), 1, "only multi-gen LRU has generations: {text}");
+    assert!(text.contains("memcg     1 /replay\n node     0\n"), "{text}");
 }
 
 #[test]

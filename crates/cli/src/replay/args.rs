@@ -104,7 +104,7 @@ pub struct OutputArgs {
     #[arg(long)]
     pub(super) vmstat: bool,
 
-    /// Print the generations of multi-gen LRU at the end, as lru_gen does
+    /// Print the generations of multi-gen LRU at the end, as lru_gen_full in debugfs does
     #[arg(long)]
     pub(super) lru_gen: bool,
 

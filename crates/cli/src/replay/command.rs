@@ -109,7 +109,7 @@ fn policies(args: &ReplayArgs) -> Result<Vec<(RowPolicy, Option<Config>)>, Failu
             continue;
         };
         let mut cfg = Config::new(linux);
-        cfg.swappiness = args.swappiness;
+        (cfg.swappiness, cfg.seed) = (args.swappiness, args.seed);
         args.set.iter().for_each(|set| set.apply(&mut cfg));
         cfg.check().map_err(|e| format!("--set: {e}; --set help lists what there is"))?;
         list.push((policy, Some(cfg)));

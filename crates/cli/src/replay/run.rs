@@ -169,7 +169,9 @@ fn with_records(mut row: Row, recorder: Recorder) -> (Row, Option<MissBits>) {
     (row, recorder.bits)
 }
 
-/// The generations of multi-gen LRU as text.
-fn generations(_cell: &Cell) -> String {
-    String::new()
+/// The generations of the replay's group; those of the root, which nothing is charged to, are left out.
+fn generations(cell: &Cell) -> String {
+    let text = cell.engine.lru_gen_full_text();
+    let group = format!("memcg {:5} ", cell.group.0);
+    text.find(&group).map_or(text.clone(), |start| text[start..].to_owned())
 }

@@ -7,7 +7,7 @@ use super::table::{Table, grouped, printable};
 use std::fmt::Write as _;
 
 /// Columns of cells in one block of windows, so that a line fits a terminal.
-const BLOCK: usize = 6;
+const BLOCK: usize = 8;
 
 /// Rows of one trace after the other.
 pub fn by_trace(rows: &[Row]) -> impl Iterator<Item = &[Row]> {
@@ -65,19 +65,27 @@ pub fn table(rows: &[Row]) -> String {
     table.render()
 }
 
-/// Hit rate in equal windows of one trace: a line a window, a column a cell.
+/// Hit rate in equal windows of one trace: a line a window, a column a cell. Windows that look the same share a line.
 pub fn windows(rows: &[Row]) -> String {
     let mut text = String::new();
     for block in rows.chunks(BLOCK) {
         let heads = block.iter().map(|r| format!("{}\n{}", r.policy, human(r.memory_bytes)));
         let mut table = Table::new(["window".to_owned(), "from\naccess".to_owned()].into_iter().chain(heads), 0);
+        let total = block[0].trace_accesses;
         let count = block[0].window_misses.as_ref().map_or(0, Vec::len);
-        for window in 0..count {
-            let total = block[0].trace_accesses;
+        let rates = |window: usize| -> Vec<String> {
             let (from, to) = (Windows::begin(window, count, total), Windows::begin(window + 1, count, total));
-            let mut cells = vec![(window + 1).to_string(), grouped(from)];
-            cells.extend(block.iter().map(|row| window_rate(row, window, from, to)));
+            block.iter().map(|row| window_rate(row, window, from, to)).collect()
+        };
+        let all: Vec<_> = (0..count).map(rates).collect();
+        let mut window = 0;
+        for same in all.chunk_by(|a, b| a == b) {
+            let last = window + same.len();
+            let numbers = if same.len() > 1 { format!("{}-{last}", window + 1) } else { last.to_string() };
+            let mut cells = vec![numbers, grouped(Windows::begin(window, count, total))];
+            cells.extend(same[0].iter().cloned());
             table.row(cells);
+            window = last;
         }
         let _ = write!(text, "\nhit rate by window\n{}", table.render());
     }
