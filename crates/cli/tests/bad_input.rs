@@ -46,7 +46,7 @@ fn flags() {
         ),
     ];
     for (flags, want) in cases {
-        println!("{flags:?}");
+        println!("{flags:?}"); // shown when it fails
         let line = error(&s.replay(&trace, flags));
         assert!(line.contains(want), "{flags:?}: {line}");
         assert_eq!(s.files(), before, "{flags:?}");

@@ -24,9 +24,11 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
     }
     let policies = policies(args)?;
     check(args)?;
-    // An output that cannot be written is known before the replay, not after it.
-    let output = args.output.output.as_deref().map(AtomicFile::create).transpose()?;
-    let miss_bits = args.output.miss_bits.as_deref().map(AtomicFile::create).transpose()?;
+    // An output that cannot be written is known before the replay, not after it; a replay that is interrupted leaves
+    // nothing behind, as the files are made in earnest at the end.
+    for path in [&args.output.output, &args.output.miss_bits].into_iter().flatten() {
+        drop(AtomicFile::create(path)?);
+    }
     let (mut rows, mut bits) = (Vec::new(), None);
     for path in &args.traces {
         for (row, of_cell) in replay(args, path, &policies)? {
@@ -34,13 +36,13 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
             bits = of_cell;
         }
     }
-    let to_terminal = output.is_none() && stdout().is_terminal();
+    let to_terminal = args.output.output.is_none() && stdout().is_terminal();
     let text = render(args, &rows, to_terminal && std::env::var_os("NO_COLOR").is_none())?;
-    if let (Some(file), Some(MissBits(bits))) = (miss_bits, bits) {
-        write(file, args.output.miss_bits.as_deref(), &bits)?;
+    if let (Some(path), Some(MissBits(bits))) = (&args.output.miss_bits, bits) {
+        write(path, &bits)?;
     }
-    match output {
-        Some(file) => write(file, args.output.output.as_deref(), text.as_bytes()),
+    match &args.output.output {
+        Some(path) => write(path, text.as_bytes()),
         None => print(&text),
     }
 }
@@ -227,9 +229,9 @@ fn json(rows: &[Row]) -> Result<String, Failure> {
     Ok(format!("{},\"rows\":[\n{}\n]}}\n", head.trim_end_matches('}'), lines.join(",\n")))
 }
 
-fn write(mut file: AtomicFile, path: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
-    let name = || path.map(|p| p.display().to_string()).unwrap_or_default();
-    file.write_all(bytes).map_err(|e| TraceError::io(name(), "cannot be written", &e))?;
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(bytes).map_err(|e| TraceError::io(path.display().to_string(), "cannot be written", &e))?;
     Ok(file.commit()?)
 }
 

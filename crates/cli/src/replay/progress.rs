@@ -1,6 +1,7 @@
 //! A bar on a terminal, for anything over a second.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -17,12 +18,12 @@ impl Progress {
     pub fn new(what: String, total: Option<u64>) -> Progress {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
         let style = match total {
-            Some(_) => "{msg} {wide_bar} {human_pos}/{human_len} accesses, {human_per_sec}, {eta} left",
-            None => "{msg} {human_pos} accesses, {human_per_sec}",
+            Some(_) => "{msg} {wide_bar} {done} of {all} M accesses, {rate} M/s, {eta} left",
+            None => "{msg} {done} M accesses, {rate} M/s",
         };
         // The templates are constants: a mistake in them would show in every run.
         if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style);
+            bar.set_style(with_millions(style));
         }
         bar.set_message(what);
         Progress { bar, started: Instant::now(), shown: AtomicBool::new(false) }
@@ -37,6 +38,20 @@ impl Progress {
             self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5));
         }
     }
+}
+
+/// Counts of accesses in millions: digits that can be read while they move.
+fn with_millions(style: ProgressStyle) -> ProgressStyle {
+    style
+        .with_key("done", |state: &ProgressState, w: &mut dyn Write| {
+            let _ = write!(w, "{:.0}", state.pos() as f64 / 1e6);
+        })
+        .with_key("all", |state: &ProgressState, w: &mut dyn Write| {
+            let _ = write!(w, "{:.0}", state.len().unwrap_or(0) as f64 / 1e6);
+        })
+        .with_key("rate", |state: &ProgressState, w: &mut dyn Write| {
+            let _ = write!(w, "{:.1}", state.per_sec() / 1e6);
+        })
 }
 
 impl Drop for Progress {
