@@ -33,6 +33,7 @@ fn json_has_the_documented_fields() {
         assert_eq!(row["trace"], "mixed");
         assert_eq!(row["memory_pages"], 600);
         assert_eq!(row["memory_bytes"], 600 * 4096);
+        assert_eq!(row["page_size"], 4096);
         assert_eq!(row["accesses"], 28_000);
         assert_eq!(row["trace_accesses"], 28_000);
         assert!(row["footprint_pages"].as_u64() > Some(2000));
@@ -148,6 +149,8 @@ fn sizes_in_every_unit_and_each_once() {
     assert_eq!(pages, ["300", "384", "1024"]);
     let beyond = ok(&s.replay(&trace, &["--policy", "lru", "--memory", "1G", "--beyond-footprint", "--csv"]));
     assert!(beyond.contains(",9000,6000,3000,"), "{beyond}");
+    let most = ["--memory", "18446744073709551615p,1p", "--beyond-footprint", "--policy", "all", "--curve"];
+    assert!(ok(&s.replay(&trace, &most)).contains("16777216.0T"));
 }
 
 #[test]

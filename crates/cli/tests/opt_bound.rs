@@ -58,7 +58,7 @@ fn trace(workload: &Workload) -> Option<Trace> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
     fn opt_is_never_beaten(

@@ -98,7 +98,7 @@ fn axes(text: &mut String, rows: &[Row], sizes: &[u64], slot: usize) {
         let share = 100.0 * pages as f64 / rows[0].footprint_pages.max(1) as f64;
         if share < 1.0 { format!("{share:.1}%") } else { format!("{share:.0}%") }
     };
-    let bytes = |pages: u64| human(pages * rows[0].page_size());
+    let bytes = |pages: u64| human(pages.saturating_mul(rows[0].page_size));
     let shares: Vec<_> = sizes.iter().map(|&pages| percent(pages)).collect();
     let amounts: Vec<_> = sizes.iter().map(|&pages| bytes(pages)).collect();
     for (what, labels) in [("pages", shares), ("bytes", amounts)] {
@@ -161,6 +161,7 @@ mod tests {
             policy,
             memory_pages,
             memory_bytes: memory_pages * 4096,
+            page_size: 4096,
             footprint_pages: 100,
             trace_accesses: 1000,
             seed: 0,

@@ -29,6 +29,8 @@ pub struct Row {
     pub memory_pages: u64,
     /// The same in bytes.
     pub memory_bytes: u64,
+    /// Bytes a page.
+    pub page_size: u64,
     /// Distinct pages of the trace.
     pub footprint_pages: u64,
     /// Accesses of the trace.
@@ -65,11 +67,6 @@ impl Row {
         // A clock that did not advance is no reason for infinity.
         let rate = self.accesses as f64 / self.seconds.max(1e-9) / 1e6;
         (rate * 1000.0).round() / 1000.0
-    }
-
-    /// Bytes a page.
-    pub fn page_size(&self) -> u64 {
-        self.memory_bytes / self.memory_pages.max(1)
     }
 
     /// The sum of some counters; none for OPT.
@@ -109,6 +106,7 @@ impl Serialize for Row {
         map.serialize_entry("policy", self.policy.name())?;
         map.serialize_entry("memory_pages", &self.memory_pages)?;
         map.serialize_entry("memory_bytes", &self.memory_bytes)?;
+        map.serialize_entry("page_size", &self.page_size)?;
         map.serialize_entry("footprint_pages", &self.footprint_pages)?;
         map.serialize_entry("trace_accesses", &self.trace_accesses)?;
         map.serialize_entry("seed", &self.seed)?;

@@ -151,6 +151,7 @@ impl Plan<'_> {
             policy,
             memory_pages: pages,
             memory_bytes: pages.saturating_mul(u64::from(self.page_size)),
+            page_size: u64::from(self.page_size),
             footprint_pages: u64::from(self.trace.footprint_pages()),
             trace_accesses: self.trace.accesses.len() as u64,
             seed: self.seed,

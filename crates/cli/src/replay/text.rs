@@ -21,7 +21,7 @@ pub fn caption(row: &Row) -> String {
         printable(&row.trace),
         grouped(row.trace_accesses),
         grouped(row.footprint_pages),
-        human(row.footprint_pages * row.page_size())
+        human(row.footprint_pages * row.page_size)
     )
 }
 
