@@ -115,6 +115,9 @@ const SETTINGS: &[Setting] = &[
     plain!("eviction_bits_max", "8..64", eviction_bits_max, "bits of the eviction counter in a shadow, at most"),
 ];
 
+/// No number is larger: sums of a few of them stay far from overflow.
+const LARGEST: u64 = 1 << 40;
+
 /// One `--set KEY=VALUE`.
 #[derive(Clone, Debug)]
 pub enum Set {
@@ -139,6 +142,9 @@ impl FromStr for Set {
             return Err(format!("unknown key {key:?}; --set help lists the keys"));
         };
         let setting = &SETTINGS[at];
+        if value.parse::<u64>().is_ok_and(|n| n > LARGEST) {
+            return Err(format!("{value} is too large for {key}; at most {LARGEST} is believable"));
+        }
         match (setting.set)(&mut Config::new(Policy::Lru), value) {
             Some(()) => Ok(Set::Value(at, value.to_owned())),
             None => Err(format!("{value:?} is not a value of {key}; it takes {}", setting.values)),
@@ -205,6 +211,7 @@ mod tests {
             ("recency=4bit", "it takes 3bit|literal"),
             ("charge_kernel=yes", "true|false"),
             ("batch_folios=-1", "not a value"),
+            ("charge_batch=18446744073709551615", "too large"),
         ] {
             let error = text.parse::<Set>().expect_err(text);
             assert!(error.contains(want), "{text}: {error}");
