@@ -79,10 +79,6 @@ impl Engine {
 
     fn flush_batch(&mut self, cpu: usize, kind: Batch) {
         let mut waiting = std::mem::take(&mut self.batches[cpu].0[kind as usize]);
-        if kind != Batch::Add {
-            // They may be anywhere on their lists: have their neighbours loaded all at once.
-            std::hint::black_box(self.folios.links.warm(&waiting));
-        }
         for &f in &waiting {
             self.apply_batch(kind, f);
             self.folios.set(f, State::LRU);

@@ -1,8 +1,8 @@
 //! The folio table: what is resident, in which state, on which list.
 //!
-//! 24 bytes a folio with 32-bit ids, side by side: a folio that moves touches one cache line of its own, and list heads
-//! are entries of the same table. What a hit by descriptor reads and sets lies apart, a byte a page: a hit needs nothing else, and
-//! the bytes of a million pages fit a processor's second-level cache.
+//! 24 bytes a folio with 32-bit ids, side by side: a folio that moves touches one cache line of its own. What a hit by
+//! descriptor reads and sets lies apart, a byte a page: a hit needs nothing else, and the bytes of a million pages fit a
+//! processor's second-level cache.
 
 use crate::ids::{FolioId, LruvecId, PageId, SwapSlot};
 use crate::list::{Link, Links, List};
@@ -45,8 +45,6 @@ impl State {
     pub(crate) const ADDING: u32 = 1 << 18;
     /// Not a folio: a free entry.
     pub(crate) const FREE: u32 = 1 << 19;
-    /// Not a folio: the head of a list.
-    pub(crate) const HEAD: u32 = 1 << 20;
 
     const GEN_SHIFT: u32 = 21;
     /// 3 bits: 0 = on no multi-gen list, else generation index + 1.
@@ -127,7 +125,7 @@ impl State {
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        const NAMES: [(u32, &str); 18] = [
+        const NAMES: [(u32, &str); 17] = [
             (State::LOCKED, "locked"),
             (State::UPTODATE, "uptodate"),
             (State::DIRTY, "dirty"),
@@ -145,7 +143,6 @@ impl std::fmt::Debug for State {
             (State::ANON, "anon"),
             (State::ADDING, "adding"),
             (State::FREE, "free"),
-            (State::HEAD, "head"),
         ];
         for (bit, name) in NAMES {
             if self.has(bit) {
@@ -156,7 +153,7 @@ impl std::fmt::Debug for State {
     }
 }
 
-/// One entry of the table: a folio, or the head of a list.
+/// One entry of the table.
 #[derive(Clone, Debug)]
 pub(crate) struct Folio {
     /// Flags but the low byte.
@@ -183,11 +180,11 @@ impl FolioTable {
     pub(crate) const ENTRY_BYTES: usize = size_of::<Folio>();
 
     fn push(&mut self, state: State) -> FolioId {
-        let id = self.links.0.len() as u32;
-        self.links.0.push(Folio {
+        let id = self.links.folios.len() as u32;
+        self.links.folios.push(Folio {
             cold: state.0,
             page: PageId(0),
-            link: Link::alone(id),
+            link: Link::ALONE,
             lruvec: LruvecId(0),
             swap: SwapSlot::NONE,
         });
@@ -196,17 +193,26 @@ impl FolioTable {
 
     #[inline(always)]
     fn at(&self, f: FolioId) -> &Folio {
-        &self.links.0[f.index()]
+        &self.links.folios[f.index()]
     }
 
     #[inline(always)]
     fn at_mut(&mut self, f: FolioId) -> &mut Folio {
-        &mut self.links.0[f.index()]
+        &mut self.links.folios[f.index()]
     }
 
     /// A new, empty list.
     pub(crate) fn new_list(&mut self) -> List {
-        List(self.push(State(State::HEAD)))
+        self.links.new_list()
+    }
+
+    /// Loads the oldest entries of a list into the processor's caches: their misses overlap instead of following one another. The
+    /// sum keeps the loads from being optimised away.
+    #[inline]
+    pub(crate) fn warm_tail(&self, list: List, nr: usize) -> u64 {
+        let pages = || self.links.oldest_first(list).take(nr).map(|f| self.page(f).index());
+        let places: usize = pages().sum();
+        places as u64 + pages().map(|p| u64::from(self.hot[p])).sum::<u64>()
     }
 
     /// A folio of 2^order pages from `page` on, in no state and on no list.
@@ -268,7 +274,7 @@ impl FolioTable {
 
     /// Whether the entry is a folio.
     pub(crate) fn is_used(&self, f: FolioId) -> bool {
-        self.at(f).cold & (State::FREE | State::HEAD) == 0
+        self.at(f).cold & (State::FREE) == 0
     }
 
     #[inline(always)]
@@ -291,17 +297,17 @@ impl FolioTable {
 
     /// Entries, list heads and free ones included.
     pub(crate) fn len(&self) -> usize {
-        self.links.0.len()
+        self.links.folios.len()
     }
 
     /// Bytes held, with the room that vectors keep in reserve.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.links.0.capacity() * Self::ENTRY_BYTES + self.hot.capacity() + self.free.capacity() * 4
+        self.links.memory_bytes() + self.hot.capacity() + self.free.capacity() * 4
     }
 
     /// Folios in use.
     pub(crate) fn in_use(&self) -> impl Iterator<Item = FolioId> + '_ {
-        (0..self.links.0.len() as u32).map(FolioId).filter(|&f| self.is_used(f))
+        (0..self.links.folios.len() as u32).map(FolioId).filter(|&f| self.is_used(f))
     }
 
     /// Every free entry is on the free stack once.
@@ -312,7 +318,7 @@ impl FolioTable {
                 return Err(format!("{f:?} on the free stack is in use or there twice"));
             }
         }
-        let marked = self.links.0.iter().filter(|e| e.cold & State::FREE != 0).count();
+        let marked = self.links.folios.iter().filter(|e| e.cold & State::FREE != 0).count();
         if marked != self.free.len() {
             return Err(format!("{marked} free entries, {} on the free stack", self.free.len()));
         }

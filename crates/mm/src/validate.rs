@@ -30,7 +30,7 @@ impl Engine {
         on_list: &mut [u8],
         mut check: impl FnMut(FolioId, State) -> Result<(), String>,
     ) -> Result<(), String> {
-        self.folios.links.validate(list, self.folios.len())?;
+        self.folios.links.validate(list)?;
         for f in self.folios.links.oldest_first(list) {
             on_list[f.index()] += 1;
             check(f, self.folios.st(f)).map_err(|e| format!("{f:?} ({:?}): {e}", self.folios.st(f)))?;
