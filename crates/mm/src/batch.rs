@@ -42,19 +42,22 @@ impl CpuBatches {
 }
 
 impl Engine {
-    /// Queues a folio. All but `Add` claim it by its `lru` flag and do nothing if someone else has.
+    /// Queues a folio that is on a list. It is claimed by its `lru` flag; nothing happens if someone else has.
     #[inline]
     pub(crate) fn batch_add(&mut self, kind: Batch, f: FolioId) {
         let st = self.folios.st(f);
-        match kind {
-            Batch::Add => self.folios.set(f, State::ADDING),
-            _ if !st.has(State::LRU) => return,
-            _ => self.folios.clear(f, State::LRU),
+        if st.has(State::LRU) {
+            self.folios.clear(f, State::LRU);
+            self.batch_push(kind, f, st);
         }
-        let large = st.order() > 0;
+    }
+
+    /// Queues a claimed folio, or a new one. A large folio does not wait.
+    #[inline]
+    pub(crate) fn batch_push(&mut self, kind: Batch, f: FolioId, st: State) {
         let waiting = &mut self.batches[self.cpu].0[kind as usize];
         waiting.push(f);
-        if large || waiting.len() >= self.cfg.batch_folios {
+        if st.order() > 0 || waiting.len() >= self.cfg.batch_folios {
             self.flush_batch(self.cpu, kind);
         }
     }
@@ -79,9 +82,18 @@ impl Engine {
 
     fn flush_batch(&mut self, cpu: usize, kind: Batch) {
         let mut waiting = std::mem::take(&mut self.batches[cpu].0[kind as usize]);
-        for &f in &waiting {
-            self.apply_batch(kind, f);
-            self.folios.set(f, State::LRU);
+        if kind == Batch::Add {
+            for &f in &waiting {
+                let mut st = self.folios.st(f);
+                st.clear(State::ADDING);
+                st.set(State::LRU);
+                self.lruvec_add_as(f, st, false);
+            }
+        } else {
+            for &f in &waiting {
+                self.apply_batch(kind, f);
+                self.folios.set(f, State::LRU);
+            }
         }
         waiting.clear();
         self.batches[cpu].0[kind as usize] = waiting;
@@ -90,11 +102,6 @@ impl Engine {
     #[inline]
     fn apply_batch(&mut self, kind: Batch, f: FolioId) {
         let st = self.folios.st(f);
-        if kind == Batch::Add {
-            self.folios.clear(f, State::ADDING);
-            self.lruvec_add(f, false);
-            return;
-        }
         if st.has(State::UNEVICTABLE) {
             return;
         }

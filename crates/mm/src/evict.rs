@@ -4,7 +4,7 @@ use crate::Engine;
 use crate::config::{RefaultCounting, WritebackSort};
 use crate::folio::State;
 use crate::ids::{FolioId, LruvecId};
-use crate::lruvec::{ANON, FILE};
+use crate::lruvec::{ANON, FILE, list_index};
 use crate::multi_gen::{MAX_LRU_BATCH, MIN_LRU_BATCH, MIN_NR_GENS, gen_index, tier_from_refs};
 use crate::scan::{DEF_PRIORITY, ScanControl};
 use crate::stat::Counter;
@@ -192,29 +192,39 @@ impl Engine {
         if g.nr_gens(t) == MIN_NR_GENS {
             return 0;
         }
-        let oldest = g.lists[gen_index(g.min_seq[t])][t];
+        let oldest_gen = gen_index(g.min_seq[t]);
+        let oldest = g.lists[oldest_gen][t];
         let (mut scanned, mut isolated, mut sorted, mut skipped) = (0, 0, 0, 0);
         let mut remaining = MAX_LRU_BATCH;
         let mut moved = self.take_scratch();
         std::hint::black_box(self.folios.warm_tail(oldest, MIN_LRU_BATCH as usize));
         while let Some(f) = self.folios.links.tail(oldest) {
-            let nr = self.folios.st(f).nr_pages();
+            let st = self.folios.st(f);
+            let nr = st.nr_pages();
             scanned += nr;
-            if self.sort_folio(v, f, t, tier_limit) {
+            if self.must_sort(st, oldest_gen, t, tier_limit) {
+                self.sort_folio(v, f, t, tier_limit);
                 sorted += nr;
-            } else if self.isolate_folio(f) {
-                list.push(f);
-                isolated += nr;
             } else {
-                self.folios.links.del(f);
-                moved.push(f);
-                skipped += nr;
+                self.folios.links.pop_tail(oldest);
+                if st.has(State::LRU) {
+                    self.folios.put(f, st.isolated());
+                    list.push(f);
+                    isolated += nr;
+                } else {
+                    // Someone else holds it.
+                    moved.push(f);
+                    skipped += nr;
+                }
             }
             remaining -= 1;
             if remaining == 0 || isolated.max(skipped) >= MIN_LRU_BATCH {
                 break;
             }
         }
+        let lruvec = &mut self.lruvecs[v.index()];
+        lruvec.r#gen.nr_pages[oldest_gen][t] -= isolated;
+        lruvec.size[list_index(t, false)] -= isolated;
         // Back to the head, in the order in which they were.
         moved.iter().for_each(|&f| self.folios.links.add(oldest, f));
         self.return_scratch(moved);
@@ -225,9 +235,17 @@ impl Engine {
         if isolated > 0 || remaining == 0 { scanned } else { 0 }
     }
 
-    /// Moves a folio that must not be evicted from this generation. False: it may be isolated.
-    #[inline]
-    fn sort_folio(&mut self, v: LruvecId, f: FolioId, t: usize, tier_limit: usize) -> bool {
+    /// Whether a folio on the oldest list must not be evicted now.
+    #[inline(always)]
+    fn must_sort(&self, st: State, oldest: usize, t: usize, tier_limit: usize) -> bool {
+        let refs = st.refs();
+        let protected = tier_from_refs(refs) > tier_limit || refs == 1 << crate::shadow::REFS_BITS;
+        let next = self.cfg.writeback_sort == WritebackSort::NextGeneration;
+        st.generation() != Some(oldest) || protected || (next && is_busy(st, t))
+    }
+
+    /// Moves a folio that [`Engine::must_sort`].
+    fn sort_folio(&mut self, v: LruvecId, f: FolioId, t: usize, tier_limit: usize) {
         let st = self.folios.st(f);
         let g = &mut self.lruvecs[v.index()].r#gen;
         let oldest = gen_index(g.min_seq[t]);
@@ -237,7 +255,7 @@ impl Engine {
             let list = g.lists[generation][t];
             self.folios.links.del(f);
             self.folios.links.add(list, f);
-            return true;
+            return;
         }
         let refs = st.refs();
         let tier = tier_from_refs(refs);
@@ -248,15 +266,11 @@ impl Engine {
                 // 6.1 counts what it protects as activated.
                 self.count(f, Counter::activate(t), st.nr_pages());
             }
-            return true;
-        }
-        let busy = st.has(State::LOCKED | State::WRITEBACK) || (t == FILE && st.has(State::DIRTY));
-        if self.cfg.writeback_sort == WritebackSort::NextGeneration && busy {
+        } else {
+            // 6.1 sends what is busy to the next generation.
             self.move_to_next_generation(v, f, t, false);
             self.folios.set(f, State::RECLAIM);
-            return true;
         }
-        false
     }
 
     /// From the oldest generation to the next, to its tail or its head; refs and flags start over.
@@ -276,20 +290,9 @@ impl Engine {
             false => self.folios.links.add(list, f),
         }
     }
+}
 
-    /// Claims a folio and takes it off its list. False: someone else holds it.
-    #[inline]
-    fn isolate_folio(&mut self, f: FolioId) -> bool {
-        let mut st = self.folios.st(f);
-        if !st.has(State::LRU) {
-            return false;
-        }
-        if !st.has(State::REFERENCED) {
-            st.clear(State::REFS_MASK | State::WORKINGSET);
-        }
-        st.clear(State::LRU | State::REFERENCED | State::RECLAIM);
-        self.folios.put(f, st);
-        self.lruvec_del(f, true);
-        true
-    }
+/// Locked, under writeback, or a dirty file folio.
+fn is_busy(st: State, t: usize) -> bool {
+    st.has(State::LOCKED | State::WRITEBACK) || (t == FILE && st.has(State::DIRTY))
 }

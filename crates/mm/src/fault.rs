@@ -62,7 +62,7 @@ impl Outcome {
 
 impl Engine {
     /// One access. `page` must be registered.
-    #[inline]
+    #[inline(always)]
     pub fn access<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch) -> Outcome {
         if touch == Touch::Read {
             // The common case by table: what a read makes of the page's byte. 0 asks for more than that.
@@ -82,6 +82,7 @@ impl Engine {
         self.next_hot[usize::from(self.folios.hot[page.index()])] == 0
     }
 
+    #[inline(never)]
     fn access_slow<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch) -> Outcome {
         if self.flush_due {
             self.flush(w);
@@ -177,24 +178,27 @@ impl Engine {
             return Err(over);
         }
         self.count_alloc(memcg, 1);
-        let f = self.folios.alloc(page, 0, self.memcgs.get(memcg).lruvec);
-        let old = self.space.slot(page);
-        self.set_slot(page, Slot::resident(f));
+        let own = self.memcgs.get(memcg).lruvec;
+        let f = self.folios.alloc(page, 0, own);
+        let old = self.set_slot(page, Slot::resident(f));
+        let mut st = State::new(0);
         // A page that is added to be overwritten says nothing about the working set.
         if let (Some(shadow), false) = (old.as_value(), touch == Touch::Write) {
-            self.workingset_refault(f, shadow, touch.is_mapped());
+            st = self.workingset_refault(own, st, shadow, touch.is_mapped());
         }
-        self.add_to_lru(f, touch.is_mapped());
+        self.add_to_lru(f, st, touch.is_mapped());
         Ok(f)
     }
 
     /// New folios wait in the add batch; under multi-gen LRU a faulted one starts in the youngest generation.
     #[inline]
-    fn add_to_lru(&mut self, f: FolioId, in_fault: bool) {
+    fn add_to_lru(&mut self, f: FolioId, mut st: State, in_fault: bool) {
         if in_fault && self.is_multi_gen() {
-            self.folios.set(f, State::ACTIVE);
+            st.set(State::ACTIVE);
         }
-        self.batch_add(Batch::Add, f);
+        st.set(State::ADDING);
+        self.folios.put(f, st);
+        self.batch_push(Batch::Add, f, st);
     }
 
     /// Starts to read a folio, from its file or its slot.
@@ -301,9 +305,10 @@ impl Engine {
         self.charge(w, memcg, 1)?;
         self.count_alloc(memcg, 1);
         let f = self.folios.alloc(page, 0, self.memcgs.get(memcg).lruvec);
-        self.folios.set(f, State::UPTODATE | State::SWAPBACKED | State::ANON);
         self.set_slot(page, Slot::resident(f));
-        self.add_to_lru(f, true);
+        let mut st = State::new(0);
+        st.set(State::UPTODATE | State::SWAPBACKED | State::ANON);
+        self.add_to_lru(f, st, true);
         self.map_touched(w, f, touch);
         Ok(Outcome::Fresh)
     }
@@ -369,15 +374,16 @@ impl Engine {
         self.charge(w, memcg, 1)?;
         self.count_alloc(memcg, 1);
         let f = self.folios.alloc(page, 0, self.memcgs.get(memcg).lruvec);
-        self.folios.set(f, State::SWAPBACKED | State::ANON | State::SWAPCACHE);
+        let mut st = State::new(0);
+        st.set(State::SWAPBACKED | State::ANON | State::SWAPCACHE);
         self.folios.set_swap(f, slot);
         let shadow = self.swap.shadow(slot);
         self.swap.set_cached(slot, f);
         self.note_swap_cache(f, 1);
         if let Some(shadow) = shadow.filter(|_| self.cfg.refault != RefaultTest::None) {
-            self.workingset_refault(f, shadow, true);
+            st = self.workingset_refault(self.folios.lruvec(f), st, shadow, true);
         }
-        self.add_to_lru(f, true);
+        self.add_to_lru(f, st, true);
         Ok(f)
     }
 }

@@ -116,6 +116,16 @@ impl State {
         }
     }
 
+    /// Claimed by eviction and off its list: without `referenced`, refs count for nothing.
+    #[inline(always)]
+    pub(crate) fn isolated(mut self) -> State {
+        if !self.has(Self::REFERENCED) {
+            self.clear(Self::REFS_MASK | Self::WORKINGSET);
+        }
+        self.clear(Self::LRU | Self::REFERENCED | Self::RECLAIM | Self::GEN_MASK);
+        self
+    }
+
     /// Accesses by descriptor beyond the first, 0 to 4.
     #[inline(always)]
     pub(crate) fn refs(self) -> u32 {
@@ -210,9 +220,8 @@ impl FolioTable {
     /// sum keeps the loads from being optimised away.
     #[inline]
     pub(crate) fn warm_tail(&self, list: List, nr: usize) -> u64 {
-        let pages = || self.links.oldest_first(list).take(nr).map(|f| self.page(f).index());
-        let places: usize = pages().sum();
-        places as u64 + pages().map(|p| u64::from(self.hot[p])).sum::<u64>()
+        let bytes = self.links.oldest_first(list).take(nr).map(|f| self.hot[self.page(f).index()]);
+        bytes.map(u64::from).sum()
     }
 
     /// A folio of 2^order pages from `page` on, in no state and on no list.

@@ -29,6 +29,7 @@ mod batch;
 mod charge;
 mod config;
 mod dirty;
+mod drop;
 mod engine;
 mod evict;
 mod fault;

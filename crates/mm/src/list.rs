@@ -1,22 +1,18 @@
-//! Lists of folios: FIFO with removal from anywhere, as arrays.
+//! Lists of folios: FIFO with removal from anywhere, as rings of places.
 //!
-//! A list is a sequence of places in chunks of 256 ids; a folio knows its list and its place, and leaving empties the place. Unlike
+//! A list is a sequence of places with an id each; a folio knows its list and its place, and leaving empties the place. Unlike
 //! links from folio to folio, the next ones to reclaim are then known without visiting those before them, so that their cache
 //! misses overlap, and leaving the middle of a list touches no neighbour. The head side is the newest; reclaim takes from
-//! the tail. Empty places go when the tail passes them, or when they outnumber the folios and the list is packed anew.
-
-use std::collections::VecDeque;
+//! the tail. Empty places go when an end of the list passes them, or when there are too many and the list is packed.
 
 use crate::folio::Folio;
 use crate::ids::FolioId;
 
-/// Ids in a chunk.
-const CHUNK: u32 = 256;
-
 /// An empty place, and a list that is none.
 const NONE: u32 = u32::MAX;
 
-type Chunk = Box<[u32; CHUNK as usize]>;
+/// Places of a list that was never longer.
+const MIN_PLACES: usize = 64;
 
 /// Where a folio stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,9 +34,8 @@ pub(crate) struct List(u32);
 /// One list. Its first and its last place are never empty.
 #[derive(Clone, Debug, Default)]
 struct Places {
-    chunks: VecDeque<Chunk>,
-    /// The place at which the first chunk starts: a multiple of [`CHUNK`].
-    first: u32,
+    /// A power of two of places, or none.
+    ring: Vec<u32>,
     /// The oldest place.
     tail: u32,
     /// Places from the tail to the head, empty ones included.
@@ -49,94 +44,78 @@ struct Places {
 }
 
 impl Places {
-    #[inline]
-    fn at(&mut self, place: u32) -> &mut u32 {
-        let i = place.wrapping_sub(self.first);
-        &mut self.chunks[(i / CHUNK) as usize][(i % CHUNK) as usize]
+    #[inline(always)]
+    fn index(&self, place: u32) -> usize {
+        place as usize & self.ring.len().wrapping_sub(1)
     }
 
-    #[inline]
+    #[inline(always)]
     fn get(&self, place: u32) -> u32 {
-        let i = place.wrapping_sub(self.first);
-        self.chunks[(i / CHUNK) as usize][(i % CHUNK) as usize]
+        self.ring[self.index(place)]
     }
 
-    /// Puts an id beyond the newest.
-    #[inline]
-    fn push(&mut self, id: u32, spare: &mut Vec<Chunk>) -> u32 {
+    #[inline(always)]
+    fn set(&mut self, place: u32, id: u32) {
+        let i = self.index(place);
+        self.ring[i] = id;
+    }
+
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.span as usize == self.ring.len()
+    }
+
+    /// Puts an id beyond the newest. There must be room.
+    #[inline(always)]
+    fn push(&mut self, id: u32) -> u32 {
         let place = self.tail.wrapping_add(self.span);
-        if place.wrapping_sub(self.first) as usize == self.chunks.len() * CHUNK as usize {
-            self.chunks.push_back(spare.pop().unwrap_or_else(|| Box::new([NONE; CHUNK as usize])));
-        }
-        *self.at(place) = id;
+        self.set(place, id);
         self.span += 1;
         self.live += 1;
         place
     }
 
-    /// Puts an id before the oldest.
-    fn push_tail(&mut self, id: u32, spare: &mut Vec<Chunk>) -> u32 {
-        if self.tail == self.first {
-            self.chunks.push_front(spare.pop().unwrap_or_else(|| Box::new([NONE; CHUNK as usize])));
-            self.first = self.first.wrapping_sub(CHUNK);
-        }
+    /// Puts an id before the oldest. There must be room.
+    fn push_tail(&mut self, id: u32) -> u32 {
         self.tail = self.tail.wrapping_sub(1);
-        let place = self.tail;
-        *self.at(place) = id;
+        self.set(self.tail, id);
         self.span += 1;
         self.live += 1;
-        place
+        self.tail
     }
 
-    #[inline]
-    fn remove(&mut self, place: u32, spare: &mut Vec<Chunk>) {
-        *self.at(place) = NONE;
+    /// Takes the oldest. There must be one.
+    #[inline(always)]
+    fn pop(&mut self) {
         self.live -= 1;
-        if place == self.tail {
-            self.trim_tail(spare);
-        } else if place.wrapping_add(1) == self.tail.wrapping_add(self.span) {
-            self.trim_head(spare);
-        }
-    }
-
-    fn trim_tail(&mut self, spare: &mut Vec<Chunk>) {
-        while self.span > 0 && self.get(self.tail) == NONE {
+        loop {
             self.tail = self.tail.wrapping_add(1);
             self.span -= 1;
-            if self.tail.wrapping_sub(self.first) == CHUNK {
-                spare.extend(self.chunks.pop_front());
-                self.first = self.tail;
+            if self.span == 0 || self.get(self.tail) != NONE {
+                return;
             }
         }
-        self.trim_chunks(spare);
     }
 
-    fn trim_head(&mut self, spare: &mut Vec<Chunk>) {
-        while self.span > 0 && self.get(self.tail.wrapping_add(self.span - 1)) == NONE {
-            self.span -= 1;
+    #[inline]
+    fn remove(&mut self, place: u32) {
+        if place == self.tail {
+            return self.pop();
         }
-        self.trim_chunks(spare);
-    }
-
-    /// Gives back the chunks beyond the head.
-    fn trim_chunks(&mut self, spare: &mut Vec<Chunk>) {
-        let used = (self.tail.wrapping_sub(self.first) + self.span).div_ceil(CHUNK).max(u32::from(self.span > 0));
-        while self.chunks.len() > used as usize {
-            spare.extend(self.chunks.pop_back());
-        }
-        if self.span == 0 {
-            self.tail = self.first;
+        self.live -= 1;
+        self.set(place, NONE);
+        if place.wrapping_add(1) == self.tail.wrapping_add(self.span) {
+            // The tail is not empty, so this ends there at the latest.
+            while self.get(self.tail.wrapping_add(self.span - 1)) == NONE {
+                self.span -= 1;
+            }
         }
     }
 
-    /// Ids and their places, oldest first.
+    /// Ids, oldest first.
     fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         let places = (0..self.span).map(|i| self.get(self.tail.wrapping_add(i)));
         places.filter(|&id| id != NONE)
-    }
-
-    fn is_sparse(&self) -> bool {
-        self.span > 2 * self.live + 2 * CHUNK
     }
 }
 
@@ -145,11 +124,7 @@ impl Places {
 pub(crate) struct Links {
     pub(crate) folios: Vec<Folio>,
     lists: Vec<Places>,
-    spare: Vec<Chunk>,
 }
-
-/// Chunks kept for the next list that grows; more are given back.
-const SPARE_CHUNKS: usize = 64;
 
 impl Links {
     /// A new, empty list.
@@ -161,35 +136,45 @@ impl Links {
     /// Puts `f` at the head (newest).
     #[inline]
     pub(crate) fn add(&mut self, list: List, f: FolioId) {
-        let place = self.lists[list.0 as usize].push(f.0, &mut self.spare);
+        if self.lists[list.0 as usize].is_full() {
+            self.make_room(list.0);
+        }
+        let place = self.lists[list.0 as usize].push(f.0);
         self.folios[f.index()].link = Link { list: list.0, place };
     }
 
     /// Puts `f` at the tail (oldest).
-    #[inline]
     pub(crate) fn add_tail(&mut self, list: List, f: FolioId) {
-        let place = self.lists[list.0 as usize].push_tail(f.0, &mut self.spare);
+        if self.lists[list.0 as usize].is_full() {
+            self.make_room(list.0);
+        }
+        let place = self.lists[list.0 as usize].push_tail(f.0);
         self.folios[f.index()].link = Link { list: list.0, place };
     }
 
     /// Takes `f` off its list.
     #[inline]
     pub(crate) fn del(&mut self, f: FolioId) {
-        let Link { list, place } = std::mem::replace(&mut self.folios[f.index()].link, Link::ALONE);
-        let places = &mut self.lists[list as usize];
-        places.remove(place, &mut self.spare);
-        if places.is_sparse() {
-            self.pack(list);
-        }
-        self.spare.truncate(SPARE_CHUNKS);
+        let Link { list, place } = self.folios[f.index()].link;
+        self.lists[list as usize].remove(place);
     }
 
-    /// Writes the list anew, without its empty places.
+    /// Takes the oldest off a list that has one.
+    #[inline(always)]
+    pub(crate) fn pop_tail(&mut self, list: List) {
+        self.lists[list.0 as usize].pop();
+    }
+
+    /// Writes the list anew without its empty places: into the same room if a third of it was empty, else into the double.
     #[cold]
-    fn pack(&mut self, list: u32) {
+    fn make_room(&mut self, list: u32) {
         let old = std::mem::take(&mut self.lists[list as usize]);
+        let same = (old.live as usize) < old.ring.len() / 3 * 2;
+        let room = if same { old.ring.len() } else { (old.ring.len() * 2).max(MIN_PLACES) };
+        self.lists[list as usize].ring = vec![NONE; room];
         for id in old.iter() {
-            self.add(List(list), FolioId(id));
+            let place = self.lists[list as usize].push(id);
+            self.folios[id as usize].link = Link { list, place };
         }
     }
 
@@ -214,8 +199,8 @@ impl Links {
 
     /// Bytes held.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let chunks = self.spare.len() + self.lists.iter().map(|l| l.chunks.len()).sum::<usize>();
-        self.folios.capacity() * size_of::<Folio>() + chunks * size_of::<[u32; CHUNK as usize]>()
+        let places: usize = self.lists.iter().map(|l| l.ring.capacity()).sum();
+        self.folios.capacity() * size_of::<Folio>() + places * 4
     }
 
     /// Checks that every place of the list holds a folio that knows it, and that the ends are right.
@@ -235,9 +220,6 @@ impl Links {
         }
         if l.span > 0 && (l.get(l.tail) == NONE || l.get(l.tail.wrapping_add(l.span - 1)) == NONE) {
             return fail("an end is empty");
-        }
-        if l.is_sparse() || l.chunks.iter().flat_map(|c| c.iter()).filter(|&&id| id != NONE).count() != l.live as usize {
-            return fail("places that should be empty or gone");
         }
         Ok(())
     }

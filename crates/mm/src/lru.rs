@@ -6,7 +6,7 @@ use crate::config::{Clock, Lru};
 use crate::folio::State;
 use crate::ids::{FolioId, LruvecId};
 use crate::lruvec::{ANON, UNEVICTABLE, list_index};
-use crate::multi_gen::{MIN_NR_GENS, gen_index};
+use crate::multi_gen::{MIN_NR_GENS, MultiGen, gen_index};
 
 impl Engine {
     #[inline(always)]
@@ -17,57 +17,35 @@ impl Engine {
     /// Puts a folio on the list that its flags ask for: at the tail if `reclaiming` (rotated after writeback).
     #[inline]
     pub(crate) fn lruvec_add(&mut self, f: FolioId, reclaiming: bool) {
-        let st = self.folios.st(f);
-        let v = &mut self.lruvecs[self.folios.lruvec(f).index()];
-        if st.has(State::UNEVICTABLE) {
-            v.size[UNEVICTABLE] += st.nr_pages();
-            self.folios.links.add(v.lists[UNEVICTABLE], f);
-            return;
-        }
-        if self.cfg.lru == Lru::MultiGen {
-            return self.gen_add(f, reclaiming);
-        }
-        if self.cfg.one_list {
-            self.folios.clear(f, State::ACTIVE);
-        }
-        let active = st.has(State::ACTIVE) && !self.cfg.one_list;
-        let l = list_index(st.type_index(), active);
-        v.size[l] += st.nr_pages();
-        match reclaiming {
-            true => self.folios.links.add_tail(v.lists[l], f),
-            false => self.folios.links.add(v.lists[l], f),
-        }
+        self.lruvec_add_as(f, self.folios.st(f), reclaiming);
     }
 
-    /// 4.2: the generation that a folio is born into, first match wins.
+    /// As [`Engine::lruvec_add`], for a folio whose flags are to be `st`.
     #[inline]
-    fn gen_add(&mut self, f: FolioId, reclaiming: bool) {
-        let st = self.folios.st(f);
+    pub(crate) fn lruvec_add_as(&mut self, f: FolioId, mut st: State, reclaiming: bool) {
         let v = &mut self.lruvecs[self.folios.lruvec(f).index()];
-        let t = st.type_index();
-        let g = &mut v.r#gen;
-        let fresh_anon = t == ANON && !st.has(State::SWAPCACHE);
-        let pending = st.has(State::RECLAIM) && st.has(State::DIRTY | State::WRITEBACK);
-        let seq = if st.has(State::ACTIVE) {
-            g.max_seq
-        } else if fresh_anon || pending {
-            g.max_seq - 1
-        } else if reclaiming || g.min_seq[t] + MIN_NR_GENS >= g.max_seq {
-            g.min_seq[t]
+        let nr = st.nr_pages();
+        let (l, list) = if st.has(State::UNEVICTABLE) {
+            (UNEVICTABLE, v.lists[UNEVICTABLE])
+        } else if self.cfg.lru == Lru::MultiGen {
+            let t = st.type_index();
+            let i = birth_generation(&v.r#gen, st, reclaiming);
+            if st.has(State::ACTIVE) {
+                // `workingset` stays: pressure accounting needs it.
+                st.clear(State::REFS_MASK | State::REFERENCED | State::ACTIVE);
+            }
+            st.set_generation(i);
+            v.r#gen.nr_pages[i][t] += nr;
+            (list_index(t, v.r#gen.is_active(i)), v.r#gen.lists[i][t])
         } else {
-            g.min_seq[t] + 1
+            if self.cfg.one_list {
+                st.clear(State::ACTIVE);
+            }
+            let l = list_index(st.type_index(), st.has(State::ACTIVE));
+            (l, v.lists[l])
         };
-        let i = gen_index(seq);
-        let mut new = st;
-        if st.has(State::ACTIVE) {
-            // `workingset` stays: pressure accounting needs it.
-            new.clear(State::REFS_MASK | State::REFERENCED | State::ACTIVE);
-        }
-        new.set_generation(i);
-        self.folios.put(f, new);
-        g.nr_pages[i][t] += st.nr_pages();
-        v.size[list_index(t, v.r#gen.is_active(i))] += st.nr_pages();
-        let list = v.r#gen.lists[i][t];
+        v.size[l] += nr;
+        self.folios.put(f, st);
         match reclaiming {
             true => self.folios.links.add_tail(list, f),
             false => self.folios.links.add(list, f),
@@ -179,4 +157,22 @@ impl Engine {
             at = v.parent;
         }
     }
+}
+
+/// 4.2: the index of the generation that a folio is born into, first match wins.
+#[inline]
+fn birth_generation(g: &MultiGen, st: State, reclaiming: bool) -> usize {
+    let t = st.type_index();
+    let fresh_anon = t == ANON && !st.has(State::SWAPCACHE);
+    let pending = st.has(State::RECLAIM) && st.has(State::DIRTY | State::WRITEBACK);
+    let seq = if st.has(State::ACTIVE) {
+        g.max_seq
+    } else if fresh_anon || pending {
+        g.max_seq - 1
+    } else if reclaiming || g.min_seq[t] + MIN_NR_GENS >= g.max_seq {
+        g.min_seq[t]
+    } else {
+        g.min_seq[t] + 1
+    };
+    gen_index(seq)
 }

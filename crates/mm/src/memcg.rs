@@ -113,7 +113,12 @@ impl Memcgs {
             m.stock -= nr;
             return Ok(());
         }
-        if batch && self.charge_batch > nr && self.charge_counter(id, self.charge_batch).is_ok() {
+        // A group at its own limit need not ask its ancestors.
+        let room = m.max.saturating_sub(m.usage);
+        if room < nr {
+            return Err(id);
+        }
+        if batch && self.charge_batch > nr && room >= self.charge_batch && self.charge_counter(id, self.charge_batch).is_ok() {
             let surplus = self.charge_batch - nr;
             self.refill_stock(id, surplus);
             return Ok(());
@@ -122,16 +127,15 @@ impl Memcgs {
     }
 
     fn charge_counter(&mut self, id: MemcgId, nr: u64) -> Result<(), MemcgId> {
-        if let Some(over) = self.chain(id).find(|&m| self.get(m).usage + nr > self.get(m).max) {
-            return Err(over);
-        }
         let mut at = Some(id);
         while let Some(m) = at {
-            let m = self.get_mut(m);
-            m.usage += nr;
-            m.peak = m.peak.max(m.usage);
+            let m = self.get(m);
+            if m.max - m.usage.min(m.max) < nr {
+                return Err(at.unwrap_or(id));
+            }
             at = m.parent;
         }
+        self.force_charge(id, nr);
         Ok(())
     }
 

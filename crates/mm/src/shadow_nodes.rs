@@ -42,14 +42,14 @@ impl Engine {
         chain.take_while(|&n| self.space.fill[n as usize].count == 0).count() as u64
     }
 
-    /// Stores into a slot and keeps the counts of its node.
+    /// Stores into a slot and keeps the counts of its node. Returns what was there.
     #[inline]
-    pub(crate) fn set_slot(&mut self, page: PageId, new: Slot) {
+    pub(crate) fn set_slot(&mut self, page: PageId, new: Slot) -> Slot {
         let old = self.space.store(page, new);
         let n = self.space.node_of(page);
         let was = self.space.fill[n.index()];
         if was == Fill::ANON {
-            return;
+            return old;
         }
         if was.count == 0 && !new.is_empty() {
             self.enter_node(n);
@@ -65,6 +65,7 @@ impl Engine {
         if is.count == 0 && was.count > 0 {
             self.free_node(n);
         }
+        old
     }
 
     #[cold]

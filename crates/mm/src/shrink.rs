@@ -46,17 +46,17 @@ impl Engine {
         std::hint::black_box(self.warm(list.iter().map(|&f| self.folios.page(f))));
         let mut stat = ShrinkStat::default();
         let mut kept = 0;
+        let mut easy = self.start_dropping(list.first().copied(), sc);
         for i in 0..taken {
             let f = list[i];
             let st = self.folios.st(f);
-            let verdict = if !st.has(SLOW) {
-                match w.is_pinned(self.folios.page(f)) {
-                    true => Verdict::Keep,
-                    false => self.free_file(w, f, sc.target),
-                }
-            } else {
-                self.shrink_folio(w, f, sc, &mut stat)
-            };
+            if !st.has(SLOW) && !w.is_pinned(self.folios.page(f)) {
+                self.drop_clean(w, f, st, &mut easy);
+                continue;
+            }
+            // The rest looks at the clock and the counters that dropping advances.
+            self.finish_dropping(&mut easy, &mut stat);
+            let verdict = if st.has(SLOW) { self.shrink_folio(w, f, sc, &mut stat) } else { Verdict::Keep };
             match verdict {
                 Verdict::Freed => stat.reclaimed += st.nr_pages(),
                 Verdict::Keep | Verdict::Activate => {
@@ -68,6 +68,7 @@ impl Engine {
                 }
             }
         }
+        self.finish_dropping(&mut easy, &mut stat);
         list.truncate(kept);
         if taken > 0 && stat.unqueued_dirty >= taken as u64 {
             self.wake_flusher(w);

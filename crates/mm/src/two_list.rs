@@ -112,20 +112,21 @@ impl Engine {
     fn isolate(&mut self, v: LruvecId, l: usize, nr: u64, out: &mut Vec<FolioId>) -> u64 {
         let list = self.lruvecs[v.index()].lists[l];
         std::hint::black_box(self.folios.warm_tail(list, nr as usize));
-        let mut scanned = 0;
+        let (mut scanned, mut isolated) = (0, 0);
         while scanned < nr {
             let Some(f) = self.folios.links.tail(list) else { break };
             let st = self.folios.st(f);
             scanned += st.nr_pages();
-            self.folios.links.del(f);
+            self.folios.links.pop_tail(list);
             if !st.has(State::LRU) {
                 self.folios.links.add(list, f);
                 continue;
             }
             self.folios.clear(f, State::LRU);
-            self.lruvecs[v.index()].size[l] -= st.nr_pages();
+            isolated += st.nr_pages();
             out.push(f);
         }
+        self.lruvecs[v.index()].size[l] -= isolated;
         scanned
     }
 

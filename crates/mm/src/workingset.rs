@@ -69,37 +69,37 @@ impl Engine {
         self.layout.pack(Shadow { workingset: refs > 0, node: 0, memcg, eviction })
     }
 
-    /// A folio with a shadow is coming back: decides where it will be put.
+    /// A folio of `own` with a shadow is coming back in state `st`: returns the state that decides where it will be put.
     #[inline]
-    pub(crate) fn workingset_refault(&mut self, f: FolioId, shadow: u64, in_fault: bool) {
+    pub(crate) fn workingset_refault(&mut self, own: LruvecId, st: State, shadow: u64, in_fault: bool) -> State {
         let shadow = self.layout.unpack(shadow);
         match (self.cfg.lru, self.cfg.refault) {
-            (Lru::TwoList, _) => self.refault_two_list(f, shadow),
-            (Lru::MultiGen, RefaultTest::ShadowPosition) => self.refault_gen_shadow(f, shadow, in_fault),
-            (Lru::MultiGen, _) => self.refault_gen(f, shadow, in_fault),
+            (Lru::TwoList, _) => self.refault_two_list(own, st, shadow),
+            (Lru::MultiGen, RefaultTest::ShadowPosition) => self.refault_gen_shadow(own, st, shadow, in_fault),
+            (Lru::MultiGen, _) => self.refault_gen(own, st, shadow, in_fault),
         }
     }
 
-    fn refault_two_list(&mut self, f: FolioId, shadow: Shadow) {
-        let st = self.folios.st(f);
-        let (t, nr, own) = (st.type_index(), st.nr_pages(), self.folios.lruvec(f));
-        self.count(f, Counter::refault(t), nr);
+    fn refault_two_list(&mut self, own: LruvecId, mut st: State, shadow: Shadow) -> State {
+        let (t, nr) = (st.type_index(), st.nr_pages());
+        self.count_lruvec(own, Counter::refault(t), nr);
         let v = self.memcgs.get(shadow.memcg).lruvec;
         let age = self.lruvecs[v.index()].nonresident_age;
         let distance = Layout::distance(age, shadow.eviction, self.layout.eviction_bits, self.layout.bucket_order);
         if !self.is_recent(v, t, distance) {
-            return;
+            return st;
         }
-        self.folios.set(f, State::ACTIVE);
+        st.set(State::ACTIVE);
         if self.cfg.clock == Clock::EvictionsAndActivations {
             self.age_nonresident(own, nr);
         }
-        self.count(f, Counter::activate(t), nr);
+        self.count_lruvec(own, Counter::activate(t), nr);
         if shadow.workingset {
-            self.folios.set(f, State::WORKINGSET);
+            st.set(State::WORKINGSET);
             self.note_cost(own, t, nr, 0);
-            self.count(f, Counter::restore(t), nr);
+            self.count_lruvec(own, Counter::restore(t), nr);
         }
+        st
     }
 
     /// The three tests, by distance (3.3, 3.4).
@@ -151,11 +151,10 @@ impl Engine {
 
     /// Mainline multi-gen: only the generation is compared, and an fd refault is not activated.
     #[inline]
-    fn refault_gen(&mut self, f: FolioId, shadow: Shadow, in_fault: bool) {
-        let st = self.folios.st(f);
-        let (t, nr, id) = (st.type_index(), st.nr_pages(), self.folios.lruvec(f));
+    fn refault_gen(&mut self, id: LruvecId, mut st: State, shadow: Shadow, in_fault: bool) -> State {
+        let (t, nr) = (st.type_index(), st.nr_pages());
         if self.memcgs.get(shadow.memcg).lruvec != id {
-            return;
+            return st;
         }
         let g = &mut self.lruvecs[id.index()].r#gen;
         let recent = shadow.eviction >> REFS_BITS == g.min_seq[t] & mask(self.layout.eviction_bits - REFS_BITS);
@@ -165,51 +164,51 @@ impl Engine {
         }
         let all = self.cfg.refault_counting == RefaultCounting::All;
         if recent || all {
-            self.count(f, Counter::refault(t), nr);
+            self.count_lruvec(id, Counter::refault(t), nr);
         }
         if !recent {
-            return;
+            return st;
         }
         if all {
-            self.count(f, Counter::activate(t), nr);
+            self.count_lruvec(id, Counter::activate(t), nr);
         }
         // Mapped: hotter pages pushed it out. By descriptor: its tier would have been protected, had it been known.
         if in_fault || refs >= self.cfg.restore_refs {
-            self.folios.set(f, State::REFS_MASK | State::WORKINGSET);
-            self.count(f, Counter::restore(t), nr);
+            st.set(State::REFS_MASK | State::WORKINGSET);
+            self.count_lruvec(id, Counter::restore(t), nr);
         }
+        st
     }
 
     /// RFC v3 on multi-gen LRU: the shadow position re-activates, and counts for the controller.
-    fn refault_gen_shadow(&mut self, f: FolioId, shadow: Shadow, in_fault: bool) {
-        let st = self.folios.st(f);
-        let (t, nr, id) = (st.type_index(), st.nr_pages(), self.folios.lruvec(f));
+    fn refault_gen_shadow(&mut self, id: LruvecId, mut st: State, shadow: Shadow, in_fault: bool) -> State {
+        let (t, nr) = (st.type_index(), st.nr_pages());
         if self.memcgs.get(shadow.memcg).lruvec != id {
-            return;
+            return st;
         }
-        self.count(f, Counter::refault(t), nr);
+        self.count_lruvec(id, Counter::refault(t), nr);
         let Layout { gen_eviction_bits: bits, gen_bucket_order, .. } = self.layout;
         let age = self.lruvecs[id.index()].nonresident_age;
         let qualified = self.is_recent(id, t, Layout::distance(age, shadow.eviction, bits, gen_bucket_order));
         let token = shadow.eviction >> bits;
         let recent = self.is_recent_generation(token >> REFS_BITS, self.lruvecs[id.index()].r#gen.min_seq[t]);
         if !qualified && !recent {
-            return;
+            return st;
         }
         let refs = (token & mask(REFS_BITS)) as u32 + u32::from(shadow.workingset);
         let mut tier = tier_from_refs(refs);
         if qualified {
             if refs > 0 {
-                self.folios.set(f, State::ACTIVE);
+                st.set(State::ACTIVE);
             }
             if refs != 1 << REFS_BITS {
                 tier = tier_from_refs(refs + 1);
             }
-            self.count(f, Counter::activate(t), nr);
+            self.count_lruvec(id, Counter::activate(t), nr);
         }
         if qualified || in_fault || refs >= self.cfg.restore_refs {
-            self.folios.set(f, State::WORKINGSET);
-            self.count(f, Counter::restore(t), nr);
+            st.set(State::WORKINGSET);
+            self.count_lruvec(id, Counter::restore(t), nr);
         }
         let g = &mut self.lruvecs[id.index()].r#gen;
         if recent {
@@ -219,6 +218,7 @@ impl Engine {
             g.avg_total[t][tier] += nr;
             g.avg_refaulted[t][tier] += nr;
         }
+        st
     }
 
     fn is_recent_generation(&self, token_seq: u64, min_seq: u64) -> bool {

@@ -1,0 +1,112 @@
+//! Dropping clean, unmapped file folios: most of what reclaim frees, so what is the same for a batch is done once a batch.
+//!
+//! All folios of a batch were isolated from one lruvec. Nothing else happens between [`Engine::start_dropping`] and
+//! [`Engine::finish_dropping`], so the clock and the controller may learn of the whole batch at its end.
+
+use crate::Engine;
+use crate::config::{Lru, RefaultTest};
+use crate::folio::State;
+use crate::ids::{FolioId, LruvecId, MemcgId, PageId};
+use crate::lruvec::FILE;
+use crate::mapping::Slot;
+use crate::multi_gen::{MAX_NR_TIERS, tier_from_refs};
+use crate::scan::{ScanControl, ShrinkStat};
+use crate::shadow::{Layout, REFS_BITS, Shadow};
+use crate::stat::Counter;
+use crate::world::{Effect, World};
+
+/// What the folios of a batch have in common, and what they add up to.
+pub(crate) struct Dropping {
+    /// Their lruvec.
+    own: LruvecId,
+    /// The lruvec whose clock stamps them.
+    clock: LruvecId,
+    memcg: MemcgId,
+    age: u64,
+    /// The oldest generation, under multi-gen LRU.
+    min_seq: u64,
+    evicted: [u64; MAX_NR_TIERS],
+    dropped: u64,
+}
+
+impl Engine {
+    /// Prepares for a batch that was isolated from the lruvec of `first`.
+    pub(crate) fn start_dropping(&self, first: Option<FolioId>, sc: &ScanControl) -> Dropping {
+        let own = first.map_or(LruvecId(0), |f| self.folios.lruvec(f));
+        // Under two lists the group whose pressure evicts stamps the shadow; the other models know only the folio's own.
+        let by_target = self.cfg.lru == Lru::TwoList && self.cfg.refault != RefaultTest::Distance2013;
+        let clock = if by_target { self.memcgs.get(sc.target).lruvec } else { own };
+        let v = &self.lruvecs[clock.index()];
+        Dropping {
+            own,
+            clock,
+            memcg: v.memcg,
+            age: v.nonresident_age,
+            min_seq: self.lruvecs[own.index()].r#gen.min_seq[FILE],
+            evicted: [0; MAX_NR_TIERS],
+            dropped: 0,
+        }
+    }
+
+    /// The shadow of one folio of the batch.
+    #[inline(always)]
+    fn shadow_of(&self, st: State, d: &mut Dropping) -> Slot {
+        let nr = st.nr_pages();
+        let age = d.age + d.dropped;
+        let l = &self.layout;
+        let (workingset, eviction) = match (self.cfg.lru, self.cfg.refault) {
+            (_, RefaultTest::None) => return Slot::EMPTY,
+            (Lru::MultiGen, test) => {
+                let refs = st.refs();
+                d.evicted[tier_from_refs(refs)] += nr;
+                let token = d.min_seq << REFS_BITS | u64::from(refs.saturating_sub(1));
+                let stamp = Layout::stamp(age, l.gen_eviction_bits, l.gen_bucket_order);
+                let shadow_position = test == RefaultTest::ShadowPosition;
+                (refs > 0, if shadow_position { token << l.gen_eviction_bits | stamp } else { token })
+            }
+            // 2013: the stamp is read after the clock advanced.
+            (Lru::TwoList, RefaultTest::Distance2013) => (false, Layout::stamp(age + nr, l.eviction_bits, l.bucket_order)),
+            (Lru::TwoList, _) => (st.has(State::WORKINGSET), Layout::stamp(age, l.eviction_bits, l.bucket_order)),
+        };
+        Slot::value(l.pack(Shadow { workingset, node: 0, memcg: d.memcg, eviction }))
+    }
+
+    /// Drops one folio of the batch.
+    #[inline(always)]
+    pub(crate) fn drop_clean<W: World>(&mut self, w: &mut W, f: FolioId, st: State, d: &mut Dropping) {
+        debug_assert_eq!(self.folios.lruvec(f), d.own);
+        let shadow = self.shadow_of(st, d);
+        let (page, nr) = (self.folios.page(f), st.nr_pages());
+        for p in page.0..page.0 + nr as u32 {
+            self.set_slot(PageId(p), shadow);
+        }
+        d.dropped += nr;
+        w.effect(Effect::Free { page, order: st.order() });
+        self.folios.release(f);
+    }
+
+    /// Accounts for what was dropped since the start or the last call.
+    pub(crate) fn finish_dropping(&mut self, d: &mut Dropping, stat: &mut ShrinkStat) {
+        let dropped = std::mem::take(&mut d.dropped);
+        if dropped == 0 {
+            return;
+        }
+        stat.reclaimed += dropped;
+        let advances = match (self.cfg.lru, self.cfg.refault) {
+            (_, RefaultTest::None) => false,
+            (Lru::MultiGen, test) => test == RefaultTest::ShadowPosition,
+            (Lru::TwoList, _) => true,
+        };
+        if advances {
+            self.age_nonresident(d.clock, dropped);
+        }
+        d.age = self.lruvecs[d.clock.index()].nonresident_age;
+        let own = &mut self.lruvecs[d.own.index()];
+        for (total, evicted) in own.r#gen.evicted[FILE].iter_mut().zip(std::mem::take(&mut d.evicted)) {
+            *total += evicted;
+        }
+        let memcg = own.memcg;
+        self.memcgs.uncharge(memcg, dropped);
+        self.memcgs.get_mut(memcg).stat.add(Counter::Pgfree, dropped);
+    }
+}
