@@ -163,7 +163,8 @@ impl Engine {
             return;
         }
         self.lruvec_del(f, false);
-        self.folios.clear(f, State::ACTIVE | State::REFERENCED | State::SWAPBACKED);
+        // Its content counts as clean from here on: only a later write keeps it.
+        self.folios.clear(f, State::ACTIVE | State::REFERENCED | State::SWAPBACKED | State::DIRTY);
         self.lruvec_add(f, false);
         self.count(f, Counter::Pglazyfree, st.nr_pages());
     }

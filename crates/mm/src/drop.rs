@@ -65,7 +65,9 @@ impl Engine {
                 (refs > 0, if shadow_position { token << l.gen_eviction_bits | stamp } else { token })
             }
             // 2013: the stamp is read after the clock advanced.
-            (Lru::TwoList, RefaultTest::Distance2013) => (false, Layout::stamp(age + nr, l.eviction_bits, l.bucket_order)),
+            (Lru::TwoList, RefaultTest::Distance2013) => {
+                (false, Layout::stamp(age + nr, l.eviction_bits, l.bucket_order))
+            }
             (Lru::TwoList, _) => (st.has(State::WORKINGSET), Layout::stamp(age, l.eviction_bits, l.bucket_order)),
         };
         Slot::value(l.pack(Shadow { workingset, node: 0, memcg: d.memcg, eviction }))

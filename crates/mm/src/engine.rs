@@ -43,7 +43,6 @@ pub struct Engine {
     pub(crate) flushing: bool,
     /// An aging walk ran in this reclaim: look-around promotes at once instead of by batch.
     pub(crate) walk_context: bool,
-    pub(crate) deferred_shadow_nodes: u64,
     pub(crate) now_ns: u64,
     pub(crate) cpu: usize,
     /// What a read by descriptor makes of the byte of a page; 0: look closer.
@@ -70,7 +69,6 @@ impl Engine {
             flush_due: false,
             flushing: false,
             walk_context: false,
-            deferred_shadow_nodes: 0,
             now_ns: 0,
             cpu: 0,
             scratch: Vec::new(),
@@ -138,7 +136,19 @@ impl Engine {
     /// Loads what faults on these pages will need into the processor's caches, so that the misses overlap instead of
     /// following one another. It changes nothing; the sum only keeps the loads from being optimised away.
     #[inline]
-    pub fn warm(&self, pages: impl Iterator<Item = PageId>) -> u64 {
+    pub fn warm(&self, pages: impl Iterator<Item = PageId> + Clone) -> u64 {
+        let slots = self.warm_slots(pages.clone());
+        if self.cfg.lru == Lru::MultiGen {
+            return slots;
+        }
+        // An activation needs the folio, too.
+        let folios = pages.filter_map(|p| self.space.slot(p).folio());
+        slots + folios.map(|f| u64::from(self.folios.lruvec(f).0)).sum::<u64>()
+    }
+
+    /// Loads the slots of pages.
+    #[inline]
+    pub(crate) fn warm_slots(&self, pages: impl Iterator<Item = PageId>) -> u64 {
         pages.map(|p| u64::from(self.space.slot(p).is_empty())).sum()
     }
 
@@ -193,8 +203,9 @@ impl Engine {
         (self.folios.memory_bytes(), self.space.memory_bytes(), self.swap.memory_bytes())
     }
 
-    /// Bytes that a resident page of order 0 takes: its folio, its slot and its place.
-    pub const BYTES_PER_RESIDENT_PAGE: usize = FolioTable::ENTRY_BYTES + Self::BYTES_PER_SHADOW;
+    /// Bytes that a resident page of order 0 takes: its folio, its place on a list, its slot and its byte of flags. The rings of
+    /// lists and the vectors keep some room in reserve; [`Engine::memory_bytes`] counts that, too.
+    pub const BYTES_PER_RESIDENT_PAGE: usize = FolioTable::ENTRY_BYTES + 4 + Self::BYTES_PER_SHADOW;
 
     /// Bytes that a shadow takes: its slot, its place, and the byte of flags.
     pub const BYTES_PER_SHADOW: usize = PageSpace::ENTRY_BYTES + 1;

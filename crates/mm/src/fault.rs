@@ -147,6 +147,9 @@ impl Engine {
                 outcome = Outcome::Fresh;
             } else {
                 outcome = Outcome::Major;
+                if touch.is_mapped() {
+                    self.count(f, Counter::Pgmajfault, 1);
+                }
                 match self.read_folio(w, f) {
                     Ack::Done => {}
                     Ack::Pending => return Ok(Outcome::Waiting),

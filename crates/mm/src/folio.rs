@@ -304,7 +304,7 @@ impl FolioTable {
         self.at_mut(f).swap = slot;
     }
 
-    /// Entries, list heads and free ones included.
+    /// Entries, free ones included.
     pub(crate) fn len(&self) -> usize {
         self.links.folios.len()
     }

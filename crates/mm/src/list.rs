@@ -206,7 +206,8 @@ impl Links {
     /// Checks that every place of the list holds a folio that knows it, and that the ends are right.
     pub(crate) fn validate(&self, list: List) -> Result<(), String> {
         let l = &self.lists[list.0 as usize];
-        let fail = |what: &str| Err(format!("list {}: {what}: tail {} span {} live {}", list.0, l.tail, l.span, l.live));
+        let fail =
+            |what: &str| Err(format!("list {}: {what}: tail {} span {} live {}", list.0, l.tail, l.span, l.live));
         let knows = |i: u32| {
             let place = l.tail.wrapping_add(i);
             let id = l.get(place);

@@ -42,6 +42,8 @@ pub(crate) struct Memcg {
     pub(crate) dirty: u64,
     pub(crate) writeback: u64,
     pub(crate) swap_cached: u64,
+    /// Shadow nodes that the shrinker should have taken, in less than a batch.
+    pub(crate) deferred_shadow_nodes: u64,
     pub(crate) events: MemcgEvents,
     pub(crate) stat: Stats,
 }
@@ -65,6 +67,7 @@ impl Memcg {
             dirty: 0,
             writeback: 0,
             swap_cached: 0,
+            deferred_shadow_nodes: 0,
             events: MemcgEvents::default(),
             stat: Stats::default(),
         }
@@ -118,7 +121,11 @@ impl Memcgs {
         if room < nr {
             return Err(id);
         }
-        if batch && self.charge_batch > nr && room >= self.charge_batch && self.charge_counter(id, self.charge_batch).is_ok() {
+        if batch
+            && self.charge_batch > nr
+            && room >= self.charge_batch
+            && self.charge_counter(id, self.charge_batch).is_ok()
+        {
             let surplus = self.charge_batch - nr;
             self.refill_stock(id, surplus);
             return Ok(());

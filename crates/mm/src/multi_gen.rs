@@ -95,7 +95,7 @@ pub(crate) struct MultiGen {
     /// Highest seq for which the page tables were walked.
     pub(crate) walked_seq: u64,
     filters: [Bloom; 2],
-    /// Leaf entries seen, young ones, tables entered and kept in the last walk.
+    /// Leaf entries seen, young ones, tables entered and kept, over all walks: without a history of generations nothing resets them.
     pub(crate) walk_stats: [u64; 4],
 }
 
@@ -139,7 +139,6 @@ impl MultiGen {
     pub(crate) fn start_walk(&mut self) {
         let next = self.max_seq + 1;
         self.filter(next).reset();
-        self.walk_stats = [0; 4];
     }
 
     fn ctrl_pos(&self, t: usize, tier: usize, gain: u64) -> CtrlPos {

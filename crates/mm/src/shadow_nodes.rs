@@ -136,7 +136,7 @@ impl Engine {
         if freeable == 0 {
             return;
         }
-        let deferred = self.deferred_shadow_nodes;
+        let deferred = self.memcgs.get(memcg).deferred_shadow_nodes;
         let delta = freeable / 2;
         let mut total = ((deferred >> priority) + delta).min(2 * freeable);
         let mut scanned = 0;
@@ -148,7 +148,7 @@ impl Engine {
             total -= nr;
             scanned += nr;
         }
-        self.deferred_shadow_nodes = (deferred + delta).saturating_sub(scanned).min(2 * freeable);
+        self.memcgs.get_mut(memcg).deferred_shadow_nodes = (deferred + delta).saturating_sub(scanned).min(2 * freeable);
     }
 
     /// Deletes the shadows of the `nr` oldest shadow nodes.

@@ -43,7 +43,7 @@ impl Engine {
             | State::SWAPBACKED;
         let taken = list.len();
         // One cache miss after the other would take longer than the work: have the slots loaded all at once.
-        std::hint::black_box(self.warm(list.iter().map(|&f| self.folios.page(f))));
+        std::hint::black_box(self.warm_slots(list.iter().map(|&f| self.folios.page(f))));
         let mut stat = ShrinkStat::default();
         let mut kept = 0;
         let mut easy = self.start_dropping(list.first().copied(), sc);

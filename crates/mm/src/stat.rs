@@ -80,7 +80,7 @@ counters! {
     NrDirtied = "nr_dirtied",
     /// Pages written back.
     NrWritten = "nr_written",
-    /// Reclaim runs on behalf of a task.
+    /// Reclaim runs of the whole machine on behalf of a task.
     Allocstall = "allocstall",
     /// Pages freed.
     Pgfree = "pgfree",

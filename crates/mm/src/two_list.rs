@@ -188,13 +188,18 @@ impl Engine {
         }
     }
 
+    /// Whether the clock advances for folios that reclaim puts back as active: in mainline, not in 2013.
+    fn put_back_ages(&self) -> bool {
+        self.cfg.clock == Clock::EvictionsAndActivations && self.cfg.refault != RefaultTest::Distance2013
+    }
+
     /// Puts isolated folios back, oldest first, each at the head of the list its flags ask for.
     pub(crate) fn put_back(&mut self, list: &[FolioId]) {
         for &f in list {
             self.folios.set(f, State::LRU);
             self.lruvec_add(f, false);
             let st = self.folios.st(f);
-            if st.has(State::ACTIVE) && self.cfg.clock == Clock::EvictionsAndActivations {
+            if st.has(State::ACTIVE) && self.put_back_ages() {
                 self.age_nonresident(self.folios.lruvec(f), st.nr_pages());
             }
         }

@@ -12,7 +12,9 @@ impl Engine {
     pub(crate) fn reclaim_memcg<W: World>(&mut self, w: &mut W, memcg: MemcgId, nr: u64) -> u64 {
         let nr = nr.max(self.cfg.swap_cluster_max);
         let mut sc = ScanControl::for_memcg(memcg, nr, self.cfg.swappiness);
-        self.memcgs.get_mut(memcg).stat.add(Counter::Allocstall, 1);
+        if !sc.is_cgroup_reclaim() {
+            self.memcgs.get_mut(memcg).stat.add(Counter::Allocstall, 1);
+        }
         loop {
             self.run_priorities(w, &mut sc);
             self.snapshot_refaults(memcg);

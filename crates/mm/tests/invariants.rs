@@ -118,3 +118,18 @@ fn regression_a_promoted_folio_may_wait_on_an_old_list() {
         map(&mut d, 0..20);
     }
 }
+
+/// A page that was swapped in and then advised free counted as dirty, and nothing could clean it: it stayed for ever.
+#[test]
+fn regression_a_page_advised_free_after_swap_in_can_be_freed() {
+    let mut d = driver(Policy::Lru, 60);
+    let write = |d: &mut Driver, pages: std::ops::Range<u32>| {
+        pages.for_each(|p| d.step(Op::Access(p, Touch::MapWrite)).unwrap());
+    };
+    write(&mut d, 300..380);
+    map(&mut d, 300..305);
+    (300..305).for_each(|p| d.step(Op::Advise(p, refault_mm::Advice::Free)).unwrap());
+    write(&mut d, 305..380);
+    write(&mut d, 305..380);
+    assert_eq!(counter(&d, "pglazyfreed"), 5);
+}

@@ -6,7 +6,7 @@ use refault_trace::{ObjectKind, PackedAccess, Trace};
 use super::machine::{DIRTY, MAPPED, Machine, WRITABLE, YOUNG};
 
 /// Accesses whose slots are loaded ahead: their cache misses overlap instead of following one another.
-const WARM: usize = 32;
+const WARM: usize = 64;
 
 /// What a cell does with every miss.
 pub trait MissSink {
@@ -56,7 +56,7 @@ pub struct Cell {
     pub oom_at: Option<u64>,
 }
 
-/// The first page table entries of a replay, by id.
+/// How long an access takes where the trace has no times.
 const NS_PER_ACCESS: u64 = 1000;
 
 impl Cell {

@@ -89,16 +89,6 @@ const SETTINGS: &[Setting] = &[
     ),
     plain!("restore_refs", "N", restore_refs, "multi-gen: references from which a refault counts as restored"),
     plain!("leaf_walk", "true|false", lru_gen.leaf_walk, "multi-gen: aging walks page tables"),
-    Setting {
-        key: "min_ttl_ms",
-        values: "N",
-        what: "multi-gen: protect what was used in the last N ms; 0 is off",
-        set: |c, v| {
-            c.min_ttl_ns = v.parse::<u64>().ok()?.checked_mul(1_000_000)?;
-            Some(())
-        },
-        get: |c| (c.min_ttl_ns / 1_000_000).into(),
-    },
     plain!("batch_folios", "N", batch_folios, "folios in a per-CPU batch; 0 is no batches"),
     plain!("swap_cluster_max", "N", swap_cluster_max, "pages that a reclaim aims at"),
     plain!("charge_batch", "N", charge_batch, "pages charged ahead; 1 is none"),
