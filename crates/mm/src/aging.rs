@@ -61,12 +61,11 @@ impl Engine {
     }
 
     fn walk_table<W: World>(&mut self, w: &mut W, v: LruvecId, t: u32) {
-        let table = &self.space.tables[t as usize];
-        let (first, len, span) = (table.first.0, u32::from(table.len), u64::from(table.span));
+        let span = u64::from(self.space.tables[t as usize].span);
         let seq = self.lruvecs[v.index()].r#gen.max_seq;
         let mut young = 0;
-        for page in (first..first + len).map(PageId) {
-            let Some(f) = self.mapped_folio(page) else { continue };
+        for page in self.space.mapped_in(self.space.table_pages(t)) {
+            let Some(f) = self.space.slot(page).folio() else { continue };
             if w.test_and_clear_young(page) {
                 young += 1;
                 self.promote(v, f, gen_index(seq));
@@ -81,11 +80,6 @@ impl Engine {
         (0..4).for_each(|i| g.walk_stats[i] += seen[i]);
         let counters = [Counter::MmLeafTotal, Counter::MmLeafYoung, Counter::MmNonleafFound, Counter::MmNonleafAdded];
         (0..4).for_each(|i| self.count_lruvec(v, counters[i], seen[i]));
-    }
-
-    #[inline]
-    fn mapped_folio(&self, page: PageId) -> Option<FolioId> {
-        self.space.slot(page).folio().filter(|&f| self.folios.st(f).has(State::MAPPED))
     }
 
     /// A young page: its folio belongs to the youngest generation. It moves there when eviction meets it.
@@ -108,14 +102,14 @@ impl Engine {
     pub(crate) fn look_around<W: World>(&mut self, w: &mut W, page: PageId) {
         let t = self.space.table_of(page);
         let (from, to) = self.look_around_window(page);
-        let v = match self.mapped_folio(page) {
-            Some(f) => self.folios.lruvec(f),
-            None => return,
-        };
+        let Some(v) = self.space.slot(page).folio().map(|f| self.folios.lruvec(f)) else { return };
         let seq = self.lruvecs[v.index()].r#gen.max_seq;
         let mut young = 1;
-        for near in self.space.window(page, from, to).map(PageId) {
-            let Some(f) = self.mapped_folio(near).filter(|&f| self.folios.lruvec(f) == v) else { continue };
+        for near in self.space.mapped_in(self.space.around(page, MIN_LRU_BATCH as u32)) {
+            let inside = (from..to).contains(&self.space.index(near));
+            let Some(f) = self.space.slot(near).folio().filter(|&f| inside && self.folios.lruvec(f) == v) else {
+                continue;
+            };
             if !w.test_and_clear_young(near) {
                 continue;
             }

@@ -262,10 +262,7 @@ impl Engine {
         let st = self.folios.st(f);
         let first = self.folios.page(f).0;
         for page in (first..first + st.nr_pages() as u32).map(PageId) {
-            if !st.has(State::MAPPED) {
-                let t = self.space.table_of(page);
-                self.space.tables[t].mapped += 1;
-            }
+            self.space.set_mapped(page, true);
             w.effect(Effect::Map { page, young, writable });
         }
         self.folios.set(f, State::MAPPED);
@@ -277,11 +274,14 @@ impl Engine {
         if around <= 1 {
             return;
         }
-        let from = self.space.index(page) & !(around - 1);
-        for near in self.space.window(page, from, from + around).map(PageId) {
+        let window = self.space.index(page) & !(around - 1);
+        for near in self.space.around(page, around as u32).map(PageId) {
+            let resident = u32::from(self.folios.hot[near.index()]) & State::UPTODATE != 0;
+            if near == page || !resident || self.space.is_mapped(near) {
+                continue;
+            }
             let Some(f) = self.space.slot(near).folio() else { continue };
-            let st = self.folios.st(f);
-            if near != page && st.has(State::UPTODATE) && !st.has(State::LOCKED | State::MAPPED) {
+            if self.space.index(near) & !(around - 1) == window && !self.folios.st(f).has(State::LOCKED) {
                 self.map_folio_with(w, f, self.cfg.fault_around_young, false);
             }
         }

@@ -132,6 +132,8 @@ pub(crate) struct PageSpace {
     entries: Vec<Entry>,
     pub(crate) nodes: Vec<XaNode>,
     pub(crate) fill: Vec<Fill>,
+    /// A bit a page: it is mapped. Looked at for the neighbours of a page without visiting their folios.
+    mapped: Vec<u64>,
     pub(crate) tables: Vec<Table>,
     pub(crate) mappings: Vec<Mapping>,
 }
@@ -162,6 +164,7 @@ impl PageSpace {
         };
         let min_index = self.index(first);
         let tables = first_table..self.tables.len() as u32;
+        self.mapped.resize(self.entries.len().div_ceil(64), 0);
         self.link_upper_levels(first_node, (kind, memcg))?;
         self.set_spans(&tables, min_index, max_index);
         self.mappings.push(Mapping { kind, memcg, first, tables, min_index, max_index });
@@ -273,17 +276,55 @@ impl PageSpace {
         MappingId(self.mappings.partition_point(|m| m.first <= page) as u32 - 1)
     }
 
-    /// Ids of the pages whose index lies in `from..to`, within the table of `page`.
-    pub(crate) fn window(&self, page: PageId, from: u64, to: u64) -> std::ops::Range<u32> {
-        let t = &self.tables[self.table_of(page)];
-        let (mut start, mut end) = (page.0, page.0 + 1);
-        while start > t.first.0 && self.index(PageId(start - 1)) >= from {
-            start -= 1;
+    /// Whether a page is mapped.
+    #[inline]
+    pub(crate) fn is_mapped(&self, page: PageId) -> bool {
+        self.mapped[page.index() / 64] >> (page.0 % 64) & 1 == 1
+    }
+
+    /// The page is mapped from now on, or no longer.
+    pub(crate) fn set_mapped(&mut self, page: PageId, mapped: bool) {
+        if self.is_mapped(page) != mapped {
+            self.mapped[page.index() / 64] ^= 1 << (page.0 % 64);
+            let t = self.table_of(page);
+            let count = &mut self.tables[t].mapped;
+            *count = if mapped { *count + 1 } else { *count - 1 };
         }
-        while end < t.first.0 + u32::from(t.len) && self.index(PageId(end)) < to {
-            end += 1;
-        }
-        start..end
+    }
+
+    /// The pages of a table.
+    pub(crate) fn table_pages(&self, t: u32) -> std::ops::Range<u32> {
+        let table = &self.tables[t as usize];
+        table.first.0..table.first.0 + u32::from(table.len)
+    }
+
+    /// Ids that can have an index less than `reach` away from that of `page`, within its table.
+    pub(crate) fn around(&self, page: PageId, reach: u32) -> std::ops::Range<u32> {
+        let all = self.table_pages(self.table_of(page) as u32);
+        page.0.saturating_sub(reach - 1).max(all.start)..(page.0 + reach).min(all.end)
+    }
+
+    /// The mapped ones of a range of ids.
+    pub(crate) fn mapped_in(&self, ids: std::ops::Range<u32>) -> impl Iterator<Item = PageId> + use<> {
+        // At most a table: nine words, kept here so that the caller may change what is mapped meanwhile.
+        let first = ids.start / 64;
+        let words: [u64; 9] = std::array::from_fn(|i| {
+            let w = first + i as u32;
+            let word = self.mapped.get(w as usize).copied().unwrap_or(0);
+            let (from, to) = (w * 64, w * 64 + 64);
+            let low = if ids.start > from { u64::MAX.checked_shl(ids.start - from).unwrap_or(0) } else { u64::MAX };
+            let high =
+                if ids.end < to { !u64::MAX.checked_shl(ids.end.saturating_sub(from)).unwrap_or(0) } else { u64::MAX };
+            if ids.end <= from { 0 } else { word & low & high }
+        });
+        let bits = move |(i, mut word): (usize, u64)| {
+            std::iter::from_fn(move || {
+                let bit = (word != 0).then(|| word.trailing_zeros())?;
+                word &= word - 1;
+                Some(PageId((first + i as u32) * 64 + bit))
+            })
+        };
+        words.into_iter().enumerate().filter(|w| w.1 != 0).flat_map(bits)
     }
 
     /// Bytes held for slots, locations, nodes and tables.
@@ -291,6 +332,7 @@ impl PageSpace {
         self.entries.capacity() * size_of::<Entry>()
             + self.nodes.capacity() * (size_of::<XaNode>() + size_of::<Fill>())
             + self.tables.capacity() * size_of::<Table>()
+            + self.mapped.capacity() * 8
     }
 
     /// Counts of nodes agree with their slots and children, counts of tables are in range.
@@ -312,7 +354,9 @@ impl PageSpace {
                 return Err(format!("node {i}: {:?}, found {used} and {values}", self.fill[i]));
             }
         }
-        match self.tables.iter().position(|t| t.mapped > t.len || (t.mapped > 0 && !t.present)) {
+        let count = |t: u32| self.table_pages(t).filter(|&p| self.is_mapped(PageId(p))).count();
+        let wrong = |(i, t): (usize, &Table)| count(i as u32) != usize::from(t.mapped) || (t.mapped > 0 && !t.present);
+        match self.tables.iter().enumerate().position(wrong) {
             Some(t) => Err(format!("table {t}: {:?}", self.tables[t])),
             None => Ok(()),
         }

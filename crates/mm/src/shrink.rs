@@ -217,8 +217,7 @@ impl Engine {
         for page in (first..first + st.nr_pages() as u32).map(PageId) {
             w.effect(Effect::Unmap { page });
             dirty |= w.test_and_clear_dirty(page);
-            let t = self.space.table_of(page);
-            self.space.tables[t].mapped -= 1;
+            self.space.set_mapped(page, false);
             if st.has(State::SWAPCACHE) {
                 self.swap.get(slot);
                 self.space.store(page, Slot::value(u64::from(slot.0)));
