@@ -76,8 +76,6 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) struct XaNode {
     pub(crate) first: PageId,
     pub(crate) parent: u32,
-    /// The table that covers a leaf.
-    pub(crate) table: u32,
     /// Neighbours on the list of shadow nodes.
     pub(crate) prev: u32,
     pub(crate) next: u32,
@@ -132,6 +130,8 @@ pub(crate) struct PageSpace {
     entries: Vec<Entry>,
     pub(crate) nodes: Vec<XaNode>,
     pub(crate) fill: Vec<Fill>,
+    /// By node: the table that covers a leaf.
+    leaf_table: Vec<u32>,
     /// A bit a page: it is mapped. Looked at for the neighbours of a page without visiting their folios.
     mapped: Vec<u64>,
     pub(crate) tables: Vec<Table>,
@@ -201,7 +201,8 @@ impl PageSpace {
         if self.nodes.len() >= MAX_NODES {
             return Err("more than 2^26 tree nodes: the pages are spread too thinly".into());
         }
-        self.nodes.push(XaNode { first, parent: NONE, table, prev: NONE, next: NONE, base, len: 0, memcg });
+        self.nodes.push(XaNode { first, parent: NONE, prev: NONE, next: NONE, base, len: 0, memcg });
+        self.leaf_table.push(table);
         self.fill.push(if kind == MappingKind::File { Fill::default() } else { Fill::ANON });
         Ok(())
     }
@@ -268,7 +269,7 @@ impl PageSpace {
     /// The table of a page.
     #[inline]
     pub(crate) fn table_of(&self, page: PageId) -> usize {
-        self.nodes[self.node_of(page).index()].table as usize
+        self.leaf_table[self.node_of(page).index()] as usize
     }
 
     /// The mapping of a page.
@@ -330,7 +331,7 @@ impl PageSpace {
     /// Bytes held for slots, locations, nodes and tables.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
-            + self.nodes.capacity() * (size_of::<XaNode>() + size_of::<Fill>())
+            + self.nodes.capacity() * (size_of::<XaNode>() + size_of::<Fill>() + 4)
             + self.tables.capacity() * size_of::<Table>()
             + self.mapped.capacity() * 8
     }
@@ -346,7 +347,7 @@ impl PageSpace {
             let range = n.first.index()..n.first.index() + usize::from(n.len);
             let slots = || range.clone().map(|p| self.slot(PageId(p as u32)));
             let (mut used, mut values) = (children[i], 0);
-            if n.table != NONE {
+            if self.leaf_table[i] != NONE {
                 used = slots().filter(|s| !s.is_empty()).count() as u32;
                 values = slots().filter(|s| s.as_value().is_some()).count() as u32;
             }
