@@ -1,6 +1,7 @@
 //! What the command `refault` is made of.
 
 pub mod replay;
+mod terminal;
 pub mod trace_cmd;
 
 /// Any error of a subcommand; its text is one line that names the file or the flag, and the place.

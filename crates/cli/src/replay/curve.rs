@@ -3,7 +3,7 @@
 use super::policy::RowPolicy;
 use super::row::Row;
 use super::size::{Size, human};
-use super::table::printable;
+use crate::terminal::printable;
 use refault_mm::Policy;
 use std::fmt::Write as _;
 

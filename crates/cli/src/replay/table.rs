@@ -68,24 +68,6 @@ impl Table {
     }
 }
 
-/// 1234567 as 1,234,567.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Names come from files: no control character reaches the terminal.
-pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,10 +78,5 @@ mod tests {
         table.row(vec!["lru".into(), "1.00%".into()]);
         table.row(vec!["mglru".into(), "12.00%".into(), "OOM".into()]);
         assert_eq!(table.render(), "           hit\npolicy    rate\nlru      1.00%\nmglru   12.00%  OOM\n");
-    }
-
-    #[test]
-    fn digits_are_grouped() {
-        assert_eq!([0, 999, 1_234_567].map(grouped), ["0", "999", "1,234,567"]);
     }
 }

@@ -3,7 +3,8 @@
 use super::recorder::Windows;
 use super::row::Row;
 use super::size::human;
-use super::table::{Table, grouped, printable};
+use super::table::Table;
+use crate::terminal::{grouped, printable};
 use std::fmt::Write as _;
 
 /// Columns of cells in one block of windows, so that a line fits a terminal.

@@ -1,6 +1,7 @@
 //! `refault trace info`.
 
 use super::InputArgs;
+use crate::terminal::{grouped, printable};
 use crate::{Failure, print};
 use clap::Args;
 use refault_trace::{ObjectKind, Summary, open};
@@ -99,40 +100,5 @@ fn objects(text: &mut String, summary: &Summary, all: bool) {
     }
     if hidden > 0 {
         let _ = writeln!(text, "and {hidden} more; --all lists them");
-    }
-}
-
-/// Names come from files: no control character reaches the terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-}
-
-/// 1234567 as 1,234,567.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_are_grouped() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1_234_567), "1,234,567");
-    }
-
-    #[test]
-    fn names_cannot_steer_the_terminal() {
-        assert_eq!(printable("a\x1b[2Jb"), "a?[2Jb");
     }
 }
