@@ -1,5 +1,7 @@
 //! What the command `refault` is made of.
 
+use std::path::{Path, PathBuf};
+
 pub mod replay;
 mod terminal;
 pub mod trace_cmd;
@@ -15,4 +17,18 @@ pub fn print(text: &str) -> Result<(), Failure> {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(format!("standard output: cannot be written: {e}").into()),
         _ => Ok(()),
     }
+}
+
+/// Whether two names mean the same file, links followed; also one that does not exist yet.
+pub(crate) fn is_same_file(a: &Path, b: &Path) -> bool {
+    whole(a) == whole(b)
+}
+
+/// A path without links and detours, as far as it exists.
+fn whole(path: &Path) -> PathBuf {
+    let beside = || {
+        let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+        Some(std::fs::canonicalize(parent).ok()?.join(path.file_name()?))
+    };
+    std::fs::canonicalize(path).ok().or_else(beside).unwrap_or_else(|| path.to_owned())
 }

@@ -186,3 +186,19 @@ fn a_reader_that_left_is_no_error() {
         assert!(done.stderr.is_empty(), "{}", String::from_utf8_lossy(&done.stderr));
     }
 }
+
+/// `convert` must not replace the trace that it reads.
+#[test]
+fn a_trace_is_not_converted_onto_itself() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("t.txt");
+    std::fs::write(&path, "1\n2\n1\n").expect("a file");
+    let run = std::process::Command::new(env!("CARGO_BIN_EXE_refault"))
+        .args(["trace", "convert"])
+        .args([&path, &path])
+        .output()
+        .expect("a run");
+    assert_eq!(run.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&run.stderr).contains("is the trace to read"));
+    assert_eq!(std::fs::read(&path).expect("the file"), b"1\n2\n1\n");
+}

@@ -28,6 +28,9 @@ impl Engine {
                     self.memcgs.drain_stock(memcg);
                     drained = true;
                 } else if reclaimed == 0 {
+                    // Two-list reclaim drains batches only when a list has something to scan: a group so small that all of it
+                    // waits in batches would never be scanned. A machine drains them in passing.
+                    self.drain_all();
                     if retries == 0 {
                         return self.out_of_memory(w, over);
                     }

@@ -247,7 +247,11 @@ impl Config {
                 "fault_around_pages is a power of two up to 512",
             ),
             (self.nodes_shift <= 10, "nodes_shift is at most 10"),
-            (self.eviction_bits_max >= 8, "eviction_bits_max is at least 8"),
+            ((8..=64).contains(&self.eviction_bits_max), "eviction_bits_max is 8 to 64"),
+            (self.batch_folios <= 1024, "batch_folios is at most 1024"),
+            (self.swap_cluster_max <= 1 << 32, "swap_cluster_max is at most 2^32"),
+            (self.charge_batch <= 1 << 32, "charge_batch is at most 2^32"),
+            (self.reserved_pages <= 1 << 40, "reserved_pages is at most 2^40"),
             (self.dirty_background_ratio <= 100, "dirty_background_ratio is 0 to 100"),
             (self.swap_pages < 1 << 30, "swap_pages is below 2^30 (4 TiB)"),
         ];

@@ -133,3 +133,14 @@ fn regression_a_page_advised_free_after_swap_in_can_be_freed() {
     write(&mut d, 305..380);
     assert_eq!(counter(&d, "pglazyfreed"), 5);
 }
+
+/// A group of fewer pages than a batch ran out of memory: its lists were empty, so nothing drained the batches.
+#[test]
+fn regression_a_group_smaller_than_a_batch_is_reclaimed() {
+    for policy in Policy::ALL {
+        let mut d = Driver::new(Config::new(policy), Device::Instant, 300, 1, 10, u64::MAX);
+        read(&mut d, 0..100);
+        assert_eq!(d.engine.memcg_events(d.group).oom, 0, "{policy}");
+        assert_eq!(counter(&d, "pgalloc"), 100, "{policy}");
+    }
+}

@@ -46,8 +46,8 @@ pub fn open(path: &Path, opts: &OpenOptions) -> Result<Box<dyn RecordSource>, Tr
     opts.check()?;
     let input = Input::open(path)?;
     let format = pick(&input, path, opts)?;
-    if format == Format::Native && path.as_os_str() != "-" && input.compression().is_none() {
-        // Parquet is read from its end: a pipe would be spooled, a file need not be.
+    if format == Format::Native && path.is_file() && input.compression().is_none() {
+        // Parquet is read from its end: a pipe must be spooled, a file need not be.
         return native::from_path(path);
     }
     formats::reader(format, input, opts)

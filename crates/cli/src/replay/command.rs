@@ -10,12 +10,12 @@ use super::settings::{self, Set};
 use super::size::human;
 use super::{curve, text};
 use crate::terminal::grouped;
-use crate::{Failure, print};
+use crate::{Failure, is_same_file, print};
 use refault_mm::{Config, Lru};
 use refault_trace::{AtomicFile, Header, LoadOptions, Record, RecordSource, Trace, TraceError, open};
 use serde::Serialize;
 use std::io::{IsTerminal, Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Runs `refault replay ...`.
 pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
@@ -69,16 +69,15 @@ fn check(args: &ReplayArgs) -> Result<(), Failure> {
 
 /// No output is an input or another output; of several traces, each can be opened.
 fn check_paths(args: &ReplayArgs) -> Result<(), Failure> {
-    let same = |a: &Path, b: &Path| whole(a) == whole(b);
     let outputs = [("--output", &args.output.output), ("--miss-bits", &args.output.miss_bits)];
     for (flag, path) in outputs {
         let Some(path) = path else { continue };
-        if args.traces.iter().any(|trace| same(trace, path)) {
+        if args.traces.iter().any(|trace| is_same_file(trace, path)) {
             return Err(format!("{}: is a trace to read; give {flag} another name", path.display()).into());
         }
     }
     if let (Some(a), Some(b)) = (&args.output.output, &args.output.miss_bits)
-        && same(a, b)
+        && is_same_file(a, b)
     {
         return Err(format!("{}: is named by --output and --miss-bits; give them two names", a.display()).into());
     }
@@ -91,15 +90,6 @@ fn check_paths(args: &ReplayArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// A path without links and detours, as far as it exists.
-fn whole(path: &Path) -> PathBuf {
-    let beside = || {
-        let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
-        Some(std::fs::canonicalize(parent).ok()?.join(path.file_name()?))
-    };
-    std::fs::canonicalize(path).ok().or_else(beside).unwrap_or_else(|| path.to_owned())
 }
 
 /// The policies with their configurations.
@@ -167,11 +157,11 @@ fn sizes(args: &ReplayArgs, trace: &str, page_size: u32, footprint: u64) -> Resu
         if pages == 0 {
             return Err(format!("--memory {size}: is less than one page of {page_size} bytes; give at least 1p").into());
         }
-        if pages > footprint && !args.beyond_footprint {
+        if (pages > footprint || size.is_beyond_all()) && !args.beyond_footprint {
             let bytes = footprint * u64::from(page_size);
             return Err(format!(
-                "--memory {size}: {} pages are more than the footprint of {trace} ({} pages, {} bytes, {}), so every \
-                 policy would hold everything; give at most 100%, or --beyond-footprint to replay it all the same",
+                "--memory {size}: {} pages are more than the footprint of {trace} ({} pages, {} bytes, {}), so next \
+                 to nothing would be reclaimed; give at most 100%, or --beyond-footprint to replay it all the same",
                 grouped(pages),
                 grouped(footprint),
                 grouped(bytes),

@@ -24,13 +24,17 @@ impl Size {
         Size { text: format!("{percent}%"), amount: Amount::Percent(percent) }
     }
 
-    /// The size in pages. A share of the footprint is rounded to the nearest page, and is at least one page.
+    /// Whether the size is a share of more than the whole.
+    pub fn is_beyond_all(&self) -> bool {
+        matches!(self.amount, Amount::Percent(percent) if percent > 100.0)
+    }
+
+    /// The size in pages. A share of the footprint is rounded to the nearest page.
     pub fn pages(&self, page_size: u32, footprint_pages: u64) -> u64 {
         match self.amount {
             Amount::Bytes(bytes) => bytes / u64::from(page_size),
             Amount::Pages(pages) => pages,
-            Amount::Percent(0.0) => 0,
-            Amount::Percent(percent) => ((footprint_pages as f64 * percent / 100.0).round() as u64).max(1),
+            Amount::Percent(percent) => (footprint_pages as f64 * percent / 100.0).round() as u64,
         }
     }
 }
@@ -115,7 +119,7 @@ mod tests {
             ("64k", 16),
             ("10%", 101),
             ("100%", 1011),
-            ("0.01%", 1),
+            ("0.01%", 0),
             ("0", 0),
             ("0%", 0),
             ("4095", 0),

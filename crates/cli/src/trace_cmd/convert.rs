@@ -36,6 +36,9 @@ pub struct ConvertArgs {
 }
 
 pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
+    if crate::is_same_file(&args.from, &args.to) {
+        return Err(format!("{}: is the trace to read; give the output another name", args.to.display()).into());
+    }
     let mut source = open(&args.from, &args.input.open_options())?;
     let mut writer = NativeWriter::create(&args.to)?;
     let mut collapser = Collapser::new(args.collapse);
