@@ -1,4 +1,5 @@
-//! Dropping clean, unmapped file folios: most of what reclaim frees, so what is the same for a batch is done once a batch.
+//! Shadows of evicted folios, and dropping clean, unmapped file folios: those are most of what reclaim frees, so what is the
+//! same for a batch is done once a batch.
 //!
 //! All folios of a batch were isolated from one lruvec. Nothing else happens between [`Engine::start_dropping`] and
 //! [`Engine::finish_dropping`], so the clock and the controller may learn of the whole batch at its end.
@@ -19,6 +20,8 @@ use crate::world::{Effect, World};
 pub(crate) struct Dropping {
     /// Their lruvec.
     own: LruvecId,
+    /// Their type.
+    t: usize,
     /// The lruvec whose clock stamps them.
     clock: LruvecId,
     memcg: MemcgId,
@@ -32,17 +35,30 @@ pub(crate) struct Dropping {
 impl Engine {
     /// Prepares for a batch that was isolated from the lruvec of `first`.
     pub(crate) fn start_dropping(&self, first: Option<FolioId>, sc: &ScanControl) -> Dropping {
-        let own = first.map_or(LruvecId(0), |f| self.folios.lruvec(f));
+        self.dropping(first.map_or(LruvecId(0), |f| self.folios.lruvec(f)), FILE, sc.target)
+    }
+
+    /// The shadow of one folio that reclaim on behalf of `target` evicts; advances the clock.
+    pub(crate) fn workingset_eviction(&mut self, f: FolioId, target: MemcgId) -> Slot {
+        let st = self.folios.st(f);
+        let mut d = self.dropping(self.folios.lruvec(f), st.type_index(), target);
+        let shadow = self.shadow_of(st, &mut d);
+        self.note_evictions(&mut d, st.nr_pages());
+        shadow
+    }
+
+    fn dropping(&self, own: LruvecId, t: usize, target: MemcgId) -> Dropping {
         // Under two lists the group whose pressure evicts stamps the shadow; the other models know only the folio's own.
         let by_target = self.cfg.lru == Lru::TwoList && self.cfg.refault != RefaultTest::Distance2013;
-        let clock = if by_target { self.memcgs.get(sc.target).lruvec } else { own };
+        let clock = if by_target { self.memcgs.get(target).lruvec } else { own };
         let v = &self.lruvecs[clock.index()];
         Dropping {
             own,
+            t,
             clock,
             memcg: v.memcg,
             age: v.nonresident_age,
-            min_seq: self.lruvecs[own.index()].r#gen.min_seq[FILE],
+            min_seq: self.lruvecs[own.index()].r#gen.min_seq[t],
             evicted: [0; MAX_NR_TIERS],
             dropped: 0,
         }
@@ -56,6 +72,7 @@ impl Engine {
         let l = &self.layout;
         let (workingset, eviction) = match (self.cfg.lru, self.cfg.refault) {
             (_, RefaultTest::None) => return Slot::EMPTY,
+            (Lru::TwoList, RefaultTest::Distance2013) if d.t != FILE => return Slot::EMPTY,
             (Lru::MultiGen, test) => {
                 let refs = st.refs();
                 d.evicted[tier_from_refs(refs)] += nr;
@@ -94,21 +111,26 @@ impl Engine {
             return;
         }
         stat.reclaimed += dropped;
+        self.note_evictions(d, dropped);
+        let memcg = self.lruvecs[d.own.index()].memcg;
+        self.memcgs.uncharge(memcg, dropped);
+        self.memcgs.get_mut(memcg).stat.add(Counter::Pgfree, dropped);
+    }
+
+    /// Advances the clock, and tells the controller which tiers were evicted.
+    fn note_evictions(&mut self, d: &mut Dropping, nr: u64) {
         let advances = match (self.cfg.lru, self.cfg.refault) {
             (_, RefaultTest::None) => false,
             (Lru::MultiGen, test) => test == RefaultTest::ShadowPosition,
-            (Lru::TwoList, _) => true,
+            (Lru::TwoList, test) => test != RefaultTest::Distance2013 || d.t == FILE,
         };
         if advances {
-            self.age_nonresident(d.clock, dropped);
+            self.age_nonresident(d.clock, nr);
         }
         d.age = self.lruvecs[d.clock.index()].nonresident_age;
         let own = &mut self.lruvecs[d.own.index()];
-        for (total, evicted) in own.r#gen.evicted[FILE].iter_mut().zip(std::mem::take(&mut d.evicted)) {
+        for (total, evicted) in own.r#gen.evicted[d.t].iter_mut().zip(std::mem::take(&mut d.evicted)) {
             *total += evicted;
         }
-        let memcg = own.memcg;
-        self.memcgs.uncharge(memcg, dropped);
-        self.memcgs.get_mut(memcg).stat.add(Counter::Pgfree, dropped);
     }
 }

@@ -238,7 +238,7 @@ impl Engine {
     /// Drops a clean file folio, leaving its shadow.
     #[inline]
     fn free_file<W: World>(&mut self, w: &mut W, f: FolioId, target: MemcgId) -> Verdict {
-        let shadow = self.workingset_eviction(f, target).map_or(Slot::EMPTY, Slot::value);
+        let shadow = self.workingset_eviction(f, target);
         let (page, st) = (self.folios.page(f), self.folios.st(f));
         for p in page.0..page.0 + st.nr_pages() as u32 {
             self.set_slot(PageId(p), shadow);
@@ -259,7 +259,7 @@ impl Engine {
         } else {
             let slot = self.folios.swap(f);
             let shadow = self.workingset_eviction(f, target);
-            let freed = self.swap.drop_cache(slot, shadow);
+            let freed = self.swap.drop_cache(slot, shadow.as_value());
             self.note_swap_cache(f, -1);
             self.slot_freed(w, slot, freed);
         }

@@ -1,74 +1,15 @@
-//! Working-set detection (3, 4.7, 5): what an evicted page leaves behind, and what it gets when it comes back.
+//! Working-set detection (3, 4.7, 5): what a page that was evicted gets when it comes back. What it left is made in `drop`.
 
 use crate::Engine;
 use crate::config::{Bound, Clock, Lru, Recency, RefaultCounting, RefaultTest};
 use crate::folio::State;
-use crate::ids::{FolioId, LruvecId, MemcgId};
+use crate::ids::LruvecId;
 use crate::lruvec::{ACTIVE_ANON, ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE};
 use crate::multi_gen::tier_from_refs;
 use crate::shadow::{GEN_BITS, Layout, REFS_BITS, Shadow, mask};
 use crate::stat::Counter;
 
 impl Engine {
-    /// The shadow of a folio that reclaim on behalf of `target` is about to evict; advances the clock.
-    #[inline]
-    pub(crate) fn workingset_eviction(&mut self, f: FolioId, target: MemcgId) -> Option<u64> {
-        match (self.cfg.lru, self.cfg.refault) {
-            (_, RefaultTest::None) => None,
-            (Lru::MultiGen, _) => Some(self.gen_eviction(f)),
-            (Lru::TwoList, RefaultTest::Distance2013) => self.eviction_2013(f),
-            (Lru::TwoList, _) => {
-                let st = self.folios.st(f);
-                let v = self.memcgs.get(target).lruvec;
-                let age = self.lruvecs[v.index()].nonresident_age;
-                self.age_nonresident(v, st.nr_pages());
-                let eviction = Layout::stamp(age, self.layout.eviction_bits, self.layout.bucket_order);
-                Some(self.layout.pack(Shadow {
-                    workingset: st.has(State::WORKINGSET),
-                    node: 0,
-                    memcg: target,
-                    eviction,
-                }))
-            }
-        }
-    }
-
-    /// File only, and the stamp is read after the clock advanced.
-    fn eviction_2013(&mut self, f: FolioId) -> Option<u64> {
-        let st = self.folios.st(f);
-        let v = self.folios.lruvec(f);
-        if st.type_index() != FILE {
-            return None;
-        }
-        self.age_nonresident(v, st.nr_pages());
-        let Lruvec { memcg, age } = self.clock_of(v);
-        let eviction = Layout::stamp(age, self.layout.eviction_bits, self.layout.bucket_order);
-        Some(self.layout.pack(Shadow { workingset: false, node: 0, memcg, eviction }))
-    }
-
-    fn clock_of(&self, v: LruvecId) -> Lruvec {
-        let v = &self.lruvecs[v.index()];
-        Lruvec { memcg: v.memcg, age: v.nonresident_age }
-    }
-
-    /// Multi-gen: the oldest generation and the refs; RFC v3 keeps the clock below them.
-    #[inline]
-    fn gen_eviction(&mut self, f: FolioId) -> u64 {
-        let st = self.folios.st(f);
-        let (t, refs, nr) = (st.type_index(), st.refs(), st.nr_pages());
-        let id = self.folios.lruvec(f);
-        let v = &mut self.lruvecs[id.index()];
-        let mut eviction = v.r#gen.min_seq[t] << REFS_BITS | u64::from(refs.saturating_sub(1));
-        v.r#gen.evicted[t][tier_from_refs(refs)] += nr;
-        let memcg = v.memcg;
-        if self.cfg.refault == RefaultTest::ShadowPosition {
-            let Layout { gen_eviction_bits: bits, gen_bucket_order, .. } = self.layout;
-            eviction = eviction << bits | Layout::stamp(v.nonresident_age, bits, gen_bucket_order);
-            self.age_nonresident(id, nr);
-        }
-        self.layout.pack(Shadow { workingset: refs > 0, node: 0, memcg, eviction })
-    }
-
     /// A folio of `own` with a shadow is coming back in state `st`: returns the state that decides where it will be put.
     #[inline]
     pub(crate) fn workingset_refault(&mut self, own: LruvecId, st: State, shadow: u64, in_fault: bool) -> State {
@@ -227,10 +168,4 @@ impl Engine {
             Recency::Literal => token_seq == min_seq & mask(self.layout.eviction_bits - REFS_BITS),
         }
     }
-}
-
-/// What a stamp is made of.
-struct Lruvec {
-    memcg: MemcgId,
-    age: u64,
 }
