@@ -142,3 +142,12 @@ fn a_flipped_bit_is_never_a_panic() {
         bytes[bit / 8] ^= 1 << (bit % 8);
     }
 }
+
+/// Found by fuzzing: statistics in the header of a page that name a list of two thousand million elements, which
+/// the library counts through although the file is 514 bytes long.
+#[test]
+fn a_page_header_that_never_ends() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/endless-page-header.parquet");
+    let error = read(&path).expect_err("its second page is broken");
+    assert!(error.to_string().contains("no page header at byte 47"), "{error}");
+}
