@@ -10,6 +10,7 @@ mod run;
 mod spec;
 mod zipf;
 
+pub use rng::Rng;
 pub use run::Generator;
 pub use zipf::Zipf;
 

@@ -5,11 +5,11 @@ use rand_pcg::rand_core::Rng as _;
 
 /// A generator of one purpose: the same seed and purpose, the same numbers.
 #[derive(Clone, Debug)]
-pub(super) struct Rng(Lcg128Xsl64);
+pub struct Rng(Lcg128Xsl64);
 
 impl Rng {
     /// The generator of a purpose that is named by numbers, such as a phase and a stream.
-    pub(super) fn new(seed: u64, purpose: &[u64]) -> Self {
+    pub fn new(seed: u64, purpose: &[u64]) -> Self {
         let mut state = mix(seed);
         for part in purpose {
             state = mix(state ^ *part);
@@ -19,25 +19,26 @@ impl Rng {
         Self(Lcg128Xsl64::new(high | u128::from(state), 0x0a02_bdbf_7bb3_c0a7_ac28_fa16_a64a_bf96))
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    /// The next 64 bits.
+    pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
     /// A number below `bound`, all equally likely (Lemire's method).
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        let mut product = u128::from(self.next()) * u128::from(bound);
+    pub fn below(&mut self, bound: u64) -> u64 {
+        let mut product = u128::from(self.next_u64()) * u128::from(bound);
         if (product as u64) < bound {
             let unfair = bound.wrapping_neg() % bound;
             while (product as u64) < unfair {
-                product = u128::from(self.next()) * u128::from(bound);
+                product = u128::from(self.next_u64()) * u128::from(bound);
             }
         }
         (product >> 64) as u64
     }
 
     /// A number in [0, 1) of 53 bits.
-    pub(super) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 }
 
@@ -57,7 +58,7 @@ mod tests {
     fn the_numbers_are_pinned() {
         // A change of these is a change of every generated workload.
         let mut rng = Rng::new(42, &[0, 1]);
-        let first: Vec<_> = (0..3).map(|_| rng.next()).collect();
+        let first: Vec<_> = (0..3).map(|_| rng.next_u64()).collect();
         assert_eq!(first, PINNED);
     }
 

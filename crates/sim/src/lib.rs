@@ -1,0 +1,2 @@
+//! The lab: a machine in virtual time around the engine of `refault-mm`.
+#![deny(missing_docs)]
