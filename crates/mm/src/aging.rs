@@ -78,6 +78,7 @@ impl Engine {
         }
         let seen = [span, young, 1, u64::from(dense)];
         (0..4).for_each(|i| g.walk_stats[i] += seen[i]);
+        self.work.ptes += span;
         let counters = [Counter::MmLeafTotal, Counter::MmLeafYoung, Counter::MmNonleafFound, Counter::MmNonleafAdded];
         (0..4).for_each(|i| self.count_lruvec(v, counters[i], seen[i]));
     }

@@ -2,6 +2,7 @@
 
 use crate::Engine;
 use crate::ids::MemcgId;
+use crate::node::ZoneId;
 use crate::stat::Counter;
 use crate::world::{Effect, World};
 
@@ -11,11 +12,21 @@ const MAX_RECLAIM_RETRIES: u32 = 16;
 impl Engine {
     /// Charges `nr` pages, reclaiming if a limit is met. The error names the memcg that could not be relieved.
     #[inline]
-    pub(crate) fn charge<W: World>(&mut self, w: &mut W, memcg: MemcgId, nr: u64) -> Result<(), MemcgId> {
-        match self.memcgs.try_charge(memcg, nr, true) {
-            Ok(()) => Ok(()),
-            Err(over) => self.charge_slow(w, memcg, nr, over),
+    pub(crate) fn charge<W: World>(&mut self, w: &mut W, memcg: MemcgId, nr: u64) -> Result<ZoneId, MemcgId> {
+        let zone = self.take_frames(w, nr)?;
+        if let Err(over) = self.memcgs.try_charge(memcg, nr, true)
+            && let Err(over) = self.charge_slow(w, memcg, nr, over)
+        {
+            self.node.give_back(zone, nr);
+            return Err(over);
         }
+        Ok(zone)
+    }
+
+    /// Takes back a charge that turned out to be of no use.
+    pub(crate) fn cancel_charge(&mut self, memcg: MemcgId, zone: ZoneId, nr: u64) {
+        self.memcgs.uncharge(memcg, nr);
+        self.node.give_back(zone, nr);
     }
 
     fn charge_slow<W: World>(&mut self, w: &mut W, memcg: MemcgId, nr: u64, mut over: MemcgId) -> Result<(), MemcgId> {
@@ -46,7 +57,7 @@ impl Engine {
 
     /// Nothing to reclaim. While writes are under way that is no verdict yet: the driver waits for them and asks again.
     fn out_of_memory<W: World>(&mut self, w: &mut W, over: MemcgId) -> Result<(), MemcgId> {
-        if self.memcgs.subtree(over).iter().all(|&m| self.memcgs.get(m).writeback == 0) {
+        if !self.is_io_pending(over) {
             self.memcgs.get_mut(over).events.oom += 1;
             w.effect(Effect::Oom { memcg: over });
         }
@@ -60,7 +71,8 @@ impl Engine {
             return Ok(());
         }
         if self.cfg.charge_kernel {
-            self.charge(w, memcg, 1)?;
+            let zone = self.charge(w, memcg, 1)?;
+            self.node.note_kernel(zone, 1);
             let m = self.memcgs.get_mut(memcg);
             m.kernel += 1;
             m.page_tables += 1;

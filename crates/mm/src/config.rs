@@ -140,6 +140,17 @@ pub struct LruGenCaps {
     pub leaf_walk: bool,
 }
 
+/// A memory node with a size (7.1).
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeConfig {
+    /// Pages that can be allocated.
+    pub pages: u64,
+    /// `min_free_kbytes`; none: by the formula.
+    pub min_free_kbytes: Option<u64>,
+    /// `watermark_scale_factor`, in ten-thousandths of a zone; 10 in Linux.
+    pub watermark_scale_factor: u32,
+}
+
 /// Everything that can be chosen. [`Config::new`] gives what a kernel would do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -197,6 +208,14 @@ pub struct Config {
     pub seed: u64,
     /// Share of the cache that may be dirty before the flusher starts, in percent; 10 in Linux.
     pub dirty_background_ratio: u64,
+    /// Share of the cache that may be dirty before those who write have to wait, in percent; 20 in Linux.
+    pub dirty_ratio: u64,
+    /// The size of the node; none: only the limits of memcgs count.
+    pub node: Option<NodeConfig>,
+    /// `page_cluster`: a swap-in from a queueing device reads up to 2^page_cluster pages; 3 in Linux, 0 = one.
+    pub page_cluster: u32,
+    /// `read_ahead_kb`, in pages: the largest window of a sequential read; 32 in Linux, 0 = off.
+    pub read_ahead_pages: u32,
 }
 
 impl Config {
@@ -232,6 +251,10 @@ impl Config {
             eviction_bits_max: 64,
             seed: 0,
             dirty_background_ratio: 10,
+            dirty_ratio: 20,
+            node: None,
+            page_cluster: 3,
+            read_ahead_pages: 32,
         }
     }
 
@@ -253,6 +276,18 @@ impl Config {
             (self.charge_batch <= 1 << 32, "charge_batch is at most 2^32"),
             (self.reserved_pages <= 1 << 40, "reserved_pages is at most 2^40"),
             (self.dirty_background_ratio <= 100, "dirty_background_ratio is 0 to 100"),
+            (self.dirty_ratio <= 100, "dirty_ratio is 0 to 100"),
+            (self.page_cluster <= 9, "page_cluster is 0 to 9"),
+            (self.read_ahead_pages <= 1 << 16, "read_ahead_pages is at most 65536"),
+            (self.node.as_ref().is_none_or(|n| (64..1 << 30).contains(&n.pages)), "a node has 64 to 2^30 pages"),
+            (
+                self.node.as_ref().is_none_or(|n| n.watermark_scale_factor <= 1000),
+                "watermark_scale_factor is at most 1000",
+            ),
+            (
+                self.node.as_ref().is_none_or(|n| n.min_free_kbytes.is_none_or(|k| k / 4 < n.pages / 2)),
+                "min_free_kbytes is below half of the node",
+            ),
             (self.swap_pages < 1 << 30, "swap_pages is below 2^30 (4 TiB)"),
         ];
         match limits.iter().find(|(ok, _)| !ok) {

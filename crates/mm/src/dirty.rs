@@ -8,8 +8,9 @@ use std::collections::VecDeque;
 
 use crate::Engine;
 use crate::folio::State;
-use crate::ids::{FolioId, PageId};
+use crate::ids::{FolioId, MemcgId, PageId};
 use crate::lruvec::{ACTIVE_FILE, INACTIVE_FILE};
+use crate::memcg::Memcg;
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 
@@ -36,18 +37,47 @@ impl Engine {
     fn note_dirty<W: World>(&mut self, w: &mut W, f: FolioId) {
         let nr = self.folios.st(f).nr_pages();
         self.count(f, Counter::NrDirtied, nr);
-        let v = &self.lruvecs[self.folios.lruvec(f).index()];
-        let cache = v.size[INACTIVE_FILE] + v.size[ACTIVE_FILE];
-        let m = self.memcgs.get_mut(v.memcg);
-        m.dirty += nr;
-        // What is not used yet could become cache.
-        let room = m.max.saturating_sub(m.usage).min(self.cfg.total_pages);
-        let over = m.dirty * 100 > (cache + room) * self.cfg.dirty_background_ratio;
+        let memcg = self.lruvecs[self.folios.lruvec(f).index()].memcg;
+        self.memcgs.get_mut(memcg).dirty += nr;
         self.dirty.pages.push_back(self.folios.page(f));
         self.forget_cleaned();
+        let (over_background, over_limit) = self.dirty_levels(memcg);
         // Not at once: the write that dirties the page is still to come, and must not be taken for written.
-        if over && w.effect(Effect::WakeFlusher) == Ack::Done {
+        if over_background && w.effect(Effect::WakeFlusher) == Ack::Done {
             self.flush_due = true;
+        }
+        if over_limit {
+            self.throttle_dirtier(w);
+        }
+    }
+
+    /// Whether too much of what could be cache is dirty: for the flusher to start, and for writers to go on. Looked at for the
+    /// group itself, and for the machine where it has a size.
+    fn dirty_levels(&self, memcg: MemcgId) -> (bool, bool) {
+        let m = self.memcgs.get(memcg);
+        let v = &self.lruvecs[m.lruvec.index()];
+        // What is not used yet could become cache.
+        let room = m.max.saturating_sub(m.usage).min(self.cfg.total_pages);
+        let own = self.levels(v.size[INACTIVE_FILE] + v.size[ACTIVE_FILE] + room, m.dirty, m.writeback);
+        if !self.node.is_limited() {
+            return own;
+        }
+        let size = self.tree_sizes(MemcgId::ROOT);
+        let cache = size[INACTIVE_FILE] + size[ACTIVE_FILE] + self.node.free_pages();
+        let sum = |of: fn(&Memcg) -> u64| self.memcgs.all.iter().map(of).sum();
+        let all = self.levels(cache, sum(|m| m.dirty), sum(|m| m.writeback));
+        (own.0 || all.0, own.1 || all.1)
+    }
+
+    fn levels(&self, cache: u64, dirty: u64, writeback: u64) -> (bool, bool) {
+        let background = dirty * 100 > cache * self.cfg.dirty_background_ratio;
+        (background, (dirty + writeback) * 100 > cache * self.cfg.dirty_ratio)
+    }
+
+    /// A write ended: writers may go on once the group is below its limit.
+    pub(crate) fn note_cleaned<W: World>(&mut self, w: &mut W, memcg: MemcgId) {
+        if self.is_dirtier_waiting() && !self.dirty_levels(memcg).1 {
+            self.relieve_dirtiers(w);
         }
     }
 

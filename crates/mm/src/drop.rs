@@ -101,6 +101,9 @@ impl Engine {
         }
         d.dropped += nr;
         w.effect(Effect::Free { page, order: st.order() });
+        if self.node.is_limited() {
+            self.node.free_folio(f, nr);
+        }
         self.folios.release(f);
     }
 

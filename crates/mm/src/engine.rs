@@ -1,26 +1,20 @@
 //! The facade: the only type a driver holds.
 
+use crate::alloc::{Throttled, Work};
 use crate::batch::CpuBatches;
 use crate::config::{Config, Lru};
 use crate::dirty::DirtyQueue;
 use crate::folio::{FolioTable, State};
 use crate::ids::{FolioId, LruvecId, MappingId, MemcgId, PageId};
+use crate::kswapd::Kswapd;
 use crate::lruvec::{LIST_NAMES, Lruvec};
 use crate::mapping::{MappingKind, PageSpace};
 use crate::memcg::{Memcg, MemcgEvents, Memcgs, NODE_CHARGE_BYTES};
+use crate::node::Node;
 use crate::scan::ScanControl;
 use crate::shadow::Layout;
 use crate::stat::{Counter, Gauge, Stats};
 use crate::swap::Swap;
-
-/// What kswapd and direct reclaim tell each other about a memory node.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct NodeState {
-    /// Many dirty folios at the tail: kswapd may write them.
-    pub(crate) dirty: bool,
-    /// Many folios under writeback at the tail: kswapd waits.
-    pub(crate) writeback: bool,
-}
 
 /// Linux's memory management as a deterministic state machine.
 ///
@@ -36,7 +30,14 @@ pub struct Engine {
     pub(crate) memcgs: Memcgs,
     pub(crate) batches: Vec<CpuBatches>,
     pub(crate) swap: Swap,
-    pub(crate) node: NodeState,
+    pub(crate) node: Node,
+    pub(crate) kswapd: Kswapd,
+    pub(crate) throttled: Throttled,
+    pub(crate) work: Work,
+    /// Reads that the driver has not ended.
+    pub(crate) reads_pending: u64,
+    /// Pages of mappings that are gone, but for I/O on them.
+    pub(crate) dropping: Vec<PageId>,
     pub(crate) dirty: DirtyQueue,
     pub(crate) flush_all: bool,
     pub(crate) flush_due: bool,
@@ -63,7 +64,12 @@ impl Engine {
             memcgs: Memcgs::new(cfg.charge_batch),
             batches: vec![CpuBatches::default(); cfg.cpus],
             swap: Swap::new(cfg.swap_pages),
-            node: NodeState::default(),
+            node: Node::new(cfg.node.as_ref()),
+            kswapd: Kswapd::default(),
+            throttled: Throttled::default(),
+            work: Work::default(),
+            reads_pending: 0,
+            dropping: Vec::new(),
             dirty: DirtyQueue::default(),
             flush_all: false,
             flush_due: false,
@@ -97,6 +103,7 @@ impl Engine {
         let above = self.memcgs.get(parent).lruvec;
         self.lruvecs.push(Lruvec::new(&mut self.folios, id, Some(above), self.cfg.seed));
         self.memcgs.all.push(Memcg::new(Some(parent), name, v, max_pages, swap_max_pages));
+        self.memcgs.get_mut(parent).has_children = true;
         self.memcgs.force_charge(id, self.cfg.reserved_pages);
         Ok(id)
     }
@@ -221,14 +228,21 @@ impl Engine {
         self.memcgs.get_mut(memcg).stat.add(c, nr);
     }
 
+    /// Counts what belongs to no memcg.
+    pub(crate) fn count_machine(&mut self, c: Counter, nr: u64) {
+        self.memcgs.get_mut(MemcgId::ROOT).stat.add(c, nr);
+    }
+
     pub(crate) fn count_scan(&mut self, v: LruvecId, t: usize, nr: u64, sc: &ScanControl) {
         let by = if sc.kswapd { Counter::PgscanKswapd } else { Counter::PgscanDirect };
+        self.work.scanned += nr;
         self.count_lruvec(v, by, nr);
         self.count_lruvec(v, Counter::scan(t), nr);
     }
 
     pub(crate) fn count_steal(&mut self, v: LruvecId, t: usize, nr: u64, sc: &ScanControl) {
         let by = if sc.kswapd { Counter::PgstealKswapd } else { Counter::PgstealDirect };
+        self.work.reclaimed += nr;
         self.count_lruvec(v, by, nr);
         self.count_lruvec(v, Counter::steal(t), nr);
     }

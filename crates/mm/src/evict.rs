@@ -33,7 +33,7 @@ impl Engine {
             }
             let delta = self.evict_folios(w, v, sc, swappiness);
             scanned += delta;
-            if delta == 0 || scanned >= nr_to_scan {
+            if delta == 0 || scanned >= nr_to_scan || self.should_abort_scan(sc) {
                 break;
             }
         }
@@ -97,8 +97,10 @@ impl Engine {
         }
         let mut retried = false;
         while !list.is_empty() {
+            let taken = list.len() as u64;
             let stat = self.shrink_folio_list(w, &mut list, sc);
             sc.nr_reclaimed += stat.reclaimed;
+            sc.seen.add(&stat, taken, t == FILE);
             self.count_steal(v, t, stat.reclaimed, sc);
             if list.is_empty() {
                 break;
@@ -231,6 +233,7 @@ impl Engine {
         sc.nr_scanned += isolated;
         self.count_lruvec(v, Counter::PgscanSkip, skipped);
         self.count_lruvec(v, Counter::Pgrefill, sorted);
+        self.work.scanned += sorted;
         self.count_scan(v, t, isolated, sc);
         if isolated > 0 || remaining == 0 { scanned } else { 0 }
     }

@@ -45,8 +45,10 @@ pub enum Outcome {
     Major,
     /// The first touch of an anonymous page, or a whole page written to a file.
     Fresh,
-    /// I/O on the page, or writes that must end before there is room, are under way: access it again when they ended.
+    /// I/O on the page is under way: access it again when it ended.
     Waiting,
+    /// There is no room before kswapd or writes that are under way make some: access it again in a while, a tick at most.
+    Throttled,
     /// The read failed.
     Failed,
     /// There is no room, and nothing to reclaim.
@@ -111,9 +113,9 @@ impl Engine {
             MappingKind::Anon => self.fault_anon(w, page, touch, memcg),
         };
         result.unwrap_or_else(|over| {
-            let pending = |&m: &MemcgId| self.memcgs.get(m).writeback > 0;
-            match self.memcgs.subtree(over).iter().any(pending) {
-                true => Outcome::Waiting,
+            let exhausted = over == MemcgId::ROOT && self.node.is_exhausted() && self.kswapd.awake;
+            match exhausted || self.is_io_pending(over) {
+                true => Outcome::Throttled,
                 false => Outcome::Oom(over),
             }
         })
@@ -168,21 +170,22 @@ impl Engine {
     }
 
     /// A new folio in the page cache, not read yet. Its shadow decides whether it starts active.
-    fn add_file_folio<W: World>(
+    pub(crate) fn add_file_folio<W: World>(
         &mut self,
         w: &mut W,
         page: PageId,
         touch: Touch,
         memcg: MemcgId,
     ) -> Result<FolioId, MemcgId> {
-        self.charge(w, memcg, 1)?;
+        let zone = self.charge(w, memcg, 1)?;
         if let Err(over) = self.charge_nodes(w, page, memcg) {
-            self.memcgs.uncharge(memcg, 1);
+            self.cancel_charge(memcg, zone, 1);
             return Err(over);
         }
         self.count_alloc(memcg, 1);
         let own = self.memcgs.get(memcg).lruvec;
         let f = self.folios.alloc(page, 0, own);
+        self.node.note_folio(f, zone);
         let old = self.set_slot(page, Slot::resident(f));
         let mut st = State::new(0);
         // A page that is added to be overwritten says nothing about the working set.
@@ -205,7 +208,7 @@ impl Engine {
     }
 
     /// Starts to read a folio, from its file or its slot.
-    fn read_folio<W: World>(&mut self, w: &mut W, f: FolioId) -> Ack {
+    pub(crate) fn read_folio<W: World>(&mut self, w: &mut W, f: FolioId) -> Ack {
         let st = self.folios.st(f);
         let (page, order) = (self.folios.page(f), st.order());
         let slot = self.folios.swap(f);
@@ -215,7 +218,10 @@ impl Engine {
         };
         match ack {
             Ack::Done => self.folios.set(f, State::UPTODATE),
-            Ack::Pending => self.folios.set(f, State::LOCKED),
+            Ack::Pending => {
+                self.folios.set(f, State::LOCKED);
+                self.reads_pending += 1;
+            }
             Ack::Failed => self.count(f, Counter::ReadErrors, 1),
         }
         ack
@@ -223,15 +229,20 @@ impl Engine {
 
     /// A read that was pending ended. A page whose read failed stays in the cache, not up to date, and the next access
     /// tries again.
-    pub fn read_done<W: World>(&mut self, _w: &mut W, page: PageId, ok: bool) {
+    pub fn read_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
         let in_swap_cache = |e: &Self| e.swap_entry(page).and_then(|s| e.swap.cached(s));
         let Some(f) = self.space.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
+        if !self.folios.st(f).has(State::LOCKED) {
+            return;
+        }
         self.folios.clear(f, State::LOCKED);
+        self.reads_pending -= 1;
         if ok {
             self.folios.set(f, State::UPTODATE);
         } else {
             self.count(f, Counter::ReadErrors, 1);
         }
+        self.finish_dropping_page(w, page);
     }
 
     /// A write that was pending ended. After a failure the folio is dirty again.
@@ -240,6 +251,7 @@ impl Engine {
         let Some(f) = self.space.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
         if self.folios.st(f).has(State::WRITEBACK) {
             self.end_write(w, f, ok, true);
+            self.finish_dropping_page(w, page);
         }
     }
 
@@ -305,9 +317,10 @@ impl Engine {
         if let Some(slot) = self.swap_entry(page) {
             return self.swap_in(w, page, slot, touch, memcg);
         }
-        self.charge(w, memcg, 1)?;
+        let zone = self.charge(w, memcg, 1)?;
         self.count_alloc(memcg, 1);
         let f = self.folios.alloc(page, 0, self.memcgs.get(memcg).lruvec);
+        self.node.note_folio(f, zone);
         self.set_slot(page, Slot::resident(f));
         let mut st = State::new(0);
         st.set(State::UPTODATE | State::SWAPBACKED | State::ANON);
@@ -333,12 +346,14 @@ impl Engine {
         touch: Touch,
         memcg: MemcgId,
     ) -> Result<Outcome, MemcgId> {
-        let mut outcome = Outcome::Minor;
+        let (mut outcome, mut read_ahead) = (Outcome::Minor, false);
         let f = match self.swap.cached(slot) {
             Some(f) => f,
             None => {
                 outcome = Outcome::Major;
-                self.add_swap_folio(w, page, slot, memcg)?
+                let f = self.add_swap_folio(w, page, slot, memcg)?;
+                read_ahead = true;
+                f
             }
         };
         let st = self.folios.st(f);
@@ -348,12 +363,18 @@ impl Engine {
         if !st.has(State::UPTODATE) {
             self.count(f, Counter::Pswpin, st.nr_pages());
             self.count(f, Counter::Pgmajfault, 1);
-            match self.read_folio(w, f) {
+            let ack = self.read_folio(w, f);
+            // Reclaim could take what a device that answers at once has read already; it gains nothing by it either.
+            if read_ahead && ack == Ack::Pending {
+                self.swap_read_ahead(w, page, memcg);
+            }
+            match ack {
                 Ack::Done => {}
                 Ack::Pending => return Ok(Outcome::Waiting),
                 Ack::Failed => return Ok(Outcome::Failed),
             }
         }
+        self.note_swap_ra_hit(f);
         self.space.store(page, Slot::resident(f));
         let freed = self.swap.put(slot);
         self.slot_freed(w, slot, freed);
@@ -367,16 +388,17 @@ impl Engine {
     }
 
     /// A folio for a page that is in swap, not read yet.
-    fn add_swap_folio<W: World>(
+    pub(crate) fn add_swap_folio<W: World>(
         &mut self,
         w: &mut W,
         page: PageId,
         slot: SwapSlot,
         memcg: MemcgId,
     ) -> Result<FolioId, MemcgId> {
-        self.charge(w, memcg, 1)?;
+        let zone = self.charge(w, memcg, 1)?;
         self.count_alloc(memcg, 1);
         let f = self.folios.alloc(page, 0, self.memcgs.get(memcg).lruvec);
+        self.node.note_folio(f, zone);
         let mut st = State::new(0);
         st.set(State::SWAPBACKED | State::ANON | State::SWAPCACHE);
         self.folios.set_swap(f, slot);

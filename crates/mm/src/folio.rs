@@ -45,6 +45,8 @@ impl State {
     pub(crate) const ADDING: u32 = 1 << 18;
     /// Not a folio: a free entry.
     pub(crate) const FREE: u32 = 1 << 19;
+    /// Read from swap ahead of need, and not needed yet.
+    pub(crate) const READAHEAD: u32 = 1 << 20;
 
     const GEN_SHIFT: u32 = 21;
     /// 3 bits: 0 = on no multi-gen list, else generation index + 1.
@@ -135,7 +137,7 @@ impl State {
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        const NAMES: [(u32, &str); 17] = [
+        const NAMES: [(u32, &str); 18] = [
             (State::LOCKED, "locked"),
             (State::UPTODATE, "uptodate"),
             (State::DIRTY, "dirty"),
@@ -153,6 +155,7 @@ impl std::fmt::Debug for State {
             (State::ANON, "anon"),
             (State::ADDING, "adding"),
             (State::FREE, "free"),
+            (State::READAHEAD, "readahead"),
         ];
         for (bit, name) in NAMES {
             if self.has(bit) {

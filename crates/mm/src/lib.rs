@@ -24,6 +24,7 @@
 #![deny(missing_docs)]
 
 mod aging;
+mod alloc;
 mod anon;
 mod batch;
 mod charge;
@@ -32,9 +33,11 @@ mod dirty;
 mod drop;
 mod engine;
 mod evict;
+mod exit;
 mod fault;
 mod folio;
 mod ids;
+mod kswapd;
 mod list;
 mod lru;
 mod lru_gen;
@@ -42,7 +45,9 @@ mod lruvec;
 mod mapping;
 mod memcg;
 mod multi_gen;
+mod node;
 pub mod opt;
+mod readahead;
 mod scan;
 mod shadow;
 mod shadow_nodes;
@@ -55,12 +60,18 @@ mod vmscan;
 mod workingset;
 mod world;
 
-pub use config::{Bound, Clock, Config, Lru, LruGenCaps, Policy, Recency, RefaultCounting, RefaultTest, WritebackSort};
+pub use alloc::Work;
+pub use config::{
+    Bound, Clock, Config, Lru, LruGenCaps, NodeConfig, Policy, Recency, RefaultCounting, RefaultTest, WritebackSort,
+};
 pub use engine::{Advice, Engine};
 pub use fault::{Outcome, Touch};
 pub use folio::MAX_ORDER;
 pub use ids::{FolioId, LruvecId, MappingId, MemcgId, PageId, SwapSlot, XaNodeId};
+pub use kswapd::KswapdStep;
 pub use mapping::MappingKind;
 pub use memcg::MemcgEvents;
+pub use node::Watermarks;
+pub use readahead::Readahead;
 pub use stat::{Counter, Gauge, Stats};
-pub use world::{Ack, Effect, World};
+pub use world::{Ack, Effect, ThrottleReason, World};

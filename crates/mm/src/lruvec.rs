@@ -129,11 +129,7 @@ impl Lruvec {
 
     /// 2.6: low ⇔ inactive·ratio < active, ratio = isqrt(10·GiB) from a GiB of the type on.
     pub(crate) fn inactive_is_low(&self, type_index: usize, fixed_ratio: bool) -> bool {
-        let inactive = self.size[list_index(type_index, false)];
-        let active = self.size[list_index(type_index, true)];
-        let gib = (inactive + active) >> (30 - 12);
-        let ratio = if gib == 0 || fixed_ratio { 1 } else { (10 * gib).isqrt() };
-        inactive * ratio < active
+        is_low(&self.size, type_index, fixed_ratio)
     }
 
     /// Charges the cost of reclaim to a type, and forgets half of it when it outgrows a quarter of the lists.
@@ -149,6 +145,15 @@ impl Lruvec {
     pub(crate) fn validate(&self, space: &PageSpace) -> Result<(), String> {
         self.shadow_nodes.validate(space)
     }
+}
+
+/// As [`Lruvec::inactive_is_low`], for sizes that may be those of a whole tree.
+pub(crate) fn is_low(size: &[u64; 5], type_index: usize, fixed_ratio: bool) -> bool {
+    let inactive = size[list_index(type_index, false)];
+    let active = size[list_index(type_index, true)];
+    let gib = (inactive + active) >> (30 - 12);
+    let ratio = if gib == 0 || fixed_ratio { 1 } else { (10 * gib).isqrt() };
+    inactive * ratio < active
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! look-around work on them. Pages of one mapping have ascending ids, so a node and a table are ranges of ids.
 
 use crate::ids::{FolioId, MappingId, MemcgId, PageId, XaNodeId};
+use crate::readahead::SwapReadahead;
 
 /// What a mapping holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,6 +111,7 @@ pub(crate) struct Mapping {
     pub(crate) tables: std::ops::Range<u32>,
     pub(crate) min_index: u64,
     pub(crate) max_index: u64,
+    pub(crate) swap_readahead: SwapReadahead,
 }
 
 const OFFSET_BITS: u32 = 6;
@@ -167,7 +169,15 @@ impl PageSpace {
         self.mapped.resize(self.entries.len().div_ceil(64), 0);
         self.link_upper_levels(first_node, (kind, memcg))?;
         self.set_spans(&tables, min_index, max_index);
-        self.mappings.push(Mapping { kind, memcg, first, tables, min_index, max_index });
+        self.mappings.push(Mapping {
+            kind,
+            memcg,
+            first,
+            tables,
+            min_index,
+            max_index,
+            swap_readahead: SwapReadahead::default(),
+        });
         Ok(MappingId(self.mappings.len() as u32 - 1))
     }
 

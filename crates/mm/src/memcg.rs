@@ -21,6 +21,7 @@ pub struct MemcgEvents {
 #[derive(Clone, Debug)]
 pub(crate) struct Memcg {
     pub(crate) parent: Option<MemcgId>,
+    pub(crate) has_children: bool,
     pub(crate) name: String,
     pub(crate) lruvec: LruvecId,
     /// Pages charged, those in the stock and of descendants included.
@@ -52,6 +53,7 @@ impl Memcg {
     pub(crate) fn new(parent: Option<MemcgId>, name: &str, lruvec: LruvecId, max: u64, swap_max: u64) -> Memcg {
         Memcg {
             parent,
+            has_children: false,
             name: name.into(),
             lruvec,
             usage: 0,
@@ -206,16 +208,18 @@ impl Memcgs {
         m.obj_bytes += PAGE_BYTES - used;
     }
 
-    /// A kernel object is freed. Whole pages go back, by way of the stock.
-    pub(crate) fn free_object(&mut self, id: MemcgId, bytes: u64) {
+    /// A kernel object is freed. Whole pages go back, by way of the stock; returns how many.
+    pub(crate) fn free_object(&mut self, id: MemcgId, bytes: u64) -> u64 {
         let m = self.get_mut(id);
         m.obj_bytes += bytes;
-        if m.obj_bytes > PAGE_BYTES {
-            let pages = m.obj_bytes / PAGE_BYTES;
-            m.obj_bytes %= PAGE_BYTES;
-            m.kernel -= pages;
-            self.refill_stock(id, pages);
+        if m.obj_bytes <= PAGE_BYTES {
+            return 0;
         }
+        let pages = m.obj_bytes / PAGE_BYTES;
+        m.obj_bytes %= PAGE_BYTES;
+        m.kernel -= pages;
+        self.refill_stock(id, pages);
+        pages
     }
 
     /// Swap that a memcg may still use, given what the device has left.

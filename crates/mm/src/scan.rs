@@ -27,6 +27,12 @@ pub(crate) struct ScanControl {
     pub(crate) cost: [u64; 2],
     pub(crate) memcg_full_walk: bool,
     pub(crate) swappiness: u32,
+    /// Trimming the cache alone is not allowed: it failed.
+    pub(crate) no_trim: bool,
+    /// A pass that only trimmed the cache reclaimed nothing.
+    pub(crate) trim_failed: bool,
+    /// What the pass under way met.
+    pub(crate) seen: ShrinkStat,
 }
 
 impl ScanControl {
@@ -50,6 +56,9 @@ impl ScanControl {
             cost: [0; 2],
             memcg_full_walk: false,
             swappiness,
+            no_trim: false,
+            trim_failed: false,
+            seen: ShrinkStat::default(),
         }
     }
 
@@ -70,4 +79,20 @@ pub(crate) struct ShrinkStat {
     pub(crate) writeback: u64,
     pub(crate) immediate: u64,
     pub(crate) activated: u64,
+    /// Pages taken, and of those of files.
+    pub(crate) taken: u64,
+    pub(crate) file_taken: u64,
+}
+
+impl ShrinkStat {
+    /// Adds what one batch of a type met to what the whole pass met.
+    pub(crate) fn add(&mut self, batch: &ShrinkStat, taken: u64, file: bool) {
+        self.dirty += batch.dirty;
+        self.unqueued_dirty += batch.unqueued_dirty;
+        self.congested += batch.congested;
+        self.writeback += batch.writeback;
+        self.immediate += batch.immediate;
+        self.taken += taken;
+        self.file_taken += if file { taken } else { 0 };
+    }
 }

@@ -24,10 +24,14 @@ impl Engine {
         // Reclaim may take shadow nodes, and with them a parent that was there when we counted.
         while paid < self.missing_nodes(page) {
             if !self.memcgs.consume_object(memcg, NODE_CHARGE_BYTES) {
-                if let Err(over) = self.charge(w, memcg, 1) {
-                    (0..paid).for_each(|_| self.memcgs.free_object(memcg, NODE_CHARGE_BYTES));
-                    return Err(over);
-                }
+                let zone = match self.charge(w, memcg, 1) {
+                    Ok(zone) => zone,
+                    Err(over) => {
+                        (0..paid).for_each(|_| self.free_node_object(memcg));
+                        return Err(over);
+                    }
+                };
+                self.node.note_kernel(zone, 1);
                 self.memcgs.add_object_page(memcg, NODE_CHARGE_BYTES);
             }
             paid += 1;
@@ -108,7 +112,7 @@ impl Engine {
             let (memcg, parent) = (self.space.nodes[at as usize].memcg, self.space.nodes[at as usize].parent);
             self.memcgs.get_mut(memcg).nodes -= 1;
             if self.cfg.charge_kernel {
-                self.memcgs.free_object(memcg, NODE_CHARGE_BYTES);
+                self.free_node_object(memcg);
             }
             if parent == NONE {
                 return;
@@ -120,6 +124,11 @@ impl Engine {
             }
             at = parent;
         }
+    }
+
+    fn free_node_object(&mut self, memcg: MemcgId) {
+        let pages = self.memcgs.free_object(memcg, NODE_CHARGE_BYTES);
+        self.node.free_kernel(pages);
     }
 
     /// Shadow nodes beyond what the pages of the memcg justify.

@@ -273,6 +273,7 @@ impl Engine {
         let st = self.folios.st(f);
         let memcg = self.lruvecs[self.folios.lruvec(f).index()].memcg;
         self.memcgs.uncharge(memcg, st.nr_pages());
+        self.node.free_folio(f, st.nr_pages());
         self.memcgs.get_mut(memcg).stat.add(Counter::Pgfree, st.nr_pages());
         w.effect(Effect::Free { page: self.folios.page(f), order: st.order() });
         self.folios.release(f);
@@ -306,12 +307,18 @@ impl Engine {
         let (nr, reclaim) = (st.nr_pages(), st.has(State::RECLAIM));
         self.folios.clear(f, State::WRITEBACK | State::RECLAIM);
         self.count_writeback(f, -(nr as i64));
+        if !st.has(State::ANON) {
+            self.note_cleaned(w, self.lruvecs[self.folios.lruvec(f).index()].memcg);
+        }
         if !ok {
             self.count(f, Counter::WriteErrors, nr);
             self.set_dirty(w, f);
             return;
         }
         self.count(f, Counter::NrWritten, nr);
+        if reclaim {
+            self.note_reclaim_written(w, nr);
+        }
         if reclaim && rotate && !self.folios.st(f).has(State::DIRTY) {
             self.batch_add(crate::batch::Batch::MoveTail, f);
         }

@@ -82,6 +82,18 @@ counters! {
     NrWritten = "nr_written",
     /// Reclaim runs of the whole machine on behalf of a task.
     Allocstall = "allocstall",
+    /// Runs of kswapd.
+    Pageoutrun = "pageoutrun",
+    /// kswapd was woken within 100 ms of falling asleep.
+    KswapdLowWmarkHitQuickly = "kswapd_low_wmark_hit_quickly",
+    /// kswapd ended a run below its mark and went on.
+    KswapdHighWmarkHitQuickly = "kswapd_high_wmark_hit_quickly",
+    /// Allocations that waited because next to nothing was free.
+    PgscanDirectThrottle = "pgscan_direct_throttle",
+    /// Pages read from swap ahead of need.
+    SwapRa = "swap_ra",
+    /// Of those, pages that were needed.
+    SwapRaHit = "swap_ra_hit",
     /// Pages freed.
     Pgfree = "pgfree",
     /// Pages charged.

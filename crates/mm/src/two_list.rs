@@ -142,6 +142,7 @@ impl Engine {
         self.drain_batches();
         let mut list = self.take_scratch();
         let scanned = self.isolate(v, list_index(t, false), nr, &mut list);
+        let taken = list.len() as u64;
         sc.nr_scanned += scanned;
         self.count_scan(v, t, scanned, sc);
         if list.is_empty() {
@@ -152,6 +153,7 @@ impl Engine {
         self.put_back(&list);
         self.return_scratch(list);
         self.count_steal(v, t, stat.reclaimed, sc);
+        sc.seen.add(&stat, taken, t == FILE);
         self.note_cost(v, t, stat.pageout, scanned - stat.reclaimed);
         stat.reclaimed
     }
@@ -162,6 +164,7 @@ impl Engine {
         let mut hold = self.take_scratch();
         let scanned = self.isolate(v, list_index(t, true), nr, &mut hold);
         self.count_lruvec(v, Counter::Pgrefill, scanned);
+        self.work.scanned += scanned;
         let mut rotated = 0;
         let mut stay = self.take_scratch();
         hold.retain(|&f| {

@@ -149,6 +149,7 @@ impl Engine {
             dirty[m] += st.nr_pages() * u64::from(st.has(State::DIRTY) && !st.has(State::ANON));
             writeback[m] += st.nr_pages() * u64::from(st.has(State::WRITEBACK));
         }
+        self.node.validate(own.iter().sum())?;
         let mut usage = vec![0u64; own.len()];
         for (i, m) in self.memcgs.all.iter().enumerate() {
             let reserved = if i == 0 { 0 } else { self.cfg.reserved_pages };

@@ -2,7 +2,8 @@
 
 use crate::Engine;
 use crate::ids::MemcgId;
-use crate::lruvec::{ANON, FILE, INACTIVE_FILE};
+use crate::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, is_low};
+use crate::multi_gen::MIN_LRU_BATCH;
 use crate::scan::{DEF_PRIORITY, ScanControl};
 use crate::stat::Counter;
 use crate::world::World;
@@ -45,20 +46,70 @@ impl Engine {
     }
 
     /// One pass at one priority over the target's subtree; it stops at the target unless a full walk is asked for.
-    fn shrink_node<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
-        if !self.is_multi_gen() {
+    pub(crate) fn shrink_node<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
+        if self.is_multi_gen() {
+            self.set_initial_priority(sc);
+        } else {
             self.prepare_scan_control(sc);
         }
+        // Multi-gen LRU measures every pass of kswapd by itself.
+        let carried = if self.is_multi_gen() && sc.kswapd { std::mem::take(&mut sc.nr_reclaimed) } else { 0 };
+        let before = sc.nr_reclaimed;
+        self.shrink_memcgs(w, sc);
+        let reclaimed = sc.nr_reclaimed - before;
+        sc.nr_reclaimed += carried;
+        self.note_pass(w, sc, reclaimed);
+        if self.is_multi_gen() && sc.kswapd {
+            // It never counts as having failed.
+            self.kswapd.failures = 0;
+        }
+    }
+
+    fn shrink_memcgs<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
         if self.memcgs.all.len() == 2 && sc.is_cgroup_reclaim() {
             // The common case of a single group needs no walk.
             return self.shrink_one(w, sc.target, sc);
         }
         for m in self.memcgs.subtree(sc.target) {
             self.shrink_one(w, m, sc);
-            if !sc.memcg_full_walk && sc.nr_reclaimed >= sc.nr_to_reclaim {
+            let full = sc.memcg_full_walk || (sc.kswapd && !self.is_multi_gen());
+            let enough = !full && sc.nr_reclaimed >= sc.nr_to_reclaim;
+            if enough || (self.is_multi_gen() && self.should_abort_scan(sc)) {
                 return;
             }
         }
+    }
+
+    /// 4.6: a priority from which the target may be met in one go.
+    fn set_initial_priority(&self, sc: &mut ScanControl) {
+        if sc.is_cgroup_reclaim() || sc.priority != DEF_PRIORITY || sc.nr_to_reclaim < MIN_LRU_BATCH {
+            return;
+        }
+        let sizes = self.tree_sizes(sc.target);
+        let anon = if self.can_reclaim_anon(sc.target) { sizes[INACTIVE_ANON] } else { 0 };
+        let bits = |n: u64| u64::BITS - n.leading_zeros();
+        let estimate = bits(sizes[INACTIVE_FILE] + anon).saturating_sub(1 + bits(sc.nr_to_reclaim - 1));
+        sc.priority = estimate.clamp(DEF_PRIORITY / 2, DEF_PRIORITY);
+    }
+
+    /// 4.6: reclaim of the whole machine stops when it has what it wants, kswapd also when every zone is safe.
+    pub(crate) fn should_abort_scan(&self, sc: &ScanControl) -> bool {
+        if sc.is_cgroup_reclaim() {
+            return false;
+        }
+        sc.nr_reclaimed >= sc.nr_to_reclaim.max(2) || (sc.kswapd && self.node.is_safe(MIN_LRU_BATCH))
+    }
+
+    /// The lists of a memcg and its descendants.
+    #[inline]
+    pub(crate) fn tree_sizes(&self, memcg: MemcgId) -> [u64; 5] {
+        let own = self.lruvecs[self.memcgs.get(memcg).lruvec.index()].size;
+        if !self.memcgs.get(memcg).has_children {
+            return own;
+        }
+        let sizes =
+            self.memcgs.subtree(memcg).into_iter().map(|m| self.lruvecs[self.memcgs.get(m).lruvec.index()].size);
+        sizes.fold([0; 5], |sum, size| std::array::from_fn(|l| sum[l] + size[l]))
     }
 
     fn shrink_one<W: World>(&mut self, w: &mut W, memcg: MemcgId, sc: &mut ScanControl) {
@@ -73,17 +124,23 @@ impl Engine {
 
     /// 2.6, 2.7: what this pass may deactivate, and whether there is easy cache to trim.
     fn prepare_scan_control(&mut self, sc: &mut ScanControl) {
-        let m = self.memcgs.get(sc.target);
-        let v = &self.lruvecs[m.lruvec.index()];
+        let v = &self.lruvecs[self.memcgs.get(sc.target).lruvec.index()];
+        let size = self.tree_sizes(sc.target);
         sc.cost = v.cost;
         for t in [ANON, FILE] {
             // The kernels before working-set detection had no refaults to challenge the active list with, and kept
             // file lists at 1 : 1.
             let old = !self.refaults_challenge_active();
             let refaulted = !old && self.activations(sc.target, t) != v.refaults[t];
-            sc.may_deactivate[t] = sc.force_deactivate || refaulted || v.inactive_is_low(t, old && t == FILE);
+            sc.may_deactivate[t] = sc.force_deactivate || refaulted || is_low(&size, t, old && t == FILE);
         }
-        sc.cache_trim_mode = v.size[INACTIVE_FILE] >> sc.priority > 0 && !sc.may_deactivate[FILE];
+        sc.cache_trim_mode = size[INACTIVE_FILE] >> sc.priority > 0 && !sc.may_deactivate[FILE] && !sc.no_trim;
+        // The whole node: with next to no cache left only anon can make room.
+        let file = size[INACTIVE_FILE] + size[ACTIVE_FILE];
+        sc.file_is_tiny = !sc.is_cgroup_reclaim()
+            && file + self.node.free_pages() <= self.node.high_pages()
+            && !sc.may_deactivate[ANON]
+            && size[INACTIVE_ANON] >> sc.priority > 0;
     }
 
     /// `workingset_activate` of a type, descendants included.
@@ -95,7 +152,7 @@ impl Engine {
         self.memcgs.subtree(memcg).into_iter().map(own).sum()
     }
 
-    fn snapshot_refaults(&mut self, memcg: MemcgId) {
+    pub(crate) fn snapshot_refaults(&mut self, memcg: MemcgId) {
         let now = [self.activations(memcg, ANON), self.activations(memcg, FILE)];
         let v = self.memcgs.get(memcg).lruvec;
         self.lruvecs[v.index()].refaults = now;

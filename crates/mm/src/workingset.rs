@@ -63,7 +63,7 @@ impl Engine {
 
     /// All that the type competes with, but its own inactive list.
     fn mainline_bound(&self, v: LruvecId, t: usize) -> u64 {
-        let size = &self.lruvecs[v.index()].size;
+        let size = self.tree_sizes(self.lruvecs[v.index()].memcg);
         let swap = self.has_free_swap(v);
         let mut bound = size[ACTIVE_FILE];
         if t == ANON {
@@ -77,7 +77,7 @@ impl Engine {
 
     /// RFC v3: the active part, or the inactive one once active is the larger.
     fn shadow_position_bound(&self, v: LruvecId, t: usize) -> u64 {
-        let size = &self.lruvecs[v.index()].size;
+        let size = self.tree_sizes(self.lruvecs[v.index()].memcg);
         let (mut active, inactive_file, mut inactive_anon) = (size[ACTIVE_FILE], size[INACTIVE_FILE], 0);
         if self.has_free_swap(v) {
             active += size[ACTIVE_ANON];

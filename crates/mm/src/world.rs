@@ -71,11 +71,53 @@ pub enum Effect {
     /// Many pages are dirty, or reclaim met nothing else: call [`crate::Engine::flush`] soon. Answered with `Done`, the engine
     /// flushes by itself, at a moment when no write of a page is half way.
     WakeFlusher,
+    /// An allocation went below the low mark: call [`crate::Engine::kswapd_step`] until it sleeps. Answered with `Done`, there is no
+    /// kswapd and tasks reclaim for themselves.
+    WakeKswapd,
+    /// The task (or kswapd) on whose behalf the engine was called waits after this call, until it is let go or the time is
+    /// over: then tell [`crate::Engine::throttle_ended`]. Answered with `Done`, nobody waits.
+    Throttle {
+        /// Why.
+        reason: ThrottleReason,
+        /// No longer than that.
+        max_wait_ns: u64,
+    },
+    /// Those who wait for that reason go on.
+    Unthrottle {
+        /// Why they waited.
+        reason: ThrottleReason,
+    },
     /// The memcg is at its limit and nothing in it can be reclaimed.
     Oom {
         /// The memcg.
         memcg: MemcgId,
     },
+}
+
+/// Why reclaim has someone wait (7.3, 7.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ThrottleReason {
+    /// kswapd meets folios again whose writes have not ended.
+    Writeback,
+    /// Reclaim made no progress.
+    NoProgress,
+    /// All dirty folios met are being written already.
+    Congested,
+    /// Next to nothing is free: kswapd goes first.
+    Exhausted,
+    /// Too much is dirty.
+    Dirty,
+}
+
+impl ThrottleReason {
+    /// All of them.
+    pub const ALL: [ThrottleReason; 5] = [
+        ThrottleReason::Writeback,
+        ThrottleReason::NoProgress,
+        ThrottleReason::Congested,
+        ThrottleReason::Exhausted,
+        ThrottleReason::Dirty,
+    ];
 }
 
 /// What became of an effect that does I/O. Others are answered with `Done`.

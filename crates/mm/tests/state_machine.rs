@@ -4,7 +4,7 @@ mod model;
 
 use model::{Device, Driver, Op};
 use proptest::prelude::*;
-use refault_mm::{Advice, Config, Policy, Touch};
+use refault_mm::{Advice, Config, NodeConfig, Policy, Touch};
 
 fn touch() -> impl Strategy<Value = Touch> {
     prop_oneof![
@@ -31,6 +31,11 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Flush),
         1 => any::<u8>().prop_map(Op::Cpu),
         1 => (0u32..5000).prop_map(Op::Wait),
+        12 => (0u32..150, 1u8..5).prop_map(|(p, n)| Op::ReadFile(p, n)),
+        6 => (0u8..20).prop_map(Op::Kswapd),
+        1 => any::<u8>().prop_map(Op::ThrottleEnded),
+        1 => (0u8..60).prop_map(Op::External),
+        1 => prop::bool::weighted(0.1).prop_map(|exit| if exit { Op::Exit } else { Op::Kswapd(1) }),
         1 => any::<bool>().prop_map(Op::Age),
         1 => any::<u8>().prop_map(Op::Evict),
     ]
@@ -49,6 +54,8 @@ prop_compose! {
         eviction_bits_max in prop::sample::select(vec![8u32, 12, 64]),
         (writeback_next, recent_only, literal) in any::<(bool, bool, bool)>(),
         seed in any::<u64>(),
+        node in prop::option::of((64u64..320, prop::option::of(0u64..64), 0u32..500)),
+        (page_cluster, read_ahead_pages) in (0u32..4, prop::sample::select(vec![0u32, 4, 32])),
     ) -> Config {
         let mut cfg = Config::new(policy);
         cfg.writeback_sort =
@@ -57,8 +64,11 @@ prop_compose! {
             if recent_only { refault_mm::RefaultCounting::RecentOnly } else { refault_mm::RefaultCounting::All };
         cfg.recency = if literal { refault_mm::Recency::Literal } else { refault_mm::Recency::ThreeBit };
         cfg.lru_gen.leaf_walk = leaf_walk;
+        let node = node.map(|(pages, min_free_kbytes, watermark_scale_factor)| NodeConfig {
+            pages, min_free_kbytes, watermark_scale_factor,
+        });
         Config {
-            batch_folios, swap_cluster_max, charge_batch, charge_kernel, swap_synchronous, fault_around_young,
+            node, page_cluster, read_ahead_pages, batch_folios, swap_cluster_max, charge_batch, charge_kernel, swap_synchronous, fault_around_young,
             one_list: one_list && batch_folios == 0, swappiness, swap_pages, fault_around_pages, eviction_bits_max,
             cpus: 2, seed, total_pages: 4096, ..cfg
         }

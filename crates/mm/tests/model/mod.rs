@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use refault_mm::{
-    Ack, Advice, Config, Effect, Engine, Lru, MappingKind, MemcgId, Outcome, PageId, RefaultTest, SwapSlot, Touch,
-    World,
+    Ack, Advice, Config, Effect, Engine, Lru, MappingId, MappingKind, MemcgId, Outcome, PageId, Readahead, RefaultTest,
+    SwapSlot, ThrottleReason, Touch, World,
 };
 
 /// I/O that is under way.
@@ -161,7 +161,9 @@ impl World for Contents {
                 self.flusher_woken = true;
                 return if self.device == Device::Instant { Ack::Done } else { Ack::Pending };
             }
-            Effect::Oom { .. } => {}
+            // As if there were someone who waits, and a kswapd that gets the processor now and then.
+            Effect::Throttle { .. } | Effect::WakeKswapd if self.device != Device::Instant => return Ack::Pending,
+            Effect::WakeKswapd | Effect::Throttle { .. } | Effect::Unthrottle { .. } | Effect::Oom { .. } => {}
         }
         Ack::Done
     }
@@ -186,6 +188,16 @@ pub enum Op {
     Flush,
     Cpu(u8),
     Wait(u32),
+    /// A read by descriptor that reads ahead.
+    ReadFile(u32, u8),
+    /// So many steps of kswapd.
+    Kswapd(u8),
+    /// A throttled task waited long enough.
+    ThrottleEnded(u8),
+    /// The driver takes so many pages of the node.
+    External(u8),
+    /// The owner of the anonymous memory is gone; it is not touched again.
+    Exit,
     /// Through the debug interface.
     Age(bool),
     Evict(u8),
@@ -202,6 +214,9 @@ pub struct Driver {
     expected: Vec<u64>,
     pages: u32,
     now_ns: u64,
+    readahead: Readahead,
+    anon: MappingId,
+    exited: bool,
     /// Largest and smallest seq seen, from `lru_gen`.
     seqs: (u64, u64),
 }
@@ -218,7 +233,8 @@ impl Driver {
         let mut engine = Engine::new(cfg).expect("a possible configuration");
         let group = engine.add_memcg(MemcgId::ROOT, "/g", memory, swap).expect("a group");
         engine.add_mapping(MappingKind::File, group, (0..u64::from(files)).map(index)).expect("a file");
-        engine.add_mapping(MappingKind::Anon, group, (0..u64::from(anons)).map(index)).expect("a region");
+        let (anon, _) =
+            engine.add_mapping(MappingKind::Anon, group, (0..u64::from(anons)).map(index)).expect("a region");
         let pages = files + anons;
         let world = Contents::new(device, files, pages as usize);
         Driver {
@@ -230,6 +246,9 @@ impl Driver {
             expected: vec![0; pages as usize],
             pages,
             now_ns: 0,
+            readahead: Readahead::default(),
+            anon,
+            exited: false,
             seqs: (0, 0),
         }
     }
@@ -238,6 +257,14 @@ impl Driver {
     pub fn step(&mut self, op: Op) -> Result<(), String> {
         match op {
             Op::Access(n, touch) => self.access(PageId(n % self.pages), touch)?,
+            Op::ReadFile(n, asked) => self.read_file(PageId(n % self.world.first_anon), asked)?,
+            Op::Kswapd(steps) => _ = self.engine.run_kswapd(&mut self.world, usize::from(steps)),
+            Op::ThrottleEnded(n) => {
+                let reason = ThrottleReason::ALL[usize::from(n) % ThrottleReason::ALL.len()];
+                self.engine.throttle_ended(reason);
+            }
+            Op::External(pages) => _ = self.engine.set_external_pages(u64::from(pages)),
+            Op::Exit => self.exit(),
             Op::Complete(n, ok) => self.complete(n, ok),
             Op::Advise(n, advice) => self.advise(PageId(n % self.pages), advice),
             Op::Drain => self.engine.drain_all(),
@@ -274,8 +301,9 @@ impl Driver {
         }
         if self.evictions_only {
             let evicted = sum("pgsteal") - get("pglazyfreed");
+            // Whoever asks for memory stamps what is evicted; the root sees all.
             let age =
-                self.engine.memcg_gauges(self.group).iter().find(|g| g.name == "nonresident_age").map(|g| g.value);
+                self.engine.memcg_gauges(MemcgId::ROOT).iter().find(|g| g.name == "nonresident_age").map(|g| g.value);
             if age != Some(evicted) {
                 return Err(format!("the clock is {age:?} after {evicted} evictions"));
             }
@@ -314,6 +342,26 @@ impl Driver {
         self.engine.advise(page, advice);
     }
 
+    fn exit(&mut self) {
+        self.exited = true;
+        self.world.may_drop.extend((self.world.first_anon..self.pages).map(PageId));
+        self.engine.drop_mapping(&mut self.world, self.anon);
+        let left = (self.world.first_anon..self.pages).any(|p| self.engine.is_resident(PageId(p)));
+        if self.world.pending.is_empty() && left {
+            self.world.violations.push("pages outlive their owner".into());
+        }
+    }
+
+    fn read_file(&mut self, page: PageId, asked: u8) -> Result<(), String> {
+        let mut ra = self.readahead;
+        let outcome = self.engine.read_file(&mut self.world, page, u32::from(asked), Touch::Read, &mut ra);
+        self.readahead = ra;
+        match outcome {
+            Outcome::Waiting | Outcome::Throttled | Outcome::Failed | Outcome::Oom(_) => Ok(()),
+            _ => self.touch(page, Touch::Read, outcome),
+        }
+    }
+
     fn complete(&mut self, n: u8, ok: bool) {
         if self.world.pending.is_empty() {
             return;
@@ -329,6 +377,9 @@ impl Driver {
     }
 
     fn access(&mut self, page: PageId, touch: Touch) -> Result<(), String> {
+        if self.exited && self.world.is_anon(page) {
+            return Ok(());
+        }
         let touch = match (touch, self.world.is_anon(page)) {
             (Touch::Read | Touch::ReadOn, true) => Touch::MapRead,
             (Touch::Write, true) => Touch::MapWrite,
@@ -342,7 +393,7 @@ impl Driver {
         };
         let outcome = if mapped { Outcome::Hit } else { self.engine.access(&mut self.world, page, touch) };
         match outcome {
-            Outcome::Waiting | Outcome::Failed | Outcome::Oom(_) => return Ok(()),
+            Outcome::Waiting | Outcome::Throttled | Outcome::Failed | Outcome::Oom(_) => return Ok(()),
             Outcome::Fresh if touch != Touch::Write => _ = self.world.frame.insert(page, 0),
             Outcome::Fresh | Outcome::Hit | Outcome::Minor | Outcome::Major => {}
         }

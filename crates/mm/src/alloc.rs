@@ -1,0 +1,236 @@
+//! Frames: the fast path, direct reclaim, its throttling, and what is out of memory (7.1, 7.3 to 7.5).
+
+use crate::Engine;
+use crate::ids::{MappingId, MemcgId};
+use crate::kswapd::KswapdStep;
+use crate::lruvec::UNEVICTABLE;
+use crate::node::{Mark, ZoneId};
+use crate::scan::ScanControl;
+use crate::stat::Counter;
+use crate::world::{Ack, Effect, ThrottleReason, World};
+
+/// Rounds without progress before an allocation is given up.
+const MAX_RECLAIM_RETRIES: u32 = 16;
+
+/// A timer tick, at 250 a second.
+const TICK_NS: u64 = 4_000_000;
+/// How long at most a task waits in each case (7.4).
+const WRITEBACK_WAIT_NS: u64 = 100_000_000;
+const EXHAUSTED_WAIT_NS: u64 = 1_000_000_000;
+
+/// What reclaim did since it was last asked: what a driver charges processor time for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Pages looked at, on inactive and active lists and while sorting.
+    pub scanned: u64,
+    /// Pages freed.
+    pub reclaimed: u64,
+    /// Page-table entries that walks visited.
+    pub ptes: u64,
+}
+
+/// Who waits for reclaim, by reason.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Throttled {
+    waiters: [u64; ThrottleReason::ALL.len()],
+    /// Pages marked for reclaim that were written since the first waited.
+    written: u64,
+}
+
+impl Engine {
+    /// Frames for a charge, where the node has a size. The error is the root: nothing is left to reclaim.
+    #[inline]
+    pub(crate) fn take_frames<W: World>(&mut self, w: &mut W, nr: u64) -> Result<ZoneId, MemcgId> {
+        if !self.node.is_limited() {
+            return Ok(ZoneId::default());
+        }
+        match self.node.take(nr, Mark::Low) {
+            Some(zone) => Ok(zone),
+            None => self.take_frames_slow(w, nr),
+        }
+    }
+
+    #[cold]
+    fn take_frames_slow<W: World>(&mut self, w: &mut W, nr: u64) -> Result<ZoneId, MemcgId> {
+        self.wake_kswapd(w);
+        if let Some(zone) = self.node.take(nr, Mark::Min) {
+            return Ok(zone);
+        }
+        let mut fruitless = 0;
+        while fruitless < MAX_RECLAIM_RETRIES {
+            if self.throttle_exhausted(w) {
+                return Err(MemcgId::ROOT);
+            }
+            let reclaimed = self.reclaim_memcg(w, MemcgId::ROOT, nr);
+            if let Some(zone) = self.node.take(nr, Mark::Min) {
+                return Ok(zone);
+            }
+            // What waits in batches cannot be found on a list.
+            self.drain_all();
+            fruitless = if reclaimed > 0 { 0 } else { fruitless + 1 };
+            if !self.node.could_meet_min(self.reclaimable_pages(), nr) {
+                break;
+            }
+        }
+        if !self.is_io_pending(MemcgId::ROOT) {
+            w.effect(Effect::Oom { memcg: MemcgId::ROOT });
+        }
+        Err(MemcgId::ROOT)
+    }
+
+    fn reclaimable_pages(&self) -> u64 {
+        let sizes = self.tree_sizes(MemcgId::ROOT);
+        let file = sizes[2] + sizes[3];
+        file + if self.can_reclaim_anon(MemcgId::ROOT) { sizes[..UNEVICTABLE].iter().sum::<u64>() - file } else { 0 }
+    }
+
+    /// Whether room may come from I/O that is under way: then it is too early for a verdict.
+    pub(crate) fn is_io_pending(&self, over: MemcgId) -> bool {
+        self.reads_pending > 0 || self.memcgs.subtree(over).iter().any(|&m| self.memcgs.get(m).writeback > 0)
+    }
+
+    /// 7.3: direct reclaim stays out while kswapd works on a node that is as good as empty.
+    fn throttle_exhausted<W: World>(&mut self, w: &mut W) -> bool {
+        if !self.node.is_exhausted() || !self.kswapd.awake || self.kswapd.is_hopeless() {
+            return false;
+        }
+        self.count_machine(Counter::PgscanDirectThrottle, 1);
+        self.throttle(w, ThrottleReason::Exhausted, EXHAUSTED_WAIT_NS);
+        true
+    }
+
+    fn throttle<W: World>(&mut self, w: &mut W, reason: ThrottleReason, max_wait_ns: u64) {
+        if w.effect(Effect::Throttle { reason, max_wait_ns }) == Ack::Pending {
+            if reason == ThrottleReason::Writeback && self.throttled.waiters[reason as usize] == 0 {
+                self.throttled.written = 0;
+            }
+            self.throttled.waiters[reason as usize] += 1;
+        }
+    }
+
+    /// A throttled task waited long enough by itself.
+    pub fn throttle_ended(&mut self, reason: ThrottleReason) {
+        let n = &mut self.throttled.waiters[reason as usize];
+        *n = n.saturating_sub(1);
+    }
+
+    fn unthrottle<W: World>(&mut self, w: &mut W, reason: ThrottleReason) {
+        if std::mem::take(&mut self.throttled.waiters[reason as usize]) > 0 {
+            w.effect(Effect::Unthrottle { reason });
+        }
+    }
+
+    /// kswapd goes to sleep: nobody has anything to wait for.
+    pub(crate) fn unthrottle_all<W: World>(&mut self, w: &mut W) {
+        ThrottleReason::ALL
+            .into_iter()
+            .filter(|&r| r != ThrottleReason::Dirty)
+            .for_each(|reason| self.unthrottle(w, reason));
+    }
+
+    /// After a pass of kswapd: those who found nothing try again once it is worth it, those who were kept out once there is
+    /// room.
+    pub(crate) fn relieve_throttled<W: World>(&mut self, w: &mut W, sc: &ScanControl) {
+        if sc.nr_reclaimed > sc.nr_scanned >> 3 {
+            self.unthrottle(w, ThrottleReason::NoProgress);
+        }
+        if !self.node.is_exhausted() {
+            self.unthrottle(w, ThrottleReason::Exhausted);
+        }
+    }
+
+    /// 7.4, after a pass over the node: what it met decides about its flags and who waits.
+    pub(crate) fn note_pass<W: World>(&mut self, w: &mut W, sc: &mut ScanControl, reclaimed: u64) {
+        let seen = std::mem::take(&mut sc.seen);
+        if sc.kswapd {
+            self.node.writeback |= seen.writeback > 0 && seen.writeback == seen.taken;
+            self.node.dirty |= seen.file_taken > 0 && seen.unqueued_dirty == seen.file_taken;
+            if seen.immediate > 0 {
+                self.throttle(w, ThrottleReason::Writeback, WRITEBACK_WAIT_NS);
+            }
+        }
+        if sc.is_cgroup_reclaim() {
+            return;
+        }
+        self.node.congested |= seen.dirty > 0 && seen.dirty == seen.congested;
+        if reclaimed > 0 {
+            self.kswapd.failures = 0;
+        } else {
+            sc.trim_failed |= sc.cache_trim_mode;
+        }
+        if !sc.kswapd && !self.kswapd.is_hopeless() {
+            if self.node.congested && seen.dirty > 0 {
+                self.throttle(w, ThrottleReason::Congested, TICK_NS);
+            } else if sc.priority == 1 && sc.nr_reclaimed == 0 {
+                self.throttle(w, ThrottleReason::NoProgress, TICK_NS);
+            }
+        }
+    }
+
+    /// Pages that reclaim waits for were written: 32 a waiter are enough to go on.
+    pub(crate) fn note_reclaim_written<W: World>(&mut self, w: &mut W, nr: u64) {
+        let waiting = self.throttled.waiters[ThrottleReason::Writeback as usize];
+        self.throttled.written += nr;
+        if waiting > 0 && self.throttled.written > waiting * self.cfg.swap_cluster_max {
+            self.throttled.written = 0;
+            self.unthrottle(w, ThrottleReason::Writeback);
+        }
+    }
+
+    /// A task that dirties pages faster than they can be written waits (see `dirty`).
+    pub(crate) fn throttle_dirtier<W: World>(&mut self, w: &mut W) {
+        self.throttle(w, ThrottleReason::Dirty, WRITEBACK_WAIT_NS);
+    }
+
+    /// Whether anyone waits for dirty pages to be written.
+    pub(crate) fn is_dirtier_waiting(&self) -> bool {
+        self.throttled.waiters[ThrottleReason::Dirty as usize] > 0
+    }
+
+    /// Dirty pages are few again.
+    pub(crate) fn relieve_dirtiers<W: World>(&mut self, w: &mut W) {
+        self.unthrottle(w, ThrottleReason::Dirty);
+    }
+
+    /// What reclaim did since the last call.
+    pub fn take_work(&mut self) -> Work {
+        std::mem::take(&mut self.work)
+    }
+
+    /// Frames that the driver itself uses of the node (a compressed swap device in memory). They are taken even below the
+    /// marks, since reclaim needs them; false: there are not so many.
+    pub fn set_external_pages(&mut self, pages: u64) -> bool {
+        self.node.set_external(pages)
+    }
+
+    /// Free pages of the node; 0 without a size.
+    pub fn free_pages(&self) -> u64 {
+        self.node.free_pages()
+    }
+
+    /// Zones with their watermarks: (name, managed pages, free pages, marks).
+    pub fn zones(&self) -> impl Iterator<Item = (&'static str, u64, u64, crate::node::Watermarks)> + '_ {
+        self.node.zones.iter().map(|z| (z.name, z.managed, z.free, z.marks))
+    }
+
+    /// 7.5: who dies. Candidates are tasks, each by its `oom_score_adj` (−1000 to 1000; −1000: never) and its anonymous mappings;
+    /// the one with the largest resident set, swap and page tables is named by its place.
+    pub fn oom_victim(&self, candidates: &[(i32, Vec<MappingId>)]) -> Option<usize> {
+        let total = self.node.zones.iter().map(|z| z.managed).sum::<u64>() as i64 + self.cfg.swap_pages as i64;
+        let points = |(adj, mappings): &(i32, Vec<MappingId>)| {
+            let used: u64 = mappings.iter().map(|&m| self.footprint(m)).sum();
+            used as i64 + i64::from(*adj) * (total / 1000)
+        };
+        let eligible = candidates.iter().enumerate().filter(|(_, c)| c.0 > -1000);
+        // The first of equals.
+        eligible.max_by_key(|&(i, c)| (points(c), std::cmp::Reverse(i))).map(|(i, _)| i)
+    }
+}
+
+/// kswapd run to its end at once, for drivers and tests without time.
+impl Engine {
+    /// Steps kswapd until it sleeps; at most `steps` times.
+    pub fn run_kswapd<W: World>(&mut self, w: &mut W, steps: usize) -> bool {
+        (0..steps).any(|_| self.kswapd_step(w) == KswapdStep::Sleep)
+    }
+}

@@ -1,0 +1,145 @@
+//! Background reclaim (7.2): kswapd as a state machine that the driver gives the processor to, one priority step at a time.
+
+use crate::Engine;
+use crate::ids::MemcgId;
+use crate::lruvec::ANON;
+use crate::scan::{DEF_PRIORITY, ScanControl};
+use crate::stat::Counter;
+use crate::world::{Ack, Effect, World};
+
+/// Runs without a page reclaimed after which a node is left to direct reclaim.
+const MAX_RECLAIM_RETRIES: u32 = 16;
+
+/// A wake-up within that time of falling asleep shows that the marks were left too early.
+const SHORT_SLEEP_NS: u64 = 100_000_000;
+
+/// kswapd of a node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kswapd {
+    /// Woken and not asleep again.
+    pub(crate) awake: bool,
+    /// The run under way.
+    run: Option<ScanControl>,
+    /// Runs in a row that reclaimed nothing.
+    pub(crate) failures: u32,
+    /// A run that only trimmed the cache failed: the next does not trim.
+    pub(crate) no_trim: bool,
+    slept_at_ns: u64,
+}
+
+impl Kswapd {
+    /// Too many runs failed: direct reclaim must do.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.failures >= MAX_RECLAIM_RETRIES
+    }
+}
+
+/// What kswapd does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KswapdStep {
+    /// There is more to do: call again when it has the processor.
+    Again,
+    /// It sleeps until [`Effect::WakeKswapd`].
+    Sleep,
+}
+
+impl Engine {
+    /// An allocation went below the low mark.
+    pub(crate) fn wake_kswapd<W: World>(&mut self, w: &mut W) {
+        if self.kswapd.awake || self.kswapd.is_hopeless() || self.node.is_balanced() {
+            return;
+        }
+        if w.effect(Effect::WakeKswapd) != Ack::Pending {
+            // The driver has none.
+            return;
+        }
+        self.kswapd.awake = true;
+        if self.now_ns - self.kswapd.slept_at_ns.min(self.now_ns) < SHORT_SLEEP_NS && self.kswapd.slept_at_ns > 0 {
+            self.count_machine(Counter::KswapdLowWmarkHitQuickly, 1);
+        }
+    }
+
+    /// One step of kswapd: a pass over the node at one priority. The driver calls it from [`Effect::WakeKswapd`] on until
+    /// it sleeps, and charges it the processor time of [`Engine::take_work`].
+    pub fn kswapd_step<W: World>(&mut self, w: &mut W) -> KswapdStep {
+        if !self.kswapd.awake {
+            return KswapdStep::Sleep;
+        }
+        let mut sc = match self.kswapd.run.take() {
+            Some(sc) => sc,
+            None => self.start_kswapd_run(),
+        };
+        if self.node.is_balanced() {
+            return self.end_kswapd_run(w, &sc);
+        }
+        self.kswapd_age(w, &sc);
+        if sc.priority + 2 < DEF_PRIORITY {
+            sc.may_writepage = true;
+        }
+        sc.nr_scanned = 0;
+        let before = sc.nr_reclaimed;
+        self.shrink_node(w, &mut sc);
+        self.relieve_throttled(w, &sc);
+        if sc.nr_scanned < sc.nr_to_reclaim || sc.nr_reclaimed == before {
+            if sc.priority == 1 {
+                if sc.nr_reclaimed == 0 && sc.trim_failed && !self.kswapd.no_trim {
+                    // Once more, with everything.
+                    self.kswapd.no_trim = true;
+                    return KswapdStep::Again;
+                }
+                return self.end_kswapd_run(w, &sc);
+            }
+            sc.priority -= 1;
+        }
+        self.kswapd.run = Some(sc);
+        KswapdStep::Again
+    }
+
+    fn start_kswapd_run(&mut self) -> ScanControl {
+        self.count_machine(Counter::Pageoutrun, 1);
+        let target = self.node.kswapd_target(self.cfg.swap_cluster_max);
+        let mut sc = ScanControl::for_memcg(MemcgId::ROOT, target, self.cfg.swappiness);
+        sc.kswapd = true;
+        sc.no_trim = self.kswapd.no_trim;
+        sc
+    }
+
+    fn end_kswapd_run<W: World>(&mut self, w: &mut W, sc: &ScanControl) -> KswapdStep {
+        self.snapshot_refaults(MemcgId::ROOT);
+        let balanced = self.node.is_balanced();
+        self.kswapd.no_trim = false;
+        if !balanced && sc.nr_reclaimed == 0 {
+            self.kswapd.failures += 1;
+        }
+        if !balanced && !self.kswapd.is_hopeless() {
+            self.count_machine(Counter::KswapdHighWmarkHitQuickly, 1);
+            return KswapdStep::Again;
+        }
+        // What it said of the node does not hold any more.
+        (self.node.dirty, self.node.writeback, self.node.congested) = (false, false, false);
+        self.unthrottle_all(w);
+        self.kswapd.awake = false;
+        self.kswapd.slept_at_ns = self.now_ns;
+        KswapdStep::Sleep
+    }
+
+    /// Before each pass: `min_ttl_ms` under multi-gen LRU, else a slice of active anon if inactive anon runs low.
+    fn kswapd_age<W: World>(&mut self, w: &mut W, sc: &ScanControl) {
+        if self.is_multi_gen() {
+            self.age_node(w);
+            return;
+        }
+        if self.cfg.swap_pages == 0 || !self.lruvecs_inactive_is_low(ANON) {
+            return;
+        }
+        for m in self.memcgs.subtree(sc.target) {
+            let v = self.memcgs.get(m).lruvec;
+            self.shrink_active_list(w, v, ANON, self.cfg.swap_cluster_max);
+        }
+    }
+
+    /// Whether inactive anon of the whole node is low.
+    fn lruvecs_inactive_is_low(&self, t: usize) -> bool {
+        crate::lruvec::is_low(&self.tree_sizes(MemcgId::ROOT), t, false)
+    }
+}

@@ -1,0 +1,292 @@
+//! A memory node: zones, their watermarks, and the frames that are free (7.1).
+//!
+//! Without a size a node never runs short, and none of this is looked at: then only the limits of memcgs count.
+
+use crate::config::NodeConfig;
+
+/// Pages below 1 GiB in the default split into zones.
+const DMA_PAGES: u64 = (16 << 20) / 4096;
+const DMA32_PAGES: u64 = (4 << 30) / 4096;
+/// `lowmem_reserve_ratio`: a lower zone keeps 1/256 of the zones above it.
+const LOWMEM_RESERVE_RATIO: u64 = 256;
+/// `min_free_kbytes` by formula lies between these.
+const MIN_FREE_KBYTES: (u64, u64) = (128, 262_144);
+
+/// How far an allocation may go down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mark {
+    /// The fast path.
+    Low,
+    /// The slow path.
+    Min,
+    /// Reclaim itself, and what cannot wait.
+    None,
+}
+
+/// The watermarks of a zone, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Watermarks {
+    /// Below it only reclaim itself may allocate.
+    pub min: u64,
+    /// Below it kswapd is woken.
+    pub low: u64,
+    /// Above it kswapd is content.
+    pub high: u64,
+    /// Above it kswapd is content where promotion wants room.
+    pub promo: u64,
+}
+
+/// A zone of the node, by its place from the lowest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct ZoneId(u8);
+
+/// One zone.
+#[derive(Clone, Debug)]
+pub(crate) struct Zone {
+    pub(crate) name: &'static str,
+    pub(crate) managed: u64,
+    pub(crate) free: u64,
+    pub(crate) marks: Watermarks,
+    /// Pages that allocations which could use higher zones must leave.
+    reserve: u64,
+    /// Taken for page tables, tree nodes and what the driver takes: they belong to no folio.
+    kernel: u64,
+}
+
+impl Zone {
+    /// 7.1: free pages beyond the mark and the reserve.
+    fn is_above(&self, mark: u64) -> bool {
+        self.free > mark + self.reserve
+    }
+}
+
+/// What kswapd and direct reclaim tell each other about a node, and its frames.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Node {
+    /// Lowest first; empty: the node has no size.
+    pub(crate) zones: Vec<Zone>,
+    /// By folio: its zone. Kept only where there are several.
+    zone_of: Vec<u8>,
+    /// Pages that the driver took.
+    pub(crate) external: u64,
+    /// Many dirty folios at the tail: kswapd may write them.
+    pub(crate) dirty: bool,
+    /// Many folios under writeback at the tail: kswapd waits.
+    pub(crate) writeback: bool,
+    /// All dirty folios seen were under writeback already: direct reclaim waits a tick.
+    pub(crate) congested: bool,
+}
+
+impl Node {
+    pub(crate) fn new(cfg: Option<&NodeConfig>) -> Node {
+        let Some(cfg) = cfg else { return Node::default() };
+        let mut zones = split(cfg.pages);
+        set_watermarks(&mut zones, cfg);
+        Node { zones, ..Node::default() }
+    }
+
+    /// Whether it has a size.
+    #[inline(always)]
+    pub(crate) fn is_limited(&self) -> bool {
+        !self.zones.is_empty()
+    }
+
+    /// Frames from the highest zone that has more than the mark; which one.
+    pub(crate) fn take(&mut self, nr: u64, mark: Mark) -> Option<ZoneId> {
+        let level = |z: &Zone| match mark {
+            Mark::Low => z.marks.low,
+            Mark::Min => z.marks.min,
+            Mark::None => 0,
+        };
+        let reserve = |z: &Zone| if mark == Mark::None { 0 } else { z.reserve };
+        let i = self.zones.iter().rposition(|z| z.free >= level(z) + reserve(z) + nr)?;
+        self.zones[i].free -= nr;
+        Some(ZoneId(i as u8))
+    }
+
+    /// These frames belong to this folio.
+    #[inline]
+    pub(crate) fn note_folio(&mut self, f: crate::FolioId, zone: ZoneId) {
+        if self.zones.len() > 1 {
+            if self.zone_of.len() <= f.index() {
+                self.zone_of.resize(f.index() + 1, 0);
+            }
+            self.zone_of[f.index()] = zone.0;
+        }
+    }
+
+    /// These frames hold no folio.
+    pub(crate) fn note_kernel(&mut self, zone: ZoneId, nr: u64) {
+        if let Some(z) = self.zones.get_mut(usize::from(zone.0)) {
+            z.kernel += nr;
+        }
+    }
+
+    /// The frames of a folio are free again.
+    #[inline]
+    pub(crate) fn free_folio(&mut self, f: crate::FolioId, nr: u64) {
+        let i = if self.zones.len() > 1 { usize::from(self.zone_of[f.index()]) } else { 0 };
+        if let Some(z) = self.zones.get_mut(i) {
+            z.free += nr;
+        }
+    }
+
+    /// Frames are given back unused.
+    pub(crate) fn give_back(&mut self, zone: ZoneId, nr: u64) {
+        if let Some(z) = self.zones.get_mut(usize::from(zone.0)) {
+            z.free += nr;
+        }
+    }
+
+    /// Frames without a folio are free again; the lowest zones first, where they are missed most.
+    pub(crate) fn free_kernel(&mut self, mut nr: u64) {
+        for z in &mut self.zones {
+            let here = nr.min(z.kernel);
+            z.kernel -= here;
+            z.free += here;
+            nr -= here;
+        }
+    }
+
+    /// Sets what the driver takes of the node. More than is free is refused.
+    pub(crate) fn set_external(&mut self, pages: u64) -> bool {
+        if pages < self.external {
+            self.free_kernel(self.external - pages);
+        }
+        while self.external < pages && self.is_limited() {
+            // From the highest zone downwards, as far as each goes.
+            let want = pages - self.external;
+            let Some(i) = self.zones.iter().rposition(|z| z.free > 0) else { return false };
+            let z = &mut self.zones[i];
+            let here = want.min(z.free);
+            z.free -= here;
+            z.kernel += here;
+            self.external += here;
+        }
+        self.external = pages;
+        true
+    }
+
+    /// 7.2: some zone is above its high mark.
+    pub(crate) fn is_balanced(&self) -> bool {
+        self.zones.iter().any(|z| z.is_above(z.marks.high))
+    }
+
+    /// Every zone is above its high mark by that much (4.6).
+    pub(crate) fn is_safe(&self, beyond: u64) -> bool {
+        self.zones.iter().all(|z| z.is_above(z.marks.high + beyond))
+    }
+
+    /// 7.3: too little is left even for reclaim itself; direct reclaim waits for kswapd.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        let min: u64 = self.zones.iter().map(|z| z.marks.min).sum();
+        self.free_pages() <= min / 2
+    }
+
+    /// Free pages in all zones.
+    pub(crate) fn free_pages(&self) -> u64 {
+        self.zones.iter().map(|z| z.free).sum()
+    }
+
+    /// Sum of the high marks.
+    pub(crate) fn high_pages(&self) -> u64 {
+        self.zones.iter().map(|z| z.marks.high).sum()
+    }
+
+    /// What a kswapd run aims at (7.2).
+    pub(crate) fn kswapd_target(&self, cluster: u64) -> u64 {
+        self.zones.iter().map(|z| z.marks.high.max(cluster)).sum()
+    }
+
+    /// 7.5: whether some zone would meet its minimum with so many pages more.
+    pub(crate) fn could_meet_min(&self, reclaimable: u64, nr: u64) -> bool {
+        self.zones.iter().any(|z| z.free + reclaimable >= z.marks.min + z.reserve + nr)
+    }
+
+    /// Every frame is free, a folio's, or the kernel's.
+    pub(crate) fn validate(&self, folio_pages: u64) -> Result<(), String> {
+        let sum = |of: fn(&Zone) -> u64| self.zones.iter().map(of).sum::<u64>();
+        let (managed, free, kernel) = (sum(|z| z.managed), sum(|z| z.free), sum(|z| z.kernel));
+        if self.is_limited() && managed != free + kernel + folio_pages {
+            return Err(format!("node: {managed} frames, {free} free, {kernel} kernel, {folio_pages} of folios"));
+        }
+        Ok(())
+    }
+}
+
+/// The zones of a 64-bit PC: 16 MiB of DMA, DMA32 to 4 GiB, Normal.
+fn split(pages: u64) -> Vec<Zone> {
+    let dma = DMA_PAGES.min(pages / 8);
+    let dma32 = (pages - dma).min(DMA32_PAGES - DMA_PAGES);
+    let sizes = [("DMA", dma), ("DMA32", dma32), ("Normal", pages - dma - dma32)];
+    let zone =
+        |(name, managed)| Zone { name, managed, free: managed, marks: Watermarks::default(), reserve: 0, kernel: 0 };
+    sizes.into_iter().filter(|s| s.1 > 0).map(zone).collect()
+}
+
+/// 7.1.
+fn set_watermarks(zones: &mut [Zone], cfg: &NodeConfig) {
+    let total: u64 = zones.iter().map(|z| z.managed).sum();
+    let by_formula = (16 * total * 4).isqrt().clamp(MIN_FREE_KBYTES.0, MIN_FREE_KBYTES.1);
+    let min_pages = cfg.min_free_kbytes.unwrap_or(by_formula) / 4;
+    let mut above = 0;
+    for z in zones.iter_mut().rev() {
+        let min = (u128::from(min_pages) * u128::from(z.managed) / u128::from(total)) as u64;
+        let gap = (min / 4).max(z.managed * u64::from(cfg.watermark_scale_factor) / 10_000);
+        z.marks = Watermarks { min, low: min + gap, high: min + 2 * gap, promo: min + 3 * gap };
+        z.reserve = above / LOWMEM_RESERVE_RATIO;
+        above += z.managed;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(pages: u64) -> Node {
+        Node::new(Some(&NodeConfig { pages, min_free_kbytes: None, watermark_scale_factor: 10 }))
+    }
+
+    #[test]
+    fn watermarks_follow_the_formula() {
+        // 16 GiB: isqrt(16 · 16777216 kB) = 16384 kB = 4096 pages of minimum, a quarter of each zone's as the gap.
+        let n = node(4 << 20);
+        let sum = |of: fn(&Watermarks) -> u64| n.zones.iter().map(|z| of(&z.marks)).sum::<u64>();
+        assert_eq!(n.zones.len(), 3);
+        assert!((4090..=4096).contains(&sum(|m| m.min)), "{}", sum(|m| m.min));
+        let normal = &n.zones[2];
+        assert_eq!(normal.marks.low - normal.marks.min, (normal.managed / 1000).max(normal.marks.min / 4));
+        assert_eq!(normal.marks.high - normal.marks.low, normal.marks.low - normal.marks.min);
+        assert_eq!(normal.reserve, 0);
+        assert_eq!(n.zones[0].reserve, (n.zones[1].managed + normal.managed) / 256);
+    }
+
+    #[test]
+    fn frames_come_from_the_highest_zone_and_go_back_where_they_came_from() {
+        let mut n = node(2 << 20);
+        let before: Vec<u64> = n.zones.iter().map(|z| z.free).collect();
+        let mut folios = 0;
+        while let Some(zone) = n.take(1, Mark::Low) {
+            n.note_folio(crate::FolioId(folios), zone);
+            folios += 1;
+        }
+        assert!(n.zones.iter().all(|z| z.free <= z.marks.low + z.reserve));
+        assert!(!n.is_balanced());
+        n.validate(u64::from(folios)).unwrap();
+        let zone = n.take(1, Mark::Min).expect("there is room between the marks");
+        n.give_back(zone, 1);
+        (0..folios).for_each(|f| n.free_folio(crate::FolioId(f), 1));
+        assert_eq!(before, n.zones.iter().map(|z| z.free).collect::<Vec<_>>());
+        assert!(n.is_balanced());
+    }
+
+    #[test]
+    fn what_the_driver_takes_is_bounded_by_what_is_free() {
+        let mut n = node(1 << 14);
+        assert!(n.set_external(1000));
+        assert_eq!(n.free_pages(), (1 << 14) - 1000);
+        assert!(n.set_external(10));
+        assert_eq!(n.free_pages(), (1 << 14) - 10);
+        assert!(!n.set_external(1 << 20));
+    }
+}
