@@ -11,12 +11,17 @@ pub(super) struct Checked {
     left: u64,
     first: bool,
     dictionary: bool,
+    /// Values may be missing: their levels stand before the values.
+    optional: bool,
 }
+
+/// What a writer may put into a block of differences; those that exist put 128 or 256.
+const MAX_DELTA_BLOCK: u64 = 1 << 16;
 
 impl Checked {
     /// Over the pages of a column in a row group of so many rows.
-    pub(super) fn new(inner: Box<dyn PageReader>, rows: u64) -> Self {
-        Self { inner, left: rows, first: true, dictionary: false }
+    pub(super) fn new(inner: Box<dyn PageReader>, rows: u64, optional: bool) -> Self {
+        Self { inner, left: rows, first: true, dictionary: false, optional }
     }
 
     fn check(&mut self, page: &Page) -> Result<()> {
@@ -44,7 +49,8 @@ impl Checked {
 
     fn check_data(&mut self, page: &Page) -> Result<()> {
         match page.encoding() {
-            Encoding::PLAIN | Encoding::DELTA_BINARY_PACKED => {}
+            Encoding::PLAIN => {}
+            Encoding::DELTA_BINARY_PACKED => self.check_delta(page)?,
             Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY if self.dictionary => {}
             Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY => {
                 return refuse("a page refers to a dictionary that is not there");
@@ -57,6 +63,54 @@ impl Checked {
         }
         Ok(())
     }
+}
+
+impl Checked {
+    /// The header of a run of differences: the decoder takes its counts on trust.
+    fn check_delta(&self, page: &Page) -> Result<()> {
+        let header = self.values_of(page).and_then(delta_header);
+        let Some([block, minis, count]) = header else { return refuse("a page of differences has no header") };
+        let sizes = (1..=MAX_DELTA_BLOCK).contains(&block) && (1..=block).contains(&minis);
+        // Its first value is in the header, so it has one at least.
+        if !sizes || count > u64::from(page.num_values()) || (count == 0 && page.num_values() > 0) {
+            return refuse("the header of a page of differences does not fit the page");
+        }
+        Ok(())
+    }
+
+    /// The bytes of a page after its levels.
+    fn values_of<'a>(&self, page: &'a Page) -> Option<&'a [u8]> {
+        match page {
+            Page::DataPage { buf, .. } if self.optional => {
+                let length = u32::from_le_bytes(*buf.first_chunk()?);
+                buf.get(4usize.checked_add(length as usize)?..)
+            }
+            Page::DataPage { buf, .. } => Some(buf),
+            Page::DataPageV2 { buf, def_levels_byte_len, rep_levels_byte_len, .. } => {
+                buf.get((*def_levels_byte_len as usize).checked_add(*rep_levels_byte_len as usize)?..)
+            }
+            Page::DictionaryPage { .. } => None,
+        }
+    }
+}
+
+/// Size of a block, miniblocks in it, and values in total.
+fn delta_header(mut bytes: &[u8]) -> Option<[u64; 3]> {
+    let mut header = [0; 3];
+    for field in &mut header {
+        for shift in (0..63).step_by(7) {
+            let (&first, rest) = bytes.split_first()?;
+            bytes = rest;
+            *field |= u64::from(first & 0x7f) << shift;
+            if first & 0x80 == 0 {
+                break;
+            }
+            if shift == 56 {
+                return None;
+            }
+        }
+    }
+    Some(header)
 }
 
 fn refuse<T>(what: &str) -> Result<T> {
@@ -141,7 +195,7 @@ mod tests {
 
     #[track_caller]
     fn refused(pages: Vec<Page>, want: &str) {
-        let mut checked = Checked::new(Box::new(Given(pages)), 10);
+        let mut checked = Checked::new(Box::new(Given(pages)), 10, false);
         let error = checked.find_map(Result::err).expect(want);
         assert!(error.to_string().contains(want), "{error}");
     }
@@ -152,12 +206,37 @@ mod tests {
         refused(vec![data(Encoding::RLE_DICTIONARY, 1)], "dictionary that is not there");
     }
 
+    /// Found by fuzzing: the decoder takes one value from none.
+    #[test]
+    fn differences_without_a_first_value() {
+        let page = |bytes: &'static [u8], num_values| Page::DataPage {
+            buf: Bytes::from_static(bytes),
+            num_values,
+            encoding: Encoding::DELTA_BINARY_PACKED,
+            def_level_encoding: Encoding::RLE,
+            rep_level_encoding: Encoding::RLE,
+            statistics: None,
+        };
+        for (bytes, wrong) in [
+            (&[0x80, 1, 4, 0, 0][..], "does not fit"),
+            (&[0x80, 1, 4, 9, 0], "does not fit"),
+            (&[0x80, 1, 0, 5, 0], "does not fit"),
+            (&[0x80, 0x80, 0x80, 1, 4, 5, 0], "does not fit"),
+            (&[0x80, 1], "no header"),
+            (&[0xff; 40], "no header"),
+        ] {
+            refused(vec![page(bytes, 5)], wrong);
+        }
+        let mut fine = Checked::new(Box::new(Given(vec![page(&[0x80, 1, 4, 5, 0], 5)])), 10, false);
+        assert!(fine.all(|page| page.is_ok()));
+    }
+
     #[test]
     fn pages_that_contradict_each_other() {
         refused(vec![data(Encoding::PLAIN, 6), data(Encoding::PLAIN, 5)], "more values than");
         refused(vec![data(Encoding::PLAIN, 6), dictionary()], "not the first page");
         refused(vec![data(Encoding::DELTA_BYTE_ARRAY, 1)], "not one of whole numbers");
-        let mut fine = Checked::new(Box::new(Given(vec![dictionary(), data(Encoding::RLE_DICTIONARY, 10)])), 10);
+        let mut fine = Checked::new(Box::new(Given(vec![dictionary(), data(Encoding::RLE_DICTIONARY, 10)])), 10, false);
         assert!(fine.all(|page| page.is_ok()));
     }
 }

@@ -92,8 +92,8 @@ impl NativeSource {
                 let Some(index) = column.index else { continue };
                 check_chunk(group.metadata().column(index)).map_err(|what| broken(&self.name, &what))?;
                 let pages = group.get_column_page_reader(index).map_err(failure)?;
-                let checked = Box::new(Checked::new(pages, self.left));
                 let descriptor = group.metadata().column(index).column_descr_ptr();
+                let checked = Box::new(Checked::new(pages, self.left, descriptor.max_def_level() > 0));
                 column.reader = Some(get_column_reader(descriptor, checked));
             }
             self.group += 1;
