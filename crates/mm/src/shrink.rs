@@ -199,11 +199,10 @@ impl Engine {
         let first = self.folios.page(f).0;
         let mut young = 0;
         for page in (first..first + st.nr_pages() as u32).map(PageId) {
-            if w.test_and_clear_young(page) {
-                young += 1;
-                if self.is_multi_gen() {
-                    self.look_around(w, page);
-                }
+            let here = w.test_and_clear_young_count(page);
+            young += here;
+            if here > 0 && self.is_multi_gen() {
+                self.look_around(w, page);
             }
         }
         young

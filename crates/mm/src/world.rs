@@ -139,6 +139,12 @@ pub trait World {
     /// Reads and clears the accessed bit of a mapped page.
     fn test_and_clear_young(&mut self, page: PageId) -> bool;
 
+    /// Reads and clears the accessed bits of a page in all page tables that map it; how many were set. Where a page has one page
+    /// table at most there is nothing to add to [`World::test_and_clear_young`].
+    fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
+        u32::from(self.test_and_clear_young(page))
+    }
+
     /// Reads and clears the dirty bit of a page that is or was just mapped.
     fn test_and_clear_dirty(&mut self, page: PageId) -> bool;
 

@@ -1,0 +1,313 @@
+//! What the engine cannot see: page tables, block devices, and what it asked the machine to do.
+//!
+//! Effects that do I/O are collected while the engine runs and sent to the devices after it, pages next to each other as one
+//! request, as Linux plugs its block layer. A synchronous device is served on the spot, by the CPU that asks.
+
+use refault_mm::{Ack, Effect, MemcgId, PageId, SwapSlot, ThrottleReason, World};
+
+use crate::device::{Device, Preset, Request};
+
+/// The page is mapped here.
+pub(crate) const MAPPED: u8 = 1;
+/// The accessed bit.
+pub(crate) const YOUNG: u8 = 2;
+/// The dirty bit.
+pub(crate) const DIRTY: u8 = 4;
+/// A write need not be announced.
+pub(crate) const WRITABLE: u8 = 8;
+
+/// Where the pages of an object are.
+#[derive(Clone, Debug)]
+pub(crate) struct Extent {
+    /// Its first page.
+    pub(crate) first: PageId,
+    pub(crate) pages: u32,
+    /// Of a file: its device, and the place of its first page there.
+    pub(crate) device: Option<usize>,
+    pub(crate) base: u64,
+    /// The page tables that map it: indices of spaces.
+    spaces: Vec<usize>,
+}
+
+/// The page table of one task for one object.
+#[derive(Clone, Debug)]
+struct Space {
+    first: PageId,
+    bits: Vec<u8>,
+}
+
+/// The swap device.
+#[derive(Clone, Debug)]
+pub(crate) struct SwapArea {
+    pub(crate) device: usize,
+    pub(crate) base: u64,
+    /// Pages that a device in memory holds, and in which slots.
+    pub(crate) stored: u64,
+    in_slot: Vec<u64>,
+    /// It keeps them in the memory of this machine.
+    in_memory: bool,
+    /// The machine has no memory left for it.
+    pub(crate) refused: bool,
+}
+
+impl SwapArea {
+    /// Whether a slot holds a page, from now on.
+    fn set_stored(&mut self, slot: SwapSlot, holds: bool) {
+        let (word, bit) = (slot.0 as usize / 64, 1u64 << (slot.0 % 64));
+        if self.in_slot.len() <= word {
+            self.in_slot.resize(word + 1, 0);
+        }
+        if (self.in_slot[word] & bit != 0) != holds {
+            self.in_slot[word] ^= bit;
+            self.stored = if holds { self.stored + 1 } else { self.stored - 1 };
+        }
+    }
+}
+
+/// A page on its way to or from a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Io {
+    pub(crate) page: PageId,
+    pub(crate) write: bool,
+    pub(crate) device: usize,
+    pub(crate) at: u64,
+}
+
+/// Requests that belong together: what one I/O carries.
+#[derive(Clone, Debug)]
+pub(crate) struct Submission {
+    pub(crate) device: usize,
+    pub(crate) request: Request,
+    pub(crate) pages: Vec<PageId>,
+}
+
+/// Page tables, devices, and notes for the machine.
+#[derive(Debug)]
+pub(crate) struct Hardware {
+    pub(crate) extents: Vec<Extent>,
+    spaces: Vec<Space>,
+    /// The page table of whoever runs, for new mappings.
+    pub(crate) current: Option<usize>,
+    pub(crate) devices: Vec<Device>,
+    pub(crate) swap: Option<SwapArea>,
+    plug: Vec<Io>,
+    /// CPU time of synchronous reads, and of synchronous writes, since they were last taken.
+    pub(crate) read_cpu_ns: u64,
+    pub(crate) write_cpu_ns: u64,
+    pub(crate) throttle: Option<(ThrottleReason, u64)>,
+    pub(crate) unthrottle: Vec<ThrottleReason>,
+    pub(crate) wake_kswapd: bool,
+    pub(crate) wake_flusher: bool,
+    pub(crate) oom: Option<MemcgId>,
+    next_request: u64,
+}
+
+impl Hardware {
+    pub(crate) fn new(devices: Vec<Device>, swap: Option<(usize, u64)>) -> Hardware {
+        let area = |(device, base): (usize, u64)| {
+            let in_memory = devices[device].spec().preset == Preset::Zram;
+            SwapArea { device, base, stored: 0, in_slot: Vec::new(), in_memory, refused: false }
+        };
+        Hardware {
+            swap: swap.map(area),
+            extents: Vec::new(),
+            spaces: Vec::new(),
+            current: None,
+            devices,
+            plug: Vec::new(),
+            read_cpu_ns: 0,
+            write_cpu_ns: 0,
+            throttle: None,
+            unthrottle: Vec::new(),
+            wake_kswapd: false,
+            wake_flusher: false,
+            oom: None,
+            next_request: 0,
+        }
+    }
+
+    pub(crate) fn add_extent(&mut self, first: PageId, pages: u32, device: Option<usize>, base: u64) {
+        self.extents.push(Extent { first, pages, device, base, spaces: Vec::new() });
+    }
+
+    /// A page table for an object; its number.
+    pub(crate) fn add_space(&mut self, extent: usize) -> usize {
+        let e = &mut self.extents[extent];
+        self.spaces.push(Space { first: e.first, bits: vec![0; e.pages as usize] });
+        e.spaces.push(self.spaces.len() - 1);
+        self.spaces.len() - 1
+    }
+
+    /// A touch of a page through a page table: whether it needs no fault. Sets the bits that hardware sets.
+    #[inline]
+    pub(crate) fn touch(&mut self, space: usize, page: PageId, write: bool) -> bool {
+        let s = &mut self.spaces[space];
+        let bits = &mut s.bits[(page.0 - s.first.0) as usize];
+        let (needed, set) = if write { (MAPPED | WRITABLE, YOUNG | DIRTY) } else { (MAPPED, YOUNG) };
+        let hit = *bits & needed == needed;
+        if hit {
+            *bits |= set;
+        }
+        hit
+    }
+
+    /// After a write fault.
+    pub(crate) fn set_dirty(&mut self, space: usize, page: PageId) {
+        let s = &mut self.spaces[space];
+        s.bits[(page.0 - s.first.0) as usize] |= DIRTY;
+    }
+
+    fn extent_of(&self, page: PageId) -> &Extent {
+        &self.extents[self.extents.partition_point(|e| e.first <= page) - 1]
+    }
+
+    /// The bits of a page in every page table that maps its object.
+    fn each_pte(&mut self, page: PageId, mut visit: impl FnMut(&mut u8)) {
+        let extent = self.extents.partition_point(|e| e.first <= page) - 1;
+        let extent = &self.extents[extent];
+        let at = (page.0 - extent.first.0) as usize;
+        for &s in &extent.spaces {
+            visit(&mut self.spaces[s].bits[at]);
+        }
+    }
+
+    fn map(&mut self, page: PageId, young: bool, writable: bool) {
+        let extent = self.extent_of(page);
+        let current = self.current.filter(|c| extent.spaces.contains(c)).or_else(|| extent.spaces.first().copied());
+        let Some(space) = current else { return };
+        let s = &mut self.spaces[space];
+        s.bits[(page.0 - s.first.0) as usize] |=
+            MAPPED | if young { YOUNG } else { 0 } | if writable { WRITABLE } else { 0 };
+    }
+
+    fn io(&mut self, page: PageId, write: bool, slot: Option<SwapSlot>) -> Ack {
+        let place = match slot {
+            Some(slot) => self.swap.as_ref().map(|s| (s.device, s.base + u64::from(slot.0))),
+            None => {
+                let e = self.extent_of(page);
+                e.device.map(|d| (d, e.base + u64::from(page.0 - e.first.0)))
+            }
+        };
+        let Some((device, at)) = place else { return Ack::Failed };
+        if self.devices[device].spec().synchronous.is_none() {
+            self.plug.push(Io { page, write, device, at });
+            return Ack::Pending;
+        }
+        if write && slot.is_some() && self.swap.as_ref().is_some_and(|s| s.refused) {
+            return Ack::Failed;
+        }
+        let served = self.devices[device].serve_synchronously(write, 1);
+        match write {
+            true => self.write_cpu_ns += served.cpu_ns,
+            false => self.read_cpu_ns += served.cpu_ns,
+        }
+        if !served.ok {
+            return Ack::Failed;
+        }
+        if let (true, Some(slot), Some(swap)) = (write, slot, &mut self.swap) {
+            swap.set_stored(slot, true);
+        }
+        Ack::Done
+    }
+
+    /// Pages of this machine that a swap device in memory needs.
+    pub(crate) fn swap_memory_pages(&self) -> u64 {
+        let used = |s: &SwapArea| (s.stored as f64 / self.devices[s.device].spec().compression_ratio).ceil() as u64;
+        self.swap.as_ref().filter(|s| s.in_memory).map_or(0, used)
+    }
+
+    /// What was collected since the last call, as requests.
+    pub(crate) fn unplug(&mut self) -> Vec<Submission> {
+        let mut out: Vec<Submission> = Vec::new();
+        for io in std::mem::take(&mut self.plug) {
+            if let Some(last) = out.last_mut() {
+                let r = &mut last.request;
+                let follows = last.device == io.device && r.write == io.write && r.at_page + u64::from(r.pages) == io.at;
+                if follows && r.pages < self.devices[io.device].spec().max_request_pages {
+                    r.pages += 1;
+                    last.pages.push(io.page);
+                    continue;
+                }
+            }
+            let request = Request { id: self.next_request, write: io.write, at_page: io.at, pages: 1 };
+            self.next_request += 1;
+            out.push(Submission { device: io.device, request, pages: vec![io.page] });
+        }
+        out
+    }
+
+    /// Whether anything waits to be sent.
+    pub(crate) fn is_plugged(&self) -> bool {
+        !self.plug.is_empty()
+    }
+
+    /// Requests made so far.
+    pub(crate) fn requests(&self) -> u64 {
+        self.next_request
+    }
+}
+
+impl World for Hardware {
+    fn effect(&mut self, effect: Effect) -> Ack {
+        match effect {
+            Effect::Read { page, .. } => return self.io(page, false, None),
+            Effect::Write { page, .. } => return self.io(page, true, None),
+            Effect::SwapIn { page, slot, .. } => return self.io(page, false, Some(slot)),
+            Effect::SwapOut { page, slot, .. } => return self.io(page, true, Some(slot)),
+            Effect::Map { page, young, writable } => self.map(page, young, writable),
+            Effect::Unmap { page } => self.each_pte(page, |bits| *bits &= DIRTY),
+            Effect::WriteProtect { page } => self.each_pte(page, |bits| *bits &= !(WRITABLE | DIRTY)),
+            Effect::FreeSlot { slot } => {
+                if let Some(s) = self.swap.as_mut().filter(|s| s.in_memory) {
+                    s.set_stored(slot, false);
+                }
+            }
+            Effect::Free { .. } => {}
+            Effect::WakeFlusher => {
+                self.wake_flusher = true;
+                return Ack::Pending;
+            }
+            Effect::WakeKswapd => {
+                self.wake_kswapd = true;
+                return Ack::Pending;
+            }
+            Effect::Throttle { reason, max_wait_ns } => {
+                // The longest of several.
+                if self.throttle.is_none_or(|t| t.1 < max_wait_ns) {
+                    self.throttle = Some((reason, max_wait_ns));
+                    return Ack::Pending;
+                }
+            }
+            Effect::Unthrottle { reason } => self.unthrottle.push(reason),
+            Effect::Oom { memcg } => self.oom = Some(memcg),
+        }
+        Ack::Done
+    }
+
+    fn test_and_clear_young(&mut self, page: PageId) -> bool {
+        let mut young = false;
+        self.each_pte(page, |bits| {
+            young |= *bits & YOUNG != 0;
+            *bits &= !YOUNG;
+        });
+        young
+    }
+
+    fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
+        let mut young = 0;
+        self.each_pte(page, |bits| {
+            young += u32::from(*bits & YOUNG != 0);
+            *bits &= !YOUNG;
+        });
+        young
+    }
+
+    fn test_and_clear_dirty(&mut self, page: PageId) -> bool {
+        let mut dirty = false;
+        self.each_pte(page, |bits| {
+            dirty |= *bits & DIRTY != 0;
+            *bits &= !DIRTY;
+        });
+        dirty
+    }
+}

@@ -1,0 +1,142 @@
+//! What a task accesses next: streams over objects, in the order that the scenario asks for.
+
+use refault_mm::{PageId, Readahead};
+use refault_trace::generate::{Rng, Zipf};
+
+use crate::scenario::{Pattern, Share, StreamSpec, Via};
+
+/// A permutation of 0 .. n without a table: a Feistel network over the next even number of bits, walked until it stays inside.
+#[derive(Clone, Debug)]
+struct Permutation {
+    n: u64,
+    half_bits: u32,
+    keys: [u64; 4],
+}
+
+impl Permutation {
+    fn new(n: u64, rng: &mut Rng) -> Permutation {
+        let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
+        Permutation { n, half_bits: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| rng.next_u64()) }
+    }
+
+    fn once(&self, x: u64) -> u64 {
+        let mask = (1u64 << self.half_bits) - 1;
+        let (mut left, mut right) = (x >> self.half_bits, x & mask);
+        for key in self.keys {
+            // The mixing function is the finalizer of SplitMix64, shortened.
+            let mixed = (right ^ key).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            (left, right) = (right, left ^ ((mixed ^ (mixed >> 29)) >> 7 & mask));
+        }
+        left << self.half_bits | right
+    }
+
+    fn at(&self, mut x: u64) -> u64 {
+        loop {
+            x = self.once(x);
+            if x < self.n {
+                return x;
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Order {
+    Sequential { next: u64 },
+    Uniform,
+    Zipf { zipf: Zipf, strewn: Option<Permutation> },
+}
+
+/// One stream of one copy of a task.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream {
+    /// The object instance.
+    pub(crate) extent: usize,
+    /// The page table, of what is mapped.
+    pub(crate) space: Option<usize>,
+    pub(crate) mapped: bool,
+    pub(crate) readahead: Readahead,
+    write_share: f64,
+    first: u32,
+    pages: u64,
+    block_pages: u64,
+    order: Order,
+}
+
+/// Consecutive pages that are accessed one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) first: PageId,
+    pub(crate) pages: u32,
+    pub(crate) write: bool,
+}
+
+impl Stream {
+    /// The stream of copy `copy` of `copies` over an object whose first page is `first`. Streams of one specification share what
+    /// they strew, so `shared` must be the same for all copies.
+    pub(crate) fn new(spec: &StreamSpec, extent: usize, first: PageId, copy: (u32, u32), shared: &mut Rng) -> Stream {
+        let block_pages = u64::from(spec.block_pages.max(1));
+        let (mut from, mut pages) = (spec.first_page, spec.pages);
+        if spec.share == Share::Split {
+            let slice = (pages / u64::from(copy.1)).max(1);
+            from += (slice * u64::from(copy.0)).min(pages - slice);
+            pages = slice;
+        }
+        let blocks = pages.div_ceil(block_pages);
+        let start = if spec.share == Share::Staggered { blocks * u64::from(copy.0) / u64::from(copy.1) } else { 0 };
+        let order = match spec.pattern {
+            Pattern::Sequential => Order::Sequential { next: start },
+            Pattern::Uniform => Order::Uniform,
+            Pattern::Zipf { skew, permute } => Order::Zipf {
+                zipf: Zipf::new(blocks.min(u64::from(u32::MAX)) as u32, skew),
+                strewn: permute.then(|| Permutation::new(blocks, shared)),
+            },
+        };
+        Stream {
+            extent,
+            space: None,
+            mapped: spec.via == Via::Map,
+            readahead: if spec.random_advice { Readahead::random() } else { Readahead::default() },
+            write_share: spec.write_share,
+            first: first.0 + from as u32,
+            pages,
+            block_pages,
+            order,
+        }
+    }
+
+    /// The next block.
+    pub(crate) fn next(&mut self, rng: &mut Rng) -> Block {
+        let blocks = self.pages.div_ceil(self.block_pages);
+        let block = match &mut self.order {
+            Order::Sequential { next } => {
+                let block = *next;
+                *next = if block + 1 >= blocks { 0 } else { block + 1 };
+                block
+            }
+            Order::Uniform => rng.below(blocks),
+            Order::Zipf { zipf, strewn } => {
+                let rank = u64::from(zipf.rank(|| rng.unit())) - 1;
+                strewn.as_ref().map_or(rank, |p| p.at(rank))
+            }
+        };
+        let at = block * self.block_pages;
+        let write = self.write_share > 0.0 && rng.unit() < self.write_share;
+        let pages = self.block_pages.min(self.pages - at) as u32;
+        Block { first: PageId(self.first + at as u32), pages, write }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_permutation_meets_every_number_once() {
+        for n in [1u64, 2, 3, 64, 1000, 4097] {
+            let p = Permutation::new(n, &mut Rng::new(1, &[n]));
+            let mut seen = vec![false; n as usize];
+            (0..n).for_each(|x| assert!(!std::mem::replace(&mut seen[p.at(x) as usize], true)));
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! A task at run time: its phase, its operation, and what it has done.
+
+use refault_trace::generate::Rng;
+
+use super::stream::{Block, Stream};
+use crate::metric::Latency;
+use crate::scenario::{PhaseSpec, TaskSpec, Until};
+
+/// What a task did in the phases that count.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Done {
+    pub(crate) accesses: u64,
+    pub(crate) hits: u64,
+    pub(crate) ops: u64,
+    pub(crate) errors: u64,
+    /// When the first of these phases began and the last ended.
+    pub(crate) first_ns: Option<u64>,
+    pub(crate) last_ns: u64,
+    /// Time waiting on memory (7.6).
+    pub(crate) stalled_ns: u64,
+    pub(crate) latency: Latency,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Access this page of this stream; so many pages of its block are left, this one included.
+    Access { stream: usize, page: refault_mm::PageId, left: u32, write: bool },
+    /// Nothing before that time.
+    SleepUntil(u64),
+    /// The phase is over.
+    PhaseOver,
+}
+
+/// One copy of a task.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    /// The specification, an index, and which of its copies.
+    pub(crate) spec: usize,
+    pub(crate) copy: u32,
+    pub(crate) phase: usize,
+    pub(crate) streams: Vec<Stream>,
+    weights: Vec<f64>,
+    phase_start_ns: u64,
+    accesses_left: u64,
+    block: Option<(usize, Block)>,
+    /// The access under way was counted already: it waited.
+    pub(crate) counted: bool,
+    op_accesses: u32,
+    op_start_ns: Option<u64>,
+    /// Neither think time nor rate let it go on before.
+    not_before_ns: u64,
+    /// The next operation is due then, by rate.
+    due_ns: u64,
+    rng: Rng,
+    pub(crate) done: Done,
+}
+
+impl Task {
+    pub(crate) fn new(spec: usize, copy: u32, seed: u64) -> Task {
+        Task {
+            spec,
+            copy,
+            phase: 0,
+            streams: Vec::new(),
+            weights: Vec::new(),
+            phase_start_ns: 0,
+            accesses_left: u64::MAX,
+            block: None,
+            counted: false,
+            op_accesses: 0,
+            op_start_ns: None,
+            not_before_ns: 0,
+            due_ns: 0,
+            rng: Rng::new(seed, &[spec as u64, u64::from(copy)]),
+            done: Done::default(),
+        }
+    }
+
+    /// Enters its current phase with these streams.
+    pub(crate) fn start_phase(&mut self, spec: &PhaseSpec, streams: Vec<Stream>, now_ns: u64) {
+        self.streams = streams;
+        self.weights = spec.streams.iter().map(|s| s.weight).collect();
+        self.phase_start_ns = now_ns;
+        self.accesses_left = if let Until::Accesses(n) = spec.until { n } else { u64::MAX };
+        (self.block, self.counted, self.op_accesses, self.op_start_ns) = (None, false, 0, None);
+        (self.not_before_ns, self.due_ns) = (now_ns, now_ns);
+        if spec.measured {
+            self.done.first_ns.get_or_insert(now_ns);
+        }
+    }
+
+    /// The end of the current phase, if time sets it.
+    fn ends_ns(&self, spec: &PhaseSpec) -> Option<u64> {
+        match spec.until {
+            Until::Duration(ns) => Some(self.phase_start_ns.saturating_add(ns)),
+            Until::Time(ns) => Some(ns),
+            Until::Accesses(_) | Until::End => None,
+        }
+    }
+
+    /// What comes next at `now_ns`.
+    pub(crate) fn turn(&mut self, spec: &PhaseSpec, now_ns: u64) -> Turn {
+        let end = self.ends_ns(spec).unwrap_or(u64::MAX);
+        if self.accesses_left == 0 || (now_ns >= end && !self.counted) {
+            return Turn::PhaseOver;
+        }
+        if self.streams.is_empty() {
+            return Turn::SleepUntil(end);
+        }
+        if self.block.is_none() {
+            if self.not_before_ns > now_ns {
+                return Turn::SleepUntil(self.not_before_ns.min(end));
+            }
+            if let Some(on) = self.rests_until(spec, now_ns) {
+                return Turn::SleepUntil(on.min(end));
+            }
+            let stream = self.pick();
+            self.block = Some((stream, self.streams[stream].next(&mut self.rng)));
+        }
+        self.op_start_ns.get_or_insert(now_ns);
+        let (stream, block) = self.block.expect("it was just set");
+        Turn::Access { stream, page: block.first, left: block.pages, write: block.write }
+    }
+
+    /// In a burst's pause: when it ends.
+    fn rests_until(&self, spec: &PhaseSpec, now_ns: u64) -> Option<u64> {
+        let burst = spec.burst?;
+        let cycle = burst.on_ns + burst.off_ns;
+        let at = (now_ns - self.phase_start_ns) % cycle;
+        (at >= burst.on_ns && self.op_accesses == 0).then(|| now_ns + cycle - at)
+    }
+
+    /// A stream by weight.
+    fn pick(&mut self) -> usize {
+        if self.weights.len() == 1 {
+            return 0;
+        }
+        let total: f64 = self.weights.iter().sum();
+        let mut at = self.rng.unit() * total;
+        let found = self.weights.iter().position(|&w| {
+            at -= w;
+            at < 0.0
+        });
+        // Rounding may run past the last one with a weight.
+        found.unwrap_or_else(|| self.weights.iter().rposition(|&w| w > 0.0).unwrap_or(0))
+    }
+
+    /// The access under way was met for the first time.
+    pub(crate) fn count(&mut self, spec: &PhaseSpec, hit: bool) {
+        if !std::mem::replace(&mut self.counted, true) && spec.measured {
+            self.done.accesses += 1;
+            self.done.hits += u64::from(hit);
+        }
+    }
+
+    /// The access under way is over.
+    pub(crate) fn finish_access(&mut self, spec: &PhaseSpec, now_ns: u64, ok: bool) {
+        self.counted = false;
+        self.accesses_left -= 1;
+        self.op_accesses += 1;
+        if let Some((_, block)) = &mut self.block {
+            block.first.0 += 1;
+            block.pages -= 1;
+            if block.pages == 0 {
+                self.block = None;
+            }
+        }
+        if spec.measured {
+            self.done.errors += u64::from(!ok);
+            self.done.last_ns = now_ns;
+        }
+        if self.op_accesses >= spec.accesses_per_op.max(1) {
+            self.finish_op(spec, now_ns);
+        }
+    }
+
+    fn finish_op(&mut self, spec: &PhaseSpec, now_ns: u64) {
+        self.op_accesses = 0;
+        let start = self.op_start_ns.take().unwrap_or(now_ns);
+        if spec.measured {
+            self.done.ops += 1;
+            self.done.latency.record(now_ns - start);
+        }
+        self.not_before_ns = now_ns + spec.think_ns;
+        if let Some(rate) = spec.rate_per_s {
+            // A task that fell behind does not catch up more than one operation.
+            self.due_ns = (self.due_ns + (1e9 / rate) as u64).max(start);
+            self.not_before_ns = self.not_before_ns.max(self.due_ns);
+        }
+    }
+
+    /// Its phase is over; false: it was the last.
+    pub(crate) fn next_phase(&mut self, spec: &TaskSpec, now_ns: u64) -> bool {
+        if spec.phases[self.phase].measured {
+            self.done.last_ns = now_ns;
+        }
+        self.phase += 1;
+        self.phase < spec.phases.len()
+    }
+}
