@@ -199,6 +199,33 @@ impl Engine {
         lists.chain(rest.map(|(name, value)| Gauge { name, value })).collect()
     }
 
+    /// Sizes of the machine under their kernel names, in pages.
+    pub fn node_gauges(&self) -> Vec<Gauge> {
+        let sizes = self.tree_sizes(MemcgId::ROOT);
+        let lists = LIST_NAMES.iter().zip(sizes).map(|(&name, value)| Gauge { name, value });
+        let sum = |of: fn(&Memcg) -> u64| self.memcgs.all.iter().map(of).sum();
+        let rest = [
+            ("nr_free_pages", self.node.free_pages()),
+            ("file_dirty", sum(|m| m.dirty)),
+            ("file_writeback", sum(|m| m.writeback)),
+            ("swapcached", sum(|m| m.swap_cached)),
+            ("pagetables", sum(|m| m.page_tables)),
+            ("workingset_nodes", self.lruvecs.iter().map(|v| v.shadow_nodes.len).sum()),
+        ];
+        lists.chain(rest.map(|(name, value)| Gauge { name, value })).collect()
+    }
+
+    /// Slots of swap in use.
+    pub fn swap_used_pages(&self) -> u64 {
+        self.swap.used_pages()
+    }
+
+    /// The oldest generation of file pages and the youngest of all, of one memcg.
+    pub fn lru_gen_seqs(&self, memcg: MemcgId) -> (u64, u64) {
+        let g = &self.lruvecs[self.memcgs.get(memcg).lruvec.index()].r#gen;
+        (g.min_seq[crate::lruvec::FILE], g.max_seq)
+    }
+
     /// Whether a page is in memory (in the swap cache counts).
     pub fn is_resident(&self, page: PageId) -> bool {
         let cached = || self.swap_entry(page).is_some_and(|s| self.swap.cached(s).is_some());

@@ -23,6 +23,11 @@ impl Engine {
         self.validate_charges()
     }
 
+    /// The frames alone: every one is free, a folio's, or the kernel's.
+    pub fn validate_node(&self) -> Result<(), String> {
+        self.node.validate(self.folios.in_use().map(|f| self.folios.st(f).nr_pages()).sum())
+    }
+
     /// Walks one list: flags of its folios, and their pages in total.
     fn walk_list(
         &self,

@@ -44,6 +44,7 @@ pub(crate) struct SwapArea {
     /// Pages that a device in memory holds, and in which slots.
     pub(crate) stored: u64,
     in_slot: Vec<u64>,
+    changed: bool,
     /// It keeps them in the memory of this machine.
     in_memory: bool,
     /// The machine has no memory left for it.
@@ -59,6 +60,7 @@ impl SwapArea {
         }
         if (self.in_slot[word] & bit != 0) != holds {
             self.in_slot[word] ^= bit;
+            self.changed = self.in_memory;
             self.stored = if holds { self.stored + 1 } else { self.stored - 1 };
         }
     }
@@ -82,7 +84,6 @@ pub(crate) struct Submission {
 }
 
 /// Page tables, devices, and notes for the machine.
-#[derive(Debug)]
 pub(crate) struct Hardware {
     pub(crate) extents: Vec<Extent>,
     spaces: Vec<Space>,
@@ -94,6 +95,7 @@ pub(crate) struct Hardware {
     /// CPU time of synchronous reads, and of synchronous writes, since they were last taken.
     pub(crate) read_cpu_ns: u64,
     pub(crate) write_cpu_ns: u64,
+    unmapped: u64,
     pub(crate) throttle: Option<(ThrottleReason, u64)>,
     pub(crate) unthrottle: Vec<ThrottleReason>,
     pub(crate) wake_kswapd: bool,
@@ -106,7 +108,7 @@ impl Hardware {
     pub(crate) fn new(devices: Vec<Device>, swap: Option<(usize, u64)>) -> Hardware {
         let area = |(device, base): (usize, u64)| {
             let in_memory = devices[device].spec().preset == Preset::Zram;
-            SwapArea { device, base, stored: 0, in_slot: Vec::new(), in_memory, refused: false }
+            SwapArea { device, base, stored: 0, in_slot: Vec::new(), changed: false, in_memory, refused: false }
         };
         Hardware {
             swap: swap.map(area),
@@ -117,6 +119,7 @@ impl Hardware {
             plug: Vec::new(),
             read_cpu_ns: 0,
             write_cpu_ns: 0,
+            unmapped: 0,
             throttle: None,
             unthrottle: Vec::new(),
             wake_kswapd: false,
@@ -155,6 +158,39 @@ impl Hardware {
     pub(crate) fn set_dirty(&mut self, space: usize, page: PageId) {
         let s = &mut self.spaces[space];
         s.bits[(page.0 - s.first.0) as usize] |= DIRTY;
+    }
+
+    /// The page table of anonymous memory.
+    pub(crate) fn first_space(&self, extent: usize) -> usize {
+        self.extents[extent].spaces[0]
+    }
+
+    /// Whether the last call of the engine left anything to do.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        !self.plug.is_empty()
+            || self.read_cpu_ns + self.write_cpu_ns + self.unmapped > 0
+            || self.wake_kswapd
+            || self.wake_flusher
+            || self.throttle.is_some()
+            || !self.unthrottle.is_empty()
+    }
+
+    /// Pages that were unmapped since the last call.
+    pub(crate) fn take_unmapped(&mut self) -> u64 {
+        std::mem::take(&mut self.unmapped)
+    }
+
+    /// Whether a swap device in memory grew or shrank since the last call.
+    pub(crate) fn take_memory_change(&mut self) -> bool {
+        self.swap.as_mut().is_some_and(|s| std::mem::take(&mut s.changed))
+    }
+
+    /// There is no memory for more in a swap device in memory, or there is again.
+    pub(crate) fn refuse_writes(&mut self, refused: bool) {
+        if let Some(s) = &mut self.swap {
+            s.refused = refused;
+        }
     }
 
     fn extent_of(&self, page: PageId) -> &Extent {
@@ -222,7 +258,8 @@ impl Hardware {
         for io in std::mem::take(&mut self.plug) {
             if let Some(last) = out.last_mut() {
                 let r = &mut last.request;
-                let follows = last.device == io.device && r.write == io.write && r.at_page + u64::from(r.pages) == io.at;
+                let follows =
+                    last.device == io.device && r.write == io.write && r.at_page + u64::from(r.pages) == io.at;
                 if follows && r.pages < self.devices[io.device].spec().max_request_pages {
                     r.pages += 1;
                     last.pages.push(io.page);
@@ -255,7 +292,10 @@ impl World for Hardware {
             Effect::SwapIn { page, slot, .. } => return self.io(page, false, Some(slot)),
             Effect::SwapOut { page, slot, .. } => return self.io(page, true, Some(slot)),
             Effect::Map { page, young, writable } => self.map(page, young, writable),
-            Effect::Unmap { page } => self.each_pte(page, |bits| *bits &= DIRTY),
+            Effect::Unmap { page } => {
+                self.unmapped += 1;
+                self.each_pte(page, |bits| *bits &= DIRTY);
+            }
             Effect::WriteProtect { page } => self.each_pte(page, |bits| *bits &= !(WRITABLE | DIRTY)),
             Effect::FreeSlot { slot } => {
                 if let Some(s) = self.swap.as_mut().filter(|s| s.in_memory) {

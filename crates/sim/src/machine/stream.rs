@@ -1,9 +1,10 @@
 //! What a task accesses next: streams over objects, in the order that the scenario asks for.
 
 use refault_mm::{PageId, Readahead};
+use refault_trace::Via;
 use refault_trace::generate::{Rng, Zipf};
 
-use crate::scenario::{Pattern, Share, StreamSpec, Via};
+use crate::scenario::{Pattern, Share, StreamSpec};
 
 /// A permutation of 0 .. n without a table: a Feistel network over the next even number of bits, walked until it stays inside.
 #[derive(Clone, Debug)]

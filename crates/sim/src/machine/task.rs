@@ -40,6 +40,8 @@ pub(crate) struct Task {
     pub(crate) copy: u32,
     pub(crate) phase: usize,
     pub(crate) streams: Vec<Stream>,
+    /// Its page tables of files: extent and number.
+    pub(crate) spaces: Vec<(usize, usize)>,
     weights: Vec<f64>,
     phase_start_ns: u64,
     accesses_left: u64,
@@ -63,6 +65,7 @@ impl Task {
             copy,
             phase: 0,
             streams: Vec::new(),
+            spaces: Vec::new(),
             weights: Vec::new(),
             phase_start_ns: 0,
             accesses_left: u64::MAX,

@@ -1,0 +1,256 @@
+//! From a scenario to a machine at time 0.
+
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig};
+use refault_trace::ObjectKind;
+
+use super::event::{Event, Events};
+use super::hardware::Hardware;
+use super::pressure::{Mood, Pressure};
+use super::task::Task;
+use super::{Cpu, Instance, Machine, State, Stop, Thread, Work};
+use crate::cost::Costs;
+use crate::device::{Device, DeviceSpec};
+use crate::metric::Series;
+use crate::scenario::{self, PolicySpec, Scenario};
+
+/// What the time series shows.
+pub(crate) const COLUMNS: [&str; 12] = [
+    "ops",
+    "free_pages",
+    "anon_pages",
+    "file_pages",
+    "swap_pages",
+    "refaults",
+    "pswpout",
+    "dirty_pages",
+    "min_seq_file",
+    "max_seq",
+    "some_avg10",
+    "full_avg10",
+];
+
+pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, String> {
+    let mut engine = Engine::new(config(spec, policy)?)?;
+    let costs = costs(spec)?;
+    let memcgs = memcgs(spec, &mut engine)?;
+    let mut hw = hardware(spec)?;
+    let (instances, first_instance) = objects(spec, &mut engine, &mut hw, &memcgs)?;
+    if !engine.set_external_pages(spec.machine.kernel_pages) {
+        return Err("machine.kernel: is more than the memory".into());
+    }
+    let tasks: usize = spec.tasks.iter().map(|t| t.count as usize).sum();
+    let mut machine = Machine {
+        pressure: Pressure::new(spec.machine.cpus, memcgs.len() + 1),
+        costs,
+        engine,
+        announced: vec![None; hw.devices.len()],
+        hw,
+        events: Events::default(),
+        now_ns: 0,
+        threads: Vec::new(),
+        kswapd: tasks,
+        flusher: tasks + 1,
+        cpus: vec![Cpu::default(); spec.machine.cpus as usize],
+        queue: VecDeque::new(),
+        waiters: HashMap::new(),
+        in_flight: HashMap::new(),
+        completions: Vec::new(),
+        instances,
+        first_instance,
+        memcgs,
+        series: Series::new(COLUMNS),
+        sampled_ops: 0,
+        alive: spec.tasks.iter().filter(|t| !t.background).map(|t| t.count as usize).sum(),
+        copies_left: spec.tasks.iter().map(|t| t.count).collect(),
+        oom_kills: 0,
+        events_handled: 0,
+        completed: 0,
+        ending: None,
+        check: false,
+        spec: Rc::new(spec.clone()),
+    };
+    machine.add_threads();
+    machine.events.push(spec.sample_ns, Event::Sample);
+    Ok(machine)
+}
+
+fn config(spec: &Scenario, policy: &PolicySpec) -> Result<Config, String> {
+    let m = &spec.machine;
+    let mut cfg = policy.config();
+    cfg.cpus = m.cpus as usize;
+    cfg.swappiness = m.swappiness;
+    cfg.page_cluster = m.page_cluster;
+    cfg.read_ahead_pages = m.read_ahead_pages;
+    cfg.dirty_background_ratio = m.dirty_background_ratio;
+    cfg.dirty_ratio = m.dirty_ratio;
+    cfg.min_ttl_ns = m.min_ttl_ns;
+    cfg.total_pages = m.memory_pages;
+    cfg.seed = spec.seed;
+    cfg.node = Some(NodeConfig {
+        pages: m.memory_pages,
+        min_free_kbytes: m.min_free_kbytes,
+        watermark_scale_factor: m.watermark_scale_factor,
+    });
+    cfg.swap_pages = spec.swap.as_ref().map_or(0, |s| s.pages);
+    cfg.swap_synchronous = match &spec.swap {
+        Some(s) => device_spec(&spec.devices[s.device])?.synchronous.is_some(),
+        None => true,
+    };
+    cfg.check()?;
+    Ok(cfg)
+}
+
+fn costs(spec: &Scenario) -> Result<Costs, String> {
+    let mut costs = Costs::default();
+    for (name, &ns) in &spec.machine.costs {
+        costs.set(name, ns).map_err(|e| format!("machine.costs.{name}: {e}"))?;
+    }
+    costs.check()?;
+    Ok(costs)
+}
+
+fn memcgs(spec: &Scenario, engine: &mut Engine) -> Result<Vec<MemcgId>, String> {
+    let mut ids: Vec<MemcgId> = Vec::new();
+    for m in &spec.memcgs {
+        let parent = m.parent.map_or(MemcgId::ROOT, |p| ids[p]);
+        ids.push(engine.add_memcg(parent, &m.path, m.max_pages, m.swap_max_pages)?);
+    }
+    Ok(ids)
+}
+
+/// A preset with what the scenario says differs.
+pub(crate) fn device_spec(s: &scenario::DeviceSpec) -> Result<DeviceSpec, String> {
+    fn set<T: Copy>(place: &mut T, value: Option<T>) {
+        *place = value.unwrap_or(*place);
+    }
+    let mut d = DeviceSpec::preset(&s.name, s.preset.parse()?);
+    let o = &s.overrides;
+    set(&mut d.channels, o.channels);
+    set(&mut d.read.latency_ns, o.read_latency_ns);
+    set(&mut d.read.bytes_per_s, o.read_bytes_per_s);
+    set(&mut d.write.latency_ns, o.write_latency_ns);
+    set(&mut d.write.bytes_per_s, o.write_bytes_per_s);
+    if let Some(seek) = &mut d.seek {
+        set(&mut seek.average_ns, o.seek_average_ns);
+        set(&mut seek.track_to_track_ns, o.seek_track_ns);
+        set(&mut seek.rpm, o.rpm);
+    }
+    set(&mut d.max_request_pages, o.max_request_pages);
+    set(&mut d.compression_ratio, o.compression_ratio);
+    if let Some(codec) = &mut d.synchronous {
+        set(&mut codec.write_page_ns, o.compress_ns);
+        set(&mut codec.read_page_ns, o.decompress_ns);
+    }
+    set(&mut d.faults.read_error_per_million, o.read_error_per_million);
+    set(&mut d.faults.write_error_per_million, o.write_error_per_million);
+    set(&mut d.faults.spike_per_million, o.spike_per_million);
+    set(&mut d.faults.spike_ns, o.spike_ns);
+    set(&mut d.faults.stuck_for_ns, o.stuck_for_ns);
+    d.faults.stuck_at_ns = o.stuck_at_ns.or(d.faults.stuck_at_ns);
+    d.check()?;
+    Ok(d)
+}
+
+/// Devices with nothing on them yet; swap comes after the files.
+fn hardware(spec: &Scenario) -> Result<Hardware, String> {
+    let specs: Result<Vec<_>, _> = spec.devices.iter().map(device_spec).collect();
+    let seeds = (0..).map(|i: u64| spec.seed.wrapping_mul(31).wrapping_add(i));
+    let devices = specs?.into_iter().zip(seeds).map(|(d, seed)| Device::new(d, seed)).collect();
+    let files = |device: usize| -> u64 {
+        let on_it = spec.objects.iter().enumerate().filter(|(_, o)| o.device == Some(device));
+        on_it.map(|(i, o)| o.pages * u64::from(copies(spec, i))).sum()
+    };
+    Ok(Hardware::new(devices, spec.swap.as_ref().map(|s| (s.device, files(s.device)))))
+}
+
+/// Instances of an object.
+fn copies(spec: &Scenario, object: usize) -> u32 {
+    if !spec.objects[object].private {
+        return 1;
+    }
+    let uses = |t: &&scenario::TaskSpec| t.phases.iter().flat_map(|p| &p.streams).any(|s| s.object == object);
+    spec.tasks.iter().find(uses).map_or(1, |t| t.count)
+}
+
+fn objects(
+    spec: &Scenario,
+    engine: &mut Engine,
+    hw: &mut Hardware,
+    memcgs: &[MemcgId],
+) -> Result<(Vec<Instance>, Vec<usize>), String> {
+    let (mut instances, mut first) = (Vec::new(), Vec::new());
+    let mut base = vec![0u64; spec.devices.len()];
+    for (i, o) in spec.objects.iter().enumerate() {
+        first.push(instances.len());
+        let anon = o.kind == ObjectKind::Anon;
+        let kind = if anon { MappingKind::Anon } else { MappingKind::File };
+        let memcg = o.memcg.map_or(MemcgId::ROOT, |m| memcgs[m]);
+        for _ in 0..copies(spec, i) {
+            let (mapping, page) = engine.add_mapping(kind, memcg, 0..o.pages)?;
+            hw.add_extent(page, o.pages as u32, o.device, o.device.map_or(0, |d| base[d]));
+            if let Some(d) = o.device {
+                base[d] += o.pages;
+            }
+            if anon {
+                // The threads of a program share its page table.
+                hw.add_space(instances.len());
+            }
+            instances.push(Instance { mapping, anon });
+        }
+    }
+    Ok((instances, first))
+}
+
+impl Machine {
+    fn add_threads(&mut self) {
+        let spec = self.spec.clone();
+        for (i, t) in spec.tasks.iter().enumerate() {
+            let groups = self.groups_of(t.memcg);
+            for copy in 0..t.count {
+                let task = Box::new(Task::new(i, copy, spec.seed));
+                self.threads.push(thread(Work::Task(task), groups.clone()));
+            }
+            if t.after.is_none() {
+                self.schedule_start(i, t.start_ns);
+            }
+        }
+        self.threads.push(thread(Work::Kswapd, vec![0]));
+        self.threads.push(thread(Work::Flusher, vec![0]));
+        for t in [self.kswapd, self.flusher] {
+            self.threads[t].state = State::Blocked;
+        }
+    }
+
+    /// The machine, and the groups from the root down to this one.
+    fn groups_of(&self, memcg: Option<usize>) -> Vec<usize> {
+        let up = std::iter::successors(memcg, |&m| self.spec.memcgs[m].parent);
+        std::iter::once(0).chain(up.map(|m| m + 1)).collect()
+    }
+
+    /// All copies of a task begin then.
+    pub(super) fn schedule_start(&mut self, spec: usize, at_ns: u64) {
+        let first: usize = self.spec.tasks[..spec].iter().map(|t| t.count as usize).sum();
+        for t in first..first + self.spec.tasks[spec].count as usize {
+            self.threads[t].state = State::Blocked;
+            self.events.push(at_ns.max(self.now_ns), Event::Wake(t, self.threads[t].wait));
+        }
+    }
+}
+
+fn thread(work: Work, groups: Vec<usize>) -> Thread {
+    Thread {
+        work: Some(work),
+        state: State::Off,
+        mood: Mood::Idle,
+        groups,
+        wait: 0,
+        woken: false,
+        killed: false,
+        throttled: None,
+        debt_ns: 0,
+        stop: Stop::Preempted,
+    }
+}

@@ -1,0 +1,333 @@
+//! What a thread does while it has a CPU.
+
+use std::rc::Rc;
+
+use refault_mm::{KswapdStep, MemcgId, Outcome, PageId, ThrottleReason, Touch};
+use refault_trace::generate::Rng;
+
+use super::event::Event;
+use super::pressure::Mood;
+use super::run::ANY_WAIT;
+use super::stream::Stream;
+use super::task::{Task, Turn};
+use super::{Machine, State, Stop, Work};
+use crate::scenario::{PhaseSpec, Scenario};
+
+/// How long an access that found no room waits before it tries again: a timer tick.
+const TICK_NS: u64 = 4_000_000;
+
+/// CPU time that an engine call set off.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bill {
+    /// Reclaim: a memory stall.
+    reclaim_ns: u64,
+    /// Requests and synchronous reads.
+    io_ns: u64,
+}
+
+/// How an access goes on.
+enum Step {
+    /// It is done after so many nanoseconds.
+    Go(u64),
+    /// The thread stops after so many nanoseconds.
+    Stop(u64, Stop),
+}
+
+impl Machine {
+    /// Runs a task from `start_ns` on; when it stops, why, and the task.
+    pub(super) fn run_task(&mut self, t: usize, mut task: Box<Task>, start_ns: u64) -> (u64, Stop, Box<Task>) {
+        let spec = self.spec.clone();
+        if self.threads[t].killed {
+            return (start_ns, Stop::Done, task);
+        }
+        let end = start_ns + spec.machine.quantum_ns;
+        let mut clock = start_ns;
+        if task.streams.is_empty() && task.phase == 0 && task.done.first_ns.is_none() {
+            self.enter_phase(&spec, &mut task, clock);
+        }
+        while clock < end && self.threads[t].debt_ns == 0 {
+            let phase = &spec.tasks[task.spec].phases[task.phase];
+            let step = match task.turn(phase, clock) {
+                Turn::SleepUntil(until) => {
+                    self.threads[t].wait += 1;
+                    Step::Stop(0, Stop::Sleep(until))
+                }
+                Turn::PhaseOver if !task.next_phase(&spec.tasks[task.spec], clock) => Step::Stop(0, Stop::Done),
+                Turn::PhaseOver => {
+                    self.enter_phase(&spec, &mut task, clock);
+                    Step::Go(0)
+                }
+                Turn::Access { stream, page, left, write } => {
+                    self.access(t, &mut task, phase, clock, (stream, page, left, write))
+                }
+            };
+            match step {
+                Step::Go(ns) => clock += ns,
+                Step::Stop(ns, stop) => return (clock + ns, stop, task),
+            }
+        }
+        (clock, Stop::Preempted, task)
+    }
+
+    fn enter_phase(&mut self, spec: &Rc<Scenario>, task: &mut Task, now_ns: u64) {
+        let t = &spec.tasks[task.spec];
+        let phase = &t.phases[task.phase];
+        let streams = phase.streams.iter().enumerate().map(|(i, s)| {
+            let private = spec.objects[s.object].private;
+            let instance = self.first_instance[s.object] + if private { task.copy as usize } else { 0 };
+            let first = self.hw.extents[instance].first;
+            // Copies strew the same ranks over the same pages.
+            let purpose = [u64::MAX, task.spec as u64, task.phase as u64, i as u64];
+            Stream::new(s, instance, first, (task.copy, t.count), &mut Rng::new(spec.seed, &purpose))
+        });
+        let mut streams: Vec<Stream> = streams.collect();
+        for s in streams.iter_mut().filter(|s| s.mapped) {
+            s.space = Some(self.space_of(s.extent, task));
+        }
+        task.start_phase(phase, streams, now_ns);
+    }
+
+    /// The page table through which a task sees an object: anonymous memory has one, a file one a task.
+    fn space_of(&mut self, extent: usize, task: &mut Task) -> usize {
+        if self.instances[extent].anon {
+            return self.hw.first_space(extent);
+        }
+        match task.spaces.iter().find(|s| s.0 == extent) {
+            Some(&(_, space)) => space,
+            None => {
+                let space = self.hw.add_space(extent);
+                task.spaces.push((extent, space));
+                space
+            }
+        }
+    }
+
+    /// One access of one page.
+    fn access(
+        &mut self,
+        t: usize,
+        task: &mut Task,
+        phase: &PhaseSpec,
+        clock: u64,
+        (stream, page, left, write): (usize, PageId, u32, bool),
+    ) -> Step {
+        let s = &mut task.streams[stream];
+        if let Some(space) = s.space
+            && self.hw.touch(space, page, write)
+        {
+            let ns = self.costs.map_hit_ns + phase.cpu_ns;
+            task.count(phase, true);
+            task.finish_access(phase, clock + ns, true);
+            return Step::Go(ns.max(1));
+        }
+        self.engine.set_now_ns(clock);
+        self.hw.current = s.space;
+        let outcome = match (s.mapped, write) {
+            (true, false) => self.engine.access(&mut self.hw, page, Touch::MapRead),
+            (true, true) => self.engine.access(&mut self.hw, page, Touch::MapWrite),
+            (false, true) => self.engine.access(&mut self.hw, page, Touch::Write),
+            (false, false) => self.engine.read_file(&mut self.hw, page, left, Touch::Read, &mut s.readahead),
+        };
+        let (mapped, space) = (s.mapped, s.space);
+        if outcome == Outcome::Hit && !self.hw.has_news() {
+            let hit = if write { self.costs.write_hit_ns } else { self.costs.read_hit_ns };
+            let ns = hit + phase.cpu_ns;
+            task.count(phase, true);
+            task.finish_access(phase, clock + ns, true);
+            return Step::Go(ns.max(1));
+        }
+        if let (Some(space), true, Outcome::Minor | Outcome::Major | Outcome::Fresh) = (space, write, outcome) {
+            self.hw.set_dirty(space, page);
+        }
+        let own_ns = self.cost_of(outcome, mapped, write);
+        let bill = self.settle(clock);
+        let ns = (own_ns + bill.io_ns).max(1);
+        self.threads[t].debt_ns = bill.reclaim_ns;
+        let throttle = self.hw.throttle.take();
+        let step = self.conclude(t, task, phase, (page, outcome), (clock, ns));
+        match (throttle, step) {
+            // Waiting for the page is enough.
+            (Some((reason, _)), Step::Stop(ns, stop)) => {
+                self.engine.throttle_ended(reason);
+                Step::Stop(ns, stop)
+            }
+            (Some((reason, max_wait_ns)), Step::Go(ns)) => {
+                self.wait_throttled(t, reason, clock + ns + bill.reclaim_ns + max_wait_ns);
+                let mood = if reason == ThrottleReason::Dirty { Mood::Idle } else { Mood::Stalled };
+                Step::Stop(ns, Stop::Blocked(mood))
+            }
+            (None, step) => step,
+        }
+    }
+
+    fn cost_of(&self, outcome: Outcome, mapped: bool, write: bool) -> u64 {
+        let c = &self.costs;
+        let copy = match (mapped, write) {
+            (true, _) => c.map_hit_ns,
+            (false, true) => c.write_hit_ns,
+            (false, false) => c.read_hit_ns,
+        };
+        match outcome {
+            Outcome::Hit => copy,
+            Outcome::Minor => c.minor_fault_ns + copy,
+            Outcome::Major => c.major_fault_ns + copy,
+            Outcome::Fresh if mapped => c.anon_fault_ns,
+            Outcome::Fresh => copy,
+            Outcome::Waiting => c.major_fault_ns,
+            Outcome::Failed | Outcome::Throttled | Outcome::Oom(_) => c.minor_fault_ns,
+        }
+    }
+
+    /// What the outcome means for the task.
+    fn conclude(
+        &mut self,
+        t: usize,
+        task: &mut Task,
+        phase: &PhaseSpec,
+        (page, outcome): (PageId, Outcome),
+        (clock, ns): (u64, u64),
+    ) -> Step {
+        match outcome {
+            Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh => {
+                task.count(phase, outcome.is_hit());
+                let ns = ns + phase.cpu_ns;
+                task.finish_access(phase, clock + ns, true);
+                Step::Go(ns)
+            }
+            Outcome::Failed => {
+                task.count(phase, false);
+                task.finish_access(phase, clock + ns, false);
+                Step::Go(ns)
+            }
+            Outcome::Waiting => {
+                task.count(phase, false);
+                let mood = if self.engine.is_refault_wait(page) { Mood::Stalled } else { Mood::Idle };
+                self.wait_for_page(t, page);
+                Step::Stop(ns, Stop::Blocked(mood))
+            }
+            Outcome::Throttled => {
+                self.threads[t].wait += 1;
+                let until = clock + ns + TICK_NS;
+                self.events.push(until, Event::Wake(t, self.threads[t].wait));
+                Step::Stop(ns, Stop::Blocked(Mood::Stalled))
+            }
+            Outcome::Oom(memcg) => {
+                self.kill_for(memcg);
+                self.threads[t].wait += 1;
+                Step::Stop(ns, Stop::Sleep(clock + ns + TICK_NS))
+            }
+        }
+    }
+
+    /// The out-of-memory killer: the engine says who.
+    fn kill_for(&mut self, memcg: MemcgId) {
+        self.hw.oom = None;
+        let spec = self.spec.clone();
+        let mut tasks = Vec::new();
+        let mut candidates = Vec::new();
+        let mut at = 0;
+        for s in &spec.tasks {
+            let inside = memcg == MemcgId::ROOT || self.is_inside(s.memcg, memcg);
+            for copy in 0..s.count {
+                let alive = self.threads[at].state != State::Off && !self.threads[at].killed;
+                if alive && inside {
+                    tasks.push(at);
+                    candidates.push((s.oom_score_adj, self.anon_of(s, copy)));
+                }
+                at += 1;
+            }
+        }
+        let Some(victim) = self.engine.oom_victim(&candidates) else { return };
+        self.kill(tasks[victim], &candidates[victim].1);
+    }
+
+    fn is_inside(&self, memcg: Option<usize>, above: MemcgId) -> bool {
+        std::iter::successors(memcg, |&m| self.spec.memcgs[m].parent).any(|m| self.memcgs[m] == above)
+    }
+
+    /// The anonymous mappings of a copy of a task.
+    fn anon_of(&self, task: &crate::scenario::TaskSpec, copy: u32) -> Vec<refault_mm::MappingId> {
+        let objects = task.phases.iter().flat_map(|p| &p.streams).map(|s| s.object);
+        let instance = |o: usize| self.first_instance[o] + if self.spec.objects[o].private { copy as usize } else { 0 };
+        let mut all: Vec<usize> = objects.map(instance).filter(|&i| self.instances[i].anon).collect();
+        all.sort_unstable();
+        all.dedup();
+        all.into_iter().map(|i| self.instances[i].mapping).collect()
+    }
+
+    fn kill(&mut self, t: usize, mappings: &[refault_mm::MappingId]) {
+        self.oom_kills += 1;
+        self.threads[t].killed = true;
+        for &m in mappings {
+            self.engine.drop_mapping(&mut self.hw, m);
+        }
+        self.threads[t].wait += 1;
+        self.events.push(self.now_ns, Event::Wake(t, self.threads[t].wait));
+    }
+
+    /// kswapd, one pass of it.
+    pub(super) fn run_kswapd(&mut self, start_ns: u64) -> (u64, Stop) {
+        let t = self.kswapd;
+        self.engine.set_now_ns(start_ns);
+        let step = self.engine.kswapd_step(&mut self.hw);
+        let bill = self.settle(start_ns);
+        let end = start_ns + (bill.reclaim_ns + bill.io_ns).max(1_000);
+        if let Some((reason, max_wait_ns)) = self.hw.throttle.take() {
+            self.wait_throttled(t, reason, end + max_wait_ns);
+            return (end, Stop::Blocked(Mood::Idle));
+        }
+        match step {
+            KswapdStep::Again => (end, Stop::Preempted),
+            KswapdStep::Sleep => {
+                self.threads[t].wait += 1;
+                (end, Stop::Blocked(Mood::Idle))
+            }
+        }
+    }
+
+    /// The flusher: everything that it was woken for, at once.
+    pub(super) fn run_flusher(&mut self, start_ns: u64) -> (u64, Stop) {
+        self.engine.set_now_ns(start_ns);
+        self.engine.flush(&mut self.hw);
+        let bill = self.settle(start_ns);
+        self.threads[self.flusher].wait += 1;
+        (start_ns + (bill.reclaim_ns + bill.io_ns).max(1_000), Stop::Blocked(Mood::Idle))
+    }
+
+    /// Carries out what an engine call asked for, from `at_ns` on, and says what it costs.
+    pub(super) fn settle(&mut self, at_ns: u64) -> Bill {
+        let work = self.engine.take_work();
+        let c = &self.costs;
+        let reclaim_ns = work.scanned * c.scan_page_ns + work.reclaimed * c.reclaim_page_ns + work.ptes * c.pte_walk_ns;
+        let mut bill = Bill { reclaim_ns, io_ns: 0 };
+        bill.reclaim_ns += std::mem::take(&mut self.hw.write_cpu_ns) + self.hw.take_unmapped() * c.unmap_page_ns;
+        bill.io_ns += std::mem::take(&mut self.hw.read_cpu_ns);
+        if self.hw.is_plugged() {
+            let submissions = self.hw.unplug();
+            bill.io_ns += submissions.len() as u64 * c.io_submit_ns;
+            self.events.push_submission(at_ns + bill.io_ns, submissions);
+        }
+        if self.hw.take_memory_change() {
+            let pages = self.hw.swap_memory_pages() + self.spec.machine.kernel_pages;
+            let granted = self.engine.set_external_pages(pages);
+            self.hw.refuse_writes(!granted);
+        }
+        if std::mem::take(&mut self.hw.wake_kswapd) {
+            self.events.push(at_ns, Event::Wake(self.kswapd, ANY_WAIT));
+        }
+        if std::mem::take(&mut self.hw.wake_flusher) {
+            self.events.push(at_ns, Event::Wake(self.flusher, ANY_WAIT));
+        }
+        for reason in std::mem::take(&mut self.hw.unthrottle) {
+            self.release_throttled(reason, at_ns);
+        }
+        bill
+    }
+
+    /// Time that a task lost to memory.
+    pub(super) fn add_stall(&mut self, t: usize, ns: u64) {
+        if let Some(Work::Task(task)) = &mut self.threads[t].work {
+            task.done.stalled_ns += ns;
+        }
+    }
+}

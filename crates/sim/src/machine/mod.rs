@@ -1,0 +1,168 @@
+//! The machine: CPUs on which tasks, kswapd and the flusher take turns, around one engine.
+//!
+//! A thread gets a CPU for a quantum at most. What it does in that time is decided when the time begins, and others see it from
+//! then on; what it asks of devices reaches them at the moment at which it asks. So events of different CPUs are apart from
+//! their true order by a quantum at most. Everything follows from the scenario and its seed: there is no thread and no clock
+//! of the real machine here.
+
+mod build;
+mod burst;
+mod check;
+mod event;
+mod hardware;
+mod pressure;
+mod result;
+mod run;
+mod stream;
+mod task;
+
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+
+use refault_mm::{Engine, MappingId, MemcgId, PageId, ThrottleReason};
+
+use crate::cost::Costs;
+use crate::device::Completion;
+use crate::metric::Series;
+use crate::scenario::{PolicySpec, Scenario};
+use event::Events;
+use hardware::Hardware;
+use pressure::{Mood, Pressure};
+use task::Task;
+
+pub use result::{DeviceResult, MemcgResult, NodeResult, RunResult, TaskResult};
+
+/// Why a thread stops running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    /// Its quantum is over.
+    Preempted,
+    /// Until that time.
+    Sleep(u64),
+    /// Until someone wakes it; as what it waits meanwhile.
+    Blocked(Mood),
+    /// For good.
+    Done,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Not started, or ended.
+    Off,
+    Queued,
+    Running,
+    Blocked,
+}
+
+#[derive(Debug)]
+enum Work {
+    Task(Box<Task>),
+    Kswapd,
+    Flusher,
+}
+
+#[derive(Debug)]
+struct Thread {
+    /// Away while it runs.
+    work: Option<Work>,
+    state: State,
+    mood: Mood,
+    /// The groups whose pressure it is part of.
+    groups: Vec<usize>,
+    /// Number of its last wait: a wake-up for another one comes too late.
+    wait: u64,
+    /// Woken before its burst was over.
+    woken: bool,
+    killed: bool,
+    /// The throttling that it waits for.
+    throttled: Option<ThrottleReason>,
+    /// Reclaim that it must still pay for with CPU time, before it stops.
+    debt_ns: u64,
+    stop: Stop,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Cpu {
+    running: Option<usize>,
+    last: Option<usize>,
+}
+
+/// An object instance: what of it the engine knows.
+#[derive(Clone, Copy, Debug)]
+struct Instance {
+    mapping: MappingId,
+    anon: bool,
+}
+
+/// How a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Every task that counts has ended.
+    TasksDone,
+    /// At the end that the scenario sets.
+    Time,
+    /// Nothing can happen any more although tasks wait: a device is stuck for ever.
+    Stuck,
+}
+
+/// A machine on its way through a scenario.
+pub struct Machine {
+    spec: Rc<Scenario>,
+    costs: Costs,
+    engine: Engine,
+    hw: Hardware,
+    events: Events,
+    now_ns: u64,
+    threads: Vec<Thread>,
+    kswapd: usize,
+    flusher: usize,
+    cpus: Vec<Cpu>,
+    queue: VecDeque<usize>,
+    /// Tasks that wait for a page.
+    waiters: HashMap<PageId, Vec<usize>>,
+    /// The pages of requests under way, by their number.
+    in_flight: HashMap<u64, Vec<PageId>>,
+    /// When each device was last announced to have something to do.
+    announced: Vec<Option<u64>>,
+    completions: Vec<Completion>,
+    instances: Vec<Instance>,
+    /// By object: its first instance.
+    first_instance: Vec<usize>,
+    memcgs: Vec<MemcgId>,
+    pressure: Pressure,
+    series: Series,
+    sampled_ops: u64,
+    /// Tasks that count and have not ended.
+    alive: usize,
+    /// By task specification: copies that have not ended.
+    copies_left: Vec<u32>,
+    oom_kills: u64,
+    events_handled: u64,
+    completed: u64,
+    ending: Option<Ending>,
+    check: bool,
+}
+
+impl Machine {
+    /// Builds the machine of a scenario, with the reclaim of `policy` (the scenario's own, or a variant).
+    pub fn new(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, String> {
+        build::build(spec, policy)
+    }
+
+    /// Checks what must hold at every sample and at the end.
+    #[must_use]
+    pub fn checked(mut self) -> Machine {
+        self.check = true;
+        self
+    }
+
+    /// The virtual time.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// The engine, to look at.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+}
