@@ -21,7 +21,10 @@ fn drain(device: &mut Device) -> Vec<Completion> {
     let mut done = Vec::new();
     while let Some(at) = device.next_event_ns() {
         device.advance(at, &mut done);
-        device.validate().unwrap();
+        // It looks at everything that is open: with thousands, too slow for each step.
+        if device.stats().depth < 500 {
+            device.validate().unwrap();
+        }
     }
     done
 }
@@ -160,6 +163,7 @@ fn a_far_request_is_not_left_behind() {
     let mut id = 1;
     let waited = loop {
         let at = disk.next_event_ns().unwrap();
+        assert!(at < 2 * SECOND, "it is left behind");
         disk.advance(at, &mut done);
         if let Some(found) = done.iter().find(|done| done.request.id == FAR) {
             break found.done_ns;
@@ -246,6 +250,21 @@ fn faults_come_at_their_rates_and_by_the_seed() {
 }
 
 #[test]
+fn one_bad_part_fails_the_request() {
+    let mut spec = DeviceSpec::preset("d", Preset::Nvme);
+    spec.max_request_pages = 1;
+    spec.faults.read_error_per_million = 20_000;
+    let mut device = Device::new(spec, 5);
+    for id in 0..1000 {
+        device.submit(0, read(id, id * 50, 50));
+    }
+    let failed = drain(&mut device).iter().filter(|done| !done.ok).count();
+    // 1 - 0.98^50
+    near(failed as f64, 636.0, 0.1);
+    assert_eq!(device.stats().read_errors, failed as u64);
+}
+
+#[test]
 fn zram_costs_the_cpu() {
     let mut zram = device(Preset::Zram);
     assert_eq!(zram.serve_synchronously(true, 1), Served { ok: true, cpu_ns: 5_300 });
@@ -293,14 +312,14 @@ fn submissions() -> impl Strategy<Value = Vec<(u64, bool, u64, u32)>> {
     prop::collection::vec((0u64..2 * MS, any::<bool>(), 0u64..100_000, 0u32..200), 0..200)
 }
 
-/// Submits all, with an `advance` now and then; says how each ended.
-fn run(spec: &DeviceSpec, work: &[(u64, bool, u64, u32)], advance_every: usize) -> (Vec<Completion>, DeviceStats) {
+/// Submits all; says how each ended. An attentive caller comes whenever the device asks for it, another only to submit.
+fn run(spec: &DeviceSpec, work: &[(u64, bool, u64, u32)], attentive: bool) -> (Vec<Completion>, DeviceStats) {
     let mut device = Device::new(spec.clone(), 9);
     let (mut now, mut done) = (0, Vec::new());
     for (id, &(gap, write, at_page, pages)) in work.iter().enumerate() {
         now += gap;
-        if id % advance_every == 0 {
-            device.advance(now, &mut done);
+        while attentive && let Some(at) = device.next_event_ns().filter(|&at| at <= now) {
+            device.advance(at, &mut done);
         }
         device.submit(now, Request { id: id as u64, write, at_page, pages });
         device.validate().unwrap();
@@ -322,7 +341,7 @@ proptest! {
     #[test]
     fn every_request_ends_once_and_no_sooner_than_possible(spec in specs(), work in submissions()) {
         prop_assert_eq!(spec.check(), Ok(()));
-        let (done, stats) = run(&spec, &work, 1);
+        let (done, stats) = run(&spec, &work, true);
         let ends: BTreeMap<u64, &Completion> = done.iter().map(|done| (done.request.id, done)).collect();
         prop_assert_eq!(ends.len(), work.len());
         prop_assert_eq!(done.len(), work.len());
@@ -348,7 +367,7 @@ proptest! {
     }
 
     #[test]
-    fn how_often_the_caller_looks_changes_nothing(spec in specs(), work in submissions(), every in 1usize..50) {
-        prop_assert_eq!(run(&spec, &work, 1), run(&spec, &work, every));
+    fn how_often_the_caller_looks_changes_nothing(spec in specs(), work in submissions()) {
+        prop_assert_eq!(run(&spec, &work, true), run(&spec, &work, false));
     }
 }
