@@ -81,6 +81,7 @@ fn task(name: &str, s: &Section<'_>, names: &Names<'_, '_>) -> Result<TaskSpec> 
         count,
         memcg: s.opt("memcg", |f| memcg(f, names.memcgs))?.flatten(),
         start_ns: s.or("start", 0, |f| f.time(0..=MAX_TIME_NS))?,
+        trace: None,
         stagger_ns: s.or("stagger", 0, |f| f.time(0..=MAX_TIME_NS / u64::from(MAX_TASKS)))?,
         after: s.opt("after", |f| f.index("a task", names.tasks.iter().map(String::as_str)))?,
         phases: phases.iter().map(|p| phase(p, count, names)).collect::<Result<_>>()?,

@@ -254,12 +254,27 @@ pub struct TaskSpec {
     pub stagger_ns: u64,
     /// The task (an index) of which every copy must have ended before this one starts.
     pub after: Option<usize>,
-    /// What it does, one after the other; at least one.
+    /// What it does, one after the other; at least one. With a trace there is exactly one, without streams.
     pub phases: Vec<PhaseSpec>,
+    /// A trace that it replays.
+    pub trace: Option<TraceSpec>,
     /// It does not keep the scenario alive.
     pub background: bool,
     /// `oom_score_adj`.
     pub oom_score_adj: i32,
+}
+
+/// A trace that drives a task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceSpec {
+    /// The file.
+    pub path: std::path::PathBuf,
+    /// Where its files are, an index.
+    pub device: Option<usize>,
+    /// Accesses come no earlier than the trace says; otherwise one after the other.
+    pub timed: bool,
+    /// `POSIX_FADV_RANDOM`: no readahead.
+    pub random_advice: bool,
 }
 
 /// A part of the life of a task.
