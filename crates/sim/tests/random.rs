@@ -165,10 +165,7 @@ fn machine(d: &mut Dice) -> MachineSpec {
 fn scenario(seed: u64) -> Scenario {
     let d = &mut Dice(Rng::new(seed, &[77]));
     let memcgs = memcgs(d);
-    let devices = vec![
-        device(d, "disk", &["hdd", "sata-ssd", "nvme", "ramdisk", "pmem"]),
-        device(d, "swap", &PRESETS),
-    ];
+    let devices = vec![device(d, "disk", &["hdd", "sata-ssd", "nvme", "ramdisk", "pmem"]), device(d, "swap", &PRESETS)];
     let objects = objects(d, memcgs.len() as u64, 0);
     let tasks = tasks(d, &objects, memcgs.len() as u64);
     let mut policy = PolicySpec::new(d.of(&Policy::ALL));
@@ -194,7 +191,15 @@ fn scenario(seed: u64) -> Scenario {
 fn run(seed: u64) -> Result<RunResult, String> {
     let s = scenario(seed);
     let machine = Machine::new(&s, &s.policy)?.checked();
-    machine.run_with(&mut |_, events| events < MOST_EVENTS)
+    if number("REFAULT_SEED").is_some() {
+        println!("{s:#?}");
+    }
+    machine.run_with(&mut |now_ns, events| {
+        if number("REFAULT_SEED").is_some() && events % (MOST_EVENTS / 10 - MOST_EVENTS / 10 % 4096) == 0 {
+            println!("{events} events at {now_ns} ns");
+        }
+        events < MOST_EVENTS
+    })
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -222,7 +227,9 @@ fn machines_of_any_shape() {
         swapped += r.metric("vmstat.pswpout").unwrap_or(0.0) as u64;
         events += r.events;
     }
-    println!("{tried} machines, {events} events, {kills} killed, {errors} failed accesses, {swapped} pages swapped out");
+    println!(
+        "{tried} machines, {events} events, {kills} killed, {errors} failed accesses, {swapped} pages swapped out"
+    );
 }
 
 #[test]
