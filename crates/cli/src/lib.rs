@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+pub mod bench;
+mod lab;
 pub mod replay;
 mod terminal;
 pub mod trace_cmd;

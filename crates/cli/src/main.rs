@@ -2,10 +2,10 @@
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
-use refault_cli::{Failure, replay, trace_cmd};
+use refault_cli::{Failure, bench, replay, trace_cmd};
 use std::process::ExitCode;
 
-/// Linux page reclaim as a program: what any policy would have done with a trace of page accesses
+/// Linux page reclaim as a program: what any policy would have done with a trace of page accesses, or on a machine
 #[derive(Debug, Parser)]
 #[command(name = "refault", version, arg_required_else_help = true)]
 struct Cli {
@@ -17,6 +17,8 @@ struct Cli {
 enum Command {
     /// Replay traces at given memory sizes under Linux's reclaim policies
     Replay(Box<replay::ReplayArgs>),
+    /// Run published benchmarks before and after the change that they were published for
+    Bench(bench::BenchArgs),
     /// Inspect, convert and generate traces
     Trace(trace_cmd::TraceArgs),
 }
@@ -30,11 +32,13 @@ fn main() -> ExitCode {
         Err(e) => return complain(&e),
     };
     let done = match cli.command {
-        Command::Replay(args) => replay::run(&args),
-        Command::Trace(args) => trace_cmd::run(args),
+        Command::Replay(args) => replay::run(&args).map(|()| true),
+        Command::Bench(args) => bench::run(&args),
+        Command::Trace(args) => trace_cmd::run(args).map(|()| true),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(e) => fail(&e),
     }
 }

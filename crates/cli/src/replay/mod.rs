@@ -10,9 +10,9 @@ mod progress;
 mod recorder;
 mod row;
 mod run;
-mod settings;
-mod size;
-mod table;
+pub(crate) mod settings;
+pub(crate) mod size;
+pub(crate) mod table;
 mod text;
 
 pub use args::ReplayArgs;
