@@ -4,17 +4,17 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig};
-use refault_trace::ObjectKind;
+use refault_trace::{LoadOptions, ObjectKind, Trace};
 
 use super::event::{Event, Events};
 use super::hardware::Hardware;
 use super::pressure::{Mood, Pressure};
-use super::task::Task;
+use super::task::{Script, Task};
 use super::{Cpu, Instance, Machine, State, Stop, Thread, Work};
 use crate::cost::Costs;
 use crate::device::{Device, DeviceSpec};
 use crate::metric::Series;
-use crate::scenario::{self, PolicySpec, Scenario};
+use crate::scenario::{self, PolicySpec, Scenario, TraceSpec};
 
 /// What the time series shows.
 pub(crate) const COLUMNS: [&str; 12] = [
@@ -37,10 +37,11 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
     let costs = costs(spec)?;
     let memcgs = memcgs(spec, &mut engine)?;
     let mut hw = hardware(spec)?;
-    let (instances, first_instance) = objects(spec, &mut engine, &mut hw, &memcgs)?;
+    let (mut instances, first_instance) = objects(spec, &mut engine, &mut hw, &memcgs)?;
     if !engine.set_external_pages(spec.machine.kernel_pages) {
         return Err("machine.kernel: is more than the memory".into());
     }
+    let traces = traces(spec, &mut engine, &mut hw, &memcgs, &mut instances)?;
     let tasks: usize = spec.tasks.iter().map(|t| t.count as usize).sum();
     let mut machine = Machine {
         pressure: Pressure::new(spec.machine.cpus, memcgs.len() + 1),
@@ -72,7 +73,7 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         check: false,
         spec: Rc::new(spec.clone()),
     };
-    machine.add_threads();
+    machine.add_threads(traces)?;
     machine.events.push(spec.sample_ns, Event::Sample);
     Ok(machine)
 }
@@ -204,13 +205,59 @@ fn objects(
     Ok((instances, first))
 }
 
+/// Loads the traces and registers what they access, after the objects of the scenario.
+fn traces(
+    spec: &Scenario,
+    engine: &mut Engine,
+    hw: &mut Hardware,
+    memcgs: &[MemcgId],
+    instances: &mut Vec<Instance>,
+) -> Result<Vec<Option<Script>>, String> {
+    let mut scripts = Vec::new();
+    for t in &spec.tasks {
+        let Some(source) = &t.trace else {
+            scripts.push(None);
+            continue;
+        };
+        let trace = load_trace(source)?;
+        let memcg = t.memcg.map_or(MemcgId::ROOT, |m| memcgs[m]);
+        let (first_extent, mut first, mut objects) = (instances.len(), None, Vec::new());
+        for o in trace.objects.iter().filter(|o| !o.indices.is_empty()) {
+            let anon = o.kind == ObjectKind::Anon;
+            let kind = if anon { MappingKind::Anon } else { MappingKind::File };
+            let (mapping, page) = engine.add_mapping(kind, memcg, o.indices.iter().copied())?;
+            first.get_or_insert(page);
+            objects.push(o.first_page);
+            // Places on the device are those in the file, one file after the other far apart.
+            let base = (instances.len() as u64) << 32;
+            hw.add_extent(page, o.indices.len() as u32, source.device.filter(|_| !anon), base);
+            if anon {
+                hw.add_space(instances.len());
+            }
+            instances.push(Instance { mapping, anon });
+        }
+        let (trace, first) = (Rc::new(trace), first.unwrap_or(refault_mm::PageId(0)));
+        let objects = objects.into();
+        scripts.push(Some(Script { trace, first, first_extent, objects, at: 0, timed: source.timed, start_ns: 0 }));
+    }
+    Ok(scripts)
+}
+
+fn load_trace(source: &TraceSpec) -> Result<Trace, String> {
+    let mut records =
+        refault_trace::open(&source.path, &refault_trace::OpenOptions::default()).map_err(|e| e.to_string())?;
+    let options = LoadOptions { keep_time: source.timed, ..LoadOptions::default() };
+    Trace::load(&mut *records, &options).map_err(|e| e.to_string())
+}
+
 impl Machine {
-    fn add_threads(&mut self) {
+    fn add_threads(&mut self, traces: Vec<Option<Script>>) -> Result<(), String> {
         let spec = self.spec.clone();
         for (i, t) in spec.tasks.iter().enumerate() {
             let groups = self.groups_of(t.memcg);
             for copy in 0..t.count {
-                let task = Box::new(Task::new(i, copy, spec.seed));
+                let mut task = Box::new(Task::new(i, copy, spec.seed));
+                task.script.clone_from(&traces[i]);
                 self.threads.push(thread(Work::Task(task), groups.clone()));
             }
             if t.after.is_none() {
@@ -222,6 +269,7 @@ impl Machine {
         for t in [self.kswapd, self.flusher] {
             self.threads[t].state = State::Blocked;
         }
+        Ok(())
     }
 
     /// The machine, and the groups from the root down to this one.
@@ -233,9 +281,11 @@ impl Machine {
     /// All copies of a task begin then.
     pub(super) fn schedule_start(&mut self, spec: usize, at_ns: u64) {
         let first: usize = self.spec.tasks[..spec].iter().map(|t| t.count as usize).sum();
-        for t in first..first + self.spec.tasks[spec].count as usize {
+        let (count, stagger_ns) = (u64::from(self.spec.tasks[spec].count), self.spec.tasks[spec].stagger_ns);
+        for (t, copy) in (first..).zip(0..count) {
             self.threads[t].state = State::Blocked;
-            self.events.push(at_ns.max(self.now_ns), Event::Wake(t, self.threads[t].wait));
+            let start = at_ns.max(self.now_ns) + copy * stagger_ns;
+            self.events.push(start, Event::Wake(t, self.threads[t].wait));
         }
     }
 }

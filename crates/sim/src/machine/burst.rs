@@ -9,7 +9,7 @@ use super::event::Event;
 use super::pressure::Mood;
 use super::run::ANY_WAIT;
 use super::stream::Stream;
-use super::task::{Task, Turn};
+use super::task::{Access, Task, Turn};
 use super::{Machine, State, Stop, Work};
 use crate::scenario::{PhaseSpec, Scenario};
 
@@ -57,9 +57,7 @@ impl Machine {
                     self.enter_phase(&spec, &mut task, clock);
                     Step::Go(0)
                 }
-                Turn::Access { stream, page, left, write } => {
-                    self.access(t, &mut task, phase, clock, (stream, page, left, write))
-                }
+                Turn::Access(access) => self.access(t, &mut task, phase, clock, access),
             };
             match step {
                 Step::Go(ns) => clock += ns,
@@ -72,6 +70,9 @@ impl Machine {
     fn enter_phase(&mut self, spec: &Rc<Scenario>, task: &mut Task, now_ns: u64) {
         let t = &spec.tasks[task.spec];
         let phase = &t.phases[task.phase];
+        if task.script.is_some() {
+            return self.enter_trace(phase, task, now_ns);
+        }
         let streams = phase.streams.iter().enumerate().map(|(i, s)| {
             let private = spec.objects[s.object].private;
             let instance = self.first_instance[s.object] + if private { task.copy as usize } else { 0 };
@@ -82,6 +83,21 @@ impl Machine {
         });
         let mut streams: Vec<Stream> = streams.collect();
         for s in streams.iter_mut().filter(|s| s.mapped) {
+            s.space = Some(self.space_of(s.extent, task));
+        }
+        task.start_phase(phase, streams, now_ns);
+    }
+
+    /// The streams of a trace are its objects.
+    fn enter_trace(&mut self, phase: &PhaseSpec, task: &mut Task, now_ns: u64) {
+        let random = self.spec.tasks[task.spec].trace.as_ref().is_some_and(|t| t.random_advice);
+        let Some(script) = &mut task.script else { return };
+        script.start_ns = now_ns;
+        let first = script.first_extent;
+        let mut streams: Vec<Stream> = (first..first + script.objects.len())
+            .map(|e| Stream::of_trace(e, self.hw.extents[e].first, u64::from(self.hw.extents[e].pages), random))
+            .collect();
+        for s in &mut streams {
             s.space = Some(self.space_of(s.extent, task));
         }
         task.start_phase(phase, streams, now_ns);
@@ -109,10 +125,10 @@ impl Machine {
         task: &mut Task,
         phase: &PhaseSpec,
         clock: u64,
-        (stream, page, left, write): (usize, PageId, u32, bool),
+        Access { stream, page, left, write, mapped, continues }: Access,
     ) -> Step {
         let s = &mut task.streams[stream];
-        if let Some(space) = s.space
+        if let (true, Some(space)) = (mapped, s.space)
             && self.hw.touch(space, page, write)
         {
             let ns = self.costs.map_hit_ns + phase.cpu_ns;
@@ -122,13 +138,14 @@ impl Machine {
         }
         self.engine.set_now_ns(clock);
         self.hw.current = s.space;
-        let outcome = match (s.mapped, write) {
+        let outcome = match (mapped, write) {
             (true, false) => self.engine.access(&mut self.hw, page, Touch::MapRead),
             (true, true) => self.engine.access(&mut self.hw, page, Touch::MapWrite),
             (false, true) => self.engine.access(&mut self.hw, page, Touch::Write),
+            (false, false) if continues => self.engine.access(&mut self.hw, page, Touch::ReadOn),
             (false, false) => self.engine.read_file(&mut self.hw, page, left, Touch::Read, &mut s.readahead),
         };
-        let (mapped, space) = (s.mapped, s.space);
+        let space = s.space.filter(|_| mapped);
         if outcome == Outcome::Hit && !self.hw.has_news() {
             let hit = if write { self.costs.write_hit_ns } else { self.costs.read_hit_ns };
             let ns = hit + phase.cpu_ns;

@@ -84,7 +84,8 @@ impl Stream {
             pages = slice;
         }
         let blocks = pages.div_ceil(block_pages);
-        let start = if spec.share == Share::Staggered { blocks * u64::from(copy.0) / u64::from(copy.1) } else { 0 };
+        let offset = if spec.share == Share::Staggered { blocks * u64::from(copy.0) / u64::from(copy.1) } else { 0 };
+        let start = (spec.start_page / block_pages + offset) % blocks;
         let order = match spec.pattern {
             Pattern::Sequential => Order::Sequential { next: start },
             Pattern::Uniform => Order::Uniform,
@@ -103,6 +104,21 @@ impl Stream {
             pages,
             block_pages,
             order,
+        }
+    }
+
+    /// Stands for an object of a trace, which says itself what is accessed.
+    pub(crate) fn of_trace(extent: usize, first: PageId, pages: u64, random_advice: bool) -> Stream {
+        Stream {
+            extent,
+            space: None,
+            mapped: false,
+            readahead: if random_advice { Readahead::random() } else { Readahead::default() },
+            write_share: 0.0,
+            first: first.0,
+            pages,
+            block_pages: 1,
+            order: Order::Uniform,
         }
     }
 

@@ -1,5 +1,9 @@
 //! A task at run time: its phase, its operation, and what it has done.
 
+use std::rc::Rc;
+
+use refault_mm::PageId;
+use refault_trace::Trace;
 use refault_trace::generate::Rng;
 
 use super::stream::{Block, Stream};
@@ -25,11 +29,60 @@ pub(crate) struct Done {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// Access this page of this stream; so many pages of its block are left, this one included.
-    Access { stream: usize, page: refault_mm::PageId, left: u32, write: bool },
+    Access(Access),
     /// Nothing before that time.
     SleepUntil(u64),
     /// The phase is over.
     PhaseOver,
+}
+
+/// One access of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(crate) stream: usize,
+    pub(crate) page: PageId,
+    /// Pages of its block that are left, this one included.
+    pub(crate) left: u32,
+    pub(crate) write: bool,
+    pub(crate) mapped: bool,
+    /// A read that goes on in the page where the last one ended.
+    pub(crate) continues: bool,
+}
+
+/// A trace that a task replays.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    pub(crate) trace: Rc<Trace>,
+    /// The first page and the first extent of its objects in the machine.
+    pub(crate) first: PageId,
+    pub(crate) first_extent: usize,
+    /// The first page of every object, in the trace.
+    pub(crate) objects: Rc<[u32]>,
+    pub(crate) at: usize,
+    pub(crate) timed: bool,
+    /// When its time 0 is.
+    pub(crate) start_ns: u64,
+}
+
+impl Script {
+    fn turn(&self, now_ns: u64) -> Turn {
+        let Some(a) = self.trace.accesses.get(self.at) else { return Turn::PhaseOver };
+        if let (true, Some(times)) = (self.timed, &self.trace.time_ns) {
+            let due = self.start_ns + (times[self.at] - times[0]);
+            if due > now_ns {
+                return Turn::SleepUntil(due);
+            }
+        }
+        let stream = self.objects.partition_point(|&first| first <= a.page()) - 1;
+        Turn::Access(Access {
+            stream,
+            page: PageId(self.first.0 + a.page()),
+            left: 1,
+            write: a.is_write(),
+            mapped: a.is_map(),
+            continues: a.continues(),
+        })
+    }
 }
 
 /// One copy of a task.
@@ -55,6 +108,7 @@ pub(crate) struct Task {
     /// The next operation is due then, by rate.
     due_ns: u64,
     rng: Rng,
+    pub(crate) script: Option<Script>,
     pub(crate) done: Done,
 }
 
@@ -76,6 +130,7 @@ impl Task {
             not_before_ns: 0,
             due_ns: 0,
             rng: Rng::new(seed, &[spec as u64, u64::from(copy)]),
+            script: None,
             done: Done::default(),
         }
     }
@@ -108,6 +163,10 @@ impl Task {
         if self.accesses_left == 0 || (now_ns >= end && !self.counted) {
             return Turn::PhaseOver;
         }
+        if let Some(script) = &self.script {
+            self.op_start_ns.get_or_insert(now_ns);
+            return script.turn(now_ns);
+        }
         if self.streams.is_empty() {
             return Turn::SleepUntil(end);
         }
@@ -123,7 +182,15 @@ impl Task {
         }
         self.op_start_ns.get_or_insert(now_ns);
         let (stream, block) = self.block.expect("it was just set");
-        Turn::Access { stream, page: block.first, left: block.pages, write: block.write }
+        let mapped = self.streams[stream].mapped;
+        Turn::Access(Access {
+            stream,
+            page: block.first,
+            left: block.pages,
+            write: block.write,
+            mapped,
+            continues: false,
+        })
     }
 
     /// In a burst's pause: when it ends.
@@ -162,6 +229,9 @@ impl Task {
         self.counted = false;
         self.accesses_left -= 1;
         self.op_accesses += 1;
+        if let Some(script) = &mut self.script {
+            script.at += 1;
+        }
         if let Some((_, block)) = &mut self.block {
             block.first.0 += 1;
             block.pages -= 1;
