@@ -1,0 +1,89 @@
+//! What only the whole shows: who is charged, how many pages there are, and that it ends.
+
+use super::MAX_PAGES;
+use super::objects::Declared;
+use super::read::{Result, Section};
+use super::types::{Scenario, TaskSpec, Until};
+
+pub(super) fn check(
+    scenario: &mut Scenario,
+    root: &Section<'_>,
+    objects: &[Declared<'_>],
+    tasks: &[(TaskSpec, Section<'_>)],
+) -> Result<()> {
+    let mut pages = 0;
+    for (index, object) in objects.iter().enumerate() {
+        let users: Vec<&TaskSpec> = scenario.tasks.iter().filter(|task| uses(task, index)).collect();
+        let spec = &mut scenario.objects[index];
+        if !object.section.has("memcg")
+            && let Some(first) = users.first()
+        {
+            if users.iter().any(|task| task.memcg != first.memcg) {
+                let what = "tasks of different memcgs use it; say who is charged: memcg = \"/...\", or \"/\"";
+                return Err(object.section.error(what));
+            }
+            spec.memcg = first.memcg;
+        }
+        if spec.private && users.len() > 1 {
+            let names = format!("{} and {}", users[0].name, users[1].name);
+            return Err(object.section.error(format!("is private, but {names} use it; a private object has one task")));
+        }
+        let copies = if spec.private { users.first().map_or(1, |task| u64::from(task.count)) } else { 1 };
+        pages += spec.pages * copies;
+        if pages > MAX_PAGES {
+            let what = format!("with this the objects have {pages} pages, private copies counted; 2^29 are too many");
+            return Err(object.section.error(what));
+        }
+    }
+    ends(scenario, root, tasks)
+}
+
+fn uses(task: &TaskSpec, object: usize) -> bool {
+    task.phases.iter().flat_map(|phase| &phase.streams).any(|stream| stream.object == object)
+}
+
+/// Whether the last phase of a task has no end of its own.
+fn endless(task: &TaskSpec) -> bool {
+    task.phases.last().is_some_and(|phase| phase.until == Until::End)
+}
+
+/// Checks that every phase is reached and the scenario ends.
+fn ends(scenario: &Scenario, root: &Section<'_>, tasks: &[(TaskSpec, Section<'_>)]) -> Result<()> {
+    for (index, (task, s)) in tasks.iter().enumerate() {
+        let (_, before_last) = task.phases.split_last().unwrap_or_else(|| unreachable!("a task has a phase"));
+        if let Some(n) = before_last.iter().position(|phase| phase.until == Until::End) {
+            return Err(s.error(format!("phase {} has no end, so that no other comes after it; write duration", n + 1)));
+        }
+        if scenario.end_ns.is_none() && endless(task) && !task.background {
+            let what = "the last phase has no end, nor has the scenario; write passes, accesses or duration, or end";
+            return Err(s.error(what));
+        }
+        if scenario.end_ns.is_some_and(|end| task.start_ns >= end) {
+            let field = s.need("start", "start")?;
+            return Err(field.bad("is not before the end of the scenario"));
+        }
+        after(index, tasks)?;
+    }
+    if scenario.end_ns.is_none() && tasks.iter().all(|(task, _)| task.background) {
+        return Err(root.error("every task is in the background, so that nothing ends the scenario; write end"));
+    }
+    Ok(())
+}
+
+/// Checks that what a task waits for ends.
+fn after(index: usize, tasks: &[(TaskSpec, Section<'_>)]) -> Result<()> {
+    let (task, s) = &tasks[index];
+    let Some(other) = task.after else {
+        return Ok(());
+    };
+    let field = s.need("after", "after")?;
+    if endless(&tasks[other].0) {
+        return Err(field.bad("never ends by itself; give its last phase passes, accesses or duration"));
+    }
+    let mut next = Some(other);
+    // A chain longer than all tasks goes in a circle.
+    for _ in 0..tasks.len() {
+        next = next.and_then(|n| tasks[n].0.after);
+    }
+    if next.is_some() { Err(field.bad("waits, in the end, for itself")) } else { Ok(()) }
+}

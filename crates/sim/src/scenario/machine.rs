@@ -1,0 +1,216 @@
+//! The machine: CPUs and memory, policy, devices, swap.
+
+use super::read::{Field, Result, Section};
+use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, PRESETS, PolicySpec, SwapSpec};
+use super::units::MAX_TIME_NS;
+use super::{MAX_PAGES, read};
+use refault_mm::{Bound, Clock, Policy, Recency, RefaultCounting, WritebackSort};
+use std::collections::BTreeMap;
+
+const MACHINE_KEYS: [&str; 13] = [
+    "cpus",
+    "memory",
+    "kernel",
+    "quantum",
+    "swappiness",
+    "min_free_kbytes",
+    "watermark_scale_factor",
+    "page_cluster",
+    "read_ahead",
+    "dirty_background_ratio",
+    "dirty_ratio",
+    "min_ttl",
+    "costs",
+];
+/// A machine needs some memory for its watermarks and batches.
+const MIN_MEMORY: u64 = 256;
+/// No single latency is longer.
+const MAX_LATENCY_NS: u64 = 3600 * 1_000_000_000;
+
+pub(super) fn machine(field: &Field<'_>) -> Result<MachineSpec> {
+    let s = field.section(&MACHINE_KEYS)?;
+    let memory = s.need("memory", "memory = \"16G\"")?;
+    let spec = MachineSpec {
+        cpus: s.or("cpus", 1, |f| f.int(1..=4096))?,
+        memory_pages: memory.pages(MIN_MEMORY..=MAX_PAGES)?,
+        kernel_pages: s.or("kernel", 0, |f| f.pages(0..=MAX_PAGES))?,
+        quantum_ns: s.or("quantum", 50_000, |f| f.time(1000..=1_000_000_000))?,
+        swappiness: s.or("swappiness", 60, |f| f.int(0..=200))?,
+        min_free_kbytes: s.opt("min_free_kbytes", |f| f.int(0..=1 << 40))?,
+        watermark_scale_factor: s.or("watermark_scale_factor", 10, |f| f.int(1..=3000))?,
+        page_cluster: s.or("page_cluster", 3, |f| f.int(0..=10))?,
+        read_ahead_pages: s.or("read_ahead", 32, |f| f.pages(0..=8192))? as u32,
+        dirty_background_ratio: s.or("dirty_background_ratio", 10, |f| f.int(0..=100))?,
+        dirty_ratio: s.or("dirty_ratio", 20, |f| f.int(1..=100))?,
+        min_ttl_ns: s.or("min_ttl", 0, |f| f.time(0..=MAX_TIME_NS))?,
+        costs: s.or("costs", BTreeMap::new(), costs)?,
+    };
+    let rest = spec.memory_pages.saturating_sub(spec.kernel_pages);
+    if let (true, Some(kernel)) = (rest < MIN_MEMORY, s.get("kernel")) {
+        return Err(kernel.bad(&format!("leaves less than {MIN_MEMORY} pages of machine.memory")));
+    }
+    if let (Some(kb), Some(field)) = (spec.min_free_kbytes, s.get("min_free_kbytes"))
+        && kb / 4 > rest / 2
+    {
+        return Err(field.bad("is more than half of the memory"));
+    }
+    if spec.dirty_background_ratio >= spec.dirty_ratio {
+        let at = s.get("dirty_background_ratio").or(s.get("dirty_ratio")).unwrap_or(memory);
+        return Err(at.bad("is impossible: dirty_background_ratio (10 if not given) is below dirty_ratio (20)"));
+    }
+    Ok(spec)
+}
+
+fn costs(field: &Field<'_>) -> Result<BTreeMap<String, u64>> {
+    let mut costs = BTreeMap::new();
+    for (name, cost) in field.any_section()?.entries() {
+        if costs.len() == 256 || read::name(name).is_err() {
+            return Err(cost.error("is not the name of a cost, such as read_hit"));
+        }
+        costs.insert(name.to_owned(), cost.time(0..=MAX_LATENCY_NS)?);
+    }
+    Ok(costs)
+}
+
+/// The keys that a policy and its variants share; the first two are the name of the policy.
+const POLICY_KEYS: [&str; 15] = [
+    "name",
+    "policy",
+    "clock",
+    "bound",
+    "refault_counting",
+    "recency",
+    "writeback_sort",
+    "restore_refs",
+    "leaf_walk",
+    "batch_folios",
+    "swap_cluster_max",
+    "charge_batch",
+    "charge_kernel",
+    "fault_around",
+    "fault_around_young",
+];
+
+pub(super) fn policy(field: Option<Field<'_>>) -> Result<PolicySpec> {
+    let base = PolicySpec::new(Policy::Mglru);
+    let keys: Vec<_> = POLICY_KEYS.into_iter().filter(|k| *k != "policy").collect();
+    field.map_or(Ok(base.clone()), |field| overridden(&field.section(&keys)?, "name", &base))
+}
+
+/// A side of a comparison: what it does not say is as in `base`.
+pub(super) fn variant(field: &Field<'_>, base: &PolicySpec) -> Result<PolicySpec> {
+    overridden(&field.section(&POLICY_KEYS[1..])?, "policy", base)
+}
+
+fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySpec> {
+    let named = |f: &Field<'_>| f.choice(&Policy::ALL.map(|p| (p.name(), p)));
+    let clocks = [("evictions-and-activations", Clock::EvictionsAndActivations), ("evictions", Clock::EvictionsOnly)];
+    let bounds = [("inclusive", Bound::Inclusive), ("strict", Bound::Strict)];
+    let countings = [("all", RefaultCounting::All), ("recent", RefaultCounting::RecentOnly)];
+    let recencies = [("three-bit", Recency::ThreeBit), ("literal", Recency::Literal)];
+    let sorts = [("none", WritebackSort::None), ("next-generation", WritebackSort::NextGeneration)];
+    let spec = PolicySpec {
+        policy: s.or(name, base.policy, named)?,
+        clock: s.opt("clock", |f| f.choice(&clocks))?.or(base.clock),
+        bound: s.opt("bound", |f| f.choice(&bounds))?.or(base.bound),
+        refault_counting: s.opt("refault_counting", |f| f.choice(&countings))?.or(base.refault_counting),
+        recency: s.opt("recency", |f| f.choice(&recencies))?.or(base.recency),
+        writeback_sort: s.opt("writeback_sort", |f| f.choice(&sorts))?.or(base.writeback_sort),
+        restore_refs: s.opt("restore_refs", |f| f.int(1..=16))?.or(base.restore_refs),
+        leaf_walk: s.opt("leaf_walk", Field::boolean)?.or(base.leaf_walk),
+        batch_folios: s.opt("batch_folios", |f| f.int(0u32..=1024))?.map(|n| n as usize).or(base.batch_folios),
+        swap_cluster_max: s.opt("swap_cluster_max", |f| f.int(1..=1 << 20))?.or(base.swap_cluster_max),
+        charge_batch: s.opt("charge_batch", |f| f.int(1..=1 << 20))?.or(base.charge_batch),
+        charge_kernel: s.opt("charge_kernel", Field::boolean)?.or(base.charge_kernel),
+        fault_around_pages: s.opt("fault_around", fault_around)?.or(base.fault_around_pages),
+        fault_around_young: s.opt("fault_around_young", Field::boolean)?.or(base.fault_around_young),
+    };
+    spec.config().check().map_err(|what| s.error(what))?;
+    Ok(spec)
+}
+
+fn fault_around(field: &Field<'_>) -> Result<u64> {
+    let pages = field.pages(0..=512)?.max(1);
+    if pages.is_power_of_two() { Ok(pages) } else { Err(field.bad("is not a power of two; write 64K")) }
+}
+
+const DEVICE_KEYS: [&str; 19] = [
+    "preset",
+    "channels",
+    "read_latency",
+    "read_bandwidth",
+    "write_latency",
+    "write_bandwidth",
+    "seek_average",
+    "seek_track",
+    "rpm",
+    "max_request",
+    "compression_ratio",
+    "compress",
+    "decompress",
+    "read_error_per_million",
+    "write_error_per_million",
+    "spike_per_million",
+    "spike",
+    "stuck_at",
+    "stuck_for",
+];
+/// Keys that only one preset has.
+const ONLY: [(&str, &str); 6] = [
+    ("seek_average", "hdd"),
+    ("seek_track", "hdd"),
+    ("rpm", "hdd"),
+    ("compression_ratio", "zram"),
+    ("compress", "zram"),
+    ("decompress", "zram"),
+];
+
+pub(super) fn devices(field: &Field<'_>) -> Result<Vec<DeviceSpec>> {
+    field.named(&DEVICE_KEYS, 64)?.into_iter().map(|(name, section)| device(name, &section)).collect()
+}
+
+fn device(name: &str, s: &Section<'_>) -> Result<DeviceSpec> {
+    read::name(name).map_err(|what| s.error(what))?;
+    let preset = s.need("preset", "preset = \"hdd\"")?.choice(&PRESETS.map(|p| (p, p)))?;
+    let foreign = ONLY.into_iter().find(|(key, only)| s.has(key) && preset != *only);
+    if let Some((field, only)) = foreign.and_then(|(key, only)| Some((s.get(key)?, only))) {
+        return Err(field.error(format!("only {only} has it; the preset is {preset}")));
+    }
+    let latency = |f: &Field<'_>| f.time(0..=MAX_LATENCY_NS);
+    let millionth = |f: &Field<'_>| f.int(0..=1_000_000);
+    let overrides = DeviceOverrides {
+        channels: s.opt("channels", |f| f.int(1..=65_536))?,
+        read_latency_ns: s.opt("read_latency", latency)?,
+        read_bytes_per_s: s.opt("read_bandwidth", Field::bytes_per_s)?,
+        write_latency_ns: s.opt("write_latency", latency)?,
+        write_bytes_per_s: s.opt("write_bandwidth", Field::bytes_per_s)?,
+        seek_average_ns: s.opt("seek_average", latency)?,
+        seek_track_ns: s.opt("seek_track", latency)?,
+        rpm: s.opt("rpm", |f| f.int(1..=1_000_000))?,
+        max_request_pages: s.opt("max_request", |f| f.pages(1..=65_536))?.map(|n| n as u32),
+        compression_ratio: s.opt("compression_ratio", |f| f.float(1.0..=4096.0))?,
+        compress_ns: s.opt("compress", latency)?,
+        decompress_ns: s.opt("decompress", latency)?,
+        read_error_per_million: s.opt("read_error_per_million", millionth)?,
+        write_error_per_million: s.opt("write_error_per_million", millionth)?,
+        spike_per_million: s.opt("spike_per_million", millionth)?,
+        spike_ns: s.opt("spike", latency)?,
+        stuck_at_ns: s.opt("stuck_at", |f| f.time(0..=MAX_TIME_NS))?,
+        stuck_for_ns: s.opt("stuck_for", |f| f.time(1..=MAX_TIME_NS))?,
+    };
+    for (one, other) in [("spike_per_million", "spike"), ("stuck_at", "stuck_for")] {
+        if s.has(one) != s.has(other) {
+            return Err(s.error(format!("{one} and {other} go together; write both or none")));
+        }
+    }
+    Ok(DeviceSpec { name: name.to_owned(), preset: preset.to_owned(), overrides })
+}
+
+pub(super) fn swap(field: &Field<'_>, devices: &[DeviceSpec]) -> Result<SwapSpec> {
+    let s = field.section(&["device", "size"])?;
+    let device = s.need("device", "device = \"zram0\"")?;
+    Ok(SwapSpec {
+        device: device.index("a device", devices.iter().map(|d| d.name.as_str()))?,
+        pages: s.need("size", "size = \"16G\"")?.pages(1..=(1 << 30) - 1)?,
+    })
+}

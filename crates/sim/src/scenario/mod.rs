@@ -1,0 +1,132 @@
+//! Scenarios: machines and workloads as TOML files, read into plain validated data.
+//!
+//! The format is described in `docs/scenario-format.md`. Every error is one line that names file, line and key.
+//!
+//! ```
+//! use refault_sim::scenario::Scenario;
+//!
+//! let scenario = Scenario::parse("loop.toml", r#"
+//!     name = "loop"
+//!     machine = { memory = "512M" }
+//!     device.disk = { preset = "hdd" }
+//!     object.file = { kind = "file", size = "768M", device = "disk" }
+//!     [[task]]
+//!     name = "reader"
+//!     phase = [{ read = "file", passes = 4 }]
+//! "#)?;
+//! assert_eq!(scenario.machine.memory_pages, 131_072);
+//! # Ok::<(), refault_sim::scenario::ScenarioError>(())
+//! ```
+
+mod check;
+mod error;
+mod machine;
+mod objects;
+mod published;
+mod read;
+mod scale;
+mod tasks;
+mod types;
+mod units;
+
+pub use error::ScenarioError;
+pub use scale::{MIN_SCALED_PAGES, MIN_SCALED_SWAP_PAGES};
+pub use types::*;
+
+use error::Source;
+use read::{Field, Result, Section};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+use toml::de::DeTable;
+
+/// The longest file.
+pub const MAX_FILE_BYTES: usize = 1 << 20;
+/// Tasks, copies counted.
+pub const MAX_TASKS: u32 = 4096;
+/// Objects.
+pub const MAX_OBJECTS: usize = 1024;
+/// Pages of all objects, private copies counted; also of memory and of a limit.
+pub const MAX_PAGES: u64 = (1 << 29) - 1;
+
+const KEYS: [&str; 14] = [
+    "name",
+    "about",
+    "source",
+    "seed",
+    "end",
+    "sample",
+    "machine",
+    "policy",
+    "device",
+    "swap",
+    "memcg",
+    "object",
+    "task",
+    "published",
+];
+const MAX_SAMPLES: u64 = 1_000_000;
+
+impl Scenario {
+    /// Reads a scenario from a file.
+    pub fn load(path: impl AsRef<Path>) -> Result<Scenario> {
+        let path = path.as_ref();
+        let file = path.display().to_string();
+        let mut bytes = Vec::new();
+        let opened = File::open(path).map_err(|e| ScenarioError::whole(&file, format!("cannot be opened: {e}")))?;
+        // One byte more than may be, so that parse sees that there is more.
+        let read = opened.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes);
+        read.map_err(|e| ScenarioError::whole(&file, format!("cannot be read: {e}")))?;
+        match String::from_utf8(bytes) {
+            Ok(text) => Scenario::parse(&file, &text),
+            Err(_) => Err(ScenarioError::whole(&file, "is not text in UTF-8")),
+        }
+    }
+
+    /// Reads a scenario from a text; `file` is what errors call it.
+    pub fn parse(file: &str, text: &str) -> Result<Scenario> {
+        if text.len() > MAX_FILE_BYTES {
+            return Err(ScenarioError::whole(file, "is longer than 1 MiB, the most for a scenario"));
+        }
+        let src = Source { file, text };
+        let table = DeTable::parse(text).map_err(|e| {
+            let what = e.message().trim().replace('\n', "; ");
+            src.error(&e.span().unwrap_or(0..0), "", format!("not TOML: {what}"))
+        })?;
+        scenario(&Section::root(src, table.get_ref(), &KEYS)?)
+    }
+}
+
+fn scenario(root: &Section<'_>) -> Result<Scenario> {
+    let devices = root.opt("device", machine::devices)?.unwrap_or_default();
+    let swap = root.opt("swap", |swap| machine::swap(swap, &devices))?;
+    let memcgs = root.opt("memcg", objects::memcgs)?.unwrap_or_default();
+    let swap_device = swap.as_ref().map(|s| s.device);
+    let objects = root.opt("object", |o| objects::objects(o, &devices, swap_device, &memcgs))?.unwrap_or_default();
+    let tasks = tasks::tasks(&root.need("task", "[[task]]")?, &objects, &memcgs)?;
+    let policy = machine::policy(root.get("policy"))?;
+    let mut scenario = Scenario {
+        name: root.need("name", "name = \"...\"")?.name()?,
+        about: root.or("about", String::new(), Field::line)?,
+        source: root.opt("source", Field::line)?,
+        seed: root.or("seed", 1, |f| f.int(0..=i64::MAX as u64))?,
+        end_ns: root.opt("end", |f| f.time(1..=units::MAX_TIME_NS))?,
+        sample_ns: root.or("sample", 1_000_000_000, |f| f.time(1000..=units::MAX_TIME_NS))?,
+        machine: machine::machine(&root.need("machine", "[machine]")?)?,
+        policy,
+        devices,
+        swap,
+        memcgs,
+        objects: objects.iter().map(|o| o.spec.clone()).collect(),
+        tasks: tasks.iter().map(|(task, _)| task.clone()).collect(),
+        published: None,
+    };
+    if scenario.end_ns.is_some_and(|end| end / scenario.sample_ns > MAX_SAMPLES) {
+        let field = root.get("sample").or(root.get("end"));
+        let what = format!("is more than {MAX_SAMPLES} samples up to the end; write a longer sample");
+        return Err(field.map_or_else(|| root.error(&what), |f| f.bad(&what)));
+    }
+    check::check(&mut scenario, root, &objects, &tasks)?;
+    scenario.published = root.opt("published", |p| published::published(p, &scenario))?;
+    Ok(scenario)
+}

@@ -1,0 +1,113 @@
+//! Memory cgroups, files and anonymous regions.
+
+use super::read::{self, Field, Result, Section};
+use super::types::{DeviceSpec, MemcgSpec, ObjectSpec};
+use super::{MAX_OBJECTS, MAX_PAGES};
+use refault_trace::ObjectKind;
+
+const MAX_MEMCGS: usize = 1024;
+const MAX_DEPTH: usize = 16;
+
+/// Reads memcgs and puts parents before their children.
+pub(super) fn memcgs(field: &Field<'_>) -> Result<Vec<MemcgSpec>> {
+    let mut named = field.named(&["max", "swap_max"], MAX_MEMCGS)?;
+    named.sort_by_key(|(path, _)| path.matches('/').count());
+    let mut memcgs: Vec<MemcgSpec> = Vec::new();
+    for (path, s) in named {
+        memcg_path(path).map_err(|what| s.error(what))?;
+        let above = path.rsplit_once('/').map_or("", |(above, _)| above);
+        let parent = memcgs.iter().position(|m| m.path == above);
+        if parent.is_none() && !above.is_empty() {
+            return Err(s.error(format!("the group above it is not declared; write [memcg.\"{above}\"]")));
+        }
+        memcgs.push(MemcgSpec {
+            path: path.to_owned(),
+            parent,
+            max_pages: s.or("max", u64::MAX, Field::limit)?,
+            swap_max_pages: s.or("swap_max", u64::MAX, Field::limit)?,
+        });
+    }
+    Ok(memcgs)
+}
+
+fn memcg_path(path: &str) -> std::result::Result<(), &'static str> {
+    let Some(names) = path.strip_prefix('/') else {
+        return Err("is not the path of a group; write [memcg.\"/a/b\"]");
+    };
+    if names.is_empty() {
+        return Err("the root has no limits and is not declared");
+    }
+    let good = |name: &str| name != "." && name != ".." && read::name(&name.replace('.', "-")).is_ok();
+    match names.split('/').count() <= MAX_DEPTH && names.split('/').all(good) {
+        true => Ok(()),
+        false => Err("is not the path of a group; write up to 16 names of letters, digits, - _ and . after a / each"),
+    }
+}
+
+/// The group that a field names; `/` is the root.
+pub(super) fn memcg(field: &Field<'_>, memcgs: &[MemcgSpec]) -> Result<Option<usize>> {
+    if field.text()? == "/" {
+        return Ok(None);
+    }
+    field.index("a memcg", memcgs.iter().map(|m| m.path.as_str())).map(Some)
+}
+
+/// An object, and what is still to be found out about it.
+pub(super) struct Declared<'s> {
+    pub(super) spec: ObjectSpec,
+    pub(super) section: Section<'s>,
+}
+
+pub(super) fn objects<'s>(
+    field: &Field<'s>,
+    devices: &[DeviceSpec],
+    swap_device: Option<usize>,
+    memcgs: &[MemcgSpec],
+) -> Result<Vec<Declared<'s>>> {
+    let named = field.named(&["kind", "size", "device", "memcg", "private"], MAX_OBJECTS)?;
+    let read = |(name, section): (&str, Section<'s>)| {
+        read::name(name).map_err(|what| section.error(what))?;
+        let spec = object(name, &section, devices, swap_device, memcgs)?;
+        Ok(Declared { spec, section })
+    };
+    named.into_iter().map(read).collect()
+}
+
+fn object(
+    name: &str,
+    s: &Section<'_>,
+    devices: &[DeviceSpec],
+    swap_device: Option<usize>,
+    memcgs: &[MemcgSpec],
+) -> Result<ObjectSpec> {
+    let kinds = [("file", ObjectKind::File), ("anon", ObjectKind::Anon)];
+    let kind = s.need("kind", "kind = \"file\" or \"anon\"")?.choice(&kinds)?;
+    Ok(ObjectSpec {
+        name: name.to_owned(),
+        kind,
+        pages: s.need("size", "size = \"12G\"")?.pages(1..=MAX_PAGES)?,
+        device: device(s, kind, devices, swap_device)?,
+        memcg: s.opt("memcg", |f| memcg(f, memcgs))?.flatten(),
+        private: s.or("private", false, Field::boolean)?,
+    })
+}
+
+fn device(
+    s: &Section<'_>,
+    kind: ObjectKind,
+    devices: &[DeviceSpec],
+    swap_device: Option<usize>,
+) -> Result<Option<usize>> {
+    match (kind, s.get("device")) {
+        (ObjectKind::Anon, None) => Ok(None),
+        (ObjectKind::Anon, Some(field)) => Err(field.error("anonymous memory has no device; its pages go to swap")),
+        (ObjectKind::File, None) => s.need("device", "device = \"...\", the device that the file is on").map(|_| None),
+        (ObjectKind::File, Some(field)) => {
+            let device = field.index("a device", devices.iter().map(|d| d.name.as_str()))?;
+            if swap_device == Some(device) {
+                return Err(field.bad("is the swap device; a file needs another one"));
+            }
+            Ok(Some(device))
+        }
+    }
+}

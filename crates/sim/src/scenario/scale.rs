@@ -1,0 +1,126 @@
+//! The same scenario on a smaller machine: memory, sets, limits, amounts of work and times divided by one factor;
+//! latencies, thread counts, skews and the constants of the kernel as they are.
+
+use super::types::{Scenario, StreamSpec, Until};
+use super::units::size_text;
+
+/// The smallest memory or limit: 50 batches of reclaim and more in each list.
+pub const MIN_SCALED_PAGES: u64 = 3200;
+/// The smallest swap: 32 clusters.
+pub const MIN_SCALED_SWAP_PAGES: u64 = 32 * 512;
+
+impl Scenario {
+    /// Divides sizes, amounts of work and times by `k` >= 1; what would become too small is an error.
+    ///
+    /// Divided are: memory, what the kernel takes, `min_free_kbytes`, swap, limits of groups, objects and the parts of
+    /// them that are used; accesses; the end, starts, phases, bursts, samples, `min_ttl`, and when and how long a device
+    /// is stuck. Everything else stays: CPUs, tasks, operations, blocks, rates, latencies, skews, the constants of reclaim.
+    pub fn scale(&self, k: f64) -> Result<Scenario, String> {
+        if !(k.is_finite() && k >= 1.0) {
+            return Err(format!("scale {k}: a scale is 1 or more"));
+        }
+        if k == 1.0 {
+            return Ok(self.clone());
+        }
+        let scale = Scale(k);
+        let mut scaled = self.clone();
+        scale.machine(self, &mut scaled)?;
+        for object in &mut scaled.objects {
+            object.pages = scale.some(object.pages);
+        }
+        scaled.end_ns = self.end_ns.map(|ns| scale.some(ns));
+        scaled.sample_ns = scale.some(self.sample_ns);
+        for task in &mut scaled.tasks {
+            task.start_ns = scale.of(task.start_ns);
+            for phase in &mut task.phases {
+                phase.until = scale.until(phase.until);
+                if let Some(burst) = &mut phase.burst {
+                    (burst.on_ns, burst.off_ns) = (scale.some(burst.on_ns), scale.some(burst.off_ns));
+                }
+                for stream in &mut phase.streams {
+                    let object = &scaled.objects[stream.object];
+                    scale.stream(stream, object.pages, task.count).map_err(|what| {
+                        format!("scale {k}: task {}: object {}: {what}; use a smaller scale", task.name, object.name)
+                    })?;
+                }
+            }
+        }
+        Ok(scaled)
+    }
+}
+
+struct Scale(f64);
+
+impl Scale {
+    fn of(&self, n: u64) -> u64 {
+        (n as f64 / self.0).round() as u64
+    }
+
+    /// What was not nothing does not become nothing.
+    fn some(&self, n: u64) -> u64 {
+        self.of(n).max(n.min(1))
+    }
+
+    fn limited(&self, what: &str, pages: u64, least: u64) -> Result<u64, String> {
+        let scaled = self.of(pages);
+        if scaled >= least {
+            return Ok(scaled);
+        }
+        let k = self.0;
+        let most = (pages as f64 / least as f64).max(1.0);
+        // The largest scale that is enough, rounded down.
+        let most = if most >= 10.0 { most.floor() } else { (most * 10.0).floor() / 10.0 };
+        Err(format!(
+            "scale {k}: {what} of {} becomes {scaled} pages, and {least} are the least; use {most} or less",
+            size_text(pages)
+        ))
+    }
+
+    fn machine(&self, full: &Scenario, scaled: &mut Scenario) -> Result<(), String> {
+        let machine = &mut scaled.machine;
+        machine.kernel_pages = self.of(machine.kernel_pages);
+        let usable = full.machine.memory_pages.saturating_sub(full.machine.kernel_pages);
+        self.limited("memory less kernel", usable, MIN_SCALED_PAGES)?;
+        machine.memory_pages = self.of(machine.memory_pages);
+        machine.min_free_kbytes = machine.min_free_kbytes.map(|kb| self.some(kb));
+        machine.min_ttl_ns = self.some(machine.min_ttl_ns);
+        if let Some(swap) = &mut scaled.swap {
+            swap.pages = self.limited("swap", swap.pages, MIN_SCALED_SWAP_PAGES)?;
+        }
+        for memcg in &mut scaled.memcgs {
+            if memcg.max_pages != u64::MAX {
+                let what = format!("memcg {}: max", memcg.path);
+                memcg.max_pages = self.limited(&what, memcg.max_pages, MIN_SCALED_PAGES)?;
+            }
+            if memcg.swap_max_pages != u64::MAX {
+                memcg.swap_max_pages = self.of(memcg.swap_max_pages);
+            }
+        }
+        for device in &mut scaled.devices {
+            let o = &mut device.overrides;
+            o.stuck_at_ns = o.stuck_at_ns.map(|ns| self.of(ns));
+            o.stuck_for_ns = o.stuck_for_ns.map(|ns| self.some(ns));
+        }
+        Ok(())
+    }
+
+    fn until(&self, until: Until) -> Until {
+        match until {
+            Until::Accesses(n) => Until::Accesses(self.some(n)),
+            Until::Duration(ns) => Until::Duration(self.some(ns)),
+            Until::Time(ns) => Until::Time(self.some(ns)),
+            Until::End => Until::End,
+        }
+    }
+
+    fn stream(&self, stream: &mut StreamSpec, object_pages: u64, count: u32) -> Result<(), String> {
+        stream.first_page = self.of(stream.first_page).min(object_pages.saturating_sub(1));
+        stream.pages = self.some(stream.pages).min(object_pages.saturating_sub(stream.first_page));
+        let parts = if stream.share == super::Share::Split { u64::from(count) } else { 1 };
+        let (slice, block) = (stream.pages / parts, u64::from(stream.block_pages));
+        match slice < block {
+            true => Err(format!("{slice} pages are left, less than a block of {block}")),
+            false => Ok(()),
+        }
+    }
+}

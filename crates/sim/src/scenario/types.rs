@@ -1,0 +1,402 @@
+//! What a scenario is once it is read: plain data, names resolved to indices, units in the names of fields.
+
+use refault_mm::{Bound, Clock, Config, Policy, Recency, RefaultCounting, WritebackSort};
+use refault_trace::{ObjectKind, Via};
+use std::collections::BTreeMap;
+
+/// A machine, what runs on it, and what a publication measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Its name, for people and for the command line.
+    pub name: String,
+    /// What it is, in a sentence.
+    pub about: String,
+    /// The publication that it is taken from.
+    pub source: Option<String>,
+    /// Seed of every random number.
+    pub seed: u64,
+    /// When it ends at the latest; without it, when every task that is not in the background has ended.
+    pub end_ns: Option<u64>,
+    /// Distance of the samples of the time series.
+    pub sample_ns: u64,
+    /// The machine.
+    pub machine: MachineSpec,
+    /// Its page reclaim.
+    pub policy: PolicySpec,
+    /// Block devices, in the order of the file.
+    pub devices: Vec<DeviceSpec>,
+    /// Swap, if there is any.
+    pub swap: Option<SwapSpec>,
+    /// Memory cgroups, parents before their children.
+    pub memcgs: Vec<MemcgSpec>,
+    /// Files and anonymous regions, in the order of the file.
+    pub objects: Vec<ObjectSpec>,
+    /// Tasks, in the order of the file.
+    pub tasks: Vec<TaskSpec>,
+    /// What was published.
+    pub published: Option<Published>,
+}
+
+/// CPUs, memory and the settings of the kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MachineSpec {
+    /// CPUs.
+    pub cpus: u32,
+    /// Memory, all of it.
+    pub memory_pages: u64,
+    /// Of it, what is taken by things that are never reclaimed.
+    pub kernel_pages: u64,
+    /// How long a task keeps a CPU while others wait.
+    pub quantum_ns: u64,
+    /// `vm.swappiness`.
+    pub swappiness: u32,
+    /// `vm.min_free_kbytes`; `None`: by the formula of the kernel.
+    pub min_free_kbytes: Option<u64>,
+    /// `vm.watermark_scale_factor`.
+    pub watermark_scale_factor: u32,
+    /// `vm.page_cluster`: swap readahead of up to 2^this pages.
+    pub page_cluster: u32,
+    /// `read_ahead_kb` of every device; 0: none.
+    pub read_ahead_pages: u32,
+    /// `vm.dirty_background_ratio`.
+    pub dirty_background_ratio: u64,
+    /// `vm.dirty_ratio`.
+    pub dirty_ratio: u64,
+    /// `lru_gen/min_ttl_ms`; 0: off.
+    pub min_ttl_ns: u64,
+    /// CPU costs that are not the default, by name, in nanoseconds.
+    pub costs: BTreeMap<String, u64>,
+}
+
+/// A policy and the variants of it that are not the default. `None`: what [`Config::new`] gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicySpec {
+    /// The named policy.
+    pub policy: Policy,
+    /// Non-resident clock of the two lists.
+    pub clock: Option<Clock>,
+    /// Comparison of the distance test.
+    pub bound: Option<Bound>,
+    /// Accounting of multi-gen refaults.
+    pub refault_counting: Option<RefaultCounting>,
+    /// Recency comparison of RFC v3.
+    pub recency: Option<Recency>,
+    /// Writeback case of multi-gen sorting.
+    pub writeback_sort: Option<WritebackSort>,
+    /// Refs from which a recent multi-gen refault counts as restored.
+    pub restore_refs: Option<u32>,
+    /// Multi-gen aging walks page tables.
+    pub leaf_walk: Option<bool>,
+    /// Folios in a per-CPU batch.
+    pub batch_folios: Option<usize>,
+    /// Pages that a reclaim aims at.
+    pub swap_cluster_max: Option<u64>,
+    /// Pages charged ahead.
+    pub charge_batch: Option<u64>,
+    /// Tree nodes and page tables are charged.
+    pub charge_kernel: Option<bool>,
+    /// Pages mapped around a file fault.
+    pub fault_around_pages: Option<u64>,
+    /// Pages mapped around a fault start with the accessed bit set.
+    pub fault_around_young: Option<bool>,
+}
+
+impl PolicySpec {
+    /// A policy as the kernel has it.
+    pub fn new(policy: Policy) -> PolicySpec {
+        PolicySpec {
+            policy,
+            clock: None,
+            bound: None,
+            refault_counting: None,
+            recency: None,
+            writeback_sort: None,
+            restore_refs: None,
+            leaf_walk: None,
+            batch_folios: None,
+            swap_cluster_max: None,
+            charge_batch: None,
+            charge_kernel: None,
+            fault_around_pages: None,
+            fault_around_young: None,
+        }
+    }
+
+    /// The configuration of the engine. What belongs to the machine (CPUs, swap, seed, ...) is as [`Config::new`] has it.
+    pub fn config(&self) -> Config {
+        fn set<T: Copy>(place: &mut T, value: Option<T>) {
+            *place = value.unwrap_or(*place);
+        }
+        let mut config = Config::new(self.policy);
+        set(&mut config.clock, self.clock);
+        set(&mut config.bound, self.bound);
+        set(&mut config.refault_counting, self.refault_counting);
+        set(&mut config.recency, self.recency);
+        set(&mut config.writeback_sort, self.writeback_sort);
+        set(&mut config.restore_refs, self.restore_refs);
+        set(&mut config.lru_gen.leaf_walk, self.leaf_walk);
+        set(&mut config.batch_folios, self.batch_folios);
+        set(&mut config.swap_cluster_max, self.swap_cluster_max);
+        set(&mut config.charge_batch, self.charge_batch);
+        set(&mut config.charge_kernel, self.charge_kernel);
+        set(&mut config.fault_around_pages, self.fault_around_pages);
+        set(&mut config.fault_around_young, self.fault_around_young);
+        config
+    }
+}
+
+/// A block device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceSpec {
+    /// Its name.
+    pub name: String,
+    /// What it is like: one of [`PRESETS`].
+    pub preset: String,
+    /// What differs from the preset.
+    pub overrides: DeviceOverrides,
+}
+
+/// The presets of devices.
+pub const PRESETS: [&str; 6] = ["hdd", "sata-ssd", "nvme", "ramdisk", "zram", "pmem"];
+
+/// What differs from a preset. `None`: as the preset has it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeviceOverrides {
+    /// Requests that are served at once.
+    pub channels: Option<u32>,
+    /// Time of a read beside the transfer.
+    pub read_latency_ns: Option<u64>,
+    /// Bandwidth of reads.
+    pub read_bytes_per_s: Option<u64>,
+    /// Time of a write beside the transfer.
+    pub write_latency_ns: Option<u64>,
+    /// Bandwidth of writes.
+    pub write_bytes_per_s: Option<u64>,
+    /// Average seek (hdd).
+    pub seek_average_ns: Option<u64>,
+    /// Seek to the next track (hdd).
+    pub seek_track_ns: Option<u64>,
+    /// Revolutions a minute (hdd).
+    pub rpm: Option<u32>,
+    /// The largest request.
+    pub max_request_pages: Option<u32>,
+    /// Bytes of a page over bytes that it is compressed to (zram).
+    pub compression_ratio: Option<f64>,
+    /// Time to compress a page (zram).
+    pub compress_ns: Option<u64>,
+    /// Time to decompress a page (zram).
+    pub decompress_ns: Option<u64>,
+    /// Reads that fail, of a million.
+    pub read_error_per_million: Option<u32>,
+    /// Writes that fail, of a million.
+    pub write_error_per_million: Option<u32>,
+    /// Requests that take longer, of a million.
+    pub spike_per_million: Option<u32>,
+    /// How much longer they take.
+    pub spike_ns: Option<u64>,
+    /// When the device stops answering.
+    pub stuck_at_ns: Option<u64>,
+    /// For how long.
+    pub stuck_for_ns: Option<u64>,
+}
+
+/// Swap.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SwapSpec {
+    /// The device, an index.
+    pub device: usize,
+    /// Its size, below 2^30.
+    pub pages: u64,
+}
+
+/// A memory cgroup.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemcgSpec {
+    /// Its path, such as `/a/b`.
+    pub path: String,
+    /// The group above it, an index below its own; `None`: the root.
+    pub parent: Option<usize>,
+    /// `memory.max`; `u64::MAX`: none.
+    pub max_pages: u64,
+    /// `memory.swap.max`; `u64::MAX`: none.
+    pub swap_max_pages: u64,
+}
+
+/// A file or an anonymous region.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectSpec {
+    /// Its name.
+    pub name: String,
+    /// What backs it.
+    pub kind: ObjectKind,
+    /// Its size.
+    pub pages: u64,
+    /// The device of a file, an index; `None` for anonymous memory.
+    pub device: Option<usize>,
+    /// Who is charged, an index; `None`: the root.
+    pub memcg: Option<usize>,
+    /// Each copy of the task has its own. Only one task uses it then.
+    pub private: bool,
+}
+
+/// A task, or several that are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskSpec {
+    /// Its name.
+    pub name: String,
+    /// Copies of it that run at once.
+    pub count: u32,
+    /// Its group, an index; `None`: the root.
+    pub memcg: Option<usize>,
+    /// When it starts; with `after`, how long after the end of that task.
+    pub start_ns: u64,
+    /// The task (an index) of which every copy must have ended before this one starts.
+    pub after: Option<usize>,
+    /// What it does, one after the other; at least one.
+    pub phases: Vec<PhaseSpec>,
+    /// It does not keep the scenario alive.
+    pub background: bool,
+    /// `oom_score_adj`.
+    pub oom_score_adj: i32,
+}
+
+/// A part of the life of a task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PhaseSpec {
+    /// Its name.
+    pub name: Option<String>,
+    /// What is accessed. None at all: the task sleeps until the phase ends.
+    pub streams: Vec<StreamSpec>,
+    /// How long.
+    pub until: Until,
+    /// It counts in the results.
+    pub measured: bool,
+    /// Sleep after each operation.
+    pub think_ns: u64,
+    /// CPU time of the program for each access.
+    pub cpu_ns: u64,
+    /// Accesses (of one page each) that make an operation.
+    pub accesses_per_op: u32,
+    /// Operations a second that each copy does at most.
+    pub rate_per_s: Option<f64>,
+    /// The task works by turns.
+    pub burst: Option<Burst>,
+}
+
+/// Work and rest by turns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Burst {
+    /// How long it works.
+    pub on_ns: u64,
+    /// How long it rests.
+    pub off_ns: u64,
+}
+
+/// When a phase ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Until {
+    /// After so many accesses of one page, by each copy.
+    Accesses(u64),
+    /// So many nanoseconds after it began.
+    Duration(u64),
+    /// So many nanoseconds after the start of the scenario.
+    Time(u64),
+    /// With the scenario.
+    End,
+}
+
+/// One of the things that a phase accesses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamSpec {
+    /// The object, an index.
+    pub object: usize,
+    /// In which order.
+    pub pattern: Pattern,
+    /// Share of the blocks, relative to the other streams of the phase.
+    pub weight: f64,
+    /// By descriptor or by mapping.
+    pub via: Via,
+    /// Of the blocks, those that are written: 0 to 1.
+    pub write_share: f64,
+    /// Consecutive pages that are accessed together.
+    pub block_pages: u32,
+    /// `MADV_RANDOM`, `POSIX_FADV_RANDOM`: no readahead.
+    pub random_advice: bool,
+    /// The first page that is used.
+    pub first_page: u64,
+    /// The pages that are used.
+    pub pages: u64,
+    /// How the copies of a task divide them.
+    pub share: Share,
+}
+
+/// How the copies of a task divide what a stream uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// Each uses all of it and starts at its beginning.
+    Same,
+    /// Each has a slice of its own.
+    Split,
+    /// Each uses all of it and starts at an offset of its own, evenly spaced.
+    Staggered,
+}
+
+/// The order of accesses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pattern {
+    /// One block after the other, round and round.
+    Sequential,
+    /// Every block is as likely.
+    Uniform,
+    /// Block of rank r with a probability proportional to r^-skew.
+    Zipf {
+        /// The exponent.
+        skew: f64,
+        /// Ranks are strewn over the object; otherwise rank 1 is its first block.
+        permute: bool,
+    },
+}
+
+/// What was published: two kernels, and numbers of both.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Published {
+    /// The policy before, the scenario's own with the overrides of `[published.before]`.
+    pub before: PolicyVariant,
+    /// The policy after.
+    pub after: PolicyVariant,
+    /// The numbers.
+    pub rows: Vec<PublishedRow>,
+    /// What a reader of the numbers should know.
+    pub notes: Vec<String>,
+}
+
+/// One side of a comparison, overrides applied.
+pub type PolicyVariant = PolicySpec;
+
+/// One number, before and after.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PublishedRow {
+    /// What it is compared with: the name of one of our results.
+    pub metric: String,
+    /// What people call it.
+    pub label: String,
+    /// The unit in which it is published.
+    pub unit: String,
+    /// The published number before, in the unit of our result.
+    pub before: Option<f64>,
+    /// The published number after.
+    pub after: Option<f64>,
+    /// Where our ratio of after to before must be.
+    pub band: Option<[f64; 2]>,
+    /// Which direction is good.
+    pub better: Option<Better>,
+}
+
+/// Which direction is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+}
