@@ -30,8 +30,9 @@ pub(super) fn check(
         }
         let copies = if spec.private { users.first().map_or(1, |task| u64::from(task.count)) } else { 1 };
         pages += spec.pages * copies;
-        if pages > MAX_PAGES {
-            let what = format!("with this the objects have {pages} pages, private copies counted; 2^29 are too many");
+        if pages >= MAX_PAGES {
+            let what =
+                format!("with this the objects have {pages} pages, private copies counted; write less than 2^29");
             return Err(object.section.error(what));
         }
     }

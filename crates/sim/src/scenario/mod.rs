@@ -46,8 +46,8 @@ pub const MAX_FILE_BYTES: usize = 1 << 20;
 pub const MAX_TASKS: u32 = 4096;
 /// Objects.
 pub const MAX_OBJECTS: usize = 1024;
-/// Pages of all objects, private copies counted; also of memory and of a limit.
-pub const MAX_PAGES: u64 = (1 << 29) - 1;
+/// Pages of memory, of a limit, of an object. All objects, private copies counted, have fewer.
+pub const MAX_PAGES: u64 = 1 << 29;
 
 const KEYS: [&str; 14] = [
     "name",
@@ -89,12 +89,16 @@ impl Scenario {
             return Err(ScenarioError::whole(file, "is longer than 1 MiB, the most for a scenario"));
         }
         let src = Source { file, text };
-        let table = DeTable::parse(text).map_err(|e| {
-            let what = e.message().trim().replace('\n', "; ");
-            src.error(&e.span().unwrap_or(0..0), "", format!("not TOML: {what}"))
-        })?;
+        let table = DeTable::parse(text).map_err(|e| not_toml(src, &e))?;
         scenario(&Section::root(src, table.get_ref(), &KEYS)?)
     }
+}
+
+fn not_toml(src: Source<'_>, error: &toml::de::Error) -> ScenarioError {
+    let span = error.span().unwrap_or(0..0);
+    let what = error.message().trim().replace('\n', "; ");
+    let which = if what == "duplicate key" { format!(" {}", src.shown(&span)) } else { String::new() };
+    src.error(&span, "", format!("not TOML: {what}{which}"))
 }
 
 fn scenario(root: &Section<'_>) -> Result<Scenario> {

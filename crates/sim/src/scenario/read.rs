@@ -40,8 +40,9 @@ impl<'s> Section<'s> {
             return Ok(self);
         };
         let name = first.get_ref().as_ref();
-        let what = match keys.iter().find(|k| alike(k, name)) {
-            Some(near) => format!("unknown key; did you mean {near}?"),
+        let near = keys.iter().map(|key| (distance(key, name), key)).min();
+        let what = match near.filter(|(far, key)| *far <= key.len() / 3) {
+            Some((_, near)) => format!("unknown key; did you mean {near}?"),
             None => format!("unknown key; known are {}", keys.join(", ")),
         };
         Err(self.src.error(&first.span(), &self.path(name), what))
@@ -303,11 +304,11 @@ pub(super) fn name(text: &str) -> std::result::Result<(), &'static str> {
     }
 }
 
-/// Whether two keys differ by at most two letters more, less or other.
-fn alike(a: &str, b: &str) -> bool {
+/// Letters that must be added, dropped or changed to make one key of another.
+fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
-    if a.len().abs_diff(b.len()) > 2 || a.len() < 4 {
-        return false;
+    if a.len().abs_diff(b.len()) > 2 {
+        return usize::MAX;
     }
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
@@ -319,5 +320,5 @@ fn alike(a: &str, b: &str) -> bool {
             row[j + 1] = same.min(corner + 1).min(row[j] + 1);
         }
     }
-    row[b.len()] <= 2
+    row[b.len()]
 }

@@ -32,6 +32,7 @@ impl Scenario {
         scaled.sample_ns = scale.some(self.sample_ns);
         for task in &mut scaled.tasks {
             task.start_ns = scale.of(task.start_ns);
+            task.stagger_ns = scale.of(task.stagger_ns);
             for phase in &mut task.phases {
                 phase.until = scale.until(phase.until);
                 if let Some(burst) = &mut phase.burst {
@@ -116,6 +117,7 @@ impl Scale {
     fn stream(&self, stream: &mut StreamSpec, object_pages: u64, count: u32) -> Result<(), String> {
         stream.first_page = self.of(stream.first_page).min(object_pages.saturating_sub(1));
         stream.pages = self.some(stream.pages).min(object_pages.saturating_sub(stream.first_page));
+        stream.start_page = self.of(stream.start_page).min(stream.pages.saturating_sub(1));
         let parts = if stream.share == super::Share::Split { u64::from(count) } else { 1 };
         let (slice, block) = (stream.pages / parts, u64::from(stream.block_pages));
         match slice < block {

@@ -7,8 +7,9 @@ use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, MAX_TASKS};
 use refault_trace::{ObjectKind, Via};
 
-const TASK_KEYS: [&str; 8] = ["name", "count", "memcg", "start", "after", "phase", "background", "oom_score_adj"];
-const STREAM_KEYS: [&str; 14] = [
+const TASK_KEYS: [&str; 9] =
+    ["name", "count", "memcg", "start", "stagger", "after", "phase", "background", "oom_score_adj"];
+const STREAM_KEYS: [&str; 15] = [
     "read",
     "write",
     "object",
@@ -21,6 +22,7 @@ const STREAM_KEYS: [&str; 14] = [
     "advice",
     "from",
     "size",
+    "start",
     "share",
     "weight",
 ];
@@ -79,6 +81,7 @@ fn task(name: &str, s: &Section<'_>, names: &Names<'_, '_>) -> Result<TaskSpec> 
         count,
         memcg: s.opt("memcg", |f| memcg(f, names.memcgs))?.flatten(),
         start_ns: s.or("start", 0, |f| f.time(0..=MAX_TIME_NS))?,
+        stagger_ns: s.or("stagger", 0, |f| f.time(0..=MAX_TIME_NS / u64::from(MAX_TASKS)))?,
         after: s.opt("after", |f| f.index("a task", names.tasks.iter().map(String::as_str)))?,
         phases: phases.iter().map(|p| phase(p, count, names)).collect::<Result<_>>()?,
         background: s.or("background", false, Field::boolean)?,
@@ -187,8 +190,13 @@ fn stream(s: &Section<'_>, count: u32, names: &Names<'_, '_>) -> Result<StreamSp
         random_advice: s.or("advice", false, |f| f.choice(&[("normal", false), ("random", true)]))?,
         first_page,
         pages,
+        start_page: s.or("start", 0, |f| f.pages(0..=pages - 1))?,
         share: s.or("share", Share::Same, |f| f.choice(&shares))?,
     };
+    if let (true, Some(start)) = (stream.pattern != Pattern::Sequential || stream.share == Share::Split, s.get("start"))
+    {
+        return Err(start.error("only sequential readers of the whole range have a place to start"));
+    }
     let what = match stream.share {
         Share::Same => return Ok(stream),
         _ if object.private => "the copies have instances of their own; leave it out",

@@ -250,6 +250,8 @@ pub struct TaskSpec {
     pub memcg: Option<usize>,
     /// When it starts; with `after`, how long after the end of that task.
     pub start_ns: u64,
+    /// How much later than the one before it each copy starts.
+    pub stagger_ns: u64,
     /// The task (an index) of which every copy must have ended before this one starts.
     pub after: Option<usize>,
     /// What it does, one after the other; at least one.
@@ -326,6 +328,8 @@ pub struct StreamSpec {
     pub first_page: u64,
     /// The pages that are used.
     pub pages: u64,
+    /// Where a sequential reader begins, counted from `first_page`; below `pages`.
+    pub start_page: u64,
     /// How the copies of a task divide them.
     pub share: Share,
 }
@@ -333,11 +337,11 @@ pub struct StreamSpec {
 /// How the copies of a task divide what a stream uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// Each uses all of it and starts at its beginning.
+    /// Each uses all of it and starts at `start_page`.
     Same,
-    /// Each has a slice of its own.
+    /// Each has a slice of its own: the pages divided by the number of copies, rounded down.
     Split,
-    /// Each uses all of it and starts at an offset of its own, evenly spaced.
+    /// Each uses all of it; the starts are evenly spaced, the first at `start_page`.
     Staggered,
 }
 

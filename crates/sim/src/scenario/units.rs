@@ -23,8 +23,7 @@ fn decimal(text: &str) -> Option<(u128, &str)> {
 
 fn scaled(text: &str, unit: impl Fn(&str) -> Option<u128>) -> Option<u128> {
     let (nano, rest) = decimal(text)?;
-    // Below 10^27 times below 2^41 fits.
-    Some(nano * unit(rest)? / 1_000_000_000)
+    Some(nano.checked_mul(unit(rest)?)? / 1_000_000_000)
 }
 
 fn binary(unit: &str) -> Option<u128> {
@@ -91,8 +90,9 @@ pub(super) fn per_s(text: &str) -> Option<f64> {
 
 /// A size as a person writes it.
 pub(super) fn size_text(pages: u64) -> String {
-    let unit =
-        [(28, "T"), (18, "G"), (8, "M")].into_iter().find(|(bits, _)| pages >> bits > 0 && pages % (1 << bits) == 0);
+    let unit = [(28, "T"), (18, "G"), (8, "M")]
+        .into_iter()
+        .find(|(bits, _)| pages >> bits > 0 && pages.is_multiple_of(1 << bits));
     match unit {
         Some((bits, unit)) => format!("{}{unit}", pages >> bits),
         None => format!("{pages}p"),
@@ -102,7 +102,7 @@ pub(super) fn size_text(pages: u64) -> String {
 /// A time as a person writes it.
 pub(super) fn time_text(ns: u64) -> String {
     let units = [(3_600_000_000_000, "h"), (1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us")];
-    match units.into_iter().find(|(one, _)| ns >= *one && ns % one == 0) {
+    match units.into_iter().find(|(one, _)| ns >= *one && ns.is_multiple_of(*one)) {
         Some((one, unit)) => format!("{}{unit}", ns / one),
         None => format!("{ns}ns"),
     }
