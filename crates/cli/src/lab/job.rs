@@ -103,3 +103,12 @@ pub(crate) fn ending_name(ending: Ending) -> &'static str {
         Ending::Stuck => "stuck",
     }
 }
+
+/// The same for people.
+pub(crate) fn ending_text(ending: Ending) -> &'static str {
+    match ending {
+        Ending::TasksDone => "all tasks done",
+        Ending::Time => "at the end of the scenario",
+        Ending::Stuck => "STUCK: tasks wait for what never comes",
+    }
+}
