@@ -59,10 +59,6 @@ impl Engine {
         let reclaimed = sc.nr_reclaimed - before;
         sc.nr_reclaimed += carried;
         self.note_pass(w, sc, reclaimed);
-        if self.is_multi_gen() && sc.kswapd {
-            // It never counts as having failed.
-            self.kswapd.failures = 0;
-        }
     }
 
     fn shrink_memcgs<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {

@@ -13,9 +13,10 @@ use serde_json::Value;
 const MACHINE: &str = r#"
 name = "oracle"
 machine = { memory = "120400p", cpus = 2, read_ahead = "0K" }
+sample = "200ms"
 policy = { name = "lru" }
 device.disk = { preset = "nvme" }
-device.zram = { preset = "zram" }
+device.zram = { preset = "zram", compression_ratio = 64.0 }
 swap = { device = "zram", size = "256M" }
 memcg."/test" = {}
 object.none = { kind = "file", size = "4p", device = "disk" }
@@ -41,6 +42,9 @@ fn policy(case: &Value) -> PolicySpec {
 
 fn run(dir: &Path, case: &Value) -> RunResult {
     let mut scenario = Scenario::parse("oracle", MACHINE).expect("a scenario");
+    if let Ok(m) = std::env::var("MEM") {
+        scenario.machine.memory_pages = m.parse().unwrap();
+    }
     scenario.objects.clear();
     let task = &mut scenario.tasks[0];
     task.phases[0].streams.clear();
@@ -58,13 +62,20 @@ fn the_machine_as_a_whole() {
     };
     let cases = std::fs::read_to_string(dir.join("cases.json")).expect("cases");
     let cases: Vec<Value> = serde_json::from_str(&cases).expect("JSON");
-    for case in cases.iter().filter(|c| c["workload"].as_str().is_some_and(|w| w.starts_with("global-"))) {
+    for case in cases.iter().filter(|c| {
+        c["workload"].as_str().is_some_and(|w| w.starts_with(&std::env::var("WL").unwrap_or("global-".into())))
+    }) {
         let r = run(&dir, case);
         let theirs = case["hit_rate"].as_f64().expect("a rate");
         println!(
             "{} {} {} {}: {:.6} ours {:.6} ({:+.3} points)",
-            case["workload"], case["kernel"], case["policy"], case["recency"], theirs,
-            r.tasks[0].hit_rate(), (r.tasks[0].hit_rate() - theirs) * 100.0
+            case["workload"],
+            case["kernel"],
+            case["policy"],
+            case["recency"],
+            theirs,
+            r.tasks[0].hit_rate(),
+            (r.tasks[0].hit_rate() - theirs) * 100.0
         );
         let ours = &r.memcgs[0].counters;
         for (name, value) in case["vmstat_counters"].as_object().expect("counters") {
@@ -72,5 +83,26 @@ fn the_machine_as_a_whole() {
             println!("    {name:32} {value:>10} {:>10}", ours.get(name).copied().unwrap_or(0));
         }
         println!("{}", r.lru_gen);
+        let n = r.tasks[0].accesses / 64;
+        let (mut acc, mut miss, mut out) = (0.0, 0.0, vec![]);
+        for (_, row) in r.series.rows() {
+            acc += row[1];
+            miss += row[1] - row[2];
+            if acc >= n as f64 {
+                out.push(miss / acc);
+                acc = 0.0;
+                miss = 0.0;
+            }
+        }
+        println!("ours   {:?}", out.iter().map(|x| (x * 1000.0) as u32).collect::<Vec<_>>());
+        println!(
+            "theirs {:?}",
+            case["window_misses"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|x| (x.as_f64().unwrap() / n as f64 * 1000.0) as u32)
+                .collect::<Vec<_>>()
+        );
     }
 }

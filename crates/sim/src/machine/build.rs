@@ -17,8 +17,10 @@ use crate::metric::Series;
 use crate::scenario::{self, PolicySpec, Scenario, TraceSpec};
 
 /// What the time series shows.
-pub(crate) const COLUMNS: [&str; 12] = [
+pub(crate) const COLUMNS: [&str; 14] = [
     "ops",
+    "accesses",
+    "hits",
     "free_pages",
     "anon_pages",
     "file_pages",
@@ -63,7 +65,7 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         first_instance,
         memcgs,
         series: Series::new(COLUMNS),
-        sampled_ops: 0,
+        sampled: [0; 3],
         alive: spec.tasks.iter().filter(|t| !t.background).map(|t| t.count as usize).sum(),
         copies_left: spec.tasks.iter().map(|t| t.count).collect(),
         oom_kills: 0,

@@ -8,7 +8,7 @@ use super::{Machine, RunResult, Work};
 impl Machine {
     /// A row of the time series, and the next one announced.
     pub(super) fn take_sample(&mut self) -> Result<(), String> {
-        let ops = self.total_ops();
+        let [ops, accesses, hits] = self.totals();
         let gauges = self.engine.node_gauges();
         let get = |name: &str| gauges.iter().find(|g| g.name == name).map_or(0.0, |g| g.value as f64);
         let vmstat = self.engine.vmstat();
@@ -17,7 +17,9 @@ impl Machine {
         let seqs = self.engine.lru_gen_seqs(refault_mm::MemcgId::ROOT);
         let psi = [PsiKind::Some, PsiKind::Full].map(|k| self.pressure.read(0, self.now_ns, k).avg10);
         let row = [
-            (ops - self.sampled_ops) as f64,
+            (ops - self.sampled[0]) as f64,
+            (accesses - self.sampled[1]) as f64,
+            (hits - self.sampled[2]) as f64,
             self.engine.free_pages() as f64,
             get("inactive_anon") + get("active_anon"),
             get("inactive_file") + get("active_file"),
@@ -30,7 +32,7 @@ impl Machine {
             psi[0],
             psi[1],
         ];
-        self.sampled_ops = ops;
+        self.sampled = [ops, accesses, hits];
         self.series.push(self.now_ns, &row);
         if self.check {
             self.conserves()?;
@@ -43,12 +45,13 @@ impl Machine {
         Ok(())
     }
 
-    fn total_ops(&self) -> u64 {
-        let ops = |t: &super::Thread| match &t.work {
-            Some(Work::Task(task)) => task.done.ops,
-            _ => 0,
+    /// Operations, accesses and hits of all tasks.
+    fn totals(&self) -> [u64; 3] {
+        let of = |t: &super::Thread| match &t.work {
+            Some(Work::Task(task)) => [task.done.ops, task.done.accesses, task.done.hits],
+            _ => [0; 3],
         };
-        self.threads.iter().map(ops).sum()
+        self.threads.iter().map(of).fold([0; 3], |sum, n| std::array::from_fn(|i| sum[i] + n[i]))
     }
 
     /// The end: checks, and the result.

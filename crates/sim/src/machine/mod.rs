@@ -132,7 +132,8 @@ pub struct Machine {
     memcgs: Vec<MemcgId>,
     pressure: Pressure,
     series: Series,
-    sampled_ops: u64,
+    /// Operations, accesses and hits at the last sample.
+    sampled: [u64; 3],
     /// Tasks that count and have not ended.
     alive: usize,
     /// By task specification: copies that have not ended.

@@ -1,0 +1,243 @@
+//! Machines and workloads of any shape: none panics, hangs or breaks what must hold.
+//!
+//! `REFAULT_SEEDS` sets how many are tried (300), `REFAULT_SEED` tries a single one.
+
+use refault_mm::Policy;
+use refault_sim::machine::{Machine, RunResult};
+use refault_sim::scenario::{
+    Burst, DeviceOverrides, DeviceSpec, MachineSpec, MemcgSpec, ObjectSpec, PRESETS, Pattern, PhaseSpec, PolicySpec,
+    Scenario, Share, StreamSpec, SwapSpec, TaskSpec, Until,
+};
+use refault_trace::generate::Rng;
+use refault_trace::{ObjectKind, Via};
+
+/// More events than any of these machines needs: a hang.
+const MOST_EVENTS: u64 = 20_000_000;
+
+struct Dice(Rng);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0.below(n)
+    }
+
+    fn within(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high - low + 1)
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize]
+    }
+}
+
+fn device(d: &mut Dice, name: &str, presets: &[&str]) -> DeviceSpec {
+    let preset = d.of(presets);
+    let synchronous = !["hdd", "sata-ssd", "nvme"].contains(&preset);
+    let mut overrides = DeviceOverrides::default();
+    if d.one_in(3) {
+        overrides.read_error_per_million = Some(d.of(&[100, 10_000, 200_000]));
+        overrides.write_error_per_million = Some(d.of(&[100, 10_000, 200_000]));
+    }
+    if d.one_in(4) && !synchronous {
+        overrides.spike_per_million = Some(10_000);
+        overrides.spike_ns = Some(d.within(1_000_000, 500_000_000));
+    }
+    if d.one_in(6) && !synchronous {
+        overrides.stuck_at_ns = Some(d.below(200_000_000));
+        overrides.stuck_for_ns = Some(d.within(1_000_000, 3_000_000_000));
+    }
+    DeviceSpec { name: name.into(), preset: preset.into(), overrides }
+}
+
+fn stream(d: &mut Dice, objects: &[ObjectSpec], copies: u32) -> StreamSpec {
+    let object = d.below(objects.len() as u64) as usize;
+    let o = &objects[object];
+    let anon = o.kind == ObjectKind::Anon;
+    let first_page = d.below(o.pages / 2);
+    let pages = d.within(u64::from(copies).min(o.pages - first_page), o.pages - first_page);
+    StreamSpec {
+        object,
+        pattern: match d.below(4) {
+            0 => Pattern::Uniform,
+            1 => Pattern::Zipf { skew: d.of(&[0.5, 1.0, 1.2]), permute: d.one_in(2) },
+            _ => Pattern::Sequential,
+        },
+        weight: d.within(1, 5) as f64,
+        via: if anon || d.one_in(2) { Via::Map } else { Via::Fd },
+        write_share: d.of(&[0.0, 0.0, 0.1, 0.5, 1.0]),
+        block_pages: d.of(&[1, 1, 2, 8]),
+        random_advice: d.one_in(3),
+        first_page,
+        pages,
+        start_page: d.below(pages),
+        share: d.of(&[Share::Same, Share::Split, Share::Staggered]),
+    }
+}
+
+fn phase(d: &mut Dice, objects: &[ObjectSpec], copies: u32) -> PhaseSpec {
+    let streams = (0..d.within(1, 3)).map(|_| stream(d, objects, copies)).collect();
+    PhaseSpec {
+        name: None,
+        streams,
+        until: match d.below(3) {
+            0 => Until::Duration(d.within(1_000_000, 300_000_000)),
+            _ => Until::Accesses(d.within(1, 6000)),
+        },
+        measured: !d.one_in(4),
+        think_ns: d.of(&[0, 0, 10_000, 1_000_000]),
+        cpu_ns: d.of(&[0, 1_000]),
+        accesses_per_op: d.of(&[1, 1, 7]),
+        rate_per_s: d.one_in(5).then(|| d.within(100, 100_000) as f64),
+        burst: d.one_in(5).then(|| Burst { on_ns: d.within(1_000_000, 10_000_000), off_ns: d.within(1, 20_000_000) }),
+    }
+}
+
+fn objects(d: &mut Dice, memcgs: u64, disk: usize) -> Vec<ObjectSpec> {
+    let one = |d: &mut Dice, i: u64| {
+        let anon = d.one_in(2);
+        ObjectSpec {
+            name: format!("o{i}"),
+            kind: if anon { ObjectKind::Anon } else { ObjectKind::File },
+            pages: d.within(4, 4000),
+            device: (!anon).then_some(disk),
+            memcg: (memcgs > 0 && d.one_in(2)).then(|| d.below(memcgs) as usize),
+            private: false,
+        }
+    };
+    let n = d.within(1, 5);
+    (0..n).map(|i| one(d, i)).collect()
+}
+
+fn memcgs(d: &mut Dice) -> Vec<MemcgSpec> {
+    let n = d.below(4);
+    let one = |d: &mut Dice, i: u64| MemcgSpec {
+        path: format!("/g{i}"),
+        parent: (i > 0 && d.one_in(2)).then(|| d.below(i) as usize),
+        max_pages: if d.one_in(2) { d.within(100, 3000) } else { u64::MAX },
+        swap_max_pages: if d.one_in(4) { d.below(500) } else { u64::MAX },
+    };
+    (0..n).map(|i| one(d, i)).collect()
+}
+
+fn tasks(d: &mut Dice, objects: &[ObjectSpec], memcgs: u64) -> Vec<TaskSpec> {
+    let one = |d: &mut Dice, i: u64| {
+        let count = d.of(&[1, 1, 2, 5]);
+        TaskSpec {
+            name: format!("t{i}"),
+            count,
+            memcg: (memcgs > 0 && d.one_in(2)).then(|| d.below(memcgs) as usize),
+            start_ns: d.of(&[0, 0, 1_000_000, 50_000_000]),
+            stagger_ns: d.of(&[0, 0, 1_000_000]),
+            after: (i > 0 && d.one_in(4)).then(|| d.below(i) as usize),
+            phases: (0..d.within(1, 3)).map(|_| phase(d, objects, count)).collect(),
+            trace: None,
+            background: i > 0 && d.one_in(5),
+            oom_score_adj: d.of(&[0, 0, -1000, 500]),
+        }
+    };
+    let n = d.within(1, 4);
+    (0..n).map(|i| one(d, i)).collect()
+}
+
+fn machine(d: &mut Dice) -> MachineSpec {
+    let memory_pages = d.within(600, 6000);
+    MachineSpec {
+        cpus: d.of(&[1, 1, 2, 4]) as u32,
+        memory_pages,
+        kernel_pages: d.below(memory_pages / 4),
+        quantum_ns: d.of(&[10_000, 50_000, 1_000_000]),
+        swappiness: d.of(&[0, 1, 60, 100, 200]),
+        min_free_kbytes: d.one_in(2).then(|| d.within(64, memory_pages / 2)),
+        watermark_scale_factor: d.of(&[10, 100, 1000]),
+        page_cluster: d.below(5) as u32,
+        read_ahead_pages: d.of(&[0, 4, 32]),
+        dirty_background_ratio: d.of(&[0, 10, 50]),
+        dirty_ratio: d.of(&[5, 20, 60]),
+        min_ttl_ns: d.of(&[0, 0, 0, 5_000_000]),
+        costs: Default::default(),
+    }
+}
+
+fn scenario(seed: u64) -> Scenario {
+    let d = &mut Dice(Rng::new(seed, &[77]));
+    let memcgs = memcgs(d);
+    let devices = vec![device(d, "disk", &["hdd", "sata-ssd", "nvme", "ramdisk", "pmem"]), device(d, "swap", &PRESETS)];
+    let objects = objects(d, memcgs.len() as u64, 0);
+    let tasks = tasks(d, &objects, memcgs.len() as u64);
+    let mut policy = PolicySpec::new(d.of(&Policy::ALL));
+    policy.batch_folios = d.one_in(3).then_some(0);
+    Scenario {
+        name: format!("seed {seed}"),
+        about: String::new(),
+        source: None,
+        seed,
+        end_ns: Some(20_000_000_000),
+        sample_ns: d.of(&[10_000_000, 100_000_000, 1_000_000_000]),
+        machine: machine(d),
+        policy,
+        devices,
+        swap: (!d.one_in(4)).then(|| SwapSpec { device: 1, pages: d.within(1, 5000) }),
+        memcgs,
+        objects,
+        tasks,
+        published: None,
+    }
+}
+
+fn run(seed: u64) -> Result<RunResult, String> {
+    let s = scenario(seed);
+    let machine = Machine::new(&s, &s.policy)?.checked();
+    if number("REFAULT_SEED").is_some() {
+        println!("{s:#?}");
+    }
+    machine.run_with(&mut |now_ns, events| {
+        if number("REFAULT_SEED").is_some() && events % (MOST_EVENTS / 10 - MOST_EVENTS / 10 % 4096) == 0 {
+            println!("{events} events at {now_ns} ns");
+        }
+        events < MOST_EVENTS
+    })
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|n| n.parse().ok())
+}
+
+#[test]
+fn machines_of_any_shape() {
+    let seeds = match number("REFAULT_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("REFAULT_SEEDS").unwrap_or(300),
+    };
+    let tried = seeds.end - seeds.start;
+    let (mut kills, mut errors, mut swapped, mut events) = (0, 0, 0, 0);
+    for seed in seeds {
+        let repeat = format!("repeat with: REFAULT_SEED={seed} cargo test -p refault-sim --test random");
+        let result = std::panic::catch_unwind(|| run(seed));
+        let r = match result {
+            Ok(Ok(r)) => r,
+            Ok(Err(e)) => panic!("seed {seed}: {e}\n{repeat}"),
+            Err(_) => panic!("seed {seed} panicked\n{repeat}"),
+        };
+        kills += r.oom_kills;
+        errors += r.tasks.iter().map(|t| t.errors).sum::<u64>();
+        swapped += r.metric("vmstat.pswpout").unwrap_or(0.0) as u64;
+        events += r.events;
+    }
+    println!(
+        "{tried} machines, {events} events, {kills} killed, {errors} failed accesses, {swapped} pages swapped out"
+    );
+}
+
+#[test]
+fn a_seed_means_the_same_every_time() {
+    for seed in 0..20 {
+        let (a, b) = (run(seed).expect("a run"), run(seed).expect("a run"));
+        assert_eq!(a.series.csv(), b.series.csv(), "seed {seed}");
+        assert_eq!(format!("{:?}", a.memcgs), format!("{:?}", b.memcgs), "seed {seed}");
+        assert_eq!(a.lru_gen, b.lru_gen, "seed {seed}");
+    }
+}
