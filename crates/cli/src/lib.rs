@@ -2,9 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+pub mod bench;
+mod given;
+mod lab;
 pub mod replay;
 mod terminal;
 pub mod trace_cmd;
+
+pub use given::Given;
 
 /// Any error of a subcommand; its text is one line that names the file or the flag, and the place.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -1,11 +1,11 @@
 //! The command `refault`.
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
-use refault_cli::{Failure, replay, trace_cmd};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use refault_cli::{Failure, Given, bench, replay, trace_cmd};
 use std::process::ExitCode;
 
-/// Linux page reclaim as a program: what any policy would have done with a trace of page accesses
+/// Linux page reclaim as a program: what any policy would have done with a trace of page accesses, or on a machine
 #[derive(Debug, Parser)]
 #[command(name = "refault", version, arg_required_else_help = true)]
 struct Cli {
@@ -15,8 +15,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Replay traces at given memory sizes under Linux's reclaim policies
+    /// Replay traces at given memory sizes, or scenarios in virtual time, under Linux's reclaim policies
     Replay(Box<replay::ReplayArgs>),
+    /// Run published benchmarks before and after the change that they were published for
+    Bench(bench::BenchArgs),
     /// Inspect, convert and generate traces
     Trace(trace_cmd::TraceArgs),
 }
@@ -25,16 +27,20 @@ enum Command {
 const BAD_INPUT: u8 = 2;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let mut command = Cli::command();
+    let parsed = command.try_get_matches_from_mut(std::env::args_os());
+    let (cli, given) = match parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches))) {
+        Ok((cli, matches)) => (cli, Given::new(&command, &matches)),
         Err(e) => return complain(&e),
     };
     let done = match cli.command {
-        Command::Replay(args) => replay::run(&args),
-        Command::Trace(args) => trace_cmd::run(args),
+        Command::Replay(args) => replay::run(&args, &given).map(|()| true),
+        Command::Bench(args) => bench::run(&args),
+        Command::Trace(args) => trace_cmd::run(args).map(|()| true),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(e) => fail(&e),
     }
 }
@@ -80,7 +86,6 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -3,6 +3,7 @@
 use super::policy::PolicyList;
 use super::settings::Set;
 use super::size::Size;
+use crate::lab::parse_scale;
 use crate::trace_cmd::InputArgs;
 use clap::{Args, ValueEnum};
 use refault_trace::Via;
@@ -17,14 +18,17 @@ Examples:
     refault replay OLTP.lis.zst --curve
   A job of 512 MiB without swap, for a script:
     refault replay job.parquet --memory 512M --swap-max 0 --policy mglru --json
+  A machine in virtual time, and how its memory moves:
+    refault replay db-switch.toml --scale 32 --policy lru-none,lru-2013
+    refault replay db-switch.toml --scale 32 --series db-switch.csv
 
-docs/replay.md says what is charged, what a hit is, and what each column counts.";
+docs/replay.md says what is charged, what a hit is, and what each column counts; docs/lab.md what scenarios are.";
 
 /// Flags of `refault replay`.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct ReplayArgs {
-    /// Traces of any format that `refault trace info` reads; `-` is standard input
+    /// Traces of any format that `refault trace info` reads, `-` is standard input; or scenario files (.toml)
     #[arg(value_name = "TRACE")]
     pub(super) traces: Vec<PathBuf>,
 
@@ -33,7 +37,8 @@ pub struct ReplayArgs {
     #[arg(long, short, value_name = "LIST", value_delimiter = ',')]
     pub(super) memory: Vec<Size>,
 
-    /// Policies: lru, lru-2013, lru-none, lru-shadow, mglru, mglru-shadow, opt, or all
+    /// Policies: lru, lru-2013, lru-none, lru-shadow, mglru, mglru-shadow, opt, or all; a scenario
+    /// has one of its own, and no opt
     #[arg(long, short, value_name = "LIST", default_value = "lru,mglru,opt")]
     pub(super) policy: PolicyList,
 
@@ -49,7 +54,8 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "HOW", default_value = "fd")]
     pub(super) via: ViaArg,
 
-    /// Seed of what is random in the engine: the salt of the Bloom filters of multi-gen LRU
+    /// Seed of what is random in the engine (the salt of the Bloom filters of multi-gen LRU); of a scenario, of
+    /// everything, and its own by default
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) seed: u64,
 
@@ -70,17 +76,37 @@ pub struct ReplayArgs {
     pub(super) threads: Option<u16>,
 
     #[command(flatten)]
+    pub(super) lab: LabArgs,
+
+    #[command(flatten)]
     pub(super) output: OutputArgs,
 
     #[command(flatten)]
     pub(super) input: InputArgs,
 }
 
+/// What only scenarios have.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Scenarios")]
+pub struct LabArgs {
+    /// Divide sizes, amounts of work and times by K, 1 or more
+    #[arg(long, value_name = "K", default_value = "1", value_parser = parse_scale)]
+    pub(super) scale: f64,
+
+    /// Check what must hold at every sample: memory, requests, bytes and pressure add up
+    #[arg(long)]
+    pub(super) check: bool,
+
+    /// Write the time series into a file, comma-separated; for one scenario and one policy
+    #[arg(long, value_name = "FILE")]
+    pub(super) series: Option<PathBuf>,
+}
+
 /// What is shown, and where.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Print JSON; the schema is in docs/replay.md
+    /// Print JSON; the schema is in docs/replay.md, of scenarios in docs/lab.md
     #[arg(long)]
     pub(super) json: bool,
 

@@ -8,19 +8,22 @@ use super::row::Row;
 use super::run::Plan;
 use super::settings::{self, Set};
 use super::size::human;
-use super::{curve, text};
+use super::{curve, scenario, text};
 use crate::terminal::grouped;
-use crate::{Failure, is_same_file, print};
+use crate::{Failure, Given, is_same_file, print};
 use refault_mm::{Config, Lru};
 use refault_trace::{AtomicFile, Header, LoadOptions, Record, RecordSource, Trace, TraceError, open};
 use serde::Serialize;
 use std::io::{IsTerminal, Write, stdout};
 use std::path::Path;
 
-/// Runs `refault replay ...`.
-pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
+/// Runs `refault replay ...`, of whose flags `given` were.
+pub fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     if args.set.iter().any(|set| matches!(set, Set::Help)) {
         return print(&settings::help());
+    }
+    if scenario::are_scenarios(args, given)? {
+        return scenario::run(args, given);
     }
     let policies = policies(args)?;
     check(args)?;
@@ -219,7 +222,8 @@ fn json(rows: &[Row]) -> Result<String, Failure> {
     Ok(format!("{},\"rows\":[\n{}\n]}}\n", head.trim_end_matches('}'), lines.join(",\n")))
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+/// Writes a file, whole or not at all.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut file = AtomicFile::create(path)?;
     file.write_all(bytes).map_err(|e| TraceError::io(path.display().to_string(), "cannot be written", &e))?;
     Ok(file.commit()?)

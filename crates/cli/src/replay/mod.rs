@@ -1,4 +1,4 @@
-//! `refault replay`: a trace through the engine, with devices that answer at once.
+//! `refault replay`: a trace through the engine, with devices that answer at once; or a scenario in virtual time.
 
 mod args;
 pub mod cell;
@@ -10,9 +10,10 @@ mod progress;
 mod recorder;
 mod row;
 mod run;
-mod settings;
-mod size;
-mod table;
+mod scenario;
+pub(crate) mod settings;
+pub(crate) mod size;
+pub(crate) mod table;
 mod text;
 
 pub use args::ReplayArgs;

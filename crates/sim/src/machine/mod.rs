@@ -11,6 +11,7 @@ mod check;
 mod event;
 mod hardware;
 mod pressure;
+mod progress;
 mod result;
 mod run;
 mod stream;
@@ -163,6 +164,11 @@ impl Machine {
     /// The virtual time.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
+    }
+
+    /// Events that were handled.
+    pub fn events(&self) -> u64 {
+        self.events_handled
     }
 
     /// The engine, to look at.

@@ -22,7 +22,12 @@ impl Machine {
     }
 
     /// Runs to the end, reporting now and then.
-    pub fn run_with(mut self, progress: &mut Progress) -> Result<RunResult, String> {
+    pub fn run_with(self, progress: &mut Progress) -> Result<RunResult, String> {
+        self.run_watched(&mut |machine| progress(machine.now_ns, machine.events_handled))
+    }
+
+    /// Runs to the end; now and then someone looks at the machine, and false stops it.
+    pub fn run_watched(mut self, watch: &mut dyn FnMut(&Machine) -> bool) -> Result<RunResult, String> {
         while self.ending.is_none() {
             let Some((at_ns, event)) = self.events.pop() else {
                 self.ending = Some(Ending::Stuck);
@@ -40,7 +45,7 @@ impl Machine {
             self.engine.set_now_ns(at_ns);
             self.handle(event)?;
             self.events_handled += 1;
-            if self.events_handled % REPORT_EVERY == 0 && !progress(self.now_ns, self.events_handled) {
+            if self.events_handled.is_multiple_of(REPORT_EVERY) && !watch(&self) {
                 return Err("interrupted".into());
             }
         }

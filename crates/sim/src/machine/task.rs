@@ -263,6 +263,17 @@ impl Task {
         }
     }
 
+    /// How much of its current phase is over, 0 to 1; none of one that ends with the scenario.
+    pub(crate) fn phase_share(&self, spec: &PhaseSpec, now_ns: u64) -> f64 {
+        let share = match spec.until {
+            Until::Accesses(n) => 1.0 - self.accesses_left as f64 / n.max(1) as f64,
+            Until::Duration(ns) => now_ns.saturating_sub(self.phase_start_ns) as f64 / ns.max(1) as f64,
+            Until::Time(ns) => now_ns as f64 / ns.max(1) as f64,
+            Until::End => 0.0,
+        };
+        share.clamp(0.0, 1.0)
+    }
+
     /// Its phase is over; false: it was the last.
     pub(crate) fn next_phase(&mut self, spec: &TaskSpec, now_ns: u64) -> bool {
         if spec.phases[self.phase].measured {

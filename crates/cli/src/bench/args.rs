@@ -1,0 +1,59 @@
+//! The flags of `refault bench`.
+
+use crate::lab::parse_scale;
+use clap::Args;
+
+const EXAMPLES: &str = "\
+Examples:
+  All of them, each in seconds:
+    refault bench
+  One in full size, with every check:
+    refault bench db-switch --scale 1 --check
+  How much of a result is chance:
+    refault bench stock-level --seeds 5
+  Your own, a scenario with a [published] section:
+    refault bench ./mine.toml --json
+
+docs/lab.md says what the numbers mean.";
+
+/// Flags of `refault bench`.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct BenchArgs {
+    /// Benchmarks by name, or scenario files with a [published] section [default: all that --list names]
+    #[arg(value_name = "NAME")]
+    pub(super) names: Vec<String>,
+
+    /// Divide sizes, amounts of work and times by K; 1 is full size [default: the power of two that brings memory
+    /// to 512 MiB or less]
+    #[arg(long, value_name = "K", value_parser = parse_scale)]
+    pub(super) scale: Option<f64>,
+
+    /// Seed of everything random [default: that of the scenario]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    pub(super) seed: Option<u64>,
+
+    /// Run with the seeds 1 to N, and show how far the ratios are apart
+    #[arg(long, value_name = "N", conflicts_with = "seed", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(super) seeds: Option<u64>,
+
+    /// Check what must hold at every sample: memory, requests, bytes and pressure add up
+    #[arg(long)]
+    pub(super) check: bool,
+
+    /// Exit with status 1 if a ratio is not in its band
+    #[arg(long)]
+    pub(super) strict: bool,
+
+    /// Threads, one a run [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(super) threads: Option<u16>,
+
+    /// Print JSON; the schema is in docs/lab.md
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// List the benchmarks, and run none
+    #[arg(long, conflicts_with_all = ["names", "scale", "seed", "seeds", "check", "strict", "threads", "json"])]
+    pub(super) list: bool,
+}

@@ -1,0 +1,101 @@
+//! `refault bench`, from its flags to its output.
+
+use super::args::BenchArgs;
+use super::builtin::BUILTIN;
+use super::report::Report;
+use super::{json, text};
+use crate::lab::{Job, Runner, default_scale, scaled};
+use crate::terminal::printable;
+use crate::{Failure, print};
+use refault_sim::scenario::{Published, Scenario};
+use std::path::Path;
+
+/// A benchmark to run.
+#[derive(Debug)]
+pub(super) struct Bench {
+    /// The scenario, scaled.
+    pub(super) scenario: Scenario,
+    /// What was published.
+    pub(super) published: Published,
+    /// By how much it is scaled.
+    pub(super) scale: f64,
+    /// The seeds it runs with.
+    pub(super) seeds: Vec<u64>,
+}
+
+/// Runs `refault bench ...`. False: a ratio is not in its band, and that was to be told.
+pub fn run(args: &BenchArgs) -> Result<bool, Failure> {
+    if args.list {
+        print(&text::list(&builtin()?))?;
+        return Ok(true);
+    }
+    let benches = benches(args)?;
+    let jobs: Vec<_> = benches.iter().flat_map(Bench::jobs).collect();
+    let done = Runner::new(args.threads, args.check).run("running", &jobs)?;
+    let mut done = done.into_iter();
+    let report = |bench: &Bench| Report::new(bench, done.by_ref().take(2 * bench.seeds.len()).collect());
+    let reports: Vec<_> = benches.iter().map(report).collect();
+    print(&if args.json { json::json(&reports)? } else { text::text(&reports) })?;
+    Ok(!args.strict || reports.iter().all(Report::is_within))
+}
+
+/// The scenarios with something published in the command.
+fn builtin() -> Result<Vec<Scenario>, Failure> {
+    let all: Result<Vec<_>, _> = BUILTIN.iter().map(|(name, text)| Scenario::parse(name, text)).collect();
+    Ok(all?.into_iter().filter(|scenario| scenario.published.is_some()).collect())
+}
+
+/// What the flags name.
+fn benches(args: &BenchArgs) -> Result<Vec<Bench>, Failure> {
+    if !args.names.is_empty() {
+        return args.names.iter().map(|name| Bench::new(args, named(name)?, name)).collect();
+    }
+    let all: Vec<_> = builtin()?.into_iter().map(|s| (s.name.clone(), s)).collect();
+    if all.is_empty() {
+        return Err("there is no benchmark in this build; name a scenario file".into());
+    }
+    all.into_iter().map(|(name, scenario)| Bench::new(args, scenario, &name)).collect()
+}
+
+/// A benchmark of the command, or a file.
+fn named(name: &str) -> Result<Scenario, Failure> {
+    if let Some((name, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
+        return Ok(Scenario::parse(name, text)?);
+    }
+    if name.contains('/') || name.ends_with(".toml") || Path::new(name).exists() {
+        return Ok(Scenario::load(name)?);
+    }
+    let known: Vec<_> = builtin()?.into_iter().map(|scenario| scenario.name).collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    Err(format!("unknown benchmark {name:?}; known are {known}; or name a scenario file, such as ./{name}.toml").into())
+}
+
+impl Bench {
+    fn new(args: &BenchArgs, scenario: Scenario, name: &str) -> Result<Bench, Failure> {
+        let shown = printable(name);
+        let Some(published) = scenario.published.clone() else {
+            return Err(format!(
+                "{shown}: published: is missing, so there is nothing to compare; `refault replay` runs it"
+            )
+            .into());
+        };
+        let scale = args.scale.unwrap_or_else(|| default_scale(&scenario));
+        let seeds = match (args.seeds, args.seed) {
+            (Some(n), _) => (1..=n).collect(),
+            (None, seed) => vec![seed.unwrap_or(scenario.seed)],
+        };
+        Ok(Bench { scenario: scaled(&scenario, &shown, scale)?, published, scale, seeds })
+    }
+
+    /// For each seed a run before and a run after.
+    fn jobs(&self) -> impl Iterator<Item = Job> + '_ {
+        let sides = [("before", &self.published.before), ("after", &self.published.after)];
+        self.seeds.iter().flat_map(move |&seed| {
+            sides.map(|(side, policy)| Job {
+                name: format!("{}, {side}, seed {seed}", self.scenario.name),
+                scenario: Scenario { seed, ..self.scenario.clone() },
+                policy: policy.clone(),
+            })
+        })
+    }
+}

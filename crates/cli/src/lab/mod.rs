@@ -1,0 +1,10 @@
+//! The lab on the command line: runs of scenarios in virtual time, some at once.
+
+mod job;
+mod policy;
+mod progress;
+mod scale;
+
+pub(crate) use job::{Done, Job, Runner, ending_name, ending_text};
+pub(crate) use policy::{overrides, policy_text};
+pub(crate) use scale::{default_scale, parse_scale, scaled};

@@ -1,0 +1,26 @@
+//! Policies of scenarios in words.
+
+use crate::replay::settings;
+use refault_mm::Config;
+use refault_sim::scenario::PolicySpec;
+use serde_json::Value;
+
+/// What of a policy is not as the kernel has it, by the keys of `--set`.
+pub(crate) fn overrides(policy: &PolicySpec) -> Vec<(&'static str, Value)> {
+    let (own, plain) = (policy.config(), Config::new(policy.policy));
+    settings::values(&own)
+        .zip(settings::values(&plain))
+        .filter(|(own, plain)| own != plain)
+        .map(|(own, _)| own)
+        .collect()
+}
+
+/// The policy with its overrides.
+pub(crate) fn policy_text(policy: &PolicySpec) -> String {
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let list: Vec<_> = overrides(policy).iter().map(|(key, value)| format!("{key}={}", plain(value))).collect();
+    match list.is_empty() {
+        true => policy.policy.name().to_owned(),
+        false => format!("{} ({})", policy.policy.name(), list.join(", ")),
+    }
+}

@@ -1,0 +1,124 @@
+//! `refault replay SCENARIO...`, from its flags to its output.
+
+use super::outcome::Outcome;
+use super::{csv, json, text};
+use crate::lab::{Job, Runner, scaled};
+use crate::replay::args::ReplayArgs;
+use crate::replay::command::write;
+use crate::replay::policy::RowPolicy;
+use crate::{Failure, Given, is_same_file, print};
+use refault_sim::scenario::{PolicySpec, Scenario};
+use refault_trace::AtomicFile;
+
+/// Runs every scenario under every policy.
+pub(in crate::replay) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
+    check_outputs(args)?;
+    let mut jobs = Vec::new();
+    for path in &args.traces {
+        let file = path.display().to_string();
+        let mut scenario = scaled(&Scenario::load(path)?, &file, args.lab.scale)?;
+        if given.has("seed") {
+            scenario.seed = args.seed;
+        }
+        for policy in policies(args, given, &scenario)? {
+            jobs.push(Job { name: format!("{file}, {}", policy.policy), scenario: scenario.clone(), policy });
+        }
+    }
+    if args.lab.series.is_some() && jobs.len() != 1 {
+        let (scenarios, policies) = (args.traces.len(), jobs.len() / args.traces.len());
+        return Err(format!(
+            "--series: wants one scenario and one policy, but there are {scenarios} and {policies}; give one of each"
+        )
+        .into());
+    }
+    // An output that cannot be written is known before the run; it is made in earnest at the end, so that a run that is
+    // interrupted leaves nothing behind.
+    for path in [&args.output.output, &args.lab.series].into_iter().flatten() {
+        drop(AtomicFile::create(path)?);
+    }
+    let done = Runner::new(args.threads, args.lab.check).run("running", &jobs)?;
+    let outcome =
+        |(job, done): (Job, _)| Outcome { scenario: job.scenario, scale: args.lab.scale, policy: job.policy, done };
+    let outcomes: Vec<_> = jobs.into_iter().zip(done).map(outcome).collect();
+    let text = render(args, &outcomes)?;
+    if let (Some(path), [outcome]) = (&args.lab.series, outcomes.as_slice()) {
+        write(path, outcome.result().series.csv().as_bytes())?;
+    }
+    match &args.output.output {
+        Some(path) => write(path, text.as_bytes()),
+        None => print(&text),
+    }
+}
+
+/// No output is an input or another output.
+fn check_outputs(args: &ReplayArgs) -> Result<(), Failure> {
+    let outputs = [("--output", &args.output.output), ("--series", &args.lab.series)];
+    for (flag, path) in outputs {
+        let Some(path) = path else { continue };
+        if args.traces.iter().any(|scenario| is_same_file(scenario, path)) {
+            return Err(format!("{}: is a scenario to read; give {flag} another name", path.display()).into());
+        }
+    }
+    match (&args.output.output, &args.lab.series) {
+        (Some(a), Some(b)) if is_same_file(a, b) => {
+            Err(format!("{}: is named by --output and --series; give them two names", a.display()).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Those of the flags, with what the scenario says about its own; or that one.
+fn policies(args: &ReplayArgs, given: &Given, scenario: &Scenario) -> Result<Vec<PolicySpec>, Failure> {
+    if !given.has("policy") {
+        return Ok(vec![scenario.policy.clone()]);
+    }
+    let every = args.policy.0.len() == RowPolicy::all().count();
+    let mut list = Vec::new();
+    for &policy in &args.policy.0 {
+        match policy {
+            RowPolicy::Linux(policy) => {
+                let spec = PolicySpec { policy, ..scenario.policy.clone() };
+                spec.config().check().map_err(|e| format!("--policy {policy}: {e}"))?;
+                list.push(spec);
+            }
+            // All means all that there are here.
+            RowPolicy::Opt if every => {}
+            RowPolicy::Opt => {
+                return Err(
+                    "--policy opt: knows the accesses to come, as a trace has them; in a scenario they depend on \
+                            how long everything takes"
+                        .into(),
+                );
+            }
+        }
+    }
+    Ok(list)
+}
+
+/// The output as it was asked for.
+fn render(args: &ReplayArgs, outcomes: &[Outcome]) -> Result<String, Failure> {
+    let out = &args.output;
+    if out.json {
+        return json::json(outcomes, out.lru_gen);
+    }
+    if out.csv {
+        return Ok(csv::csv(outcomes, out.vmstat));
+    }
+    let mut all = String::new();
+    for (n, outcome) in outcomes.iter().enumerate() {
+        if n == 0 || outcomes[n - 1].scenario != outcome.scenario {
+            all += if n > 0 { "\n" } else { "" };
+            all += &text::caption(outcome);
+        }
+        all.push('\n');
+        all += &text::tasks(outcome);
+        all += &text::machine(outcome);
+        if out.vmstat {
+            all += &text::vmstat(outcome);
+        }
+        if out.lru_gen {
+            all += &text::lru_gen(outcome);
+        }
+    }
+    Ok(all)
+}

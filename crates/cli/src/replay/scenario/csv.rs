@@ -1,0 +1,62 @@
+//! The result for spreadsheets: a line a task.
+
+use super::outcome::{Outcome, bytes, per_second};
+use crate::lab::ending_name;
+use refault_sim::machine::TaskResult;
+use std::fmt::Write as _;
+
+/// Comma-separated values with a heading; `all` adds a column for every counter and size of the machine. No name has a
+/// comma in it: scenarios refuse such.
+pub(super) fn csv(outcomes: &[Outcome], all: bool) -> String {
+    let mut text = String::from(
+        "scenario,policy,scale,seed,task,copies,seconds,ops,ops_per_s,bytes_per_s,accesses,hits,hit_rate,p50_ns,p99_ns,\
+         errors,virtual_seconds",
+    );
+    let Some(first) = outcomes.first() else { return text };
+    first.machine().iter().for_each(|(name, _)| text.extend([",", name]));
+    text.push_str(",ending,real_seconds");
+    let counters = |outcome: &Outcome| outcome.result().memcgs.first().filter(|_| all).map(|m| m.counters.clone());
+    let names: Vec<_> = counters(first).into_iter().flatten().map(|(name, _)| name).collect();
+    names.iter().for_each(|name| text.extend([",", name]));
+    text.push('\n');
+    for outcome in outcomes {
+        let counters = counters(outcome).unwrap_or_default();
+        for task in &outcome.result().tasks {
+            line(&mut text, outcome, task);
+            for name in &names {
+                let _ = write!(text, ",{}", counters.get(name).copied().unwrap_or(0));
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn line(text: &mut String, outcome: &Outcome, task: &TaskResult) {
+    let result = outcome.result();
+    let _ = write!(
+        text,
+        "{},{},{},{},{},{},{},{},{},{},{},{},{:.6},{},{},{},{}",
+        outcome.scenario.name,
+        outcome.policy.policy,
+        outcome.scale,
+        outcome.scenario.seed,
+        task.name,
+        task.count,
+        task.seconds,
+        task.ops,
+        per_second(task, task.ops as f64),
+        per_second(task, bytes(task)),
+        task.accesses,
+        task.hits,
+        task.hit_rate(),
+        task.latency.p50_ns(),
+        task.latency.p99_ns(),
+        task.errors,
+        result.seconds,
+    );
+    for (_, number) in outcome.machine() {
+        let _ = write!(text, ",{number}");
+    }
+    let _ = write!(text, ",{},{:.3}", ending_name(result.ending), outcome.done.real_seconds);
+}

@@ -1,0 +1,11 @@
+//! `refault replay` of scenarios: machines in virtual time.
+
+mod command;
+mod csv;
+mod detect;
+mod json;
+mod outcome;
+mod text;
+
+pub(super) use command::run;
+pub(super) use detect::are_scenarios;

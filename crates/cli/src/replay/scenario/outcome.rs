@@ -1,0 +1,57 @@
+//! A run of a scenario, and the numbers that every form of the output has.
+
+use crate::lab::Done;
+use refault_sim::machine::{RunResult, TaskResult};
+use refault_sim::scenario::{PolicySpec, Scenario};
+
+/// A run that is over.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    /// What ran, scaled.
+    pub(super) scenario: Scenario,
+    /// By how much.
+    pub(super) scale: f64,
+    /// Under which policy.
+    pub(super) policy: PolicySpec,
+    /// How it went.
+    pub(super) done: Done,
+}
+
+/// Bytes of a page.
+const PAGE_BYTES: f64 = 4096.0;
+
+impl Outcome {
+    pub(super) fn result(&self) -> &RunResult {
+        &self.done.result
+    }
+
+    /// The sum of some counters of the machine.
+    pub(super) fn count(&self, names: &[&str]) -> u64 {
+        let counters = self.result().memcgs.first().map(|machine| &machine.counters);
+        names.iter().filter_map(|name| counters?.get(*name)).sum()
+    }
+
+    /// The numbers of the machine that tables and CSV have, by their names there.
+    pub(super) fn machine(&self) -> [(&'static str, u64); 7] {
+        let total_us = |kind: usize| self.result().memcgs.first().map_or(0, |machine| machine.psi[kind].total_us);
+        [
+            ("refaults", self.count(&["workingset_refault_anon", "workingset_refault_file"])),
+            ("swap_ins", self.count(&["pswpin"])),
+            ("swap_outs", self.count(&["pswpout"])),
+            ("free_pages", self.result().node.free_pages),
+            ("psi_some_us", total_us(0)),
+            ("psi_full_us", total_us(1)),
+            ("oom_kills", self.result().oom_kills),
+        ]
+    }
+}
+
+/// So many a second of the time that the task was measured.
+pub(super) fn per_second(task: &TaskResult, amount: f64) -> f64 {
+    if task.seconds > 0.0 { amount / task.seconds } else { 0.0 }
+}
+
+/// Bytes that were accessed, pages in full.
+pub(super) fn bytes(task: &TaskResult) -> f64 {
+    task.accesses as f64 * PAGE_BYTES
+}

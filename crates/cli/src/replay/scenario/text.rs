@@ -1,0 +1,119 @@
+//! The result for people.
+
+use super::outcome::{Outcome, bytes, per_second};
+use crate::lab::{ending_text, policy_text};
+use crate::replay::size::human;
+use crate::replay::table::Table;
+use crate::terminal::{duration, grouped, number, printable};
+use refault_mm::{Lru, PsiLine};
+use refault_sim::device::DeviceStats;
+use std::fmt::Write as _;
+
+/// What the runs below are of.
+pub(super) fn caption(outcome: &Outcome) -> String {
+    let s = &outcome.scenario;
+    let about = if s.about.is_empty() { String::new() } else { format!(": {}", printable(&s.about)) };
+    let memory = human(s.machine.memory_pages * 4096);
+    let scale = if outcome.scale == 1.0 { String::new() } else { format!(", scale {}", outcome.scale) };
+    format!("{}{about}\n{} CPUs, {memory} of memory, seed {}{scale}\n", s.name, s.machine.cpus, s.seed)
+}
+
+/// The table of the tasks of a run.
+pub(super) fn tasks(outcome: &Outcome) -> String {
+    let policy = policy_text(&outcome.policy);
+    let heads = ["copies", "ops/s", "MB/s", "accesses", "hit\nrate", "latency\np50", "\np99", "seconds", "errors"];
+    let heads = std::iter::once(format!("{policy}\ntask")).chain(heads.map(str::to_owned));
+    let mut table = Table::new(heads, 1);
+    for task in &outcome.result().tasks {
+        table.row(vec![
+            task.name.clone(),
+            task.count.to_string(),
+            number(per_second(task, task.ops as f64)),
+            number(per_second(task, bytes(task) / 1e6)),
+            grouped(task.accesses),
+            format!("{:.2}%", 100.0 * task.hit_rate()),
+            duration(task.latency.p50_ns()),
+            duration(task.latency.p99_ns()),
+            format!("{:.3}", task.seconds),
+            grouped(task.errors),
+        ]);
+    }
+    table.render()
+}
+
+/// One line for the machine.
+pub(super) fn machine(outcome: &Outcome) -> String {
+    let result = outcome.result();
+    let [refaults, ins, outs, free, some, full, kills] = outcome.machine().map(|(_, n)| n);
+    format!(
+        "machine: {:.3} s virtual, {} refaults, {} swapped in, {} out, {} of {} pages free, pressure some {} full {}, {} \
+         OOM kills, {}\n",
+        result.seconds,
+        grouped(refaults),
+        grouped(ins),
+        grouped(outs),
+        grouped(free),
+        grouped(result.node.managed_pages),
+        duration(some * 1000),
+        duration(full * 1000),
+        grouped(kills),
+        ending_text(result.ending),
+    )
+}
+
+/// Counters, sizes and pressure of the machine and its groups, and what the devices did.
+pub(super) fn vmstat(outcome: &Outcome) -> String {
+    let (name, policy) = (&outcome.scenario.name, outcome.policy.policy);
+    let mut text = String::new();
+    for group in &outcome.result().memcgs {
+        let _ = writeln!(text, "\n# {name} {policy} {}: counters and sizes", printable(&group.path));
+        for (counter, value) in &group.counters {
+            let _ = writeln!(text, "{counter} {value}");
+        }
+        let _ = writeln!(text, "# {name} {policy} {}: memory pressure", printable(&group.path));
+        for (kind, line) in ["some", "full"].into_iter().zip(&group.psi) {
+            text += &pressure(kind, line);
+        }
+    }
+    for device in &outcome.result().devices {
+        let _ = writeln!(text, "\n# {name} {policy} device {}", device.name);
+        for (what, value) in device_numbers(&device.stats) {
+            let _ = writeln!(text, "{what} {value}");
+        }
+    }
+    text
+}
+
+/// A line of `/proc/pressure/memory`.
+fn pressure(kind: &str, line: &PsiLine) -> String {
+    let PsiLine { avg10, avg60, avg300, total_us } = line;
+    format!("{kind} avg10={avg10:.2} avg60={avg60:.2} avg300={avg300:.2} total={total_us}\n")
+}
+
+/// What a device did, by name.
+pub(super) fn device_numbers(stats: &DeviceStats) -> [(&'static str, u64); 12] {
+    [
+        ("submitted", stats.submitted),
+        ("reads", stats.reads),
+        ("writes", stats.writes),
+        ("read_bytes", stats.read_bytes),
+        ("write_bytes", stats.write_bytes),
+        ("read_errors", stats.read_errors),
+        ("write_errors", stats.write_errors),
+        ("spikes", stats.spikes),
+        ("read_ns", stats.read_ns),
+        ("write_ns", stats.write_ns),
+        ("busy_ns", stats.busy_ns),
+        ("max_depth", stats.max_depth),
+    ]
+}
+
+/// The generations at the end.
+pub(super) fn lru_gen(outcome: &Outcome) -> String {
+    match outcome.policy.config().lru {
+        Lru::MultiGen => {
+            format!("\n# {} {}: lru_gen\n{}", outcome.scenario.name, outcome.policy.policy, outcome.result().lru_gen)
+        }
+        _ => String::new(),
+    }
+}
