@@ -9,7 +9,7 @@ use crate::config::{Lru, RefaultTest};
 use crate::folio::State;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId};
 use crate::lruvec::FILE;
-use crate::mapping::Slot;
+use crate::slot::Slot;
 use crate::multi_gen::{MAX_NR_TIERS, tier_from_refs};
 use crate::scan::{ScanControl, ShrinkStat};
 use crate::shadow::{Layout, REFS_BITS, Shadow};
@@ -97,7 +97,7 @@ impl Engine {
         let shadow = self.shadow_of(st, d);
         let (page, nr) = (self.folios.page(f), st.nr_pages());
         for p in page.0..page.0 + nr as u32 {
-            self.set_slot(PageId(p), shadow);
+            self.replace_slot(PageId(p), shadow);
         }
         d.dropped += nr;
         w.effect(Effect::Free { page, order: st.order() });

@@ -5,7 +5,8 @@ use crate::batch::Batch;
 use crate::config::RefaultTest;
 use crate::folio::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
-use crate::mapping::{MappingKind, Slot};
+use crate::mapping::MappingKind;
+use crate::slot::Slot;
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 
@@ -90,7 +91,7 @@ impl Engine {
             self.flush(w);
         }
         let up_to_date = |f: &FolioId| self.folios.st(*f).has(State::UPTODATE);
-        if let (Some(f), false) = (self.space.slot(page).folio().filter(up_to_date), touch.is_mapped()) {
+        if let (Some(f), false) = (self.folios.slot(page).folio().filter(up_to_date), touch.is_mapped()) {
             match touch {
                 Touch::Read => self.mark_accessed(f),
                 Touch::Write => self.set_dirty(w, f),
@@ -129,13 +130,13 @@ impl Engine {
         memcg: MemcgId,
     ) -> Result<Outcome, MemcgId> {
         if touch.is_mapped() {
-            self.charge_table(w, self.space.table_of(page), memcg)?;
+            self.charge_table(w, self.table_of(page), memcg)?;
             if touch == Touch::MapRead {
                 self.fault_around(w, page);
             }
         }
         let mut outcome = Outcome::Minor;
-        let f = match self.space.slot(page).folio() {
+        let f = match self.folios.slot(page).folio() {
             Some(f) if self.folios.st(f).has(State::LOCKED) => return Ok(Outcome::Waiting),
             Some(f) => f,
             None => {
@@ -184,9 +185,9 @@ impl Engine {
         }
         self.count_alloc(memcg, 1);
         let own = self.memcgs.get(memcg).lruvec;
-        let f = self.folios.alloc(page, 0, own);
+        let (f, old) = self.folios.alloc(page, 0);
         self.node.note_folio(f, zone);
-        let old = self.set_slot(page, Slot::resident(f));
+        self.note_slot(page, old, Slot::resident(f));
         let mut st = State::new(0);
         // A page that is added to be overwritten says nothing about the working set.
         if let (Some(shadow), false) = (old.as_value(), touch == Touch::Write) {
@@ -231,7 +232,7 @@ impl Engine {
     /// tries again.
     pub fn read_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
         let in_swap_cache = |e: &Self| e.swap_entry(page).and_then(|s| e.swap.cached(s));
-        let Some(f) = self.space.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
+        let Some(f) = self.folios.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
         if !self.folios.st(f).has(State::LOCKED) {
             return;
         }
@@ -248,7 +249,7 @@ impl Engine {
     /// A write that was pending ended. After a failure the folio is dirty again.
     pub fn write_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
         let in_swap_cache = |e: &Self| e.swap_entry(page).and_then(|s| e.swap.cached(s));
-        let Some(f) = self.space.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
+        let Some(f) = self.folios.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
         if self.folios.st(f).has(State::WRITEBACK) {
             self.end_write(w, f, ok, true);
             self.finish_dropping_page(w, page);
@@ -274,7 +275,7 @@ impl Engine {
         let st = self.folios.st(f);
         let first = self.folios.page(f).0;
         for page in (first..first + st.nr_pages() as u32).map(PageId) {
-            self.space.set_mapped(page, true);
+            self.space.set_mapped(page, self.folios.node_of(page), true);
             w.effect(Effect::Map { page, young, writable });
         }
         self.folios.set(f, State::MAPPED);
@@ -286,14 +287,14 @@ impl Engine {
         if around <= 1 {
             return;
         }
-        let window = self.space.index(page) & !(around - 1);
-        for near in self.space.around(page, around as u32).map(PageId) {
+        let window = self.page_index(page) & !(around - 1);
+        for near in self.space.around(page, self.folios.node_of(page), around as u32).map(PageId) {
             let resident = u32::from(self.folios.hot[near.index()]) & State::UPTODATE != 0;
             if near == page || !resident || self.space.is_mapped(near) {
                 continue;
             }
-            let Some(f) = self.space.slot(near).folio() else { continue };
-            if self.space.index(near) & !(around - 1) == window && !self.folios.st(f).has(State::LOCKED) {
+            let Some(f) = self.folios.slot(near).folio() else { continue };
+            if self.page_index(near) & !(around - 1) == window && !self.folios.st(f).has(State::LOCKED) {
                 self.map_folio_with(w, f, self.cfg.fault_around_young, false);
             }
         }
@@ -306,8 +307,8 @@ impl Engine {
         touch: Touch,
         memcg: MemcgId,
     ) -> Result<Outcome, MemcgId> {
-        self.charge_table(w, self.space.table_of(page), memcg)?;
-        if let Some(f) = self.space.slot(page).folio() {
+        self.charge_table(w, self.table_of(page), memcg)?;
+        if let Some(f) = self.folios.slot(page).folio() {
             if self.folios.st(f).has(State::LOCKED) {
                 return Ok(Outcome::Waiting);
             }
@@ -319,9 +320,8 @@ impl Engine {
         }
         let zone = self.charge(w, memcg, 1)?;
         self.count_alloc(memcg, 1);
-        let f = self.folios.alloc(page, 0, self.memcgs.get(memcg).lruvec);
+        let (f, _) = self.folios.alloc(page, 0);
         self.node.note_folio(f, zone);
-        self.set_slot(page, Slot::resident(f));
         let mut st = State::new(0);
         st.set(State::UPTODATE | State::SWAPBACKED | State::ANON);
         self.add_to_lru(f, st, true);
@@ -331,10 +331,10 @@ impl Engine {
 
     /// The swap entry in an anonymous slot.
     pub(crate) fn swap_entry(&self, page: PageId) -> Option<SwapSlot> {
-        if self.space.fill[self.space.node_of(page).index()] != crate::mapping::Fill::ANON {
+        if self.space.fill[self.folios.node_of(page).index()] != crate::mapping::Fill::ANON {
             return None;
         }
-        self.space.slot(page).as_value().map(|v| SwapSlot(v as u32))
+        self.folios.slot(page).as_value().map(|v| SwapSlot(v as u32))
     }
 
     /// 8.2: a device that answers at once goes round the swap cache; others read through it.
@@ -375,7 +375,7 @@ impl Engine {
             }
         }
         self.note_swap_ra_hit(f);
-        self.space.store(page, Slot::resident(f));
+        self.folios.store(page, Slot::resident(f));
         let freed = self.swap.put(slot);
         self.slot_freed(w, slot, freed);
         // The copy in swap is dropped if it will be stale at once, if swap is short, or if reading again costs nothing.
@@ -397,11 +397,13 @@ impl Engine {
     ) -> Result<FolioId, MemcgId> {
         let zone = self.charge(w, memcg, 1)?;
         self.count_alloc(memcg, 1);
-        let f = self.folios.alloc(page, 0, self.memcgs.get(memcg).lruvec);
+        let (f, entry) = self.folios.alloc(page, 0);
         self.node.note_folio(f, zone);
         let mut st = State::new(0);
         st.set(State::SWAPBACKED | State::ANON | State::SWAPCACHE);
         self.folios.set_swap(f, slot);
+        // Until it is read and mapped, the slot of the page goes on to hold the swap entry.
+        self.folios.store(page, entry);
         let shadow = self.swap.shadow(slot);
         self.swap.set_cached(slot, f);
         self.note_swap_cache(f, 1);
