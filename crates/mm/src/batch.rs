@@ -90,6 +90,7 @@ impl Engine {
                 self.lruvec_add_as(f, st, false);
             }
         } else {
+            std::hint::black_box(self.folios.links.warm_places(&waiting));
             for &f in &waiting {
                 self.apply_batch(kind, f);
                 self.folios.set(f, State::LRU);

@@ -6,6 +6,7 @@ use crate::config::RefaultTest;
 use crate::folio::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::mapping::MappingKind;
+use crate::node::ZoneId;
 use crate::slot::Slot;
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
@@ -90,6 +91,9 @@ impl Engine {
         if self.flush_due {
             self.flush(w);
         }
+        if touch == Touch::Read && self.is_absent_file_page(page) {
+            return self.read_miss(w, page);
+        }
         let up_to_date = |f: &FolioId| self.folios.st(*f).has(State::UPTODATE);
         if let (Some(f), false) = (self.folios.slot(page).folio().filter(up_to_date), touch.is_mapped()) {
             match touch {
@@ -100,6 +104,27 @@ impl Engine {
             return Outcome::Hit;
         }
         self.fault(w, page, touch)
+    }
+
+    fn is_absent_file_page(&self, page: PageId) -> bool {
+        self.space.fill[self.folios.node_of(page).index()] != crate::mapping::Fill::ANON
+            && self.folios.slot(page).folio().is_none()
+    }
+
+    /// A read by descriptor of a page that is not in the cache: [`Engine::fault`] for the common case.
+    fn read_miss<W: World>(&mut self, w: &mut W, page: PageId) -> Outcome {
+        let memcg = self.lruvecs[self.folios.lruvec(FolioId(page.0)).index()].memcg;
+        match self.add_file_folio(w, page, Touch::Read, memcg) {
+            Err(over) => self.no_room(over),
+            Ok(f) => match self.read_folio(w, f) {
+                Ack::Done => {
+                    self.mark_accessed(f);
+                    Outcome::Major
+                }
+                Ack::Pending => Outcome::Waiting,
+                Ack::Failed => Outcome::Failed,
+            },
+        }
     }
 
     /// An access that is not a plain hit by descriptor.
@@ -113,13 +138,15 @@ impl Engine {
             MappingKind::File => self.fault_file(w, page, touch, memcg),
             MappingKind::Anon => self.fault_anon(w, page, touch, memcg),
         };
-        result.unwrap_or_else(|over| {
+        result.unwrap_or_else(|over| self.no_room(over))
+    }
+
+    fn no_room(&self, over: MemcgId) -> Outcome {
             let exhausted = over == MemcgId::ROOT && self.node.is_exhausted() && self.kswapd.awake;
             match exhausted || self.is_io_pending(over) {
                 true => Outcome::Throttled,
                 false => Outcome::Oom(over),
             }
-        })
     }
 
     fn fault_file<W: World>(
@@ -185,27 +212,33 @@ impl Engine {
         }
         self.count_alloc(memcg, 1);
         let own = self.memcgs.get(memcg).lruvec;
-        let (f, old) = self.folios.alloc(page, 0);
-        self.node.note_folio(f, zone);
-        self.note_slot(page, old, Slot::resident(f));
+        let old = self.folios.slot(page);
+        self.note_slot(page, old, Slot::resident(FolioId(page.0)));
         let mut st = State::new(0);
         // A page that is added to be overwritten says nothing about the working set.
         if let (Some(shadow), false) = (old.as_value(), touch == Touch::Write) {
             st = self.workingset_refault(own, st, shadow, touch.is_mapped());
         }
-        self.add_to_lru(f, st, touch.is_mapped());
-        Ok(f)
+        Ok(self.add_folio(page, zone, st, touch.is_mapped()))
     }
 
-    /// New folios wait in the add batch; under multi-gen LRU a faulted one starts in the youngest generation.
+    /// A new folio waits in the add batch; under multi-gen LRU a faulted one starts in the youngest generation.
     #[inline]
-    fn add_to_lru(&mut self, f: FolioId, mut st: State, in_fault: bool) {
+    fn add_folio(&mut self, page: PageId, zone: ZoneId, st: State, in_fault: bool) -> FolioId {
+        let st = self.state_of_new(st, in_fault);
+        let f = self.folios.alloc(page, st);
+        self.node.note_folio(f, zone);
+        self.batch_push(Batch::Add, f, st);
+        f
+    }
+
+    #[inline]
+    fn state_of_new(&self, mut st: State, in_fault: bool) -> State {
         if in_fault && self.is_multi_gen() {
             st.set(State::ACTIVE);
         }
         st.set(State::ADDING);
-        self.folios.put(f, st);
-        self.batch_push(Batch::Add, f, st);
+        st
     }
 
     /// Starts to read a folio, from its file or its slot.
@@ -320,11 +353,9 @@ impl Engine {
         }
         let zone = self.charge(w, memcg, 1)?;
         self.count_alloc(memcg, 1);
-        let (f, _) = self.folios.alloc(page, 0);
-        self.node.note_folio(f, zone);
         let mut st = State::new(0);
         st.set(State::UPTODATE | State::SWAPBACKED | State::ANON);
-        self.add_to_lru(f, st, true);
+        let f = self.add_folio(page, zone, st, true);
         self.map_touched(w, f, touch);
         Ok(Outcome::Fresh)
     }
@@ -397,20 +428,22 @@ impl Engine {
     ) -> Result<FolioId, MemcgId> {
         let zone = self.charge(w, memcg, 1)?;
         self.count_alloc(memcg, 1);
-        let (f, entry) = self.folios.alloc(page, 0);
-        self.node.note_folio(f, zone);
         let mut st = State::new(0);
         st.set(State::SWAPBACKED | State::ANON | State::SWAPCACHE);
+        let f = self.folios.alloc(page, st);
+        self.node.note_folio(f, zone);
         self.folios.set_swap(f, slot);
         // Until it is read and mapped, the slot of the page goes on to hold the swap entry.
-        self.folios.store(page, entry);
+        self.folios.store(page, Slot::value(u64::from(slot.0)));
         let shadow = self.swap.shadow(slot);
         self.swap.set_cached(slot, f);
         self.note_swap_cache(f, 1);
         if let Some(shadow) = shadow.filter(|_| self.cfg.refault != RefaultTest::None) {
             st = self.workingset_refault(self.folios.lruvec(f), st, shadow, true);
         }
-        self.add_to_lru(f, st, true);
+        let st = self.state_of_new(st, true);
+        self.folios.put(f, st);
+        self.batch_push(Batch::Add, f, st);
         Ok(f)
     }
 }

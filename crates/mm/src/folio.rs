@@ -51,6 +51,8 @@ impl State {
     /// 3 bits: 0 = on no multi-gen list, else generation index + 1.
     pub(crate) const GEN_MASK: u32 = 7 << Self::GEN_SHIFT;
     const ORDER_SHIFT: u32 = 24;
+    /// More than one page.
+    pub(crate) const LARGE: u32 = 15 << Self::ORDER_SHIFT;
     /// The bits kept by page.
     pub(crate) const HOT: u32 = 0xff;
 
@@ -214,14 +216,32 @@ impl FolioTable {
         self.links.oldest_first(list).take(nr).map(warm).sum()
     }
 
-    /// A folio of 2^order pages from `page` on, in no state and on no list, in the slot of its first page. Returns what was there.
+    /// A folio from `page` on, in state `st` and on no list, in the slot of its first page.
     #[inline]
-    pub(crate) fn alloc(&mut self, page: PageId, order: u8) -> (FolioId, Slot) {
-        let old = self.slot(page);
+    pub(crate) fn alloc(&mut self, page: PageId, st: State) -> FolioId {
         let f = FolioId(page.0);
-        self.at_mut(f).make_folio(State::new(order));
-        self.hot[page.index()] = 0;
-        (f, old)
+        self.at_mut(f).make_folio(st);
+        self.hot[page.index()] = st.0 as u8;
+        f
+    }
+
+    /// A folio of one page is gone, and left this in its slot.
+    #[inline(always)]
+    pub(crate) fn evict(&mut self, f: FolioId, left: Slot) {
+        self.at_mut(f).put(left);
+        self.hot[f.index()] = 0;
+    }
+
+    /// Puts a folio on a list, in state `st`: at its head, or at its tail.
+    #[inline(always)]
+    pub(crate) fn put_on(&mut self, list: List, f: FolioId, st: State, tail: bool) {
+        self.hot[f.index()] = st.0 as u8;
+        if tail {
+            self.at_mut(f).set_cold(st);
+            self.links.add_tail(list, f);
+        } else {
+            self.links.add_as(list, f, st);
+        }
     }
 
     /// The folio is gone: its slot holds what was put there instead.

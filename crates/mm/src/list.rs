@@ -5,6 +5,7 @@
 //! misses overlap, and leaving the middle of a list touches no neighbour. The head side is the newest; reclaim takes from
 //! the tail. Empty places go when an end of the list passes them, or when there are too many and the list is packed.
 
+use crate::folio::State;
 use crate::ids::{FolioId, LruvecId};
 use crate::slot::{Entry, Link};
 
@@ -110,6 +111,32 @@ impl Places {
         }
     }
 
+    /// Collects the `nr` oldest. Returns how many places that passes, empty ones included.
+    #[inline]
+    fn oldest(&self, nr: usize, out: &mut Vec<FolioId>) -> u32 {
+        let mut passed = 0;
+        while passed < self.span && out.len() < nr {
+            let id = self.get(self.tail.wrapping_add(passed));
+            passed += 1;
+            if id != NONE {
+                out.push(FolioId(id));
+            }
+        }
+        passed
+    }
+
+    /// Takes the `nr` oldest, which pass so many places.
+    #[inline]
+    fn pop_passed(&mut self, nr: usize, passed: u32) {
+        self.live -= nr as u32;
+        self.tail = self.tail.wrapping_add(passed);
+        self.span -= passed;
+        while self.span > 0 && self.get(self.tail) == NONE {
+            self.tail = self.tail.wrapping_add(1);
+            self.span -= 1;
+        }
+    }
+
     /// Ids, oldest first.
     fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         let places = (0..self.span).map(|i| self.get(self.tail.wrapping_add(i)));
@@ -181,6 +208,40 @@ impl Links {
     #[inline(always)]
     pub(crate) fn pop_tail(&mut self, list: List) {
         self.lists[list.0 as usize].pop();
+    }
+
+    /// Collects the `nr` oldest of a list, oldest first. Returns what [`Links::pop_oldest`] needs to take them.
+    #[inline]
+    pub(crate) fn oldest(&self, list: List, nr: usize, out: &mut Vec<FolioId>) -> u32 {
+        self.lists[list.0 as usize].oldest(nr, out)
+    }
+
+    /// Takes the `nr` oldest off a list, as [`Links::oldest`] has just found them.
+    #[inline]
+    pub(crate) fn pop_oldest(&mut self, list: List, nr: usize, passed: u32) {
+        self.lists[list.0 as usize].pop_passed(nr, passed);
+    }
+
+    /// Loads the places of folios on their lists: leaving one from the middle empties it.
+    #[inline]
+    pub(crate) fn warm_places(&self, folios: &[FolioId]) -> u64 {
+        let place = |&f: &FolioId| {
+            let (list, place) = self.place_of(f);
+            let places = &self.lists[list.0 as usize];
+            // A folio on no list has no place.
+            places.ring.get(places.index(place)).copied().map_or(0, u64::from)
+        };
+        folios.iter().map(place).sum()
+    }
+
+    /// Puts `f`, in state `st` but for the low byte of its flags, at the head of a list.
+    #[inline]
+    pub(crate) fn add_as(&mut self, list: List, f: FolioId, st: State) {
+        if self.lists[list.0 as usize].is_full() {
+            self.make_room(list);
+        }
+        let place = self.lists[list.0 as usize].push(f.0);
+        self.entries[f.index()].set_cold_and_link(st, list.link(place));
     }
 
     /// Writes the list anew without its empty places: into the same room if a third of it was empty, else into the double.

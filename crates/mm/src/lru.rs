@@ -45,11 +45,7 @@ impl Engine {
             (l, v.lists[l])
         };
         v.size[l] += nr;
-        self.folios.put(f, st);
-        match reclaiming {
-            true => self.folios.links.add_tail(list, f),
-            false => self.folios.links.add(list, f),
-        }
+        self.folios.put_on(list, f, st, reclaiming);
     }
 
     /// Takes a folio off its list. Under multi-gen LRU a folio that does not leave for reclaim stays known as active

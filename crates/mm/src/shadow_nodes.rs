@@ -1,7 +1,7 @@
 //! Slots and the nodes that carry them: charging, the list of nodes with nothing but shadows, and its shrinker (3.5).
 
 use crate::Engine;
-use crate::ids::{MemcgId, PageId, XaNodeId};
+use crate::ids::{FolioId, MemcgId, PageId, XaNodeId};
 use crate::mapping::{Fill, NONE};
 use crate::slot::Slot;
 use crate::memcg::{NODE_CHARGE_BYTES, PAGE_BYTES};
@@ -53,6 +53,20 @@ impl Engine {
         let old = self.folios.slot(page);
         self.folios.replace(page, new);
         self.note_slot(page, old, new);
+    }
+
+    /// Keeps the counts of the node of a page whose folio left a shadow, or nothing.
+    #[inline(always)]
+    pub(crate) fn note_evicted(&mut self, page: PageId, left: Slot) {
+        if left.is_empty() {
+            return self.note_slot(page, Slot::resident(FolioId(page.0)), left);
+        }
+        let n = self.folios.node_of(page);
+        let fill = &mut self.space.fill[n.index()];
+        fill.nr_values += 1;
+        if fill.is_shadows_only() {
+            self.relist_node(n, true);
+        }
     }
 
     /// Keeps the counts of the node of a slot that changed.

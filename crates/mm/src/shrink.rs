@@ -25,6 +25,15 @@ enum Verdict {
     Activate,
 }
 
+/// Anything that needs more than dropping a clean, unmapped file folio.
+pub(crate) const SLOW: u32 = State::LOCKED
+    | State::UNEVICTABLE
+    | State::MAPPED
+    | State::DIRTY
+    | State::WRITEBACK
+    | State::ANON
+    | State::SWAPBACKED;
+
 impl Engine {
     /// Frees what can be freed of `list`; what stays is left in it, oldest first.
     pub(crate) fn shrink_folio_list<W: World>(
@@ -33,14 +42,6 @@ impl Engine {
         list: &mut Vec<FolioId>,
         sc: &ScanControl,
     ) -> ShrinkStat {
-        /// Anything that needs more than dropping a clean, unmapped file folio.
-        const SLOW: u32 = State::LOCKED
-            | State::UNEVICTABLE
-            | State::MAPPED
-            | State::DIRTY
-            | State::WRITEBACK
-            | State::ANON
-            | State::SWAPBACKED;
         let taken = list.len();
         let mut stat = ShrinkStat::default();
         let mut kept = 0;
