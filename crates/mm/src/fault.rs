@@ -112,19 +112,21 @@ impl Engine {
     }
 
     /// A read by descriptor of a page that is not in the cache: [`Engine::fault`] for the common case.
+    #[inline(never)]
     fn read_miss<W: World>(&mut self, w: &mut W, page: PageId) -> Outcome {
         let memcg = self.lruvecs[self.folios.lruvec(FolioId(page.0)).index()].memcg;
-        match self.add_file_folio(w, page, Touch::Read, memcg) {
-            Err(over) => self.no_room(over),
-            Ok(f) => match self.read_folio(w, f) {
-                Ack::Done => {
-                    self.mark_accessed(f);
-                    Outcome::Major
-                }
-                Ack::Pending => Outcome::Waiting,
-                Ack::Failed => Outcome::Failed,
-            },
+        let f = match self.add_file_folio(w, page, Touch::Read, memcg) {
+            Err(over) => return self.no_room(over),
+            Ok(f) => f,
+        };
+        let ack = w.effect(Effect::Read { page, order: 0 });
+        if ack == Ack::Done {
+            // Nothing has marked a new folio: this is the first access, under any policy.
+            self.folios.hot[page.index()] |= (State::UPTODATE | State::REFERENCED) as u8;
+            return Outcome::Major;
         }
+        self.note_read(f, ack);
+        if ack == Ack::Pending { Outcome::Waiting } else { Outcome::Failed }
     }
 
     /// An access that is not a plain hit by descriptor.
@@ -198,6 +200,7 @@ impl Engine {
     }
 
     /// A new folio in the page cache, not read yet. Its shadow decides whether it starts active.
+    #[inline]
     pub(crate) fn add_file_folio<W: World>(
         &mut self,
         w: &mut W,
@@ -213,7 +216,7 @@ impl Engine {
         self.count_alloc(memcg, 1);
         let own = self.memcgs.get(memcg).lruvec;
         let old = self.folios.slot(page);
-        self.note_slot(page, old, Slot::resident(FolioId(page.0)));
+        self.note_filled(page, old);
         let mut st = State::new(0);
         // A page that is added to be overwritten says nothing about the working set.
         if let (Some(shadow), false) = (old.as_value(), touch == Touch::Write) {
@@ -245,11 +248,15 @@ impl Engine {
     pub(crate) fn read_folio<W: World>(&mut self, w: &mut W, f: FolioId) -> Ack {
         let st = self.folios.st(f);
         let (page, order) = (self.folios.page(f), st.order());
-        let slot = self.folios.swap(f);
         let ack = match st.has(State::ANON) {
-            true => w.effect(Effect::SwapIn { page, order, slot }),
+            true => w.effect(Effect::SwapIn { page, order, slot: self.folios.swap(f) }),
             false => w.effect(Effect::Read { page, order }),
         };
+        self.note_read(f, ack);
+        ack
+    }
+
+    fn note_read(&mut self, f: FolioId, ack: Ack) {
         match ack {
             Ack::Done => self.folios.set(f, State::UPTODATE),
             Ack::Pending => {
@@ -258,7 +265,6 @@ impl Engine {
             }
             Ack::Failed => self.count(f, Counter::ReadErrors, 1),
         }
-        ack
     }
 
     /// A read that was pending ended. A page whose read failed stays in the cache, not up to date, and the next access

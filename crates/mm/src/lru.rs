@@ -21,7 +21,7 @@ impl Engine {
     }
 
     /// As [`Engine::lruvec_add`], for a folio whose flags are to be `st`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lruvec_add_as(&mut self, f: FolioId, mut st: State, reclaiming: bool) {
         let v = &mut self.lruvecs[self.folios.lruvec(f).index()];
         let nr = st.nr_pages();

@@ -69,6 +69,21 @@ impl Engine {
         }
     }
 
+    /// Keeps the counts of the node of a page that gets a folio where this was.
+    #[inline(always)]
+    pub(crate) fn note_filled(&mut self, page: PageId, old: Slot) {
+        if old.is_empty() {
+            return self.note_slot(page, old, Slot::resident(FolioId(page.0)));
+        }
+        let n = self.folios.node_of(page);
+        let fill = &mut self.space.fill[n.index()];
+        let was_shadows_only = fill.is_shadows_only();
+        fill.nr_values -= 1;
+        if was_shadows_only {
+            self.relist_node(n, false);
+        }
+    }
+
     /// Keeps the counts of the node of a slot that changed.
     #[inline]
     pub(crate) fn note_slot(&mut self, page: PageId, old: Slot, new: Slot) {
