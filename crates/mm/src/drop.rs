@@ -9,10 +9,10 @@ use crate::config::{Lru, RefaultTest};
 use crate::folio::State;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId};
 use crate::lruvec::FILE;
-use crate::slot::Slot;
 use crate::multi_gen::{MAX_NR_TIERS, tier_from_refs};
 use crate::scan::{ScanControl, ShrinkStat};
 use crate::shadow::{Layout, REFS_BITS, Shadow};
+use crate::slot::Slot;
 use crate::stat::Counter;
 use crate::world::{Effect, World};
 

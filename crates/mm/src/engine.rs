@@ -144,7 +144,7 @@ impl Engine {
     /// following one another. It changes nothing; the sum only keeps the loads from being optimised away.
     #[inline]
     pub fn warm(&self, pages: impl Iterator<Item = PageId> + Clone) -> u64 {
-        pages.map(|p| u64::from(self.folios.is_used(FolioId(p.0)))).sum()
+        pages.map(|p| self.folios.warm(p)).sum()
     }
 
     /// The index of a page in its mapping.

@@ -144,11 +144,11 @@ impl Engine {
     }
 
     fn no_room(&self, over: MemcgId) -> Outcome {
-            let exhausted = over == MemcgId::ROOT && self.node.is_exhausted() && self.kswapd.awake;
-            match exhausted || self.is_io_pending(over) {
-                true => Outcome::Throttled,
-                false => Outcome::Oom(over),
-            }
+        let exhausted = over == MemcgId::ROOT && self.node.is_exhausted() && self.kswapd.awake;
+        match exhausted || self.is_io_pending(over) {
+            true => Outcome::Throttled,
+            false => Outcome::Oom(over),
+        }
     }
 
     fn fault_file<W: World>(

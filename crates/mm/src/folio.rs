@@ -212,8 +212,14 @@ impl FolioTable {
     /// sum keeps the loads from being optimised away.
     #[inline]
     pub(crate) fn warm_tail(&self, list: List, nr: usize) -> u64 {
-        let warm = |f: FolioId| u64::from(self.hot[f.index()]) + u64::from(self.at(f).is_folio());
+        let warm = |f: FolioId| u64::from(self.hot[f.index()]) + self.at(f).touch();
         self.links.oldest_first(list).take(nr).map(warm).sum()
+    }
+
+    /// Loads the entry of a page, likewise.
+    #[inline(always)]
+    pub(crate) fn warm(&self, page: PageId) -> u64 {
+        self.links.entries[page.index()].touch()
     }
 
     /// A folio from `page` on, in state `st` and on no list, in the slot of its first page.

@@ -143,13 +143,7 @@ impl PageSpace {
         Ok(MappingId(self.mappings.len() as u32 - 1))
     }
 
-    fn register_page(
-        &mut self,
-        folios: &mut FolioTable,
-        index: u64,
-        owner: Owner,
-        start: bool,
-    ) -> Result<(), String> {
+    fn register_page(&mut self, folios: &mut FolioTable, index: u64, owner: Owner, start: bool) -> Result<(), String> {
         let id = folios.len();
         if id >= (1 << 30) {
             return Err("more than 2^30 pages".into());

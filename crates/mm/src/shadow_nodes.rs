@@ -3,8 +3,8 @@
 use crate::Engine;
 use crate::ids::{FolioId, MemcgId, PageId, XaNodeId};
 use crate::mapping::{Fill, NONE};
-use crate::slot::Slot;
 use crate::memcg::{NODE_CHARGE_BYTES, PAGE_BYTES};
+use crate::slot::Slot;
 use crate::stat::Counter;
 use crate::world::World;
 

@@ -3,8 +3,8 @@
 use crate::Engine;
 use crate::folio::State;
 use crate::ids::{FolioId, MemcgId, PageId};
-use crate::slot::Slot;
 use crate::scan::{ScanControl, ShrinkStat};
+use crate::slot::Slot;
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 

@@ -95,6 +95,12 @@ impl Entry {
         Entry { head: 0, tail: 0, location }
     }
 
+    /// Something that depends on both ends: an entry may lie on two cache lines.
+    #[inline(always)]
+    pub(crate) fn touch(&self) -> u64 {
+        u64::from(self.head) + u64::from(self.location.0)
+    }
+
     /// There is a folio of that number.
     #[inline(always)]
     pub(crate) fn is_folio(&self) -> bool {

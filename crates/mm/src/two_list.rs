@@ -144,11 +144,13 @@ impl Engine {
     ) -> bool {
         let list = self.lruvecs[v.index()].lists[l];
         let passed = self.folios.links.oldest(list, nr as usize, out);
-        let (mut any, mut all) = (0, u32::MAX);
+        let (mut any, mut all, mut warm) = (0, u32::MAX, 0);
         for &f in &*out {
             let st = self.folios.st(f).0;
             (any, all) = (any | st, all & st);
+            warm += self.folios.warm(self.folios.page(f));
         }
+        std::hint::black_box(warm);
         if any & odd != 0 || all & State::LRU == 0 || out.iter().any(|&f| pinned(self.folios.page(f))) {
             out.clear();
             return false;

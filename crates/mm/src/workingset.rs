@@ -4,7 +4,7 @@ use crate::Engine;
 use crate::config::{Bound, Clock, Lru, Recency, RefaultCounting, RefaultTest};
 use crate::folio::State;
 use crate::ids::LruvecId;
-use crate::lruvec::{ACTIVE_ANON, ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE};
+use crate::lruvec::{ACTIVE_ANON, ACTIVE_FILE, FILE, INACTIVE_ANON, INACTIVE_FILE};
 use crate::multi_gen::tier_from_refs;
 use crate::shadow::{GEN_BITS, Layout, REFS_BITS, Shadow, mask};
 use crate::stat::Counter;
