@@ -54,7 +54,7 @@ impl Engine {
     }
 
     /// Queues a claimed folio, or a new one. A large folio does not wait.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn batch_push(&mut self, kind: Batch, f: FolioId, st: State) {
         let waiting = &mut self.batches[self.cpu].0[kind as usize];
         waiting.push(f);
@@ -81,6 +81,7 @@ impl Engine {
         }
     }
 
+    #[inline(never)]
     fn flush_batch(&mut self, cpu: usize, kind: Batch) {
         let mut waiting = std::mem::take(&mut self.batches[cpu].0[kind as usize]);
         match kind {

@@ -91,8 +91,17 @@ impl Engine {
         if self.flush_due {
             self.flush(w);
         }
-        if touch == Touch::Read && self.is_absent_file_page(page) {
-            return self.read_miss(w, page);
+        if touch == Touch::Read {
+            // What a descriptor reads is either there or has to be read; the rest is rare.
+            let f = FolioId(page.0);
+            let attached = self.folios.is_attached(f);
+            if attached && self.folios.st(f).has(State::UPTODATE) {
+                self.mark_accessed(f);
+                return Outcome::Hit;
+            }
+            if !attached && self.is_absent_file_page(page) {
+                return self.read_miss(w, page);
+            }
         }
         let up_to_date = |f: &FolioId| self.folios.st(*f).has(State::UPTODATE);
         if let (Some(f), false) = (self.folios.slot(page).folio().filter(up_to_date), touch.is_mapped()) {
@@ -200,7 +209,7 @@ impl Engine {
     }
 
     /// A new folio in the page cache, not read yet. Its shadow decides whether it starts active.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add_file_folio<W: World>(
         &mut self,
         w: &mut W,
@@ -226,7 +235,7 @@ impl Engine {
     }
 
     /// A new folio waits in the add batch; under multi-gen LRU a faulted one starts in the youngest generation.
-    #[inline]
+    #[inline(always)]
     fn add_folio(&mut self, page: PageId, zone: ZoneId, st: State, in_fault: bool) -> FolioId {
         let st = self.state_of_new(st, in_fault);
         let f = self.folios.alloc(page, st);

@@ -208,12 +208,13 @@ impl FolioTable {
         &mut self.links.entries[f.index()]
     }
 
-    /// Loads the oldest entries of a list into the processor's caches: their misses overlap instead of following one another. The
-    /// sum keeps the loads from being optimised away.
+    /// Loads the oldest entries of a list into the processor's caches: their misses overlap instead of following one another.
     #[inline]
-    pub(crate) fn warm_tail(&self, list: List, nr: usize) -> u64 {
-        let warm = |f: FolioId| u64::from(self.hot[f.index()]) + self.at(f).touch();
-        self.links.oldest_first(list).take(nr).map(warm).sum()
+    pub(crate) fn warm_tail(&self, list: List, nr: usize) {
+        let mut sum = 0;
+        self.links.for_oldest(list, nr, |f| sum += u64::from(self.hot[f.index()]) + self.at(f).touch());
+        // Else the loads would be optimised away.
+        std::hint::black_box(sum);
     }
 
     /// Loads the entry of a page, likewise.
@@ -298,6 +299,12 @@ impl FolioTable {
     /// Whether there is a folio of that number.
     pub(crate) fn is_used(&self, f: FolioId) -> bool {
         self.at(f).is_folio()
+    }
+
+    /// Whether the slot of a page holds the folio of its number.
+    #[inline(always)]
+    pub(crate) fn is_attached(&self, f: FolioId) -> bool {
+        self.at(f).is_attached()
     }
 
     /// The first page of a folio.

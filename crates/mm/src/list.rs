@@ -210,6 +210,21 @@ impl Links {
         self.lists[list.0 as usize].pop();
     }
 
+    /// Looks at the `nr` oldest of a list.
+    #[inline(always)]
+    pub(crate) fn for_oldest(&self, list: List, nr: usize, mut look: impl FnMut(FolioId)) {
+        let places = &self.lists[list.0 as usize];
+        let (mut at, mut left) = (0, nr);
+        while at < places.span && left > 0 {
+            let id = places.get(places.tail.wrapping_add(at));
+            at += 1;
+            if id != NONE {
+                look(FolioId(id));
+                left -= 1;
+            }
+        }
+    }
+
     /// Collects the `nr` oldest of a list, oldest first. Returns what [`Links::pop_oldest`] needs to take them.
     #[inline]
     pub(crate) fn oldest(&self, list: List, nr: usize, out: &mut Vec<FolioId>) -> u32 {

@@ -111,7 +111,7 @@ impl Memcgs {
     }
 
     /// Takes `nr` pages from the stock, or charges a batch, or just `nr`. On failure names the memcg over its limit.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn try_charge(&mut self, id: MemcgId, nr: u64, batch: bool) -> Result<(), MemcgId> {
         let m = self.get_mut(id);
         if m.stock >= nr {

@@ -16,11 +16,16 @@ const NODES_PER_PAGE_SHIFT: u32 = 3;
 
 impl Engine {
     /// Charges the nodes that a page's slot needs and that do not exist yet. May reclaim. [`Engine::note_slot`] makes them.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn charge_nodes<W: World>(&mut self, w: &mut W, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
         if self.space.fill[self.folios.node_of(page).index()].count > 0 || !self.cfg.charge_kernel {
             return Ok(());
         }
+        self.charge_missing_nodes(w, page, memcg)
+    }
+
+    #[cold]
+    fn charge_missing_nodes<W: World>(&mut self, w: &mut W, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
         let mut paid = 0;
         // Reclaim may take shadow nodes, and with them a parent that was there when we counted.
         while paid < self.missing_nodes(page) {

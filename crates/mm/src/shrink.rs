@@ -43,6 +43,12 @@ impl Engine {
         sc: &ScanControl,
     ) -> ShrinkStat {
         let taken = list.len();
+        let is_easy = |f: &FolioId| !self.folios.st(*f).has(SLOW | State::LARGE) && !w.is_pinned(self.folios.page(*f));
+        if list.iter().all(is_easy) {
+            let stat = self.drop_alike(w, list, sc);
+            list.clear();
+            return stat;
+        }
         let mut stat = ShrinkStat::default();
         let mut kept = 0;
         let mut easy = self.start_dropping(list.first().copied(), sc);

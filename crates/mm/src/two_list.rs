@@ -112,7 +112,7 @@ impl Engine {
     /// Takes up to `nr` pages from the tail of a list. What someone else holds goes to the head and counts as scanned.
     fn isolate(&mut self, v: LruvecId, l: usize, nr: u64, out: &mut Vec<FolioId>) -> u64 {
         let list = self.lruvecs[v.index()].lists[l];
-        std::hint::black_box(self.folios.warm_tail(list, nr as usize));
+        self.folios.warm_tail(list, nr as usize);
         let (mut scanned, mut isolated) = (0, 0);
         while scanned < nr {
             let Some(f) = self.folios.links.tail(list) else { break };

@@ -24,22 +24,25 @@ impl Engine {
     #[inline]
     fn refault_two_list(&mut self, own: LruvecId, mut st: State, shadow: Shadow) -> State {
         let (t, nr) = (st.type_index(), st.nr_pages());
-        self.count_lruvec(own, Counter::refault(t), nr);
         let v = self.memcgs.get(shadow.memcg).lruvec;
         let age = self.lruvecs[v.index()].nonresident_age;
         let distance = Layout::distance(age, shadow.eviction, self.layout.eviction_bits, self.layout.bucket_order);
-        if !self.is_recent(v, t, distance) {
+        let recent = self.is_recent(v, t, distance);
+        let memcg = self.lruvecs[own.index()].memcg;
+        let stat = &mut self.memcgs.get_mut(memcg).stat;
+        stat.add(Counter::refault(t), nr);
+        if !recent {
             return st;
         }
+        stat.add(Counter::activate(t), nr);
         st.set(State::ACTIVE);
-        if self.cfg.clock == Clock::EvictionsAndActivations {
-            self.age_nonresident(own, nr);
-        }
-        self.count_lruvec(own, Counter::activate(t), nr);
         if shadow.workingset {
+            stat.add(Counter::restore(t), nr);
             st.set(State::WORKINGSET);
             self.note_cost(own, t, nr, 0);
-            self.count_lruvec(own, Counter::restore(t), nr);
+        }
+        if self.cfg.clock == Clock::EvictionsAndActivations {
+            self.age_nonresident(own, nr);
         }
         st
     }
