@@ -191,14 +191,15 @@ impl Engine {
         if t == FILE || can_swap {
             let g = &self.lruvecs[v.index()].r#gen;
             let from = gen_index(g.min_seq[t]);
-            let list = g.lists[from][t];
-            while let Some(f) = self.folios.links.tail(list) {
-                match self.folios.st(f).generation().filter(|&g| g != from) {
-                    None => self.move_to_next_generation(v, f, t, true),
-                    Some(promoted) => {
-                        let to = self.lruvecs[v.index()].r#gen.lists[promoted][t];
-                        self.folios.links.del(f);
-                        self.folios.links.add_tail(to, f);
+            for (zone, list) in g.lists[from][t].into_iter().enumerate() {
+                while let Some(f) = self.folios.links.tail(list) {
+                    match self.folios.st(f).generation().filter(|&g| g != from) {
+                        None => self.move_to_next_generation(v, f, t, true),
+                        Some(promoted) => {
+                            let to = self.lruvecs[v.index()].r#gen.lists[promoted][t][zone];
+                            self.folios.links.del(f);
+                            self.folios.links.add_tail(to, f);
+                        }
                     }
                 }
             }
@@ -214,7 +215,8 @@ impl Engine {
         let g = &self.lruvecs[v.index()].r#gen;
         let mut min_seq = g.min_seq;
         for (t, seq) in min_seq.iter_mut().enumerate().skip(first) {
-            while *seq + MIN_NR_GENS <= g.max_seq && self.folios.links.is_empty(g.lists[gen_index(*seq)][t]) {
+            let is_empty = |seq: u64| g.lists[gen_index(seq)][t].iter().all(|&l| self.folios.links.is_empty(l));
+            while *seq + MIN_NR_GENS <= g.max_seq && is_empty(*seq) {
                 *seq += 1;
             }
         }

@@ -17,6 +17,20 @@ struct Aging {
     total: u64,
 }
 
+/// A scan of the oldest generation of a type, in pages.
+#[derive(Default)]
+struct Scan {
+    t: usize,
+    oldest_gen: usize,
+    tier_limit: usize,
+    /// Folios that it may still look at.
+    remaining: u64,
+    scanned: u64,
+    isolated: u64,
+    sorted: u64,
+    skipped: u64,
+}
+
 impl Engine {
     /// Shrinks one lruvec: batches until enough was scanned for this priority. True: it was aged instead.
     pub(crate) fn shrink_lruvec_gen<W: World>(&mut self, w: &mut W, v: LruvecId, sc: &mut ScanControl) -> bool {
@@ -195,47 +209,59 @@ impl Engine {
             return 0;
         }
         let oldest_gen = gen_index(g.min_seq[t]);
-        let oldest = g.lists[oldest_gen][t];
-        let (mut scanned, mut isolated, mut sorted, mut skipped) = (0, 0, 0, 0);
-        let mut remaining = MAX_LRU_BATCH;
+        let mut scan = Scan { t, oldest_gen, tier_limit, remaining: MAX_LRU_BATCH, ..Scan::default() };
+        // The highest zone first: while it yields enough, what lies in lower ones stays.
+        for zone in (0..self.node.zone_lists()).rev() {
+            self.scan_zone(v, zone, &mut scan, list);
+            if scan.remaining == 0 || scan.isolated >= MIN_LRU_BATCH {
+                break;
+            }
+        }
+        let lruvec = &mut self.lruvecs[v.index()];
+        lruvec.r#gen.nr_pages[oldest_gen][t] -= scan.isolated;
+        lruvec.size[list_index(t, false)] -= scan.isolated;
+        sc.nr_scanned += scan.isolated;
+        self.count_lruvec(v, Counter::PgscanSkip, scan.skipped);
+        self.count_lruvec(v, Counter::Pgrefill, scan.sorted);
+        self.work.scanned += scan.sorted;
+        self.count_scan(v, t, scan.isolated, sc);
+        if scan.isolated > 0 || scan.remaining == 0 { scan.scanned } else { 0 }
+    }
+
+    /// The part of a scan in one zone: until it has a batch, or skipped one.
+    fn scan_zone(&mut self, v: LruvecId, zone: usize, scan: &mut Scan, list: &mut Vec<FolioId>) {
+        let oldest = self.lruvecs[v.index()].r#gen.lists[scan.oldest_gen][scan.t][zone];
+        let mut skipped = 0;
         let mut moved = self.take_scratch();
         self.folios.warm_tail(oldest, MIN_LRU_BATCH as usize);
         while let Some(f) = self.folios.links.tail(oldest) {
             let st = self.folios.st(f);
             let nr = st.nr_pages();
-            scanned += nr;
-            if self.must_sort(st, oldest_gen, t, tier_limit) {
-                self.sort_folio(v, f, t, tier_limit);
-                sorted += nr;
+            scan.scanned += nr;
+            if self.must_sort(st, scan.oldest_gen, scan.t, scan.tier_limit) {
+                self.sort_folio(v, f, scan.t, scan.tier_limit);
+                scan.sorted += nr;
             } else {
                 self.folios.links.pop_tail(oldest);
                 if st.has(State::LRU) {
                     self.folios.put(f, st.isolated());
                     list.push(f);
-                    isolated += nr;
+                    scan.isolated += nr;
                 } else {
                     // Someone else holds it.
                     moved.push(f);
                     skipped += nr;
                 }
             }
-            remaining -= 1;
-            if remaining == 0 || isolated.max(skipped) >= MIN_LRU_BATCH {
+            scan.remaining -= 1;
+            if scan.remaining == 0 || scan.isolated.max(skipped) >= MIN_LRU_BATCH {
                 break;
             }
         }
-        let lruvec = &mut self.lruvecs[v.index()];
-        lruvec.r#gen.nr_pages[oldest_gen][t] -= isolated;
-        lruvec.size[list_index(t, false)] -= isolated;
         // Back to the head, in the order in which they were.
         moved.iter().for_each(|&f| self.folios.links.add(oldest, f));
         self.return_scratch(moved);
-        sc.nr_scanned += isolated;
-        self.count_lruvec(v, Counter::PgscanSkip, skipped);
-        self.count_lruvec(v, Counter::Pgrefill, sorted);
-        self.work.scanned += sorted;
-        self.count_scan(v, t, isolated, sc);
-        if isolated > 0 || remaining == 0 { scanned } else { 0 }
+        scan.skipped += skipped;
     }
 
     /// Whether a folio on the oldest list must not be evicted now.
@@ -255,7 +281,7 @@ impl Engine {
         let generation = st.generation().unwrap_or(oldest);
         if generation != oldest {
             // Promoted by a walk or a look-around.
-            let list = g.lists[generation][t];
+            let list = g.lists[generation][t][self.node.zone_list(f)];
             self.folios.links.del(f);
             self.folios.links.add(list, f);
             return;
@@ -280,7 +306,7 @@ impl Engine {
     pub(crate) fn move_to_next_generation(&mut self, v: LruvecId, f: FolioId, t: usize, tail: bool) {
         let g = &self.lruvecs[v.index()].r#gen;
         let (from, to) = (gen_index(g.min_seq[t]), gen_index(g.min_seq[t] + 1));
-        let list = g.lists[to][t];
+        let list = g.lists[to][t][self.node.zone_list(f)];
         let mut st = self.folios.st(f);
         st.clear(State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
         st.set_generation(to);

@@ -16,7 +16,7 @@ const NONE: u32 = u32::MAX;
 const MIN_PLACES: usize = 64;
 
 /// Numbers reserved for the lists of an lruvec.
-const LISTS_PER_LRUVEC: u32 = 16;
+const LISTS_PER_LRUVEC: u32 = 32;
 
 /// The name of a list. Those of an lruvec follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,7 +36,7 @@ impl Engine {
             }
             st.set_generation(i);
             v.r#gen.nr_pages[i][t] += nr;
-            (list_index(t, v.r#gen.is_active(i)), v.r#gen.lists[i][t])
+            (list_index(t, v.r#gen.is_active(i)), v.r#gen.lists[i][t][self.node.zone_list(f)])
         } else {
             if self.cfg.one_list {
                 st.clear(State::ACTIVE);

@@ -5,6 +5,7 @@
 use crate::folio::FolioTable;
 use crate::list::List;
 use crate::lruvec::{ANON, FILE};
+use crate::node::MAX_NR_ZONES;
 
 /// Generations that stay when reclaim must stop and aging start.
 pub(crate) const MIN_NR_GENS: u64 = 2;
@@ -85,7 +86,8 @@ pub(crate) struct MultiGen {
     pub(crate) max_seq: u64,
     pub(crate) min_seq: [u64; 2],
     pub(crate) birth_ns: [u64; MAX_NR_GENS as usize],
-    pub(crate) lists: [[List; 2]; MAX_NR_GENS as usize],
+    /// By generation, type and zone.
+    pub(crate) lists: [[[List; MAX_NR_ZONES]; 2]; MAX_NR_GENS as usize],
     pub(crate) nr_pages: [[u64; 2]; MAX_NR_GENS as usize],
     pub(crate) avg_refaulted: [[u64; MAX_NR_TIERS]; 2],
     pub(crate) avg_total: [[u64; MAX_NR_TIERS]; 2],
@@ -105,7 +107,7 @@ impl MultiGen {
             max_seq: MIN_NR_GENS + 1,
             min_seq: [0; 2],
             birth_ns: [0; MAX_NR_GENS as usize],
-            lists: std::array::from_fn(|_| std::array::from_fn(|_| folios.new_list())),
+            lists: std::array::from_fn(|_| std::array::from_fn(|_| std::array::from_fn(|_| folios.new_list()))),
             nr_pages: [[0; 2]; MAX_NR_GENS as usize],
             avg_refaulted: [[0; MAX_NR_TIERS]; 2],
             avg_total: [[0; MAX_NR_TIERS]; 2],

@@ -12,6 +12,9 @@ const LOWMEM_RESERVE_RATIO: u64 = 256;
 /// `min_free_kbytes` by formula lies between these.
 const MIN_FREE_KBYTES: (u64, u64) = (128, 262_144);
 
+/// DMA, DMA32, Normal.
+pub(crate) const MAX_NR_ZONES: usize = 3;
+
 /// How far an allocation may go down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mark {
@@ -91,6 +94,17 @@ impl Node {
         !self.zones.is_empty()
     }
 
+    /// The list of a folio among those of the zones.
+    #[inline(always)]
+    pub(crate) fn zone_list(&self, f: crate::FolioId) -> usize {
+        if self.zones.len() > 1 { usize::from(self.zone_of[f.index()]) } else { 0 }
+    }
+
+    /// Lists that are in use, one a zone.
+    pub(crate) fn zone_lists(&self) -> usize {
+        self.zones.len().max(1)
+    }
+
     /// Frames from the highest zone that has more than the mark; which one.
     pub(crate) fn take(&mut self, nr: u64, mark: Mark) -> Option<ZoneId> {
         let level = |z: &Zone| match mark {
@@ -125,7 +139,7 @@ impl Node {
     /// The frames of a folio are free again.
     #[inline]
     pub(crate) fn free_folio(&mut self, f: crate::FolioId, nr: u64) {
-        let i = if self.zones.len() > 1 { usize::from(self.zone_of[f.index()]) } else { 0 };
+        let i = self.zone_list(f);
         if let Some(z) = self.zones.get_mut(i) {
             z.free += nr;
         }

@@ -85,7 +85,11 @@ impl Entry {
     const VALUE: u32 = 1;
     const FOLIO: u32 = 1 << 1;
     const LIST_SHIFT: u32 = 2;
-    const LIST_MASK: u32 = 15 << Self::LIST_SHIFT;
+    /// The number of the list: four bits, and the highest one of the flags, which is none.
+    const LIST_MASK: u32 = 15 << Self::LIST_SHIFT | 1 << Self::LIST_HIGH;
+    const LIST_HIGH: u32 = 31;
+    /// What is not of the flags.
+    const OWN: u32 = State::HOT | 1 << Self::LIST_HIGH;
     /// There is a folio, but the slot holds its swap entry (or, with `PART`, nothing).
     const APART: u32 = 1 << 6;
     /// A page of a large folio that is not its first.
@@ -127,19 +131,19 @@ impl Entry {
 
     #[inline(always)]
     pub(crate) fn make_folio(&mut self, st: State) {
-        self.head = st.0 & !State::HOT | Self::FOLIO | Self::LIST_MASK;
+        self.head = st.0 & !Self::OWN | Self::FOLIO | Self::LIST_MASK;
         self.tail = 0;
     }
 
     /// The flags of a folio but the low byte.
     #[inline(always)]
     pub(crate) fn cold(&self) -> u32 {
-        self.head & !State::HOT
+        self.head & !Self::OWN
     }
 
     #[inline(always)]
     pub(crate) fn set_cold(&mut self, st: State) {
-        self.head = st.0 & !State::HOT | self.head & State::HOT;
+        self.head = st.0 & !Self::OWN | self.head & Self::OWN;
     }
 
     /// Flags and place at once.
@@ -151,12 +155,14 @@ impl Entry {
 
     #[inline(always)]
     pub(crate) fn link(&self) -> Link {
-        Link { list: (self.head & Self::LIST_MASK) >> Self::LIST_SHIFT, place: self.tail }
+        let high = self.head >> Self::LIST_HIGH << 4;
+        Link { list: (self.head >> Self::LIST_SHIFT & 15) | high, place: self.tail }
     }
 
     #[inline(always)]
     pub(crate) fn set_link(&mut self, link: Link) {
-        self.head = self.head & !Self::LIST_MASK | link.list << Self::LIST_SHIFT;
+        let bits = (link.list & 15) << Self::LIST_SHIFT | link.list >> 4 << Self::LIST_HIGH;
+        self.head = self.head & !Self::LIST_MASK | bits;
         self.tail = link.place;
     }
 

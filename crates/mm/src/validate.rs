@@ -79,7 +79,9 @@ impl Engine {
         }
         let mut nr_pages = [[0u64; 2]; 4];
         for (at, lists) in g.lists.iter().enumerate() {
-            for (t, &list) in lists.iter().enumerate() {
+            for (t, zone, &list) in
+                lists.iter().enumerate().flat_map(|(t, l)| l.iter().enumerate().map(move |(z, l)| (t, z, l)))
+            {
                 self.walk_list(list, on_list, |f, st| {
                     let i = st.generation().ok_or("no generation")?;
                     nr_pages[i][t] += st.nr_pages();
@@ -87,7 +89,8 @@ impl Engine {
                     // A promoted folio stays on its old list until eviction meets it, but never on a younger one.
                     let seq = |i: usize| (g.min_seq[t]..=g.max_seq).find(|&s| gen_index(s) == i);
                     let order = t == ANON || seq(at) <= seq(i);
-                    let ok = st.type_index() == t && order && self.folios.lruvec(f).index() == v;
+                    let here = self.node.zone_list(f) == zone;
+                    let ok = here && st.type_index() == t && order && self.folios.lruvec(f).index() == v;
                     ok.then_some(()).ok_or(format!("on the list of generation {at} type {t}"))
                 })?;
             }
