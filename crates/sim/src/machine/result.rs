@@ -40,6 +40,8 @@ pub struct MemcgResult {
     pub counters: BTreeMap<String, u64>,
     /// Memory pressure: some and full.
     pub psi: [PsiLine; 2],
+    /// Under multi-gen LRU the oldest generation of file pages, and the youngest; of the machine those of its root group.
+    pub seqs: (u64, u64),
 }
 
 /// A block device.
@@ -236,6 +238,6 @@ impl Machine {
         let gauges = if group == 0 { self.engine.node_gauges() } else { self.engine.memcg_gauges(id) };
         counters.extend(gauges.into_iter().map(|g| (g.name.to_owned(), g.value)));
         let psi = [PsiKind::Some, PsiKind::Full].map(|k| self.pressure.read(group, self.now_ns, k));
-        MemcgResult { path, counters, psi }
+        MemcgResult { path, counters, psi, seqs: self.engine.lru_gen_seqs(id) }
     }
 }
