@@ -74,7 +74,7 @@ fn stream(d: &mut Dice, objects: &[ObjectSpec], copies: u32) -> StreamSpec {
         first_page,
         pages,
         start_page: d.below(pages),
-        share: d.of(&[Share::Same, Share::Split, Share::Staggered]),
+        share: d.of(&[Share::Same, Share::Split, Share::Staggered, Share::Queue]),
     }
 }
 

@@ -58,6 +58,7 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         flusher: tasks + 1,
         cpus: vec![Cpu::default(); spec.machine.cpus as usize],
         queue: VecDeque::new(),
+        positions: HashMap::new(),
         waiters: HashMap::new(),
         in_flight: HashMap::new(),
         completions: Vec::new(),

@@ -1,5 +1,6 @@
 //! What a thread does while it has a CPU.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use refault_mm::{KswapdStep, MemcgId, Outcome, PageId, ThrottleReason, Touch};
@@ -79,7 +80,9 @@ impl Machine {
             let first = self.hw.extents[instance].first;
             // Copies strew the same ranks over the same pages.
             let purpose = [u64::MAX, task.spec as u64, task.phase as u64, i as u64];
-            Stream::new(s, instance, first, (task.copy, t.count), &mut Rng::new(spec.seed, &purpose))
+            let key = (task.spec, task.phase, i);
+            let position = self.positions.entry(key).or_insert_with(|| Rc::new(Cell::new(u64::MAX)));
+            Stream::new(s, instance, first, (task.copy, t.count), (&mut Rng::new(spec.seed, &purpose), position))
         });
         let mut streams: Vec<Stream> = streams.collect();
         for s in streams.iter_mut().filter(|s| s.mapped) {

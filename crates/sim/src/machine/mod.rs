@@ -17,6 +17,7 @@ mod run;
 mod stream;
 mod task;
 
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
@@ -119,6 +120,8 @@ pub struct Machine {
     flusher: usize,
     cpus: Vec<Cpu>,
     queue: VecDeque<usize>,
+    /// Where the copies of a task are that take turns: by task, phase and stream; not started: the largest number.
+    positions: HashMap<(usize, usize, usize), Rc<Cell<u64>>>,
     /// Tasks that wait for a page.
     waiters: HashMap<PageId, Vec<usize>>,
     /// The pages of requests under way, by their number.

@@ -1,5 +1,8 @@
 //! What a task accesses next: streams over objects, in the order that the scenario asks for.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use refault_mm::{PageId, Readahead};
 use refault_trace::Via;
 use refault_trace::generate::{Rng, Zipf};
@@ -43,9 +46,18 @@ impl Permutation {
 
 #[derive(Clone, Debug)]
 enum Order {
-    Sequential { next: u64 },
+    Sequential {
+        next: u64,
+    },
+    /// One position for all copies of the task.
+    Queue {
+        next: Rc<Cell<u64>>,
+    },
     Uniform,
-    Zipf { zipf: Zipf, strewn: Option<Permutation> },
+    Zipf {
+        zipf: Zipf,
+        strewn: Option<Permutation>,
+    },
 }
 
 /// One stream of one copy of a task.
@@ -75,7 +87,13 @@ pub(crate) struct Block {
 impl Stream {
     /// The stream of copy `copy` of `copies` over an object whose first page is `first`. Streams of one specification share what
     /// they strew, so `shared` must be the same for all copies.
-    pub(crate) fn new(spec: &StreamSpec, extent: usize, first: PageId, copy: (u32, u32), shared: &mut Rng) -> Stream {
+    pub(crate) fn new(
+        spec: &StreamSpec,
+        extent: usize,
+        first: PageId,
+        copy: (u32, u32),
+        (shared, position): (&mut Rng, &Rc<Cell<u64>>),
+    ) -> Stream {
         let block_pages = u64::from(spec.block_pages.max(1));
         let (mut from, mut pages) = (spec.first_page, spec.pages);
         if spec.share == Share::Split {
@@ -87,6 +105,10 @@ impl Stream {
         let offset = if spec.share == Share::Staggered { blocks * u64::from(copy.0) / u64::from(copy.1) } else { 0 };
         let start = (spec.start_page / block_pages + offset) % blocks;
         let order = match spec.pattern {
+            Pattern::Sequential if spec.share == Share::Queue => {
+                position.set(if position.get() == u64::MAX { start } else { position.get() });
+                Order::Queue { next: position.clone() }
+            }
             Pattern::Sequential => Order::Sequential { next: start },
             Pattern::Uniform => Order::Uniform,
             Pattern::Zipf { skew, permute } => Order::Zipf {
@@ -129,6 +151,11 @@ impl Stream {
             Order::Sequential { next } => {
                 let block = *next;
                 *next = if block + 1 >= blocks { 0 } else { block + 1 };
+                block
+            }
+            Order::Queue { next } => {
+                let block = next.get();
+                next.set(if block + 1 >= blocks { 0 } else { block + 1 });
                 block
             }
             Order::Uniform => rng.below(blocks),

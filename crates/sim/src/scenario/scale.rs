@@ -9,6 +9,9 @@ pub const MIN_SCALED_PAGES: u64 = 3200;
 /// The smallest swap: 32 clusters.
 pub const MIN_SCALED_SWAP_PAGES: u64 = 32 * 512;
 
+/// An operation of so many accesses is a scan.
+const MIN_SCANNED_PAGES: u32 = 4096;
+
 impl Scenario {
     /// Divides sizes, amounts of work and times by `k` >= 1; what would become too small is an error.
     ///
@@ -35,6 +38,10 @@ impl Scenario {
             task.stagger_ns = scale.of(task.stagger_ns);
             for phase in &mut task.phases {
                 phase.until = scale.until(phase.until);
+                // An operation that scans shrinks with what it scans; one of a few pages does not.
+                if phase.accesses_per_op >= MIN_SCANNED_PAGES {
+                    phase.accesses_per_op = scale.some(u64::from(phase.accesses_per_op)) as u32;
+                }
                 if let Some(burst) = &mut phase.burst {
                     (burst.on_ns, burst.off_ns) = (scale.some(burst.on_ns), scale.some(burst.off_ns));
                 }
@@ -83,7 +90,9 @@ impl Scale {
         let usable = full.machine.memory_pages.saturating_sub(full.machine.kernel_pages);
         self.limited("memory less kernel", usable, MIN_SCALED_PAGES)?;
         machine.memory_pages = self.of(machine.memory_pages);
-        machine.min_free_kbytes = machine.min_free_kbytes.map(|kb| self.some(kb));
+        // The formula of the kernel goes by the root of the size: a small machine would keep a larger share free.
+        let kb = machine.min_free_kbytes.unwrap_or((16 * full.machine.memory_pages * 4).isqrt().clamp(128, 262_144));
+        machine.min_free_kbytes = Some(self.some(kb));
         machine.min_ttl_ns = self.some(machine.min_ttl_ns);
         if let Some(swap) = &mut scaled.swap {
             swap.pages = self.limited("swap", swap.pages, MIN_SCALED_SWAP_PAGES)?;
@@ -118,6 +127,10 @@ impl Scale {
         stream.first_page = self.of(stream.first_page).min(object_pages.saturating_sub(1));
         stream.pages = self.some(stream.pages).min(object_pages.saturating_sub(stream.first_page));
         stream.start_page = self.of(stream.start_page).min(stream.pages.saturating_sub(1));
+        // As operations do, blocks that are scans shrink with what they are scans of.
+        if stream.block_pages >= MIN_SCANNED_PAGES {
+            stream.block_pages = self.some(u64::from(stream.block_pages)) as u32;
+        }
         let parts = if stream.share == super::Share::Split { u64::from(count) } else { 1 };
         let (slice, block) = (stream.pages / parts, u64::from(stream.block_pages));
         match slice < block {

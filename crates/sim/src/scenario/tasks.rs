@@ -150,7 +150,7 @@ fn passes(field: &Field<'_>, streams: &[StreamSpec], count: u32) -> Result<u64> 
         return Err(field.error("passes are of one object; with several streams write accesses, ops or duration"));
     };
     let passes = field.float(1e-6..=1e9)?;
-    let parts = if stream.share == Share::Split { f64::from(count) } else { 1.0 };
+    let parts = if matches!(stream.share, Share::Split | Share::Queue) { f64::from(count) } else { 1.0 };
     let accesses = (passes * stream.pages as f64 / parts).round().max(1.0);
     match accesses <= MAX_ACCESSES as f64 {
         true => Ok(accesses as u64),
@@ -180,7 +180,8 @@ fn stream(s: &Section<'_>, count: u32, names: &Names<'_, '_>) -> Result<StreamSp
     let object = &names.objects[index].spec;
     let block_pages = s.or("block", 1, |f| f.pages(1..=MAX_BLOCK))?;
     let (first_page, pages) = part(s, object.pages, block_pages)?;
-    let shares = [("same", Share::Same), ("split", Share::Split), ("staggered", Share::Staggered)];
+    let shares =
+        [("same", Share::Same), ("split", Share::Split), ("staggered", Share::Staggered), ("queue", Share::Queue)];
     let stream = StreamSpec {
         object: index,
         pattern: pattern(s)?,
@@ -194,14 +195,19 @@ fn stream(s: &Section<'_>, count: u32, names: &Names<'_, '_>) -> Result<StreamSp
         start_page: s.or("start", 0, |f| f.pages(0..=pages - 1))?,
         share: s.or("share", Share::Same, |f| f.choice(&shares))?,
     };
-    if let (true, Some(start)) = (stream.pattern != Pattern::Sequential || stream.share == Share::Split, s.get("start"))
-    {
-        return Err(start.error("only sequential readers of the whole range have a place to start"));
+    if let (true, Some(start)) = (stream.pattern != Pattern::Sequential, s.get("start")) {
+        return Err(start.error("only sequential readers have a place to start"));
+    }
+    let slice = if stream.share == Share::Split { pages / u64::from(count) } else { pages };
+    if let (true, Some(start)) = (stream.start_page > 0 && stream.start_page >= slice, s.get("start")) {
+        return Err(start.error(&format!("is beyond the slice of a copy, {slice} pages")));
     }
     let what = match stream.share {
         Share::Same => return Ok(stream),
         _ if object.private => "the copies have instances of their own; leave it out",
-        Share::Staggered if stream.pattern != Pattern::Sequential => "only sequential readers have a place to start",
+        Share::Staggered | Share::Queue if stream.pattern != Pattern::Sequential => {
+            "only sequential readers have a place to start"
+        }
         Share::Split if pages / u64::from(count) < block_pages => "the slice of a copy is smaller than a block",
         _ => return Ok(stream),
     };

@@ -343,7 +343,7 @@ pub struct StreamSpec {
     pub first_page: u64,
     /// The pages that are used.
     pub pages: u64,
-    /// Where a sequential reader begins, counted from `first_page`; below `pages`.
+    /// Where a sequential reader begins, counted from `first_page` or, with [`Share::Split`], from the start of its slice.
     pub start_page: u64,
     /// How the copies of a task divide them.
     pub share: Share,
@@ -358,6 +358,8 @@ pub enum Share {
     Split,
     /// Each uses all of it; the starts are evenly spaced, the first at `start_page`.
     Staggered,
+    /// Together they go over it once a round, from `start_page` on: each takes the next block that none has taken.
+    Queue,
 }
 
 /// The order of accesses.
