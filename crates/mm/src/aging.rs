@@ -65,7 +65,7 @@ impl Engine {
         let seq = self.lruvecs[v.index()].r#gen.max_seq;
         let mut young = 0;
         for page in self.space.mapped_in(self.space.table_pages(t)) {
-            let Some(f) = self.space.slot(page).folio() else { continue };
+            let Some(f) = self.folios.slot(page).folio() else { continue };
             if w.test_and_clear_young(page) {
                 young += 1;
                 self.promote(v, f, gen_index(seq));
@@ -101,14 +101,14 @@ impl Engine {
 
     /// Reclaim found the page young: up to 64 entries around it are looked at, too.
     pub(crate) fn look_around<W: World>(&mut self, w: &mut W, page: PageId) {
-        let t = self.space.table_of(page);
+        let t = self.table_of(page);
         let (from, to) = self.look_around_window(page);
-        let Some(v) = self.space.slot(page).folio().map(|f| self.folios.lruvec(f)) else { return };
+        let Some(v) = self.folios.slot(page).folio().map(|f| self.folios.lruvec(f)) else { return };
         let seq = self.lruvecs[v.index()].r#gen.max_seq;
         let mut young = 1;
-        for near in self.space.mapped_in(self.space.around(page, MIN_LRU_BATCH as u32)) {
-            let inside = (from..to).contains(&self.space.index(near));
-            let Some(f) = self.space.slot(near).folio().filter(|&f| inside && self.folios.lruvec(f) == v) else {
+        for near in self.space.mapped_in(self.space.around(page, self.folios.node_of(page), MIN_LRU_BATCH as u32)) {
+            let inside = (from..to).contains(&self.page_index(near));
+            let Some(f) = self.folios.slot(near).folio().filter(|&f| inside && self.folios.lruvec(f) == v) else {
                 continue;
             };
             if !w.test_and_clear_young(near) {
@@ -143,7 +143,7 @@ impl Engine {
 
     /// 64 entries around the page, inside its table and mapping: centred, or shifted at the edges.
     fn look_around_window(&self, page: PageId) -> (u64, u64) {
-        let index = self.space.index(page);
+        let index = self.page_index(page);
         let m = &self.space.mappings[self.space.mapping_of(page).index()];
         let start = (index & !511).max(m.min_index);
         let end = ((index & !511) + 512).min(m.max_index + 1);

@@ -6,6 +6,7 @@
 use crate::Engine;
 use crate::folio::State;
 use crate::ids::FolioId;
+use crate::lruvec::list_index;
 use crate::stat::Counter;
 
 /// What a batch does to its folios.
@@ -53,7 +54,7 @@ impl Engine {
     }
 
     /// Queues a claimed folio, or a new one. A large folio does not wait.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn batch_push(&mut self, kind: Batch, f: FolioId, st: State) {
         let waiting = &mut self.batches[self.cpu].0[kind as usize];
         waiting.push(f);
@@ -80,23 +81,53 @@ impl Engine {
         }
     }
 
+    #[inline(never)]
     fn flush_batch(&mut self, cpu: usize, kind: Batch) {
         let mut waiting = std::mem::take(&mut self.batches[cpu].0[kind as usize]);
-        if kind == Batch::Add {
-            for &f in &waiting {
-                let mut st = self.folios.st(f);
-                st.clear(State::ADDING);
-                st.set(State::LRU);
-                self.lruvec_add_as(f, st, false);
-            }
-        } else {
-            for &f in &waiting {
-                self.apply_batch(kind, f);
-                self.folios.set(f, State::LRU);
+        match kind {
+            Batch::Add => self.flush_added(&waiting),
+            Batch::Activate if !self.is_multi_gen() => self.flush_activated(&waiting),
+            _ => {
+                for &f in &waiting {
+                    self.apply_batch(kind, f);
+                    self.folios.set(f, State::LRU);
+                }
             }
         }
         waiting.clear();
         self.batches[cpu].0[kind as usize] = waiting;
+    }
+
+    fn flush_added(&mut self, waiting: &[FolioId]) {
+        for &f in waiting {
+            let mut st = self.folios.st(f);
+            st.clear(State::ADDING);
+            st.set(State::LRU);
+            self.lruvec_add_as(f, st, false);
+        }
+    }
+
+    /// Two lists: from the inactive to the active list of their types.
+    fn flush_activated(&mut self, waiting: &[FolioId]) {
+        std::hint::black_box(self.folios.links.warm_places(waiting));
+        for &f in waiting {
+            let mut st = self.folios.st(f);
+            if st.has(State::UNEVICTABLE | State::ACTIVE) {
+                self.folios.set(f, State::LRU);
+                continue;
+            }
+            let own = self.folios.lruvec(f);
+            let v = &mut self.lruvecs[own.index()];
+            let (nr, t) = (st.nr_pages(), st.type_index());
+            let active = list_index(t, true);
+            v.size[list_index(t, false)] -= nr;
+            v.size[active] += nr;
+            let list = v.lists[active];
+            self.folios.links.del(f);
+            st.set(State::ACTIVE | State::LRU);
+            self.folios.put_on(list, f, st, false);
+            self.count_lruvec(own, Counter::Pgactivate, nr);
+        }
     }
 
     #[inline]

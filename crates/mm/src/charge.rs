@@ -11,7 +11,7 @@ const MAX_RECLAIM_RETRIES: u32 = 16;
 
 impl Engine {
     /// Charges `nr` pages, reclaiming if a limit is met. The error names the memcg that could not be relieved.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn charge<W: World>(&mut self, w: &mut W, memcg: MemcgId, nr: u64) -> Result<ZoneId, MemcgId> {
         let zone = self.take_frames(w, nr)?;
         if let Err(over) = self.memcgs.try_charge(memcg, nr, true)
@@ -29,6 +29,7 @@ impl Engine {
         self.node.give_back(zone, nr);
     }
 
+    #[inline(never)]
     fn charge_slow<W: World>(&mut self, w: &mut W, memcg: MemcgId, nr: u64, mut over: MemcgId) -> Result<(), MemcgId> {
         let (mut retries, mut drained) = (MAX_RECLAIM_RETRIES, false);
         loop {

@@ -85,8 +85,8 @@ impl Engine {
     fn forget_cleaned(&mut self) {
         let dirty: u64 = self.memcgs.all.iter().map(|m| m.dirty).sum();
         if self.dirty.pages.len() as u64 > 2 * dirty + 1024 {
-            let (space, folios) = (&self.space, &self.folios);
-            self.dirty.pages.retain(|&p| space.slot(p).folio().is_some_and(|f| folios.st(f).has(State::DIRTY)));
+            let folios = &self.folios;
+            self.dirty.pages.retain(|&p| folios.slot(p).folio().is_some_and(|f| folios.st(f).has(State::DIRTY)));
         }
     }
 
@@ -124,7 +124,7 @@ impl Engine {
         while left > 0 {
             let Some(page) = self.dirty.pages.pop_front() else { break };
             left -= 1;
-            let Some(f) = self.space.slot(page).folio() else { continue };
+            let Some(f) = self.folios.slot(page).folio() else { continue };
             let st = self.folios.st(f);
             if st.has(State::DIRTY) && !st.has(State::WRITEBACK | State::ANON) {
                 self.start_write(w, f, true);

@@ -9,10 +9,10 @@ use crate::config::{Lru, RefaultTest};
 use crate::folio::State;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId};
 use crate::lruvec::FILE;
-use crate::mapping::Slot;
 use crate::multi_gen::{MAX_NR_TIERS, tier_from_refs};
 use crate::scan::{ScanControl, ShrinkStat};
 use crate::shadow::{Layout, REFS_BITS, Shadow};
+use crate::slot::Slot;
 use crate::stat::Counter;
 use crate::world::{Effect, World};
 
@@ -96,15 +96,29 @@ impl Engine {
         debug_assert_eq!(self.folios.lruvec(f), d.own);
         let shadow = self.shadow_of(st, d);
         let (page, nr) = (self.folios.page(f), st.nr_pages());
-        for p in page.0..page.0 + nr as u32 {
-            self.set_slot(PageId(p), shadow);
+        if nr == 1 {
+            self.note_evicted(page, shadow);
+        } else {
+            (page.0..page.0 + nr as u32).for_each(|p| self.replace_slot(PageId(p), shadow));
         }
         d.dropped += nr;
         w.effect(Effect::Free { page, order: st.order() });
         if self.node.is_limited() {
             self.node.free_folio(f, nr);
         }
-        self.folios.release(f);
+        self.folios.evict(f, shadow);
+    }
+
+    /// Drops a whole batch of clean, unmapped file folios of one page each that are on no list.
+    pub(crate) fn drop_alike<W: World>(&mut self, w: &mut W, list: &[FolioId], sc: &ScanControl) -> ShrinkStat {
+        let mut d = self.start_dropping(list.first().copied(), sc);
+        let mut stat = ShrinkStat::default();
+        for &f in list {
+            let st = self.folios.st(f);
+            self.drop_clean(w, f, st, &mut d);
+        }
+        self.finish_dropping(&mut d, &mut stat);
+        stat
     }
 
     /// Accounts for what was dropped since the start or the last call.

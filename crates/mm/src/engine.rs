@@ -8,7 +8,7 @@ use crate::folio::{FolioTable, State};
 use crate::ids::{FolioId, LruvecId, MappingId, MemcgId, PageId};
 use crate::kswapd::Kswapd;
 use crate::lruvec::{LIST_NAMES, Lruvec};
-use crate::mapping::{MappingKind, PageSpace};
+use crate::mapping::{MappingKind, Owner, PageSpace};
 use crate::memcg::{Memcg, MemcgEvents, Memcgs, NODE_CHARGE_BYTES};
 use crate::node::Node;
 use crate::scan::ScanControl;
@@ -119,9 +119,9 @@ impl Engine {
         if memcg.index() >= self.memcgs.all.len() {
             return Err(format!("there is no memcg {}", memcg.0));
         }
-        let first = PageId(self.space.len() as u32);
-        let id = self.space.register(kind, memcg, indices.into_iter())?;
-        self.folios.hot.resize(self.space.len(), 0);
+        let first = PageId(self.folios.len() as u32);
+        let owner = Owner { kind, memcg, lruvec: self.memcgs.get(memcg).lruvec };
+        let id = self.space.register(&mut self.folios, owner, indices.into_iter())?;
         Ok((id, first))
     }
 
@@ -137,26 +137,26 @@ impl Engine {
 
     /// Pages registered.
     pub fn registered_pages(&self) -> usize {
-        self.space.len()
+        self.folios.len()
     }
 
     /// Loads what faults on these pages will need into the processor's caches, so that the misses overlap instead of
     /// following one another. It changes nothing; the sum only keeps the loads from being optimised away.
     #[inline]
     pub fn warm(&self, pages: impl Iterator<Item = PageId> + Clone) -> u64 {
-        let slots = self.warm_slots(pages.clone());
-        if self.cfg.lru == Lru::MultiGen {
-            return slots;
-        }
-        // An activation needs the folio, too.
-        let folios = pages.filter_map(|p| self.space.slot(p).folio());
-        slots + folios.map(|f| u64::from(self.folios.lruvec(f).0)).sum::<u64>()
+        pages.map(|p| self.folios.warm(p)).sum()
     }
 
-    /// Loads the slots of pages.
+    /// The index of a page in its mapping.
     #[inline]
-    pub(crate) fn warm_slots(&self, pages: impl Iterator<Item = PageId>) -> u64 {
-        pages.map(|p| u64::from(self.space.slot(p).is_empty())).sum()
+    pub(crate) fn page_index(&self, page: PageId) -> u64 {
+        self.space.index(self.folios.location(page))
+    }
+
+    /// The page table of a page.
+    #[inline]
+    pub(crate) fn table_of(&self, page: PageId) -> usize {
+        self.space.table_of(self.folios.node_of(page))
     }
 
     /// The counters of one memcg, without its descendants.
@@ -229,20 +229,20 @@ impl Engine {
     /// Whether a page is in memory (in the swap cache counts).
     pub fn is_resident(&self, page: PageId) -> bool {
         let cached = || self.swap_entry(page).is_some_and(|s| self.swap.cached(s).is_some());
-        self.space.slot(page).folio().is_some() || cached()
+        self.folios.slot(page).folio().is_some() || cached()
     }
 
-    /// Bytes that the engine holds: (for folios, for slots with their nodes and tables, for swap).
+    /// Bytes that the engine holds: (for slots, folios and lists, for nodes and tables, for swap).
     pub fn memory_bytes(&self) -> (usize, usize, usize) {
         (self.folios.memory_bytes(), self.space.memory_bytes(), self.swap.memory_bytes())
     }
 
-    /// Bytes that a resident page of order 0 takes: its folio, its place on a list, its slot and its byte of flags. The rings of
+    /// Bytes that a resident page of order 0 takes: its slot, which holds its folio, its place on a list, and its byte of flags. The rings of
     /// lists and the vectors keep some room in reserve; [`Engine::memory_bytes`] counts that, too.
-    pub const BYTES_PER_RESIDENT_PAGE: usize = FolioTable::ENTRY_BYTES + 4 + Self::BYTES_PER_SHADOW;
+    pub const BYTES_PER_RESIDENT_PAGE: usize = 4 + Self::BYTES_PER_SHADOW;
 
     /// Bytes that a shadow takes: its slot, its place, and the byte of flags.
-    pub const BYTES_PER_SHADOW: usize = PageSpace::ENTRY_BYTES + 1;
+    pub const BYTES_PER_SHADOW: usize = FolioTable::ENTRY_BYTES + 1;
 
     #[inline(always)]
     pub(crate) fn count(&mut self, f: FolioId, c: Counter, nr: u64) {
@@ -287,7 +287,7 @@ impl Engine {
     /// Advice on one page, as `madvise` and `fadvise` give it.
     pub fn advise(&mut self, page: PageId, advice: Advice) {
         use crate::batch::Batch;
-        let Some(f) = self.space.slot(page).folio() else { return };
+        let Some(f) = self.folios.slot(page).folio() else { return };
         let st = self.folios.st(f);
         let batch = match advice {
             Advice::Cold => Batch::Deactivate,

@@ -199,7 +199,7 @@ impl Engine {
         let (mut scanned, mut isolated, mut sorted, mut skipped) = (0, 0, 0, 0);
         let mut remaining = MAX_LRU_BATCH;
         let mut moved = self.take_scratch();
-        std::hint::black_box(self.folios.warm_tail(oldest, MIN_LRU_BATCH as usize));
+        self.folios.warm_tail(oldest, MIN_LRU_BATCH as usize);
         while let Some(f) = self.folios.links.tail(oldest) {
             let st = self.folios.st(f);
             let nr = st.nr_pages();

@@ -3,13 +3,14 @@
 use crate::Engine;
 use crate::folio::State;
 use crate::ids::{FolioId, MappingId, PageId};
-use crate::mapping::{MappingKind, Slot};
+use crate::mapping::MappingKind;
+use crate::slot::Slot;
 use crate::world::{Effect, World};
 
 impl Engine {
     /// Pages of a mapping that are in memory or in swap, and its page tables: what the out-of-memory killer weighs.
     pub fn footprint(&self, mapping: MappingId) -> u64 {
-        let pages = self.mapping_pages(mapping).filter(|&p| !self.space.slot(p).is_empty()).count() as u64;
+        let pages = self.mapping_pages(mapping).filter(|&p| !self.folios.slot(p).is_empty()).count() as u64;
         let tables = self.space.mappings[mapping.index()].tables.clone();
         pages + tables.filter(|&t| self.space.tables[t as usize].present).count() as u64
     }
@@ -17,7 +18,7 @@ impl Engine {
     fn mapping_pages(&self, mapping: MappingId) -> impl Iterator<Item = PageId> + use<> {
         let first = self.space.mappings[mapping.index()].first.0;
         let next = self.space.mappings.get(mapping.index() + 1);
-        (first..next.map_or(self.space.len() as u32, |m| m.first.0)).map(PageId)
+        (first..next.map_or(self.folios.len() as u32, |m| m.first.0)).map(PageId)
     }
 
     /// The task that owned this anonymous mapping is gone: its pages and slots are free. What is being read or written
@@ -42,7 +43,7 @@ impl Engine {
             if cached.is_some_and(|f| self.folios.st(f).has(BUSY)) {
                 return false;
             }
-            self.space.store(page, Slot::EMPTY);
+            self.folios.store(page, Slot::EMPTY);
             let freed = self.swap.put(slot);
             self.slot_freed(w, slot, freed);
             if let Some(f) = cached {
@@ -51,16 +52,16 @@ impl Engine {
             }
             return true;
         }
-        let Some(f) = self.space.slot(page).folio() else { return true };
+        let Some(f) = self.folios.slot(page).folio() else { return true };
         if self.folios.st(f).has(BUSY) {
             return false;
         }
         if self.space.is_mapped(page) {
             w.effect(Effect::Unmap { page });
             w.test_and_clear_dirty(page);
-            self.space.set_mapped(page, false);
+            self.space.set_mapped(page, self.folios.node_of(page), false);
         }
-        self.space.store(page, Slot::EMPTY);
+        self.folios.store(page, Slot::EMPTY);
         if self.folios.st(f).has(State::SWAPCACHE) {
             self.release_swap_cache_of(w, f);
         }
@@ -72,7 +73,7 @@ impl Engine {
     fn discard_folio<W: World>(&mut self, w: &mut W, f: FolioId) {
         self.clear_dirty(f);
         self.lruvec_del(f, true);
-        self.free_folio(w, f);
+        self.free_folio(w, f, self.folios.st(f));
     }
 
     /// I/O on a page ended: if its owner is gone, so is the page.

@@ -5,7 +5,9 @@ use crate::batch::Batch;
 use crate::config::RefaultTest;
 use crate::folio::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
-use crate::mapping::{MappingKind, Slot};
+use crate::mapping::MappingKind;
+use crate::node::ZoneId;
+use crate::slot::Slot;
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 
@@ -89,8 +91,20 @@ impl Engine {
         if self.flush_due {
             self.flush(w);
         }
+        if touch == Touch::Read {
+            // What a descriptor reads is either there or has to be read; the rest is rare.
+            let f = FolioId(page.0);
+            let attached = self.folios.is_attached(f);
+            if attached && self.folios.st(f).has(State::UPTODATE) {
+                self.mark_accessed(f);
+                return Outcome::Hit;
+            }
+            if !attached && self.is_absent_file_page(page) {
+                return self.read_miss(w, page);
+            }
+        }
         let up_to_date = |f: &FolioId| self.folios.st(*f).has(State::UPTODATE);
-        if let (Some(f), false) = (self.space.slot(page).folio().filter(up_to_date), touch.is_mapped()) {
+        if let (Some(f), false) = (self.folios.slot(page).folio().filter(up_to_date), touch.is_mapped()) {
             match touch {
                 Touch::Read => self.mark_accessed(f),
                 Touch::Write => self.set_dirty(w, f),
@@ -99,6 +113,29 @@ impl Engine {
             return Outcome::Hit;
         }
         self.fault(w, page, touch)
+    }
+
+    fn is_absent_file_page(&self, page: PageId) -> bool {
+        self.space.fill[self.folios.node_of(page).index()] != crate::mapping::Fill::ANON
+            && self.folios.slot(page).folio().is_none()
+    }
+
+    /// A read by descriptor of a page that is not in the cache: [`Engine::fault`] for the common case.
+    #[inline(never)]
+    fn read_miss<W: World>(&mut self, w: &mut W, page: PageId) -> Outcome {
+        let memcg = self.lruvecs[self.folios.lruvec(FolioId(page.0)).index()].memcg;
+        let f = match self.add_file_folio(w, page, Touch::Read, memcg) {
+            Err(over) => return self.no_room(over),
+            Ok(f) => f,
+        };
+        let ack = w.effect(Effect::Read { page, order: 0 });
+        if ack == Ack::Done {
+            // Nothing has marked a new folio: this is the first access, under any policy.
+            self.folios.hot[page.index()] |= (State::UPTODATE | State::REFERENCED) as u8;
+            return Outcome::Major;
+        }
+        self.note_read(f, ack);
+        if ack == Ack::Pending { Outcome::Waiting } else { Outcome::Failed }
     }
 
     /// An access that is not a plain hit by descriptor.
@@ -112,13 +149,15 @@ impl Engine {
             MappingKind::File => self.fault_file(w, page, touch, memcg),
             MappingKind::Anon => self.fault_anon(w, page, touch, memcg),
         };
-        result.unwrap_or_else(|over| {
-            let exhausted = over == MemcgId::ROOT && self.node.is_exhausted() && self.kswapd.awake;
-            match exhausted || self.is_io_pending(over) {
-                true => Outcome::Throttled,
-                false => Outcome::Oom(over),
-            }
-        })
+        result.unwrap_or_else(|over| self.no_room(over))
+    }
+
+    fn no_room(&self, over: MemcgId) -> Outcome {
+        let exhausted = over == MemcgId::ROOT && self.node.is_exhausted() && self.kswapd.awake;
+        match exhausted || self.is_io_pending(over) {
+            true => Outcome::Throttled,
+            false => Outcome::Oom(over),
+        }
     }
 
     fn fault_file<W: World>(
@@ -129,13 +168,13 @@ impl Engine {
         memcg: MemcgId,
     ) -> Result<Outcome, MemcgId> {
         if touch.is_mapped() {
-            self.charge_table(w, self.space.table_of(page), memcg)?;
+            self.charge_table(w, self.table_of(page), memcg)?;
             if touch == Touch::MapRead {
                 self.fault_around(w, page);
             }
         }
         let mut outcome = Outcome::Minor;
-        let f = match self.space.slot(page).folio() {
+        let f = match self.folios.slot(page).folio() {
             Some(f) if self.folios.st(f).has(State::LOCKED) => return Ok(Outcome::Waiting),
             Some(f) => f,
             None => {
@@ -170,6 +209,7 @@ impl Engine {
     }
 
     /// A new folio in the page cache, not read yet. Its shadow decides whether it starts active.
+    #[inline(always)]
     pub(crate) fn add_file_folio<W: World>(
         &mut self,
         w: &mut W,
@@ -184,38 +224,48 @@ impl Engine {
         }
         self.count_alloc(memcg, 1);
         let own = self.memcgs.get(memcg).lruvec;
-        let f = self.folios.alloc(page, 0, own);
-        self.node.note_folio(f, zone);
-        let old = self.set_slot(page, Slot::resident(f));
+        let old = self.folios.slot(page);
+        self.note_filled(page, old);
         let mut st = State::new(0);
         // A page that is added to be overwritten says nothing about the working set.
         if let (Some(shadow), false) = (old.as_value(), touch == Touch::Write) {
             st = self.workingset_refault(own, st, shadow, touch.is_mapped());
         }
-        self.add_to_lru(f, st, touch.is_mapped());
-        Ok(f)
+        Ok(self.add_folio(page, zone, st, touch.is_mapped()))
     }
 
-    /// New folios wait in the add batch; under multi-gen LRU a faulted one starts in the youngest generation.
+    /// A new folio waits in the add batch; under multi-gen LRU a faulted one starts in the youngest generation.
+    #[inline(always)]
+    fn add_folio(&mut self, page: PageId, zone: ZoneId, st: State, in_fault: bool) -> FolioId {
+        let st = self.state_of_new(st, in_fault);
+        let f = self.folios.alloc(page, st);
+        self.node.note_folio(f, zone);
+        self.batch_push(Batch::Add, f, st);
+        f
+    }
+
     #[inline]
-    fn add_to_lru(&mut self, f: FolioId, mut st: State, in_fault: bool) {
+    fn state_of_new(&self, mut st: State, in_fault: bool) -> State {
         if in_fault && self.is_multi_gen() {
             st.set(State::ACTIVE);
         }
         st.set(State::ADDING);
-        self.folios.put(f, st);
-        self.batch_push(Batch::Add, f, st);
+        st
     }
 
     /// Starts to read a folio, from its file or its slot.
     pub(crate) fn read_folio<W: World>(&mut self, w: &mut W, f: FolioId) -> Ack {
         let st = self.folios.st(f);
         let (page, order) = (self.folios.page(f), st.order());
-        let slot = self.folios.swap(f);
         let ack = match st.has(State::ANON) {
-            true => w.effect(Effect::SwapIn { page, order, slot }),
+            true => w.effect(Effect::SwapIn { page, order, slot: self.folios.swap(f) }),
             false => w.effect(Effect::Read { page, order }),
         };
+        self.note_read(f, ack);
+        ack
+    }
+
+    fn note_read(&mut self, f: FolioId, ack: Ack) {
         match ack {
             Ack::Done => self.folios.set(f, State::UPTODATE),
             Ack::Pending => {
@@ -224,14 +274,13 @@ impl Engine {
             }
             Ack::Failed => self.count(f, Counter::ReadErrors, 1),
         }
-        ack
     }
 
     /// A read that was pending ended. A page whose read failed stays in the cache, not up to date, and the next access
     /// tries again.
     pub fn read_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
         let in_swap_cache = |e: &Self| e.swap_entry(page).and_then(|s| e.swap.cached(s));
-        let Some(f) = self.space.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
+        let Some(f) = self.folios.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
         if !self.folios.st(f).has(State::LOCKED) {
             return;
         }
@@ -248,7 +297,7 @@ impl Engine {
     /// A write that was pending ended. After a failure the folio is dirty again.
     pub fn write_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
         let in_swap_cache = |e: &Self| e.swap_entry(page).and_then(|s| e.swap.cached(s));
-        let Some(f) = self.space.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
+        let Some(f) = self.folios.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
         if self.folios.st(f).has(State::WRITEBACK) {
             self.end_write(w, f, ok, true);
             self.finish_dropping_page(w, page);
@@ -274,7 +323,7 @@ impl Engine {
         let st = self.folios.st(f);
         let first = self.folios.page(f).0;
         for page in (first..first + st.nr_pages() as u32).map(PageId) {
-            self.space.set_mapped(page, true);
+            self.space.set_mapped(page, self.folios.node_of(page), true);
             w.effect(Effect::Map { page, young, writable });
         }
         self.folios.set(f, State::MAPPED);
@@ -286,14 +335,14 @@ impl Engine {
         if around <= 1 {
             return;
         }
-        let window = self.space.index(page) & !(around - 1);
-        for near in self.space.around(page, around as u32).map(PageId) {
+        let window = self.page_index(page) & !(around - 1);
+        for near in self.space.around(page, self.folios.node_of(page), around as u32).map(PageId) {
             let resident = u32::from(self.folios.hot[near.index()]) & State::UPTODATE != 0;
             if near == page || !resident || self.space.is_mapped(near) {
                 continue;
             }
-            let Some(f) = self.space.slot(near).folio() else { continue };
-            if self.space.index(near) & !(around - 1) == window && !self.folios.st(f).has(State::LOCKED) {
+            let Some(f) = self.folios.slot(near).folio() else { continue };
+            if self.page_index(near) & !(around - 1) == window && !self.folios.st(f).has(State::LOCKED) {
                 self.map_folio_with(w, f, self.cfg.fault_around_young, false);
             }
         }
@@ -306,8 +355,8 @@ impl Engine {
         touch: Touch,
         memcg: MemcgId,
     ) -> Result<Outcome, MemcgId> {
-        self.charge_table(w, self.space.table_of(page), memcg)?;
-        if let Some(f) = self.space.slot(page).folio() {
+        self.charge_table(w, self.table_of(page), memcg)?;
+        if let Some(f) = self.folios.slot(page).folio() {
             if self.folios.st(f).has(State::LOCKED) {
                 return Ok(Outcome::Waiting);
             }
@@ -319,22 +368,19 @@ impl Engine {
         }
         let zone = self.charge(w, memcg, 1)?;
         self.count_alloc(memcg, 1);
-        let f = self.folios.alloc(page, 0, self.memcgs.get(memcg).lruvec);
-        self.node.note_folio(f, zone);
-        self.set_slot(page, Slot::resident(f));
         let mut st = State::new(0);
         st.set(State::UPTODATE | State::SWAPBACKED | State::ANON);
-        self.add_to_lru(f, st, true);
+        let f = self.add_folio(page, zone, st, true);
         self.map_touched(w, f, touch);
         Ok(Outcome::Fresh)
     }
 
     /// The swap entry in an anonymous slot.
     pub(crate) fn swap_entry(&self, page: PageId) -> Option<SwapSlot> {
-        if self.space.fill[self.space.node_of(page).index()] != crate::mapping::Fill::ANON {
+        if self.space.fill[self.folios.node_of(page).index()] != crate::mapping::Fill::ANON {
             return None;
         }
-        self.space.slot(page).as_value().map(|v| SwapSlot(v as u32))
+        self.folios.slot(page).as_value().map(|v| SwapSlot(v as u32))
     }
 
     /// 8.2: a device that answers at once goes round the swap cache; others read through it.
@@ -375,7 +421,7 @@ impl Engine {
             }
         }
         self.note_swap_ra_hit(f);
-        self.space.store(page, Slot::resident(f));
+        self.folios.store(page, Slot::resident(f));
         let freed = self.swap.put(slot);
         self.slot_freed(w, slot, freed);
         // The copy in swap is dropped if it will be stale at once, if swap is short, or if reading again costs nothing.
@@ -397,18 +443,22 @@ impl Engine {
     ) -> Result<FolioId, MemcgId> {
         let zone = self.charge(w, memcg, 1)?;
         self.count_alloc(memcg, 1);
-        let f = self.folios.alloc(page, 0, self.memcgs.get(memcg).lruvec);
-        self.node.note_folio(f, zone);
         let mut st = State::new(0);
         st.set(State::SWAPBACKED | State::ANON | State::SWAPCACHE);
+        let f = self.folios.alloc(page, st);
+        self.node.note_folio(f, zone);
         self.folios.set_swap(f, slot);
+        // Until it is read and mapped, the slot of the page goes on to hold the swap entry.
+        self.folios.store(page, Slot::value(u64::from(slot.0)));
         let shadow = self.swap.shadow(slot);
         self.swap.set_cached(slot, f);
         self.note_swap_cache(f, 1);
         if let Some(shadow) = shadow.filter(|_| self.cfg.refault != RefaultTest::None) {
             st = self.workingset_refault(self.folios.lruvec(f), st, shadow, true);
         }
-        self.add_to_lru(f, st, true);
+        let st = self.state_of_new(st, true);
+        self.folios.put(f, st);
+        self.batch_push(Batch::Add, f, st);
         Ok(f)
     }
 }

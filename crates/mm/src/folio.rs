@@ -1,11 +1,12 @@
 //! The folio table: what is resident, in which state, on which list.
 //!
-//! 24 bytes a folio with 32-bit ids, side by side: a folio that moves touches one cache line of its own. What a hit by
-//! descriptor reads and sets lies apart, a byte a page: a hit needs nothing else, and the bytes of a million pages fit a
-//! processor's second-level cache.
+//! A folio has the number of its first page, and its flags, its list and its place stand in the page's own entry (see `slot`): a
+//! fault, an eviction or a move touches one cache line of 12-byte entries and no more. What a hit by descriptor reads and sets
+//! lies apart, a byte a page: a hit needs nothing else, and the bytes of a million pages fit a processor's second-level cache.
 
-use crate::ids::{FolioId, LruvecId, PageId, SwapSlot};
-use crate::list::{Link, Links, List};
+use crate::ids::{FolioId, LruvecId, PageId, SwapSlot, XaNodeId};
+use crate::list::{Links, List};
+use crate::slot::{Entry, Location, Slot};
 
 /// The largest order of a folio: 2^9 pages are 2 MiB.
 pub const MAX_ORDER: u8 = 9;
@@ -43,8 +44,6 @@ impl State {
     pub(crate) const ANON: u32 = 1 << 17;
     /// Waits in an add batch.
     pub(crate) const ADDING: u32 = 1 << 18;
-    /// Not a folio: a free entry.
-    pub(crate) const FREE: u32 = 1 << 19;
     /// Read from swap ahead of need, and not needed yet.
     pub(crate) const READAHEAD: u32 = 1 << 20;
 
@@ -52,8 +51,10 @@ impl State {
     /// 3 bits: 0 = on no multi-gen list, else generation index + 1.
     pub(crate) const GEN_MASK: u32 = 7 << Self::GEN_SHIFT;
     const ORDER_SHIFT: u32 = 24;
+    /// More than one page.
+    pub(crate) const LARGE: u32 = 15 << Self::ORDER_SHIFT;
     /// The bits kept by page.
-    const HOT: u32 = 0xff;
+    pub(crate) const HOT: u32 = 0xff;
 
     pub(crate) fn new(order: u8) -> Self {
         State(u32::from(order) << Self::ORDER_SHIFT)
@@ -137,7 +138,7 @@ impl State {
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        const NAMES: [(u32, &str); 18] = [
+        const NAMES: [(u32, &str); 17] = [
             (State::LOCKED, "locked"),
             (State::UPTODATE, "uptodate"),
             (State::DIRTY, "dirty"),
@@ -154,7 +155,6 @@ impl std::fmt::Debug for State {
             (State::EXEC, "exec"),
             (State::ANON, "anon"),
             (State::ADDING, "adding"),
-            (State::FREE, "free"),
             (State::READAHEAD, "readahead"),
         ];
         for (bit, name) in NAMES {
@@ -166,174 +166,230 @@ impl std::fmt::Debug for State {
     }
 }
 
-/// One entry of the table.
-#[derive(Clone, Debug)]
-pub(crate) struct Folio {
-    /// Flags but the low byte.
-    cold: u32,
-    /// First page.
-    page: PageId,
-    pub(crate) link: Link,
-    lruvec: LruvecId,
-    /// The swap slot of a swap-cache folio.
-    swap: SwapSlot,
-}
-
-/// All folios.
+/// All folios, and what stands in the slots of all pages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FolioTable {
     pub(crate) links: Links,
     /// The low byte of the flags, by page; 0 where the page is not resident and up to date.
     pub(crate) hot: Vec<u8>,
-    free: Vec<FolioId>,
+    /// By page: the swap slot of a swap-cache folio. Empty until the first one.
+    swap: Vec<SwapSlot>,
 }
 
 impl FolioTable {
-    /// Bytes that one entry takes.
-    pub(crate) const ENTRY_BYTES: usize = size_of::<Folio>();
-
-    fn push(&mut self, state: State) -> FolioId {
-        let id = self.links.folios.len() as u32;
-        self.links.folios.push(Folio {
-            cold: state.0,
-            page: PageId(0),
-            link: Link::ALONE,
-            lruvec: LruvecId(0),
-            swap: SwapSlot::NONE,
-        });
-        FolioId(id)
-    }
-
-    #[inline(always)]
-    fn at(&self, f: FolioId) -> &Folio {
-        &self.links.folios[f.index()]
-    }
-
-    #[inline(always)]
-    fn at_mut(&mut self, f: FolioId) -> &mut Folio {
-        &mut self.links.folios[f.index()]
-    }
+    /// Bytes of a page's entry.
+    pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>();
 
     /// A new, empty list.
     pub(crate) fn new_list(&mut self) -> List {
         self.links.new_list()
     }
 
-    /// Loads the oldest entries of a list into the processor's caches: their misses overlap instead of following one another. The
-    /// sum keeps the loads from being optimised away.
-    #[inline]
-    pub(crate) fn warm_tail(&self, list: List, nr: usize) -> u64 {
-        let bytes = self.links.oldest_first(list).take(nr).map(|f| self.hot[self.page(f).index()]);
-        bytes.map(u64::from).sum()
+    /// Room for so many pages more.
+    pub(crate) fn reserve(&mut self, pages: usize) {
+        self.links.entries.reserve(pages);
+        self.hot.reserve(pages);
     }
 
-    /// A folio of 2^order pages from `page` on, in no state and on no list.
+    /// One more page, with nothing in its slot.
     #[inline]
-    pub(crate) fn alloc(&mut self, page: PageId, order: u8, lruvec: LruvecId) -> FolioId {
-        let f = match self.free.pop() {
-            Some(f) => f,
-            None => self.push(State(State::FREE)),
-        };
-        let entry = self.at_mut(f);
-        (entry.page, entry.lruvec) = (page, lruvec);
-        self.put(f, State::new(order));
+    pub(crate) fn push_page(&mut self, location: Location) {
+        self.links.entries.push(Entry::new(location));
+        self.hot.push(0);
+    }
+
+    #[inline(always)]
+    fn at(&self, f: FolioId) -> &Entry {
+        &self.links.entries[f.index()]
+    }
+
+    #[inline(always)]
+    fn at_mut(&mut self, f: FolioId) -> &mut Entry {
+        &mut self.links.entries[f.index()]
+    }
+
+    /// Loads the oldest entries of a list into the processor's caches: their misses overlap instead of following one another.
+    #[inline]
+    pub(crate) fn warm_tail(&self, list: List, nr: usize) {
+        let mut sum = 0;
+        self.links.for_oldest(list, nr, |f| sum += u64::from(self.hot[f.index()]) + self.at(f).touch());
+        // Else the loads would be optimised away.
+        std::hint::black_box(sum);
+    }
+
+    /// Loads the entry of a page, likewise.
+    #[inline(always)]
+    pub(crate) fn warm(&self, page: PageId) -> u64 {
+        self.links.entries[page.index()].touch()
+    }
+
+    /// A folio from `page` on, in state `st` and on no list, in the slot of its first page.
+    #[inline]
+    pub(crate) fn alloc(&mut self, page: PageId, st: State) -> FolioId {
+        let f = FolioId(page.0);
+        self.at_mut(f).make_folio(st);
+        self.hot[page.index()] = st.0 as u8;
         f
     }
 
-    /// Gives the entry back. The folio must be on no list.
+    /// A folio of one page is gone, and left this in its slot.
+    #[inline(always)]
+    pub(crate) fn evict(&mut self, f: FolioId, left: Slot) {
+        self.at_mut(f).put(left);
+        self.hot[f.index()] = 0;
+    }
+
+    /// Puts a folio on a list, in state `st`: at its head, or at its tail.
+    #[inline(always)]
+    pub(crate) fn put_on(&mut self, list: List, f: FolioId, st: State, tail: bool) {
+        self.hot[f.index()] = st.0 as u8;
+        if tail {
+            self.at_mut(f).set_cold(st);
+            self.links.add_tail(list, f);
+        } else {
+            self.links.add_as(list, f, st);
+        }
+    }
+
+    /// The folio is gone: its slot holds what was put there instead.
     #[inline]
     pub(crate) fn release(&mut self, f: FolioId) {
-        self.put(f, State(State::FREE));
-        self.free.push(f);
+        self.hot[f.index()] = 0;
+        if self.at(f).is_folio() {
+            let left = self.slot(self.page(f));
+            let left = if left.folio().is_some() { Slot::EMPTY } else { left };
+            self.at_mut(f).put(left);
+        }
     }
 
     #[inline(always)]
     pub(crate) fn st(&self, f: FolioId) -> State {
-        let entry = self.at(f);
-        State(entry.cold | u32::from(self.hot[entry.page.index()]))
+        State(self.at(f).cold() | u32::from(self.hot[f.index()]))
     }
 
     /// Replaces all flags.
     #[inline(always)]
     pub(crate) fn put(&mut self, f: FolioId, st: State) {
-        let entry = self.at_mut(f);
-        entry.cold = st.0 & !State::HOT;
-        let page = entry.page;
-        self.hot[page.index()] = st.0 as u8;
+        self.at_mut(f).set_cold(st);
+        self.hot[f.index()] = st.0 as u8;
     }
 
     #[inline(always)]
     pub(crate) fn set(&mut self, f: FolioId, bits: u32) {
         if bits & !State::HOT != 0 {
-            self.at_mut(f).cold |= bits & !State::HOT;
+            let e = self.at_mut(f);
+            e.set_cold(State(e.cold() | bits));
         }
         if bits & State::HOT != 0 {
-            let page = self.page(f);
-            self.hot[page.index()] |= bits as u8;
+            self.hot[f.index()] |= bits as u8;
         }
     }
 
     #[inline(always)]
     pub(crate) fn clear(&mut self, f: FolioId, bits: u32) {
         if bits & !State::HOT != 0 {
-            self.at_mut(f).cold &= !bits | State::HOT;
+            let e = self.at_mut(f);
+            e.set_cold(State(e.cold() & !bits));
         }
         if bits & State::HOT != 0 {
-            let page = self.page(f);
-            self.hot[page.index()] &= !(bits as u8);
+            self.hot[f.index()] &= !(bits as u8);
         }
     }
 
-    /// Whether the entry is a folio.
+    /// Whether there is a folio of that number.
     pub(crate) fn is_used(&self, f: FolioId) -> bool {
-        self.at(f).cold & (State::FREE) == 0
+        self.at(f).is_folio()
     }
 
+    /// Whether the slot of a page holds the folio of its number.
+    #[inline(always)]
+    pub(crate) fn is_attached(&self, f: FolioId) -> bool {
+        self.at(f).is_attached()
+    }
+
+    /// The first page of a folio.
     #[inline(always)]
     pub(crate) fn page(&self, f: FolioId) -> PageId {
-        self.at(f).page
+        PageId(f.0)
     }
 
     #[inline(always)]
     pub(crate) fn lruvec(&self, f: FolioId) -> LruvecId {
-        self.at(f).lruvec
+        self.links.lruvec(f)
     }
 
     pub(crate) fn swap(&self, f: FolioId) -> SwapSlot {
-        self.at(f).swap
+        self.swap.get(f.index()).copied().unwrap_or(SwapSlot::NONE)
     }
 
     pub(crate) fn set_swap(&mut self, f: FolioId, slot: SwapSlot) {
-        self.at_mut(f).swap = slot;
+        if self.swap.len() <= f.index() {
+            self.swap.resize(self.len(), SwapSlot::NONE);
+        }
+        self.swap[f.index()] = slot;
     }
 
-    /// Entries, free ones included.
+    /// What stands in the slot of a page.
+    #[inline(always)]
+    pub(crate) fn slot(&self, page: PageId) -> Slot {
+        let e = &self.links.entries[page.index()];
+        if e.is_attached() { Slot::resident(FolioId(page.0)) } else { self.slot_apart(page) }
+    }
+
+    fn slot_apart(&self, page: PageId) -> Slot {
+        let e = &self.links.entries[page.index()];
+        e.apart().unwrap_or_else(|| Slot::value(u64::from(self.swap(FolioId(page.0)).0)))
+    }
+
+    /// Stores into a slot without regard to its node. A folio of that page stays what it is: it may be in the swap cache while the slot
+    /// holds its swap entry, or about to be released.
+    pub(crate) fn store(&mut self, page: PageId, new: Slot) {
+        debug_assert!(
+            !self.is_used(FolioId(page.0))
+                || new.as_value().is_none_or(|v| v == u64::from(self.swap(FolioId(page.0)).0))
+        );
+        self.links.entries[page.index()].store(page, new);
+    }
+
+    /// Stores a shadow, or nothing, in the place of whatever is there; of a folio only [`FolioTable::release`] may follow.
+    #[inline(always)]
+    pub(crate) fn replace(&mut self, page: PageId, new: Slot) {
+        self.links.entries[page.index()].put(new);
+    }
+
+    /// The leaf node of a page.
+    #[inline(always)]
+    pub(crate) fn node_of(&self, page: PageId) -> XaNodeId {
+        self.location(page).node()
+    }
+
+    /// Where a page is in its mapping.
+    #[inline(always)]
+    pub(crate) fn location(&self, page: PageId) -> Location {
+        self.links.entries[page.index()].location
+    }
+
+    /// Pages.
     pub(crate) fn len(&self) -> usize {
-        self.links.folios.len()
+        self.links.entries.len()
     }
 
     /// Bytes held, with the room that vectors keep in reserve.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.links.memory_bytes() + self.hot.capacity() + self.free.capacity() * 4
+        self.links.memory_bytes() + self.hot.capacity() + self.swap.capacity() * 4
     }
 
     /// Folios in use.
     pub(crate) fn in_use(&self) -> impl Iterator<Item = FolioId> + '_ {
-        (0..self.links.folios.len() as u32).map(FolioId).filter(|&f| self.is_used(f))
+        (0..self.len() as u32).map(FolioId).filter(|&f| self.is_used(f))
     }
 
-    /// Every free entry is on the free stack once.
+    /// What is no folio has no flags.
     pub(crate) fn validate(&self) -> Result<(), String> {
-        let mut seen = vec![false; self.len()];
-        for f in &self.free {
-            if self.at(*f).cold & State::FREE == 0 || std::mem::replace(&mut seen[f.index()], true) {
-                return Err(format!("{f:?} on the free stack is in use or there twice"));
-            }
+        let stray = |&p: &u32| !self.is_used(FolioId(p)) && u32::from(self.hot[p as usize]) & !State::TAIL != 0;
+        match (0..self.len() as u32).find(stray) {
+            Some(p) => Err(format!("page {p} has flags and no folio")),
+            None => Ok(()),
         }
-        let marked = self.links.folios.iter().filter(|e| e.cold & State::FREE != 0).count();
-        if marked != self.free.len() {
-            return Err(format!("{marked} free entries, {} on the free stack", self.free.len()));
-        }
-        Ok(())
     }
 }

@@ -53,6 +53,7 @@ mod scan;
 mod shadow;
 mod shadow_nodes;
 mod shrink;
+mod slot;
 mod stat;
 mod swap;
 mod two_list;

@@ -5,8 +5,9 @@
 //! misses overlap, and leaving the middle of a list touches no neighbour. The head side is the newest; reclaim takes from
 //! the tail. Empty places go when an end of the list passes them, or when there are too many and the list is packed.
 
-use crate::folio::Folio;
-use crate::ids::FolioId;
+use crate::folio::State;
+use crate::ids::{FolioId, LruvecId};
+use crate::slot::{Entry, Link};
 
 /// An empty place, and a list that is none.
 const NONE: u32 = u32::MAX;
@@ -14,22 +15,20 @@ const NONE: u32 = u32::MAX;
 /// Places of a list that was never longer.
 const MIN_PLACES: usize = 64;
 
-/// Where a folio stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Link {
-    list: u32,
-    /// Counted from any start, modulo 2^32.
-    place: u32,
-}
+/// Numbers reserved for the lists of an lruvec.
+const LISTS_PER_LRUVEC: u32 = 16;
 
-impl Link {
-    /// On no list.
-    pub(crate) const ALONE: Link = Link { list: NONE, place: 0 };
-}
-
-/// The name of a list.
+/// The name of a list. Those of an lruvec follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct List(u32);
+
+impl List {
+    /// A folio's link to a place of it.
+    #[inline(always)]
+    fn link(self, place: u32) -> Link {
+        Link { list: self.0 % LISTS_PER_LRUVEC, place }
+    }
+}
 
 /// One list. Its first and its last place are never empty.
 #[derive(Clone, Debug, Default)]
@@ -112,6 +111,32 @@ impl Places {
         }
     }
 
+    /// Collects the `nr` oldest. Returns how many places that passes, empty ones included.
+    #[inline]
+    fn oldest(&self, nr: usize, out: &mut Vec<FolioId>) -> u32 {
+        let mut passed = 0;
+        while passed < self.span && out.len() < nr {
+            let id = self.get(self.tail.wrapping_add(passed));
+            passed += 1;
+            if id != NONE {
+                out.push(FolioId(id));
+            }
+        }
+        passed
+    }
+
+    /// Takes the `nr` oldest, which pass so many places.
+    #[inline]
+    fn pop_passed(&mut self, nr: usize, passed: u32) {
+        self.live -= nr as u32;
+        self.tail = self.tail.wrapping_add(passed);
+        self.span -= passed;
+        while self.span > 0 && self.get(self.tail) == NONE {
+            self.tail = self.tail.wrapping_add(1);
+            self.span -= 1;
+        }
+    }
+
     /// Ids, oldest first.
     fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         let places = (0..self.span).map(|i| self.get(self.tail.wrapping_add(i)));
@@ -119,44 +144,64 @@ impl Places {
     }
 }
 
-/// The entries of the folio table, and the lists on which they stand.
+/// The entries of all pages, and the lists on which those of folios stand.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Links {
-    pub(crate) folios: Vec<Folio>,
+    pub(crate) entries: Vec<Entry>,
+    /// By tree node: the lruvec of its folios.
+    pub(crate) owners: Vec<LruvecId>,
     lists: Vec<Places>,
 }
 
 impl Links {
+    /// The next list is the first one of an lruvec.
+    pub(crate) fn start_lruvec(&mut self) {
+        self.lists.resize(self.lists.len().next_multiple_of(LISTS_PER_LRUVEC as usize), Places::default());
+    }
+
     /// A new, empty list.
     pub(crate) fn new_list(&mut self) -> List {
         self.lists.push(Places::default());
         List(self.lists.len() as u32 - 1)
     }
 
+    /// The lruvec of a folio: all those of one mapping have the same.
+    #[inline(always)]
+    pub(crate) fn lruvec(&self, f: FolioId) -> LruvecId {
+        self.owners[self.entries[f.index()].location.node().index()]
+    }
+
     /// Puts `f` at the head (newest).
     #[inline]
     pub(crate) fn add(&mut self, list: List, f: FolioId) {
         if self.lists[list.0 as usize].is_full() {
-            self.make_room(list.0);
+            self.make_room(list);
         }
         let place = self.lists[list.0 as usize].push(f.0);
-        self.folios[f.index()].link = Link { list: list.0, place };
+        self.entries[f.index()].set_link(list.link(place));
     }
 
     /// Puts `f` at the tail (oldest).
     pub(crate) fn add_tail(&mut self, list: List, f: FolioId) {
         if self.lists[list.0 as usize].is_full() {
-            self.make_room(list.0);
+            self.make_room(list);
         }
         let place = self.lists[list.0 as usize].push_tail(f.0);
-        self.folios[f.index()].link = Link { list: list.0, place };
+        self.entries[f.index()].set_link(list.link(place));
+    }
+
+    /// The list on which a folio stands, and its place.
+    #[inline(always)]
+    fn place_of(&self, f: FolioId) -> (List, u32) {
+        let Link { list, place } = self.entries[f.index()].link();
+        (List(self.lruvec(f).0 * LISTS_PER_LRUVEC + list), place)
     }
 
     /// Takes `f` off its list.
     #[inline]
     pub(crate) fn del(&mut self, f: FolioId) {
-        let Link { list, place } = self.folios[f.index()].link;
-        self.lists[list as usize].remove(place);
+        let (list, place) = self.place_of(f);
+        self.lists[list.0 as usize].remove(place);
     }
 
     /// Takes the oldest off a list that has one.
@@ -165,16 +210,65 @@ impl Links {
         self.lists[list.0 as usize].pop();
     }
 
+    /// Looks at the `nr` oldest of a list.
+    #[inline(always)]
+    pub(crate) fn for_oldest(&self, list: List, nr: usize, mut look: impl FnMut(FolioId)) {
+        let places = &self.lists[list.0 as usize];
+        let (mut at, mut left) = (0, nr);
+        while at < places.span && left > 0 {
+            let id = places.get(places.tail.wrapping_add(at));
+            at += 1;
+            if id != NONE {
+                look(FolioId(id));
+                left -= 1;
+            }
+        }
+    }
+
+    /// Collects the `nr` oldest of a list, oldest first. Returns what [`Links::pop_oldest`] needs to take them.
+    #[inline]
+    pub(crate) fn oldest(&self, list: List, nr: usize, out: &mut Vec<FolioId>) -> u32 {
+        self.lists[list.0 as usize].oldest(nr, out)
+    }
+
+    /// Takes the `nr` oldest off a list, as [`Links::oldest`] has just found them.
+    #[inline]
+    pub(crate) fn pop_oldest(&mut self, list: List, nr: usize, passed: u32) {
+        self.lists[list.0 as usize].pop_passed(nr, passed);
+    }
+
+    /// Loads the places of folios on their lists: leaving one from the middle empties it.
+    #[inline]
+    pub(crate) fn warm_places(&self, folios: &[FolioId]) -> u64 {
+        let place = |&f: &FolioId| {
+            let (list, place) = self.place_of(f);
+            let places = &self.lists[list.0 as usize];
+            // A folio on no list has no place.
+            places.ring.get(places.index(place)).copied().map_or(0, u64::from)
+        };
+        folios.iter().map(place).sum()
+    }
+
+    /// Puts `f`, in state `st` but for the low byte of its flags, at the head of a list.
+    #[inline]
+    pub(crate) fn add_as(&mut self, list: List, f: FolioId, st: State) {
+        if self.lists[list.0 as usize].is_full() {
+            self.make_room(list);
+        }
+        let place = self.lists[list.0 as usize].push(f.0);
+        self.entries[f.index()].set_cold_and_link(st, list.link(place));
+    }
+
     /// Writes the list anew without its empty places: into the same room if a third of it was empty, else into the double.
     #[cold]
-    fn make_room(&mut self, list: u32) {
-        let old = std::mem::take(&mut self.lists[list as usize]);
+    fn make_room(&mut self, list: List) {
+        let old = std::mem::take(&mut self.lists[list.0 as usize]);
         let same = (old.live as usize) < old.ring.len() / 3 * 2;
         let room = if same { old.ring.len() } else { (old.ring.len() * 2).max(MIN_PLACES) };
-        self.lists[list as usize].ring = vec![NONE; room];
+        let places = &mut self.lists[list.0 as usize];
+        places.ring = vec![NONE; room];
         for id in old.iter() {
-            let place = self.lists[list as usize].push(id);
-            self.folios[id as usize].link = Link { list, place };
+            self.entries[id as usize].set_place(places.push(id));
         }
     }
 
@@ -200,7 +294,7 @@ impl Links {
     /// Bytes held.
     pub(crate) fn memory_bytes(&self) -> usize {
         let places: usize = self.lists.iter().map(|l| l.ring.capacity()).sum();
-        self.folios.capacity() * size_of::<Folio>() + places * 4
+        (places + self.owners.capacity()) * 4 + self.entries.capacity() * size_of::<Entry>()
     }
 
     /// Checks that every place of the list holds a folio that knows it, and that the ends are right.
@@ -211,7 +305,7 @@ impl Links {
         let knows = |i: u32| {
             let place = l.tail.wrapping_add(i);
             let id = l.get(place);
-            id == NONE || self.folios[id as usize].link == Link { list: list.0, place }
+            id == NONE || self.place_of(FolioId(id)) == (list, place)
         };
         if !(0..l.span).all(knows) {
             return fail("a folio stands elsewhere");

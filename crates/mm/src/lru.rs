@@ -21,7 +21,7 @@ impl Engine {
     }
 
     /// As [`Engine::lruvec_add`], for a folio whose flags are to be `st`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lruvec_add_as(&mut self, f: FolioId, mut st: State, reclaiming: bool) {
         let v = &mut self.lruvecs[self.folios.lruvec(f).index()];
         let nr = st.nr_pages();
@@ -45,11 +45,7 @@ impl Engine {
             (l, v.lists[l])
         };
         v.size[l] += nr;
-        self.folios.put(f, st);
-        match reclaiming {
-            true => self.folios.links.add_tail(list, f),
-            false => self.folios.links.add(list, f),
-        }
+        self.folios.put_on(list, f, st, reclaiming);
     }
 
     /// Takes a folio off its list. Under multi-gen LRU a folio that does not leave for reclaim stays known as active

@@ -108,6 +108,7 @@ pub(crate) struct Lruvec {
 
 impl Lruvec {
     pub(crate) fn new(folios: &mut FolioTable, memcg: MemcgId, parent: Option<LruvecId>, seed: u64) -> Lruvec {
+        folios.links.start_lruvec();
         Lruvec {
             memcg,
             parent,

@@ -1,12 +1,13 @@
-//! Mappings: for every page of a file or an anonymous region, what stands in its slot.
+//! Mappings: files and anonymous regions, their tree nodes and page tables.
 //!
-//! A slot holds a folio, a value (a shadow in a file, a swap entry in anonymous memory) or nothing. Slots are
-//! laid out densely in the order of page ids; the 64-slot nodes that Linux would allocate are kept beside them, because
+//! The slots of pages are laid out densely in the order of page ids (see `folio`); the 64-slot nodes that Linux would allocate are kept beside them, because
 //! their number decides what is charged and which shadows the shrinker takes, and the 512-page tables because aging and
 //! look-around work on them. Pages of one mapping have ascending ids, so a node and a table are ranges of ids.
 
-use crate::ids::{FolioId, MappingId, MemcgId, PageId, XaNodeId};
+use crate::folio::FolioTable;
+use crate::ids::{LruvecId, MappingId, MemcgId, PageId, XaNodeId};
 use crate::readahead::SwapReadahead;
+use crate::slot::{Location, MAX_NODES};
 
 /// What a mapping holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,39 +16,6 @@ pub enum MappingKind {
     File,
     /// Anonymous memory: evicted to swap.
     Anon,
-}
-
-/// A slot: empty, a folio, or a value of 63 bits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Slot(u64);
-
-impl Slot {
-    pub(crate) const EMPTY: Slot = Slot(0);
-
-    #[inline(always)]
-    pub(crate) fn resident(f: FolioId) -> Slot {
-        Slot((u64::from(f.0) + 1) << 1)
-    }
-
-    #[inline(always)]
-    pub(crate) fn value(v: u64) -> Slot {
-        Slot(v << 1 | 1)
-    }
-
-    #[inline(always)]
-    pub(crate) fn folio(self) -> Option<FolioId> {
-        if self.0 & 1 == 0 && self.0 != 0 { Some(FolioId((self.0 >> 1) as u32 - 1)) } else { None }
-    }
-
-    #[inline(always)]
-    pub(crate) fn as_value(self) -> Option<u64> {
-        (self.0 & 1 == 1).then_some(self.0 >> 1)
-    }
-
-    #[inline(always)]
-    pub(crate) fn is_empty(self) -> bool {
-        self.0 == 0
-    }
 }
 
 /// What a node holds: entries (children, above the leaves), and of those shadows. Apart from the rest of the node, since every
@@ -114,22 +82,17 @@ pub(crate) struct Mapping {
     pub(crate) swap_readahead: SwapReadahead,
 }
 
-const OFFSET_BITS: u32 = 6;
-const MAX_NODES: usize = 1 << (32 - OFFSET_BITS);
-
-/// A page's slot, and where it is: 12 bytes without padding, on one cache line more often than not.
+/// Who owns the pages of a mapping.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    /// The slot, low half and high half.
-    slot: [u32; 2],
-    /// Leaf node << 6 | offset in it.
-    location: u32,
+pub(crate) struct Owner {
+    pub(crate) kind: MappingKind,
+    pub(crate) memcg: MemcgId,
+    pub(crate) lruvec: LruvecId,
 }
 
-/// The slots of all mappings, with their nodes and tables.
+/// All mappings, with their nodes and tables.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageSpace {
-    entries: Vec<Entry>,
     pub(crate) nodes: Vec<XaNode>,
     pub(crate) fill: Vec<Fill>,
     /// By node: the table that covers a leaf.
@@ -141,37 +104,36 @@ pub(crate) struct PageSpace {
 }
 
 impl PageSpace {
-    /// Bytes of a page's slot and place.
-    pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>();
-
-    /// Registers a mapping by the indices of its pages, strictly ascending.
+    /// Registers a mapping by the indices of its pages, strictly ascending. The pages enter the folio table.
     pub(crate) fn register(
         &mut self,
-        kind: MappingKind,
-        memcg: MemcgId,
+        folios: &mut FolioTable,
+        owner: Owner,
         indices: impl Iterator<Item = u64>,
     ) -> Result<MappingId, String> {
-        let first = PageId(self.entries.len() as u32);
+        let first = PageId(folios.len() as u32);
         let (first_node, first_table) = (self.nodes.len(), self.tables.len() as u32);
+        folios.reserve(indices.size_hint().0);
         let mut last = None;
         for index in indices {
             if last.is_some_and(|l| l >= index) {
                 return Err(format!("mapping: page index {index} does not ascend"));
             }
             last = Some(index);
-            self.register_page(index, (kind, memcg), self.entries.len() == first.index())?;
+            self.register_page(folios, index, owner, folios.len() == first.index())?;
         }
         let Some(max_index) = last else {
             return Err("mapping: holds no page".into());
         };
-        let min_index = self.index(first);
+        let min_index = self.index(folios.location(first));
         let tables = first_table..self.tables.len() as u32;
-        self.mapped.resize(self.entries.len().div_ceil(64), 0);
-        self.link_upper_levels(first_node, (kind, memcg))?;
-        self.set_spans(&tables, min_index, max_index);
+        self.mapped.resize(folios.len().div_ceil(64), 0);
+        self.link_upper_levels(first_node, owner)?;
+        folios.links.owners.resize(self.nodes.len(), owner.lruvec);
+        self.set_spans(folios, &tables, min_index, max_index);
         self.mappings.push(Mapping {
-            kind,
-            memcg,
+            kind: owner.kind,
+            memcg: owner.memcg,
             first,
             tables,
             min_index,
@@ -181,8 +143,8 @@ impl PageSpace {
         Ok(MappingId(self.mappings.len() as u32 - 1))
     }
 
-    fn register_page(&mut self, index: u64, owner: (MappingKind, MemcgId), start: bool) -> Result<(), String> {
-        let id = self.entries.len();
+    fn register_page(&mut self, folios: &mut FolioTable, index: u64, owner: Owner, start: bool) -> Result<(), String> {
+        let id = folios.len();
         if id >= (1 << 30) {
             return Err("more than 2^30 pages".into());
         }
@@ -197,28 +159,22 @@ impl PageSpace {
         let node = self.nodes.len() - 1;
         self.nodes[node].len += 1;
         self.tables.last_mut().expect("a table was pushed with the node").len += 1;
-        self.entries.push(Entry { slot: [0; 2], location: (node as u32) << OFFSET_BITS | (index & 63) as u32 });
+        folios.push_page(Location::new(node, index));
         Ok(())
     }
 
-    fn push_node(
-        &mut self,
-        first: PageId,
-        base: u64,
-        table: u32,
-        (kind, memcg): (MappingKind, MemcgId),
-    ) -> Result<(), String> {
+    fn push_node(&mut self, first: PageId, base: u64, table: u32, owner: Owner) -> Result<(), String> {
         if self.nodes.len() >= MAX_NODES {
             return Err("more than 2^26 tree nodes: the pages are spread too thinly".into());
         }
-        self.nodes.push(XaNode { first, parent: NONE, prev: NONE, next: NONE, base, len: 0, memcg });
+        self.nodes.push(XaNode { first, parent: NONE, prev: NONE, next: NONE, base, len: 0, memcg: owner.memcg });
         self.leaf_table.push(table);
-        self.fill.push(if kind == MappingKind::File { Fill::default() } else { Fill::ANON });
+        self.fill.push(if owner.kind == MappingKind::File { Fill::default() } else { Fill::ANON });
         Ok(())
     }
 
     /// Adds the levels above the leaves `from..`, up to one root.
-    fn link_upper_levels(&mut self, from: usize, owner: (MappingKind, MemcgId)) -> Result<(), String> {
+    fn link_upper_levels(&mut self, from: usize, owner: Owner) -> Result<(), String> {
         let mut level = from..self.nodes.len();
         while level.len() > 1 {
             let next = self.nodes.len();
@@ -236,50 +192,24 @@ impl PageSpace {
     }
 
     /// Entries of the first and the last table that lie outside the mapping do not exist.
-    fn set_spans(&mut self, tables: &std::ops::Range<u32>, min_index: u64, max_index: u64) {
+    fn set_spans(&mut self, folios: &FolioTable, tables: &std::ops::Range<u32>, min_index: u64, max_index: u64) {
         for t in tables.clone() {
-            let start = self.index(self.tables[t as usize].first) & !511;
+            let start = self.index(folios.location(self.tables[t as usize].first)) & !511;
             let end = (start + 512).min(max_index + 1);
             self.tables[t as usize].span = (end - start.max(min_index)) as u16;
         }
     }
 
-    /// Pages registered.
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    #[inline(always)]
-    pub(crate) fn slot(&self, page: PageId) -> Slot {
-        let [low, high] = self.entries[page.index()].slot;
-        Slot(u64::from(high) << 32 | u64::from(low))
-    }
-
-    /// Stores into a slot without regard to its node; returns what was there.
-    #[inline(always)]
-    pub(crate) fn store(&mut self, page: PageId, new: Slot) -> Slot {
-        let old = self.slot(page);
-        self.entries[page.index()].slot = [new.0 as u32, (new.0 >> 32) as u32];
-        old
-    }
-
-    /// The leaf node of a page.
-    #[inline(always)]
-    pub(crate) fn node_of(&self, page: PageId) -> XaNodeId {
-        XaNodeId(self.entries[page.index()].location >> OFFSET_BITS)
-    }
-
-    /// The index of a page in its mapping.
+    /// The index in its mapping of a page that is there.
     #[inline]
-    pub(crate) fn index(&self, page: PageId) -> u64 {
-        let l = self.entries[page.index()].location;
-        self.nodes[(l >> OFFSET_BITS) as usize].base << 6 | u64::from(l & 63)
+    pub(crate) fn index(&self, at: Location) -> u64 {
+        self.nodes[at.node().index()].base << 6 | at.offset()
     }
 
-    /// The table of a page.
+    /// The table of the pages of a leaf node.
     #[inline]
-    pub(crate) fn table_of(&self, page: PageId) -> usize {
-        self.leaf_table[self.node_of(page).index()] as usize
+    pub(crate) fn table_of(&self, leaf: XaNodeId) -> usize {
+        self.leaf_table[leaf.index()] as usize
     }
 
     /// The mapping of a page.
@@ -293,11 +223,11 @@ impl PageSpace {
         self.mapped[page.index() / 64] >> (page.0 % 64) & 1 == 1
     }
 
-    /// The page is mapped from now on, or no longer.
-    pub(crate) fn set_mapped(&mut self, page: PageId, mapped: bool) {
+    /// The page, of that leaf node, is mapped from now on, or no longer.
+    pub(crate) fn set_mapped(&mut self, page: PageId, leaf: XaNodeId, mapped: bool) {
         if self.is_mapped(page) != mapped {
             self.mapped[page.index() / 64] ^= 1 << (page.0 % 64);
-            let t = self.table_of(page);
+            let t = self.table_of(leaf);
             let count = &mut self.tables[t].mapped;
             *count = if mapped { *count + 1 } else { *count - 1 };
         }
@@ -310,8 +240,8 @@ impl PageSpace {
     }
 
     /// Ids that can have an index less than `reach` away from that of `page`, within its table.
-    pub(crate) fn around(&self, page: PageId, reach: u32) -> std::ops::Range<u32> {
-        let all = self.table_pages(self.table_of(page) as u32);
+    pub(crate) fn around(&self, page: PageId, leaf: XaNodeId, reach: u32) -> std::ops::Range<u32> {
+        let all = self.table_pages(self.table_of(leaf) as u32);
         page.0.saturating_sub(reach - 1).max(all.start)..(page.0 + reach).min(all.end)
     }
 
@@ -338,16 +268,15 @@ impl PageSpace {
         words.into_iter().enumerate().filter(|w| w.1 != 0).flat_map(bits)
     }
 
-    /// Bytes held for slots, locations, nodes and tables.
+    /// Bytes held for nodes and tables.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry>()
-            + self.nodes.capacity() * (size_of::<XaNode>() + size_of::<Fill>() + 4)
+        self.nodes.capacity() * (size_of::<XaNode>() + size_of::<Fill>() + 4)
             + self.tables.capacity() * size_of::<Table>()
             + self.mapped.capacity() * 8
     }
 
     /// Counts of nodes agree with their slots and children, counts of tables are in range.
-    pub(crate) fn validate(&self) -> Result<(), String> {
+    pub(crate) fn validate(&self, folios: &FolioTable) -> Result<(), String> {
         let mut children = vec![0u32; self.nodes.len()];
         let exists = |i: usize| self.fill[i] != Fill::ANON && self.fill[i].count > 0;
         for (_, n) in self.nodes.iter().enumerate().filter(|&(i, n)| n.parent != NONE && exists(i)) {
@@ -355,7 +284,7 @@ impl PageSpace {
         }
         for (i, n) in self.nodes.iter().enumerate().filter(|&(i, _)| self.fill[i] != Fill::ANON) {
             let range = n.first.index()..n.first.index() + usize::from(n.len);
-            let slots = || range.clone().map(|p| self.slot(PageId(p as u32)));
+            let slots = || range.clone().map(|p| folios.slot(PageId(p as u32)));
             let (mut used, mut values) = (children[i], 0);
             if self.leaf_table[i] != NONE {
                 used = slots().filter(|s| !s.is_empty()).count() as u32;

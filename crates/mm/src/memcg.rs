@@ -111,7 +111,7 @@ impl Memcgs {
     }
 
     /// Takes `nr` pages from the stock, or charges a batch, or just `nr`. On failure names the memcg over its limit.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn try_charge(&mut self, id: MemcgId, nr: u64, batch: bool) -> Result<(), MemcgId> {
         let m = self.get_mut(id);
         if m.stock >= nr {
@@ -135,12 +135,15 @@ impl Memcgs {
         self.charge_counter(id, nr)
     }
 
+    /// Charges what fits under the limit of the group itself, if it fits under those above.
+    #[inline]
     fn charge_counter(&mut self, id: MemcgId, nr: u64) -> Result<(), MemcgId> {
-        let mut at = Some(id);
-        while let Some(m) = at {
-            let m = self.get(m);
-            if m.max - m.usage.min(m.max) < nr {
-                return Err(at.unwrap_or(id));
+        // Its own room is known to be enough, and that of the root has no end.
+        let mut at = self.get(id).parent;
+        while let Some(above) = at.filter(|&a| a != MemcgId::ROOT) {
+            let m = self.get(above);
+            if m.max.saturating_sub(m.usage) < nr {
+                return Err(above);
             }
             at = m.parent;
         }
@@ -149,6 +152,7 @@ impl Memcgs {
     }
 
     /// Charges beyond the limit: for what cannot fail.
+    #[inline]
     pub(crate) fn force_charge(&mut self, id: MemcgId, nr: u64) {
         let mut at = Some(id);
         while let Some(m) = at {

@@ -9,7 +9,8 @@ use crate::config::RefaultTest;
 use crate::fault::{Outcome, Touch};
 use crate::folio::State;
 use crate::ids::{MemcgId, PageId};
-use crate::mapping::{MappingKind, Slot};
+use crate::mapping::MappingKind;
+use crate::slot::Slot;
 use crate::stat::Counter;
 use crate::world::World;
 
@@ -111,7 +112,7 @@ impl Engine {
         ra: &mut Readahead,
     ) -> Outcome {
         let max = self.cfg.read_ahead_pages;
-        let missed = self.space.slot(page).folio().is_none();
+        let missed = self.folios.slot(page).folio().is_none();
         let off = ra.random || max == 0;
         if !off && (missed || ra.mark() == Some(page.0)) {
             self.open_window(w, page, asked, missed, ra, max);
@@ -138,10 +139,10 @@ impl Engine {
         }
         let end = self.mapping_end(page);
         let Some((start, size)) = ra.window(page.0, asked.max(1), first.0, missed, max.max(asked)) else { return };
-        let base = self.space.index(page) as i64 - i64::from(page.0);
+        let base = self.page_index(page) as i64 - i64::from(page.0);
         for p in (start.min(end)..start.saturating_add(size).min(end)).map(PageId) {
             // Ids are consecutive, indices need not be.
-            if self.space.index(p) as i64 - i64::from(p.0) != base || self.space.slot(p).folio().is_some() {
+            if self.page_index(p) as i64 - i64::from(p.0) != base || self.folios.slot(p).folio().is_some() {
                 continue;
             }
             let Ok(f) = self.add_file_folio(w, p, Touch::Read, memcg) else { return };
@@ -152,7 +153,7 @@ impl Engine {
     /// One more than the last id of the page's mapping.
     fn mapping_end(&self, page: PageId) -> u32 {
         let m = self.space.mapping_of(page).index();
-        self.space.mappings.get(m + 1).map_or(self.space.len() as u32, |m| m.first.0)
+        self.space.mappings.get(m + 1).map_or(self.folios.len() as u32, |m| m.first.0)
     }
 
     /// Reads the neighbours of a swapped page that are in swap, too.
@@ -197,14 +198,14 @@ impl Engine {
     /// Whether waiting for this page is a memory stall (7.6): it is read again after it was evicted from the working set.
     pub fn is_refault_wait(&self, page: PageId) -> bool {
         let cached = || self.swap_entry(page).and_then(|s| self.swap.cached(s));
-        let folio = self.space.slot(page).folio().or_else(cached);
+        let folio = self.folios.slot(page).folio().or_else(cached);
         self.cfg.refault != RefaultTest::None
             && folio.is_some_and(|f| self.folios.st(f).has(State::LOCKED) && self.folios.st(f).has(State::WORKINGSET))
     }
 
     /// Whether a slot is empty: neither in memory nor in swap, nor with a shadow.
     pub fn is_untouched(&self, page: PageId) -> bool {
-        self.space.slot(page) == Slot::EMPTY
+        self.folios.slot(page) == Slot::EMPTY
     }
 }
 

@@ -1,9 +1,10 @@
 //! Slots and the nodes that carry them: charging, the list of nodes with nothing but shadows, and its shrinker (3.5).
 
 use crate::Engine;
-use crate::ids::{MemcgId, PageId, XaNodeId};
-use crate::mapping::{Fill, NONE, Slot};
+use crate::ids::{FolioId, MemcgId, PageId, XaNodeId};
+use crate::mapping::{Fill, NONE};
 use crate::memcg::{NODE_CHARGE_BYTES, PAGE_BYTES};
+use crate::slot::Slot;
 use crate::stat::Counter;
 use crate::world::World;
 
@@ -14,12 +15,17 @@ const SHRINK_BATCH: u64 = 128;
 const NODES_PER_PAGE_SHIFT: u32 = 3;
 
 impl Engine {
-    /// Charges the nodes that a page's slot needs and that do not exist yet. May reclaim. [`Engine::set_slot`] makes them.
-    #[inline]
+    /// Charges the nodes that a page's slot needs and that do not exist yet. May reclaim. [`Engine::note_slot`] makes them.
+    #[inline(always)]
     pub(crate) fn charge_nodes<W: World>(&mut self, w: &mut W, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
-        if self.space.fill[self.space.node_of(page).index()].count > 0 || !self.cfg.charge_kernel {
+        if self.space.fill[self.folios.node_of(page).index()].count > 0 || !self.cfg.charge_kernel {
             return Ok(());
         }
+        self.charge_missing_nodes(w, page, memcg)
+    }
+
+    #[cold]
+    fn charge_missing_nodes<W: World>(&mut self, w: &mut W, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
         let mut paid = 0;
         // Reclaim may take shadow nodes, and with them a parent that was there when we counted.
         while paid < self.missing_nodes(page) {
@@ -42,19 +48,53 @@ impl Engine {
     /// Nodes from the leaf of a page upwards that do not exist.
     fn missing_nodes(&self, page: PageId) -> u64 {
         let up = |&n: &u32| Some(self.space.nodes[n as usize].parent).filter(|&p| p != NONE);
-        let chain = std::iter::successors(Some(self.space.node_of(page).0), up);
+        let chain = std::iter::successors(Some(self.folios.node_of(page).0), up);
         chain.take_while(|&n| self.space.fill[n as usize].count == 0).count() as u64
     }
 
-    /// Stores into a slot and keeps the counts of its node. Returns what was there.
+    /// Stores a shadow, or nothing, into the slot of a file and keeps the counts of its node. Of a folio only its release may follow.
     #[inline]
-    pub(crate) fn set_slot(&mut self, page: PageId, new: Slot) -> Slot {
-        let old = self.space.store(page, new);
-        let n = self.space.node_of(page);
-        let was = self.space.fill[n.index()];
-        if was == Fill::ANON {
-            return old;
+    pub(crate) fn replace_slot(&mut self, page: PageId, new: Slot) {
+        let old = self.folios.slot(page);
+        self.folios.replace(page, new);
+        self.note_slot(page, old, new);
+    }
+
+    /// Keeps the counts of the node of a page whose folio left a shadow, or nothing.
+    #[inline(always)]
+    pub(crate) fn note_evicted(&mut self, page: PageId, left: Slot) {
+        if left.is_empty() {
+            return self.note_slot(page, Slot::resident(FolioId(page.0)), left);
         }
+        let n = self.folios.node_of(page);
+        let fill = &mut self.space.fill[n.index()];
+        fill.nr_values += 1;
+        if fill.is_shadows_only() {
+            self.relist_node(n, true);
+        }
+    }
+
+    /// Keeps the counts of the node of a page that gets a folio where this was.
+    #[inline(always)]
+    pub(crate) fn note_filled(&mut self, page: PageId, old: Slot) {
+        if old.is_empty() {
+            return self.note_slot(page, old, Slot::resident(FolioId(page.0)));
+        }
+        let n = self.folios.node_of(page);
+        let fill = &mut self.space.fill[n.index()];
+        let was_shadows_only = fill.is_shadows_only();
+        fill.nr_values -= 1;
+        if was_shadows_only {
+            self.relist_node(n, false);
+        }
+    }
+
+    /// Keeps the counts of the node of a slot that changed.
+    #[inline]
+    pub(crate) fn note_slot(&mut self, page: PageId, old: Slot, new: Slot) {
+        let n = self.folios.node_of(page);
+        let was = self.space.fill[n.index()];
+        debug_assert_ne!(was, Fill::ANON);
         if was.count == 0 && !new.is_empty() {
             self.enter_node(n);
         }
@@ -69,7 +109,6 @@ impl Engine {
         if is.count == 0 && was.count > 0 {
             self.free_node(n);
         }
-        old
     }
 
     #[cold]
@@ -170,8 +209,8 @@ impl Engine {
             let node = &self.space.nodes[n.index()];
             let pages = node.first.0..node.first.0 + u32::from(node.len);
             for page in pages.map(PageId) {
-                if self.space.slot(page).as_value().is_some() {
-                    self.set_slot(page, Slot::EMPTY);
+                if self.folios.slot(page).as_value().is_some() {
+                    self.replace_slot(page, Slot::EMPTY);
                 }
             }
             self.memcgs.get_mut(memcg).stat.add(Counter::WorkingsetNodereclaim, 1);

@@ -3,8 +3,8 @@
 use crate::Engine;
 use crate::folio::State;
 use crate::ids::{FolioId, MemcgId, PageId};
-use crate::mapping::Slot;
 use crate::scan::{ScanControl, ShrinkStat};
+use crate::slot::Slot;
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 
@@ -25,6 +25,15 @@ enum Verdict {
     Activate,
 }
 
+/// Anything that needs more than dropping a clean, unmapped file folio.
+pub(crate) const SLOW: u32 = State::LOCKED
+    | State::UNEVICTABLE
+    | State::MAPPED
+    | State::DIRTY
+    | State::WRITEBACK
+    | State::ANON
+    | State::SWAPBACKED;
+
 impl Engine {
     /// Frees what can be freed of `list`; what stays is left in it, oldest first.
     pub(crate) fn shrink_folio_list<W: World>(
@@ -33,17 +42,13 @@ impl Engine {
         list: &mut Vec<FolioId>,
         sc: &ScanControl,
     ) -> ShrinkStat {
-        /// Anything that needs more than dropping a clean, unmapped file folio.
-        const SLOW: u32 = State::LOCKED
-            | State::UNEVICTABLE
-            | State::MAPPED
-            | State::DIRTY
-            | State::WRITEBACK
-            | State::ANON
-            | State::SWAPBACKED;
         let taken = list.len();
-        // One cache miss after the other would take longer than the work: have the slots loaded all at once.
-        std::hint::black_box(self.warm_slots(list.iter().map(|&f| self.folios.page(f))));
+        let is_easy = |f: &FolioId| !self.folios.st(*f).has(SLOW | State::LARGE) && !w.is_pinned(self.folios.page(*f));
+        if list.iter().all(is_easy) {
+            let stat = self.drop_alike(w, list, sc);
+            list.clear();
+            return stat;
+        }
         let mut stat = ShrinkStat::default();
         let mut kept = 0;
         let mut easy = self.start_dropping(list.first().copied(), sc);
@@ -216,10 +221,10 @@ impl Engine {
         for page in (first..first + st.nr_pages() as u32).map(PageId) {
             w.effect(Effect::Unmap { page });
             dirty |= w.test_and_clear_dirty(page);
-            self.space.set_mapped(page, false);
+            self.space.set_mapped(page, self.folios.node_of(page), false);
             if st.has(State::SWAPCACHE) {
                 self.swap.get(slot);
-                self.space.store(page, Slot::value(u64::from(slot.0)));
+                self.folios.store(page, Slot::value(u64::from(slot.0)));
             }
         }
         self.folios.clear(f, State::MAPPED);
@@ -240,9 +245,9 @@ impl Engine {
         let shadow = self.workingset_eviction(f, target);
         let (page, st) = (self.folios.page(f), self.folios.st(f));
         for p in page.0..page.0 + st.nr_pages() as u32 {
-            self.set_slot(PageId(p), shadow);
+            self.replace_slot(PageId(p), shadow);
         }
-        self.free_folio(w, f);
+        self.free_folio(w, f, st);
         Verdict::Freed
     }
 
@@ -252,7 +257,7 @@ impl Engine {
         if !st.has(State::SWAPCACHE) {
             let first = self.folios.page(f).0;
             for p in first..first + st.nr_pages() as u32 {
-                self.space.store(PageId(p), Slot::EMPTY);
+                self.folios.store(PageId(p), Slot::EMPTY);
             }
             self.count(f, Counter::Pglazyfreed, st.nr_pages());
         } else {
@@ -262,14 +267,13 @@ impl Engine {
             self.note_swap_cache(f, -1);
             self.slot_freed(w, slot, freed);
         }
-        self.free_folio(w, f);
+        self.free_folio(w, f, st);
         Verdict::Freed
     }
 
-    /// Uncharges the folio and gives back its entry and frames.
+    /// Uncharges a folio, which was in state `st`, and gives back its entry and frames.
     #[inline]
-    pub(crate) fn free_folio<W: World>(&mut self, w: &mut W, f: FolioId) {
-        let st = self.folios.st(f);
+    pub(crate) fn free_folio<W: World>(&mut self, w: &mut W, f: FolioId, st: State) {
         let memcg = self.lruvecs[self.folios.lruvec(f).index()].memcg;
         self.memcgs.uncharge(memcg, st.nr_pages());
         self.node.free_folio(f, st.nr_pages());

@@ -4,7 +4,7 @@
 //! the swap cache, remember a shadow. A slot is free again when neither a page table nor the cache refers to it.
 
 use crate::ids::{FolioId, MemcgId, SwapSlot};
-use crate::mapping::Slot;
+use crate::slot::Slot;
 
 /// One slot.
 #[derive(Clone, Debug, Default)]

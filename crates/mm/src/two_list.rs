@@ -3,9 +3,10 @@
 use crate::Engine;
 use crate::config::{Clock, RefaultTest};
 use crate::folio::State;
-use crate::ids::{FolioId, LruvecId};
+use crate::ids::{FolioId, LruvecId, PageId};
 use crate::lruvec::{ANON, FILE, list_index};
 use crate::scan::{DEF_PRIORITY, ScanControl};
+use crate::shrink::SLOW;
 use crate::stat::Counter;
 use crate::world::World;
 
@@ -111,7 +112,7 @@ impl Engine {
     /// Takes up to `nr` pages from the tail of a list. What someone else holds goes to the head and counts as scanned.
     fn isolate(&mut self, v: LruvecId, l: usize, nr: u64, out: &mut Vec<FolioId>) -> u64 {
         let list = self.lruvecs[v.index()].lists[l];
-        std::hint::black_box(self.folios.warm_tail(list, nr as usize));
+        self.folios.warm_tail(list, nr as usize);
         let (mut scanned, mut isolated) = (0, 0);
         while scanned < nr {
             let Some(f) = self.folios.links.tail(list) else { break };
@@ -130,6 +131,51 @@ impl Engine {
         scanned
     }
 
+    /// Takes the `nr` oldest folios off a list if all of them are there for taking, and in none of the states `odd`; their flags
+    /// stay. False: none is taken.
+    fn take_alike(
+        &mut self,
+        v: LruvecId,
+        l: usize,
+        nr: u64,
+        odd: u32,
+        pinned: impl Fn(PageId) -> bool,
+        out: &mut Vec<FolioId>,
+    ) -> bool {
+        let list = self.lruvecs[v.index()].lists[l];
+        let passed = self.folios.links.oldest(list, nr as usize, out);
+        let (mut any, mut all, mut warm) = (0, u32::MAX, 0);
+        for &f in &*out {
+            let st = self.folios.st(f).0;
+            (any, all) = (any | st, all & st);
+            warm += self.folios.warm(self.folios.page(f));
+        }
+        std::hint::black_box(warm);
+        if any & odd != 0 || all & State::LRU == 0 || out.iter().any(|&f| pinned(self.folios.page(f))) {
+            out.clear();
+            return false;
+        }
+        self.folios.links.pop_oldest(list, out.len(), passed);
+        self.lruvecs[v.index()].size[l] -= out.len() as u64;
+        true
+    }
+
+    /// Puts active folios that nothing can keep at the head of the inactive list.
+    fn deactivate_alike(&mut self, v: LruvecId, t: usize, folios: &[FolioId]) {
+        let (nr, l) = (folios.len() as u64, list_index(t, false));
+        let list = self.lruvecs[v.index()].lists[l];
+        for &f in folios {
+            let mut st = self.folios.st(f);
+            st.clear(State::ACTIVE);
+            st.set(State::WORKINGSET);
+            self.folios.put_on(list, f, st, false);
+        }
+        self.lruvecs[v.index()].size[l] += nr;
+        self.count_lruvec(v, Counter::Pgrefill, nr);
+        self.count_lruvec(v, Counter::Pgdeactivate, nr);
+        self.work.scanned += nr;
+    }
+
     /// 2.4.
     fn shrink_inactive_list<W: World>(
         &mut self,
@@ -141,7 +187,10 @@ impl Engine {
     ) -> u64 {
         self.drain_batches();
         let mut list = self.take_scratch();
-        let scanned = self.isolate(v, list_index(t, false), nr, &mut list);
+        let l = list_index(t, false);
+        // Most batches are clean, unmapped file folios throughout.
+        let alike = t == FILE && self.take_alike(v, l, nr, SLOW | State::LARGE, |f| w.is_pinned(f), &mut list);
+        let scanned = if alike { list.len() as u64 } else { self.isolate(v, l, nr, &mut list) };
         let taken = list.len() as u64;
         sc.nr_scanned += scanned;
         self.count_scan(v, t, scanned, sc);
@@ -149,8 +198,13 @@ impl Engine {
             self.return_scratch(list);
             return 0;
         }
-        let stat = self.shrink_folio_list(w, &mut list, sc);
-        self.put_back(&list);
+        let stat = if alike {
+            self.drop_alike(w, &list, sc)
+        } else {
+            let stat = self.shrink_folio_list(w, &mut list, sc);
+            self.put_back(&list);
+            stat
+        };
         self.return_scratch(list);
         self.count_steal(v, t, stat.reclaimed, sc);
         sc.seen.add(&stat, taken, t == FILE);
@@ -162,6 +216,10 @@ impl Engine {
     pub(crate) fn shrink_active_list<W: World>(&mut self, w: &mut W, v: LruvecId, t: usize, nr: u64) {
         self.drain_batches();
         let mut hold = self.take_scratch();
+        if self.take_alike(v, list_index(t, true), nr, State::MAPPED | State::LARGE, |_| false, &mut hold) {
+            self.deactivate_alike(v, t, &hold);
+            return self.return_scratch(hold);
+        }
         let scanned = self.isolate(v, list_index(t, true), nr, &mut hold);
         self.count_lruvec(v, Counter::Pgrefill, scanned);
         self.work.scanned += scanned;

@@ -13,7 +13,7 @@ impl Engine {
     /// Checks every structure. The error names what is wrong; it is a defect of the engine.
     pub fn validate(&self) -> Result<(), String> {
         self.folios.validate()?;
-        self.space.validate()?;
+        self.space.validate(&self.folios)?;
         self.swap.validate()?;
         let mut on_list = vec![0u8; self.folios.len()];
         for v in 0..self.lruvecs.len() {
@@ -128,13 +128,13 @@ impl Engine {
                 return fail("active and unevictable");
             }
             let page = self.folios.page(f);
-            let in_slot = self.space.slot(page).folio() == Some(f);
+            let in_slot = self.folios.slot(page).folio() == Some(f);
             let in_cache = st.has(State::SWAPCACHE) && self.swap.cached(self.folios.swap(f)) == Some(f);
             if !(in_slot || (in_cache && !st.has(State::MAPPED))) || st.has(State::SWAPCACHE) != in_cache {
                 return fail("its slot does not hold it");
             }
         }
-        let resident = (0..self.space.len() as u32).filter_map(|p| self.space.slot(PageId(p)).folio());
+        let resident = (0..self.folios.len() as u32).filter_map(|p| self.folios.slot(PageId(p)).folio());
         for f in resident {
             if !self.folios.is_used(f) {
                 return Err(format!("{f:?} is in a slot and free"));

@@ -97,12 +97,13 @@ impl Engine {
     }
 
     /// The lists of a memcg and its descendants.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn tree_sizes(&self, memcg: MemcgId) -> [u64; 5] {
-        let own = self.lruvecs[self.memcgs.get(memcg).lruvec.index()].size;
-        if !self.memcgs.get(memcg).has_children {
-            return own;
-        }
+        let m = self.memcgs.get(memcg);
+        if m.has_children { self.sum_of_sizes(memcg) } else { self.lruvecs[m.lruvec.index()].size }
+    }
+
+    fn sum_of_sizes(&self, memcg: MemcgId) -> [u64; 5] {
         let sizes =
             self.memcgs.subtree(memcg).into_iter().map(|m| self.lruvecs[self.memcgs.get(m).lruvec.index()].size);
         sizes.fold([0; 5], |sum, size| std::array::from_fn(|l| sum[l] + size[l]))

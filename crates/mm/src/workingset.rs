@@ -4,7 +4,7 @@ use crate::Engine;
 use crate::config::{Bound, Clock, Lru, Recency, RefaultCounting, RefaultTest};
 use crate::folio::State;
 use crate::ids::LruvecId;
-use crate::lruvec::{ACTIVE_ANON, ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE};
+use crate::lruvec::{ACTIVE_ANON, ACTIVE_FILE, FILE, INACTIVE_ANON, INACTIVE_FILE};
 use crate::multi_gen::tier_from_refs;
 use crate::shadow::{GEN_BITS, Layout, REFS_BITS, Shadow, mask};
 use crate::stat::Counter;
@@ -21,29 +21,34 @@ impl Engine {
         }
     }
 
+    #[inline]
     fn refault_two_list(&mut self, own: LruvecId, mut st: State, shadow: Shadow) -> State {
         let (t, nr) = (st.type_index(), st.nr_pages());
-        self.count_lruvec(own, Counter::refault(t), nr);
         let v = self.memcgs.get(shadow.memcg).lruvec;
         let age = self.lruvecs[v.index()].nonresident_age;
         let distance = Layout::distance(age, shadow.eviction, self.layout.eviction_bits, self.layout.bucket_order);
-        if !self.is_recent(v, t, distance) {
+        let recent = self.is_recent(v, t, distance);
+        let memcg = self.lruvecs[own.index()].memcg;
+        let stat = &mut self.memcgs.get_mut(memcg).stat;
+        stat.add(Counter::refault(t), nr);
+        if !recent {
             return st;
         }
+        stat.add(Counter::activate(t), nr);
         st.set(State::ACTIVE);
-        if self.cfg.clock == Clock::EvictionsAndActivations {
-            self.age_nonresident(own, nr);
-        }
-        self.count_lruvec(own, Counter::activate(t), nr);
         if shadow.workingset {
+            stat.add(Counter::restore(t), nr);
             st.set(State::WORKINGSET);
             self.note_cost(own, t, nr, 0);
-            self.count_lruvec(own, Counter::restore(t), nr);
+        }
+        if self.cfg.clock == Clock::EvictionsAndActivations {
+            self.age_nonresident(own, nr);
         }
         st
     }
 
     /// The three tests, by distance (3.3, 3.4).
+    #[inline]
     pub(crate) fn is_recent(&self, v: LruvecId, t: usize, distance: u64) -> bool {
         let size = match self.cfg.refault {
             RefaultTest::None => return false,
@@ -61,28 +66,28 @@ impl Engine {
         self.memcgs.swap_room(self.lruvecs[v.index()].memcg, self.swap.free_pages()) > 0
     }
 
+    /// The sizes that a refault is compared with: those of the group and all below it. Anon is none where it cannot be swapped.
+    #[inline(always)]
+    fn competing_sizes(&self, v: LruvecId) -> [u64; 5] {
+        let mut size = self.tree_sizes(self.lruvecs[v.index()].memcg);
+        if size[ACTIVE_ANON] + size[INACTIVE_ANON] > 0 && !self.has_free_swap(v) {
+            (size[ACTIVE_ANON], size[INACTIVE_ANON]) = (0, 0);
+        }
+        size
+    }
+
     /// All that the type competes with, but its own inactive list.
+    #[inline]
     fn mainline_bound(&self, v: LruvecId, t: usize) -> u64 {
-        let size = self.tree_sizes(self.lruvecs[v.index()].memcg);
-        let swap = self.has_free_swap(v);
-        let mut bound = size[ACTIVE_FILE];
-        if t == ANON {
-            bound += size[INACTIVE_FILE];
-        }
-        if swap {
-            bound += size[ACTIVE_ANON] + if t == FILE { size[INACTIVE_ANON] } else { 0 };
-        }
-        bound
+        let size = self.competing_sizes(v);
+        size[ACTIVE_FILE] + size[ACTIVE_ANON] + if t == FILE { size[INACTIVE_ANON] } else { size[INACTIVE_FILE] }
     }
 
     /// RFC v3: the active part, or the inactive one once active is the larger.
     fn shadow_position_bound(&self, v: LruvecId, t: usize) -> u64 {
-        let size = self.tree_sizes(self.lruvecs[v.index()].memcg);
-        let (mut active, inactive_file, mut inactive_anon) = (size[ACTIVE_FILE], size[INACTIVE_FILE], 0);
-        if self.has_free_swap(v) {
-            active += size[ACTIVE_ANON];
-            inactive_anon = size[INACTIVE_ANON];
-        }
+        let size = self.competing_sizes(v);
+        let (active, inactive_file) = (size[ACTIVE_FILE] + size[ACTIVE_ANON], size[INACTIVE_FILE]);
+        let inactive_anon = size[INACTIVE_ANON];
         if active >= inactive_anon + inactive_file {
             inactive_anon + inactive_file
         } else {

@@ -69,6 +69,12 @@ impl PackedAccess {
         self.0 & Self::CONTINUES != 0
     }
 
+    /// Whether it is a read by descriptor that does not go on in the page of the last one.
+    #[inline]
+    pub fn is_plain(self) -> bool {
+        self.0 & !Self::ID == 0
+    }
+
     /// The 32 bits.
     #[inline]
     pub fn bits(self) -> u32 {

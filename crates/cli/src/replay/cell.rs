@@ -6,7 +6,10 @@ use refault_trace::{ObjectKind, PackedAccess, Trace};
 use super::machine::{DIRTY, MAPPED, Machine, WRITABLE, YOUNG};
 
 /// Accesses whose slots are loaded ahead: their cache misses overlap instead of following one another.
-const WARM: usize = 64;
+const WARM: usize = 128;
+
+/// Accesses from one look at the clock to the next.
+const TICK: usize = 64;
 
 /// What a cell does with every miss.
 pub trait MissSink {
@@ -83,32 +86,59 @@ impl Cell {
     /// microsecond.
     pub fn run<S: MissSink>(&mut self, accesses: &[PackedAccess], time_ns: Option<&[u64]>, sink: &mut S) {
         for (i, block) in accesses.chunks(WARM).enumerate() {
-            if self.oom_at.is_some() {
-                return;
+            self.look_ahead(block);
+            for (j, part) in block.chunks(TICK).enumerate() {
+                if self.oom_at.is_some() {
+                    return;
+                }
+                let now = time_ns.map_or(self.accesses * NS_PER_ACCESS, |t| t[i * WARM + j * TICK]);
+                self.engine.set_now_ns(now);
+                self.run_part(part, sink);
             }
-            let now = time_ns.map_or(self.accesses * NS_PER_ACCESS, |t| t[i * WARM]);
-            self.engine.set_now_ns(now);
-            let work = block.iter().map(|a| PageId(a.page())).filter(|&p| self.engine.is_work(p));
-            std::hint::black_box(self.engine.warm(work));
-            for &a in block {
-                let at = self.accesses;
-                self.accesses += 1;
-                if !self.step(a) {
-                    self.misses += 1;
-                    sink.miss(at);
-                    if self.machine.oom.is_some() {
-                        self.oom_at = Some(at);
-                        return;
-                    }
+        }
+    }
+
+    fn run_part<S: MissSink>(&mut self, part: &[PackedAccess], sink: &mut S) {
+        let first = self.accesses;
+        self.accesses += part.len() as u64;
+        for (at, &a) in (first..).zip(part) {
+            if !self.step(a) {
+                self.misses += 1;
+                sink.miss(at);
+                if self.machine.oom.is_some() {
+                    self.oom_at = Some(at);
+                    self.accesses = at + 1;
+                    return;
                 }
             }
         }
+    }
+
+    /// Has loaded what the accesses need that will be more than a plain hit. They are collected without a branch: one that goes wrong
+    /// every few accesses would keep the loads apart.
+    #[inline]
+    fn look_ahead(&self, block: &[PackedAccess]) {
+        let (mut work, mut n) = ([PageId(0); WARM], 0);
+        for a in block {
+            let page = PageId(a.page());
+            work[n % WARM] = page;
+            n += usize::from(self.engine.is_work(page));
+        }
+        std::hint::black_box(self.engine.warm(work[..n.min(WARM)].iter().copied()));
     }
 
     /// One access. False: a miss.
     #[inline]
     fn step(&mut self, a: PackedAccess) -> bool {
         let page = PageId(a.page());
+        if a.is_plain() {
+            return self.engine.access(&mut self.machine, page, Touch::Read).is_hit();
+        }
+        self.step_other(a, page)
+    }
+
+    /// One access that is not a plain read by descriptor.
+    fn step_other(&mut self, a: PackedAccess, page: PageId) -> bool {
         let touch = if a.is_map() {
             // A mapped, resident page costs no call: the hardware sets its bits.
             let pte = &mut self.machine.pte[page.index()];

@@ -153,6 +153,8 @@ impl World for Contents {
             }
             Effect::Free { page, .. } => self.free(page),
             Effect::FreeSlot { slot } => {
+                // Whoever gets it next is not to be taken for this page.
+                self.slot_of.retain(|_, s| *s != slot);
                 if self.swap.remove(&slot).is_none() && self.device == Device::Instant {
                     self.violations.push(format!("{slot:?} freed and empty"));
                 }
