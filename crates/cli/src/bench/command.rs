@@ -1,10 +1,10 @@
 //! `refault bench`, from its flags to its output.
 
 use super::args::BenchArgs;
-use super::builtin::BUILTIN;
+use super::builtin::{BUILTIN, default_scale};
 use super::report::Report;
 use super::{json, text};
-use crate::lab::{Job, Runner, default_scale, scaled};
+use crate::lab::{Job, Runner, scaled};
 use crate::terminal::printable;
 use crate::{Failure, print};
 use refault_sim::scenario::{Published, Scenario};

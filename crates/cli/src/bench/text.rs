@@ -1,7 +1,8 @@
 //! The result for people.
 
+use super::builtin::default_scale;
 use super::report::{Report, Row};
-use crate::lab::{default_scale, policy_text};
+use crate::lab::policy_text;
 use crate::replay::table::Table;
 use crate::terminal::{number, printable};
 use refault_sim::machine::Ending;
