@@ -84,6 +84,65 @@ fn files() {
     }
 }
 
+/// Scenarios have other flags than traces, and neither goes with the other.
+#[test]
+fn scenarios() {
+    let s = Sandbox::new();
+    let tiny = include_str!("data/tiny.toml");
+    let scenario = s.write("tiny.toml", tiny.as_bytes());
+    let trace = s.generate("loop.parquet", &["900: A:loop:300"]);
+    s.write("cut.toml", &tiny.as_bytes()[..tiny.len() / 2 + 3]);
+    s.write("empty.toml", b"");
+    s.write("noise.toml", &[0xff; 100]);
+    s.write("key", tiny.replace("cpus", "cpu").as_bytes());
+    std::fs::create_dir(s.path("dir.toml")).expect("a directory");
+    let before = s.files();
+    let cases: &[(&[&str], &str)] = &[
+        (&["--memory", "1M"], "--memory: is for traces, and "),
+        (&["--memory", "1M"], "tiny.toml is a scenario; what it has instead is machine.memory"),
+        (&["--miss-bits", "bits"], "--miss-bits: is for traces"),
+        (&["--curve"], "--curve: is for traces"),
+        (&["--via", "fd"], "--via: is for traces"),
+        (&["--swap-max", "max"], "--swap-max: is for traces"),
+        (&["--swappiness", "60"], "machine.swappiness"),
+        (&["--windows", "3"], "--windows: is for traces"),
+        (&["--set", "charge_batch=1"], "--set: is for traces"),
+        (&["--max-accesses", "3"], "--max-accesses: is for traces"),
+        (&["--beyond-footprint"], "--beyond-footprint: is for traces"),
+        (&["--format", "plain"], "--format: is for traces"),
+        (&["--raw-ids"], "--raw-ids: is for traces"),
+        (&["--policy", "lru,opt"], "--policy opt: knows the accesses to come"),
+        (&["--scale", "0"], "\"0\" is not a scale"),
+        (&["--scale", "64"], "tiny.toml: --scale 64: memory"),
+        (
+            &["--series", "out", "--policy", "lru,mglru"],
+            "--series: wants one scenario and one policy, but there are 1 and 2",
+        ),
+        (&["--series", "no/such"], "no/such: cannot be written"),
+        (&["--series", "tiny.toml"], "tiny.toml: is a scenario to read; give --series another name"),
+        (&["--output", "tiny.toml"], "tiny.toml: is a scenario to read; give --output another name"),
+        (&["--output", "x", "--series", "./x"], "is named by --output and --series"),
+        (&["loop.parquet"], "loop.parquet is a trace; replay them one after the other"),
+        (&["missing.toml"], "missing.toml: cannot be opened"),
+        (&["cut.toml", "--output", "x"], "cut.toml:"),
+        (&["empty.toml"], "empty.toml:"),
+        (&["noise.toml"], "noise.toml: is not text in UTF-8"),
+        (&["key"], "machine.cpu: unknown key; did you mean cpus?"),
+        (&["dir.toml"], "dir.toml: cannot be read: "),
+    ];
+    for (args, want) in cases {
+        println!("{args:?}"); // shown when it fails
+        let line = error(&s.replay(&scenario, args));
+        assert!(line.contains(want), "{args:?}: {line}");
+        assert_eq!(s.files(), before, "{args:?}");
+    }
+    for flags in [&["--scale", "2"][..], &["--check"], &["--series", "out"]] {
+        let line = error(&s.replay(&trace, flags));
+        assert!(line.contains(&format!("{}: is for scenarios, and ", flags[0])), "{line}");
+        assert_eq!(s.files(), before);
+    }
+}
+
 /// Small files of every format, and the length at which each is cut inside a record.
 fn small_files(s: &Sandbox) -> Vec<(&'static str, &'static str, Vec<u8>, usize)> {
     let general = |id: u64| [&1u32.to_le_bytes()[..], &id.to_le_bytes(), &4096u32.to_le_bytes(), &[255; 8]].concat();

@@ -24,8 +24,7 @@ pub struct BenchArgs {
     #[arg(value_name = "NAME")]
     pub(super) names: Vec<String>,
 
-    /// Divide sizes, amounts of work and times by K; 1 is full size [default: the power of two that brings memory
-    /// to 512 MiB or less]
+    /// Divide sizes, amounts of work and times by K; 1 is full size [default: as --list says, so that one takes seconds]
     #[arg(long, value_name = "K", value_parser = parse_scale)]
     pub(super) scale: Option<f64>,
 

@@ -1,10 +1,10 @@
 //! `refault bench`, from its flags to its output.
 
 use super::args::BenchArgs;
-use super::builtin::BUILTIN;
+use super::builtin::{BUILTIN, default_scale};
 use super::report::Report;
 use super::{json, text};
-use crate::lab::{Job, Runner, default_scale, scaled};
+use crate::lab::{Job, Runner, scaled};
 use crate::terminal::printable;
 use crate::{Failure, print};
 use refault_sim::scenario::{Published, Scenario};
@@ -32,9 +32,13 @@ pub fn run(args: &BenchArgs) -> Result<bool, Failure> {
     let benches = benches(args)?;
     let jobs: Vec<_> = benches.iter().flat_map(Bench::jobs).collect();
     let done = Runner::new(args.threads, args.check).run("running", &jobs)?;
-    let mut done = done.into_iter();
-    let report = |bench: &Bench| Report::new(bench, done.by_ref().take(2 * bench.seeds.len()).collect());
-    let reports: Vec<_> = benches.iter().map(report).collect();
+    let mut rest = done.as_slice();
+    let mut reports = Vec::new();
+    for bench in &benches {
+        let (of_bench, others) = rest.split_at(2 * bench.seeds.len());
+        reports.push(Report::new(bench, of_bench)?);
+        rest = others;
+    }
     print(&if args.json { json::json(&reports)? } else { text::text(&reports) })?;
     Ok(!args.strict || reports.iter().all(Report::is_within))
 }

@@ -5,9 +5,6 @@ use crate::lab::Done;
 use refault_sim::machine::Ending;
 use refault_sim::scenario::{Better, PolicySpec, PublishedRow};
 
-/// A number before and after.
-pub(super) type Pair = [Option<f64>; 2];
-
 /// One benchmark.
 #[derive(Debug)]
 pub(super) struct Report {
@@ -41,26 +38,23 @@ pub(super) struct Side {
 pub(super) struct Row {
     pub(super) spec: PublishedRow,
     /// Ours; the mean over the seeds.
-    pub(super) ours: Pair,
+    pub(super) ours: [f64; 2],
     /// Of those.
-    pub(super) ratio: Option<f64>,
+    pub(super) ratio: f64,
     /// Of each seed.
-    pub(super) ratios: Vec<Option<f64>>,
+    pub(super) ratios: Vec<f64>,
     /// Whether the ratio of every seed is in the band; none: there is no band.
     pub(super) within: Option<bool>,
 }
 
 /// After through before. Nothing on both sides is no change; a number out of nothing is infinitely more.
-pub(super) fn ratio([before, after]: Pair) -> Option<f64> {
-    match (before?, after?) {
-        (0.0, 0.0) => Some(1.0),
-        (before, after) => Some(after / before),
-    }
+pub(super) fn ratio([before, after]: [f64; 2]) -> f64 {
+    if before == 0.0 && after == 0.0 { 1.0 } else { after / before }
 }
 
 impl Report {
     /// `done`: for each seed before and after.
-    pub(super) fn new(bench: &Bench, done: Vec<Done>) -> Report {
+    pub(super) fn new(bench: &Bench, done: &[Done]) -> Result<Report, String> {
         let published = &bench.published;
         let side = |n: usize, policy: &PolicySpec| {
             let runs: Vec<_> = done.iter().skip(n).step_by(2).collect();
@@ -73,16 +67,17 @@ impl Report {
                 ending: runs.first().map_or(Ending::Stuck, |d| d.result.ending),
             }
         };
-        Report {
+        let rows: Result<_, _> = published.rows.iter().map(|row| Row::new(row, done)).collect();
+        Ok(Report {
             name: bench.scenario.name.clone(),
             about: bench.scenario.about.clone(),
             source: bench.scenario.source.clone(),
             scale: bench.scale,
             seeds: bench.seeds.clone(),
             sides: [side(0, &published.before), side(1, &published.after)],
-            rows: published.rows.iter().map(|row| Row::new(row, &done)).collect(),
+            rows: rows.map_err(|e| format!("{}: {e}", bench.scenario.name))?,
             notes: published.notes.clone(),
-        }
+        })
     }
 
     /// Whether every ratio that has a band is in it.
@@ -97,28 +92,32 @@ impl Report {
 }
 
 impl Row {
-    fn new(spec: &PublishedRow, done: &[Done]) -> Row {
-        let pair = |runs: &[Done]| [0, 1].map(|n| runs.get(n).and_then(|d| d.result.metric(&spec.metric)));
-        let pairs: Vec<Pair> = done.chunks(2).map(pair).collect();
-        let mean = |n: usize| {
-            let sum = pairs.iter().map(|pair| pair[n]).sum::<Option<f64>>()?;
-            Some(sum / pairs.len().max(1) as f64)
+    /// `done`: for each seed before and after. An error: the runs have no such number.
+    fn new(spec: &PublishedRow, done: &[Done]) -> Result<Row, String> {
+        let number = |done: &Done| {
+            let unknown = || format!("published.row: {} is not a result of a run", spec.metric);
+            done.result.metric(&spec.metric).ok_or_else(unknown)
+        };
+        let numbers: Vec<_> = done.iter().map(number).collect::<Result<_, _>>()?;
+        let mean = |side: usize| {
+            let of_side = || numbers.iter().skip(side).step_by(2);
+            of_side().sum::<f64>() / of_side().count().max(1) as f64
         };
         let ours = [mean(0), mean(1)];
-        let ratios: Vec<_> = pairs.into_iter().map(ratio).collect();
-        let inside = |[low, high]: [f64; 2]| ratios.iter().all(|r| r.is_some_and(|r| low <= r && r <= high));
-        Row { spec: spec.clone(), ours, ratio: ratio(ours), within: spec.band.map(inside), ratios }
+        let ratios: Vec<_> = numbers.chunks_exact(2).map(|pair| ratio([pair[0], pair[1]])).collect();
+        let inside = |[low, high]: [f64; 2]| ratios.iter().all(|r| (low..=high).contains(r));
+        Ok(Row { spec: spec.clone(), ours, ratio: ratio(ours), within: spec.band.map(inside), ratios })
     }
 
     /// Of the published numbers.
     pub(super) fn published_ratio(&self) -> Option<f64> {
-        ratio([self.spec.before, self.spec.after])
+        Some(ratio([self.spec.before?, self.spec.after?]))
     }
 
     /// The smallest and the largest ratio of the seeds.
-    pub(super) fn spread(&self) -> Option<[f64; 2]> {
-        let known = || self.ratios.iter().flatten().copied();
-        Some([known().reduce(f64::min)?, known().reduce(f64::max)?])
+    pub(super) fn spread(&self) -> [f64; 2] {
+        let fold = |of: fn(f64, f64) -> f64| self.ratios.iter().copied().reduce(of).unwrap_or(self.ratio);
+        [fold(f64::min), fold(f64::max)]
     }
 }
 
@@ -136,9 +135,8 @@ mod tests {
 
     #[test]
     fn ratios_of_nothing() {
-        assert_eq!(ratio([Some(2.0), Some(3.0)]), Some(1.5));
-        assert_eq!(ratio([Some(0.0), Some(0.0)]), Some(1.0));
-        assert_eq!(ratio([Some(0.0), Some(3.0)]), Some(f64::INFINITY));
-        assert_eq!(ratio([None, Some(3.0)]), None);
+        assert_eq!(ratio([2.0, 3.0]), 1.5);
+        assert_eq!(ratio([0.0, 0.0]), 1.0);
+        assert_eq!(ratio([0.0, 3.0]), f64::INFINITY);
     }
 }

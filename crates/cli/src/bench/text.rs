@@ -1,7 +1,8 @@
 //! The result for people.
 
-use super::report::{Pair, Report, Row};
-use crate::lab::{default_scale, policy_text};
+use super::builtin::default_scale;
+use super::report::{Report, Row};
+use crate::lab::policy_text;
 use crate::replay::table::Table;
 use crate::terminal::{number, printable};
 use refault_sim::machine::Ending;
@@ -80,22 +81,20 @@ fn table(report: &Report) -> String {
     for row in &report.rows {
         let unit = if row.spec.unit.is_empty() { String::new() } else { format!(", {}", printable(&row.spec.unit)) };
         let mut cells = vec![format!("  {}{unit}", printable(&row.spec.label))];
-        cells.extend(triple([row.spec.before, row.spec.after], row.published_ratio()));
-        cells.extend(triple(row.ours, row.ratio));
+        let known = |n: Option<f64>, text: fn(f64) -> String| n.map_or("-".to_owned(), text);
+        cells.extend([row.spec.before, row.spec.after].map(|n| known(n, number)));
+        cells.push(known(row.published_ratio(), times));
+        cells.extend(row.ours.map(number));
+        cells.push(times(row.ratio));
         if several {
-            cells.push(row.spread().map_or("-".to_owned(), |[low, high]| format!("{}..{}", factor(low), factor(high))));
+            let [low, high] = row.spread();
+            cells.push(if low.is_finite() { format!("{}..{}", factor(low), factor(high)) } else { "-".to_owned() });
         }
         cells.push(row.spec.band.map_or(String::new(), band));
         cells.extend(verdict(row));
         table.row(cells);
     }
     table.render()
-}
-
-/// Before, after and their ratio.
-fn triple(pair: Pair, ratio: Option<f64>) -> [String; 3] {
-    let [before, after] = pair.map(|n| n.map_or("-".to_owned(), number));
-    [before, after, ratio.map_or("-".to_owned(), times)]
 }
 
 fn verdict(row: &Row) -> Option<String> {

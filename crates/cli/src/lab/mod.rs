@@ -6,5 +6,5 @@ mod progress;
 mod scale;
 
 pub(crate) use job::{Done, Job, Runner, ending_name, ending_text};
-pub(crate) use policy::{overrides, policy_text};
+pub(crate) use policy::{Overrides, overrides, policy_text};
 pub(crate) use scale::{default_scale, parse_scale, scaled};

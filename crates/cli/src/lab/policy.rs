@@ -3,16 +3,16 @@
 use crate::replay::settings;
 use refault_mm::Config;
 use refault_sim::scenario::PolicySpec;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-/// What of a policy is not as the kernel has it, by the keys of `--set`.
-pub(crate) fn overrides(policy: &PolicySpec) -> Vec<(&'static str, Value)> {
+/// Settings by the keys of `--set`.
+pub(crate) type Overrides = Map<String, Value>;
+
+/// What of a policy is not as the kernel has it.
+pub(crate) fn overrides(policy: &PolicySpec) -> Overrides {
     let (own, plain) = (policy.config(), Config::new(policy.policy));
-    settings::values(&own)
-        .zip(settings::values(&plain))
-        .filter(|(own, plain)| own != plain)
-        .map(|(own, _)| own)
-        .collect()
+    let pairs = settings::values(&own).zip(settings::values(&plain));
+    pairs.filter(|(own, plain)| own != plain).map(|((key, value), _)| (key.to_owned(), value)).collect()
 }
 
 /// The policy with its overrides.

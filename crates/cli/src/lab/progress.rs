@@ -41,7 +41,7 @@ impl Progress {
         bar.set_message(what.to_owned());
         let runs: Runs = Arc::new(Mutex::new(vec![Run { share: Some(0.0), ..Run::default() }; runs]));
         let progress = Progress { bar, runs, started: Instant::now(), shown: AtomicBool::new(false) };
-        progress.style("{msg} {wide_bar} {virtual} s virtual, {rate} a second, {eta} left");
+        progress.style("{msg} {wide_bar} {virtual} s virtual, {rate} s per s, {eta} left");
         progress
     }
 
@@ -56,7 +56,7 @@ impl Progress {
                 let _ = write!(w, "{:.1}", seconds(&a));
             })
             .with_key("rate", move |state: &ProgressState, w: &mut dyn Write| {
-                let _ = write!(w, "{:.1} s", seconds(&b) / state.elapsed().as_secs_f64().max(1e-3));
+                let _ = write!(w, "{:.1}", seconds(&b) / state.elapsed().as_secs_f64().max(1e-3));
             })
             .with_key("events", move |_: &ProgressState, w: &mut dyn Write| {
                 let _ = write!(w, "{:.1}", sum(&c, |run| run.events) as f64 / 1e6);
@@ -77,7 +77,7 @@ impl Progress {
         // Drawing asks for the runs again.
         drop(runs);
         if !known {
-            self.style("{msg} {virtual} s virtual, {rate} a second, {events} M events");
+            self.style("{msg} {virtual} s virtual, {rate} s per s, {events} M events");
         }
         self.bar.set_position((share * PARTS) as u64);
         let late = self.started.elapsed() > Duration::from_secs(1);

@@ -65,6 +65,9 @@ fn is_scenario(path: &Path) -> bool {
 fn begins_as_toml(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let Some(line) = line.into_iter().find(|line| !line.is_empty() && line[0] != b'#') else { return false };
+    if line.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
+        return false;
+    }
     let word = |text: &[u8]| {
         let part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.\" ".contains(byte);
         text.first().is_some_and(|first| first.is_ascii_alphabetic() || *first == b'"') && text.iter().all(part)

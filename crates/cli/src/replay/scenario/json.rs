@@ -3,10 +3,86 @@
 use super::outcome::{Outcome, bytes, per_second};
 use super::text::device_numbers;
 use crate::Failure;
-use crate::lab::{ending_name, overrides};
+use crate::lab::{Overrides, ending_name, overrides};
 use refault_mm::{Lru, PsiLine};
-use refault_sim::machine::{DeviceResult, MemcgResult, TaskResult};
-use serde_json::{Map, Value, json};
+use refault_sim::machine::{DeviceResult, MemcgResult, NodeResult, TaskResult};
+use refault_sim::metric::Latency;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+#[derive(Serialize)]
+struct Run<'a> {
+    scenario: &'a str,
+    policy: &'static str,
+    overrides: Overrides,
+    scale: f64,
+    seed: u64,
+    virtual_seconds: f64,
+    real_seconds: f64,
+    events: u64,
+    ending: &'static str,
+    oom_kills: u64,
+    tasks: Vec<Task<'a>>,
+    groups: Vec<Group<'a>>,
+    devices: Vec<BTreeMap<&'static str, serde_json::Value>>,
+    node: Node,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lru_gen: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Task<'a> {
+    name: &'a str,
+    count: u32,
+    seconds: f64,
+    ops: u64,
+    ops_per_s: f64,
+    bytes_per_s: f64,
+    accesses: u64,
+    hits: u64,
+    hit_rate: f64,
+    errors: u64,
+    reclaim_seconds: f64,
+    latency_ns: Latencies,
+}
+
+#[derive(Serialize)]
+struct Latencies {
+    mean: f64,
+    p50: u64,
+    p90: u64,
+    p99: u64,
+    p999: u64,
+    max: u64,
+}
+
+#[derive(Serialize)]
+struct Group<'a> {
+    path: &'a str,
+    counters: &'a BTreeMap<String, u64>,
+    pressure: Pressure,
+}
+
+#[derive(Serialize)]
+struct Pressure {
+    some: Line,
+    full: Line,
+}
+
+#[derive(Serialize)]
+struct Line {
+    avg10: f64,
+    avg60: f64,
+    avg300: f64,
+    total_us: u64,
+}
+
+#[derive(Serialize)]
+struct Node {
+    free_pages: u64,
+    managed_pages: u64,
+    swap_used_pages: u64,
+}
 
 /// One object; a line a run, so that tools for lines work too.
 pub(super) fn json(outcomes: &[Outcome], lru_gen: bool) -> Result<String, Failure> {
@@ -14,74 +90,70 @@ pub(super) fn json(outcomes: &[Outcome], lru_gen: bool) -> Result<String, Failur
     Ok(format!("{{\"refault\":\"{}\",\"runs\":[\n{}\n]}}\n", env!("CARGO_PKG_VERSION"), lines.join(",\n")))
 }
 
-fn run(outcome: &Outcome, lru_gen: bool) -> Value {
+fn run(outcome: &Outcome, lru_gen: bool) -> Run<'_> {
     let result = outcome.result();
-    let mut run = json!({
-        "scenario": outcome.scenario.name,
-        "policy": outcome.policy.policy.name(),
-        "overrides": object(overrides(&outcome.policy)),
-        "scale": outcome.scale,
-        "seed": outcome.scenario.seed,
-        "virtual_seconds": result.seconds,
-        "real_seconds": outcome.done.real_seconds,
-        "events": result.events,
-        "ending": ending_name(result.ending),
-        "oom_kills": result.oom_kills,
-        "tasks": result.tasks.iter().map(task).collect::<Vec<_>>(),
-        "groups": result.memcgs.iter().map(group).collect::<Vec<_>>(),
-        "devices": result.devices.iter().map(device).collect::<Vec<_>>(),
-        "node": {
-            "free_pages": result.node.free_pages,
-            "managed_pages": result.node.managed_pages,
-            "swap_used_pages": result.node.swap_used_pages,
-        },
-    });
-    if lru_gen && outcome.policy.config().lru == Lru::MultiGen {
-        run["lru_gen"] = result.lru_gen.clone().into();
+    let lru_gen = lru_gen && outcome.policy.config().lru == Lru::MultiGen;
+    Run {
+        scenario: &outcome.scenario.name,
+        policy: outcome.policy.policy.name(),
+        overrides: overrides(&outcome.policy),
+        scale: outcome.scale,
+        seed: outcome.scenario.seed,
+        virtual_seconds: result.seconds,
+        real_seconds: outcome.done.real_seconds,
+        events: result.events,
+        ending: ending_name(result.ending),
+        oom_kills: result.oom_kills,
+        tasks: result.tasks.iter().map(task).collect(),
+        groups: result.memcgs.iter().map(group).collect(),
+        devices: result.devices.iter().map(device).collect(),
+        node: node(&result.node),
+        lru_gen: lru_gen.then_some(&*result.lru_gen),
     }
-    run
 }
 
-fn task(task: &TaskResult) -> Value {
-    let latency = &task.latency;
-    json!({
-        "name": task.name,
-        "count": task.count,
-        "seconds": task.seconds,
-        "ops": task.ops,
-        "ops_per_s": per_second(task, task.ops as f64),
-        "bytes_per_s": per_second(task, bytes(task)),
-        "accesses": task.accesses,
-        "hits": task.hits,
-        "hit_rate": task.hit_rate(),
-        "errors": task.errors,
-        "reclaim_seconds": task.reclaim_seconds,
-        "latency_ns": {
-            "mean": latency.mean_ns(),
-            "p50": latency.p50_ns(),
-            "p90": latency.p90_ns(),
-            "p99": latency.p99_ns(),
-            "p999": latency.p999_ns(),
-            "max": latency.max_ns(),
-        },
-    })
+fn task(task: &TaskResult) -> Task<'_> {
+    Task {
+        name: &task.name,
+        count: task.count,
+        seconds: task.seconds,
+        ops: task.ops,
+        ops_per_s: per_second(task, task.ops as f64),
+        bytes_per_s: per_second(task, bytes(task)),
+        accesses: task.accesses,
+        hits: task.hits,
+        hit_rate: task.hit_rate(),
+        errors: task.errors,
+        reclaim_seconds: task.reclaim_seconds,
+        latency_ns: latencies(&task.latency),
+    }
 }
 
-fn group(group: &MemcgResult) -> Value {
-    let [some, full] = group.psi.each_ref().map(pressure);
-    json!({ "path": group.path, "counters": group.counters, "pressure": { "some": some, "full": full } })
+fn latencies(of: &Latency) -> Latencies {
+    Latencies {
+        mean: of.mean_ns(),
+        p50: of.p50_ns(),
+        p90: of.p90_ns(),
+        p99: of.p99_ns(),
+        p999: of.p999_ns(),
+        max: of.max_ns(),
+    }
 }
 
-fn pressure(line: &PsiLine) -> Value {
-    json!({ "avg10": line.avg10, "avg60": line.avg60, "avg300": line.avg300, "total_us": line.total_us })
+fn group(group: &MemcgResult) -> Group<'_> {
+    let [some, full] = group.psi.each_ref().map(line);
+    Group { path: &group.path, counters: &group.counters, pressure: Pressure { some, full } }
 }
 
-fn device(device: &DeviceResult) -> Value {
-    let mut all = object([("name", device.name.clone().into())]);
-    all.extend(object(device_numbers(&device.stats).map(|(name, n)| (name, n.into()))));
-    all.into()
+fn line(line: &PsiLine) -> Line {
+    Line { avg10: line.avg10, avg60: line.avg60, avg300: line.avg300, total_us: line.total_us }
 }
 
-fn object(pairs: impl IntoIterator<Item = (&'static str, Value)>) -> Map<String, Value> {
-    pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+fn device(device: &DeviceResult) -> BTreeMap<&'static str, serde_json::Value> {
+    let name = ("name", device.name.clone().into());
+    std::iter::once(name).chain(device_numbers(&device.stats).map(|(what, n)| (what, n.into()))).collect()
+}
+
+fn node(node: &NodeResult) -> Node {
+    Node { free_pages: node.free_pages, managed_pages: node.managed_pages, swap_used_pages: node.swap_used_pages }
 }
