@@ -2,8 +2,10 @@
 //!
 //! One row is one [`Record`](crate::Record); what the file says about itself is in its key-value metadata.
 
-mod bounded;
 mod checked;
+mod header;
+mod metadata;
+mod pages;
 mod read;
 mod thrift;
 mod write;

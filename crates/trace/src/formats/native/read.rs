@@ -1,7 +1,7 @@
 //! Reading the native format, and Parquet of the same columns that other tools wrote.
 
-use super::bounded::Bounded;
-use super::checked::Checked;
+use super::metadata::{Leaf, Metadata, Repetition};
+use super::pages::Pages;
 use super::{COLUMNS, VERSION, key, op_from_code};
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::format::Format;
@@ -9,14 +9,12 @@ use crate::input::Input;
 use crate::record::{CHUNK, Collapse, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, Record, RecordSource};
 use parquet::basic::Type as PhysicalType;
 use parquet::column::reader::{ColumnReader, get_column_reader};
-use parquet::errors::ParquetError;
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
-use parquet::file::reader::FileReader;
-use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor, ColumnPath, Type};
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Opens a file.
 pub(crate) fn from_path(path: &Path) -> Result<Box<dyn RecordSource>, TraceError> {
@@ -47,8 +45,8 @@ pub(crate) fn from_input(mut input: Input) -> Result<Box<dyn RecordSource>, Trac
 
 /// One column of the current row group, as 64-bit values.
 struct Column {
-    /// Its place in the file; `None` for an absent column, which holds `default`.
-    index: Option<usize>,
+    /// What it is in the file; `None` for an absent column, which holds `default`.
+    present: Option<Present>,
     name: &'static str,
     /// Absent columns have this value.
     default: i64,
@@ -58,10 +56,22 @@ struct Column {
     levels: Vec<i16>,
 }
 
+/// A column that is in the file.
+struct Present {
+    /// Its place among all columns.
+    index: usize,
+    physical: i32,
+    /// Bytes a value.
+    width: usize,
+    optional: bool,
+    descriptor: ColumnDescPtr,
+}
+
 struct NativeSource {
     name: String,
     header: Header,
-    file: SerializedFileReader<Bounded>,
+    file: Arc<File>,
+    metadata: Metadata,
     columns: Vec<Column>,
     group: usize,
     left: u64,
@@ -70,33 +80,37 @@ struct NativeSource {
 }
 
 impl NativeSource {
-    fn new(name: String, file: File) -> Result<Self, TraceError> {
-        let file = Bounded::new(&name, file)?;
-        let file = SerializedFileReader::new(file).map_err(|e| broken(&name, &e.to_string()))?;
-        let header = header(&name, file.metadata())?;
-        let columns = columns(&name, file.metadata())?;
-        Ok(Self { name, header, file, columns, group: 0, left: 0, row: 0, failed: None })
+    fn new(name: String, mut file: File) -> Result<Self, TraceError> {
+        let metadata = Metadata::read(&name, &mut file)?;
+        let header = header(&name, &metadata)?;
+        let columns = columns(&name, &metadata)?;
+        let file = Arc::new(file);
+        Ok(Self { name, header, file, metadata, columns, group: 0, left: 0, row: 0, failed: None })
     }
 
     /// Opens the next row group that has rows; `false` after the last.
     fn next_group(&mut self) -> Result<bool, TraceError> {
         while self.left == 0 {
-            if self.group == self.file.num_row_groups() {
-                return Ok(false);
-            }
-            let failure = |e: ParquetError| broken(&self.name, &e.to_string());
-            let group = self.file.get_row_group(self.group).map_err(failure)?;
-            let rows = group.metadata().num_rows();
-            self.left = u64::try_from(rows).map_err(|_| broken(&self.name, &format!("a row group of {rows} rows")))?;
-            for column in &mut self.columns {
-                let Some(index) = column.index else { continue };
-                check_chunk(group.metadata().column(index)).map_err(|what| broken(&self.name, &what))?;
-                let pages = group.get_column_page_reader(index).map_err(failure)?;
-                let descriptor = group.metadata().column(index).column_descr_ptr();
-                let checked = Box::new(Checked::new(pages, self.left, descriptor.max_def_level() > 0));
-                column.reader = Some(get_column_reader(descriptor, checked));
-            }
+            let Some(group) = self.metadata.groups.get(self.group) else { return Ok(false) };
+            let failure = |what: String| broken(&self.name, &what);
+            let rows = group.rows;
+            self.left = u64::try_from(rows).map_err(|_| failure(format!("a row group of {rows} rows")))?;
             self.group += 1;
+            if self.left == 0 {
+                continue;
+            }
+            for column in &mut self.columns {
+                let Some(present) = &column.present else { continue };
+                let chunk = &group.chunks[present.index];
+                if chunk.physical != present.physical {
+                    return Err(failure(format!("column {} changes its type", column.name)));
+                }
+                let part = chunk.range(self.metadata.start).map_err(failure)?;
+                let Present { width, optional, .. } = *present;
+                let pages = Pages::new(self.file.clone(), part, chunk.codec, self.left, width, optional);
+                let pages = Box::new(pages.map_err(failure)?);
+                column.reader = Some(get_column_reader(present.descriptor.clone(), pages));
+            }
         }
         Ok(true)
     }
@@ -236,16 +250,6 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The library asserts what a file may well break: that a chunk of a column lies in the file.
-fn check_chunk(chunk: &ColumnChunkMetaData) -> Result<(), String> {
-    let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
-    let length = chunk.compressed_size();
-    if start < 0 || length < 0 || start.checked_add(length).is_none() {
-        return Err(format!("a column of {length} bytes at byte {start}"));
-    }
-    Ok(())
-}
-
 fn broken(name: &str, what: &str) -> TraceError {
     // Messages of the decoder may have several lines; ours has one.
     let what = what.lines().next().unwrap_or_default();
@@ -253,22 +257,17 @@ fn broken(name: &str, what: &str) -> TraceError {
 }
 
 /// Finds our columns by name; `page` must be there, the others have defaults.
-fn columns(name: &str, metadata: &ParquetMetaData) -> Result<Vec<Column>, TraceError> {
-    let schema = metadata.file_metadata().schema_descr();
+fn columns(name: &str, metadata: &Metadata) -> Result<Vec<Column>, TraceError> {
     let malformed = |what| TraceError::new(ErrorKind::Malformed, name, Place::Whole, what);
     let find = |wanted: &'static str| {
-        let index = (0..schema.num_columns()).find(|i| schema.column(*i).name() == wanted);
-        if let Some(index) = index {
-            let column = schema.column(index);
-            let whole = matches!(column.physical_type(), PhysicalType::INT32 | PhysicalType::INT64);
-            if !whole || column.max_rep_level() != 0 {
-                return Err(malformed(format!("column {wanted} is not of whole numbers")));
-            }
-        } else if wanted == "page" {
+        let leaf = metadata.columns.iter().find(|leaf| leaf.name == wanted);
+        if leaf.is_none() && wanted == "page" {
             return Err(malformed("has no column page".to_owned()));
         }
+        let present =
+            leaf.map(|leaf| present(leaf).ok_or_else(|| malformed(format!("column {wanted} is not of whole numbers"))));
         Ok(Column {
-            index,
+            present: present.transpose()?,
             name: wanted,
             default: i64::from(wanted == "pages"),
             reader: None,
@@ -280,14 +279,26 @@ fn columns(name: &str, metadata: &ParquetMetaData) -> Result<Vec<Column>, TraceE
     COLUMNS.into_iter().map(find).collect()
 }
 
-/// The header out of the key-value metadata.
-fn header(name: &str, metadata: &ParquetMetaData) -> Result<Header, TraceError> {
-    let file = metadata.file_metadata();
-    let get = |key: &str| {
-        let pairs = file.key_value_metadata()?;
-        let pair = pairs.iter().find(|pair| pair.key == key)?;
-        pair.value.clone()
+/// How a column is read; `None` unless it is of single whole numbers.
+fn present(leaf: &Leaf) -> Option<Present> {
+    let (physical, width) = match leaf.physical {
+        1 => (PhysicalType::INT32, 4),
+        2 => (PhysicalType::INT64, 8),
+        _ => return None,
     };
+    if leaf.repetition == Repetition::Repeated {
+        return None;
+    }
+    let optional = leaf.repetition == Repetition::Optional;
+    let kind = Type::primitive_type_builder(leaf.name, physical).build().ok()?;
+    let levels = i16::from(optional);
+    let descriptor = Arc::new(ColumnDescriptor::new(Arc::new(kind), levels, 0, ColumnPath::from(leaf.name)));
+    Some(Present { index: leaf.index, physical: leaf.physical, width, optional, descriptor })
+}
+
+/// The header out of the key-value metadata.
+fn header(name: &str, metadata: &Metadata) -> Result<Header, TraceError> {
+    let get = |key: &str| metadata.pairs.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone());
     let malformed = |kind, what| TraceError::new(kind, name, Place::Whole, what);
     let Some(version) = get(key::VERSION) else {
         let what = "is Parquet, but no trace of refault: its metadata has no refault.version";
@@ -317,7 +328,7 @@ fn header(name: &str, metadata: &ParquetMetaData) -> Result<Header, TraceError> 
     header.collapse = json::<Option<Collapse>>(name, key::COLLAPSE, get(key::COLLAPSE))?;
     header.source = get(key::SOURCE);
     header.recorded_on = get(key::RECORDED_ON);
-    header.records_hint = u64::try_from(file.num_rows()).ok();
+    header.records_hint = u64::try_from(metadata.rows).ok();
     Ok(header)
 }
 
@@ -329,24 +340,4 @@ fn json<T: DeserializeOwned + Default>(name: &str, key: &str, text: Option<Strin
     serde_json::from_str(&text).map_err(|e| {
         TraceError::new(ErrorKind::Malformed, name, Place::Whole, format!("{key} of the metadata is broken: {e}"))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use parquet::schema::parser::parse_message_type;
-    use parquet::schema::types::SchemaDescriptor;
-    use std::sync::Arc;
-
-    /// Found by fuzzing: the library asserts that these are not negative.
-    #[test]
-    fn a_column_outside_the_file() {
-        let schema = parse_message_type(super::super::SCHEMA).expect("our own");
-        let column = SchemaDescriptor::new(Arc::new(schema)).column(0);
-        for (start, length) in [(-1, 10), (4, -1), (i64::MAX, 1)] {
-            let builder = ColumnChunkMetaData::builder(column.clone());
-            let chunk = builder.set_data_page_offset(start).set_total_compressed_size(length).build();
-            assert!(check_chunk(&chunk.expect("consistent")).is_err(), "{start} {length}");
-        }
-    }
 }
