@@ -66,7 +66,6 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         first_instance,
         memcgs,
         series: Series::new(COLUMNS),
-        sampled: [0; 3],
         alive: spec.tasks.iter().filter(|t| !t.background).map(|t| t.count as usize).sum(),
         copies_left: spec.tasks.iter().map(|t| t.count).collect(),
         oom_kills: 0,

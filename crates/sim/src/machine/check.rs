@@ -17,9 +17,9 @@ impl Machine {
         let seqs = self.engine.lru_gen_seqs(refault_mm::MemcgId::ROOT);
         let psi = [PsiKind::Some, PsiKind::Full].map(|k| self.pressure.read(0, self.now_ns, k).avg10);
         let row = [
-            (ops - self.sampled[0]) as f64,
-            (accesses - self.sampled[1]) as f64,
-            (hits - self.sampled[2]) as f64,
+            ops as f64,
+            accesses as f64,
+            hits as f64,
             self.engine.free_pages() as f64,
             get("inactive_anon") + get("active_anon"),
             get("inactive_file") + get("active_file"),
@@ -32,7 +32,6 @@ impl Machine {
             psi[0],
             psi[1],
         ];
-        self.sampled = [ops, accesses, hits];
         self.series.push(self.now_ns, &row);
         if self.check {
             self.conserves()?;

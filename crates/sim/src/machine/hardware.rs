@@ -277,11 +277,6 @@ impl Hardware {
     pub(crate) fn is_plugged(&self) -> bool {
         !self.plug.is_empty()
     }
-
-    /// Requests made so far.
-    pub(crate) fn requests(&self) -> u64 {
-        self.next_request
-    }
 }
 
 impl World for Hardware {

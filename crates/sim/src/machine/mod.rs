@@ -135,8 +135,6 @@ pub struct Machine {
     memcgs: Vec<MemcgId>,
     pressure: Pressure,
     series: Series,
-    /// Operations, accesses and hits at the last sample.
-    sampled: [u64; 3],
     /// Tasks that count and have not ended.
     alive: usize,
     /// By task specification: copies that have not ended.

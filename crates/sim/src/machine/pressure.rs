@@ -55,10 +55,6 @@ impl Pressure {
         self.groups[group].psi.read(now_ns, kind)
     }
 
-    pub(crate) fn text(&mut self, group: usize, now_ns: u64) -> String {
-        self.groups[group].psi.text(now_ns)
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.groups.len()
     }

@@ -186,7 +186,7 @@ impl Machine {
     }
 
     fn device_results(&self) -> Vec<DeviceResult> {
-        let result = |d: &crate::device::Device| DeviceResult { name: d.spec().name.clone(), stats: d.stats().clone() };
+        let result = |d: &crate::device::Device| DeviceResult { name: d.spec().name.clone(), stats: *d.stats() };
         self.hw.devices.iter().map(result).collect()
     }
 

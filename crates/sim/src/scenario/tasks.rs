@@ -200,7 +200,7 @@ fn stream(s: &Section<'_>, count: u32, names: &Names<'_, '_>) -> Result<StreamSp
     }
     let slice = if stream.share == Share::Split { pages / u64::from(count) } else { pages };
     if let (true, Some(start)) = (stream.start_page > 0 && stream.start_page >= slice, s.get("start")) {
-        return Err(start.error(&format!("is beyond the slice of a copy, {slice} pages")));
+        return Err(start.error(format!("is beyond the slice of a copy, {slice} pages")));
     }
     let what = match stream.share {
         Share::Same => return Ok(stream),
