@@ -34,13 +34,29 @@ impl Engine {
         }
     }
 
-    fn note_dirty<W: World>(&mut self, w: &mut W, f: FolioId) {
-        let nr = self.folios.st(f).nr_pages();
-        self.count(f, Counter::NrDirtied, nr);
+    /// After a write that failed: dirty as before. Nobody is woken for it, or a device that fails would be asked for ever.
+    pub(crate) fn set_dirty_again(&mut self, f: FolioId) {
+        let st = self.folios.st(f);
+        if st.has(State::DIRTY) {
+            return;
+        }
+        self.folios.set(f, State::DIRTY);
+        if !st.has(State::ANON) {
+            self.queue_dirty(f);
+        }
+    }
+
+    fn queue_dirty(&mut self, f: FolioId) -> MemcgId {
         let memcg = self.lruvecs[self.folios.lruvec(f).index()].memcg;
-        self.memcgs.get_mut(memcg).dirty += nr;
+        self.memcgs.get_mut(memcg).dirty += self.folios.st(f).nr_pages();
         self.dirty.pages.push_back(self.folios.page(f));
         self.forget_cleaned();
+        memcg
+    }
+
+    fn note_dirty<W: World>(&mut self, w: &mut W, f: FolioId) {
+        self.count(f, Counter::NrDirtied, self.folios.st(f).nr_pages());
+        let memcg = self.queue_dirty(f);
         let (over_background, over_limit) = self.dirty_levels(memcg);
         // Not at once: the write that dirties the page is still to come, and must not be taken for written.
         if over_background && w.effect(Effect::WakeFlusher) == Ack::Done {

@@ -315,7 +315,7 @@ impl Engine {
         }
         if !ok {
             self.count(f, Counter::WriteErrors, nr);
-            self.set_dirty(w, f);
+            self.set_dirty_again(f);
             return;
         }
         self.count(f, Counter::NrWritten, nr);

@@ -1,6 +1,6 @@
 //! Machines and workloads of any shape: none panics, hangs or breaks what must hold.
 //!
-//! `REFAULT_SEEDS` sets how many are tried (300), `REFAULT_SEED` tries a single one.
+//! `REFAULT_SEEDS` sets how many are tried (200), `REFAULT_SEED` tries a single one.
 
 use refault_mm::Policy;
 use refault_sim::machine::{Machine, RunResult};
@@ -210,7 +210,7 @@ fn number(name: &str) -> Option<u64> {
 fn machines_of_any_shape() {
     let seeds = match number("REFAULT_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("REFAULT_SEEDS").unwrap_or(300),
+        None => 0..number("REFAULT_SEEDS").unwrap_or(200),
     };
     let tried = seeds.end - seeds.start;
     let (mut kills, mut errors, mut swapped, mut events) = (0, 0, 0, 0);

@@ -226,6 +226,10 @@ fn traces(
         let (first_extent, mut first, mut objects) = (instances.len(), None, Vec::new());
         for o in trace.objects.iter().filter(|o| !o.indices.is_empty()) {
             let anon = o.kind == ObjectKind::Anon;
+            if !anon && source.device.is_none() {
+                let what = "has files; say where they are: trace = { file = \"...\", device = \"...\" }";
+                return Err(format!("task {}: {} {what}", t.name, source.path.display()));
+            }
             let kind = if anon { MappingKind::Anon } else { MappingKind::File };
             let (mapping, page) = engine.add_mapping(kind, memcg, o.indices.iter().copied())?;
             first.get_or_insert(page);
@@ -301,6 +305,7 @@ fn thread(work: Work, groups: Vec<usize>) -> Thread {
         wait: 0,
         woken: false,
         killed: false,
+        read_failed: false,
         throttled: None,
         debt_ns: 0,
         stop: Stop::Preempted,

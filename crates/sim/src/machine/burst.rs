@@ -130,6 +130,12 @@ impl Machine {
         clock: u64,
         Access { stream, page, left, write, mapped, continues }: Access,
     ) -> Step {
+        if std::mem::take(&mut self.threads[t].read_failed) {
+            // The error is the task's; whoever touches the page next has it read again.
+            let ns = self.costs.minor_fault_ns.max(1);
+            task.finish_access(phase, clock + ns, false);
+            return Step::Go(ns);
+        }
         let s = &mut task.streams[stream];
         if let (true, Some(space)) = (mapped, s.space)
             && self.hw.touch(space, page, write)

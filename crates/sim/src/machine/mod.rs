@@ -76,6 +76,8 @@ struct Thread {
     /// Woken before its burst was over.
     woken: bool,
     killed: bool,
+    /// The read that it waited for failed.
+    read_failed: bool,
     /// The throttling that it waits for.
     throttled: Option<ThrottleReason>,
     /// Reclaim that it must still pay for with CPU time, before it stops.

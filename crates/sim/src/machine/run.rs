@@ -214,6 +214,7 @@ impl Machine {
                     false => self.engine.read_done(&mut self.hw, page, c.ok),
                 }
                 for t in self.waiters.remove(&page).unwrap_or_default() {
+                    self.threads[t].read_failed = !c.ok && !c.request.write;
                     self.wake(t, self.threads[t].wait);
                 }
             }

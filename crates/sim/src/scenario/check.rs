@@ -45,7 +45,7 @@ fn uses(task: &TaskSpec, object: usize) -> bool {
 
 /// Whether the last phase of a task has no end of its own.
 fn endless(task: &TaskSpec) -> bool {
-    task.phases.last().is_some_and(|phase| phase.until == Until::End)
+    task.trace.is_none() && task.phases.last().is_some_and(|phase| phase.until == Until::End)
 }
 
 /// Checks that every phase is reached and the scenario ends.

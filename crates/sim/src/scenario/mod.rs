@@ -78,7 +78,14 @@ impl Scenario {
         let read = opened.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes);
         read.map_err(|e| ScenarioError::whole(&file, format!("cannot be read: {e}")))?;
         match String::from_utf8(bytes) {
-            Ok(text) => Scenario::parse(&file, &text),
+            Ok(text) => {
+                let mut scenario = Scenario::parse(&file, &text)?;
+                // Traces are named from where the scenario is.
+                for trace in scenario.tasks.iter_mut().filter_map(|t| t.trace.as_mut()) {
+                    trace.path = path.parent().unwrap_or(Path::new("")).join(&trace.path);
+                }
+                Ok(scenario)
+            }
             Err(_) => Err(ScenarioError::whole(&file, "is not text in UTF-8")),
         }
     }
@@ -107,7 +114,7 @@ fn scenario(root: &Section<'_>) -> Result<Scenario> {
     let memcgs = root.opt("memcg", objects::memcgs)?.unwrap_or_default();
     let swap_device = swap.as_ref().map(|s| s.device);
     let objects = root.opt("object", |o| objects::objects(o, &devices, swap_device, &memcgs))?.unwrap_or_default();
-    let tasks = tasks::tasks(&root.need("task", "[[task]]")?, &objects, &memcgs)?;
+    let tasks = tasks::tasks(&root.need("task", "[[task]]")?, &objects, &memcgs, &devices)?;
     let policy = machine::policy(root.get("policy"))?;
     let mut scenario = Scenario {
         name: root.need("name", "name = \"...\"")?.name()?,

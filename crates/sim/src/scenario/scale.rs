@@ -25,6 +25,9 @@ impl Scenario {
         if k == 1.0 {
             return Ok(self.clone());
         }
+        if let Some(task) = self.tasks.iter().find(|t| t.trace.is_some()) {
+            return Err(format!("scale {k}: task {} replays a trace, which cannot be scaled; use 1", task.name));
+        }
         let scale = Scale(k);
         let mut scaled = self.clone();
         scale.machine(self, &mut scaled)?;

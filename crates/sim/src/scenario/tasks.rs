@@ -2,13 +2,13 @@
 
 use super::objects::{Declared, memcg};
 use super::read::{Field, Result, Section};
-use super::types::{Burst, MemcgSpec, Pattern, PhaseSpec, Share, StreamSpec, TaskSpec, Until};
+use super::types::{Burst, DeviceSpec, MemcgSpec, Pattern, PhaseSpec, Share, StreamSpec, TaskSpec, TraceSpec, Until};
 use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, MAX_TASKS};
 use refault_trace::{ObjectKind, Via};
 
-const TASK_KEYS: [&str; 9] =
-    ["name", "count", "memcg", "start", "stagger", "after", "phase", "background", "oom_score_adj"];
+const TASK_KEYS: [&str; 10] =
+    ["name", "count", "memcg", "start", "stagger", "after", "phase", "trace", "background", "oom_score_adj"];
 const STREAM_KEYS: [&str; 15] = [
     "read",
     "write",
@@ -40,18 +40,20 @@ struct Names<'a, 's> {
     tasks: Vec<String>,
     objects: &'a [Declared<'s>],
     memcgs: &'a [MemcgSpec],
+    devices: &'a [DeviceSpec],
 }
 
 pub(super) fn tasks<'s>(
     field: &Field<'s>,
     objects: &[Declared<'s>],
     memcgs: &[MemcgSpec],
+    devices: &[DeviceSpec],
 ) -> Result<Vec<(TaskSpec, Section<'s>)>> {
     let sections = field.sections(&TASK_KEYS, MAX_TASKS as usize)?;
     if sections.is_empty() {
         return Err(field.error("there is no task; write [[task]]"));
     }
-    let mut names = Names { tasks: Vec::new(), objects, memcgs };
+    let mut names = Names { tasks: Vec::new(), objects, memcgs, devices };
     let mut total = 0;
     for s in &sections {
         let field = s.need("name", "name = \"...\"")?;
@@ -71,23 +73,57 @@ pub(super) fn tasks<'s>(
 fn task(name: &str, s: &Section<'_>, names: &Names<'_, '_>) -> Result<TaskSpec> {
     let count = s.or("count", 1, |f| f.int(1..=MAX_TASKS))?;
     let keys: Vec<_> = [&PHASE_KEYS[..], &STREAM_KEYS, &UNTIL_KEYS, &PACE_KEYS].concat();
-    let field = s.need("phase", "[[task.phase]]")?;
-    let phases = field.sections(&keys, MAX_PHASES)?;
-    if phases.is_empty() {
-        return Err(field.error("there is no phase; write [[task.phase]]"));
-    }
+    let trace = s.opt("trace", |f| trace(f, names.devices))?;
+    let phases = match (&trace, s.get("phase")) {
+        (Some(_), Some(field)) => return Err(field.error("a task replays a trace or has phases, not both")),
+        (Some(_), None) => vec![whole_trace()],
+        (None, _) => {
+            let field = s.need("phase", "[[task.phase]]")?;
+            let phases = field.sections(&keys, MAX_PHASES)?;
+            if phases.is_empty() {
+                return Err(field.error("there is no phase; write [[task.phase]]"));
+            }
+            phases.iter().map(|p| phase(p, count, names)).collect::<Result<_>>()?
+        }
+    };
     Ok(TaskSpec {
         name: name.to_owned(),
         count,
         memcg: s.opt("memcg", |f| memcg(f, names.memcgs))?.flatten(),
         start_ns: s.or("start", 0, |f| f.time(0..=MAX_TIME_NS))?,
-        trace: None,
+        trace,
         stagger_ns: s.or("stagger", 0, |f| f.time(0..=MAX_TIME_NS / u64::from(MAX_TASKS)))?,
         after: s.opt("after", |f| f.index("a task", names.tasks.iter().map(String::as_str)))?,
-        phases: phases.iter().map(|p| phase(p, count, names)).collect::<Result<_>>()?,
+        phases,
         background: s.or("background", false, Field::boolean)?,
         oom_score_adj: s.or("oom_score_adj", 0, |f| f.int(-1000..=1000))?,
     })
+}
+
+/// The trace that a task replays.
+fn trace(field: &Field<'_>, devices: &[DeviceSpec]) -> Result<TraceSpec> {
+    let s = field.section(&["file", "device", "timed", "advice"])?;
+    Ok(TraceSpec {
+        path: s.need("file", "trace = { file = \"...\" }")?.text()?.into(),
+        device: s.opt("device", |f| f.index("a device", devices.iter().map(|d| d.name.as_str())))?,
+        timed: s.or("timed", false, Field::boolean)?,
+        random_advice: s.or("advice", false, |f| f.choice(&[("normal", false), ("random", true)]))?,
+    })
+}
+
+/// The phase of a task that replays a trace: all of it.
+fn whole_trace() -> PhaseSpec {
+    PhaseSpec {
+        name: None,
+        streams: Vec::new(),
+        until: Until::End,
+        measured: true,
+        think_ns: 0,
+        cpu_ns: 0,
+        accesses_per_op: 1,
+        rate_per_s: None,
+        burst: None,
+    }
 }
 
 fn phase(s: &Section<'_>, count: u32, names: &Names<'_, '_>) -> Result<PhaseSpec> {
