@@ -149,6 +149,18 @@ pub struct NodeConfig {
     pub min_free_kbytes: Option<u64>,
     /// `watermark_scale_factor`, in ten-thousandths of a zone; 10 in Linux.
     pub watermark_scale_factor: u32,
+    /// Pages in the zones DMA and DMA32, if there are so many; the rest is Normal.
+    pub low_zones: [u64; 2],
+}
+
+impl NodeConfig {
+    /// A 64-bit PC: 16 MiB of DMA, and 3 GiB below the addresses that devices have in DMA32.
+    pub const PC_ZONES: [u64; 2] = [16 << 8, (3 << 18) - (16 << 8)];
+
+    /// A node of so many pages as a PC has it.
+    pub fn new(pages: u64) -> NodeConfig {
+        NodeConfig { pages, min_free_kbytes: None, watermark_scale_factor: 10, low_zones: NodeConfig::PC_ZONES }
+    }
 }
 
 /// Everything that can be chosen. [`Config::new`] gives what a kernel would do.
@@ -281,8 +293,8 @@ impl Config {
             (self.read_ahead_pages <= 1 << 16, "read_ahead_pages is at most 65536"),
             (self.node.as_ref().is_none_or(|n| (64..1 << 30).contains(&n.pages)), "a node has 64 to 2^30 pages"),
             (
-                self.node.as_ref().is_none_or(|n| n.watermark_scale_factor <= 1000),
-                "watermark_scale_factor is at most 1000",
+                self.node.as_ref().is_none_or(|n| n.watermark_scale_factor <= 3000),
+                "watermark_scale_factor is at most 3000",
             ),
             (
                 self.node.as_ref().is_none_or(|n| n.min_free_kbytes.is_none_or(|k| k / 4 < n.pages / 2)),

@@ -4,9 +4,6 @@
 
 use crate::config::NodeConfig;
 
-/// Pages below 1 GiB in the default split into zones.
-const DMA_PAGES: u64 = (16 << 20) / 4096;
-const DMA32_PAGES: u64 = (4 << 30) / 4096;
 /// `lowmem_reserve_ratio`: a lower zone keeps 1/256 of the zones above it.
 const LOWMEM_RESERVE_RATIO: u64 = 256;
 /// `min_free_kbytes` by formula lies between these.
@@ -83,7 +80,7 @@ pub(crate) struct Node {
 impl Node {
     pub(crate) fn new(cfg: Option<&NodeConfig>) -> Node {
         let Some(cfg) = cfg else { return Node::default() };
-        let mut zones = split(cfg.pages);
+        let mut zones = split(cfg.pages, cfg.low_zones);
         set_watermarks(&mut zones, cfg);
         Node { zones, ..Node::default() }
     }
@@ -228,10 +225,10 @@ impl Node {
     }
 }
 
-/// The zones of a 64-bit PC: 16 MiB of DMA, DMA32 to 4 GiB, Normal.
-fn split(pages: u64) -> Vec<Zone> {
-    let dma = DMA_PAGES.min(pages / 8);
-    let dma32 = (pages - dma).min(DMA32_PAGES - DMA_PAGES);
+/// DMA, DMA32 and Normal, those that have pages.
+fn split(pages: u64, [dma, dma32]: [u64; 2]) -> Vec<Zone> {
+    let dma = dma.min(pages / 8);
+    let dma32 = (pages - dma).min(dma32);
     let sizes = [("DMA", dma), ("DMA32", dma32), ("Normal", pages - dma - dma32)];
     let zone =
         |(name, managed)| Zone { name, managed, free: managed, marks: Watermarks::default(), reserve: 0, kernel: 0 };
@@ -258,7 +255,7 @@ mod tests {
     use super::*;
 
     fn node(pages: u64) -> Node {
-        Node::new(Some(&NodeConfig { pages, min_free_kbytes: None, watermark_scale_factor: 10 }))
+        Node::new(Some(&NodeConfig::new(pages)))
     }
 
     #[test]

@@ -65,7 +65,7 @@ prop_compose! {
         cfg.recency = if literal { refault_mm::Recency::Literal } else { refault_mm::Recency::ThreeBit };
         cfg.lru_gen.leaf_walk = leaf_walk;
         let node = node.map(|(pages, min_free_kbytes, watermark_scale_factor)| NodeConfig {
-            pages, min_free_kbytes, watermark_scale_factor,
+            min_free_kbytes, watermark_scale_factor, low_zones: [pages / 8, pages / 2], ..NodeConfig::new(pages)
         });
         Config {
             node, page_cluster, read_ahead_pages, batch_folios, swap_cluster_max, charge_batch, charge_kernel, swap_synchronous, fault_around_young,

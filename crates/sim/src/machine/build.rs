@@ -96,6 +96,7 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<Config, String> {
         pages: m.memory_pages,
         min_free_kbytes: m.min_free_kbytes,
         watermark_scale_factor: m.watermark_scale_factor,
+        low_zones: [m.dma_pages, m.dma32_pages],
     });
     cfg.swap_pages = spec.swap.as_ref().map_or(0, |s| s.pages);
     cfg.swap_synchronous = match &spec.swap {

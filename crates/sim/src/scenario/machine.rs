@@ -4,13 +4,15 @@ use super::read::{Field, Result, Section};
 use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, PRESETS, PolicySpec, SwapSpec};
 use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, read};
-use refault_mm::{Bound, Clock, Policy, Recency, RefaultCounting, WritebackSort};
+use refault_mm::{Bound, Clock, NodeConfig, Policy, Recency, RefaultCounting, WritebackSort};
 use std::collections::BTreeMap;
 
-const MACHINE_KEYS: [&str; 13] = [
+const MACHINE_KEYS: [&str; 15] = [
     "cpus",
     "memory",
     "kernel",
+    "dma",
+    "dma32",
     "quantum",
     "swappiness",
     "min_free_kbytes",
@@ -34,11 +36,13 @@ pub(super) fn machine(field: &Field<'_>) -> Result<MachineSpec> {
         cpus: s.or("cpus", 1, |f| f.int(1..=4096))?,
         memory_pages: memory.pages(MIN_MEMORY..=MAX_PAGES)?,
         kernel_pages: s.or("kernel", 0, |f| f.pages(0..=MAX_PAGES))?,
+        dma_pages: s.or("dma", NodeConfig::PC_ZONES[0], |f| f.pages(0..=MAX_PAGES))?,
+        dma32_pages: s.or("dma32", NodeConfig::PC_ZONES[1], |f| f.pages(0..=MAX_PAGES))?,
         quantum_ns: s.or("quantum", 50_000, |f| f.time(1000..=1_000_000_000))?,
         swappiness: s.or("swappiness", 60, |f| f.int(0..=200))?,
         min_free_kbytes: s.opt("min_free_kbytes", |f| f.int(0..=1 << 40))?,
         watermark_scale_factor: s.or("watermark_scale_factor", 10, |f| f.int(1..=3000))?,
-        page_cluster: s.or("page_cluster", 3, |f| f.int(0..=10))?,
+        page_cluster: s.or("page_cluster", 3, |f| f.int(0..=9))?,
         read_ahead_pages: s.or("read_ahead", 32, |f| f.pages(0..=8192))? as u32,
         dirty_background_ratio: s.or("dirty_background_ratio", 10, |f| f.int(0..=100))?,
         dirty_ratio: s.or("dirty_ratio", 20, |f| f.int(1..=100))?,

@@ -46,6 +46,10 @@ pub struct MachineSpec {
     pub memory_pages: u64,
     /// Of it, what is taken by things that are never reclaimed.
     pub kernel_pages: u64,
+    /// Of memory, what is in the zone DMA; never more than an eighth.
+    pub dma_pages: u64,
+    /// What of the rest is in the zone DMA32.
+    pub dma32_pages: u64,
     /// How long a task keeps a CPU while others wait.
     pub quantum_ns: u64,
     /// `vm.swappiness`.
