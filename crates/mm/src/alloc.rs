@@ -12,6 +12,9 @@ use crate::world::{Ack, Effect, ThrottleReason, World};
 /// Rounds without progress before an allocation is given up.
 const MAX_RECLAIM_RETRIES: u32 = 16;
 
+/// So many writes that failed in a row, and those under way are no hope any more.
+const HOPELESS_WRITES: u64 = 4096;
+
 /// A timer tick, at 250 a second.
 const TICK_NS: u64 = 4_000_000;
 /// How long at most a task waits in each case (7.4).
@@ -86,7 +89,8 @@ impl Engine {
 
     /// Whether room may come from I/O that is under way: then it is too early for a verdict.
     pub(crate) fn is_io_pending(&self, over: MemcgId) -> bool {
-        self.reads_pending > 0 || self.memcgs.subtree(over).iter().any(|&m| self.memcgs.get(m).writeback > 0)
+        let writes = self.memcgs.subtree(over).iter().any(|&m| self.memcgs.get(m).writeback > 0);
+        self.reads_pending > 0 || (writes && self.writes_failed < HOPELESS_WRITES)
     }
 
     /// 7.3: direct reclaim stays out while kswapd works on a node that is as good as empty.

@@ -36,6 +36,8 @@ pub struct Engine {
     pub(crate) work: Work,
     /// Reads that the driver has not ended.
     pub(crate) reads_pending: u64,
+    /// Pages whose write failed since the last that went well.
+    pub(crate) writes_failed: u64,
     /// Pages of mappings that are gone, but for I/O on them.
     pub(crate) dropping: Vec<PageId>,
     pub(crate) dirty: DirtyQueue,
@@ -69,6 +71,7 @@ impl Engine {
             throttled: Throttled::default(),
             work: Work::default(),
             reads_pending: 0,
+            writes_failed: 0,
             dropping: Vec::new(),
             dirty: DirtyQueue::default(),
             flush_all: false,
@@ -162,6 +165,28 @@ impl Engine {
     /// The counters of one memcg, without its descendants.
     pub fn memcg_stats(&self, id: MemcgId) -> &Stats {
         &self.memcgs.get(id).stat
+    }
+
+    /// The counters of one memcg and its descendants, as `memory.stat` has them.
+    pub fn memcg_tree_stats(&self, id: MemcgId) -> Stats {
+        let mut all = Stats::default();
+        for m in self.memcgs.subtree(id) {
+            Counter::ALL.iter().for_each(|&c| all.add(c, self.memcgs.get(m).stat.get(c)));
+        }
+        all
+    }
+
+    /// Sizes of a memcg and its descendants under their kernel names: what `memory.stat` and `memory.current` say.
+    pub fn memcg_tree_gauges(&self, id: MemcgId) -> Vec<Gauge> {
+        /// These count descendants already.
+        const WHOLE: [&str; 4] = ["memory.current", "memory.peak", "swap.current", "nonresident_age"];
+        let mut all = self.memcg_gauges(id);
+        for below in self.memcgs.subtree(id).into_iter().filter(|&m| m != id) {
+            for (sum, own) in all.iter_mut().zip(self.memcg_gauges(below)) {
+                sum.value += if WHOLE.contains(&own.name) { 0 } else { own.value };
+            }
+        }
+        all
     }
 
     /// The counters of the machine.

@@ -315,10 +315,12 @@ impl Engine {
         }
         if !ok {
             self.count(f, Counter::WriteErrors, nr);
+            self.writes_failed += nr;
             self.set_dirty_again(f);
             return;
         }
         self.count(f, Counter::NrWritten, nr);
+        self.writes_failed = 0;
         if reclaim {
             self.note_reclaim_written(w, nr);
         }

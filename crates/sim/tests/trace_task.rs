@@ -77,3 +77,43 @@ fn writes_that_fail_keep_their_pages() {
 
 const ERRORS_READ: &str = "read_error_per_million = 1000000";
 const ERRORS_WRITE: &str = "write_error_per_million = 1000000";
+
+const SMALL: &str = "name = \"t\"\nmachine = { memory = \"64M\", cpus = 2 }\n";
+
+/// Found by a reader of the documentation: heaps of tasks that had ended filled the memory.
+#[test]
+fn a_task_that_ends_frees_its_heap() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let text = format!(
+        "{SMALL}object.a = {{ kind = \"anon\", size = \"40M\" }}\nobject.b = {{ kind = \"anon\", size = \"40M\" }}\n\
+         [[task]]\nname = \"a\"\nphase = [{{ write = \"a\", passes = 1 }}]\n\
+         [[task]]\nname = \"b\"\nafter = \"a\"\nphase = [{{ write = \"b\", passes = 1 }}]\n"
+    );
+    let r = run(&write(&dir, "s.toml", &text));
+    assert_eq!((r.oom_kills, r.tasks[1].accesses), (0, 40 << 8));
+}
+
+/// Found by the same: it went on for ever.
+#[test]
+fn out_of_memory_with_nobody_to_kill_is_the_end() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let text = format!(
+        "{SMALL}object.a = {{ kind = \"anon\", size = \"100M\" }}\n\
+         [[task]]\nname = \"a\"\noom_score_adj = -1000\nphase = [{{ write = \"a\", passes = 1 }}]\n"
+    );
+    assert_eq!(run(&write(&dir, "s.toml", &text)).ending, Ending::Stuck);
+}
+
+/// And so did this: swap that takes nothing.
+#[test]
+fn swap_whose_writes_all_fail_ends_in_a_kill() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let text = format!(
+        "{SMALL}device.swap = {{ preset = \"nvme\", {ERRORS_WRITE} }}\nswap = {{ device = \"swap\", size = \"64M\" }}\n\
+         object.a = {{ kind = \"anon\", size = \"100M\" }}\n\
+         [[task]]\nname = \"a\"\nphase = [{{ write = \"a\", passes = 1 }}]\n"
+    );
+    let r = run(&write(&dir, "s.toml", &text));
+    assert_eq!(r.oom_kills, 1);
+    assert_eq!(r.devices[0].stats.write_bytes, 0);
+}

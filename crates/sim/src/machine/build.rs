@@ -251,10 +251,17 @@ fn traces(
 }
 
 fn load_trace(source: &TraceSpec) -> Result<Trace, String> {
+    if source.path.as_os_str() == "-" {
+        return Err("trace: a scenario cannot read a trace from standard input".into());
+    }
     let mut records =
         refault_trace::open(&source.path, &refault_trace::OpenOptions::default()).map_err(|e| e.to_string())?;
     let options = LoadOptions { keep_time: source.timed, ..LoadOptions::default() };
-    Trace::load(&mut *records, &options).map_err(|e| e.to_string())
+    let trace = Trace::load(&mut *records, &options).map_err(|e| e.to_string())?;
+    if source.timed && trace.time_ns.as_ref().is_none_or(|t| t.iter().all(|&at| at == 0)) {
+        return Err(format!("trace: {} has no times; leave timed out", source.path.display()));
+    }
+    Ok(trace)
 }
 
 impl Machine {

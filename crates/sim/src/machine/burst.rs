@@ -11,7 +11,7 @@ use super::pressure::Mood;
 use super::run::ANY_WAIT;
 use super::stream::Stream;
 use super::task::{Access, Task, Turn};
-use super::{Machine, State, Stop, Work};
+use super::{Ending, Machine, State, Stop, Work};
 use crate::scenario::{PhaseSpec, Scenario};
 
 /// How long an access that found no room waits before it tries again: a timer tick.
@@ -263,7 +263,11 @@ impl Machine {
                 at += 1;
             }
         }
-        let Some(victim) = self.engine.oom_victim(&candidates) else { return };
+        let Some(victim) = self.engine.oom_victim(&candidates) else {
+            // Linux gives up, too.
+            self.ending = Some(Ending::Stuck);
+            return;
+        };
         self.kill(tasks[victim], &candidates[victim].1);
     }
 
@@ -279,6 +283,27 @@ impl Machine {
         all.sort_unstable();
         all.dedup();
         all.into_iter().map(|i| self.instances[i].mapping).collect()
+    }
+
+    /// A copy of a task has ended: anonymous memory that nobody will use any more is free.
+    pub(super) fn free_memory_of(&mut self, task: usize, copy: u32) {
+        let spec = self.spec.clone();
+        let uses =
+            |t: &crate::scenario::TaskSpec, o: usize| t.phases.iter().flat_map(|p| &p.streams).any(|s| s.object == o);
+        let mut objects: Vec<usize> =
+            spec.tasks[task].phases.iter().flat_map(|p| &p.streams).map(|s| s.object).collect();
+        objects.sort_unstable();
+        objects.dedup();
+        for o in objects {
+            let private = spec.objects[o].private;
+            let wanted = |(i, t): (usize, &crate::scenario::TaskSpec)| self.copies_left[i] > 0 && uses(t, o);
+            if private || !spec.tasks.iter().enumerate().any(wanted) {
+                let instance = self.first_instance[o] + if private { copy as usize } else { 0 };
+                // Files stay in the cache.
+                self.engine.drop_mapping(&mut self.hw, self.instances[instance].mapping);
+            }
+        }
+        let _ = self.settle(self.now_ns);
     }
 
     fn kill(&mut self, t: usize, mappings: &[refault_mm::MappingId]) {

@@ -105,7 +105,7 @@ pub enum Ending {
     TasksDone,
     /// At the end that the scenario sets.
     Time,
-    /// Nothing can happen any more although tasks wait: a device is stuck for ever.
+    /// Nothing can happen any more although tasks wait: a device is stuck for ever, or memory is out and nobody may be killed.
     Stuck,
 }
 

@@ -231,11 +231,11 @@ impl Machine {
             None => ("/".to_owned(), self.engine.vmstat(), refault_mm::MemcgId::ROOT),
             Some(m) => {
                 let id = self.memcgs[m];
-                (self.spec.memcgs[m].path.clone(), self.engine.memcg_stats(id).clone(), id)
+                (self.spec.memcgs[m].path.clone(), self.engine.memcg_tree_stats(id), id)
             }
         };
         let mut counters: BTreeMap<String, u64> = stats.iter().map(|(n, v)| (n.to_owned(), v)).collect();
-        let gauges = if group == 0 { self.engine.node_gauges() } else { self.engine.memcg_gauges(id) };
+        let gauges = if group == 0 { self.engine.node_gauges() } else { self.engine.memcg_tree_gauges(id) };
         counters.extend(gauges.into_iter().map(|g| (g.name.to_owned(), g.value)));
         let psi = [PsiKind::Some, PsiKind::Full].map(|k| self.pressure.read(group, self.now_ns, k));
         MemcgResult { path, counters, psi, seqs: self.engine.lru_gen_seqs(id) }

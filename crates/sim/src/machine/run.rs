@@ -162,8 +162,9 @@ impl Machine {
         self.threads[t].state = State::Off;
         self.set_mood(t, Mood::Idle);
         let Some(Work::Task(task)) = &self.threads[t].work else { return };
-        let spec = task.spec;
+        let (spec, copy) = (task.spec, task.copy);
         self.copies_left[spec] -= 1;
+        self.free_memory_of(spec, copy);
         if !self.spec.tasks[spec].background {
             self.alive -= 1;
             if self.alive == 0 {

@@ -81,7 +81,9 @@ impl Scenario {
             Ok(text) => {
                 let mut scenario = Scenario::parse(&file, &text)?;
                 // Traces are named from where the scenario is.
-                for trace in scenario.tasks.iter_mut().filter_map(|t| t.trace.as_mut()) {
+                for trace in
+                    scenario.tasks.iter_mut().filter_map(|t| t.trace.as_mut()).filter(|t| t.path.as_os_str() != "-")
+                {
                     trace.path = path.parent().unwrap_or(Path::new("")).join(&trace.path);
                 }
                 Ok(scenario)
