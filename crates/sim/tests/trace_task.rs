@@ -21,11 +21,12 @@ fn a_trace_drives_a_task() {
     let dir = tempfile::tempdir().expect("a directory");
     let accesses: Vec<String> = (0..1000).map(|i| (i % 100).to_string()).collect();
     write(&dir, "accesses.txt", &accesses.join("\n"));
-    let task =
-        "[[task]]\nname = \"replay\"\ntrace = { file = \"accesses.txt\", device = \"disk\", advice = \"random\" }\n";
+    let task = "memcg.\"/g\" = {}\n[[task]]\nname = \"replay\"\nmemcg = \"/g\"\ntrace = { file = \"accesses.txt\", device = \"disk\", advice = \"random\" }\n";
     let r = run(&write(&dir, "s.toml", &format!("{HEAD}{task}")));
     assert_eq!((r.ending, r.tasks[0].accesses, r.tasks[0].hits), (Ending::TasksDone, 1000, 900));
     assert_eq!(r.devices[0].stats.reads, 100);
+    assert_eq!(r.metric("memcg./g.task_accesses"), Some(1000.0));
+    assert_eq!(r.metric("vmstat.task_hits"), Some(900.0));
 }
 
 #[test]

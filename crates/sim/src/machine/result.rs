@@ -167,11 +167,12 @@ impl RunResult {
 
 impl Machine {
     pub(super) fn result(&mut self) -> RunResult {
+        let tasks = self.task_results();
         RunResult {
             seconds: self.now_ns as f64 / 1e9,
             ending: self.ending.unwrap_or(Ending::Stuck),
-            tasks: self.task_results(),
-            memcgs: (0..self.pressure.len()).map(|g| self.memcg_result(g)).collect(),
+            memcgs: (0..self.pressure.len()).map(|g| self.memcg_result(g, &tasks)).collect(),
+            tasks,
             devices: self.device_results(),
             node: NodeResult {
                 free_pages: self.engine.free_pages(),
@@ -226,7 +227,22 @@ impl Machine {
         all
     }
 
-    fn memcg_result(&mut self, group: usize) -> MemcgResult {
+    /// What the tasks of a group and of those below it did together, and their operations a second.
+    fn throughput(&self, group: usize, tasks: &[TaskResult]) -> [(&'static str, u64); 4] {
+        let inside = |memcg: Option<usize>| {
+            group == 0 || std::iter::successors(memcg, |&m| self.spec.memcgs[m].parent).any(|m| m + 1 == group)
+        };
+        let all = || self.spec.tasks.iter().zip(tasks).filter(|(spec, _)| inside(spec.memcg)).map(|(_, t)| t);
+        let rate: f64 = all().filter_map(|t| t.metric("ops_per_s")).sum();
+        [
+            ("task_ops", all().map(|t| t.ops).sum()),
+            ("task_accesses", all().map(|t| t.accesses).sum()),
+            ("task_hits", all().map(|t| t.hits).sum()),
+            ("task_ops_per_s", rate.round() as u64),
+        ]
+    }
+
+    fn memcg_result(&mut self, group: usize, tasks: &[TaskResult]) -> MemcgResult {
         let (path, stats, id) = match group.checked_sub(1) {
             None => ("/".to_owned(), self.engine.vmstat(), refault_mm::MemcgId::ROOT),
             Some(m) => {
@@ -237,6 +253,7 @@ impl Machine {
         let mut counters: BTreeMap<String, u64> = stats.iter().map(|(n, v)| (n.to_owned(), v)).collect();
         let gauges = if group == 0 { self.engine.node_gauges() } else { self.engine.memcg_tree_gauges(id) };
         counters.extend(gauges.into_iter().map(|g| (g.name.to_owned(), g.value)));
+        counters.extend(self.throughput(group, tasks).map(|(n, v)| (n.to_owned(), v)));
         let psi = [PsiKind::Some, PsiKind::Full].map(|k| self.pressure.read(group, self.now_ns, k));
         MemcgResult { path, counters, psi, seqs: self.engine.lru_gen_seqs(id) }
     }
