@@ -30,6 +30,10 @@ pub struct Work {
     pub reclaimed: u64,
     /// Page-table entries that walks visited.
     pub ptes: u64,
+    /// Pages that zswap compressed, or tried to.
+    pub compressed: u64,
+    /// Pages that zswap decompressed.
+    pub decompressed: u64,
 }
 
 /// Who waits for reclaim, by reason.

@@ -49,6 +49,7 @@ impl Engine {
         self.folios.set(f, State::DIRTY);
         self.folios.set_swap(f, SwapSlot::NONE);
         let freed = self.swap.drop_cache(slot, None)?;
+        self.zeromap.clear(slot, 1);
         self.memcgs.add_swap(freed, -1);
         Some(slot)
     }
@@ -64,6 +65,8 @@ impl Engine {
     pub(crate) fn slot_freed<W: World>(&mut self, w: &mut W, slot: SwapSlot, freed: Option<MemcgId>) {
         if let Some(memcg) = freed {
             self.memcgs.add_swap(memcg, -1);
+            self.zeromap.clear(slot, 1);
+            self.forget_stored(w, slot);
             w.effect(Effect::FreeSlot { slot });
         }
     }

@@ -163,6 +163,24 @@ impl NodeConfig {
     }
 }
 
+/// zswap, under the names of its module parameters. [`ZswapConfig::default`] is what Linux has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZswapConfig {
+    /// Percent of memory that the pool may take.
+    pub max_pool_percent: u64,
+    /// Percent of that limit to which the pool must shrink before it takes pages again.
+    pub accept_threshold_percent: u64,
+    /// `same_filled_pages_enabled`: a page of one word over and over takes no memory. Linux had it until 6.11; since then pages of zeros
+    /// do not get as far as zswap, and others are few.
+    pub same_filled: bool,
+}
+
+impl Default for ZswapConfig {
+    fn default() -> Self {
+        ZswapConfig { max_pool_percent: 20, accept_threshold_percent: 90, same_filled: false }
+    }
+}
+
 /// Everything that can be chosen. [`Config::new`] gives what a kernel would do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -192,6 +210,8 @@ pub struct Config {
     pub swap_pages: u64,
     /// The swap device answers at once (zram): swap-in goes round the swap cache and frees the slot.
     pub swap_synchronous: bool,
+    /// Compressed pages in memory in front of the swap device; none: off, as in Linux by default.
+    pub zswap: Option<ZswapConfig>,
     /// Folios in a per-CPU batch; 31 in Linux, 0 = no batches.
     pub batch_folios: usize,
     /// CPUs, each with its own batches.
@@ -249,6 +269,7 @@ impl Config {
             swappiness: 60,
             swap_pages: u64::from(u32::MAX >> 2),
             swap_synchronous: true,
+            zswap: None,
             batch_folios: 31,
             cpus: 1,
             swap_cluster_max: 32,
@@ -299,6 +320,10 @@ impl Config {
             (
                 self.node.as_ref().is_none_or(|n| n.min_free_kbytes.is_none_or(|k| k / 4 < n.pages / 2)),
                 "min_free_kbytes is below half of the node",
+            ),
+            (
+                self.zswap.as_ref().is_none_or(|z| z.max_pool_percent <= 100 && z.accept_threshold_percent <= 100),
+                "the percentages of zswap are 0 to 100",
             ),
             (self.swap_pages < 1 << 30, "swap_pages is below 2^30 (4 TiB)"),
         ];

@@ -15,6 +15,8 @@ use crate::scan::ScanControl;
 use crate::shadow::Layout;
 use crate::stat::{Counter, Gauge, Stats};
 use crate::swap::Swap;
+use crate::zeromap::ZeroMap;
+use crate::zswap::Zswap;
 
 /// Linux's memory management as a deterministic state machine.
 ///
@@ -30,6 +32,8 @@ pub struct Engine {
     pub(crate) memcgs: Memcgs,
     pub(crate) batches: Vec<CpuBatches>,
     pub(crate) swap: Swap,
+    pub(crate) zeromap: ZeroMap,
+    pub(crate) zswap: Zswap,
     pub(crate) node: Node,
     pub(crate) kswapd: Kswapd,
     pub(crate) throttled: Throttled,
@@ -66,6 +70,8 @@ impl Engine {
             memcgs: Memcgs::new(cfg.charge_batch),
             batches: vec![CpuBatches::default(); cfg.cpus],
             swap: Swap::new(cfg.swap_pages),
+            zeromap: ZeroMap::default(),
+            zswap: Zswap::default(),
             node: Node::new(cfg.node.as_ref()),
             kswapd: Kswapd::default(),
             throttled: Throttled::default(),
@@ -211,13 +217,15 @@ impl Engine {
         let rest = [
             ("memory.current", m.usage),
             ("memory.peak", m.peak),
-            ("kernel", m.kernel),
+            ("kernel", m.kernel + m.zswap.pages()),
             ("pagetables", m.page_tables),
             ("slab_reclaimable_bytes", m.nodes * NODE_CHARGE_BYTES),
             ("file_dirty", m.dirty),
             ("file_writeback", m.writeback),
             ("swapcached", m.swap_cached),
             ("swap.current", m.swap_usage),
+            ("zswap_bytes", m.zswap.own_bytes),
+            ("zswapped", m.zswap.stored),
             ("workingset_nodes", v.shadow_nodes.len),
             ("nonresident_age", v.nonresident_age),
         ];
@@ -234,6 +242,8 @@ impl Engine {
             ("file_dirty", sum(|m| m.dirty)),
             ("file_writeback", sum(|m| m.writeback)),
             ("swapcached", sum(|m| m.swap_cached)),
+            ("zswap_bytes", sum(|m| m.zswap.own_bytes)),
+            ("zswapped", sum(|m| m.zswap.stored)),
             ("pagetables", sum(|m| m.page_tables)),
             ("workingset_nodes", self.lruvecs.iter().map(|v| v.shadow_nodes.len).sum()),
         ];

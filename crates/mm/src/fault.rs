@@ -91,6 +91,9 @@ impl Engine {
         if self.flush_due {
             self.flush(w);
         }
+        if self.zswap.is_due() {
+            self.run_zswap(w);
+        }
         if touch == Touch::Read {
             // What a descriptor reads is either there or has to be read; the rest is rare.
             let f = FolioId(page.0);
@@ -257,8 +260,14 @@ impl Engine {
     pub(crate) fn read_folio<W: World>(&mut self, w: &mut W, f: FolioId) -> Ack {
         let st = self.folios.st(f);
         let (page, order) = (self.folios.page(f), st.order());
+        if st.has(State::ANON) && self.load_from_front(w, f) {
+            return Ack::Done;
+        }
         let ack = match st.has(State::ANON) {
-            true => w.effect(Effect::SwapIn { page, order, slot: self.folios.swap(f) }),
+            true => {
+                self.count(f, Counter::Pswpin, st.nr_pages());
+                w.effect(Effect::SwapIn { page, order, slot: self.folios.swap(f) })
+            }
             false => w.effect(Effect::Read { page, order }),
         };
         self.note_read(f, ack);
@@ -407,12 +416,17 @@ impl Engine {
             return Ok(Outcome::Waiting);
         }
         if !st.has(State::UPTODATE) {
-            self.count(f, Counter::Pswpin, st.nr_pages());
             self.count(f, Counter::Pgmajfault, 1);
+            let in_front = self.is_in_front(slot);
             let ack = self.read_folio(w, f);
-            // Reclaim could take what a device that answers at once has read already; it gains nothing by it either.
-            if read_ahead && ack == Ack::Pending {
+            // A device that answers at once gains nothing by reading ahead.
+            if read_ahead && (ack == Ack::Pending || in_front) {
+                // Reclaim could take what was there at once.
+                self.folios.set(f, State::LOCKED);
                 self.swap_read_ahead(w, page, memcg);
+                if ack == Ack::Done {
+                    self.folios.clear(f, State::LOCKED);
+                }
             }
             match ack {
                 Ack::Done => {}
@@ -442,6 +456,18 @@ impl Engine {
         memcg: MemcgId,
     ) -> Result<FolioId, MemcgId> {
         let zone = self.charge(w, memcg, 1)?;
+        Ok(self.add_charged_swap_folio(page, slot, memcg, zone, true))
+    }
+
+    /// The same for a page that is charged already. `in_fault`: someone waits for it.
+    pub(crate) fn add_charged_swap_folio(
+        &mut self,
+        page: PageId,
+        slot: SwapSlot,
+        memcg: MemcgId,
+        zone: ZoneId,
+        in_fault: bool,
+    ) -> FolioId {
         self.count_alloc(memcg, 1);
         let mut st = State::new(0);
         st.set(State::SWAPBACKED | State::ANON | State::SWAPCACHE);
@@ -454,11 +480,11 @@ impl Engine {
         self.swap.set_cached(slot, f);
         self.note_swap_cache(f, 1);
         if let Some(shadow) = shadow.filter(|_| self.cfg.refault != RefaultTest::None) {
-            st = self.workingset_refault(self.folios.lruvec(f), st, shadow, true);
+            st = self.workingset_refault(self.folios.lruvec(f), st, shadow, in_fault);
         }
-        let st = self.state_of_new(st, true);
+        let st = self.state_of_new(st, in_fault);
         self.folios.put(f, st);
         self.batch_push(Batch::Add, f, st);
-        Ok(f)
+        f
     }
 }

@@ -61,10 +61,14 @@ mod validate;
 mod vmscan;
 mod workingset;
 mod world;
+mod zeromap;
+mod zspool;
+mod zswap;
 
 pub use alloc::Work;
 pub use config::{
     Bound, Clock, Config, Lru, LruGenCaps, NodeConfig, Policy, Recency, RefaultCounting, RefaultTest, WritebackSort,
+    ZswapConfig,
 };
 pub use engine::{Advice, Engine};
 pub use fault::{Outcome, Touch};
@@ -77,4 +81,6 @@ pub use node::Watermarks;
 pub use psi::{Psi, PsiKind, PsiLine};
 pub use readahead::Readahead;
 pub use stat::{Counter, Gauge, Stats};
-pub use world::{Ack, Effect, ThrottleReason, World};
+pub use world::{Ack, Content, Effect, ThrottleReason, World};
+pub use zspool::ZsPool;
+pub use zswap::{ZswapStats, ZswapStep};

@@ -17,6 +17,34 @@ pub struct MemcgEvents {
     pub oom: u64,
 }
 
+/// What a memory cgroup has in zswap.
+#[derive(Clone, Debug)]
+pub(crate) struct MemcgZswap {
+    /// `memory.zswap.max`, in pages.
+    pub(crate) max: u64,
+    /// `memory.zswap.writeback`: its pages may be written to the device.
+    pub(crate) writeback: bool,
+    /// Pages stored.
+    pub(crate) stored: u64,
+    /// Their bytes, compressed.
+    pub(crate) own_bytes: u64,
+    /// The same with those of descendants.
+    pub(crate) bytes: u64,
+}
+
+impl Default for MemcgZswap {
+    fn default() -> Self {
+        MemcgZswap { max: u64::MAX, writeback: true, stored: 0, own_bytes: 0, bytes: 0 }
+    }
+}
+
+impl MemcgZswap {
+    /// Pages charged for its compressed pages.
+    pub(crate) fn pages(&self) -> u64 {
+        self.own_bytes.div_ceil(PAGE_BYTES)
+    }
+}
+
 /// One memory cgroup.
 #[derive(Clone, Debug)]
 pub(crate) struct Memcg {
@@ -43,6 +71,9 @@ pub(crate) struct Memcg {
     pub(crate) dirty: u64,
     pub(crate) writeback: u64,
     pub(crate) swap_cached: u64,
+    pub(crate) zswap: MemcgZswap,
+    /// Usage when it was last charged beyond its limit: no ordinary charge goes higher.
+    pub(crate) forced: u64,
     /// Shadow nodes that the shrinker should have taken, in less than a batch.
     pub(crate) deferred_shadow_nodes: u64,
     pub(crate) events: MemcgEvents,
@@ -69,6 +100,8 @@ impl Memcg {
             dirty: 0,
             writeback: 0,
             swap_cached: 0,
+            zswap: MemcgZswap::default(),
+            forced: 0,
             deferred_shadow_nodes: 0,
             events: MemcgEvents::default(),
             stat: Stats::default(),
@@ -159,6 +192,9 @@ impl Memcgs {
             let m = self.get_mut(m);
             m.usage += nr;
             m.peak = m.peak.max(m.usage);
+            if m.usage > m.max {
+                m.forced = m.usage;
+            }
             at = m.parent;
         }
     }
@@ -245,5 +281,43 @@ impl Memcgs {
     /// The half rule for one memcg: usage·2 ≥ its limit.
     pub(crate) fn swap_is_half_used(&self, id: MemcgId) -> bool {
         self.chain(id).any(|m| self.get(m).swap_max != u64::MAX && self.get(m).swap_usage * 2 >= self.get(m).swap_max)
+    }
+
+    /// Whether a group may store more in zswap: it and all above it are below their limits, in whole pages.
+    pub(crate) fn may_zswap(&self, id: MemcgId) -> bool {
+        self.chain(id).map(|m| &self.get(m).zswap).all(|z| z.max == u64::MAX || z.bytes / PAGE_BYTES < z.max)
+    }
+
+    /// A compressed page is stored, even beyond the limit: the page that it was made of goes in return.
+    pub(crate) fn charge_zswap(&mut self, id: MemcgId, bytes: u64) {
+        let z = &mut self.get_mut(id).zswap;
+        let before = z.pages();
+        z.stored += 1;
+        z.own_bytes += bytes;
+        let more = z.pages() - before;
+        self.add_zswap_bytes(id, bytes as i64);
+        if more > 0 {
+            self.force_charge(id, more);
+        }
+    }
+
+    /// A compressed page is gone.
+    pub(crate) fn uncharge_zswap(&mut self, id: MemcgId, bytes: u64) {
+        let z = &mut self.get_mut(id).zswap;
+        let before = z.pages();
+        z.stored -= 1;
+        z.own_bytes -= bytes;
+        let less = before - z.pages();
+        self.add_zswap_bytes(id, -(bytes as i64));
+        self.uncharge(id, less);
+    }
+
+    fn add_zswap_bytes(&mut self, id: MemcgId, bytes: i64) {
+        let mut at = Some(id);
+        while let Some(m) = at {
+            let m = self.get_mut(m);
+            m.zswap.bytes = m.zswap.bytes.checked_add_signed(bytes).expect("zswap never holds less than nothing");
+            at = m.parent;
+        }
     }
 }

@@ -199,6 +199,11 @@ impl Node {
         self.zones.iter().map(|z| z.free).sum()
     }
 
+    /// All its frames; none: it has no size.
+    pub(crate) fn managed_pages(&self) -> Option<u64> {
+        self.is_limited().then(|| self.zones.iter().map(|z| z.managed).sum())
+    }
+
     /// Sum of the high marks.
     pub(crate) fn high_pages(&self) -> u64 {
         self.zones.iter().map(|z| z.marks.high).sum()

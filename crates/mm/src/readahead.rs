@@ -180,7 +180,6 @@ impl Engine {
             let Ok(f) = self.add_swap_folio(w, p, slot, memcg) else { return };
             self.folios.set(f, State::READAHEAD);
             self.count(f, Counter::SwapRa, 1);
-            self.count(f, Counter::Pswpin, 1);
             self.read_folio(w, f);
         }
     }

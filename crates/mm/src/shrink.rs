@@ -7,6 +7,7 @@ use crate::scan::{ScanControl, ShrinkStat};
 use crate::slot::Slot;
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
+use crate::zswap::Front;
 
 /// What the reference check says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,7 +67,7 @@ impl Engine {
                 Verdict::Freed => stat.reclaimed += st.nr_pages(),
                 Verdict::Keep | Verdict::Activate => {
                     if verdict == Verdict::Activate {
-                        self.activate_rejected(f, &mut stat);
+                        self.activate_rejected(w, f, &mut stat);
                     }
                     list[kept] = f;
                     kept += 1;
@@ -81,10 +82,10 @@ impl Engine {
         stat
     }
 
-    fn activate_rejected(&mut self, f: FolioId, stat: &mut ShrinkStat) {
+    fn activate_rejected<W: World>(&mut self, w: &mut W, f: FolioId, stat: &mut ShrinkStat) {
         let st = self.folios.st(f);
         if st.has(State::SWAPCACHE) && !st.has(State::WRITEBACK) && self.is_swap_full(f) {
-            self.release_swap_cache(f);
+            self.release_swap_cache_of(w, f);
         }
         if !st.has(State::UNEVICTABLE) {
             self.folios.set(f, State::ACTIVE);
@@ -165,10 +166,16 @@ impl Engine {
         if references == References::ReclaimIfClean || !sc.may_writepage {
             return Verdict::Keep;
         }
-        self.folios.set(f, State::RECLAIM);
+        match if st.has(State::SWAPCACHE) { self.store_in_front(w, f) } else { Front::Device } {
+            Front::Taken => self.clear_dirty(f),
+            Front::Refused => return Verdict::Activate,
+            Front::Device => {
+                self.folios.set(f, State::RECLAIM);
+                self.start_write(w, f, false);
+            }
+        }
         self.count(f, Counter::NrVmscanWrite, st.nr_pages());
         stat.pageout += st.nr_pages();
-        self.start_write(w, f, false);
         // A device that answers at once: go ahead.
         match self.folios.st(f).has(State::WRITEBACK | State::DIRTY) {
             true => Verdict::Keep,

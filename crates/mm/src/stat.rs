@@ -72,6 +72,16 @@ counters! {
     Pswpin = "pswpin",
     /// Pages written to the swap device.
     Pswpout = "pswpout",
+    /// Pages of zeros that were swapped out without a write.
+    SwpoutZero = "swpout_zero",
+    /// Pages of zeros that were swapped in without a read.
+    SwpinZero = "swpin_zero",
+    /// Pages that zswap took.
+    Zswpout = "zswpout",
+    /// Pages that zswap gave back.
+    Zswpin = "zswpin",
+    /// Pages that zswap wrote to the device.
+    Zswpwb = "zswpwb",
     /// Dirty pages sent to be written by reclaim.
     NrVmscanWrite = "nr_vmscan_write",
     /// Dirty pages marked for reclaim after their writeback.

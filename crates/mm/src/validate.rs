@@ -15,6 +15,8 @@ impl Engine {
         self.folios.validate()?;
         self.space.validate(&self.folios)?;
         self.swap.validate()?;
+        self.validate_zeromap()?;
+        self.validate_zswap()?;
         let mut on_list = vec![0u8; self.folios.len()];
         for v in 0..self.lruvecs.len() {
             self.validate_lruvec(v, &mut on_list)?;
@@ -161,7 +163,7 @@ impl Engine {
         let mut usage = vec![0u64; own.len()];
         for (i, m) in self.memcgs.all.iter().enumerate() {
             let reserved = if i == 0 { 0 } else { self.cfg.reserved_pages };
-            let total = own[i] + m.stock + m.kernel + reserved;
+            let total = own[i] + m.stock + m.kernel + m.zswap.pages() + reserved;
             self.memcgs.chain(crate::MemcgId(i as u16)).for_each(|a| usage[a.index()] += total);
             let objects = if self.cfg.charge_kernel { m.nodes * NODE_CHARGE_BYTES } else { 0 };
             let slab = m.kernel - m.page_tables;
@@ -176,7 +178,7 @@ impl Engine {
             }
         }
         for (m, usage) in self.memcgs.all.iter().zip(usage) {
-            if m.usage != usage || (m.usage > m.max && m.usage > self.cfg.reserved_pages) {
+            if m.usage != usage || (m.usage > m.max && m.usage > m.forced) {
                 return Err(format!("{}: usage {} of {}, charged {usage}", m.name, m.usage, m.max));
             }
         }

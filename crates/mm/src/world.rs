@@ -21,6 +21,32 @@ pub enum Effect {
         /// From here.
         slot: SwapSlot,
     },
+    /// The page is all zeros: fill it in the place of reading it from swap.
+    ZeroFill {
+        /// First page.
+        page: PageId,
+        /// log2 of the number of pages.
+        order: u8,
+    },
+    /// Compress the page and keep that in memory under the slot. `Failed`: it cannot be compressed.
+    ZswapStore {
+        /// The page.
+        page: PageId,
+        /// Under this slot.
+        slot: SwapSlot,
+    },
+    /// Fill the page with what is kept compressed under the slot.
+    ZswapLoad {
+        /// The page.
+        page: PageId,
+        /// Its slot.
+        slot: SwapSlot,
+    },
+    /// What is kept compressed under the slot is not needed any more.
+    ZswapDrop {
+        /// The slot.
+        slot: SwapSlot,
+    },
     /// Write the page to its file. Ends in [`crate::Engine::write_done`] if pending.
     Write {
         /// First page.
@@ -74,6 +100,9 @@ pub enum Effect {
     /// An allocation went below the low mark: call [`crate::Engine::kswapd_step`] until it sleeps. Answered with `Done`, there is no
     /// kswapd and tasks reclaim for themselves.
     WakeKswapd,
+    /// zswap is full: call [`crate::Engine::zswap_step`] until it sleeps. Answered with `Done`, the engine does that by itself at the
+    /// next access that is more than a hit.
+    WakeZswap,
     /// The task (or kswapd) on whose behalf the engine was called waits after this call, until it is let go or the time is
     /// over: then tell [`crate::Engine::throttle_ended`]. Answered with `Done`, nobody waits.
     Throttle {
@@ -120,6 +149,20 @@ impl ThrottleReason {
     ];
 }
 
+/// What a page holds, for those who store it without I/O or compressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Content {
+    /// Nothing but zeros.
+    Zero,
+    /// One machine word over and over.
+    SameFilled,
+    /// So many bytes once it is compressed; 4096 or more: it cannot be.
+    Compressed {
+        /// Bytes.
+        bytes: u32,
+    },
+}
+
 /// What became of an effect that does I/O. Others are answered with `Done`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ack {
@@ -147,6 +190,11 @@ pub trait World {
 
     /// Reads and clears the dirty bit of a page that is or was just mapped.
     fn test_and_clear_dirty(&mut self, page: PageId) -> bool;
+
+    /// What an anonymous page that is to be swapped out holds. A driver that does not know says that it cannot be compressed.
+    fn content(&mut self, _page: PageId) -> Content {
+        Content::Compressed { bytes: 4096 }
+    }
 
     /// Whether something outside holds the page in place.
     fn is_pinned(&self, _page: PageId) -> bool {

@@ -2,9 +2,9 @@
 
 mod model;
 
-use model::{Device, Driver, Op};
+use model::{Contents, Device, Driver, Op};
 use proptest::prelude::*;
-use refault_mm::{Advice, Config, NodeConfig, Policy, Touch};
+use refault_mm::{Advice, Config, NodeConfig, Policy, Touch, ZswapConfig};
 
 fn touch() -> impl Strategy<Value = Touch> {
     prop_oneof![
@@ -38,6 +38,9 @@ fn op() -> impl Strategy<Value = Op> {
         1 => prop::bool::weighted(0.1).prop_map(|exit| if exit { Op::Exit } else { Op::Kswapd(1) }),
         1 => any::<bool>().prop_map(Op::Age),
         1 => any::<u8>().prop_map(Op::Evict),
+        4 => (0u8..5).prop_map(Op::Zswap),
+        1 => (prop::sample::select(vec![0u64, 1, 10, u64::MAX]), prop::bool::weighted(0.8))
+            .prop_map(|(max, writeback)| Op::ZswapLimit(max, writeback)),
     ]
 }
 
@@ -56,6 +59,8 @@ prop_compose! {
         seed in any::<u64>(),
         node in prop::option::of((64u64..320, prop::option::of(0u64..64), 0u32..500)),
         (page_cluster, read_ahead_pages) in (0u32..4, prop::sample::select(vec![0u32, 4, 32])),
+        zswap in prop::option::of(
+            (prop::sample::select(vec![0u64, 1, 2, 20, 100]), prop::sample::select(vec![0u64, 50, 90, 100]), any::<bool>())),
     ) -> Config {
         let mut cfg = Config::new(policy);
         cfg.writeback_sort =
@@ -67,8 +72,10 @@ prop_compose! {
         let node = node.map(|(pages, min_free_kbytes, watermark_scale_factor)| NodeConfig {
             min_free_kbytes, watermark_scale_factor, low_zones: [pages / 8, pages / 2], ..NodeConfig::new(pages)
         });
+        let zswap = zswap.map(|(max_pool_percent, accept_threshold_percent, same_filled)|
+            ZswapConfig { max_pool_percent, accept_threshold_percent, same_filled });
         Config {
-            node, page_cluster, read_ahead_pages, batch_folios, swap_cluster_max, charge_batch, charge_kernel, swap_synchronous, fault_around_young,
+            zswap, node, page_cluster, read_ahead_pages, batch_folios, swap_cluster_max, charge_batch, charge_kernel, swap_synchronous, fault_around_young,
             one_list: one_list && batch_folios == 0, swappiness, swap_pages, fault_around_pages, eviction_bits_max,
             cpus: 2, seed, total_pages: 4096, ..cfg
         }
@@ -77,6 +84,7 @@ prop_compose! {
 
 fn run(cfg: Config, device: Device, memory: u64, ops: &[Op]) -> Result<Driver, TestCaseError> {
     let mut driver = Driver::new(cfg, device, 150, 150, memory, u64::MAX);
+    driver.world.kind = (memory % 3 > 0).then_some(Contents::mixed);
     for (i, &op) in ops.iter().enumerate() {
         driver.step(op).map_err(|e| TestCaseError::fail(format!("step {i}, {op:?}: {e}")))?;
     }

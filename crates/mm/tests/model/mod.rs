@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use refault_mm::{
-    Ack, Advice, Config, Effect, Engine, Lru, MappingId, MappingKind, MemcgId, Outcome, PageId, Readahead, RefaultTest,
-    SwapSlot, ThrottleReason, Touch, World,
+    Ack, Advice, Config, Content, Effect, Engine, Lru, MappingId, MappingKind, MemcgId, Outcome, PageId, Readahead, RefaultTest,
+    SwapSlot, ThrottleReason, Touch, World, ZswapStep,
 };
 
 /// I/O that is under way.
@@ -50,6 +50,19 @@ pub struct Contents {
     frame: BTreeMap<PageId, u64>,
     file: Vec<u64>,
     swap: BTreeMap<SwapSlot, u64>,
+    /// Compressed pages in memory.
+    zswap: BTreeMap<SwapSlot, u64>,
+    /// Pages of zeros that were swapped out, with their version.
+    zeros: BTreeMap<PageId, u64>,
+    /// What a version of a page holds; none: nothing can be compressed.
+    pub kind: Option<fn(PageId, u64) -> Content>,
+    /// Pages in the order in which zswap took them, and in which they were written to swap.
+    pub stored: Vec<PageId>,
+    pub swapped_out: Vec<PageId>,
+    /// The worker of zswap runs when the test says so, even where the device answers at once.
+    pub zswap_by_hand: bool,
+    /// Every write to swap fails.
+    pub swap_fails: bool,
     /// The slot that last took the content of an anonymous page.
     slot_of: BTreeMap<PageId, SwapSlot>,
     pte: Vec<Pte>,
@@ -69,6 +82,13 @@ impl Contents {
             frame: BTreeMap::new(),
             file: vec![0; pages],
             swap: BTreeMap::new(),
+            zswap: BTreeMap::new(),
+            zeros: BTreeMap::new(),
+            kind: None,
+            stored: Vec::new(),
+            swapped_out: Vec::new(),
+            zswap_by_hand: false,
+            swap_fails: false,
             slot_of: BTreeMap::new(),
             pte: vec![Pte::default(); pages],
             pending: Vec::new(),
@@ -76,6 +96,44 @@ impl Contents {
             dropped: BTreeSet::new(),
             violations: Vec::new(),
             flusher_woken: false,
+        }
+    }
+
+    /// Zeros, pages of one word, and pages that are more or less compressible.
+    pub fn mixed(page: PageId, version: u64) -> Content {
+        let h = (u64::from(page.0) << 32 | version).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        match h % 10 {
+            0 | 1 => Content::Zero,
+            2 => Content::SameFilled,
+            3 => Content::Compressed { bytes: 4096 + (h / 10 % 64) as u32 },
+            _ => Content::Compressed { bytes: (h / 10 % 4000) as u32 + 30 },
+        }
+    }
+
+    fn zswap_store(&mut self, page: PageId, slot: SwapSlot) -> Ack {
+        self.turn += 1;
+        if self.device == Device::Flaky && self.turn.is_multiple_of(5) {
+            return Ack::Failed;
+        }
+        if self.zswap.insert(slot, self.frame[&page]).is_some() {
+            self.violations.push(format!("{slot:?} is stored over another page"));
+        }
+        self.zeros.remove(&page);
+        self.slot_of.insert(page, slot);
+        self.stored.push(page);
+        Ack::Done
+    }
+
+    fn swap_out(&mut self, page: PageId, slot: SwapSlot) -> Ack {
+        self.swapped_out.push(page);
+        self.start(Io::SwapOut(page, slot, self.frame[&page]))
+    }
+
+    /// Fills a page with what was kept.
+    fn fill(&mut self, page: PageId, version: Option<u64>) {
+        match version {
+            Some(v) => _ = self.frame.insert(page, v),
+            None => self.violations.push(format!("{page:?} is filled with what was not kept")),
         }
     }
 
@@ -107,6 +165,7 @@ impl Contents {
             },
             Io::Write(page, version) => self.file[page.0 as usize] = version,
             Io::SwapOut(page, slot, version) => {
+                self.zeros.remove(&page);
                 self.swap.insert(slot, version);
                 self.slot_of.insert(page, slot);
             }
@@ -117,7 +176,9 @@ impl Contents {
     fn free(&mut self, page: PageId) {
         let Some(version) = self.frame.remove(&page) else { return };
         let kept = if self.is_anon(page) {
-            self.slot_of.get(&page).and_then(|s| self.swap.get(s)).copied()
+            let slot = self.slot_of.get(&page);
+            let stored = || slot.and_then(|s| self.zswap.get(s).or_else(|| self.swap.get(s)));
+            self.zeros.get(&page).or_else(stored).copied()
         } else {
             Some(self.file[page.0 as usize])
         };
@@ -138,7 +199,8 @@ impl World for Contents {
             Effect::Read { page, .. } => return self.start(Io::Read(page)),
             Effect::SwapIn { page, slot, .. } => return self.start(Io::SwapIn(page, slot)),
             Effect::Write { page, .. } => return self.start(Io::Write(page, self.frame[&page])),
-            Effect::SwapOut { page, slot, .. } => return self.start(Io::SwapOut(page, slot, self.frame[&page])),
+            Effect::SwapOut { .. } if self.swap_fails => return Ack::Failed,
+            Effect::SwapOut { page, slot, .. } => return self.swap_out(page, slot),
             Effect::Map { page, young, writable } => {
                 let dirty = self.pte[page.0 as usize].dirty;
                 self.pte[page.0 as usize] = Pte { mapped: true, writable, young, dirty };
@@ -155,13 +217,28 @@ impl World for Contents {
             Effect::FreeSlot { slot } => {
                 // Whoever gets it next is not to be taken for this page.
                 self.slot_of.retain(|_, s| *s != slot);
-                if self.swap.remove(&slot).is_none() && self.device == Device::Instant {
+                if self.zswap.contains_key(&slot) {
+                    self.violations.push(format!("{slot:?} is free and still in zswap"));
+                }
+                if self.swap.remove(&slot).is_none() && self.device == Device::Instant && self.kind.is_none() {
                     self.violations.push(format!("{slot:?} freed and empty"));
                 }
             }
             Effect::WakeFlusher => {
                 self.flusher_woken = true;
                 return if self.device == Device::Instant { Ack::Done } else { Ack::Pending };
+            }
+            Effect::ZeroFill { page, .. } => self.fill(page, self.zeros.get(&page).copied()),
+            Effect::ZswapStore { page, slot } => return self.zswap_store(page, slot),
+            Effect::ZswapLoad { page, slot } => self.fill(page, self.zswap.get(&slot).copied()),
+            Effect::ZswapDrop { slot } => {
+                if self.zswap.remove(&slot).is_none() {
+                    self.violations.push(format!("{slot:?} is dropped and not in zswap"));
+                }
+            }
+            Effect::WakeZswap => {
+                let by_itself = self.device == Device::Instant && !self.zswap_by_hand;
+                return if by_itself { Ack::Done } else { Ack::Pending };
             }
             // As if there were someone who waits, and a kswapd that gets the processor now and then.
             Effect::Throttle { .. } | Effect::WakeKswapd if self.device != Device::Instant => return Ack::Pending,
@@ -176,6 +253,15 @@ impl World for Contents {
 
     fn test_and_clear_dirty(&mut self, page: PageId) -> bool {
         std::mem::take(&mut self.pte[page.0 as usize].dirty)
+    }
+
+    fn content(&mut self, page: PageId) -> Content {
+        let Some(kind) = self.kind else { return Content::Compressed { bytes: 4096 } };
+        let content = kind(page, self.frame[&page]);
+        if content == Content::Zero {
+            self.zeros.insert(page, self.frame[&page]);
+        }
+        content
     }
 }
 
@@ -203,6 +289,10 @@ pub enum Op {
     /// Through the debug interface.
     Age(bool),
     Evict(u8),
+    /// So many steps of the worker of zswap.
+    Zswap(u8),
+    /// `zswap.max` and `zswap.writeback` of the group.
+    ZswapLimit(u64, bool),
 }
 
 /// An engine, its world, and what a program would expect to read.
@@ -281,15 +371,27 @@ impl Driver {
                 let command = format!("- {} 0 {} 60 {n}", self.group.0, n % 8);
                 let _ = self.engine.lru_gen_command(&mut self.world, &command);
             }
+            Op::Zswap(steps) => {
+                for _ in 0..steps {
+                    if self.engine.zswap_step(&mut self.world) == ZswapStep::Sleep {
+                        break;
+                    }
+                }
+            }
+            Op::ZswapLimit(max, writeback) => self.engine.set_memcg_zswap(self.group, max, writeback),
         }
-        if std::mem::take(&mut self.world.flusher_woken) && self.world.device != Device::Instant {
-            self.engine.flush(&mut self.world);
-        }
+        self.after_call();
         self.engine.validate()?;
         self.counters_agree()?;
         match self.world.violations.first() {
             None => Ok(()),
             Some(v) => Err(v.clone()),
+        }
+    }
+
+    fn after_call(&mut self) {
+        if std::mem::take(&mut self.world.flusher_woken) && self.world.device != Device::Instant {
+            self.engine.flush(&mut self.world);
         }
     }
 
