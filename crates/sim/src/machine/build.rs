@@ -56,6 +56,7 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         threads: Vec::new(),
         kswapd: tasks,
         flusher: tasks + 1,
+        zswap: tasks + 2,
         cpus: vec![Cpu::default(); spec.machine.cpus as usize],
         queue: VecDeque::new(),
         positions: HashMap::new(),
@@ -280,7 +281,8 @@ impl Machine {
         }
         self.threads.push(thread(Work::Kswapd, vec![0]));
         self.threads.push(thread(Work::Flusher, vec![0]));
-        for t in [self.kswapd, self.flusher] {
+        self.threads.push(thread(Work::Zswap, vec![0]));
+        for t in [self.kswapd, self.flusher, self.zswap] {
             self.threads[t].state = State::Blocked;
         }
         Ok(())

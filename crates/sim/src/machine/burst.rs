@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use refault_mm::{KswapdStep, MemcgId, Outcome, PageId, ThrottleReason, Touch};
+use refault_mm::{KswapdStep, MemcgId, Outcome, PageId, ThrottleReason, Touch, ZswapStep};
 use refault_trace::generate::Rng;
 
 use super::event::Event;
@@ -345,12 +345,33 @@ impl Machine {
         (start_ns + (bill.reclaim_ns + bill.io_ns).max(1_000), Stop::Blocked(Mood::Idle))
     }
 
+    /// The worker of zswap: a step of it.
+    pub(super) fn run_zswap(&mut self, start_ns: u64) -> (u64, Stop) {
+        self.engine.set_now_ns(start_ns);
+        let step = self.engine.zswap_step(&mut self.hw);
+        // What reclaim for its pages would have had to wait for does not hold it up.
+        if let Some((reason, _)) = self.hw.throttle.take() {
+            self.engine.throttle_ended(reason);
+        }
+        let bill = self.settle(start_ns);
+        let end = start_ns + (bill.reclaim_ns + bill.io_ns).max(1_000);
+        match step {
+            ZswapStep::Again => (end, Stop::Preempted),
+            ZswapStep::Sleep => {
+                self.threads[self.zswap].wait += 1;
+                (end, Stop::Blocked(Mood::Idle))
+            }
+        }
+    }
+
     /// Carries out what an engine call asked for, from `at_ns` on, and says what it costs.
     pub(super) fn settle(&mut self, at_ns: u64) -> Bill {
         let work = self.engine.take_work();
         let c = &self.costs;
         let reclaim_ns = work.scanned * c.scan_page_ns + work.reclaimed * c.reclaim_page_ns + work.ptes * c.pte_walk_ns;
         let mut bill = Bill { reclaim_ns, io_ns: 0 };
+        bill.reclaim_ns += work.compressed * c.compress_page_ns;
+        bill.io_ns += work.decompressed * c.decompress_page_ns;
         bill.reclaim_ns += std::mem::take(&mut self.hw.write_cpu_ns) + self.hw.take_unmapped() * c.unmap_page_ns;
         bill.io_ns += std::mem::take(&mut self.hw.read_cpu_ns);
         if self.hw.is_plugged() {
@@ -368,6 +389,9 @@ impl Machine {
         }
         if std::mem::take(&mut self.hw.wake_flusher) {
             self.events.push(at_ns, Event::Wake(self.flusher, ANY_WAIT));
+        }
+        if std::mem::take(&mut self.hw.wake_zswap) {
+            self.events.push(at_ns, Event::Wake(self.zswap, ANY_WAIT));
         }
         for reason in std::mem::take(&mut self.hw.unthrottle) {
             self.release_throttled(reason, at_ns);

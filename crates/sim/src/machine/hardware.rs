@@ -100,6 +100,7 @@ pub(crate) struct Hardware {
     pub(crate) unthrottle: Vec<ThrottleReason>,
     pub(crate) wake_kswapd: bool,
     pub(crate) wake_flusher: bool,
+    pub(crate) wake_zswap: bool,
     pub(crate) oom: Option<MemcgId>,
     next_request: u64,
 }
@@ -124,6 +125,7 @@ impl Hardware {
             unthrottle: Vec::new(),
             wake_kswapd: false,
             wake_flusher: false,
+            wake_zswap: false,
             oom: None,
             next_request: 0,
         }
@@ -172,6 +174,7 @@ impl Hardware {
             || self.read_cpu_ns + self.write_cpu_ns + self.unmapped > 0
             || self.wake_kswapd
             || self.wake_flusher
+            || self.wake_zswap
             || self.throttle.is_some()
             || !self.unthrottle.is_empty()
     }
@@ -297,9 +300,15 @@ impl World for Hardware {
                     s.set_stored(slot, false);
                 }
             }
-            Effect::Free { .. } => {}
+            // What they cost is in the engine's account of its work; the data itself is not kept here.
+            Effect::Free { .. } | Effect::ZeroFill { .. } => {}
+            Effect::ZswapStore { .. } | Effect::ZswapLoad { .. } | Effect::ZswapDrop { .. } => {}
             Effect::WakeFlusher => {
                 self.wake_flusher = true;
+                return Ack::Pending;
+            }
+            Effect::WakeZswap => {
+                self.wake_zswap = true;
                 return Ack::Pending;
             }
             Effect::WakeKswapd => {

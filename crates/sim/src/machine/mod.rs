@@ -61,6 +61,8 @@ enum Work {
     Task(Box<Task>),
     Kswapd,
     Flusher,
+    /// The worker that writes back what zswap holds.
+    Zswap,
 }
 
 #[derive(Debug)]
@@ -120,6 +122,7 @@ pub struct Machine {
     threads: Vec<Thread>,
     kswapd: usize,
     flusher: usize,
+    zswap: usize,
     cpus: Vec<Cpu>,
     queue: VecDeque<usize>,
     /// Where the copies of a task are that take turns: by task, phase and stream; not started: the largest number.

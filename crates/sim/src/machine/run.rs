@@ -115,6 +115,10 @@ impl Machine {
                 let (end, stop) = self.run_kswapd(start);
                 (end, stop, Work::Kswapd)
             }
+            Some(Work::Zswap) => {
+                let (end, stop) = self.run_zswap(start);
+                (end, stop, Work::Zswap)
+            }
             Some(Work::Flusher) | None => {
                 let (end, stop) = self.run_flusher(start);
                 (end, stop, Work::Flusher)
