@@ -42,7 +42,9 @@ mod tests {
 
     #[test]
     fn sizes_ascend_from_end_to_end() {
-        for (low, high, step) in [(0, 1, None), (0, 4096, None), (100, 5000, Some(64)), (7, 8, Some(1000)), (1, 1000, None)] {
+        for (low, high, step) in
+            [(0, 1, None), (0, 4096, None), (100, 5000, Some(64)), (7, 8, Some(1000)), (1, 1000, None)]
+        {
             let grid = Grid::new(low, high, step);
             let sizes: Vec<_> = (0..=grid.last()).map(|n| grid.pages(n)).collect();
             assert_eq!((sizes[0], sizes[sizes.len() - 1]), (low, high), "{grid:?}");

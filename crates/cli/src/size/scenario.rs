@@ -97,7 +97,9 @@ impl Subject<'_> {
             None => self.range(),
         };
         if low == 0 && self.limit == Limit::Max {
-            return Err(format!("--range: a {} of nothing holds nothing; begin with 1p or more", self.limit.file()).into());
+            return Err(
+                format!("--range: a {} of nothing holds nothing; begin with 1p or more", self.limit.file()).into()
+            );
         }
         Ok(Grid::new(low, high, step))
     }
@@ -113,9 +115,12 @@ impl Subject<'_> {
         let whole = own + own / 32 + 256;
         let usable = s.machine.memory_pages - s.machine.kernel_pages;
         let above = std::iter::successors(s.memcgs[self.memcg].parent, |&m| s.memcgs[m].parent);
-        let high = above.map(|m| s.memcgs[m].max_pages).fold(whole.min(usable), u64::min).max(64);
+        let most = above.map(|m| s.memcgs[m].max_pages).fold(usable, u64::min).max(64);
+        let high = whole.min(most);
+        // Ends that are as round as the sizes between them.
+        let step = Grid::new(0, high, None).step;
         match self.limit {
-            Limit::Max => ((high / 32).max(32), high),
+            Limit::Max => ((high / 32).next_multiple_of(step).max(32), high.next_multiple_of(step).min(most)),
         }
     }
 
@@ -124,7 +129,8 @@ impl Subject<'_> {
         if !self.scenario.objects[object].private {
             return 1;
         }
-        let uses = |t: &&refault_sim::scenario::TaskSpec| t.phases.iter().flat_map(|p| &p.streams).any(|s| s.object == object);
+        let uses =
+            |t: &&refault_sim::scenario::TaskSpec| t.phases.iter().flat_map(|p| &p.streams).any(|s| s.object == object);
         self.scenario.tasks.iter().find(uses).map_or(1, |t| t.count.into())
     }
 

@@ -31,7 +31,8 @@ pub(super) fn search<P: Probe, E>(
 ) -> Result<(BTreeMap<u64, P>, Verdict), E> {
     let mut tried: BTreeMap<u64, P> = BTreeMap::new();
     let mut try_all = |numbers: &[u64], tried: &mut BTreeMap<u64, P>| -> Result<(), E> {
-        let mut sizes: Vec<_> = numbers.iter().map(|&n| grid.pages(n)).filter(|size| !tried.contains_key(size)).collect();
+        let mut sizes: Vec<_> =
+            numbers.iter().map(|&n| grid.pages(n)).filter(|size| !tried.contains_key(size)).collect();
         sizes.dedup();
         if sizes.is_empty() {
             return Ok(());

@@ -82,11 +82,6 @@ impl Metric {
         !matches!(self, Metric::Pressure(..) | Metric::RefaultsPerS | Metric::SwapInsPerS)
     }
 
-    /// Whether it is a rate of time: something a second.
-    pub(super) fn is_per_second(self) -> bool {
-        matches!(self, Metric::RefaultsPerS | Metric::SwapInsPerS)
-    }
-
     /// Whether devices and CPUs that take time are needed for it.
     pub(super) fn needs_machine(self) -> bool {
         matches!(self, Metric::Pressure(..) | Metric::OpsPerS | Metric::Latency(_))
@@ -182,13 +177,14 @@ impl FromStr for Target {
             _ => (Comparison::Above, &rest[1..]),
         };
         let metric = NAMES.iter().find(|(known, _)| *known == name).map(|&(_, metric)| metric);
-        let metric = metric.ok_or_else(|| {
-            format!("{text:?}: {name:?} is not a metric; known are {}", Metric::names(|_| true))
-        })?;
+        let metric = metric
+            .ok_or_else(|| format!("{text:?}: {name:?} is not a metric; known are {}", Metric::names(|_| true)))?;
         let upwards = matches!(comparison, Comparison::Above | Comparison::AtLeast);
         if upwards != metric.grows() {
             let (way, sign) = if metric.grows() { ("grows", '>') } else { ("falls", '<') };
-            return Err(format!("{text:?}: {name} {way} with memory, so that the smallest limit is asked for with {sign}"));
+            return Err(format!(
+                "{text:?}: {name} {way} with memory, so that the smallest limit is asked for with {sign}"
+            ));
         }
         let bound = value_of(metric.unit(), value).map_err(|what| format!("{text:?}: {what}"))?;
         Ok(Target { text, metric, comparison, bound })

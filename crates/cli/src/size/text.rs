@@ -98,7 +98,8 @@ fn answer(report: &Report) -> String {
     match report.verdict {
         Verdict::Found(pages) => {
             let below = report.points.iter().rfind(|p| p.pages < pages);
-            let too_little = below.map_or(String::new(), |p| format!("; {} is too little ({})", size(report, p.pages), why(p)));
+            let too_little =
+                below.map_or(String::new(), |p| format!("; {} is too little ({})", size(report, p.pages), why(p)));
             let value = at(pages).map_or(String::new(), |p| format!(" ({})", why(p)));
             format!(
                 "answer: {limit} = {} ({} bytes) of {group} meets {target}{value}{too_little}\n",
@@ -128,7 +129,9 @@ fn answer(report: &Report) -> String {
 
 /// What makes the answer less than certain.
 pub(super) fn warnings(report: &Report) -> Vec<String> {
-    let at = |p: &Point| format!("{} at {}", p.failed.map_or_else(|| value(report, p), str::to_owned), size(report, p.pages));
+    let at = |p: &Point| {
+        format!("{} at {}", p.failed.map_or_else(|| value(report, p), str::to_owned), size(report, p.pages))
+    };
     let mut all = Vec::new();
     if let Some((smaller, larger)) = report.contradiction() {
         all.push(format!(

@@ -159,14 +159,7 @@ fn task(task: &TaskResult) -> Task<'_> {
 }
 
 fn latencies(of: &Quantiles) -> Latencies {
-    Latencies {
-        mean: of.mean_ns,
-        p50: of.p50_ns,
-        p90: of.p90_ns,
-        p99: of.p99_ns,
-        p999: of.p999_ns,
-        max: of.max_ns,
-    }
+    Latencies { mean: of.mean_ns, p50: of.p50_ns, p90: of.p90_ns, p99: of.p99_ns, p999: of.p999_ns, max: of.max_ns }
 }
 
 fn group<'a>(outcome: &Outcome, number: usize, group: &'a MemcgResult) -> Group<'a> {
