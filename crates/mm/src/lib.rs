@@ -81,6 +81,10 @@ pub use node::Watermarks;
 pub use psi::{Psi, PsiKind, PsiLine};
 pub use readahead::Readahead;
 pub use stat::{Counter, Gauge, Stats};
+pub use swap::{
+    MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapAllocator, SwapDeviceConfig, SwapOverflow, SwapPolicy, SwapRotational,
+    SwapWork,
+};
 pub use world::{Ack, Content, Effect, ThrottleReason, World};
 pub use zspool::ZsPool;
 pub use zswap::{ZswapStats, ZswapStep};

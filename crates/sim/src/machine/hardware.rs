@@ -301,7 +301,7 @@ impl World for Hardware {
                 }
             }
             // What they cost is in the engine's account of its work; the data itself is not kept here.
-            Effect::Free { .. } | Effect::ZeroFill { .. } => {}
+            Effect::Free { .. } | Effect::Discard { .. } | Effect::ZeroFill { .. } => {}
             Effect::ZswapStore { .. } | Effect::ZswapLoad { .. } | Effect::ZswapDrop { .. } => {}
             Effect::WakeFlusher => {
                 self.wake_flusher = true;
