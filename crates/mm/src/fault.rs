@@ -457,6 +457,11 @@ impl Engine {
         memcg: MemcgId,
     ) -> Result<FolioId, MemcgId> {
         let zone = self.charge(w, memcg, 1)?;
+        // Reclaim for it may have had zswap write this very page back: then it is in the swap cache already.
+        if let Some(f) = self.swap.cached(slot) {
+            self.cancel_charge(memcg, zone, 1);
+            return Ok(f);
+        }
         Ok(self.add_charged_swap_folio(page, slot, memcg, zone, true))
     }
 

@@ -178,6 +178,9 @@ impl Engine {
                 continue;
             }
             let Ok(f) = self.add_swap_folio(w, p, slot, memcg) else { return };
+            if self.folios.st(f).has(State::UPTODATE | State::LOCKED) {
+                continue;
+            }
             self.folios.set(f, State::READAHEAD);
             self.count(f, Counter::SwapRa, 1);
             self.read_folio(w, f);

@@ -109,7 +109,8 @@ impl Engine {
         let Some(slot) = self.zswap.oldest(memcg).filter(|_| self.may_write_back(memcg)) else { return Visit::Nothing };
         let spared = self.zswap.get(slot).is_some_and(|e| e.referenced);
         self.zswap.rotate(slot);
-        if spared {
+        // A device on which everything fails would give reclaim a page back for each that it takes, for ever.
+        if spared || self.writes_failed >= u64::from(MAX_FAILURES) {
             return Visit::Fruitless;
         }
         if self.write_back(w, slot, caller) {
@@ -131,7 +132,8 @@ impl Engine {
         }
         let f = self.add_charged_swap_folio(page, slot, memcg, zone, false);
         self.fill_and_write(w, f, page, slot);
-        true
+        // What could not be written makes no room.
+        self.folios.st(f).has(State::WRITEBACK) || !self.folios.st(f).has(State::DIRTY)
     }
 
     fn fill_and_write<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId, slot: SwapSlot) {

@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use refault_mm::{
-    Ack, Advice, Config, Content, Effect, Engine, Lru, MappingId, MappingKind, MemcgId, Outcome, PageId, Readahead, RefaultTest,
-    SwapSlot, ThrottleReason, Touch, World, ZswapStep,
+    Ack, Advice, Config, Content, Effect, Engine, Lru, MappingId, MappingKind, MemcgId, Outcome, PageId, Readahead,
+    RefaultTest, SwapSlot, ThrottleReason, Touch, World, ZswapStep,
 };
 
 /// I/O that is under way.
@@ -61,6 +61,8 @@ pub struct Contents {
     pub swapped_out: Vec<PageId>,
     /// The worker of zswap runs when the test says so, even where the device answers at once.
     pub zswap_by_hand: bool,
+    /// A slot in use may hold nothing: its page is zeros, or zswap had it or must not write it.
+    pub may_be_empty: bool,
     /// Every write to swap fails.
     pub swap_fails: bool,
     /// The slot that last took the content of an anonymous page.
@@ -88,6 +90,7 @@ impl Contents {
             stored: Vec::new(),
             swapped_out: Vec::new(),
             zswap_by_hand: false,
+            may_be_empty: false,
             swap_fails: false,
             slot_of: BTreeMap::new(),
             pte: vec![Pte::default(); pages],
@@ -108,6 +111,11 @@ impl Contents {
             3 => Content::Compressed { bytes: 4096 + (h / 10 % 64) as u32 },
             _ => Content::Compressed { bytes: (h / 10 % 4000) as u32 + 30 },
         }
+    }
+
+    /// Whether zswap holds the page.
+    pub fn is_in_zswap(&self, page: PageId) -> bool {
+        self.slot_of.get(&page).is_some_and(|s| self.zswap.contains_key(s))
     }
 
     fn zswap_store(&mut self, page: PageId, slot: SwapSlot) -> Ack {
@@ -220,7 +228,7 @@ impl World for Contents {
                 if self.zswap.contains_key(&slot) {
                     self.violations.push(format!("{slot:?} is free and still in zswap"));
                 }
-                if self.swap.remove(&slot).is_none() && self.device == Device::Instant && self.kind.is_none() {
+                if self.swap.remove(&slot).is_none() && self.device == Device::Instant && !self.may_be_empty {
                     self.violations.push(format!("{slot:?} freed and empty"));
                 }
             }
@@ -323,13 +331,15 @@ impl Driver {
     pub fn new(cfg: Config, device: Device, files: u32, anons: u32, memory: u64, swap: u64) -> Driver {
         let two_lists = cfg.lru == Lru::TwoList;
         let evictions_only = cfg.refault == RefaultTest::ShadowPosition;
+        let zswap = cfg.zswap.is_some();
         let mut engine = Engine::new(cfg).expect("a possible configuration");
         let group = engine.add_memcg(MemcgId::ROOT, "/g", memory, swap).expect("a group");
         engine.add_mapping(MappingKind::File, group, (0..u64::from(files)).map(index)).expect("a file");
         let (anon, _) =
             engine.add_mapping(MappingKind::Anon, group, (0..u64::from(anons)).map(index)).expect("a region");
         let pages = files + anons;
-        let world = Contents::new(device, files, pages as usize);
+        let mut world = Contents::new(device, files, pages as usize);
+        world.may_be_empty = zswap;
         Driver {
             engine,
             world,
