@@ -136,6 +136,7 @@ impl Engine {
     /// The CPU on which the following calls happen: batches are per CPU. Out of range: the last one.
     pub fn set_cpu(&mut self, cpu: usize) {
         self.cpu = cpu.min(self.batches.len() - 1);
+        self.swap.set_cpu(self.cpu);
     }
 
     /// Pages registered.

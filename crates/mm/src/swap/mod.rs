@@ -13,6 +13,7 @@ mod linear;
 mod map;
 mod refs;
 mod scan;
+mod slot_cache;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -26,6 +27,7 @@ pub(crate) use device::{Freed, SwapHost};
 use crate::config::Config;
 use crate::ids::{MemcgId, SwapSlot};
 use device::{Common, Device};
+use slot_cache::SlotCaches;
 
 /// All swap devices.
 #[derive(Clone, Debug)]
@@ -35,6 +37,9 @@ pub(crate) struct Swap {
     /// Devices that may have room, in the order in which they are asked.
     avail: Vec<u8>,
     cpus: usize,
+    /// The CPU on which things happen.
+    cpu: usize,
+    caches: SlotCaches,
     /// The next priority that nobody chose.
     next_priority: i32,
     common: Common,
@@ -47,6 +52,8 @@ impl Swap {
             devices: Vec::new(),
             avail: Vec::new(),
             cpus: cfg.cpus,
+            cpu: 0,
+            caches: SlotCaches::new(cfg.cpus, cfg.swap.slot_cache),
             next_priority: FIRST_AUTOMATIC_PRIORITY,
             common: Common { policy: cfg.swap.clone(), ..Common::default() },
         };
@@ -64,7 +71,8 @@ impl Swap {
         cpu: usize,
         host: &mut H,
     ) -> Option<SwapSlot> {
-        let slot = self.alloc_from_devices(order, cpu, host)?;
+        self.cpu = cpu;
+        let slot = if order == 0 { self.alloc_one(cpu, host) } else { self.alloc_from_devices(order, cpu, host) }?;
         self.set_memcg(slot, order, memcg);
         Some(slot)
     }
@@ -82,6 +90,16 @@ impl Swap {
     /// Slots that are not.
     pub(crate) fn used_pages(&self) -> u64 {
         self.common.used
+    }
+
+    /// Of those, slots that CPUs took ahead: nobody is charged for them.
+    pub(crate) fn taken_ahead_pages(&self) -> u64 {
+        self.caches.held().0 as u64
+    }
+
+    /// The CPU on which slots are freed from now on.
+    pub(crate) fn set_cpu(&mut self, cpu: usize) {
+        self.cpu = cpu;
     }
 
     /// The half rule: less than half of all slots is free.

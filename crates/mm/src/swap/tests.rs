@@ -93,7 +93,7 @@ impl Machine {
         self.ops += 1;
         self.swap.validate().unwrap_or_else(|e| panic!("operation {}: {e}", self.ops));
         let held = self.model.charged.len() as u64;
-        assert_eq!(self.swap.used_pages() - self.swap.slots_in_caches(), held, "operation {}", self.ops);
+        assert_eq!(self.swap.used_pages() - self.swap.taken_ahead_pages(), held, "operation {}", self.ops);
     }
 
     /// Every slot in detail: I8.7.
