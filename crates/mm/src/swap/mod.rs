@@ -8,6 +8,8 @@ mod avail;
 mod cluster;
 mod config;
 mod device;
+#[cfg(test)]
+mod discard_tests;
 mod free;
 mod linear;
 mod map;
