@@ -246,6 +246,16 @@ impl Engine {
         self.swap.used_pages()
     }
 
+    /// The swap devices, by number.
+    pub fn swap_devices(&self) -> Vec<crate::SwapDeviceInfo> {
+        self.swap.infos()
+    }
+
+    /// The clusters of the swap devices: how fragmented they are.
+    pub fn swap_maps(&self) -> Vec<crate::SwapMap> {
+        self.swap.maps()
+    }
+
     /// What the swap allocator did so far.
     pub fn swap_work(&self) -> crate::SwapWork {
         self.swap.work()

@@ -34,6 +34,8 @@ pub(super) struct Common {
     pub(super) total: u64,
     /// Of those, slots that are.
     pub(super) used: u64,
+    /// Slots that are used on devices that are being removed; they count neither as free nor as used otherwise.
+    pub(super) removing: u64,
     /// Slots freed since the engine last asked.
     pub(super) freed: Vec<Freed>,
     /// Devices that were 100 % used and are not any more.

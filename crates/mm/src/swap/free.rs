@@ -22,7 +22,10 @@ impl Device {
             common.relist.push(self.number);
         }
         self.inuse -= nr;
-        common.used -= u64::from(nr);
+        match self.writable {
+            true => common.used -= u64::from(nr),
+            false => common.removing -= u64::from(nr),
+        }
         self.lowest = self.lowest.min(offset);
         self.note_freed(c, nr, common);
     }

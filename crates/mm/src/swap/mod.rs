@@ -14,17 +14,20 @@ mod free;
 mod linear;
 mod map;
 mod refs;
+mod remove;
 mod scan;
 mod slot_cache;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod view;
 
 pub use config::{
     MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapAllocator, SwapDeviceConfig, SwapOverflow, SwapPolicy, SwapRotational,
 };
 pub use device::SwapWork;
 pub(crate) use device::{Freed, SwapHost};
+pub use view::{SwapCluster, SwapDeviceInfo, SwapList, SwapMap};
 
 use crate::config::Config;
 use crate::ids::{MemcgId, SwapSlot};
@@ -89,9 +92,9 @@ impl Swap {
         self.common.total - self.common.used
     }
 
-    /// Slots that are not.
+    /// Slots that are not, those on devices that are being removed included.
     pub(crate) fn used_pages(&self) -> u64 {
-        self.common.used
+        self.common.used + self.common.removing
     }
 
     /// Of those, slots that CPUs took ahead: nobody is charged for them.

@@ -8,15 +8,19 @@ use super::map::{BAD, CONTINUED, HAS_CACHE, count};
 impl Swap {
     /// Checks everything. The error says what is wrong.
     pub(crate) fn validate(&self) -> Result<(), String> {
-        let (mut total, mut used, mut anonymous) = (0, 0, 0);
+        let (mut total, mut used, mut removing, mut anonymous) = (0, 0, 0, 0);
         for d in self.devices.iter().flatten() {
             d.validate(&self.common).map_err(|e| format!("swap device {}: {e}", d.number))?;
             anonymous += d.held_without_folio();
+            if !d.writable {
+                removing += u64::from(d.inuse);
+                continue;
+            }
             total += u64::from(d.usable);
             used += u64::from(d.inuse);
             let listed = self.avail.iter().filter(|&&n| n == d.number).count();
             let waits = usize::from(self.common.relist.contains(&d.number));
-            if d.listed != d.writable && !d.is_exhausted() || listed + waits < usize::from(d.listed) || listed > 1 {
+            if !d.listed && !d.is_exhausted() || listed + waits < usize::from(d.listed) || listed > 1 {
                 return Err(format!("swap device {}: listed {}, {listed} times", d.number, d.listed));
             }
         }
@@ -24,7 +28,7 @@ impl Swap {
         if anonymous != taken + returned {
             return Err(format!("swap: {anonymous} slots held by no folio, {taken} and {returned} in slot caches"));
         }
-        match (total, used) == (self.common.total, self.common.used) {
+        match (total, used, removing) == (self.common.total, self.common.used, self.common.removing) {
             true => Ok(()),
             false => {
                 Err(format!("swap: {used} of {total} used, counted {} of {}", self.common.used, self.common.total))
