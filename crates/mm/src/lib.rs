@@ -80,7 +80,7 @@ pub use readahead::Readahead;
 pub use stat::{Counter, Gauge, Stats};
 pub use swap::{
     MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapAllocator, SwapCluster, SwapDeviceConfig, SwapDeviceInfo, SwapList,
-    SwapMap, SwapOverflow, SwapPolicy, SwapRotational, SwapWork,
+    SwapMap, SwapOverflow, SwapPolicy, SwapRotational, SwapSpace, SwapWork,
 };
 pub use swapoff::{Swapoff, SwapoffError};
 pub use world::{Ack, Effect, ThrottleReason, World};

@@ -47,13 +47,20 @@ impl Swap {
 
     /// Takes 2^order slots from the first device that has them.
     pub(super) fn alloc_from_devices<H: SwapHost>(&mut self, order: u8, cpu: usize, host: &mut H) -> Option<SwapSlot> {
-        let mut out = Vec::new();
-        self.fill(order, 1, cpu, host, &mut out);
-        out.pop()
+        let mut found = None;
+        self.fill(order, 1, cpu, host, |slot| found = Some(slot));
+        found
     }
 
     /// Takes up to `n` times 2^order slots, all from the first device that has any.
-    pub(super) fn fill<H: SwapHost>(&mut self, order: u8, n: usize, cpu: usize, host: &mut H, out: &mut Vec<SwapSlot>) {
+    pub(super) fn fill<H: SwapHost>(
+        &mut self,
+        order: u8,
+        n: usize,
+        cpu: usize,
+        host: &mut H,
+        mut found: impl FnMut(SwapSlot),
+    ) {
         let n = (self.free_pages() >> order).min(n as u64);
         if n == 0 {
             return;
@@ -66,14 +73,16 @@ impl Swap {
             asked |= 1 << number;
             self.list(number);
             let Some(device) = self.devices[usize::from(number)].as_mut() else { continue };
+            let mut any = false;
             for _ in 0..n {
                 let Some(offset) = device.alloc(order, cpu, &mut self.common, host) else { break };
-                out.push(SwapSlot::new(number, offset));
+                found(SwapSlot::new(number, offset));
+                any = true;
             }
             if !device.listed {
                 self.avail.retain(|&d| d != number);
             }
-            if !out.is_empty() || (order > 0 && self.common.policy.overflow == SwapOverflow::None) {
+            if any || (order > 0 && self.common.policy.overflow == SwapOverflow::None) {
                 return;
             }
         }

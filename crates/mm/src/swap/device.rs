@@ -19,10 +19,12 @@ pub(crate) trait SwapHost {
     fn discard(&mut self, first: SwapSlot, pages: u32) -> Ack;
 }
 
-/// A slot that was freed, and who was charged for it.
+/// Slots that were freed, and who was charged for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Freed {
     pub(crate) slot: SwapSlot,
+    /// How many, from that one on.
+    pub(crate) nr: u32,
     pub(crate) memcg: MemcgId,
 }
 

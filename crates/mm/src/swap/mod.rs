@@ -17,6 +17,7 @@ mod refs;
 mod remove;
 mod scan;
 mod slot_cache;
+mod space;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -27,6 +28,7 @@ pub use config::{
 };
 pub use device::SwapWork;
 pub(crate) use device::{Freed, SwapHost};
+pub use space::SwapSpace;
 pub use view::{SwapCluster, SwapDeviceInfo, SwapList, SwapMap};
 
 use crate::config::Config;
@@ -148,6 +150,11 @@ impl Swap {
     /// Whether the device of a slot answers at once.
     pub(crate) fn is_synchronous(&self, slot: SwapSlot) -> bool {
         self.device(slot).cfg.synchronous
+    }
+
+    /// Whether the device of a slot is there.
+    pub(crate) fn has_device(&self, slot: SwapSlot) -> bool {
+        self.devices.get(usize::from(slot.device())).is_some_and(Option::is_some)
     }
 
     #[inline]

@@ -65,6 +65,18 @@ impl Swap {
         }
     }
 
+    /// Page tables refer to these slots, each by one reference. They are in one cluster.
+    pub(crate) fn get_range(&mut self, slot: SwapSlot, nr: u32) {
+        let (d, _) = self.device_mut(slot);
+        let (c, at) = d.place(slot.offset());
+        let bytes = &mut d.clusters.slots_mut(c).map[at..at + nr as usize];
+        if bytes.iter().all(|&b| map::count(b) < COUNT_MAX) {
+            bytes.iter_mut().for_each(|b| *b += 1);
+        } else {
+            (0..nr).for_each(|i| self.get(slot.nth(i)));
+        }
+    }
+
     /// A page table no longer refers to the slot.
     pub(crate) fn put(&mut self, slot: SwapSlot) {
         self.put_range(slot, 1);

@@ -89,7 +89,7 @@ impl Swap {
         let at = cpu.min(self.caches.cpus.len() - 1);
         if self.caches.cpus[at].taken.is_empty() {
             let mut taken = std::mem::take(&mut self.caches.cpus[at].taken);
-            self.fill(0, SLOTS, cpu, host, &mut taken);
+            self.fill(0, SLOTS, cpu, host, |slot| taken.push(slot));
             taken.reverse();
             self.caches.cpus[at].taken = taken;
         }

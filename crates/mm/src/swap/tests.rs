@@ -78,8 +78,9 @@ impl Machine {
     fn settle(&mut self) {
         loop {
             while let Some(freed) = self.swap.pop_freed() {
-                let memcg = self.model.charged.remove(&freed.slot);
-                assert_eq!(memcg, Some(freed.memcg), "{:?} freed", freed.slot);
+                for slot in (0..freed.nr).map(|i| freed.slot.nth(i)) {
+                    assert_eq!(self.model.charged.remove(&slot), Some(freed.memcg), "{slot:?} freed");
+                }
             }
             if !self.swap.has_background_work() {
                 break;

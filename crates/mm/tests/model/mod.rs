@@ -354,8 +354,8 @@ impl Driver {
     fn swapon(&mut self, n: u8) -> Result<(), String> {
         let device = SwapDeviceConfig {
             pages: 2 + u64::from(n) * 8,
-            synchronous: n % 2 == 0,
-            discard: n % 3 == 0,
+            synchronous: n.is_multiple_of(2),
+            discard: n.is_multiple_of(3),
             ..SwapDeviceConfig::new(2)
         };
         let devices = self.engine.swap_devices().len();
