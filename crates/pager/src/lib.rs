@@ -1,0 +1,5 @@
+//! Real memory on the engine.
+#![deny(missing_docs)]
+
+pub mod mem;
+pub mod uffd;
