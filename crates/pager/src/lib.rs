@@ -2,4 +2,5 @@
 #![deny(missing_docs)]
 
 pub mod mem;
+pub mod store;
 pub mod uffd;
