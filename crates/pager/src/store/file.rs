@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Page, PageBuf, Store, StoreError, Usage};
 use crate::uffd::PAGE;
@@ -23,13 +24,10 @@ pub struct FileStore {
 impl FileStore {
     /// A file in a directory, of at most so many pages.
     pub fn new(directory: &Path, slots: u32) -> io::Result<FileStore> {
-        let open = |flags| {
-            OpenOptions::new().read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE | flags).open(directory)
-        };
-        let (file, direct) = match open(libc::O_DIRECT) {
+        let (file, direct) = match nameless(directory, libc::O_DIRECT) {
             Ok(file) => (file, true),
-            // Some file systems (tmpfs of old) have no direct I/O.
-            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => (open(0)?, false),
+            // Some file systems have no direct I/O.
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => (nameless(directory, 0)?, false),
             Err(e) => return Err(e),
         };
         Ok(FileStore { file, direct, slots, held: Mutex::default() })
@@ -56,6 +54,22 @@ impl FileStore {
         let held = self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         held.0.get(slot as usize / 64).is_some_and(|w| w & 1 << (slot % 64) != 0)
     }
+}
+
+fn nameless(directory: &Path, flags: libc::c_int) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    match options.clone().custom_flags(libc::O_TMPFILE | flags).open(directory) {
+        // Some file systems have no files without a name: it has one for a moment.
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {}
+        other => return other,
+    }
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = format!(".refault-swap-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let path = directory.join(name);
+    let file = options.create_new(true).custom_flags(flags).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
 }
 
 fn at(slot: u32) -> u64 {
