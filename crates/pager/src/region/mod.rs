@@ -284,7 +284,12 @@ impl Shared {
             for (page, slot) in reads {
                 drop(core);
                 let mut content = Box::<PageBuf>::default();
-                let result = self.area.read(slot, page, &mut content.0).map(|()| content);
+                let mut result = self.area.read(slot, page, &mut content.0);
+                if result.is_err() {
+                    // Once more: what failed on the way may be well where it is.
+                    result = self.area.read(slot, page, &mut content.0);
+                }
+                let result = result.map(|()| content);
                 core = self.lock();
                 core.tick();
                 core.arrive(page, result);

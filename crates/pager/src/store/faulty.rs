@@ -44,7 +44,7 @@ struct State {
     now: Vec<Option<Box<Page>>>,
 }
 
-/// A store in memory, not compressed, with faults by plan. It keeps what slots held before, freed or not: a stale page is at hand.
+/// A store with faults by plan. It says that it is a file, and is none. It keeps what slots held before, freed or not: a stale page is at hand.
 pub struct Faulty {
     state: Mutex<State>,
 }
@@ -118,6 +118,6 @@ impl Store for Faulty {
     fn usage(&self) -> Usage {
         let state = self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let pages = state.now.iter().filter(|p| p.is_some()).count() as u64;
-        Usage { pool_pages: pages, memory_bytes: pages * PAGE as u64, ..Usage::default() }
+        Usage { file_pages: pages, ..Usage::default() }
     }
 }
