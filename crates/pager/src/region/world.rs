@@ -231,6 +231,8 @@ impl World for Memory {
                 self.kswapd_awake = true;
                 return Ack::Pending;
             }
+            // A slot that is free is forgotten as it is.
+            Effect::Discard { .. } => {}
             // Who faults waits until it is served anyway; nothing else is throttled.
             Effect::WakeFlusher | Effect::Throttle { .. } | Effect::Unthrottle { .. } => {}
             Effect::Oom { .. } => self.counts.oom += 1,
