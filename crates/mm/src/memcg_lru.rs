@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn a_group_that_is_released_is_in_no_bin() {
         let (mut tree, mut lru) = setup(3);
-        [1, 2, 0].map(|i| lru.rotate(MemcgId(i), Rotation::Young));
+        [1, 2, 0].into_iter().for_each(|i| lru.rotate(MemcgId(i), Rotation::Young));
         lru.release(MemcgId(3));
         assert_eq!(lru.seq, 1, "nobody is left in the old generation");
         tree.unlink(MemcgId(3));
