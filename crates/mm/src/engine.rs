@@ -73,7 +73,7 @@ impl Engine {
             memcgs: Memcgs::new(cfg.charge_batch, cfg.recursive_protection),
             memcg_lru: MemcgLru::new(cfg.seed),
             batches: vec![CpuBatches::default(); cfg.cpus],
-            swap: Swap::new(cfg.swap_pages),
+            swap: Swap::new(&cfg),
             node: Node::new(cfg.node.as_ref()),
             node_size: [0; 5],
             kswapd: Kswapd::default(),
@@ -150,6 +150,11 @@ impl Engine {
     /// Slots of swap in use.
     pub fn swap_used_pages(&self) -> u64 {
         self.swap.used_pages()
+    }
+
+    /// What the swap allocator did so far.
+    pub fn swap_work(&self) -> crate::SwapWork {
+        self.swap.work()
     }
 
     /// The oldest generation of file pages and the youngest of all, of one memcg.

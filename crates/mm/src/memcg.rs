@@ -25,6 +25,10 @@ pub struct MemcgEvents {
     pub oom_kill: u64,
     /// Times that all its tasks were killed together.
     pub oom_group_kill: u64,
+    /// `memory.swap.events`: times a page was kept because of a limit on swap.
+    pub swap_max: u64,
+    /// Times a page was kept because of a limit on swap, or because no device had a slot for it.
+    pub swap_fail: u64,
 }
 
 /// What can be set of a group, in pages; `u64::MAX` is `max`.
@@ -381,6 +385,16 @@ impl Memcgs {
             m.swap_usage = m.swap_usage.checked_add_signed(nr).expect("swap usage never goes below zero");
             at = m.parent;
         }
+    }
+
+    /// A page could not be swapped out: because of a limit, or because there was no slot.
+    pub(crate) fn note_swap_failed(&mut self, id: MemcgId, limit: bool) {
+        let over = |m: &Memcg| m.swap_usage >= m.swap_max;
+        let at_limit = if limit { self.chain(id).find(|&m| over(self.get(m))) } else { None };
+        if limit {
+            self.event(at_limit.unwrap_or(id), |e| &mut e.swap_max);
+        }
+        self.event(id, |e| &mut e.swap_fail);
     }
 
     /// The half rule for one memcg: usage·2 ≥ its high or its limit.
