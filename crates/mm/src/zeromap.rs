@@ -78,9 +78,9 @@ impl Engine {
         true
     }
 
-    /// Only slots that someone refers to are marked.
+    /// Only slots that are not free are marked.
     pub(crate) fn validate_zeromap(&self) -> Result<(), String> {
-        let unused = |s: &SwapSlot| self.swap.count(*s) == 0 && self.swap.cached(*s).is_none();
+        let unused = |s: &SwapSlot| !self.swap.is_taken(*s);
         match self.zeromap.slots().find(unused) {
             Some(s) => Err(format!("{s:?} is free and marked as zeros")),
             None => Ok(()),

@@ -3,7 +3,7 @@
 mod model;
 
 use model::{Device, Driver, Op};
-use refault_mm::{Config, Content, MemcgId, NodeConfig, PageId, Policy, Touch, ZswapConfig, ZswapStats, ZswapStep};
+use refault_mm::{Config, Content, NodeConfig, PageId, Policy, Touch, ZswapConfig, ZswapStats, ZswapStep};
 
 /// The first anonymous page.
 const ANON: u32 = 10;
@@ -158,11 +158,9 @@ fn what_cannot_be_compressed_goes_to_the_device() {
 
 #[test]
 fn a_group_stays_below_its_zswap_max_and_writes_back_its_own() {
-    // The limit of the group, or of the one above it.
-    for above in [false, true] {
+    {
         let mut d = driver(config(), 50, half);
-        let limited = if above { MemcgId::ROOT } else { d.group };
-        d.engine.set_memcg_zswap(limited, 5, true);
+        d.limit_zswap(5, true);
         for round in 0..3 {
             for p in 0..100 {
                 touch(&mut d, Touch::MapWrite, [p]);
@@ -171,7 +169,7 @@ fn a_group_stays_below_its_zswap_max_and_writes_back_its_own() {
         }
         assert!(counter(&d, "zswpwb") > 0);
         assert_eq!(stats(&d).pool_limit_hit, 0, "the pool has room");
-        d.engine.set_memcg_zswap(limited, 0, true);
+        d.limit_zswap(0, true);
         let taken = counter(&d, "zswpout");
         // Each store makes room first, and finds that there is none at 0 once all is written back.
         (0..3).for_each(|_| touch(&mut d, Touch::MapWrite, 0..100));
@@ -186,7 +184,7 @@ fn without_write_back_nothing_reaches_the_device() {
         0 => Content::Compressed { bytes: 4096 },
         _ => Content::Compressed { bytes: 100 },
     });
-    d.engine.set_memcg_zswap(d.group, u64::MAX, false);
+    d.limit_zswap(u64::MAX, false);
     touch(&mut d, Touch::MapWrite, 0..150);
     assert!(counter(&d, "zswpout") > 0 && stats(&d).reject_compress_poor > 0);
     assert_eq!((counter(&d, "pswpout"), counter(&d, "zswpwb")), (0, 0));
@@ -264,7 +262,7 @@ fn pages_of_one_word_take_no_memory_where_they_are_looked_for() {
 #[test]
 fn regression_a_fault_whose_page_is_written_back_meanwhile() {
     let mut d = driver(config(), 50, half);
-    d.engine.set_memcg_zswap(d.group, 3, true);
+    d.limit_zswap(3, true);
     touch(&mut d, Touch::MapWrite, 0..60);
     // A page that could not be written stays in the swap cache.
     d.world.swap_fails = true;

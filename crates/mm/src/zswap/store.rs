@@ -176,10 +176,9 @@ impl Engine {
         self.cfg.zswap.as_ref().map(|_| self.zswap.stats())
     }
 
-    /// Sets `memory.zswap.max` (pages; `u64::MAX`: none) and `memory.zswap.writeback` of a group.
-    pub fn set_memcg_zswap(&mut self, memcg: MemcgId, max_pages: u64, writeback: bool) {
-        let z = &mut self.memcgs.get_mut(memcg).zswap;
-        (z.max, z.writeback) = (max_pages, writeback);
+    /// Sets `memory.zswap.writeback` of a group: without it nothing of it is written to the device.
+    pub fn set_memcg_zswap_writeback(&mut self, memcg: MemcgId, writeback: bool) {
+        self.memcgs.get_mut(memcg).zswap.writeback = writeback;
     }
 
     /// Every entry belongs to a slot in use that nothing else holds the data of; charges are what the entries add up to.
@@ -187,9 +186,11 @@ impl Engine {
         self.zswap.validate()?;
         let mut own = vec![(0u64, 0u64); self.memcgs.all.len()];
         for e in self.zswap.all() {
-            let expected = (self.swap_entry(e.page), self.swap.cached(e.slot), self.zeromap.has(e.slot));
-            if self.swap.count(e.slot) == 0 || expected != (Some(e.slot), None, false) {
-                return Err(format!("zswap: {e:?} has no slot of its own: {expected:?}"));
+            let found = (self.swap_entry(e.page), self.swap.cached(e.slot), self.zeromap.has(e.slot));
+            // A slot that nobody refers to may wait in a slot cache to be freed.
+            let right = if self.swap.count(e.slot) > 0 { found.0 == Some(e.slot) } else { self.swap.is_taken(e.slot) };
+            if !right || (found.1, found.2) != (None, false) {
+                return Err(format!("zswap: {e:?} has no slot of its own: {found:?}"));
             }
             let place = &mut own[e.memcg.index()];
             *place = (place.0 + 1, place.1 + u64::from(e.bytes));

@@ -124,6 +124,11 @@ impl Engine {
     /// Decompresses an entry into a folio of the swap cache and writes that.
     fn write_back<W: World>(&mut self, w: &mut W, slot: SwapSlot, caller: Caller) -> bool {
         let Some((page, memcg)) = self.zswap.get(slot).map(|e| (e.page, e.memcg)) else { return false };
+        if self.swap.count(slot) == 0 {
+            // Nobody needs it; the slot only waits to be freed.
+            self.forget_stored(w, slot);
+            return true;
+        }
         let Some(zone) = self.charge_for_write_back(w, memcg, caller) else { return false };
         // Reclaim for that page may have written this very entry.
         if self.zswap.get(slot).is_none_or(|e| e.page != page) {
