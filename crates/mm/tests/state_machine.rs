@@ -100,8 +100,8 @@ prop_compose! {
 
 fn run(cfg: Config, device: Device, memory: u64, ops: &[Op]) -> Result<Driver, TestCaseError> {
     let mut driver = Driver::new(cfg, device, 150, 150, memory, u64::MAX);
-    driver.world.kind = (memory % 3 > 0).then_some(Contents::mixed);
-    driver.world.may_be_empty |= memory % 3 > 0;
+    driver.world.kind = (!memory.is_multiple_of(3)).then_some(Contents::mixed);
+    driver.world.may_be_empty |= !memory.is_multiple_of(3);
     for (i, &op) in ops.iter().enumerate() {
         driver.step(op).map_err(|e| TestCaseError::fail(format!("step {i}, {op:?}: {e}")))?;
     }

@@ -2,11 +2,11 @@
 //!
 //! `REFAULT_SEEDS` sets how many are tried (200), `REFAULT_SEED` tries a single one.
 
-use refault_mm::{MemcgLimits, Policy};
+use refault_mm::{MemcgLimits, Policy, ZswapConfig};
 use refault_sim::machine::{Machine, RunResult};
 use refault_sim::scenario::{
-    Burst, DeviceOverrides, DeviceSpec, MachineSpec, MemcgSpec, ObjectSpec, PRESETS, Pattern, PhaseSpec, PolicySpec,
-    Scenario, Share, StreamSpec, SwapSpec, TaskSpec, Until,
+    Burst, ContentSpec, DeviceOverrides, DeviceSpec, MachineSpec, MemcgSpec, ObjectSpec, PRESETS, Pattern, PhaseSpec,
+    PolicySpec, Scenario, Share, StreamSpec, SwapSpec, TaskSpec, Until,
 };
 use refault_trace::generate::Rng;
 use refault_trace::{ObjectKind, Via};
@@ -106,6 +106,12 @@ fn objects(d: &mut Dice, memcgs: u64, disk: usize) -> Vec<ObjectSpec> {
             device: (!anon).then_some(disk),
             memcg: (memcgs > 0 && d.one_in(2)).then(|| d.below(memcgs) as usize),
             private: false,
+            content: (anon && d.one_in(2)).then(|| ContentSpec {
+                zero: d.of(&[0.0, 0.3]),
+                same: d.of(&[0.0, 0.1]),
+                incompressible: d.of(&[0.0, 0.1, 0.5]),
+                ratio: d.of(&[1.0, 1.2, 3.0, 20.0]),
+            }),
         }
     };
     let n = d.within(1, 5);
@@ -193,6 +199,11 @@ fn scenario(seed: u64) -> Scenario {
         policy,
         devices,
         swap: (!d.one_in(4)).then(|| SwapSpec { device: 1, pages: d.within(1, 5000) }),
+        zswap: d.one_in(2).then(|| ZswapConfig {
+            max_pool_percent: d.of(&[0, 1, 5, 20, 50]),
+            accept_threshold_percent: d.of(&[50, 90, 100]),
+            same_filled: d.one_in(2),
+        }),
         memcgs,
         objects,
         tasks,

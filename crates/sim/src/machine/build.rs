@@ -38,6 +38,7 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
     let mut engine = Engine::new(config(spec, policy)?)?;
     let costs = costs(spec)?;
     let mut hw = hardware(spec)?;
+    hw.seed = spec.seed;
     let memcgs = memcgs(spec, &mut engine, &mut hw)?;
     let (mut instances, first_instance) = objects(spec, &mut engine, &mut hw, &memcgs)?;
     if !engine.set_external_pages(spec.machine.kernel_pages) {
@@ -94,6 +95,7 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<Config, String> {
     cfg.recursive_protection = m.recursive_protection;
     cfg.total_pages = m.memory_pages;
     cfg.seed = spec.seed;
+    cfg.zswap.clone_from(&spec.zswap);
     cfg.node = Some(NodeConfig {
         pages: m.memory_pages,
         min_free_kbytes: m.min_free_kbytes,
@@ -199,6 +201,9 @@ fn objects(
         for _ in 0..copies(spec, i) {
             let (mapping, page) = engine.add_mapping(kind, memcg, 0..o.pages)?;
             hw.add_extent(page, o.pages as u32, o.device, o.device.map_or(0, |d| base[d]));
+            if let Some(extent) = hw.extents.last_mut() {
+                extent.content = o.content;
+            }
             if let Some(d) = o.device {
                 base[d] += o.pages;
             }

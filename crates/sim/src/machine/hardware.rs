@@ -3,9 +3,10 @@
 //! Effects that do I/O are collected while the engine runs and sent to the devices after it, pages next to each other as one
 //! request, as Linux plugs its block layer. A synchronous device is served on the spot, by the CPU that asks.
 
-use refault_mm::{Ack, Effect, MemcgId, PageId, SwapSlot, ThrottleReason, World};
+use refault_mm::{Ack, Content, Effect, MemcgId, PageId, SwapSlot, ThrottleReason, World};
 
 use crate::device::{Device, Preset, Request};
+use crate::scenario::ContentSpec;
 
 /// The page is mapped here.
 pub(crate) const MAPPED: u8 = 1;
@@ -19,6 +20,8 @@ pub(crate) const WRITABLE: u8 = 8;
 /// Where the pages of an object are.
 #[derive(Clone, Debug)]
 pub(crate) struct Extent {
+    /// What its pages hold; none: nothing is said.
+    pub(crate) content: Option<ContentSpec>,
     /// Its first page.
     pub(crate) first: PageId,
     pub(crate) pages: u32,
@@ -102,6 +105,8 @@ pub(crate) struct Hardware {
     pub(crate) wake_flusher: bool,
     pub(crate) wake_zswap: bool,
     pub(crate) oom: Option<MemcgId>,
+    /// Of the contents of pages.
+    pub(crate) seed: u64,
     next_request: u64,
 }
 
@@ -127,12 +132,13 @@ impl Hardware {
             wake_flusher: false,
             wake_zswap: false,
             oom: None,
+            seed: 0,
             next_request: 0,
         }
     }
 
     pub(crate) fn add_extent(&mut self, first: PageId, pages: u32, device: Option<usize>, base: u64) {
-        self.extents.push(Extent { first, pages, device, base, spaces: Vec::new() });
+        self.extents.push(Extent { content: None, first, pages, device, base, spaces: Vec::new() });
     }
 
     /// A page table for an object; its number.
@@ -282,7 +288,21 @@ impl Hardware {
     }
 }
 
+impl Hardware {
+    /// What a page of an object holds of which the scenario says that.
+    fn content_of(&self, page: PageId) -> Option<Content> {
+        let at = self.extents.partition_point(|e| e.first <= page) - 1;
+        let e = &self.extents[at];
+        e.content.map(|c| c.of_page(self.seed, at, page.0 - e.first.0))
+    }
+}
+
 impl World for Hardware {
+    fn content(&mut self, page: PageId) -> Content {
+        let mean = (4096.0 / ContentSpec::RATIO) as u32;
+        self.content_of(page).unwrap_or(Content::Compressed { bytes: mean })
+    }
+
     fn effect(&mut self, effect: Effect) -> Ack {
         match effect {
             Effect::Read { page, .. } => return self.io(page, false, None),

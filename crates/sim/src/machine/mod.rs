@@ -8,6 +8,7 @@
 mod build;
 mod burst;
 mod check;
+mod content;
 mod event;
 mod hardware;
 mod pressure;

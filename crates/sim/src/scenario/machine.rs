@@ -4,7 +4,9 @@ use super::read::{Field, Result, Section};
 use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, PRESETS, PolicySpec, SwapSpec};
 use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, read};
-use refault_mm::{Backoff, Bound, Clock, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, WritebackSort};
+use refault_mm::{
+    Backoff, Bound, Clock, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, WritebackSort, ZswapConfig,
+};
 use std::collections::BTreeMap;
 
 const MACHINE_KEYS: [&str; 16] = [
@@ -220,6 +222,19 @@ fn device(name: &str, s: &Section<'_>) -> Result<DeviceSpec> {
         }
     }
     Ok(DeviceSpec { name: name.to_owned(), preset: preset.to_owned(), overrides })
+}
+
+/// `[zswap]`; none: it is there and says that zswap is off.
+pub(super) fn zswap(field: &Field<'_>) -> Result<Option<ZswapConfig>> {
+    let s = field.section(&["enabled", "max_pool_percent", "accept_threshold_percent", "same_filled_pages"])?;
+    let linux = ZswapConfig::default();
+    let spec = ZswapConfig {
+        max_pool_percent: s.or("max_pool_percent", linux.max_pool_percent, |f| f.int(0..=100))?,
+        accept_threshold_percent: s
+            .or("accept_threshold_percent", linux.accept_threshold_percent, |f| f.int(0..=100))?,
+        same_filled: s.or("same_filled_pages", linux.same_filled, Field::boolean)?,
+    };
+    Ok(s.or("enabled", true, Field::boolean)?.then_some(spec))
 }
 
 pub(super) fn swap(field: &Field<'_>, devices: &[DeviceSpec]) -> Result<SwapSpec> {

@@ -50,7 +50,7 @@ pub const MAX_OBJECTS: usize = 1024;
 /// Pages of memory, of a limit, of an object. All objects, private copies counted, have fewer.
 pub const MAX_PAGES: u64 = 1 << 29;
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "name",
     "about",
     "source",
@@ -61,6 +61,7 @@ const KEYS: [&str; 14] = [
     "policy",
     "device",
     "swap",
+    "zswap",
     "memcg",
     "object",
     "task",
@@ -130,6 +131,7 @@ fn scenario(root: &Section<'_>) -> Result<Scenario> {
         policy,
         devices,
         swap,
+        zswap: root.opt("zswap", machine::zswap)?.flatten(),
         memcgs,
         objects: objects.iter().map(|o| o.spec.clone()).collect(),
         tasks: tasks.iter().map(|(task, _)| task.clone()).collect(),

@@ -1,7 +1,7 @@
 //! Memory cgroups, files and anonymous regions.
 
 use super::read::{self, Field, Result, Section};
-use super::types::{DeviceSpec, MemcgSpec, ObjectSpec};
+use super::types::{ContentSpec, DeviceSpec, MemcgSpec, ObjectSpec};
 use super::{MAX_OBJECTS, MAX_PAGES};
 use refault_mm::MemcgLimits;
 use refault_trace::ObjectKind;
@@ -78,7 +78,7 @@ pub(super) fn objects<'s>(
     swap_device: Option<usize>,
     memcgs: &[MemcgSpec],
 ) -> Result<Vec<Declared<'s>>> {
-    let named = field.named(&["kind", "size", "device", "memcg", "private"], MAX_OBJECTS)?;
+    let named = field.named(&["kind", "size", "device", "memcg", "private", "content"], MAX_OBJECTS)?;
     let read = |(name, section): (&str, Section<'s>)| {
         read::name(name).map_err(|what| section.error(what))?;
         let spec = object(name, &section, devices, swap_device, memcgs)?;
@@ -103,7 +103,26 @@ fn object(
         device: device(s, kind, devices, swap_device)?,
         memcg: s.opt("memcg", |f| memcg(f, memcgs))?.flatten(),
         private: s.or("private", false, Field::boolean)?,
+        content: s.opt("content", |f| content(f, kind))?,
     })
+}
+
+fn content(field: &Field<'_>, kind: ObjectKind) -> Result<ContentSpec> {
+    if kind != ObjectKind::Anon {
+        return Err(field.error("only anonymous memory is compressed; leave it out"));
+    }
+    let s = field.section(&["zero", "same", "incompressible", "ratio"])?;
+    let share = |key| s.or(key, 0.0, |f| f.float(0.0..=1.0));
+    let spec = ContentSpec {
+        zero: share("zero")?,
+        same: share("same")?,
+        incompressible: share("incompressible")?,
+        ratio: s.or("ratio", ContentSpec::RATIO, |f| f.float(1.0..=4096.0))?,
+    };
+    match spec.zero + spec.same + spec.incompressible <= 1.0 {
+        true => Ok(spec),
+        false => Err(s.error("zero, same and incompressible are shares of one whole; together they are more than 1")),
+    }
 }
 
 fn device(

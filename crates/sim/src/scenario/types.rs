@@ -2,6 +2,7 @@
 
 use refault_mm::{
     Backoff, Bound, Clock, Config, MemcgLimits, MemcgSelection, Policy, Recency, RefaultCounting, WritebackSort,
+    ZswapConfig,
 };
 use refault_trace::{ObjectKind, Via};
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ pub struct Scenario {
     pub devices: Vec<DeviceSpec>,
     /// Swap, if there is any.
     pub swap: Option<SwapSpec>,
+    /// Compressed pages in memory in front of swap; `None`: off.
+    pub zswap: Option<ZswapConfig>,
     /// Memory cgroups, parents before their children.
     pub memcgs: Vec<MemcgSpec>,
     /// Files and anonymous regions, in the order of the file.
@@ -236,6 +239,19 @@ pub struct MemcgSpec {
     pub limits: MemcgLimits,
 }
 
+/// What the pages of an object hold: shares of all, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ContentSpec {
+    /// Nothing but zeros.
+    pub zero: f64,
+    /// One word over and over.
+    pub same: f64,
+    /// What no compressor makes smaller.
+    pub incompressible: f64,
+    /// Bytes of the other pages over bytes that they are compressed to, on the whole.
+    pub ratio: f64,
+}
+
 /// A file or an anonymous region.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectSpec {
@@ -251,6 +267,8 @@ pub struct ObjectSpec {
     pub memcg: Option<usize>,
     /// Each copy of the task has its own. Only one task uses it then.
     pub private: bool,
+    /// What its pages hold; `None`: all are alike, and compress as the device or zswap has it.
+    pub content: Option<ContentSpec>,
 }
 
 /// A task, or several that are alike.
