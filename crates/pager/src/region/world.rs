@@ -233,6 +233,12 @@ impl World for Memory {
             }
             // A slot that is free is forgotten as it is.
             Effect::Discard { .. } => {}
+            // The pool is the pager's own: zswap is off, and what pages hold is not told.
+            Effect::ZeroFill { .. }
+            | Effect::ZswapStore { .. }
+            | Effect::ZswapLoad { .. }
+            | Effect::ZswapDrop { .. }
+            | Effect::WakeZswap => return Ack::Failed,
             // Who faults waits until it is served anyway; nothing else is throttled.
             Effect::WakeFlusher | Effect::Throttle { .. } | Effect::Unthrottle { .. } => {}
             Effect::Oom { .. } => self.counts.oom += 1,
