@@ -257,21 +257,3 @@ fn pages_of_one_word_take_no_memory_where_they_are_looked_for() {
         }
     }
 }
-
-/// Room for the page that a fault reads was made by writing back that very page: it was then in the swap cache twice.
-#[test]
-fn regression_a_fault_whose_page_is_written_back_meanwhile() {
-    let mut d = driver(config(), 50, half);
-    d.limit_zswap(3, true);
-    touch(&mut d, Touch::MapWrite, 0..60);
-    // A page that could not be written stays in the swap cache.
-    d.world.swap_fails = true;
-    let mut met = 0;
-    for n in 0..600 {
-        let page = n * 7 % 60;
-        let (held, before) = (d.world.is_in_zswap(PageId(ANON + page)), counter(&d, "zswpin"));
-        touch(&mut d, Touch::MapWrite, [page]);
-        met += u64::from(held && !d.world.is_in_zswap(PageId(ANON + page)) && counter(&d, "zswpin") == before);
-    }
-    assert!(met > 0, "no fault met its own page on the way to the device");
-}

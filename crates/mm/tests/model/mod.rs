@@ -115,11 +115,6 @@ impl Contents {
         }
     }
 
-    /// Whether zswap holds the page.
-    pub fn is_in_zswap(&self, page: PageId) -> bool {
-        self.slot_of.get(&page).is_some_and(|s| self.zswap.contains_key(s))
-    }
-
     fn zswap_store(&mut self, page: PageId, slot: SwapSlot) -> Ack {
         self.turn += 1;
         if self.device == Device::Flaky && self.turn.is_multiple_of(5) {
