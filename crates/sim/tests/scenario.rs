@@ -1,7 +1,7 @@
 //! Scenario files: what they become, what is wrong with them, and that nothing makes the reader panic.
 
 use proptest::prelude::*;
-use refault_sim::scenario::{Pattern, Scenario, Share, Until};
+use refault_sim::scenario::{Pattern, PublishedRatio, Scenario, Share, Until};
 use refault_trace::Via;
 use std::path::Path;
 
@@ -53,9 +53,13 @@ fn every_key() {
     assert_eq!((backup.phases[1].streams[0].start_page, s.tasks[0].stagger_ns), (3 << 18, 250_000_000));
     assert_eq!((backup.phases[2].until, backup.phases[3].until), (Until::Time(540_000_000_000), Until::End));
     let published = s.published.expect("is there");
-    assert_eq!(published.before.policy.name(), "lru-none");
-    assert_eq!((published.before.batch_folios, published.after.bound), (Some(15), Some(refault_mm::Bound::Inclusive)));
-    assert_eq!(published.rows[1].band, Some([0.0, f64::INFINITY]));
+    let [before, after] = published.variants.as_slice() else { panic!("two variants") };
+    assert_eq!(
+        (before.name.as_str(), before.policy.policy.name(), after.name.as_str()),
+        ("before", "lru-none", "after")
+    );
+    assert_eq!((before.policy.batch_folios, after.policy.bound), (Some(15), Some(refault_mm::Bound::Inclusive)));
+    assert_eq!(published.rows[1].ratios, [PublishedRatio { of: 1, to: 0, band: Some([0.0, f64::INFINITY]) }]);
     assert_eq!(published.rows[1].label, "total.seconds");
 }
 
@@ -210,7 +214,13 @@ fn the_scenarios_of_the_repository() {
         let scenario = parse(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(scenario.name, name, "is called like its file");
         let published = scenario.published.as_ref().expect("something was published");
-        assert!(published.rows.iter().any(|row| row.band.is_some()), "{name}: nothing is compared");
+        assert!(
+            published
+                .rows
+                .iter()
+                .any(|row| { row.bands.iter().any(Option::is_some) || row.ratios.iter().any(|r| r.band.is_some()) }),
+            "{name}: nothing is compared"
+        );
         scenario.scale(8.0).unwrap_or_else(|e| panic!("{name}: {e}"));
     }
 }

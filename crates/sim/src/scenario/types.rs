@@ -382,23 +382,29 @@ pub enum Pattern {
     },
 }
 
-/// What was published: two kernels, and numbers of both.
+/// What was published: numbers of several kernels, or of several settings of one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// The policy before, the scenario's own with the overrides of `[published.before]`.
-    pub before: PolicyVariant,
-    /// The policy after.
-    pub after: PolicyVariant,
+    /// What is compared, at least one; the first is what the second is compared with.
+    pub variants: Vec<PublishedVariant>,
     /// The numbers.
     pub rows: Vec<PublishedRow>,
     /// What a reader of the numbers should know.
     pub notes: Vec<String>,
+    /// Seeds that a comparison takes if nobody says how many: 1 to so many. `None`: the seed of the scenario.
+    pub seeds: Option<u64>,
 }
 
-/// One side of a comparison, overrides applied.
-pub type PolicyVariant = PolicySpec;
+/// One of the things that are compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PublishedVariant {
+    /// Its name.
+    pub name: String,
+    /// The scenario's own policy with the overrides of the variant.
+    pub policy: PolicySpec,
+}
 
-/// One number, before and after.
+/// One number, of each variant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedRow {
     /// What it is compared with: the name of one of our results.
@@ -407,14 +413,25 @@ pub struct PublishedRow {
     pub label: String,
     /// The unit in which it is published.
     pub unit: String,
-    /// The published number before, in the unit of our result.
-    pub before: Option<f64>,
-    /// The published number after.
-    pub after: Option<f64>,
-    /// Where our ratio of after to before must be.
-    pub band: Option<[f64; 2]>,
+    /// The published numbers, in the unit of our result, by variant.
+    pub published: Vec<Option<f64>>,
+    /// Where our numbers must be, by variant.
+    pub bands: Vec<Option<[f64; 2]>>,
+    /// The ratios that count.
+    pub ratios: Vec<PublishedRatio>,
     /// Which direction is good.
     pub better: Option<Better>,
+}
+
+/// The number of one variant through that of another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PublishedRatio {
+    /// The variant (an index) above the line.
+    pub of: usize,
+    /// The variant below it.
+    pub to: usize,
+    /// Where our ratio must be.
+    pub band: Option<[f64; 2]>,
 }
 
 /// Which direction is good.
