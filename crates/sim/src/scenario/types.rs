@@ -1,6 +1,6 @@
 //! What a scenario is once it is read: plain data, names resolved to indices, units in the names of fields.
 
-use refault_mm::{Bound, Clock, Config, Policy, Recency, RefaultCounting, WritebackSort};
+use refault_mm::{Bound, Clock, Config, HugeAdvice, Policy, Recency, RefaultCounting, ThpConfig, WritebackSort};
 use refault_trace::{ObjectKind, Via};
 use std::collections::BTreeMap;
 
@@ -68,6 +68,8 @@ pub struct MachineSpec {
     pub dirty_ratio: u64,
     /// `lru_gen/min_ttl_ms`; 0: off.
     pub min_ttl_ns: u64,
+    /// `transparent_hugepage`: the sizes of anonymous folios.
+    pub thp: ThpConfig,
     /// CPU costs that are not the default, by name, in nanoseconds.
     pub costs: BTreeMap<String, u64>,
 }
@@ -241,6 +243,8 @@ pub struct ObjectSpec {
     pub memcg: Option<usize>,
     /// Each copy of the task has its own. Only one task uses it then.
     pub private: bool,
+    /// `MADV_HUGEPAGE` or `MADV_NOHUGEPAGE` on anonymous memory.
+    pub huge: HugeAdvice,
 }
 
 /// A task, or several that are alike.
