@@ -1,6 +1,8 @@
 //! `--set KEY=VALUE`: the variants of the engine, by name.
 
-use refault_mm::{Backoff, Bound, Clock, Config, MemcgSelection, Policy, Recency, RefaultCounting, ThpConfig, WritebackSort};
+use refault_mm::{
+    Backoff, Bound, Clock, Config, MemcgSelection, Policy, Recency, RefaultCounting, ThpConfig, WritebackSort,
+};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::str::FromStr;
