@@ -6,6 +6,7 @@
 use crate::Engine;
 use crate::folio::State;
 use crate::ids::FolioId;
+use crate::lru::place_of;
 use crate::lruvec::list_index;
 use crate::stat::Counter;
 
@@ -99,35 +100,33 @@ impl Engine {
     }
 
     fn flush_added(&mut self, waiting: &[FolioId]) {
-        for &f in waiting {
-            let mut st = self.folios.st(f);
+        let Engine { folios, lruvecs, node, cfg, .. } = self;
+        folios.add_each(waiting, |f, own, mut st| {
             st.clear(State::ADDING);
             st.set(State::LRU);
-            self.lruvec_add_as(f, st, false);
-        }
+            place_of(&mut lruvecs[own.index()], cfg, node, f, st, false)
+        });
     }
 
     /// Two lists: from the inactive to the active list of their types.
     fn flush_activated(&mut self, waiting: &[FolioId]) {
         std::hint::black_box(self.folios.links.warm_places(waiting));
-        for &f in waiting {
-            let mut st = self.folios.st(f);
-            if st.has(State::UNEVICTABLE | State::ACTIVE) {
-                self.folios.set(f, State::LRU);
-                continue;
+        let Engine { folios, lruvecs, memcgs, .. } = self;
+        folios.move_each(waiting, |own, mut st| {
+            let odd = st.has(State::UNEVICTABLE | State::ACTIVE);
+            st.set(State::LRU);
+            if odd {
+                return (None, st);
             }
-            let own = self.folios.lruvec(f);
-            let v = &mut self.lruvecs[own.index()];
+            let v = &mut lruvecs[own.index()];
             let (nr, t) = (st.nr_pages(), st.type_index());
             let active = list_index(t, true);
             v.size[list_index(t, false)] -= nr;
             v.size[active] += nr;
-            let list = v.lists[active];
-            self.folios.links.del(f);
-            st.set(State::ACTIVE | State::LRU);
-            self.folios.put_on(list, f, st, false);
-            self.count_lruvec(own, Counter::Pgactivate, nr);
-        }
+            memcgs.get_mut(v.memcg).stat.add(Counter::Pgactivate, nr);
+            st.set(State::ACTIVE);
+            (Some(v.lists[active]), st)
+        });
     }
 
     #[inline]

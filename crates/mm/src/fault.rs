@@ -80,10 +80,35 @@ impl Engine {
         self.access_slow(w, page, touch)
     }
 
-    /// Whether a read by descriptor would be more than a plain hit: a hint for drivers that look ahead.
-    #[inline]
-    pub fn is_work(&self, page: PageId) -> bool {
-        self.next_hot[usize::from(self.folios.hot[page.index()])] == 0
+    /// Reads by descriptor in a row, up to the first that is more than a plain hit: how many were made. `None` ends the row, too.
+    #[inline(always)]
+    pub fn read_hits(&mut self, pages: impl Iterator<Item = Option<PageId>>) -> usize {
+        let (hot, next_hot) = (&mut self.folios.hot[..], &self.next_hot);
+        let mut made = 0;
+        for page in pages {
+            let Some(page) = page else { break };
+            let byte = &mut hot[page.index()];
+            let next = next_hot[usize::from(*byte)];
+            if next == 0 {
+                break;
+            }
+            *byte = next;
+            made += 1;
+        }
+        made
+    }
+
+    /// Which reads by descriptor would be more than plain hits, as things are now: a hint for drivers that look ahead. `work` gets
+    /// them without a branch: one that goes wrong every few accesses would keep the loads apart. Returns how many they are.
+    #[inline(always)]
+    pub fn find_work<const N: usize>(&self, pages: impl Iterator<Item = PageId>, work: &mut [PageId; N]) -> usize {
+        let (hot, next_hot) = (&self.folios.hot[..], &self.next_hot);
+        let mut n = 0;
+        for page in pages {
+            work[n % N] = page;
+            n += usize::from(next_hot[usize::from(hot[page.index()])] == 0);
+        }
+        n.min(N)
     }
 
     #[inline(never)]

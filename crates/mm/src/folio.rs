@@ -251,6 +251,34 @@ impl FolioTable {
         }
     }
 
+    /// Puts folios at the head of lists, see [`Links::add_each`].
+    #[inline(always)]
+    pub(crate) fn add_each(
+        &mut self,
+        folios: &[FolioId],
+        place: impl FnMut(FolioId, LruvecId, State) -> (List, State),
+    ) {
+        self.links.add_each(&mut self.hot, folios, place);
+    }
+
+    /// Moves folios to the head of other lists, see [`Links::move_each`].
+    #[inline(always)]
+    pub(crate) fn move_each(
+        &mut self,
+        folios: &[FolioId],
+        place: impl FnMut(LruvecId, State) -> (Option<List>, State),
+    ) {
+        self.links.move_each(&mut self.hot, folios, place);
+    }
+
+    /// The flags that any of these folios has, and those that all have.
+    #[inline]
+    pub(crate) fn flags_of(&self, folios: &[FolioId]) -> (u32, u32) {
+        let (entries, hot) = (&self.links.entries[..], &self.hot[..]);
+        let st = folios.iter().map(|f| entries[f.index()].cold() | u32::from(hot[f.index()]));
+        st.fold((0, u32::MAX), |(any, all), st| (any | st, all & st))
+    }
+
     /// The folio is gone: its slot holds what was put there instead.
     #[inline]
     pub(crate) fn release(&mut self, f: FolioId) {

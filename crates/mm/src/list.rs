@@ -111,16 +111,17 @@ impl Places {
         }
     }
 
-    /// Collects the `nr` oldest. Returns how many places that passes, empty ones included.
+    /// Collects the `nr` oldest, without a branch on empty places. Returns how many places that passes.
     #[inline]
     fn oldest(&self, nr: usize, out: &mut Vec<FolioId>) -> u32 {
-        let mut passed = 0;
-        while passed < self.span && out.len() < nr {
+        out.clear();
+        out.resize(nr.min(self.live as usize), FolioId(0));
+        let (mut n, mut passed) = (0, 0);
+        while n < out.len() {
             let id = self.get(self.tail.wrapping_add(passed));
+            out[n] = FolioId(id);
+            n += usize::from(id != NONE);
             passed += 1;
-            if id != NONE {
-                out.push(FolioId(id));
-            }
         }
         passed
     }
@@ -134,6 +135,19 @@ impl Places {
         while self.span > 0 && self.get(self.tail) == NONE {
             self.tail = self.tail.wrapping_add(1);
             self.span -= 1;
+        }
+    }
+
+    /// Writes the list anew without its empty places, with room for one more: into the same ring if a third of it was empty, else into
+    /// the double.
+    #[cold]
+    fn make_room(&mut self, entries: &mut [Entry]) {
+        let old = std::mem::take(self);
+        let same = (old.live as usize) < old.ring.len() / 3 * 2;
+        let room = if same { old.ring.len() } else { (old.ring.len() * 2).max(MIN_PLACES) };
+        self.ring = vec![NONE; room];
+        for id in old.iter() {
+            entries[id as usize].set_place(self.push(id));
         }
     }
 
@@ -171,22 +185,79 @@ impl Links {
         self.owners[self.entries[f.index()].location.node().index()]
     }
 
+    /// A list, with room for one more.
+    #[inline(always)]
+    fn room(&mut self, list: List) -> &mut Places {
+        let places = &mut self.lists[list.0 as usize];
+        if places.is_full() {
+            places.make_room(&mut self.entries);
+        }
+        places
+    }
+
+    /// Puts folios, in this order, at the head of lists. `place` says which and in what state, given their lruvec and their state.
+    ///
+    /// What `hot` and the vectors here are is looked up once, not for each folio: that is most of what a single [`Links::add`] costs.
+    #[inline(always)]
+    pub(crate) fn add_each(
+        &mut self,
+        hot: &mut [u8],
+        folios: &[FolioId],
+        mut place: impl FnMut(FolioId, LruvecId, State) -> (List, State),
+    ) {
+        let (entries, owners, lists) = (&mut self.entries[..], &self.owners[..], &mut self.lists[..]);
+        for &f in folios {
+            let (e, byte) = (&entries[f.index()], &mut hot[f.index()]);
+            let (list, st) = place(f, owners[e.location.node().index()], State(e.cold() | u32::from(*byte)));
+            let places = &mut lists[list.0 as usize];
+            if places.is_full() {
+                places.make_room(entries);
+            }
+            let link = list.link(places.push(f.0));
+            *byte = st.0 as u8;
+            entries[f.index()].set_cold_and_link(st, link);
+        }
+    }
+
+    /// Takes folios off their lists and puts them, in this order, at the head of others, as [`Links::add_each`] does. A folio for
+    /// which there is no other list stays, in the new state.
+    #[inline(always)]
+    pub(crate) fn move_each(
+        &mut self,
+        hot: &mut [u8],
+        folios: &[FolioId],
+        mut place: impl FnMut(LruvecId, State) -> (Option<List>, State),
+    ) {
+        let (entries, owners, lists) = (&mut self.entries[..], &self.owners[..], &mut self.lists[..]);
+        for &f in folios {
+            let (e, byte) = (&mut entries[f.index()], &mut hot[f.index()]);
+            let (own, was) = (owners[e.location.node().index()], e.link());
+            let (list, st) = place(own, State(e.cold() | u32::from(*byte)));
+            *byte = st.0 as u8;
+            let Some(list) = list else {
+                e.set_cold(st);
+                continue;
+            };
+            lists[(own.0 * LISTS_PER_LRUVEC + was.list) as usize].remove(was.place);
+            let places = &mut lists[list.0 as usize];
+            if places.is_full() {
+                places.make_room(entries);
+            }
+            let link = list.link(places.push(f.0));
+            entries[f.index()].set_cold_and_link(st, link);
+        }
+    }
+
     /// Puts `f` at the head (newest).
     #[inline]
     pub(crate) fn add(&mut self, list: List, f: FolioId) {
-        if self.lists[list.0 as usize].is_full() {
-            self.make_room(list);
-        }
-        let place = self.lists[list.0 as usize].push(f.0);
+        let place = self.room(list).push(f.0);
         self.entries[f.index()].set_link(list.link(place));
     }
 
     /// Puts `f` at the tail (oldest).
     pub(crate) fn add_tail(&mut self, list: List, f: FolioId) {
-        if self.lists[list.0 as usize].is_full() {
-            self.make_room(list);
-        }
-        let place = self.lists[list.0 as usize].push_tail(f.0);
+        let place = self.room(list).push_tail(f.0);
         self.entries[f.index()].set_link(list.link(place));
     }
 
@@ -252,24 +323,8 @@ impl Links {
     /// Puts `f`, in state `st` but for the low byte of its flags, at the head of a list.
     #[inline]
     pub(crate) fn add_as(&mut self, list: List, f: FolioId, st: State) {
-        if self.lists[list.0 as usize].is_full() {
-            self.make_room(list);
-        }
-        let place = self.lists[list.0 as usize].push(f.0);
+        let place = self.room(list).push(f.0);
         self.entries[f.index()].set_cold_and_link(st, list.link(place));
-    }
-
-    /// Writes the list anew without its empty places: into the same room if a third of it was empty, else into the double.
-    #[cold]
-    fn make_room(&mut self, list: List) {
-        let old = std::mem::take(&mut self.lists[list.0 as usize]);
-        let same = (old.live as usize) < old.ring.len() / 3 * 2;
-        let room = if same { old.ring.len() } else { (old.ring.len() * 2).max(MIN_PLACES) };
-        let places = &mut self.lists[list.0 as usize];
-        places.ring = vec![NONE; room];
-        for id in old.iter() {
-            self.entries[id as usize].set_place(places.push(id));
-        }
     }
 
     /// The oldest entry.

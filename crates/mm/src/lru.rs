@@ -2,11 +2,13 @@
 
 use crate::Engine;
 use crate::batch::Batch;
-use crate::config::{Clock, Lru};
+use crate::config::{Clock, Config, Lru};
 use crate::folio::State;
 use crate::ids::{FolioId, LruvecId};
-use crate::lruvec::{ANON, UNEVICTABLE, list_index};
+use crate::list::List;
+use crate::lruvec::{ANON, Lruvec, UNEVICTABLE, list_index};
 use crate::multi_gen::{MIN_NR_GENS, MultiGen, gen_index};
+use crate::node::Node;
 
 impl Engine {
     #[inline(always)]
@@ -22,29 +24,9 @@ impl Engine {
 
     /// As [`Engine::lruvec_add`], for a folio whose flags are to be `st`.
     #[inline(always)]
-    pub(crate) fn lruvec_add_as(&mut self, f: FolioId, mut st: State, reclaiming: bool) {
+    pub(crate) fn lruvec_add_as(&mut self, f: FolioId, st: State, reclaiming: bool) {
         let v = &mut self.lruvecs[self.folios.lruvec(f).index()];
-        let nr = st.nr_pages();
-        let (l, list) = if st.has(State::UNEVICTABLE) {
-            (UNEVICTABLE, v.lists[UNEVICTABLE])
-        } else if self.cfg.lru == Lru::MultiGen {
-            let t = st.type_index();
-            let i = birth_generation(&v.r#gen, st, reclaiming);
-            if st.has(State::ACTIVE) {
-                // `workingset` stays: pressure accounting needs it.
-                st.clear(State::REFS_MASK | State::REFERENCED | State::ACTIVE);
-            }
-            st.set_generation(i);
-            v.r#gen.nr_pages[i][t] += nr;
-            (list_index(t, v.r#gen.is_active(i)), v.r#gen.lists[i][t][self.node.zone_list(f)])
-        } else {
-            if self.cfg.one_list {
-                st.clear(State::ACTIVE);
-            }
-            let l = list_index(st.type_index(), st.has(State::ACTIVE));
-            (l, v.lists[l])
-        };
-        v.size[l] += nr;
+        let (list, st) = place_of(v, &self.cfg, &self.node, f, st, reclaiming);
         self.folios.put_on(list, f, st, reclaiming);
     }
 
@@ -153,6 +135,40 @@ impl Engine {
             at = v.parent;
         }
     }
+}
+
+/// The list on which a folio in state `st` belongs, and the state in which it stands there; it is counted there from now on.
+#[inline(always)]
+pub(crate) fn place_of(
+    v: &mut Lruvec,
+    cfg: &Config,
+    node: &Node,
+    f: FolioId,
+    mut st: State,
+    reclaiming: bool,
+) -> (List, State) {
+    let nr = st.nr_pages();
+    let (l, list) = if st.has(State::UNEVICTABLE) {
+        (UNEVICTABLE, v.lists[UNEVICTABLE])
+    } else if cfg.lru == Lru::MultiGen {
+        let t = st.type_index();
+        let i = birth_generation(&v.r#gen, st, reclaiming);
+        if st.has(State::ACTIVE) {
+            // `workingset` stays: pressure accounting needs it.
+            st.clear(State::REFS_MASK | State::REFERENCED | State::ACTIVE);
+        }
+        st.set_generation(i);
+        v.r#gen.nr_pages[i][t] += nr;
+        (list_index(t, v.r#gen.is_active(i)), v.r#gen.lists[i][t][node.zone_list(f)])
+    } else {
+        if cfg.one_list {
+            st.clear(State::ACTIVE);
+        }
+        let l = list_index(st.type_index(), st.has(State::ACTIVE));
+        (l, v.lists[l])
+    };
+    v.size[l] += nr;
+    (list, st)
 }
 
 /// 4.2: the index of the generation that a folio is born into, first match wins.

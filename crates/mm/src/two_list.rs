@@ -144,13 +144,7 @@ impl Engine {
     ) -> bool {
         let list = self.lruvecs[v.index()].lists[l];
         let passed = self.folios.links.oldest(list, nr as usize, out);
-        let (mut any, mut all, mut warm) = (0, u32::MAX, 0);
-        for &f in &*out {
-            let st = self.folios.st(f).0;
-            (any, all) = (any | st, all & st);
-            warm += self.folios.warm(self.folios.page(f));
-        }
-        std::hint::black_box(warm);
+        let (any, all) = self.folios.flags_of(out);
         if any & odd != 0 || all & State::LRU == 0 || out.iter().any(|&f| pinned(self.folios.page(f))) {
             out.clear();
             return false;
@@ -164,12 +158,11 @@ impl Engine {
     fn deactivate_alike(&mut self, v: LruvecId, t: usize, folios: &[FolioId]) {
         let (nr, l) = (folios.len() as u64, list_index(t, false));
         let list = self.lruvecs[v.index()].lists[l];
-        for &f in folios {
-            let mut st = self.folios.st(f);
+        self.folios.add_each(folios, |_, _, mut st| {
             st.clear(State::ACTIVE);
             st.set(State::WORKINGSET);
-            self.folios.put_on(list, f, st, false);
-        }
+            (list, st)
+        });
         self.lruvecs[v.index()].size[l] += nr;
         self.count_lruvec(v, Counter::Pgrefill, nr);
         self.count_lruvec(v, Counter::Pgdeactivate, nr);
