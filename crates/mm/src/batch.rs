@@ -5,9 +5,9 @@
 
 use crate::Engine;
 use crate::folio::State;
-use crate::ids::FolioId;
-use crate::lru::place_of;
-use crate::lruvec::list_index;
+use crate::ids::{FolioId, LruvecId};
+use crate::list::Target;
+use crate::lruvec::{ACTIVE_FILE, INACTIVE_FILE, list_index};
 use crate::stat::Counter;
 
 /// What a batch does to its folios.
@@ -100,33 +100,60 @@ impl Engine {
     }
 
     fn flush_added(&mut self, waiting: &[FolioId]) {
-        let Engine { folios, lruvecs, node, cfg, .. } = self;
-        folios.add_each(waiting, |f, own, mut st| {
+        // Mostly they are file folios of one page each in one lruvec.
+        const ODD: u32 =
+            State::UNEVICTABLE | State::SWAPBACKED | State::RECLAIM | State::LRU | State::GEN_MASK | State::LARGE;
+        if self.node.zone_lists() == 1
+            && let Some(own) = self.folios.plain_lruvec(waiting, ODD)
+        {
+            return self.add_new_files(own, waiting);
+        }
+        for &f in waiting {
+            let mut st = self.folios.st(f);
             st.clear(State::ADDING);
             st.set(State::LRU);
-            place_of(&mut lruvecs[own.index()], cfg, node, f, st, false)
-        });
+            self.lruvec_add_as(f, st, false);
+        }
     }
+
 
     /// Two lists: from the inactive to the active list of their types.
     fn flush_activated(&mut self, waiting: &[FolioId]) {
         std::hint::black_box(self.folios.links.warm_places(waiting));
-        let Engine { folios, lruvecs, memcgs, .. } = self;
-        folios.move_each(waiting, |own, mut st| {
-            let odd = st.has(State::UNEVICTABLE | State::ACTIVE);
-            st.set(State::LRU);
-            if odd {
-                return (None, st);
+        const ODD: u32 = State::UNEVICTABLE | State::ACTIVE | State::SWAPBACKED | State::LARGE;
+        if let Some(own) = self.folios.plain_lruvec(waiting, ODD) {
+            return self.activate_files(own, waiting);
+        }
+        for &f in waiting {
+            let mut st = self.folios.st(f);
+            if st.has(State::UNEVICTABLE | State::ACTIVE) {
+                self.folios.set(f, State::LRU);
+                continue;
             }
-            let v = &mut lruvecs[own.index()];
+            let own = self.folios.lruvec(f);
+            let v = &mut self.lruvecs[own.index()];
             let (nr, t) = (st.nr_pages(), st.type_index());
             let active = list_index(t, true);
             v.size[list_index(t, false)] -= nr;
             v.size[active] += nr;
-            memcgs.get_mut(v.memcg).stat.add(Counter::Pgactivate, nr);
-            st.set(State::ACTIVE);
-            (Some(v.lists[active]), st)
-        });
+            let list = v.lists[active];
+            self.folios.links.del(f);
+            st.set(State::ACTIVE | State::LRU);
+            self.folios.put_on(list, f, st, false);
+            self.count_lruvec(own, Counter::Pgactivate, nr);
+        }
+    }
+
+    /// Moves file folios of one page each, all of one lruvec, from the inactive to the active list.
+    fn activate_files(&mut self, own: LruvecId, folios: &[FolioId]) {
+        let v = &mut self.lruvecs[own.index()];
+        let nr = folios.len() as u64;
+        v.size[INACTIVE_FILE] -= nr;
+        v.size[ACTIVE_FILE] += nr;
+        let (from, list) = (v.lists[INACTIVE_FILE], v.lists[ACTIVE_FILE]);
+        self.folios.links.del_each(from, folios);
+        self.folios.add_each(folios, &[Target::new(list, u32::MAX, State::ACTIVE | State::LRU)]);
+        self.count_lruvec(own, Counter::Pgactivate, nr);
     }
 
     #[inline]

@@ -5,7 +5,7 @@
 //! lies apart, a byte a page: a hit needs nothing else, and the bytes of a million pages fit a processor's second-level cache.
 
 use crate::ids::{FolioId, LruvecId, PageId, SwapSlot, XaNodeId};
-use crate::list::{Links, List};
+use crate::list::{Links, List, Target};
 use crate::slot::{Entry, Location, Slot};
 
 /// The largest order of a folio: 2^9 pages are 2 MiB.
@@ -252,23 +252,9 @@ impl FolioTable {
     }
 
     /// Puts folios at the head of lists, see [`Links::add_each`].
-    #[inline(always)]
-    pub(crate) fn add_each(
-        &mut self,
-        folios: &[FolioId],
-        place: impl FnMut(FolioId, LruvecId, State) -> (List, State),
-    ) {
-        self.links.add_each(&mut self.hot, folios, place);
-    }
-
-    /// Moves folios to the head of other lists, see [`Links::move_each`].
-    #[inline(always)]
-    pub(crate) fn move_each(
-        &mut self,
-        folios: &[FolioId],
-        place: impl FnMut(LruvecId, State) -> (Option<List>, State),
-    ) {
-        self.links.move_each(&mut self.hot, folios, place);
+    #[inline]
+    pub(crate) fn add_each<const N: usize>(&mut self, folios: &[FolioId], to: &[Target; N]) -> u64 {
+        self.links.add_each(&mut self.hot, folios, to).expect("different lists")
     }
 
     /// The flags that any of these folios has, and those that all have.
@@ -277,6 +263,20 @@ impl FolioTable {
         let (entries, hot) = (&self.links.entries[..], &self.hot[..]);
         let st = folios.iter().map(|f| entries[f.index()].cold() | u32::from(hot[f.index()]));
         st.fold((0, u32::MAX), |(any, all), st| (any | st, all & st))
+    }
+
+    /// The lruvec of these folios, if all have the same one and none of them has any of the flags `odd`.
+    #[inline]
+    pub(crate) fn plain_lruvec(&self, folios: &[FolioId], odd: u32) -> Option<LruvecId> {
+        let own = self.lruvec(*folios.first()?);
+        let (entries, owners, hot) = (&self.links.entries[..], &self.links.owners[..], &self.hot[..]);
+        let (mut any, mut other) = (0, 0);
+        for f in folios {
+            let e = &entries[f.index()];
+            any |= e.cold() | u32::from(hot[f.index()]);
+            other |= owners[e.location.node().index()].0 ^ own.0;
+        }
+        (any & odd == 0 && other == 0).then_some(own)
     }
 
     /// The folio is gone: its slot holds what was put there instead.
@@ -333,6 +333,12 @@ impl FolioTable {
     #[inline(always)]
     pub(crate) fn is_attached(&self, f: FolioId) -> bool {
         self.at(f).is_attached()
+    }
+
+    /// Whether there is nothing of a page but a value in its slot, if that.
+    #[inline(always)]
+    pub(crate) fn is_vacant(&self, page: PageId) -> bool {
+        self.links.entries[page.index()].is_vacant()
     }
 
     /// The first page of a folio.

@@ -5,8 +5,8 @@ use crate::batch::Batch;
 use crate::config::{Clock, Config, Lru};
 use crate::folio::State;
 use crate::ids::{FolioId, LruvecId};
-use crate::list::List;
-use crate::lruvec::{ANON, Lruvec, UNEVICTABLE, list_index};
+use crate::list::{List, Target};
+use crate::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_FILE, Lruvec, UNEVICTABLE, list_index};
 use crate::multi_gen::{MIN_NR_GENS, MultiGen, gen_index};
 use crate::node::Node;
 
@@ -28,6 +28,35 @@ impl Engine {
         let v = &mut self.lruvecs[self.folios.lruvec(f).index()];
         let (list, st) = place_of(v, &self.cfg, &self.node, f, st, reclaiming);
         self.folios.put_on(list, f, st, reclaiming);
+    }
+
+    /// Puts new file folios of one page each, all of one lruvec, on their lists: [`Engine::lruvec_add_as`] for many at once.
+    pub(crate) fn add_new_files(&mut self, own: LruvecId, folios: &[FolioId]) {
+        let all = folios.len() as u64;
+        let v = &mut self.lruvecs[own.index()];
+        if self.cfg.lru == Lru::TwoList && self.cfg.one_list {
+            let to = Target::new(v.lists[INACTIVE_FILE], !(State::ADDING | State::ACTIVE), State::LRU);
+            v.size[INACTIVE_FILE] += all;
+            self.folios.add_each(folios, &[to]);
+        } else if self.cfg.lru == Lru::TwoList {
+            let to = [INACTIVE_FILE, ACTIVE_FILE].map(|l| Target::new(v.lists[l], !State::ADDING, State::LRU));
+            let active = self.folios.add_each(folios, &to);
+            v.size[INACTIVE_FILE] += all - active;
+            v.size[ACTIVE_FILE] += active;
+        } else {
+            let births = [0, State::ACTIVE].map(|active| {
+                let i = birth_generation(&v.r#gen, State(active), false);
+                let mut born = State(State::LRU);
+                born.set_generation(i);
+                let lost = if active == 0 { 0 } else { LOST_BY_BIRTH };
+                (i, Target::new(v.r#gen.lists[i][FILE][0], !(State::ADDING | lost), born.0))
+            });
+            let active = self.folios.add_each(folios, &births.map(|b| b.1));
+            for (i, nr) in [(births[0].0, all - active), (births[1].0, active)] {
+                v.r#gen.nr_pages[i][FILE] += nr;
+                v.size[list_index(FILE, v.r#gen.is_active(i))] += nr;
+            }
+        }
     }
 
     /// Takes a folio off its list. Under multi-gen LRU a folio that does not leave for reclaim stays known as active
@@ -137,6 +166,9 @@ impl Engine {
     }
 }
 
+/// What a folio loses that enters the youngest generation.
+const LOST_BY_BIRTH: u32 = State::REFS_MASK | State::REFERENCED | State::ACTIVE;
+
 /// The list on which a folio in state `st` belongs, and the state in which it stands there; it is counted there from now on.
 #[inline(always)]
 pub(crate) fn place_of(
@@ -155,7 +187,7 @@ pub(crate) fn place_of(
         let i = birth_generation(&v.r#gen, st, reclaiming);
         if st.has(State::ACTIVE) {
             // `workingset` stays: pressure accounting needs it.
-            st.clear(State::REFS_MASK | State::REFERENCED | State::ACTIVE);
+            st.clear(LOST_BY_BIRTH);
         }
         st.set_generation(i);
         v.r#gen.nr_pages[i][t] += nr;

@@ -4,6 +4,7 @@ use crate::Engine;
 use crate::config::{Clock, RefaultTest};
 use crate::folio::State;
 use crate::ids::{FolioId, LruvecId, PageId};
+use crate::list::Target;
 use crate::lruvec::{ANON, FILE, list_index};
 use crate::scan::{DEF_PRIORITY, ScanControl};
 use crate::shrink::SLOW;
@@ -158,11 +159,7 @@ impl Engine {
     fn deactivate_alike(&mut self, v: LruvecId, t: usize, folios: &[FolioId]) {
         let (nr, l) = (folios.len() as u64, list_index(t, false));
         let list = self.lruvecs[v.index()].lists[l];
-        self.folios.add_each(folios, |_, _, mut st| {
-            st.clear(State::ACTIVE);
-            st.set(State::WORKINGSET);
-            (list, st)
-        });
+        self.folios.add_each(folios, &[Target::new(list, !State::ACTIVE, State::WORKINGSET)]);
         self.lruvecs[v.index()].size[l] += nr;
         self.count_lruvec(v, Counter::Pgrefill, nr);
         self.count_lruvec(v, Counter::Pgdeactivate, nr);
