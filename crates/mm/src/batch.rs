@@ -116,7 +116,6 @@ impl Engine {
         }
     }
 
-
     /// Two lists: from the inactive to the active list of their types.
     fn flush_activated(&mut self, waiting: &[FolioId]) {
         std::hint::black_box(self.folios.links.warm_places(waiting));

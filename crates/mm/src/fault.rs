@@ -76,7 +76,11 @@ impl Engine {
                 *byte = next;
                 return Outcome::Hit;
             }
-            return if u32::from(*byte) & State::UPTODATE != 0 { self.read_again(w, page) } else { self.read_absent(w, page) };
+            return if u32::from(*byte) & State::UPTODATE != 0 {
+                self.read_again(w, page)
+            } else {
+                self.read_absent(w, page)
+            };
         }
         self.access_slow(w, page, touch)
     }

@@ -239,6 +239,18 @@ impl FolioTable {
         self.hot[f.index()] = 0;
     }
 
+    /// Folios of one page each are gone. `leave` gets the page of each, its state and its node, and says what stays in the slot.
+    #[inline(always)]
+    pub(crate) fn evict_each(&mut self, folios: &[FolioId], mut leave: impl FnMut(PageId, State, XaNodeId) -> Slot) {
+        let (entries, hot) = (&mut self.links.entries[..], &mut self.hot[..]);
+        for &f in folios {
+            let (e, byte) = (&mut entries[f.index()], &mut hot[f.index()]);
+            let left = leave(PageId(f.0), State(e.cold() | u32::from(*byte)), e.location.node());
+            e.put(left);
+            *byte = 0;
+        }
+    }
+
     /// Puts a folio on a list, in state `st`: at its head, or at its tail.
     #[inline(always)]
     pub(crate) fn put_on(&mut self, list: List, f: FolioId, st: State, tail: bool) {

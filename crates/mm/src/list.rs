@@ -195,7 +195,8 @@ impl Places {
         let old = std::mem::take(self);
         let needed = old.live as usize + nr;
         let same = needed <= old.ring.len() / 3 * 2;
-        let room = if same { old.ring.len() } else { (old.ring.len() * 2).max(needed.next_power_of_two()).max(MIN_PLACES) };
+        let room =
+            if same { old.ring.len() } else { (old.ring.len() * 2).max(needed.next_power_of_two()).max(MIN_PLACES) };
         self.ring = vec![NONE; room];
         for id in old.iter() {
             entries[id as usize].set_place(self.push(id));

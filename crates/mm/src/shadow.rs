@@ -56,19 +56,29 @@ impl Layout {
 
     #[inline]
     pub(crate) fn pack(&self, s: Shadow) -> u64 {
-        let mut v = s.eviction & mask(self.eviction_bits);
-        v = v << MEMCG_BITS | u64::from(s.memcg.0);
-        v = v << self.nodes_shift | u64::from(s.node);
-        v << 1 | u64::from(s.workingset)
+        self.pack_with(self.pack_owner(s.node, s.memcg), s.eviction, s.workingset)
     }
 
+    /// The part of a shadow that is the same for all folios of a batch.
     #[inline]
+    pub(crate) fn pack_owner(&self, node: u32, memcg: MemcgId) -> u64 {
+        (u64::from(memcg.0) << self.nodes_shift | u64::from(node)) << 1
+    }
+
+    /// The whole, from that part and what differs.
+    #[inline(always)]
+    pub(crate) fn pack_with(&self, owner: u64, eviction: u64, workingset: bool) -> u64 {
+        (eviction & mask(self.eviction_bits)) << (MEMCG_BITS + self.nodes_shift + 1) | owner | u64::from(workingset)
+    }
+
+    #[inline(always)]
     pub(crate) fn unpack(&self, v: u64) -> Shadow {
-        let workingset = v & 1 == 1;
-        let v = v >> 1;
-        let node = (v & mask(self.nodes_shift)) as u32;
-        let v = v >> self.nodes_shift;
-        Shadow { workingset, node, memcg: MemcgId((v & mask(MEMCG_BITS)) as u16), eviction: v >> MEMCG_BITS }
+        Shadow {
+            workingset: v & 1 == 1,
+            node: (v >> 1 & mask(self.nodes_shift)) as u32,
+            memcg: MemcgId((v >> 1 >> self.nodes_shift) as u16),
+            eviction: v >> 1 >> MEMCG_BITS >> self.nodes_shift,
+        }
     }
 
     /// The stamp for a clock: coarsened to buckets, cut to `bits`.
