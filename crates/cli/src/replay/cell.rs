@@ -6,7 +6,7 @@ use refault_trace::{ObjectKind, PackedAccess, Trace};
 use super::machine::{DIRTY, MAPPED, Machine, WRITABLE, YOUNG};
 
 /// Accesses whose slots are loaded ahead: their cache misses overlap instead of following one another.
-const WARM: usize = 128;
+const WARM: usize = 256;
 
 /// Accesses from one look at the clock to the next.
 const TICK: usize = 64;
