@@ -252,8 +252,8 @@ impl Engine {
             return Err(over);
         }
         self.count_alloc(memcg, 1);
-        let own = self.memcgs.get(memcg).lruvec;
-        let old = self.folios.slot(page);
+        let own = self.folios.lruvec(FolioId(page.0));
+        let old = self.folios.slot_of_absent(page);
         self.note_filled(page, old);
         let mut st = State::new(0);
         // A page that is added to be overwritten says nothing about the working set.

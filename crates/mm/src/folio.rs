@@ -350,7 +350,7 @@ impl FolioTable {
     /// Whether there is nothing of a page but a value in its slot, if that.
     #[inline(always)]
     pub(crate) fn is_vacant(&self, page: PageId) -> bool {
-        self.links.entries[page.index()].is_vacant()
+        self.links.entries[page.index()].vacant().is_some()
     }
 
     /// The first page of a folio.
@@ -380,6 +380,12 @@ impl FolioTable {
     pub(crate) fn slot(&self, page: PageId) -> Slot {
         let e = &self.links.entries[page.index()];
         if e.is_attached() { Slot::resident(FolioId(page.0)) } else { self.slot_apart(page) }
+    }
+
+    /// As [`FolioTable::slot`], for a page that is most likely not resident.
+    #[inline(always)]
+    pub(crate) fn slot_of_absent(&self, page: PageId) -> Slot {
+        self.links.entries[page.index()].vacant().unwrap_or_else(|| self.slot_apart(page))
     }
 
     fn slot_apart(&self, page: PageId) -> Slot {

@@ -128,15 +128,18 @@ impl Engine {
     /// Second access to an inactive folio.
     fn activate_accessed(&mut self, f: FolioId) {
         let st = self.folios.st(f);
-        if st.has(State::LRU) {
-            self.batch_add(Batch::Activate, f);
-        } else if st.has(State::ADDING) {
+        let mut now = st;
+        now.clear(State::LRU | State::REFERENCED);
+        if st.has(State::ADDING) {
             // It will be moved to the active list when its batch is drained.
-            self.folios.set(f, State::ACTIVE);
+            now.set(State::ACTIVE);
         }
-        self.folios.clear(f, State::REFERENCED);
+        self.folios.put(f, now);
         if self.cfg.clock == Clock::EvictionsAndActivations {
             self.age_nonresident(self.folios.lruvec(f), st.nr_pages());
+        }
+        if st.has(State::LRU) {
+            self.batch_push(Batch::Activate, f, st);
         }
     }
 

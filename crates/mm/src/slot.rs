@@ -139,10 +139,11 @@ impl Entry {
         self.head & (Self::VALUE | Self::FOLIO) == Self::FOLIO && self.head & (Self::APART | Self::PART) != Self::PART
     }
 
-    /// There is none: a value, or nothing.
+    /// If there is none: a value, or nothing.
     #[inline(always)]
-    pub(crate) fn is_vacant(&self) -> bool {
-        self.head & Self::VALUE != 0 || self.head == 0
+    pub(crate) fn vacant(&self) -> Option<Slot> {
+        let vacant = self.head & Self::VALUE != 0 || self.head == 0;
+        vacant.then_some(Slot(u64::from(self.tail) << 32 | u64::from(self.head)))
     }
 
     /// There is one, and the slot holds it.
@@ -153,8 +154,8 @@ impl Entry {
 
     /// What the slot holds, if it does not hold the folio of its page; none: its swap entry.
     pub(crate) fn apart(&self) -> Option<Slot> {
-        if self.head & Self::VALUE != 0 || self.head == 0 {
-            return Some(Slot(u64::from(self.tail) << 32 | u64::from(self.head)));
+        if let Some(slot) = self.vacant() {
+            return Some(slot);
         }
         match self.head & (Self::APART | Self::PART) {
             Self::PART => Some(Slot::resident(FolioId(self.tail))),
