@@ -29,9 +29,9 @@ fn json(s: &Sandbox, args: &[&str]) -> Vec<Value> {
 
 /// Everything but the seconds that it took.
 fn timeless(mut all: Vec<Value>) -> Vec<Value> {
-    for side in ["before", "after"] {
-        for one in &mut all {
-            assert!(one[side].as_object_mut().expect("a side").remove("real_seconds").is_some());
+    for one in &mut all {
+        for variant in one["variants"].as_array_mut().expect("variants") {
+            assert!(variant.as_object_mut().expect("a variant").remove("real_seconds").is_some());
         }
     }
     all
@@ -47,50 +47,90 @@ fn json_has_the_documented_fields() {
     assert_eq!(one["seeds"], serde_json::json!([1]));
     assert_eq!(one["notes"], serde_json::json!(["It is made up."]));
     assert!(one["about"].is_string() && one["source"].is_null());
-    for (side, policy) in [("before", "lru-none"), ("after", "lru-2013")] {
-        let side = &one[side];
-        assert_eq!((side["policy"].as_str(), side["ending"].as_str()), (Some(policy), Some("tasks-done")));
-        assert!(side["virtual_seconds"].as_f64() > Some(1.0) && side["real_seconds"].is_number());
-        assert!(side["events"].as_u64() > Some(0) && side["oom_kills"] == 0 && side["overrides"].is_object());
+    for (at, (name, policy)) in [("before", "lru-none"), ("after", "lru-2013")].into_iter().enumerate() {
+        let variant = &one["variants"][at];
+        assert_eq!((variant["name"].as_str(), variant["policy"].as_str()), (Some(name), Some(policy)));
+        assert!(variant["ending"] == "tasks-done" && variant["virtual_seconds"].as_f64() > Some(1.0), "{variant}");
+        assert!(variant["events"].as_u64() > Some(0) && variant["oom_kills"] == 0, "{variant}");
+        assert!(variant["overrides"].is_object() && variant["real_seconds"].is_number(), "{variant}");
     }
     let rows = one["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 5);
-    let fields = [
-        "metric",
-        "label",
-        "unit",
-        "better",
-        "published_before",
-        "published_after",
-        "before",
-        "after",
-        "published_ratio",
-        "ratio",
-        "ratios",
-        "band",
-        "within",
-    ];
+    let has = |value: &Value, fields: &[&str]| assert!(fields.iter().all(|f| value.get(f).is_some()), "{value}");
     for row in rows {
-        assert!(fields.iter().all(|field| row.get(field).is_some()), "{row}");
-        let [before, after, ratio] = ["before", "after", "ratio"].map(|field| row[field].as_f64());
-        if let Some(ratio) = ratio.filter(|_| before > Some(0.0)) {
+        has(row, &["metric", "label", "unit", "better", "numbers", "ratios"]);
+        for number in row["numbers"].as_array().expect("numbers") {
+            has(number, &["variant", "published", "number", "numbers", "band", "within"]);
+            assert_eq!(number["numbers"][0], number["number"]);
+        }
+        let [r] = row["ratios"].as_array().expect("ratios").as_slice() else { panic!("{row}") };
+        has(r, &["of", "to", "published", "ratio", "ratios", "band", "within"]);
+        assert_eq!((r["of"].as_str(), r["to"].as_str()), (Some("after"), Some("before")));
+        let [before, after] = [0, 1].map(|n| row["numbers"][n]["number"].as_f64());
+        if let Some(ratio) = r["ratio"].as_f64().filter(|_| before > Some(0.0)) {
             assert_eq!(Some(ratio), after.zip(before).map(|(after, before)| after / before));
         }
     }
-    let [first, second, refaults, seconds, swap] = rows.as_slice() else { panic!("{rows:?}") };
+    let ratio = |n: usize| &rows[n]["ratios"][0];
     assert_eq!(
-        (&first["published_ratio"], &first["band"]),
+        (&ratio(0)["published"], &ratio(0)["band"]),
         (&serde_json::json!(1.0), &serde_json::json!([0.98, 1.02]))
     );
-    assert_eq!((first["within"].as_bool(), first["better"].as_str()), (Some(true), Some("higher")));
+    assert_eq!((ratio(0)["within"].as_bool(), rows[0]["better"].as_str()), (Some(true), Some("higher")));
+    assert_eq!(rows[0]["numbers"][1]["published"], 100.0);
     // No upper end; nothing published.
-    assert_eq!(second["band"], serde_json::json!([2.0, null]));
-    assert!(second["within"] == true && second["published_ratio"].is_null(), "{second}");
+    assert_eq!(ratio(1)["band"], serde_json::json!([2.0, null]));
+    assert!(ratio(1)["within"] == true && ratio(1)["published"].is_null(), "{}", rows[1]);
     // Out of nothing there is no ratio.
-    assert!(refaults["before"] == 0.0 && refaults["ratio"].is_null() && refaults["within"].is_null(), "{refaults}");
-    assert_eq!(one["after"]["virtual_seconds"], seconds["after"]);
+    assert!(rows[2]["numbers"][0]["number"] == 0.0 && ratio(2)["ratio"].is_null(), "{}", rows[2]);
+    assert!(ratio(2)["within"].is_null());
+    assert_eq!(one["variants"][1]["virtual_seconds"], rows[3]["numbers"][1]["number"]);
     // Nothing on both sides is no change.
-    assert!(swap["before"] == 0.0 && swap["ratio"] == 1.0 && swap["within"] == true, "{swap}");
+    assert!(ratio(4)["ratio"] == 1.0 && ratio(4)["within"] == true, "{}", rows[4]);
+}
+
+/// Three of them, ratios between any two, bands of numbers, and seeds that the scenario asks for.
+#[test]
+fn variants_have_names_and_bands() {
+    let s = Sandbox::new();
+    let (scenario, _) = TINY.split_once("[published]").expect("a part");
+    let published = "[published]\nseeds = 2\n[published.variant.none]\npolicy = \"lru-none\"\n\
+        [published.variant.old]\npolicy = \"lru-2013\"\n[published.variant.now]\npolicy = \"lru\"\n\
+        [[published.row]]\nmetric = \"vmstat.workingset_refault_file\"\npublished = { old = 7 }\n\
+        ratio = [{ of = \"now\", to = \"old\", band = [0.5, 2] }, { of = \"old\", to = \"none\" }]\n\
+        [[published.row]]\nmetric = \"total.seconds\"\n";
+    s.write("three.toml", format!("{scenario}{published}").as_bytes());
+    let one = &json(&s, &["three.toml"])[0];
+    assert_eq!(one["seeds"], serde_json::json!([1, 2]));
+    assert_eq!(json(&s, &["three.toml", "--seed", "7"])[0]["seeds"], serde_json::json!([7]));
+    let names: Vec<_> = one["variants"].as_array().expect("variants").iter().map(|v| v["name"].clone()).collect();
+    assert_eq!(names, ["none", "old", "now"]);
+    let row = &one["rows"][0];
+    assert!(row["numbers"][0]["number"] == 0.0 && row["numbers"][1]["published"] == 7.0, "{row}");
+    let [first, second] = row["ratios"].as_array().expect("ratios").as_slice() else { panic!("{row}") };
+    assert_eq!(
+        (first["of"].as_str(), first["to"].as_str(), &first["within"]),
+        (Some("now"), Some("old"), &true.into())
+    );
+    assert!(second["ratio"].is_null() && second["to"] == "none", "{second}");
+    assert_eq!(one["rows"][1]["ratios"], serde_json::json!([]));
+    let text = ok(&bench(&s, &["three.toml"]));
+    for part in ["none     lru-none: ", "now / old", "old / none", "1 of 1 bands are met"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // Bands of numbers: of the mean of the seeds.
+    let banded =
+        published.replace("{ old = 7 }", "{ old = 7 }\nbands = { none = [0, 0], old = [1, inf], now = [0, 0] }");
+    s.write("three.toml", format!("{scenario}{banded}").as_bytes());
+    let row = &json(&s, &["three.toml"])[0]["rows"][0];
+    let within: Vec<_> = (0..3).map(|n| row["numbers"][n]["within"].clone()).collect();
+    assert_eq!(within, [true, true, false].map(Value::from));
+    assert_eq!(row["numbers"][1]["band"], serde_json::json!([1.0, null]));
+    let text = ok(&bench(&s, &["three.toml"]));
+    for part in ["0  ok", ">= 1  ok", "0  MISS", "over the seeds", "3 of 4 bands are met"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(bench(&s, &["three.toml", "--strict"]).status.code(), Some(1));
 }
 
 #[test]
@@ -118,13 +158,14 @@ fn several_seeds_have_a_ratio_each() {
     let all = json(&s, &["tiny.toml", "--seeds", "3"]);
     assert_eq!(all[0]["seeds"], serde_json::json!([1, 2, 3]));
     let row = &all[0]["rows"][1];
-    let ratios: Vec<f64> = row["ratios"].as_array().expect("ratios").iter().filter_map(Value::as_f64).collect();
+    let each = &row["ratios"][0]["ratios"];
+    let ratios: Vec<f64> = each.as_array().expect("ratios").iter().filter_map(Value::as_f64).collect();
     assert!(ratios.len() == 3 && ratios[0] != ratios[1], "{row}");
     // Each is what the seed gives alone, and the numbers are their mean.
     let alone: Vec<_> = ["1", "2", "3"].map(|n| json(&s, &["tiny.toml", "--seed", n])[0]["rows"][1].clone()).to_vec();
-    assert_eq!(alone.iter().filter_map(|row| row["ratio"].as_f64()).collect::<Vec<_>>(), ratios);
-    let mean = alone.iter().filter_map(|row| row["before"].as_f64()).sum::<f64>() / 3.0;
-    assert!((row["before"].as_f64().expect("a number") / mean - 1.0).abs() < 1e-12);
+    assert_eq!(alone.iter().filter_map(|row| row["ratios"][0]["ratio"].as_f64()).collect::<Vec<_>>(), ratios);
+    let mean = alone.iter().filter_map(|row| row["numbers"][0]["number"].as_f64()).sum::<f64>() / 3.0;
+    assert!((row["numbers"][0]["number"].as_f64().expect("a number") / mean - 1.0).abs() < 1e-12);
     assert!(ok(&bench(&s, &["tiny.toml", "--seeds", "3"])).contains("over the"));
 }
 
@@ -142,7 +183,7 @@ fn text_names_every_row_and_verdict() {
         ">= 2  ok",
         "from 0",
         "note: It is made up.",
-        "3 of 3 ratios with a band are in it",
+        "3 of 3 bands are met",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -154,7 +195,7 @@ fn a_miss_is_told_and_strict_fails() {
     let s = Sandbox::new();
     s.write("tiny.toml", TINY.replace("[2.0, inf]", "[20.0, inf]").as_bytes());
     assert!(ok(&bench(&s, &["tiny.toml"])).contains(">= 20  MISS"));
-    assert_eq!(json(&s, &["tiny.toml"])[0]["rows"][1]["within"], false);
+    assert_eq!(json(&s, &["tiny.toml"])[0]["rows"][1]["ratios"][0]["within"], false);
     let strict = bench(&s, &["tiny.toml", "--strict"]);
     assert_eq!(strict.status.code(), Some(1));
     assert!(strict.stderr.is_empty() && String::from_utf8_lossy(&strict.stdout).contains("MISS"));
@@ -181,8 +222,8 @@ fn every_benchmark_has_its_numbers() {
         let mut small =
             [512, 256, 128, 64, 32, 1].into_iter().find_map(|k| scenario.scale(f64::from(k)).ok()).expect(name);
         small.end_ns = Some(100_000_000);
-        for policy in [&published.before, &published.after] {
-            let result = Machine::new(&small, policy).expect(name).checked().run().expect(name);
+        for variant in &published.variants {
+            let result = Machine::new(&small, &variant.policy).expect(name).checked().run().expect(name);
             for row in &published.rows {
                 assert!(result.metric(&row.metric).is_some(), "{name}: {}", row.metric);
             }

@@ -135,6 +135,8 @@ impl Engine {
             let active = list_index(t, true);
             v.size[list_index(t, false)] -= nr;
             v.size[active] += nr;
+            self.node_size[list_index(t, false)] -= nr;
+            self.node_size[active] += nr;
             let list = v.lists[active];
             self.folios.links.del(f);
             st.set(State::ACTIVE | State::LRU);
@@ -149,6 +151,8 @@ impl Engine {
         let nr = folios.len() as u64;
         v.size[INACTIVE_FILE] -= nr;
         v.size[ACTIVE_FILE] += nr;
+        self.node_size[INACTIVE_FILE] -= nr;
+        self.node_size[ACTIVE_FILE] += nr;
         let (from, list) = (v.lists[INACTIVE_FILE], v.lists[ACTIVE_FILE]);
         self.folios.links.del_each(from, folios);
         self.folios.add_each(folios, &[Target::new(list, u32::MAX, State::ACTIVE | State::LRU)]);

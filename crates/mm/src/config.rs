@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::swap::{MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapDeviceConfig, SwapPolicy};
+
 /// How an lruvec keeps its folios.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lru {
@@ -133,6 +135,26 @@ pub enum Bound {
     Strict,
 }
 
+/// How multi-gen LRU chooses among memory cgroups when the whole machine needs memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemcgSelection {
+    /// All of them at each priority, and each is aged that needs it: before "optimize multiple memcgs".
+    Iterate,
+    /// The first form of that series (6.1): easy pages anywhere before aging and swapping anywhere.
+    First,
+    /// Generations of groups (6.12).
+    MemcgLru,
+}
+
+/// When the first condition of [`MemcgSelection::First`] to leave a group holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Backoff {
+    /// At any priority (the code of 6.1).
+    AnyPriority,
+    /// At low priorities, 12 and 11 (the text of the series).
+    LowPriorities,
+}
+
 /// The capabilities of multi-gen LRU, the bits of `lru_gen/enabled`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LruGenCaps {
@@ -184,14 +206,22 @@ pub struct Config {
     pub restore_refs: u32,
     /// Capabilities of multi-gen LRU.
     pub lru_gen: LruGenCaps,
+    /// Multi-gen LRU: whose turn it is when the whole machine needs memory.
+    pub memcgs: MemcgSelection,
+    /// With [`MemcgSelection::First`].
+    pub backoff: Backoff,
     /// `lru_gen/min_ttl_ms` in nanoseconds; 0 = off.
     pub min_ttl_ns: u64,
     /// 0 to 200; 60 in Linux.
     pub swappiness: u32,
-    /// `swap.max` of the whole machine, in pages.
+    /// Pages of swap that can be used, where no devices are listed in `swap_devices`.
     pub swap_pages: u64,
-    /// The swap device answers at once (zram): swap-in goes round the swap cache and frees the slot.
+    /// That swap device answers at once (zram): swap-in goes round the swap cache and frees the slot.
     pub swap_synchronous: bool,
+    /// The swap devices from the start on. None: a solid-state one of `swap_pages` pages and a header.
+    pub swap_devices: Vec<SwapDeviceConfig>,
+    /// How slots of swap are handed out.
+    pub swap: SwapPolicy,
     /// Folios in a per-CPU batch; 31 in Linux, 0 = no batches.
     pub batch_folios: usize,
     /// CPUs, each with its own batches.
@@ -204,6 +234,9 @@ pub struct Config {
     pub charge_kernel: bool,
     /// Pages charged to the memcg by what the engine does not see (the task's own stack, libraries, …).
     pub reserved_pages: u64,
+    /// What a group's `min` and `low` leave unclaimed goes to its descendants (the mount option `memory_recursiveprot`, which
+    /// systemd sets).
+    pub recursive_protection: bool,
     /// Never activate: with batches of 0 the inactive list alone is FIFO, or second chance for mapped pages.
     pub one_list: bool,
     /// Pages mapped around a file fault, a power of two; 16 (64 KiB) in Linux, 1 = off.
@@ -245,16 +278,21 @@ impl Config {
             writeback_sort: WritebackSort::None,
             restore_refs: if shadow_position { 4 } else { 3 },
             lru_gen: LruGenCaps { leaf_walk: true },
+            memcgs: MemcgSelection::MemcgLru,
+            backoff: Backoff::AnyPriority,
             min_ttl_ns: 0,
             swappiness: 60,
-            swap_pages: u64::from(u32::MAX >> 2),
+            swap_pages: MAX_SWAP_DEVICE_PAGES - 1,
             swap_synchronous: true,
+            swap_devices: Vec::new(),
+            swap: SwapPolicy::default(),
             batch_folios: 31,
             cpus: 1,
             swap_cluster_max: 32,
             charge_batch: 64,
             charge_kernel: true,
             reserved_pages: 0,
+            recursive_protection: true,
             one_list: false,
             fault_around_pages: 16,
             fault_around_young: true,
@@ -302,9 +340,25 @@ impl Config {
             ),
             (self.swap_pages < 1 << 30, "swap_pages is below 2^30 (4 TiB)"),
         ];
-        match limits.iter().find(|(ok, _)| !ok) {
-            Some((_, what)) => Err(format!("configuration: {what}")),
-            None => Ok(()),
+        if let Some((_, what)) = limits.iter().find(|(ok, _)| !ok) {
+            return Err(format!("configuration: {what}"));
         }
+        if self.swap_devices.len() > MAX_SWAP_DEVICES {
+            return Err(format!("configuration: {} swap devices; at most {MAX_SWAP_DEVICES}", self.swap_devices.len()));
+        }
+        let checks = self.swap_devices.iter().map(SwapDeviceConfig::check);
+        checks.chain([self.swap.check()]).collect::<Result<(), _>>().map_err(|e| format!("configuration: {e}"))
+    }
+
+    /// The swap devices from the start on. A device beyond the largest there can be is several.
+    pub(crate) fn all_swap_devices(&self) -> Vec<SwapDeviceConfig> {
+        if !self.swap_devices.is_empty() {
+            return self.swap_devices.clone();
+        }
+        let most = MAX_SWAP_DEVICE_PAGES - 1;
+        let parts = (0..self.swap_pages.div_ceil(most)).map(|i| most.min(self.swap_pages - i * most));
+        let device =
+            |pages| SwapDeviceConfig { synchronous: self.swap_synchronous, ..SwapDeviceConfig::new(pages + 1) };
+        parts.map(device).collect()
     }
 }

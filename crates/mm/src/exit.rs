@@ -15,7 +15,7 @@ impl Engine {
         pages + tables.filter(|&t| self.space.tables[t as usize].present).count() as u64
     }
 
-    fn mapping_pages(&self, mapping: MappingId) -> impl Iterator<Item = PageId> + use<> {
+    pub(crate) fn mapping_pages(&self, mapping: MappingId) -> impl Iterator<Item = PageId> + use<> {
         let first = self.space.mappings[mapping.index()].first.0;
         let next = self.space.mappings.get(mapping.index() + 1);
         (first..next.map_or(self.folios.len() as u32, |m| m.first.0)).map(PageId)
@@ -33,6 +33,7 @@ impl Engine {
                 self.dropping.push(page);
             }
         }
+        self.free_tables(mapping);
     }
 
     /// Drops one page of anonymous memory. False: I/O on it is under way.
@@ -44,10 +45,10 @@ impl Engine {
                 return false;
             }
             self.folios.store(page, Slot::EMPTY);
-            let freed = self.swap.put(slot);
-            self.slot_freed(w, slot, freed);
+            self.swap.put(slot);
+            self.settle_swap(w);
             if let Some(f) = cached {
-                self.release_swap_cache_of(w, f);
+                self.release_swap_cache(w, f);
                 self.discard_folio(w, f);
             }
             return true;
@@ -63,7 +64,7 @@ impl Engine {
         }
         self.folios.store(page, Slot::EMPTY);
         if self.folios.st(f).has(State::SWAPCACHE) {
-            self.release_swap_cache_of(w, f);
+            self.release_swap_cache(w, f);
         }
         self.discard_folio(w, f);
         true

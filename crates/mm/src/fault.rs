@@ -333,6 +333,19 @@ impl Engine {
         }
     }
 
+    /// A write that was pending is not made after all, because the page was needed before it began: what a driver can do that keeps
+    /// pages for a while before it writes them. The folio is dirty as before, and nothing failed.
+    pub fn write_cancelled<W: World>(&mut self, w: &mut W, page: PageId) {
+        let in_swap_cache = |e: &Self| e.swap_entry(page).and_then(|s| e.swap.cached(s));
+        let Some(f) = self.folios.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
+        if self.folios.st(f).has(State::WRITEBACK) {
+            self.folios.clear(f, State::WRITEBACK | State::RECLAIM);
+            self.count_writeback(f, -(self.folios.st(f).nr_pages() as i64));
+            self.set_dirty_again(f);
+            self.finish_dropping_page(w, page);
+        }
+    }
+
     /// Maps the touched page; a write to a file page dirties it at once.
     fn map_touched<W: World>(&mut self, w: &mut W, f: FolioId, touch: Touch) {
         let anon = self.folios.st(f).has(State::ANON);
@@ -451,12 +464,13 @@ impl Engine {
         }
         self.note_swap_ra_hit(f);
         self.folios.store(page, Slot::resident(f));
-        let freed = self.swap.put(slot);
-        self.slot_freed(w, slot, freed);
+        let synchronous = self.swap.is_synchronous(slot);
+        self.swap.put(slot);
+        self.settle_swap(w);
         // The copy in swap is dropped if it will be stale at once, if swap is short, or if reading again costs nothing.
-        let drop_copy = self.cfg.swap_synchronous || touch.is_write() || self.is_swap_full(f);
+        let drop_copy = synchronous || touch.is_write() || self.is_swap_full(f);
         if drop_copy && !self.folios.st(f).has(State::WRITEBACK) {
-            self.release_swap_cache_of(w, f);
+            self.release_swap_cache(w, f);
         }
         self.map_touched(w, f, touch);
         Ok(outcome)
@@ -480,7 +494,7 @@ impl Engine {
         // Until it is read and mapped, the slot of the page goes on to hold the swap entry.
         self.folios.store(page, Slot::value(u64::from(slot.0)));
         let shadow = self.swap.shadow(slot);
-        self.swap.set_cached(slot, f);
+        self.swap.add_to_cache(slot, 0, f);
         self.note_swap_cache(f, 1);
         if let Some(shadow) = shadow.filter(|_| self.cfg.refault != RefaultTest::None) {
             st = self.workingset_refault(self.folios.lruvec(f), st, shadow, true);

@@ -263,7 +263,7 @@ impl Links {
         let mut active = 0;
         for &f in folios {
             let (e, byte) = (&mut entries[f.index()], &mut hot[f.index()]);
-            let is_active = u32::from(*byte) / State::ACTIVE & 1;
+            let is_active = u32::from(u32::from(*byte) & State::ACTIVE != 0);
             active += u64::from(is_active);
             let i = is_active as usize % N;
             *byte = to[i].change.of_byte(*byte);

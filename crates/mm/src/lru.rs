@@ -2,13 +2,12 @@
 
 use crate::Engine;
 use crate::batch::Batch;
-use crate::config::{Clock, Config, Lru};
+use crate::config::{Clock, Lru};
 use crate::folio::State;
 use crate::ids::{FolioId, LruvecId};
-use crate::list::{List, Target};
-use crate::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_FILE, Lruvec, UNEVICTABLE, list_index};
+use crate::list::Target;
+use crate::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_FILE, UNEVICTABLE, list_index};
 use crate::multi_gen::{MIN_NR_GENS, MultiGen, gen_index};
-use crate::node::Node;
 
 impl Engine {
     #[inline(always)]
@@ -24,9 +23,30 @@ impl Engine {
 
     /// As [`Engine::lruvec_add`], for a folio whose flags are to be `st`.
     #[inline(always)]
-    pub(crate) fn lruvec_add_as(&mut self, f: FolioId, st: State, reclaiming: bool) {
+    pub(crate) fn lruvec_add_as(&mut self, f: FolioId, mut st: State, reclaiming: bool) {
         let v = &mut self.lruvecs[self.folios.lruvec(f).index()];
-        let (list, st) = place_of(v, &self.cfg, &self.node, f, st, reclaiming);
+        let nr = st.nr_pages();
+        let (l, list) = if st.has(State::UNEVICTABLE) {
+            (UNEVICTABLE, v.lists[UNEVICTABLE])
+        } else if self.cfg.lru == Lru::MultiGen {
+            let t = st.type_index();
+            let i = birth_generation(&v.r#gen, st, reclaiming);
+            if st.has(State::ACTIVE) {
+                // `workingset` stays: pressure accounting needs it.
+                st.clear(LOST_BY_BIRTH);
+            }
+            st.set_generation(i);
+            v.r#gen.nr_pages[i][t] += nr;
+            (list_index(t, v.r#gen.is_active(i)), v.r#gen.lists[i][t][self.node.zone_list(f)])
+        } else {
+            if self.cfg.one_list {
+                st.clear(State::ACTIVE);
+            }
+            let l = list_index(st.type_index(), st.has(State::ACTIVE));
+            (l, v.lists[l])
+        };
+        v.size[l] += nr;
+        self.node_size[l] += nr;
         self.folios.put_on(list, f, st, reclaiming);
     }
 
@@ -34,16 +54,8 @@ impl Engine {
     pub(crate) fn add_new_files(&mut self, own: LruvecId, folios: &[FolioId]) {
         let all = folios.len() as u64;
         let v = &mut self.lruvecs[own.index()];
-        if self.cfg.lru == Lru::TwoList && self.cfg.one_list {
-            let to = Target::new(v.lists[INACTIVE_FILE], !(State::ADDING | State::ACTIVE), State::LRU);
-            v.size[INACTIVE_FILE] += all;
-            self.folios.add_each(folios, &[to]);
-        } else if self.cfg.lru == Lru::TwoList {
-            let to = [INACTIVE_FILE, ACTIVE_FILE].map(|l| Target::new(v.lists[l], !State::ADDING, State::LRU));
-            let active = self.folios.add_each(folios, &to);
-            v.size[INACTIVE_FILE] += all - active;
-            v.size[ACTIVE_FILE] += active;
-        } else {
+        let mut sizes = [(INACTIVE_FILE, all), (ACTIVE_FILE, 0)];
+        if self.cfg.lru == Lru::MultiGen {
             let births = [0, State::ACTIVE].map(|active| {
                 let i = birth_generation(&v.r#gen, State(active), false);
                 let mut born = State(State::LRU);
@@ -52,10 +64,21 @@ impl Engine {
                 (i, Target::new(v.r#gen.lists[i][FILE][0], !(State::ADDING | lost), born.0))
             });
             let active = self.folios.add_each(folios, &births.map(|b| b.1));
-            for (i, nr) in [(births[0].0, all - active), (births[1].0, active)] {
+            for (n, (i, nr)) in [(births[0].0, all - active), (births[1].0, active)].into_iter().enumerate() {
                 v.r#gen.nr_pages[i][FILE] += nr;
-                v.size[list_index(FILE, v.r#gen.is_active(i))] += nr;
+                sizes[n] = (list_index(FILE, v.r#gen.is_active(i)), nr);
             }
+        } else if self.cfg.one_list {
+            let to = Target::new(v.lists[INACTIVE_FILE], !(State::ADDING | State::ACTIVE), State::LRU);
+            self.folios.add_each(folios, &[to]);
+        } else {
+            let to = [INACTIVE_FILE, ACTIVE_FILE].map(|l| Target::new(v.lists[l], !State::ADDING, State::LRU));
+            let active = self.folios.add_each(folios, &to);
+            sizes = [(INACTIVE_FILE, all - active), (ACTIVE_FILE, active)];
+        }
+        for (l, nr) in sizes {
+            v.size[l] += nr;
+            self.node_size[l] += nr;
         }
     }
 
@@ -69,15 +92,21 @@ impl Engine {
         self.folios.links.del(f);
         if st.has(State::UNEVICTABLE) {
             v.size[UNEVICTABLE] -= nr;
+            self.node_size[UNEVICTABLE] -= nr;
             return;
         }
         let t = st.type_index();
         match st.generation() {
-            None => v.size[list_index(t, st.has(State::ACTIVE))] -= nr,
+            None => {
+                let l = list_index(t, st.has(State::ACTIVE));
+                v.size[l] -= nr;
+                self.node_size[l] -= nr;
+            }
             Some(i) => {
                 let active = v.r#gen.is_active(i);
                 v.r#gen.nr_pages[i][t] -= nr;
                 v.size[list_index(t, active)] -= nr;
+                self.node_size[list_index(t, active)] -= nr;
                 let mut new = st;
                 new.clear(State::GEN_MASK);
                 if active && !reclaiming {
@@ -97,6 +126,8 @@ impl Engine {
         if was != is {
             v.size[list_index(t, was)] -= nr;
             v.size[list_index(t, is)] += nr;
+            self.node_size[list_index(t, was)] -= nr;
+            self.node_size[list_index(t, is)] += nr;
         }
     }
 
@@ -171,40 +202,6 @@ impl Engine {
 
 /// What a folio loses that enters the youngest generation.
 const LOST_BY_BIRTH: u32 = State::REFS_MASK | State::REFERENCED | State::ACTIVE;
-
-/// The list on which a folio in state `st` belongs, and the state in which it stands there; it is counted there from now on.
-#[inline(always)]
-pub(crate) fn place_of(
-    v: &mut Lruvec,
-    cfg: &Config,
-    node: &Node,
-    f: FolioId,
-    mut st: State,
-    reclaiming: bool,
-) -> (List, State) {
-    let nr = st.nr_pages();
-    let (l, list) = if st.has(State::UNEVICTABLE) {
-        (UNEVICTABLE, v.lists[UNEVICTABLE])
-    } else if cfg.lru == Lru::MultiGen {
-        let t = st.type_index();
-        let i = birth_generation(&v.r#gen, st, reclaiming);
-        if st.has(State::ACTIVE) {
-            // `workingset` stays: pressure accounting needs it.
-            st.clear(LOST_BY_BIRTH);
-        }
-        st.set_generation(i);
-        v.r#gen.nr_pages[i][t] += nr;
-        (list_index(t, v.r#gen.is_active(i)), v.r#gen.lists[i][t][node.zone_list(f)])
-    } else {
-        if cfg.one_list {
-            st.clear(State::ACTIVE);
-        }
-        let l = list_index(st.type_index(), st.has(State::ACTIVE));
-        (l, v.lists[l])
-    };
-    v.size[l] += nr;
-    (list, st)
-}
 
 /// 4.2: the index of the generation that a folio is born into, first match wins.
 #[inline]

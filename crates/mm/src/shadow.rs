@@ -54,11 +54,6 @@ impl Layout {
         }
     }
 
-    #[inline]
-    pub(crate) fn pack(&self, s: Shadow) -> u64 {
-        self.pack_with(self.pack_owner(s.node, s.memcg), s.eviction, s.workingset)
-    }
-
     /// The part of a shadow that is the same for all folios of a batch.
     #[inline]
     pub(crate) fn pack_owner(&self, node: u32, memcg: MemcgId) -> u64 {
@@ -126,8 +121,9 @@ mod tests {
                 [(true, 0, 0xffff, 0), (false, 1023, 0, mask(bits)), (true, 5, 77, 0xa5 & mask(bits))]
             {
                 let s = Shadow { workingset, node, memcg: MemcgId(memcg), eviction };
-                assert!(l.pack(s) < 1 << 63);
-                assert_eq!(l.unpack(l.pack(s)), s);
+                let packed = l.pack_with(l.pack_owner(node, MemcgId(memcg)), eviction, workingset);
+                assert!(packed < 1 << 63);
+                assert_eq!(l.unpack(packed), s);
             }
         }
     }

@@ -3,8 +3,9 @@
 use crate::Engine;
 use crate::config::{Bound, Clock, Lru, Recency, RefaultCounting, RefaultTest};
 use crate::folio::State;
-use crate::ids::LruvecId;
+use crate::ids::{LruvecId, MemcgId};
 use crate::lruvec::{ACTIVE_ANON, ACTIVE_FILE, FILE, INACTIVE_ANON, INACTIVE_FILE};
+use crate::memcg::Life;
 use crate::multi_gen::tier_from_refs;
 use crate::shadow::{GEN_BITS, Layout, REFS_BITS, Shadow, mask};
 use crate::stat::Counter;
@@ -27,7 +28,8 @@ impl Engine {
         let v = self.memcgs.get(shadow.memcg).lruvec;
         let age = self.lruvecs[v.index()].nonresident_age;
         let distance = Layout::distance(age, shadow.eviction, self.layout.eviction_bits, self.layout.bucket_order);
-        let recent = self.is_recent(v, t, distance);
+        // Of a group that is gone there is nothing to compare with.
+        let recent = self.memcgs.get(shadow.memcg).life != Life::Gone && self.is_recent(v, t, distance);
         let memcg = self.lruvecs[own.index()].memcg;
         let stat = &mut self.memcgs.get_mut(memcg).stat;
         stat.add(Counter::refault(t), nr);
@@ -80,7 +82,8 @@ impl Engine {
     #[inline(always)]
     fn bound_by(&self, v: LruvecId, t: usize, bound: impl Fn(&[u64; 5], usize) -> u64) -> u64 {
         let own = &self.lruvecs[v.index()];
-        let plain = own.size[ACTIVE_ANON] + own.size[INACTIVE_ANON] == 0 && !self.memcgs.get(own.memcg).has_children;
+        let alone = own.memcg != MemcgId::ROOT && !self.memcgs.has_children(own.memcg);
+        let plain = alone && own.size[ACTIVE_ANON] + own.size[INACTIVE_ANON] == 0;
         if plain { bound(&own.size, t) } else { bound(&self.competing_sizes(v), t) }
     }
 }

@@ -1,7 +1,7 @@
 //! Scenario files: what they become, what is wrong with them, and that nothing makes the reader panic.
 
 use proptest::prelude::*;
-use refault_sim::scenario::{Pattern, Scenario, Share, Until};
+use refault_sim::scenario::{Pattern, PublishedRatio, Scenario, Share, Until};
 use refault_trace::Via;
 use std::path::Path;
 
@@ -37,9 +37,9 @@ fn every_key() {
     assert_eq!(names, ["disk", "zram0"], "in the order of the file");
     assert_eq!(s.devices[0].overrides.read_bytes_per_s, Some(68_600_000));
     assert_eq!(s.swap.as_ref().map(|swap| (swap.device, swap.pages)), Some((1, 2 << 20)));
-    assert_eq!(s.memcgs[1].parent, Some(0));
-    assert_eq!((s.memcgs[0].max_pages, s.memcgs[1].max_pages, s.memcgs[1].swap_max_pages), (1 << 20, u64::MAX, 0));
-    assert_eq!((s.objects[0].memcg, s.objects[1].memcg), (None, Some(1)), "the heap is charged where its task is");
+    assert_eq!(s.memcgs[2].parent, Some(0));
+    assert_eq!((s.memcgs[0].limits.max, s.memcgs[2].limits.max, s.memcgs[2].limits.swap_max), (1 << 20, u64::MAX, 0));
+    assert_eq!((s.objects[0].memcg, s.objects[1].memcg), (None, Some(2)), "the heap is charged where its task is");
     let [fill, work] = s.tasks[0].phases.as_slice() else { panic!("two phases") };
     assert_eq!((fill.until, fill.streams[0].write_share, fill.measured), (Until::Accesses(25_600), 1.0, false));
     assert_eq!((work.until, work.rate_per_s), (Until::Accesses(10_000_000), Some(1000.0)));
@@ -53,9 +53,13 @@ fn every_key() {
     assert_eq!((backup.phases[1].streams[0].start_page, s.tasks[0].stagger_ns), (3 << 18, 250_000_000));
     assert_eq!((backup.phases[2].until, backup.phases[3].until), (Until::Time(540_000_000_000), Until::End));
     let published = s.published.expect("is there");
-    assert_eq!(published.before.policy.name(), "lru-none");
-    assert_eq!((published.before.batch_folios, published.after.bound), (Some(15), Some(refault_mm::Bound::Inclusive)));
-    assert_eq!(published.rows[1].band, Some([0.0, f64::INFINITY]));
+    let [before, after] = published.variants.as_slice() else { panic!("two variants") };
+    assert_eq!(
+        (before.name.as_str(), before.policy.policy.name(), after.name.as_str()),
+        ("before", "lru-none", "after")
+    );
+    assert_eq!((before.policy.batch_folios, after.policy.bound), (Some(15), Some(refault_mm::Bound::Inclusive)));
+    assert_eq!(published.rows[1].ratios, [PublishedRatio { of: 1, to: 0, band: Some([0.0, f64::INFINITY]) }]);
     assert_eq!(published.rows[1].label, "total.seconds");
 }
 
@@ -210,7 +214,13 @@ fn the_scenarios_of_the_repository() {
         let scenario = parse(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(scenario.name, name, "is called like its file");
         let published = scenario.published.as_ref().expect("something was published");
-        assert!(published.rows.iter().any(|row| row.band.is_some()), "{name}: nothing is compared");
+        assert!(
+            published
+                .rows
+                .iter()
+                .any(|row| { row.bands.iter().any(Option::is_some) || row.ratios.iter().any(|r| r.band.is_some()) }),
+            "{name}: nothing is compared"
+        );
         scenario.scale(8.0).unwrap_or_else(|e| panic!("{name}: {e}"));
     }
 }
@@ -235,7 +245,7 @@ fn scaling() {
     assert_eq!((s.machine.min_free_kbytes, s.machine.min_ttl_ns), (Some(16_384), 250_000_000));
     assert_eq!((s.end_ns, s.sample_ns, s.tasks[0].start_ns), (Some(150_000_000_000), 125_000_000, 250_000_000));
     assert_eq!(s.swap.as_ref().map(|swap| swap.pages), Some(1 << 19));
-    assert_eq!((s.memcgs[0].max_pages, s.memcgs[1].max_pages, s.memcgs[1].swap_max_pages), (1 << 18, u64::MAX, 0));
+    assert_eq!((s.memcgs[0].limits.max, s.memcgs[2].limits.max, s.memcgs[2].limits.swap_max), (1 << 18, u64::MAX, 0));
     assert_eq!((s.objects[0].pages, s.objects[1].pages), (3 << 18, 6400));
     let work = &s.tasks[0].phases[1];
     assert_eq!((work.until, work.accesses_per_op, work.think_ns), (Until::Accesses(2_500_000), 10, 1_000_000));

@@ -28,11 +28,11 @@ pub struct BenchArgs {
     #[arg(long, value_name = "K", value_parser = parse_scale)]
     pub(super) scale: Option<f64>,
 
-    /// Seed of everything random [default: that of the scenario]
+    /// Seed of everything random [default: that of the scenario, or the seeds that it asks for]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     pub(super) seed: Option<u64>,
 
-    /// Run with the seeds 1 to N, and show how far the ratios are apart
+    /// Run with the seeds 1 to N, and show how far they are apart
     #[arg(long, value_name = "N", conflicts_with = "seed", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(super) seeds: Option<u64>,
 
@@ -40,7 +40,7 @@ pub struct BenchArgs {
     #[arg(long)]
     pub(super) check: bool,
 
-    /// Exit with status 1 if a ratio is not in its band
+    /// Exit with status 1 if a band is not met
     #[arg(long)]
     pub(super) strict: bool,
 

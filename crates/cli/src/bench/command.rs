@@ -23,7 +23,7 @@ pub(super) struct Bench {
     pub(super) seeds: Vec<u64>,
 }
 
-/// Runs `refault bench ...`. False: a ratio is not in its band, and that was to be told.
+/// Runs `refault bench ...`. False: a band is not met, and that was to be told.
 pub fn run(args: &BenchArgs) -> Result<bool, Failure> {
     if args.list {
         print(&text::list(&builtin()?))?;
@@ -35,12 +35,12 @@ pub fn run(args: &BenchArgs) -> Result<bool, Failure> {
     let mut rest = done.as_slice();
     let mut reports = Vec::new();
     for bench in &benches {
-        let (of_bench, others) = rest.split_at(2 * bench.seeds.len());
+        let (of_bench, others) = rest.split_at(bench.published.variants.len() * bench.seeds.len());
         reports.push(Report::new(bench, of_bench)?);
         rest = others;
     }
     print(&if args.json { json::json(&reports)? } else { text::text(&reports) })?;
-    Ok(!args.strict || reports.iter().all(Report::is_within))
+    Ok(!args.strict || reports.iter().flat_map(Report::verdicts).all(|within| within))
 }
 
 /// The scenarios with something published in the command.
@@ -86,19 +86,20 @@ impl Bench {
         let scale = args.scale.unwrap_or_else(|| default_scale(&scenario));
         let seeds = match (args.seeds, args.seed) {
             (Some(n), _) => (1..=n).collect(),
-            (None, seed) => vec![seed.unwrap_or(scenario.seed)],
+            (None, Some(seed)) => vec![seed],
+            (None, None) => published.seeds.map_or(vec![scenario.seed], |n| (1..=n).collect()),
         };
         Ok(Bench { scenario: scaled(&scenario, &shown, scale)?, published, scale, seeds })
     }
 
-    /// For each seed a run before and a run after.
+    /// For each seed a run of each variant.
     fn jobs(&self) -> impl Iterator<Item = Job> + '_ {
-        let sides = [("before", &self.published.before), ("after", &self.published.after)];
+        let variants = &self.published.variants;
         self.seeds.iter().flat_map(move |&seed| {
-            sides.map(|(side, policy)| Job {
-                name: format!("{}, {side}, seed {seed}", self.scenario.name),
+            variants.iter().map(move |variant| Job {
+                name: format!("{}, {}, seed {seed}", self.scenario.name, variant.name),
                 scenario: Scenario { seed, ..self.scenario.clone() },
-                policy: policy.clone(),
+                policy: variant.policy.clone(),
             })
         })
     }

@@ -1,6 +1,6 @@
 //! The result for programs; the schema is in docs/lab.md. Numbers that are not finite become null.
 
-use super::report::{Report, Row, Side, better_name};
+use super::report::{Report, Row, Variant, better_name};
 use crate::Failure;
 use crate::lab::{Overrides, ending_name, overrides};
 use serde::Serialize;
@@ -18,14 +18,14 @@ struct Benchmark<'a> {
     source: Option<&'a str>,
     scale: f64,
     seeds: &'a [u64],
-    before: SideOut,
-    after: SideOut,
+    variants: Vec<VariantOut<'a>>,
     rows: Vec<RowOut<'a>>,
     notes: &'a [String],
 }
 
 #[derive(Serialize)]
-struct SideOut {
+struct VariantOut<'a> {
+    name: &'a str,
     policy: &'static str,
     overrides: Overrides,
     virtual_seconds: f64,
@@ -41,11 +41,25 @@ struct RowOut<'a> {
     label: &'a str,
     unit: &'a str,
     better: Option<&'static str>,
-    published_before: Option<f64>,
-    published_after: Option<f64>,
-    before: f64,
-    after: f64,
-    published_ratio: Option<f64>,
+    numbers: Vec<NumberOut<'a>>,
+    ratios: Vec<RatioOut<'a>>,
+}
+
+#[derive(Serialize)]
+struct NumberOut<'a> {
+    variant: &'a str,
+    published: Option<f64>,
+    number: f64,
+    numbers: &'a [f64],
+    band: Option<[f64; 2]>,
+    within: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct RatioOut<'a> {
+    of: &'a str,
+    to: &'a str,
+    published: Option<f64>,
     ratio: f64,
     ratios: &'a [f64],
     band: Option<[f64; 2]>,
@@ -65,39 +79,49 @@ fn benchmark(report: &Report) -> Benchmark<'_> {
         source: report.source.as_deref(),
         scale: report.scale,
         seeds: &report.seeds,
-        before: side(&report.sides[0]),
-        after: side(&report.sides[1]),
-        rows: report.rows.iter().map(row).collect(),
+        variants: report.variants.iter().map(variant).collect(),
+        rows: report.rows.iter().map(|r| row(r, &report.variants)).collect(),
         notes: &report.notes,
     }
 }
 
-fn side(side: &Side) -> SideOut {
-    SideOut {
-        policy: side.policy.policy.name(),
-        overrides: overrides(&side.policy),
-        virtual_seconds: side.virtual_seconds,
-        real_seconds: side.real_seconds,
-        events: side.events,
-        oom_kills: side.oom_kills,
-        ending: ending_name(side.ending),
+fn variant(variant: &Variant) -> VariantOut<'_> {
+    VariantOut {
+        name: &variant.name,
+        policy: variant.policy.policy.name(),
+        overrides: overrides(&variant.policy),
+        virtual_seconds: variant.virtual_seconds,
+        real_seconds: variant.real_seconds,
+        events: variant.events,
+        oom_kills: variant.oom_kills,
+        ending: ending_name(variant.ending),
     }
 }
 
-fn row(row: &Row) -> RowOut<'_> {
+fn row<'a>(row: &'a Row, variants: &'a [Variant]) -> RowOut<'a> {
+    let numbers = row.numbers.iter().zip(variants).map(|(n, variant)| NumberOut {
+        variant: &variant.name,
+        published: n.published,
+        number: n.mean,
+        numbers: &n.all,
+        band: n.band,
+        within: n.within,
+    });
+    let ratios = row.ratios.iter().map(|r| RatioOut {
+        of: &variants[r.spec.of].name,
+        to: &variants[r.spec.to].name,
+        published: r.published,
+        ratio: r.ratio,
+        ratios: &r.all,
+        band: r.spec.band,
+        within: r.within,
+    });
     RowOut {
         metric: &row.spec.metric,
         label: &row.spec.label,
         unit: &row.spec.unit,
         better: row.spec.better.map(better_name),
-        published_before: row.spec.before,
-        published_after: row.spec.after,
-        before: row.ours[0],
-        after: row.ours[1],
-        published_ratio: row.published_ratio(),
-        ratio: row.ratio,
-        ratios: &row.ratios,
-        band: row.spec.band,
-        within: row.within,
+        numbers: numbers.collect(),
+        ratios: ratios.collect(),
     }
 }

@@ -1,10 +1,11 @@
-//! `refault bench`: published benchmarks in the lab, before and after.
+//! `refault bench`: published benchmarks in the lab, numbers of ours beside those that were published.
 
 mod args;
 mod builtin;
 mod command;
 mod json;
 mod report;
+mod tables;
 mod text;
 
 pub use args::BenchArgs;

@@ -3,7 +3,7 @@
 use super::command::Bench;
 use crate::lab::Done;
 use refault_sim::machine::Ending;
-use refault_sim::scenario::{Better, PolicySpec, PublishedRow};
+use refault_sim::scenario::{Better, PolicySpec, PublishedRatio, PublishedRow, PublishedVariant};
 
 /// One benchmark.
 #[derive(Debug)]
@@ -13,15 +13,16 @@ pub(super) struct Report {
     pub(super) source: Option<String>,
     pub(super) scale: f64,
     pub(super) seeds: Vec<u64>,
-    /// Before and after.
-    pub(super) sides: [Side; 2],
+    /// What is compared, in the order of the scenario.
+    pub(super) variants: Vec<Variant>,
     pub(super) rows: Vec<Row>,
     pub(super) notes: Vec<String>,
 }
 
-/// The runs of one side.
+/// The runs of one variant.
 #[derive(Debug)]
-pub(super) struct Side {
+pub(super) struct Variant {
+    pub(super) name: String,
     pub(super) policy: PolicySpec,
     /// Of one run; the mean of several.
     pub(super) virtual_seconds: f64,
@@ -37,88 +38,133 @@ pub(super) struct Side {
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) spec: PublishedRow,
-    /// Ours; the mean over the seeds.
-    pub(super) ours: [f64; 2],
-    /// Of those.
+    /// By variant.
+    pub(super) numbers: Vec<Number>,
+    pub(super) ratios: Vec<Ratio>,
+}
+
+/// The number of one variant.
+#[derive(Debug)]
+pub(super) struct Number {
+    pub(super) published: Option<f64>,
+    pub(super) band: Option<[f64; 2]>,
+    /// The mean over the seeds.
+    pub(super) mean: f64,
+    /// Of each seed.
+    pub(super) all: Vec<f64>,
+    /// Whether the mean is in the band; none: there is no band.
+    pub(super) within: Option<bool>,
+}
+
+/// The number of one variant through that of another.
+#[derive(Debug)]
+pub(super) struct Ratio {
+    pub(super) spec: PublishedRatio,
+    pub(super) published: Option<f64>,
+    /// Of the means.
     pub(super) ratio: f64,
     /// Of each seed.
-    pub(super) ratios: Vec<f64>,
+    pub(super) all: Vec<f64>,
     /// Whether the ratio of every seed is in the band; none: there is no band.
     pub(super) within: Option<bool>,
 }
 
-/// After through before. Nothing on both sides is no change; a number out of nothing is infinitely more.
-pub(super) fn ratio([before, after]: [f64; 2]) -> f64 {
-    if before == 0.0 && after == 0.0 { 1.0 } else { after / before }
+/// One number through another. Nothing through nothing is no change; a number through nothing is infinitely more.
+pub(super) fn ratio(of: f64, to: f64) -> f64 {
+    if to == 0.0 && of == 0.0 { 1.0 } else { of / to }
 }
 
 impl Report {
-    /// `done`: for each seed before and after.
+    /// `done`: for each seed every variant.
     pub(super) fn new(bench: &Bench, done: &[Done]) -> Result<Report, String> {
         let published = &bench.published;
-        let side = |n: usize, policy: &PolicySpec| {
-            let runs: Vec<_> = done.iter().skip(n).step_by(2).collect();
-            Side {
-                policy: policy.clone(),
-                virtual_seconds: runs.iter().map(|d| d.result.seconds).sum::<f64>() / runs.len().max(1) as f64,
-                real_seconds: runs.iter().map(|d| d.real_seconds).sum(),
-                events: runs.iter().map(|d| d.result.events).sum(),
-                oom_kills: runs.iter().map(|d| d.result.oom_kills).sum(),
-                ending: runs.first().map_or(Ending::Stuck, |d| d.result.ending),
-            }
+        let step = published.variants.len();
+        let variant = |(n, v): (usize, &PublishedVariant)| {
+            Variant::new(v, &done.iter().skip(n).step_by(step).collect::<Vec<_>>())
         };
-        let rows: Result<_, _> = published.rows.iter().map(|row| Row::new(row, done)).collect();
+        let rows: Result<_, _> = published.rows.iter().map(|row| Row::new(row, step, done)).collect();
         Ok(Report {
             name: bench.scenario.name.clone(),
             about: bench.scenario.about.clone(),
             source: bench.scenario.source.clone(),
             scale: bench.scale,
             seeds: bench.seeds.clone(),
-            sides: [side(0, &published.before), side(1, &published.after)],
+            variants: published.variants.iter().enumerate().map(variant).collect(),
             rows: rows.map_err(|e| format!("{}: {e}", bench.scenario.name))?,
             notes: published.notes.clone(),
         })
     }
 
-    /// Whether every ratio that has a band is in it.
-    pub(super) fn is_within(&self) -> bool {
-        self.rows.iter().all(|row| row.within != Some(false))
+    /// What every band says: of numbers and of ratios.
+    pub(super) fn verdicts(&self) -> impl Iterator<Item = bool> + '_ {
+        let of_row = |row: &'_ Row| {
+            let numbers = row.numbers.iter().map(|n| n.within);
+            numbers.chain(row.ratios.iter().map(|r| r.within)).flatten().collect::<Vec<_>>()
+        };
+        self.rows.iter().flat_map(of_row)
     }
 
     /// Real seconds of all runs, as if one followed the other.
     pub(super) fn real_seconds(&self) -> f64 {
-        self.sides.iter().map(|side| side.real_seconds).sum()
+        self.variants.iter().map(|variant| variant.real_seconds).sum()
+    }
+}
+
+impl Variant {
+    fn new(variant: &PublishedVariant, runs: &[&Done]) -> Variant {
+        Variant {
+            name: variant.name.clone(),
+            policy: variant.policy.clone(),
+            virtual_seconds: runs.iter().map(|d| d.result.seconds).sum::<f64>() / runs.len().max(1) as f64,
+            real_seconds: runs.iter().map(|d| d.real_seconds).sum(),
+            events: runs.iter().map(|d| d.result.events).sum(),
+            oom_kills: runs.iter().map(|d| d.result.oom_kills).sum(),
+            ending: runs.first().map_or(Ending::Stuck, |d| d.result.ending),
+        }
     }
 }
 
 impl Row {
-    /// `done`: for each seed before and after. An error: the runs have no such number.
-    fn new(spec: &PublishedRow, done: &[Done]) -> Result<Row, String> {
+    /// `done`: for each seed `variants` runs. An error: the runs have no such number.
+    fn new(spec: &PublishedRow, variants: usize, done: &[Done]) -> Result<Row, String> {
         let number = |done: &Done| {
             let unknown = || format!("published.row: {} is not a result of a run", spec.metric);
             done.result.metric(&spec.metric).ok_or_else(unknown)
         };
-        let numbers: Vec<_> = done.iter().map(number).collect::<Result<_, _>>()?;
-        let mean = |side: usize| {
-            let of_side = || numbers.iter().skip(side).step_by(2);
-            of_side().sum::<f64>() / of_side().count().max(1) as f64
-        };
-        let ours = [mean(0), mean(1)];
-        let ratios: Vec<_> = numbers.chunks_exact(2).map(|pair| ratio([pair[0], pair[1]])).collect();
-        let inside = |[low, high]: [f64; 2]| ratios.iter().all(|r| (low..=high).contains(r));
-        Ok(Row { spec: spec.clone(), ours, ratio: ratio(ours), within: spec.band.map(inside), ratios })
+        let all: Vec<_> = done.iter().map(number).collect::<Result<_, _>>()?;
+        let numbers = (0..variants).map(|n| {
+            let all: Vec<f64> = all.iter().copied().skip(n).step_by(variants).collect();
+            let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
+            let band = spec.bands[n];
+            Number { published: spec.published[n], band, mean, all, within: band.map(|b| is_in(b, mean)) }
+        });
+        let numbers: Vec<_> = numbers.collect();
+        let ratios = spec.ratios.iter().map(|r| Ratio::new(r, &numbers[r.of], &numbers[r.to])).collect();
+        Ok(Row { spec: spec.clone(), numbers, ratios })
     }
+}
 
-    /// Of the published numbers.
-    pub(super) fn published_ratio(&self) -> Option<f64> {
-        Some(ratio([self.spec.before?, self.spec.after?]))
+impl Ratio {
+    fn new(spec: &PublishedRatio, of: &Number, to: &Number) -> Ratio {
+        let all: Vec<f64> = of.all.iter().zip(&to.all).map(|(of, to)| ratio(*of, *to)).collect();
+        Ratio {
+            spec: *spec,
+            published: of.published.zip(to.published).map(|(of, to)| ratio(of, to)),
+            ratio: ratio(of.mean, to.mean),
+            within: spec.band.map(|band| all.iter().all(|r| is_in(band, *r))),
+            all,
+        }
     }
+}
 
-    /// The smallest and the largest ratio of the seeds.
-    pub(super) fn spread(&self) -> [f64; 2] {
-        let fold = |of: fn(f64, f64) -> f64| self.ratios.iter().copied().reduce(of).unwrap_or(self.ratio);
-        [fold(f64::min), fold(f64::max)]
-    }
+fn is_in([low, high]: [f64; 2], n: f64) -> bool {
+    (low..=high).contains(&n)
+}
+
+/// The smallest and the largest of some numbers, if there are any.
+pub(super) fn spread(all: &[f64]) -> Option<[f64; 2]> {
+    let fold = |of: fn(f64, f64) -> f64| all.iter().copied().reduce(of);
+    Some([fold(f64::min)?, fold(f64::max)?])
 }
 
 /// Which direction is good, as a word.
@@ -135,8 +181,8 @@ mod tests {
 
     #[test]
     fn ratios_of_nothing() {
-        assert_eq!(ratio([2.0, 3.0]), 1.5);
-        assert_eq!(ratio([0.0, 0.0]), 1.0);
-        assert_eq!(ratio([0.0, 3.0]), f64::INFINITY);
+        assert_eq!(ratio(3.0, 2.0), 1.5);
+        assert_eq!(ratio(0.0, 0.0), 1.0);
+        assert_eq!(ratio(3.0, 0.0), f64::INFINITY);
     }
 }

@@ -32,7 +32,7 @@ use hardware::Hardware;
 use pressure::{Mood, Pressure};
 use task::Task;
 
-pub use result::{DeviceResult, MemcgResult, NodeResult, RunResult, TaskResult};
+pub use result::{DeviceResult, GroupTasks, MemcgResult, NodeResult, RunResult, TaskResult};
 
 /// Why a thread stops running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,6 +30,7 @@ mod types;
 mod units;
 
 pub use error::ScenarioError;
+pub use published::MAX_SEEDS;
 pub use scale::{MIN_SCALED_PAGES, MIN_SCALED_SWAP_PAGES};
 pub use types::*;
 

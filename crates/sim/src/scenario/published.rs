@@ -1,27 +1,31 @@
 //! What a publication measured, and the names of results.
 
 use super::machine::variant;
-use super::read::{Field, Result, Section};
-use super::types::{Better, Published, PublishedRow, Scenario};
+use super::read::{self, Field, Result, Section};
+use super::types::{Better, Published, PublishedRatio, PublishedRow, PublishedVariant, Scenario};
 
 const MAX_ROWS: usize = 256;
-const ROW_KEYS: [&str; 7] = ["metric", "label", "unit", "before", "after", "band", "better"];
+const MAX_VARIANTS: usize = 16;
+const MAX_RATIOS: usize = 64;
+/// The most seeds that a scenario asks for.
+pub const MAX_SEEDS: u64 = 1000;
+const ROW_KEYS: [&str; 10] =
+    ["metric", "label", "unit", "before", "after", "band", "published", "bands", "ratio", "better"];
 const TASK_METRICS: [&str; 8] =
     ["ops_per_s", "bytes_per_s", "accesses_per_s", "seconds", "ops", "p50_ns", "p99_ns", "hit_rate"];
 
 pub(super) fn published(field: &Field<'_>, scenario: &Scenario) -> Result<Published> {
-    let s = field.section(&["before", "after", "row", "notes"])?;
-    let side = |key, example: &str| variant(&s.need(key, example)?, &scenario.policy);
+    let s = field.section(&["before", "after", "variant", "row", "notes", "seeds"])?;
     let rows = s.need("row", "[[published.row]]")?;
     let sections = rows.sections(&ROW_KEYS, MAX_ROWS)?;
     let mut published = Published {
-        before: side("before", "[published.before] policy = \"mglru\"")?,
-        after: side("after", "[published.after] policy = \"mglru-shadow\"")?,
+        variants: variants(&s, scenario)?,
         rows: Vec::new(),
         notes: s.or("notes", Vec::new(), |f| f.list(MAX_ROWS)?.iter().map(Field::line).collect())?,
+        seeds: s.opt("seeds", |f| f.int(1..=MAX_SEEDS))?,
     };
     for section in &sections {
-        let row = row(section, scenario)?;
+        let row = row(section, scenario, &published.variants)?;
         if published.rows.iter().any(|other| other.metric == row.metric) {
             return Err(section.error(format!("{} has a row already", row.metric)));
         }
@@ -33,20 +37,106 @@ pub(super) fn published(field: &Field<'_>, scenario: &Scenario) -> Result<Publis
     Ok(published)
 }
 
-fn row(s: &Section<'_>, scenario: &Scenario) -> Result<PublishedRow> {
+/// What is compared: `before` and `after`, or any number by name.
+fn variants(s: &Section<'_>, scenario: &Scenario) -> Result<Vec<PublishedVariant>> {
+    let one = |name: &str, field: &Field<'_>| {
+        Ok(PublishedVariant { name: name.to_owned(), policy: variant(field, &scenario.policy)? })
+    };
+    let Some(list) = s.get("variant") else {
+        let side = |key, example: &str| one(key, &s.need(key, example)?);
+        let before = side("before", "[published.before] policy = \"mglru\"")?;
+        return Ok(vec![before, side("after", "[published.after] policy = \"mglru-shadow\"")?]);
+    };
+    if let Some(field) = s.get("before").or(s.get("after")) {
+        return Err(field.error("there are variants; write it as one of them, [published.variant.NAME]"));
+    }
+    let entries = list.any_section()?.entries();
+    if entries.is_empty() || entries.len() > MAX_VARIANTS {
+        return Err(list.error(format!("there are {}; write 1 to {MAX_VARIANTS}", entries.len())));
+    }
+    let named = |(name, field): &(&str, Field<'_>)| {
+        read::name(name).map_err(|what| field.error(what))?;
+        one(name, field)
+    };
+    entries.iter().map(named).collect()
+}
+
+fn row(s: &Section<'_>, scenario: &Scenario, variants: &[PublishedVariant]) -> Result<PublishedRow> {
     let metric = s.need("metric", "metric = \"total.seconds\"")?;
     let name = metric.line()?;
     check_metric(&name, scenario).map_err(|what| metric.bad(&what))?;
-    let number = |f: &Field<'_>| f.float(0.0..=1e18);
     Ok(PublishedRow {
         label: s.or("label", name.clone(), Field::line)?,
         metric: name,
         unit: s.or("unit", String::new(), Field::line)?,
-        before: s.opt("before", number)?,
-        after: s.opt("after", number)?,
-        band: s.opt("band", band)?,
+        published: numbers(s, variants)?,
+        bands: by_variant(s, "bands", variants, band)?,
+        ratios: ratios(s, variants)?,
         better: s.opt("better", |f| f.choice(&[("higher", Better::Higher), ("lower", Better::Lower)]))?,
     })
+}
+
+/// The published numbers: in a table, or by keys of their own for variants that are called `before` and `after`.
+fn numbers(s: &Section<'_>, variants: &[PublishedVariant]) -> Result<Vec<Option<f64>>> {
+    let mut all = by_variant(s, "published", variants, number)?;
+    for key in ["before", "after"] {
+        let Some(field) = s.get(key) else { continue };
+        let Some(at) = variants.iter().position(|v| v.name == key) else {
+            return Err(field.error(format!("no variant is called {key}; write published = {{ NAME = ... }}")));
+        };
+        if all[at].replace(number(&field)?).is_some() {
+            return Err(field.error(format!("published.{key} says it already; write one of them")));
+        }
+    }
+    Ok(all)
+}
+
+fn number(field: &Field<'_>) -> Result<f64> {
+    field.float(0.0..=1e18)
+}
+
+/// A table with a value for some of the variants.
+fn by_variant<T: Copy>(
+    s: &Section<'_>,
+    key: &str,
+    variants: &[PublishedVariant],
+    read: impl Fn(&Field<'_>) -> Result<T>,
+) -> Result<Vec<Option<T>>> {
+    let mut all = vec![None; variants.len()];
+    let Some(field) = s.get(key) else { return Ok(all) };
+    let names: Vec<_> = variants.iter().map(|v| v.name.as_str()).collect();
+    let section = field.section(&names)?;
+    for (at, name) in names.iter().enumerate() {
+        all[at] = section.opt(name, &read)?;
+    }
+    Ok(all)
+}
+
+/// The ratios that a row lists; of two variants that of the second to the first, unless the numbers themselves have bands.
+fn ratios(s: &Section<'_>, variants: &[PublishedVariant]) -> Result<Vec<PublishedRatio>> {
+    let own = s.get("band");
+    if let Some(list) = s.get("ratio") {
+        if let Some(band) = own {
+            return Err(band.error("the row lists its ratios; write this into one of them"));
+        }
+        return list.sections(&["of", "to", "band"], MAX_RATIOS)?.iter().map(|s| ratio(s, variants)).collect();
+    }
+    match (variants.len(), own) {
+        (2, None) if s.has("bands") => Ok(Vec::new()),
+        (2, own) => Ok(vec![PublishedRatio { of: 1, to: 0, band: own.map(|f| band(&f)).transpose()? }]),
+        (_, None) => Ok(Vec::new()),
+        (n, Some(band)) => Err(band.error(format!(
+            "of which ratio? There are {n} variants; write ratio = [{{ of = \"...\", to = \"...\", band = [0.9, 1.1] }}]"
+        ))),
+    }
+}
+
+fn ratio(s: &Section<'_>, variants: &[PublishedVariant]) -> Result<PublishedRatio> {
+    let index = |f: &Field<'_>| f.index("a variant", variants.iter().map(|v| v.name.as_str()));
+    let of = index(&s.need("of", "of = \"after\"")?)?;
+    let to = s.need("to", "to = \"before\"")?;
+    let ratio = PublishedRatio { of, to: index(&to)?, band: s.opt("band", band)? };
+    if ratio.to == of { Err(to.bad("is what the ratio is of; name another variant")) } else { Ok(ratio) }
 }
 
 fn band(field: &Field<'_>) -> Result<[f64; 2]> {

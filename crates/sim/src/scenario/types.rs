@@ -1,6 +1,8 @@
 //! What a scenario is once it is read: plain data, names resolved to indices, units in the names of fields.
 
-use refault_mm::{Bound, Clock, Config, Policy, Recency, RefaultCounting, WritebackSort};
+use refault_mm::{
+    Backoff, Bound, Clock, Config, MemcgLimits, MemcgSelection, Policy, Recency, RefaultCounting, WritebackSort,
+};
 use refault_trace::{ObjectKind, Via};
 use std::collections::BTreeMap;
 
@@ -68,6 +70,8 @@ pub struct MachineSpec {
     pub dirty_ratio: u64,
     /// `lru_gen/min_ttl_ms`; 0: off.
     pub min_ttl_ns: u64,
+    /// The mount option `memory_recursiveprot` of cgroups.
+    pub recursive_protection: bool,
     /// CPU costs that are not the default, by name, in nanoseconds.
     pub costs: BTreeMap<String, u64>,
 }
@@ -89,6 +93,10 @@ pub struct PolicySpec {
     pub writeback_sort: Option<WritebackSort>,
     /// Refs from which a recent multi-gen refault counts as restored.
     pub restore_refs: Option<u32>,
+    /// Multi-gen LRU: whose turn it is when the whole machine needs memory.
+    pub memcgs: Option<MemcgSelection>,
+    /// With [`MemcgSelection::First`]: when to leave a group.
+    pub backoff: Option<Backoff>,
     /// Multi-gen aging walks page tables.
     pub leaf_walk: Option<bool>,
     /// Folios in a per-CPU batch.
@@ -116,6 +124,8 @@ impl PolicySpec {
             recency: None,
             writeback_sort: None,
             restore_refs: None,
+            memcgs: None,
+            backoff: None,
             leaf_walk: None,
             batch_folios: None,
             swap_cluster_max: None,
@@ -138,6 +148,8 @@ impl PolicySpec {
         set(&mut config.recency, self.recency);
         set(&mut config.writeback_sort, self.writeback_sort);
         set(&mut config.restore_refs, self.restore_refs);
+        set(&mut config.memcgs, self.memcgs);
+        set(&mut config.backoff, self.backoff);
         set(&mut config.lru_gen.leaf_walk, self.leaf_walk);
         set(&mut config.batch_folios, self.batch_folios);
         set(&mut config.swap_cluster_max, self.swap_cluster_max);
@@ -220,10 +232,8 @@ pub struct MemcgSpec {
     pub path: String,
     /// The group above it, an index below its own; `None`: the root.
     pub parent: Option<usize>,
-    /// `memory.max`; `u64::MAX`: none.
-    pub max_pages: u64,
-    /// `memory.swap.max`; `u64::MAX`: none.
-    pub swap_max_pages: u64,
+    /// What can be set of it.
+    pub limits: MemcgLimits,
 }
 
 /// A file or an anonymous region.
@@ -382,23 +392,29 @@ pub enum Pattern {
     },
 }
 
-/// What was published: two kernels, and numbers of both.
+/// What was published: numbers of several kernels, or of several settings of one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// The policy before, the scenario's own with the overrides of `[published.before]`.
-    pub before: PolicyVariant,
-    /// The policy after.
-    pub after: PolicyVariant,
+    /// What is compared, at least one; the first is what the second is compared with.
+    pub variants: Vec<PublishedVariant>,
     /// The numbers.
     pub rows: Vec<PublishedRow>,
     /// What a reader of the numbers should know.
     pub notes: Vec<String>,
+    /// Seeds that a comparison takes if nobody says how many: 1 to so many. `None`: the seed of the scenario.
+    pub seeds: Option<u64>,
 }
 
-/// One side of a comparison, overrides applied.
-pub type PolicyVariant = PolicySpec;
+/// One of the things that are compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PublishedVariant {
+    /// Its name.
+    pub name: String,
+    /// The scenario's own policy with the overrides of the variant.
+    pub policy: PolicySpec,
+}
 
-/// One number, before and after.
+/// One number, of each variant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedRow {
     /// What it is compared with: the name of one of our results.
@@ -407,14 +423,25 @@ pub struct PublishedRow {
     pub label: String,
     /// The unit in which it is published.
     pub unit: String,
-    /// The published number before, in the unit of our result.
-    pub before: Option<f64>,
-    /// The published number after.
-    pub after: Option<f64>,
-    /// Where our ratio of after to before must be.
-    pub band: Option<[f64; 2]>,
+    /// The published numbers, in the unit of our result, by variant.
+    pub published: Vec<Option<f64>>,
+    /// Where our numbers must be, by variant.
+    pub bands: Vec<Option<[f64; 2]>>,
+    /// The ratios that count.
+    pub ratios: Vec<PublishedRatio>,
     /// Which direction is good.
     pub better: Option<Better>,
+}
+
+/// The number of one variant through that of another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PublishedRatio {
+    /// The variant (an index) above the line.
+    pub of: usize,
+    /// The variant below it.
+    pub to: usize,
+    /// Where our ratio must be.
+    pub band: Option<[f64; 2]>,
 }
 
 /// Which direction is good.
