@@ -2,7 +2,7 @@
 
 use refault_mm::{
     Backoff, Bound, Clock, Config, MemcgSelection, Policy, Recency, RefaultCounting, SwapAllocator, SwapOverflow,
-    SwapRotational, WritebackSort,
+    SwapRotational, ThpConfig, WritebackSort,
 };
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -199,6 +199,27 @@ impl Set {
             // The value was tried when it was parsed.
             let _ = (SETTINGS[*at].set)(cfg, value);
         }
+    }
+}
+
+/// One setting of `--thp`.
+#[derive(Clone, Debug)]
+pub struct Thp(String);
+
+impl FromStr for Thp {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Thp, String> {
+        ThpConfig::default().set(text.trim())?;
+        Ok(Thp(text.trim().to_owned()))
+    }
+}
+
+impl Thp {
+    /// Sets it.
+    pub fn apply(&self, cfg: &mut Config) {
+        // It was tried when it was parsed.
+        let _ = cfg.thp.set(&self.0);
     }
 }
 
