@@ -241,6 +241,8 @@ impl Engine {
             Advice::Cold => Batch::Deactivate,
             Advice::Free => Batch::LazyFree,
             Advice::DontNeed => Batch::DeactivateFile,
+            Advice::InUse if self.cfg.one_list => return,
+            Advice::InUse => Batch::Activate,
         };
         if !st.has(State::UNEVICTABLE) {
             self.batch_add(batch, f);
@@ -274,6 +276,9 @@ pub enum Advice {
     Cold,
     /// `MADV_FREE`: its content may be dropped, unless it is written again.
     Free,
+    /// It was touched just after it had been ordered out. A driver that has no accessed bits learns by that what such a bit would have
+    /// said a moment before: a page that is young for the second time is activated, under many generations it gets the youngest.
+    InUse,
     /// `POSIX_FADV_DONTNEED` on a page that cannot be dropped at once: to the end of the inactive list.
     DontNeed,
 }

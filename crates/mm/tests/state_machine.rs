@@ -25,7 +25,7 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         60 => (page(), touch()).prop_map(|(p, t)| Op::Access(p, t)),
         8 => (any::<u8>(), prop::bool::weighted(0.9)).prop_map(|(n, ok)| Op::Complete(n, ok)),
-        2 => (page(), prop_oneof![Just(Advice::Cold), Just(Advice::Free), Just(Advice::DontNeed)])
+        2 => (page(), prop_oneof![Just(Advice::Cold), Just(Advice::Free), Just(Advice::DontNeed), Just(Advice::InUse)])
             .prop_map(|(p, a)| Op::Advise(p, a)),
         1 => Just(Op::Drain),
         1 => Just(Op::Flush),
