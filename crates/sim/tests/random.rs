@@ -2,7 +2,7 @@
 //!
 //! `REFAULT_SEEDS` sets how many are tried (200), `REFAULT_SEED` tries a single one.
 
-use refault_mm::{MemcgLimits, Policy, ZswapConfig};
+use refault_mm::{HugeAdvice, MemcgLimits, Policy, SwapAllocator, ThpConfig, ThpMode, ThpSize, ZswapConfig};
 use refault_sim::machine::{Machine, RunResult};
 use refault_sim::scenario::{
     Burst, ContentSpec, DeviceOverrides, DeviceSpec, MachineSpec, MemcgSpec, ObjectSpec, PRESETS, Pattern, PhaseSpec,
@@ -112,6 +112,7 @@ fn objects(d: &mut Dice, memcgs: u64, disk: usize) -> Vec<ObjectSpec> {
                 incompressible: d.of(&[0.0, 0.1, 0.5]),
                 ratio: d.of(&[1.0, 1.2, 3.0, 20.0]),
             }),
+            huge: d.of(&[HugeAdvice::None, HugeAdvice::Huge, HugeAdvice::NoHuge]),
         }
     };
     let n = d.within(1, 5);
@@ -158,6 +159,15 @@ fn tasks(d: &mut Dice, objects: &[ObjectSpec], memcgs: u64) -> Vec<TaskSpec> {
     (0..n).map(|i| one(d, i)).collect()
 }
 
+fn thp(d: &mut Dice) -> ThpConfig {
+    let modes = [ThpMode::Always, ThpMode::Madvise, ThpMode::Never];
+    let sizes = [ThpSize::Always, ThpSize::Inherit, ThpSize::Madvise, ThpSize::Never];
+    let mut thp =
+        ThpConfig { enabled: d.of(&modes), defrag: d.of(&modes), swap_in: d.one_in(2), ..ThpConfig::default() };
+    thp.sizes[usize::from(ThpConfig::MIN_ORDER)..].iter_mut().for_each(|s| *s = d.of(&sizes));
+    thp
+}
+
 fn machine(d: &mut Dice) -> MachineSpec {
     let memory_pages = d.within(600, 6000);
     MachineSpec {
@@ -175,18 +185,39 @@ fn machine(d: &mut Dice) -> MachineSpec {
         dirty_background_ratio: d.of(&[0, 10, 50]),
         dirty_ratio: d.of(&[5, 20, 60]),
         min_ttl_ns: d.of(&[0, 0, 0, 5_000_000]),
+        thp: if d.one_in(2) { ThpConfig::default() } else { thp(d) },
         recursive_protection: d.one_in(2),
         costs: Default::default(),
     }
 }
 
+fn swap_devices(d: &mut Dice) -> Vec<SwapSpec> {
+    let nr = d.of(&[0, 1, 1, 2]);
+    let device = |i| SwapSpec {
+        device: i,
+        pages: d.within(2, 5000),
+        priority: d.one_in(2).then_some(1),
+        discard: d.one_in(3),
+        rotational: d.one_in(4),
+        file: d.one_in(4),
+        bad_pages: if d.one_in(4) { vec![1] } else { Vec::new() },
+    };
+    (1..=nr).map(device).collect()
+}
+
 fn scenario(seed: u64) -> Scenario {
     let d = &mut Dice(Rng::new(seed, &[77]));
     let memcgs = memcgs(d);
-    let devices = vec![device(d, "disk", &["hdd", "sata-ssd", "nvme", "ramdisk", "pmem"]), device(d, "swap", &PRESETS)];
+    let devices = vec![
+        device(d, "disk", &["hdd", "sata-ssd", "nvme", "ramdisk", "pmem"]),
+        device(d, "swap", &PRESETS),
+        device(d, "swap2", &PRESETS),
+    ];
     let objects = objects(d, memcgs.len() as u64, 0);
     let tasks = tasks(d, &objects, memcgs.len() as u64);
     let mut policy = PolicySpec::new(d.of(&Policy::ALL));
+    policy.swap_allocator = d.one_in(2).then(|| d.of(&SwapAllocator::ALL));
+    policy.swap_slot_cache = d.one_in(3).then_some(true);
     policy.batch_folios = d.one_in(3).then_some(0);
     Scenario {
         name: format!("seed {seed}"),
@@ -198,7 +229,7 @@ fn scenario(seed: u64) -> Scenario {
         machine: machine(d),
         policy,
         devices,
-        swap: (!d.one_in(4)).then(|| SwapSpec { device: 1, pages: d.within(1, 5000) }),
+        swap: swap_devices(d),
         zswap: d.one_in(2).then(|| ZswapConfig {
             max_pool_percent: d.of(&[0, 1, 5, 20, 50]),
             accept_threshold_percent: d.of(&[50, 90, 100]),

@@ -1,7 +1,7 @@
 //! The flags of `refault replay`.
 
 use super::policy::PolicyList;
-use super::settings::Set;
+use super::settings::{Set, Thp};
 use super::size::Size;
 use crate::lab::parse_scale;
 use crate::trace_cmd::InputArgs;
@@ -71,6 +71,11 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     pub(super) set: Vec<Set>,
 
+    /// Sizes of anonymous folios, as SIZE=WHEN: 16k to 2m, each always, inherit, madvise or never, as 64k=always; also
+    /// enabled=WHEN, defrag=WHEN and swap-in=on. Repeat, or separate by commas [default: single pages only]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(super) thp: Vec<Thp>,
+
     /// Threads; they share one decoded trace [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) threads: Option<u16>,
@@ -111,7 +116,7 @@ pub struct OutputArgs {
     pub(super) json: bool,
 
     /// Print comma-separated values
-    #[arg(long, conflicts_with_all = ["json", "curve", "lru_gen"])]
+    #[arg(long, conflicts_with_all = ["json", "curve", "lru_gen", "swap_map"])]
     pub(super) csv: bool,
 
     /// Write the result into a file, whole or not at all [default: standard output]
@@ -133,6 +138,10 @@ pub struct OutputArgs {
     /// Print the generations of multi-gen LRU at the end, as lru_gen_full in debugfs does
     #[arg(long)]
     pub(super) lru_gen: bool,
+
+    /// Show the clusters of the swap devices at the end: lists by order, usage, and a picture; with --json as numbers
+    #[arg(long)]
+    pub(super) swap_map: bool,
 
     /// Write one bit an access, least significant first, 1 = miss; for one trace, policy and size
     #[arg(long, value_name = "FILE")]

@@ -113,6 +113,9 @@ pub fn vmstat(row: &Row) -> String {
     for gauge in &inside.gauges {
         let _ = writeln!(text, "{} {}", gauge.name, gauge.value);
     }
+    for (name, value) in inside.size_counters() {
+        let _ = writeln!(text, "mthp.{name} {value}");
+    }
     text
 }
 
@@ -124,6 +127,13 @@ pub fn lru_gen(row: &Row) -> String {
         }
         None => String::new(),
     }
+}
+
+/// The swap devices of a row at the end.
+pub fn swap_map(row: &Row) -> String {
+    let Some(inside) = &row.inside else { return String::new() };
+    let head = format!("\n# {} {} {}p: swap\n", printable(&row.trace), row.policy, row.memory_pages);
+    inside.swap.iter().fold(head, |text, map| text + &super::swap_map::text(map, None))
 }
 
 /// Comma-separated values with a heading; `all` adds a column for every counter and size.

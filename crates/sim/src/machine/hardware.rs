@@ -39,7 +39,7 @@ struct Space {
     bits: Vec<u8>,
 }
 
-/// The swap device.
+/// A swap device.
 #[derive(Clone, Debug)]
 pub(crate) struct SwapArea {
     pub(crate) device: usize,
@@ -57,7 +57,7 @@ pub(crate) struct SwapArea {
 impl SwapArea {
     /// Whether a slot holds a page, from now on.
     fn set_stored(&mut self, slot: SwapSlot, holds: bool) {
-        let (word, bit) = (slot.0 as usize / 64, 1u64 << (slot.0 % 64));
+        let (word, bit) = (slot.offset() as usize / 64, 1u64 << (slot.offset() % 64));
         if self.in_slot.len() <= word {
             self.in_slot.resize(word + 1, 0);
         }
@@ -69,10 +69,11 @@ impl SwapArea {
     }
 }
 
-/// A page on its way to or from a device.
+/// A folio on its way to or from a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Io {
     pub(crate) page: PageId,
+    pub(crate) pages: u32,
     pub(crate) write: bool,
     pub(crate) device: usize,
     pub(crate) at: u64,
@@ -83,7 +84,8 @@ pub(crate) struct Io {
 pub(crate) struct Submission {
     pub(crate) device: usize,
     pub(crate) request: Request,
-    pub(crate) pages: Vec<PageId>,
+    /// Folios, by first page and length.
+    pub(crate) folios: Vec<(PageId, u32)>,
 }
 
 /// Page tables, devices, and notes for the machine.
@@ -93,12 +95,17 @@ pub(crate) struct Hardware {
     /// The page table of whoever runs, for new mappings.
     pub(crate) current: Option<usize>,
     pub(crate) devices: Vec<Device>,
-    pub(crate) swap: Option<SwapArea>,
+    /// By the number in the slots.
+    pub(crate) swap: Vec<SwapArea>,
+    /// Clusters that are to be discarded.
+    pub(crate) discards: Vec<SwapSlot>,
     plug: Vec<Io>,
     /// CPU time of synchronous reads, and of synchronous writes, since they were last taken.
     pub(crate) read_cpu_ns: u64,
     pub(crate) write_cpu_ns: u64,
     unmapped: u64,
+    /// Pages that were mapped since the last call.
+    pub(crate) mapped: u64,
     pub(crate) throttle: Option<(ThrottleReason, u64)>,
     pub(crate) unthrottle: Vec<ThrottleReason>,
     pub(crate) wake_kswapd: bool,
@@ -111,13 +118,14 @@ pub(crate) struct Hardware {
 }
 
 impl Hardware {
-    pub(crate) fn new(devices: Vec<Device>, swap: Option<(usize, u64)>) -> Hardware {
+    pub(crate) fn new(devices: Vec<Device>, swap: Vec<(usize, u64)>) -> Hardware {
         let area = |(device, base): (usize, u64)| {
             let in_memory = devices[device].spec().preset == Preset::Zram;
             SwapArea { device, base, stored: 0, in_slot: Vec::new(), changed: false, in_memory, refused: false }
         };
         Hardware {
-            swap: swap.map(area),
+            swap: swap.into_iter().map(area).collect(),
+            discards: Vec::new(),
             extents: Vec::new(),
             spaces: Vec::new(),
             current: None,
@@ -126,6 +134,7 @@ impl Hardware {
             read_cpu_ns: 0,
             write_cpu_ns: 0,
             unmapped: 0,
+            mapped: 0,
             throttle: None,
             unthrottle: Vec::new(),
             wake_kswapd: false,
@@ -192,14 +201,23 @@ impl Hardware {
 
     /// Whether a swap device in memory grew or shrank since the last call.
     pub(crate) fn take_memory_change(&mut self) -> bool {
-        self.swap.as_mut().is_some_and(|s| std::mem::take(&mut s.changed))
+        self.swap.iter_mut().fold(false, |any, s| any | std::mem::take(&mut s.changed))
     }
 
     /// There is no memory for more in a swap device in memory, or there is again.
     pub(crate) fn refuse_writes(&mut self, refused: bool) {
-        if let Some(s) = &mut self.swap {
+        for s in &mut self.swap {
             s.refused = refused;
         }
+    }
+
+    fn area(&self, slot: SwapSlot) -> Option<&SwapArea> {
+        self.swap.get(usize::from(slot.device()))
+    }
+
+    /// How long the device of a slot takes to discard a cluster: as long as a write, of which only the command is sent.
+    pub(crate) fn discard_ns(&self, slot: SwapSlot) -> u64 {
+        self.area(slot).map_or(0, |s| self.devices[s.device].spec().write.latency_ns)
     }
 
     fn extent_of(&self, page: PageId) -> &Extent {
@@ -217,6 +235,7 @@ impl Hardware {
     }
 
     fn map(&mut self, page: PageId, young: bool, writable: bool) {
+        self.mapped += 1;
         let extent = self.extent_of(page);
         let current = self.current.filter(|c| extent.spaces.contains(c)).or_else(|| extent.spaces.first().copied());
         let Some(space) = current else { return };
@@ -225,9 +244,10 @@ impl Hardware {
             MAPPED | if young { YOUNG } else { 0 } | if writable { WRITABLE } else { 0 };
     }
 
-    fn io(&mut self, page: PageId, write: bool, slot: Option<SwapSlot>) -> Ack {
+    fn io(&mut self, page: PageId, order: u8, write: bool, slot: Option<SwapSlot>) -> Ack {
+        let pages = 1u32 << order;
         let place = match slot {
-            Some(slot) => self.swap.as_ref().map(|s| (s.device, s.base + u64::from(slot.0))),
+            Some(slot) => self.area(slot).map(|s| (s.device, s.base + u64::from(slot.offset()))),
             None => {
                 let e = self.extent_of(page);
                 e.device.map(|d| (d, e.base + u64::from(page.0 - e.first.0)))
@@ -235,13 +255,13 @@ impl Hardware {
         };
         let Some((device, at)) = place else { return Ack::Failed };
         if self.devices[device].spec().synchronous.is_none() {
-            self.plug.push(Io { page, write, device, at });
+            self.plug.push(Io { page, pages, write, device, at });
             return Ack::Pending;
         }
-        if write && slot.is_some() && self.swap.as_ref().is_some_and(|s| s.refused) {
+        if write && slot.is_some_and(|slot| self.area(slot).is_some_and(|s| s.refused && s.in_memory)) {
             return Ack::Failed;
         }
-        let served = self.devices[device].serve_synchronously(write, 1);
+        let served = self.devices[device].serve_synchronously(write, pages);
         match write {
             true => self.write_cpu_ns += served.cpu_ns,
             false => self.read_cpu_ns += served.cpu_ns,
@@ -249,8 +269,9 @@ impl Hardware {
         if !served.ok {
             return Ack::Failed;
         }
-        if let (true, Some(slot), Some(swap)) = (write, slot, &mut self.swap) {
-            swap.set_stored(slot, true);
+        if let (true, Some(slot)) = (write, slot) {
+            let area = &mut self.swap[usize::from(slot.device())];
+            (0..pages).for_each(|i| area.set_stored(slot.nth(i), true));
         }
         Ack::Done
     }
@@ -258,7 +279,7 @@ impl Hardware {
     /// Pages of this machine that a swap device in memory needs.
     pub(crate) fn swap_memory_pages(&self) -> u64 {
         let used = |s: &SwapArea| (s.stored as f64 / self.devices[s.device].spec().compression_ratio).ceil() as u64;
-        self.swap.as_ref().filter(|s| s.in_memory).map_or(0, used)
+        self.swap.iter().filter(|s| s.in_memory).map(used).sum()
     }
 
     /// What was collected since the last call, as requests.
@@ -269,15 +290,16 @@ impl Hardware {
                 let r = &mut last.request;
                 let follows =
                     last.device == io.device && r.write == io.write && r.at_page + u64::from(r.pages) == io.at;
-                if follows && r.pages < self.devices[io.device].spec().max_request_pages {
-                    r.pages += 1;
-                    last.pages.push(io.page);
+                if follows && r.pages + io.pages <= self.devices[io.device].spec().max_request_pages {
+                    r.pages += io.pages;
+                    last.folios.push((io.page, io.pages));
                     continue;
                 }
             }
-            let request = Request { id: self.next_request, write: io.write, at_page: io.at, pages: 1 };
+            // A folio stays one request: what is too long the device takes in parts.
+            let request = Request { id: self.next_request, write: io.write, at_page: io.at, pages: io.pages };
             self.next_request += 1;
-            out.push(Submission { device: io.device, request, pages: vec![io.page] });
+            out.push(Submission { device: io.device, request, folios: vec![(io.page, io.pages)] });
         }
         out
     }
@@ -305,10 +327,10 @@ impl World for Hardware {
 
     fn effect(&mut self, effect: Effect) -> Ack {
         match effect {
-            Effect::Read { page, .. } => return self.io(page, false, None),
-            Effect::Write { page, .. } => return self.io(page, true, None),
-            Effect::SwapIn { page, slot, .. } => return self.io(page, false, Some(slot)),
-            Effect::SwapOut { page, slot, .. } => return self.io(page, true, Some(slot)),
+            Effect::Read { page, order } => return self.io(page, order, false, None),
+            Effect::Write { page, order } => return self.io(page, order, true, None),
+            Effect::SwapIn { page, order, slot } => return self.io(page, order, false, Some(slot)),
+            Effect::SwapOut { page, order, slot } => return self.io(page, order, true, Some(slot)),
             Effect::Map { page, young, writable } => self.map(page, young, writable),
             Effect::Unmap { page } => {
                 self.unmapped += 1;
@@ -316,13 +338,20 @@ impl World for Hardware {
             }
             Effect::WriteProtect { page } => self.each_pte(page, |bits| *bits &= !(WRITABLE | DIRTY)),
             Effect::FreeSlot { slot } => {
-                if let Some(s) = self.swap.as_mut().filter(|s| s.in_memory) {
+                if let Some(s) = self.swap.get_mut(usize::from(slot.device())).filter(|s| s.in_memory) {
                     s.set_stored(slot, false);
                 }
             }
             // What they cost is in the engine's account of its work; the data itself is not kept here.
-            Effect::Free { .. } | Effect::Discard { .. } | Effect::ZeroFill { .. } => {}
+            Effect::Free { .. } | Effect::ZeroFill { .. } => {}
             Effect::ZswapStore { .. } | Effect::ZswapLoad { .. } | Effect::ZswapDrop { .. } => {}
+            Effect::Discard { first, .. } => {
+                let queues = self.area(first).is_some_and(|s| self.devices[s.device].spec().synchronous.is_none());
+                if queues {
+                    self.discards.push(first);
+                    return Ack::Pending;
+                }
+            }
             Effect::WakeFlusher => {
                 self.wake_flusher = true;
                 return Ack::Pending;
