@@ -63,6 +63,7 @@ mod shadow_nodes;
 mod shrink;
 mod slot;
 mod stat;
+mod stat_flush;
 mod swap;
 mod two_list;
 mod validate;

@@ -71,7 +71,7 @@ impl Engine {
     /// The sizes that a refault is compared with: those of the group and all below it. Anon is none where it cannot be swapped.
     #[inline(always)]
     fn competing_sizes(&self, v: LruvecId) -> [u64; 5] {
-        let mut size = self.tree_sizes(self.lruvecs[v.index()].memcg);
+        let mut size = self.known_sizes(self.lruvecs[v.index()].memcg);
         if size[ACTIVE_ANON] + size[INACTIVE_ANON] > 0 && !self.has_free_swap(v) {
             (size[ACTIVE_ANON], size[INACTIVE_ANON]) = (0, 0);
         }

@@ -7,7 +7,7 @@ use super::{MAX_PAGES, read};
 use refault_mm::{Backoff, Bound, Clock, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, WritebackSort};
 use std::collections::BTreeMap;
 
-const MACHINE_KEYS: [&str; 16] = [
+const MACHINE_KEYS: [&str; 17] = [
     "cpus",
     "memory",
     "kernel",
@@ -23,6 +23,7 @@ const MACHINE_KEYS: [&str; 16] = [
     "dirty_ratio",
     "min_ttl",
     "memory_recursiveprot",
+    "stat_flush_interval",
     "costs",
 ];
 /// A machine needs some memory for its watermarks and batches.
@@ -49,6 +50,7 @@ pub(super) fn machine(field: &Field<'_>) -> Result<MachineSpec> {
         dirty_ratio: s.or("dirty_ratio", 20, |f| f.int(1..=100))?,
         min_ttl_ns: s.or("min_ttl", 0, |f| f.time(0..=MAX_TIME_NS))?,
         recursive_protection: s.or("memory_recursiveprot", true, Field::boolean)?,
+        stat_flush_interval_ns: s.or("stat_flush_interval", 2_000_000_000, |f| f.time(0..=MAX_TIME_NS))?,
         costs: s.or("costs", BTreeMap::new(), costs)?,
     };
     let rest = spec.memory_pages.saturating_sub(spec.kernel_pages);
