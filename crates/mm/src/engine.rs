@@ -57,9 +57,9 @@ pub struct Engine {
     /// What a read by descriptor makes of the byte of a page; 0: look closer.
     pub(crate) next_hot: [u8; 256],
     scratch: Vec<Vec<FolioId>>,
-    /// The groups that reclaim visited.
+    /// The groups that reclaim visited; none: a pass begins.
     #[cfg(test)]
-    pub(crate) visits: Vec<MemcgId>,
+    pub(crate) visits: Vec<Option<MemcgId>>,
 }
 
 impl Engine {

@@ -50,6 +50,8 @@ mod memcg_admin;
 mod memcg_lru;
 mod memcg_offline;
 mod memcg_oom;
+#[cfg(test)]
+mod memcg_props;
 mod memcg_tree;
 mod multi_gen;
 mod node;

@@ -70,6 +70,8 @@ impl Engine {
         let carried =
             if self.is_multi_gen() && memcg_lru && sc.kswapd { std::mem::take(&mut sc.nr_reclaimed) } else { 0 };
         let before = sc.nr_reclaimed;
+        #[cfg(test)]
+        self.visits.push(None);
         self.shrink_memcgs(w, sc);
         let reclaimed = sc.nr_reclaimed - before;
         sc.nr_reclaimed += carried;
@@ -177,7 +179,7 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn note_visit(&mut self, _memcg: MemcgId) {
         #[cfg(test)]
-        self.visits.push(_memcg);
+        self.visits.push(Some(_memcg));
     }
 
     /// 2.6, 2.7: what this pass may deactivate, and whether there is easy cache to trim.
