@@ -113,8 +113,8 @@ struct Machine {
     now_ms: u64,
 }
 
-/// What a group lost to reclaim, and its events.
-type Losses = Vec<(u64, MemcgEvents)>;
+/// What a group has on its lists, and its events.
+type Having = Vec<(u64, MemcgEvents)>;
 
 impl Machine {
     fn new(cfg: Config) -> Machine {
@@ -135,12 +135,10 @@ impl Machine {
         (!self.groups.is_empty()).then(|| &self.groups[usize::from(n) % self.groups.len()])
     }
 
-    fn losses(&self) -> Losses {
-        let lost = |id: MemcgId| {
-            let s = self.engine.memcg_stats(id);
-            s.get(Counter::steal(0)) + s.get(Counter::steal(1))
-        };
-        self.groups.iter().map(|g| (lost(g.id), self.engine.memcg_events_local(g.id))).collect()
+    fn having(&self) -> Having {
+        let e = &self.engine;
+        let has = |id: MemcgId| e.lruvecs[e.memcgs.get(id).lruvec.index()].size.iter().sum();
+        self.groups.iter().map(|g| (has(g.id), e.memcg_events_local(g.id))).collect()
     }
 
     fn load(&mut self, g: usize, first: u8, len: u8, anon: bool, write: bool) -> Result<(), String> {
@@ -186,11 +184,11 @@ impl Machine {
     fn protected(&mut self, target: MemcgId, run: impl FnOnce(&mut Machine)) -> Result<(), String> {
         self.engine.drain_all();
         let shields: Vec<Shield> = self.groups.iter().map(|g| self.engine.memcgs.shield(target, g.id)).collect();
-        let before = self.losses();
+        let before = self.having();
         run(self);
-        for (g, ((shield, was), is)) in self.groups.iter().zip(shields.iter().zip(&before).zip(self.losses())) {
-            // Of a group that is gone its parent has the counts.
-            let lost = is.0.saturating_sub(was.0);
+        self.engine.drain_all();
+        for (g, ((shield, was), is)) in self.groups.iter().zip(shields.iter().zip(&before).zip(self.having())) {
+            let lost: u64 = was.0 - is.0;
             match shield {
                 Shield::Min if lost > 0 => return Err(format!("{:?} is below its min and lost {lost}", g.id)),
                 Shield::Low if lost > 0 && is.1.low == was.1.low => {
