@@ -48,6 +48,7 @@ mod mapping;
 mod memcg;
 mod memcg_admin;
 mod memcg_lru;
+mod memcg_move;
 mod memcg_offline;
 mod memcg_oom;
 #[cfg(test)]

@@ -109,11 +109,12 @@ impl Engine {
             self.memcgs.event(id, |e| &mut e.oom);
             w.effect(Effect::Oom { memcg: id });
         }
+        self.reap_memcgs();
         Ok(())
     }
 
     /// Reclaims until a group uses no more than so much. False: it could not.
-    fn shrink_to<W: World>(&mut self, w: &mut W, id: MemcgId, limit: u64) -> bool {
+    pub(crate) fn shrink_to<W: World>(&mut self, w: &mut W, id: MemcgId, limit: u64) -> bool {
         let (mut retries, mut drained) = (MAX_RECLAIM_RETRIES, false);
         loop {
             let usage = self.memcgs.get(id).usage;
@@ -170,6 +171,7 @@ impl Engine {
             }
             reclaimed += now;
         }
+        self.reap_memcgs();
         Ok(reclaimed)
     }
 

@@ -77,6 +77,12 @@ enum Op {
     Exit {
         group: u8,
     },
+    /// The tasks of a group go to another one, with its anonymous memory or its file.
+    Move {
+        group: u8,
+        to: u8,
+        anon: bool,
+    },
     Kill {
         group: u8,
     },
@@ -94,6 +100,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => group.prop_map(|parent| Op::Add { parent }),
         1 => group.prop_map(|group| Op::Remove { group }),
         1 => group.prop_map(|group| Op::Exit { group }),
+        1 => (group, any::<u8>(), any::<bool>()).prop_map(|(group, to, anon)| Op::Move { group, to, anon }),
         1 => group.prop_map(|group| Op::Kill { group }),
         1 => (0u16..5000).prop_map(Op::Wait),
     ]
@@ -240,6 +247,12 @@ impl Machine {
                 let region = self.groups[index(group)].region;
                 self.engine.drop_mapping(&mut self.world, region);
             }
+            Op::Move { group, to, anon } => {
+                let mapping = self.groups[index(group)].region.0 - u32::from(!anon);
+                let to = self.groups[index(to)].id;
+                // A group that is gone takes nothing.
+                let _ = self.engine.move_mapping(&mut self.world, MappingId(mapping), to);
+            }
             Op::Kill { group } => {
                 let task = |g: &Group| OomTask { memcg: g.id, score_adj: 0, mappings: vec![g.region] };
                 let tasks: Vec<OomTask> = self.groups.iter().map(task).collect();
@@ -292,6 +305,30 @@ prop_compose! {
             node: node.map(|pages| NodeConfig { low_zones: [pages / 8, pages / 2], ..NodeConfig::new(pages) }),
             total_pages: 4096, fault_around_pages: 1, ..Config::new(policy)
         }
+    }
+}
+
+/// Reclaim for a charge took the last page of the group that was charged, which had been removed: the group was gone before the page
+/// that was charged came.
+#[test]
+fn regression_a_group_stays_while_something_is_being_charged_to_it() {
+    let node = NodeConfig { low_zones: [51, 205], ..NodeConfig::new(411) };
+    let mut m =
+        Machine::new(Config { node: Some(node), swap_pages: 0, fault_around_pages: 1, ..Config::new(Policy::Lru) });
+    (0..4).for_each(|_| m.add(MemcgId::ROOT));
+    let load = |group, first, len, anon| Op::Load { group, first, len, anon, write: false };
+    for op in [
+        load(3, 0, 100, false),
+        Op::Remove { group: 1 },
+        load(2, 3, 74, false),
+        load(1, 0, 17, false),
+        load(1, 0, 98, true),
+        load(0, 0, 62, false),
+        Op::Remove { group: 0 },
+        load(2, 5, 115, false),
+        load(0, 27, 36, false),
+    ] {
+        m.step(&op).unwrap();
     }
 }
 

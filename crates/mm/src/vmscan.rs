@@ -28,7 +28,6 @@ impl Engine {
             self.run_priorities(w, sc);
             self.snapshot_refaults(sc.target);
             if sc.nr_reclaimed > 0 {
-                self.reap_memcgs();
                 return sc.nr_reclaimed;
             }
             // Zero progress: once with the whole tree, once more with deactivation forced, once beyond `memory.low`.

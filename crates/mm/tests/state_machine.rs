@@ -40,6 +40,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => prop::bool::weighted(0.5).prop_flat_map(|new| any::<u8>().prop_map(move |n| if new { Op::NewGroup(n) } else { Op::RemoveGroup(n) })),
         2 => (any::<u8>(), any::<u8>(), 0u16..250).prop_map(|(n, which, pages)| Op::Limit(n, which, pages)),
         1 => (any::<u8>(), 1u8..80).prop_map(|(n, pages)| Op::Reclaim(n, pages)),
+        1 => (any::<u8>(), any::<u8>()).prop_map(|(mapping, to)| Op::Move(mapping, to)),
         1 => any::<bool>().prop_map(Op::Age),
         1 => any::<u8>().prop_map(Op::Evict),
     ]

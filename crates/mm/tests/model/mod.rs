@@ -205,6 +205,8 @@ pub enum Op {
     NewGroup(u8),
     /// A group is removed; its pages stay in use.
     RemoveGroup(u8),
+    /// What the n-th mapping has moves to a group.
+    Move(u8, u8),
     /// A limit of a group is set: which, and to how much.
     Limit(u8, u8, u16),
     /// `memory.reclaim`.
@@ -302,6 +304,11 @@ impl Driver {
                 if let Some(&id) = self.groups.get(1 + usize::from(n) % self.groups.len()) {
                     let _ = self.engine.remove_memcg(id);
                 }
+            }
+            Op::Move(mapping, to) => {
+                let to = self.groups[usize::from(to) % self.groups.len()];
+                let mapping = MappingId(u32::from(mapping) % (1 + self.groups.len() as u32));
+                let _ = self.engine.move_mapping(&mut self.world, mapping, to);
             }
             Op::Limit(n, which, pages) => self.limit(n, which, u64::from(pages)),
             Op::Reclaim(n, pages) => {
