@@ -181,7 +181,7 @@ impl Machine {
             3 | 4 => l.max = bound,
             5 => l.swap_max = bound,
             6 => l.swappiness = Some(pages as u32 % 201),
-            _ => l = MemcgLimits { oom_group: pages % 2 == 0, ..l },
+            _ => l = MemcgLimits { oom_group: pages.is_multiple_of(2), ..l },
         }
         // A group that was removed refuses.
         let _ = self.engine.set_memcg_limits(&mut self.world, id, &l);
