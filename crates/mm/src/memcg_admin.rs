@@ -153,6 +153,18 @@ impl Engine {
         pages: u64,
         swappiness: Option<u32>,
     ) -> Result<u64, ReclaimAgain> {
+        let result = self.reclaim_batches(w, id, pages, swappiness);
+        self.reap_memcgs();
+        result
+    }
+
+    fn reclaim_batches<W: World>(
+        &mut self,
+        w: &mut W,
+        id: MemcgId,
+        pages: u64,
+        swappiness: Option<u32>,
+    ) -> Result<u64, ReclaimAgain> {
         let (mut retries, mut reclaimed) = (MAX_RECLAIM_RETRIES, 0);
         while reclaimed < pages {
             // The last attempt finds what waits in batches, too.
@@ -171,7 +183,6 @@ impl Engine {
             }
             reclaimed += now;
         }
-        self.reap_memcgs();
         Ok(reclaimed)
     }
 
