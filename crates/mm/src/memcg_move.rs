@@ -24,7 +24,7 @@ impl Engine {
         self.move_tables(mapping, from, to);
         let v = self.memcgs.get(to).lruvec;
         self.space.mappings[mapping.index()].memcg = to;
-        for page in self.mapping_pages(mapping) {
+        for page in self.mapping_pages(mapping).map(PageId) {
             let node = self.folios.node_of(page).index();
             self.folios.links.owners[node] = v;
         }
@@ -42,11 +42,10 @@ impl Engine {
     /// Takes the folios of a mapping off the lists of their lruvec; list by list, oldest first.
     fn take_listed(&mut self, mapping: MappingId, v: LruvecId) -> Vec<FolioId> {
         let pages = self.mapping_pages(mapping);
-        let (first, end) = pages.fold((u32::MAX, 0), |(first, end), p| (first.min(p.0), end.max(p.0 + 1)));
         let lruvec = &self.lruvecs[v.index()];
         let generations = lruvec.r#gen.lists.iter().flatten().flatten();
         let lists = lruvec.lists.iter().chain(generations);
-        let of_mapping = |f: &FolioId| (first..end).contains(&self.folios.page(*f).0);
+        let of_mapping = |f: &FolioId| pages.contains(&self.folios.page(*f).0);
         let folios: Vec<FolioId> = lists.flat_map(|&l| self.folios.links.oldest_first(l)).filter(of_mapping).collect();
         folios.iter().for_each(|&f| self.lruvec_del(f, false));
         folios
@@ -73,7 +72,7 @@ impl Engine {
     }
 
     fn move_swap(&mut self, mapping: MappingId, from: MemcgId, to: MemcgId) {
-        for page in self.mapping_pages(mapping) {
+        for page in self.mapping_pages(mapping).map(PageId) {
             let cached = |page: PageId| {
                 let f = self.folios.slot(page).folio()?;
                 let first = self.folios.page(f) == page && self.folios.st(f).has(State::SWAPCACHE);
