@@ -100,8 +100,9 @@ impl Scale {
         machine.min_ttl_ns = self.some(machine.min_ttl_ns);
         // What fills in a time is smaller, too.
         machine.stat_flush_interval_ns = self.some(machine.stat_flush_interval_ns);
-        if let Some(swap) = &mut scaled.swap {
+        for swap in &mut scaled.swap {
             swap.pages = self.limited("swap", swap.pages, MIN_SCALED_SWAP_PAGES)?;
+            swap.bad_pages.retain(|&p| p < swap.pages);
         }
         for memcg in &mut scaled.memcgs {
             let limits = &mut memcg.limits;
