@@ -44,10 +44,10 @@ impl Engine {
                 return false;
             }
             self.folios.store(page, Slot::EMPTY);
-            let freed = self.swap.put(slot);
-            self.slot_freed(w, slot, freed);
+            self.swap.put(slot);
+            self.settle_swap(w);
             if let Some(f) = cached {
-                self.release_swap_cache_of(w, f);
+                self.release_swap_cache(w, f);
                 self.discard_folio(w, f);
             }
             return true;
@@ -63,7 +63,7 @@ impl Engine {
         }
         self.folios.store(page, Slot::EMPTY);
         if self.folios.st(f).has(State::SWAPCACHE) {
-            self.release_swap_cache_of(w, f);
+            self.release_swap_cache(w, f);
         }
         self.discard_folio(w, f);
         true

@@ -422,12 +422,13 @@ impl Engine {
         }
         self.note_swap_ra_hit(f);
         self.folios.store(page, Slot::resident(f));
-        let freed = self.swap.put(slot);
-        self.slot_freed(w, slot, freed);
+        let synchronous = self.swap.is_synchronous(slot);
+        self.swap.put(slot);
+        self.settle_swap(w);
         // The copy in swap is dropped if it will be stale at once, if swap is short, or if reading again costs nothing.
-        let drop_copy = self.cfg.swap_synchronous || touch.is_write() || self.is_swap_full(f);
+        let drop_copy = synchronous || touch.is_write() || self.is_swap_full(f);
         if drop_copy && !self.folios.st(f).has(State::WRITEBACK) {
-            self.release_swap_cache_of(w, f);
+            self.release_swap_cache(w, f);
         }
         self.map_touched(w, f, touch);
         Ok(outcome)
@@ -451,7 +452,7 @@ impl Engine {
         // Until it is read and mapped, the slot of the page goes on to hold the swap entry.
         self.folios.store(page, Slot::value(u64::from(slot.0)));
         let shadow = self.swap.shadow(slot);
-        self.swap.set_cached(slot, f);
+        self.swap.add_to_cache(slot, 0, f);
         self.note_swap_cache(f, 1);
         if let Some(shadow) = shadow.filter(|_| self.cfg.refault != RefaultTest::None) {
             st = self.workingset_refault(self.folios.lruvec(f), st, shadow, true);

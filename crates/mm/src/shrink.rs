@@ -66,7 +66,7 @@ impl Engine {
                 Verdict::Freed => stat.reclaimed += st.nr_pages(),
                 Verdict::Keep | Verdict::Activate => {
                     if verdict == Verdict::Activate {
-                        self.activate_rejected(f, &mut stat);
+                        self.activate_rejected(w, f, &mut stat);
                     }
                     list[kept] = f;
                     kept += 1;
@@ -81,10 +81,10 @@ impl Engine {
         stat
     }
 
-    fn activate_rejected(&mut self, f: FolioId, stat: &mut ShrinkStat) {
+    fn activate_rejected<W: World>(&mut self, w: &mut W, f: FolioId, stat: &mut ShrinkStat) {
         let st = self.folios.st(f);
         if st.has(State::SWAPCACHE) && !st.has(State::WRITEBACK) && self.is_swap_full(f) {
-            self.release_swap_cache(f);
+            self.release_swap_cache(w, f);
         }
         if !st.has(State::UNEVICTABLE) {
             self.folios.set(f, State::ACTIVE);
@@ -116,7 +116,7 @@ impl Engine {
         if w.is_pinned(page) {
             return Verdict::Keep;
         }
-        if st.has(State::ANON) && st.has(State::SWAPBACKED) && !st.has(State::SWAPCACHE) && !self.add_to_swap(f) {
+        if st.has(State::ANON) && st.has(State::SWAPBACKED) && !st.has(State::SWAPCACHE) && !self.add_to_swap(w, f) {
             return Verdict::Activate;
         }
         if st.has(State::MAPPED) && !self.unmap_folio(w, f) {
@@ -223,6 +223,7 @@ impl Engine {
             dirty |= w.test_and_clear_dirty(page);
             self.space.set_mapped(page, self.folios.node_of(page), false);
             if st.has(State::SWAPCACHE) {
+                let slot = slot.nth(page.0 - first);
                 self.swap.get(slot);
                 self.folios.store(page, Slot::value(u64::from(slot.0)));
             }
@@ -263,9 +264,9 @@ impl Engine {
         } else {
             let slot = self.folios.swap(f);
             let shadow = self.workingset_eviction(f, target);
-            let freed = self.swap.drop_cache(slot, shadow.as_value());
+            self.swap.drop_cache(slot, st.order(), shadow.as_value());
             self.note_swap_cache(f, -1);
-            self.slot_freed(w, slot, freed);
+            self.settle_swap(w);
         }
         self.free_folio(w, f, st);
         Verdict::Freed
