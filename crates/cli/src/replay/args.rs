@@ -18,6 +18,8 @@ Examples:
     refault replay OLTP.lis.zst --curve
   A job of 512 MiB without swap, for a script:
     refault replay job.parquet --memory 512M --swap-max 0 --policy mglru --json
+  What four tenants of one trace do to each other, with limits of their own:
+    refault replay tenants.parquet --memcg-column --memcg-limits limits.toml
   A machine in virtual time, and how its memory moves:
     refault replay db-switch.toml --scale 32 --policy lru-none,lru-2013
     refault replay db-switch.toml --scale 32 --series db-switch.csv
@@ -76,6 +78,9 @@ pub struct ReplayArgs {
     pub(super) threads: Option<u16>,
 
     #[command(flatten)]
+    pub(super) groups: GroupArgs,
+
+    #[command(flatten)]
     pub(super) lab: LabArgs,
 
     #[command(flatten)]
@@ -83,6 +88,21 @@ pub struct ReplayArgs {
 
     #[command(flatten)]
     pub(super) input: InputArgs,
+}
+
+/// Memory cgroups of traces.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Memory cgroups")]
+pub struct GroupArgs {
+    /// Each access comes from the memory cgroup that the trace says; --memory limits all of them together. Results are
+    /// per group
+    #[arg(long)]
+    pub(super) memcg_column: bool,
+
+    /// Limits of the groups, a TOML file with lines such as [group."/web"] and memory.max = "2G"; also memory.min, low,
+    /// high, swap.max. With a max or high in it --memory is max by default
+    #[arg(long, value_name = "FILE", requires = "memcg_column")]
+    pub(super) memcg_limits: Option<PathBuf>,
 }
 
 /// What only scenarios have.

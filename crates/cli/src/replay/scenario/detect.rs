@@ -11,7 +11,9 @@ const BOTH: [&str; 8] = ["policy", "seed", "threads", "json", "csv", "output", "
 /// Flags of scenarios alone.
 const SCENARIOS: [&str; 3] = ["scale", "check", "series"];
 /// Flags of traces, and where a scenario says the same.
-const INSTEAD: [(&str, &str); 8] = [
+const INSTEAD: [(&str, &str); 10] = [
+    ("memcg-column", "memcg of a task"),
+    ("memcg-limits", "[memcg.\"/PATH\"]"),
     ("memory", "machine.memory"),
     ("swap-max", "swap.size"),
     ("swappiness", "machine.swappiness"),
