@@ -15,7 +15,7 @@ impl Engine {
         pages + tables.filter(|&t| self.space.tables[t as usize].present).count() as u64
     }
 
-    fn mapping_pages(&self, mapping: MappingId) -> impl Iterator<Item = PageId> + use<> {
+    pub(crate) fn mapping_pages(&self, mapping: MappingId) -> impl Iterator<Item = PageId> + use<> {
         let first = self.space.mappings[mapping.index()].first.0;
         let next = self.space.mappings.get(mapping.index() + 1);
         (first..next.map_or(self.folios.len() as u32, |m| m.first.0)).map(PageId)
@@ -33,6 +33,7 @@ impl Engine {
                 self.dropping.push(page);
             }
         }
+        self.free_tables(mapping);
     }
 
     /// Drops one page of anonymous memory. False: I/O on it is under way.

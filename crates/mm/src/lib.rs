@@ -33,9 +33,11 @@ mod dirty;
 mod drop;
 mod engine;
 mod evict;
+mod evict_first;
 mod exit;
 mod fault;
 mod folio;
+mod high;
 mod ids;
 mod kswapd;
 mod list;
@@ -44,9 +46,15 @@ mod lru_gen;
 mod lruvec;
 mod mapping;
 mod memcg;
+mod memcg_admin;
+mod memcg_lru;
+mod memcg_offline;
+mod memcg_oom;
+mod memcg_tree;
 mod multi_gen;
 mod node;
 pub mod opt;
+mod protection;
 mod psi;
 mod readahead;
 mod scan;
@@ -64,7 +72,8 @@ mod world;
 
 pub use alloc::Work;
 pub use config::{
-    Bound, Clock, Config, Lru, LruGenCaps, NodeConfig, Policy, Recency, RefaultCounting, RefaultTest, WritebackSort,
+    Backoff, Bound, Clock, Config, Lru, LruGenCaps, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting,
+    RefaultTest, WritebackSort,
 };
 pub use engine::{Advice, Engine};
 pub use fault::{Outcome, Touch};
@@ -72,8 +81,11 @@ pub use folio::MAX_ORDER;
 pub use ids::{FolioId, LruvecId, MappingId, MemcgId, PageId, SwapSlot, XaNodeId};
 pub use kswapd::KswapdStep;
 pub use mapping::MappingKind;
-pub use memcg::MemcgEvents;
+pub use memcg::{MemcgEvents, MemcgLimits};
+pub use memcg_admin::ReclaimAgain;
+pub use memcg_oom::OomTask;
 pub use node::Watermarks;
+pub use protection::effective_protection;
 pub use psi::{Psi, PsiKind, PsiLine};
 pub use readahead::Readahead;
 pub use stat::{Counter, Gauge, Stats};
