@@ -199,7 +199,7 @@ impl FromStr for SwapMax {
 
 impl SwapMax {
     /// The limit in pages.
-    pub(super) fn pages(&self, page_size: u32, footprint_pages: u64) -> u64 {
+    pub(crate) fn pages(&self, page_size: u32, footprint_pages: u64) -> u64 {
         match self {
             SwapMax::Max => u64::MAX,
             SwapMax::Size(size) => size.pages(page_size, footprint_pages),

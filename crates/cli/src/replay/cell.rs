@@ -52,7 +52,7 @@ pub struct Cell {
     /// The group that everything is charged to, or in which all others are.
     pub group: MemcgId,
     /// All groups, that one first.
-    pub(super) groups: Vec<MemcgId>,
+    pub(crate) groups: Vec<MemcgId>,
     /// The objects of the trace that are touched.
     pub(super) mappings: Vec<MappingId>,
     pub(super) machine: Machine,

@@ -165,9 +165,11 @@ pub(super) fn sizes(args: &ReplayArgs, trace: &str, page_size: u32, footprint: u
         }
         if size.is_max() {
             if !args.groups.memcg_column {
-                return Err("--memory max: with no limit nothing is reclaimed; only groups have limits of their own, with \
+                return Err(
+                    "--memory max: with no limit nothing is reclaimed; only groups have limits of their own, with \
                      --memcg-column"
-                    .into());
+                        .into(),
+                );
             }
         } else if (pages > footprint || size.is_beyond_all()) && !args.beyond_footprint {
             let bytes = footprint * u64::from(page_size);

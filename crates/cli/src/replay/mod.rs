@@ -18,6 +18,7 @@ pub(crate) mod table;
 mod text;
 
 pub use args::ReplayArgs;
+pub(crate) use args::{SwapMax, ViaArg};
 pub use command::run;
 pub(crate) use command::write;
 pub(crate) use scenario::is_scenario;

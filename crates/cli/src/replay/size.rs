@@ -140,7 +140,9 @@ mod tests {
 
     #[test]
     fn others_are_refused() {
-        for text in ["", "x", "M", "-1", "1.5p", "1..5M", "5%%", "1e9", "1 M", "99999999999T", "nan%", "iB", "5iB", "5max"] {
+        for text in
+            ["", "x", "M", "-1", "1.5p", "1..5M", "5%%", "1e9", "1 M", "99999999999T", "nan%", "iB", "5iB", "5max"]
+        {
             let error = text.parse::<Size>().expect_err(text);
             assert!(error.contains("is not a size"), "{error}");
         }

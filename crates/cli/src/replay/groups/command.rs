@@ -65,31 +65,30 @@ fn linux<'a>(
     Ok(policies.iter().filter_map(|(policy, cfg)| Some((*policy, cfg.as_ref()?))).collect())
 }
 
-/// A trace with its groups, and the tree of them.
+/// A trace, the tree of its groups if it says anything of them, and bytes a page.
 pub(crate) fn load(
     path: &Path,
     options: &refault_trace::OpenOptions,
     load: &LoadOptions,
-) -> Result<(Trace, Tree, u32), Failure> {
+) -> Result<(Trace, Option<Tree>, u32), Failure> {
     let mut source = open(path, options)?;
     let trace = Trace::load(&mut source, &LoadOptions { keep_memcg: true, ..load.clone() })?;
     let header = source.header();
     if header.memcgs.is_empty() && trace.groups == ["/0"] {
-        return Err(format!(
-            "{}: says nothing of memory cgroups; the native format has a column for them (docs/formats.md)",
-            path.display()
-        )
-        .into());
+        return Ok((trace, None, header.page_size));
     }
     let tree = Tree::new(&trace.groups).map_err(|e| format!("{}: {e}", path.display()))?;
-    let page_size = header.page_size;
-    Ok((trace, tree, page_size))
+    Ok((trace, Some(tree), header.page_size))
 }
 
 fn replay(args: &ReplayArgs, path: &Path, policies: &[(RowPolicy, &Config)]) -> Result<Vec<Row>, Failure> {
     let options =
         LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };
-    let (trace, mut tree, page_size) = load(path, &args.input.open_options(), &options)?;
+    let (trace, tree, page_size) = load(path, &args.input.open_options(), &options)?;
+    let Some(mut tree) = tree else {
+        let what = "says nothing of memory cgroups; the native format has a column for them (docs/formats.md)";
+        return Err(format!("{}: {what}", path.display()).into());
+    };
     let footprint = u64::from(trace.footprint_pages());
     if let Some(file) = &args.groups.memcg_limits {
         tree = tree.with_limits(file, page_size, footprint)?;

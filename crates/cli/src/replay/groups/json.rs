@@ -2,6 +2,7 @@
 
 use super::row::{GroupRow, Row, limits};
 use crate::Failure;
+use refault_mm::MemcgLimits;
 use serde_json::{Map, Value, json};
 
 /// One object; a line a row, so that tools for lines work too.
@@ -27,15 +28,22 @@ fn row(row: &Row) -> Value {
     })
 }
 
+/// The limits that are not the kernel's defaults, by the names of their files; sizes in pages.
+pub(crate) fn limits_json(of: &MemcgLimits) -> Value {
+    let pages = limits(of).into_iter().map(|(name, pages)| match pages {
+        u64::MAX => (name, "max".into()),
+        pages => (name, pages.into()),
+    });
+    let swappiness = of.swappiness.map(|n| ("memory.swappiness", n.into()));
+    let oom_group = of.oom_group.then_some(("memory.oom.group", 1.into()));
+    Value::Object(pages.chain(swappiness).chain(oom_group).map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
 fn group(group: &GroupRow) -> Value {
     let count = &group.count;
-    let limits = limits(&group.limits).into_iter().map(|(name, pages)| match pages {
-        u64::MAX => (name.to_owned(), "max".into()),
-        pages => (name.to_owned(), pages.into()),
-    });
     let mut all = Map::new();
     all.insert("path".into(), group.path.clone().into());
-    all.insert("limits".into(), Value::Object(limits.collect()));
+    all.insert("limits".into(), limits_json(&group.limits));
     for (name, n) in [("accesses", count.accesses), ("hits", group.hits()), ("misses", count.misses)] {
         all.insert(name.into(), n.into());
     }

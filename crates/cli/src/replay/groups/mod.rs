@@ -7,6 +7,9 @@ mod row;
 mod text;
 mod tree;
 
-pub(crate) use cell::{GroupCount, Grouped};
+pub(crate) use cell::Grouped;
 pub(super) use command::run;
+pub(crate) use command::{feed, load, on_threads};
+pub(crate) use json::limits_json;
+pub(crate) use row::limits_text;
 pub(crate) use tree::Tree;

@@ -79,7 +79,7 @@ impl Row {
 }
 
 /// The limits that are not the kernel's defaults, by the names of their files; sizes in pages.
-pub(crate) fn limits(of: &MemcgLimits) -> Vec<(&'static str, u64)> {
+pub(super) fn limits(of: &MemcgLimits) -> Vec<(&'static str, u64)> {
     let none = MemcgLimits::default();
     let all = [
         ("memory.min", of.min, none.min),

@@ -95,11 +95,17 @@ pub(super) fn vmstat(row: &Row) -> String {
     for group in &row.groups {
         let of = format!("{} {} {} {}", printable(&row.trace), row.policy, memory(row), printable(&group.path));
         let _ = writeln!(text, "\n# {of}: counters");
-        group.counters.iter().for_each(|(name, value)| drop(writeln!(text, "{name} {value}")));
+        for (name, value) in group.counters.iter() {
+            let _ = writeln!(text, "{name} {value}");
+        }
         let _ = writeln!(text, "# {of}: memory.events");
-        group.events.iter().for_each(|(name, value)| drop(writeln!(text, "{name} {value}")));
+        for (name, value) in group.events.iter() {
+            let _ = writeln!(text, "{name} {value}");
+        }
         let _ = writeln!(text, "# {of}: sizes at the end, in pages");
-        group.gauges.iter().for_each(|gauge| drop(writeln!(text, "{} {}", gauge.name, gauge.value)));
+        for gauge in group.gauges.iter() {
+            let _ = writeln!(text, "{} {}", gauge.name, gauge.value);
+        }
     }
     text
 }
@@ -142,14 +148,20 @@ fn csv_line(text: &mut String, row: &Row, group: &GroupRow, all: bool) {
         count.misses,
         group.hit_rate().map_or(String::new(), |rate| format!("{rate:.6}")),
     );
-    group.shown().iter().for_each(|(_, n)| drop(write!(text, ",{n}")));
+    for (_, n) in group.shown().iter() {
+        let _ = write!(text, ",{n}");
+    }
     let _ = write!(text, ",{},{}", group.gauge("memory.peak"), group.gauge("memory.current"));
-    group.events.iter().for_each(|(_, n)| drop(write!(text, ",{n}")));
+    for (_, n) in group.events.iter() {
+        let _ = write!(text, ",{n}");
+    }
     let (killed, oom) = (optional(count.killed_at), optional(row.oom_at));
     let _ = write!(text, ",{},{},{killed},{oom},{}", count.slept_ns, count.skipped, row.maccesses_per_s());
     if all {
         let values = group.counters.iter().map(|(_, n)| n).chain(group.gauges.iter().map(|g| g.value));
-        values.for_each(|n| drop(write!(text, ",{n}")));
+        for n in values {
+            let _ = write!(text, ",{n}");
+        }
     }
     text.push('\n');
 }

@@ -32,6 +32,12 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
+    /// No groups: all of a trace that says nothing of them.
+    pub(crate) fn whole() -> Tree {
+        let all = Group { path: "/".to_owned(), parent: None, limits: MemcgLimits::default() };
+        Tree { groups: vec![all], of_trace: vec![0] }
+    }
+
     /// The groups of a trace and those above them, without limits.
     pub(crate) fn new(paths: &[String]) -> Result<Tree, String> {
         let mut all = BTreeSet::from(["/"]);
@@ -52,8 +58,12 @@ impl Tree {
             Some(("", _)) | None => Some(0),
             Some((above, _)) => Some(places[above]),
         };
-        let group = |&path: &&str| Group { path: path.to_owned(), parent: parent(path), limits: MemcgLimits::default() };
-        Ok(Tree { groups: all.iter().map(group).collect(), of_trace: paths.iter().map(|path| places[&**path]).collect() })
+        let group =
+            |&path: &&str| Group { path: path.to_owned(), parent: parent(path), limits: MemcgLimits::default() };
+        Ok(Tree {
+            groups: all.iter().map(group).collect(),
+            of_trace: paths.iter().map(|path| places[&**path]).collect(),
+        })
     }
 
     /// The same with the limits of a file.
@@ -65,7 +75,9 @@ impl Tree {
         for given in GroupLimits::load(file, &size)? {
             let Some(at) = self.find(&given.path) else {
                 let (file, line, path) = (file.display(), given.line, &given.path);
-                return Err(format!("{file}:{line}: group {path:?} is not in the trace, which has {}", self.listed()).into());
+                return Err(
+                    format!("{file}:{line}: group {path:?} is not in the trace, which has {}", self.listed()).into()
+                );
             };
             self.groups[at].limits = given.limits;
         }
