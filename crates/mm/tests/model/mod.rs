@@ -375,6 +375,9 @@ impl Driver {
         }
         match io {
             Io::Read(page) | Io::SwapIn(page, _) => self.engine.read_done(&mut self.world, page, ok),
+            Io::Write(page, _) | Io::SwapOut(page, ..) if !ok && n.is_multiple_of(2) => {
+                self.engine.write_cancelled(&mut self.world, page);
+            }
             Io::Write(page, _) | Io::SwapOut(page, ..) => self.engine.write_done(&mut self.world, page, ok),
         }
     }
