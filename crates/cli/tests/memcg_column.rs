@@ -216,7 +216,7 @@ fn mistakes_are_one_line() {
     let before = s.files();
     let column = ["--memcg-column"];
     for (flags, want) in [
-        (&["--memcg-limits", "good.toml"][..], "--memcg-column"),
+        (&["--memcg-limits", "good.toml"][..], "--memcg-limits good.toml: of a trace wants --memcg-column"),
         (&[&column[..], &["--memcg-limits", "none.toml"]].concat(), "none.toml: cannot be opened"),
         (
             &[&column[..], &["--memcg-limits", "typo.toml"]].concat(),

@@ -90,7 +90,7 @@ pub struct ReplayArgs {
     pub(super) input: InputArgs,
 }
 
-/// Memory cgroups of traces.
+/// Memory cgroups.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Memory cgroups")]
 pub struct GroupArgs {
@@ -100,8 +100,9 @@ pub struct GroupArgs {
     pub(super) memcg_column: bool,
 
     /// Limits of the groups, a TOML file with lines such as [group."/web"] and memory.max = "2G"; also memory.min, low,
-    /// high, swap.max. With a max or high in it --memory is max by default
-    #[arg(long, value_name = "FILE", requires = "memcg_column")]
+    /// high, swap.max. With a max or high in it --memory is max by default. Of a scenario it replaces those of the groups
+    /// that it names
+    #[arg(long, value_name = "FILE")]
     pub(super) memcg_limits: Option<PathBuf>,
 }
 

@@ -29,6 +29,9 @@ pub fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     if args.groups.memcg_column {
         return groups::run(args, given, &policies);
     }
+    if let Some(file) = &args.groups.memcg_limits {
+        return Err(format!("--memcg-limits {}: of a trace wants --memcg-column", file.display()).into());
+    }
     check(args)?;
     // An output that cannot be written is known before the replay, not after it; a replay that is interrupted leaves
     // nothing behind, as the files are made in earnest at the end.

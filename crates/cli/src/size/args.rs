@@ -17,7 +17,7 @@ use std::str::FromStr;
 
 const DETAILS: &str = "\
 Targets: METRIC<VALUE for what falls with memory, METRIC>VALUE for what grows (<= and >= too).
-  some.avg10<1%, some.avg60, some.avg300   memory pressure of the group: the highest of the run; full.* likewise
+  some.avg10<1%, some.avg60, some.avg300   memory pressure of the group, the highest of the run; also full.avg10, ...
   some<1%, full<1%                         the share of the whole run
   refaults_per_s<100, swap_ins_per_s<10    of the whole run
   refaults_per_access<1%, swap_ins_per_access<0.1%
@@ -25,14 +25,14 @@ Targets: METRIC<VALUE for what falls with memory, METRIC>VALUE for what grows (<
   ops_per_s>1.5k                           the sum over the group's tasks
   p99<5ms; p50, p90, p999, max_latency     of the group's operations
 
-A trace has no devices that take time, so of a trace only hit_rate, refaults_per_access, swap_ins_per_access and, if it has
-times, refaults_per_s and swap_ins_per_s can be asked for.
+A trace has no devices that take time, so of a trace only hit_rate, refaults_per_access, swap_ins_per_access and, \
+if it has times, refaults_per_s and swap_ins_per_s can be asked for.
 
-A size at which a task of the group is killed for lack of memory, or at which the machine gets stuck, does not
-meet any target.
+A size at which a task of the group is killed for lack of memory, or at which the machine gets stuck, does not meet \
+any target.
 
-Both ends of the range are tried, then two sizes at a time that divide what is left into three, until the answer is
-known to a step of --resolution. Exit status: 0 when there is an answer, 1 when even the largest size does not meet
+Both ends of the range are tried, then two sizes at a time that divide what is left into three, until the answer is \
+known to a step of --resolution. Exit status: 0 when there is an answer, 1 when even the largest size does not meet \
 the target, 2 for a mistake.
 
 Examples:
@@ -78,6 +78,10 @@ pub struct SizeArgs {
     #[arg(long, value_name = "SIZE")]
     pub(super) resolution: Option<Size>,
 
+    /// Limits of the groups, a file as for `refault replay`; that of --limit is tried on top of them
+    #[arg(long, value_name = "FILE")]
+    pub(super) memcg_limits: Option<PathBuf>,
+
     /// Policy in the place of the scenario's own, or for the trace [default of traces: mglru]
     #[arg(long, short, value_name = "POLICY")]
     pub(super) policy: Option<PolicyArg>,
@@ -95,9 +99,6 @@ pub struct SizeArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) threads: Option<u16>,
 
-    #[command(flatten)]
-    pub(super) trace: TraceArgs,
-
     /// Print JSON; the schema is in docs/lab.md
     #[arg(long)]
     pub(super) json: bool,
@@ -105,6 +106,9 @@ pub struct SizeArgs {
     /// Write the result into a file, whole or not at all [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) trace: TraceArgs,
 }
 
 /// What only traces have.
@@ -114,10 +118,6 @@ pub struct TraceArgs {
     /// Memory of all groups together, a size or max
     #[arg(long, short, value_name = "SIZE")]
     pub(super) memory: Option<Size>,
-
-    /// Limits of the groups, a file as for `refault replay`
-    #[arg(long, value_name = "FILE")]
-    pub(super) memcg_limits: Option<PathBuf>,
 
     /// Swap for anonymous memory: a size, or max for no limit; 0 is no swap
     #[arg(long, value_name = "SIZE", default_value = "max")]

@@ -7,19 +7,8 @@ use crate::{Failure, Given, is_same_file, print};
 use refault_trace::AtomicFile;
 
 /// Flags that only traces have.
-const OF_TRACES: [&str; 11] = [
-    "memory",
-    "memcg-limits",
-    "swap-max",
-    "swappiness",
-    "via",
-    "set",
-    "format",
-    "raw-ids",
-    "block-bytes",
-    "page-size",
-    "instructions",
-];
+const OF_TRACES: [&str; 10] =
+    ["memory", "swap-max", "swappiness", "via", "set", "format", "raw-ids", "block-bytes", "page-size", "instructions"];
 
 /// Runs `refault size ...`, of whose flags `given` were; false: no size meets the target.
 pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {

@@ -6,7 +6,7 @@ use super::report::{Beside, Point, Report};
 use super::search::search;
 use super::target::{Metric, Target};
 use crate::Failure;
-use crate::lab::{Done, Job, Runner, policy_text, scaled};
+use crate::lab::{Done, Job, Runner, limit, policy_text, scaled};
 use crate::replay::size::{Size, human};
 use refault_sim::machine::{Ending, MemcgResult};
 use refault_sim::scenario::{PolicySpec, Scenario};
@@ -48,7 +48,11 @@ pub(super) fn run(args: &SizeArgs) -> Result<Report, Failure> {
 impl Subject<'_> {
     fn new(args: &SizeArgs) -> Result<Subject<'_>, Failure> {
         let file = args.subject.display().to_string();
-        let mut scenario = scaled(&Scenario::load(&args.subject)?, &file, args.scale)?;
+        let mut scenario = Scenario::load(&args.subject)?;
+        if let Some(limits) = &args.memcg_limits {
+            limit(&mut scenario, limits)?;
+        }
+        let mut scenario = scaled(&scenario, &file, args.scale)?;
         scenario.seed = args.seed.unwrap_or(scenario.seed);
         let mut policy = scenario.policy.clone();
         if let Some(named) = args.policy {

@@ -80,7 +80,7 @@ impl<'a> Subject<'a> {
             return Err(format!("--target {}: {file} has no times; ask for {instead}", args.target).into());
         }
         let footprint = u64::from(trace.footprint_pages());
-        let tree = match (&t.memcg_limits, tree) {
+        let tree = match (&args.memcg_limits, tree) {
             (Some(limits), Some(tree)) => tree.with_limits(limits, page_size, footprint)?,
             (Some(_), None) => return Err(format!("--memcg-limits: {file} says nothing of memory cgroups").into()),
             (None, tree) => tree.unwrap_or_else(Tree::whole),

@@ -7,13 +7,12 @@ use std::io::Read;
 use std::path::Path;
 
 /// Flags of scenarios and of traces.
-const BOTH: [&str; 8] = ["policy", "seed", "threads", "json", "csv", "output", "vmstat", "lru-gen"];
+const BOTH: [&str; 9] = ["policy", "seed", "threads", "json", "csv", "output", "vmstat", "lru-gen", "memcg-limits"];
 /// Flags of scenarios alone.
 const SCENARIOS: [&str; 3] = ["scale", "check", "series"];
 /// Flags of traces, and where a scenario says the same.
-const INSTEAD: [(&str, &str); 10] = [
+const INSTEAD: [(&str, &str); 9] = [
     ("memcg-column", "memcg of a task"),
-    ("memcg-limits", "[memcg.\"/PATH\"]"),
     ("memory", "machine.memory"),
     ("swap-max", "swap.size"),
     ("swappiness", "machine.swappiness"),
