@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::swap::{MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapDeviceConfig, SwapPolicy};
+use crate::thp::ThpConfig;
 
 /// How an lruvec keeps its folios.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -261,6 +262,8 @@ pub struct Config {
     pub page_cluster: u32,
     /// `read_ahead_kb`, in pages: the largest window of a sequential read; 32 in Linux, 0 = off.
     pub read_ahead_pages: u32,
+    /// Sizes of anonymous folios; by default single pages only.
+    pub thp: ThpConfig,
 }
 
 impl Config {
@@ -305,6 +308,7 @@ impl Config {
             node: None,
             page_cluster: 3,
             read_ahead_pages: 32,
+            thp: ThpConfig::default(),
         }
     }
 
@@ -347,7 +351,10 @@ impl Config {
             return Err(format!("configuration: {} swap devices; at most {MAX_SWAP_DEVICES}", self.swap_devices.len()));
         }
         let checks = self.swap_devices.iter().map(SwapDeviceConfig::check);
-        checks.chain([self.swap.check()]).collect::<Result<(), _>>().map_err(|e| format!("configuration: {e}"))
+        checks
+            .chain([self.swap.check(), self.thp.check()])
+            .collect::<Result<(), _>>()
+            .map_err(|e| format!("configuration: {e}"))
     }
 
     /// The swap devices from the start on. A device beyond the largest there can be is several.

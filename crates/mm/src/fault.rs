@@ -5,10 +5,11 @@ use crate::batch::Batch;
 use crate::config::RefaultTest;
 use crate::folio::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
-use crate::mapping::MappingKind;
+use crate::mapping::{Fill, MappingKind};
 use crate::node::ZoneId;
 use crate::slot::Slot;
 use crate::stat::Counter;
+use crate::thp::SizeCounter;
 use crate::world::{Ack, Effect, World};
 
 /// How a page is touched.
@@ -76,32 +77,50 @@ impl Engine {
                 *byte = next;
                 return Outcome::Hit;
             }
+            return if u32::from(*byte) & State::UPTODATE != 0 {
+                self.read_again(w, page)
+            } else {
+                self.read_absent(w, page)
+            };
         }
         self.access_slow(w, page, touch)
     }
 
-    /// Whether a read by descriptor would be more than a plain hit: a hint for drivers that look ahead.
-    #[inline]
-    pub fn is_work(&self, page: PageId) -> bool {
-        self.next_hot[usize::from(self.folios.hot[page.index()])] == 0
+    /// Reads by descriptor in a row, up to the first that is more than a plain hit: how many were made. `None` ends the row, too.
+    #[inline(always)]
+    pub fn read_hits(&mut self, pages: impl Iterator<Item = Option<PageId>>) -> usize {
+        let (hot, next_hot) = (&mut self.folios.hot[..], &self.next_hot);
+        let mut made = 0;
+        for page in pages {
+            let Some(page) = page else { break };
+            let byte = &mut hot[page.index()];
+            let next = next_hot[usize::from(*byte)];
+            if next == 0 {
+                break;
+            }
+            *byte = next;
+            made += 1;
+        }
+        made
+    }
+
+    /// Which reads by descriptor would be more than plain hits, as things are now: a hint for drivers that look ahead. `work` gets
+    /// them without a branch: one that goes wrong every few accesses would keep the loads apart. Returns how many they are.
+    #[inline(always)]
+    pub fn find_work<const N: usize>(&self, pages: impl Iterator<Item = PageId>, work: &mut [PageId; N]) -> usize {
+        let (hot, next_hot) = (&self.folios.hot[..], &self.next_hot);
+        let mut n = 0;
+        for page in pages {
+            work[n % N] = page;
+            n += usize::from(next_hot[usize::from(hot[page.index()])] == 0);
+        }
+        n.min(N)
     }
 
     #[inline(never)]
     fn access_slow<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch) -> Outcome {
         if self.flush_due {
             self.flush(w);
-        }
-        if touch == Touch::Read {
-            // What a descriptor reads is either there or has to be read; the rest is rare.
-            let f = FolioId(page.0);
-            let attached = self.folios.is_attached(f);
-            if attached && self.folios.st(f).has(State::UPTODATE) {
-                self.mark_accessed(f);
-                return Outcome::Hit;
-            }
-            if !attached && self.is_absent_file_page(page) {
-                return self.read_miss(w, page);
-            }
         }
         let up_to_date = |f: &FolioId| self.folios.st(*f).has(State::UPTODATE);
         if let (Some(f), false) = (self.folios.slot(page).folio().filter(up_to_date), touch.is_mapped()) {
@@ -115,15 +134,26 @@ impl Engine {
         self.fault(w, page, touch)
     }
 
-    fn is_absent_file_page(&self, page: PageId) -> bool {
-        self.space.fill[self.folios.node_of(page).index()] != crate::mapping::Fill::ANON
-            && self.folios.slot(page).folio().is_none()
+    /// A read by descriptor that is more than a plain hit on a page that is there: with two lists, the second access to it.
+    #[inline(never)]
+    fn read_again<W: World>(&mut self, w: &mut W, page: PageId) -> Outcome {
+        let f = FolioId(page.0);
+        if self.flush_due || !self.folios.is_attached(f) {
+            return self.access_slow(w, page, Touch::Read);
+        }
+        self.mark_accessed(f);
+        Outcome::Hit
     }
 
     /// A read by descriptor of a page that is not in the cache: [`Engine::fault`] for the common case.
     #[inline(never)]
-    fn read_miss<W: World>(&mut self, w: &mut W, page: PageId) -> Outcome {
-        let memcg = self.lruvecs[self.folios.lruvec(FolioId(page.0)).index()].memcg;
+    fn read_absent<W: World>(&mut self, w: &mut W, page: PageId) -> Outcome {
+        let node = self.folios.node_of(page);
+        if self.flush_due || !self.folios.is_vacant(page) || self.space.fill[node.index()] == Fill::ANON {
+            return self.access_slow(w, page, Touch::Read);
+        }
+        let own = self.folios.lruvec(FolioId(page.0));
+        let memcg = self.lruvecs[own.index()].memcg;
         let f = match self.add_file_folio(w, page, Touch::Read, memcg) {
             Err(over) => return self.no_room(over),
             Ok(f) => f,
@@ -141,13 +171,13 @@ impl Engine {
     /// An access that is not a plain hit by descriptor.
     fn fault<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch) -> Outcome {
         let mapping = &self.space.mappings[self.space.mapping_of(page).index()];
-        let (kind, memcg) = (mapping.kind, mapping.memcg);
+        let (kind, memcg, orders) = (mapping.kind, mapping.memcg, mapping.orders);
         if touch.is_mapped() {
             self.memcgs.get_mut(memcg).stat.add(Counter::Pgfault, 1);
         }
         let result = match kind {
             MappingKind::File => self.fault_file(w, page, touch, memcg),
-            MappingKind::Anon => self.fault_anon(w, page, touch, memcg),
+            MappingKind::Anon => self.fault_anon(w, page, touch, memcg, orders),
         };
         result.unwrap_or_else(|over| self.no_room(over))
     }
@@ -223,8 +253,8 @@ impl Engine {
             return Err(over);
         }
         self.count_alloc(memcg, 1);
-        let own = self.memcgs.get(memcg).lruvec;
-        let old = self.folios.slot(page);
+        let own = self.folios.lruvec(FolioId(page.0));
+        let old = self.folios.slot_of_absent(page);
         self.note_filled(page, old);
         let mut st = State::new(0);
         // A page that is added to be overwritten says nothing about the working set.
@@ -236,7 +266,7 @@ impl Engine {
 
     /// A new folio waits in the add batch; under multi-gen LRU a faulted one starts in the youngest generation.
     #[inline(always)]
-    fn add_folio(&mut self, page: PageId, zone: ZoneId, st: State, in_fault: bool) -> FolioId {
+    pub(crate) fn add_folio(&mut self, page: PageId, zone: ZoneId, st: State, in_fault: bool) -> FolioId {
         let st = self.state_of_new(st, in_fault);
         let f = self.folios.alloc(page, st);
         self.node.note_folio(f, zone);
@@ -276,11 +306,10 @@ impl Engine {
         }
     }
 
-    /// A read that was pending ended. A page whose read failed stays in the cache, not up to date, and the next access
+    /// A read that was pending ended; of a large folio, that of any of its pages stands for all. A page whose read failed stays in the cache, not up to date, and the next access
     /// tries again.
     pub fn read_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
-        let in_swap_cache = |e: &Self| e.swap_entry(page).and_then(|s| e.swap.cached(s));
-        let Some(f) = self.folios.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
+        let Some(f) = self.folio_of(page) else { return };
         if !self.folios.st(f).has(State::LOCKED) {
             return;
         }
@@ -291,29 +320,27 @@ impl Engine {
         } else {
             self.count(f, Counter::ReadErrors, 1);
         }
-        self.finish_dropping_page(w, page);
+        self.finish_dropping_pages(w, f);
     }
 
-    /// A write that was pending ended. After a failure the folio is dirty again.
+    /// A write that was pending ended, likewise. After a failure the folio is dirty again.
     pub fn write_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
-        let in_swap_cache = |e: &Self| e.swap_entry(page).and_then(|s| e.swap.cached(s));
-        let Some(f) = self.folios.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
+        let Some(f) = self.folio_of(page) else { return };
         if self.folios.st(f).has(State::WRITEBACK) {
             self.end_write(w, f, ok, true);
-            self.finish_dropping_page(w, page);
+            self.finish_dropping_pages(w, f);
         }
     }
 
     /// A write that was pending is not made after all, because the page was needed before it began: what a driver can do that keeps
     /// pages for a while before it writes them. The folio is dirty as before, and nothing failed.
     pub fn write_cancelled<W: World>(&mut self, w: &mut W, page: PageId) {
-        let in_swap_cache = |e: &Self| e.swap_entry(page).and_then(|s| e.swap.cached(s));
-        let Some(f) = self.folios.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
+        let Some(f) = self.folio_of(page) else { return };
         if self.folios.st(f).has(State::WRITEBACK) {
             self.folios.clear(f, State::WRITEBACK | State::RECLAIM);
             self.count_writeback(f, -(self.folios.st(f).nr_pages() as i64));
             self.set_dirty_again(f);
-            self.finish_dropping_page(w, page);
+            self.finish_dropping_pages(w, f);
         }
     }
 
@@ -333,12 +360,15 @@ impl Engine {
     }
 
     fn map_folio_with<W: World>(&mut self, w: &mut W, f: FolioId, young: bool, writable: bool) {
-        let st = self.folios.st(f);
-        let first = self.folios.page(f).0;
-        for page in (first..first + st.nr_pages() as u32).map(PageId) {
-            self.space.set_mapped(page, self.folios.node_of(page), true);
-            w.effect(Effect::Map { page, young, writable });
+        for page in self.pages_of(f).map(PageId) {
+            self.map_page(w, f, page, young, writable);
         }
+    }
+
+    /// Maps one page of a folio.
+    pub(crate) fn map_page<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId, young: bool, writable: bool) {
+        self.space.set_mapped(page, self.folios.node_of(page), true);
+        w.effect(Effect::Map { page, young, writable });
         self.folios.set(f, State::MAPPED);
     }
 
@@ -367,17 +397,31 @@ impl Engine {
         page: PageId,
         touch: Touch,
         memcg: MemcgId,
+        orders: u16,
     ) -> Result<Outcome, MemcgId> {
+        if !self.dropping.is_empty() && self.dropping.contains(&page) {
+            return Ok(Outcome::Waiting);
+        }
         self.charge_table(w, self.table_of(page), memcg)?;
         if let Some(f) = self.folios.slot(page).folio() {
             if self.folios.st(f).has(State::LOCKED) {
                 return Ok(Outcome::Waiting);
             }
-            self.map_touched(w, f, touch);
+            self.map_page(w, f, page, true, true);
             return Ok(Outcome::Minor);
         }
         if let Some(slot) = self.swap_entry(page) {
-            return self.swap_in(w, page, slot, touch, memcg);
+            return self.swap_in(w, page, slot, touch, memcg, orders);
+        }
+        if orders != 0
+            && let Some(f) = self.add_large_folio(w, page, memcg, orders)
+        {
+            if touch.is_write() {
+                // The entries of all its pages start dirty.
+                self.folios.set(f, State::DIRTY);
+            }
+            self.map_touched(w, f, touch);
+            return Ok(Outcome::Fresh);
         }
         let zone = self.charge(w, memcg, 1)?;
         self.count_alloc(memcg, 1);
@@ -390,7 +434,7 @@ impl Engine {
 
     /// The swap entry in an anonymous slot.
     pub(crate) fn swap_entry(&self, page: PageId) -> Option<SwapSlot> {
-        if self.space.fill[self.folios.node_of(page).index()] != crate::mapping::Fill::ANON {
+        if self.space.fill[self.folios.node_of(page).index()] != Fill::ANON {
             return None;
         }
         self.folios.slot(page).as_value().map(|v| SwapSlot(v as u32))
@@ -404,15 +448,21 @@ impl Engine {
         slot: SwapSlot,
         touch: Touch,
         memcg: MemcgId,
+        orders: u16,
     ) -> Result<Outcome, MemcgId> {
         let (mut outcome, mut read_ahead) = (Outcome::Minor, false);
         let f = match self.swap.cached(slot) {
             Some(f) => f,
             None => {
                 outcome = Outcome::Major;
-                let f = self.add_swap_folio(w, page, slot, memcg)?;
-                read_ahead = true;
-                f
+                let large = if self.cfg.thp.swap_in { orders } else { 0 };
+                match self.add_large_swap_folio(w, page, slot, memcg, large) {
+                    Some(f) => f,
+                    None => {
+                        read_ahead = true;
+                        self.add_swap_folio(w, page, slot, memcg)?
+                    }
+                }
             }
         };
         let st = self.folios.st(f);
@@ -422,6 +472,9 @@ impl Engine {
         if !st.has(State::UPTODATE) {
             self.count(f, Counter::Pswpin, st.nr_pages());
             self.count(f, Counter::Pgmajfault, 1);
+            if st.has(State::LARGE) {
+                self.count_size(memcg, st.order(), SizeCounter::Swpin);
+            }
             let ack = self.read_folio(w, f);
             // Reclaim could take what a device that answers at once has read already; it gains nothing by it either.
             if read_ahead && ack == Ack::Pending {
@@ -434,16 +487,21 @@ impl Engine {
             }
         }
         self.note_swap_ra_hit(f);
-        self.folios.store(page, Slot::resident(f));
+        // A large folio that is in swap as a whole is mapped as a whole, else the page that was touched.
+        let whole = st.has(State::LARGE) && self.is_all_swapped(f);
+        let pages = if whole { self.pages_of(f) } else { page.0..page.0 + 1 };
+        for p in pages.clone() {
+            self.folios.store(PageId(p), Slot::resident(f));
+            self.swap.put(self.folios.swap(f).nth(p - f.0));
+        }
         let synchronous = self.swap.is_synchronous(slot);
-        self.swap.put(slot);
         self.settle_swap(w);
         // The copy in swap is dropped if it will be stale at once, if swap is short, or if reading again costs nothing.
         let drop_copy = synchronous || touch.is_write() || self.is_swap_full(f);
         if drop_copy && !self.folios.st(f).has(State::WRITEBACK) {
             self.release_swap_cache(w, f);
         }
-        self.map_touched(w, f, touch);
+        pages.for_each(|p| self.map_page(w, f, PageId(p), true, true));
         Ok(outcome)
     }
 
@@ -457,15 +515,22 @@ impl Engine {
     ) -> Result<FolioId, MemcgId> {
         let zone = self.charge(w, memcg, 1)?;
         self.count_alloc(memcg, 1);
-        let mut st = State::new(0);
+        Ok(self.place_swap_folio(page, 0, slot, zone))
+    }
+
+    /// Puts a new folio into the swap cache, with its first page and slot.
+    pub(crate) fn place_swap_folio(&mut self, page: PageId, order: u8, slot: SwapSlot, zone: ZoneId) -> FolioId {
+        let mut st = State::new(order);
         st.set(State::SWAPBACKED | State::ANON | State::SWAPCACHE);
         let f = self.folios.alloc(page, st);
         self.node.note_folio(f, zone);
         self.folios.set_swap(f, slot);
-        // Until it is read and mapped, the slot of the page goes on to hold the swap entry.
-        self.folios.store(page, Slot::value(u64::from(slot.0)));
+        // Until it is read and mapped, the slots of its pages go on to hold their swap entries.
+        for p in self.pages_of(f) {
+            self.folios.store(PageId(p), Slot::value(u64::from(slot.nth(p - f.0).0)));
+        }
         let shadow = self.swap.shadow(slot);
-        self.swap.add_to_cache(slot, 0, f);
+        self.swap.add_to_cache(slot, order, f);
         self.note_swap_cache(f, 1);
         if let Some(shadow) = shadow.filter(|_| self.cfg.refault != RefaultTest::None) {
             st = self.workingset_refault(self.folios.lruvec(f), st, shadow, true);
@@ -473,6 +538,6 @@ impl Engine {
         let st = self.state_of_new(st, true);
         self.folios.put(f, st);
         self.batch_push(Batch::Add, f, st);
-        Ok(f)
+        f
     }
 }

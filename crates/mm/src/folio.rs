@@ -5,7 +5,7 @@
 //! lies apart, a byte a page: a hit needs nothing else, and the bytes of a million pages fit a processor's second-level cache.
 
 use crate::ids::{FolioId, LruvecId, PageId, SwapSlot, XaNodeId};
-use crate::list::{Links, List};
+use crate::list::{Links, List, Target};
 use crate::slot::{Entry, Location, Slot};
 
 /// The largest order of a folio: 2^9 pages are 2 MiB.
@@ -79,6 +79,11 @@ impl State {
     #[inline(always)]
     pub(crate) fn order(self) -> u8 {
         ((self.0 >> Self::ORDER_SHIFT) & 15) as u8
+    }
+
+    /// The same in another order.
+    pub(crate) fn of_order(self, order: u8) -> State {
+        State(self.0 & !Self::LARGE | Self::new(order).0)
     }
 
     /// Pages of the folio.
@@ -229,7 +234,20 @@ impl FolioTable {
         let f = FolioId(page.0);
         self.at_mut(f).make_folio(st);
         self.hot[page.index()] = st.0 as u8;
+        if st.has(State::LARGE) {
+            (f.0 + 1..f.0 + st.nr_pages() as u32).for_each(|p| self.store(PageId(p), Slot::resident(f)));
+        }
         f
+    }
+
+    /// A page of a large folio becomes a folio of its own, on no list; what is in its slot stays.
+    pub(crate) fn split_off(&mut self, page: PageId, st: State) -> FolioId {
+        let was = self.slot(page);
+        let part = self.alloc(page, st);
+        if was.folio().is_none() {
+            self.links.entries[page.index()].store(page, was);
+        }
+        part
     }
 
     /// A folio of one page is gone, and left this in its slot.
@@ -237,6 +255,18 @@ impl FolioTable {
     pub(crate) fn evict(&mut self, f: FolioId, left: Slot) {
         self.at_mut(f).put(left);
         self.hot[f.index()] = 0;
+    }
+
+    /// Folios of one page each are gone. `leave` gets the page of each, its state and its node, and says what stays in the slot.
+    #[inline(always)]
+    pub(crate) fn evict_each(&mut self, folios: &[FolioId], mut leave: impl FnMut(PageId, State, XaNodeId) -> Slot) {
+        let (entries, hot) = (&mut self.links.entries[..], &mut self.hot[..]);
+        for &f in folios {
+            let (e, byte) = (&mut entries[f.index()], &mut hot[f.index()]);
+            let left = leave(PageId(f.0), State(e.cold() | u32::from(*byte)), e.location.node());
+            e.put(left);
+            *byte = 0;
+        }
     }
 
     /// Puts a folio on a list, in state `st`: at its head, or at its tail.
@@ -251,14 +281,55 @@ impl FolioTable {
         }
     }
 
+    /// Puts folios at the head of lists, see [`Links::add_each`].
+    #[inline]
+    pub(crate) fn add_each<const N: usize>(&mut self, folios: &[FolioId], to: &[Target; N]) -> u64 {
+        self.links.add_each(&mut self.hot, folios, to).expect("different lists")
+    }
+
+    /// The flags that any of these folios has, and those that all have.
+    #[inline]
+    pub(crate) fn flags_of(&self, folios: &[FolioId]) -> (u32, u32) {
+        let (entries, hot) = (&self.links.entries[..], &self.hot[..]);
+        let st = folios.iter().map(|f| entries[f.index()].cold() | u32::from(hot[f.index()]));
+        st.fold((0, u32::MAX), |(any, all), st| (any | st, all & st))
+    }
+
+    /// The lruvec of these folios, if all have the same one and none of them has any of the flags `odd`.
+    #[inline]
+    pub(crate) fn plain_lruvec(&self, folios: &[FolioId], odd: u32) -> Option<LruvecId> {
+        let own = self.lruvec(*folios.first()?);
+        let (entries, owners, hot) = (&self.links.entries[..], &self.links.owners[..], &self.hot[..]);
+        let (mut any, mut other) = (0, 0);
+        for f in folios {
+            let e = &entries[f.index()];
+            any |= e.cold() | u32::from(hot[f.index()]);
+            other |= owners[e.location.node().index()].0 ^ own.0;
+        }
+        (any & odd == 0 && other == 0).then_some(own)
+    }
+
     /// The folio is gone: its slot holds what was put there instead.
     #[inline]
     pub(crate) fn release(&mut self, f: FolioId) {
         self.hot[f.index()] = 0;
         if self.at(f).is_folio() {
+            let st = State(self.at(f).cold());
+            if st.has(State::LARGE) {
+                self.release_tails(f, st.nr_pages() as u32);
+            }
             let left = self.slot(self.page(f));
             let left = if left.folio().is_some() { Slot::EMPTY } else { left };
             self.at_mut(f).put(left);
+        }
+    }
+
+    #[cold]
+    fn release_tails(&mut self, f: FolioId, nr: u32) {
+        for page in (f.0 + 1..f.0 + nr).map(PageId) {
+            if self.slot(page).folio() == Some(f) {
+                self.store(page, Slot::EMPTY);
+            }
         }
     }
 
@@ -307,6 +378,12 @@ impl FolioTable {
         self.at(f).is_attached()
     }
 
+    /// Whether there is nothing of a page but a value in its slot, if that.
+    #[inline(always)]
+    pub(crate) fn is_vacant(&self, page: PageId) -> bool {
+        self.links.entries[page.index()].vacant().is_some()
+    }
+
     /// The first page of a folio.
     #[inline(always)]
     pub(crate) fn page(&self, f: FolioId) -> PageId {
@@ -336,6 +413,12 @@ impl FolioTable {
         if e.is_attached() { Slot::resident(FolioId(page.0)) } else { self.slot_apart(page) }
     }
 
+    /// As [`FolioTable::slot`], for a page that is most likely not resident.
+    #[inline(always)]
+    pub(crate) fn slot_of_absent(&self, page: PageId) -> Slot {
+        self.links.entries[page.index()].vacant().unwrap_or_else(|| self.slot_apart(page))
+    }
+
     fn slot_apart(&self, page: PageId) -> Slot {
         let e = &self.links.entries[page.index()];
         e.apart().unwrap_or_else(|| Slot::value(u64::from(self.swap(FolioId(page.0)).0)))
@@ -349,6 +432,9 @@ impl FolioTable {
                 || new.as_value().is_none_or(|v| v == u64::from(self.swap(FolioId(page.0)).0))
         );
         self.links.entries[page.index()].store(page, new);
+        if !self.is_used(FolioId(page.0)) {
+            self.hot[page.index()] = if new.folio().is_some() { State::TAIL as u8 } else { 0 };
+        }
     }
 
     /// Stores a shadow, or nothing, in the place of whatever is there; of a folio only [`FolioTable::release`] may follow.
@@ -386,10 +472,20 @@ impl FolioTable {
 
     /// What is no folio has no flags.
     pub(crate) fn validate(&self) -> Result<(), String> {
-        let stray = |&p: &u32| !self.is_used(FolioId(p)) && u32::from(self.hot[p as usize]) & !State::TAIL != 0;
-        match (0..self.len() as u32).find(stray) {
-            Some(p) => Err(format!("page {p} has flags and no folio")),
-            None => Ok(()),
+        for p in 0..self.len() as u32 {
+            if self.is_used(FolioId(p)) {
+                continue;
+            }
+            let of = self.slot(PageId(p)).folio();
+            let expected = if of.is_some() { State::TAIL } else { 0 };
+            if u32::from(self.hot[p as usize]) != expected {
+                return Err(format!("page {p} of {of:?} has flags {:#x} of its own", self.hot[p as usize]));
+            }
+            let inside = |f: FolioId| self.is_used(f) && (f.0 + 1..f.0 + self.st(f).nr_pages() as u32).contains(&p);
+            if of.is_some_and(|f| !inside(f)) {
+                return Err(format!("page {p} says that it is of {of:?}"));
+            }
         }
+        Ok(())
     }
 }

@@ -23,6 +23,7 @@
 //! ```
 #![deny(missing_docs)]
 
+mod advise;
 mod aging;
 mod alloc;
 mod anon;
@@ -40,6 +41,7 @@ mod folio;
 mod high;
 mod ids;
 mod kswapd;
+mod large;
 mod list;
 mod lru;
 mod lru_gen;
@@ -65,18 +67,20 @@ mod slot;
 mod stat;
 mod swap;
 mod swapoff;
+mod thp;
 mod two_list;
 mod validate;
 mod vmscan;
 mod workingset;
 mod world;
 
+pub use advise::Advice;
 pub use alloc::Work;
 pub use config::{
     Backoff, Bound, Clock, Config, Lru, LruGenCaps, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting,
     RefaultTest, WritebackSort,
 };
-pub use engine::{Advice, Engine};
+pub use engine::Engine;
 pub use fault::{Outcome, Touch};
 pub use folio::MAX_ORDER;
 pub use ids::{FolioId, LruvecId, MappingId, MemcgId, PageId, SwapSlot, XaNodeId};
@@ -95,4 +99,5 @@ pub use swap::{
     SwapMap, SwapOverflow, SwapPolicy, SwapRotational, SwapSpace, SwapWork,
 };
 pub use swapoff::{Swapoff, SwapoffError};
+pub use thp::{HugeAdvice, SizeCounter, SizeStats, ThpConfig, ThpMode, ThpSize};
 pub use world::{Ack, Effect, ThrottleReason, World};

@@ -177,7 +177,7 @@ impl Engine {
     fn named_by_shadows(&self) -> Vec<bool> {
         let mut named = vec![false; self.memcgs.all.len()];
         for m in self.space.mappings.iter().enumerate() {
-            for page in self.mapping_pages(MappingId(m.0 as u32)) {
+            for page in self.mapping_pages(MappingId(m.0 as u32)).map(PageId) {
                 if let Some(shadow) = self.shadow_of_page(m.1.kind, page) {
                     named[self.layout.unpack(shadow).memcg.index()] = true;
                 }

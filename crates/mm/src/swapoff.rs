@@ -119,6 +119,9 @@ impl Engine {
 
     /// Reads one page back and maps it, as if nobody had touched it for a while.
     fn unuse_page<W: World>(&mut self, w: &mut W, page: PageId, slot: SwapSlot) -> Result<(), Held> {
+        if self.dropping.contains(&page) {
+            return Err(Held::Io);
+        }
         let memcg = self.space.mappings[self.space.mapping_of(page).index()].memcg;
         // First, because making room for it could take the page away again.
         self.charge_table(w, self.table_of(page), memcg).map_err(|over| self.no_room_for_swapoff(over))?;
@@ -147,15 +150,14 @@ impl Engine {
 
     /// The slots of all pages of a folio in the swap cache hold it again, and it is mapped.
     fn attach_swapped<W: World>(&mut self, w: &mut W, f: FolioId) {
-        let first = self.folios.page(f).0;
-        for page in (first..first + self.folios.st(f).nr_pages() as u32).map(PageId) {
-            if let Some(slot) = self.swap_entry(page) {
+        for page in self.pages_of(f).map(PageId) {
+            if let Some(slot) = self.swap_entry(page).filter(|_| !self.dropping.contains(&page)) {
                 self.folios.store(page, Slot::resident(f));
                 self.swap.put(slot);
+                self.map_page(w, f, page, false, true);
             }
         }
         self.settle_swap(w);
-        self.map_folio(w, f, false);
     }
 
     fn no_room_for_swapoff(&self, over: MemcgId) -> Held {

@@ -4,6 +4,7 @@ use crate::Engine;
 use crate::config::{Clock, RefaultTest};
 use crate::folio::State;
 use crate::ids::{FolioId, LruvecId, PageId};
+use crate::list::Target;
 use crate::lruvec::{ANON, FILE, list_index};
 use crate::scan::{DEF_PRIORITY, ScanControl};
 use crate::shrink::SLOW;
@@ -115,8 +116,9 @@ impl Engine {
         0
     }
 
-    /// Takes up to `nr` pages from the tail of a list. What someone else holds goes to the head and counts as scanned.
-    fn isolate(&mut self, v: LruvecId, l: usize, nr: u64, out: &mut Vec<FolioId>) -> u64 {
+    /// Takes up to `nr` pages from the tail of a list. What someone else holds goes to the head and counts as scanned. Returns pages
+    /// scanned and taken.
+    fn isolate(&mut self, v: LruvecId, l: usize, nr: u64, out: &mut Vec<FolioId>) -> (u64, u64) {
         let list = self.lruvecs[v.index()].lists[l];
         self.folios.warm_tail(list, nr as usize);
         let (mut scanned, mut isolated) = (0, 0);
@@ -135,7 +137,7 @@ impl Engine {
         }
         self.lruvecs[v.index()].size[l] -= isolated;
         self.node_size[l] -= isolated;
-        scanned
+        (scanned, isolated)
     }
 
     /// Takes the `nr` oldest folios off a list if all of them are there for taking, and in none of the states `odd`; their flags
@@ -151,13 +153,7 @@ impl Engine {
     ) -> bool {
         let list = self.lruvecs[v.index()].lists[l];
         let passed = self.folios.links.oldest(list, nr as usize, out);
-        let (mut any, mut all, mut warm) = (0, u32::MAX, 0);
-        for &f in &*out {
-            let st = self.folios.st(f).0;
-            (any, all) = (any | st, all & st);
-            warm += self.folios.warm(self.folios.page(f));
-        }
-        std::hint::black_box(warm);
+        let (any, all) = self.folios.flags_of(out);
         if any & odd != 0 || all & State::LRU == 0 || out.iter().any(|&f| pinned(self.folios.page(f))) {
             out.clear();
             return false;
@@ -172,12 +168,7 @@ impl Engine {
     fn deactivate_alike(&mut self, v: LruvecId, t: usize, folios: &[FolioId]) {
         let (nr, l) = (folios.len() as u64, list_index(t, false));
         let list = self.lruvecs[v.index()].lists[l];
-        for &f in folios {
-            let mut st = self.folios.st(f);
-            st.clear(State::ACTIVE);
-            st.set(State::WORKINGSET);
-            self.folios.put_on(list, f, st, false);
-        }
+        self.folios.add_each(folios, &[Target::new(list, !State::ACTIVE, State::WORKINGSET)]);
         self.lruvecs[v.index()].size[l] += nr;
         self.node_size[l] += nr;
         self.count_lruvec(v, Counter::Pgrefill, nr);
@@ -199,8 +190,8 @@ impl Engine {
         let l = list_index(t, false);
         // Most batches are clean, unmapped file folios throughout.
         let alike = t == FILE && self.take_alike(v, l, nr, SLOW | State::LARGE, |f| w.is_pinned(f), &mut list);
-        let scanned = if alike { list.len() as u64 } else { self.isolate(v, l, nr, &mut list) };
-        let taken = list.len() as u64;
+        let (scanned, taken) =
+            if alike { (list.len() as u64, list.len() as u64) } else { self.isolate(v, l, nr, &mut list) };
         sc.nr_scanned += scanned;
         self.count_scan(v, t, scanned, sc);
         if list.is_empty() {
@@ -229,7 +220,7 @@ impl Engine {
             self.deactivate_alike(v, t, &hold);
             return self.return_scratch(hold);
         }
-        let scanned = self.isolate(v, list_index(t, true), nr, &mut hold);
+        let (scanned, _) = self.isolate(v, list_index(t, true), nr, &mut hold);
         self.count_lruvec(v, Counter::Pgrefill, scanned);
         self.work.scanned += scanned;
         let mut rotated = 0;

@@ -2,7 +2,7 @@
 //!
 //! `REFAULT_SEEDS` sets how many are tried (200), `REFAULT_SEED` tries a single one.
 
-use refault_mm::{MemcgLimits, Policy};
+use refault_mm::{HugeAdvice, MemcgLimits, Policy, ThpConfig, ThpMode, ThpSize};
 use refault_sim::machine::{Machine, RunResult};
 use refault_sim::scenario::{
     Burst, DeviceOverrides, DeviceSpec, MachineSpec, MemcgSpec, ObjectSpec, PRESETS, Pattern, PhaseSpec, PolicySpec,
@@ -106,6 +106,7 @@ fn objects(d: &mut Dice, memcgs: u64, disk: usize) -> Vec<ObjectSpec> {
             device: (!anon).then_some(disk),
             memcg: (memcgs > 0 && d.one_in(2)).then(|| d.below(memcgs) as usize),
             private: false,
+            huge: d.of(&[HugeAdvice::None, HugeAdvice::Huge, HugeAdvice::NoHuge]),
         }
     };
     let n = d.within(1, 5);
@@ -152,6 +153,15 @@ fn tasks(d: &mut Dice, objects: &[ObjectSpec], memcgs: u64) -> Vec<TaskSpec> {
     (0..n).map(|i| one(d, i)).collect()
 }
 
+fn thp(d: &mut Dice) -> ThpConfig {
+    let modes = [ThpMode::Always, ThpMode::Madvise, ThpMode::Never];
+    let sizes = [ThpSize::Always, ThpSize::Inherit, ThpSize::Madvise, ThpSize::Never];
+    let mut thp =
+        ThpConfig { enabled: d.of(&modes), defrag: d.of(&modes), swap_in: d.one_in(2), ..ThpConfig::default() };
+    thp.sizes[usize::from(ThpConfig::MIN_ORDER)..].iter_mut().for_each(|s| *s = d.of(&sizes));
+    thp
+}
+
 fn machine(d: &mut Dice) -> MachineSpec {
     let memory_pages = d.within(600, 6000);
     MachineSpec {
@@ -169,6 +179,7 @@ fn machine(d: &mut Dice) -> MachineSpec {
         dirty_background_ratio: d.of(&[0, 10, 50]),
         dirty_ratio: d.of(&[5, 20, 60]),
         min_ttl_ns: d.of(&[0, 0, 0, 5_000_000]),
+        thp: if d.one_in(2) { ThpConfig::default() } else { thp(d) },
         recursive_protection: d.one_in(2),
         costs: Default::default(),
     }

@@ -126,8 +126,8 @@ pub struct Machine {
     positions: HashMap<(usize, usize, usize), Rc<Cell<u64>>>,
     /// Tasks that wait for a page.
     waiters: HashMap<PageId, Vec<usize>>,
-    /// The pages of requests under way, by their number.
-    in_flight: HashMap<u64, Vec<PageId>>,
+    /// The folios of requests under way, by their number: first page and length.
+    in_flight: HashMap<u64, Vec<(PageId, u32)>>,
     /// When each device was last announced to have something to do.
     announced: Vec<Option<u64>>,
     completions: Vec<Completion>,

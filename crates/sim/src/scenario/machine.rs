@@ -4,7 +4,9 @@ use super::read::{Field, Result, Section};
 use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, PRESETS, PolicySpec, SwapSpec};
 use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, read};
-use refault_mm::{Backoff, Bound, Clock, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, WritebackSort};
+use refault_mm::{
+    Backoff, Bound, Clock, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, ThpConfig, WritebackSort,
+};
 use std::collections::BTreeMap;
 
 const MACHINE_KEYS: [&str; 16] = [
@@ -48,6 +50,7 @@ pub(super) fn machine(field: &Field<'_>) -> Result<MachineSpec> {
         dirty_background_ratio: s.or("dirty_background_ratio", 10, |f| f.int(0..=100))?,
         dirty_ratio: s.or("dirty_ratio", 20, |f| f.int(1..=100))?,
         min_ttl_ns: s.or("min_ttl", 0, |f| f.time(0..=MAX_TIME_NS))?,
+        thp: ThpConfig::default(),
         recursive_protection: s.or("memory_recursiveprot", true, Field::boolean)?,
         costs: s.or("costs", BTreeMap::new(), costs)?,
     };

@@ -3,7 +3,7 @@
 use super::read::{self, Field, Result, Section};
 use super::types::{DeviceSpec, MemcgSpec, ObjectSpec};
 use super::{MAX_OBJECTS, MAX_PAGES};
-use refault_mm::MemcgLimits;
+use refault_mm::{HugeAdvice, MemcgLimits};
 use refault_trace::ObjectKind;
 
 const MAX_MEMCGS: usize = 1024;
@@ -103,6 +103,7 @@ fn object(
         device: device(s, kind, devices, swap_device)?,
         memcg: s.opt("memcg", |f| memcg(f, memcgs))?.flatten(),
         private: s.or("private", false, Field::boolean)?,
+        huge: HugeAdvice::None,
     })
 }
 

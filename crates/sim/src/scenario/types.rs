@@ -1,7 +1,8 @@
 //! What a scenario is once it is read: plain data, names resolved to indices, units in the names of fields.
 
 use refault_mm::{
-    Backoff, Bound, Clock, Config, MemcgLimits, MemcgSelection, Policy, Recency, RefaultCounting, WritebackSort,
+    Backoff, Bound, Clock, Config, HugeAdvice, MemcgLimits, MemcgSelection, Policy, Recency, RefaultCounting,
+    ThpConfig, WritebackSort,
 };
 use refault_trace::{ObjectKind, Via};
 use std::collections::BTreeMap;
@@ -70,6 +71,8 @@ pub struct MachineSpec {
     pub dirty_ratio: u64,
     /// `lru_gen/min_ttl_ms`; 0: off.
     pub min_ttl_ns: u64,
+    /// `transparent_hugepage`: the sizes of anonymous folios.
+    pub thp: ThpConfig,
     /// The mount option `memory_recursiveprot` of cgroups.
     pub recursive_protection: bool,
     /// CPU costs that are not the default, by name, in nanoseconds.
@@ -251,6 +254,8 @@ pub struct ObjectSpec {
     pub memcg: Option<usize>,
     /// Each copy of the task has its own. Only one task uses it then.
     pub private: bool,
+    /// `MADV_HUGEPAGE` or `MADV_NOHUGEPAGE` on anonymous memory.
+    pub huge: HugeAdvice,
 }
 
 /// A task, or several that are alike.

@@ -11,7 +11,7 @@ const BOTH: [&str; 9] = ["policy", "seed", "threads", "json", "csv", "output", "
 /// Flags of scenarios alone.
 const SCENARIOS: [&str; 3] = ["scale", "check", "series"];
 /// Flags of traces, and where a scenario says the same.
-const INSTEAD: [(&str, &str); 9] = [
+const INSTEAD: [(&str, &str); 10] = [
     ("memcg-column", "memcg of a task"),
     ("memory", "machine.memory"),
     ("swap-max", "swap.size"),
@@ -19,6 +19,7 @@ const INSTEAD: [(&str, &str); 9] = [
     ("via", "via of a phase"),
     ("max-accesses", "accesses of a phase"),
     ("set", "[policy]"),
+    ("thp", "[machine.thp]"),
     ("windows", "sample; --series writes what was sampled"),
     ("page-size", "nothing: pages are 4096 bytes"),
 ];
