@@ -24,7 +24,7 @@ fn page() -> impl Strategy<Value = u32> + Clone {
 }
 
 fn advice() -> impl Strategy<Value = Advice> {
-    prop_oneof![Just(Advice::Cold), Just(Advice::Free), Just(Advice::DontNeed)]
+    prop_oneof![Just(Advice::Cold), Just(Advice::Free), Just(Advice::DontNeed), Just(Advice::InUse)]
 }
 
 fn op(page: impl Strategy<Value = u32> + Clone + 'static) -> impl Strategy<Value = Op> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use refault_mm::{PsiKind, PsiLine};
+use refault_mm::{PsiKind, PsiLine, SwapMap};
 
 use super::{Ending, Machine, Work};
 use crate::device::{DeviceStats, PAGE_BYTES};
@@ -108,6 +108,8 @@ pub struct RunResult {
     pub devices: Vec<DeviceResult>,
     /// Memory.
     pub node: NodeResult,
+    /// The swap devices at the end, in the order of the scenario.
+    pub swap: Vec<SwapMap>,
     /// Tasks that the out-of-memory killer ended.
     pub oom_kills: u64,
     /// Samples over time.
@@ -279,6 +281,7 @@ impl Machine {
                 managed_pages: self.engine.zones().map(|z| z.1).sum(),
                 swap_used_pages: self.engine.swap_used_pages(),
             },
+            swap: self.engine.swap_maps(),
             oom_kills: self.oom_kills,
             series: self.series.clone(),
             lru_gen: self.engine.lru_gen_full_text(),

@@ -1,11 +1,12 @@
-//! The machine: CPUs and memory, policy, devices, swap.
+//! The machine: CPUs and memory, policy, devices.
 
 use super::read::{Field, Result, Section};
-use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, PRESETS, PolicySpec, SwapSpec};
+use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, PRESETS, PolicySpec};
 use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, read};
 use refault_mm::{
-    Backoff, Bound, Clock, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, ThpConfig, WritebackSort,
+    Backoff, Bound, Clock, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, SwapAllocator, SwapOverflow,
+    SwapRotational, ThpConfig, WritebackSort,
 };
 use std::collections::BTreeMap;
 
@@ -82,7 +83,7 @@ fn costs(field: &Field<'_>) -> Result<BTreeMap<String, u64>> {
 }
 
 /// The keys that a policy and its variants share; the first two are the name of the policy.
-const POLICY_KEYS: [&str; 17] = [
+const POLICY_KEYS: [&str; 22] = [
     "name",
     "policy",
     "clock",
@@ -100,6 +101,11 @@ const POLICY_KEYS: [&str; 17] = [
     "charge_kernel",
     "fault_around",
     "fault_around_young",
+    "swap_allocator",
+    "swap_overflow",
+    "swap_rotational",
+    "swap_cluster_pages",
+    "swap_slot_cache",
 ];
 
 pub(super) fn policy(field: Option<Field<'_>>) -> Result<PolicySpec> {
@@ -126,6 +132,9 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
         ("memcg-lru", MemcgSelection::MemcgLru),
     ];
     let backoffs = [("any-priority", Backoff::AnyPriority), ("low-priorities", Backoff::LowPriorities)];
+    let allocators = SwapAllocator::ALL.map(|a| (a.name(), a));
+    let overflows = [("none", SwapOverflow::None), ("try-next", SwapOverflow::TryNext)];
+    let rotationals = [("cursor", SwapRotational::Cursor), ("clusters", SwapRotational::Clusters)];
     let spec = PolicySpec {
         policy: s.or(name, base.policy, named)?,
         clock: s.opt("clock", |f| f.choice(&clocks))?.or(base.clock),
@@ -143,6 +152,11 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
         charge_kernel: s.opt("charge_kernel", Field::boolean)?.or(base.charge_kernel),
         fault_around_pages: s.opt("fault_around", fault_around)?.or(base.fault_around_pages),
         fault_around_young: s.opt("fault_around_young", Field::boolean)?.or(base.fault_around_young),
+        swap_allocator: s.opt("swap_allocator", |f| f.choice(&allocators))?.or(base.swap_allocator),
+        swap_overflow: s.opt("swap_overflow", |f| f.choice(&overflows))?.or(base.swap_overflow),
+        swap_rotational: s.opt("swap_rotational", |f| f.choice(&rotationals))?.or(base.swap_rotational),
+        swap_cluster_pages: s.opt("swap_cluster_pages", |f| f.int(1..=512))?.or(base.swap_cluster_pages),
+        swap_slot_cache: s.opt("swap_slot_cache", Field::boolean)?.or(base.swap_slot_cache),
     };
     spec.config().check().map_err(|what| s.error(what))?;
     Ok(spec)
@@ -223,13 +237,4 @@ fn device(name: &str, s: &Section<'_>) -> Result<DeviceSpec> {
         }
     }
     Ok(DeviceSpec { name: name.to_owned(), preset: preset.to_owned(), overrides })
-}
-
-pub(super) fn swap(field: &Field<'_>, devices: &[DeviceSpec]) -> Result<SwapSpec> {
-    let s = field.section(&["device", "size"])?;
-    let device = s.need("device", "device = \"zram0\"")?;
-    Ok(SwapSpec {
-        device: device.index("a device", devices.iter().map(|d| d.name.as_str()))?,
-        pages: s.need("size", "size = \"16G\"")?.pages(1..=(1 << 30) - 1)?,
-    })
 }

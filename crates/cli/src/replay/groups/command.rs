@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Flags of traces that have no meaning with groups, and what there is instead.
-const NOT_HERE: [(&str, &str); 4] = [
+const NOT_HERE: [(&str, &str); 5] = [
+    ("swap-map", "leave --memcg-column out"),
     ("curve", "`refault size` draws the curve of a group"),
     ("windows", "it is of one hit rate, and here are several"),
     ("miss-bits", "leave --memcg-column out"),

@@ -7,7 +7,8 @@ use std::io::Read;
 use std::path::Path;
 
 /// Flags of scenarios and of traces.
-const BOTH: [&str; 9] = ["policy", "seed", "threads", "json", "csv", "output", "vmstat", "lru-gen", "memcg-limits"];
+const BOTH: [&str; 10] =
+    ["policy", "seed", "threads", "json", "csv", "output", "vmstat", "lru-gen", "memcg-limits", "swap-map"];
 /// Flags of scenarios alone.
 const SCENARIOS: [&str; 3] = ["scale", "check", "series"];
 /// Flags of traces, and where a scenario says the same.
