@@ -50,6 +50,9 @@ fn device(d: &mut Dice, name: &str, presets: &[&str]) -> DeviceSpec {
         overrides.stuck_at_ns = Some(d.below(200_000_000));
         overrides.stuck_for_ns = Some(d.within(1_000_000, 3_000_000_000));
     }
+    if preset == "zram" && d.one_in(2) {
+        overrides.mem_limit_pages = Some(d.of(&[1, 20, 300]));
+    }
     DeviceSpec { name: name.into(), preset: preset.into(), overrides }
 }
 

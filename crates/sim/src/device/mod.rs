@@ -12,6 +12,7 @@ mod queue;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod zram;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -20,6 +21,7 @@ use refault_trace::generate::Rng;
 
 use queue::{Elevator, Run, Waiting};
 pub use spec::{Codec, DeviceSpec, Faults, Preset, Rate, Seek};
+pub use zram::{Zram, ZramStats};
 
 /// The bytes of a page.
 pub const PAGE_BYTES: u64 = 4096;
@@ -219,6 +221,12 @@ impl Device {
         self.stats.busy_ns = self.stats.busy_ns.saturating_add(cpu_ns);
         self.count(write, pages, ok, cpu_ns);
         Served { ok, cpu_ns }
+    }
+
+    /// What was just served synchronously failed in the end: what it wrote has no place.
+    pub fn fail_served_write(&mut self, pages: u32) {
+        self.stats.write_bytes -= u64::from(pages) * PAGE_BYTES;
+        self.stats.write_errors += 1;
     }
 
     /// Whether requests are neither lost nor invented.

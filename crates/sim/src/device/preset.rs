@@ -79,6 +79,7 @@ fn queued(name: &str, preset: Preset, channels: u32, read: Rate, write: Rate) ->
         max_request_pages: MAX_REQUEST_PAGES,
         synchronous: None,
         compression_ratio: 1.0,
+        mem_limit_pages: None,
         faults: Faults::default(),
     }
 }

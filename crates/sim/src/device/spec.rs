@@ -181,6 +181,8 @@ pub struct DeviceSpec {
     pub synchronous: Option<Codec>,
     /// A stored page takes 1/ratio of a page of memory, where the device is in memory.
     pub compression_ratio: f64,
+    /// The most memory that it takes, where the device is compressed memory; none: no limit.
+    pub mem_limit_pages: Option<u64>,
     /// What goes wrong.
     pub faults: Faults,
 }

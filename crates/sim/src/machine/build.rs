@@ -161,6 +161,7 @@ pub(crate) fn device_spec(s: &scenario::DeviceSpec) -> Result<DeviceSpec, String
     }
     set(&mut d.max_request_pages, o.max_request_pages);
     set(&mut d.compression_ratio, o.compression_ratio);
+    d.mem_limit_pages = o.mem_limit_pages.or(d.mem_limit_pages);
     if let Some(codec) = &mut d.synchronous {
         set(&mut codec.write_page_ns, o.compress_ns);
         set(&mut codec.read_page_ns, o.decompress_ns);

@@ -82,6 +82,9 @@ impl Machine {
             ));
         }
         self.check_bytes()?;
+        for zram in self.hw.swap.iter().filter_map(|s| s.zram.as_ref()) {
+            zram.validate().map_err(|e| format!("at {} ns: {e}", self.now_ns))?;
+        }
         for g in 0..self.pressure.len() {
             let [some, full] = [PsiKind::Some, PsiKind::Full].map(|k| self.pressure.read(g, self.now_ns, k));
             if full.total_us > some.total_us {

@@ -5,7 +5,7 @@
 
 use refault_mm::{Ack, Content, Effect, MemcgId, PageId, SwapSlot, ThrottleReason, World};
 
-use crate::device::{Device, Preset, Request};
+use crate::device::{Device, Preset, Request, Zram};
 use crate::scenario::ContentSpec;
 
 /// The page is mapped here.
@@ -44,29 +44,11 @@ struct Space {
 pub(crate) struct SwapArea {
     pub(crate) device: usize,
     pub(crate) base: u64,
-    /// Pages that a device in memory holds, and in which slots.
-    pub(crate) stored: u64,
-    in_slot: Vec<u64>,
+    /// What it holds, if it is in the memory of this machine.
+    pub(crate) zram: Option<Zram>,
     changed: bool,
-    /// It keeps them in the memory of this machine.
-    in_memory: bool,
     /// The machine has no memory left for it.
     pub(crate) refused: bool,
-}
-
-impl SwapArea {
-    /// Whether a slot holds a page, from now on.
-    fn set_stored(&mut self, slot: SwapSlot, holds: bool) {
-        let (word, bit) = (slot.offset() as usize / 64, 1u64 << (slot.offset() % 64));
-        if self.in_slot.len() <= word {
-            self.in_slot.resize(word + 1, 0);
-        }
-        if (self.in_slot[word] & bit != 0) != holds {
-            self.in_slot[word] ^= bit;
-            self.changed = self.in_memory;
-            self.stored = if holds { self.stored + 1 } else { self.stored - 1 };
-        }
-    }
 }
 
 /// A folio on its way to or from a device.
@@ -120,8 +102,9 @@ pub(crate) struct Hardware {
 impl Hardware {
     pub(crate) fn new(devices: Vec<Device>, swap: Vec<(usize, u64)>) -> Hardware {
         let area = |(device, base): (usize, u64)| {
-            let in_memory = devices[device].spec().preset == Preset::Zram;
-            SwapArea { device, base, stored: 0, in_slot: Vec::new(), changed: false, in_memory, refused: false }
+            let spec = devices[device].spec();
+            let zram = || Zram::new(spec.compression_ratio, spec.mem_limit_pages);
+            SwapArea { device, base, zram: (spec.preset == Preset::Zram).then(zram), changed: false, refused: false }
         };
         Hardware {
             swap: swap.into_iter().map(area).collect(),
@@ -258,7 +241,7 @@ impl Hardware {
             self.plug.push(Io { page, pages, write, device, at });
             return Ack::Pending;
         }
-        if write && slot.is_some_and(|slot| self.area(slot).is_some_and(|s| s.refused && s.in_memory)) {
+        if write && slot.is_some_and(|slot| self.area(slot).is_some_and(|s| s.refused && s.zram.is_some())) {
             return Ack::Failed;
         }
         let served = self.devices[device].serve_synchronously(write, pages);
@@ -269,17 +252,42 @@ impl Hardware {
         if !served.ok {
             return Ack::Failed;
         }
-        if let (true, Some(slot)) = (write, slot) {
+        match slot {
+            Some(slot) if write => self.keep(page, pages, slot),
+            _ => Ack::Done,
+        }
+    }
+
+    /// Pages were written to swap: a device in memory keeps them, as far as its limit allows.
+    fn keep(&mut self, page: PageId, pages: u32, slot: SwapSlot) -> Ack {
+        if self.area(slot).is_none_or(|s| s.zram.is_none()) {
+            return Ack::Done;
+        }
+        for i in 0..pages {
+            let content = self.content_of(PageId(page.0 + i));
             let area = &mut self.swap[usize::from(slot.device())];
-            (0..pages).for_each(|i| area.set_stored(slot.nth(i), true));
+            let Some(zram) = &mut area.zram else { continue };
+            if !zram.store(u64::from(slot.nth(i).offset()), content) {
+                // What of the folio is stored by now stays until its slots are free, or it is written again.
+                self.devices[area.device].fail_served_write(pages);
+                return Ack::Failed;
+            }
+            area.changed = true;
         }
         Ack::Done
     }
 
-    /// Pages of this machine that a swap device in memory needs.
+    /// A slot holds nothing any more: a device in memory gives that memory back.
+    fn forget(&mut self, slot: SwapSlot) {
+        let Some(area) = self.swap.get_mut(usize::from(slot.device())) else { return };
+        if let Some(zram) = &mut area.zram {
+            area.changed |= zram.free(u64::from(slot.offset()));
+        }
+    }
+
+    /// Pages of this machine that swap devices in memory need.
     pub(crate) fn swap_memory_pages(&self) -> u64 {
-        let used = |s: &SwapArea| (s.stored as f64 / self.devices[s.device].spec().compression_ratio).ceil() as u64;
-        self.swap.iter().filter(|s| s.in_memory).map(used).sum()
+        self.swap.iter().filter_map(|s| s.zram.as_ref()).map(Zram::memory_pages).sum()
     }
 
     /// What was collected since the last call, as requests.
@@ -337,11 +345,7 @@ impl World for Hardware {
                 self.each_pte(page, |bits| *bits &= DIRTY);
             }
             Effect::WriteProtect { page } => self.each_pte(page, |bits| *bits &= !(WRITABLE | DIRTY)),
-            Effect::FreeSlot { slot } => {
-                if let Some(s) = self.swap.get_mut(usize::from(slot.device())).filter(|s| s.in_memory) {
-                    s.set_stored(slot, false);
-                }
-            }
+            Effect::FreeSlot { slot } => self.forget(slot),
             // What they cost is in the engine's account of its work; the data itself is not kept here.
             Effect::Free { .. } | Effect::ZeroFill { .. } => {}
             Effect::ZswapStore { .. } | Effect::ZswapLoad { .. } | Effect::ZswapDrop { .. } => {}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use refault_mm::{PsiKind, PsiLine, SwapMap};
 
 use super::{Ending, Machine, Work};
-use crate::device::{DeviceStats, PAGE_BYTES};
+use crate::device::{DeviceStats, PAGE_BYTES, Zram, ZramStats};
 use crate::metric::{Latency, Quantiles, Series};
 
 /// What the copies of a task did in the phases that count.
@@ -80,6 +80,8 @@ pub struct DeviceResult {
     pub name: String,
     /// What it did.
     pub stats: DeviceStats,
+    /// What it stores, if it is zram with swap on it.
+    pub zram: Option<ZramStats>,
 }
 
 /// The memory node.
@@ -236,11 +238,11 @@ impl RunResult {
             }
             "device" => {
                 let (device, field) = rest.rsplit_once('.')?;
-                let stats = &self.devices.iter().find(|d| d.name == device)?.stats;
+                let device = self.devices.iter().find(|d| d.name == device)?;
                 Some(match field {
-                    "read_bytes" => stats.read_bytes as f64,
-                    "write_bytes" => stats.write_bytes as f64,
-                    _ => return None,
+                    "read_bytes" => device.stats.read_bytes as f64,
+                    "write_bytes" => device.stats.write_bytes as f64,
+                    _ => device.zram?.named().into_iter().find(|(name, _)| *name == field)?.1 as f64,
                 })
             }
             "node" => match rest {
@@ -290,8 +292,13 @@ impl Machine {
     }
 
     fn device_results(&self) -> Vec<DeviceResult> {
-        let result = |d: &crate::device::Device| DeviceResult { name: d.spec().name.clone(), stats: *d.stats() };
-        self.hw.devices.iter().map(result).collect()
+        let zram = |device| self.hw.swap.iter().find(|s| s.device == device)?.zram.as_ref().map(Zram::stats);
+        let result = |(i, d): (usize, &crate::device::Device)| DeviceResult {
+            name: d.spec().name.clone(),
+            stats: *d.stats(),
+            zram: zram(i),
+        };
+        self.hw.devices.iter().enumerate().map(result).collect()
     }
 
     fn task_results(&self) -> Vec<TaskResult> {

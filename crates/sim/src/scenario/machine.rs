@@ -169,7 +169,7 @@ fn fault_around(field: &Field<'_>) -> Result<u64> {
     if pages.is_power_of_two() { Ok(pages) } else { Err(field.bad("is not a power of two; write 64K")) }
 }
 
-const DEVICE_KEYS: [&str; 19] = [
+const DEVICE_KEYS: [&str; 20] = [
     "preset",
     "channels",
     "read_latency",
@@ -181,6 +181,7 @@ const DEVICE_KEYS: [&str; 19] = [
     "rpm",
     "max_request",
     "compression_ratio",
+    "mem_limit",
     "compress",
     "decompress",
     "read_error_per_million",
@@ -191,17 +192,31 @@ const DEVICE_KEYS: [&str; 19] = [
     "stuck_for",
 ];
 /// Keys that only one preset has.
-const ONLY: [(&str, &str); 6] = [
+const ONLY: [(&str, &str); 7] = [
     ("seek_average", "hdd"),
     ("seek_track", "hdd"),
     ("rpm", "hdd"),
     ("compression_ratio", "zram"),
+    ("mem_limit", "zram"),
     ("compress", "zram"),
     ("decompress", "zram"),
 ];
 
 pub(super) fn devices(field: &Field<'_>) -> Result<Vec<DeviceSpec>> {
     field.named(&DEVICE_KEYS, 64)?.into_iter().map(|(name, section)| device(name, &section)).collect()
+}
+
+/// What only a device with swap on it may say.
+pub(super) fn swap_only(field: &Field<'_>, swap_devices: &[usize]) -> Result<()> {
+    for (index, (_, section)) in field.named(&DEVICE_KEYS, 64)?.into_iter().enumerate() {
+        match section.get("mem_limit") {
+            Some(limit) if !swap_devices.contains(&index) => {
+                return Err(limit.error("there is no swap on it, so nothing to limit; leave it out"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn device(name: &str, s: &Section<'_>) -> Result<DeviceSpec> {
@@ -224,6 +239,7 @@ fn device(name: &str, s: &Section<'_>) -> Result<DeviceSpec> {
         rpm: s.opt("rpm", |f| f.int(1..=1_000_000))?,
         max_request_pages: s.opt("max_request", |f| f.pages(1..=65_536))?.map(|n| n as u32),
         compression_ratio: s.opt("compression_ratio", |f| f.float(1.0..=4096.0))?,
+        mem_limit_pages: s.opt("mem_limit", |f| f.pages(1..=MAX_PAGES))?,
         compress_ns: s.opt("compress", latency)?,
         decompress_ns: s.opt("decompress", latency)?,
         read_error_per_million: s.opt("read_error_per_million", millionth)?,

@@ -120,6 +120,7 @@ fn scenario(root: &Section<'_>) -> Result<Scenario> {
     let swap = root.opt("swap", |swap| swap::devices(swap, &devices))?.unwrap_or_default();
     let memcgs = root.opt("memcg", objects::memcgs)?.unwrap_or_default();
     let swap_devices: Vec<usize> = swap.iter().map(|s| s.device).collect();
+    root.opt("device", |d| machine::swap_only(d, &swap_devices))?;
     let objects = root.opt("object", |o| objects::objects(o, &devices, &swap_devices, &memcgs))?.unwrap_or_default();
     let tasks = tasks::tasks(&root.need("task", "[[task]]")?, &objects, &memcgs, &devices)?;
     let policy = machine::policy(root.get("policy"))?;

@@ -15,7 +15,7 @@ const MIN_SCANNED_PAGES: u32 = 4096;
 impl Scenario {
     /// Divides sizes, amounts of work and times by `k` >= 1; what would become too small is an error.
     ///
-    /// Divided are: memory, what the kernel takes, `min_free_kbytes`, swap, limits of groups, objects and the parts of
+    /// Divided are: memory, what the kernel takes, `min_free_kbytes`, swap, limits of groups and of zram, objects and the parts of
     /// them that are used; accesses; the end, starts, phases, bursts, samples, `min_ttl`, and when and how long a device
     /// is stuck. Everything else stays: CPUs, tasks, operations, blocks, rates, latencies, skews, the constants of reclaim.
     pub fn scale(&self, k: f64) -> Result<Scenario, String> {
@@ -121,6 +121,7 @@ impl Scale {
         }
         for device in &mut scaled.devices {
             let o = &mut device.overrides;
+            o.mem_limit_pages = o.mem_limit_pages.map(|pages| self.some(pages));
             o.stuck_at_ns = o.stuck_at_ns.map(|ns| self.of(ns));
             o.stuck_for_ns = o.stuck_for_ns.map(|ns| self.some(ns));
         }

@@ -225,6 +225,8 @@ pub struct DeviceOverrides {
     pub max_request_pages: Option<u32>,
     /// Bytes of a page over bytes that it is compressed to (zram).
     pub compression_ratio: Option<f64>,
+    /// The most memory that it takes (zram).
+    pub mem_limit_pages: Option<u64>,
     /// Time to compress a page (zram).
     pub compress_ns: Option<u64>,
     /// Time to decompress a page (zram).

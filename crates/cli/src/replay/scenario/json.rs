@@ -204,7 +204,7 @@ fn line(group: &MemcgResult, kind: usize) -> Line {
 
 fn device(device: &DeviceResult) -> BTreeMap<&'static str, serde_json::Value> {
     let name = ("name", device.name.clone().into());
-    std::iter::once(name).chain(device_numbers(&device.stats).map(|(what, n)| (what, n.into()))).collect()
+    std::iter::once(name).chain(device_numbers(device).map(|(what, n)| (what, n.into()))).collect()
 }
 
 fn node(node: &NodeResult) -> Node {

@@ -7,7 +7,7 @@ use crate::replay::swap_map;
 use crate::replay::table::Table;
 use crate::terminal::{duration, grouped, number, printable};
 use refault_mm::{Lru, PsiLine};
-use refault_sim::device::DeviceStats;
+use refault_sim::machine::DeviceResult;
 use std::fmt::Write as _;
 
 /// What the runs below are of.
@@ -84,7 +84,7 @@ pub(super) fn vmstat(outcome: &Outcome) -> String {
     }
     for device in &outcome.result().devices {
         let _ = writeln!(text, "\n# {name} {policy} device {}", device.name);
-        for (what, value) in device_numbers(&device.stats) {
+        for (what, value) in device_numbers(device) {
             let _ = writeln!(text, "{what} {value}");
         }
     }
@@ -101,8 +101,9 @@ fn pressure(kind: &str, line: &PsiLine) -> String {
 }
 
 /// What a device did, by name.
-pub(super) fn device_numbers(stats: &DeviceStats) -> [(&'static str, u64); 12] {
-    [
+pub(super) fn device_numbers(device: &DeviceResult) -> impl Iterator<Item = (&'static str, u64)> {
+    let stats = &device.stats;
+    let done = [
         ("submitted", stats.submitted),
         ("reads", stats.reads),
         ("writes", stats.writes),
@@ -115,7 +116,8 @@ pub(super) fn device_numbers(stats: &DeviceStats) -> [(&'static str, u64); 12] {
         ("write_ns", stats.write_ns),
         ("busy_ns", stats.busy_ns),
         ("max_depth", stats.max_depth),
-    ]
+    ];
+    done.into_iter().chain(device.zram.iter().flat_map(|zram| zram.named()))
 }
 
 /// The swap devices at the end.
