@@ -187,6 +187,7 @@ fn machine(d: &mut Dice) -> MachineSpec {
         min_ttl_ns: d.of(&[0, 0, 0, 5_000_000]),
         thp: if d.one_in(2) { ThpConfig::default() } else { thp(d) },
         recursive_protection: d.one_in(2),
+        stat_flush_interval_ns: d.of(&[0, 2_000_000_000, 10_000_000]),
         costs: Default::default(),
     }
 }

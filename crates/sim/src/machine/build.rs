@@ -94,6 +94,7 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<Config, String> {
     cfg.min_ttl_ns = m.min_ttl_ns;
     cfg.thp = m.thp.clone();
     cfg.recursive_protection = m.recursive_protection;
+    cfg.stat_flush_interval_ns = m.stat_flush_interval_ns;
     cfg.total_pages = m.memory_pages;
     cfg.seed = spec.seed;
     cfg.zswap.clone_from(&spec.zswap);

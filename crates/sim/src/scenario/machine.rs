@@ -10,7 +10,7 @@ use refault_mm::{
 };
 use std::collections::BTreeMap;
 
-const MACHINE_KEYS: [&str; 16] = [
+const MACHINE_KEYS: [&str; 17] = [
     "cpus",
     "memory",
     "kernel",
@@ -26,6 +26,7 @@ const MACHINE_KEYS: [&str; 16] = [
     "dirty_ratio",
     "min_ttl",
     "memory_recursiveprot",
+    "stat_flush_interval",
     "costs",
 ];
 /// A machine needs some memory for its watermarks and batches.
@@ -53,6 +54,7 @@ pub(super) fn machine(field: &Field<'_>) -> Result<MachineSpec> {
         min_ttl_ns: s.or("min_ttl", 0, |f| f.time(0..=MAX_TIME_NS))?,
         thp: ThpConfig::default(),
         recursive_protection: s.or("memory_recursiveprot", true, Field::boolean)?,
+        stat_flush_interval_ns: s.or("stat_flush_interval", 2_000_000_000, |f| f.time(0..=MAX_TIME_NS))?,
         costs: s.or("costs", BTreeMap::new(), costs)?,
     };
     let rest = spec.memory_pages.saturating_sub(spec.kernel_pages);

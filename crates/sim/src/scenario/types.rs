@@ -77,6 +77,8 @@ pub struct MachineSpec {
     pub thp: ThpConfig,
     /// The mount option `memory_recursiveprot` of cgroups.
     pub recursive_protection: bool,
+    /// How often the statistics of groups are added up; 0: they are exact.
+    pub stat_flush_interval_ns: u64,
     /// CPU costs that are not the default, by name, in nanoseconds.
     pub costs: BTreeMap<String, u64>,
 }
