@@ -82,6 +82,7 @@ impl Engine {
                 continue;
             };
             self.swap.set_memcg(slot, order, to);
+            self.move_stored(slot, to);
             self.memcgs.add_swap(from, -(1i64 << order));
             self.memcgs.add_swap(to, 1 << order);
         }

@@ -91,6 +91,14 @@ impl Engine {
         self.memcgs.uncharge_zswap(memcg, u64::from(bytes));
     }
 
+    /// A slot is charged to another group: so is what is stored under it, which counts as stored now.
+    pub(crate) fn move_stored(&mut self, slot: SwapSlot, to: MemcgId) {
+        let Some(Entry { page, memcg, bytes, .. }) = self.zswap.remove(slot) else { return };
+        self.memcgs.uncharge_zswap(memcg, u64::from(bytes));
+        self.zswap.insert(slot, page, to, bytes);
+        self.memcgs.charge_zswap(to, u64::from(bytes));
+    }
+
     fn zswap_store<W: World>(
         &mut self,
         w: &mut W,

@@ -234,8 +234,12 @@ impl World for Contents {
             Effect::SwapOut { page, slot, order } => return self.swap_out(page, slot, order),
             Effect::Map { page, young, writable } => {
                 // A fault hands out zeroed frames, for every page of a large folio.
-                if self.is_anon(page) {
-                    self.frame.entry(page).or_insert(0);
+                if self.is_anon(page) && !self.frame.contains_key(&page) {
+                    self.frame.insert(page, 0);
+                    // Zeros in swap are known by page only, so that a page may have been dropped whose slot was given up before.
+                    if self.may_drop.contains(&page) {
+                        self.dropped.insert(page);
+                    }
                 }
                 let dirty = self.pte[page.0 as usize].dirty;
                 self.pte[page.0 as usize] = Pte { mapped: true, writable, young, dirty };
@@ -380,6 +384,9 @@ pub struct Driver {
 fn index(n: u64) -> u64 {
     n + n / 10 * 60 + n / 100 * 5000
 }
+
+/// Pages of the region of each group that is added.
+const GROUP_PAGES: u32 = 40;
 
 impl Driver {
     pub fn new(cfg: Config, device: Device, files: u32, anons: u32, memory: u64, swap: u64) -> Driver {
@@ -555,7 +562,6 @@ impl Driver {
 
     /// More anonymous memory, in a group of its own.
     fn new_group(&mut self, parent: u8) {
-        const PAGES: u32 = 40;
         if self.groups.len() > 6 {
             return;
         }
@@ -563,9 +569,9 @@ impl Driver {
         let Ok(id) = self.engine.add_memcg(parent, &format!("/{}", self.groups.len()), u64::MAX, u64::MAX) else {
             return;
         };
-        self.engine.add_mapping(MappingKind::Anon, id, (0..u64::from(PAGES)).map(index)).expect("a region");
+        self.engine.add_mapping(MappingKind::Anon, id, (0..u64::from(GROUP_PAGES)).map(index)).expect("a region");
         self.groups.push(id);
-        self.pages += PAGES;
+        self.pages += GROUP_PAGES;
         self.expected.resize(self.pages as usize, 0);
         self.world.file.resize(self.pages as usize, 0);
         self.world.pte.resize(self.pages as usize, Pte::default());
@@ -637,7 +643,11 @@ impl Driver {
     /// So many pages of the mapping of the n-th page, from that on.
     fn range(&self, n: u32, nr: u16) -> (u32, u32) {
         let first = n % self.pages;
-        let end = if first < self.world.first_anon { self.world.first_anon } else { self.pages };
+        let end = match first {
+            file if file < self.world.first_anon => self.world.first_anon,
+            anon if anon < self.anon_end => self.anon_end,
+            of_group => self.anon_end + ((of_group - self.anon_end) / GROUP_PAGES + 1) * GROUP_PAGES,
+        };
         (first, u32::from(nr).min(end - first))
     }
 
