@@ -7,8 +7,8 @@ const OBJECT_PAGES: u64 = 24 << 8;
 
 /// A machine of 32 MiB. 24 MiB of anonymous memory are written, then as much again in a second object, so that half of it is swapped;
 /// then the first is written again, the second goes, and so on.
-fn scenario(zram: &str, content: &str) -> Result<Scenario, String> {
-    let text = format!(
+fn text(zram: &str, content: &str) -> String {
+    format!(
         r#"
 name = "zram"
 end = "50s"
@@ -21,8 +21,11 @@ object.b = {{ kind = "anon", size = "24M"{content} }}
 name = "t"
 phase = [{{ write = "a", passes = 1 }}, {{ write = "b", passes = 1 }}, {{ write = "a", passes = 1 }}, {{ read = "b", passes = 1 }}, {{ duration = "100s" }}]
 "#
-    );
-    Scenario::parse("f.toml", &text).map_err(|e| e.to_string())
+    )
+}
+
+fn scenario(zram: &str, content: &str) -> Result<Scenario, String> {
+    Scenario::parse("f.toml", &text(zram, content)).map_err(|e| e.to_string())
 }
 
 fn run(zram: &str, content: &str) -> RunResult {
@@ -115,6 +118,19 @@ fn what_the_limit_refuses_is_there_when_it_is_read() {
     nothing_is_lost(&r);
     assert_eq!(get(&r, "device.zram.mem_used_max"), 1 << 20);
     assert!(get(&r, "vmstat.write_errors") > 0);
+}
+
+#[test]
+fn what_zram_stores_may_be_published() {
+    let parse = |figure: &str| {
+        let published = "[published.before]\npolicy = \"lru\"\n[published.after]\npolicy = \"mglru\"\n";
+        let row = format!("[[published.row]]\nmetric = \"device.zram.{figure}\"\n");
+        Scenario::parse("f.toml", &format!("{}{published}{row}", text("", ""))).map_err(|e| e.to_string())
+    };
+    assert!(parse("same_pages").is_ok() && parse("read_bytes").is_ok());
+    let known = "read_bytes, write_bytes, orig_data_size, compr_data_size, mem_used_total, mem_limit, mem_used_max, \
+                 same_pages, huge_pages";
+    assert!(parse("pages").unwrap_err().ends_with(&format!("is not a result; after device. comes {known}")));
 }
 
 #[test]

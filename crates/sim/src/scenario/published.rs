@@ -3,6 +3,7 @@
 use super::machine::variant;
 use super::read::{self, Field, Result, Section};
 use super::types::{Better, Published, PublishedRatio, PublishedRow, PublishedVariant, Scenario};
+use crate::device::ZramStats;
 
 const MAX_ROWS: usize = 256;
 const MAX_VARIANTS: usize = 16;
@@ -169,8 +170,13 @@ fn check_metric(metric: &str, scenario: &Scenario) -> std::result::Result<(), St
             one_of(&TASK_METRICS, last).map_err(|_| format!("is not a result; known are {}", TASK_METRICS.join(", ")))
         }
         "device" => {
-            declared(scenario.devices.iter().any(|d| d.name == name))?;
-            one_of(&["read_bytes", "write_bytes"], last)
+            let device = scenario.devices.iter().position(|d| d.name == name);
+            declared(device.is_some())?;
+            let has_swap = |i: &usize| scenario.swap.iter().any(|s| s.device == *i);
+            let zram = device.filter(has_swap).is_some_and(|i| scenario.devices[i].preset == "zram");
+            let figures = ZramStats::default().named().map(|(figure, _)| figure);
+            let stored = figures.into_iter().filter(|_| zram);
+            one_of(&["read_bytes", "write_bytes"].into_iter().chain(stored).collect::<Vec<_>>(), last)
         }
         "memcg" => {
             declared(scenario.memcgs.iter().any(|m| m.path == name))?;
