@@ -1,6 +1,6 @@
 //! From a scenario to a machine at time 0.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
 use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig};
@@ -59,6 +59,7 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         cpus: vec![Cpu::default(); spec.machine.cpus as usize],
         queue: VecDeque::new(),
         positions: HashMap::new(),
+        records: BTreeMap::new(),
         waiters: HashMap::new(),
         in_flight: HashMap::new(),
         completions: Vec::new(),
@@ -193,7 +194,7 @@ fn objects(
         let kind = if anon { MappingKind::Anon } else { MappingKind::File };
         let memcg = o.memcg.map_or(MemcgId::ROOT, |m| memcgs[m]);
         for _ in 0..copies(spec, i) {
-            let (mapping, page) = engine.add_mapping(kind, memcg, 0..o.pages)?;
+            let (mapping, page) = engine.add_mapping(kind, memcg, indices(o))?;
             hw.add_extent(page, o.pages as u32, o.device, o.device.map_or(0, |d| base[d]));
             if let Some(d) = o.device {
                 base[d] += o.pages;
@@ -206,6 +207,21 @@ fn objects(
         }
     }
     Ok((instances, first))
+}
+
+/// The places of the pages of an object in its address space: a hole behind each area.
+fn indices(object: &scenario::ObjectSpec) -> impl Iterator<Item = u64> + '_ {
+    let mut areas = object.areas.iter().copied().cycle();
+    let mut left = areas.next().unwrap_or(u64::MAX);
+    let mut holes = 0;
+    (0..object.pages).map(move |page| {
+        if left == 0 {
+            left = areas.next().unwrap_or(u64::MAX);
+            holes += 1;
+        }
+        left -= 1;
+        page + holes
+    })
 }
 
 /// Loads the traces and registers what they access, after the objects of the scenario.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use refault_mm::{PsiKind, PsiLine};
 
+use super::record::LoopResult;
 use super::{Ending, Machine, Work};
 use crate::device::{DeviceStats, PAGE_BYTES};
 use crate::metric::{Latency, Series};
@@ -79,6 +80,8 @@ pub struct RunResult {
     pub devices: Vec<DeviceResult>,
     /// Memory.
     pub node: NodeResult,
+    /// Loops that were recorded, in the order of their tasks.
+    pub loops: Vec<LoopResult>,
     /// Tasks that the out-of-memory killer ended.
     pub oom_kills: u64,
     /// Samples over time.
@@ -117,7 +120,7 @@ impl TaskResult {
 impl RunResult {
     /// A number by its name, as scenarios name what was published: `task.NAME.ops_per_s`, `total.seconds`,
     /// `vmstat.workingset_refault_file`, `memcg.PATH.COUNTER`, `device.NAME.read_bytes`, `node.free_pages`, `swap.used_pages`,
-    /// `psi.some_us`.
+    /// `psi.some_us`, `iteration.TASK.N.COUNTER`, `iterations.TASK.FROM-TO.FOLD.COUNTER`.
     pub fn metric(&self, name: &str) -> Option<f64> {
         let (kind, rest) = name.split_once('.')?;
         match kind {
@@ -126,6 +129,11 @@ impl RunResult {
                 self.tasks.iter().find(|t| t.name == task)?.metric(field)
             }
             "total" => self.total(rest),
+            "iteration" | "iterations" => {
+                let (task, rest) = rest.split_once('.')?;
+                let result = self.loops.iter().find(|l| l.task == task)?;
+                if kind == "iteration" { result.one(rest) } else { result.several(rest) }
+            }
             "vmstat" => self.memcgs[0].counters.get(rest).map(|&n| n as f64),
             "memcg" => {
                 let (path, counter) = rest.rsplit_once('.')?;
@@ -179,6 +187,7 @@ impl Machine {
                 managed_pages: self.engine.zones().map(|z| z.1).sum(),
                 swap_used_pages: self.engine.swap_used_pages(),
             },
+            loops: self.loop_results(),
             oom_kills: self.oom_kills,
             series: self.series.clone(),
             lru_gen: self.engine.lru_gen_full_text(),

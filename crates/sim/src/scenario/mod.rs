@@ -25,6 +25,7 @@ mod objects;
 mod published;
 mod read;
 mod scale;
+mod streams;
 mod tasks;
 mod types;
 mod units;
@@ -45,6 +46,8 @@ use toml::de::DeTable;
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 /// Tasks, copies counted.
 pub const MAX_TASKS: u32 = 4096;
+/// Times of a loop that is recorded.
+pub const MAX_RECORDED: u64 = 10_000;
 /// Objects.
 pub const MAX_OBJECTS: usize = 1024;
 /// Pages of memory, of a limit, of an object. All objects, private copies counted, have fewer.

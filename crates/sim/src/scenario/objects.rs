@@ -7,6 +7,7 @@ use refault_trace::ObjectKind;
 
 const MAX_MEMCGS: usize = 1024;
 const MAX_DEPTH: usize = 16;
+const MAX_AREAS: usize = 256;
 
 /// Reads memcgs and puts parents before their children.
 pub(super) fn memcgs(field: &Field<'_>) -> Result<Vec<MemcgSpec>> {
@@ -64,7 +65,7 @@ pub(super) fn objects<'s>(
     swap_device: Option<usize>,
     memcgs: &[MemcgSpec],
 ) -> Result<Vec<Declared<'s>>> {
-    let named = field.named(&["kind", "size", "device", "memcg", "private"], MAX_OBJECTS)?;
+    let named = field.named(&["kind", "size", "areas", "device", "memcg", "private"], MAX_OBJECTS)?;
     let read = |(name, section): (&str, Section<'s>)| {
         read::name(name).map_err(|what| section.error(what))?;
         let spec = object(name, &section, devices, swap_device, memcgs)?;
@@ -86,10 +87,19 @@ fn object(
         name: name.to_owned(),
         kind,
         pages: s.need("size", "size = \"12G\"")?.pages(1..=MAX_PAGES)?,
+        areas: s.or("areas", Vec::new(), |f| areas(f, kind))?,
         device: device(s, kind, devices, swap_device)?,
         memcg: s.opt("memcg", |f| memcg(f, memcgs))?.flatten(),
         private: s.or("private", false, Field::boolean)?,
     })
+}
+
+fn areas(field: &Field<'_>, kind: ObjectKind) -> Result<Vec<u64>> {
+    if kind == ObjectKind::File {
+        return Err(field.error("only anonymous memory has areas"));
+    }
+    let sizes = field.list(MAX_AREAS)?.iter().map(|f| f.pages(1..=MAX_PAGES)).collect::<Result<Vec<_>>>()?;
+    if sizes.is_empty() { Err(field.error("there is none; write areas = [\"132K\", \"2M\"]")) } else { Ok(sizes) }
 }
 
 fn device(

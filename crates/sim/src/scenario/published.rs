@@ -11,6 +11,8 @@ const MAX_RATIOS: usize = 64;
 pub const MAX_SEEDS: u64 = 1000;
 const ROW_KEYS: [&str; 10] =
     ["metric", "label", "unit", "before", "after", "band", "published", "bands", "ratio", "better"];
+/// What several times through a loop become.
+const FOLDS: [&str; 4] = ["mean", "min", "max", "nonzero"];
 const TASK_METRICS: [&str; 8] =
     ["ops_per_s", "bytes_per_s", "accesses_per_s", "seconds", "ops", "p50_ns", "p99_ns", "hit_rate"];
 
@@ -148,6 +150,30 @@ fn band(field: &Field<'_>) -> Result<[f64; 2]> {
     if band[0] <= band[1] { Ok(band) } else { Err(field.error("the band ends before it begins")) }
 }
 
+/// Whether this says which times of a recorded loop, and what of them.
+fn iterations(one: bool, rest: &str, times: u64) -> std::result::Result<(), String> {
+    let (which, rest) = rest.split_once('.').unwrap_or((rest, ""));
+    let number = |n: &str| n.parse::<u64>().ok().filter(|n| (1..=times).contains(n));
+    let (fold, counter, good) = match one {
+        true => ("mean", rest, number(which).is_some()),
+        false => {
+            let (fold, counter) = rest.split_once('.').unwrap_or((rest, ""));
+            let ends = which.split_once('-').and_then(|(from, to)| number(from).zip(number(to)));
+            (fold, counter, ends.is_some_and(|(from, to)| from <= to))
+        }
+    };
+    let name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    match () {
+        _ if !good && one => Err(format!("is of no time through the loop; write 1 to {times}")),
+        _ if !good => Err(format!("is of no times through the loop; write 1-{times}, or a part of it")),
+        _ if !FOLDS.contains(&fold) => Err(format!("is not a result; after the times comes {}", FOLDS.join(", "))),
+        _ if counter.is_empty() || !counter.chars().all(name) => {
+            Err("does not end in the name of a counter".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Whether a metric can be a result of the scenario; else what is wrong with it.
 fn check_metric(metric: &str, scenario: &Scenario) -> std::result::Result<(), String> {
     let (prefix, rest) = metric.split_once('.').unwrap_or((metric, ""));
@@ -179,12 +205,20 @@ fn check_metric(metric: &str, scenario: &Scenario) -> std::result::Result<(), St
         "total" => one_of(&["seconds", "ops_per_s"], rest),
         "swap" => one_of(&["used_pages"], rest),
         "psi" => one_of(&["some_us", "full_us"], rest),
+        "iteration" | "iterations" => {
+            let (task, rest) = rest.split_once('.').unwrap_or((rest, ""));
+            declared(scenario.tasks.iter().any(|t| t.name == task))?;
+            let recorded =
+                scenario.tasks.iter().find(|t| t.name == task).and_then(|t| t.loops.iter().find(|l| l.record));
+            let Some(recorded) = recorded else {
+                return Err(format!("is about a loop, and {task} records none; write record = true"));
+            };
+            iterations(prefix == "iteration", rest, recorded.times)
+        }
         "vmstat" | "node" if counter(rest) => Ok(()),
         "vmstat" | "node" => Err("does not end in the name of a counter".to_owned()),
-        _ => {
-            Err("is not a result; write task.NAME., total., vmstat., memcg.PATH., device.NAME., node., swap. or psi. \
-                  and what of it"
-                .to_owned())
-        }
+        _ => Err("is not a result; write task.NAME., total., vmstat., memcg.PATH., device.NAME., node., swap., psi., \
+                  iteration.TASK.N. or iterations.TASK.FROM-TO.FOLD. and what of it"
+            .to_owned()),
     }
 }
