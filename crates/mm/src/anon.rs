@@ -20,7 +20,7 @@ impl Engine {
     /// Gives an anonymous folio a slot and puts it into the swap cache. It will be written, so it is dirty.
     pub(crate) fn add_to_swap(&mut self, f: FolioId) -> bool {
         let memcg = self.lruvecs[self.folios.lruvec(f).index()].memcg;
-        if self.memcgs.swap_room(memcg, self.swap.free_pages()) == 0 {
+        if self.folios.st(f).has(State::LARGE) || self.memcgs.swap_room(memcg, self.swap.free_pages()) == 0 {
             return false;
         }
         let Some(slot) = self.swap.alloc(f, memcg) else { return false };

@@ -15,7 +15,7 @@ impl Engine {
     pub(crate) fn charge<W: World>(&mut self, w: &mut W, memcg: MemcgId, nr: u64) -> Result<ZoneId, MemcgId> {
         let zone = self.take_frames(w, nr)?;
         if let Err(over) = self.memcgs.try_charge(memcg, nr, true)
-            && let Err(over) = self.charge_slow(w, memcg, nr, over)
+            && let Err(over) = self.charge_slow(w, memcg, nr, over, true)
         {
             self.node.give_back(zone, nr);
             return Err(over);
@@ -29,8 +29,16 @@ impl Engine {
         self.node.give_back(zone, nr);
     }
 
+    /// Reclaims for a charge that met a limit. `oom`: if that does not help, the group is out of memory.
     #[inline(never)]
-    fn charge_slow<W: World>(&mut self, w: &mut W, memcg: MemcgId, nr: u64, mut over: MemcgId) -> Result<(), MemcgId> {
+    pub(crate) fn charge_slow<W: World>(
+        &mut self,
+        w: &mut W,
+        memcg: MemcgId,
+        nr: u64,
+        mut over: MemcgId,
+        oom: bool,
+    ) -> Result<(), MemcgId> {
         let (mut retries, mut drained) = (MAX_RECLAIM_RETRIES, false);
         loop {
             self.memcgs.get_mut(over).events.max += 1;
@@ -44,7 +52,7 @@ impl Engine {
                     // waits in batches would never be scanned. A machine drains them in passing.
                     self.drain_all();
                     if retries == 0 {
-                        return self.out_of_memory(w, over);
+                        return if oom { self.out_of_memory(w, over) } else { Err(over) };
                     }
                     retries -= 1;
                 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::thp::ThpConfig;
+
 /// How an lruvec keeps its folios.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lru {
@@ -228,6 +230,8 @@ pub struct Config {
     pub page_cluster: u32,
     /// `read_ahead_kb`, in pages: the largest window of a sequential read; 32 in Linux, 0 = off.
     pub read_ahead_pages: u32,
+    /// Sizes of anonymous folios; by default single pages only.
+    pub thp: ThpConfig,
 }
 
 impl Config {
@@ -267,6 +271,7 @@ impl Config {
             node: None,
             page_cluster: 3,
             read_ahead_pages: 32,
+            thp: ThpConfig::default(),
         }
     }
 
@@ -304,7 +309,7 @@ impl Config {
         ];
         match limits.iter().find(|(ok, _)| !ok) {
             Some((_, what)) => Err(format!("configuration: {what}")),
-            None => Ok(()),
+            None => self.thp.check(),
         }
     }
 }

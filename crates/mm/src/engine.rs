@@ -1,5 +1,7 @@
 //! The facade: the only type a driver holds.
 
+use std::collections::BTreeSet;
+
 use crate::alloc::{Throttled, Work};
 use crate::batch::CpuBatches;
 use crate::config::{Config, Lru};
@@ -15,6 +17,7 @@ use crate::scan::ScanControl;
 use crate::shadow::Layout;
 use crate::stat::{Counter, Gauge, Stats};
 use crate::swap::Swap;
+use crate::thp::{HugeAdvice, SizeStats};
 
 /// Linux's memory management as a deterministic state machine.
 ///
@@ -34,12 +37,13 @@ pub struct Engine {
     pub(crate) kswapd: Kswapd,
     pub(crate) throttled: Throttled,
     pub(crate) work: Work,
+    pub(crate) sizes: SizeStats,
     /// Reads that the driver has not ended.
     pub(crate) reads_pending: u64,
     /// Pages whose write failed since the last that went well.
     pub(crate) writes_failed: u64,
-    /// Pages of mappings that are gone, but for I/O on them.
-    pub(crate) dropping: Vec<PageId>,
+    /// Anonymous pages that were dropped, but for I/O on them.
+    pub(crate) dropping: BTreeSet<PageId>,
     pub(crate) dirty: DirtyQueue,
     pub(crate) flush_all: bool,
     pub(crate) flush_due: bool,
@@ -70,9 +74,10 @@ impl Engine {
             kswapd: Kswapd::default(),
             throttled: Throttled::default(),
             work: Work::default(),
+            sizes: SizeStats::default(),
             reads_pending: 0,
             writes_failed: 0,
-            dropping: Vec::new(),
+            dropping: BTreeSet::new(),
             dirty: DirtyQueue::default(),
             flush_all: false,
             flush_due: false,
@@ -125,6 +130,7 @@ impl Engine {
         let first = PageId(self.folios.len() as u32);
         let owner = Owner { kind, memcg, lruvec: self.memcgs.get(memcg).lruvec };
         let id = self.space.register(&mut self.folios, owner, indices.into_iter())?;
+        self.advise_huge(id, HugeAdvice::None);
         Ok((id, first))
     }
 
@@ -253,8 +259,7 @@ impl Engine {
 
     /// Whether a page is in memory (in the swap cache counts).
     pub fn is_resident(&self, page: PageId) -> bool {
-        let cached = || self.swap_entry(page).is_some_and(|s| self.swap.cached(s).is_some());
-        self.folios.slot(page).folio().is_some() || cached()
+        self.folio_of(page).is_some()
     }
 
     /// Bytes that the engine holds: (for slots, folios and lists, for nodes and tables, for swap).
@@ -308,21 +313,6 @@ impl Engine {
         v.clear();
         self.scratch.push(v);
     }
-
-    /// Advice on one page, as `madvise` and `fadvise` give it.
-    pub fn advise(&mut self, page: PageId, advice: Advice) {
-        use crate::batch::Batch;
-        let Some(f) = self.folios.slot(page).folio() else { return };
-        let st = self.folios.st(f);
-        let batch = match advice {
-            Advice::Cold => Batch::Deactivate,
-            Advice::Free => Batch::LazyFree,
-            Advice::DontNeed => Batch::DeactivateFile,
-        };
-        if !st.has(State::UNEVICTABLE) {
-            self.batch_add(batch, f);
-        }
-    }
 }
 
 /// The effect of a read by descriptor on the byte of a page, for all bytes.
@@ -342,15 +332,4 @@ fn next_hot(cfg: &Config) -> [u8; 256] {
         }
         st.0 as u8
     })
-}
-
-/// What a program says about a page.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Advice {
-    /// `MADV_COLD`: deactivate it.
-    Cold,
-    /// `MADV_FREE`: its content may be dropped, unless it is written again.
-    Free,
-    /// `POSIX_FADV_DONTNEED` on a page that cannot be dropped at once: to the end of the inactive list.
-    DontNeed,
 }

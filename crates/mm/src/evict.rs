@@ -103,7 +103,7 @@ impl Engine {
         swappiness: u32,
     ) -> u64 {
         let mut list = self.take_scratch();
-        let (t, mut scanned) = self.isolate_folios(v, swappiness, &mut list, sc);
+        let (t, mut scanned, mut taken) = self.isolate_folios(v, swappiness, &mut list, sc);
         scanned += u64::from(self.try_to_inc_min_seq(v, swappiness > 0));
         let bound = if swappiness > 0 { ANON } else { FILE };
         if self.lruvecs[v.index()].r#gen.nr_gens(bound) == MIN_NR_GENS {
@@ -111,7 +111,6 @@ impl Engine {
         }
         let mut retried = false;
         while !list.is_empty() {
-            let taken = list.len() as u64;
             let stat = self.shrink_folio_list(w, &mut list, sc);
             sc.nr_reclaimed += stat.reclaimed;
             sc.seen.add(&stat, taken, t == FILE);
@@ -129,6 +128,7 @@ impl Engine {
             });
             self.put_back(&list);
             self.return_scratch(std::mem::replace(&mut list, clean));
+            taken = list.iter().map(|&f| self.folios.st(f).nr_pages()).sum();
             retried = true;
         }
         self.return_scratch(list);
@@ -162,14 +162,15 @@ impl Engine {
         false
     }
 
-    /// The obvious type first, else the controller's; if that yields nothing, the other once.
+    /// The obvious type first, else the controller's; if that yields nothing, the other once. Returns the type, and pages scanned and
+    /// isolated.
     fn isolate_folios(
         &mut self,
         v: LruvecId,
         swappiness: u32,
         list: &mut Vec<FolioId>,
         sc: &mut ScanControl,
-    ) -> (usize, u64) {
+    ) -> (usize, u64, u64) {
         let g = &self.lruvecs[v.index()].r#gen;
         let (mut t, mut limit) = match swappiness {
             0 => (FILE, None),
@@ -184,15 +185,15 @@ impl Engine {
         let attempts = if swappiness == 0 { 1 } else { 2 };
         for attempt in 1..=attempts {
             let tier_limit = limit.take().unwrap_or_else(|| self.lruvecs[v.index()].r#gen.tier_limit(t));
-            let scanned = self.scan_folios(v, t, tier_limit, list, sc);
+            let (scanned, isolated) = self.scan_folios(v, t, tier_limit, list, sc);
             if scanned > 0 {
-                return (t, scanned);
+                return (t, scanned, isolated);
             }
             if attempt < attempts {
                 t = 1 - t;
             }
         }
-        (t, 0)
+        (t, 0, 0)
     }
 
     /// Sorts and isolates from the tail of the oldest generation of a type.
@@ -203,10 +204,10 @@ impl Engine {
         tier_limit: usize,
         list: &mut Vec<FolioId>,
         sc: &mut ScanControl,
-    ) -> u64 {
+    ) -> (u64, u64) {
         let g = &self.lruvecs[v.index()].r#gen;
         if g.nr_gens(t) == MIN_NR_GENS {
-            return 0;
+            return (0, 0);
         }
         let oldest_gen = gen_index(g.min_seq[t]);
         let mut scan = Scan { t, oldest_gen, tier_limit, remaining: MAX_LRU_BATCH, ..Scan::default() };
@@ -225,7 +226,7 @@ impl Engine {
         self.count_lruvec(v, Counter::Pgrefill, scan.sorted);
         self.work.scanned += scan.sorted;
         self.count_scan(v, t, scan.isolated, sc);
-        if scan.isolated > 0 || scan.remaining == 0 { scan.scanned } else { 0 }
+        (if scan.isolated > 0 || scan.remaining == 0 { scan.scanned } else { 0 }, scan.isolated)
     }
 
     /// The part of a scan in one zone: until it has a batch, or skipped one.

@@ -1,4 +1,6 @@
-//! The end of a mapping: its pages are dropped without a shadow, its slots are free.
+//! Anonymous memory that its owner gives up, a mapping or a range: its pages are dropped without a shadow, its slots are free.
+
+use std::ops::Range;
 
 use crate::Engine;
 use crate::folio::State;
@@ -7,86 +9,124 @@ use crate::mapping::MappingKind;
 use crate::slot::Slot;
 use crate::world::{Effect, World};
 
+/// The folio must stay until I/O on it has ended.
+const BUSY: u32 = State::LOCKED | State::WRITEBACK;
+
 impl Engine {
     /// Pages of a mapping that are in memory or in swap, and its page tables: what the out-of-memory killer weighs.
     pub fn footprint(&self, mapping: MappingId) -> u64 {
-        let pages = self.mapping_pages(mapping).filter(|&p| !self.folios.slot(p).is_empty()).count() as u64;
+        let pages = self.mapping_pages(mapping).filter(|&p| !self.folios.slot(PageId(p)).is_empty()).count() as u64;
         let tables = self.space.mappings[mapping.index()].tables.clone();
         pages + tables.filter(|&t| self.space.tables[t as usize].present).count() as u64
     }
 
-    fn mapping_pages(&self, mapping: MappingId) -> impl Iterator<Item = PageId> + use<> {
+    fn mapping_pages(&self, mapping: MappingId) -> Range<u32> {
         let first = self.space.mappings[mapping.index()].first.0;
         let next = self.space.mappings.get(mapping.index() + 1);
-        (first..next.map_or(self.folios.len() as u32, |m| m.first.0)).map(PageId)
+        first..next.map_or(self.folios.len() as u32, |m| m.first.0)
     }
 
     /// The task that owned this anonymous mapping is gone: its pages and slots are free. What is being read or written
     /// goes when that has ended. The mapping may be used again, from nothing.
     pub fn drop_mapping<W: World>(&mut self, w: &mut W, mapping: MappingId) {
-        if self.space.mappings[mapping.index()].kind != MappingKind::Anon {
-            return;
-        }
-        self.drain_all();
-        for page in self.mapping_pages(mapping) {
-            if !self.drop_page(w, page) {
-                self.dropping.push(page);
-            }
+        if self.space.mappings[mapping.index()].kind == MappingKind::Anon {
+            self.drop_pages(w, self.mapping_pages(mapping));
         }
     }
 
-    /// Drops one page of anonymous memory. False: I/O on it is under way.
-    fn drop_page<W: World>(&mut self, w: &mut W, page: PageId) -> bool {
-        const BUSY: u32 = State::LOCKED | State::WRITEBACK;
-        if let Some(slot) = self.swap_entry(page) {
-            let cached = self.swap.cached(slot);
-            if cached.is_some_and(|f| self.folios.st(f).has(BUSY)) {
-                return false;
+    /// `MADV_DONTNEED` for `nr` pages from `first` on, those of them that belong to the same anonymous mapping: they are as untouched as
+    /// at the start. A large folio that is dropped in part is split. What is being read or written goes when that has ended; until
+    /// then an access waits for it.
+    pub fn drop_range<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) {
+        let mapping = self.space.mapping_of(first);
+        if self.space.mappings[mapping.index()].kind == MappingKind::Anon {
+            let end = first.0.saturating_add(nr).min(self.mapping_pages(mapping).end);
+            self.drop_pages(w, first.0..end);
+        }
+    }
+
+    fn drop_pages<W: World>(&mut self, w: &mut W, pages: Range<u32>) {
+        self.drain_all();
+        let mut at = pages.start;
+        while at < pages.end {
+            let Some(f) = self.folio_of(PageId(at)) else {
+                self.drop_swap_entry(w, PageId(at));
+                at += 1;
+                continue;
+            };
+            let whole = self.pages_of(f);
+            let end = whole.end.min(pages.end);
+            if self.folios.st(f).has(BUSY) {
+                for page in (at..end).map(PageId) {
+                    self.unmap_dropped(w, f, page);
+                    self.dropping.insert(page);
+                }
+            } else if whole.start == at && whole.end == end {
+                self.drop_folio(w, f);
+            } else {
+                // Linux leaves this to a shrinker, which splits when memory is short.
+                self.split_folio(f);
+                continue;
             }
+            at = end;
+        }
+    }
+
+    /// The page is in swap and nowhere else, or nowhere.
+    fn drop_swap_entry<W: World>(&mut self, w: &mut W, page: PageId) {
+        if let Some(slot) = self.swap_entry(page) {
             self.folios.store(page, Slot::EMPTY);
             let freed = self.swap.put(slot);
             self.slot_freed(w, slot, freed);
-            if let Some(f) = cached {
-                self.release_swap_cache_of(w, f);
-                self.discard_folio(w, f);
+        }
+    }
+
+    /// Drops a whole folio.
+    fn drop_folio<W: World>(&mut self, w: &mut W, f: FolioId) {
+        for page in self.pages_of(f).map(PageId) {
+            if self.folios.slot(page).folio().is_none() {
+                self.drop_swap_entry(w, page);
+                continue;
             }
-            return true;
+            self.unmap_dropped(w, f, page);
+            self.folios.store(page, Slot::EMPTY);
         }
-        let Some(f) = self.folios.slot(page).folio() else { return true };
-        if self.folios.st(f).has(BUSY) {
-            return false;
-        }
-        if self.space.is_mapped(page) {
-            w.effect(Effect::Unmap { page });
-            w.test_and_clear_dirty(page);
-            self.space.set_mapped(page, self.folios.node_of(page), false);
-        }
-        self.folios.store(page, Slot::EMPTY);
         if self.folios.st(f).has(State::SWAPCACHE) {
             self.release_swap_cache_of(w, f);
         }
-        self.discard_folio(w, f);
-        true
-    }
-
-    /// Takes an unused folio off its list and frees it.
-    fn discard_folio<W: World>(&mut self, w: &mut W, f: FolioId) {
         self.clear_dirty(f);
         self.lruvec_del(f, true);
         self.free_folio(w, f, self.folios.st(f));
     }
 
-    /// I/O on a page ended: if its owner is gone, so is the page.
-    pub(crate) fn finish_dropping_page<W: World>(&mut self, w: &mut W, page: PageId) {
+    fn unmap_dropped<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId) {
+        if self.space.is_mapped(page) {
+            w.effect(Effect::Unmap { page });
+            w.test_and_clear_dirty(page);
+            self.space.set_mapped(page, self.folios.node_of(page), false);
+            self.note_unmapped(f);
+        }
+    }
+
+    /// A page of the folio was unmapped: perhaps it was the last one.
+    pub(crate) fn note_unmapped(&mut self, f: FolioId) {
+        if self.space.mapped_in(self.pages_of(f)).next().is_none() {
+            self.folios.clear(f, State::MAPPED);
+        }
+    }
+
+    /// I/O on a folio ended: what was dropped of it meanwhile goes now.
+    pub(crate) fn finish_dropping_pages<W: World>(&mut self, w: &mut W, f: FolioId) {
         if self.dropping.is_empty() {
             return;
         }
-        if let Some(i) = self.dropping.iter().position(|&p| p == page) {
-            self.dropping.swap_remove(i);
-            self.drain_all();
-            if !self.drop_page(w, page) {
-                self.dropping.push(page);
-            }
+        let pages = self.pages_of(f);
+        let due: Vec<u32> = self.dropping.range(PageId(pages.start)..PageId(pages.end)).map(|p| p.0).collect();
+        for &p in &due {
+            self.dropping.remove(&PageId(p));
+        }
+        for run in due.chunk_by(|a, b| a + 1 == *b) {
+            self.drop_pages(w, run[0]..run[run.len() - 1] + 1);
         }
     }
 }

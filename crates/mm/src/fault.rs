@@ -141,13 +141,13 @@ impl Engine {
     /// An access that is not a plain hit by descriptor.
     fn fault<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch) -> Outcome {
         let mapping = &self.space.mappings[self.space.mapping_of(page).index()];
-        let (kind, memcg) = (mapping.kind, mapping.memcg);
+        let (kind, memcg, orders) = (mapping.kind, mapping.memcg, mapping.orders);
         if touch.is_mapped() {
             self.memcgs.get_mut(memcg).stat.add(Counter::Pgfault, 1);
         }
         let result = match kind {
             MappingKind::File => self.fault_file(w, page, touch, memcg),
-            MappingKind::Anon => self.fault_anon(w, page, touch, memcg),
+            MappingKind::Anon => self.fault_anon(w, page, touch, memcg, orders),
         };
         result.unwrap_or_else(|over| self.no_room(over))
     }
@@ -236,7 +236,7 @@ impl Engine {
 
     /// A new folio waits in the add batch; under multi-gen LRU a faulted one starts in the youngest generation.
     #[inline(always)]
-    fn add_folio(&mut self, page: PageId, zone: ZoneId, st: State, in_fault: bool) -> FolioId {
+    pub(crate) fn add_folio(&mut self, page: PageId, zone: ZoneId, st: State, in_fault: bool) -> FolioId {
         let st = self.state_of_new(st, in_fault);
         let f = self.folios.alloc(page, st);
         self.node.note_folio(f, zone);
@@ -276,11 +276,10 @@ impl Engine {
         }
     }
 
-    /// A read that was pending ended. A page whose read failed stays in the cache, not up to date, and the next access
+    /// A read that was pending ended; of a large folio, that of any of its pages stands for all. A page whose read failed stays in the cache, not up to date, and the next access
     /// tries again.
     pub fn read_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
-        let in_swap_cache = |e: &Self| e.swap_entry(page).and_then(|s| e.swap.cached(s));
-        let Some(f) = self.folios.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
+        let Some(f) = self.folio_of(page) else { return };
         if !self.folios.st(f).has(State::LOCKED) {
             return;
         }
@@ -291,16 +290,15 @@ impl Engine {
         } else {
             self.count(f, Counter::ReadErrors, 1);
         }
-        self.finish_dropping_page(w, page);
+        self.finish_dropping_pages(w, f);
     }
 
-    /// A write that was pending ended. After a failure the folio is dirty again.
+    /// A write that was pending ended, likewise. After a failure the folio is dirty again.
     pub fn write_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
-        let in_swap_cache = |e: &Self| e.swap_entry(page).and_then(|s| e.swap.cached(s));
-        let Some(f) = self.folios.slot(page).folio().or_else(|| in_swap_cache(self)) else { return };
+        let Some(f) = self.folio_of(page) else { return };
         if self.folios.st(f).has(State::WRITEBACK) {
             self.end_write(w, f, ok, true);
-            self.finish_dropping_page(w, page);
+            self.finish_dropping_pages(w, f);
         }
     }
 
@@ -320,12 +318,15 @@ impl Engine {
     }
 
     fn map_folio_with<W: World>(&mut self, w: &mut W, f: FolioId, young: bool, writable: bool) {
-        let st = self.folios.st(f);
-        let first = self.folios.page(f).0;
-        for page in (first..first + st.nr_pages() as u32).map(PageId) {
-            self.space.set_mapped(page, self.folios.node_of(page), true);
-            w.effect(Effect::Map { page, young, writable });
+        for page in self.pages_of(f).map(PageId) {
+            self.map_page(w, f, page, young, writable);
         }
+    }
+
+    /// Maps one page of a folio.
+    pub(crate) fn map_page<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId, young: bool, writable: bool) {
+        self.space.set_mapped(page, self.folios.node_of(page), true);
+        w.effect(Effect::Map { page, young, writable });
         self.folios.set(f, State::MAPPED);
     }
 
@@ -354,17 +355,31 @@ impl Engine {
         page: PageId,
         touch: Touch,
         memcg: MemcgId,
+        orders: u16,
     ) -> Result<Outcome, MemcgId> {
+        if !self.dropping.is_empty() && self.dropping.contains(&page) {
+            return Ok(Outcome::Waiting);
+        }
         self.charge_table(w, self.table_of(page), memcg)?;
         if let Some(f) = self.folios.slot(page).folio() {
             if self.folios.st(f).has(State::LOCKED) {
                 return Ok(Outcome::Waiting);
             }
-            self.map_touched(w, f, touch);
+            self.map_page(w, f, page, true, true);
             return Ok(Outcome::Minor);
         }
         if let Some(slot) = self.swap_entry(page) {
             return self.swap_in(w, page, slot, touch, memcg);
+        }
+        if orders != 0
+            && let Some(f) = self.add_large_folio(w, page, memcg, orders)
+        {
+            if touch.is_write() {
+                // The entries of all its pages start dirty.
+                self.folios.set(f, State::DIRTY);
+            }
+            self.map_touched(w, f, touch);
+            return Ok(Outcome::Fresh);
         }
         let zone = self.charge(w, memcg, 1)?;
         self.count_alloc(memcg, 1);

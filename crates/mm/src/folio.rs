@@ -81,6 +81,11 @@ impl State {
         ((self.0 >> Self::ORDER_SHIFT) & 15) as u8
     }
 
+    /// The same in another order.
+    pub(crate) fn of_order(self, order: u8) -> State {
+        State(self.0 & !Self::LARGE | Self::new(order).0)
+    }
+
     /// Pages of the folio.
     #[inline(always)]
     pub(crate) fn nr_pages(self) -> u64 {
@@ -229,7 +234,20 @@ impl FolioTable {
         let f = FolioId(page.0);
         self.at_mut(f).make_folio(st);
         self.hot[page.index()] = st.0 as u8;
+        if st.has(State::LARGE) {
+            (f.0 + 1..f.0 + st.nr_pages() as u32).for_each(|p| self.store(PageId(p), Slot::resident(f)));
+        }
         f
+    }
+
+    /// A page of a large folio becomes a folio of its own, on no list; what is in its slot stays.
+    pub(crate) fn split_off(&mut self, page: PageId, st: State) -> FolioId {
+        let was = self.slot(page);
+        let part = self.alloc(page, st);
+        if was.folio().is_none() {
+            self.links.entries[page.index()].store(page, was);
+        }
+        part
     }
 
     /// A folio of one page is gone, and left this in its slot.
@@ -256,9 +274,22 @@ impl FolioTable {
     pub(crate) fn release(&mut self, f: FolioId) {
         self.hot[f.index()] = 0;
         if self.at(f).is_folio() {
+            let st = State(self.at(f).cold());
+            if st.has(State::LARGE) {
+                self.release_tails(f, st.nr_pages() as u32);
+            }
             let left = self.slot(self.page(f));
             let left = if left.folio().is_some() { Slot::EMPTY } else { left };
             self.at_mut(f).put(left);
+        }
+    }
+
+    #[cold]
+    fn release_tails(&mut self, f: FolioId, nr: u32) {
+        for page in (f.0 + 1..f.0 + nr).map(PageId) {
+            if self.slot(page).folio() == Some(f) {
+                self.store(page, Slot::EMPTY);
+            }
         }
     }
 
@@ -349,6 +380,9 @@ impl FolioTable {
                 || new.as_value().is_none_or(|v| v == u64::from(self.swap(FolioId(page.0)).0))
         );
         self.links.entries[page.index()].store(page, new);
+        if !self.is_used(FolioId(page.0)) {
+            self.hot[page.index()] = if new.folio().is_some() { State::TAIL as u8 } else { 0 };
+        }
     }
 
     /// Stores a shadow, or nothing, in the place of whatever is there; of a folio only [`FolioTable::release`] may follow.
@@ -386,10 +420,20 @@ impl FolioTable {
 
     /// What is no folio has no flags.
     pub(crate) fn validate(&self) -> Result<(), String> {
-        let stray = |&p: &u32| !self.is_used(FolioId(p)) && u32::from(self.hot[p as usize]) & !State::TAIL != 0;
-        match (0..self.len() as u32).find(stray) {
-            Some(p) => Err(format!("page {p} has flags and no folio")),
-            None => Ok(()),
+        for p in 0..self.len() as u32 {
+            if self.is_used(FolioId(p)) {
+                continue;
+            }
+            let of = self.slot(PageId(p)).folio();
+            let expected = if of.is_some() { State::TAIL } else { 0 };
+            if u32::from(self.hot[p as usize]) != expected {
+                return Err(format!("page {p} of {of:?} has flags {:#x} of its own", self.hot[p as usize]));
+            }
+            let inside = |f: FolioId| self.is_used(f) && (f.0 + 1..f.0 + self.st(f).nr_pages() as u32).contains(&p);
+            if of.is_some_and(|f| !inside(f)) {
+                return Err(format!("page {p} says that it is of {of:?}"));
+            }
         }
+        Ok(())
     }
 }

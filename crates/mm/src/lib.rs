@@ -23,6 +23,7 @@
 //! ```
 #![deny(missing_docs)]
 
+mod advise;
 mod aging;
 mod alloc;
 mod anon;
@@ -38,6 +39,7 @@ mod fault;
 mod folio;
 mod ids;
 mod kswapd;
+mod large;
 mod list;
 mod lru;
 mod lru_gen;
@@ -56,17 +58,19 @@ mod shrink;
 mod slot;
 mod stat;
 mod swap;
+mod thp;
 mod two_list;
 mod validate;
 mod vmscan;
 mod workingset;
 mod world;
 
+pub use advise::Advice;
 pub use alloc::Work;
 pub use config::{
     Bound, Clock, Config, Lru, LruGenCaps, NodeConfig, Policy, Recency, RefaultCounting, RefaultTest, WritebackSort,
 };
-pub use engine::{Advice, Engine};
+pub use engine::Engine;
 pub use fault::{Outcome, Touch};
 pub use folio::MAX_ORDER;
 pub use ids::{FolioId, LruvecId, MappingId, MemcgId, PageId, SwapSlot, XaNodeId};
@@ -77,4 +81,5 @@ pub use node::Watermarks;
 pub use psi::{Psi, PsiKind, PsiLine};
 pub use readahead::Readahead;
 pub use stat::{Counter, Gauge, Stats};
+pub use thp::{HugeAdvice, SizeCounter, SizeStats, ThpConfig, ThpMode, ThpSize};
 pub use world::{Ack, Effect, ThrottleReason, World};

@@ -8,6 +8,7 @@ use crate::folio::FolioTable;
 use crate::ids::{LruvecId, MappingId, MemcgId, PageId, XaNodeId};
 use crate::readahead::SwapReadahead;
 use crate::slot::{Location, MAX_NODES};
+use crate::thp::HugeAdvice;
 
 /// What a mapping holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,6 +81,9 @@ pub(crate) struct Mapping {
     pub(crate) min_index: u64,
     pub(crate) max_index: u64,
     pub(crate) swap_readahead: SwapReadahead,
+    pub(crate) huge: HugeAdvice,
+    /// Orders above 0 that faults may make, a bit each.
+    pub(crate) orders: u16,
 }
 
 /// Who owns the pages of a mapping.
@@ -139,6 +143,8 @@ impl PageSpace {
             min_index,
             max_index,
             swap_readahead: SwapReadahead::default(),
+            huge: HugeAdvice::None,
+            orders: 0,
         });
         Ok(MappingId(self.mappings.len() as u32 - 1))
     }

@@ -126,6 +126,11 @@ impl Node {
         }
     }
 
+    /// The zone of the frames of a folio.
+    pub(crate) fn zone_of(&self, f: crate::FolioId) -> ZoneId {
+        ZoneId(self.zone_list(f) as u8)
+    }
+
     /// These frames hold no folio.
     pub(crate) fn note_kernel(&mut self, zone: ZoneId, nr: u64) {
         if let Some(z) = self.zones.get_mut(usize::from(zone.0)) {

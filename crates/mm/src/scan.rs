@@ -17,6 +17,8 @@ pub(crate) struct ScanControl {
     pub(crate) may_swap: bool,
     pub(crate) may_unmap: bool,
     pub(crate) may_writepage: bool,
+    /// Reclaim whatever the accessed bits say: the program asked for it.
+    pub(crate) ignore_references: bool,
     pub(crate) kswapd: bool,
     pub(crate) force_deactivate: bool,
     pub(crate) skipped_deactivate: bool,
@@ -47,6 +49,7 @@ impl ScanControl {
             may_swap: true,
             may_unmap: true,
             may_writepage: true,
+            ignore_references: false,
             kswapd: false,
             force_deactivate: false,
             skipped_deactivate: false,

@@ -6,6 +6,7 @@ use crate::ids::{FolioId, MemcgId, PageId};
 use crate::scan::{ScanControl, ShrinkStat};
 use crate::slot::Slot;
 use crate::stat::Counter;
+use crate::thp::SizeCounter;
 use crate::world::{Ack, Effect, World};
 
 /// What the reference check says.
@@ -52,8 +53,10 @@ impl Engine {
         let mut stat = ShrinkStat::default();
         let mut kept = 0;
         let mut easy = self.start_dropping(list.first().copied(), sc);
-        for i in 0..taken {
+        let mut i = 0;
+        while i < list.len() {
             let f = list[i];
+            i += 1;
             let st = self.folios.st(f);
             if !st.has(SLOW) && !w.is_pinned(self.folios.page(f)) {
                 self.drop_clean(w, f, st, &mut easy);
@@ -61,9 +64,10 @@ impl Engine {
             }
             // The rest looks at the clock and the counters that dropping advances.
             self.finish_dropping(&mut easy, &mut stat);
-            let verdict = if st.has(SLOW) { self.shrink_folio(w, f, sc, &mut stat) } else { Verdict::Keep };
+            // The parts of a folio that is split come next in the list.
+            let verdict = if st.has(SLOW) { self.shrink_folio(w, list, i - 1, sc, &mut stat) } else { Verdict::Keep };
             match verdict {
-                Verdict::Freed => stat.reclaimed += st.nr_pages(),
+                Verdict::Freed => {}
                 Verdict::Keep | Verdict::Activate => {
                     if verdict == Verdict::Activate {
                         self.activate_rejected(f, &mut stat);
@@ -93,12 +97,21 @@ impl Engine {
         }
     }
 
-    fn shrink_folio<W: World>(&mut self, w: &mut W, f: FolioId, sc: &ScanControl, stat: &mut ShrinkStat) -> Verdict {
+    /// The folio at a place of the list.
+    fn shrink_folio<W: World>(
+        &mut self,
+        w: &mut W,
+        list: &mut Vec<FolioId>,
+        at: usize,
+        sc: &ScanControl,
+        stat: &mut ShrinkStat,
+    ) -> Verdict {
+        let f = list[at];
         let st = self.folios.st(f);
         if st.has(State::LOCKED | State::UNEVICTABLE) || (st.has(State::MAPPED) && !sc.may_unmap) {
             return Verdict::Keep;
         }
-        if self.is_multi_gen() && st.has(State::MAPPED) && st.has(State::REFERENCED) {
+        if self.is_multi_gen() && st.has(State::MAPPED) && st.has(State::REFERENCED) && !sc.ignore_references {
             // Promoted while it was isolated.
             return Verdict::Keep;
         }
@@ -106,20 +119,20 @@ impl Engine {
         if st.has(State::WRITEBACK) {
             return self.meet_writeback(f, sc, stat);
         }
-        let references = self.check_references(w, f);
+        let references = if sc.ignore_references { References::Reclaim } else { self.check_references(w, f) };
         match references {
             References::Activate => return Verdict::Activate,
             References::Keep => return Verdict::Keep,
             References::Reclaim | References::ReclaimIfClean => {}
         }
-        let page = self.folios.page(f);
-        if w.is_pinned(page) {
+        if self.pages_of(f).any(|p| w.is_pinned(PageId(p))) {
             return Verdict::Keep;
         }
-        if st.has(State::ANON) && st.has(State::SWAPBACKED) && !st.has(State::SWAPCACHE) && !self.add_to_swap(f) {
+        let needs_slot = st.has(State::ANON) && st.has(State::SWAPBACKED) && !st.has(State::SWAPCACHE);
+        if needs_slot && !self.add_to_swap(f) && !(st.has(State::LARGE) && self.split_for_swap(list, at)) {
             return Verdict::Activate;
         }
-        if st.has(State::MAPPED) && !self.unmap_folio(w, f) {
+        if self.folios.st(f).has(State::MAPPED) && !self.unmap_folio(w, f) {
             return Verdict::Activate;
         }
         if self.folios.st(f).has(State::DIRTY) {
@@ -128,10 +141,23 @@ impl Engine {
                 return verdict;
             }
         }
+        stat.reclaimed += self.folios.st(f).nr_pages();
         match self.folios.st(f).has(State::ANON) {
             true => self.free_anon(w, f, sc.target),
             false => self.free_file(w, f, sc.target),
         }
+    }
+
+    /// Step 7 of 2.4: swap has no range for a large folio. It is split, its first page tries again, the others follow in the list.
+    fn split_for_swap(&mut self, list: &mut Vec<FolioId>, at: usize) -> bool {
+        let f = list[at];
+        let order = self.folios.st(f).order();
+        let parts = self.pages_of(f).skip(1).map(FolioId);
+        self.split_folio(f);
+        list.splice(at + 1..at + 1, parts);
+        let memcg = self.lruvecs[self.folios.lruvec(f).index()].memcg;
+        self.count_size(memcg, order, SizeCounter::SwpoutFallback);
+        self.add_to_swap(f)
     }
 
     /// Step 4 of 2.4: kswapd counts what comes round again before it is written; all others mark and go on.
@@ -201,14 +227,18 @@ impl Engine {
         if !st.has(State::MAPPED) {
             return 0;
         }
-        let first = self.folios.page(f).0;
-        let mut young = 0;
-        for page in (first..first + st.nr_pages() as u32).map(PageId) {
-            let here = w.test_and_clear_young_count(page);
-            young += here;
-            if here > 0 && self.is_multi_gen() {
-                self.look_around(w, page);
-            }
+        if !st.has(State::LARGE) {
+            return self.page_referenced(w, self.folios.page(f));
+        }
+        // Several young pages in one mapping are one reference.
+        let mapped = self.space.mapped_in(self.pages_of(f));
+        mapped.fold(0, |young, page| young.max(self.page_referenced(w, page)))
+    }
+
+    fn page_referenced<W: World>(&mut self, w: &mut W, page: PageId) -> u32 {
+        let young = w.test_and_clear_young_count(page);
+        if young > 0 && self.is_multi_gen() {
+            self.look_around(w, page);
         }
         young
     }
@@ -216,17 +246,12 @@ impl Engine {
     /// Makes the folio inaccessible; takes over the dirty bit. False: a lazily freed folio was written again.
     fn unmap_folio<W: World>(&mut self, w: &mut W, f: FolioId) -> bool {
         let st = self.folios.st(f);
-        let (first, slot) = (self.folios.page(f).0, self.folios.swap(f));
-        let mut dirty = false;
-        for page in (first..first + st.nr_pages() as u32).map(PageId) {
-            w.effect(Effect::Unmap { page });
-            dirty |= w.test_and_clear_dirty(page);
-            self.space.set_mapped(page, self.folios.node_of(page), false);
-            if st.has(State::SWAPCACHE) {
-                self.swap.get(slot);
-                self.folios.store(page, Slot::value(u64::from(slot.0)));
-            }
-        }
+        // A page of a large folio may have been unmapped before.
+        let mapped = st.has(State::LARGE).then(|| self.space.mapped_in(self.pages_of(f)));
+        let dirty = match mapped {
+            None => self.unmap_page(w, f, self.folios.page(f), st),
+            Some(mapped) => mapped.fold(false, |dirty, page| self.unmap_page(w, f, page, st) | dirty),
+        };
         self.folios.clear(f, State::MAPPED);
         if dirty && st.has(State::ANON) && !st.has(State::SWAPBACKED) {
             self.folios.set(f, State::SWAPBACKED);
@@ -237,6 +262,19 @@ impl Engine {
             self.set_dirty(w, f);
         }
         true
+    }
+
+    /// Makes a page of a folio inaccessible. True: it was dirty.
+    fn unmap_page<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId, st: State) -> bool {
+        w.effect(Effect::Unmap { page });
+        let dirty = w.test_and_clear_dirty(page);
+        self.space.set_mapped(page, self.folios.node_of(page), false);
+        if st.has(State::SWAPCACHE) {
+            let slot = self.folios.swap(f);
+            self.swap.get(slot);
+            self.folios.store(page, Slot::value(u64::from(slot.0)));
+        }
+        dirty
     }
 
     /// Drops a clean file folio, leaving its shadow.

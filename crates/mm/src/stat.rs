@@ -106,6 +106,18 @@ counters! {
     MmNonleafFound = "lru_gen_nonleaf_found",
     /// Page tables that aging walks put into the next Bloom filter.
     MmNonleafAdded = "lru_gen_nonleaf_added",
+    /// Folios of 2 MiB made by a first touch.
+    ThpFaultAlloc = "thp_fault_alloc",
+    /// First touches that wanted 2 MiB and made less.
+    ThpFaultFallback = "thp_fault_fallback",
+    /// Of those, the ones for which the memcg had no room.
+    ThpFaultFallbackCharge = "thp_fault_fallback_charge",
+    /// Folios of 2 MiB that were split.
+    ThpSplitPage = "thp_split_page",
+    /// Folios of 2 MiB sent whole to swap.
+    ThpSwpout = "thp_swpout",
+    /// Folios of 2 MiB split since swap had no range for them.
+    ThpSwpoutFallback = "thp_swpout_fallback",
     /// Reads that failed.
     ReadErrors = "read_errors",
     /// Writes that failed.

@@ -109,8 +109,9 @@ impl Engine {
         0
     }
 
-    /// Takes up to `nr` pages from the tail of a list. What someone else holds goes to the head and counts as scanned.
-    fn isolate(&mut self, v: LruvecId, l: usize, nr: u64, out: &mut Vec<FolioId>) -> u64 {
+    /// Takes up to `nr` pages from the tail of a list. What someone else holds goes to the head and counts as scanned. Returns pages
+    /// scanned and taken.
+    fn isolate(&mut self, v: LruvecId, l: usize, nr: u64, out: &mut Vec<FolioId>) -> (u64, u64) {
         let list = self.lruvecs[v.index()].lists[l];
         self.folios.warm_tail(list, nr as usize);
         let (mut scanned, mut isolated) = (0, 0);
@@ -128,7 +129,7 @@ impl Engine {
             out.push(f);
         }
         self.lruvecs[v.index()].size[l] -= isolated;
-        scanned
+        (scanned, isolated)
     }
 
     /// Takes the `nr` oldest folios off a list if all of them are there for taking, and in none of the states `odd`; their flags
@@ -190,8 +191,8 @@ impl Engine {
         let l = list_index(t, false);
         // Most batches are clean, unmapped file folios throughout.
         let alike = t == FILE && self.take_alike(v, l, nr, SLOW | State::LARGE, |f| w.is_pinned(f), &mut list);
-        let scanned = if alike { list.len() as u64 } else { self.isolate(v, l, nr, &mut list) };
-        let taken = list.len() as u64;
+        let (scanned, taken) =
+            if alike { (list.len() as u64, list.len() as u64) } else { self.isolate(v, l, nr, &mut list) };
         sc.nr_scanned += scanned;
         self.count_scan(v, t, scanned, sc);
         if list.is_empty() {
@@ -220,7 +221,7 @@ impl Engine {
             self.deactivate_alike(v, t, &hold);
             return self.return_scratch(hold);
         }
-        let scanned = self.isolate(v, list_index(t, true), nr, &mut hold);
+        let (scanned, _) = self.isolate(v, list_index(t, true), nr, &mut hold);
         self.count_lruvec(v, Counter::Pgrefill, scanned);
         self.work.scanned += scanned;
         let mut rotated = 0;

@@ -3,7 +3,7 @@
 use crate::Engine;
 use crate::config::{Lru, RefaultTest};
 use crate::folio::State;
-use crate::ids::{FolioId, PageId};
+use crate::ids::{FolioId, PageId, SwapSlot};
 use crate::list::List;
 use crate::lruvec::{ANON, FILE, list_index};
 use crate::memcg::{NODE_CHARGE_BYTES, PAGE_BYTES};
@@ -130,12 +130,12 @@ impl Engine {
             if st.has(State::ACTIVE) && st.has(State::UNEVICTABLE) {
                 return fail("active and unevictable");
             }
-            let page = self.folios.page(f);
-            let in_slot = self.folios.slot(page).folio() == Some(f);
-            let in_cache = st.has(State::SWAPCACHE) && self.swap.cached(self.folios.swap(f)) == Some(f);
-            if !(in_slot || (in_cache && !st.has(State::MAPPED))) || st.has(State::SWAPCACHE) != in_cache {
-                return fail("its slot does not hold it");
-            }
+            self.validate_pages(f, st).or_else(|what| fail(&what))?;
+        }
+        let waits =
+            |p: &PageId| self.folio_of(*p).is_some_and(|f| self.folios.st(f).has(State::LOCKED | State::WRITEBACK));
+        if let Some(p) = self.dropping.iter().find(|p| !waits(p) || self.space.is_mapped(**p)) {
+            return Err(format!("{p:?} was dropped and is still there"));
         }
         let resident = (0..self.folios.len() as u32).filter_map(|p| self.folios.slot(PageId(p)).folio());
         for f in resident {
@@ -144,6 +144,35 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// I1.5: the pages of a folio are an aligned range. Each stands in its slot, or in the swap cache at its place of the folio's run
+    /// of swap slots.
+    fn validate_pages(&self, f: FolioId, st: State) -> Result<(), String> {
+        let (pages, nr) = (self.pages_of(f), st.nr_pages());
+        let (first, last) = (self.page_index(PageId(pages.start)), self.page_index(PageId(pages.end - 1)));
+        let possible = st.order() == 0 || (st.has(State::ANON) && st.order() >= crate::ThpConfig::MIN_ORDER);
+        if first % nr != 0 || last - first != nr - 1 || !possible {
+            return Err(format!("its pages have the indices {first} to {last}"));
+        }
+        let mut mapped = false;
+        for (i, page) in pages.map(PageId).enumerate() {
+            let slot = SwapSlot(self.folios.swap(f).0 + i as u32);
+            let in_cache = st.has(State::SWAPCACHE) && self.swap.cached(slot) == Some(f);
+            let in_slot = self.folios.slot(page).folio() == Some(f);
+            let swapped = in_cache && self.swap_entry(page) == Some(slot);
+            if !(in_slot || swapped) || st.has(State::SWAPCACHE) != in_cache {
+                return Err(format!("the slot of page {} does not hold it", page.0));
+            }
+            if self.space.is_mapped(page) && !in_slot {
+                return Err(format!("page {} is mapped and in swap", page.0));
+            }
+            mapped |= self.space.is_mapped(page);
+        }
+        match mapped == st.has(State::MAPPED) {
+            true => Ok(()),
+            false => Err("whether it is mapped".into()),
+        }
     }
 
     /// I1.4: usage is what is charged, and nobody is over its limit.

@@ -4,7 +4,7 @@ mod model;
 
 use model::{Device, Driver, Op};
 use proptest::prelude::*;
-use refault_mm::{Advice, Config, NodeConfig, Policy, Touch};
+use refault_mm::{Advice, Config, HugeAdvice, NodeConfig, Policy, ThpConfig, ThpMode, ThpSize, Touch};
 
 fn touch() -> impl Strategy<Value = Touch> {
     prop_oneof![
@@ -17,16 +17,25 @@ fn touch() -> impl Strategy<Value = Touch> {
 }
 
 /// Pages with a hot set, so that some are touched often.
-fn page() -> impl Strategy<Value = u32> {
+fn page() -> impl Strategy<Value = u32> + Clone {
     prop_oneof![2 => 0u32..20, 1 => 150u32..170, 3 => 0u32..300]
 }
 
-fn op() -> impl Strategy<Value = Op> {
+fn advice() -> impl Strategy<Value = Advice> {
+    prop_oneof![Just(Advice::Cold), Just(Advice::Free), Just(Advice::DontNeed)]
+}
+
+fn op(page: impl Strategy<Value = u32> + Clone + 'static) -> impl Strategy<Value = Op> {
+    // Small ranges, and such that hold folios of any size.
+    let range = || prop_oneof![3 => 1u16..20, 2 => 1u16..700];
     prop_oneof![
-        60 => (page(), touch()).prop_map(|(p, t)| Op::Access(p, t)),
+        60 => (page.clone(), touch()).prop_map(|(p, t)| Op::Access(p, t)),
+        1 => (page.clone(), range(), advice()).prop_map(|(p, n, a)| Op::AdviseRange(p, n, a)),
+        2 => (page.clone(), range()).prop_map(|(p, n)| Op::PageOut(p, n)),
+        2 => (page.clone(), range()).prop_map(|(p, n)| Op::DropRange(p, n)),
+        1 => prop_oneof![Just(HugeAdvice::None), Just(HugeAdvice::Huge), Just(HugeAdvice::NoHuge)].prop_map(Op::Huge),
         8 => (any::<u8>(), prop::bool::weighted(0.9)).prop_map(|(n, ok)| Op::Complete(n, ok)),
-        2 => (page(), prop_oneof![Just(Advice::Cold), Just(Advice::Free), Just(Advice::DontNeed)])
-            .prop_map(|(p, a)| Op::Advise(p, a)),
+        2 => (page, advice()).prop_map(|(p, a)| Op::Advise(p, a)),
         1 => Just(Op::Drain),
         1 => Just(Op::Flush),
         1 => any::<u8>().prop_map(Op::Cpu),
@@ -41,8 +50,17 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
+fn thp() -> impl Strategy<Value = ThpConfig> {
+    let mode = || prop::sample::select(vec![ThpMode::Always, ThpMode::Madvise, ThpMode::Never]);
+    let size = prop::sample::select(vec![ThpSize::Always, ThpSize::Inherit, ThpSize::Madvise, ThpSize::Never]);
+    (mode(), mode(), any::<bool>(), prop::array::uniform10(size)).prop_map(|(enabled, defrag, swap_in, mut sizes)| {
+        sizes[..usize::from(ThpConfig::MIN_ORDER)].fill(ThpSize::Never);
+        ThpConfig { enabled, sizes, defrag, swap_in }
+    })
+}
+
 prop_compose! {
-    fn config()(
+    fn config(most_pages: u64)(
         policy in prop::sample::select(&Policy::ALL[..]),
         batch_folios in prop::sample::select(vec![0usize, 1, 5, 31]),
         swap_cluster_max in prop::sample::select(vec![1u64, 8, 32]),
@@ -54,7 +72,8 @@ prop_compose! {
         eviction_bits_max in prop::sample::select(vec![8u32, 12, 64]),
         (writeback_next, recent_only, literal) in any::<(bool, bool, bool)>(),
         seed in any::<u64>(),
-        node in prop::option::of((64u64..320, prop::option::of(0u64..64), 0u32..500)),
+        node in prop::option::of((64u64..most_pages, prop::option::of(0u64..64), 0u32..500)),
+        thp in prop_oneof![Just(ThpConfig::default()), thp()],
         (page_cluster, read_ahead_pages) in (0u32..4, prop::sample::select(vec![0u32, 4, 32])),
     ) -> Config {
         let mut cfg = Config::new(policy);
@@ -70,13 +89,23 @@ prop_compose! {
         Config {
             node, page_cluster, read_ahead_pages, batch_folios, swap_cluster_max, charge_batch, charge_kernel, swap_synchronous, fault_around_young,
             one_list: one_list && batch_folios == 0, swappiness, swap_pages, fault_around_pages, eviction_bits_max,
-            cpus: 2, seed, total_pages: 4096, ..cfg
+            cpus: 2, seed, total_pages: 4096, thp, ..cfg
         }
     }
 }
 
 fn run(cfg: Config, device: Device, memory: u64, ops: &[Op]) -> Result<Driver, TestCaseError> {
-    let mut driver = Driver::new(cfg, device, 150, 150, memory, u64::MAX);
+    run_with(cfg, device, [150, 150], memory, ops)
+}
+
+fn run_with(
+    cfg: Config,
+    device: Device,
+    [files, anons]: [u32; 2],
+    memory: u64,
+    ops: &[Op],
+) -> Result<Driver, TestCaseError> {
+    let mut driver = Driver::new(cfg, device, files, anons, memory, u64::MAX);
     for (i, &op) in ops.iter().enumerate() {
         driver.step(op).map_err(|e| TestCaseError::fail(format!("step {i}, {op:?}: {e}")))?;
     }
@@ -93,17 +122,28 @@ proptest! {
 
     #[test]
     fn contents_survive_and_invariants_hold(
-        cfg in config(),
+        cfg in config(320),
         device in prop::sample::select(vec![Device::Instant, Device::Slow, Device::Flaky]),
         memory in 40u64..220,
-        ops in prop::collection::vec(op(), 1..400),
+        ops in prop::collection::vec(op(page()), 1..400),
     ) {
         run(cfg, device, memory, &ops)?;
     }
 
+    /// The same with more anonymous memory: folios of all sizes.
+    #[test]
+    fn large_folios_are_whole_or_split(
+        (cfg, thp) in (config(2000), thp()),
+        device in prop::sample::select(vec![Device::Instant, Device::Slow, Device::Flaky]),
+        memory in 100u64..1400,
+        ops in prop::collection::vec(op(prop_oneof![1 => 0u32..30, 4 => 0u32..1200]), 1..200),
+    ) {
+        run_with(Config { thp, ..cfg }, device, [30, 1170], memory, &ops)?;
+    }
+
     /// The same configuration and the same events give the same state.
     #[test]
-    fn runs_are_repeatable(cfg in config(), memory in 40u64..220, ops in prop::collection::vec(op(), 1..200)) {
+    fn runs_are_repeatable(cfg in config(320), memory in 40u64..220, ops in prop::collection::vec(op(page()), 1..200)) {
         let a = run(cfg.clone(), Device::Flaky, memory, &ops)?;
         let b = run(cfg, Device::Flaky, memory, &ops)?;
         prop_assert_eq!(a.engine.vmstat(), b.engine.vmstat());

@@ -9,17 +9,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use refault_mm::{
-    Ack, Advice, Config, Effect, Engine, Lru, MappingId, MappingKind, MemcgId, Outcome, PageId, Readahead, RefaultTest,
-    SwapSlot, ThrottleReason, Touch, World,
+    Ack, Advice, Config, Effect, Engine, HugeAdvice, Lru, MappingId, MappingKind, MemcgId, Outcome, PageId, Readahead,
+    RefaultTest, SwapSlot, ThrottleReason, Touch, World,
 };
 
 /// I/O that is under way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Io {
     Read(PageId),
-    SwapIn(PageId, SwapSlot),
+    /// So many pages, from consecutive slots.
+    SwapIn(PageId, SwapSlot, u32),
     Write(PageId, u64),
-    SwapOut(PageId, SwapSlot, u64),
+    /// The contents of consecutive pages.
+    SwapOut(PageId, SwapSlot, Vec<u64>),
+}
+
+/// The pages of a folio.
+fn pages(first: PageId, order: u8) -> impl Iterator<Item = PageId> {
+    (first.0..first.0 + (1 << order)).map(PageId)
 }
 
 /// How devices answer, by turns.
@@ -101,14 +108,20 @@ impl Contents {
     fn finish(&mut self, io: Io) {
         match io {
             Io::Read(page) => _ = self.frame.insert(page, self.file[page.0 as usize]),
-            Io::SwapIn(page, slot) => match self.swap.get(&slot) {
-                Some(&v) => _ = self.frame.insert(page, v),
-                None => self.violations.push(format!("{page:?}: {slot:?} holds nothing")),
-            },
+            Io::SwapIn(page, slot, nr) => {
+                for (page, slot) in (page.0..page.0 + nr).map(PageId).zip((slot.0..).map(SwapSlot)) {
+                    match self.swap.get(&slot) {
+                        Some(&v) => _ = self.frame.insert(page, v),
+                        None => self.violations.push(format!("{page:?}: {slot:?} holds nothing")),
+                    }
+                }
+            }
             Io::Write(page, version) => self.file[page.0 as usize] = version,
-            Io::SwapOut(page, slot, version) => {
-                self.swap.insert(slot, version);
-                self.slot_of.insert(page, slot);
+            Io::SwapOut(page, slot, versions) => {
+                for (i, version) in (0..).zip(versions) {
+                    self.swap.insert(SwapSlot(slot.0 + i), version);
+                    self.slot_of.insert(PageId(page.0 + i), SwapSlot(slot.0 + i));
+                }
             }
         }
     }
@@ -136,10 +149,17 @@ impl World for Contents {
     fn effect(&mut self, effect: Effect) -> Ack {
         match effect {
             Effect::Read { page, .. } => return self.start(Io::Read(page)),
-            Effect::SwapIn { page, slot, .. } => return self.start(Io::SwapIn(page, slot)),
+            Effect::SwapIn { page, slot, order } => return self.start(Io::SwapIn(page, slot, 1 << order)),
             Effect::Write { page, .. } => return self.start(Io::Write(page, self.frame[&page])),
-            Effect::SwapOut { page, slot, .. } => return self.start(Io::SwapOut(page, slot, self.frame[&page])),
+            Effect::SwapOut { page, slot, order } => {
+                let contents = pages(page, order).map(|p| self.frame[&p]).collect();
+                return self.start(Io::SwapOut(page, slot, contents));
+            }
             Effect::Map { page, young, writable } => {
+                // A fault hands out zeroed frames, for every page of a large folio.
+                if self.is_anon(page) {
+                    self.frame.entry(page).or_insert(0);
+                }
                 let dirty = self.pte[page.0 as usize].dirty;
                 self.pte[page.0 as usize] = Pte { mapped: true, writable, young, dirty };
             }
@@ -151,7 +171,7 @@ impl World for Contents {
                 let pte = &mut self.pte[page.0 as usize];
                 (pte.writable, pte.dirty) = (false, false);
             }
-            Effect::Free { page, .. } => self.free(page),
+            Effect::Free { page, order } => pages(page, order).for_each(|p| self.free(p)),
             Effect::FreeSlot { slot } => {
                 // Whoever gets it next is not to be taken for this page.
                 self.slot_of.retain(|_, s| *s != slot);
@@ -186,6 +206,11 @@ pub enum Op {
     /// The n-th pending I/O ends, well or not.
     Complete(u8, bool),
     Advise(u32, Advice),
+    /// The same for so many pages.
+    AdviseRange(u32, u16, Advice),
+    PageOut(u32, u16),
+    DropRange(u32, u16),
+    Huge(HugeAdvice),
     Drain,
     Flush,
     Cpu(u8),
@@ -198,7 +223,7 @@ pub enum Op {
     ThrottleEnded(u8),
     /// The driver takes so many pages of the node.
     External(u8),
-    /// The owner of the anonymous memory is gone; it is not touched again.
+    /// The owner of the anonymous memory is gone; the next one starts from nothing.
     Exit,
     /// Through the debug interface.
     Age(bool),
@@ -218,7 +243,8 @@ pub struct Driver {
     now_ns: u64,
     readahead: Readahead,
     anon: MappingId,
-    exited: bool,
+    /// Pages freed by advice, which are not counted as stolen.
+    paged_out: u64,
     /// Largest and smallest seq seen, from `lru_gen`.
     seqs: (u64, u64),
 }
@@ -232,11 +258,14 @@ impl Driver {
     pub fn new(cfg: Config, device: Device, files: u32, anons: u32, memory: u64, swap: u64) -> Driver {
         let two_lists = cfg.lru == Lru::TwoList;
         let evictions_only = cfg.refault == RefaultTest::ShadowPosition;
+        // Large folios want pages next to each other, not always from an aligned one on.
+        let (dense, offset) = (cfg.thp != Default::default(), cfg.seed % 4);
         let mut engine = Engine::new(cfg).expect("a possible configuration");
         let group = engine.add_memcg(MemcgId::ROOT, "/g", memory, swap).expect("a group");
         engine.add_mapping(MappingKind::File, group, (0..u64::from(files)).map(index)).expect("a file");
+        let anon_index = |n| if dense { n + offset } else { index(n) };
         let (anon, _) =
-            engine.add_mapping(MappingKind::Anon, group, (0..u64::from(anons)).map(index)).expect("a region");
+            engine.add_mapping(MappingKind::Anon, group, (0..u64::from(anons)).map(anon_index)).expect("a region");
         let pages = files + anons;
         let world = Contents::new(device, files, pages as usize);
         Driver {
@@ -250,7 +279,7 @@ impl Driver {
             now_ns: 0,
             readahead: Readahead::default(),
             anon,
-            exited: false,
+            paged_out: 0,
             seqs: (0, 0),
         }
     }
@@ -268,7 +297,27 @@ impl Driver {
             Op::External(pages) => _ = self.engine.set_external_pages(u64::from(pages)),
             Op::Exit => self.exit(),
             Op::Complete(n, ok) => self.complete(n, ok),
-            Op::Advise(n, advice) => self.advise(PageId(n % self.pages), advice),
+            Op::Advise(n, advice) => {
+                self.advised(PageId(n % self.pages), advice);
+                self.engine.advise(PageId(n % self.pages), advice);
+            }
+            Op::AdviseRange(n, nr, advice) => {
+                let (first, nr) = self.range(n, nr);
+                (first..first + nr).for_each(|p| self.advised(PageId(p), advice));
+                self.engine.advise_range(PageId(first), nr, advice);
+            }
+            Op::PageOut(n, nr) => {
+                let (first, nr) = self.range(n, nr);
+                self.paged_out += self.engine.page_out(&mut self.world, PageId(first), nr);
+            }
+            Op::DropRange(n, nr) => {
+                let (first, nr) = self.range(n, nr);
+                if self.world.is_anon(PageId(first)) {
+                    self.forget(first..first + nr);
+                }
+                self.engine.drop_range(&mut self.world, PageId(first), nr);
+            }
+            Op::Huge(advice) => self.engine.advise_huge(self.anon, advice),
             Op::Drain => self.engine.drain_all(),
             Op::Flush => self.engine.flush(&mut self.world),
             Op::Cpu(n) => self.engine.set_cpu(usize::from(n % 2)),
@@ -302,7 +351,7 @@ impl Driver {
             return Err("more activated than refaulted".into());
         }
         if self.evictions_only {
-            let evicted = sum("pgsteal") - get("pglazyfreed");
+            let evicted = sum("pgsteal") + self.paged_out - get("pglazyfreed");
             // Whoever asks for memory stamps what is evicted; the root sees all.
             let age =
                 self.engine.memcg_gauges(MemcgId::ROOT).iter().find(|g| g.name == "nonresident_age").map(|g| g.value);
@@ -335,18 +384,29 @@ impl Driver {
         }
     }
 
-    fn advise(&mut self, page: PageId, advice: Advice) {
+    /// So many pages of the mapping of the n-th page, from that on.
+    fn range(&self, n: u32, nr: u16) -> (u32, u32) {
+        let first = n % self.pages;
+        let end = if first < self.world.first_anon { self.world.first_anon } else { self.pages };
+        (first, u32::from(nr).min(end - first))
+    }
+
+    /// Anonymous pages are as if they had never been touched.
+    fn forget(&mut self, pages: std::ops::Range<u32>) {
+        self.world.may_drop.extend(pages.clone().map(PageId));
+        pages.for_each(|p| self.expected[p as usize] = 0);
+    }
+
+    fn advised(&mut self, page: PageId, advice: Advice) {
         if advice == Advice::Free && self.world.is_anon(page) && self.world.pte[page.0 as usize].mapped {
             // As the kernel does: the content counts as clean from here on.
             self.world.pte[page.0 as usize].dirty = false;
             self.world.may_drop.insert(page);
         }
-        self.engine.advise(page, advice);
     }
 
     fn exit(&mut self) {
-        self.exited = true;
-        self.world.may_drop.extend((self.world.first_anon..self.pages).map(PageId));
+        self.forget(self.world.first_anon..self.pages);
         self.engine.drop_mapping(&mut self.world, self.anon);
         let left = (self.world.first_anon..self.pages).any(|p| self.engine.is_resident(PageId(p)));
         if self.world.pending.is_empty() && left {
@@ -370,18 +430,23 @@ impl Driver {
         }
         let io = self.world.pending.remove(usize::from(n) % self.world.pending.len());
         if ok {
-            self.world.finish(io);
+            self.world.finish(io.clone());
         }
         match io {
-            Io::Read(page) | Io::SwapIn(page, _) => self.engine.read_done(&mut self.world, page, ok),
-            Io::Write(page, _) | Io::SwapOut(page, ..) => self.engine.write_done(&mut self.world, page, ok),
+            Io::Read(page) => self.engine.read_done(&mut self.world, page, ok),
+            Io::Write(page, _) => self.engine.write_done(&mut self.world, page, ok),
+            // Any page of a folio stands for it.
+            Io::SwapIn(page, _, nr) => {
+                self.engine.read_done(&mut self.world, PageId(page.0 + u32::from(n) % nr), ok);
+            }
+            Io::SwapOut(page, _, contents) => {
+                let nr = contents.len() as u32;
+                self.engine.write_done(&mut self.world, PageId(page.0 + u32::from(n) % nr), ok);
+            }
         }
     }
 
     fn access(&mut self, page: PageId, touch: Touch) -> Result<(), String> {
-        if self.exited && self.world.is_anon(page) {
-            return Ok(());
-        }
         let touch = match (touch, self.world.is_anon(page)) {
             (Touch::Read | Touch::ReadOn, true) => Touch::MapRead,
             (Touch::Write, true) => Touch::MapWrite,
