@@ -2,7 +2,7 @@
 //!
 //! `REFAULT_SEEDS` sets how many are tried (200), `REFAULT_SEED` tries a single one.
 
-use refault_mm::Policy;
+use refault_mm::{HugeAdvice, Policy, ThpConfig, ThpMode, ThpSize};
 use refault_sim::machine::{Machine, RunResult};
 use refault_sim::scenario::{
     Action, Burst, DeviceOverrides, DeviceSpec, LoopSpec, MachineSpec, MemcgSpec, ObjectSpec, PRESETS, Pattern,
@@ -116,6 +116,7 @@ fn objects(d: &mut Dice, memcgs: u64, disk: usize) -> Vec<ObjectSpec> {
             name: format!("o{i}"),
             kind: if anon { ObjectKind::Anon } else { ObjectKind::File },
             pages: d.within(4, 4000),
+            huge: d.of(&[HugeAdvice::None, HugeAdvice::Huge, HugeAdvice::NoHuge]),
             areas: if anon && d.one_in(2) {
                 (0..d.within(1, 3)).map(|_| d.within(1, 600)).collect()
             } else {
@@ -183,6 +184,15 @@ fn machine(d: &mut Dice) -> MachineSpec {
         dirty_background_ratio: d.of(&[0, 10, 50]),
         dirty_ratio: d.of(&[5, 20, 60]),
         min_ttl_ns: d.of(&[0, 0, 0, 5_000_000]),
+        thp: ThpConfig {
+            enabled: d.of(&[ThpMode::Never, ThpMode::Never, ThpMode::Madvise, ThpMode::Always]),
+            sizes: std::array::from_fn(|order| match order {
+                0 | 1 => ThpSize::Never,
+                _ => d.of(&[ThpSize::Inherit, ThpSize::Inherit, ThpSize::Never, ThpSize::Always]),
+            }),
+            defrag: d.of(&[ThpMode::Never, ThpMode::Madvise, ThpMode::Always]),
+            swap_in: d.one_in(2),
+        },
         costs: Default::default(),
     }
 }

@@ -91,6 +91,7 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<Config, String> {
     cfg.dirty_background_ratio = m.dirty_background_ratio;
     cfg.dirty_ratio = m.dirty_ratio;
     cfg.min_ttl_ns = m.min_ttl_ns;
+    cfg.thp = m.thp.clone();
     cfg.total_pages = m.memory_pages;
     cfg.seed = spec.seed;
     cfg.node = Some(NodeConfig {
@@ -195,6 +196,7 @@ fn objects(
         let memcg = o.memcg.map_or(MemcgId::ROOT, |m| memcgs[m]);
         for _ in 0..copies(spec, i) {
             let (mapping, page) = engine.add_mapping(kind, memcg, indices(o))?;
+            engine.advise_huge(mapping, o.huge);
             hw.add_extent(page, o.pages as u32, o.device, o.device.map_or(0, |d| base[d]));
             if let Some(d) = o.device {
                 base[d] += o.pages;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use refault_mm::{SizeCounter, ThpConfig};
+
 use super::Machine;
 use super::task::Task;
 use crate::scenario::TaskSpec;
@@ -89,7 +91,17 @@ impl Machine {
 
     /// Everything that counts up, by name.
     pub(super) fn counters(&self) -> BTreeMap<String, u64> {
-        self.engine.vmstat().iter().map(|(name, n)| (name.to_owned(), n)).collect()
+        let vmstat = self.engine.vmstat();
+        let vmstat = vmstat.iter().map(|(name, n)| (name.to_owned(), n));
+        vmstat.chain(self.size_counters()).collect()
+    }
+
+    /// The counters of each size of folios, as `mthp.64kB.swpout`.
+    pub(super) fn size_counters(&self) -> Vec<(String, u64)> {
+        let sizes = self.engine.size_stats();
+        let orders = ThpConfig::MIN_ORDER..=ThpConfig::MAX_ORDER;
+        let all = |order: u8| SizeCounter::ALL.iter().map(move |&c| (order, c));
+        orders.flat_map(all).map(|(o, c)| (format!("mthp.{}kB.{}", 4u32 << o, c.name()), sizes.get(o, c))).collect()
     }
 
     /// What was recorded, by task.

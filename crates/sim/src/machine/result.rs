@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use refault_mm::{PsiKind, PsiLine};
 
-use super::record::LoopResult;
+use super::record::{LoopResult, counted};
 use super::{Ending, Machine, Work};
 use crate::device::{DeviceStats, PAGE_BYTES};
 use crate::metric::{Latency, Series};
@@ -80,6 +80,8 @@ pub struct RunResult {
     pub devices: Vec<DeviceResult>,
     /// Memory.
     pub node: NodeResult,
+    /// Counters of the sizes of folios, as `mthp.64kB.swpout`.
+    pub sizes: BTreeMap<String, u64>,
     /// Loops that were recorded, in the order of their tasks.
     pub loops: Vec<LoopResult>,
     /// Tasks that the out-of-memory killer ended.
@@ -140,6 +142,7 @@ impl RunResult {
                 let memcg = self.memcgs.iter().find(|m| m.path == path)?;
                 memcg.counters.get(counter).map(|&n| n as f64)
             }
+            "mthp" => counted(&self.sizes, name),
             "device" => {
                 let (device, field) = rest.rsplit_once('.')?;
                 let stats = &self.devices.iter().find(|d| d.name == device)?.stats;
@@ -187,6 +190,7 @@ impl Machine {
                 managed_pages: self.engine.zones().map(|z| z.1).sum(),
                 swap_used_pages: self.engine.swap_used_pages(),
             },
+            sizes: self.size_counters().into_iter().collect(),
             loops: self.loop_results(),
             oom_kills: self.oom_kills,
             series: self.series.clone(),

@@ -3,6 +3,7 @@
 use super::read::{self, Field, Result, Section};
 use super::types::{DeviceSpec, MemcgSpec, ObjectSpec};
 use super::{MAX_OBJECTS, MAX_PAGES};
+use refault_mm::HugeAdvice;
 use refault_trace::ObjectKind;
 
 const MAX_MEMCGS: usize = 1024;
@@ -65,7 +66,7 @@ pub(super) fn objects<'s>(
     swap_device: Option<usize>,
     memcgs: &[MemcgSpec],
 ) -> Result<Vec<Declared<'s>>> {
-    let named = field.named(&["kind", "size", "areas", "device", "memcg", "private"], MAX_OBJECTS)?;
+    let named = field.named(&["kind", "size", "areas", "advice", "device", "memcg", "private"], MAX_OBJECTS)?;
     let read = |(name, section): (&str, Section<'s>)| {
         read::name(name).map_err(|what| section.error(what))?;
         let spec = object(name, &section, devices, swap_device, memcgs)?;
@@ -88,10 +89,19 @@ fn object(
         kind,
         pages: s.need("size", "size = \"12G\"")?.pages(1..=MAX_PAGES)?,
         areas: s.or("areas", Vec::new(), |f| areas(f, kind))?,
+        huge: s.or("advice", HugeAdvice::None, |f| huge(f, kind))?,
         device: device(s, kind, devices, swap_device)?,
         memcg: s.opt("memcg", |f| memcg(f, memcgs))?.flatten(),
         private: s.or("private", false, Field::boolean)?,
     })
+}
+
+fn huge(field: &Field<'_>, kind: ObjectKind) -> Result<HugeAdvice> {
+    if kind == ObjectKind::File {
+        return Err(field.error("only anonymous memory has large folios; files have single pages"));
+    }
+    let all = [("normal", HugeAdvice::None), ("hugepage", HugeAdvice::Huge), ("nohugepage", HugeAdvice::NoHuge)];
+    field.choice(&all)
 }
 
 fn areas(field: &Field<'_>, kind: ObjectKind) -> Result<Vec<u64>> {

@@ -3,6 +3,7 @@
 use super::machine::variant;
 use super::read::{self, Field, Result, Section};
 use super::types::{Better, Published, PublishedRatio, PublishedRow, PublishedVariant, Scenario};
+use refault_mm::ThpConfig;
 
 const MAX_ROWS: usize = 256;
 const MAX_VARIANTS: usize = 16;
@@ -202,6 +203,12 @@ fn check_metric(metric: &str, scenario: &Scenario) -> std::result::Result<(), St
             declared(scenario.memcgs.iter().any(|m| m.path == name))?;
             if counter(last) { Ok(()) } else { Err("does not end in the name of a counter".to_owned()) }
         }
+        "mthp" => {
+            let sizes = (ThpConfig::MIN_ORDER..=ThpConfig::MAX_ORDER).map(|order| format!("{}kB", 4u32 << order));
+            let sizes: Vec<_> = sizes.collect();
+            one_of(&sizes.iter().map(String::as_str).collect::<Vec<_>>(), name)?;
+            if counter(last) { Ok(()) } else { Err("does not end in the name of a counter".to_owned()) }
+        }
         "total" => one_of(&["seconds", "ops_per_s"], rest),
         "swap" => one_of(&["used_pages"], rest),
         "psi" => one_of(&["some_us", "full_us"], rest),
@@ -217,7 +224,7 @@ fn check_metric(metric: &str, scenario: &Scenario) -> std::result::Result<(), St
         }
         "vmstat" | "node" if counter(rest) => Ok(()),
         "vmstat" | "node" => Err("does not end in the name of a counter".to_owned()),
-        _ => Err("is not a result; write task.NAME., total., vmstat., memcg.PATH., device.NAME., node., swap., psi., \
+        _ => Err("is not a result; write task.NAME., total., vmstat., mthp.SIZE., memcg.PATH., device.NAME., node., swap., psi., \
                   iteration.TASK.N. or iterations.TASK.FROM-TO.FOLD. and what of it"
             .to_owned()),
     }

@@ -1,6 +1,6 @@
 //! What a scenario is once it is read: plain data, names resolved to indices, units in the names of fields.
 
-use refault_mm::{Bound, Clock, Config, Policy, Recency, RefaultCounting, WritebackSort};
+use refault_mm::{Bound, Clock, Config, HugeAdvice, Policy, Recency, RefaultCounting, ThpConfig, WritebackSort};
 use refault_trace::{ObjectKind, Via};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -69,6 +69,8 @@ pub struct MachineSpec {
     pub dirty_ratio: u64,
     /// `lru_gen/min_ttl_ms`; 0: off.
     pub min_ttl_ns: u64,
+    /// Sizes of anonymous folios.
+    pub thp: ThpConfig,
     /// CPU costs that are not the default, by name, in nanoseconds.
     pub costs: BTreeMap<String, u64>,
 }
@@ -236,6 +238,8 @@ pub struct ObjectSpec {
     pub kind: ObjectKind,
     /// Its size.
     pub pages: u64,
+    /// What its programs say about large folios in it.
+    pub huge: HugeAdvice,
     /// Sizes of its areas, by turns, with a hole of a page behind each: a large folio lies in one of them. Empty: one area.
     pub areas: Vec<u64>,
     /// The device of a file, an index; `None` for anonymous memory.
