@@ -6,6 +6,7 @@ pub mod bench;
 mod given;
 mod lab;
 pub mod replay;
+pub mod size;
 mod terminal;
 pub mod trace_cmd;
 

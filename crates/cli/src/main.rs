@@ -2,7 +2,7 @@
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use refault_cli::{Failure, Given, bench, replay, trace_cmd};
+use refault_cli::{Failure, Given, bench, replay, size, trace_cmd};
 use std::process::ExitCode;
 
 /// Linux page reclaim as a program: what any policy would have done with a trace of page accesses, or on a machine
@@ -19,6 +19,8 @@ enum Command {
     Replay(Box<replay::ReplayArgs>),
     /// Run published benchmarks before and after the change that they were published for
     Bench(bench::BenchArgs),
+    /// Find the smallest limit of a memory cgroup that meets a target: pressure, latency, hit rate, refaults
+    Size(Box<size::SizeArgs>),
     /// Inspect, convert and generate traces
     Trace(trace_cmd::TraceArgs),
 }
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Replay(args) => replay::run(&args, &given).map(|()| true),
         Command::Bench(args) => bench::run(&args),
+        Command::Size(args) => size::run(&args),
         Command::Trace(args) => trace_cmd::run(args).map(|()| true),
     };
     match done {

@@ -45,6 +45,8 @@ struct Line {
     /// `lost` at the start of the current period.
     lost_before: u128,
     averages: [u64; 3],
+    /// The highest that each average ever was.
+    peaks: [u64; 3],
     /// The share that is lost now: of `threads`.
     of_threads: u32,
 }
@@ -91,8 +93,15 @@ impl Psi {
     /// The line of one kind. The averages are those of the last period that ended, the total is up to now.
     pub fn read(&mut self, now_ns: u64, kind: PsiKind) -> PsiLine {
         self.catch_up(now_ns);
-        let [avg10, avg60, avg300] = self.line(kind).averages.map(|average| average as f64 / (1 << SHIFT) as f64);
+        let [avg10, avg60, avg300] = self.line(kind).averages.map(percent);
         PsiLine { avg10, avg60, avg300, total_us: self.total_us(kind) }
+    }
+
+    /// The highest that the averages of one kind ever were, in percent: of 10, 60 and 300 seconds. Linux does not keep them; who
+    /// reads the file often enough does.
+    pub fn peaks(&mut self, now_ns: u64, kind: PsiKind) -> [f64; 3] {
+        self.catch_up(now_ns);
+        self.line(kind).peaks.map(percent)
     }
 
     /// Both lines, as Linux prints them in `/proc/pressure/memory` and `memory.pressure`.
@@ -165,16 +174,22 @@ impl Line {
     fn sample(&mut self, periods: u64) {
         let percent = ((self.lost - self.lost_before) * 100) << SHIFT;
         let sample = (percent / (u128::from(PERIOD_NS) << FRACTION)) as u64;
-        for (average, decay) in self.averages.iter_mut().zip(DECAY) {
+        for ((average, peak), decay) in self.averages.iter_mut().zip(&mut self.peaks).zip(DECAY) {
             for _ in 0..periods {
                 let next = decayed(*average, decay, sample);
                 if next == *average {
                     break;
                 }
                 *average = next;
+                *peak = next.max(*peak);
             }
         }
     }
+}
+
+/// An average in percent.
+fn percent(average: u64) -> f64 {
+    average as f64 / (1 << SHIFT) as f64
 }
 
 /// One step of an exponential average. Rounded towards the sample, so that it is reached from below and from above: a
@@ -244,6 +259,18 @@ mod tests {
         let later = psi.read(20 * SECOND, PsiKind::Some);
         assert!((later.avg10 - line.avg10 * 0.3679).abs() < 0.3);
         assert_eq!(later.total_us, line.total_us);
+    }
+
+    #[test]
+    fn peaks_are_the_highest_averages() {
+        let mut psi = Psi::new(1);
+        psi.set(0, 1, 0);
+        let at_10 = psi.read(10 * SECOND, PsiKind::Some);
+        psi.set(10 * SECOND, 0, 1);
+        // Read once, long after: what was in between is not forgotten.
+        assert_eq!(psi.peaks(10_000 * SECOND, PsiKind::Some), [at_10.avg10, at_10.avg60, at_10.avg300]);
+        assert_eq!(psi.read(10_000 * SECOND, PsiKind::Some).avg10, 0.0);
+        assert_eq!(Psi::new(4).peaks(10 * SECOND, PsiKind::Full), [0.0; 3]);
     }
 
     #[test]

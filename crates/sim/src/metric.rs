@@ -85,6 +85,36 @@ impl Latency {
     }
 }
 
+/// What is mostly asked of a distribution, in nanoseconds: a few bytes instead of its histogram.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Quantiles {
+    /// The mean.
+    pub mean_ns: f64,
+    /// The median.
+    pub p50_ns: u64,
+    /// Nine of ten are not longer.
+    pub p90_ns: u64,
+    /// 99 of a hundred are not longer.
+    pub p99_ns: u64,
+    /// 999 of a thousand are not longer.
+    pub p999_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+impl From<&Latency> for Quantiles {
+    fn from(of: &Latency) -> Quantiles {
+        Quantiles {
+            mean_ns: of.mean_ns(),
+            p50_ns: of.p50_ns(),
+            p90_ns: of.p90_ns(),
+            p99_ns: of.p99_ns(),
+            p999_ns: of.p999_ns(),
+            max_ns: of.max_ns(),
+        }
+    }
+}
+
 /// Values of named columns over virtual time.
 ///
 /// Rows are pushed at any times that do not go back. When there are more than the limit, every second row is dropped and

@@ -125,6 +125,7 @@ fn objects(d: &mut Dice, memcgs: u64, disk: usize) -> Vec<ObjectSpec> {
             device: (!anon).then_some(disk),
             memcg: (memcgs > 0 && d.one_in(2)).then(|| d.below(memcgs) as usize),
             private: false,
+            huge: d.of(&[HugeAdvice::None, HugeAdvice::Huge, HugeAdvice::NoHuge]),
         }
     };
     let n = d.within(1, 5);
@@ -167,6 +168,15 @@ fn tasks(d: &mut Dice, objects: &[ObjectSpec], memcgs: u64) -> Vec<TaskSpec> {
     (0..n).map(|i| one(d, i)).collect()
 }
 
+fn thp(d: &mut Dice) -> ThpConfig {
+    let modes = [ThpMode::Always, ThpMode::Madvise, ThpMode::Never];
+    let sizes = [ThpSize::Always, ThpSize::Inherit, ThpSize::Madvise, ThpSize::Never];
+    let mut thp =
+        ThpConfig { enabled: d.of(&modes), defrag: d.of(&modes), swap_in: d.one_in(2), ..ThpConfig::default() };
+    thp.sizes[usize::from(ThpConfig::MIN_ORDER)..].iter_mut().for_each(|s| *s = d.of(&sizes));
+    thp
+}
+
 fn machine(d: &mut Dice) -> MachineSpec {
     let memory_pages = d.within(600, 6000);
     MachineSpec {
@@ -184,15 +194,7 @@ fn machine(d: &mut Dice) -> MachineSpec {
         dirty_background_ratio: d.of(&[0, 10, 50]),
         dirty_ratio: d.of(&[5, 20, 60]),
         min_ttl_ns: d.of(&[0, 0, 0, 5_000_000]),
-        thp: ThpConfig {
-            enabled: d.of(&[ThpMode::Never, ThpMode::Never, ThpMode::Madvise, ThpMode::Always]),
-            sizes: std::array::from_fn(|order| match order {
-                0 | 1 => ThpSize::Never,
-                _ => d.of(&[ThpSize::Inherit, ThpSize::Inherit, ThpSize::Never, ThpSize::Always]),
-            }),
-            defrag: d.of(&[ThpMode::Never, ThpMode::Madvise, ThpMode::Always]),
-            swap_in: d.one_in(2),
-        },
+        thp: if d.one_in(2) { ThpConfig::default() } else { thp(d) },
         costs: Default::default(),
     }
 }

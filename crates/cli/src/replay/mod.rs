@@ -5,7 +5,7 @@ pub mod cell;
 mod command;
 mod curve;
 mod machine;
-mod policy;
+pub(crate) mod policy;
 mod progress;
 mod recorder;
 mod row;
@@ -18,3 +18,5 @@ mod text;
 
 pub use args::ReplayArgs;
 pub use command::run;
+pub(crate) use command::write;
+pub(crate) use scenario::is_scenario;

@@ -66,10 +66,11 @@ impl SwapArea {
     }
 }
 
-/// A page on its way to or from a device.
+/// A folio on its way to or from a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Io {
     pub(crate) page: PageId,
+    pub(crate) pages: u32,
     pub(crate) write: bool,
     pub(crate) device: usize,
     pub(crate) at: u64,
@@ -80,7 +81,8 @@ pub(crate) struct Io {
 pub(crate) struct Submission {
     pub(crate) device: usize,
     pub(crate) request: Request,
-    pub(crate) pages: Vec<PageId>,
+    /// Folios, by first page and length.
+    pub(crate) folios: Vec<(PageId, u32)>,
 }
 
 /// Page tables, devices, and notes for the machine.
@@ -216,7 +218,8 @@ impl Hardware {
             MAPPED | if young { YOUNG } else { 0 } | if writable { WRITABLE } else { 0 };
     }
 
-    fn io(&mut self, page: PageId, write: bool, slot: Option<SwapSlot>) -> Ack {
+    fn io(&mut self, page: PageId, order: u8, write: bool, slot: Option<SwapSlot>) -> Ack {
+        let pages = 1u32 << order;
         let place = match slot {
             Some(slot) => self.swap.as_ref().map(|s| (s.device, s.base + u64::from(slot.0))),
             None => {
@@ -226,13 +229,13 @@ impl Hardware {
         };
         let Some((device, at)) = place else { return Ack::Failed };
         if self.devices[device].spec().synchronous.is_none() {
-            self.plug.push(Io { page, write, device, at });
+            self.plug.push(Io { page, pages, write, device, at });
             return Ack::Pending;
         }
         if write && slot.is_some() && self.swap.as_ref().is_some_and(|s| s.refused) {
             return Ack::Failed;
         }
-        let served = self.devices[device].serve_synchronously(write, 1);
+        let served = self.devices[device].serve_synchronously(write, pages);
         match write {
             true => self.write_cpu_ns += served.cpu_ns,
             false => self.read_cpu_ns += served.cpu_ns,
@@ -241,7 +244,7 @@ impl Hardware {
             return Ack::Failed;
         }
         if let (true, Some(slot), Some(swap)) = (write, slot, &mut self.swap) {
-            swap.set_stored(slot, true);
+            (slot.0..slot.0 + pages).for_each(|s| swap.set_stored(SwapSlot(s), true));
         }
         Ack::Done
     }
@@ -260,15 +263,16 @@ impl Hardware {
                 let r = &mut last.request;
                 let follows =
                     last.device == io.device && r.write == io.write && r.at_page + u64::from(r.pages) == io.at;
-                if follows && r.pages < self.devices[io.device].spec().max_request_pages {
-                    r.pages += 1;
-                    last.pages.push(io.page);
+                if follows && r.pages + io.pages <= self.devices[io.device].spec().max_request_pages {
+                    r.pages += io.pages;
+                    last.folios.push((io.page, io.pages));
                     continue;
                 }
             }
-            let request = Request { id: self.next_request, write: io.write, at_page: io.at, pages: 1 };
+            // A folio stays one request: what is too long the device takes in parts.
+            let request = Request { id: self.next_request, write: io.write, at_page: io.at, pages: io.pages };
             self.next_request += 1;
-            out.push(Submission { device: io.device, request, pages: vec![io.page] });
+            out.push(Submission { device: io.device, request, folios: vec![(io.page, io.pages)] });
         }
         out
     }
@@ -282,10 +286,10 @@ impl Hardware {
 impl World for Hardware {
     fn effect(&mut self, effect: Effect) -> Ack {
         match effect {
-            Effect::Read { page, .. } => return self.io(page, false, None),
-            Effect::Write { page, .. } => return self.io(page, true, None),
-            Effect::SwapIn { page, slot, .. } => return self.io(page, false, Some(slot)),
-            Effect::SwapOut { page, slot, .. } => return self.io(page, true, Some(slot)),
+            Effect::Read { page, order } => return self.io(page, order, false, None),
+            Effect::Write { page, order } => return self.io(page, order, true, None),
+            Effect::SwapIn { page, order, slot } => return self.io(page, order, false, Some(slot)),
+            Effect::SwapOut { page, order, slot } => return self.io(page, order, true, Some(slot)),
             Effect::Map { page, young, writable } => self.map(page, young, writable),
             Effect::Unmap { page } => {
                 self.unmapped += 1;

@@ -35,7 +35,7 @@ use record::Record;
 use task::Task;
 
 pub use record::LoopResult;
-pub use result::{DeviceResult, MemcgResult, NodeResult, RunResult, TaskResult};
+pub use result::{DeviceResult, GroupTasks, MemcgResult, NodeResult, RunResult, TaskResult};
 
 /// Why a thread stops running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,8 +131,8 @@ pub struct Machine {
     records: BTreeMap<usize, Record>,
     /// Tasks that wait for a page.
     waiters: HashMap<PageId, Vec<usize>>,
-    /// The pages of requests under way, by their number.
-    in_flight: HashMap<u64, Vec<PageId>>,
+    /// The folios of requests under way, by their number: first page and length.
+    in_flight: HashMap<u64, Vec<(PageId, u32)>>,
     /// When each device was last announced to have something to do.
     announced: Vec<Option<u64>>,
     completions: Vec<Completion>,

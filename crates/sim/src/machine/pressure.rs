@@ -55,6 +55,11 @@ impl Pressure {
         self.groups[group].psi.read(now_ns, kind)
     }
 
+    /// The highest averages, of 10, 60 and 300 seconds.
+    pub(crate) fn peaks(&mut self, group: usize, now_ns: u64, kind: PsiKind) -> [f64; 3] {
+        self.groups[group].psi.peaks(now_ns, kind)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.groups.len()
     }

@@ -7,7 +7,7 @@ use refault_mm::{PsiKind, PsiLine};
 use super::record::{LoopResult, counted};
 use super::{Ending, Machine, Work};
 use crate::device::{DeviceStats, PAGE_BYTES};
-use crate::metric::{Latency, Series};
+use crate::metric::{Latency, Quantiles, Series};
 
 /// What the copies of a task did in the phases that count.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub struct TaskResult {
     pub ops: u64,
     /// Accesses that failed.
     pub errors: u64,
+    /// Copies that the out-of-memory killer ended.
+    pub oom_kills: u64,
     /// From the start of the first to the end of the last copy.
     pub seconds: f64,
     /// Time of all copies in reclaim, in seconds.
@@ -41,8 +43,35 @@ pub struct MemcgResult {
     pub counters: BTreeMap<String, u64>,
     /// Memory pressure: some and full.
     pub psi: [PsiLine; 2],
+    /// The highest that the averages of 10, 60 and 300 seconds ever were: of some and full, in percent.
+    pub psi_peaks: [[f64; 3]; 2],
+    /// `memory.events`, descendants included; empty for the machine.
+    pub events: Vec<(&'static str, u64)>,
+    /// What the tasks in it did.
+    pub tasks: GroupTasks,
     /// Under multi-gen LRU the oldest generation of file pages, and the youngest; of the machine those of its root group.
     pub seqs: (u64, u64),
+}
+
+/// What the tasks of a group and of the groups below it did together, in the phases that count.
+#[derive(Clone, Debug, Default)]
+pub struct GroupTasks {
+    /// Operations.
+    pub ops: u64,
+    /// The sum of the operations a second of every task.
+    pub ops_per_s: f64,
+    /// Accesses of a page.
+    pub accesses: u64,
+    /// Of those, without I/O.
+    pub hits: u64,
+    /// Accesses that failed.
+    pub errors: u64,
+    /// Copies that the out-of-memory killer ended.
+    pub oom_kills: u64,
+    /// Time of all copies waiting on memory, in seconds.
+    pub reclaim_seconds: f64,
+    /// Of operations, of all tasks together.
+    pub latency: Quantiles,
 }
 
 /// A block device.
@@ -119,6 +148,78 @@ impl TaskResult {
     }
 }
 
+impl GroupTasks {
+    /// Hits of all accesses.
+    pub fn hit_rate(&self) -> f64 {
+        if self.accesses > 0 { self.hits as f64 / self.accesses as f64 } else { 0.0 }
+    }
+
+    fn of<'a>(tasks: impl Iterator<Item = &'a TaskResult>) -> GroupTasks {
+        let (mut all, mut latency) = (GroupTasks::default(), Latency::new());
+        for task in tasks {
+            all.add(task);
+            latency.merge(&task.latency);
+        }
+        all.latency = Quantiles::from(&latency);
+        all
+    }
+
+    fn add(&mut self, task: &TaskResult) {
+        self.ops += task.ops;
+        self.ops_per_s += task.metric("ops_per_s").unwrap_or(0.0);
+        self.accesses += task.accesses;
+        self.hits += task.hits;
+        self.errors += task.errors;
+        self.oom_kills += task.oom_kills;
+        self.reclaim_seconds += task.reclaim_seconds;
+    }
+}
+
+impl MemcgResult {
+    /// One of its counters.
+    pub fn counter(&self, name: &str) -> u64 {
+        self.counters.get(name).copied().unwrap_or(0)
+    }
+
+    /// One of its numbers: a counter, `events_max` and others of `memory.events`, `psi_some_us`, `psi_some_avg10`,
+    /// `psi_some_avg10_max` and their like, `task_hit_rate`, `task_p99_ns`, ...
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        if let Some(event) = name.strip_prefix("events_") {
+            return self.events.iter().find(|(known, _)| *known == event).map(|&(_, n)| n as f64);
+        }
+        if let Some(rest) = name.strip_prefix("psi_") {
+            return self.pressure(rest);
+        }
+        Some(match name {
+            "task_ops_per_s" => self.tasks.ops_per_s,
+            "task_hit_rate" => self.tasks.hit_rate(),
+            "task_errors" => self.tasks.errors as f64,
+            "task_oom_kills" => self.tasks.oom_kills as f64,
+            "task_reclaim_us" => self.tasks.reclaim_seconds * 1e6,
+            "task_p50_ns" => self.tasks.latency.p50_ns as f64,
+            "task_p99_ns" => self.tasks.latency.p99_ns as f64,
+            _ => *self.counters.get(name)? as f64,
+        })
+    }
+
+    /// `some_us`, `full_avg60`, `some_avg300_max`.
+    fn pressure(&self, name: &str) -> Option<f64> {
+        let (kind, what) = name.split_once('_')?;
+        let kind = ["some", "full"].iter().position(|k| *k == kind)?;
+        let (line, peaks) = (&self.psi[kind], &self.psi_peaks[kind]);
+        Some(match what {
+            "us" => line.total_us as f64,
+            "avg10" => line.avg10,
+            "avg60" => line.avg60,
+            "avg300" => line.avg300,
+            "avg10_max" => peaks[0],
+            "avg60_max" => peaks[1],
+            "avg300_max" => peaks[2],
+            _ => return None,
+        })
+    }
+}
+
 impl RunResult {
     /// A number by its name, as scenarios name what was published: `task.NAME.ops_per_s`, `total.seconds`,
     /// `vmstat.workingset_refault_file`, `memcg.PATH.COUNTER`, `device.NAME.read_bytes`, `node.free_pages`, `swap.used_pages`,
@@ -139,8 +240,7 @@ impl RunResult {
             "vmstat" => self.memcgs[0].counters.get(rest).map(|&n| n as f64),
             "memcg" => {
                 let (path, counter) = rest.rsplit_once('.')?;
-                let memcg = self.memcgs.iter().find(|m| m.path == path)?;
-                memcg.counters.get(counter).map(|&n| n as f64)
+                self.memcgs.iter().find(|m| m.path == path)?.metric(counter)
             }
             "mthp" => counted(&self.sizes, name),
             "device" => {
@@ -217,12 +317,14 @@ impl Machine {
                 hits: 0,
                 ops: 0,
                 errors: 0,
+                oom_kills: 0,
                 seconds: 0.0,
                 reclaim_seconds: 0.0,
                 latency: Latency::new(),
             };
             let (mut first, mut last) = (u64::MAX, 0);
             for thread in copies {
+                r.oom_kills += u64::from(thread.killed);
                 let Some(Work::Task(task)) = &thread.work else { continue };
                 let done = &task.done;
                 r.accesses += done.accesses;
@@ -240,19 +342,26 @@ impl Machine {
         all
     }
 
-    /// What the tasks of a group and of those below it did together, and their operations a second.
-    fn throughput(&self, group: usize, tasks: &[TaskResult]) -> [(&'static str, u64); 4] {
+    /// What the tasks of a group and of those below it did together.
+    fn tasks_of(&self, group: usize, tasks: &[TaskResult]) -> GroupTasks {
         let inside = |memcg: Option<usize>| {
             group == 0 || std::iter::successors(memcg, |&m| self.spec.memcgs[m].parent).any(|m| m + 1 == group)
         };
-        let all = || self.spec.tasks.iter().zip(tasks).filter(|(spec, _)| inside(spec.memcg)).map(|(_, t)| t);
-        let rate: f64 = all().filter_map(|t| t.metric("ops_per_s")).sum();
-        [
-            ("task_ops", all().map(|t| t.ops).sum()),
-            ("task_accesses", all().map(|t| t.accesses).sum()),
-            ("task_hits", all().map(|t| t.hits).sum()),
-            ("task_ops_per_s", rate.round() as u64),
-        ]
+        let all = self.spec.tasks.iter().zip(tasks);
+        GroupTasks::of(all.filter(|(spec, _)| inside(spec.memcg)).map(|(_, task)| task))
+    }
+
+    /// `memory.events` of a group and those below it.
+    fn events_of(&self, group: usize, tasks: &GroupTasks) -> Vec<(&'static str, u64)> {
+        let Some(memcg) = group.checked_sub(1) else { return Vec::new() };
+        let inside = |m: usize| std::iter::successors(Some(m), |&m| self.spec.memcgs[m].parent).any(|m| m == memcg);
+        let (mut max, mut oom) = (0, 0);
+        for m in (0..self.memcgs.len()).filter(|&m| inside(m)) {
+            let events = self.engine.memcg_events(self.memcgs[m]);
+            max += events.max;
+            oom += events.oom;
+        }
+        vec![("max", max), ("oom", oom), ("oom_kill", tasks.oom_kills)]
     }
 
     fn memcg_result(&mut self, group: usize, tasks: &[TaskResult]) -> MemcgResult {
@@ -266,8 +375,25 @@ impl Machine {
         let mut counters: BTreeMap<String, u64> = stats.iter().map(|(n, v)| (n.to_owned(), v)).collect();
         let gauges = if group == 0 { self.engine.node_gauges() } else { self.engine.memcg_tree_gauges(id) };
         counters.extend(gauges.into_iter().map(|g| (g.name.to_owned(), g.value)));
-        counters.extend(self.throughput(group, tasks).map(|(n, v)| (n.to_owned(), v)));
-        let psi = [PsiKind::Some, PsiKind::Full].map(|k| self.pressure.read(group, self.now_ns, k));
-        MemcgResult { path, counters, psi, seqs: self.engine.lru_gen_seqs(id) }
+        let tasks = self.tasks_of(group, tasks);
+        counters.extend(
+            [
+                ("task_ops", tasks.ops),
+                ("task_accesses", tasks.accesses),
+                ("task_hits", tasks.hits),
+                ("task_ops_per_s", tasks.ops_per_s.round() as u64),
+            ]
+            .map(|(n, v)| (n.to_owned(), v)),
+        );
+        let kinds = [PsiKind::Some, PsiKind::Full];
+        MemcgResult {
+            path,
+            counters,
+            psi: kinds.map(|k| self.pressure.read(group, self.now_ns, k)),
+            psi_peaks: kinds.map(|k| self.pressure.peaks(group, self.now_ns, k)),
+            events: self.events_of(group, &tasks),
+            tasks,
+            seqs: self.engine.lru_gen_seqs(id),
+        }
     }
 }

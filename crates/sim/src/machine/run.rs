@@ -184,7 +184,7 @@ impl Machine {
         let submissions = self.events.take_submission(place);
         for s in submissions {
             self.hw.devices[s.device].submit(self.now_ns, s.request);
-            self.in_flight.insert(s.request.id, s.pages);
+            self.in_flight.insert(s.request.id, s.folios);
             self.announce(s.device);
         }
     }
@@ -208,21 +208,28 @@ impl Machine {
         self.hw.devices[device].advance(self.now_ns, &mut done);
         for c in done.drain(..) {
             self.completed += 1;
-            let pages = self.in_flight.remove(&c.request.id).unwrap_or_default();
-            for page in pages {
+            let folios = self.in_flight.remove(&c.request.id).unwrap_or_default();
+            for (page, nr) in folios {
                 match c.request.write {
                     true => self.engine.write_done(&mut self.hw, page, c.ok),
                     false => self.engine.read_done(&mut self.hw, page, c.ok),
                 }
-                for t in self.waiters.remove(&page).unwrap_or_default() {
-                    self.threads[t].read_failed = !c.ok && !c.request.write;
-                    self.wake(t, self.threads[t].wait);
+                for page in (page.0..page.0 + nr).map(PageId) {
+                    self.wake_waiters(page, !c.ok && !c.request.write);
                 }
             }
         }
         self.completions = done;
         self.after_interrupt();
         self.announce(device);
+    }
+
+    /// I/O that brought or held a page is over.
+    fn wake_waiters(&mut self, page: PageId, read_failed: bool) {
+        for t in self.waiters.remove(&page).unwrap_or_default() {
+            self.threads[t].read_failed = read_failed;
+            self.wake(t, self.threads[t].wait);
+        }
     }
 
     /// What the end of an I/O set off: nobody's CPU time is charged.

@@ -5,7 +5,8 @@ use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, PRESETS, PolicySpec
 use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, read};
 use refault_mm::{
-    Bound, Clock, NodeConfig, Policy, Recency, RefaultCounting, ThpConfig, ThpMode, ThpSize, WritebackSort,
+    Bound, Clock, NodeConfig, Policy, Recency, RefaultCounting, SwapAllocator, ThpConfig, ThpMode, ThpSize,
+    WritebackSort,
 };
 use std::collections::BTreeMap;
 
@@ -112,7 +113,7 @@ fn costs(field: &Field<'_>) -> Result<BTreeMap<String, u64>> {
 }
 
 /// The keys that a policy and its variants share; the first two are the name of the policy.
-const POLICY_KEYS: [&str; 15] = [
+const POLICY_KEYS: [&str; 16] = [
     "name",
     "policy",
     "clock",
@@ -128,6 +129,7 @@ const POLICY_KEYS: [&str; 15] = [
     "charge_kernel",
     "fault_around",
     "fault_around_young",
+    "swap_allocator",
 ];
 
 pub(super) fn policy(field: Option<Field<'_>>) -> Result<PolicySpec> {
@@ -163,6 +165,9 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
         charge_kernel: s.opt("charge_kernel", Field::boolean)?.or(base.charge_kernel),
         fault_around_pages: s.opt("fault_around", fault_around)?.or(base.fault_around_pages),
         fault_around_young: s.opt("fault_around_young", Field::boolean)?.or(base.fault_around_young),
+        swap_allocator: s
+            .opt("swap_allocator", |f| f.choice(&SwapAllocator::ALL.map(|a| (a.name(), a))))?
+            .or(base.swap_allocator),
     };
     spec.config().check().map_err(|what| s.error(what))?;
     Ok(spec)

@@ -1,6 +1,8 @@
 //! What a scenario is once it is read: plain data, names resolved to indices, units in the names of fields.
 
-use refault_mm::{Bound, Clock, Config, HugeAdvice, Policy, Recency, RefaultCounting, ThpConfig, WritebackSort};
+use refault_mm::{
+    Bound, Clock, Config, HugeAdvice, Policy, Recency, RefaultCounting, SwapAllocator, ThpConfig, WritebackSort,
+};
 use refault_trace::{ObjectKind, Via};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -69,7 +71,7 @@ pub struct MachineSpec {
     pub dirty_ratio: u64,
     /// `lru_gen/min_ttl_ms`; 0: off.
     pub min_ttl_ns: u64,
-    /// Sizes of anonymous folios.
+    /// `transparent_hugepage`: the sizes of anonymous folios.
     pub thp: ThpConfig,
     /// CPU costs that are not the default, by name, in nanoseconds.
     pub costs: BTreeMap<String, u64>,
@@ -106,6 +108,8 @@ pub struct PolicySpec {
     pub fault_around_pages: Option<u64>,
     /// Pages mapped around a fault start with the accessed bit set.
     pub fault_around_young: Option<bool>,
+    /// From where slots of swap are taken.
+    pub swap_allocator: Option<SwapAllocator>,
 }
 
 impl PolicySpec {
@@ -126,6 +130,7 @@ impl PolicySpec {
             charge_kernel: None,
             fault_around_pages: None,
             fault_around_young: None,
+            swap_allocator: None,
         }
     }
 
@@ -148,6 +153,7 @@ impl PolicySpec {
         set(&mut config.charge_kernel, self.charge_kernel);
         set(&mut config.fault_around_pages, self.fault_around_pages);
         set(&mut config.fault_around_young, self.fault_around_young);
+        set(&mut config.swap.allocator, self.swap_allocator);
         config
     }
 }
@@ -238,8 +244,6 @@ pub struct ObjectSpec {
     pub kind: ObjectKind,
     /// Its size.
     pub pages: u64,
-    /// What its programs say about large folios in it.
-    pub huge: HugeAdvice,
     /// Sizes of its areas, by turns, with a hole of a page behind each: a large folio lies in one of them. Empty: one area.
     pub areas: Vec<u64>,
     /// The device of a file, an index; `None` for anonymous memory.
@@ -248,6 +252,8 @@ pub struct ObjectSpec {
     pub memcg: Option<usize>,
     /// Each copy of the task has its own. Only one task uses it then.
     pub private: bool,
+    /// `MADV_HUGEPAGE` or `MADV_NOHUGEPAGE` on anonymous memory.
+    pub huge: HugeAdvice,
 }
 
 /// A task, or several that are alike.

@@ -1,7 +1,7 @@
 //! `refault replay SCENARIO...`, from its flags to its output.
 
 use super::outcome::Outcome;
-use super::{csv, json, text};
+use super::{csv, groups, json, text};
 use crate::lab::{Job, Runner, scaled};
 use crate::replay::args::ReplayArgs;
 use crate::replay::command::write;
@@ -112,6 +112,7 @@ fn render(args: &ReplayArgs, outcomes: &[Outcome]) -> Result<String, Failure> {
         }
         all.push('\n');
         all += &text::tasks(outcome);
+        all += &groups::table(outcome);
         all += &text::machine(outcome);
         if out.vmstat {
             all += &text::vmstat(outcome);

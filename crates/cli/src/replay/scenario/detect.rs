@@ -48,7 +48,7 @@ pub(in crate::replay) fn are_scenarios(args: &ReplayArgs, given: &Given) -> Resu
 }
 
 /// A file whose name ends in `.toml`, or that begins as one: with a key or a section.
-fn is_scenario(path: &Path) -> bool {
+pub(crate) fn is_scenario(path: &Path) -> bool {
     if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("toml")) {
         return true;
     }

@@ -1,12 +1,13 @@
 //! The result for programs; the schema is in docs/lab.md.
 
+use super::groups::limits;
 use super::outcome::{Outcome, bytes, per_second};
 use super::text::device_numbers;
 use crate::Failure;
 use crate::lab::{Overrides, ending_name, overrides};
 use refault_mm::{Lru, PsiLine};
-use refault_sim::machine::{DeviceResult, MemcgResult, NodeResult, TaskResult};
-use refault_sim::metric::Latency;
+use refault_sim::machine::{DeviceResult, GroupTasks, MemcgResult, NodeResult, TaskResult};
+use refault_sim::metric::Quantiles;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -59,8 +60,27 @@ struct Latencies {
 #[derive(Serialize)]
 struct Group<'a> {
     path: &'a str,
+    limits: BTreeMap<String, u64>,
+    tasks: GroupTasksOut,
+    refaults: u64,
+    reclaimed_pages: u64,
+    events: BTreeMap<&'static str, u64>,
     counters: &'a BTreeMap<String, u64>,
     pressure: Pressure,
+}
+
+/// What the tasks of a group did together.
+#[derive(Serialize)]
+struct GroupTasksOut {
+    ops: u64,
+    ops_per_s: f64,
+    accesses: u64,
+    hits: u64,
+    hit_rate: f64,
+    errors: u64,
+    oom_kills: u64,
+    reclaim_seconds: f64,
+    latency_ns: Latencies,
 }
 
 #[derive(Serialize)]
@@ -75,6 +95,15 @@ struct Line {
     avg60: f64,
     avg300: f64,
     total_us: u64,
+    highest: Highest,
+}
+
+/// The highest averages of the run.
+#[derive(Serialize)]
+struct Highest {
+    avg10: f64,
+    avg60: f64,
+    avg300: f64,
 }
 
 #[derive(Serialize)]
@@ -105,7 +134,7 @@ fn run(outcome: &Outcome, lru_gen: bool) -> Run<'_> {
         ending: ending_name(result.ending),
         oom_kills: result.oom_kills,
         tasks: result.tasks.iter().map(task).collect(),
-        groups: result.memcgs.iter().map(group).collect(),
+        groups: result.memcgs.iter().enumerate().map(|(n, g)| group(outcome, n, g)).collect(),
         devices: result.devices.iter().map(device).collect(),
         node: node(&result.node),
         lru_gen: lru_gen.then_some(&*result.lru_gen),
@@ -125,28 +154,48 @@ fn task(task: &TaskResult) -> Task<'_> {
         hit_rate: task.hit_rate(),
         errors: task.errors,
         reclaim_seconds: task.reclaim_seconds,
-        latency_ns: latencies(&task.latency),
+        latency_ns: latencies(&Quantiles::from(&task.latency)),
     }
 }
 
-fn latencies(of: &Latency) -> Latencies {
-    Latencies {
-        mean: of.mean_ns(),
-        p50: of.p50_ns(),
-        p90: of.p90_ns(),
-        p99: of.p99_ns(),
-        p999: of.p999_ns(),
-        max: of.max_ns(),
+fn latencies(of: &Quantiles) -> Latencies {
+    Latencies { mean: of.mean_ns, p50: of.p50_ns, p90: of.p90_ns, p99: of.p99_ns, p999: of.p999_ns, max: of.max_ns }
+}
+
+fn group<'a>(outcome: &Outcome, number: usize, group: &'a MemcgResult) -> Group<'a> {
+    let spec = number.checked_sub(1).and_then(|m| outcome.scenario.memcgs.get(m));
+    let limits = spec.map(limits).unwrap_or_default();
+    let sum = |names: [&str; 2]| names.iter().map(|name| group.counter(name)).sum();
+    Group {
+        path: &group.path,
+        limits: limits.into_iter().map(|(name, pages)| (format!("memory.{name}"), pages)).collect(),
+        tasks: group_tasks(&group.tasks),
+        refaults: sum(["workingset_refault_anon", "workingset_refault_file"]),
+        reclaimed_pages: sum(["pgsteal_anon", "pgsteal_file"]),
+        events: group.events.iter().copied().collect(),
+        counters: &group.counters,
+        pressure: Pressure { some: line(group, 0), full: line(group, 1) },
     }
 }
 
-fn group(group: &MemcgResult) -> Group<'_> {
-    let [some, full] = group.psi.each_ref().map(line);
-    Group { path: &group.path, counters: &group.counters, pressure: Pressure { some, full } }
+fn group_tasks(of: &GroupTasks) -> GroupTasksOut {
+    GroupTasksOut {
+        ops: of.ops,
+        ops_per_s: of.ops_per_s,
+        accesses: of.accesses,
+        hits: of.hits,
+        hit_rate: of.hit_rate(),
+        errors: of.errors,
+        oom_kills: of.oom_kills,
+        reclaim_seconds: of.reclaim_seconds,
+        latency_ns: latencies(&of.latency),
+    }
 }
 
-fn line(line: &PsiLine) -> Line {
-    Line { avg10: line.avg10, avg60: line.avg60, avg300: line.avg300, total_us: line.total_us }
+fn line(group: &MemcgResult, kind: usize) -> Line {
+    let PsiLine { avg10, avg60, avg300, total_us } = group.psi[kind];
+    let [h10, h60, h300] = group.psi_peaks[kind];
+    Line { avg10, avg60, avg300, total_us, highest: Highest { avg10: h10, avg60: h60, avg300: h300 } }
 }
 
 fn device(device: &DeviceResult) -> BTreeMap<&'static str, serde_json::Value> {

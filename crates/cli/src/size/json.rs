@@ -1,0 +1,52 @@
+//! The result for programs; the schema is in docs/lab.md.
+
+use super::report::{Beside, Point, Report};
+use super::text::warnings;
+use crate::Failure;
+use serde_json::{Map, Value, json};
+
+/// One object.
+pub(super) fn json(report: &Report) -> Result<String, Failure> {
+    let bytes = |pages: u64| pages * report.page_size;
+    let answer = report.answer();
+    let all = json!({
+        "refault": env!("CARGO_PKG_VERSION"),
+        "name": report.name,
+        "group": report.group,
+        "limit": report.limit,
+        "target": report.target.to_string(),
+        "metric": report.target.metric().name(),
+        "bound": report.target.bound(),
+        "policy": report.policy,
+        "seed": report.seed,
+        "scale": report.scale,
+        "page_size": report.page_size,
+        "low_bytes": bytes(report.grid.low),
+        "high_bytes": bytes(report.grid.high),
+        "resolution_bytes": bytes(report.grid.step),
+        "verdict": report.verdict_name(),
+        "answer_pages": answer,
+        "answer_bytes": answer.map(bytes),
+        "monotone": report.is_monotone(),
+        "warnings": warnings(report),
+        "points": report.points.iter().map(|p| point(report, p)).collect::<Vec<_>>(),
+    });
+    Ok(serde_json::to_string_pretty(&all)? + "\n")
+}
+
+fn point(report: &Report, point: &Point) -> Value {
+    let mut all = Map::new();
+    all.insert("pages".into(), point.pages.into());
+    all.insert("bytes".into(), (point.pages * report.page_size).into());
+    all.insert("value".into(), point.value.into());
+    all.insert("met".into(), point.met.into());
+    all.insert("failed".into(), point.failed.into());
+    for (name, beside) in &point.beside {
+        let value = match *beside {
+            Beside::Count(n) | Beside::Nanoseconds(n) => n.into(),
+            Beside::Number(n) | Beside::Share(n) | Beside::Percent(n) => n.into(),
+        };
+        all.insert((*name).into(), value);
+    }
+    Value::Object(all)
+}

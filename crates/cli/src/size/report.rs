@@ -1,0 +1,109 @@
+//! What a search found.
+
+use super::grid::Grid;
+use super::search::{Probe, Verdict};
+use super::target::Target;
+
+/// What came of one size.
+#[derive(Clone, Debug)]
+pub(super) struct Point {
+    pub(super) pages: u64,
+    /// Of the metric; none if nothing was measured.
+    pub(super) value: Option<f64>,
+    /// Why no target is met, whatever the value is.
+    pub(super) failed: Option<&'static str>,
+    pub(super) met: bool,
+    /// What else there is to know, by the names in JSON.
+    pub(super) beside: Vec<(&'static str, Beside)>,
+}
+
+/// A number beside the metric, by how people read it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Beside {
+    Count(u64),
+    Number(f64),
+    /// 0 to 1.
+    Share(f64),
+    /// In percent.
+    Percent(f64),
+    Nanoseconds(u64),
+}
+
+impl Probe for Point {
+    fn is_met(&self) -> bool {
+        self.met
+    }
+}
+
+/// A search that is over.
+#[derive(Debug)]
+pub(super) struct Report {
+    /// Of the scenario or trace.
+    pub(super) name: String,
+    pub(super) group: String,
+    /// The name of the file of the limit in cgroupfs.
+    pub(super) limit: &'static str,
+    pub(super) target: Target,
+    /// With its overrides.
+    pub(super) policy: String,
+    pub(super) seed: u64,
+    pub(super) scale: f64,
+    pub(super) page_size: u64,
+    pub(super) grid: Grid,
+    /// By size.
+    pub(super) points: Vec<Point>,
+    pub(super) verdict: Verdict,
+}
+
+/// A value counts as worse than one at a smaller size only if it is so by this part of the span of all values.
+const NOISE: f64 = 0.1;
+
+impl Report {
+    /// The smallest size that meets the target, as far as is known.
+    pub(super) fn answer(&self) -> Option<u64> {
+        match self.verdict {
+            Verdict::Found(pages) | Verdict::MetAtSmallest(pages) => Some(pages),
+            Verdict::NotMet => None,
+        }
+    }
+
+    /// The verdict as a word.
+    pub(super) fn verdict_name(&self) -> &'static str {
+        match self.verdict {
+            Verdict::Found(_) => "found",
+            Verdict::MetAtSmallest(_) => "met-at-smallest",
+            Verdict::NotMet => "not-met",
+        }
+    }
+
+    /// Two sizes of which the smaller meets the target and the larger does not.
+    pub(super) fn contradiction(&self) -> Option<(&Point, &Point)> {
+        let fails = self.points.iter().rposition(|p| !p.met)?;
+        let meets = self.points[..fails].iter().find(|p| p.met)?;
+        Some((meets, &self.points[fails]))
+    }
+
+    /// The two sizes where the value gets worst although memory grows: by more than runs differ from each other anyway.
+    pub(super) fn reversal(&self) -> Option<(&Point, &Point)> {
+        let sign = if self.target.metric().grows() { 1.0 } else { -1.0 };
+        let known: Vec<_> = self.points.iter().filter(|p| p.failed.is_none()).collect();
+        let good = |p: &Point| p.value.map_or(0.0, |value| sign * value);
+        let best = known.iter().map(|p| good(p)).fold(f64::NEG_INFINITY, f64::max);
+        let worst = known.iter().map(|p| good(p)).fold(f64::INFINITY, f64::min);
+        let mut found: Option<(&Point, &Point, f64)> = None;
+        for (n, larger) in known.iter().enumerate() {
+            for smaller in &known[..n] {
+                let loss = good(smaller) - good(larger);
+                if loss > NOISE * (best - worst) && found.is_none_or(|(_, _, most)| loss > most) {
+                    found = Some((smaller, larger, loss));
+                }
+            }
+        }
+        found.map(|(smaller, larger, _)| (smaller, larger))
+    }
+
+    /// Whether what was seen goes one way.
+    pub(super) fn is_monotone(&self) -> bool {
+        self.contradiction().is_none() && self.reversal().is_none()
+    }
+}

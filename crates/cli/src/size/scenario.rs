@@ -1,0 +1,220 @@
+//! Sizes of a group of a scenario, tried in virtual time.
+
+use super::args::{Limit, SizeArgs};
+use super::grid::Grid;
+use super::report::{Beside, Point, Report};
+use super::search::search;
+use super::target::{Metric, Target};
+use crate::Failure;
+use crate::lab::{Done, Job, Runner, policy_text, scaled};
+use crate::replay::size::human;
+use refault_sim::machine::{Ending, MemcgResult};
+use refault_sim::scenario::{PolicySpec, Scenario};
+
+/// A group, and what it is looked at with.
+struct Subject<'a> {
+    file: String,
+    scenario: Scenario,
+    policy: PolicySpec,
+    /// The group, an index.
+    memcg: usize,
+    limit: Limit,
+    target: &'a Target,
+}
+
+/// Pages: bytes of one.
+const PAGE: u32 = 4096;
+
+pub(super) fn run(args: &SizeArgs) -> Result<Report, Failure> {
+    let subject = Subject::new(args)?;
+    let grid = subject.grid(args)?;
+    let runner = Runner::new(args.threads, false);
+    let (points, verdict) = search(grid, |sizes| subject.probe(&runner, sizes))?;
+    Ok(Report {
+        name: subject.scenario.name.clone(),
+        group: args.group.clone(),
+        limit: args.limit.file(),
+        target: args.target.clone(),
+        policy: policy_text(&subject.policy),
+        seed: subject.scenario.seed,
+        scale: args.scale,
+        page_size: PAGE.into(),
+        grid,
+        points: points.into_values().collect(),
+        verdict,
+    })
+}
+
+impl Subject<'_> {
+    fn new(args: &SizeArgs) -> Result<Subject<'_>, Failure> {
+        let file = args.subject.display().to_string();
+        let mut scenario = scaled(&Scenario::load(&args.subject)?, &file, args.scale)?;
+        scenario.seed = args.seed.unwrap_or(scenario.seed);
+        let mut policy = scenario.policy.clone();
+        if let Some(named) = args.policy {
+            policy.policy = named.0;
+            policy.config().check().map_err(|e| format!("--policy {named}: {e}"))?;
+        }
+        let paths: Vec<_> = scenario.memcgs.iter().map(|m| m.path.as_str()).collect();
+        let Some(memcg) = paths.iter().position(|path| *path == args.group) else {
+            let known = match paths.is_empty() {
+                true => "it has none; write [memcg.\"/...\"] and place tasks in it".to_owned(),
+                false => format!("it has {}", paths.join(", ")),
+            };
+            return Err(format!("{file}: --group {:?} is not a group of the scenario; {known}", args.group).into());
+        };
+        let metric = args.target.metric();
+        let has_tasks = scenario.tasks.iter().any(|t| is_inside(&scenario, t.memcg, memcg));
+        if metric.needs_operations() && !has_tasks {
+            let what = format!("no task runs in {}, so that it has no {}", args.group, metric.name());
+            return Err(format!("{file}: {what}; place one in it by memcg = \"...\"").into());
+        }
+        Ok(Subject { file, scenario, policy, memcg, limit: args.limit, target: &args.target })
+    }
+
+    /// The sizes to try.
+    fn grid(&self, args: &SizeArgs) -> Result<Grid, Failure> {
+        let memory = self.scenario.machine.memory_pages;
+        let step = match &args.resolution {
+            Some(size) => match size.pages(PAGE, memory) {
+                0 => return Err(format!("--resolution {size}: is less than a page; write 1p or more").into()),
+                pages => Some(pages),
+            },
+            None => None,
+        };
+        let (low, high) = match &args.range {
+            Some(range) => {
+                let (low, high) = (range.low.pages(PAGE, memory), range.high.pages(PAGE, memory));
+                if low >= high {
+                    return Err(format!("--range {}..{}: ends before it begins", range.low, range.high).into());
+                }
+                if high > memory {
+                    let what = format!("is more than the machine has, {}", human(memory * u64::from(PAGE)));
+                    return Err(format!("--range {}..{}: {} {what}", range.low, range.high, range.high).into());
+                }
+                (low, high)
+            }
+            None => self.range(),
+        };
+        if low == 0 && self.limit == Limit::Max {
+            return Err(
+                format!("--range: a {} of nothing holds nothing; begin with 1p or more", self.limit.file()).into()
+            );
+        }
+        Ok(Grid::new(low, high, step))
+    }
+
+    /// From little up to all that the group may use.
+    fn range(&self) -> (u64, u64) {
+        let s = &self.scenario;
+        let own: u64 = (s.objects.iter().enumerate())
+            .filter(|(_, o)| is_inside(s, o.memcg, self.memcg))
+            .map(|(n, o)| o.pages * self.copies(n))
+            .sum();
+        // Page tables and tree nodes are charged, too; and pages ahead of need, of each CPU.
+        let whole = own + own / 32 + 256;
+        let usable = s.machine.memory_pages - s.machine.kernel_pages;
+        let above = std::iter::successors(s.memcgs[self.memcg].parent, |&m| s.memcgs[m].parent);
+        let most = above.map(|m| s.memcgs[m].max_pages).fold(usable, u64::min).max(64);
+        let high = whole.min(most);
+        // Ends that are as round as the sizes between them.
+        let step = Grid::new(0, high, None).step;
+        match self.limit {
+            Limit::Max => ((high / 32).next_multiple_of(step).max(32), high.next_multiple_of(step).min(most)),
+        }
+    }
+
+    /// How many there are of an object: one for each copy of the task if it is private.
+    fn copies(&self, object: usize) -> u64 {
+        if !self.scenario.objects[object].private {
+            return 1;
+        }
+        let uses =
+            |t: &&refault_sim::scenario::TaskSpec| t.phases.iter().flat_map(|p| &p.streams).any(|s| s.object == object);
+        self.scenario.tasks.iter().find(uses).map_or(1, |t| t.count.into())
+    }
+
+    /// Runs the scenario with each of these sizes.
+    fn probe(&self, runner: &Runner, sizes: &[u64]) -> Result<Vec<Point>, Failure> {
+        let job = |&pages: &u64| {
+            let mut scenario = self.scenario.clone();
+            let memcg = &mut scenario.memcgs[self.memcg];
+            match self.limit {
+                Limit::Max => memcg.max_pages = pages,
+            }
+            let name = format!("{}, {} {}", self.file, self.limit.file(), human(pages * u64::from(PAGE)));
+            Job { name, scenario, policy: self.policy.clone() }
+        };
+        let jobs: Vec<_> = sizes.iter().map(job).collect();
+        let done = runner.run("sizing", &jobs)?;
+        sizes.iter().zip(&done).map(|(&pages, done)| self.point(pages, done)).collect()
+    }
+
+    fn point(&self, pages: u64, done: &Done) -> Result<Point, Failure> {
+        let result = &done.result;
+        let group = &result.memcgs[self.memcg + 1];
+        let failed = match result.ending {
+            _ if group.tasks.oom_kills > 0 => Some("killed for lack of memory"),
+            Ending::Stuck => Some("stuck"),
+            Ending::TasksDone | Ending::Time => None,
+        };
+        let metric = self.target.metric();
+        let value = value(metric, group, result.seconds);
+        if value.is_none() && failed.is_none() {
+            let what = format!("tasks of {} measure no operation, so that there is no {}", group.path, metric.name());
+            return Err(format!("{}: {what}; see measured in docs/scenario-format.md", self.file).into());
+        }
+        let met = failed.is_none() && value.is_some_and(|value| self.target.is_met(value));
+        Ok(Point { pages, value, failed, met, beside: beside(group, result.seconds) })
+    }
+}
+
+/// Whether a task or an object of that group is charged to this one.
+fn is_inside(scenario: &Scenario, memcg: Option<usize>, group: usize) -> bool {
+    std::iter::successors(memcg, |&m| scenario.memcgs[m].parent).any(|m| m == group)
+}
+
+fn refaults(group: &MemcgResult) -> u64 {
+    group.counter("workingset_refault_anon") + group.counter("workingset_refault_file")
+}
+
+/// The metric of a group; none if nothing was measured that it is of.
+fn value(metric: Metric, group: &MemcgResult, seconds: f64) -> Option<f64> {
+    if metric.needs_operations() && group.tasks.accesses == 0 {
+        return None;
+    }
+    let a_second = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
+    let an_access = |n: u64| n as f64 / group.tasks.accesses as f64;
+    let latency = &group.tasks.latency;
+    Some(match metric {
+        Metric::Pressure(kind, Some(window)) => group.psi_peaks[kind][window],
+        Metric::Pressure(kind, None) => a_second(group.psi[kind].total_us) / 1e4,
+        Metric::RefaultsPerS => a_second(refaults(group)),
+        Metric::RefaultsPerAccess => an_access(refaults(group)),
+        Metric::SwapInsPerS => a_second(group.counter("pswpin")),
+        Metric::SwapInsPerAccess => an_access(group.counter("pswpin")),
+        Metric::HitRate => group.tasks.hit_rate(),
+        Metric::OpsPerS => group.tasks.ops_per_s,
+        Metric::Latency(500) => latency.p50_ns as f64,
+        Metric::Latency(900) => latency.p90_ns as f64,
+        Metric::Latency(990) => latency.p99_ns as f64,
+        Metric::Latency(999) => latency.p999_ns as f64,
+        Metric::Latency(_) => latency.max_ns as f64,
+    })
+}
+
+/// What stands beside the metric, under the names of metrics where they are the same.
+fn beside(group: &MemcgResult, seconds: f64) -> Vec<(&'static str, Beside)> {
+    let a_second = |n: u64| Beside::Number(if seconds > 0.0 { n as f64 / seconds } else { 0.0 });
+    let mut all = Vec::new();
+    if group.tasks.accesses > 0 {
+        all.push(("hit_rate", Beside::Share(group.tasks.hit_rate())));
+        all.push(("ops_per_s", Beside::Number(group.tasks.ops_per_s)));
+        all.push(("p99", Beside::Nanoseconds(group.tasks.latency.p99_ns)));
+    }
+    all.push(("refaults_per_s", a_second(refaults(group))));
+    all.push(("swap_ins_per_s", a_second(group.counter("pswpin"))));
+    all.push(("some.avg60", Beside::Percent(group.psi_peaks[0][1])));
+    all.push(("oom_kills", Beside::Count(group.tasks.oom_kills)));
+    all
+}

@@ -1,0 +1,152 @@
+//! The result for people.
+
+use super::picture;
+use super::report::{Beside, Point, Report};
+use super::search::Verdict;
+use crate::replay::size::human;
+use crate::replay::table::Table;
+use crate::terminal::{duration, grouped, number, printable};
+use std::fmt::Write as _;
+
+/// The curve as a table and a picture, and what it says.
+pub(super) fn text(report: &Report) -> String {
+    let mut text = caption(report);
+    text += &table(report);
+    text += &picture::draw(report);
+    text.push('\n');
+    text += &answer(report);
+    for warning in warnings(report) {
+        let _ = writeln!(text, "warning: {warning}");
+    }
+    text
+}
+
+fn caption(report: &Report) -> String {
+    let grid = &report.grid;
+    let scale = if report.scale == 1.0 { String::new() } else { format!(", scale {}", report.scale) };
+    format!(
+        "{}: the smallest {} of {} with {} ({})\n{}, seed {}{scale}; {} to {} in steps of {}\n\n",
+        printable(&report.name),
+        report.limit,
+        printable(&report.group),
+        report.target,
+        report.target.metric().about(),
+        report.policy,
+        report.seed,
+        size(report, grid.low),
+        size(report, grid.high),
+        size(report, grid.step),
+    )
+}
+
+fn table(report: &Report) -> String {
+    let metric = report.target.metric();
+    let beside: Vec<_> = report.points.iter().flat_map(|p| &p.beside).map(|(name, _)| *name).collect();
+    let mut names: Vec<&str> = Vec::new();
+    for name in beside {
+        // What is asked for has a column already.
+        if !names.contains(&name) && name != metric.name() {
+            names.push(name);
+        }
+    }
+    let heads = [report.limit, metric.name(), "target"].map(str::to_owned).into_iter();
+    let mut table = Table::new(heads.chain(names.iter().map(|name| head(name))), 0);
+    for point in &report.points {
+        let met = if point.met { "met" } else { "-" };
+        let mut cells = vec![size(report, point.pages), value(report, point), met.to_owned()];
+        for name in &names {
+            let found = point.beside.iter().find(|(known, _)| known == name);
+            cells.push(found.map_or_else(|| "-".to_owned(), |(_, beside)| shown(*beside)));
+        }
+        cells.extend(point.failed.map(str::to_owned));
+        table.row(cells);
+    }
+    table.render()
+}
+
+/// The name of a column in two lines.
+fn head(name: &str) -> String {
+    name.replacen('_', "\n", 1).replace('_', " ")
+}
+
+fn shown(beside: Beside) -> String {
+    match beside {
+        Beside::Count(n) => grouped(n),
+        Beside::Number(n) => number((n * 1000.0).round() / 1000.0),
+        Beside::Share(n) => format!("{:.2}%", 100.0 * n),
+        Beside::Percent(n) => format!("{n:.2}%"),
+        Beside::Nanoseconds(ns) => duration(ns),
+    }
+}
+
+fn value(report: &Report, point: &Point) -> String {
+    point.value.map_or_else(|| "-".to_owned(), |value| report.target.metric().show(value))
+}
+
+fn size(report: &Report, pages: u64) -> String {
+    human(pages * report.page_size)
+}
+
+/// The answer in a sentence.
+fn answer(report: &Report) -> String {
+    let (limit, group, target) = (report.limit, printable(&report.group), &report.target);
+    let at = |pages: u64| report.points.iter().find(|p| p.pages == pages);
+    let why = |point: &Point| match point.failed {
+        Some(failed) => failed.to_owned(),
+        None => value(report, point),
+    };
+    match report.verdict {
+        Verdict::Found(pages) => {
+            let below = report.points.iter().rfind(|p| p.pages < pages);
+            let too_little =
+                below.map_or(String::new(), |p| format!("; {} is too little ({})", size(report, p.pages), why(p)));
+            let value = at(pages).map_or(String::new(), |p| format!(" ({})", why(p)));
+            format!(
+                "answer: {limit} = {} ({} bytes) of {group} meets {target}{value}{too_little}\n",
+                size(report, pages),
+                grouped(pages * report.page_size),
+            )
+        }
+        Verdict::MetAtSmallest(pages) => {
+            let value = at(pages).map_or(String::new(), |p| format!(" ({})", why(p)));
+            let less = if pages == 0 { "" } else { "; a smaller one may do, --range says where to look" };
+            format!(
+                "answer: {limit} = {} ({} bytes) of {group}, the smallest that was tried, meets {target}{value}{less}\n",
+                size(report, pages),
+                grouped(pages * report.page_size),
+            )
+        }
+        Verdict::NotMet => {
+            let largest = report.points.last();
+            let value = largest.map_or(String::new(), |p| format!(" ({})", why(p)));
+            format!(
+                "no answer: not even {limit} = {}, the largest that was tried, of {group} meets {target}{value}\n",
+                size(report, report.grid.high),
+            )
+        }
+    }
+}
+
+/// What makes the answer less than certain.
+pub(super) fn warnings(report: &Report) -> Vec<String> {
+    let at = |p: &Point| {
+        format!("{} at {}", p.failed.map_or_else(|| value(report, p), str::to_owned), size(report, p.pages))
+    };
+    let mut all = Vec::new();
+    if let Some((smaller, larger)) = report.contradiction() {
+        all.push(format!(
+            "the curve is not monotone: the target is met with {} and not with {}; other sizes below the answer may meet it",
+            at(smaller),
+            at(larger)
+        ));
+    } else if let Some((smaller, larger)) = report.reversal() {
+        all.push(format!("the curve is not monotone: {}, but {}", at(smaller), at(larger)));
+    }
+    if report.scale != 1.0 && report.target.metric().needs_machine() && report.target.metric().name().contains(".avg") {
+        all.push(format!(
+            "times are divided by {}, but the averages of pressure are not; the figure is that of a shorter run",
+            report.scale
+        ));
+    }
+    all
+}

@@ -1,0 +1,93 @@
+//! Results per memory cgroup of a scenario.
+
+#[path = "common/command.rs"]
+mod command;
+
+use command::{Sandbox, ok};
+use serde_json::Value;
+
+const GROUPS: &str = include_str!("data/groups.toml");
+
+fn sandbox() -> Sandbox {
+    let s = Sandbox::new();
+    s.write("groups.toml", GROUPS.as_bytes());
+    s
+}
+
+#[test]
+fn a_table_of_groups_stands_below_the_tasks() {
+    let s = sandbox();
+    let text = ok(&s.replay(&s.path("groups.toml"), &["--check"]));
+    let line = |start: &str| {
+        let found = text.lines().find(|line| line.starts_with(start));
+        found.unwrap_or_else(|| panic!("{start}: {text}")).split_whitespace().collect::<Vec<_>>()
+    };
+    assert!(line("group ").contains(&"peak"), "{text}");
+    // The group above a group has what the group has; the machine has all.
+    assert_eq!(line("/a ")[1..], line("/a/web ")[1..]);
+    let leak = line("/b ");
+    assert!(leak.join(" ").ends_with("1 1 max 16.0M, swap.max 24.0M"), "one kill, and its limits: {leak:?}");
+    assert_eq!(line("/ ")[1], "-", "the machine has no memory.peak");
+    // Without groups there is no such table.
+    s.write("tiny.toml", include_bytes!("data/tiny.toml"));
+    assert!(!ok(&s.replay(&s.path("tiny.toml"), &[])).contains("group "));
+}
+
+#[test]
+fn json_has_what_groups_did_and_suffered() {
+    let s = sandbox();
+    let text = ok(&s.replay(&s.path("groups.toml"), &["--json"]));
+    let all: Value = serde_json::from_str(&text).expect("JSON");
+    let run = &all["runs"][0];
+    let groups = run["groups"].as_array().expect("groups");
+    let paths: Vec<_> = groups.iter().map(|g| g["path"].as_str().expect("a path")).collect();
+    assert_eq!(paths, ["/", "/a", "/b", "/a/web"]);
+    let [machine, _, leak, web] = &groups[..] else { panic!("four groups") };
+    assert_eq!(leak["limits"], serde_json::json!({"memory.max": 4096, "memory.swap.max": 6144}));
+    assert_eq!((&web["limits"], &machine["events"]), (&serde_json::json!({}), &serde_json::json!({})));
+    assert!(leak["events"]["max"].as_u64() > Some(0) && leak["events"]["oom_kill"] == 1, "{leak}");
+    assert!(leak["reclaimed_pages"].as_u64() >= Some(2048) && leak["tasks"]["oom_kills"] == 1);
+    assert!(leak["counters"]["memory.peak"].as_u64() <= Some(4096));
+    let task = &run["tasks"][0];
+    for field in ["ops", "ops_per_s", "accesses", "hits", "hit_rate", "errors", "latency_ns"] {
+        assert_eq!(web["tasks"][field], task[field], "{field}");
+    }
+    let sum = |field: &str| web["tasks"][field].as_u64().unwrap() + leak["tasks"][field].as_u64().unwrap();
+    assert_eq!(machine["tasks"]["accesses"].as_u64(), Some(sum("accesses")));
+    for group in groups {
+        for kind in ["some", "full"] {
+            let line = &group["pressure"][kind];
+            for window in ["avg10", "avg60", "avg300"] {
+                assert!(line["highest"][window].as_f64() >= line[window].as_f64(), "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_of_groups_are_metrics() {
+    let s = sandbox();
+    let metrics = [
+        "psi_some_us",
+        "psi_full_avg10",
+        "psi_some_avg60_max",
+        "events_max",
+        "events_oom_kill",
+        "task_hit_rate",
+        "task_p99_ns",
+        "task_reclaim_us",
+        "task_oom_kills",
+        "pgsteal_anon",
+    ];
+    let mut text = format!("{GROUPS}\n[published.before]\npolicy = \"lru\"\n[published.after]\npolicy = \"mglru\"\n");
+    for metric in metrics {
+        text += &format!("[[published.row]]\nmetric = \"memcg./b.{metric}\"\n");
+    }
+    let file = s.write("published.toml", text.as_bytes());
+    let out = ok(&s.run(&["bench", file.to_str().expect("plain"), "--scale", "1"]));
+    assert!(metrics.iter().all(|metric| out.contains(metric)), "{out}");
+    let wrong = text.replace("memcg./b.events_max", "memcg./b.events_maximum");
+    let file = s.write("wrong.toml", wrong.as_bytes());
+    let error = command::error(&s.run(&["bench", file.to_str().expect("plain"), "--scale", "1"]));
+    assert!(error.contains("memcg./b.events_maximum is not a result of a run"), "{error}");
+}

@@ -1,0 +1,150 @@
+//! `refault size`: answers, their forms, and mistakes.
+
+#[path = "common/command.rs"]
+mod command;
+
+use command::{Sandbox, error, ok};
+use serde_json::Value;
+
+fn sandbox() -> Sandbox {
+    let s = Sandbox::new();
+    s.write("groups.toml", include_bytes!("data/groups.toml"));
+    s
+}
+
+fn size(s: &Sandbox, flags: &[&str]) -> std::process::Output {
+    let mut args = vec!["size", "groups.toml"];
+    args.extend(flags);
+    s.run(&args)
+}
+
+fn json(s: &Sandbox, flags: &[&str]) -> Value {
+    let mut all = flags.to_vec();
+    all.push("--json");
+    serde_json::from_str(&ok(&size(s, &all))).expect("JSON")
+}
+
+#[test]
+fn the_answer_meets_the_target_and_the_size_below_does_not() {
+    let s = sandbox();
+    let flags = ["--group", "/a/web", "--target", "hit_rate>80%", "--range", "2M..32M", "--resolution", "1M"];
+    let found = json(&s, &flags);
+    assert_eq!((&found["verdict"], &found["limit"]), (&"found".into(), &"memory.max".into()));
+    assert!(found["monotone"] == true && found["warnings"] == Value::Array(vec![]), "{found}");
+    let points = found["points"].as_array().expect("points");
+    let answer = found["answer_bytes"].as_u64().expect("an answer");
+    assert_eq!(answer % (1 << 20), 0, "sizes are multiples of the step");
+    assert_eq!(found["answer_pages"].as_u64(), Some(answer / 4096));
+    let sizes: Vec<_> = points.iter().map(|p| p["bytes"].as_u64().expect("bytes")).collect();
+    assert!(sizes.is_sorted() && sizes[0] == 2 << 20 && sizes[sizes.len() - 1] == 32 << 20, "{sizes:?}");
+    let at = |bytes: u64| &points[sizes.iter().position(|&b| b == bytes).expect("it was tried")];
+    assert!(at(answer)["met"] == true && at(answer)["value"].as_f64() > Some(0.8));
+    assert!(at(answer - (1 << 20))["met"] == false && at(answer - (1 << 20))["value"].as_f64() <= Some(0.8));
+    // What a plain run with that limit says is the same.
+    let text = include_str!("data/groups.toml")
+        .replace("[memcg.\"/a/web\"]", &format!("[memcg.\"/a/web\"]\nmax = \"{}p\"", answer / 4096));
+    let file = s.write("with.toml", text.as_bytes());
+    let run: Value = serde_json::from_str(&ok(&s.replay(&file, &["--json"]))).expect("JSON");
+    assert_eq!(run["runs"][0]["groups"][3]["tasks"]["hit_rate"], at(answer)["value"]);
+    // Any number of threads says the same; text has the answer, the table and the picture.
+    let text = ok(&size(&s, &[&flags[..], &["--threads", "1"]].concat()));
+    assert_eq!(text, ok(&size(&s, &[&flags[..], &["--threads", "7"]].concat())));
+    let answer = format!("answer: memory.max = {}.0M", answer >> 20);
+    for part in
+        ["the smallest memory.max of /a/web with hit_rate>80%", "in steps of 1.0M", &answer, "is too little", " |- - "]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.lines().skip_while(|l| !l.contains("against")).all(|l| l.chars().count() <= 140), "{text}");
+}
+
+#[test]
+fn what_cannot_be_met_is_said_with_status_1() {
+    let s = sandbox();
+    let out = size(&s, &["--group", "/a/web", "--target", "p50<100ns", "--resolution", "8M"]);
+    let text = String::from_utf8(out.stdout).expect("text");
+    assert_eq!(out.status.code(), Some(1), "{text}");
+    assert!(text.contains("no answer: not even memory.max = ") && !text.contains("met  "), "{text}");
+    let out = size(&s, &["--group", "/a/web", "--target", "p50<100ns", "--resolution", "8M", "--json"]);
+    let all: Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    assert!(out.status.code() == Some(1) && all["verdict"] == "not-met" && all["answer_bytes"].is_null(), "{all}");
+}
+
+#[test]
+fn what_the_smallest_meets_is_said() {
+    let s = sandbox();
+    let text = ok(&size(&s, &["--group", "/a/web", "--target", "hit_rate>1%", "--range", "8M..32M"]));
+    assert!(text.contains("memory.max = 8.0M") && text.contains("the smallest that was tried, meets"), "{text}");
+    assert_eq!(json(&s, &["--group", "/a/web", "--target", "hit_rate>1%"])["verdict"], "met-at-smallest");
+}
+
+#[test]
+fn a_size_at_which_a_task_is_killed_meets_nothing() {
+    let s = sandbox();
+    // The leak has 64 MB, of which 24 may be in swap: with less than 40 it cannot live.
+    let found =
+        json(&s, &["--group", "/b", "--target", "refaults_per_s<1000000", "--range", "8M..80M", "--resolution", "4M"]);
+    let answer = found["answer_bytes"].as_u64().expect("an answer") >> 20;
+    assert!((40..=72).contains(&answer), "{answer}");
+    let first = &found["points"][0];
+    assert!(
+        first["oom_kills"] == 1 && first["met"] == false && first["failed"] == "killed for lack of memory",
+        "{first}"
+    );
+    let text = ok(&size(
+        &s,
+        &["--group", "/b", "--target", "refaults_per_s<1000000", "--range", "8M..80M", "--resolution", "4M"],
+    ));
+    assert!(text.contains("is too little (killed for lack of memory)"), "{text}");
+}
+
+#[test]
+fn seeds_policies_scales_and_files() {
+    let s = sandbox();
+    let base = ["--group", "/a/web", "--target", "some<50%", "--range", "16M..32M"];
+    let with = |more: &[&str]| json(&s, &[&base[..], more].concat());
+    let plain = with(&[]);
+    assert!(plain["policy"] == "mglru" && plain["seed"] == 1 && plain["scale"] == 1.0 && plain["metric"] == "some");
+    let other = with(&["--seed", "9", "--policy", "lru"]);
+    assert!(other["policy"] == "lru" && other["seed"] == 9 && other["points"] != plain["points"]);
+    ok(&size(&s, &[&base[..], &["--output", "out.txt"]].concat()));
+    let written = std::fs::read_to_string(s.path("out.txt")).expect("written");
+    assert_eq!(written, ok(&size(&s, &base)));
+}
+
+#[test]
+fn mistakes_are_one_line() {
+    let s = sandbox();
+    s.write("plain.txt", b"1\n2\n");
+    let base = ["--group", "/a/web", "--target", "some.avg60<1%"];
+    for (flags, want) in [
+        (&["--group", "/a/web"][..], "--target"),
+        (
+            &["--group", "/c", "--target", "some<1%"],
+            "--group \"/c\" is not a group of the scenario; it has /a, /b, /a/web",
+        ),
+        (&["--group", "/", "--target", "some<1%"], "is not a group of the scenario"),
+        (&["--group", "/a/web", "--target", "sum<1%"], "\"sum\" is not a metric"),
+        (&["--group", "/a/web", "--target", "some.avg60<1"], "write 1%"),
+        (&[&base[..], &["--range", "32M"]].concat(), "is not a range; write 64M..1G"),
+        (&[&base[..], &["--range", "32M..16M"]].concat(), "ends before it begins"),
+        (&[&base[..], &["--range", "1M..16X"]].concat(), "is not a size"),
+        (&[&base[..], &["--range", "1M..1G"]].concat(), "is more than the machine has, 96.0M"),
+        (&[&base[..], &["--range", "0..16M"]].concat(), "memory.max of nothing holds nothing"),
+        (&[&base[..], &["--resolution", "0"]].concat(), "--resolution 0: is less than a page"),
+        (&[&base[..], &["--policy", "opt"]].concat(), "opt knows no groups"),
+        (&[&base[..], &["--policy", "clock"]].concat(), "unknown policy"),
+        (&[&base[..], &["--limit", "most"]].concat(), "possible values"),
+        (&[&base[..], &["--scale", "1000"]].concat(), "--scale 1000"),
+        (&[&base[..], &["--output", "groups.toml"]].concat(), "give --output another name"),
+        (&[&base[..], &["--output", "no/such/file"]].concat(), "cannot be written"),
+    ] {
+        let complaint = error(&size(&s, flags));
+        assert!(complaint.contains(want), "{flags:?}: {complaint}");
+    }
+    let none = error(&s.run(&["size", "none.toml", "--group", "/a", "--target", "some<1%"]));
+    assert!(none.contains("none.toml: cannot be opened"), "{none}");
+    s.write("tiny.toml", include_bytes!("data/tiny.toml"));
+    let none = error(&s.run(&["size", "tiny.toml", "--group", "/a", "--target", "some<1%"]));
+    assert!(none.contains("it has none; write [memcg.\"/...\"]"), "{none}");
+}
