@@ -90,7 +90,7 @@ impl Engine {
     /// Whether room may come from I/O that is under way: then it is too early for a verdict.
     pub(crate) fn is_io_pending(&self, over: MemcgId) -> bool {
         let writes = self.memcgs.subtree(over).iter().any(|&m| self.memcgs.get(m).writeback > 0);
-        self.reads_pending > 0 || (writes && self.writes_failed < HOPELESS_WRITES)
+        self.reads_pending > 0 || self.swap.discards_pending() || (writes && self.writes_failed < HOPELESS_WRITES)
     }
 
     /// 7.3: direct reclaim stays out while kswapd works on a node that is as good as empty.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::swap::{MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapDeviceConfig, SwapPolicy};
 use crate::thp::ThpConfig;
 
 /// How an lruvec keeps its folios.
@@ -190,10 +191,14 @@ pub struct Config {
     pub min_ttl_ns: u64,
     /// 0 to 200; 60 in Linux.
     pub swappiness: u32,
-    /// `swap.max` of the whole machine, in pages.
+    /// Pages of swap that can be used, where no devices are listed in `swap_devices`.
     pub swap_pages: u64,
-    /// The swap device answers at once (zram): swap-in goes round the swap cache and frees the slot.
+    /// That swap device answers at once (zram): swap-in goes round the swap cache and frees the slot.
     pub swap_synchronous: bool,
+    /// The swap devices from the start on. None: a solid-state one of `swap_pages` pages and a header.
+    pub swap_devices: Vec<SwapDeviceConfig>,
+    /// How slots of swap are handed out.
+    pub swap: SwapPolicy,
     /// Folios in a per-CPU batch; 31 in Linux, 0 = no batches.
     pub batch_folios: usize,
     /// CPUs, each with its own batches.
@@ -251,8 +256,10 @@ impl Config {
             lru_gen: LruGenCaps { leaf_walk: true },
             min_ttl_ns: 0,
             swappiness: 60,
-            swap_pages: u64::from(u32::MAX >> 2),
+            swap_pages: MAX_SWAP_DEVICE_PAGES - 1,
             swap_synchronous: true,
+            swap_devices: Vec::new(),
+            swap: SwapPolicy::default(),
             batch_folios: 31,
             cpus: 1,
             swap_cluster_max: 32,
@@ -307,9 +314,28 @@ impl Config {
             ),
             (self.swap_pages < 1 << 30, "swap_pages is below 2^30 (4 TiB)"),
         ];
-        match limits.iter().find(|(ok, _)| !ok) {
-            Some((_, what)) => Err(format!("configuration: {what}")),
-            None => self.thp.check(),
+        if let Some((_, what)) = limits.iter().find(|(ok, _)| !ok) {
+            return Err(format!("configuration: {what}"));
         }
+        if self.swap_devices.len() > MAX_SWAP_DEVICES {
+            return Err(format!("configuration: {} swap devices; at most {MAX_SWAP_DEVICES}", self.swap_devices.len()));
+        }
+        let checks = self.swap_devices.iter().map(SwapDeviceConfig::check);
+        checks
+            .chain([self.swap.check(), self.thp.check()])
+            .collect::<Result<(), _>>()
+            .map_err(|e| format!("configuration: {e}"))
+    }
+
+    /// The swap devices from the start on. A device beyond the largest there can be is several.
+    pub(crate) fn all_swap_devices(&self) -> Vec<SwapDeviceConfig> {
+        if !self.swap_devices.is_empty() {
+            return self.swap_devices.clone();
+        }
+        let most = MAX_SWAP_DEVICE_PAGES - 1;
+        let parts = (0..self.swap_pages.div_ceil(most)).map(|i| most.min(self.swap_pages - i * most));
+        let device =
+            |pages| SwapDeviceConfig { synchronous: self.swap_synchronous, ..SwapDeviceConfig::new(pages + 1) };
+        parts.map(device).collect()
     }
 }

@@ -69,7 +69,7 @@ impl Engine {
             lruvecs: vec![root],
             memcgs: Memcgs::new(cfg.charge_batch),
             batches: vec![CpuBatches::default(); cfg.cpus],
-            swap: Swap::new(cfg.swap_pages),
+            swap: Swap::new(&cfg),
             node: Node::new(cfg.node.as_ref()),
             kswapd: Kswapd::default(),
             throttled: Throttled::default(),
@@ -249,6 +249,11 @@ impl Engine {
     /// Slots of swap in use.
     pub fn swap_used_pages(&self) -> u64 {
         self.swap.used_pages()
+    }
+
+    /// What the swap allocator did so far.
+    pub fn swap_work(&self) -> crate::SwapWork {
+        self.swap.work()
     }
 
     /// The oldest generation of file pages and the youngest of all, of one memcg.

@@ -50,8 +50,7 @@ impl Engine {
         let mut at = pages.start;
         while at < pages.end {
             let Some(f) = self.folio_of(PageId(at)) else {
-                self.drop_swap_entry(w, PageId(at));
-                at += 1;
+                at += self.drop_swap_entries(w, PageId(at), pages.end);
                 continue;
             };
             let whole = self.pages_of(f);
@@ -72,27 +71,34 @@ impl Engine {
         }
     }
 
-    /// The page is in swap and nowhere else, or nowhere.
-    fn drop_swap_entry<W: World>(&mut self, w: &mut W, page: PageId) {
-        if let Some(slot) = self.swap_entry(page) {
-            self.folios.store(page, Slot::EMPTY);
-            let freed = self.swap.put(slot);
-            self.slot_freed(w, slot, freed);
-        }
+    /// The page is in swap and nowhere else, or nowhere. So may be the next ones, before `end` and in the same page table: their slots
+    /// are freed at once if they follow one another. Returns how many pages were looked at.
+    fn drop_swap_entries<W: World>(&mut self, w: &mut W, page: PageId, end: u32) -> u32 {
+        let Some(slot) = self.swap_entry(page) else { return 1 };
+        let end = end.min(self.space.table_pages(self.table_of(page) as u32).end);
+        let follows = |&p: &u32| {
+            let expected = slot.nth(p - page.0);
+            self.swap_entry(PageId(p)) == Some(expected) && self.swap.cached(expected).is_none()
+        };
+        let nr = 1 + (page.0 + 1..end).take_while(follows).count() as u32;
+        (page.0..page.0 + nr).for_each(|p| self.folios.store(PageId(p), Slot::EMPTY));
+        self.swap.put_range(slot, nr);
+        self.settle_swap(w);
+        nr
     }
 
     /// Drops a whole folio.
     fn drop_folio<W: World>(&mut self, w: &mut W, f: FolioId) {
         for page in self.pages_of(f).map(PageId) {
-            if self.folios.slot(page).folio().is_none() {
-                self.drop_swap_entry(w, page);
-                continue;
+            match self.swap_entry(page) {
+                Some(slot) => self.swap.put(slot),
+                None => self.unmap_dropped(w, f, page),
             }
-            self.unmap_dropped(w, f, page);
             self.folios.store(page, Slot::EMPTY);
         }
+        self.settle_swap(w);
         if self.folios.st(f).has(State::SWAPCACHE) {
-            self.release_swap_cache_of(w, f);
+            self.release_swap_cache(w, f);
         }
         self.clear_dirty(f);
         self.lruvec_del(f, true);

@@ -9,6 +9,7 @@ use crate::mapping::MappingKind;
 use crate::node::ZoneId;
 use crate::slot::Slot;
 use crate::stat::Counter;
+use crate::thp::SizeCounter;
 use crate::world::{Ack, Effect, World};
 
 /// How a page is touched.
@@ -369,7 +370,7 @@ impl Engine {
             return Ok(Outcome::Minor);
         }
         if let Some(slot) = self.swap_entry(page) {
-            return self.swap_in(w, page, slot, touch, memcg);
+            return self.swap_in(w, page, slot, touch, memcg, orders);
         }
         if orders != 0
             && let Some(f) = self.add_large_folio(w, page, memcg, orders)
@@ -406,15 +407,21 @@ impl Engine {
         slot: SwapSlot,
         touch: Touch,
         memcg: MemcgId,
+        orders: u16,
     ) -> Result<Outcome, MemcgId> {
         let (mut outcome, mut read_ahead) = (Outcome::Minor, false);
         let f = match self.swap.cached(slot) {
             Some(f) => f,
             None => {
                 outcome = Outcome::Major;
-                let f = self.add_swap_folio(w, page, slot, memcg)?;
-                read_ahead = true;
-                f
+                let large = if self.cfg.thp.swap_in { orders } else { 0 };
+                match self.add_large_swap_folio(w, page, slot, memcg, large) {
+                    Some(f) => f,
+                    None => {
+                        read_ahead = true;
+                        self.add_swap_folio(w, page, slot, memcg)?
+                    }
+                }
             }
         };
         let st = self.folios.st(f);
@@ -424,6 +431,9 @@ impl Engine {
         if !st.has(State::UPTODATE) {
             self.count(f, Counter::Pswpin, st.nr_pages());
             self.count(f, Counter::Pgmajfault, 1);
+            if st.has(State::LARGE) {
+                self.count_size(memcg, st.order(), SizeCounter::Swpin);
+            }
             let ack = self.read_folio(w, f);
             // Reclaim could take what a device that answers at once has read already; it gains nothing by it either.
             if read_ahead && ack == Ack::Pending {
@@ -436,15 +446,21 @@ impl Engine {
             }
         }
         self.note_swap_ra_hit(f);
-        self.folios.store(page, Slot::resident(f));
-        let freed = self.swap.put(slot);
-        self.slot_freed(w, slot, freed);
-        // The copy in swap is dropped if it will be stale at once, if swap is short, or if reading again costs nothing.
-        let drop_copy = self.cfg.swap_synchronous || touch.is_write() || self.is_swap_full(f);
-        if drop_copy && !self.folios.st(f).has(State::WRITEBACK) {
-            self.release_swap_cache_of(w, f);
+        // A large folio that is in swap as a whole is mapped as a whole, else the page that was touched.
+        let whole = st.has(State::LARGE) && self.is_all_swapped(f);
+        let pages = if whole { self.pages_of(f) } else { page.0..page.0 + 1 };
+        for p in pages.clone() {
+            self.folios.store(PageId(p), Slot::resident(f));
+            self.swap.put(self.folios.swap(f).nth(p - f.0));
         }
-        self.map_touched(w, f, touch);
+        let synchronous = self.swap.is_synchronous(slot);
+        self.settle_swap(w);
+        // The copy in swap is dropped if it will be stale at once, if swap is short, or if reading again costs nothing.
+        let drop_copy = synchronous || touch.is_write() || self.is_swap_full(f);
+        if drop_copy && !self.folios.st(f).has(State::WRITEBACK) {
+            self.release_swap_cache(w, f);
+        }
+        pages.for_each(|p| self.map_page(w, f, PageId(p), true, true));
         Ok(outcome)
     }
 
@@ -458,15 +474,22 @@ impl Engine {
     ) -> Result<FolioId, MemcgId> {
         let zone = self.charge(w, memcg, 1)?;
         self.count_alloc(memcg, 1);
-        let mut st = State::new(0);
+        Ok(self.place_swap_folio(page, 0, slot, zone))
+    }
+
+    /// Puts a new folio into the swap cache, with its first page and slot.
+    pub(crate) fn place_swap_folio(&mut self, page: PageId, order: u8, slot: SwapSlot, zone: ZoneId) -> FolioId {
+        let mut st = State::new(order);
         st.set(State::SWAPBACKED | State::ANON | State::SWAPCACHE);
         let f = self.folios.alloc(page, st);
         self.node.note_folio(f, zone);
         self.folios.set_swap(f, slot);
-        // Until it is read and mapped, the slot of the page goes on to hold the swap entry.
-        self.folios.store(page, Slot::value(u64::from(slot.0)));
+        // Until it is read and mapped, the slots of its pages go on to hold their swap entries.
+        for p in self.pages_of(f) {
+            self.folios.store(PageId(p), Slot::value(u64::from(slot.nth(p - f.0).0)));
+        }
         let shadow = self.swap.shadow(slot);
-        self.swap.set_cached(slot, f);
+        self.swap.add_to_cache(slot, order, f);
         self.note_swap_cache(f, 1);
         if let Some(shadow) = shadow.filter(|_| self.cfg.refault != RefaultTest::None) {
             st = self.workingset_refault(self.folios.lruvec(f), st, shadow, true);
@@ -474,6 +497,6 @@ impl Engine {
         let st = self.state_of_new(st, true);
         self.folios.put(f, st);
         self.batch_push(Batch::Add, f, st);
-        Ok(f)
+        f
     }
 }

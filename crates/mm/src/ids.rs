@@ -42,7 +42,8 @@ id!(
     XaNodeId, u32
 );
 id!(
-    /// One slot of a swap device. 0 is the header and never handed out, so 0 means none.
+    /// One slot: the number of the swap device in the high bits, the page on it below. Page 0 is the header and never handed out, so
+    /// 0 means none.
     SwapSlot, u32
 );
 
@@ -54,4 +55,31 @@ impl MemcgId {
 impl SwapSlot {
     /// No slot.
     pub const NONE: SwapSlot = SwapSlot(0);
+
+    /// Bits of the page on the device.
+    pub const OFFSET_BITS: u32 = 28;
+
+    /// A slot of a device.
+    pub fn new(device: u8, offset: u32) -> SwapSlot {
+        debug_assert!(offset >> Self::OFFSET_BITS == 0);
+        SwapSlot(u32::from(device) << Self::OFFSET_BITS | offset)
+    }
+
+    /// The number of the device.
+    #[inline(always)]
+    pub fn device(self) -> u8 {
+        (self.0 >> Self::OFFSET_BITS) as u8
+    }
+
+    /// The page on the device.
+    #[inline(always)]
+    pub fn offset(self) -> u32 {
+        self.0 & ((1 << Self::OFFSET_BITS) - 1)
+    }
+
+    /// The n-th slot after this one.
+    #[inline(always)]
+    pub fn nth(self, n: u32) -> SwapSlot {
+        SwapSlot(self.0 + n)
+    }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::Engine;
 use crate::folio::{MAX_ORDER, State};
-use crate::ids::{FolioId, MappingId, MemcgId, PageId};
+use crate::ids::{FolioId, MappingId, MemcgId, PageId, SwapSlot};
 use crate::lruvec::{UNEVICTABLE, list_index};
 use crate::mapping::MappingKind;
 use crate::node::{Mark, ZoneId};
@@ -101,6 +101,54 @@ impl Engine {
         None
     }
 
+    /// A large folio for a page in swap and the pages around it, of one of these orders, where all of them are there in a row and nowhere
+    /// else, on a device that answers at once. Not read yet.
+    pub(crate) fn add_large_swap_folio<W: World>(
+        &mut self,
+        w: &mut W,
+        page: PageId,
+        slot: SwapSlot,
+        memcg: MemcgId,
+        orders: u16,
+    ) -> Option<FolioId> {
+        // 2 MiB are not read back as one.
+        let mut orders = orders & !(1 << MAX_ORDER);
+        if orders == 0 || !self.swap.is_synchronous(slot) {
+            return None;
+        }
+        let huge = self.space.mappings[self.space.mapping_of(page).index()].huge;
+        let reclaim = self.cfg.thp.may_reclaim(huge);
+        while orders != 0 {
+            let order = orders.ilog2() as u8;
+            orders &= !(1 << order);
+            let Some(range) = self.aligned_range(page, order) else { continue };
+            let (behind, nr) = (page.0 - range.start, 1 << order);
+            if slot.offset() % nr != behind {
+                continue;
+            }
+            let first = SwapSlot::new(slot.device(), slot.offset() - behind);
+            let in_place = |p: u32| {
+                let expected = first.nth(p - range.start);
+                self.swap_entry(PageId(p)) == Some(expected)
+                    && self.swap.count(expected) == 1
+                    && self.swap.cached(expected).is_none()
+            };
+            if !range.clone().all(in_place) {
+                continue;
+            }
+            let Ok(zone) = self.charge_large(w, memcg, u64::from(nr), reclaim) else { continue };
+            self.count_alloc(memcg, u64::from(nr));
+            return Some(self.place_swap_folio(PageId(range.start), order, first, zone));
+        }
+        None
+    }
+
+    /// Whether every page of a folio in the swap cache is in swap for its mapping.
+    pub(crate) fn is_all_swapped(&self, f: FolioId) -> bool {
+        let slot = self.folios.swap(f);
+        self.pages_of(f).all(|p| self.swap_entry(PageId(p)) == Some(slot.nth(p - f.0)))
+    }
+
     /// Counts for a size, and under the names that 2 MiB have of old.
     pub(crate) fn count_size(&mut self, memcg: MemcgId, order: u8, c: SizeCounter) {
         self.sizes.add(order, c);
@@ -166,6 +214,7 @@ impl Engine {
             }
         });
         let zone = self.node.zone_of(f);
+        let slots = whole.has(State::SWAPCACHE).then(|| self.folios.swap(f));
         for page in self.pages_of(f).map(PageId) {
             let mut st = whole.of_order(0);
             if !self.space.is_mapped(page) {
@@ -173,6 +222,11 @@ impl Engine {
             }
             let part = self.folios.split_off(page, st);
             self.node.note_folio(part, zone);
+            if let Some(slot) = slots {
+                let slot = slot.nth(page.0 - f.0);
+                self.folios.set_swap(part, slot);
+                self.swap.add_to_cache(slot, 0, part);
+            }
             if let Some(list) = list {
                 self.folios.put_on(list, part, st, false);
             }

@@ -81,5 +81,9 @@ pub use node::Watermarks;
 pub use psi::{Psi, PsiKind, PsiLine};
 pub use readahead::Readahead;
 pub use stat::{Counter, Gauge, Stats};
+pub use swap::{
+    MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapAllocator, SwapDeviceConfig, SwapOverflow, SwapPolicy, SwapRotational,
+    SwapWork,
+};
 pub use thp::{HugeAdvice, SizeCounter, SizeStats, ThpConfig, ThpMode, ThpSize};
 pub use world::{Ack, Effect, ThrottleReason, World};

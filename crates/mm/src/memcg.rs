@@ -15,6 +15,10 @@ pub struct MemcgEvents {
     pub max: u64,
     /// Times reclaim could not make room.
     pub oom: u64,
+    /// `memory.swap.events`: times a page was kept because of a limit on swap.
+    pub swap_max: u64,
+    /// Times a page was kept because of a limit on swap, or because no device had a slot for it.
+    pub swap_fail: u64,
 }
 
 /// One memory cgroup.
@@ -240,6 +244,14 @@ impl Memcgs {
             m.swap_usage = m.swap_usage.checked_add_signed(nr).expect("swap usage never goes below zero");
             at = m.parent;
         }
+    }
+
+    /// A page could not be swapped out: because of a limit, or because there was no slot.
+    pub(crate) fn note_swap_failed(&mut self, id: MemcgId, limit: bool) {
+        let over = |m: &Memcg| m.swap_usage >= m.swap_max;
+        let at_limit = if limit { self.chain(id).find(|&m| over(self.get(m))) } else { None };
+        self.get_mut(at_limit.unwrap_or(id)).events.swap_max += u64::from(limit);
+        self.get_mut(id).events.swap_fail += 1;
     }
 
     /// The half rule for one memcg: usage·2 ≥ its limit.

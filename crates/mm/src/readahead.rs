@@ -159,7 +159,7 @@ impl Engine {
     /// Reads the neighbours of a swapped page that are in swap, too.
     pub(crate) fn swap_read_ahead<W: World>(&mut self, w: &mut W, page: PageId, memcg: MemcgId) {
         let max = 1u32 << self.cfg.page_cluster;
-        if self.cfg.swap_synchronous || max == 1 {
+        if max == 1 {
             return;
         }
         let mapping = self.space.mapping_of(page).index();
@@ -174,7 +174,7 @@ impl Engine {
         ra.last = page.0;
         for p in (from.max(first)..(from + window).min(end)).map(PageId).filter(|&p| p != page) {
             let Some(slot) = self.swap_entry(p) else { continue };
-            if self.swap.cached(slot).is_some() {
+            if self.swap.cached(slot).is_some() || self.swap.is_synchronous(slot) {
                 continue;
             }
             let Ok(f) = self.add_swap_folio(w, p, slot, memcg) else { return };

@@ -70,7 +70,7 @@ impl Engine {
                 Verdict::Freed => {}
                 Verdict::Keep | Verdict::Activate => {
                     if verdict == Verdict::Activate {
-                        self.activate_rejected(f, &mut stat);
+                        self.activate_rejected(w, f, &mut stat);
                     }
                     list[kept] = f;
                     kept += 1;
@@ -85,10 +85,10 @@ impl Engine {
         stat
     }
 
-    fn activate_rejected(&mut self, f: FolioId, stat: &mut ShrinkStat) {
+    fn activate_rejected<W: World>(&mut self, w: &mut W, f: FolioId, stat: &mut ShrinkStat) {
         let st = self.folios.st(f);
         if st.has(State::SWAPCACHE) && !st.has(State::WRITEBACK) && self.is_swap_full(f) {
-            self.release_swap_cache(f);
+            self.release_swap_cache(w, f);
         }
         if !st.has(State::UNEVICTABLE) {
             self.folios.set(f, State::ACTIVE);
@@ -129,7 +129,7 @@ impl Engine {
             return Verdict::Keep;
         }
         let needs_slot = st.has(State::ANON) && st.has(State::SWAPBACKED) && !st.has(State::SWAPCACHE);
-        if needs_slot && !self.add_to_swap(f) && !(st.has(State::LARGE) && self.split_for_swap(list, at)) {
+        if needs_slot && !self.add_to_swap(w, f) && !(st.has(State::LARGE) && self.split_for_swap(w, list, at)) {
             return Verdict::Activate;
         }
         if self.folios.st(f).has(State::MAPPED) && !self.unmap_folio(w, f) {
@@ -149,7 +149,7 @@ impl Engine {
     }
 
     /// Step 7 of 2.4: swap has no range for a large folio. It is split, its first page tries again, the others follow in the list.
-    fn split_for_swap(&mut self, list: &mut Vec<FolioId>, at: usize) -> bool {
+    fn split_for_swap<W: World>(&mut self, w: &mut W, list: &mut Vec<FolioId>, at: usize) -> bool {
         let f = list[at];
         let order = self.folios.st(f).order();
         let parts = self.pages_of(f).skip(1).map(FolioId);
@@ -157,7 +157,7 @@ impl Engine {
         list.splice(at + 1..at + 1, parts);
         let memcg = self.lruvecs[self.folios.lruvec(f).index()].memcg;
         self.count_size(memcg, order, SizeCounter::SwpoutFallback);
-        self.add_to_swap(f)
+        self.add_to_swap(w, f)
     }
 
     /// Step 4 of 2.4: kswapd counts what comes round again before it is written; all others mark and go on.
@@ -270,7 +270,7 @@ impl Engine {
         let dirty = w.test_and_clear_dirty(page);
         self.space.set_mapped(page, self.folios.node_of(page), false);
         if st.has(State::SWAPCACHE) {
-            let slot = self.folios.swap(f);
+            let slot = self.folios.swap(f).nth(page.0 - f.0);
             self.swap.get(slot);
             self.folios.store(page, Slot::value(u64::from(slot.0)));
         }
@@ -301,9 +301,9 @@ impl Engine {
         } else {
             let slot = self.folios.swap(f);
             let shadow = self.workingset_eviction(f, target);
-            let freed = self.swap.drop_cache(slot, shadow.as_value());
+            self.swap.drop_cache(slot, st.order(), shadow.as_value());
             self.note_swap_cache(f, -1);
-            self.slot_freed(w, slot, freed);
+            self.settle_swap(w);
         }
         self.free_folio(w, f, st);
         Verdict::Freed
@@ -329,6 +329,9 @@ impl Engine {
         self.count_writeback(f, st.nr_pages() as i64);
         let ack = if st.has(State::SWAPCACHE) {
             self.count(f, Counter::Pswpout, st.nr_pages());
+            if st.has(State::LARGE) {
+                self.count_size(self.lruvecs[self.folios.lruvec(f).index()].memcg, order, SizeCounter::Swpout);
+            }
             w.effect(Effect::SwapOut { page, order, slot: self.folios.swap(f) })
         } else {
             if st.has(State::MAPPED) {

@@ -134,7 +134,7 @@ impl ThpConfig {
     pub(crate) fn check(&self) -> Result<(), String> {
         match self.sizes[..usize::from(Self::MIN_ORDER)].iter().all(|&s| s == ThpSize::Never) {
             true => Ok(()),
-            false => Err("configuration: anonymous folios of order 0 or 1 cannot be set".into()),
+            false => Err("anonymous folios of order 0 or 1 cannot be set".into()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::Engine;
 use crate::config::{Lru, RefaultTest};
 use crate::folio::State;
-use crate::ids::{FolioId, PageId, SwapSlot};
+use crate::ids::{FolioId, PageId};
 use crate::list::List;
 use crate::lruvec::{ANON, FILE, list_index};
 use crate::memcg::{NODE_CHARGE_BYTES, PAGE_BYTES};
@@ -157,7 +157,7 @@ impl Engine {
         }
         let mut mapped = false;
         for (i, page) in pages.map(PageId).enumerate() {
-            let slot = SwapSlot(self.folios.swap(f).0 + i as u32);
+            let slot = self.folios.swap(f).nth(i as u32);
             let in_cache = st.has(State::SWAPCACHE) && self.swap.cached(slot) == Some(f);
             let in_slot = self.folios.slot(page).folio() == Some(f);
             let swapped = in_cache && self.swap_entry(page) == Some(slot);

@@ -68,6 +68,14 @@ pub enum Effect {
         /// The slot.
         slot: SwapSlot,
     },
+    /// The slots of a cluster of a swap device hold nothing: the device may forget them. Ends in [`crate::Engine::discard_done`] if
+    /// pending.
+    Discard {
+        /// The first slot.
+        first: SwapSlot,
+        /// Slots.
+        pages: u32,
+    },
     /// Many pages are dirty, or reclaim met nothing else: call [`crate::Engine::flush`] soon. Answered with `Done`, the engine
     /// flushes by itself, at a moment when no write of a page is half way.
     WakeFlusher,

@@ -185,6 +185,7 @@ impl World for Contents {
             }
             // As if there were someone who waits, and a kswapd that gets the processor now and then.
             Effect::Throttle { .. } | Effect::WakeKswapd if self.device != Device::Instant => return Ack::Pending,
+            Effect::Discard { .. } => {}
             Effect::WakeKswapd | Effect::Throttle { .. } | Effect::Unthrottle { .. } | Effect::Oom { .. } => {}
         }
         Ack::Done

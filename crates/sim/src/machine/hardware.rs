@@ -301,7 +301,7 @@ impl World for Hardware {
                     s.set_stored(slot, false);
                 }
             }
-            Effect::Free { .. } => {}
+            Effect::Free { .. } | Effect::Discard { .. } => {}
             Effect::WakeFlusher => {
                 self.wake_flusher = true;
                 return Ack::Pending;

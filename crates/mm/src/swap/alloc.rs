@@ -1,0 +1,141 @@
+//! From which cluster a device hands out slots (8.3): the place where the CPU went on, free clusters, partly used ones of the same
+//! order, fragmented ones; single slots at last from clusters of other orders.
+
+use super::cluster::{Flag, ListId, NR_ORDERS};
+use super::config::SwapAllocator;
+use super::device::{Common, Device, SwapHost};
+use super::scan::Found;
+
+impl Device {
+    /// Whether it takes folios of that order at all.
+    pub(super) fn takes_order(&self, order: u8, common: &Common) -> bool {
+        order == 0
+            || self.cfg.block_device && self.has_clusters(&common.policy) && u32::from(order) <= self.clusters.shift()
+    }
+
+    /// 2^order slots: the first of them.
+    pub(super) fn alloc<H: SwapHost>(
+        &mut self,
+        order: u8,
+        cpu: usize,
+        common: &mut Common,
+        host: &mut H,
+    ) -> Option<u32> {
+        common.work.calls += 1;
+        if !self.takes_order(order, common) || self.usable - self.inuse < 1 << order {
+            return None;
+        }
+        let cpu = cpu.min(self.next.len() - 1);
+        if !self.has_clusters(&common.policy) {
+            return self.alloc_at_cursor(common, host);
+        }
+        let found = match common.policy.allocator {
+            SwapAllocator::FreeOnly => self.alloc_free_only(order, cpu, common, host),
+            _ => self.alloc_cluster(order, cpu, common, host),
+        };
+        self.next[cpu][usize::from(order)] = found.next;
+        found.offset
+    }
+
+    fn alloc_cluster<H: SwapHost>(&mut self, order: u8, cpu: usize, common: &mut Common, host: &mut H) -> Found {
+        loop {
+            let found = self.alloc_in_order(order, cpu, common, host);
+            if found.offset.is_some() {
+                return found;
+            }
+            if self.discard_all(common, host) {
+                continue;
+            }
+            return if order == 0 { self.steal(common, host) } else { Found::default() };
+        }
+    }
+
+    /// Everything but stealing and discarding.
+    fn alloc_in_order<H: SwapHost>(&mut self, order: u8, cpu: usize, common: &mut Common, host: &mut H) -> Found {
+        let nonfull_first = match common.policy.allocator {
+            SwapAllocator::NonfullFirst => true,
+            // Where clusters are discarded, writes are spread over all of them.
+            SwapAllocator::OneFrag => !self.cfg.discard,
+            SwapAllocator::FreeFirst | SwapAllocator::FreeOnly => false,
+        };
+        let one_frag = common.policy.allocator == SwapAllocator::OneFrag;
+        let mut found = match self.next[cpu][usize::from(order)] {
+            0 => Found::default(),
+            next => self.scan(next, order, common, host),
+        };
+        let mut tried = 0;
+        if found.offset.is_none() && nonfull_first {
+            found = self.scan_nonfull(order, &mut tried, common, host);
+        }
+        if found.offset.is_none()
+            && let Some(c) = self.clusters.first_free()
+        {
+            found = self.scan(self.first_of(c), order, common, host);
+        }
+        if found.offset.is_some() {
+            return found;
+        }
+        if common.is_full() {
+            self.reclaim_full_clusters(false, common, host);
+        }
+        if !nonfull_first {
+            found = self.scan_nonfull(order, &mut tried, common, host);
+        }
+        if found.offset.is_none() {
+            found = self.scan_frag(order, tried, one_frag, common, host);
+        }
+        found
+    }
+
+    /// Clusters of the order that were not scanned since slots of them were freed. A scanned one counts as fragmented.
+    fn scan_nonfull<H: SwapHost>(&mut self, order: u8, tried: &mut u32, common: &mut Common, host: &mut H) -> Found {
+        if u32::from(order) >= self.clusters.shift() {
+            return Found::default();
+        }
+        while let Some(c) = self.clusters.first(ListId::nonfull(usize::from(order))) {
+            self.clusters.move_tail(c, Flag::Frag);
+            let found = self.scan(self.first_of(c), order, common, host);
+            *tried += 1;
+            if found.offset.is_some() {
+                return found;
+            }
+        }
+        Found::default()
+    }
+
+    /// Fragmented clusters of the order, each once; those that were just moved there count.
+    fn scan_frag<H: SwapHost>(
+        &mut self,
+        order: u8,
+        mut tried: u32,
+        one: bool,
+        common: &mut Common,
+        host: &mut H,
+    ) -> Found {
+        let list = ListId::frag(usize::from(order));
+        while tried < self.clusters.frag_nr(usize::from(order)) {
+            let Some(c) = self.clusters.first(list) else { break };
+            self.clusters.rotate(c, list);
+            let found = self.scan(self.first_of(c), order, common, host);
+            tried += 1;
+            if found.offset.is_some() || one {
+                return found;
+            }
+        }
+        Found::default()
+    }
+
+    /// Any free slot is good for a page. A cluster on one of these lists has one.
+    fn steal<H: SwapHost>(&mut self, common: &mut Common, host: &mut H) -> Found {
+        for order in 1..NR_ORDERS {
+            for list in [ListId::frag(order), ListId::nonfull(order)] {
+                if let Some(c) = self.clusters.first(list) {
+                    let found = self.scan(self.first_of(c), 0, common, host);
+                    debug_assert!(found.offset.is_some(), "{list:?} holds clusters with free slots");
+                    return found;
+                }
+            }
+        }
+        Found::default()
+    }
+}

@@ -1,0 +1,141 @@
+//! What can be chosen about swap: its devices, and how slots are handed out.
+
+use super::cluster::MAX_CLUSTER_PAGES;
+
+/// Swap devices at most.
+pub const MAX_SWAP_DEVICES: usize = 16;
+/// Pages of one device at most: 1 TiB.
+pub const MAX_SWAP_DEVICE_PAGES: u64 = 1 << crate::SwapSlot::OFFSET_BITS;
+
+/// A swap device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwapDeviceConfig {
+    /// Its size in pages. The first page is the header and holds nothing.
+    pub pages: u64,
+    /// 0 to 32767; none: below all that were given one, and below those added before (−2, −3, …).
+    pub priority: Option<i16>,
+    /// It answers at once (zram): swap-in goes round the swap cache and frees the slot.
+    pub synchronous: bool,
+    /// It has a head to move: slots are handed out in sequence, one page at a time.
+    pub rotational: bool,
+    /// Clusters that became empty are discarded before they are used again.
+    pub discard: bool,
+    /// It is a whole device or partition. A swap file takes no large folios.
+    pub block_device: bool,
+    /// Pages that cannot be used.
+    pub bad_pages: Vec<u64>,
+}
+
+impl SwapDeviceConfig {
+    /// A partition of a solid-state disk.
+    pub fn new(pages: u64) -> SwapDeviceConfig {
+        SwapDeviceConfig {
+            pages,
+            priority: None,
+            synchronous: false,
+            rotational: false,
+            discard: false,
+            block_device: true,
+            bad_pages: Vec::new(),
+        }
+    }
+
+    /// What is impossible in it, if anything.
+    pub fn check(&self) -> Result<(), String> {
+        if !(2..=MAX_SWAP_DEVICE_PAGES).contains(&self.pages) {
+            return Err(format!("a swap device has 2 to 2^{} pages, not {}", crate::SwapSlot::OFFSET_BITS, self.pages));
+        }
+        if self.priority.is_some_and(|p| p < 0) {
+            return Err("the priority of a swap device is 0 to 32767".into());
+        }
+        if let Some(bad) = self.bad_pages.iter().find(|&&p| p == 0 || p >= self.pages) {
+            return Err(format!("bad page {bad} of a swap device: it has pages 1 to {}", self.pages - 1));
+        }
+        Ok(())
+    }
+}
+
+/// From where a slot is taken on a device with clusters (8.3, appendix).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SwapAllocator {
+    /// Free clusters before partly used ones (version 5 of the series, Linux 6.12).
+    FreeFirst,
+    /// Partly used clusters of the order before free ones (version 3 of the series).
+    NonfullFirst,
+    /// As `NonfullFirst` where nothing is discarded, and one fragmented cluster is tried and no more (since 6.13).
+    OneFrag,
+    /// Before the series (6.10): large orders from free clusters only; order 0 from its cluster, then by scanning the map.
+    FreeOnly,
+}
+
+impl SwapAllocator {
+    /// All of them.
+    pub const ALL: [SwapAllocator; 4] =
+        [SwapAllocator::FreeFirst, SwapAllocator::NonfullFirst, SwapAllocator::OneFrag, SwapAllocator::FreeOnly];
+
+    /// Its name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            SwapAllocator::FreeFirst => "free-first",
+            SwapAllocator::NonfullFirst => "nonfull-first",
+            SwapAllocator::OneFrag => "one-frag",
+            SwapAllocator::FreeOnly => "free-only",
+        }
+    }
+}
+
+/// Where a large order goes that found no place on the first device that may have room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SwapOverflow {
+    /// Nowhere: the folio is split (6.12).
+    None,
+    /// To the next device.
+    TryNext,
+}
+
+/// How a rotational device hands out slots.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SwapRotational {
+    /// One cursor over the map, order 0 only (6.12).
+    Cursor,
+    /// Clusters as on other devices, with one place to go on for all CPUs (since 6.14).
+    Clusters,
+}
+
+/// How slots are handed out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwapPolicy {
+    /// The order in which clusters are asked.
+    pub allocator: SwapAllocator,
+    /// Overflow of large orders.
+    pub overflow: SwapOverflow,
+    /// Rotational devices.
+    pub rotational: SwapRotational,
+    /// Slots of a cluster: 512 where transparent huge pages can be swapped, else 256.
+    pub cluster_pages: u32,
+    /// Single slots are taken and given back by way of per-CPU caches of 64 (before 6.14).
+    pub slot_cache: bool,
+}
+
+impl Default for SwapPolicy {
+    /// Linux 6.12.
+    fn default() -> SwapPolicy {
+        SwapPolicy {
+            allocator: SwapAllocator::FreeFirst,
+            overflow: SwapOverflow::None,
+            rotational: SwapRotational::Cursor,
+            cluster_pages: MAX_CLUSTER_PAGES as u32,
+            slot_cache: false,
+        }
+    }
+}
+
+impl SwapPolicy {
+    /// What is impossible in it, if anything.
+    pub fn check(&self) -> Result<(), String> {
+        match self.cluster_pages {
+            256 | 512 => Ok(()),
+            other => Err(format!("a swap cluster has 256 or 512 slots, not {other}")),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What is known of a slot: the byte of the swap map, the swap cache, who is charged.
+//!
+//! Byte: the references of page tables (0 to 0x3e), or 0x3f for a slot that cannot be used; 0x40 while the swap cache or a slot
+//! cache holds it; 0x80 where more references are counted elsewhere. A slot is free if its byte is 0.
+
+use super::cluster::MAX_CLUSTER_PAGES;
+use crate::ids::MemcgId;
+use crate::slot::Slot;
+
+/// Someone other than a page table holds the slot.
+pub(super) const HAS_CACHE: u8 = 0x40;
+/// References that the byte can count.
+pub(super) const COUNT_MAX: u8 = 0x3e;
+/// The slot cannot be used.
+pub(super) const BAD: u8 = 0x3f;
+/// More references than the byte can count.
+pub(super) const CONTINUED: u8 = 0x80;
+
+/// References in a byte.
+pub(super) fn count(byte: u8) -> u8 {
+    byte & !(HAS_CACHE | CONTINUED)
+}
+
+/// The slots of one cluster that is in use.
+#[derive(Clone, Debug)]
+pub(super) struct Slots {
+    pub(super) map: [u8; MAX_CLUSTER_PAGES],
+    /// The folio in the swap cache, or the shadow of the page.
+    pub(super) cache: [Slot; MAX_CLUSTER_PAGES],
+    pub(super) memcg: [MemcgId; MAX_CLUSTER_PAGES],
+}
+
+impl Slots {
+    /// Bytes per slot.
+    pub(super) const BYTES: usize = size_of::<Slots>();
+
+    /// All free.
+    pub(super) fn new() -> Box<Slots> {
+        let (cache, memcg) = ([Slot::EMPTY; MAX_CLUSTER_PAGES], [MemcgId::ROOT; MAX_CLUSTER_PAGES]);
+        Box::new(Slots { map: [0; MAX_CLUSTER_PAGES], cache, memcg })
+    }
+}

@@ -1,0 +1,148 @@
+//! Swap: devices, and who gets which slot of them (8).
+//!
+//! A slot is taken for a folio that enters the swap cache, and is free again when neither a page table nor the cache refers to it.
+//! Slots that were freed are collected; the engine uncharges them and tells the driver ([`Swap::take_freed`]).
+
+mod alloc;
+mod avail;
+mod cluster;
+mod config;
+mod device;
+mod free;
+mod linear;
+mod map;
+mod refs;
+mod scan;
+#[cfg(test)]
+mod tests;
+mod validate;
+
+pub use config::{
+    MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapAllocator, SwapDeviceConfig, SwapOverflow, SwapPolicy, SwapRotational,
+};
+pub use device::SwapWork;
+pub(crate) use device::{Freed, SwapHost};
+
+use crate::config::Config;
+use crate::ids::{MemcgId, SwapSlot};
+use device::{Common, Device};
+
+/// All swap devices.
+#[derive(Clone, Debug)]
+pub(crate) struct Swap {
+    /// By number.
+    devices: Vec<Option<Device>>,
+    /// Devices that may have room, in the order in which they are asked.
+    avail: Vec<u8>,
+    cpus: usize,
+    /// The next priority that nobody chose.
+    next_priority: i32,
+    common: Common,
+}
+
+impl Swap {
+    /// The devices of a configuration, which was checked.
+    pub(crate) fn new(cfg: &Config) -> Swap {
+        let mut swap = Swap {
+            devices: Vec::new(),
+            avail: Vec::new(),
+            cpus: cfg.cpus,
+            next_priority: FIRST_AUTOMATIC_PRIORITY,
+            common: Common { policy: cfg.swap.clone(), ..Common::default() },
+        };
+        for device in cfg.all_swap_devices() {
+            swap.add(device).expect("devices of a configuration are checked");
+        }
+        swap
+    }
+
+    /// 2^order slots, aligned, for a folio that enters the swap cache with them. The first of them.
+    pub(crate) fn alloc<H: SwapHost>(
+        &mut self,
+        order: u8,
+        memcg: MemcgId,
+        cpu: usize,
+        host: &mut H,
+    ) -> Option<SwapSlot> {
+        let slot = self.alloc_from_devices(order, cpu, host)?;
+        self.set_memcg(slot, order, memcg);
+        Some(slot)
+    }
+
+    /// The next of the slots that were freed and that nobody asked about yet.
+    pub(crate) fn pop_freed(&mut self) -> Option<Freed> {
+        self.common.freed.pop()
+    }
+
+    /// Slots that are free on all devices.
+    pub(crate) fn free_pages(&self) -> u64 {
+        self.common.total - self.common.used
+    }
+
+    /// Slots that are not.
+    pub(crate) fn used_pages(&self) -> u64 {
+        self.common.used
+    }
+
+    /// The half rule: less than half of all slots is free.
+    pub(crate) fn is_full(&self) -> bool {
+        self.common.is_full()
+    }
+
+    /// What the allocator did so far.
+    pub(crate) fn work(&self) -> SwapWork {
+        self.common.work
+    }
+
+    /// Clusters that the driver is discarding.
+    pub(crate) fn discards_pending(&self) -> bool {
+        self.devices.iter().flatten().any(|d| !d.discarding.is_empty())
+    }
+
+    /// Work that is left over from allocating and freeing: reclaim of a device that became 100 % used, discards.
+    pub(crate) fn background_work<H: SwapHost>(&mut self, host: &mut H) {
+        for d in self.devices.iter_mut().flatten() {
+            if std::mem::take(&mut d.wants_reclaim) {
+                d.reclaim_full_clusters(true, &mut self.common, host);
+            }
+            if d.cfg.discard {
+                d.discard_work(&mut self.common, host);
+            }
+        }
+    }
+
+    /// Whether there is any of it.
+    pub(crate) fn has_background_work(&self) -> bool {
+        self.devices.iter().flatten().any(|d| d.wants_reclaim || (d.cfg.discard && d.has_discards()))
+    }
+
+    /// The driver discarded a cluster. False: it was not asked to.
+    pub(crate) fn discard_done(&mut self, first: SwapSlot) -> bool {
+        let device = self.devices.get_mut(usize::from(first.device())).and_then(Option::as_mut);
+        device.is_some_and(|d| d.discarded(first.offset(), &mut self.common))
+    }
+
+    /// Whether the device of a slot answers at once.
+    pub(crate) fn is_synchronous(&self, slot: SwapSlot) -> bool {
+        self.device(slot).cfg.synchronous
+    }
+
+    #[inline]
+    fn device(&self, slot: SwapSlot) -> &Device {
+        self.devices[usize::from(slot.device())].as_ref().expect("a slot in use is on a device")
+    }
+
+    #[inline]
+    fn device_mut(&mut self, slot: SwapSlot) -> (&mut Device, &mut Common) {
+        let device = self.devices[usize::from(slot.device())].as_mut().expect("a slot in use is on a device");
+        (device, &mut self.common)
+    }
+
+    /// Bytes held.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.devices.iter().flatten().map(|d| d.clusters.memory_bytes()).sum()
+    }
+}
+
+/// −1 is kept for what has no priority.
+const FIRST_AUTOMATIC_PRIORITY: i32 = -2;

@@ -1,0 +1,123 @@
+//! Who refers to a slot: page tables, the swap cache.
+
+use super::Swap;
+use super::device::{Common, Device};
+use super::map::{self, CONTINUED, COUNT_MAX, HAS_CACHE};
+use crate::ids::{FolioId, MemcgId, SwapSlot};
+use crate::slot::Slot;
+
+impl Swap {
+    fn slot_entry(&self, slot: SwapSlot) -> Slot {
+        let d = self.device(slot);
+        let (c, at) = d.place(slot.offset());
+        d.clusters.get(c).slots.as_ref().map_or(Slot::EMPTY, |s| s.cache[at])
+    }
+
+    /// The folio that the swap cache holds for a slot, whichever of the folio's slots that is.
+    #[inline]
+    pub(crate) fn cached(&self, slot: SwapSlot) -> Option<FolioId> {
+        self.slot_entry(slot).folio()
+    }
+
+    /// The shadow that the evicted page left.
+    pub(crate) fn shadow(&self, slot: SwapSlot) -> Option<u64> {
+        self.slot_entry(slot).as_value()
+    }
+
+    /// Puts a folio into the swap cache, with its 2^order slots: such as were just taken, or such that it is to be read from.
+    pub(crate) fn add_to_cache(&mut self, slot: SwapSlot, order: u8, f: FolioId) {
+        let (d, _) = self.device_mut(slot);
+        let (c, at) = d.place(slot.offset());
+        let (slots, nr) = (d.clusters.slots_mut(c), 1usize << order);
+        slots.cache[at..at + nr].fill(Slot::resident(f));
+        slots.map[at..at + nr].iter_mut().for_each(|b| *b |= HAS_CACHE);
+    }
+
+    /// Takes a folio out of the swap cache, leaving its shadow, if there is one, in slots that are still used.
+    pub(crate) fn drop_cache(&mut self, slot: SwapSlot, order: u8, shadow: Option<u64>) {
+        let (d, common) = self.device_mut(slot);
+        let (c, at) = d.place(slot.offset());
+        let (slots, nr) = (d.clusters.slots_mut(c), 1usize << order);
+        slots.cache[at..at + nr].fill(shadow.map_or(Slot::EMPTY, Slot::value));
+        if slots.map[at..at + nr].iter().all(|&b| b == HAS_CACHE) {
+            return d.free_range(slot.offset(), nr as u32, common);
+        }
+        for offset in slot.offset()..slot.offset() + nr as u32 {
+            let at = d.place(offset).1;
+            let byte = &mut d.clusters.slots_mut(c).map[at];
+            *byte &= !HAS_CACHE;
+            if *byte == 0 {
+                d.free_range(offset, 1, common);
+            }
+        }
+    }
+
+    /// A page table refers to the slot.
+    pub(crate) fn get(&mut self, slot: SwapSlot) {
+        let (d, _) = self.device_mut(slot);
+        let (c, at) = d.place(slot.offset());
+        let byte = &mut d.clusters.slots_mut(c).map[at];
+        if map::count(*byte) < COUNT_MAX {
+            *byte += 1;
+        } else {
+            *byte |= CONTINUED;
+            *d.continued.entry(slot.offset()).or_default() += 1;
+        }
+    }
+
+    /// A page table no longer refers to the slot.
+    pub(crate) fn put(&mut self, slot: SwapSlot) {
+        self.put_range(slot, 1);
+    }
+
+    /// Page tables no longer refer to these slots, each by one reference.
+    pub(crate) fn put_range(&mut self, slot: SwapSlot, nr: u32) {
+        let (d, common) = self.device_mut(slot);
+        let (c, at) = d.place(slot.offset());
+        let whole = at + nr as usize <= d.clusters.pages() as usize
+            && d.clusters.slots_mut(c).map[at..at + nr as usize].iter().all(|&b| b == 1);
+        if whole {
+            return d.free_range(slot.offset(), nr, common);
+        }
+        for offset in slot.offset()..slot.offset() + nr {
+            d.put_one(offset, common);
+        }
+    }
+
+    /// References by page tables.
+    pub(crate) fn count(&self, slot: SwapSlot) -> u32 {
+        self.device(slot).references(slot.offset())
+    }
+
+    /// Whether page tables refer to any of 2^order slots.
+    pub(crate) fn is_referenced(&self, slot: SwapSlot, order: u8) -> bool {
+        (0..1 << order).any(|i| self.count(slot.nth(i)) > 0)
+    }
+
+    /// Who is charged for 2^order slots.
+    pub(super) fn set_memcg(&mut self, slot: SwapSlot, order: u8, memcg: MemcgId) {
+        let (d, _) = self.device_mut(slot);
+        let (c, at) = d.place(slot.offset());
+        d.clusters.slots_mut(c).memcg[at..at + (1 << order)].fill(memcg);
+    }
+}
+
+impl Device {
+    fn put_one(&mut self, offset: u32, common: &mut Common) {
+        let (c, at) = self.place(offset);
+        let byte = &mut self.clusters.slots_mut(c).map[at];
+        debug_assert!(map::count(*byte) > 0, "slot {offset} has no reference to give up");
+        if *byte & CONTINUED == 0 {
+            *byte -= 1;
+        } else if let Some(more) = self.continued.get_mut(&offset) {
+            *more -= 1;
+            if *more == 0 {
+                self.continued.remove(&offset);
+                *byte &= !CONTINUED;
+            }
+        }
+        if *byte == 0 {
+            self.free_range(offset, 1, common);
+        }
+    }
+}

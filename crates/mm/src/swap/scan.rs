@@ -1,0 +1,157 @@
+//! Looking for free slots in a cluster, and taking cache-only ones from the swap cache (8.3, 8.5).
+
+use super::cluster::{Flag, ListId};
+use super::device::{Common, Device, SwapHost};
+use super::map::HAS_CACHE;
+use crate::ids::MemcgId;
+use crate::slot::Slot;
+
+/// What a scan found, and where the next one goes on; 0: nowhere.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Found {
+    pub(super) offset: Option<u32>,
+    pub(super) next: u32,
+}
+
+impl Device {
+    /// Takes the first 2^order free slots, aligned, from `from` to the end of its cluster.
+    pub(super) fn scan<H: SwapHost>(&mut self, from: u32, order: u8, common: &mut Common, host: &mut H) -> Found {
+        let (c, start) = self.place(from);
+        let (nr, pages) = (1usize << order, self.clusters.pages() as usize);
+        common.work.clusters += 1;
+        if usize::from(self.clusters.get(c).count) + nr > pages {
+            return Found::default();
+        }
+        let reclaim = common.is_full();
+        let first = self.first_of(c);
+        let mut at = start;
+        while let Some(window) = self.next_window(c, at, nr, reclaim, common) {
+            at = window + nr;
+            let offset = first + window as u32;
+            if self.is_free(c, window, nr) || self.reclaim_window(c, window, nr, common, host) {
+                self.take(c, window, order, common);
+                let full = self.clusters.get(c).count as usize == pages;
+                return Found { offset: Some(offset), next: if full || at >= pages { 0 } else { first + at as u32 } };
+            }
+        }
+        Found::default()
+    }
+
+    /// The first window from `at` on that is free, or could be made free if `reclaim`.
+    fn next_window(&self, c: u32, at: usize, nr: usize, reclaim: bool, common: &mut Common) -> Option<usize> {
+        let pages = self.clusters.pages() as usize;
+        let Some(slots) = &self.clusters.get(c).slots else {
+            common.work.probes += 1;
+            return (at + nr <= pages).then_some(at);
+        };
+        let usable = |byte: u8| byte == 0 || (reclaim && byte == HAS_CACHE);
+        let found = slots.map[at..pages].chunks_exact(nr).position(|window| window.iter().all(|&b| usable(b)));
+        common.work.probes += found.map_or((pages - at) / nr, |n| n + 1) as u64;
+        found.map(|n| at + n * nr)
+    }
+
+    fn is_free(&self, c: u32, at: usize, nr: usize) -> bool {
+        let slots = &self.clusters.get(c).slots;
+        self.clusters.get(c).flag != Flag::None
+            && slots.as_ref().is_none_or(|s| s.map[at..at + nr].iter().all(|&b| b == 0))
+    }
+
+    /// Takes the cache-only slots of a window from their folios. False: not all of it is free now.
+    fn reclaim_window<H: SwapHost>(&mut self, c: u32, at: usize, nr: usize, common: &mut Common, host: &mut H) -> bool {
+        let mut offset = self.first_of(c) + at as u32;
+        let end = offset + nr as u32;
+        while offset < end {
+            offset = match self.byte(offset) {
+                0 => offset + 1,
+                HAS_CACHE => match self.reclaim_slot(offset, common, host) {
+                    Some(after) => after,
+                    None => return false,
+                },
+                _ => return false,
+            };
+        }
+        // The cluster may have become free, or be waiting to be discarded.
+        self.is_free(c, at, nr)
+    }
+
+    /// Takes the folio of a cache-only slot out of the swap cache, if no slot of it has other users. Says where it ended.
+    pub(super) fn reclaim_slot<H: SwapHost>(&mut self, offset: u32, common: &mut Common, host: &mut H) -> Option<u32> {
+        let (c, at) = self.place(offset);
+        let slots = self.clusters.get(c).slots.as_ref()?;
+        // A slot cache may hold it.
+        let f = slots.cache[at].folio().filter(|_| slots.map[at] == HAS_CACHE)?;
+        let (slot, order) = host.droppable(f)?;
+        let (first, nr) = (slot.offset(), 1u32 << order);
+        let (c, at) = self.place(first);
+        let slots = self.clusters.get(c).slots.as_ref()?;
+        if slots.map[at..at + nr as usize].iter().any(|&b| b != HAS_CACHE) {
+            return None;
+        }
+        self.free_range(first, nr, common);
+        host.dropped(f);
+        common.work.reclaimed += u64::from(nr);
+        Some(first + nr)
+    }
+
+    /// Rotates the list of full clusters and takes what is cache-only from the swap cache: of one cluster, or, with `force`, of as
+    /// many as are in use.
+    pub(super) fn reclaim_full_clusters<H: SwapHost>(&mut self, force: bool, common: &mut Common, host: &mut H) {
+        let mut left = if force { self.inuse / self.clusters.pages() } else { 1 };
+        while let Some(c) = self.clusters.first(ListId::FULL) {
+            self.clusters.rotate(c, ListId::FULL);
+            left = left.saturating_sub(1);
+            common.work.clusters += 1;
+            let mut offset = self.first_of(c);
+            let end = offset + self.clusters.pages();
+            while offset < end {
+                let reclaimed =
+                    if self.byte(offset) == HAS_CACHE { self.reclaim_slot(offset, common, host) } else { None };
+                offset = reclaimed.unwrap_or(offset + 1);
+            }
+            if left == 0 {
+                break;
+            }
+        }
+    }
+
+    /// Hands out a window of a cluster.
+    pub(super) fn take(&mut self, c: u32, at: usize, order: u8, common: &mut Common) {
+        let nr = 1usize << order;
+        let slots = self.clusters.slots_mut(c);
+        slots.map[at..at + nr].fill(HAS_CACHE);
+        slots.cache[at..at + nr].fill(Slot::EMPTY);
+        slots.memcg[at..at + nr].fill(MemcgId::ROOT);
+        self.inuse += nr as u32;
+        common.used += nr as u64;
+        let offset = self.first_of(c) + at as u32;
+        if self.lowest == offset {
+            self.lowest += nr as u32;
+        }
+        self.note_taken(c, order, nr, common);
+        if self.is_exhausted() {
+            self.listed = false;
+            self.wants_reclaim = self.has_clusters(&common.policy) && common.is_full();
+        }
+    }
+
+    /// The lists on which a cluster stands after slots of it were handed out.
+    fn note_taken(&mut self, c: u32, order: u8, nr: usize, common: &Common) {
+        let pages = self.clusters.pages();
+        let cluster = self.clusters.get_mut(c);
+        cluster.count += nr as u16;
+        if !self.has_clusters(&common.policy) {
+            return;
+        }
+        let cluster = self.clusters.get(c);
+        let (flag, full) = (cluster.flag, u32::from(cluster.count) == pages);
+        if flag == Flag::Free {
+            self.clusters.set_order(c, order);
+            if !full {
+                self.clusters.move_tail(c, Flag::Nonfull);
+            }
+        }
+        if full {
+            self.clusters.move_tail(c, Flag::Full);
+        }
+    }
+}
