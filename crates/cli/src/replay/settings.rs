@@ -1,6 +1,6 @@
 //! `--set KEY=VALUE`: the variants of the engine, by name.
 
-use refault_mm::{Bound, Clock, Config, Policy, Recency, RefaultCounting, WritebackSort};
+use refault_mm::{Bound, Clock, Config, Policy, Recency, RefaultCounting, SwapAllocator, WritebackSort};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -97,6 +97,16 @@ const SETTINGS: &[Setting] = &[
     plain!("one_list", "true|false", one_list, "never activate: FIFO by descriptor, second chance by mapping"),
     plain!("swap_synchronous", "true|false", swap_synchronous, "swap answers at once, as zram does"),
     plain!("swap_pages", "N", swap_pages, "size of the swap device in pages"),
+    Setting {
+        key: "swap_allocator",
+        values: "free-first|nonfull-first|one-frag|free-only",
+        what: "clusters of swap: free ones first (6.12), partly used ones first, these but one fragmented, the order of 6.10",
+        set: |c, v| {
+            c.swap.allocator = SwapAllocator::ALL.into_iter().find(|a| a.name() == v)?;
+            Some(())
+        },
+        get: |c| c.swap.allocator.name().into(),
+    },
     plain!("fault_around_pages", "N", fault_around_pages, "pages mapped around a fault, a power of two; 1 is off"),
     plain!("fault_around_young", "true|false", fault_around_young, "pages mapped around a fault start as accessed"),
     plain!("dirty_background_ratio", "0..100", dirty_background_ratio, "percent dirty before the flusher starts"),

@@ -27,8 +27,13 @@ pub(super) fn published(field: &Field<'_>, scenario: &Scenario) -> Result<Publis
         notes: s.or("notes", Vec::new(), |f| f.list(MAX_ROWS)?.iter().map(Field::line).collect())?,
         seeds: s.opt("seeds", |f| f.int(1..=MAX_SEEDS))?,
     };
+    // Where bands are of numbers, ratios are nothing that anyone asked for.
+    let numbers_count = sections.iter().any(|row| row.has("bands"));
     for section in &sections {
-        let row = row(section, scenario, &published.variants)?;
+        let mut row = row(section, scenario, &published.variants)?;
+        if numbers_count && !section.has("ratio") && !section.has("band") {
+            row.ratios.clear();
+        }
         if published.rows.iter().any(|other| other.metric == row.metric) {
             return Err(section.error(format!("{} has a row already", row.metric)));
         }
@@ -115,7 +120,7 @@ fn by_variant<T: Copy>(
     Ok(all)
 }
 
-/// The ratios that a row lists; of two variants that of the second to the first, unless the numbers themselves have bands.
+/// The ratios that a row lists; of two variants that of the second to the first.
 fn ratios(s: &Section<'_>, variants: &[PublishedVariant]) -> Result<Vec<PublishedRatio>> {
     let own = s.get("band");
     if let Some(list) = s.get("ratio") {
@@ -125,7 +130,6 @@ fn ratios(s: &Section<'_>, variants: &[PublishedVariant]) -> Result<Vec<Publishe
         return list.sections(&["of", "to", "band"], MAX_RATIOS)?.iter().map(|s| ratio(s, variants)).collect();
     }
     match (variants.len(), own) {
-        (2, None) if s.has("bands") => Ok(Vec::new()),
         (2, own) => Ok(vec![PublishedRatio { of: 1, to: 0, band: own.map(|f| band(&f)).transpose()? }]),
         (_, None) => Ok(Vec::new()),
         (n, Some(band)) => Err(band.error(format!(
