@@ -14,25 +14,7 @@ use super::{Cpu, Instance, Machine, State, Stop, Thread, Work};
 use crate::cost::Costs;
 use crate::device::{Device, DeviceSpec};
 use crate::metric::Series;
-use crate::scenario::{self, PolicySpec, Scenario, TraceSpec};
-
-/// What the time series shows.
-pub(crate) const COLUMNS: [&str; 14] = [
-    "ops",
-    "accesses",
-    "hits",
-    "free_pages",
-    "anon_pages",
-    "file_pages",
-    "swap_pages",
-    "refaults",
-    "pswpout",
-    "dirty_pages",
-    "min_seq_file",
-    "max_seq",
-    "some_avg10",
-    "full_avg10",
-];
+use crate::scenario::{self, COLUMNS, PolicySpec, Scenario, TraceSpec};
 
 pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, String> {
     let mut engine = Engine::new(config(spec, policy)?)?;

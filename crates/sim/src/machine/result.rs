@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use refault_mm::{PsiKind, PsiLine};
+use refault_mm::{PsiKind, PsiLine, SwapWork};
 
 use super::record::{LoopResult, counted};
 use super::{Ending, Machine, Work};
@@ -111,6 +111,8 @@ pub struct RunResult {
     pub node: NodeResult,
     /// Counters of the sizes of folios, as `mthp.64kB.swpout`.
     pub sizes: BTreeMap<String, u64>,
+    /// What the swap allocator did.
+    pub swap_work: SwapWork,
     /// Loops that were recorded, in the order of their tasks.
     pub loops: Vec<LoopResult>,
     /// Tasks that the out-of-memory killer ended.
@@ -242,6 +244,10 @@ impl RunResult {
                 let (path, counter) = rest.rsplit_once('.')?;
                 self.memcgs.iter().find(|m| m.path == path)?.metric(counter)
             }
+            "series" => {
+                let (column, fold) = rest.rsplit_once('.')?;
+                self.series.fold(column, fold)
+            }
             "mthp" => counted(&self.sizes, name),
             "device" => {
                 let (device, field) = rest.rsplit_once('.')?;
@@ -257,7 +263,15 @@ impl RunResult {
                 "managed_pages" => Some(self.node.managed_pages as f64),
                 _ => self.memcgs[0].counters.get(rest).map(|&n| n as f64),
             },
-            "swap" => (rest == "used_pages").then_some(self.node.swap_used_pages as f64),
+            "swap" => Some(match rest {
+                "used_pages" => self.node.swap_used_pages as f64,
+                "calls" => self.swap_work.calls as f64,
+                "clusters" => self.swap_work.clusters as f64,
+                "probes" => self.swap_work.probes as f64,
+                "reclaimed" => self.swap_work.reclaimed as f64,
+                "steps" => (self.swap_work.clusters + self.swap_work.probes) as f64,
+                _ => return None,
+            }),
             "psi" => match rest {
                 "some_us" => Some(self.memcgs[0].psi[0].total_us as f64),
                 "full_us" => Some(self.memcgs[0].psi[1].total_us as f64),
@@ -291,6 +305,7 @@ impl Machine {
                 swap_used_pages: self.engine.swap_used_pages(),
             },
             sizes: self.size_counters().into_iter().collect(),
+            swap_work: self.engine.swap_work(),
             loops: self.loop_results(),
             oom_kills: self.oom_kills,
             series: self.series.clone(),

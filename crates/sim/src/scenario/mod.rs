@@ -53,6 +53,24 @@ pub const MAX_OBJECTS: usize = 1024;
 /// Pages of memory, of a limit, of an object. All objects, private copies counted, have fewer.
 pub const MAX_PAGES: u64 = 1 << 29;
 
+/// The columns of the time series of a run.
+pub const COLUMNS: [&str; 14] = [
+    "ops",
+    "accesses",
+    "hits",
+    "free_pages",
+    "anon_pages",
+    "file_pages",
+    "swap_pages",
+    "refaults",
+    "pswpout",
+    "dirty_pages",
+    "min_seq_file",
+    "max_seq",
+    "some_avg10",
+    "full_avg10",
+];
+
 const KEYS: [&str; 14] = [
     "name",
     "about",

@@ -1,5 +1,6 @@
 //! What a publication measured, and the names of results.
 
+use super::COLUMNS;
 use super::machine::variant;
 use super::read::{self, Field, Result, Section};
 use super::types::{Better, Published, PublishedRatio, PublishedRow, PublishedVariant, Scenario};
@@ -213,8 +214,12 @@ fn check_metric(metric: &str, scenario: &Scenario) -> std::result::Result<(), St
             one_of(&sizes.iter().map(String::as_str).collect::<Vec<_>>(), name)?;
             if counter(last) { Ok(()) } else { Err("does not end in the name of a counter".to_owned()) }
         }
+        "series" => {
+            one_of(&COLUMNS, name)?;
+            one_of(&FOLDS[..3], last).map_err(|_| format!("is not a result; after the column comes {}", FOLDS[..3].join(", ")))
+        }
         "total" => one_of(&["seconds", "ops_per_s"], rest),
-        "swap" => one_of(&["used_pages"], rest),
+        "swap" => one_of(&["used_pages", "calls", "clusters", "probes", "reclaimed", "steps"], rest),
         "psi" => one_of(&["some_us", "full_us"], rest),
         "iteration" | "iterations" => {
             let (task, rest) = rest.split_once('.').unwrap_or((rest, ""));
@@ -228,7 +233,7 @@ fn check_metric(metric: &str, scenario: &Scenario) -> std::result::Result<(), St
         }
         "vmstat" | "node" if counter(rest) => Ok(()),
         "vmstat" | "node" => Err("does not end in the name of a counter".to_owned()),
-        _ => Err("is not a result; write task.NAME., total., vmstat., mthp.SIZE., memcg.PATH., device.NAME., node., swap., psi., \
+        _ => Err("is not a result; write task.NAME., total., vmstat., mthp.SIZE., memcg.PATH., device.NAME., node., swap., psi., series.COLUMN., \
                   iteration.TASK.N. or iterations.TASK.FROM-TO.FOLD. and what of it"
             .to_owned()),
     }
