@@ -63,7 +63,7 @@ impl Engine {
     /// `MADV_PAGEOUT`: reclaims `nr` pages from `first` on now, used or not. What cannot be freed at once, because it is being written
     /// or swap is full, stays. Returns how many were freed.
     pub fn page_out<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) -> u64 {
-        let mut sc = ScanControl::for_memcg(MemcgId::ROOT, u64::from(nr), self.cfg.swappiness);
+        let mut sc = ScanControl::for_memcg(MemcgId::ROOT, u64::from(nr), None);
         sc.ignore_references = true;
         self.drain_batches();
         let (mut at, end, mut freed) = (first.0, first.0 + nr, 0);

@@ -179,6 +179,8 @@ impl Engine {
             let (inactive, active) = (list_index(t, false), list_index(t, true));
             lruvec.size[inactive] = lruvec.size[inactive] + leaves - enters;
             lruvec.size[active] = lruvec.size[active] + enters - leaves;
+            self.node_size[inactive] = self.node_size[inactive] + leaves - enters;
+            self.node_size[active] = self.node_size[active] + enters - leaves;
         }
         g.birth_ns[next] = now_ns;
         g.max_seq = seq + 1;

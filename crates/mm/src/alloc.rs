@@ -1,7 +1,7 @@
 //! Frames: the fast path, direct reclaim, its throttling, and what is out of memory (7.1, 7.3 to 7.5).
 
 use crate::Engine;
-use crate::ids::{MappingId, MemcgId};
+use crate::ids::MemcgId;
 use crate::kswapd::KswapdStep;
 use crate::lruvec::UNEVICTABLE;
 use crate::node::{Mark, ZoneId};
@@ -89,7 +89,7 @@ impl Engine {
 
     /// Whether room may come from I/O that is under way: then it is too early for a verdict.
     pub(crate) fn is_io_pending(&self, over: MemcgId) -> bool {
-        let writes = self.memcgs.subtree(over).iter().any(|&m| self.memcgs.get(m).writeback > 0);
+        let writes = self.memcgs.subtree(over).any(|m| self.memcgs.get(m).writeback > 0);
         self.reads_pending > 0 || self.swap.discards_pending() || (writes && self.writes_failed < HOPELESS_WRITES)
     }
 
@@ -103,7 +103,7 @@ impl Engine {
         true
     }
 
-    fn throttle<W: World>(&mut self, w: &mut W, reason: ThrottleReason, max_wait_ns: u64) {
+    pub(crate) fn throttle<W: World>(&mut self, w: &mut W, reason: ThrottleReason, max_wait_ns: u64) {
         if w.effect(Effect::Throttle { reason, max_wait_ns }) == Ack::Pending {
             if reason == ThrottleReason::Writeback && self.throttled.waiters[reason as usize] == 0 {
                 self.throttled.written = 0;
@@ -128,7 +128,7 @@ impl Engine {
     pub(crate) fn unthrottle_all<W: World>(&mut self, w: &mut W) {
         ThrottleReason::ALL
             .into_iter()
-            .filter(|&r| r != ThrottleReason::Dirty)
+            .filter(|r| !matches!(r, ThrottleReason::Dirty | ThrottleReason::High))
             .for_each(|reason| self.unthrottle(w, reason));
     }
 
@@ -215,19 +215,6 @@ impl Engine {
     /// Zones with their watermarks: (name, managed pages, free pages, marks).
     pub fn zones(&self) -> impl Iterator<Item = (&'static str, u64, u64, crate::node::Watermarks)> + '_ {
         self.node.zones.iter().map(|z| (z.name, z.managed, z.free, z.marks))
-    }
-
-    /// 7.5: who dies. Candidates are tasks, each by its `oom_score_adj` (−1000 to 1000; −1000: never) and its anonymous mappings;
-    /// the one with the largest resident set, swap and page tables is named by its place.
-    pub fn oom_victim(&self, candidates: &[(i32, Vec<MappingId>)]) -> Option<usize> {
-        let total = self.node.zones.iter().map(|z| z.managed).sum::<u64>() as i64 + self.cfg.swap_pages as i64;
-        let points = |(adj, mappings): &(i32, Vec<MappingId>)| {
-            let used: u64 = mappings.iter().map(|&m| self.footprint(m)).sum();
-            used as i64 + i64::from(*adj) * (total / 1000)
-        };
-        let eligible = candidates.iter().enumerate().filter(|(_, c)| c.0 > -1000);
-        // The first of equals.
-        eligible.max_by_key(|&(i, c)| (points(c), std::cmp::Reverse(i))).map(|(i, _)| i)
     }
 }
 

@@ -122,6 +122,8 @@ impl Engine {
             let active = list_index(t, true);
             v.size[list_index(t, false)] -= nr;
             v.size[active] += nr;
+            self.node_size[list_index(t, false)] -= nr;
+            self.node_size[active] += nr;
             let list = v.lists[active];
             self.folios.links.del(f);
             st.set(State::ACTIVE | State::LRU);

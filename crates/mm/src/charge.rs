@@ -41,7 +41,7 @@ impl Engine {
     ) -> Result<(), MemcgId> {
         let (mut retries, mut drained) = (MAX_RECLAIM_RETRIES, false);
         loop {
-            self.memcgs.get_mut(over).events.max += 1;
+            self.memcgs.event(over, |e| &mut e.max);
             let reclaimed = self.reclaim_memcg(w, over, nr);
             if self.memcgs.margin(over) < nr {
                 if !drained {
@@ -67,7 +67,7 @@ impl Engine {
     /// Nothing to reclaim. While writes are under way that is no verdict yet: the driver waits for them and asks again.
     fn out_of_memory<W: World>(&mut self, w: &mut W, over: MemcgId) -> Result<(), MemcgId> {
         if !self.is_io_pending(over) {
-            self.memcgs.get_mut(over).events.oom += 1;
+            self.memcgs.event(over, |e| &mut e.oom);
             w.effect(Effect::Oom { memcg: over });
         }
         Err(over)

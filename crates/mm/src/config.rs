@@ -136,6 +136,26 @@ pub enum Bound {
     Strict,
 }
 
+/// How multi-gen LRU chooses among memory cgroups when the whole machine needs memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemcgSelection {
+    /// All of them at each priority, and each is aged that needs it: before "optimize multiple memcgs".
+    Iterate,
+    /// The first form of that series (6.1): easy pages anywhere before aging and swapping anywhere.
+    First,
+    /// Generations of groups (6.12).
+    MemcgLru,
+}
+
+/// When the first condition of [`MemcgSelection::First`] to leave a group holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Backoff {
+    /// At any priority (the code of 6.1).
+    AnyPriority,
+    /// At low priorities, 12 and 11 (the text of the series).
+    LowPriorities,
+}
+
 /// The capabilities of multi-gen LRU, the bits of `lru_gen/enabled`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LruGenCaps {
@@ -187,6 +207,10 @@ pub struct Config {
     pub restore_refs: u32,
     /// Capabilities of multi-gen LRU.
     pub lru_gen: LruGenCaps,
+    /// Multi-gen LRU: whose turn it is when the whole machine needs memory.
+    pub memcgs: MemcgSelection,
+    /// With [`MemcgSelection::First`].
+    pub backoff: Backoff,
     /// `lru_gen/min_ttl_ms` in nanoseconds; 0 = off.
     pub min_ttl_ns: u64,
     /// 0 to 200; 60 in Linux.
@@ -211,6 +235,9 @@ pub struct Config {
     pub charge_kernel: bool,
     /// Pages charged to the memcg by what the engine does not see (the task's own stack, libraries, …).
     pub reserved_pages: u64,
+    /// What a group's `min` and `low` leave unclaimed goes to its descendants (the mount option `memory_recursiveprot`, which
+    /// systemd sets).
+    pub recursive_protection: bool,
     /// Never activate: with batches of 0 the inactive list alone is FIFO, or second chance for mapped pages.
     pub one_list: bool,
     /// Pages mapped around a file fault, a power of two; 16 (64 KiB) in Linux, 1 = off.
@@ -254,6 +281,8 @@ impl Config {
             writeback_sort: WritebackSort::None,
             restore_refs: if shadow_position { 4 } else { 3 },
             lru_gen: LruGenCaps { leaf_walk: true },
+            memcgs: MemcgSelection::MemcgLru,
+            backoff: Backoff::AnyPriority,
             min_ttl_ns: 0,
             swappiness: 60,
             swap_pages: MAX_SWAP_DEVICE_PAGES - 1,
@@ -266,6 +295,7 @@ impl Config {
             charge_batch: 64,
             charge_kernel: true,
             reserved_pages: 0,
+            recursive_protection: true,
             one_list: false,
             fault_around_pages: 16,
             fault_around_young: true,

@@ -10,7 +10,6 @@ use crate::Engine;
 use crate::folio::State;
 use crate::ids::{FolioId, MemcgId, PageId};
 use crate::lruvec::{ACTIVE_FILE, INACTIVE_FILE};
-use crate::memcg::Memcg;
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 
@@ -18,6 +17,21 @@ use crate::world::{Ack, Effect, World};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DirtyQueue {
     pages: VecDeque<PageId>,
+    /// Dirty pages of files, and pages under writeback, of all groups.
+    total: u64,
+    writeback: u64,
+}
+
+impl DirtyQueue {
+    /// The totals are those of the groups.
+    pub(crate) fn validate(&self, dirty: u64, writeback: u64) -> Result<(), String> {
+        match (self.total, self.writeback) == (dirty, writeback) {
+            true => Ok(()),
+            false => {
+                Err(format!("{} dirty, {} writeback; groups have {dirty}, {writeback}", self.total, self.writeback))
+            }
+        }
+    }
 }
 
 impl Engine {
@@ -48,7 +62,9 @@ impl Engine {
 
     fn queue_dirty(&mut self, f: FolioId) -> MemcgId {
         let memcg = self.lruvecs[self.folios.lruvec(f).index()].memcg;
-        self.memcgs.get_mut(memcg).dirty += self.folios.st(f).nr_pages();
+        let nr = self.folios.st(f).nr_pages();
+        self.memcgs.get_mut(memcg).dirty += nr;
+        self.dirty.total += nr;
         self.dirty.pages.push_back(self.folios.page(f));
         self.forget_cleaned();
         memcg
@@ -80,8 +96,7 @@ impl Engine {
         }
         let size = self.tree_sizes(MemcgId::ROOT);
         let cache = size[INACTIVE_FILE] + size[ACTIVE_FILE] + self.node.free_pages();
-        let sum = |of: fn(&Memcg) -> u64| self.memcgs.all.iter().map(of).sum();
-        let all = self.levels(cache, sum(|m| m.dirty), sum(|m| m.writeback));
+        let all = self.levels(cache, self.dirty.total, self.dirty.writeback);
         (own.0 || all.0, own.1 || all.1)
     }
 
@@ -99,7 +114,7 @@ impl Engine {
 
     /// Bounds the queue: pages that reclaim cleaned stay in it until they are met.
     fn forget_cleaned(&mut self) {
-        let dirty: u64 = self.memcgs.all.iter().map(|m| m.dirty).sum();
+        let dirty = self.dirty.total;
         if self.dirty.pages.len() as u64 > 2 * dirty + 1024 {
             let folios = &self.folios;
             self.dirty.pages.retain(|&p| folios.slot(p).folio().is_some_and(|f| folios.st(f).has(State::DIRTY)));
@@ -112,12 +127,14 @@ impl Engine {
         self.folios.clear(f, State::DIRTY);
         if was && file {
             self.memcgs.get_mut(self.lruvecs[self.folios.lruvec(f).index()].memcg).dirty -= nr;
+            self.dirty.total -= nr;
         }
     }
 
     pub(crate) fn count_writeback(&mut self, f: FolioId, nr: i64) {
         let m = self.memcgs.get_mut(self.lruvecs[self.folios.lruvec(f).index()].memcg);
         m.writeback = m.writeback.checked_add_signed(nr).expect("never fewer than none under writeback");
+        self.dirty.writeback = self.dirty.writeback.checked_add_signed(nr).expect("nor of all groups");
     }
 
     /// Reclaim met nothing but dirty pages: all are to be written.

@@ -9,13 +9,14 @@ use crate::dirty::DirtyQueue;
 use crate::folio::{FolioTable, State};
 use crate::ids::{FolioId, LruvecId, MappingId, MemcgId, PageId};
 use crate::kswapd::Kswapd;
-use crate::lruvec::{LIST_NAMES, Lruvec};
+use crate::lruvec::Lruvec;
 use crate::mapping::{MappingKind, Owner, PageSpace};
-use crate::memcg::{Memcg, MemcgEvents, Memcgs, NODE_CHARGE_BYTES};
+use crate::memcg::Memcgs;
+use crate::memcg_lru::MemcgLru;
 use crate::node::Node;
 use crate::scan::ScanControl;
 use crate::shadow::Layout;
-use crate::stat::{Counter, Gauge, Stats};
+use crate::stat::Counter;
 use crate::swap::Swap;
 use crate::thp::{HugeAdvice, SizeStats};
 
@@ -31,9 +32,12 @@ pub struct Engine {
     pub(crate) space: PageSpace,
     pub(crate) lruvecs: Vec<Lruvec>,
     pub(crate) memcgs: Memcgs,
+    pub(crate) memcg_lru: MemcgLru,
     pub(crate) batches: Vec<CpuBatches>,
     pub(crate) swap: Swap,
     pub(crate) node: Node,
+    /// Pages on the lists of all groups.
+    pub(crate) node_size: [u64; 5],
     pub(crate) kswapd: Kswapd,
     pub(crate) throttled: Throttled,
     pub(crate) work: Work,
@@ -55,6 +59,9 @@ pub struct Engine {
     /// What a read by descriptor makes of the byte of a page; 0: look closer.
     pub(crate) next_hot: [u8; 256],
     scratch: Vec<Vec<FolioId>>,
+    /// The groups that reclaim visited.
+    #[cfg(test)]
+    pub(crate) visits: Vec<MemcgId>,
 }
 
 impl Engine {
@@ -67,10 +74,12 @@ impl Engine {
             layout: Layout::new(&cfg),
             space: PageSpace::default(),
             lruvecs: vec![root],
-            memcgs: Memcgs::new(cfg.charge_batch),
+            memcgs: Memcgs::new(cfg.charge_batch, cfg.recursive_protection),
+            memcg_lru: MemcgLru::new(cfg.seed),
             batches: vec![CpuBatches::default(); cfg.cpus],
             swap: Swap::new(&cfg),
             node: Node::new(cfg.node.as_ref()),
+            node_size: [0; 5],
             kswapd: Kswapd::default(),
             throttled: Throttled::default(),
             work: Work::default(),
@@ -86,34 +95,12 @@ impl Engine {
             now_ns: 0,
             cpu: 0,
             scratch: Vec::new(),
+            #[cfg(test)]
+            visits: Vec::new(),
             next_hot: next_hot(&cfg),
             folios,
             cfg,
         })
-    }
-
-    /// A new memcg under `parent`, with `memory.max` and `memory.swap.max` in pages (`u64::MAX`: none).
-    pub fn add_memcg(
-        &mut self,
-        parent: MemcgId,
-        name: &str,
-        max_pages: u64,
-        swap_max_pages: u64,
-    ) -> Result<MemcgId, String> {
-        if self.memcgs.all.len() > usize::from(u16::MAX) {
-            return Err("more than 65535 memory cgroups".into());
-        }
-        if parent.index() >= self.memcgs.all.len() {
-            return Err(format!("there is no memcg {}", parent.0));
-        }
-        let id = MemcgId(self.memcgs.all.len() as u16);
-        let v = LruvecId(self.lruvecs.len() as u32);
-        let above = self.memcgs.get(parent).lruvec;
-        self.lruvecs.push(Lruvec::new(&mut self.folios, id, Some(above), self.cfg.seed));
-        self.memcgs.all.push(Memcg::new(Some(parent), name, v, max_pages, swap_max_pages));
-        self.memcgs.get_mut(parent).has_children = true;
-        self.memcgs.force_charge(id, self.cfg.reserved_pages);
-        Ok(id)
     }
 
     /// Registers a mapping whose pages have these indices, strictly ascending. Their ids are consecutive, from the returned
@@ -124,9 +111,7 @@ impl Engine {
         memcg: MemcgId,
         indices: impl IntoIterator<Item = u64>,
     ) -> Result<(MappingId, PageId), String> {
-        if memcg.index() >= self.memcgs.all.len() {
-            return Err(format!("there is no memcg {}", memcg.0));
-        }
+        self.online_memcg(memcg)?;
         let first = PageId(self.folios.len() as u32);
         let owner = Owner { kind, memcg, lruvec: self.memcgs.get(memcg).lruvec };
         let id = self.space.register(&mut self.folios, owner, indices.into_iter())?;
@@ -166,84 +151,6 @@ impl Engine {
     #[inline]
     pub(crate) fn table_of(&self, page: PageId) -> usize {
         self.space.table_of(self.folios.node_of(page))
-    }
-
-    /// The counters of one memcg, without its descendants.
-    pub fn memcg_stats(&self, id: MemcgId) -> &Stats {
-        &self.memcgs.get(id).stat
-    }
-
-    /// The counters of one memcg and its descendants, as `memory.stat` has them.
-    pub fn memcg_tree_stats(&self, id: MemcgId) -> Stats {
-        let mut all = Stats::default();
-        for m in self.memcgs.subtree(id) {
-            Counter::ALL.iter().for_each(|&c| all.add(c, self.memcgs.get(m).stat.get(c)));
-        }
-        all
-    }
-
-    /// Sizes of a memcg and its descendants under their kernel names: what `memory.stat` and `memory.current` say.
-    pub fn memcg_tree_gauges(&self, id: MemcgId) -> Vec<Gauge> {
-        /// These count descendants already.
-        const WHOLE: [&str; 4] = ["memory.current", "memory.peak", "swap.current", "nonresident_age"];
-        let mut all = self.memcg_gauges(id);
-        for below in self.memcgs.subtree(id).into_iter().filter(|&m| m != id) {
-            for (sum, own) in all.iter_mut().zip(self.memcg_gauges(below)) {
-                sum.value += if WHOLE.contains(&own.name) { 0 } else { own.value };
-            }
-        }
-        all
-    }
-
-    /// The counters of the machine.
-    pub fn vmstat(&self) -> Stats {
-        let mut all = Stats::default();
-        for m in &self.memcgs.all {
-            Counter::ALL.iter().for_each(|&c| all.add(c, m.stat.get(c)));
-        }
-        all
-    }
-
-    /// `memory.events` of a memcg.
-    pub fn memcg_events(&self, id: MemcgId) -> MemcgEvents {
-        self.memcgs.get(id).events
-    }
-
-    /// Sizes of a memcg under their kernel names, in pages.
-    pub fn memcg_gauges(&self, id: MemcgId) -> Vec<Gauge> {
-        let m = self.memcgs.get(id);
-        let v = &self.lruvecs[m.lruvec.index()];
-        let lists = LIST_NAMES.iter().zip(v.size).map(|(&name, value)| Gauge { name, value });
-        let rest = [
-            ("memory.current", m.usage),
-            ("memory.peak", m.peak),
-            ("kernel", m.kernel),
-            ("pagetables", m.page_tables),
-            ("slab_reclaimable_bytes", m.nodes * NODE_CHARGE_BYTES),
-            ("file_dirty", m.dirty),
-            ("file_writeback", m.writeback),
-            ("swapcached", m.swap_cached),
-            ("swap.current", m.swap_usage),
-            ("workingset_nodes", v.shadow_nodes.len),
-            ("nonresident_age", v.nonresident_age),
-        ];
-        lists.chain(rest.map(|(name, value)| Gauge { name, value })).collect()
-    }
-
-    /// Sizes of the machine under their kernel names, in pages.
-    pub fn node_gauges(&self) -> Vec<Gauge> {
-        let sizes = self.tree_sizes(MemcgId::ROOT);
-        let lists = LIST_NAMES.iter().zip(sizes).map(|(&name, value)| Gauge { name, value });
-        let sum = |of: fn(&Memcg) -> u64| self.memcgs.all.iter().map(of).sum();
-        let rest = [
-            ("nr_free_pages", self.node.free_pages()),
-            ("file_dirty", sum(|m| m.dirty)),
-            ("file_writeback", sum(|m| m.writeback)),
-            ("swapcached", sum(|m| m.swap_cached)),
-            ("pagetables", sum(|m| m.page_tables)),
-            ("workingset_nodes", self.lruvecs.iter().map(|v| v.shadow_nodes.len).sum()),
-        ];
-        lists.chain(rest.map(|(name, value)| Gauge { name, value })).collect()
     }
 
     /// Slots of swap in use.

@@ -11,10 +11,10 @@ use crate::stat::Counter;
 use crate::world::World;
 
 /// What the aging test says.
-struct Aging {
-    wanted: bool,
+pub(crate) struct Aging {
+    pub(crate) wanted: bool,
     /// Pages of the types in play.
-    total: u64,
+    pub(crate) total: u64,
 }
 
 /// A scan of the oldest generation of a type, in pages.
@@ -56,14 +56,18 @@ impl Engine {
     }
 
     /// 0 if anon cannot be reclaimed, else the setting.
-    fn effective_swappiness(&self, v: LruvecId, sc: &ScanControl) -> u32 {
+    pub(crate) fn effective_swappiness(&self, v: LruvecId, sc: &ScanControl) -> u32 {
         let room = self.memcgs.swap_room(self.lruvecs[v.index()].memcg, self.swap.free_pages());
-        if sc.may_swap && room >= MIN_LRU_BATCH { sc.swappiness } else { 0 }
+        let memcg = self.lruvecs[v.index()].memcg;
+        if sc.may_swap && room >= MIN_LRU_BATCH { self.swappiness(memcg, sc) } else { 0 }
     }
 
     /// Pages to scan, by size and priority; none while aging stands in for it.
     fn nr_to_scan<W: World>(&mut self, w: &mut W, v: LruvecId, sc: &mut ScanControl, swappiness: u32) -> Option<u64> {
         let aging = self.should_run_aging(v, swappiness);
+        if !self.memcgs.get(self.lruvecs[v.index()].memcg).is_online() {
+            return Some(aging.total);
+        }
         if !aging.wanted || sc.priority == DEF_PRIORITY {
             return Some(aging.total >> sc.priority);
         }
@@ -75,7 +79,7 @@ impl Engine {
     }
 
     /// 4.5.
-    fn should_run_aging(&self, v: LruvecId, swappiness: u32) -> Aging {
+    pub(crate) fn should_run_aging(&self, v: LruvecId, swappiness: u32) -> Aging {
         let g = &self.lruvecs[v.index()].r#gen;
         let first = if swappiness > 0 { ANON } else { FILE };
         if g.min_seq[first] + MIN_NR_GENS > g.max_seq {
@@ -109,6 +113,7 @@ impl Engine {
         if self.lruvecs[v.index()].r#gen.nr_gens(bound) == MIN_NR_GENS {
             scanned = 0;
         }
+        sc.took_anon |= t == ANON && !list.is_empty();
         let mut retried = false;
         while !list.is_empty() {
             let stat = self.shrink_folio_list(w, &mut list, sc);
@@ -221,6 +226,7 @@ impl Engine {
         let lruvec = &mut self.lruvecs[v.index()];
         lruvec.r#gen.nr_pages[oldest_gen][t] -= scan.isolated;
         lruvec.size[list_index(t, false)] -= scan.isolated;
+        self.node_size[list_index(t, false)] -= scan.isolated;
         sc.nr_scanned += scan.isolated;
         self.count_lruvec(v, Counter::PgscanSkip, scan.skipped);
         self.count_lruvec(v, Counter::Pgrefill, scan.sorted);

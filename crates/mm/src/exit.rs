@@ -20,7 +20,7 @@ impl Engine {
         pages + tables.filter(|&t| self.space.tables[t as usize].present).count() as u64
     }
 
-    fn mapping_pages(&self, mapping: MappingId) -> Range<u32> {
+    pub(crate) fn mapping_pages(&self, mapping: MappingId) -> Range<u32> {
         let first = self.space.mappings[mapping.index()].first.0;
         let next = self.space.mappings.get(mapping.index() + 1);
         first..next.map_or(self.folios.len() as u32, |m| m.first.0)
@@ -31,6 +31,7 @@ impl Engine {
     pub fn drop_mapping<W: World>(&mut self, w: &mut W, mapping: MappingId) {
         if self.space.mappings[mapping.index()].kind == MappingKind::Anon {
             self.drop_pages(w, self.mapping_pages(mapping));
+            self.free_tables(mapping);
         }
     }
 

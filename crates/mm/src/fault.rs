@@ -303,6 +303,18 @@ impl Engine {
         }
     }
 
+    /// A write that was pending is not made after all, because the page was needed before it began: what a driver can do that keeps
+    /// pages for a while before it writes them. The folio is dirty as before, and nothing failed.
+    pub fn write_cancelled<W: World>(&mut self, w: &mut W, page: PageId) {
+        let Some(f) = self.folio_of(page) else { return };
+        if self.folios.st(f).has(State::WRITEBACK) {
+            self.folios.clear(f, State::WRITEBACK | State::RECLAIM);
+            self.count_writeback(f, -(self.folios.st(f).nr_pages() as i64));
+            self.set_dirty_again(f);
+            self.finish_dropping_pages(w, f);
+        }
+    }
+
     /// Maps the touched page; a write to a file page dirties it at once.
     fn map_touched<W: World>(&mut self, w: &mut W, f: FolioId, touch: Touch) {
         let anon = self.folios.st(f).has(State::ANON);

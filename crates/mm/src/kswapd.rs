@@ -1,6 +1,7 @@
 //! Background reclaim (7.2): kswapd as a state machine that the driver gives the processor to, one priority step at a time.
 
 use crate::Engine;
+use crate::config::MemcgSelection;
 use crate::ids::MemcgId;
 use crate::lruvec::ANON;
 use crate::scan::{DEF_PRIORITY, ScanControl};
@@ -72,7 +73,7 @@ impl Engine {
         if self.node.is_balanced() {
             return self.end_kswapd_run(w, &sc);
         }
-        self.kswapd_age(w, &sc);
+        self.kswapd_age(w, &mut sc);
         if sc.priority + 2 < DEF_PRIORITY {
             sc.may_writepage = true;
         }
@@ -98,7 +99,7 @@ impl Engine {
     fn start_kswapd_run(&mut self) -> ScanControl {
         self.count_machine(Counter::Pageoutrun, 1);
         let target = self.node.kswapd_target(self.cfg.swap_cluster_max);
-        let mut sc = ScanControl::for_memcg(MemcgId::ROOT, target, self.cfg.swappiness);
+        let mut sc = ScanControl::for_memcg(MemcgId::ROOT, target, None);
         sc.kswapd = true;
         sc.no_trim = self.kswapd.no_trim;
         sc
@@ -106,6 +107,7 @@ impl Engine {
 
     fn end_kswapd_run<W: World>(&mut self, w: &mut W, sc: &ScanControl) -> KswapdStep {
         self.snapshot_refaults(MemcgId::ROOT);
+        self.reap_memcgs();
         let balanced = self.node.is_balanced();
         self.kswapd.no_trim = false;
         if !balanced && sc.nr_reclaimed == 0 {
@@ -124,17 +126,22 @@ impl Engine {
     }
 
     /// Before each pass: `min_ttl_ms` under multi-gen LRU, else a slice of active anon if inactive anon runs low.
-    fn kswapd_age<W: World>(&mut self, w: &mut W, sc: &ScanControl) {
+    fn kswapd_age<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
         if self.is_multi_gen() {
             self.age_node(w);
+            if self.cfg.memcgs != MemcgSelection::MemcgLru {
+                self.age_memcgs(w, sc);
+            }
             return;
         }
         if self.cfg.swap_pages == 0 || !self.lruvecs_inactive_is_low(ANON) {
             return;
         }
-        for m in self.memcgs.subtree(sc.target) {
+        let mut at = Some(sc.target);
+        while let Some(m) = at {
             let v = self.memcgs.get(m).lruvec;
             self.shrink_active_list(w, v, ANON, self.cfg.swap_cluster_max);
+            at = self.memcgs.next_in(sc.target, m);
         }
     }
 

@@ -143,10 +143,11 @@ impl Engine {
         None
     }
 
-    /// Whether every page of a folio in the swap cache is in swap for its mapping.
+    /// Whether every page of a folio in the swap cache is in swap for its mapping, and none was given up.
     pub(crate) fn is_all_swapped(&self, f: FolioId) -> bool {
-        let slot = self.folios.swap(f);
-        self.pages_of(f).all(|p| self.swap_entry(PageId(p)) == Some(slot.nth(p - f.0)))
+        let (pages, slot) = (self.pages_of(f), self.folios.swap(f));
+        let dropped = self.dropping.range(PageId(pages.start)..PageId(pages.end)).next().is_some();
+        !dropped && pages.into_iter().all(|p| self.swap_entry(PageId(p)) == Some(slot.nth(p - f.0)))
     }
 
     /// Counts for a size, and under the names that 2 MiB have of old.

@@ -45,6 +45,7 @@ impl Engine {
             (l, v.lists[l])
         };
         v.size[l] += nr;
+        self.node_size[l] += nr;
         self.folios.put_on(list, f, st, reclaiming);
     }
 
@@ -58,15 +59,21 @@ impl Engine {
         self.folios.links.del(f);
         if st.has(State::UNEVICTABLE) {
             v.size[UNEVICTABLE] -= nr;
+            self.node_size[UNEVICTABLE] -= nr;
             return;
         }
         let t = st.type_index();
         match st.generation() {
-            None => v.size[list_index(t, st.has(State::ACTIVE))] -= nr,
+            None => {
+                let l = list_index(t, st.has(State::ACTIVE));
+                v.size[l] -= nr;
+                self.node_size[l] -= nr;
+            }
             Some(i) => {
                 let active = v.r#gen.is_active(i);
                 v.r#gen.nr_pages[i][t] -= nr;
                 v.size[list_index(t, active)] -= nr;
+                self.node_size[list_index(t, active)] -= nr;
                 let mut new = st;
                 new.clear(State::GEN_MASK);
                 if active && !reclaiming {
@@ -86,6 +93,8 @@ impl Engine {
         if was != is {
             v.size[list_index(t, was)] -= nr;
             v.size[list_index(t, is)] += nr;
+            self.node_size[list_index(t, was)] -= nr;
+            self.node_size[list_index(t, is)] += nr;
         }
     }
 

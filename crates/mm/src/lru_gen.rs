@@ -6,6 +6,7 @@ use crate::Engine;
 use crate::ids::{LruvecId, MemcgId};
 use crate::lruvec::{ANON, FILE};
 use crate::multi_gen::{MAX_NR_GENS, MAX_NR_TIERS, MIN_NR_GENS, gen_index};
+use crate::protection::Shield;
 use crate::scan::{DEF_PRIORITY, ScanControl};
 use crate::world::{Effect, World};
 
@@ -22,8 +23,9 @@ impl Engine {
 
     fn lru_gen(&self, full: bool) -> String {
         let mut out = String::new();
-        for (id, m) in self.memcgs.all.iter().enumerate() {
-            let _ = writeln!(out, "memcg {id:5} {}\n node {:5}", m.name, 0);
+        for id in self.memcgs.subtree(MemcgId::ROOT) {
+            let m = self.memcgs.get(id);
+            let _ = writeln!(out, "memcg {:5} {}\n node {:5}", id.0, m.name, 0);
             self.lru_gen_lruvec(&mut out, m.lruvec, full);
         }
         out
@@ -94,11 +96,13 @@ impl Engine {
         if rest.len() > 2 {
             return Err("too many numbers".into());
         }
-        if node != 0 || memcg as usize >= self.memcgs.all.len() {
+        let there = self.memcgs.all.get(memcg as usize).is_some_and(crate::memcg::Memcg::is_online);
+        if node != 0 || !there {
             return Err(format!("there is no memcg {memcg} on node {node}"));
         }
         let memcg = MemcgId(memcg as u16);
-        let swappiness = rest.first().copied().unwrap_or(u64::from(self.cfg.swappiness));
+        let own = self.memcgs.get(memcg).swappiness.unwrap_or(self.cfg.swappiness);
+        let swappiness = rest.first().copied().unwrap_or(u64::from(own));
         if swappiness > 200 {
             return Err("swappiness is 0 to 200".into());
         }
@@ -147,7 +151,7 @@ impl Engine {
             return Err("the two youngest generations cannot be evicted".into());
         }
         self.drain_batches();
-        let mut sc = ScanControl::for_memcg(memcg, nr, swappiness);
+        let mut sc = ScanControl::for_memcg(memcg, nr, Some(swappiness));
         let oldest = |e: &Self| e.lruvecs[v.index()].r#gen.min_seq[if swappiness > 0 { ANON } else { FILE }];
         while oldest(self) <= seq && sc.nr_reclaimed < nr {
             if self.evict_folios(w, v, &mut sc, swappiness) == 0 {
@@ -168,6 +172,9 @@ impl Engine {
     }
 
     fn is_reclaimable(&self, v: &crate::lruvec::Lruvec) -> bool {
+        if self.memcgs.shield(MemcgId::ROOT, v.memcg) == Shield::Min {
+            return false;
+        }
         let g = &v.r#gen;
         let born = g.birth_ns[gen_index(g.min_seq[FILE])];
         v.lru_pages() >> DEF_PRIORITY > 0 && born.saturating_add(self.cfg.min_ttl_ns) <= self.now_ns

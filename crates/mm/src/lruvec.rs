@@ -122,6 +122,12 @@ impl Lruvec {
         }
     }
 
+    /// For another group: nothing is on its lists, and it has seen nothing.
+    pub(crate) fn start_over(&mut self) {
+        (self.nonresident_age, self.cost, self.refaults) = (0, [0; 2], [0; 2]);
+        self.r#gen.start_over();
+    }
+
     /// Pages on the four evictable lists.
     #[inline]
     pub(crate) fn lru_pages(&self) -> u64 {

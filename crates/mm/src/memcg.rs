@@ -1,6 +1,8 @@
 //! Memory cgroups: who is charged, up to which limit, and the batches in which charges are taken.
 
 use crate::ids::{LruvecId, MemcgId};
+use crate::memcg_tree::Links;
+use crate::protection::Protection;
 use crate::stat::Stats;
 
 /// Bytes charged for a 64-slot tree node: 576 of the object and 8 of its owner pointer; 7 fit a page.
@@ -8,30 +10,95 @@ pub(crate) const NODE_CHARGE_BYTES: u64 = 584;
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
-/// `memory.events`.
+/// `memory.events`, and `memory.events.local`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemcgEvents {
+    /// Times it was reclaimed although it was below its `memory.low`.
+    pub low: u64,
+    /// Times it was reclaimed because it was above its `memory.high`.
+    pub high: u64,
     /// Times a charge met the limit.
     pub max: u64,
     /// Times reclaim could not make room.
     pub oom: u64,
+    /// Tasks that were killed.
+    pub oom_kill: u64,
+    /// Times that all its tasks were killed together.
+    pub oom_group_kill: u64,
     /// `memory.swap.events`: times a page was kept because of a limit on swap.
     pub swap_max: u64,
     /// Times a page was kept because of a limit on swap, or because no device had a slot for it.
     pub swap_fail: u64,
 }
 
+/// What can be set of a group, in pages; `u64::MAX` is `max`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemcgLimits {
+    /// `memory.min`: never reclaimed below that.
+    pub min: u64,
+    /// `memory.low`: not reclaimed below that while others can give.
+    pub low: u64,
+    /// `memory.high`: above that its tasks reclaim, then sleep.
+    pub high: u64,
+    /// `memory.max`: nothing is charged above that.
+    pub max: u64,
+    /// `memory.swap.high`: above that its tasks sleep.
+    pub swap_high: u64,
+    /// `memory.swap.max`.
+    pub swap_max: u64,
+    /// `memory.zswap.max`.
+    pub zswap_max: u64,
+    /// Swappiness of the group; none: that of the machine.
+    pub swappiness: Option<u32>,
+    /// `memory.oom.group`: its tasks are killed together or not at all.
+    pub oom_group: bool,
+}
+
+impl Default for MemcgLimits {
+    fn default() -> MemcgLimits {
+        MemcgLimits {
+            min: 0,
+            low: 0,
+            high: u64::MAX,
+            max: u64::MAX,
+            swap_high: u64::MAX,
+            swap_max: u64::MAX,
+            zswap_max: u64::MAX,
+            swappiness: None,
+            oom_group: false,
+        }
+    }
+}
+
+/// Whether a group is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// It is.
+    Online,
+    /// It was removed, and something is still charged to it.
+    Offline,
+    /// Nothing is; only shadows may name it.
+    Gone,
+}
+
 /// One memory cgroup.
 #[derive(Clone, Debug)]
 pub(crate) struct Memcg {
     pub(crate) parent: Option<MemcgId>,
-    pub(crate) has_children: bool,
+    pub(crate) links: Links,
+    pub(crate) life: Life,
     pub(crate) name: String,
     pub(crate) lruvec: LruvecId,
     /// Pages charged, those in the stock and of descendants included.
     pub(crate) usage: u64,
     pub(crate) max: u64,
+    pub(crate) high: u64,
     pub(crate) peak: u64,
+    /// It may use so much, although that is above `max`: that was lowered, or something was charged that cannot fail.
+    pub(crate) tolerated: u64,
+    pub(crate) protection: Protection,
+    pub(crate) swappiness: Option<u32>,
+    pub(crate) oom_group: bool,
     /// Pages charged ahead and not used yet.
     pub(crate) stock: u64,
     /// Bytes of a charged page that no kernel object uses yet.
@@ -40,16 +107,24 @@ pub(crate) struct Memcg {
     pub(crate) kernel: u64,
     /// Of those, pages of page tables.
     pub(crate) page_tables: u64,
+    /// Pages charged for what the engine does not see.
+    pub(crate) reserved: u64,
     /// Tree nodes that exist.
     pub(crate) nodes: u64,
     pub(crate) swap_usage: u64,
+    /// Of it, its own: without its descendants.
+    pub(crate) swap_own: u64,
     pub(crate) swap_max: u64,
+    pub(crate) swap_high: u64,
+    pub(crate) zswap_max: u64,
     pub(crate) dirty: u64,
     pub(crate) writeback: u64,
     pub(crate) swap_cached: u64,
     /// Shadow nodes that the shrinker should have taken, in less than a batch.
     pub(crate) deferred_shadow_nodes: u64,
+    /// Of the group and its descendants, and of the group alone.
     pub(crate) events: MemcgEvents,
+    pub(crate) events_local: MemcgEvents,
     pub(crate) stat: Stats,
 }
 
@@ -57,26 +132,41 @@ impl Memcg {
     pub(crate) fn new(parent: Option<MemcgId>, name: &str, lruvec: LruvecId, max: u64, swap_max: u64) -> Memcg {
         Memcg {
             parent,
-            has_children: false,
+            links: Links::default(),
+            life: Life::Online,
             name: name.into(),
             lruvec,
             usage: 0,
             max,
+            high: u64::MAX,
             peak: 0,
+            tolerated: 0,
+            protection: Protection::default(),
+            swappiness: None,
+            oom_group: false,
             stock: 0,
             obj_bytes: 0,
             kernel: 0,
             page_tables: 0,
+            reserved: 0,
             nodes: 0,
             swap_usage: 0,
+            swap_own: 0,
             swap_max,
+            swap_high: u64::MAX,
+            zswap_max: u64::MAX,
             dirty: 0,
             writeback: 0,
             swap_cached: 0,
             deferred_shadow_nodes: 0,
             events: MemcgEvents::default(),
+            events_local: MemcgEvents::default(),
             stat: Stats::default(),
         }
+    }
+
+    pub(crate) fn is_online(&self) -> bool {
+        self.life == Life::Online
     }
 }
 
@@ -85,12 +175,35 @@ impl Memcg {
 pub(crate) struct Memcgs {
     pub(crate) all: Vec<Memcg>,
     charge_batch: u64,
+    /// With what the ancestors leave unclaimed (`memory_recursiveprot`).
+    pub(crate) recursive_protection: bool,
+    /// Whether any group has `min` or `low`, and whether any has `high` or `swap.high`.
+    pub(crate) any_protected: bool,
+    pub(crate) any_high: bool,
+    /// Pages that the call under way charged to groups above their `high`, and to which group.
+    pub(crate) over_high: Option<(MemcgId, u64)>,
+    /// Groups that were removed and have something charged to them.
+    pub(crate) offline: Vec<MemcgId>,
+    /// Groups that are gone, whose numbers shadows may still name.
+    pub(crate) gone: Vec<MemcgId>,
+    /// Numbers that nothing names.
+    pub(crate) unused: Vec<MemcgId>,
 }
 
 impl Memcgs {
-    pub(crate) fn new(charge_batch: u64) -> Memcgs {
+    pub(crate) fn new(charge_batch: u64, recursive_protection: bool) -> Memcgs {
         let root = Memcg::new(None, "/", LruvecId(0), u64::MAX, u64::MAX);
-        Memcgs { all: vec![root], charge_batch }
+        Memcgs {
+            all: vec![root],
+            charge_batch,
+            recursive_protection,
+            any_protected: false,
+            any_high: false,
+            over_high: None,
+            offline: Vec::new(),
+            gone: Vec::new(),
+            unused: Vec::new(),
+        }
     }
 
     #[inline(always)]
@@ -108,10 +221,27 @@ impl Memcgs {
         std::iter::successors(Some(id), |&m| self.get(m).parent)
     }
 
-    /// `root` and its descendants, parents first.
-    pub(crate) fn subtree(&self, root: MemcgId) -> Vec<MemcgId> {
-        let ids = (0..self.all.len() as u16).map(MemcgId);
-        ids.filter(|&m| self.chain(m).any(|a| a == root)).collect()
+    /// Counts an event of a group: for it and for those above, of which the root has none.
+    pub(crate) fn event(&mut self, id: MemcgId, which: fn(&mut MemcgEvents) -> &mut u64) {
+        *which(&mut self.get_mut(id).events_local) += 1;
+        let mut at = Some(id);
+        while let Some(m) = at.filter(|&m| m == id || m != MemcgId::ROOT) {
+            let m = self.get_mut(m);
+            *which(&mut m.events) += 1;
+            at = m.parent;
+        }
+    }
+
+    /// What is above its limit now may stay, here and above.
+    pub(crate) fn tolerate(&mut self, id: MemcgId) {
+        let mut at = Some(id);
+        while let Some(m) = at {
+            let m = self.get_mut(m);
+            if m.usage > m.max {
+                m.tolerated = m.usage;
+            }
+            at = m.parent;
+        }
     }
 
     /// Takes `nr` pages from the stock, or charges a batch, or just `nr`. On failure names the memcg over its limit.
@@ -134,9 +264,12 @@ impl Memcgs {
         {
             let surplus = self.charge_batch - nr;
             self.refill_stock(id, surplus);
+            self.note_high(id, self.charge_batch);
             return Ok(());
         }
-        self.charge_counter(id, nr)
+        self.charge_counter(id, nr)?;
+        self.note_high(id, nr);
+        Ok(())
     }
 
     /// Charges what fits under the limit of the group itself, if it fits under those above.
@@ -159,21 +292,27 @@ impl Memcgs {
     #[inline]
     pub(crate) fn force_charge(&mut self, id: MemcgId, nr: u64) {
         let mut at = Some(id);
-        while let Some(m) = at {
-            let m = self.get_mut(m);
+        while let Some(id) = at {
+            let m = self.get_mut(id);
             m.usage += nr;
             m.peak = m.peak.max(m.usage);
             at = m.parent;
+            if m.protection.is_set() {
+                self.propagate_protection(id);
+            }
         }
     }
 
     #[inline]
     pub(crate) fn uncharge(&mut self, id: MemcgId, nr: u64) {
         let mut at = Some(id);
-        while let Some(m) = at {
-            let m = self.get_mut(m);
+        while let Some(id) = at {
+            let m = self.get_mut(id);
             m.usage -= nr;
             at = m.parent;
+            if m.protection.is_set() {
+                self.propagate_protection(id);
+            }
         }
     }
 
@@ -238,6 +377,8 @@ impl Memcgs {
 
     /// Adds to (or takes from) the swap usage of a memcg and its ancestors.
     pub(crate) fn add_swap(&mut self, id: MemcgId, nr: i64) {
+        let own = &mut self.get_mut(id).swap_own;
+        *own = own.checked_add_signed(nr).expect("swap usage never goes below zero");
         let mut at = Some(id);
         while let Some(m) = at {
             let m = self.get_mut(m);
@@ -250,12 +391,18 @@ impl Memcgs {
     pub(crate) fn note_swap_failed(&mut self, id: MemcgId, limit: bool) {
         let over = |m: &Memcg| m.swap_usage >= m.swap_max;
         let at_limit = if limit { self.chain(id).find(|&m| over(self.get(m))) } else { None };
-        self.get_mut(at_limit.unwrap_or(id)).events.swap_max += u64::from(limit);
-        self.get_mut(id).events.swap_fail += 1;
+        if limit {
+            self.event(at_limit.unwrap_or(id), |e| &mut e.swap_max);
+        }
+        self.event(id, |e| &mut e.swap_fail);
     }
 
-    /// The half rule for one memcg: usage·2 ≥ its limit.
+    /// The half rule for one memcg: usage·2 ≥ its high or its limit.
     pub(crate) fn swap_is_half_used(&self, id: MemcgId) -> bool {
-        self.chain(id).any(|m| self.get(m).swap_max != u64::MAX && self.get(m).swap_usage * 2 >= self.get(m).swap_max)
+        let half_used = |m: &Memcg| {
+            let bound = m.swap_max.min(m.swap_high);
+            bound != u64::MAX && m.swap_usage * 2 >= bound
+        };
+        self.chain(id).any(|m| half_used(self.get(m)))
     }
 }

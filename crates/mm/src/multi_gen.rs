@@ -103,11 +103,16 @@ pub(crate) struct MultiGen {
 
 impl MultiGen {
     pub(crate) fn new(folios: &mut FolioTable, seed: u64) -> MultiGen {
+        let lists = std::array::from_fn(|_| std::array::from_fn(|_| std::array::from_fn(|_| folios.new_list())));
+        MultiGen::with_lists(lists, std::array::from_fn(|_| Bloom { words: Vec::new(), seed }))
+    }
+
+    fn with_lists(lists: [[[List; MAX_NR_ZONES]; 2]; MAX_NR_GENS as usize], filters: [Bloom; 2]) -> MultiGen {
         MultiGen {
             max_seq: MIN_NR_GENS + 1,
             min_seq: [0; 2],
             birth_ns: [0; MAX_NR_GENS as usize],
-            lists: std::array::from_fn(|_| std::array::from_fn(|_| std::array::from_fn(|_| folios.new_list()))),
+            lists,
             nr_pages: [[0; 2]; MAX_NR_GENS as usize],
             avg_refaulted: [[0; MAX_NR_TIERS]; 2],
             avg_total: [[0; MAX_NR_TIERS]; 2],
@@ -115,9 +120,15 @@ impl MultiGen {
             refaulted: [[0; MAX_NR_TIERS]; 2],
             protected: [[0; MAX_NR_TIERS - 1]; 2],
             walked_seq: MIN_NR_GENS,
-            filters: std::array::from_fn(|_| Bloom { words: Vec::new(), seed }),
+            filters,
             walk_stats: [0; 4],
         }
+    }
+
+    /// As new, with its lists, which are empty.
+    pub(crate) fn start_over(&mut self) {
+        let filters = self.filters.clone().map(|f| Bloom { words: Vec::new(), seed: f.seed });
+        *self = MultiGen::with_lists(self.lists, filters);
     }
 
     /// Generations of a type.

@@ -193,6 +193,11 @@ impl Node {
         self.zones.iter().all(|z| z.is_above(z.marks.high + beyond))
     }
 
+    /// 6.1: every zone has its high mark free for kswapd, its low mark for others.
+    pub(crate) fn has_enough(&self, kswapd: bool) -> bool {
+        self.zones.iter().all(|z| z.free >= if kswapd { z.marks.high } else { z.marks.low })
+    }
+
     /// 7.3: too little is left even for reclaim itself; direct reclaim waits for kswapd.
     pub(crate) fn is_exhausted(&self) -> bool {
         let min: u64 = self.zones.iter().map(|z| z.marks.min).sum();

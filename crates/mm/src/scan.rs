@@ -28,7 +28,20 @@ pub(crate) struct ScanControl {
     pub(crate) file_is_tiny: bool,
     pub(crate) cost: [u64; 2],
     pub(crate) memcg_full_walk: bool,
-    pub(crate) swappiness: u32,
+    /// For all groups; none: each has its own.
+    pub(crate) swappiness: Option<u32>,
+    /// Somebody asked for it; nobody is at a limit.
+    pub(crate) proactive: bool,
+    /// `memory.low` does not hold any more.
+    pub(crate) low_reclaim: bool,
+    /// It kept reclaim off something.
+    pub(crate) low_skipped: bool,
+    /// Groups are aged before the next pass: the last one found nothing easy.
+    pub(crate) need_aging: bool,
+    /// `nr_reclaimed` before the pass under way.
+    pub(crate) last_reclaimed: u64,
+    /// A batch of anon was taken from the group under way.
+    pub(crate) took_anon: bool,
     /// Trimming the cache alone is not allowed: it failed.
     pub(crate) no_trim: bool,
     /// A pass that only trimmed the cache reclaimed nothing.
@@ -38,8 +51,8 @@ pub(crate) struct ScanControl {
 }
 
 impl ScanControl {
-    /// A run for a memcg that met its limit.
-    pub(crate) fn for_memcg(target: MemcgId, nr_to_reclaim: u64, swappiness: u32) -> ScanControl {
+    /// A run for a memcg that met its limit. `swappiness`: of all groups, instead of their own.
+    pub(crate) fn for_memcg(target: MemcgId, nr_to_reclaim: u64, swappiness: Option<u32>) -> ScanControl {
         ScanControl {
             target,
             nr_to_reclaim,
@@ -59,6 +72,12 @@ impl ScanControl {
             cost: [0; 2],
             memcg_full_walk: false,
             swappiness,
+            proactive: false,
+            low_reclaim: false,
+            low_skipped: false,
+            need_aging: false,
+            last_reclaimed: 0,
+            took_anon: false,
             no_trim: false,
             trim_failed: false,
             seen: ShrinkStat::default(),

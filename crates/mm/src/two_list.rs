@@ -35,7 +35,7 @@ impl Engine {
     }
 
     fn balance(&self, v: LruvecId, sc: &ScanControl) -> Balance {
-        let swappiness = sc.swappiness;
+        let swappiness = self.swappiness(self.lruvecs[v.index()].memcg, sc);
         let no_swap = !sc.may_swap || !self.can_reclaim_anon(self.lruvecs[v.index()].memcg);
         if no_swap || (sc.is_cgroup_reclaim() && swappiness == 0) {
             Balance::File
@@ -52,10 +52,16 @@ impl Engine {
     }
 
     /// Pages to scan of each list at this priority.
-    fn scan_counts(&self, v: LruvecId, sc: &ScanControl) -> [u64; 4] {
+    fn scan_counts(&self, v: LruvecId, sc: &mut ScanControl) -> [u64; 4] {
         let balance = self.balance(v, sc);
+        let lruvec = &self.lruvecs[v.index()];
+        let (memcg, batch) = (lruvec.memcg, self.cfg.swap_cluster_max);
+        let online = self.memcgs.get(memcg).is_online();
         std::array::from_fn(|l| {
-            let (t, scan) = (l / 2, self.lruvecs[v.index()].size[l] >> sc.priority);
+            let (t, size) = (l / 2, lruvec.size[l]);
+            let scan = self.memcgs.unprotected_pages(sc, memcg, size, batch) >> sc.priority;
+            // What is left of a group that was removed goes at any priority.
+            let scan = if scan == 0 && !online { size.min(batch) } else { scan };
             match balance {
                 Balance::Equal => scan,
                 Balance::File => scan * u64::from(t == FILE),
@@ -129,6 +135,7 @@ impl Engine {
             out.push(f);
         }
         self.lruvecs[v.index()].size[l] -= isolated;
+        self.node_size[l] -= isolated;
         (scanned, isolated)
     }
 
@@ -158,6 +165,7 @@ impl Engine {
         }
         self.folios.links.pop_oldest(list, out.len(), passed);
         self.lruvecs[v.index()].size[l] -= out.len() as u64;
+        self.node_size[l] -= out.len() as u64;
         true
     }
 
@@ -172,6 +180,7 @@ impl Engine {
             self.folios.put_on(list, f, st, false);
         }
         self.lruvecs[v.index()].size[l] += nr;
+        self.node_size[l] += nr;
         self.count_lruvec(v, Counter::Pgrefill, nr);
         self.count_lruvec(v, Counter::Pgdeactivate, nr);
         self.work.scanned += nr;

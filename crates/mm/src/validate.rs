@@ -19,6 +19,11 @@ impl Engine {
         for v in 0..self.lruvecs.len() {
             self.validate_lruvec(v, &mut on_list)?;
         }
+        let size =
+            self.lruvecs.iter().map(|v| v.size).fold([0; 5], |sum: [u64; 5], v| std::array::from_fn(|l| sum[l] + v[l]));
+        if size != self.node_size {
+            return Err(format!("the node: sizes {:?}, lruvecs have {size:?}", self.node_size));
+        }
         self.validate_folios(&on_list)?;
         self.validate_charges()
     }
@@ -189,8 +194,7 @@ impl Engine {
         self.node.validate(own.iter().sum())?;
         let mut usage = vec![0u64; own.len()];
         for (i, m) in self.memcgs.all.iter().enumerate() {
-            let reserved = if i == 0 { 0 } else { self.cfg.reserved_pages };
-            let total = own[i] + m.stock + m.kernel + reserved;
+            let total = own[i] + m.stock + m.kernel + m.reserved;
             self.memcgs.chain(crate::MemcgId(i as u16)).for_each(|a| usage[a.index()] += total);
             let objects = if self.cfg.charge_kernel { m.nodes * NODE_CHARGE_BYTES } else { 0 };
             let slab = m.kernel - m.page_tables;
@@ -205,10 +209,15 @@ impl Engine {
             }
         }
         for (m, usage) in self.memcgs.all.iter().zip(usage) {
-            if m.usage != usage || (m.usage > m.max && m.usage > self.cfg.reserved_pages) {
-                return Err(format!("{}: usage {} of {}, charged {usage}", m.name, m.usage, m.max));
+            if m.usage != usage || m.usage > m.max.max(m.tolerated) {
+                return Err(format!("{}: usage {} of {}, charged {usage} (I1.4)", m.name, m.usage, m.max));
             }
         }
+        let sum = |of: &[u64]| of.iter().sum::<u64>();
+        self.dirty.validate(sum(&dirty), sum(&writeback))?;
+        self.memcgs.validate_tree()?;
+        self.memcg_lru.validate(&self.memcgs)?;
+        self.memcgs.validate_protection()?;
         let swap: u64 = self.memcgs.get(crate::MemcgId::ROOT).swap_usage;
         match swap == self.swap.used_pages() {
             true => Ok(()),

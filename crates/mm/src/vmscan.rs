@@ -1,9 +1,12 @@
 //! Reclaim for a memcg at its limit: priorities, the walk over the tree, shadow-node shrinking (2.8, 7.3).
 
 use crate::Engine;
+use crate::config::MemcgSelection;
 use crate::ids::MemcgId;
 use crate::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, is_low};
+use crate::memcg_lru::Rotation;
 use crate::multi_gen::MIN_LRU_BATCH;
+use crate::protection::Shield;
 use crate::scan::{DEF_PRIORITY, ScanControl};
 use crate::stat::Counter;
 use crate::world::World;
@@ -12,22 +15,30 @@ impl Engine {
     /// Frees at least `nr` pages of a memcg and its descendants if it can; returns how many it freed.
     pub(crate) fn reclaim_memcg<W: World>(&mut self, w: &mut W, memcg: MemcgId, nr: u64) -> u64 {
         let nr = nr.max(self.cfg.swap_cluster_max);
-        let mut sc = ScanControl::for_memcg(memcg, nr, self.cfg.swappiness);
+        let mut sc = ScanControl::for_memcg(memcg, nr, None);
         if !sc.is_cgroup_reclaim() {
-            self.memcgs.get_mut(memcg).stat.add(Counter::Allocstall, 1);
+            self.count_machine(Counter::Allocstall, 1);
         }
+        self.try_to_free(w, &mut sc)
+    }
+
+    /// Direct reclaim as `sc` says: all priorities, again with less restraint if that frees nothing; returns how many it freed.
+    pub(crate) fn try_to_free<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) -> u64 {
         loop {
-            self.run_priorities(w, &mut sc);
-            self.snapshot_refaults(memcg);
+            self.run_priorities(w, sc);
+            self.snapshot_refaults(sc.target);
             if sc.nr_reclaimed > 0 {
+                self.reap_memcgs();
                 return sc.nr_reclaimed;
             }
-            // Zero progress: once with the whole tree, once more with deactivation forced.
+            // Zero progress: once with the whole tree, once more with deactivation forced, once beyond `memory.low`.
             if !sc.memcg_full_walk {
                 sc.memcg_full_walk = true;
             } else if sc.skipped_deactivate {
                 sc.force_deactivate = true;
                 sc.skipped_deactivate = false;
+            } else if sc.low_skipped {
+                (sc.low_reclaim, sc.low_skipped, sc.force_deactivate) = (true, false, false);
             } else {
                 return 0;
             }
@@ -47,13 +58,17 @@ impl Engine {
 
     /// One pass at one priority over the target's subtree; it stops at the target unless a full walk is asked for.
     pub(crate) fn shrink_node<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
+        let memcg_lru = self.cfg.memcgs == MemcgSelection::MemcgLru;
         if self.is_multi_gen() {
-            self.set_initial_priority(sc);
+            if memcg_lru {
+                self.set_initial_priority(sc);
+            }
         } else {
             self.prepare_scan_control(sc);
         }
-        // Multi-gen LRU measures every pass of kswapd by itself.
-        let carried = if self.is_multi_gen() && sc.kswapd { std::mem::take(&mut sc.nr_reclaimed) } else { 0 };
+        // With the memcg LRU every pass of kswapd is measured by itself.
+        let carried =
+            if self.is_multi_gen() && memcg_lru && sc.kswapd { std::mem::take(&mut sc.nr_reclaimed) } else { 0 };
         let before = sc.nr_reclaimed;
         self.shrink_memcgs(w, sc);
         let reclaimed = sc.nr_reclaimed - before;
@@ -62,18 +77,49 @@ impl Engine {
     }
 
     fn shrink_memcgs<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
-        if self.memcgs.all.len() == 2 && sc.is_cgroup_reclaim() {
+        if self.is_multi_gen() && self.cfg.memcgs != MemcgSelection::MemcgLru {
+            return self.shrink_proportionally(w, sc);
+        }
+        if self.is_multi_gen() && !sc.is_cgroup_reclaim() {
+            return self.shrink_many(w, sc);
+        }
+        if !self.memcgs.has_children(sc.target) {
             // The common case of a single group needs no walk.
             return self.shrink_one(w, sc.target, sc);
         }
-        for m in self.memcgs.subtree(sc.target) {
-            self.shrink_one(w, m, sc);
-            let full = sc.memcg_full_walk || (sc.kswapd && !self.is_multi_gen());
-            let enough = !full && sc.nr_reclaimed >= sc.nr_to_reclaim;
-            if enough || (self.is_multi_gen() && self.should_abort_scan(sc)) {
-                return;
+        let target = sc.target;
+        let full = sc.memcg_full_walk || sc.kswapd;
+        let mut at = Some(if full { target } else { self.memcgs.resume(target) });
+        while let Some(m) = at {
+            let shrunk = self.shrink_unprotected(w, m, sc);
+            if !full && shrunk && sc.nr_reclaimed >= sc.nr_to_reclaim {
+                return self.memcgs.set_cursor(target, Some(m));
             }
+            at = self.memcgs.next_in(target, m);
         }
+        if !full {
+            self.memcgs.set_cursor(target, None);
+        }
+    }
+
+    /// Shrinks one group, unless its protection forbids it. False: it does.
+    fn shrink_unprotected<W: World>(&mut self, w: &mut W, memcg: MemcgId, sc: &mut ScanControl) -> bool {
+        match self.memcgs.shield(sc.target, memcg) {
+            Shield::Min => return false,
+            Shield::Low if !sc.low_reclaim => {
+                sc.low_skipped = true;
+                return false;
+            }
+            Shield::Low => self.memcgs.event(memcg, |e| &mut e.low),
+            Shield::None => {}
+        }
+        self.shrink_one(w, memcg, sc);
+        true
+    }
+
+    /// That of the request, or of the group, or of the machine.
+    pub(crate) fn swappiness(&self, memcg: MemcgId, sc: &ScanControl) -> u32 {
+        sc.swappiness.or(self.memcgs.get(memcg).swappiness).unwrap_or(self.cfg.swappiness)
     }
 
     /// 4.6: a priority from which the target may be met in one go.
@@ -99,24 +145,39 @@ impl Engine {
     /// The lists of a memcg and its descendants.
     #[inline(always)]
     pub(crate) fn tree_sizes(&self, memcg: MemcgId) -> [u64; 5] {
-        let m = self.memcgs.get(memcg);
-        if m.has_children { self.sum_of_sizes(memcg) } else { self.lruvecs[m.lruvec.index()].size }
+        if memcg == MemcgId::ROOT {
+            return self.node_size;
+        }
+        match self.memcgs.has_children(memcg) {
+            true => self.sum_of_sizes(memcg),
+            false => self.lruvecs[self.memcgs.get(memcg).lruvec.index()].size,
+        }
     }
 
     fn sum_of_sizes(&self, memcg: MemcgId) -> [u64; 5] {
-        let sizes =
-            self.memcgs.subtree(memcg).into_iter().map(|m| self.lruvecs[self.memcgs.get(m).lruvec.index()].size);
+        let sizes = self.memcgs.subtree(memcg).map(|m| self.lruvecs[self.memcgs.get(m).lruvec.index()].size);
         sizes.fold([0; 5], |sum, size| std::array::from_fn(|l| sum[l] + size[l]))
     }
 
     fn shrink_one<W: World>(&mut self, w: &mut W, memcg: MemcgId, sc: &mut ScanControl) {
+        self.note_visit(memcg);
         let v = self.memcgs.get(memcg).lruvec;
         if self.is_multi_gen() {
-            self.shrink_lruvec_gen(w, v, sc);
+            if self.shrink_lruvec_gen(w, v, sc) {
+                // Aged: the machine has less to gain from it.
+                self.memcg_lru.rotate(memcg, Rotation::Young);
+            }
         } else {
             self.shrink_lruvec_two_list(w, v, sc);
         }
         self.shrink_shadow_nodes(memcg, sc.priority);
+    }
+
+    /// Tests want to know who was visited, at which priority.
+    #[inline(always)]
+    pub(crate) fn note_visit(&mut self, _memcg: MemcgId) {
+        #[cfg(test)]
+        self.visits.push(_memcg);
     }
 
     /// 2.6, 2.7: what this pass may deactivate, and whether there is easy cache to trim.
@@ -143,13 +204,13 @@ impl Engine {
     /// `workingset_activate` of a type, descendants included.
     fn activations(&self, memcg: MemcgId, t: usize) -> u64 {
         let own = |m: MemcgId| self.memcgs.get(m).stat.get(Counter::activate(t));
-        if self.memcgs.all.len() == 2 && memcg != MemcgId::ROOT {
-            return own(memcg);
-        }
-        self.memcgs.subtree(memcg).into_iter().map(own).sum()
+        self.memcgs.subtree(memcg).map(own).sum()
     }
 
     pub(crate) fn snapshot_refaults(&mut self, memcg: MemcgId) {
+        if self.is_multi_gen() {
+            return;
+        }
         let now = [self.activations(memcg, ANON), self.activations(memcg, FILE)];
         let v = self.memcgs.get(memcg).lruvec;
         self.lruvecs[v.index()].refaults = now;

@@ -5,6 +5,7 @@ use crate::config::{Bound, Clock, Lru, Recency, RefaultCounting, RefaultTest};
 use crate::folio::State;
 use crate::ids::LruvecId;
 use crate::lruvec::{ACTIVE_ANON, ACTIVE_FILE, FILE, INACTIVE_ANON, INACTIVE_FILE};
+use crate::memcg::Life;
 use crate::multi_gen::tier_from_refs;
 use crate::shadow::{GEN_BITS, Layout, REFS_BITS, Shadow, mask};
 use crate::stat::Counter;
@@ -27,7 +28,8 @@ impl Engine {
         let v = self.memcgs.get(shadow.memcg).lruvec;
         let age = self.lruvecs[v.index()].nonresident_age;
         let distance = Layout::distance(age, shadow.eviction, self.layout.eviction_bits, self.layout.bucket_order);
-        let recent = self.is_recent(v, t, distance);
+        // Of a group that is gone there is nothing to compare with.
+        let recent = self.memcgs.get(shadow.memcg).life != Life::Gone && self.is_recent(v, t, distance);
         let memcg = self.lruvecs[own.index()].memcg;
         let stat = &mut self.memcgs.get_mut(memcg).stat;
         stat.add(Counter::refault(t), nr);

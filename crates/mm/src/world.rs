@@ -115,16 +115,19 @@ pub enum ThrottleReason {
     Exhausted,
     /// Too much is dirty.
     Dirty,
+    /// Its group is beyond `memory.high` or `memory.swap.high`; only time ends that.
+    High,
 }
 
 impl ThrottleReason {
     /// All of them.
-    pub const ALL: [ThrottleReason; 5] = [
+    pub const ALL: [ThrottleReason; 6] = [
         ThrottleReason::Writeback,
         ThrottleReason::NoProgress,
         ThrottleReason::Congested,
         ThrottleReason::Exhausted,
         ThrottleReason::Dirty,
+        ThrottleReason::High,
     ];
 }
 

@@ -216,3 +216,128 @@ fn advice_on_a_part_splits_and_on_the_whole_does_not() {
         assert_eq!(counter(&d, "pswpout"), 0, "{policy}");
     }
 }
+
+#[test]
+fn a_large_folio_goes_to_swap_whole_and_comes_back_page_by_page() {
+    for policy in BOTH {
+        let mut d = driver(policy, &["64k=always"], 64, 1000);
+        write(&mut d, 0..32);
+        d.step(Op::PageOut(anon(0).0, 32)).unwrap();
+        assert_eq!((size(&d, 4, SizeCounter::Swpout), counter(&d, "pswpout")), (2, 32), "{policy}");
+        assert_eq!((anon_pages(&d), gauge(&d, "swap.current")), (0, 32), "{policy}");
+        assert_eq!((size(&d, 4, SizeCounter::Split), size(&d, 4, SizeCounter::SwpoutFallback)), (0, 0), "{policy}");
+        // Each page by itself; its slot is free, the others stay.
+        write(&mut d, [5, 6, 20]);
+        assert_eq!((order(&d, 5), order(&d, 7), anon_pages(&d)), (Some(0), None, 3), "{policy}");
+        assert_eq!((gauge(&d, "swap.current"), counter(&d, "pswpin")), (29, 3), "{policy}");
+        assert_eq!(counter(&d, "workingset_refault_anon"), 3, "{policy}: every page has the shadow");
+    }
+}
+
+/// A driver whose writes are pending until it is told.
+fn slow(policy: Policy, settings: &[&str]) -> Driver {
+    let cfg = Config { swap_synchronous: false, ..config(policy, settings) };
+    Driver::new(cfg, Device::Slow, FILES, 64, 1000, u64::MAX)
+}
+
+#[test]
+fn a_folio_under_writeback_comes_back_whole_or_what_is_touched_of_it() {
+    for policy in BOTH {
+        let mut d = slow(policy, &["64k=always"]);
+        write(&mut d, 0..32);
+        d.step(Op::PageOut(anon(0).0, 32)).unwrap();
+        assert_eq!(gauge(&d, "swapcached"), 32, "{policy}");
+        let faults = counter(&d, "pgfault");
+        // All of it is in swap: one fault maps it whole.
+        write(&mut d, 0..16);
+        assert_eq!((counter(&d, "pgfault") - faults, order(&d, 15)), (1, Some(4)), "{policy}");
+        // Of the other one a part was given up, which goes when the write has ended: the rest comes page by page.
+        d.step(Op::DropRange(anon(16).0, 2)).unwrap();
+        write(&mut d, [16, 18, 19]);
+        assert_eq!((counter(&d, "pgfault") - faults, order(&d, 18)), (4, Some(4)), "{policy}");
+        assert_eq!(d.engine.folio_order(anon(16)), Some(4), "{policy}: who touches it waits");
+        (0..2).for_each(|_| d.step(Op::Complete(0, true)).unwrap());
+        assert_eq!((order(&d, 16), order(&d, 18), order(&d, 20)), (None, Some(0), Some(0)), "{policy}");
+        // Written, in the cache, and needed by nobody but for pages 20 to 31.
+        write(&mut d, 0..32);
+        assert_eq!(anon_pages(&d), 32, "{policy}");
+    }
+}
+
+#[test]
+fn a_part_given_up_during_a_write_that_fails_leaves_single_pages() {
+    for policy in BOTH {
+        let mut d = slow(policy, &["64k=always"]);
+        write(&mut d, 0..16);
+        d.step(Op::PageOut(anon(0).0, 16)).unwrap();
+        // One page at a time: the others stay in swap.
+        d.step(Op::DropRange(anon(0).0, 1)).unwrap();
+        write(&mut d, [3, 4]);
+        // An odd number: it fails, and is not only called off.
+        d.step(Op::Complete(1, false)).unwrap();
+        assert_eq!((order(&d, 0), order(&d, 3), size(&d, 4, SizeCounter::Split)), (None, Some(0), 1), "{policy}");
+        write(&mut d, 1..16);
+        assert_eq!((anon_pages(&d), counter(&d, "write_errors")), (15, 16), "{policy}");
+    }
+}
+
+#[test]
+fn without_a_range_in_swap_a_folio_is_split_and_goes_in_pages() {
+    for policy in BOTH {
+        // No cluster of it is free: the first holds the header, the second ends early.
+        let cfg = Config { swap_pages: 40, ..config(policy, &["64k=always"]) };
+        let mut d = driver_with(cfg, 64, 1000);
+        write(&mut d, 0..48);
+        d.step(Op::PageOut(anon(0).0, 48)).unwrap();
+        assert_eq!((size(&d, 4, SizeCounter::SwpoutFallback), size(&d, 4, SizeCounter::Swpout)), (3, 0), "{policy}");
+        assert_eq!((counter(&d, "pswpout"), anon_pages(&d)), (40, 8), "{policy}: what there was room for");
+        assert_eq!(gauge(&d, "active_anon"), 8, "{policy}: the rest was activated");
+    }
+}
+
+#[test]
+fn two_mebibytes_in_swap_count_under_their_old_names_too() {
+    let cfg = Config { swap_pages: 1100, ..config(Policy::Mglru, &["2m=always"]) };
+    let mut d = driver_with(cfg, 1024, 2000);
+    write(&mut d, [0, 512]);
+    d.step(Op::PageOut(anon(0).0, 1024)).unwrap();
+    // One free cluster.
+    assert_eq!((counter(&d, "thp_swpout"), counter(&d, "thp_swpout_fallback")), (1, 1));
+    assert_eq!((counter(&d, "thp_split_page"), counter(&d, "pswpout")), (1, 1024));
+}
+
+#[test]
+fn a_large_folio_comes_back_whole_where_that_is_wanted() {
+    for policy in BOTH {
+        let mut d = driver(policy, &["64k=always", "swap-in=on"], 64, 1000);
+        write(&mut d, 0..32);
+        d.step(Op::PageOut(anon(0).0, 32)).unwrap();
+        write(&mut d, [5]);
+        assert_eq!((order(&d, 0), order(&d, 15), size(&d, 4, SizeCounter::Swpin)), (Some(4), Some(4), 1), "{policy}");
+        assert_eq!((counter(&d, "pswpin"), gauge(&d, "swap.current")), (16, 16), "{policy}: its slots are free");
+        // Pages that are gone leave a range that is not whole.
+        d.step(Op::DropRange(anon(31).0, 1)).unwrap();
+        write(&mut d, [16]);
+        assert_eq!((order(&d, 16), order(&d, 17)), (Some(0), None), "{policy}");
+        // A device with a queue reads page by page.
+        let cfg = Config { swap_synchronous: false, ..config(policy, &["64k=always", "swap-in=on"]) };
+        let mut d = driver_with(cfg, 64, 1000);
+        write(&mut d, 0..16);
+        d.step(Op::PageOut(anon(0).0, 16)).unwrap();
+        write(&mut d, [5]);
+        assert_eq!((size(&d, 4, SizeCounter::Swpin), order(&d, 5)), (0, Some(0)), "{policy}");
+    }
+}
+
+#[test]
+fn a_dropped_range_in_swap_frees_its_slots() {
+    for policy in BOTH {
+        let mut d = driver(policy, &["64k=always"], 64, 1000);
+        write(&mut d, 0..64);
+        d.step(Op::PageOut(anon(0).0, 64)).unwrap();
+        d.step(Op::DropRange(anon(8).0, 20)).unwrap();
+        assert_eq!((d.engine.swap_used_pages(), gauge(&d, "swap.current")), (44, 44), "{policy}");
+        write(&mut d, 0..64);
+        assert_eq!(d.engine.swap_used_pages(), 0, "{policy}: a device that answers at once keeps no copies");
+    }
+}

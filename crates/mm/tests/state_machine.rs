@@ -67,7 +67,8 @@ prop_compose! {
         charge_batch in prop::sample::select(vec![1u64, 64]),
         (charge_kernel, swap_synchronous, fault_around_young, leaf_walk, one_list) in any::<(bool, bool, bool, bool, bool)>(),
         swappiness in prop::sample::select(vec![0u32, 1, 60, 100, 200]),
-        swap_pages in prop::sample::select(vec![0u64, 20, 1000]),
+        // Without a whole cluster, with one, and with several.
+        swap_pages in prop::sample::select(vec![0u64, 20, 1000, 1100, 4000]),
         fault_around_pages in prop::sample::select(vec![1u64, 16]),
         eviction_bits_max in prop::sample::select(vec![8u32, 12, 64]),
         (writeback_next, recent_only, literal) in any::<(bool, bool, bool)>(),

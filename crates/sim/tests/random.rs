@@ -2,7 +2,7 @@
 //!
 //! `REFAULT_SEEDS` sets how many are tried (200), `REFAULT_SEED` tries a single one.
 
-use refault_mm::{HugeAdvice, Policy, ThpConfig, ThpMode, ThpSize};
+use refault_mm::{HugeAdvice, MemcgLimits, Policy, ThpConfig, ThpMode, ThpSize};
 use refault_sim::machine::{Machine, RunResult};
 use refault_sim::scenario::{
     Action, Burst, DeviceOverrides, DeviceSpec, LoopSpec, MachineSpec, MemcgSpec, ObjectSpec, PRESETS, Pattern,
@@ -137,8 +137,17 @@ fn memcgs(d: &mut Dice) -> Vec<MemcgSpec> {
     let one = |d: &mut Dice, i: u64| MemcgSpec {
         path: format!("/g{i}"),
         parent: (i > 0 && d.one_in(2)).then(|| d.below(i) as usize),
-        max_pages: if d.one_in(2) { d.within(100, 3000) } else { u64::MAX },
-        swap_max_pages: if d.one_in(4) { d.below(500) } else { u64::MAX },
+        limits: MemcgLimits {
+            min: if d.one_in(4) { d.below(2000) } else { 0 },
+            low: if d.one_in(4) { d.below(2000) } else { 0 },
+            high: if d.one_in(4) { d.within(100, 3000) } else { u64::MAX },
+            max: if d.one_in(2) { d.within(100, 3000) } else { u64::MAX },
+            swap_high: if d.one_in(8) { d.below(500) } else { u64::MAX },
+            swap_max: if d.one_in(4) { d.below(500) } else { u64::MAX },
+            swappiness: d.one_in(4).then(|| d.below(201) as u32),
+            oom_group: d.one_in(4),
+            ..MemcgLimits::default()
+        },
     };
     (0..n).map(|i| one(d, i)).collect()
 }
@@ -195,6 +204,7 @@ fn machine(d: &mut Dice) -> MachineSpec {
         dirty_ratio: d.of(&[5, 20, 60]),
         min_ttl_ns: d.of(&[0, 0, 0, 5_000_000]),
         thp: if d.one_in(2) { ThpConfig::default() } else { thp(d) },
+        recursive_protection: d.one_in(2),
         costs: Default::default(),
     }
 }

@@ -1,7 +1,7 @@
 //! Scenario files: what they become, what is wrong with them, and that nothing makes the reader panic.
 
 use proptest::prelude::*;
-use refault_sim::scenario::{Action, MIN_SCALED_SWAP_PAGES, LoopSpec, Pattern, PublishedRatio, Scenario, Share, Until};
+use refault_sim::scenario::{Action, LoopSpec, MIN_SCALED_SWAP_PAGES, Pattern, PublishedRatio, Scenario, Share, Until};
 use refault_trace::Via;
 use std::path::Path;
 
@@ -37,9 +37,9 @@ fn every_key() {
     assert_eq!(names, ["disk", "zram0"], "in the order of the file");
     assert_eq!(s.devices[0].overrides.read_bytes_per_s, Some(68_600_000));
     assert_eq!(s.swap.as_ref().map(|swap| (swap.device, swap.pages)), Some((1, 2 << 20)));
-    assert_eq!(s.memcgs[1].parent, Some(0));
-    assert_eq!((s.memcgs[0].max_pages, s.memcgs[1].max_pages, s.memcgs[1].swap_max_pages), (1 << 20, u64::MAX, 0));
-    assert_eq!((s.objects[0].memcg, s.objects[1].memcg), (None, Some(1)), "the heap is charged where its task is");
+    assert_eq!(s.memcgs[2].parent, Some(0));
+    assert_eq!((s.memcgs[0].limits.max, s.memcgs[2].limits.max, s.memcgs[2].limits.swap_max), (1 << 20, u64::MAX, 0));
+    assert_eq!((s.objects[0].memcg, s.objects[1].memcg), (None, Some(2)), "the heap is charged where its task is");
     let [fill, work] = s.tasks[0].phases.as_slice() else { panic!("two phases") };
     assert_eq!((fill.until, fill.streams[0].write_share, fill.measured), (Until::Accesses(25_600), 1.0, false));
     assert_eq!((work.until, work.rate_per_s), (Until::Accesses(10_000_000), Some(1000.0)));
@@ -257,7 +257,7 @@ fn scaling() {
     assert_eq!((s.machine.min_free_kbytes, s.machine.min_ttl_ns), (Some(16_384), 250_000_000));
     assert_eq!((s.end_ns, s.sample_ns, s.tasks[0].start_ns), (Some(150_000_000_000), 125_000_000, 250_000_000));
     assert_eq!(s.swap.as_ref().map(|swap| swap.pages), Some(1 << 19));
-    assert_eq!((s.memcgs[0].max_pages, s.memcgs[1].max_pages, s.memcgs[1].swap_max_pages), (1 << 18, u64::MAX, 0));
+    assert_eq!((s.memcgs[0].limits.max, s.memcgs[2].limits.max, s.memcgs[2].limits.swap_max), (1 << 18, u64::MAX, 0));
     assert_eq!((s.objects[0].pages, s.objects[1].pages), (3 << 18, 6400));
     let work = &s.tasks[0].phases[1];
     assert_eq!((work.until, work.accesses_per_op, work.think_ns), (Until::Accesses(2_500_000), 10, 1_000_000));

@@ -1,6 +1,8 @@
 //! `--set KEY=VALUE`: the variants of the engine, by name.
 
-use refault_mm::{Bound, Clock, Config, Policy, Recency, RefaultCounting, SwapAllocator, WritebackSort};
+use refault_mm::{
+    Backoff, Bound, Clock, Config, MemcgSelection, Policy, Recency, RefaultCounting, SwapAllocator, WritebackSort,
+};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -51,6 +53,10 @@ macro_rules! named {
     };
 }
 
+/// Values of `memcgs`.
+const SELECTIONS: [(&str, MemcgSelection); 3] =
+    [("iterate", MemcgSelection::Iterate), ("first", MemcgSelection::First), ("memcg-lru", MemcgSelection::MemcgLru)];
+
 const SETTINGS: &[Setting] = &[
     named!(
         "clock",
@@ -88,6 +94,23 @@ const SETTINGS: &[Setting] = &[
         "next-generation" = WritebackSort::NextGeneration
     ),
     plain!("restore_refs", "N", restore_refs, "multi-gen: references from which a refault counts as restored"),
+    Setting {
+        key: "memcgs",
+        values: "iterate|first|memcg-lru",
+        what: "multi-gen: whose turn it is when the whole machine needs memory",
+        set: |c, v| {
+            c.memcgs = SELECTIONS.iter().find(|s| s.0 == v)?.1;
+            Some(())
+        },
+        get: |c| SELECTIONS.iter().find(|s| s.1 == c.memcgs).map_or(Value::Null, |s| s.0.into()),
+    },
+    named!(
+        "backoff",
+        backoff,
+        "memcgs=first: when direct reclaim leaves a group early",
+        "any-priority" = Backoff::AnyPriority,
+        "low-priorities" = Backoff::LowPriorities
+    ),
     plain!("leaf_walk", "true|false", lru_gen.leaf_walk, "multi-gen: aging walks page tables"),
     plain!("batch_folios", "N", batch_folios, "folios in a per-CPU batch; 0 is no batches"),
     plain!("swap_cluster_max", "N", swap_cluster_max, "pages that a reclaim aims at"),

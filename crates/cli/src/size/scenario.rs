@@ -115,7 +115,7 @@ impl Subject<'_> {
         let whole = own + own / 32 + 256;
         let usable = s.machine.memory_pages - s.machine.kernel_pages;
         let above = std::iter::successors(s.memcgs[self.memcg].parent, |&m| s.memcgs[m].parent);
-        let most = above.map(|m| s.memcgs[m].max_pages).fold(usable, u64::min).max(64);
+        let most = above.map(|m| s.memcgs[m].limits.max).fold(usable, u64::min).max(64);
         let high = whole.min(most);
         // Ends that are as round as the sizes between them.
         let step = Grid::new(0, high, None).step;
@@ -140,7 +140,7 @@ impl Subject<'_> {
             let mut scenario = self.scenario.clone();
             let memcg = &mut scenario.memcgs[self.memcg];
             match self.limit {
-                Limit::Max => memcg.max_pages = pages,
+                Limit::Max => memcg.limits.max = pages,
             }
             let name = format!("{}, {} {}", self.file, self.limit.file(), human(pages * u64::from(PAGE)));
             Job { name, scenario, policy: self.policy.clone() }

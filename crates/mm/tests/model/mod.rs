@@ -435,6 +435,9 @@ impl Driver {
         }
         match io {
             Io::Read(page) => self.engine.read_done(&mut self.world, page, ok),
+            Io::Write(page, _) | Io::SwapOut(page, ..) if !ok && n.is_multiple_of(2) => {
+                self.engine.write_cancelled(&mut self.world, page);
+            }
             Io::Write(page, _) => self.engine.write_done(&mut self.world, page, ok),
             // Any page of a folio stands for it.
             Io::SwapIn(page, _, nr) => {

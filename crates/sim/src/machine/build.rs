@@ -19,8 +19,8 @@ use crate::scenario::{self, COLUMNS, PolicySpec, Scenario, TraceSpec};
 pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, String> {
     let mut engine = Engine::new(config(spec, policy)?)?;
     let costs = costs(spec)?;
-    let memcgs = memcgs(spec, &mut engine)?;
     let mut hw = hardware(spec)?;
+    let memcgs = memcgs(spec, &mut engine, &mut hw)?;
     let (mut instances, first_instance) = objects(spec, &mut engine, &mut hw, &memcgs)?;
     if !engine.set_external_pages(spec.machine.kernel_pages) {
         return Err("machine.kernel: is more than the memory".into());
@@ -74,6 +74,7 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<Config, String> {
     cfg.dirty_ratio = m.dirty_ratio;
     cfg.min_ttl_ns = m.min_ttl_ns;
     cfg.thp = m.thp.clone();
+    cfg.recursive_protection = m.recursive_protection;
     cfg.total_pages = m.memory_pages;
     cfg.seed = spec.seed;
     cfg.node = Some(NodeConfig {
@@ -100,11 +101,13 @@ fn costs(spec: &Scenario) -> Result<Costs, String> {
     Ok(costs)
 }
 
-fn memcgs(spec: &Scenario, engine: &mut Engine) -> Result<Vec<MemcgId>, String> {
+fn memcgs(spec: &Scenario, engine: &mut Engine, hw: &mut Hardware) -> Result<Vec<MemcgId>, String> {
     let mut ids: Vec<MemcgId> = Vec::new();
     for m in &spec.memcgs {
         let parent = m.parent.map_or(MemcgId::ROOT, |p| ids[p]);
-        ids.push(engine.add_memcg(parent, &m.path, m.max_pages, m.swap_max_pages)?);
+        let id = engine.add_memcg(parent, &m.path, m.limits.max, m.limits.swap_max)?;
+        engine.set_memcg_limits(hw, id, &m.limits)?;
+        ids.push(id);
     }
     Ok(ids)
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use refault_mm::{KswapdStep, MemcgId, Outcome, PageId, ThrottleReason, Touch};
+use refault_mm::{KswapdStep, MemcgId, OomTask, Outcome, PageId, ThrottleReason, Touch};
 use refault_trace::generate::Rng;
 
 use super::event::Event;
@@ -206,6 +206,9 @@ impl Machine {
         if let (Some(space), true, Outcome::Minor | Outcome::Major | Outcome::Fresh) = (space, write, outcome) {
             self.hw.set_dirty(space, page);
         }
+        if self.engine.is_over_high() {
+            self.engine.return_to_user(&mut self.hw);
+        }
         let own_ns = self.cost_of(outcome, mapped, write);
         let bill = self.settle(clock);
         let ns = (own_ns + bill.io_ns).max(1);
@@ -290,30 +293,26 @@ impl Machine {
     fn kill_for(&mut self, memcg: MemcgId) {
         self.hw.oom = None;
         let spec = self.spec.clone();
+        let mut threads = Vec::new();
         let mut tasks = Vec::new();
-        let mut candidates = Vec::new();
         let mut at = 0;
         for s in &spec.tasks {
-            let inside = memcg == MemcgId::ROOT || self.is_inside(s.memcg, memcg);
+            let group = s.memcg.map_or(MemcgId::ROOT, |m| self.memcgs[m]);
             for copy in 0..s.count {
-                let alive = self.threads[at].state != State::Off && !self.threads[at].killed;
-                if alive && inside {
-                    tasks.push(at);
-                    candidates.push((s.oom_score_adj, self.anon_of(s, copy)));
+                if self.threads[at].state != State::Off && !self.threads[at].killed {
+                    threads.push(at);
+                    let mappings = self.anon_of(s, copy);
+                    tasks.push(OomTask { memcg: group, score_adj: s.oom_score_adj, mappings });
                 }
                 at += 1;
             }
         }
-        let Some(victim) = self.engine.oom_victim(&candidates) else {
+        let victims = self.engine.oom_kill(memcg, &tasks);
+        if victims.is_empty() {
             // Linux gives up, too.
             self.ending = Some(Ending::Stuck);
-            return;
-        };
-        self.kill(tasks[victim], &candidates[victim].1);
-    }
-
-    fn is_inside(&self, memcg: Option<usize>, above: MemcgId) -> bool {
-        std::iter::successors(memcg, |&m| self.spec.memcgs[m].parent).any(|m| self.memcgs[m] == above)
+        }
+        victims.into_iter().for_each(|v| self.kill(threads[v], &tasks[v].mappings));
     }
 
     /// The anonymous mappings of a copy of a task.

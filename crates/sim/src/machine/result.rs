@@ -367,16 +367,9 @@ impl Machine {
     }
 
     /// `memory.events` of a group and those below it.
-    fn events_of(&self, group: usize, tasks: &GroupTasks) -> Vec<(&'static str, u64)> {
-        let Some(memcg) = group.checked_sub(1) else { return Vec::new() };
-        let inside = |m: usize| std::iter::successors(Some(m), |&m| self.spec.memcgs[m].parent).any(|m| m == memcg);
-        let (mut max, mut oom) = (0, 0);
-        for m in (0..self.memcgs.len()).filter(|&m| inside(m)) {
-            let events = self.engine.memcg_events(self.memcgs[m]);
-            max += events.max;
-            oom += events.oom;
-        }
-        vec![("max", max), ("oom", oom), ("oom_kill", tasks.oom_kills)]
+    fn events_of(&self, group: usize) -> Vec<(&'static str, u64)> {
+        let memcg = group.checked_sub(1).map(|m| self.memcgs[m]);
+        memcg.map_or_else(Vec::new, |m| self.engine.memcg_events(m).iter().collect())
     }
 
     fn memcg_result(&mut self, group: usize, tasks: &[TaskResult]) -> MemcgResult {
@@ -406,7 +399,7 @@ impl Machine {
             counters,
             psi: kinds.map(|k| self.pressure.read(group, self.now_ns, k)),
             psi_peaks: kinds.map(|k| self.pressure.peaks(group, self.now_ns, k)),
-            events: self.events_of(group, &tasks),
+            events: self.events_of(group),
             tasks,
             seqs: self.engine.lru_gen_seqs(id),
         }

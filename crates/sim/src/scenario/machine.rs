@@ -5,12 +5,12 @@ use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, PRESETS, PolicySpec
 use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, read};
 use refault_mm::{
-    Bound, Clock, NodeConfig, Policy, Recency, RefaultCounting, SwapAllocator, ThpConfig, ThpMode, ThpSize,
-    WritebackSort,
+    Backoff, Bound, Clock, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, SwapAllocator, ThpConfig,
+    ThpMode, ThpSize, WritebackSort,
 };
 use std::collections::BTreeMap;
 
-const MACHINE_KEYS: [&str; 16] = [
+const MACHINE_KEYS: [&str; 17] = [
     "cpus",
     "memory",
     "kernel",
@@ -26,6 +26,7 @@ const MACHINE_KEYS: [&str; 16] = [
     "dirty_ratio",
     "min_ttl",
     "thp",
+    "memory_recursiveprot",
     "costs",
 ];
 /// A machine needs some memory for its watermarks and batches.
@@ -52,6 +53,7 @@ pub(super) fn machine(field: &Field<'_>) -> Result<MachineSpec> {
         dirty_ratio: s.or("dirty_ratio", 20, |f| f.int(1..=100))?,
         min_ttl_ns: s.or("min_ttl", 0, |f| f.time(0..=MAX_TIME_NS))?,
         thp: s.or("thp", ThpConfig::default(), thp)?,
+        recursive_protection: s.or("memory_recursiveprot", true, Field::boolean)?,
         costs: s.or("costs", BTreeMap::new(), costs)?,
     };
     let rest = spec.memory_pages.saturating_sub(spec.kernel_pages);
@@ -113,7 +115,7 @@ fn costs(field: &Field<'_>) -> Result<BTreeMap<String, u64>> {
 }
 
 /// The keys that a policy and its variants share; the first two are the name of the policy.
-const POLICY_KEYS: [&str; 16] = [
+const POLICY_KEYS: [&str; 18] = [
     "name",
     "policy",
     "clock",
@@ -122,6 +124,8 @@ const POLICY_KEYS: [&str; 16] = [
     "recency",
     "writeback_sort",
     "restore_refs",
+    "memcgs",
+    "backoff",
     "leaf_walk",
     "batch_folios",
     "swap_cluster_max",
@@ -150,6 +154,12 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
     let countings = [("all", RefaultCounting::All), ("recent", RefaultCounting::RecentOnly)];
     let recencies = [("three-bit", Recency::ThreeBit), ("literal", Recency::Literal)];
     let sorts = [("none", WritebackSort::None), ("next-generation", WritebackSort::NextGeneration)];
+    let selections = [
+        ("iterate", MemcgSelection::Iterate),
+        ("first", MemcgSelection::First),
+        ("memcg-lru", MemcgSelection::MemcgLru),
+    ];
+    let backoffs = [("any-priority", Backoff::AnyPriority), ("low-priorities", Backoff::LowPriorities)];
     let spec = PolicySpec {
         policy: s.or(name, base.policy, named)?,
         clock: s.opt("clock", |f| f.choice(&clocks))?.or(base.clock),
@@ -158,6 +168,8 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
         recency: s.opt("recency", |f| f.choice(&recencies))?.or(base.recency),
         writeback_sort: s.opt("writeback_sort", |f| f.choice(&sorts))?.or(base.writeback_sort),
         restore_refs: s.opt("restore_refs", |f| f.int(1..=16))?.or(base.restore_refs),
+        memcgs: s.opt("memcgs", |f| f.choice(&selections))?.or(base.memcgs),
+        backoff: s.opt("backoff", |f| f.choice(&backoffs))?.or(base.backoff),
         leaf_walk: s.opt("leaf_walk", Field::boolean)?.or(base.leaf_walk),
         batch_folios: s.opt("batch_folios", |f| f.int(0u32..=1024))?.map(|n| n as usize).or(base.batch_folios),
         swap_cluster_max: s.opt("swap_cluster_max", |f| f.int(1..=1 << 20))?.or(base.swap_cluster_max),

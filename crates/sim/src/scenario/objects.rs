@@ -3,16 +3,18 @@
 use super::read::{self, Field, Result, Section};
 use super::types::{DeviceSpec, MemcgSpec, ObjectSpec};
 use super::{MAX_OBJECTS, MAX_PAGES};
-use refault_mm::HugeAdvice;
+use refault_mm::{HugeAdvice, MemcgLimits};
 use refault_trace::ObjectKind;
 
 const MAX_MEMCGS: usize = 1024;
 const MAX_DEPTH: usize = 16;
 const MAX_AREAS: usize = 256;
+const MEMCG_KEYS: [&str; 9] =
+    ["min", "low", "high", "max", "swap_high", "swap_max", "zswap_max", "swappiness", "oom_group"];
 
 /// Reads memcgs and puts parents before their children.
 pub(super) fn memcgs(field: &Field<'_>) -> Result<Vec<MemcgSpec>> {
-    let mut named = field.named(&["max", "swap_max"], MAX_MEMCGS)?;
+    let mut named = field.named(&MEMCG_KEYS, MAX_MEMCGS)?;
     named.sort_by_key(|(path, _)| path.matches('/').count());
     let mut memcgs: Vec<MemcgSpec> = Vec::new();
     for (path, s) in named {
@@ -22,14 +24,25 @@ pub(super) fn memcgs(field: &Field<'_>) -> Result<Vec<MemcgSpec>> {
         if parent.is_none() && !above.is_empty() {
             return Err(s.error(format!("the group above it is not declared; write [memcg.\"{above}\"]")));
         }
-        memcgs.push(MemcgSpec {
-            path: path.to_owned(),
-            parent,
-            max_pages: s.or("max", u64::MAX, Field::limit)?,
-            swap_max_pages: s.or("swap_max", u64::MAX, Field::limit)?,
-        });
+        memcgs.push(MemcgSpec { path: path.to_owned(), parent, limits: limits(&s)? });
     }
     Ok(memcgs)
+}
+
+fn limits(s: &Section<'_>) -> Result<MemcgLimits> {
+    let limit = |key| s.or(key, u64::MAX, Field::limit);
+    let protection = |key| s.or(key, 0, Field::limit);
+    Ok(MemcgLimits {
+        min: protection("min")?,
+        low: protection("low")?,
+        high: limit("high")?,
+        max: limit("max")?,
+        swap_high: limit("swap_high")?,
+        swap_max: limit("swap_max")?,
+        zswap_max: limit("zswap_max")?,
+        swappiness: s.opt("swappiness", |f| f.int(0..=200))?,
+        oom_group: s.or("oom_group", false, Field::boolean)?,
+    })
 }
 
 fn memcg_path(path: &str) -> std::result::Result<(), &'static str> {

@@ -102,12 +102,18 @@ impl Scale {
             swap.pages = self.limited("swap", swap.pages, MIN_SCALED_SWAP_PAGES)?;
         }
         for memcg in &mut scaled.memcgs {
-            if memcg.max_pages != u64::MAX {
-                let what = format!("memcg {}: max", memcg.path);
-                memcg.max_pages = self.limited(&what, memcg.max_pages, MIN_SCALED_PAGES)?;
+            let limits = &mut memcg.limits;
+            for (what, limit) in [("max", &mut limits.max), ("high", &mut limits.high)] {
+                if *limit != u64::MAX {
+                    *limit = self.limited(&format!("memcg {}: {what}", memcg.path), *limit, MIN_SCALED_PAGES)?;
+                }
             }
-            if memcg.swap_max_pages != u64::MAX {
-                memcg.swap_max_pages = self.of(memcg.swap_max_pages);
+            for limit in
+                [&mut limits.min, &mut limits.low, &mut limits.swap_high, &mut limits.swap_max, &mut limits.zswap_max]
+            {
+                if *limit != u64::MAX {
+                    *limit = self.of(*limit);
+                }
             }
         }
         for device in &mut scaled.devices {

@@ -1,7 +1,8 @@
 //! What a scenario is once it is read: plain data, names resolved to indices, units in the names of fields.
 
 use refault_mm::{
-    Bound, Clock, Config, HugeAdvice, Policy, Recency, RefaultCounting, SwapAllocator, ThpConfig, WritebackSort,
+    Backoff, Bound, Clock, Config, HugeAdvice, MemcgLimits, MemcgSelection, Policy, Recency, RefaultCounting,
+    SwapAllocator, ThpConfig, WritebackSort,
 };
 use refault_trace::{ObjectKind, Via};
 use std::collections::BTreeMap;
@@ -73,6 +74,8 @@ pub struct MachineSpec {
     pub min_ttl_ns: u64,
     /// `transparent_hugepage`: the sizes of anonymous folios.
     pub thp: ThpConfig,
+    /// The mount option `memory_recursiveprot` of cgroups.
+    pub recursive_protection: bool,
     /// CPU costs that are not the default, by name, in nanoseconds.
     pub costs: BTreeMap<String, u64>,
 }
@@ -94,6 +97,10 @@ pub struct PolicySpec {
     pub writeback_sort: Option<WritebackSort>,
     /// Refs from which a recent multi-gen refault counts as restored.
     pub restore_refs: Option<u32>,
+    /// Multi-gen LRU: whose turn it is when the whole machine needs memory.
+    pub memcgs: Option<MemcgSelection>,
+    /// With [`MemcgSelection::First`]: when to leave a group.
+    pub backoff: Option<Backoff>,
     /// Multi-gen aging walks page tables.
     pub leaf_walk: Option<bool>,
     /// Folios in a per-CPU batch.
@@ -123,6 +130,8 @@ impl PolicySpec {
             recency: None,
             writeback_sort: None,
             restore_refs: None,
+            memcgs: None,
+            backoff: None,
             leaf_walk: None,
             batch_folios: None,
             swap_cluster_max: None,
@@ -146,6 +155,8 @@ impl PolicySpec {
         set(&mut config.recency, self.recency);
         set(&mut config.writeback_sort, self.writeback_sort);
         set(&mut config.restore_refs, self.restore_refs);
+        set(&mut config.memcgs, self.memcgs);
+        set(&mut config.backoff, self.backoff);
         set(&mut config.lru_gen.leaf_walk, self.leaf_walk);
         set(&mut config.batch_folios, self.batch_folios);
         set(&mut config.swap_cluster_max, self.swap_cluster_max);
@@ -229,10 +240,8 @@ pub struct MemcgSpec {
     pub path: String,
     /// The group above it, an index below its own; `None`: the root.
     pub parent: Option<usize>,
-    /// `memory.max`; `u64::MAX`: none.
-    pub max_pages: u64,
-    /// `memory.swap.max`; `u64::MAX`: none.
-    pub swap_max_pages: u64,
+    /// What can be set of it.
+    pub limits: MemcgLimits,
 }
 
 /// A file or an anonymous region.

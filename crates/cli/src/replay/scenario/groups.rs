@@ -82,6 +82,15 @@ fn row(outcome: &Outcome, group: &MemcgResult, spec: Option<&MemcgSpec>) -> Vec<
 
 /// What a group is given that is not the default, by the names of its files in cgroupfs, in pages.
 pub(super) fn limits(spec: &MemcgSpec) -> Vec<(&'static str, u64)> {
-    let all = [("max", spec.max_pages, u64::MAX), ("swap.max", spec.swap_max_pages, u64::MAX)];
+    let l = &spec.limits;
+    let all = [
+        ("min", l.min, 0),
+        ("low", l.low, 0),
+        ("high", l.high, u64::MAX),
+        ("max", l.max, u64::MAX),
+        ("swap.high", l.swap_high, u64::MAX),
+        ("swap.max", l.swap_max, u64::MAX),
+        ("zswap.max", l.zswap_max, u64::MAX),
+    ];
     all.into_iter().filter(|(_, pages, default)| pages != default).map(|(name, pages, _)| (name, pages)).collect()
 }

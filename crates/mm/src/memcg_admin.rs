@@ -1,0 +1,341 @@
+//! Memory cgroups as an administrator sees them: made, limited, asked to shrink, looked at (1.1, 6.4).
+
+use crate::Engine;
+use crate::ids::{LruvecId, MemcgId};
+use crate::lruvec::{LIST_NAMES, Lruvec};
+use crate::memcg::{Memcg, MemcgEvents, MemcgLimits, NODE_CHARGE_BYTES, PAGE_BYTES};
+use crate::scan::ScanControl;
+use crate::stat::{Counter, Gauge, Stats};
+use crate::world::{Effect, World};
+
+/// Rounds without progress before a request is given up.
+const MAX_RECLAIM_RETRIES: u32 = 16;
+
+/// What `memory.reclaim` fails with (`EAGAIN`): less than was asked for could be freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReclaimAgain {
+    /// Pages that were freed.
+    pub reclaimed: u64,
+}
+
+impl std::fmt::Display for ReclaimAgain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "try again: {} pages were reclaimed", self.reclaimed)
+    }
+}
+
+impl std::error::Error for ReclaimAgain {}
+
+impl Engine {
+    /// A new memcg under `parent`, with `memory.max` and `memory.swap.max` in pages (`u64::MAX`: none).
+    pub fn add_memcg(
+        &mut self,
+        parent: MemcgId,
+        name: &str,
+        max_pages: u64,
+        swap_max_pages: u64,
+    ) -> Result<MemcgId, String> {
+        self.online_memcg(parent)?;
+        let id = match self.take_gone_memcg() {
+            Some(id) => id,
+            None => {
+                if self.memcgs.all.len() > usize::from(u16::MAX) {
+                    return Err("more than 65535 memory cgroups".into());
+                }
+                let id = MemcgId(self.memcgs.all.len() as u16);
+                let v = LruvecId(self.lruvecs.len() as u32);
+                self.lruvecs.push(Lruvec::new(&mut self.folios, id, None, self.cfg.seed));
+                self.memcgs.all.push(Memcg::new(None, name, v, max_pages, swap_max_pages));
+                id
+            }
+        };
+        let v = self.memcgs.get(id).lruvec;
+        self.lruvecs[v.index()].parent = Some(self.memcgs.get(parent).lruvec);
+        *self.memcgs.get_mut(id) = Memcg::new(None, name, v, max_pages, swap_max_pages);
+        self.memcgs.link(id, parent);
+        self.memcg_lru.online(id);
+        self.memcgs.get_mut(id).reserved = self.cfg.reserved_pages;
+        self.memcgs.force_charge(id, self.cfg.reserved_pages);
+        self.memcgs.tolerate(id);
+        Ok(id)
+    }
+
+    /// An error names a group that is not there (any more).
+    pub(crate) fn online_memcg(&self, id: MemcgId) -> Result<(), String> {
+        match self.memcgs.all.get(id.index()).is_some_and(Memcg::is_online) {
+            true => Ok(()),
+            false => Err(format!("there is no memcg {}", id.0)),
+        }
+    }
+
+    /// The limits of a memcg.
+    pub fn memcg_limits(&self, id: MemcgId) -> MemcgLimits {
+        let m = self.memcgs.get(id);
+        let [min, low] = m.protection.setting;
+        MemcgLimits {
+            min,
+            low,
+            high: m.high,
+            max: m.max,
+            swap_high: m.swap_high,
+            swap_max: m.swap_max,
+            zswap_max: m.zswap_max,
+            swappiness: m.swappiness,
+            oom_group: m.oom_group,
+        }
+    }
+
+    /// Sets the limits of a memcg, as writing to its files does. A `high` or `max` below what it uses reclaims; where that is not
+    /// enough for `max`, it is out of memory ([`Effect::Oom`]), and the driver kills someone and sets it again.
+    pub fn set_memcg_limits<W: World>(&mut self, w: &mut W, id: MemcgId, limits: &MemcgLimits) -> Result<(), String> {
+        self.online_memcg(id)?;
+        if id == MemcgId::ROOT {
+            return Err("the root has no limits".into());
+        }
+        if limits.swappiness.is_some_and(|s| s > 200) {
+            return Err("swappiness is 0 to 200".into());
+        }
+        let m = self.memcgs.get_mut(id);
+        m.protection.setting = [limits.min, limits.low];
+        (m.high, m.max) = (limits.high, limits.max);
+        (m.swap_high, m.swap_max, m.zswap_max) = (limits.swap_high, limits.swap_max, limits.zswap_max);
+        (m.swappiness, m.oom_group) = (limits.swappiness, limits.oom_group);
+        self.memcgs.propagate_protection(id);
+        self.memcgs.any_protected |= limits.min > 0 || limits.low > 0;
+        self.memcgs.any_high |= limits.high != u64::MAX || limits.swap_high != u64::MAX;
+        self.memcgs.tolerate(id);
+        self.shrink_to(w, id, limits.high);
+        if !self.shrink_to(w, id, limits.max) && !self.is_io_pending(id) {
+            self.memcgs.event(id, |e| &mut e.oom);
+            w.effect(Effect::Oom { memcg: id });
+        }
+        Ok(())
+    }
+
+    /// Reclaims until a group uses no more than so much. False: it could not.
+    fn shrink_to<W: World>(&mut self, w: &mut W, id: MemcgId, limit: u64) -> bool {
+        let (mut retries, mut drained) = (MAX_RECLAIM_RETRIES, false);
+        loop {
+            let usage = self.memcgs.get(id).usage;
+            if usage <= limit {
+                return true;
+            }
+            if !drained {
+                self.drain_all();
+                self.drain_stocks(id);
+                drained = true;
+                continue;
+            }
+            if self.reclaim_memcg(w, id, usage - limit) == 0 {
+                if retries == 0 {
+                    return false;
+                }
+                retries -= 1;
+            }
+        }
+    }
+
+    /// Gives back what the groups of a subtree charged ahead.
+    fn drain_stocks(&mut self, root: MemcgId) {
+        let mut at = Some(root);
+        while let Some(m) = at {
+            self.memcgs.drain_stock(m);
+            at = self.memcgs.next_in(root, m);
+        }
+    }
+
+    /// `memory.reclaim`: frees so many pages of a memcg and its descendants, with another swappiness if one is given.
+    pub fn reclaim<W: World>(
+        &mut self,
+        w: &mut W,
+        id: MemcgId,
+        pages: u64,
+        swappiness: Option<u32>,
+    ) -> Result<u64, ReclaimAgain> {
+        let (mut retries, mut reclaimed) = (MAX_RECLAIM_RETRIES, 0);
+        while reclaimed < pages {
+            // The last attempt finds what waits in batches, too.
+            if retries == 0 {
+                self.drain_all();
+            }
+            let batch = ((pages - reclaimed) / 4).max(self.cfg.swap_cluster_max);
+            let mut sc = ScanControl::for_memcg(id, batch, swappiness.map(|s| s.min(200)));
+            sc.proactive = true;
+            let now = self.try_to_free(w, &mut sc);
+            if now == 0 {
+                if retries == 0 {
+                    return Err(ReclaimAgain { reclaimed });
+                }
+                retries -= 1;
+            }
+            reclaimed += now;
+        }
+        Ok(reclaimed)
+    }
+
+    /// The groups that are there, parents first.
+    pub fn memcgs(&self) -> impl Iterator<Item = MemcgId> + '_ {
+        self.memcgs.subtree(MemcgId::ROOT)
+    }
+
+    /// The path of a memcg.
+    pub fn memcg_path(&self, id: MemcgId) -> &str {
+        &self.memcgs.get(id).name
+    }
+
+    /// The counters of one memcg, without its descendants.
+    pub fn memcg_stats(&self, id: MemcgId) -> &Stats {
+        &self.memcgs.get(id).stat
+    }
+
+    /// The counters of one memcg and its descendants, as `memory.stat` has them.
+    pub fn memcg_tree_stats(&self, id: MemcgId) -> Stats {
+        let mut all = Stats::default();
+        for m in self.memcgs.subtree(id) {
+            Counter::ALL.iter().for_each(|&c| all.add(c, self.memcgs.get(m).stat.get(c)));
+        }
+        all
+    }
+
+    /// Sizes of a memcg and its descendants under their kernel names: what `memory.stat` and `memory.current` say.
+    pub fn memcg_tree_gauges(&self, id: MemcgId) -> Vec<Gauge> {
+        /// These count descendants already.
+        const WHOLE: [&str; 4] = ["memory.current", "memory.peak", "swap.current", "nonresident_age"];
+        let mut all = self.memcg_gauges(id);
+        for below in self.memcgs.subtree(id).filter(|&m| m != id) {
+            for (sum, own) in all.iter_mut().zip(self.memcg_gauges(below)) {
+                sum.value += if WHOLE.contains(&own.name) { 0 } else { own.value };
+            }
+        }
+        all
+    }
+
+    /// The counters of the machine.
+    pub fn vmstat(&self) -> Stats {
+        self.memcg_tree_stats(MemcgId::ROOT)
+    }
+
+    /// `memory.events` of a memcg: those of its descendants count, too.
+    pub fn memcg_events(&self, id: MemcgId) -> MemcgEvents {
+        self.memcgs.get(id).events
+    }
+
+    /// `memory.events.local` of a memcg.
+    pub fn memcg_events_local(&self, id: MemcgId) -> MemcgEvents {
+        self.memcgs.get(id).events_local
+    }
+
+    /// Its effective protection under the pressure of the whole machine: (`emin`, `elow`).
+    pub fn memcg_protection(&self, id: MemcgId) -> (u64, u64) {
+        let [min, low] = self.memcgs.effective_protection(MemcgId::ROOT, id);
+        (min, low)
+    }
+
+    /// Sizes of a memcg under their kernel names, in pages.
+    pub fn memcg_gauges(&self, id: MemcgId) -> Vec<Gauge> {
+        let m = self.memcgs.get(id);
+        let v = &self.lruvecs[m.lruvec.index()];
+        let lists = LIST_NAMES.iter().zip(v.size).map(|(&name, value)| Gauge { name, value });
+        let rest = [
+            ("memory.current", m.usage),
+            ("memory.peak", m.peak),
+            ("kernel", m.kernel),
+            ("pagetables", m.page_tables),
+            ("slab_reclaimable_bytes", m.nodes * NODE_CHARGE_BYTES),
+            ("file_dirty", m.dirty),
+            ("file_writeback", m.writeback),
+            ("swapcached", m.swap_cached),
+            ("swap.current", m.swap_usage),
+            ("workingset_nodes", v.shadow_nodes.len),
+            ("nonresident_age", v.nonresident_age),
+        ];
+        lists.chain(rest.map(|(name, value)| Gauge { name, value })).collect()
+    }
+
+    /// Sizes of the machine under their kernel names, in pages.
+    pub fn node_gauges(&self) -> Vec<Gauge> {
+        let lists = LIST_NAMES.iter().zip(self.node_size).map(|(&name, value)| Gauge { name, value });
+        let sum = |of: fn(&Memcg) -> u64| self.memcgs.all.iter().map(of).sum();
+        let rest = [
+            ("nr_free_pages", self.node.free_pages()),
+            ("file_dirty", sum(|m| m.dirty)),
+            ("file_writeback", sum(|m| m.writeback)),
+            ("swapcached", sum(|m| m.swap_cached)),
+            ("pagetables", sum(|m| m.page_tables)),
+            ("workingset_nodes", self.lruvecs.iter().map(|v| v.shadow_nodes.len).sum()),
+        ];
+        lists.chain(rest.map(|(name, value)| Gauge { name, value })).collect()
+    }
+
+    /// A file of a memcg as the kernel shows it, in bytes where it counts bytes; none: there is no such file here. `memory.pressure`
+    /// belongs to whoever knows the tasks ([`crate::Psi`]).
+    pub fn memcg_file(&self, id: MemcgId, file: &str) -> Option<String> {
+        let m = self.memcgs.get(id);
+        let bytes = |pages: u64| match pages {
+            u64::MAX => "max\n".to_owned(),
+            n => format!("{}\n", n * PAGE_BYTES),
+        };
+        let l = self.memcg_limits(id);
+        Some(match file {
+            "memory.current" => bytes(m.usage),
+            "memory.peak" => bytes(m.peak),
+            "memory.min" => bytes(l.min),
+            "memory.low" => bytes(l.low),
+            "memory.high" => bytes(l.high),
+            "memory.max" => bytes(l.max),
+            "memory.swap.current" => bytes(m.swap_usage),
+            "memory.swap.high" => bytes(l.swap_high),
+            "memory.swap.max" => bytes(l.swap_max),
+            "memory.zswap.max" => bytes(l.zswap_max),
+            "memory.oom.group" => format!("{}\n", u8::from(l.oom_group)),
+            "memory.events" => m.events.text(),
+            "memory.events.local" => m.events_local.text(),
+            "memory.stat" => self.memory_stat(id),
+            _ => return None,
+        })
+    }
+
+    fn memory_stat(&self, id: MemcgId) -> String {
+        use std::fmt::Write as _;
+        let gauges = self.memcg_tree_gauges(id);
+        let get = |name: &str| gauges.iter().find(|g| g.name == name).map_or(0, |g| g.value);
+        let mut text = String::new();
+        let pages = [
+            ("anon", get("inactive_anon") + get("active_anon")),
+            ("file", get("inactive_file") + get("active_file")),
+            ("kernel", get("kernel")),
+            ("pagetables", get("pagetables")),
+            ("file_dirty", get("file_dirty")),
+            ("file_writeback", get("file_writeback")),
+            ("swapcached", get("swapcached")),
+        ];
+        let lists = LIST_NAMES.map(|name| (name, get(name)));
+        for (name, pages) in pages.into_iter().chain(lists) {
+            let _ = writeln!(text, "{name} {}", pages * PAGE_BYTES);
+        }
+        let _ = writeln!(text, "slab_reclaimable {}", get("slab_reclaimable_bytes"));
+        for (name, value) in self.memcg_tree_stats(id).iter() {
+            let _ = writeln!(text, "{name} {value}");
+        }
+        text
+    }
+}
+
+impl MemcgEvents {
+    /// Names and values, in the order of the kernel.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [
+            ("low", self.low),
+            ("high", self.high),
+            ("max", self.max),
+            ("oom", self.oom),
+            ("oom_kill", self.oom_kill),
+            ("oom_group_kill", self.oom_group_kill),
+        ]
+        .into_iter()
+    }
+
+    fn text(&self) -> String {
+        self.iter().map(|(name, value)| format!("{name} {value}\n")).collect()
+    }
+}

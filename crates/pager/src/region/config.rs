@@ -1,0 +1,123 @@
+//! What can be chosen of a region.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use refault_mm::{Config, NodeConfig, Policy};
+
+use crate::error::Error;
+use crate::store::{Codec, FileStore, Pool, Store, Tiers};
+use crate::uffd::PAGE;
+
+/// The compressed pool.
+#[derive(Clone, Debug)]
+pub struct PoolConfig {
+    /// How pages are compressed.
+    pub codec: Codec,
+    /// At most so much memory, in bytes. It counts against [`RegionConfig::memory_max`].
+    pub max_bytes: usize,
+}
+
+/// A region.
+#[derive(Clone, Debug)]
+pub struct RegionConfig {
+    /// Its size in bytes; rounded up to pages.
+    pub bytes: usize,
+    /// `memory.max`: bytes of memory that its pages, the pool and the pager itself may take together.
+    pub memory_max: usize,
+    /// `memory.swap.max`: bytes of its pages (not compressed) that may be out of memory.
+    pub swap_max: usize,
+    /// Who decides what is out of memory.
+    pub policy: Policy,
+    /// The compressed pool; without one, pages go to the file.
+    pub pool: Option<PoolConfig>,
+    /// Where the swap file is made; without one, pages stay in the pool.
+    pub swap_directory: Option<PathBuf>,
+    /// Threads that serve faults; 0: as many as there are CPUs, at most 4.
+    pub fault_threads: usize,
+    /// Pages that are out of reach but not written yet, in percent of the memory. An access brings them back for next to nothing,
+    /// and tells the policy that they are in use.
+    pub standby_percent: u32,
+    /// A fault that finds no room for so long ends in an error (`SIGBUS`).
+    pub stall_limit: Duration,
+}
+
+impl RegionConfig {
+    /// The least memory that makes sense.
+    pub const MIN_MEMORY: usize = 4 << 20;
+
+    /// A region of so many bytes in so much memory, with a pool of up to half of it and no file.
+    pub fn new(bytes: usize, memory_max: usize) -> RegionConfig {
+        RegionConfig {
+            bytes,
+            memory_max,
+            swap_max: bytes,
+            policy: Policy::Mglru,
+            pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: memory_max / 2 }),
+            swap_directory: None,
+            fault_threads: 0,
+            standby_percent: 0,
+            stall_limit: Duration::from_secs(30),
+        }
+    }
+
+    pub(super) fn pages(&self) -> usize {
+        self.bytes.div_ceil(PAGE)
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let wrong = if self.bytes == 0 {
+            "the region has no bytes".to_string()
+        } else if self.pages() > 1 << 28 {
+            format!("the region has {} bytes; at most 1 TiB", self.bytes)
+        } else if self.memory_max < Self::MIN_MEMORY {
+            format!("memory_max is {} bytes; at least 4 MiB", self.memory_max)
+        } else if self.pool.as_ref().is_some_and(|p| p.max_bytes < Pool::MIN_BYTES) {
+            format!("the pool has less than {} bytes", Pool::MIN_BYTES)
+        } else if self.pool.as_ref().is_some_and(|p| p.max_bytes > self.memory_max / 4 * 3) {
+            "the pool may take more than three quarters of memory_max; give it less, or more memory".to_string()
+        } else if self.standby_percent > 50 {
+            "standby_percent is at most 50".to_string()
+        } else if self.pool.is_none() && self.swap_directory.is_none() && self.swap_max > 0 {
+            "swap_max is above 0, but there is neither a pool nor a swap file".to_string()
+        } else {
+            return Ok(());
+        };
+        Err(Error::Config(wrong))
+    }
+
+    pub(super) fn engine(&self) -> Config {
+        let mut cfg = Config::new(self.policy);
+        let pages = (self.memory_max / PAGE) as u64;
+        cfg.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) });
+        cfg.total_pages = pages;
+        cfg.swap_pages = (self.swap_max / PAGE) as u64;
+        // What came back is changed soon enough, and reading ahead takes a mapping of neighbours that this driver has not.
+        cfg.swap_synchronous = true;
+        cfg.page_cluster = 0;
+        cfg
+    }
+
+    /// The store that it asks for.
+    pub(super) fn store(&self) -> Result<Box<dyn Store>, Error> {
+        let pool = match &self.pool {
+            Some(p) => Some(Pool::new(p.codec, p.max_bytes).map_err(Error::io("reserving the pool"))?),
+            None => None,
+        };
+        let file = match &self.swap_directory {
+            Some(dir) => {
+                // Slot 0 is never used.
+                let slots = (self.swap_max / PAGE + 1) as u32;
+                Some(FileStore::new(dir, slots).map_err(Error::io("making the swap file"))?)
+            }
+            None => None,
+        };
+        Ok(match (pool, file) {
+            (Some(pool), Some(file)) => Box::new(Tiers::new(pool, file)),
+            (Some(pool), None) => Box::new(pool),
+            (None, Some(file)) => Box::new(file),
+            // Nothing leaves the memory, so nothing is ever written.
+            (None, None) => Box::new(Pool::new(Codec::Lz4, Pool::MIN_BYTES).map_err(Error::io("reserving memory"))?),
+        })
+    }
+}

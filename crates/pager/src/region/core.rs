@@ -1,0 +1,368 @@
+//! The engine with the memory it decides about: what a fault, a read, a move and a write lead to.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use refault_mm::{Engine, KswapdStep, Outcome, PageId, Touch};
+
+use super::stats::RegionStats;
+use super::world::{Memory, State, fatal};
+use crate::mem::Pagemap;
+use crate::store::{PageBuf, StoreError};
+use crate::uffd::PAGE;
+
+/// Discarding waits until there are so many places, for each call costs a flush of other CPUs.
+pub(super) const DISCARD_BATCH: usize = 32;
+/// Messages about lost pages.
+const MAX_MESSAGES: u64 = 16;
+
+/// What became of a page that was to be moved out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Moved {
+    /// It is in its staging place.
+    Out,
+    /// It is where it was.
+    Busy,
+    /// It is where it was, and something is in the place that was held to be free: that place is not used again.
+    PlaceTaken,
+    /// It is in neither place.
+    Lost,
+}
+
+/// A fault that found no room.
+struct Starved {
+    page: u32,
+    write: bool,
+    since: Instant,
+}
+
+pub(super) struct Core {
+    pub(super) engine: Engine,
+    pub(super) memory: Memory,
+    pagemap: Pagemap,
+    started: Instant,
+    stall_limit: Duration,
+    /// Faults on pages that are between two states, and whether one of them is a write.
+    waiting: HashMap<u32, bool>,
+    starved: Vec<Starved>,
+    /// Pages in staging places that stay there without being written.
+    standby_pages: u64,
+    max_pages: u64,
+    min_mark: u64,
+    peak_pages: u64,
+    /// Bytes that the pager takes beyond what it can ask for.
+    fixed_bytes: usize,
+}
+
+impl Core {
+    pub(super) fn new(
+        engine: Engine,
+        memory: Memory,
+        max_pages: u64,
+        standby_pages: u64,
+        stall_limit: Duration,
+        fixed_bytes: usize,
+    ) -> std::io::Result<Core> {
+        let min_mark = engine.zones().map(|(.., marks)| marks.min).sum();
+        Ok(Core {
+            engine,
+            memory,
+            pagemap: Pagemap::open()?,
+            started: Instant::now(),
+            stall_limit,
+            waiting: HashMap::new(),
+            starved: Vec::new(),
+            standby_pages,
+            max_pages,
+            min_mark,
+            peak_pages: 0,
+            fixed_bytes,
+        })
+    }
+
+    /// Time goes on.
+    pub(super) fn tick(&mut self) {
+        self.engine.set_now_ns(self.started.elapsed().as_nanos() as u64);
+    }
+
+    /// Someone touched a page that is not in place.
+    pub(super) fn fault(&mut self, page: u32, write: bool) {
+        self.memory.counts.faults += 1;
+        self.serve(page, write, Instant::now(), false);
+    }
+
+    /// `forced`: even if there is next to no room.
+    fn serve(&mut self, page: u32, write: bool, since: Instant, forced: bool) {
+        match self.memory.state[page as usize] {
+            State::Mapped => self.wake_mapped(page),
+            // Whoever tries again gets the signal.
+            State::Poisoned => self.wake(page),
+            State::Leaving | State::Writing | State::Reading => *self.waiting.entry(page).or_default() |= write,
+            State::Empty | State::Stored if !forced && self.is_short() => {
+                self.starved.push(Starved { page, write, since });
+            }
+            state => {
+                if state == State::Staged {
+                    self.engine.write_cancelled(&mut self.memory, PageId(page));
+                }
+                self.touch(page, write, since);
+                match state {
+                    State::Staged | State::Written => self.memory.counts.rescued += 1,
+                    State::Empty if self.memory.state[page as usize] == State::Mapped => {
+                        self.memory.counts.first_touches += 1;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.note_peak();
+    }
+
+    /// Reclaim is at work, and what is left is for it.
+    fn is_short(&self) -> bool {
+        self.memory.kswapd_awake && self.engine.free_pages() <= self.min_mark
+    }
+
+    fn touch(&mut self, page: u32, write: bool, since: Instant) {
+        self.memory.write = write;
+        let touch = if write { Touch::MapWrite } else { Touch::MapRead };
+        match self.engine.access(&mut self.memory, PageId(page), touch) {
+            Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh => {
+                if !matches!(self.memory.state[page as usize], State::Mapped | State::Poisoned) {
+                    self.poison(page, "the kernel could not put it in its place");
+                }
+            }
+            Outcome::Waiting => *self.waiting.entry(page).or_default() |= write,
+            Outcome::Throttled => self.starved.push(Starved { page, write, since }),
+            Outcome::Failed => self.poison(page, "it could not be read"),
+            Outcome::Oom(_) => self.poison(page, "there is no room for it, and nothing to reclaim"),
+        }
+    }
+
+    /// A fault on a page that is in place: it was served meanwhile. If it is not there after all, someone changed the memory
+    /// of the region behind the pager, and what was there is lost.
+    fn wake_mapped(&mut self, page: u32) {
+        match self.pagemap.populated(self.memory.address(page), 1) {
+            Ok(there) if there[0] => self.wake(page),
+            Ok(_) => self.poison(page, "its memory was changed by madvise, mremap or munmap"),
+            Err(e) => fatal(&format!("reading /proc/self/pagemap: {e}")),
+        }
+    }
+
+    fn wake(&mut self, page: u32) {
+        // An error means that the memory is gone, and with it those who wait.
+        _ = self.memory.uffd.wake(self.memory.address(page), PAGE);
+    }
+
+    /// The page cannot be had: whoever touches it gets a signal.
+    fn poison(&mut self, page: u32, why: &str) {
+        let address = self.memory.address(page);
+        self.memory.state[page as usize] = State::Poisoned;
+        self.memory.counts.poisoned += 1;
+        if self.memory.counts.poisoned <= MAX_MESSAGES {
+            eprintln!("refault: page {page} of the region at {:#x} is lost: {why}", self.memory.start);
+        }
+        // SAFETY: the page is of the region, which is watched.
+        let done = unsafe { self.memory.uffd.poison(address, PAGE) };
+        if done.bytes != PAGE && done.errno != libc::ESRCH {
+            fatal(&format!("a page that is lost cannot be marked: error {}", done.errno));
+        }
+        self.wake(page);
+    }
+
+    /// A page was read, or could not be.
+    pub(super) fn arrive(&mut self, page: u32, content: Result<Box<PageBuf>, StoreError>) {
+        let id = PageId(page);
+        let write = self.waiting.remove(&page).unwrap_or(false);
+        match content {
+            Ok(content) => {
+                self.memory.counts.swapped_in += 1;
+                self.engine.read_done(&mut self.memory, id, true);
+                self.memory.arrived = Some(content);
+                self.touch(page, write, Instant::now());
+                self.memory.arrived = None;
+            }
+            Err(e) => {
+                self.memory.counts.read_errors += 1;
+                self.engine.read_done(&mut self.memory, id, false);
+                self.poison(page, &format!("reading it from swap: {e}"));
+            }
+        }
+    }
+
+    /// Pages to be moved out now, in order, with a place for each.
+    pub(super) fn take_leaving(&mut self, most: usize) -> Vec<(u32, u32)> {
+        let n = self.memory.leaving.len().min(most);
+        if n == 0 {
+            return Vec::new();
+        }
+        let places = self.memory.staging.take(n);
+        let mut pages: Vec<u32> = self.memory.leaving.drain(..places.len()).collect();
+        pages.sort_unstable();
+        pages.into_iter().zip(places).collect()
+    }
+
+    /// What became of them.
+    pub(super) fn settle_moves(&mut self, moves: &[(u32, u32)], outcomes: &[Moved]) {
+        for (&(page, place), &outcome) in moves.iter().zip(outcomes) {
+            match outcome {
+                Moved::Out => {
+                    self.memory.counts.moved_out += 1;
+                    self.memory.set_staged(page, place);
+                }
+                Moved::Busy | Moved::PlaceTaken => {
+                    self.memory.counts.busy += 1;
+                    if outcome == Moved::Busy {
+                        self.memory.staging.give_back(place);
+                    }
+                    self.stay(page);
+                }
+                Moved::Lost => {
+                    self.engine.write_cancelled(&mut self.memory, PageId(page));
+                    self.memory.staging.give_back(place);
+                    self.poison(page, "it vanished while it was moved");
+                }
+            }
+            self.serve_waiting(page);
+        }
+    }
+
+    /// A page that was to go stays in place. The engine learns of it as of a touch.
+    fn stay(&mut self, page: u32) {
+        self.memory.state[page as usize] = State::Mapped;
+        self.engine.write_cancelled(&mut self.memory, PageId(page));
+        self.touch(page, false, Instant::now());
+    }
+
+    fn serve_waiting(&mut self, page: u32) {
+        if let Some(write) = self.waiting.remove(&page) {
+            self.serve(page, write, Instant::now(), false);
+        }
+    }
+
+    /// Pages to be written now: (page, slot, address). They cannot be touched until [`Core::settle_writes`].
+    pub(super) fn claim_writes(&mut self, most: usize, all: bool) -> Vec<(u32, u32, usize)> {
+        let keep = if all || !self.starved.is_empty() { 0 } else { self.standby_pages };
+        let mut claimed = Vec::new();
+        while claimed.len() < most && self.memory.staged_pages > keep {
+            let Some((page, place)) = self.memory.staged.pop_front() else { break };
+            let i = page as usize;
+            if self.memory.state[i] == State::Staged && self.memory.place[i] == place {
+                self.memory.state[i] = State::Writing;
+                self.memory.staged_pages -= 1;
+                claimed.push((page, self.memory.slot[i], self.memory.staging.address(place)));
+            }
+        }
+        claimed
+    }
+
+    /// What became of them.
+    pub(super) fn settle_writes(&mut self, claimed: &[(u32, u32, usize)], results: &[Result<(), StoreError>]) {
+        for (&(page, ..), result) in claimed.iter().zip(results) {
+            let id = PageId(page);
+            if result.is_ok() {
+                self.memory.counts.swapped_out += 1;
+                self.memory.state[page as usize] = State::Written;
+                self.engine.write_done(&mut self.memory, id, true);
+            } else {
+                // Back to where it was: its frames are still there.
+                self.memory.counts.write_errors += 1;
+                self.memory.state[page as usize] = State::Staged;
+                self.memory.staged_pages += 1;
+                self.engine.write_done(&mut self.memory, id, false);
+                self.touch(page, false, Instant::now());
+            }
+            self.serve_waiting(page);
+        }
+    }
+
+    /// One step of background reclaim.
+    pub(super) fn kswapd_step(&mut self) {
+        if self.memory.kswapd_awake && self.engine.kswapd_step(&mut self.memory) == KswapdStep::Sleep {
+            self.memory.kswapd_awake = false;
+        }
+    }
+
+    /// Faults that found no room try again. Without anyone who makes room, they reclaim for themselves.
+    pub(super) fn retry_starved(&mut self) {
+        for s in std::mem::take(&mut self.starved) {
+            if s.since.elapsed() > self.stall_limit {
+                self.poison(s.page, "there was no room for it for too long");
+            } else {
+                self.serve(s.page, s.write, s.since, !self.memory.kswapd_awake);
+            }
+        }
+    }
+
+    /// Whether the evictor has anything to do.
+    pub(super) fn has_work(&self) -> bool {
+        let m = &self.memory;
+        m.kswapd_awake
+            || !m.leaving.is_empty()
+            || m.staged_pages > self.standby_pages
+            || m.discards.len() >= DISCARD_BATCH
+            || !self.starved.is_empty()
+    }
+
+    pub(super) fn is_starved(&self) -> bool {
+        !self.starved.is_empty()
+    }
+
+    /// Slots that the engine freed are free now: what was in them is in memory.
+    pub(super) fn free_slots(&mut self) {
+        for slot in self.memory.freed.drain(..) {
+            self.memory.area.free(slot);
+        }
+    }
+
+    /// What the pool and the pager take is taken from the memory.
+    pub(super) fn charge_overhead(&mut self) {
+        let pages = (self.own_bytes() + self.memory.area.stats().usage.memory_bytes as usize).div_ceil(PAGE);
+        // False: there is not so much free. What there is was taken, and reclaim sees to the rest.
+        self.engine.set_external_pages(pages as u64);
+        self.note_peak();
+    }
+
+    fn own_bytes(&self) -> usize {
+        let (folios, nodes, swap) = self.engine.memory_bytes();
+        self.fixed_bytes + folios + nodes + swap + self.memory.table_bytes()
+    }
+
+    fn note_peak(&mut self) {
+        self.peak_pages = self.peak_pages.max(self.max_pages - self.engine.free_pages());
+    }
+
+    pub(super) fn stats(&self) -> RegionStats {
+        let area = self.memory.area.stats();
+        RegionStats {
+            counts: self.memory.counts,
+            max_pages: self.max_pages,
+            memory_pages: self.max_pages - self.engine.free_pages(),
+            peak_pages: self.peak_pages,
+            overhead_pages: (self.own_bytes() + area.usage.memory_bytes as usize).div_ceil(PAGE) as u64,
+            own_bytes: self.own_bytes() as u64,
+            staged_pages: self.memory.staging.in_use(),
+            area,
+            vmstat: self.engine.vmstat().iter().collect(),
+        }
+    }
+
+    /// The invariants: those of the engine, and that states, places and counts agree.
+    pub(super) fn validate(&self) -> Result<(), String> {
+        self.engine.validate()?;
+        let m = &self.memory;
+        let staged = m.state.iter().filter(|&&s| s == State::Staged).count() as u64;
+        if staged != m.staged_pages {
+            return Err(format!("{staged} pages are staged, {} counted", m.staged_pages));
+        }
+        let held =
+            m.state.iter().filter(|s| matches!(s, State::Staged | State::Writing | State::Written)).count() as u64;
+        if m.staging.in_use() < held + m.discards.len() as u64 {
+            return Err(format!("{held} pages have a place, but {} are in use", m.staging.in_use()));
+        }
+        if m.counts.inconsistent > 0 {
+            return Err(format!("{} orders did not fit the state of their page", m.counts.inconsistent));
+        }
+        Ok(())
+    }
+}

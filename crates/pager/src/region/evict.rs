@@ -1,0 +1,149 @@
+//! The evictor: background reclaim, and what it leads to.
+
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::Shared;
+use super::core::{Core, Moved};
+use super::staging::WINDOW;
+use super::world::{fatal, staged_content};
+use crate::uffd::PAGE;
+
+/// Pages that are claimed for writing at a time: whoever touches one of them waits for all.
+const CLAIM: usize = 8;
+/// A move that the kernel asks to repeat is repeated so often.
+const MOVE_ATTEMPTS: u32 = 8;
+
+impl Shared {
+    /// The evictor's thread.
+    pub(super) fn evict(&self) {
+        let mut core = self.lock();
+        loop {
+            while !core.has_work() {
+                if self.stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let waited = self.work.wait_timeout(core, Duration::from_millis(100));
+                core = waited.unwrap_or_else(|_| fatal("a thread of the pager died at work")).0;
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            core.tick();
+            core.kswapd_step();
+            core = self.evict_round(core);
+            core.retry_starved();
+            core.charge_overhead();
+            core = self.finish(core);
+            if core.is_starved() {
+                // Room comes from others that are at work, or not at all: either takes a moment.
+                drop(core);
+                std::thread::yield_now();
+                core = self.lock();
+            }
+        }
+    }
+
+    /// Moves out what is to leave, writes what is to be written, discards what is of no use.
+    pub(super) fn evict_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        loop {
+            let moves = core.take_leaving(WINDOW);
+            if moves.is_empty() {
+                break;
+            }
+            let addresses: Vec<_> = moves
+                .iter()
+                .map(|&(page, place)| (core.memory.address(page), core.memory.staging.address(place)))
+                .collect();
+            drop(core);
+            let (outcomes, calls, misreported) = self.move_out(&addresses);
+            core = self.lock();
+            core.tick();
+            core.memory.counts.moves += calls;
+            core.memory.counts.misreported_moves += misreported;
+            core.settle_moves(&moves, &outcomes);
+            core.free_slots();
+        }
+        loop {
+            let claimed = core.claim_writes(CLAIM, false);
+            if claimed.is_empty() {
+                break;
+            }
+            drop(core);
+            let write = |&(page, slot, address): &(u32, u32, usize)| {
+                // SAFETY: the page was claimed: it stays in its place until the write is settled, and nobody writes to it.
+                self.area.write(slot, page, unsafe { staged_content(address) })
+            };
+            let results: Vec<_> = claimed.iter().map(write).collect();
+            core = self.lock();
+            core.tick();
+            core.settle_writes(&claimed, &results);
+            core.free_slots();
+        }
+        if core.memory.discards.is_empty() { core } else { self.discard(core) }
+    }
+
+    /// Moves pages to their places, neighbours in one call; how many calls, and how many reports were not true.
+    fn move_out(&self, moves: &[(usize, usize)]) -> (Vec<Moved>, u64, u64) {
+        let mut outcomes = Vec::with_capacity(moves.len());
+        let (mut calls, mut misreported, mut attempts) = (0, 0, 0);
+        while outcomes.len() < moves.len() {
+            let rest = &moves[outcomes.len()..];
+            let follows = |w: &&[(usize, usize)]| w[1].0 == w[0].0 + PAGE && w[1].1 == w[0].1 + PAGE;
+            let run = 1 + rest.windows(2).take_while(follows).count();
+            let (from, to) = rest[0];
+            calls += 1;
+            // SAFETY: the source pages are of the region, whose faults are served; the places were free and are watched.
+            let done = unsafe { self.uffd.move_pages(to, from, run * PAGE) };
+            let n = done.bytes / PAGE;
+            outcomes.extend(std::iter::repeat_n(Moved::Out, n));
+            if n > 0 || done.errno == 0 {
+                attempts = 0;
+                continue;
+            }
+            match done.errno {
+                libc::EAGAIN if attempts < MOVE_ATTEMPTS => attempts += 1,
+                // Held by a device or by another task: another time.
+                libc::EBUSY | libc::EAGAIN => outcomes.push(Moved::Busy),
+                _ => {
+                    // What is where decides, not what the error says.
+                    let outcome = self.look(from, to);
+                    misreported += u64::from(outcome == Moved::Out);
+                    outcomes.push(outcome);
+                }
+            }
+        }
+        (outcomes, calls, misreported)
+    }
+
+    fn look(&self, from: usize, to: usize) -> Moved {
+        let there = |address| self.pagemap.populated(address, 1).map(|p| p[0]);
+        match (there(from), there(to)) {
+            (Ok(true), Ok(false)) => Moved::Busy,
+            (Ok(false), Ok(true)) => Moved::Out,
+            (Ok(true), Ok(true)) => Moved::PlaceTaken,
+            (Ok(false), Ok(false)) => Moved::Lost,
+            (Err(e), _) | (_, Err(e)) => fatal(&format!("reading /proc/self/pagemap: {e}")),
+        }
+    }
+
+    /// Empties the places whose content is of no use, and gives them back.
+    pub(super) fn discard<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        let mut places = std::mem::take(&mut core.memory.discards);
+        let base = core.memory.staging.address(0);
+        drop(core);
+        places.sort_unstable();
+        for run in places.chunk_by(|a, b| a + 1 == *b) {
+            let (start, len) = (base + run[0] as usize * PAGE, run.len() * PAGE);
+            // SAFETY: the places are taken, and no page refers to them any more.
+            let result = unsafe { libc::madvise(start as *mut _, len, libc::MADV_DONTNEED) };
+            if result != 0 {
+                fatal(&format!("discarding memory: {}", std::io::Error::last_os_error()));
+            }
+        }
+        let mut core = self.lock();
+        places.iter().for_each(|&p| core.memory.staging.give_back(p));
+        core
+    }
+}

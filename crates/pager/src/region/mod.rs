@@ -1,0 +1,300 @@
+//! A region: anonymous memory that may be larger than the memory it takes.
+//!
+//! Faults are served by threads of the region; what is to leave memory is moved out and written by one more, the evictor. The
+//! engine decides all of it, under one lock with the states of the pages. Calls that take long (moving out, writing,
+//! reading, discarding) happen without the lock, on pages whose state keeps everyone else off.
+
+mod config;
+mod core;
+mod evict;
+mod staging;
+mod stats;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+
+use refault_mm::{Engine, MappingKind, MemcgId};
+
+pub use config::{PoolConfig, RegionConfig};
+pub use stats::{Counts, RegionStats};
+
+use self::core::Core;
+use self::staging::{Staging, WINDOW};
+use self::world::{Memory, fatal};
+use crate::error::Error;
+use crate::mem::{Mapping, Pagemap};
+use crate::store::{PageBuf, Store, SwapArea};
+use crate::uffd::{Feature, PAGE, Scope, Uffd};
+
+/// Stack, buffers and codec tables of a thread, as far as they are touched.
+const THREAD_BYTES: usize = 160 << 10;
+
+/// What the threads share.
+struct Shared {
+    core: Mutex<Core>,
+    /// The evictor has something to do.
+    work: Condvar,
+    stop: AtomicBool,
+    uffd: Arc<Uffd>,
+    area: Arc<SwapArea>,
+    pagemap: Pagemap,
+    start: usize,
+    /// A page for each fault thread: a touch of it ends one.
+    doorbell: Mapping,
+    staging_range: std::ops::Range<usize>,
+}
+
+/// Anonymous memory that may be larger than the memory it takes.
+///
+/// It is ordinary memory: read it and write it through [`Region::as_ptr`]. What is not in memory comes back when it is touched. A
+/// page that cannot be brought back (its store failed, or there is no room and nothing to reclaim) raises `SIGBUS` in
+/// whoever touches it, and a line on standard error says why; it never reads as zeros or as something older.
+///
+/// Do not change its mapping (`munmap`, `mremap`, `madvise`, `mprotect`). Children of `fork` do not inherit it.
+pub struct Region {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    evictor: Option<JoinHandle<()>>,
+    memory: Mapping,
+    len: usize,
+}
+
+impl Region {
+    /// A region, or why there can be none.
+    pub fn new(config: &RegionConfig) -> Result<Region, Error> {
+        config.check()?;
+        let store = config.store()?;
+        Region::with_store(config, store)
+    }
+
+    /// As [`Region::new`], with another store than the configuration asks for.
+    pub fn with_store(config: &RegionConfig, store: Box<dyn Store>) -> Result<Region, Error> {
+        config.check()?;
+        let uffd = Arc::new(open_uffd()?);
+        let pages = config.pages();
+        let memory = Mapping::new(pages * PAGE).map_err(Error::io("mapping the region"))?;
+        let max_pages = config.memory_max / PAGE;
+        let staging = Staging::new(max_pages / 8 + 16).map_err(Error::io("mapping staging windows"))?;
+        let threads = match config.fault_threads {
+            0 => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
+            n => n,
+        };
+        let doorbell = Mapping::new(threads * PAGE).map_err(Error::io("mapping memory"))?;
+        for m in [&memory, staging.mapping(), &doorbell] {
+            // SAFETY: the mappings are new, and their faults are served by the threads below, which touch none of them.
+            unsafe { uffd.register(m.start(), m.bytes()) }.map_err(Error::io("registering memory with userfaultfd"))?;
+        }
+        let mut engine = Engine::new(config.engine()).map_err(Error::Config)?;
+        let group = engine
+            .add_memcg(MemcgId::ROOT, "/region", u64::MAX, (config.swap_max / PAGE) as u64)
+            .map_err(Error::Config)?;
+        engine.add_mapping(MappingKind::Anon, group, 0..pages as u64).map_err(Error::Config)?;
+        let area = Arc::new(SwapArea::new(store));
+        let staging_range = staging.mapping().start()..staging.mapping().start() + staging.mapping().bytes();
+        let state = Memory::new(uffd.clone(), area.clone(), memory.start(), pages, staging);
+        // Places whose content is of no use, and not yet discarded: a batch of each thread.
+        let in_passing = (threads + 1) * (core::DISCARD_BATCH + WINDOW) * PAGE;
+        let fixed = (threads + 1) * THREAD_BYTES + in_passing;
+        let standby = max_pages as u64 * u64::from(config.standby_percent) / 100;
+        let mut core = Core::new(engine, state, max_pages as u64, standby, config.stall_limit, fixed)
+            .map_err(Error::io("opening /proc/self/pagemap"))?;
+        core.charge_overhead();
+        if core.stats().overhead_pages > max_pages as u64 / 2 {
+            let need = core.stats().overhead_pages as usize * 2 * PAGE;
+            return Err(Error::Config(format!(
+                "half of memory_max would go to the tables of so large a region; give it {need} bytes at least"
+            )));
+        }
+        let shared = Arc::new(Shared {
+            core: Mutex::new(core),
+            work: Condvar::new(),
+            stop: AtomicBool::new(false),
+            uffd,
+            area,
+            pagemap: Pagemap::open().map_err(Error::io("opening /proc/self/pagemap"))?,
+            start: memory.start(),
+            doorbell,
+            staging_range,
+        });
+        let mut region = Region { shared, threads: Vec::new(), evictor: None, memory, len: config.bytes };
+        // If a thread cannot be made, those that were made end with `region`.
+        for _ in 0..threads {
+            let thread = spawn("refault-fault", &region.shared, Shared::serve_faults)?;
+            region.threads.push(thread);
+        }
+        region.evictor = Some(spawn("refault-evict", &region.shared, Shared::evict)?);
+        Ok(region)
+    }
+
+    /// Its first byte.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.memory.start() as *mut u8
+    }
+
+    /// Its size in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no bytes: never.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Its bytes, to be read.
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: the mapping is that long and lives as long as `self`; whoever writes it needs `&mut self` or `unsafe`.
+        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len) }
+    }
+
+    /// Its bytes.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: as above; `&mut self` is the only reference.
+        unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.len) }
+    }
+
+    /// Which faults are served. With [`Scope::UserMode`], a system call that is handed memory which is not in place fails with `EFAULT`.
+    pub fn scope(&self) -> Scope {
+        self.shared.uffd.scope()
+    }
+
+    /// What it did, holds and takes.
+    pub fn stats(&self) -> RegionStats {
+        self.shared.lock().stats()
+    }
+
+    /// Checks every structure. An error is a defect of the pager or of the engine.
+    pub fn validate(&self) -> Result<(), String> {
+        self.shared.lock().validate()
+    }
+
+    /// Pages of memory that hold content of the region, in place or in a staging place, as the kernel sees it. A page that is moved at
+    /// that moment may be seen twice.
+    pub fn pages_in_memory(&self) -> std::io::Result<u64> {
+        let core = self.shared.lock();
+        let staging = core.memory.staging.mapping();
+        let mut n = 0;
+        for m in [&self.memory, staging] {
+            n += self.shared.pagemap.populated(m.start(), m.bytes() / PAGE)?.iter().filter(|&&there| there).count();
+        }
+        Ok(n as u64)
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        drop(self.shared.lock());
+        self.shared.work.notify_all();
+        if let Some(evictor) = self.evictor.take() {
+            _ = evictor.join();
+        }
+        for (i, _) in self.threads.iter().enumerate() {
+            // SAFETY: the page is mapped; the thread that serves this fault puts a page of zeros there, and ends.
+            unsafe { std::ptr::read_volatile((self.shared.doorbell.start() + i * PAGE) as *const u8) };
+        }
+        self.threads.drain(..).for_each(|t| _ = t.join());
+    }
+}
+
+fn open_uffd() -> Result<Uffd, Error> {
+    Uffd::open(&[Feature::MOVE, Feature::POISON]).map_err(|e| match e.kind() {
+        std::io::ErrorKind::Unsupported => {
+            Error::Unsupported(format!("{e}; Linux 6.8 or later has it (refault doctor tells more)"))
+        }
+        _ => Error::Unsupported(format!("userfaultfd: {e} (refault doctor tells what is missing)")),
+    })
+}
+
+/// A thread that takes no signals of the program. If it dies, the memory it serves would hang whoever touches it, so the process dies.
+fn spawn(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> Result<JoinHandle<()>, Error> {
+    let shared = shared.clone();
+    let body = move || {
+        block_signals();
+        if catch_unwind(AssertUnwindSafe(|| run(&shared))).is_err() {
+            fatal("a thread of the pager died");
+        }
+    };
+    std::thread::Builder::new().name(name.into()).spawn(body).map_err(Error::io("starting a thread"))
+}
+
+fn block_signals() {
+    // SAFETY: a signal set is plain data, filled before it is used; only the mask of this thread changes.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &all, std::ptr::null_mut());
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(|_| fatal("a thread of the pager died at work"))
+    }
+
+    /// A fault thread.
+    fn serve_faults(&self) {
+        let mut faults = Vec::new();
+        let mut end = false;
+        while !end {
+            faults.clear();
+            if let Err(e) = self.uffd.wait(&mut faults) {
+                fatal(&format!("waiting for faults: {e}"));
+            }
+            if faults.is_empty() {
+                continue;
+            }
+            let mut core = self.lock();
+            core.tick();
+            for f in &faults {
+                if self.doorbell.contains(f.address) {
+                    // SAFETY: a page of the doorbell, which is watched; who touched it only waits for it to be there.
+                    unsafe { self.uffd.zero(f.address, PAGE) };
+                    end = true;
+                } else if self.staging_range.contains(&f.address) {
+                    fatal("a staging place was read after it had been given up");
+                } else {
+                    core.fault(((f.address - self.start) / PAGE) as u32, f.write);
+                }
+            }
+            let mut core = self.finish(core);
+            if core.is_starved() {
+                // Who waits for room makes some.
+                core = self.evict_round(core);
+                core.retry_starved();
+                core = self.finish(core);
+            }
+            if core.has_work() {
+                self.work.notify_one();
+            }
+        }
+    }
+
+    /// After the engine was called: what it asked for is done, as far as someone waits for it.
+    fn finish<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        loop {
+            core.free_slots();
+            let reads = std::mem::take(&mut core.memory.reads);
+            if reads.is_empty() {
+                break;
+            }
+            for (page, slot) in reads {
+                drop(core);
+                let mut content = Box::<PageBuf>::default();
+                let mut result = self.area.read(slot, page, &mut content.0);
+                if result.is_err() {
+                    // Once more: what failed on the way may be well where it is.
+                    result = self.area.read(slot, page, &mut content.0);
+                }
+                let result = result.map(|()| content);
+                core = self.lock();
+                core.tick();
+                core.arrive(page, result);
+            }
+        }
+        if core.memory.discards.len() >= core::DISCARD_BATCH { self.discard(core) } else { core }
+    }
+}

@@ -1,0 +1,63 @@
+//! What a region did, holds and takes.
+
+use crate::store::AreaStats;
+
+/// What happened, counted where it happens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Faults served.
+    pub faults: u64,
+    /// Of those, on pages that were never touched before.
+    pub first_touches: u64,
+    /// Pages read from the swap area.
+    pub swapped_in: u64,
+    /// Pages written to the swap area.
+    pub swapped_out: u64,
+    /// Pages that were touched after they had been moved out, and before their frames were free.
+    pub rescued: u64,
+    /// Pages moved out.
+    pub moved_out: u64,
+    /// Calls that moved pages out.
+    pub moves: u64,
+    /// Pages that could not be moved out at the time (a device reads or writes them).
+    pub busy: u64,
+    /// Pages whose move was reported to have failed although it had not, or the reverse. Their content is what it should be.
+    pub misreported_moves: u64,
+    /// Faults that waited because there was no room.
+    pub starved: u64,
+    /// Writes to the swap area that failed; the pages stayed in memory.
+    pub write_errors: u64,
+    /// Reads from the swap area that failed; the pages are poisoned.
+    pub read_errors: u64,
+    /// Pages that cannot be had any more. Whoever touches one gets `SIGBUS`.
+    pub poisoned: u64,
+    /// Times that the kernel could not put a page in its place.
+    pub fill_errors: u64,
+    /// Times that there was no room and nothing to reclaim.
+    pub oom: u64,
+    /// Orders of the engine that did not fit the state of a page: defects.
+    pub inconsistent: u64,
+}
+
+/// A region at a moment. Sizes are in pages of 4 KiB where the name says no other.
+#[derive(Clone, Debug, Default)]
+pub struct RegionStats {
+    /// What happened so far.
+    pub counts: Counts,
+    /// `memory.max`.
+    pub max_pages: u64,
+    /// Pages of memory in use: for content, the pool and the pager.
+    pub memory_pages: u64,
+    /// The most there was at one time.
+    pub peak_pages: u64,
+    /// Of the memory, what the pool and the pager use.
+    pub overhead_pages: u64,
+    /// Of the overhead, bytes that are tables of the engine and of the pager, stacks and buffers.
+    pub own_bytes: u64,
+    /// Pages in staging places.
+    pub staged_pages: u64,
+    /// The swap area.
+    pub area: AreaStats,
+    /// The counters of the engine, under their kernel names.
+    pub vmstat: Vec<(&'static str, u64)>,
+}

@@ -1,0 +1,266 @@
+//! What the engine's orders mean for memory: page states, and the calls that change what is mapped.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use refault_mm::{Ack, Effect, PageId, World};
+
+use super::staging::Staging;
+use super::stats::Counts;
+use crate::store::{Page, PageBuf, SwapArea};
+use crate::uffd::{PAGE, Uffd};
+
+/// Where the content of a page is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// Nowhere: it was never touched.
+    Empty,
+    /// In place.
+    Mapped,
+    /// In place, but about to be moved to a staging place; in the moment before the move is acknowledged, there.
+    Leaving,
+    /// In a staging place; nothing was written yet.
+    Staged,
+    /// In a staging place, and being written.
+    Writing,
+    /// In a staging place, and in the swap area.
+    Written,
+    /// In the swap area.
+    Stored,
+    /// In the swap area, and on its way from there.
+    Reading,
+    /// It cannot be had any more; whoever touches it gets a signal.
+    Poisoned,
+}
+
+/// The memory of a region. Everything here is changed under one lock.
+pub(super) struct Memory {
+    pub(super) uffd: Arc<Uffd>,
+    pub(super) area: Arc<SwapArea>,
+    pub(super) start: usize,
+    pub(super) state: Vec<State>,
+    young: Vec<bool>,
+    /// The swap slot that the engine gave the page.
+    pub(super) slot: Vec<u32>,
+    /// The staging place of the page.
+    pub(super) place: Vec<u32>,
+    pub(super) staging: Staging,
+    /// Pages to be moved out.
+    pub(super) leaving: VecDeque<u32>,
+    /// Pages in staging places, the first to be written in front. Those that came back or went on are still named; their state
+    /// or place tells.
+    pub(super) staged: VecDeque<(u32, u32)>,
+    pub(super) staged_pages: u64,
+    /// Staging places whose content is of no use any more.
+    pub(super) discards: Vec<u32>,
+    /// Slots that the engine freed: kept until what was in them is in memory.
+    pub(super) freed: Vec<u32>,
+    /// Pages to be read, with their slots.
+    pub(super) reads: Vec<(u32, u32)>,
+    /// The content that was read for the page whose access goes on.
+    pub(super) arrived: Option<Box<PageBuf>>,
+    /// The access is a write: a page of zeros of its own is better than the shared one.
+    pub(super) write: bool,
+    pub(super) kswapd_awake: bool,
+    pub(super) counts: Counts,
+}
+
+static ZEROS: PageBuf = PageBuf([0; PAGE]);
+
+impl Memory {
+    pub(super) fn new(uffd: Arc<Uffd>, area: Arc<SwapArea>, start: usize, pages: usize, staging: Staging) -> Memory {
+        Memory {
+            uffd,
+            area,
+            start,
+            state: vec![State::Empty; pages],
+            young: vec![false; pages],
+            slot: vec![0; pages],
+            place: vec![0; pages],
+            staging,
+            leaving: VecDeque::new(),
+            staged: VecDeque::new(),
+            staged_pages: 0,
+            discards: Vec::new(),
+            freed: Vec::new(),
+            reads: Vec::new(),
+            arrived: None,
+            write: false,
+            kswapd_awake: false,
+            counts: Counts::default(),
+        }
+    }
+
+    pub(super) fn address(&self, page: u32) -> usize {
+        self.start + page as usize * PAGE
+    }
+
+    /// Bytes of its tables.
+    pub(super) fn table_bytes(&self) -> usize {
+        self.state.capacity() * (2 + 2 * size_of::<u32>())
+            + self.staged.capacity() * 8
+            + self.leaving.capacity() * size_of::<u32>()
+    }
+
+    pub(super) fn set_staged(&mut self, page: u32, place: u32) {
+        self.place[page as usize] = place;
+        self.state[page as usize] = State::Staged;
+        self.staged.push_back((page, place));
+        self.staged_pages += 1;
+    }
+
+    /// The page is in a staging place no more.
+    fn leave_place(&mut self, page: u32, to: State) {
+        let state = &mut self.state[page as usize];
+        self.staged_pages -= u64::from(*state == State::Staged);
+        *state = to;
+        self.discards.push(self.place[page as usize]);
+    }
+
+    /// Puts the content of a page in its place and lets those who wait for it go on.
+    fn map(&mut self, page: u32) {
+        let state = self.state[page as usize];
+        let source = match state {
+            State::Mapped | State::Leaving | State::Poisoned => return,
+            State::Empty if self.write => Some(ZEROS.0.as_ptr()),
+            State::Empty => None,
+            State::Staged | State::Written => Some(self.staging.address(self.place[page as usize]) as *const u8),
+            State::Reading => match &self.arrived {
+                Some(content) => Some(content.0.as_ptr()),
+                None => return self.counts.inconsistent += 1,
+            },
+            State::Writing | State::Stored => return self.counts.inconsistent += 1,
+        };
+        if !self.fill(page, source) {
+            return;
+        }
+        match state {
+            State::Staged | State::Written => self.leave_place(page, State::Mapped),
+            _ => self.state[page as usize] = State::Mapped,
+        }
+    }
+
+    /// Copies a page into its place, or zeros. False: it could not be done, and whoever waits goes on waiting.
+    fn fill(&mut self, page: u32, source: Option<*const u8>) -> bool {
+        let to = self.address(page);
+        for attempt in 0..8 {
+            let done = match source {
+                // SAFETY: the source is a page: zeros, a buffer, or a staging place that is filled (the page is in state Staged or
+                // Written, and this lock is held). The destination is a page of the region, which is watched.
+                Some(from) => unsafe { self.uffd.copy(to, from, PAGE) },
+                // SAFETY: as above.
+                None => unsafe { self.uffd.zero(to, PAGE) },
+            };
+            match done.errno {
+                0 if done.bytes == PAGE => return true,
+                // Something is there that nobody put there: it may be older than what was to go there.
+                libc::EEXIST => fatal("a page that is out of memory is in the page tables"),
+                0 | libc::EAGAIN => {}
+                libc::ENOMEM => std::thread::sleep(std::time::Duration::from_millis(1 << attempt)),
+                _ => break,
+            }
+        }
+        self.counts.fill_errors += 1;
+        false
+    }
+
+    /// Nobody needs this memory any more.
+    fn release(&mut self, page: u32) {
+        match self.state[page as usize] {
+            State::Written => self.leave_place(page, State::Stored),
+            State::Staged => self.leave_place(page, State::Empty),
+            State::Mapped => {
+                // SAFETY: the engine frees a page that is mapped only if its content is of no use.
+                let result = unsafe { libc::madvise(self.address(page) as *mut _, PAGE, libc::MADV_DONTNEED) };
+                match result {
+                    0 => self.state[page as usize] = State::Empty,
+                    _ => self.counts.inconsistent += 1,
+                }
+            }
+            State::Empty | State::Stored | State::Poisoned => {}
+            State::Leaving | State::Writing | State::Reading => self.counts.inconsistent += 1,
+        }
+    }
+
+    fn swap_out(&mut self, page: u32, slot: u32) -> Ack {
+        self.slot[page as usize] = slot;
+        match self.state[page as usize] {
+            State::Mapped => {
+                self.state[page as usize] = State::Leaving;
+                self.leaving.push_back(page);
+            }
+            // It is out of reach already: a write of it failed, or it is written once more.
+            State::Written => self.set_staged(page, self.place[page as usize]),
+            State::Staged => self.staged.push_back((page, self.place[page as usize])),
+            // Whatever it held is lost; its frame is free.
+            State::Poisoned => return Ack::Done,
+            _ => {
+                self.counts.inconsistent += 1;
+                return Ack::Failed;
+            }
+        }
+        Ack::Pending
+    }
+}
+
+impl World for Memory {
+    fn effect(&mut self, effect: Effect) -> Ack {
+        match effect {
+            // There are no files, and no folios of more than a page are asked for.
+            Effect::Read { .. } | Effect::Write { .. } => return Ack::Failed,
+            Effect::SwapIn { order, .. } | Effect::SwapOut { order, .. } if order > 0 => return Ack::Failed,
+            Effect::SwapIn { page, slot, .. } => {
+                if self.state[page.index()] != State::Stored {
+                    self.counts.inconsistent += 1;
+                    return Ack::Failed;
+                }
+                self.state[page.index()] = State::Reading;
+                self.reads.push((page.0, slot.0));
+                return Ack::Pending;
+            }
+            Effect::SwapOut { page, slot, .. } => return self.swap_out(page.0, slot.0),
+            Effect::Map { page, young, .. } => {
+                self.map(page.0);
+                self.young[page.index()] |= young;
+            }
+            // It stays in place until it is moved out as a whole.
+            Effect::Unmap { .. } | Effect::WriteProtect { .. } => {}
+            Effect::Free { page, order } => (page.0..page.0 + (1 << order)).for_each(|p| self.release(p)),
+            Effect::FreeSlot { slot } => self.freed.push(slot.0),
+            Effect::WakeKswapd => {
+                self.kswapd_awake = true;
+                return Ack::Pending;
+            }
+            // A slot that is free is forgotten as it is.
+            Effect::Discard { .. } => {}
+            // Who faults waits until it is served anyway; nothing else is throttled.
+            Effect::WakeFlusher | Effect::Throttle { .. } | Effect::Unthrottle { .. } => {}
+            Effect::Oom { .. } => self.counts.oom += 1,
+        }
+        Ack::Done
+    }
+
+    fn test_and_clear_young(&mut self, page: PageId) -> bool {
+        std::mem::take(&mut self.young[page.index()])
+    }
+
+    /// The page tables know, but asking them costs more than writing the page once more.
+    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
+        true
+    }
+}
+
+/// The content of a staging place that is not written to: its page is in state Writing.
+///
+/// # Safety
+/// The place must be filled, and stay so while the reference lives.
+pub(super) unsafe fn staged_content<'a>(address: usize) -> &'a Page {
+    // SAFETY: a filled place is a page of readable memory that only the pager knows; the rest is the caller's contract.
+    unsafe { &*(address as *const Page) }
+}
+
+/// What may not happen did. Memory cannot be trusted any more, so nothing goes on.
+pub(super) fn fatal(what: &str) -> ! {
+    eprintln!("refault: fatal: {what}");
+    std::process::abort();
+}

@@ -1,0 +1,112 @@
+//! Where pages go that are not in memory: a compressed pool, a swap file, or the pool before the file.
+//!
+//! [`SwapArea`] is what the pager talks to. It holds a [`Store`] and adds what no store can promise of itself: that what comes
+//! back is what was given.
+
+mod area;
+mod codec;
+mod faulty;
+mod file;
+mod pool;
+mod slab;
+#[cfg(test)]
+mod tests;
+mod tiers;
+
+use std::fmt;
+use std::io;
+
+pub use area::{AreaStats, SwapArea};
+pub use codec::Codec;
+pub use faulty::{Fault, Faulty};
+pub use file::FileStore;
+pub use pool::Pool;
+pub use tiers::Tiers;
+
+use crate::uffd::PAGE;
+
+/// The content of a page.
+pub type Page = [u8; PAGE];
+
+/// A buffer for a page, aligned as direct I/O wants it.
+#[repr(C, align(4096))]
+#[derive(Clone)]
+pub struct PageBuf(pub Page);
+
+impl Default for PageBuf {
+    fn default() -> Self {
+        PageBuf([0; PAGE])
+    }
+}
+
+/// Why a store could not do what it was asked.
+#[derive(Debug)]
+pub enum StoreError {
+    /// There is no room.
+    Full,
+    /// Nothing was ever written to this slot, or it was freed.
+    Absent,
+    /// What is there is not what was written.
+    Corrupt(&'static str),
+    /// The system said no.
+    Io(io::Error),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Full => f.write_str("no room"),
+            StoreError::Absent => f.write_str("the slot is empty"),
+            StoreError::Corrupt(what) => write!(f, "corrupt: {what}"),
+            StoreError::Io(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// What a store holds and takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage {
+    /// Pages in memory.
+    pub pool_pages: u64,
+    /// Bytes of memory, with everything the store needs for itself.
+    pub memory_bytes: u64,
+    /// Pages on disk.
+    pub file_pages: u64,
+    /// Pages that went from memory to disk since the start.
+    pub written_back: u64,
+}
+
+/// A set of slots that hold a page each. The pager never has two operations on one slot at a time; on different slots it has.
+pub trait Store: Send + Sync {
+    /// Puts a page in a slot, in place of what may be there. After an error the slot holds nothing.
+    fn write(&self, slot: u32, page: &Page) -> Result<(), StoreError>;
+
+    /// Gets it back.
+    fn read(&self, slot: u32, page: &mut Page) -> Result<(), StoreError>;
+
+    /// The slot holds nothing from now on.
+    fn free(&self, slot: u32);
+
+    /// What it holds and takes.
+    fn usage(&self) -> Usage;
+}
+
+impl<S: Store + ?Sized> Store for Box<S> {
+    fn write(&self, slot: u32, page: &Page) -> Result<(), StoreError> {
+        (**self).write(slot, page)
+    }
+
+    fn read(&self, slot: u32, page: &mut Page) -> Result<(), StoreError> {
+        (**self).read(slot, page)
+    }
+
+    fn free(&self, slot: u32) {
+        (**self).free(slot);
+    }
+
+    fn usage(&self) -> Usage {
+        (**self).usage()
+    }
+}

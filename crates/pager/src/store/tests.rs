@@ -1,0 +1,257 @@
+//! Stores against a model, alone and under faults.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A page by number: noise, half noise, repeated words, or text that compresses well.
+fn content(seed: u32) -> Box<Page> {
+    let mut page = Box::new([0; PAGE]);
+    let mut x = u64::from(seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        x
+    };
+    match seed % 4 {
+        0 => page.as_chunks_mut::<8>().0.fill(next().to_ne_bytes()),
+        kind => {
+            let noisy = [0, PAGE, PAGE / 2, PAGE / 16][kind as usize];
+            page[..noisy].iter_mut().for_each(|b| *b = next() as u8);
+            page[noisy..].iter_mut().enumerate().for_each(|(i, b)| *b = (i as u32 / 64 + seed) as u8);
+        }
+    }
+    page
+}
+
+fn file(slots: u32) -> FileStore {
+    FileStore::new(Path::new(env!("CARGO_MANIFEST_DIR")), slots).unwrap()
+}
+
+fn stores() -> Vec<(&'static str, SwapArea)> {
+    let pool = |codec, bytes| Pool::new(codec, bytes).unwrap();
+    vec![
+        ("lz4", SwapArea::new(Box::new(pool(Codec::Lz4, 1 << 20)))),
+        ("zstd", SwapArea::new(Box::new(pool(Codec::Zstd, 1 << 20)))),
+        ("a pool that is soon full", SwapArea::new(Box::new(pool(Codec::Lz4, 64 << 10)))),
+        ("file", SwapArea::new(Box::new(file(64)))),
+        ("a file that is soon full", SwapArea::new(Box::new(file(16)))),
+        ("both", SwapArea::new(Box::new(Tiers::new(pool(Codec::Lz4, 64 << 10), file(64))))),
+        ("both full", SwapArea::new(Box::new(Tiers::new(pool(Codec::Lz4, 64 << 10), file(16))))),
+    ]
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Write(u32, u32),
+    Read(u32),
+    Free(u32),
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let op = prop_oneof![
+        3 => (0..48u32, any::<u32>()).prop_map(|(slot, seed)| Op::Write(slot, seed)),
+        2 => (0..48u32).prop_map(Op::Read),
+        1 => (0..48u32).prop_map(Op::Free),
+    ];
+    prop::collection::vec(op, 1..300)
+}
+
+/// Carries out the operations on an area and a model. A write may fail for want of room, and then the slot is empty.
+fn check(name: &str, area: &SwapArea, ops: &[Op]) {
+    let mut model: HashMap<u32, Box<Page>> = HashMap::new();
+    let mut page = Box::new([0; PAGE]);
+    for op in ops {
+        match *op {
+            Op::Write(slot, seed) => match area.write(slot, slot + 1000, &content(seed)) {
+                Ok(()) => _ = model.insert(slot, content(seed)),
+                Err(StoreError::Full) if name.contains("full") => _ = model.remove(&slot),
+                Err(e) => panic!("{name}: {e}"),
+            },
+            Op::Read(slot) => match (model.get(&slot), area.read(slot, slot + 1000, &mut page)) {
+                (Some(expected), Ok(())) => assert_eq!(expected, &page, "{name}"),
+                (None, Err(StoreError::Absent)) => {}
+                (expected, got) => panic!("{name}: slot {slot}: {got:?}, expected {}", expected.is_some()),
+            },
+            Op::Free(slot) => {
+                area.free(slot);
+                model.remove(&slot);
+            }
+        }
+    }
+    let stats = area.stats();
+    let filled = model.values().filter(|p| p[8..] == p[..PAGE - 8]).count() as u64;
+    assert_eq!((stats.pages, stats.same_filled), (model.len() as u64, filled));
+    assert_eq!(stats.usage.pool_pages + stats.usage.file_pages + stats.same_filled, stats.pages, "{name}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn stores_give_back_what_they_got(ops in ops()) {
+        stores().iter().for_each(|(name, area)| check(name, area, &ops));
+    }
+
+    #[test]
+    fn the_pool_keeps_its_lists_in_order(ops in ops()) {
+        let pool = Pool::new(Codec::Lz4, 128 << 10).unwrap();
+        let tiers = Tiers::new(Pool::new(Codec::Lz4, 64 << 10).unwrap(), file(48));
+        for op in ops {
+            match op {
+                Op::Write(slot, seed) => {
+                    _ = pool.write(slot, &content(seed));
+                    tiers.write(slot, &content(seed)).unwrap();
+                }
+                Op::Read(slot) => _ = tiers.read(slot, &mut content(0)),
+                Op::Free(slot) => [&pool as &dyn Store, &tiers].map(|s| s.free(slot)).iter().for_each(|()| ()),
+            }
+            pool.validate();
+            tiers.pool().validate();
+        }
+    }
+
+    /// Whatever a store does wrong: what comes back is what was written last, or an error.
+    #[test]
+    fn no_fault_gets_through(ops in ops(), faults in prop::collection::vec(0..40u8, 300)) {
+        use Fault::*;
+        const ALL: [Fault; 7] =
+            [ReadFails, ReadFlipsABit, ReadIsStale, WriteFails, WriteIsFull, WriteIsTorn, WriteIsLost];
+        let area = SwapArea::new(Box::new(Faulty::new(move |n, _| {
+            faults.get(n as usize).and_then(|&f| ALL.get(usize::from(f)).copied())
+        })));
+        let mut model: HashMap<u32, Box<Page>> = HashMap::new();
+        let mut page = Box::new([0; PAGE]);
+        for op in ops {
+            match op {
+                Op::Write(slot, seed) => {
+                    model.remove(&slot);
+                    if area.write(slot, slot, &content(seed)).is_ok() {
+                        model.insert(slot, content(seed));
+                    }
+                }
+                Op::Read(slot) => {
+                    if area.read(slot, slot, &mut page).is_ok() {
+                        prop_assert_eq!(Some(&page), model.get(&slot));
+                    }
+                }
+                Op::Free(slot) => {
+                    area.free(slot);
+                    model.remove(&slot);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn each_fault_is_found() {
+    use Fault::*;
+    for (fault, of_write) in [
+        (ReadFails, false),
+        (ReadFlipsABit, false),
+        (ReadIsStale, false),
+        (WriteFails, true),
+        (WriteIsFull, true),
+        (WriteIsTorn, true),
+        (WriteIsLost, true),
+    ] {
+        // Operations: two writes, then a read.
+        let at = if of_write { 1 } else { 2 };
+        let area = SwapArea::new(Box::new(Faulty::new(move |n, _| (n == at).then_some(fault))));
+        area.write(3, 7, &content(1)).unwrap();
+        let written = area.write(3, 7, &content(2));
+        let read = area.read(3, 7, &mut content(0));
+        assert!(written.is_err() || read.is_err(), "{fault:?}: {written:?} {read:?}");
+        let s = area.stats();
+        let expected = match fault {
+            ReadFlipsABit | ReadIsStale | WriteIsTorn | WriteIsLost => (1, 0, 0),
+            ReadFails => (0, 1, 0),
+            // The slot is empty then.
+            _ => (0, 1, 1),
+        };
+        assert_eq!((s.corrupt, s.read_errors, s.write_errors), expected, "{fault:?}");
+    }
+}
+
+#[test]
+fn a_slot_with_another_page_is_an_error() {
+    let area = SwapArea::new(Box::new(Pool::new(Codec::Lz4, 1 << 20).unwrap()));
+    area.write(1, 10, &content(1)).unwrap();
+    assert!(matches!(area.read(1, 11, &mut content(0)), Err(StoreError::Corrupt(_))));
+    area.read(1, 10, &mut content(0)).unwrap();
+}
+
+#[test]
+fn pages_of_one_word_take_no_room_in_the_store() {
+    let area = SwapArea::new(Box::new(Pool::new(Codec::Lz4, 1 << 20).unwrap()));
+    for slot in 0..64 {
+        area.write(slot, slot, &content(slot * 4)).unwrap();
+    }
+    let s = area.stats();
+    assert_eq!((s.same_filled, s.usage.pool_pages), (64, 0));
+}
+
+#[test]
+fn what_the_pool_has_no_room_for_goes_on_to_the_file_coldest_first() {
+    let tiers = Tiers::new(Pool::new(Codec::Lz4, 64 << 10).unwrap(), file(1000));
+    (0..200).for_each(|slot| tiers.write(slot, &content(slot * 4 + 2)).unwrap());
+    let u = tiers.usage();
+    assert!(u.file_pages > 100 && u.pool_pages > 10, "{u:?}");
+    assert_eq!(u.file_pages + u.pool_pages, 200);
+    // The last ones are in memory.
+    assert!(tiers.pool().coldest().unwrap().0 > 100);
+    // What does not get smaller goes to the file at once and pushes nothing out.
+    tiers.write(500, &content(401)).unwrap();
+    assert_eq!(tiers.usage(), Usage { file_pages: u.file_pages + 1, memory_bytes: tiers.usage().memory_bytes, ..u });
+    let mut page = content(0);
+    (0..200).for_each(|slot| {
+        tiers.read(slot, &mut page).unwrap();
+        assert_eq!(page, content(slot * 4 + 2));
+    });
+}
+
+#[test]
+fn threads_use_different_slots_of_both_tiers() {
+    let tiers = Tiers::new(Pool::new(Codec::Lz4, 64 << 10).unwrap(), file(4096));
+    let area = SwapArea::new(Box::new(tiers));
+    std::thread::scope(|s| {
+        for t in 0..4u32 {
+            let area = &area;
+            s.spawn(move || {
+                let mut page = content(0);
+                let mut held = HashMap::new();
+                for i in 0..3000u32 {
+                    let slot = (i.wrapping_mul(2_654_435_761) >> 20) % 64 * 4 + t;
+                    match held.get(&slot) {
+                        Some(&seed) if i % 3 > 0 => {
+                            area.read(slot, slot, &mut page).unwrap();
+                            assert_eq!(page, content(seed), "slot {slot}");
+                            if i % 3 == 1 {
+                                area.free(slot);
+                                held.remove(&slot);
+                            }
+                        }
+                        _ => {
+                            let seed = (i * 4 + t) | 1;
+                            area.write(slot, slot, &content(seed)).unwrap();
+                            held.insert(slot, seed);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert!(area.stats().usage.written_back > 0);
+}
+
+#[test]
+fn the_file_has_no_name_and_is_its_owners_alone() {
+    let store = file(8);
+    store.write(0, &content(1)).unwrap();
+    assert_eq!(store.mode_and_links(), (0o600, 0));
+}

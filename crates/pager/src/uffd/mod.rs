@@ -1,0 +1,291 @@
+//! userfaultfd: page faults of this process, handled by this process. A thin layer over the system calls.
+//!
+//! All operations take addresses as numbers and change what is mapped there. None of them hands out a reference, but they do
+//! change memory that others may refer to, so those that can change or remove content are `unsafe`.
+
+mod abi;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// Bytes of a page.
+pub const PAGE: usize = 4096;
+
+/// What a kernel may offer beyond the basics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Feature {
+    /// Its bit.
+    pub bit: u64,
+    /// Its name, without `UFFD_FEATURE_`.
+    pub name: &'static str,
+}
+
+macro_rules! features {
+    ($($(#[$doc:meta])* $name:ident = $bit:literal;)*) => {
+        impl Feature {
+            $($(#[$doc])* pub const $name: Feature = Feature { bit: 1 << $bit, name: stringify!($name) };)*
+            /// All that are known here.
+            pub const ALL: &[Feature] = &[$(Feature::$name),*];
+        }
+    };
+}
+
+features! {
+    /// Faults on write-protected pages are reported.
+    PAGEFAULT_FLAG_WP = 0;
+    /// `fork` is reported, with a descriptor for the child.
+    EVENT_FORK = 1;
+    /// `mremap` is reported.
+    EVENT_REMAP = 2;
+    /// `madvise(MADV_DONTNEED)` is reported.
+    EVENT_REMOVE = 3;
+    /// Pages of hugetlbfs may be missing.
+    MISSING_HUGETLBFS = 4;
+    /// Pages of shared memory may be missing.
+    MISSING_SHMEM = 5;
+    /// `munmap` is reported.
+    EVENT_UNMAP = 6;
+    /// Faults become a signal in the thread that faults.
+    SIGBUS = 7;
+    /// Faults name the thread.
+    THREAD_ID = 8;
+    /// Minor faults of hugetlbfs.
+    MINOR_HUGETLBFS = 9;
+    /// Minor faults of shared memory.
+    MINOR_SHMEM = 10;
+    /// Faults give the address and not only the page.
+    EXACT_ADDRESS = 11;
+    /// Write protection of shared memory.
+    WP_HUGETLBFS_SHMEM = 12;
+    /// Write protection of pages that are not there yet.
+    WP_UNPOPULATED = 13;
+    /// `UFFDIO_POISON`: from Linux 6.6 on.
+    POISON = 14;
+    /// Write protection that the kernel lifts by itself: from Linux 6.7 on.
+    WP_ASYNC = 15;
+    /// `UFFDIO_MOVE`: from Linux 6.8 on.
+    MOVE = 16;
+}
+
+/// Which faults a descriptor can handle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// All: memory that is not there may be handed to system calls.
+    Everything,
+    /// Those of user mode: a system call that meets memory that is not there fails with `EFAULT`.
+    UserMode,
+}
+
+/// How much an operation did, and what stopped it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// Bytes done, from the beginning of the range.
+    pub bytes: usize,
+    /// The error (`errno`) at the first page that was not done. 0: all was done, or it may go on from there.
+    pub errno: i32,
+}
+
+/// A fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// The address, rounded down to the page.
+    pub address: usize,
+    /// It was a write.
+    pub write: bool,
+}
+
+/// A userfaultfd.
+#[derive(Debug)]
+pub struct Uffd {
+    fd: OwnedFd,
+    scope: Scope,
+    features: u64,
+}
+
+impl Uffd {
+    /// Opens one that handles as much as this process may handle, with the features wanted. Without `wanted`, an error of kind
+    /// `Unsupported`; without the right to use any, one of kind `PermissionDenied`.
+    pub fn open(wanted: &[Feature]) -> io::Result<Uffd> {
+        match Self::open_scope(Scope::Everything, wanted) {
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Self::open_scope(Scope::UserMode, wanted),
+            other => other,
+        }
+    }
+
+    /// As [`Uffd::open`], for one scope.
+    pub fn open_scope(scope: Scope, wanted: &[Feature]) -> io::Result<Uffd> {
+        let bits = wanted.iter().fold(0, |all, f| all | f.bit);
+        let offered = handshake(&raw_open(scope)?, 0)?;
+        if let Some(missing) = wanted.iter().find(|f| offered & f.bit == 0) {
+            let what = format!("this kernel has no userfaultfd feature {}", missing.name);
+            return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+        }
+        // The handshake can be done once a descriptor.
+        let fd = raw_open(scope)?;
+        handshake(&fd, bits)?;
+        Ok(Uffd { fd, scope, features: offered })
+    }
+
+    /// Features that the kernel offers, whether wanted or not.
+    pub fn offers(&self, feature: Feature) -> bool {
+        self.features & feature.bit != 0
+    }
+
+    /// Which faults it handles.
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// Watches a range for missing pages.
+    ///
+    /// # Safety
+    /// Accesses to missing pages of the range block until someone resolves them: the range must be one that its owner gave for it.
+    pub unsafe fn register(&self, start: usize, len: usize) -> io::Result<()> {
+        let mut arg =
+            abi::Register { range: range(start, len), mode: abi::REGISTER_MODE_MISSING, ..abi::Register::default() };
+        self.ioctl(abi::UFFDIO_REGISTER, &mut arg)
+    }
+
+    /// Watches it no more, and wakes who waits.
+    pub fn unregister(&self, start: usize, len: usize) -> io::Result<()> {
+        self.ioctl(abi::UFFDIO_UNREGISTER, &mut range(start, len))
+    }
+
+    /// Lets those who wait in the range try again.
+    pub fn wake(&self, start: usize, len: usize) -> io::Result<()> {
+        self.ioctl(abi::UFFDIO_WAKE, &mut range(start, len))
+    }
+
+    /// Fills missing pages with a copy and wakes who waits for them.
+    ///
+    /// # Safety
+    /// `src` must be readable for `len` bytes, and must not be a missing page of a watched range. `dst` must belong to a
+    /// watched range.
+    pub unsafe fn copy(&self, dst: usize, src: *const u8, len: usize) -> Progress {
+        let mut arg = abi::Copy { dst: dst as u64, src: src as u64, len: len as u64, mode: 0, done: 0 };
+        let result = self.ioctl(abi::UFFDIO_COPY, &mut arg);
+        progress(result, arg.done, len)
+    }
+
+    /// Fills missing pages with zeros and wakes who waits for them.
+    ///
+    /// # Safety
+    /// The range must be watched.
+    pub unsafe fn zero(&self, start: usize, len: usize) -> Progress {
+        let mut arg = abi::ZeroPage { range: range(start, len), mode: 0, done: 0 };
+        let result = self.ioctl(abi::UFFDIO_ZEROPAGE, &mut arg);
+        progress(result, arg.done, len)
+    }
+
+    /// Moves pages of anonymous memory, whose places are missing pages then. No one is woken. Stores that happened before are in the
+    /// moved frames; later ones fault.
+    ///
+    /// # Safety
+    /// Whoever refers to `src` must be served when it faults; `dst` must be missing pages of a watched range.
+    pub unsafe fn move_pages(&self, dst: usize, src: usize, len: usize) -> Progress {
+        const DONTWAKE: u64 = 1;
+        let mut arg = abi::Copy { dst: dst as u64, src: src as u64, len: len as u64, mode: DONTWAKE, done: 0 };
+        let result = self.ioctl(abi::UFFDIO_MOVE, &mut arg);
+        progress(result, arg.done, len)
+    }
+
+    /// Makes any access to these missing pages an error (`SIGBUS`), now and later.
+    ///
+    /// # Safety
+    /// The range must be watched.
+    pub unsafe fn poison(&self, start: usize, len: usize) -> Progress {
+        let mut arg = abi::ZeroPage { range: range(start, len), mode: 0, done: 0 };
+        let result = self.ioctl(abi::UFFDIO_POISON, &mut arg);
+        progress(result, arg.done, len)
+    }
+
+    /// Protects pages from writes, or lifts that and wakes who waits.
+    ///
+    /// # Safety
+    /// The range must be watched for writes, by someone who serves them.
+    pub unsafe fn write_protect(&self, start: usize, len: usize, protect: bool) -> io::Result<()> {
+        let mut arg = abi::WriteProtect { range: range(start, len), mode: u64::from(protect) };
+        self.ioctl(abi::UFFDIO_WRITEPROTECT, &mut arg)
+    }
+
+    /// Waits for faults; at least one, at most as many as `faults` has room for. Events that are not faults are an error, for none
+    /// is asked for.
+    pub fn wait(&self, faults: &mut Vec<Fault>) -> io::Result<()> {
+        const ROOM: usize = 16;
+        let mut messages = [abi::Message::default(); ROOM];
+        let bytes = size_of_val(&messages);
+        // SAFETY: the kernel writes at most `bytes` bytes into `messages`, which any bytes are valid for.
+        let got = unsafe { libc::read(self.fd.as_raw_fd(), messages.as_mut_ptr().cast(), bytes) };
+        if got < 0 {
+            let e = io::Error::last_os_error();
+            return match e.kind() {
+                io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock => Ok(()),
+                _ => Err(e),
+            };
+        }
+        for m in &messages[..got as usize / size_of::<abi::Message>()] {
+            if m.event != abi::EVENT_PAGEFAULT {
+                return Err(io::Error::other(format!("userfaultfd: event {:#x} was not asked for", m.event)));
+            }
+            let address = m.address as usize & !(PAGE - 1);
+            faults.push(Fault { address, write: m.flags & abi::PAGEFAULT_FLAG_WRITE != 0 });
+        }
+        Ok(())
+    }
+
+    fn ioctl<T>(&self, request: libc::c_ulong, arg: &mut T) -> io::Result<()> {
+        // SAFETY: `arg` is the structure that belongs to the request (the callers pair them), and outlives the call. What the
+        // request does to memory is the callers' contract.
+        let result = unsafe { libc::ioctl(self.fd.as_raw_fd(), request, std::ptr::from_mut(arg)) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+fn range(start: usize, len: usize) -> abi::Range {
+    abi::Range { start: start as u64, len: len as u64 }
+}
+
+/// What the kernel's two answers, the status and the field, mean together. The field counts; where nothing was done it is the
+/// error. Some errors (a bad range) are found before the field is written.
+fn progress(result: io::Result<()>, done: i64, len: usize) -> Progress {
+    match result {
+        Ok(()) => Progress { bytes: len, errno: 0 },
+        Err(_) if done > 0 => Progress { bytes: done as usize, errno: 0 },
+        Err(e) => Progress { bytes: 0, errno: e.raw_os_error().unwrap_or(libc::EIO) },
+    }
+}
+
+fn raw_open(scope: Scope) -> io::Result<OwnedFd> {
+    let flags = libc::O_CLOEXEC | if scope == Scope::UserMode { abi::UFFD_USER_MODE_ONLY } else { 0 };
+    // SAFETY: the system call takes flags and gives a new descriptor.
+    let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) } as RawFd;
+    if fd >= 0 {
+        // SAFETY: the descriptor is new and ours.
+        return Ok(unsafe { OwnedFd::from_raw_fd(fd) });
+    }
+    let error = io::Error::last_os_error();
+    if scope == Scope::UserMode || error.raw_os_error() != Some(libc::EPERM) {
+        return Err(error);
+    }
+    // Who may open the device may handle all faults.
+    let Ok(device) = File::open("/dev/userfaultfd") else { return Err(error) };
+    // SAFETY: the request takes flags by value and gives a new descriptor.
+    let fd = unsafe { libc::ioctl(device.as_raw_fd(), abi::USERFAULTFD_IOC_NEW, libc::O_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and ours.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The features that the kernel offers.
+fn handshake(fd: &OwnedFd, features: u64) -> io::Result<u64> {
+    let mut arg = abi::Api { api: abi::API, features, ioctls: 0 };
+    // SAFETY: `arg` is the structure of the request and outlives the call.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), abi::UFFDIO_API, std::ptr::from_mut(&mut arg)) };
+    if result == 0 { Ok(arg.features) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! A store that fails: what a region gives back is right, or an explicit error. Without userfaultfd the tests say that they skip.
+
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use refault_pager::store::{Fault, Faulty};
+use refault_pager::{Error, Policy, Region, RegionConfig};
+
+const PAGE: usize = 4096;
+const PAGES: usize = 1500;
+
+fn config() -> RegionConfig {
+    RegionConfig {
+        policy: Policy::Lru,
+        fault_threads: 1,
+        stall_limit: Duration::from_secs(5),
+        ..RegionConfig::new(PAGES * PAGE, 4 << 20)
+    }
+}
+
+fn region(store: Faulty) -> Option<Region> {
+    match Region::with_store(&config(), Box::new(store)) {
+        Ok(r) => Some(r),
+        Err(Error::Unsupported(why)) => {
+            eprintln!("skipped: {why}");
+            None
+        }
+        Err(e) => panic!("{e}"),
+    }
+}
+
+fn word(page: usize, version: u64) -> u64 {
+    (page as u64 + 1) << 32 | version
+}
+
+/// Reads and writes pages by system calls, which report a lost page as an error where a load would raise a signal.
+struct Pipe(std::io::PipeReader, std::io::PipeWriter);
+
+impl Pipe {
+    /// The page, or nothing if it is lost.
+    fn get(&mut self, at: *const u8) -> Option<[u8; PAGE]> {
+        // SAFETY: the kernel reads a page of the region, and says so if it cannot.
+        let n = unsafe { libc::write(self.1.as_raw_fd(), at.cast(), PAGE) };
+        if n < 0 {
+            return None;
+        }
+        assert_eq!(n, PAGE as isize, "a pipe takes a page at once");
+        let mut page = [0; PAGE];
+        self.0.read_exact(&mut page).unwrap();
+        Some(page)
+    }
+
+    /// Writes the page; false if it is lost.
+    fn put(&mut self, at: *mut u8, page: &[u8; PAGE]) -> bool {
+        std::io::Write::write_all(&mut self.1, page).unwrap();
+        // SAFETY: the kernel writes a page of the region, and says so if it cannot.
+        let n = unsafe { libc::read(self.0.as_raw_fd(), at.cast(), PAGE) };
+        if n < 0 {
+            let mut rest = [0; PAGE];
+            self.0.read_exact(&mut rest).unwrap();
+        }
+        n == PAGE as isize
+    }
+}
+
+fn content(page: usize, version: u64) -> [u8; PAGE] {
+    let mut bytes = [0; PAGE];
+    let words = bytes.as_chunks_mut::<8>().0;
+    words.iter_mut().enumerate().for_each(|(i, w)| *w = (word(page, version) ^ (i as u64) << 20).to_ne_bytes());
+    bytes
+}
+
+/// Writes all pages, reads them back, writes every third again, reads again. Returns the pages that were lost.
+fn run(region: &Region) -> usize {
+    let (r, w) = std::io::pipe().unwrap();
+    let mut pipe = Pipe(r, w);
+    let mut lost = vec![false; PAGES];
+    let mut version = vec![0; PAGES];
+    let at = |page: usize| region.as_ptr().wrapping_add(page * PAGE);
+    for round in 1..=2 {
+        for page in (0..PAGES).filter(|p| round == 1 || p % 3 == 0) {
+            if pipe.put(at(page), &content(page, round)) {
+                assert!(!lost[page], "page {page} was lost and is back");
+                version[page] = round;
+            } else {
+                lost[page] = true;
+            }
+        }
+        for page in 0..PAGES {
+            match pipe.get(at(page)) {
+                Some(found) => {
+                    assert!(!lost[page], "page {page} was lost and is back");
+                    assert!(found == content(page, version[page]), "page {page} in round {round}");
+                }
+                None => lost[page] = true,
+            }
+        }
+    }
+    let lost = lost.iter().filter(|&&l| l).count();
+    let s = region.stats();
+    assert_eq!(s.counts.poisoned, lost as u64, "{s:?}");
+    region.validate().unwrap();
+    lost
+}
+
+#[test]
+fn without_a_fault_nothing_is_lost() {
+    let Some(region) = region(Faulty::new(|_, _| None)) else { return };
+    assert_eq!(run(&region), 0);
+    assert!(region.stats().counts.swapped_out > PAGES as u64);
+}
+
+/// One operation fails, each in turn and in each way: at most the page that it was about is lost, and only if its content is nowhere
+/// any more. A read that fails is tried again.
+#[test]
+fn one_fault_at_a_time() {
+    use Fault::*;
+    for (fault, most) in [
+        (ReadFails, 0),
+        (ReadFlipsABit, 0),
+        (ReadIsStale, 0),
+        (WriteFails, 0),
+        (WriteIsFull, 0),
+        (WriteIsTorn, 1),
+        (WriteIsLost, 1),
+        (Stalls(20), 0),
+    ] {
+        let mut seen = 0;
+        for at in [0u64, 1, 2, 31, 32, 63, 64, 500, 900, 1400, 1700, 2100, 2600, 3000] {
+            let Some(region) = region(Faulty::new(move |n, _| (n == at).then_some(fault))) else { return };
+            let lost = run(&region);
+            assert!(lost <= most, "{fault:?} at operation {at}: {lost} pages lost");
+            seen += lost;
+        }
+        eprintln!("{fault:?}: {seen} of 14 faults lost a page");
+        assert!(most == 0 || seen > 0, "{fault:?}: no fault was met");
+    }
+}
+
+#[test]
+fn reads_that_fail_for_a_while() {
+    let Some(region) = region(Faulty::new(|n, _| (n % 64 < 8).then_some(Fault::ReadFails))) else { return };
+    let lost = run(&region);
+    assert!(lost > 50, "{lost} lost");
+}
+
+#[test]
+fn writes_that_fail_now_and_then_lose_nothing() {
+    let Some(region) = region(Faulty::new(|n, _| n.is_multiple_of(3).then_some(Fault::WriteFails))) else { return };
+    assert_eq!(run(&region), 0);
+    assert!(region.stats().counts.write_errors > 100);
+}
+
+/// A store that takes nothing from some moment on: what is in memory and in the store stays; what has no room is an error, soon.
+#[test]
+fn a_store_that_takes_nothing_more() {
+    let full = Faulty::new(|n, write| (n > 300 && write).then_some(Fault::WriteIsFull));
+    let Some(region) = region(full) else { return };
+    let begin = std::time::Instant::now();
+    let lost = run(&region);
+    assert!(lost > 100, "{lost} lost");
+    assert!(region.stats().counts.oom > 0, "there was no room");
+    assert!(begin.elapsed() < Duration::from_secs(120), "it took {:?}", begin.elapsed());
+}

@@ -1,0 +1,188 @@
+//! Every byte, under heavy eviction: threads that write versioned patterns into the same pages and check them before they write again.
+//!
+//! Seconds by default; `REFAULT_STRESS_SECONDS` makes each case as long as one likes. Without userfaultfd the tests say that they skip.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use refault_pager::store::Codec;
+use refault_pager::{Error, Policy, PoolConfig, Region, RegionConfig};
+
+const PAGE: usize = 4096;
+const THREADS: usize = 4;
+/// The part of every page that one thread writes.
+const PART: usize = PAGE / THREADS;
+
+fn seconds() -> f64 {
+    std::env::var("REFAULT_STRESS_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(1.5)
+}
+
+/// A region, or the reason for skipping, printed.
+fn region(config: &RegionConfig) -> Option<Region> {
+    match Region::new(config) {
+        Ok(r) => Some(r),
+        Err(Error::Unsupported(why)) => {
+            eprintln!("skipped: {why}");
+            None
+        }
+        Err(e) => panic!("{e}"),
+    }
+}
+
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}
+
+/// What a part of a page holds at a version; version 0 is untouched memory. Some pages are noise, some compress well, some repeat one word.
+fn pattern(page: u64, part: u64, version: u32, out: &mut [u64; PART / 8]) {
+    if version == 0 {
+        return out.fill(0);
+    }
+    let mut rng = Rng(page << 34 ^ part << 32 ^ u64::from(version));
+    match page % 4 {
+        0 => out.fill(u64::from(version)),
+        1 => out.iter_mut().for_each(|w| *w = rng.next()),
+        _ => {
+            let word = rng.next();
+            out.iter_mut().enumerate().for_each(|(i, w)| *w = word.wrapping_add(i as u64 / 16));
+        }
+    }
+}
+
+/// A place of the region: a pointer that threads may have.
+#[derive(Clone, Copy)]
+struct Base(*mut u64);
+// SAFETY: each thread reads and writes only its own part of every page.
+unsafe impl Send for Base {}
+
+/// One thread: until `stop`, checks a part of a page and writes the next version. Most pages are chosen from a hot set.
+fn work(base: Base, pages: u64, thread: u64, seed: u64, stop: &AtomicBool, ops: &AtomicU64) {
+    let base = { base }.0;
+    let mut versions = vec![0u32; pages as usize];
+    let mut expected = [0; PART / 8];
+    let mut rng = Rng(seed);
+    let mut check = |page: u64, version: u32| {
+        pattern(page, thread, version, &mut expected);
+        let at = page as usize * PAGE / 8 + thread as usize * PART / 8;
+        for (i, &word) in expected.iter().enumerate() {
+            // SAFETY: inside the region, in the part of this thread.
+            let found = unsafe { std::ptr::read_volatile(base.add(at + i)) };
+            assert_eq!(found, word, "page {page}, part {thread}, version {version}, word {i}");
+        }
+    };
+    let mut next = [0; PART / 8];
+    while !stop.load(Ordering::Relaxed) {
+        for _ in 0..64 {
+            let page = match rng.below(4) {
+                0 => rng.below(pages),
+                1 => rng.below(pages / 4),
+                _ => rng.below(pages / 16),
+            };
+            let version = &mut versions[page as usize];
+            check(page, *version);
+            if rng.below(3) > 0 {
+                *version += 1;
+                pattern(page, thread, *version, &mut next);
+                let at = page as usize * PAGE / 8 + thread as usize * PART / 8;
+                // SAFETY: as above.
+                next.iter().enumerate().for_each(|(i, &w)| unsafe { std::ptr::write_volatile(base.add(at + i), w) });
+            }
+        }
+        ops.fetch_add(64, Ordering::Relaxed);
+    }
+    (0..pages).for_each(|page| check(page, versions[page as usize]));
+}
+
+fn stress(name: &str, config: &RegionConfig) {
+    let Some(region) = region(config) else { return };
+    let pages = (config.bytes / PAGE) as u64;
+    let (stop, ops) = (AtomicBool::new(false), AtomicU64::new(0));
+    let base = Base(region.as_ptr().cast());
+    let end = Instant::now() + Duration::from_secs_f64(seconds());
+    let mut most = 0;
+    std::thread::scope(|s| {
+        for t in 0..THREADS as u64 {
+            let (stop, ops) = (&stop, &ops);
+            s.spawn(move || work(base, pages, t, t + 1, stop, ops));
+        }
+        while Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(50));
+            most = most.max(region.pages_in_memory().unwrap() + region.stats().overhead_pages);
+            if let Err(e) = region.validate() {
+                eprintln!("{name}: {e}");
+                std::process::abort();
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    let s = region.stats();
+    eprintln!(
+        "{name}: {} operations, {} evictions, peak {} of {} pages (seen {most}), {:?} {:?}",
+        ops.load(Ordering::Relaxed),
+        s.counts.swapped_out,
+        s.peak_pages,
+        s.max_pages,
+        s.counts,
+        s.area
+    );
+    assert!(s.counts.swapped_out > 1000, "{name}: there was eviction");
+    assert_eq!((s.counts.poisoned, s.area.corrupt, s.counts.inconsistent), (0, 0, 0), "{name}");
+    assert!(s.peak_pages <= s.max_pages, "{name}: {} of {} pages", s.peak_pages, s.max_pages);
+    assert!(most <= s.max_pages, "{name}: {most} of {} pages were in use", s.max_pages);
+}
+
+fn config(policy: Policy) -> RegionConfig {
+    RegionConfig { policy, fault_threads: 2, ..RegionConfig::new(48 << 20, 16 << 20) }
+}
+
+fn directory() -> Option<std::path::PathBuf> {
+    Some(env!("CARGO_MANIFEST_DIR").into())
+}
+
+#[test]
+fn pool_of_lz4() {
+    let mut c = config(Policy::Mglru);
+    // A quarter is noise, which takes all its size.
+    c.bytes = 28 << 20;
+    stress("pool of lz4", &c);
+}
+
+#[test]
+fn pool_of_zstd_and_two_lists() {
+    let mut c = config(Policy::Lru);
+    c.bytes = 28 << 20;
+    c.pool = Some(PoolConfig { codec: Codec::Zstd, max_bytes: 10 << 20 });
+    stress("pool of zstd, two lists", &c);
+}
+
+#[test]
+fn file_alone() {
+    let c = RegionConfig { pool: None, swap_directory: directory(), ..config(Policy::Mglru) };
+    stress("file", &c);
+}
+
+#[test]
+fn pool_before_file() {
+    let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 2 << 20 });
+    let c = RegionConfig { pool, swap_directory: directory(), ..config(Policy::Mglru) };
+    stress("pool before file", &c);
+}
+
+#[test]
+fn standby() {
+    let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 2 << 20 });
+    let c = RegionConfig { pool, swap_directory: directory(), standby_percent: 6, ..config(Policy::Lru) };
+    stress("standby, two lists", &c);
+}
