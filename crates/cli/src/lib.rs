@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 pub mod bench;
+pub mod doctor;
 mod given;
 mod lab;
 pub mod replay;

@@ -177,6 +177,21 @@ fn only_the_first_accesses() {
 }
 
 #[test]
+fn large_folios_if_they_are_asked_for() {
+    let s = Sandbox::new();
+    let trace = s.generate("anon.parquet", &["4000: A:loop:400:kind=anon,op=w,via=map"]);
+    let flags = ["--policy", "mglru", "--memory", "50%", "--json"];
+    let plain = ok(&s.replay(&trace, &flags));
+    assert!(!plain.contains("mthp"), "{plain}");
+    let large = ok(&s.replay(&trace, &[&flags[..], &["--thp", "64k=always,defrag=always"]].concat()));
+    let rows: Value = serde_json::from_str(&large).expect("JSON");
+    let count = |name: &str| rows[0]["mthp"][name].as_u64().unwrap_or_else(|| panic!("{name}: {large}"));
+    // 400 pages are 25 times 64 KiB.
+    assert_eq!(count("64kB.anon_fault_alloc"), 25);
+    assert!(count("64kB.swpout") > 0, "{large}");
+}
+
+#[test]
 fn help_says_units_and_defaults() {
     let s = Sandbox::new();
     let help = ok(&s.run(&["replay", "--help"]));

@@ -103,8 +103,10 @@ impl Engine {
     pub(crate) fn settle_swap<W: World>(&mut self, w: &mut W) {
         loop {
             while let Some(freed) = self.swap.pop_freed() {
-                self.memcgs.add_swap(freed.memcg, -1);
-                w.effect(Effect::FreeSlot { slot: freed.slot });
+                self.memcgs.add_swap(freed.memcg, -i64::from(freed.nr));
+                for slot in (0..freed.nr).map(|i| freed.slot.nth(i)) {
+                    w.effect(Effect::FreeSlot { slot });
+                }
             }
             if !self.swap.has_background_work() {
                 return;

@@ -127,6 +127,7 @@ impl Engine {
     /// The CPU on which the following calls happen: batches are per CPU. Out of range: the last one.
     pub fn set_cpu(&mut self, cpu: usize) {
         self.cpu = cpu.min(self.batches.len() - 1);
+        self.swap.set_cpu(self.cpu);
     }
 
     /// Pages registered.
@@ -156,6 +157,16 @@ impl Engine {
     /// Slots of swap in use.
     pub fn swap_used_pages(&self) -> u64 {
         self.swap.used_pages()
+    }
+
+    /// The swap devices, by number.
+    pub fn swap_devices(&self) -> Vec<crate::SwapDeviceInfo> {
+        self.swap.infos()
+    }
+
+    /// The clusters of the swap devices: how fragmented they are.
+    pub fn swap_maps(&self) -> Vec<crate::SwapMap> {
+        self.swap.maps()
     }
 
     /// What the swap allocator did so far.

@@ -66,6 +66,7 @@ mod shrink;
 mod slot;
 mod stat;
 mod swap;
+mod swapoff;
 mod thp;
 mod two_list;
 mod validate;
@@ -94,8 +95,9 @@ pub use psi::{Psi, PsiKind, PsiLine};
 pub use readahead::Readahead;
 pub use stat::{Counter, Gauge, Stats};
 pub use swap::{
-    MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapAllocator, SwapDeviceConfig, SwapOverflow, SwapPolicy, SwapRotational,
-    SwapWork,
+    MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapAllocator, SwapCluster, SwapDeviceConfig, SwapDeviceInfo, SwapList,
+    SwapMap, SwapOverflow, SwapPolicy, SwapRotational, SwapSpace, SwapWork,
 };
+pub use swapoff::{Swapoff, SwapoffError};
 pub use thp::{HugeAdvice, SizeCounter, SizeStats, ThpConfig, ThpMode, ThpSize};
 pub use world::{Ack, Effect, ThrottleReason, World};

@@ -151,7 +151,7 @@ impl Engine {
     }
 
     /// One more than the last id of the page's mapping.
-    fn mapping_end(&self, page: PageId) -> u32 {
+    pub(crate) fn mapping_end(&self, page: PageId) -> u32 {
         let m = self.space.mapping_of(page).index();
         self.space.mappings.get(m + 1).map_or(self.folios.len() as u32, |m| m.first.0)
     }

@@ -219,9 +219,10 @@ impl Engine {
         self.memcg_lru.validate(&self.memcgs)?;
         self.memcgs.validate_protection()?;
         let swap: u64 = self.memcgs.get(crate::MemcgId::ROOT).swap_usage;
-        match swap == self.swap.used_pages() {
+        let slots = self.swap.used_pages() - self.swap.taken_ahead_pages();
+        match swap == slots {
             true => Ok(()),
-            false => Err(format!("swap usage {swap}, slots in use {}", self.swap.used_pages())),
+            false => Err(format!("swap usage {swap}, slots in use {slots}")),
         }
     }
 }

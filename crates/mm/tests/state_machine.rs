@@ -4,7 +4,9 @@ mod model;
 
 use model::{Device, Driver, Op};
 use proptest::prelude::*;
-use refault_mm::{Advice, Config, HugeAdvice, NodeConfig, Policy, ThpConfig, ThpMode, ThpSize, Touch};
+use refault_mm::{
+    Advice, Config, HugeAdvice, NodeConfig, Policy, SwapAllocator, SwapDeviceConfig, ThpConfig, ThpMode, ThpSize, Touch,
+};
 
 fn touch() -> impl Strategy<Value = Touch> {
     prop_oneof![
@@ -47,6 +49,8 @@ fn op(page: impl Strategy<Value = u32> + Clone + 'static) -> impl Strategy<Value
         1 => prop::bool::weighted(0.1).prop_map(|exit| if exit { Op::Exit } else { Op::Kswapd(1) }),
         1 => any::<bool>().prop_map(Op::Age),
         1 => any::<u8>().prop_map(Op::Evict),
+        1 => (0u8..40).prop_map(Op::Swapon),
+        1 => any::<u8>().prop_map(Op::Swapoff),
     ]
 }
 
@@ -59,6 +63,19 @@ fn thp() -> impl Strategy<Value = ThpConfig> {
     })
 }
 
+/// Policies and devices by the bits of a number.
+fn set_up_swap(cfg: &mut Config, setup: u8) {
+    let bit = |n: u8| setup >> n & 1 == 1;
+    cfg.swap.allocator = SwapAllocator::ALL[usize::from(setup & 3)];
+    cfg.swap.slot_cache = bit(2);
+    cfg.swap.cluster_pages = if bit(3) { 256 } else { 512 };
+    if bit(4) {
+        let first = SwapDeviceConfig { priority: Some(1), synchronous: bit(7), ..SwapDeviceConfig::new(30) };
+        let second = SwapDeviceConfig { discard: bit(5), rotational: bit(6), ..SwapDeviceConfig::new(700) };
+        cfg.swap_devices = vec![first, second];
+    }
+}
+
 prop_compose! {
     fn config(most_pages: u64)(
         policy in prop::sample::select(&Policy::ALL[..]),
@@ -68,7 +85,7 @@ prop_compose! {
         (charge_kernel, swap_synchronous, fault_around_young, leaf_walk, one_list) in any::<(bool, bool, bool, bool, bool)>(),
         swappiness in prop::sample::select(vec![0u32, 1, 60, 100, 200]),
         // Without a whole cluster, with one, and with several.
-        swap_pages in prop::sample::select(vec![0u64, 20, 1000, 1100, 4000]),
+        (swap_pages, swap_setup) in (prop::sample::select(vec![0u64, 20, 1000, 1100, 4000]), any::<u8>()),
         fault_around_pages in prop::sample::select(vec![1u64, 16]),
         eviction_bits_max in prop::sample::select(vec![8u32, 12, 64]),
         (writeback_next, recent_only, literal) in any::<(bool, bool, bool)>(),
@@ -84,6 +101,7 @@ prop_compose! {
             if recent_only { refault_mm::RefaultCounting::RecentOnly } else { refault_mm::RefaultCounting::All };
         cfg.recency = if literal { refault_mm::Recency::Literal } else { refault_mm::Recency::ThreeBit };
         cfg.lru_gen.leaf_walk = leaf_walk;
+        set_up_swap(&mut cfg, swap_setup);
         let node = node.map(|(pages, min_free_kbytes, watermark_scale_factor)| NodeConfig {
             min_free_kbytes, watermark_scale_factor, low_zones: [pages / 8, pages / 2], ..NodeConfig::new(pages)
         });

@@ -14,6 +14,7 @@
 //! ```
 #![deny(missing_docs)]
 
+pub mod doctor;
 mod error;
 pub mod mem;
 mod region;

@@ -5,6 +5,7 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use refault_pager::store::{Fault, Faulty};
+use refault_pager::uffd::Scope;
 use refault_pager::{Error, Policy, Region, RegionConfig};
 
 const PAGE: usize = 4096;
@@ -21,6 +22,10 @@ fn config() -> RegionConfig {
 
 fn region(store: Faulty) -> Option<Region> {
     match Region::with_store(&config(), Box::new(store)) {
+        Ok(r) if r.scope() == Scope::UserMode => {
+            eprintln!("skipped: system calls cannot be handed memory that is not in place");
+            None
+        }
         Ok(r) => Some(r),
         Err(Error::Unsupported(why)) => {
             eprintln!("skipped: {why}");

@@ -1,7 +1,7 @@
 //! The flags of `refault replay`.
 
 use super::policy::PolicyList;
-use super::settings::Set;
+use super::settings::{Set, Thp};
 use super::size::Size;
 use crate::lab::parse_scale;
 use crate::trace_cmd::InputArgs;
@@ -70,6 +70,11 @@ pub struct ReplayArgs {
     /// Set a variant of the engine for every policy; repeat for more. `--set help` lists keys and defaults
     #[arg(long, value_name = "KEY=VALUE")]
     pub(super) set: Vec<Set>,
+
+    /// Sizes of anonymous folios, as SIZE=WHEN: 16k to 2m, each always, inherit, madvise or never, as 64k=always; also
+    /// enabled=WHEN, defrag=WHEN and swap-in=on. Repeat, or separate by commas [default: single pages only]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(super) thp: Vec<Thp>,
 
     /// Threads; they share one decoded trace [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]

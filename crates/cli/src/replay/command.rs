@@ -106,6 +106,7 @@ fn policies(args: &ReplayArgs) -> Result<Vec<(RowPolicy, Option<Config>)>, Failu
         let mut cfg = Config::new(linux);
         (cfg.swappiness, cfg.seed) = (args.swappiness, args.seed);
         args.set.iter().for_each(|set| set.apply(&mut cfg));
+        args.thp.iter().for_each(|thp| thp.apply(&mut cfg));
         cfg.check().map_err(|e| format!("--set: {e}; --set help lists what there is"))?;
         list.push((policy, Some(cfg)));
     }

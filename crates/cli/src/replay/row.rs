@@ -2,7 +2,7 @@
 
 use super::policy::RowPolicy;
 use super::settings;
-use refault_mm::{Config, Counter, Gauge, Stats};
+use refault_mm::{Config, Counter, Gauge, SizeStats, Stats};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// What a cell of the engine ends with, and OPT does not have.
@@ -12,6 +12,8 @@ pub struct Inside {
     pub counters: Stats,
     /// The sizes at the end.
     pub gauges: Vec<Gauge>,
+    /// The counters of the sizes of folios.
+    pub sizes: SizeStats,
     /// The generations at the end, if they were asked for and there are any.
     pub lru_gen: Option<String>,
     /// The configuration.
@@ -99,6 +101,13 @@ impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)> + Clone> Serialize f
     }
 }
 
+impl Inside {
+    /// The counters of the sizes of folios that there were, as `64kB.swpout`.
+    pub fn size_counters(&self) -> impl Iterator<Item = (String, u64)> + '_ {
+        self.sizes.iter().map(|(order, counter, n)| (format!("{}kB.{}", 4u32 << order, counter.name()), n))
+    }
+}
+
 impl Serialize for Row {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
@@ -123,6 +132,10 @@ impl Serialize for Row {
         map.serialize_entry("counters", &Pairs(pairs.into_iter()))?;
         let pairs: Vec<_> = self.inside.iter().flat_map(|i| &i.gauges).map(|g| (g.name, g.value)).collect();
         map.serialize_entry("gauges", &Pairs(pairs.into_iter()))?;
+        let pairs: Vec<_> = self.inside.iter().flat_map(Inside::size_counters).collect();
+        if !pairs.is_empty() {
+            map.serialize_entry("mthp", &Pairs(pairs.into_iter()))?;
+        }
         let pairs: Vec<_> = self.inside.iter().flat_map(|i| config(&i.config)).collect();
         map.serialize_entry("config", &Pairs(pairs.into_iter()))?;
         if let Some(text) = self.inside.as_ref().and_then(|i| i.lru_gen.as_ref()) {

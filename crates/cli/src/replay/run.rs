@@ -104,6 +104,7 @@ impl Plan<'_> {
         let inside = Inside {
             counters: cell.engine.vmstat(),
             gauges: cell.engine.memcg_gauges(cell.group),
+            sizes: cell.engine.size_stats().clone(),
             lru_gen: (self.lru_gen && cfg.lru == Lru::MultiGen).then(|| generations(&cell)),
             config: cfg.clone(),
         };

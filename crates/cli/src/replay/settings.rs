@@ -1,7 +1,8 @@
 //! `--set KEY=VALUE`: the variants of the engine, by name.
 
 use refault_mm::{
-    Backoff, Bound, Clock, Config, MemcgSelection, Policy, Recency, RefaultCounting, SwapAllocator, WritebackSort,
+    Backoff, Bound, Clock, Config, MemcgSelection, Policy, Recency, RefaultCounting, SwapAllocator, ThpConfig,
+    WritebackSort,
 };
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -182,6 +183,27 @@ impl Set {
             // The value was tried when it was parsed.
             let _ = (SETTINGS[*at].set)(cfg, value);
         }
+    }
+}
+
+/// One setting of `--thp`.
+#[derive(Clone, Debug)]
+pub struct Thp(String);
+
+impl FromStr for Thp {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Thp, String> {
+        ThpConfig::default().set(text.trim())?;
+        Ok(Thp(text.trim().to_owned()))
+    }
+}
+
+impl Thp {
+    /// Sets it.
+    pub fn apply(&self, cfg: &mut Config) {
+        // It was tried when it was parsed.
+        let _ = cfg.thp.set(&self.0);
     }
 }
 

@@ -113,6 +113,9 @@ pub fn vmstat(row: &Row) -> String {
     for gauge in &inside.gauges {
         let _ = writeln!(text, "{} {}", gauge.name, gauge.value);
     }
+    for (name, value) in inside.size_counters() {
+        let _ = writeln!(text, "mthp.{name} {value}");
+    }
     text
 }
 

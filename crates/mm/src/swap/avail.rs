@@ -47,8 +47,23 @@ impl Swap {
 
     /// Takes 2^order slots from the first device that has them.
     pub(super) fn alloc_from_devices<H: SwapHost>(&mut self, order: u8, cpu: usize, host: &mut H) -> Option<SwapSlot> {
-        if self.free_pages() >> order == 0 {
-            return None;
+        let mut found = None;
+        self.fill(order, 1, cpu, host, |slot| found = Some(slot));
+        found
+    }
+
+    /// Takes up to `n` times 2^order slots, all from the first device that has any.
+    pub(super) fn fill<H: SwapHost>(
+        &mut self,
+        order: u8,
+        n: usize,
+        cpu: usize,
+        host: &mut H,
+        mut found: impl FnMut(SwapSlot),
+    ) {
+        let n = (self.free_pages() >> order).min(n as u64);
+        if n == 0 {
+            return;
         }
         self.relist();
         // The usual case: one device, asked once.
@@ -58,17 +73,18 @@ impl Swap {
             asked |= 1 << number;
             self.list(number);
             let Some(device) = self.devices[usize::from(number)].as_mut() else { continue };
-            let found = device.alloc(order, cpu, &mut self.common, host);
+            let mut any = false;
+            for _ in 0..n {
+                let Some(offset) = device.alloc(order, cpu, &mut self.common, host) else { break };
+                found(SwapSlot::new(number, offset));
+                any = true;
+            }
             if !device.listed {
                 self.avail.retain(|&d| d != number);
             }
-            if let Some(offset) = found {
-                return Some(SwapSlot::new(number, offset));
-            }
-            if order > 0 && self.common.policy.overflow == SwapOverflow::None {
-                return None;
+            if any || (order > 0 && self.common.policy.overflow == SwapOverflow::None) {
+                return;
             }
         }
-        None
     }
 }

@@ -19,10 +19,12 @@ pub(crate) trait SwapHost {
     fn discard(&mut self, first: SwapSlot, pages: u32) -> Ack;
 }
 
-/// A slot that was freed, and who was charged for it.
+/// Slots that were freed, and who was charged for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Freed {
     pub(crate) slot: SwapSlot,
+    /// How many, from that one on.
+    pub(crate) nr: u32,
     pub(crate) memcg: MemcgId,
 }
 
@@ -34,6 +36,8 @@ pub(super) struct Common {
     pub(super) total: u64,
     /// Of those, slots that are.
     pub(super) used: u64,
+    /// Slots that are used on devices that are being removed; they count neither as free nor as used otherwise.
+    pub(super) removing: u64,
     /// Slots freed since the engine last asked.
     pub(super) freed: Vec<Freed>,
     /// Devices that were 100 % used and are not any more.

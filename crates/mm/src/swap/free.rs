@@ -3,6 +3,7 @@
 use super::cluster::Flag;
 use super::device::{Common, Device, Freed, SwapHost};
 use super::map::BAD;
+use crate::ids::SwapSlot;
 use crate::slot::Slot;
 use crate::world::Ack;
 
@@ -12,8 +13,11 @@ impl Device {
         let (c, at) = self.place(offset);
         let (first, range) = (self.slot(offset).0, at..at + nr as usize);
         let slots = self.clusters.slots_mut(c);
-        for (i, memcg) in slots.memcg[range.clone()].iter().enumerate() {
-            common.freed.push(Freed { slot: crate::SwapSlot(first + i as u32), memcg: *memcg });
+        let mut before = 0;
+        for same in slots.memcg[range.clone()].chunk_by(|a, b| a == b) {
+            let slot = SwapSlot(first + before);
+            common.freed.push(Freed { slot, nr: same.len() as u32, memcg: same[0] });
+            before += same.len() as u32;
         }
         slots.map[range.clone()].fill(0);
         slots.cache[range].fill(Slot::EMPTY);
@@ -22,7 +26,10 @@ impl Device {
             common.relist.push(self.number);
         }
         self.inuse -= nr;
-        common.used -= u64::from(nr);
+        match self.writable {
+            true => common.used -= u64::from(nr),
+            false => common.removing -= u64::from(nr),
+        }
         self.lowest = self.lowest.min(offset);
         self.note_freed(c, nr, common);
     }

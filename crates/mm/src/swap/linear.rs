@@ -3,7 +3,7 @@
 use super::cluster::Flag;
 use super::device::{Common, Cursor, Device, SwapHost};
 use super::map::HAS_CACHE;
-use super::scan::Found;
+use super::scan::{Found, find};
 
 impl Device {
     /// One slot of a rotational device: in sequence, and after each run from the lowest place where a whole run is free.
@@ -104,7 +104,7 @@ impl Device {
             let (c, place) = self.place(at);
             let Some(slots) = &self.clusters.get(c).slots else { return at };
             let stop = self.clusters.pages() as usize;
-            let found = slots.map[place..stop].iter().position(|&b| b == 0 || (reclaim && b == HAS_CACHE));
+            let found = find(&slots.map[place..stop], |b| b == 0 || (reclaim && b == HAS_CACHE));
             match found {
                 Some(n) => {
                     common.work.probes += n as u64 + 1;

@@ -8,24 +8,33 @@ mod avail;
 mod cluster;
 mod config;
 mod device;
+#[cfg(test)]
+mod discard_tests;
 mod free;
 mod linear;
 mod map;
 mod refs;
+mod remove;
 mod scan;
+mod slot_cache;
+mod space;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod view;
 
 pub use config::{
     MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapAllocator, SwapDeviceConfig, SwapOverflow, SwapPolicy, SwapRotational,
 };
 pub use device::SwapWork;
 pub(crate) use device::{Freed, SwapHost};
+pub use space::SwapSpace;
+pub use view::{SwapCluster, SwapDeviceInfo, SwapList, SwapMap};
 
 use crate::config::Config;
 use crate::ids::{MemcgId, SwapSlot};
 use device::{Common, Device};
+use slot_cache::SlotCaches;
 
 /// All swap devices.
 #[derive(Clone, Debug)]
@@ -35,6 +44,9 @@ pub(crate) struct Swap {
     /// Devices that may have room, in the order in which they are asked.
     avail: Vec<u8>,
     cpus: usize,
+    /// The CPU on which things happen.
+    cpu: usize,
+    caches: SlotCaches,
     /// The next priority that nobody chose.
     next_priority: i32,
     common: Common,
@@ -47,6 +59,8 @@ impl Swap {
             devices: Vec::new(),
             avail: Vec::new(),
             cpus: cfg.cpus,
+            cpu: 0,
+            caches: SlotCaches::new(cfg.cpus, cfg.swap.slot_cache),
             next_priority: FIRST_AUTOMATIC_PRIORITY,
             common: Common { policy: cfg.swap.clone(), ..Common::default() },
         };
@@ -64,7 +78,8 @@ impl Swap {
         cpu: usize,
         host: &mut H,
     ) -> Option<SwapSlot> {
-        let slot = self.alloc_from_devices(order, cpu, host)?;
+        self.cpu = cpu;
+        let slot = if order == 0 { self.alloc_one(cpu, host) } else { self.alloc_from_devices(order, cpu, host) }?;
         self.set_memcg(slot, order, memcg);
         Some(slot)
     }
@@ -79,9 +94,19 @@ impl Swap {
         self.common.total - self.common.used
     }
 
-    /// Slots that are not.
+    /// Slots that are not, those on devices that are being removed included.
     pub(crate) fn used_pages(&self) -> u64 {
-        self.common.used
+        self.common.used + self.common.removing
+    }
+
+    /// Of those, slots that CPUs took ahead: nobody is charged for them.
+    pub(crate) fn taken_ahead_pages(&self) -> u64 {
+        self.caches.held().0 as u64
+    }
+
+    /// The CPU on which slots are freed from now on.
+    pub(crate) fn set_cpu(&mut self, cpu: usize) {
+        self.cpu = cpu;
     }
 
     /// The half rule: less than half of all slots is free.
@@ -125,6 +150,11 @@ impl Swap {
     /// Whether the device of a slot answers at once.
     pub(crate) fn is_synchronous(&self, slot: SwapSlot) -> bool {
         self.device(slot).cfg.synchronous
+    }
+
+    /// Whether the device of a slot is there.
+    pub(crate) fn has_device(&self, slot: SwapSlot) -> bool {
+        self.devices.get(usize::from(slot.device())).is_some_and(Option::is_some)
     }
 
     #[inline]

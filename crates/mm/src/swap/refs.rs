@@ -1,7 +1,7 @@
 //! Who refers to a slot: page tables, the swap cache.
 
 use super::Swap;
-use super::device::{Common, Device};
+use super::device::Device;
 use super::map::{self, CONTINUED, COUNT_MAX, HAS_CACHE};
 use crate::ids::{FolioId, MemcgId, SwapSlot};
 use crate::slot::Slot;
@@ -39,15 +39,15 @@ impl Swap {
         let (c, at) = d.place(slot.offset());
         let (slots, nr) = (d.clusters.slots_mut(c), 1usize << order);
         slots.cache[at..at + nr].fill(shadow.map_or(Slot::EMPTY, Slot::value));
-        if slots.map[at..at + nr].iter().all(|&b| b == HAS_CACHE) {
+        if nr > 1 && slots.map[at..at + nr].iter().all(|&b| b == HAS_CACHE) {
             return d.free_range(slot.offset(), nr as u32, common);
         }
-        for offset in slot.offset()..slot.offset() + nr as u32 {
-            let at = d.place(offset).1;
-            let byte = &mut d.clusters.slots_mut(c).map[at];
+        for i in 0..nr {
+            let (d, _) = self.device_mut(slot);
+            let byte = &mut d.clusters.slots_mut(c).map[at + i];
             *byte &= !HAS_CACHE;
             if *byte == 0 {
-                d.free_range(offset, 1, common);
+                self.release_one(slot.nth(i as u32));
             }
         }
     }
@@ -65,6 +65,18 @@ impl Swap {
         }
     }
 
+    /// Page tables refer to these slots, each by one reference. They are in one cluster.
+    pub(crate) fn get_range(&mut self, slot: SwapSlot, nr: u32) {
+        let (d, _) = self.device_mut(slot);
+        let (c, at) = d.place(slot.offset());
+        let bytes = &mut d.clusters.slots_mut(c).map[at..at + nr as usize];
+        if bytes.iter().all(|&b| map::count(b) < COUNT_MAX) {
+            bytes.iter_mut().for_each(|b| *b += 1);
+        } else {
+            (0..nr).for_each(|i| self.get(slot.nth(i)));
+        }
+    }
+
     /// A page table no longer refers to the slot.
     pub(crate) fn put(&mut self, slot: SwapSlot) {
         self.put_range(slot, 1);
@@ -74,13 +86,17 @@ impl Swap {
     pub(crate) fn put_range(&mut self, slot: SwapSlot, nr: u32) {
         let (d, common) = self.device_mut(slot);
         let (c, at) = d.place(slot.offset());
-        let whole = at + nr as usize <= d.clusters.pages() as usize
+        let whole = nr > 1
+            && at + nr as usize <= d.clusters.pages() as usize
             && d.clusters.slots_mut(c).map[at..at + nr as usize].iter().all(|&b| b == 1);
         if whole {
             return d.free_range(slot.offset(), nr, common);
         }
-        for offset in slot.offset()..slot.offset() + nr {
-            d.put_one(offset, common);
+        for i in 0..nr {
+            let slot = slot.nth(i);
+            if self.device_mut(slot).0.put_one(slot.offset()) {
+                self.release_one(slot);
+            }
         }
     }
 
@@ -103,7 +119,8 @@ impl Swap {
 }
 
 impl Device {
-    fn put_one(&mut self, offset: u32, common: &mut Common) {
+    /// Whether nobody refers to it any more.
+    fn put_one(&mut self, offset: u32) -> bool {
         let (c, at) = self.place(offset);
         let byte = &mut self.clusters.slots_mut(c).map[at];
         debug_assert!(map::count(*byte) > 0, "slot {offset} has no reference to give up");
@@ -116,8 +133,6 @@ impl Device {
                 *byte &= !CONTINUED;
             }
         }
-        if *byte == 0 {
-            self.free_range(offset, 1, common);
-        }
+        *byte == 0
     }
 }

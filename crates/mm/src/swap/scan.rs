@@ -3,8 +3,6 @@
 use super::cluster::{Flag, ListId};
 use super::device::{Common, Device, SwapHost};
 use super::map::HAS_CACHE;
-use crate::ids::MemcgId;
-use crate::slot::Slot;
 
 /// What a scan found, and where the next one goes on; 0: nowhere.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,8 +42,13 @@ impl Device {
             common.work.probes += 1;
             return (at + nr <= pages).then_some(at);
         };
-        let usable = |byte: u8| byte == 0 || (reclaim && byte == HAS_CACHE);
-        let found = slots.map[at..pages].chunks_exact(nr).position(|window| window.iter().all(|&b| usable(b)));
+        let rest = &slots.map[at..pages];
+        let found = match (reclaim, nr) {
+            (false, 1) => find(rest, |b| b == 0),
+            (true, 1) => find(rest, |b| b == 0 || b == HAS_CACHE),
+            (false, _) => rest.chunks_exact(nr).position(|window| window.iter().all(|&b| b == 0)),
+            (true, _) => rest.chunks_exact(nr).position(|window| window.iter().all(|&b| b == 0 || b == HAS_CACHE)),
+        };
         common.work.probes += found.map_or((pages - at) / nr, |n| n + 1) as u64;
         found.map(|n| at + n * nr)
     }
@@ -101,16 +104,24 @@ impl Device {
             self.clusters.rotate(c, ListId::FULL);
             left = left.saturating_sub(1);
             common.work.clusters += 1;
-            let mut offset = self.first_of(c);
-            let end = offset + self.clusters.pages();
-            while offset < end {
-                let reclaimed =
-                    if self.byte(offset) == HAS_CACHE { self.reclaim_slot(offset, common, host) } else { None };
-                offset = reclaimed.unwrap_or(offset + 1);
-            }
+            self.reclaim_cluster(c, common, host);
             if left == 0 {
                 break;
             }
+        }
+    }
+
+    /// Takes everything that is cache-only in a cluster from the swap cache.
+    fn reclaim_cluster<H: SwapHost>(&mut self, c: u32, common: &mut Common, host: &mut H) {
+        let (first, pages) = (self.first_of(c), self.clusters.pages() as usize);
+        let mut at = 0;
+        while at < pages {
+            // It may have become free on the way.
+            let Some(slots) = &self.clusters.get(c).slots else { return };
+            let Some(n) = find(&slots.map[at..pages], |b| b == HAS_CACHE) else { return };
+            let offset = first + (at + n) as u32;
+            let after = self.reclaim_slot(offset, common, host).unwrap_or(offset + 1);
+            at = (after - first) as usize;
         }
     }
 
@@ -119,8 +130,6 @@ impl Device {
         let nr = 1usize << order;
         let slots = self.clusters.slots_mut(c);
         slots.map[at..at + nr].fill(HAS_CACHE);
-        slots.cache[at..at + nr].fill(Slot::EMPTY);
-        slots.memcg[at..at + nr].fill(MemcgId::ROOT);
         self.inuse += nr as u32;
         common.used += nr as u64;
         let offset = self.first_of(c) + at as u32;
@@ -154,4 +163,12 @@ impl Device {
             self.clusters.move_tail(c, Flag::Full);
         }
     }
+}
+
+/// The first byte of a kind. 32 at a time, which the processor compares at once.
+pub(super) fn find(bytes: &[u8], is: impl Fn(u8) -> bool) -> Option<usize> {
+    const STEP: usize = 32;
+    let any = |chunk: &[u8]| chunk.iter().fold(false, |found, &b| found | is(b));
+    let chunk = bytes.chunks(STEP).position(any)?;
+    bytes[chunk * STEP..].iter().position(|&b| is(b)).map(|n| chunk * STEP + n)
 }

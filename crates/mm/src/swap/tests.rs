@@ -78,8 +78,9 @@ impl Machine {
     fn settle(&mut self) {
         loop {
             while let Some(freed) = self.swap.pop_freed() {
-                let memcg = self.model.charged.remove(&freed.slot);
-                assert_eq!(memcg, Some(freed.memcg), "{:?} freed", freed.slot);
+                for slot in (0..freed.nr).map(|i| freed.slot.nth(i)) {
+                    assert_eq!(self.model.charged.remove(&slot), Some(freed.memcg), "{slot:?} freed");
+                }
             }
             if !self.swap.has_background_work() {
                 break;
@@ -93,7 +94,7 @@ impl Machine {
         self.ops += 1;
         self.swap.validate().unwrap_or_else(|e| panic!("operation {}: {e}", self.ops));
         let held = self.model.charged.len() as u64;
-        assert_eq!(self.swap.used_pages() - self.swap.slots_in_caches(), held, "operation {}", self.ops);
+        assert_eq!(self.swap.used_pages() - self.swap.taken_ahead_pages(), held, "operation {}", self.ops);
     }
 
     /// Every slot in detail: I8.7.

@@ -8,18 +8,27 @@ use super::map::{BAD, CONTINUED, HAS_CACHE, count};
 impl Swap {
     /// Checks everything. The error says what is wrong.
     pub(crate) fn validate(&self) -> Result<(), String> {
-        let (mut total, mut used) = (0, 0);
+        let (mut total, mut used, mut removing, mut anonymous) = (0, 0, 0, 0);
         for d in self.devices.iter().flatten() {
             d.validate(&self.common).map_err(|e| format!("swap device {}: {e}", d.number))?;
+            anonymous += d.held_without_folio();
+            if !d.writable {
+                removing += u64::from(d.inuse);
+                continue;
+            }
             total += u64::from(d.usable);
             used += u64::from(d.inuse);
             let listed = self.avail.iter().filter(|&&n| n == d.number).count();
             let waits = usize::from(self.common.relist.contains(&d.number));
-            if d.listed != d.writable && !d.is_exhausted() || listed + waits < usize::from(d.listed) || listed > 1 {
+            if !d.listed && !d.is_exhausted() || listed + waits < usize::from(d.listed) || listed > 1 {
                 return Err(format!("swap device {}: listed {}, {listed} times", d.number, d.listed));
             }
         }
-        match (total, used) == (self.common.total, self.common.used) {
+        let (taken, returned) = self.caches.held();
+        if anonymous != taken + returned {
+            return Err(format!("swap: {anonymous} slots held by no folio, {taken} and {returned} in slot caches"));
+        }
+        match (total, used, removing) == (self.common.total, self.common.used, self.common.removing) {
             true => Ok(()),
             false => {
                 Err(format!("swap: {used} of {total} used, counted {} of {}", self.common.used, self.common.total))
@@ -33,10 +42,6 @@ impl Swap {
     /// Whether any slot could be handed out: its byte is 0.
     pub(super) fn has_zero_byte(&self) -> bool {
         self.devices.iter().flatten().any(|d| (1..d.cfg.pages as u32).any(|o| d.byte(o) == 0))
-    }
-
-    pub(super) fn slots_in_caches(&self) -> u64 {
-        0
     }
 }
 
@@ -85,6 +90,15 @@ impl Device {
             }
         }
         Ok(slots.map[..pages].iter().filter(|&&b| b == BAD).count() as u64)
+    }
+
+    /// Slots that neither a page table nor a folio holds, and that are not free.
+    fn held_without_folio(&self) -> usize {
+        let slots = (0..self.clusters.touched()).filter_map(|c| self.clusters.get(c).slots.as_ref());
+        let held = |s: &super::map::Slots| {
+            s.map.iter().zip(&s.cache).filter(|&(&b, c)| b == HAS_CACHE && c.folio().is_none()).count()
+        };
+        slots.map(|s| held(s)).sum()
     }
 
     /// I8.2, I8.3, I8.4: every cluster stands on the list that its flag names, once.

@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use refault_mm::{
-    Ack, Advice, Config, Effect, Engine, HugeAdvice, Lru, MappingId, MappingKind, MemcgId, Outcome, PageId, Readahead,
-    RefaultTest, SwapSlot, ThrottleReason, Touch, World,
+    Ack, Advice, Config, Effect, Engine, HugeAdvice, Lru, MAX_SWAP_DEVICES, MappingId, MappingKind, MemcgId, Outcome,
+    PageId, Readahead, RefaultTest, SwapDeviceConfig, SwapSlot, Swapoff, SwapoffError, ThrottleReason, Touch, World,
 };
 
 /// I/O that is under way.
@@ -22,6 +22,7 @@ enum Io {
     Write(PageId, u64),
     /// The contents of consecutive pages.
     SwapOut(PageId, SwapSlot, Vec<u64>),
+    Discard(SwapSlot, u32),
 }
 
 /// The pages of a folio.
@@ -123,6 +124,11 @@ impl Contents {
                     self.slot_of.insert(PageId(page.0 + i), SwapSlot(slot.0 + i));
                 }
             }
+            Io::Discard(first, pages) => {
+                if let Some((slot, _)) = self.swap.range(first..first.nth(pages)).next() {
+                    self.violations.push(format!("{slot:?} is discarded and holds a page"));
+                }
+            }
         }
     }
 
@@ -185,7 +191,7 @@ impl World for Contents {
             }
             // As if there were someone who waits, and a kswapd that gets the processor now and then.
             Effect::Throttle { .. } | Effect::WakeKswapd if self.device != Device::Instant => return Ack::Pending,
-            Effect::Discard { .. } => {}
+            Effect::Discard { first, pages } => return self.start(Io::Discard(first, pages)),
             Effect::WakeKswapd | Effect::Throttle { .. } | Effect::Unthrottle { .. } | Effect::Oom { .. } => {}
         }
         Ack::Done
@@ -228,6 +234,10 @@ pub enum Op {
     Exit,
     /// Through the debug interface.
     Age(bool),
+    /// A swap device of so many pages is added.
+    Swapon(u8),
+    /// The n-th swap device is taken away, as far as that goes at once.
+    Swapoff(u8),
     Evict(u8),
 }
 
@@ -246,6 +256,7 @@ pub struct Driver {
     anon: MappingId,
     /// Pages freed by advice, which are not counted as stolen.
     paged_out: u64,
+    has_kswapd: bool,
     /// Largest and smallest seq seen, from `lru_gen`.
     seqs: (u64, u64),
 }
@@ -258,6 +269,7 @@ fn index(n: u64) -> u64 {
 impl Driver {
     pub fn new(cfg: Config, device: Device, files: u32, anons: u32, memory: u64, swap: u64) -> Driver {
         let two_lists = cfg.lru == Lru::TwoList;
+        let has_kswapd = cfg.node.is_some() && device != Device::Instant;
         let evictions_only = cfg.refault == RefaultTest::ShadowPosition;
         // Large folios want pages next to each other, not always from an aligned one on.
         let (dense, offset) = (cfg.thp != Default::default(), cfg.seed % 4);
@@ -281,6 +293,7 @@ impl Driver {
             readahead: Readahead::default(),
             anon,
             paged_out: 0,
+            has_kswapd,
             seqs: (0, 0),
         }
     }
@@ -327,6 +340,8 @@ impl Driver {
                 self.engine.set_now_ns(self.now_ns);
             }
             Op::Age(force) => self.age(force),
+            Op::Swapon(n) => self.swapon(n)?,
+            Op::Swapoff(n) => self.swapoff(n % 4)?,
             Op::Evict(n) => {
                 let command = format!("- {} 0 {} 60 {n}", self.group.0, n % 8);
                 let _ = self.engine.lru_gen_command(&mut self.world, &command);
@@ -382,6 +397,40 @@ impl Driver {
             if self.engine.lru_gen_command(&mut self.world, &command).is_err() {
                 return;
             }
+        }
+    }
+
+    fn swapon(&mut self, n: u8) -> Result<(), String> {
+        let device = SwapDeviceConfig {
+            pages: 2 + u64::from(n) * 8,
+            synchronous: n.is_multiple_of(2),
+            discard: n.is_multiple_of(3),
+            ..SwapDeviceConfig::new(2)
+        };
+        let devices = self.engine.swap_devices().len();
+        match self.engine.swapon(device) {
+            Ok(_) if devices < MAX_SWAP_DEVICES => Ok(()),
+            Err(_) if devices == MAX_SWAP_DEVICES => Ok(()),
+            other => Err(format!("{other:?} with {devices} devices")),
+        }
+    }
+
+    /// Whatever becomes of it: if the device stays, it is as it was but for what could be read back.
+    fn swapoff(&mut self, n: u8) -> Result<(), String> {
+        let find = |e: &Engine| e.swap_devices().into_iter().find(|d| d.number == n);
+        let before = find(&self.engine);
+        let result = self.engine.swapoff(&mut self.world, n);
+        match (result, before, find(&self.engine)) {
+            (Swapoff::Done, Some(_), None) => Ok(()),
+            (Swapoff::Failed(SwapoffError::NoDevice), None, None) => Ok(()),
+            (Swapoff::Failed(_), Some(old), Some(new)) if new.used_pages <= old.used_pages && !new.removing => Ok(()),
+            (Swapoff::Waiting, Some(_), Some(new)) if new.removing => {
+                match self.world.pending.is_empty() && !self.has_kswapd {
+                    true => Err("swapoff waits for nothing".into()),
+                    false => Ok(()),
+                }
+            }
+            (result, before, after) => Err(format!("swapoff says {result:?}, before {before:?}, after {after:?}")),
         }
     }
 
@@ -447,6 +496,7 @@ impl Driver {
                 let nr = contents.len() as u32;
                 self.engine.write_done(&mut self.world, PageId(page.0 + u32::from(n) % nr), ok);
             }
+            Io::Discard(first, _) => self.engine.discard_done(&mut self.world, first),
         }
     }
 

@@ -73,6 +73,10 @@ impl Region {
     /// As [`Region::new`], with another store than the configuration asks for.
     pub fn with_store(config: &RegionConfig, store: Box<dyn Store>) -> Result<Region, Error> {
         config.check()?;
+        let page_bytes = crate::doctor::page_bytes();
+        if page_bytes != PAGE as u64 {
+            return Err(Error::Unsupported(format!("pages have {page_bytes} bytes; the pager knows 4096")));
+        }
         let uffd = Arc::new(open_uffd()?);
         let pages = config.pages();
         let memory = Mapping::new(pages * PAGE).map_err(Error::io("mapping the region"))?;

@@ -188,6 +188,7 @@ impl Machine {
         }
         self.engine.set_now_ns(clock);
         self.hw.current = s.space;
+        self.hw.mapped = 0;
         let outcome = match (mapped, write) {
             (true, false) => self.engine.access(&mut self.hw, page, Touch::MapRead),
             (true, true) => self.engine.access(&mut self.hw, page, Touch::MapWrite),
@@ -241,7 +242,7 @@ impl Machine {
             Outcome::Hit => copy,
             Outcome::Minor => c.minor_fault_ns + copy,
             Outcome::Major => c.major_fault_ns + copy,
-            Outcome::Fresh if mapped => c.anon_fault_ns,
+            Outcome::Fresh if mapped => c.anon_fault_ns + self.hw.mapped.saturating_sub(1) * c.zero_page_ns,
             Outcome::Fresh => copy,
             Outcome::Waiting => c.major_fault_ns,
             Outcome::Failed | Outcome::Throttled | Outcome::Oom(_) => c.minor_fault_ns,

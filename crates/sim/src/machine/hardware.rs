@@ -98,6 +98,8 @@ pub(crate) struct Hardware {
     pub(crate) read_cpu_ns: u64,
     pub(crate) write_cpu_ns: u64,
     unmapped: u64,
+    /// Pages that were mapped since the last call.
+    pub(crate) mapped: u64,
     pub(crate) throttle: Option<(ThrottleReason, u64)>,
     pub(crate) unthrottle: Vec<ThrottleReason>,
     pub(crate) wake_kswapd: bool,
@@ -122,6 +124,7 @@ impl Hardware {
             read_cpu_ns: 0,
             write_cpu_ns: 0,
             unmapped: 0,
+            mapped: 0,
             throttle: None,
             unthrottle: Vec::new(),
             wake_kswapd: false,
@@ -210,6 +213,7 @@ impl Hardware {
     }
 
     fn map(&mut self, page: PageId, young: bool, writable: bool) {
+        self.mapped += 1;
         let extent = self.extent_of(page);
         let current = self.current.filter(|c| extent.spaces.contains(c)).or_else(|| extent.spaces.first().copied());
         let Some(space) = current else { return };

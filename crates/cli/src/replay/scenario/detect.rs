@@ -11,13 +11,14 @@ const BOTH: [&str; 8] = ["policy", "seed", "threads", "json", "csv", "output", "
 /// Flags of scenarios alone.
 const SCENARIOS: [&str; 3] = ["scale", "check", "series"];
 /// Flags of traces, and where a scenario says the same.
-const INSTEAD: [(&str, &str); 8] = [
+const INSTEAD: [(&str, &str); 9] = [
     ("memory", "machine.memory"),
     ("swap-max", "swap.size"),
     ("swappiness", "machine.swappiness"),
     ("via", "via of a phase"),
     ("max-accesses", "accesses of a phase"),
     ("set", "[policy]"),
+    ("thp", "[machine.thp]"),
     ("windows", "sample; --series writes what was sampled"),
     ("page-size", "nothing: pages are 4096 bytes"),
 ];

@@ -1,0 +1,174 @@
+//! `refault doctor`: what this machine allows the pager to do.
+
+use crate::terminal::printable;
+use crate::{Failure, print};
+use clap::Args;
+use refault_pager::doctor::{Probe, Report, Verdict};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// Flags of `refault doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Print one JSON object; the schema is in docs/pager.md
+    #[arg(long)]
+    json: bool,
+
+    /// Where swap files would be made; default: $TMPDIR, or /var/tmp
+    #[arg(long, value_name = "DIR")]
+    swap_file: Option<PathBuf>,
+}
+
+/// True: regions can be made here.
+pub fn run(args: &DoctorArgs) -> Result<bool, Failure> {
+    let directory = match &args.swap_file {
+        Some(dir) if !dir.is_dir() => return Err(format!("--swap-file {}: is no directory", dir.display()).into()),
+        Some(dir) => dir.clone(),
+        None => std::env::var_os("TMPDIR").map_or_else(|| "/var/tmp".into(), PathBuf::from),
+    };
+    let report = Report::new(&directory);
+    let text = if args.json { serde_json::to_string_pretty(&Json::of(&report))? + "\n" } else { table(&report) };
+    print(&text)?;
+    Ok(report.verdict() != Verdict::Nothing)
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Json<'a> {
+    refault: &'a str,
+    verdict: &'a str,
+    why: Option<String>,
+    improvement: Option<String>,
+    kernel: &'a str,
+    page_bytes: u64,
+    userfaultfd: JsonProbe<'a>,
+    userfaultfd_user_mode: JsonProbe<'a>,
+    userfaultfd_device: JsonProbe<'a>,
+    unprivileged_userfaultfd: Option<&'a str>,
+    features: BTreeMap<&'a str, bool>,
+    moves: JsonProbe<'a>,
+    io_uring: JsonProbe<'a>,
+    capabilities: BTreeMap<&'a str, bool>,
+    seccomp: Option<u32>,
+    cgroup_memory_max_bytes: Option<u64>,
+    limits: BTreeMap<&'a str, Option<u64>>,
+    max_map_count: Option<u64>,
+    cpus: u64,
+    memory_bytes: Option<u64>,
+    kernel_swap_bytes: Option<u64>,
+    swap_directory: JsonDirectory<'a>,
+}
+
+#[derive(Serialize)]
+struct JsonProbe<'a> {
+    works: bool,
+    error: Option<&'a str>,
+}
+
+impl<'a> From<&'a Probe> for JsonProbe<'a> {
+    fn from(p: &'a Probe) -> Self {
+        JsonProbe { works: p.works, error: p.error.as_deref() }
+    }
+}
+
+#[derive(Serialize)]
+struct JsonDirectory<'a> {
+    path: String,
+    nameless: JsonProbe<'a>,
+    direct: JsonProbe<'a>,
+    free_bytes: Option<u64>,
+}
+
+impl<'a> Json<'a> {
+    fn of(r: &'a Report) -> Json<'a> {
+        let d = &r.swap_directory;
+        Json {
+            refault: env!("CARGO_PKG_VERSION"),
+            verdict: r.verdict().name(),
+            why: r.why(),
+            improvement: r.improvement(),
+            kernel: &r.kernel,
+            page_bytes: r.page_bytes,
+            userfaultfd: (&r.userfaultfd).into(),
+            userfaultfd_user_mode: (&r.userfaultfd_user_mode).into(),
+            userfaultfd_device: (&r.userfaultfd_device).into(),
+            unprivileged_userfaultfd: r.unprivileged_userfaultfd.as_deref(),
+            features: r.features.iter().copied().collect(),
+            moves: (&r.moves).into(),
+            io_uring: (&r.io_uring).into(),
+            capabilities: r.capabilities.iter().copied().collect(),
+            seccomp: r.seccomp,
+            cgroup_memory_max_bytes: r.cgroup_memory_max,
+            limits: r.limits.iter().copied().collect(),
+            max_map_count: r.max_map_count,
+            cpus: r.cpus,
+            memory_bytes: r.memory_bytes,
+            kernel_swap_bytes: r.kernel_swap_bytes,
+            swap_directory: JsonDirectory {
+                path: d.path.display().to_string(),
+                nameless: (&d.nameless).into(),
+                direct: (&d.direct).into(),
+                free_bytes: d.free_bytes,
+            },
+        }
+    }
+}
+
+fn table(r: &Report) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "{name:<24}{value}");
+    };
+    let probe = |p: &Probe| match &p.error {
+        None => "yes".to_string(),
+        Some(e) => format!("no: {e}"),
+    };
+    let mib = |b: Option<u64>| b.map_or("none".into(), |b| format!("{} MiB", b >> 20));
+    let named = |list: &[(&str, bool)], want: bool| {
+        let names: Vec<_> = list.iter().filter(|(_, there)| *there == want).map(|(n, _)| *n).collect();
+        if names.is_empty() { "none".into() } else { names.join(" ") }
+    };
+    line("kernel", &printable(&r.kernel));
+    line("userfaultfd", &probe(&r.userfaultfd));
+    line("  in user mode", &probe(&r.userfaultfd_user_mode));
+    line("  /dev/userfaultfd", &probe(&r.userfaultfd_device));
+    line("  features", &named(&r.features, true));
+    line("  not there", &named(&r.features, false));
+    line("  moving pages", &probe(&r.moves));
+    line("io_uring", &probe(&r.io_uring));
+    line("capabilities", &named(&r.capabilities, true));
+    line("  not there", &named(&r.capabilities, false));
+    line(
+        "seccomp",
+        match r.seccomp {
+            Some(0) => "none",
+            Some(1) => "strict",
+            Some(_) => "a filter",
+            None => "unknown",
+        },
+    );
+    line("memory", &mib(r.memory_bytes));
+    line("  limit of the cgroup", &mib(r.cgroup_memory_max));
+    line("swap of the kernel", &mib(r.kernel_swap_bytes));
+    let d = &r.swap_directory;
+    line("swap files in", &printable(&d.path.display().to_string()));
+    line("  files without a name", &probe(&d.nameless));
+    line("  direct I/O", &probe(&d.direct));
+    line("  free", &mib(d.free_bytes));
+    text.push('\n');
+    text.push_str(match r.verdict() {
+        Verdict::Everything => "The pager works here: it serves all faults.",
+        Verdict::UserModeOnly => "The pager works here for faults of user mode.",
+        Verdict::Nothing => "The pager does not work here.",
+    });
+    text.push('\n');
+    if let Some(why) = r.why() {
+        let _ = writeln!(text, "Why no more: {why}.");
+    }
+    if let Some(step) = r.improvement() {
+        let _ = writeln!(text, "What would help: {step}");
+    }
+    text
+}

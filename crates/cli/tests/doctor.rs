@@ -1,0 +1,38 @@
+//! `refault doctor` as a user meets it. What it finds depends on the machine; that it agrees with itself does not.
+
+#[path = "common/command.rs"]
+mod command;
+
+use command::{Sandbox, error};
+use serde_json::Value;
+
+#[test]
+fn json_and_text_say_the_same() {
+    let s = Sandbox::new();
+    let dir = s.path(".");
+    let args = ["doctor", "--swap-file", dir.to_str().expect("plain text")];
+    let json = s.run(&[&args[..], &["--json"]].concat());
+    let found: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(found["refault"], env!("CARGO_PKG_VERSION"));
+    let works = found["verdict"] != "nothing";
+    assert_eq!(json.status.code(), Some(if works { 0 } else { 1 }));
+    assert_eq!(found["moves"]["works"], works);
+    assert_eq!(found["why"].is_null(), found["verdict"] == "everything");
+    assert_eq!(found["improvement"].is_null(), found["why"].is_null());
+    assert_eq!(found["features"]["MOVE"].as_bool(), found["features"].as_object().map(|f| f["MOVE"] == true));
+
+    let text = s.run(&args);
+    assert_eq!(text.status.code(), json.status.code());
+    let text = String::from_utf8(text.stdout).expect("text");
+    assert_eq!(text.contains("The pager works here"), works, "{text}");
+    for value in [&found["kernel"], &found["improvement"]].into_iter().filter_map(Value::as_str) {
+        assert!(text.contains(value), "{value} in {text}");
+    }
+}
+
+#[test]
+fn a_place_for_swap_files_that_is_none() {
+    let s = Sandbox::new();
+    let line = error(&s.run(&["doctor", "--swap-file", "not/there"]));
+    assert!(line.contains("not/there") && line.contains("no directory"), "{line}");
+}
