@@ -91,7 +91,7 @@ impl Costs {
     }
 
     /// Every cost with its name, in the order of the fields.
-    pub fn named(&self) -> [(&'static str, u64); 13] {
+    pub fn named(&self) -> [(&'static str, u64); 14] {
         // Taken apart, so that a new cost cannot be forgotten here.
         let Costs {
             read_hit_ns,
