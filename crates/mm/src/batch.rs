@@ -5,8 +5,9 @@
 
 use crate::Engine;
 use crate::folio::State;
-use crate::ids::FolioId;
-use crate::lruvec::list_index;
+use crate::ids::{FolioId, LruvecId};
+use crate::list::Target;
+use crate::lruvec::{ACTIVE_FILE, INACTIVE_FILE, list_index};
 use crate::stat::Counter;
 
 /// What a batch does to its folios.
@@ -99,6 +100,14 @@ impl Engine {
     }
 
     fn flush_added(&mut self, waiting: &[FolioId]) {
+        // Mostly they are file folios of one page each in one lruvec.
+        const ODD: u32 =
+            State::UNEVICTABLE | State::SWAPBACKED | State::RECLAIM | State::LRU | State::GEN_MASK | State::LARGE;
+        if self.node.zone_lists() == 1
+            && let Some(own) = self.folios.plain_lruvec(waiting, ODD)
+        {
+            return self.add_new_files(own, waiting);
+        }
         for &f in waiting {
             let mut st = self.folios.st(f);
             st.clear(State::ADDING);
@@ -110,6 +119,10 @@ impl Engine {
     /// Two lists: from the inactive to the active list of their types.
     fn flush_activated(&mut self, waiting: &[FolioId]) {
         std::hint::black_box(self.folios.links.warm_places(waiting));
+        const ODD: u32 = State::UNEVICTABLE | State::ACTIVE | State::SWAPBACKED | State::LARGE;
+        if let Some(own) = self.folios.plain_lruvec(waiting, ODD) {
+            return self.activate_files(own, waiting);
+        }
         for &f in waiting {
             let mut st = self.folios.st(f);
             if st.has(State::UNEVICTABLE | State::ACTIVE) {
@@ -130,6 +143,20 @@ impl Engine {
             self.folios.put_on(list, f, st, false);
             self.count_lruvec(own, Counter::Pgactivate, nr);
         }
+    }
+
+    /// Moves file folios of one page each, all of one lruvec, from the inactive to the active list.
+    fn activate_files(&mut self, own: LruvecId, folios: &[FolioId]) {
+        let v = &mut self.lruvecs[own.index()];
+        let nr = folios.len() as u64;
+        v.size[INACTIVE_FILE] -= nr;
+        v.size[ACTIVE_FILE] += nr;
+        self.node_size[INACTIVE_FILE] -= nr;
+        self.node_size[ACTIVE_FILE] += nr;
+        let (from, list) = (v.lists[INACTIVE_FILE], v.lists[ACTIVE_FILE]);
+        self.folios.links.del_each(from, folios);
+        self.folios.add_each(folios, &[Target::new(list, u32::MAX, State::ACTIVE | State::LRU)]);
+        self.count_lruvec(own, Counter::Pgactivate, nr);
     }
 
     #[inline]

@@ -5,13 +5,13 @@
 //! [`Engine::finish_dropping`], so the clock and the controller may learn of the whole batch at its end.
 
 use crate::Engine;
-use crate::config::{Lru, RefaultTest};
+use crate::config::{Config, Lru, RefaultTest};
 use crate::folio::State;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId};
 use crate::lruvec::FILE;
 use crate::multi_gen::{MAX_NR_TIERS, tier_from_refs};
 use crate::scan::{ScanControl, ShrinkStat};
-use crate::shadow::{Layout, REFS_BITS, Shadow};
+use crate::shadow::{Layout, REFS_BITS};
 use crate::slot::Slot;
 use crate::stat::Counter;
 use crate::world::{Effect, World};
@@ -24,12 +24,40 @@ pub(crate) struct Dropping {
     t: usize,
     /// The lruvec whose clock stamps them.
     clock: LruvecId,
-    memcg: MemcgId,
+    /// What says whose they are, in a shadow.
+    owner: u64,
     age: u64,
     /// The oldest generation, under multi-gen LRU.
     min_seq: u64,
     evicted: [u64; MAX_NR_TIERS],
     dropped: u64,
+}
+
+impl Dropping {
+    /// The shadow of one folio of the batch.
+    #[inline(always)]
+    fn shadow_of(&mut self, cfg: &Config, l: &Layout, st: State) -> Slot {
+        let nr = st.nr_pages();
+        let age = self.age + self.dropped;
+        let (workingset, eviction) = match (cfg.lru, cfg.refault) {
+            (_, RefaultTest::None) => return Slot::EMPTY,
+            (Lru::TwoList, RefaultTest::Distance2013) if self.t != FILE => return Slot::EMPTY,
+            (Lru::MultiGen, test) => {
+                let refs = st.refs();
+                self.evicted[tier_from_refs(refs)] += nr;
+                let token = self.min_seq << REFS_BITS | u64::from(refs.saturating_sub(1));
+                let stamp = Layout::stamp(age, l.gen_eviction_bits, l.gen_bucket_order);
+                let shadow_position = test == RefaultTest::ShadowPosition;
+                (refs > 0, if shadow_position { token << l.gen_eviction_bits | stamp } else { token })
+            }
+            // 2013: the stamp is read after the clock advanced.
+            (Lru::TwoList, RefaultTest::Distance2013) => {
+                (false, Layout::stamp(age + nr, l.eviction_bits, l.bucket_order))
+            }
+            (Lru::TwoList, _) => (st.has(State::WORKINGSET), Layout::stamp(age, l.eviction_bits, l.bucket_order)),
+        };
+        Slot::value(l.pack_with(self.owner, eviction, workingset))
+    }
 }
 
 impl Engine {
@@ -42,7 +70,7 @@ impl Engine {
     pub(crate) fn workingset_eviction(&mut self, f: FolioId, target: MemcgId) -> Slot {
         let st = self.folios.st(f);
         let mut d = self.dropping(self.folios.lruvec(f), st.type_index(), target);
-        let shadow = self.shadow_of(st, &mut d);
+        let shadow = d.shadow_of(&self.cfg, &self.layout, st);
         self.note_evictions(&mut d, st.nr_pages());
         shadow
     }
@@ -56,7 +84,7 @@ impl Engine {
             own,
             t,
             clock,
-            memcg: v.memcg,
+            owner: self.layout.pack_owner(0, v.memcg),
             age: v.nonresident_age,
             min_seq: self.lruvecs[own.index()].r#gen.min_seq[t],
             evicted: [0; MAX_NR_TIERS],
@@ -64,37 +92,11 @@ impl Engine {
         }
     }
 
-    /// The shadow of one folio of the batch.
-    #[inline(always)]
-    fn shadow_of(&self, st: State, d: &mut Dropping) -> Slot {
-        let nr = st.nr_pages();
-        let age = d.age + d.dropped;
-        let l = &self.layout;
-        let (workingset, eviction) = match (self.cfg.lru, self.cfg.refault) {
-            (_, RefaultTest::None) => return Slot::EMPTY,
-            (Lru::TwoList, RefaultTest::Distance2013) if d.t != FILE => return Slot::EMPTY,
-            (Lru::MultiGen, test) => {
-                let refs = st.refs();
-                d.evicted[tier_from_refs(refs)] += nr;
-                let token = d.min_seq << REFS_BITS | u64::from(refs.saturating_sub(1));
-                let stamp = Layout::stamp(age, l.gen_eviction_bits, l.gen_bucket_order);
-                let shadow_position = test == RefaultTest::ShadowPosition;
-                (refs > 0, if shadow_position { token << l.gen_eviction_bits | stamp } else { token })
-            }
-            // 2013: the stamp is read after the clock advanced.
-            (Lru::TwoList, RefaultTest::Distance2013) => {
-                (false, Layout::stamp(age + nr, l.eviction_bits, l.bucket_order))
-            }
-            (Lru::TwoList, _) => (st.has(State::WORKINGSET), Layout::stamp(age, l.eviction_bits, l.bucket_order)),
-        };
-        Slot::value(l.pack(Shadow { workingset, node: 0, memcg: d.memcg, eviction }))
-    }
-
     /// Drops one folio of the batch.
     #[inline(always)]
     pub(crate) fn drop_clean<W: World>(&mut self, w: &mut W, f: FolioId, st: State, d: &mut Dropping) {
         debug_assert_eq!(self.folios.lruvec(f), d.own);
-        let shadow = self.shadow_of(st, d);
+        let shadow = d.shadow_of(&self.cfg, &self.layout, st);
         let (page, nr) = (self.folios.page(f), st.nr_pages());
         if nr == 1 {
             self.note_evicted(page, shadow);
@@ -113,12 +115,40 @@ impl Engine {
     pub(crate) fn drop_alike<W: World>(&mut self, w: &mut W, list: &[FolioId], sc: &ScanControl) -> ShrinkStat {
         let mut d = self.start_dropping(list.first().copied(), sc);
         let mut stat = ShrinkStat::default();
-        for &f in list {
-            let st = self.folios.st(f);
-            self.drop_clean(w, f, st, &mut d);
+        if self.cfg.refault == RefaultTest::None {
+            for &f in list {
+                let st = self.folios.st(f);
+                self.drop_clean(w, f, st, &mut d);
+            }
+        } else {
+            self.leave_shadows(w, list, &mut d);
         }
         self.finish_dropping(&mut d, &mut stat);
         stat
+    }
+
+    /// [`Engine::drop_clean`] for a whole batch of [`Engine::drop_alike`] that leaves shadows: then no node goes, and nodes that hold
+    /// nothing but shadows from now on may be noted at the end.
+    #[inline]
+    fn leave_shadows<W: World>(&mut self, w: &mut W, list: &[FolioId], d: &mut Dropping) {
+        let mut shadows_only = Vec::new();
+        let Engine { cfg, layout, folios, space, .. } = self;
+        let fill = &mut space.fill[..];
+        folios.evict_each(list, |page, st, node| {
+            let shadow = d.shadow_of(cfg, layout, st);
+            d.dropped += 1;
+            let fill = &mut fill[node.index()];
+            fill.nr_values += 1;
+            if fill.is_shadows_only() {
+                shadows_only.push(node);
+            }
+            w.effect(Effect::Free { page, order: 0 });
+            shadow
+        });
+        shadows_only.into_iter().for_each(|n| self.relist_node(n, true));
+        if self.node.is_limited() {
+            list.iter().for_each(|&f| self.node.free_folio(f, 1));
+        }
     }
 
     /// Accounts for what was dropped since the start or the last call.

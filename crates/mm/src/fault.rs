@@ -5,7 +5,7 @@ use crate::batch::Batch;
 use crate::config::RefaultTest;
 use crate::folio::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
-use crate::mapping::MappingKind;
+use crate::mapping::{Fill, MappingKind};
 use crate::node::ZoneId;
 use crate::slot::Slot;
 use crate::stat::Counter;
@@ -77,32 +77,50 @@ impl Engine {
                 *byte = next;
                 return Outcome::Hit;
             }
+            return if u32::from(*byte) & State::UPTODATE != 0 {
+                self.read_again(w, page)
+            } else {
+                self.read_absent(w, page)
+            };
         }
         self.access_slow(w, page, touch)
     }
 
-    /// Whether a read by descriptor would be more than a plain hit: a hint for drivers that look ahead.
-    #[inline]
-    pub fn is_work(&self, page: PageId) -> bool {
-        self.next_hot[usize::from(self.folios.hot[page.index()])] == 0
+    /// Reads by descriptor in a row, up to the first that is more than a plain hit: how many were made. `None` ends the row, too.
+    #[inline(always)]
+    pub fn read_hits(&mut self, pages: impl Iterator<Item = Option<PageId>>) -> usize {
+        let (hot, next_hot) = (&mut self.folios.hot[..], &self.next_hot);
+        let mut made = 0;
+        for page in pages {
+            let Some(page) = page else { break };
+            let byte = &mut hot[page.index()];
+            let next = next_hot[usize::from(*byte)];
+            if next == 0 {
+                break;
+            }
+            *byte = next;
+            made += 1;
+        }
+        made
+    }
+
+    /// Which reads by descriptor would be more than plain hits, as things are now: a hint for drivers that look ahead. `work` gets
+    /// them without a branch: one that goes wrong every few accesses would keep the loads apart. Returns how many they are.
+    #[inline(always)]
+    pub fn find_work<const N: usize>(&self, pages: impl Iterator<Item = PageId>, work: &mut [PageId; N]) -> usize {
+        let (hot, next_hot) = (&self.folios.hot[..], &self.next_hot);
+        let mut n = 0;
+        for page in pages {
+            work[n % N] = page;
+            n += usize::from(next_hot[usize::from(hot[page.index()])] == 0);
+        }
+        n.min(N)
     }
 
     #[inline(never)]
     fn access_slow<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch) -> Outcome {
         if self.flush_due {
             self.flush(w);
-        }
-        if touch == Touch::Read {
-            // What a descriptor reads is either there or has to be read; the rest is rare.
-            let f = FolioId(page.0);
-            let attached = self.folios.is_attached(f);
-            if attached && self.folios.st(f).has(State::UPTODATE) {
-                self.mark_accessed(f);
-                return Outcome::Hit;
-            }
-            if !attached && self.is_absent_file_page(page) {
-                return self.read_miss(w, page);
-            }
         }
         let up_to_date = |f: &FolioId| self.folios.st(*f).has(State::UPTODATE);
         if let (Some(f), false) = (self.folios.slot(page).folio().filter(up_to_date), touch.is_mapped()) {
@@ -116,15 +134,26 @@ impl Engine {
         self.fault(w, page, touch)
     }
 
-    fn is_absent_file_page(&self, page: PageId) -> bool {
-        self.space.fill[self.folios.node_of(page).index()] != crate::mapping::Fill::ANON
-            && self.folios.slot(page).folio().is_none()
+    /// A read by descriptor that is more than a plain hit on a page that is there: with two lists, the second access to it.
+    #[inline(never)]
+    fn read_again<W: World>(&mut self, w: &mut W, page: PageId) -> Outcome {
+        let f = FolioId(page.0);
+        if self.flush_due || !self.folios.is_attached(f) {
+            return self.access_slow(w, page, Touch::Read);
+        }
+        self.mark_accessed(f);
+        Outcome::Hit
     }
 
     /// A read by descriptor of a page that is not in the cache: [`Engine::fault`] for the common case.
     #[inline(never)]
-    fn read_miss<W: World>(&mut self, w: &mut W, page: PageId) -> Outcome {
-        let memcg = self.lruvecs[self.folios.lruvec(FolioId(page.0)).index()].memcg;
+    fn read_absent<W: World>(&mut self, w: &mut W, page: PageId) -> Outcome {
+        let node = self.folios.node_of(page);
+        if self.flush_due || !self.folios.is_vacant(page) || self.space.fill[node.index()] == Fill::ANON {
+            return self.access_slow(w, page, Touch::Read);
+        }
+        let own = self.folios.lruvec(FolioId(page.0));
+        let memcg = self.lruvecs[own.index()].memcg;
         let f = match self.add_file_folio(w, page, Touch::Read, memcg) {
             Err(over) => return self.no_room(over),
             Ok(f) => f,
@@ -224,8 +253,8 @@ impl Engine {
             return Err(over);
         }
         self.count_alloc(memcg, 1);
-        let own = self.memcgs.get(memcg).lruvec;
-        let old = self.folios.slot(page);
+        let own = self.folios.lruvec(FolioId(page.0));
+        let old = self.folios.slot_of_absent(page);
         self.note_filled(page, old);
         let mut st = State::new(0);
         // A page that is added to be overwritten says nothing about the working set.
@@ -405,7 +434,7 @@ impl Engine {
 
     /// The swap entry in an anonymous slot.
     pub(crate) fn swap_entry(&self, page: PageId) -> Option<SwapSlot> {
-        if self.space.fill[self.folios.node_of(page).index()] != crate::mapping::Fill::ANON {
+        if self.space.fill[self.folios.node_of(page).index()] != Fill::ANON {
             return None;
         }
         self.folios.slot(page).as_value().map(|v| SwapSlot(v as u32))

@@ -5,7 +5,7 @@
 //! lies apart, a byte a page: a hit needs nothing else, and the bytes of a million pages fit a processor's second-level cache.
 
 use crate::ids::{FolioId, LruvecId, PageId, SwapSlot, XaNodeId};
-use crate::list::{Links, List};
+use crate::list::{Links, List, Target};
 use crate::slot::{Entry, Location, Slot};
 
 /// The largest order of a folio: 2^9 pages are 2 MiB.
@@ -257,6 +257,18 @@ impl FolioTable {
         self.hot[f.index()] = 0;
     }
 
+    /// Folios of one page each are gone. `leave` gets the page of each, its state and its node, and says what stays in the slot.
+    #[inline(always)]
+    pub(crate) fn evict_each(&mut self, folios: &[FolioId], mut leave: impl FnMut(PageId, State, XaNodeId) -> Slot) {
+        let (entries, hot) = (&mut self.links.entries[..], &mut self.hot[..]);
+        for &f in folios {
+            let (e, byte) = (&mut entries[f.index()], &mut hot[f.index()]);
+            let left = leave(PageId(f.0), State(e.cold() | u32::from(*byte)), e.location.node());
+            e.put(left);
+            *byte = 0;
+        }
+    }
+
     /// Puts a folio on a list, in state `st`: at its head, or at its tail.
     #[inline(always)]
     pub(crate) fn put_on(&mut self, list: List, f: FolioId, st: State, tail: bool) {
@@ -267,6 +279,34 @@ impl FolioTable {
         } else {
             self.links.add_as(list, f, st);
         }
+    }
+
+    /// Puts folios at the head of lists, see [`Links::add_each`].
+    #[inline]
+    pub(crate) fn add_each<const N: usize>(&mut self, folios: &[FolioId], to: &[Target; N]) -> u64 {
+        self.links.add_each(&mut self.hot, folios, to).expect("different lists")
+    }
+
+    /// The flags that any of these folios has, and those that all have.
+    #[inline]
+    pub(crate) fn flags_of(&self, folios: &[FolioId]) -> (u32, u32) {
+        let (entries, hot) = (&self.links.entries[..], &self.hot[..]);
+        let st = folios.iter().map(|f| entries[f.index()].cold() | u32::from(hot[f.index()]));
+        st.fold((0, u32::MAX), |(any, all), st| (any | st, all & st))
+    }
+
+    /// The lruvec of these folios, if all have the same one and none of them has any of the flags `odd`.
+    #[inline]
+    pub(crate) fn plain_lruvec(&self, folios: &[FolioId], odd: u32) -> Option<LruvecId> {
+        let own = self.lruvec(*folios.first()?);
+        let (entries, owners, hot) = (&self.links.entries[..], &self.links.owners[..], &self.hot[..]);
+        let (mut any, mut other) = (0, 0);
+        for f in folios {
+            let e = &entries[f.index()];
+            any |= e.cold() | u32::from(hot[f.index()]);
+            other |= owners[e.location.node().index()].0 ^ own.0;
+        }
+        (any & odd == 0 && other == 0).then_some(own)
     }
 
     /// The folio is gone: its slot holds what was put there instead.
@@ -338,6 +378,12 @@ impl FolioTable {
         self.at(f).is_attached()
     }
 
+    /// Whether there is nothing of a page but a value in its slot, if that.
+    #[inline(always)]
+    pub(crate) fn is_vacant(&self, page: PageId) -> bool {
+        self.links.entries[page.index()].vacant().is_some()
+    }
+
     /// The first page of a folio.
     #[inline(always)]
     pub(crate) fn page(&self, f: FolioId) -> PageId {
@@ -365,6 +411,12 @@ impl FolioTable {
     pub(crate) fn slot(&self, page: PageId) -> Slot {
         let e = &self.links.entries[page.index()];
         if e.is_attached() { Slot::resident(FolioId(page.0)) } else { self.slot_apart(page) }
+    }
+
+    /// As [`FolioTable::slot`], for a page that is most likely not resident.
+    #[inline(always)]
+    pub(crate) fn slot_of_absent(&self, page: PageId) -> Slot {
+        self.links.entries[page.index()].vacant().unwrap_or_else(|| self.slot_apart(page))
     }
 
     fn slot_apart(&self, page: PageId) -> Slot {

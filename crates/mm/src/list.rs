@@ -7,7 +7,8 @@
 
 use crate::folio::State;
 use crate::ids::{FolioId, LruvecId};
-use crate::slot::{Entry, Link};
+use crate::slot::{Change, Entry, Link};
+use std::slice::GetDisjointMutError;
 
 /// An empty place, and a list that is none.
 const NONE: u32 = u32::MAX;
@@ -27,6 +28,38 @@ impl List {
     #[inline(always)]
     fn link(self, place: u32) -> Link {
         Link { list: self.0 % LISTS_PER_LRUVEC, place }
+    }
+}
+
+/// Where [`Links::add_each`] puts folios, and what becomes of their flags there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target {
+    list: List,
+    change: Change,
+}
+
+impl Target {
+    /// A list on which folios keep these flags and get those.
+    pub(crate) fn new(list: List, keep: u32, set: u32) -> Target {
+        Target { list, change: Change::new(keep, set, list.link(0)) }
+    }
+}
+
+/// A list to which many are added.
+struct Head<'a> {
+    ring: &'a mut [u32],
+    next: u32,
+}
+
+impl Head<'_> {
+    /// Puts an id at the head; returns its place.
+    #[inline(always)]
+    fn push(&mut self, id: u32) -> u32 {
+        let place = self.next;
+        let i = place as usize & self.ring.len().wrapping_sub(1);
+        self.ring[i] = id;
+        self.next = place.wrapping_add(1);
+        place
     }
 }
 
@@ -111,16 +144,17 @@ impl Places {
         }
     }
 
-    /// Collects the `nr` oldest. Returns how many places that passes, empty ones included.
+    /// Collects the `nr` oldest, without a branch on empty places. Returns how many places that passes.
     #[inline]
     fn oldest(&self, nr: usize, out: &mut Vec<FolioId>) -> u32 {
-        let mut passed = 0;
-        while passed < self.span && out.len() < nr {
+        out.clear();
+        out.resize(nr.min(self.live as usize), FolioId(0));
+        let (mut n, mut passed) = (0, 0);
+        while n < out.len() {
             let id = self.get(self.tail.wrapping_add(passed));
+            out[n] = FolioId(id);
+            n += usize::from(id != NONE);
             passed += 1;
-            if id != NONE {
-                out.push(FolioId(id));
-            }
         }
         passed
     }
@@ -134,6 +168,38 @@ impl Places {
         while self.span > 0 && self.get(self.tail) == NONE {
             self.tail = self.tail.wrapping_add(1);
             self.span -= 1;
+        }
+    }
+
+    /// Ready for `nr` more at the head; [`Places::close`] ends it.
+    #[inline(always)]
+    fn open(&mut self, nr: usize, entries: &mut [Entry]) -> Head<'_> {
+        if self.ring.len() - (self.span as usize) < nr {
+            self.make_room(nr, entries);
+        }
+        Head { next: self.tail.wrapping_add(self.span), ring: &mut self.ring }
+    }
+
+    /// The next one would get this place.
+    #[inline(always)]
+    fn close(&mut self, next: u32) {
+        let span = next.wrapping_sub(self.tail);
+        self.live += span - self.span;
+        self.span = span;
+    }
+
+    /// Writes the list anew without its empty places, with room for `nr` more: into the same ring if a third of it stays empty, else
+    /// into the double or what is needed.
+    #[cold]
+    fn make_room(&mut self, nr: usize, entries: &mut [Entry]) {
+        let old = std::mem::take(self);
+        let needed = old.live as usize + nr;
+        let same = needed <= old.ring.len() / 3 * 2;
+        let room =
+            if same { old.ring.len() } else { (old.ring.len() * 2).max(needed.next_power_of_two()).max(MIN_PLACES) };
+        self.ring = vec![NONE; room];
+        for id in old.iter() {
+            entries[id as usize].set_place(self.push(id));
         }
     }
 
@@ -171,22 +237,59 @@ impl Links {
         self.owners[self.entries[f.index()].location.node().index()]
     }
 
+    /// A list, with room for one more.
+    #[inline(always)]
+    fn room(&mut self, list: List) -> &mut Places {
+        let places = &mut self.lists[list.0 as usize];
+        if places.is_full() {
+            places.make_room(1, &mut self.entries);
+        }
+        places
+    }
+
+    /// Puts folios, in this order, at the head of different lists: of two, the second gets the active ones. Returns how many are active.
+    ///
+    /// As [`Links::add_as`] for each, but what does not change from one to the next is looked up once.
+    #[inline]
+    pub(crate) fn add_each<const N: usize>(
+        &mut self,
+        hot: &mut [u8],
+        folios: &[FolioId],
+        to: &[Target; N],
+    ) -> Result<u64, GetDisjointMutError> {
+        let entries = &mut self.entries[..];
+        let mut lists = self.lists.get_disjoint_mut(to.map(|t| t.list.0 as usize))?;
+        let mut heads = lists.each_mut().map(|l| l.open(folios.len(), entries));
+        let mut active = 0;
+        for &f in folios {
+            let (e, byte) = (&mut entries[f.index()], &mut hot[f.index()]);
+            let is_active = u32::from(u32::from(*byte) & State::ACTIVE != 0);
+            active += u64::from(is_active);
+            let i = is_active as usize % N;
+            *byte = to[i].change.of_byte(*byte);
+            e.change(to[i].change, heads[i].push(f.0));
+        }
+        let pushed = heads.map(|h| h.next);
+        lists.into_iter().zip(pushed).for_each(|(l, next)| l.close(next));
+        Ok(active)
+    }
+
+    /// Takes folios off the list `from` before [`Links::add_each`] puts them on others.
+    pub(crate) fn del_each(&mut self, from: List, folios: &[FolioId]) {
+        let (entries, places) = (&self.entries[..], &mut self.lists[from.0 as usize]);
+        folios.iter().for_each(|f| places.remove(entries[f.index()].link().place));
+    }
+
     /// Puts `f` at the head (newest).
     #[inline]
     pub(crate) fn add(&mut self, list: List, f: FolioId) {
-        if self.lists[list.0 as usize].is_full() {
-            self.make_room(list);
-        }
-        let place = self.lists[list.0 as usize].push(f.0);
+        let place = self.room(list).push(f.0);
         self.entries[f.index()].set_link(list.link(place));
     }
 
     /// Puts `f` at the tail (oldest).
     pub(crate) fn add_tail(&mut self, list: List, f: FolioId) {
-        if self.lists[list.0 as usize].is_full() {
-            self.make_room(list);
-        }
-        let place = self.lists[list.0 as usize].push_tail(f.0);
+        let place = self.room(list).push_tail(f.0);
         self.entries[f.index()].set_link(list.link(place));
     }
 
@@ -252,24 +355,8 @@ impl Links {
     /// Puts `f`, in state `st` but for the low byte of its flags, at the head of a list.
     #[inline]
     pub(crate) fn add_as(&mut self, list: List, f: FolioId, st: State) {
-        if self.lists[list.0 as usize].is_full() {
-            self.make_room(list);
-        }
-        let place = self.lists[list.0 as usize].push(f.0);
+        let place = self.room(list).push(f.0);
         self.entries[f.index()].set_cold_and_link(st, list.link(place));
-    }
-
-    /// Writes the list anew without its empty places: into the same room if a third of it was empty, else into the double.
-    #[cold]
-    fn make_room(&mut self, list: List) {
-        let old = std::mem::take(&mut self.lists[list.0 as usize]);
-        let same = (old.live as usize) < old.ring.len() / 3 * 2;
-        let room = if same { old.ring.len() } else { (old.ring.len() * 2).max(MIN_PLACES) };
-        let places = &mut self.lists[list.0 as usize];
-        places.ring = vec![NONE; room];
-        for id in old.iter() {
-            self.entries[id as usize].set_place(places.push(id));
-        }
     }
 
     /// The oldest entry.

@@ -5,7 +5,8 @@ use crate::batch::Batch;
 use crate::config::{Clock, Lru};
 use crate::folio::State;
 use crate::ids::{FolioId, LruvecId};
-use crate::lruvec::{ANON, UNEVICTABLE, list_index};
+use crate::list::Target;
+use crate::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_FILE, UNEVICTABLE, list_index};
 use crate::multi_gen::{MIN_NR_GENS, MultiGen, gen_index};
 
 impl Engine {
@@ -32,7 +33,7 @@ impl Engine {
             let i = birth_generation(&v.r#gen, st, reclaiming);
             if st.has(State::ACTIVE) {
                 // `workingset` stays: pressure accounting needs it.
-                st.clear(State::REFS_MASK | State::REFERENCED | State::ACTIVE);
+                st.clear(LOST_BY_BIRTH);
             }
             st.set_generation(i);
             v.r#gen.nr_pages[i][t] += nr;
@@ -47,6 +48,38 @@ impl Engine {
         v.size[l] += nr;
         self.node_size[l] += nr;
         self.folios.put_on(list, f, st, reclaiming);
+    }
+
+    /// Puts new file folios of one page each, all of one lruvec, on their lists: [`Engine::lruvec_add_as`] for many at once.
+    pub(crate) fn add_new_files(&mut self, own: LruvecId, folios: &[FolioId]) {
+        let all = folios.len() as u64;
+        let v = &mut self.lruvecs[own.index()];
+        let mut sizes = [(INACTIVE_FILE, all), (ACTIVE_FILE, 0)];
+        if self.cfg.lru == Lru::MultiGen {
+            let births = [0, State::ACTIVE].map(|active| {
+                let i = birth_generation(&v.r#gen, State(active), false);
+                let mut born = State(State::LRU);
+                born.set_generation(i);
+                let lost = if active == 0 { 0 } else { LOST_BY_BIRTH };
+                (i, Target::new(v.r#gen.lists[i][FILE][0], !(State::ADDING | lost), born.0))
+            });
+            let active = self.folios.add_each(folios, &births.map(|b| b.1));
+            for (n, (i, nr)) in [(births[0].0, all - active), (births[1].0, active)].into_iter().enumerate() {
+                v.r#gen.nr_pages[i][FILE] += nr;
+                sizes[n] = (list_index(FILE, v.r#gen.is_active(i)), nr);
+            }
+        } else if self.cfg.one_list {
+            let to = Target::new(v.lists[INACTIVE_FILE], !(State::ADDING | State::ACTIVE), State::LRU);
+            self.folios.add_each(folios, &[to]);
+        } else {
+            let to = [INACTIVE_FILE, ACTIVE_FILE].map(|l| Target::new(v.lists[l], !State::ADDING, State::LRU));
+            let active = self.folios.add_each(folios, &to);
+            sizes = [(INACTIVE_FILE, all - active), (ACTIVE_FILE, active)];
+        }
+        for (l, nr) in sizes {
+            v.size[l] += nr;
+            self.node_size[l] += nr;
+        }
     }
 
     /// Takes a folio off its list. Under multi-gen LRU a folio that does not leave for reclaim stays known as active
@@ -126,15 +159,18 @@ impl Engine {
     /// Second access to an inactive folio.
     fn activate_accessed(&mut self, f: FolioId) {
         let st = self.folios.st(f);
-        if st.has(State::LRU) {
-            self.batch_add(Batch::Activate, f);
-        } else if st.has(State::ADDING) {
+        let mut now = st;
+        now.clear(State::LRU | State::REFERENCED);
+        if st.has(State::ADDING) {
             // It will be moved to the active list when its batch is drained.
-            self.folios.set(f, State::ACTIVE);
+            now.set(State::ACTIVE);
         }
-        self.folios.clear(f, State::REFERENCED);
+        self.folios.put(f, now);
         if self.cfg.clock == Clock::EvictionsAndActivations {
             self.age_nonresident(self.folios.lruvec(f), st.nr_pages());
+        }
+        if st.has(State::LRU) {
+            self.batch_push(Batch::Activate, f, st);
         }
     }
 
@@ -163,6 +199,9 @@ impl Engine {
         }
     }
 }
+
+/// What a folio loses that enters the youngest generation.
+const LOST_BY_BIRTH: u32 = State::REFS_MASK | State::REFERENCED | State::ACTIVE;
 
 /// 4.2: the index of the generation that a folio is born into, first match wins.
 #[inline]

@@ -257,23 +257,28 @@ impl Memcgs {
         if room < nr {
             return Err(id);
         }
-        if batch
-            && self.charge_batch > nr
-            && room >= self.charge_batch
-            && self.charge_counter(id, self.charge_batch).is_ok()
-        {
-            let surplus = self.charge_batch - nr;
-            self.refill_stock(id, surplus);
-            self.note_high(id, self.charge_batch);
-            return Ok(());
+        if batch && self.charge_batch > nr && room >= self.charge_batch {
+            return self.charge_ahead(id, nr);
         }
         self.charge_counter(id, nr)?;
         self.note_high(id, nr);
         Ok(())
     }
 
+    /// Charges a batch of which `nr` are used now, or, if that is too much for a group above, just those.
+    fn charge_ahead(&mut self, id: MemcgId, nr: u64) -> Result<(), MemcgId> {
+        if self.charge_counter(id, self.charge_batch).is_err() {
+            self.charge_counter(id, nr)?;
+            self.note_high(id, nr);
+            return Ok(());
+        }
+        self.refill_stock(id, self.charge_batch - nr);
+        self.note_high(id, self.charge_batch);
+        Ok(())
+    }
+
     /// Charges what fits under the limit of the group itself, if it fits under those above.
-    #[inline]
+    #[inline(always)]
     fn charge_counter(&mut self, id: MemcgId, nr: u64) -> Result<(), MemcgId> {
         // Its own room is known to be enough, and that of the root has no end.
         let mut at = self.get(id).parent;

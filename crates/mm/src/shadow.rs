@@ -54,21 +54,26 @@ impl Layout {
         }
     }
 
+    /// The part of a shadow that is the same for all folios of a batch.
     #[inline]
-    pub(crate) fn pack(&self, s: Shadow) -> u64 {
-        let mut v = s.eviction & mask(self.eviction_bits);
-        v = v << MEMCG_BITS | u64::from(s.memcg.0);
-        v = v << self.nodes_shift | u64::from(s.node);
-        v << 1 | u64::from(s.workingset)
+    pub(crate) fn pack_owner(&self, node: u32, memcg: MemcgId) -> u64 {
+        (u64::from(memcg.0) << self.nodes_shift | u64::from(node)) << 1
     }
 
-    #[inline]
+    /// The whole, from that part and what differs.
+    #[inline(always)]
+    pub(crate) fn pack_with(&self, owner: u64, eviction: u64, workingset: bool) -> u64 {
+        (eviction & mask(self.eviction_bits)) << (MEMCG_BITS + self.nodes_shift + 1) | owner | u64::from(workingset)
+    }
+
+    #[inline(always)]
     pub(crate) fn unpack(&self, v: u64) -> Shadow {
-        let workingset = v & 1 == 1;
-        let v = v >> 1;
-        let node = (v & mask(self.nodes_shift)) as u32;
-        let v = v >> self.nodes_shift;
-        Shadow { workingset, node, memcg: MemcgId((v & mask(MEMCG_BITS)) as u16), eviction: v >> MEMCG_BITS }
+        Shadow {
+            workingset: v & 1 == 1,
+            node: (v >> 1 & mask(self.nodes_shift)) as u32,
+            memcg: MemcgId((v >> 1 >> self.nodes_shift) as u16),
+            eviction: v >> 1 >> MEMCG_BITS >> self.nodes_shift,
+        }
     }
 
     /// The stamp for a clock: coarsened to buckets, cut to `bits`.
@@ -116,8 +121,9 @@ mod tests {
                 [(true, 0, 0xffff, 0), (false, 1023, 0, mask(bits)), (true, 5, 77, 0xa5 & mask(bits))]
             {
                 let s = Shadow { workingset, node, memcg: MemcgId(memcg), eviction };
-                assert!(l.pack(s) < 1 << 63);
-                assert_eq!(l.unpack(l.pack(s)), s);
+                let packed = l.pack_with(l.pack_owner(node, MemcgId(memcg)), eviction, workingset);
+                assert!(packed < 1 << 63);
+                assert_eq!(l.unpack(packed), s);
             }
         }
     }

@@ -112,7 +112,7 @@ impl Engine {
     }
 
     #[cold]
-    fn relist_node(&mut self, n: XaNodeId, shadows_only: bool) {
+    pub(crate) fn relist_node(&mut self, n: XaNodeId, shadows_only: bool) {
         let memcg = self.space.nodes[n.index()].memcg;
         let v = self.memcgs.get(memcg).lruvec;
         let list = &mut self.lruvecs[v.index()].shadow_nodes;

@@ -71,6 +71,34 @@ pub(crate) struct Link {
     pub(crate) place: u32,
 }
 
+/// What becomes of the flags and the list of a folio, ready for [`Entry::change`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change {
+    keep_head: u32,
+    set_head: u32,
+    keep_byte: u8,
+    set_byte: u8,
+}
+
+impl Change {
+    /// Of the flags, `keep` stay and `set` are added; the list is that of `link`.
+    pub(crate) fn new(keep: u32, set: u32, link: Link) -> Change {
+        let list = (link.list & 15) << Entry::LIST_SHIFT | link.list >> 4 << Entry::LIST_HIGH;
+        Change {
+            keep_head: (keep | Entry::OWN) & !Entry::LIST_MASK,
+            set_head: set & !Entry::OWN | list,
+            keep_byte: keep as u8,
+            set_byte: set as u8,
+        }
+    }
+
+    /// Of the byte of flags that is apart.
+    #[inline(always)]
+    pub(crate) fn of_byte(self, byte: u8) -> u8 {
+        byte & self.keep_byte | self.set_byte
+    }
+}
+
 /// A page's slot and where it is: 12 bytes without padding, on one cache line more often than not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
@@ -111,6 +139,13 @@ impl Entry {
         self.head & (Self::VALUE | Self::FOLIO) == Self::FOLIO && self.head & (Self::APART | Self::PART) != Self::PART
     }
 
+    /// If there is none: a value, or nothing.
+    #[inline(always)]
+    pub(crate) fn vacant(&self) -> Option<Slot> {
+        let vacant = self.head & Self::VALUE != 0 || self.head == 0;
+        vacant.then_some(Slot(u64::from(self.tail) << 32 | u64::from(self.head)))
+    }
+
     /// There is one, and the slot holds it.
     #[inline(always)]
     pub(crate) fn is_attached(&self) -> bool {
@@ -119,8 +154,8 @@ impl Entry {
 
     /// What the slot holds, if it does not hold the folio of its page; none: its swap entry.
     pub(crate) fn apart(&self) -> Option<Slot> {
-        if self.head & Self::VALUE != 0 || self.head == 0 {
-            return Some(Slot(u64::from(self.tail) << 32 | u64::from(self.head)));
+        if let Some(slot) = self.vacant() {
+            return Some(slot);
         }
         match self.head & (Self::APART | Self::PART) {
             Self::PART => Some(Slot::resident(FolioId(self.tail))),
@@ -168,6 +203,13 @@ impl Entry {
 
     #[inline(always)]
     pub(crate) fn set_place(&mut self, place: u32) {
+        self.tail = place;
+    }
+
+    /// The flags and the list that `change` says, and a place.
+    #[inline(always)]
+    pub(crate) fn change(&mut self, change: Change, place: u32) {
+        self.head = self.head & change.keep_head | change.set_head;
         self.tail = place;
     }
 

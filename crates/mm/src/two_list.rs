@@ -4,6 +4,7 @@ use crate::Engine;
 use crate::config::{Clock, RefaultTest};
 use crate::folio::State;
 use crate::ids::{FolioId, LruvecId, PageId};
+use crate::list::Target;
 use crate::lruvec::{ANON, FILE, list_index};
 use crate::scan::{DEF_PRIORITY, ScanControl};
 use crate::shrink::SLOW;
@@ -152,13 +153,7 @@ impl Engine {
     ) -> bool {
         let list = self.lruvecs[v.index()].lists[l];
         let passed = self.folios.links.oldest(list, nr as usize, out);
-        let (mut any, mut all, mut warm) = (0, u32::MAX, 0);
-        for &f in &*out {
-            let st = self.folios.st(f).0;
-            (any, all) = (any | st, all & st);
-            warm += self.folios.warm(self.folios.page(f));
-        }
-        std::hint::black_box(warm);
+        let (any, all) = self.folios.flags_of(out);
         if any & odd != 0 || all & State::LRU == 0 || out.iter().any(|&f| pinned(self.folios.page(f))) {
             out.clear();
             return false;
@@ -173,12 +168,7 @@ impl Engine {
     fn deactivate_alike(&mut self, v: LruvecId, t: usize, folios: &[FolioId]) {
         let (nr, l) = (folios.len() as u64, list_index(t, false));
         let list = self.lruvecs[v.index()].lists[l];
-        for &f in folios {
-            let mut st = self.folios.st(f);
-            st.clear(State::ACTIVE);
-            st.set(State::WORKINGSET);
-            self.folios.put_on(list, f, st, false);
-        }
+        self.folios.add_each(folios, &[Target::new(list, !State::ACTIVE, State::WORKINGSET)]);
         self.lruvecs[v.index()].size[l] += nr;
         self.node_size[l] += nr;
         self.count_lruvec(v, Counter::Pgrefill, nr);

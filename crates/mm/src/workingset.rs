@@ -3,7 +3,7 @@
 use crate::Engine;
 use crate::config::{Bound, Clock, Lru, Recency, RefaultCounting, RefaultTest};
 use crate::folio::State;
-use crate::ids::LruvecId;
+use crate::ids::{LruvecId, MemcgId};
 use crate::lruvec::{ACTIVE_ANON, ACTIVE_FILE, FILE, INACTIVE_ANON, INACTIVE_FILE};
 use crate::memcg::Life;
 use crate::multi_gen::tier_from_refs;
@@ -55,8 +55,8 @@ impl Engine {
         let size = match self.cfg.refault {
             RefaultTest::None => return false,
             RefaultTest::Distance2013 => self.lruvecs[v.index()].size[ACTIVE_FILE],
-            RefaultTest::Mainline => self.mainline_bound(v, t),
-            RefaultTest::ShadowPosition => self.shadow_position_bound(v, t),
+            RefaultTest::Mainline => self.bound_by(v, t, mainline_bound),
+            RefaultTest::ShadowPosition => self.bound_by(v, t, shadow_position_bound),
         };
         match self.cfg.bound {
             Bound::Inclusive => distance <= size,
@@ -69,7 +69,7 @@ impl Engine {
     }
 
     /// The sizes that a refault is compared with: those of the group and all below it. Anon is none where it cannot be swapped.
-    #[inline(always)]
+    #[inline(never)]
     fn competing_sizes(&self, v: LruvecId) -> [u64; 5] {
         let mut size = self.tree_sizes(self.lruvecs[v.index()].memcg);
         if size[ACTIVE_ANON] + size[INACTIVE_ANON] > 0 && !self.has_free_swap(v) {
@@ -78,25 +78,35 @@ impl Engine {
         size
     }
 
-    /// All that the type competes with, but its own inactive list.
-    #[inline]
-    fn mainline_bound(&self, v: LruvecId, t: usize) -> u64 {
-        let size = self.competing_sizes(v);
-        size[ACTIVE_FILE] + size[ACTIVE_ANON] + if t == FILE { size[INACTIVE_ANON] } else { size[INACTIVE_FILE] }
+    /// A bound of [`Engine::competing_sizes`]. Mostly these are the sizes of the lruvec itself: a group without children or anon.
+    #[inline(always)]
+    fn bound_by(&self, v: LruvecId, t: usize, bound: impl Fn(&[u64; 5], usize) -> u64) -> u64 {
+        let own = &self.lruvecs[v.index()];
+        let alone = own.memcg != MemcgId::ROOT && !self.memcgs.has_children(own.memcg);
+        let plain = alone && own.size[ACTIVE_ANON] + own.size[INACTIVE_ANON] == 0;
+        if plain { bound(&own.size, t) } else { bound(&self.competing_sizes(v), t) }
     }
+}
 
-    /// RFC v3: the active part, or the inactive one once active is the larger.
-    fn shadow_position_bound(&self, v: LruvecId, t: usize) -> u64 {
-        let size = self.competing_sizes(v);
-        let (active, inactive_file) = (size[ACTIVE_FILE] + size[ACTIVE_ANON], size[INACTIVE_FILE]);
-        let inactive_anon = size[INACTIVE_ANON];
-        if active >= inactive_anon + inactive_file {
-            inactive_anon + inactive_file
-        } else {
-            active + if t == FILE { inactive_anon } else { inactive_file }
-        }
+/// All that the type competes with, but its own inactive list.
+#[inline(always)]
+fn mainline_bound(size: &[u64; 5], t: usize) -> u64 {
+    size[ACTIVE_FILE] + size[ACTIVE_ANON] + if t == FILE { size[INACTIVE_ANON] } else { size[INACTIVE_FILE] }
+}
+
+/// RFC v3: the active part, or the inactive one once active is the larger.
+#[inline(always)]
+fn shadow_position_bound(size: &[u64; 5], t: usize) -> u64 {
+    let (active, inactive_file) = (size[ACTIVE_FILE] + size[ACTIVE_ANON], size[INACTIVE_FILE]);
+    let inactive_anon = size[INACTIVE_ANON];
+    if active >= inactive_anon + inactive_file {
+        inactive_anon + inactive_file
+    } else {
+        active + if t == FILE { inactive_anon } else { inactive_file }
     }
+}
 
+impl Engine {
     /// Mainline multi-gen: only the generation is compared, and an fd refault is not activated.
     #[inline]
     fn refault_gen(&mut self, id: LruvecId, mut st: State, shadow: Shadow, in_fault: bool) -> State {

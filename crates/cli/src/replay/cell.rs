@@ -6,7 +6,7 @@ use refault_trace::{ObjectKind, PackedAccess, Trace};
 use super::machine::{DIRTY, MAPPED, Machine, WRITABLE, YOUNG};
 
 /// Accesses whose slots are loaded ahead: their cache misses overlap instead of following one another.
-const WARM: usize = 128;
+const WARM: usize = 256;
 
 /// Accesses from one look at the clock to the next.
 const TICK: usize = 64;
@@ -101,30 +101,29 @@ impl Cell {
     fn run_part<S: MissSink>(&mut self, part: &[PackedAccess], sink: &mut S) {
         let first = self.accesses;
         self.accesses += part.len() as u64;
-        for (at, &a) in (first..).zip(part) {
+        let mut at = 0;
+        loop {
+            at += self.engine.read_hits(part[at..].iter().map(|a| a.is_plain().then_some(PageId(a.page()))));
+            let Some(&a) = part.get(at) else { return };
             if !self.step(a) {
                 self.misses += 1;
-                sink.miss(at);
+                sink.miss(first + at as u64);
                 if self.machine.oom.is_some() {
-                    self.oom_at = Some(at);
-                    self.accesses = at + 1;
+                    self.oom_at = Some(first + at as u64);
+                    self.accesses = first + at as u64 + 1;
                     return;
                 }
             }
+            at += 1;
         }
     }
 
-    /// Has loaded what the accesses need that will be more than a plain hit. They are collected without a branch: one that goes wrong
-    /// every few accesses would keep the loads apart.
+    /// Has loaded what the accesses need that will be more than a plain hit.
     #[inline]
     fn look_ahead(&self, block: &[PackedAccess]) {
-        let (mut work, mut n) = ([PageId(0); WARM], 0);
-        for a in block {
-            let page = PageId(a.page());
-            work[n % WARM] = page;
-            n += usize::from(self.engine.is_work(page));
-        }
-        std::hint::black_box(self.engine.warm(work[..n.min(WARM)].iter().copied()));
+        let mut work = [PageId(0); WARM];
+        let n = self.engine.find_work(block.iter().map(|a| PageId(a.page())), &mut work);
+        std::hint::black_box(self.engine.warm(work[..n].iter().copied()));
     }
 
     /// One access. False: a miss.
