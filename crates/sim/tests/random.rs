@@ -125,7 +125,6 @@ fn objects(d: &mut Dice, memcgs: u64, disk: usize) -> Vec<ObjectSpec> {
             device: (!anon).then_some(disk),
             memcg: (memcgs > 0 && d.one_in(2)).then(|| d.below(memcgs) as usize),
             private: false,
-            huge: d.of(&[HugeAdvice::None, HugeAdvice::Huge, HugeAdvice::NoHuge]),
         }
     };
     let n = d.within(1, 5);
