@@ -185,7 +185,7 @@ fn large_folios_if_they_are_asked_for() {
     assert!(!plain.contains("mthp"), "{plain}");
     let large = ok(&s.replay(&trace, &[&flags[..], &["--thp", "64k=always,defrag=always"]].concat()));
     let rows: Value = serde_json::from_str(&large).expect("JSON");
-    let count = |name: &str| rows[0]["mthp"][name].as_u64().unwrap_or_else(|| panic!("{name}: {large}"));
+    let count = |name: &str| rows["rows"][0]["mthp"][name].as_u64().unwrap_or_else(|| panic!("{name}: {large}"));
     // 400 pages are 25 times 64 KiB.
     assert_eq!(count("64kB.anon_fault_alloc"), 25);
     assert!(count("64kB.swpout") > 0, "{large}");

@@ -140,8 +140,13 @@ fn main() {
     let args: Vec<String> = std::env::args().collect();
     let asked = args.iter().position(|a| a == "--gb").and_then(|i| args.get(i + 1));
     let sizes = asked.map_or(vec![2, 20, 200], |gb| vec![gb.parse().expect("a number of gigabytes")]);
-    println!("nanoseconds for freeing the slots of one folio and taking those of another");
-    println!("{:>7} {:>6} {:>22} {:>10} {:>12}", "device", "order", "fill", "clusters", "linear scan");
+    println!(
+        "nanoseconds for freeing the slots of one folio and taking those of another, clusters and places looked at"
+    );
+    println!(
+        "{:>7} {:>6} {:>22} {:>10} {:>9} {:>8} {:>12}",
+        "device", "order", "fill", "ns", "clusters", "probes", "linear scan"
+    );
     for &gb in &sizes {
         let pages = gb * PAGES_PER_GB;
         for (fullness, name) in [
@@ -155,12 +160,17 @@ fn main() {
                 let mut space = SwapSpace::new(vec![device], SwapPolicy::default(), 1, false).expect("a device");
                 let mut rng = Rng(gb);
                 let mut folios = fill(&mut space, fullness, order, &mut rng);
+                let before = space.work();
                 let clusters = measure(&mut space, &mut folios, order, &mut rng);
+                let after = space.work();
+                let per_op = |n: u64| n as f64 / (after.calls - before.calls) as f64;
+                let looks = per_op(after.clusters - before.clusters);
+                let probes = per_op(after.probes - before.probes);
                 drop(space);
                 let mut scan = Scan { map: vec![0; pages as usize], next: 0 };
                 let mut folios = fill(&mut scan, fullness, order, &mut rng);
                 let linear = measure(&mut scan, &mut folios, order, &mut rng);
-                println!("{:>4} GB {order:>6} {name:>22} {clusters:>10.0} {linear:>12.0}", gb);
+                println!("{gb:>4} GB {order:>6} {name:>22} {clusters:>10.0} {looks:>9.2} {probes:>8.1} {linear:>12.0}");
             }
         }
         let mut space =

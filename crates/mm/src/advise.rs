@@ -16,6 +16,9 @@ pub enum Advice {
     Free,
     /// `POSIX_FADV_DONTNEED` on a page that cannot be dropped at once: to the end of the inactive list.
     DontNeed,
+    /// It was touched just after it had been ordered out. A driver that has no accessed bits learns by that what such a bit would have
+    /// said a moment before: a page that is young for the second time is activated, under many generations it gets the youngest.
+    InUse,
 }
 
 impl Engine {
@@ -31,6 +34,8 @@ impl Engine {
             Advice::Cold => Batch::Deactivate,
             Advice::Free => Batch::LazyFree,
             Advice::DontNeed => Batch::DeactivateFile,
+            Advice::InUse if self.cfg.one_list => return,
+            Advice::InUse => Batch::Activate,
         };
         let (mut at, end) = (first.0, first.0 + nr);
         while at < end {

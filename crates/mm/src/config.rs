@@ -238,6 +238,8 @@ pub struct Config {
     /// What a group's `min` and `low` leave unclaimed goes to its descendants (the mount option `memory_recursiveprot`, which
     /// systemd sets).
     pub recursive_protection: bool,
+    /// How often the statistics of groups are added up that two-list reclaim reads, in nanoseconds; 2 s in Linux, 0 = they are exact.
+    pub stat_flush_interval_ns: u64,
     /// Never activate: with batches of 0 the inactive list alone is FIFO, or second chance for mapped pages.
     pub one_list: bool,
     /// Pages mapped around a file fault, a power of two; 16 (64 KiB) in Linux, 1 = off.
@@ -296,6 +298,7 @@ impl Config {
             charge_kernel: true,
             reserved_pages: 0,
             recursive_protection: true,
+            stat_flush_interval_ns: 0,
             one_list: false,
             fault_around_pages: 16,
             fault_around_young: true,

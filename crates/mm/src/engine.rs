@@ -55,13 +55,15 @@ pub struct Engine {
     /// An aging walk ran in this reclaim: look-around promotes at once instead of by batch.
     pub(crate) walk_context: bool,
     pub(crate) now_ns: u64,
+    /// When the statistics of groups are added up next.
+    pub(crate) next_flush_ns: u64,
     pub(crate) cpu: usize,
     /// What a read by descriptor makes of the byte of a page; 0: look closer.
     pub(crate) next_hot: [u8; 256],
     scratch: Vec<Vec<FolioId>>,
-    /// The groups that reclaim visited.
+    /// The groups that reclaim visited; none: a pass begins.
     #[cfg(test)]
-    pub(crate) visits: Vec<MemcgId>,
+    pub(crate) visits: Vec<Option<MemcgId>>,
 }
 
 impl Engine {
@@ -93,6 +95,7 @@ impl Engine {
             flushing: false,
             walk_context: false,
             now_ns: 0,
+            next_flush_ns: 0,
             cpu: 0,
             scratch: Vec::new(),
             #[cfg(test)]
@@ -122,6 +125,9 @@ impl Engine {
     /// The time, in nanoseconds from any start. It must not go back.
     pub fn set_now_ns(&mut self, now_ns: u64) {
         self.now_ns = self.now_ns.max(now_ns);
+        if self.now_ns >= self.next_flush_ns {
+            self.flush_stats();
+        }
     }
 
     /// The CPU on which the following calls happen: batches are per CPU. Out of range: the last one.

@@ -147,6 +147,6 @@ impl Engine {
 
     /// Whether inactive anon of the whole node is low.
     fn lruvecs_inactive_is_low(&self, t: usize) -> bool {
-        crate::lruvec::is_low(&self.tree_sizes(MemcgId::ROOT), t, false)
+        crate::lruvec::is_low(&self.known_sizes(MemcgId::ROOT), t, false)
     }
 }

@@ -193,8 +193,9 @@ impl Engine {
         }
         let mut at = Some(v);
         while let Some(v) = at {
+            let pages = self.known_lruvec_sizes(v)[..UNEVICTABLE].iter().sum();
             let v = &mut self.lruvecs[v.index()];
-            v.note_cost(t, cost);
+            v.note_cost(t, cost, pages);
             at = v.parent;
         }
     }

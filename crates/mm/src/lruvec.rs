@@ -134,16 +134,11 @@ impl Lruvec {
         self.size[..UNEVICTABLE].iter().sum()
     }
 
-    /// 2.6: low ⇔ inactive·ratio < active, ratio = isqrt(10·GiB) from a GiB of the type on.
-    pub(crate) fn inactive_is_low(&self, type_index: usize, fixed_ratio: bool) -> bool {
-        is_low(&self.size, type_index, fixed_ratio)
-    }
-
     /// Charges the cost of reclaim to a type, and forgets half of it when it outgrows a quarter of the lists.
     #[inline]
-    pub(crate) fn note_cost(&mut self, type_index: usize, cost: u64) {
+    pub(crate) fn note_cost(&mut self, type_index: usize, cost: u64, lru_pages: u64) {
         self.cost[type_index] += cost;
-        if self.cost[ANON] + self.cost[FILE] > self.lru_pages() / 4 {
+        if self.cost[ANON] + self.cost[FILE] > lru_pages / 4 {
             self.cost[ANON] /= 2;
             self.cost[FILE] /= 2;
         }
@@ -154,7 +149,7 @@ impl Lruvec {
     }
 }
 
-/// As [`Lruvec::inactive_is_low`], for sizes that may be those of a whole tree.
+/// 2.6: low ⇔ inactive·ratio < active, ratio = isqrt(10·GiB) from a GiB of the type on. The sizes may be those of a whole tree.
 pub(crate) fn is_low(size: &[u64; 5], type_index: usize, fixed_ratio: bool) -> bool {
     let inactive = size[list_index(type_index, false)];
     let active = size[list_index(type_index, true)];
@@ -177,14 +172,14 @@ mod tests {
             let inactive = total / (ratio + 1);
             l.size[INACTIVE_FILE] = inactive + 1;
             l.size[ACTIVE_FILE] = total - inactive - 1;
-            assert!(!l.inactive_is_low(FILE, false), "{gib} GiB");
+            assert!(!is_low(&l.size, FILE, false), "{gib} GiB");
             l.size[INACTIVE_FILE] = inactive - 1;
             l.size[ACTIVE_FILE] = total - inactive + 1;
-            assert!(l.inactive_is_low(FILE, false), "{gib} GiB");
-            assert!(l.inactive_is_low(FILE, true));
+            assert!(is_low(&l.size, FILE, false), "{gib} GiB");
+            assert!(is_low(&l.size, FILE, true));
         }
         (l.size[INACTIVE_FILE], l.size[ACTIVE_FILE]) = (100, 100);
-        assert!(!l.inactive_is_low(FILE, false), "below a GiB the ratio is 1");
+        assert!(!is_low(&l.size, FILE, false), "below a GiB the ratio is 1");
     }
 
     #[test]
@@ -192,9 +187,9 @@ mod tests {
         let mut folios = FolioTable::default();
         let mut l = Lruvec::new(&mut folios, MemcgId(0), None, 0);
         l.size[INACTIVE_FILE] = 400;
-        l.note_cost(FILE, 100);
+        l.note_cost(FILE, 100, 400);
         assert_eq!(l.cost, [0, 100]);
-        l.note_cost(ANON, 10);
+        l.note_cost(ANON, 10, 400);
         assert_eq!(l.cost, [5, 50]);
     }
 }

@@ -4,6 +4,7 @@ use crate::ids::{LruvecId, MemcgId};
 use crate::memcg_tree::Links;
 use crate::protection::Protection;
 use crate::stat::Stats;
+use crate::stat_flush::Flushed;
 
 /// Bytes charged for a 64-slot tree node: 576 of the object and 8 of its owner pointer; 7 fit a page.
 pub(crate) const NODE_CHARGE_BYTES: u64 = 584;
@@ -126,6 +127,7 @@ pub(crate) struct Memcg {
     pub(crate) events: MemcgEvents,
     pub(crate) events_local: MemcgEvents,
     pub(crate) stat: Stats,
+    pub(crate) flushed: Flushed,
 }
 
 impl Memcg {
@@ -162,6 +164,7 @@ impl Memcg {
             events: MemcgEvents::default(),
             events_local: MemcgEvents::default(),
             stat: Stats::default(),
+            flushed: Flushed::default(),
         }
     }
 

@@ -109,11 +109,12 @@ impl Engine {
             self.memcgs.event(id, |e| &mut e.oom);
             w.effect(Effect::Oom { memcg: id });
         }
+        self.reap_memcgs();
         Ok(())
     }
 
     /// Reclaims until a group uses no more than so much. False: it could not.
-    fn shrink_to<W: World>(&mut self, w: &mut W, id: MemcgId, limit: u64) -> bool {
+    pub(crate) fn shrink_to<W: World>(&mut self, w: &mut W, id: MemcgId, limit: u64) -> bool {
         let (mut retries, mut drained) = (MAX_RECLAIM_RETRIES, false);
         loop {
             let usage = self.memcgs.get(id).usage;
@@ -146,6 +147,18 @@ impl Engine {
 
     /// `memory.reclaim`: frees so many pages of a memcg and its descendants, with another swappiness if one is given.
     pub fn reclaim<W: World>(
+        &mut self,
+        w: &mut W,
+        id: MemcgId,
+        pages: u64,
+        swappiness: Option<u32>,
+    ) -> Result<u64, ReclaimAgain> {
+        let result = self.reclaim_batches(w, id, pages, swappiness);
+        self.reap_memcgs();
+        result
+    }
+
+    fn reclaim_batches<W: World>(
         &mut self,
         w: &mut W,
         id: MemcgId,

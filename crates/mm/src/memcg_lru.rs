@@ -86,6 +86,18 @@ impl MemcgLru {
         (self.seq % MEMCG_NR_GENS as u64) as usize
     }
 
+    #[cfg(test)]
+    pub(crate) fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// Who is in the old generation.
+    #[cfg(test)]
+    pub(crate) fn old_generation(&self) -> Vec<MemcgId> {
+        let place = |i: &usize| self.places[*i].listed && self.places[*i].generation == self.old();
+        (0..self.places.len()).filter(place).map(|i| MemcgId(i as u16)).collect()
+    }
+
     fn young(&self) -> usize {
         ((self.seq + 1) % MEMCG_NR_GENS as u64) as usize
     }

@@ -62,7 +62,8 @@ impl Engine {
         above.obj_bytes += bytes;
     }
 
-    /// Groups that were removed and have nothing charged any more leave the tree.
+    /// Groups that were removed and have nothing charged any more leave the tree. Not from within a charge: it may be to one of
+    /// them.
     pub(crate) fn reap_memcgs(&mut self) {
         let mut offline = std::mem::take(&mut self.memcgs.offline);
         // Children first: they were removed before their parents.

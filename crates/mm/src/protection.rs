@@ -152,3 +152,95 @@ impl Memcgs {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::LruvecId;
+    use crate::memcg::Memcg;
+
+    /// A line of a tree: the group's number, and what is expected if it is asked for.
+    type Expected = (MemcgId, [Option<u64>; 2]);
+
+    fn number(word: &str) -> Option<u64> {
+        match word {
+            "?" => None,
+            "max" => Some(u64::MAX),
+            n => Some(n.parse().expect("a number")),
+        }
+    }
+
+    /// Builds the tree of some lines; who needs memory.
+    fn tree(lines: &[&str], recursive: bool, target: &str) -> (Memcgs, MemcgId, Vec<Expected>) {
+        let mut t = Memcgs::new(64, recursive);
+        t.any_protected = true;
+        let (mut expected, mut usages) = (Vec::new(), vec![0]);
+        for line in lines {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [path, usage, min, low, "=", emin, elow] = words[..] else { panic!("{line}") };
+            let above = path.rsplit_once('/').map_or("", |(above, _)| above);
+            let parent = t.all.iter().position(|m| m.name == above || (above.is_empty() && m.name == "/"));
+            let id = MemcgId(t.all.len() as u16);
+            t.all.push(Memcg::new(None, path, LruvecId(0), u64::MAX, u64::MAX));
+            t.link(id, MemcgId(parent.expect("a parent") as u16));
+            t.get_mut(id).protection.setting = [min, low].map(|n| number(n).expect("a setting"));
+            usages.push(number(usage).expect("a usage"));
+            expected.push((id, [emin, elow].map(number)));
+        }
+        for (i, usage) in usages.iter().enumerate().skip(1) {
+            let id = MemcgId(i as u16);
+            let below: u64 = t.children(id).map(|c| usages[c.index()]).sum();
+            t.force_charge(id, usage - below);
+            t.propagate_protection(id);
+        }
+        t.validate_protection().unwrap();
+        let target = t.all.iter().position(|m| m.name == target).expect("the group in need");
+        (t, MemcgId(target as u16), expected)
+    }
+
+    #[test]
+    fn effective_protection_is_what_was_computed_by_hand() {
+        let text = include_str!("../tests/data/protection.txt");
+        let trees: Vec<&str> = text.split("\ntree ").skip(1).collect();
+        assert!(trees.len() >= 30, "{}", trees.len());
+        for text in trees {
+            let mut lines = text.lines();
+            let head = lines.next().expect("a name");
+            let (name, target) = head.split_once(" target ").unwrap_or((head, "/"));
+            let recursive = !name.ends_with(" flat");
+            let lines: Vec<&str> = lines.filter(|l| l.starts_with('/')).collect();
+            let (t, target, expected) = tree(&lines, recursive, target);
+            for (id, want) in expected {
+                let got = t.effective_protection(target, id);
+                for i in [MIN, LOW] {
+                    assert!(want[i].is_none_or(|w| w == got[i]), "{name}: {}: {got:?}, not {want:?}", t.get(id).name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn partial_protection_shortens_lists_but_not_below_a_batch() {
+        let (t, target, _) = tree(&["/a 1000 100 600 = ? ?"], true, "/");
+        let a = MemcgId(1);
+        let mut sc = ScanControl::for_memcg(target, 32, None);
+        // 500 - 500*600/1001 = 500 - 299
+        assert_eq!(t.unprotected_pages(&mut sc, a, 500, 32), 201);
+        assert!(sc.low_skipped);
+        assert_eq!(t.unprotected_pages(&mut sc, a, 50, 32), 32);
+        // Beyond low only min is left: 500 - 500*100/1001 = 500 - 49
+        sc.low_reclaim = true;
+        assert_eq!(t.unprotected_pages(&mut sc, a, 500, 32), 451);
+        assert_eq!(t.unprotected_pages(&mut ScanControl::for_memcg(a, 32, None), a, 500, 32), 500, "its own");
+    }
+
+    #[test]
+    fn a_group_is_shielded_up_to_its_effective_protection() {
+        for (usage, shield) in [(100, Shield::Min), (101, Shield::Low), (200, Shield::Low), (201, Shield::None)] {
+            let line = format!("/a {usage} 100 200 = ? ?");
+            let (t, target, _) = tree(&[&line], true, "/");
+            assert_eq!(t.shield(target, MemcgId(1)), shield, "{usage}");
+            assert_eq!(t.shield(MemcgId(1), MemcgId(1)), Shield::None);
+        }
+    }
+}

@@ -5,7 +5,7 @@ use crate::config::{Clock, RefaultTest};
 use crate::folio::State;
 use crate::ids::{FolioId, LruvecId, PageId};
 use crate::list::Target;
-use crate::lruvec::{ANON, FILE, list_index};
+use crate::lruvec::{ANON, FILE, is_low, list_index};
 use crate::scan::{DEF_PRIORITY, ScanControl};
 use crate::shrink::SLOW;
 use crate::stat::Counter;
@@ -98,7 +98,7 @@ impl Engine {
             cut_to_proportion(&targets, &mut left);
         }
         sc.nr_reclaimed += reclaimed;
-        if self.cfg.swap_pages > 0 && self.lruvecs[v.index()].inactive_is_low(ANON, false) {
+        if self.cfg.swap_pages > 0 && is_low(&self.known_lruvec_sizes(v), ANON, false) {
             self.shrink_active_list(w, v, ANON, self.cfg.swap_cluster_max);
         }
     }

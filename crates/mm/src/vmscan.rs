@@ -28,7 +28,6 @@ impl Engine {
             self.run_priorities(w, sc);
             self.snapshot_refaults(sc.target);
             if sc.nr_reclaimed > 0 {
-                self.reap_memcgs();
                 return sc.nr_reclaimed;
             }
             // Zero progress: once with the whole tree, once more with deactivation forced, once beyond `memory.low`.
@@ -70,6 +69,8 @@ impl Engine {
         let carried =
             if self.is_multi_gen() && memcg_lru && sc.kswapd { std::mem::take(&mut sc.nr_reclaimed) } else { 0 };
         let before = sc.nr_reclaimed;
+        #[cfg(test)]
+        self.visits.push(None);
         self.shrink_memcgs(w, sc);
         let reclaimed = sc.nr_reclaimed - before;
         sc.nr_reclaimed += carried;
@@ -177,22 +178,24 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn note_visit(&mut self, _memcg: MemcgId) {
         #[cfg(test)]
-        self.visits.push(_memcg);
+        self.visits.push(Some(_memcg));
     }
 
     /// 2.6, 2.7: what this pass may deactivate, and whether there is easy cache to trim.
     fn prepare_scan_control(&mut self, sc: &mut ScanControl) {
         let v = &self.lruvecs[self.memcgs.get(sc.target).lruvec.index()];
-        let size = self.tree_sizes(sc.target);
+        let size = self.known_sizes(sc.target);
         sc.cost = v.cost;
         for t in [ANON, FILE] {
             // The kernels before working-set detection had no refaults to challenge the active list with, and kept
             // file lists at 1 : 1.
             let old = !self.refaults_challenge_active();
-            let refaulted = !old && self.activations(sc.target, t) != v.refaults[t];
+            let refaulted = !old && self.known_activations(sc.target, t) != v.refaults[t];
             sc.may_deactivate[t] = sc.force_deactivate || refaulted || is_low(&size, t, old && t == FILE);
         }
         sc.cache_trim_mode = size[INACTIVE_FILE] >> sc.priority > 0 && !sc.may_deactivate[FILE] && !sc.no_trim;
+        // The node counts its own pages exactly.
+        let size = if sc.is_cgroup_reclaim() { size } else { self.tree_sizes(sc.target) };
         // The whole node: with next to no cache left only anon can make room.
         let file = size[INACTIVE_FILE] + size[ACTIVE_FILE];
         sc.file_is_tiny = !sc.is_cgroup_reclaim()
@@ -202,7 +205,7 @@ impl Engine {
     }
 
     /// `workingset_activate` of a type, descendants included.
-    fn activations(&self, memcg: MemcgId, t: usize) -> u64 {
+    pub(crate) fn activations(&self, memcg: MemcgId, t: usize) -> u64 {
         let own = |m: MemcgId| self.memcgs.get(m).stat.get(Counter::activate(t));
         self.memcgs.subtree(memcg).map(own).sum()
     }
@@ -211,7 +214,7 @@ impl Engine {
         if self.is_multi_gen() {
             return;
         }
-        let now = [self.activations(memcg, ANON), self.activations(memcg, FILE)];
+        let now = [self.known_activations(memcg, ANON), self.known_activations(memcg, FILE)];
         let v = self.memcgs.get(memcg).lruvec;
         self.lruvecs[v.index()].refaults = now;
     }

@@ -71,7 +71,7 @@ impl Engine {
     /// The sizes that a refault is compared with: those of the group and all below it. Anon is none where it cannot be swapped.
     #[inline(never)]
     fn competing_sizes(&self, v: LruvecId) -> [u64; 5] {
-        let mut size = self.tree_sizes(self.lruvecs[v.index()].memcg);
+        let mut size = self.known_sizes(self.lruvecs[v.index()].memcg);
         if size[ACTIVE_ANON] + size[INACTIVE_ANON] > 0 && !self.has_free_swap(v) {
             (size[ACTIVE_ANON], size[INACTIVE_ANON]) = (0, 0);
         }
@@ -83,7 +83,8 @@ impl Engine {
     fn bound_by(&self, v: LruvecId, t: usize, bound: impl Fn(&[u64; 5], usize) -> u64) -> u64 {
         let own = &self.lruvecs[v.index()];
         let alone = own.memcg != MemcgId::ROOT && !self.memcgs.has_children(own.memcg);
-        let plain = alone && own.size[ACTIVE_ANON] + own.size[INACTIVE_ANON] == 0;
+        let exact = self.cfg.stat_flush_interval_ns == 0;
+        let plain = exact && alone && own.size[ACTIVE_ANON] + own.size[INACTIVE_ANON] == 0;
         if plain { bound(&own.size, t) } else { bound(&self.competing_sizes(v), t) }
     }
 }

@@ -5,7 +5,8 @@ mod model;
 use model::{Device, Driver, Op};
 use proptest::prelude::*;
 use refault_mm::{
-    Advice, Config, HugeAdvice, NodeConfig, Policy, SwapAllocator, SwapDeviceConfig, ThpConfig, ThpMode, ThpSize, Touch,
+    Advice, Config, HugeAdvice, MemcgSelection, NodeConfig, Policy, SwapAllocator, SwapDeviceConfig, ThpConfig,
+    ThpMode, ThpSize, Touch,
 };
 
 fn touch() -> impl Strategy<Value = Touch> {
@@ -20,11 +21,12 @@ fn touch() -> impl Strategy<Value = Touch> {
 
 /// Pages with a hot set, so that some are touched often.
 fn page() -> impl Strategy<Value = u32> + Clone {
-    prop_oneof![2 => 0u32..20, 1 => 150u32..170, 3 => 0u32..300]
+    // Beyond 300 there is something only in trees of groups.
+    prop_oneof![2 => 0u32..20, 1 => 150u32..170, 3 => 0u32..300, 1 => 300u32..500]
 }
 
 fn advice() -> impl Strategy<Value = Advice> {
-    prop_oneof![Just(Advice::Cold), Just(Advice::Free), Just(Advice::DontNeed)]
+    prop_oneof![Just(Advice::Cold), Just(Advice::Free), Just(Advice::DontNeed), Just(Advice::InUse)]
 }
 
 fn op(page: impl Strategy<Value = u32> + Clone + 'static) -> impl Strategy<Value = Op> {
@@ -47,6 +49,10 @@ fn op(page: impl Strategy<Value = u32> + Clone + 'static) -> impl Strategy<Value
         1 => any::<u8>().prop_map(Op::ThrottleEnded),
         1 => (0u8..60).prop_map(Op::External),
         1 => prop::bool::weighted(0.1).prop_map(|exit| if exit { Op::Exit } else { Op::Kswapd(1) }),
+        2 => prop::bool::weighted(0.5).prop_flat_map(|new| any::<u8>().prop_map(move |n| if new { Op::NewGroup(n) } else { Op::RemoveGroup(n) })),
+        2 => (any::<u8>(), any::<u8>(), 0u16..250).prop_map(|(n, which, pages)| Op::Limit(n, which, pages)),
+        1 => (any::<u8>(), 1u8..80).prop_map(|(n, pages)| Op::Reclaim(n, pages)),
+        1 => (any::<u8>(), any::<u8>()).prop_map(|(mapping, to)| Op::Move(mapping, to)),
         1 => any::<bool>().prop_map(Op::Age),
         1 => any::<u8>().prop_map(Op::Evict),
         1 => (0u8..40).prop_map(Op::Swapon),
@@ -92,6 +98,8 @@ prop_compose! {
         seed in any::<u64>(),
         node in prop::option::of((64u64..most_pages, prop::option::of(0u64..64), 0u32..500)),
         thp in prop_oneof![Just(ThpConfig::default()), thp()],
+        memcgs in prop::sample::select(vec![MemcgSelection::Iterate, MemcgSelection::First, MemcgSelection::MemcgLru]),
+        stat_flush_interval_ns in prop::sample::select(vec![0u64, 2_000_000_000]),
         (page_cluster, read_ahead_pages) in (0u32..4, prop::sample::select(vec![0u32, 4, 32])),
     ) -> Config {
         let mut cfg = Config::new(policy);
@@ -106,7 +114,7 @@ prop_compose! {
             min_free_kbytes, watermark_scale_factor, low_zones: [pages / 8, pages / 2], ..NodeConfig::new(pages)
         });
         Config {
-            node, page_cluster, read_ahead_pages, batch_folios, swap_cluster_max, charge_batch, charge_kernel, swap_synchronous, fault_around_young,
+            memcgs, stat_flush_interval_ns, node, page_cluster, read_ahead_pages, batch_folios, swap_cluster_max, charge_batch, charge_kernel, swap_synchronous, fault_around_young,
             one_list: one_list && batch_folios == 0, swappiness, swap_pages, fault_around_pages, eviction_bits_max,
             cpus: 2, seed, total_pages: 4096, thp, ..cfg
         }

@@ -46,7 +46,7 @@ fn main() {
         return;
     }
     println!(
-        "region {} MiB, memory {} MiB, {} thread(s), {} s a row",
+        "region {} MiB, memory {} MiB, {} thread(s), {} s of warming up and as many counted, a row",
         s.region >> 20,
         s.memory >> 20,
         s.threads,
@@ -57,13 +57,18 @@ fn main() {
         "workload", "", "accesses/s", "misses", "cpu/miss", "p50", "p99", "in place"
     );
     let group = Group::new(s.memory);
-    for workload in WORKLOADS {
-        for (name, policy, standby) in [
-            ("pager lru", Policy::Lru, 0),
-            ("pager lru standby 6%", Policy::Lru, 6),
-            ("pager mglru", Policy::Mglru, 0),
-            ("pager mglru standby 6%", Policy::Mglru, 6),
-        ] {
+    let only = std::env::var("REFAULT_BENCH_ONLY").ok();
+    for workload in WORKLOADS.into_iter().filter(|w| only.as_ref().is_none_or(|o| o == w)) {
+        let policies: Vec<(Policy, u32)> = match std::env::var("REFAULT_BENCH_STANDBY") {
+            Ok(list) => list
+                .split(',')
+                .filter_map(|p| p.parse().ok())
+                .flat_map(|p| [(Policy::Lru, p), (Policy::Mglru, p)])
+                .collect(),
+            Err(_) => vec![(Policy::Lru, 0), (Policy::Mglru, 0)],
+        };
+        for (policy, standby) in policies {
+            let name = format!("pager {policy} {standby} %");
             // The kernel does not count zram against the limit; so that both have the same memory for pages in place, the region
             // gets what its pool and its tables will take on top (the last column says what it came to).
             let pool = (s.region - s.memory) / 100 * 65;
@@ -154,7 +159,7 @@ fn run(workload: &str, s: &Setting, base: *mut u8, misses: impl Fn() -> u64) -> 
     }
     let (stop, total) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut latencies: Vec<u32> = Vec::new();
-    let (misses_before, cpu_before, begin) = (misses(), cpu(), Instant::now());
+    let (mut misses_before, mut cpu_before, mut begin, mut warm) = (misses(), cpu(), Instant::now(), 0);
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..s.threads as u64)
             .map(|t| {
@@ -162,12 +167,17 @@ fn run(workload: &str, s: &Setting, base: *mut u8, misses: impl Fn() -> u64) -> 
                 scope.spawn(move || accesses(workload, { base }.0, pages, t, stop, total, begin))
             })
             .collect();
+        // Until the policy has seen enough, nothing is counted.
         std::thread::sleep(Duration::from_secs_f64(s.seconds));
+        (misses_before, cpu_before, begin) = (misses(), cpu(), Instant::now());
+        let before = total.load(Ordering::Relaxed);
+        std::thread::sleep(Duration::from_secs_f64(s.seconds));
+        warm = before;
         stop.store(true, Ordering::Relaxed);
         threads.into_iter().for_each(|t| latencies.extend(t.join().expect("a thread ends")));
     });
     let (elapsed, cpu) = (begin.elapsed().as_secs_f64(), cpu() - cpu_before);
-    let (total, misses) = (total.load(Ordering::Relaxed), misses() - misses_before);
+    let (total, misses) = (total.load(Ordering::Relaxed) - warm, misses() - misses_before);
     latencies.sort_unstable();
     let at = |q: f64| f64::from(latencies[((latencies.len() - 1) as f64 * q) as usize]) / 1000.0;
     let mut line = String::new();

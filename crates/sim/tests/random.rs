@@ -2,7 +2,7 @@
 //!
 //! `REFAULT_SEEDS` sets how many are tried (200), `REFAULT_SEED` tries a single one.
 
-use refault_mm::{HugeAdvice, MemcgLimits, Policy, ThpConfig, ThpMode, ThpSize};
+use refault_mm::{HugeAdvice, MemcgLimits, Policy, SwapAllocator, ThpConfig, ThpMode, ThpSize};
 use refault_sim::machine::{Machine, RunResult};
 use refault_sim::scenario::{
     Action, Burst, DeviceOverrides, DeviceSpec, LoopSpec, MachineSpec, MemcgSpec, ObjectSpec, PRESETS, Pattern,
@@ -204,17 +204,38 @@ fn machine(d: &mut Dice) -> MachineSpec {
         min_ttl_ns: d.of(&[0, 0, 0, 5_000_000]),
         thp: if d.one_in(2) { ThpConfig::default() } else { thp(d) },
         recursive_protection: d.one_in(2),
+        stat_flush_interval_ns: d.of(&[0, 2_000_000_000, 10_000_000]),
         costs: Default::default(),
     }
+}
+
+fn swap_devices(d: &mut Dice) -> Vec<SwapSpec> {
+    let nr = d.of(&[0, 1, 1, 2]);
+    let device = |i| SwapSpec {
+        device: i,
+        pages: d.within(2, 5000),
+        priority: d.one_in(2).then_some(1),
+        discard: d.one_in(3),
+        rotational: d.one_in(4),
+        file: d.one_in(4),
+        bad_pages: if d.one_in(4) { vec![1] } else { Vec::new() },
+    };
+    (1..=nr).map(device).collect()
 }
 
 fn scenario(seed: u64) -> Scenario {
     let d = &mut Dice(Rng::new(seed, &[77]));
     let memcgs = memcgs(d);
-    let devices = vec![device(d, "disk", &["hdd", "sata-ssd", "nvme", "ramdisk", "pmem"]), device(d, "swap", &PRESETS)];
+    let devices = vec![
+        device(d, "disk", &["hdd", "sata-ssd", "nvme", "ramdisk", "pmem"]),
+        device(d, "swap", &PRESETS),
+        device(d, "swap2", &PRESETS),
+    ];
     let objects = objects(d, memcgs.len() as u64, 0);
     let tasks = tasks(d, &objects, memcgs.len() as u64);
     let mut policy = PolicySpec::new(d.of(&Policy::ALL));
+    policy.swap_allocator = d.one_in(2).then(|| d.of(&SwapAllocator::ALL));
+    policy.swap_slot_cache = d.one_in(3).then_some(true);
     policy.batch_folios = d.one_in(3).then_some(0);
     Scenario {
         name: format!("seed {seed}"),
@@ -226,7 +247,7 @@ fn scenario(seed: u64) -> Scenario {
         machine: machine(d),
         policy,
         devices,
-        swap: (!d.one_in(4)).then(|| SwapSpec { device: 1, pages: d.within(1, 5000) }),
+        swap: swap_devices(d),
         memcgs,
         objects,
         tasks,

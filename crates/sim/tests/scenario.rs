@@ -36,7 +36,7 @@ fn every_key() {
     let names: Vec<_> = s.devices.iter().map(|d| d.name.as_str()).collect();
     assert_eq!(names, ["disk", "zram0"], "in the order of the file");
     assert_eq!(s.devices[0].overrides.read_bytes_per_s, Some(68_600_000));
-    assert_eq!(s.swap.as_ref().map(|swap| (swap.device, swap.pages)), Some((1, 2 << 20)));
+    assert_eq!(s.swap.first().map(|swap| (swap.device, swap.pages)), Some((1, 2 << 20)));
     assert_eq!(s.memcgs[2].parent, Some(0));
     assert_eq!((s.memcgs[0].limits.max, s.memcgs[2].limits.max, s.memcgs[2].limits.swap_max), (1 << 20, u64::MAX, 0));
     assert_eq!((s.objects[0].memcg, s.objects[1].memcg), (None, Some(2)), "the heap is charged where its task is");
@@ -232,7 +232,7 @@ fn the_scenarios_of_the_repository() {
             "{name}: nothing is compared"
         );
         // What has only so many clusters of swap runs as it is.
-        let small = scenario.swap.as_ref().is_some_and(|s| s.pages < 8 * MIN_SCALED_SWAP_PAGES);
+        let small = scenario.swap.iter().any(|s| s.pages < 8 * MIN_SCALED_SWAP_PAGES);
         assert_eq!(scenario.scale(8.0).is_err(), small, "{name}");
     }
 }
@@ -256,7 +256,7 @@ fn scaling() {
     assert_eq!((s.machine.memory_pages, s.machine.kernel_pages), (1 << 20, 1 << 15));
     assert_eq!((s.machine.min_free_kbytes, s.machine.min_ttl_ns), (Some(16_384), 250_000_000));
     assert_eq!((s.end_ns, s.sample_ns, s.tasks[0].start_ns), (Some(150_000_000_000), 125_000_000, 250_000_000));
-    assert_eq!(s.swap.as_ref().map(|swap| swap.pages), Some(1 << 19));
+    assert_eq!(s.swap.first().map(|swap| swap.pages), Some(1 << 19));
     assert_eq!((s.memcgs[0].limits.max, s.memcgs[2].limits.max, s.memcgs[2].limits.swap_max), (1 << 18, u64::MAX, 0));
     assert_eq!((s.objects[0].pages, s.objects[1].pages), (3 << 18, 6400));
     let work = &s.tasks[0].phases[1];

@@ -116,7 +116,7 @@ pub struct OutputArgs {
     pub(super) json: bool,
 
     /// Print comma-separated values
-    #[arg(long, conflicts_with_all = ["json", "curve", "lru_gen"])]
+    #[arg(long, conflicts_with_all = ["json", "curve", "lru_gen", "swap_map"])]
     pub(super) csv: bool,
 
     /// Write the result into a file, whole or not at all [default: standard output]
@@ -138,6 +138,10 @@ pub struct OutputArgs {
     /// Print the generations of multi-gen LRU at the end, as lru_gen_full in debugfs does
     #[arg(long)]
     pub(super) lru_gen: bool,
+
+    /// Show the clusters of the swap devices at the end: lists by order, usage, and a picture; with --json as numbers
+    #[arg(long)]
+    pub(super) swap_map: bool,
 
     /// Write one bit an access, least significant first, 1 = miss; for one trace, policy and size
     #[arg(long, value_name = "FILE")]

@@ -142,6 +142,7 @@ fn replay(
         windows: args.output.windows.map(|n| n as usize),
         bits: args.output.miss_bits.is_some(),
         lru_gen: args.output.lru_gen,
+        swap_map: args.output.swap_map,
         threads: args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
         trace: &trace,
     };
@@ -207,6 +208,9 @@ fn render(args: &ReplayArgs, rows: &[Row], colour: bool) -> Result<String, Failu
         }
         if out.lru_gen {
             all.extend(rows.iter().map(text::lru_gen));
+        }
+        if out.swap_map {
+            all.extend(rows.iter().map(text::swap_map));
         }
     }
     Ok(all)

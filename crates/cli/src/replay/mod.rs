@@ -13,6 +13,7 @@ mod run;
 mod scenario;
 pub(crate) mod settings;
 pub(crate) mod size;
+mod swap_map;
 pub(crate) mod table;
 mod text;
 

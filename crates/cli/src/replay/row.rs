@@ -2,7 +2,8 @@
 
 use super::policy::RowPolicy;
 use super::settings;
-use refault_mm::{Config, Counter, Gauge, SizeStats, Stats};
+use super::swap_map;
+use refault_mm::{Config, Counter, Gauge, SizeStats, Stats, SwapMap};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// What a cell of the engine ends with, and OPT does not have.
@@ -16,6 +17,10 @@ pub struct Inside {
     pub sizes: SizeStats,
     /// The generations at the end, if they were asked for and there are any.
     pub lru_gen: Option<String>,
+    /// The swap devices at the end.
+    pub swap: Vec<SwapMap>,
+    /// Whether their clusters were asked for.
+    pub swap_map: bool,
     /// The configuration.
     pub config: Config,
 }
@@ -138,6 +143,10 @@ impl Serialize for Row {
         }
         let pairs: Vec<_> = self.inside.iter().flat_map(|i| config(&i.config)).collect();
         map.serialize_entry("config", &Pairs(pairs.into_iter()))?;
+        if let Some(inside) = &self.inside {
+            let devices: Vec<_> = inside.swap.iter().map(|m| swap_map::json(m, None, inside.swap_map)).collect();
+            map.serialize_entry("swap", &devices)?;
+        }
         if let Some(text) = self.inside.as_ref().and_then(|i| i.lru_gen.as_ref()) {
             map.serialize_entry("lru_gen", text)?;
         }

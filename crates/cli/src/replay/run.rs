@@ -36,6 +36,8 @@ pub struct Plan<'a> {
     pub bits: bool,
     /// Keep the generations at the end.
     pub lru_gen: bool,
+    /// Show the clusters of the swap devices at the end.
+    pub swap_map: bool,
     /// Threads.
     pub threads: usize,
 }
@@ -106,6 +108,8 @@ impl Plan<'_> {
             gauges: cell.engine.memcg_gauges(cell.group),
             sizes: cell.engine.size_stats().clone(),
             lru_gen: (self.lru_gen && cfg.lru == Lru::MultiGen).then(|| generations(&cell)),
+            swap: cell.engine.swap_maps(),
+            swap_map: self.swap_map,
             config: cfg.clone(),
         };
         let mut row = self.row(policy, pages, seconds);

@@ -1,8 +1,8 @@
 //! `--set KEY=VALUE`: the variants of the engine, by name.
 
 use refault_mm::{
-    Backoff, Bound, Clock, Config, MemcgSelection, Policy, Recency, RefaultCounting, SwapAllocator, ThpConfig,
-    WritebackSort,
+    Backoff, Bound, Clock, Config, MemcgSelection, Policy, Recency, RefaultCounting, SwapAllocator, SwapOverflow,
+    SwapRotational, ThpConfig, WritebackSort,
 };
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -36,20 +36,20 @@ macro_rules! plain {
 
 /// A setting with named values.
 macro_rules! named {
-    ($key:literal, $field:ident, $what:literal, $first:literal = $a:expr, $second:literal = $b:expr) => {
+    ($key:literal, $field:ident $(. $sub:ident)*, $what:literal, $first:literal = $a:expr, $second:literal = $b:expr) => {
         Setting {
             key: $key,
             values: concat!($first, "|", $second),
             what: $what,
             set: |c, v| {
-                c.$field = match v {
+                c.$field $(. $sub)* = match v {
                     $first => $a,
                     $second => $b,
                     _ => return None,
                 };
                 Some(())
             },
-            get: |c| if c.$field == $a { $first } else { $second }.into(),
+            get: |c| if c.$field $(. $sub)* == $a { $first } else { $second }.into(),
         }
     };
 }
@@ -124,13 +124,29 @@ const SETTINGS: &[Setting] = &[
     Setting {
         key: "swap_allocator",
         values: "free-first|nonfull-first|one-frag|free-only",
-        what: "clusters of swap: free ones first (6.12), partly used ones first, these but one fragmented, the order of 6.10",
+        what: "from which clusters slots of swap are taken; the last is before the cluster lists",
         set: |c, v| {
             c.swap.allocator = SwapAllocator::ALL.into_iter().find(|a| a.name() == v)?;
             Some(())
         },
         get: |c| c.swap.allocator.name().into(),
     },
+    named!(
+        "swap_overflow",
+        swap.overflow,
+        "large folios that found no place on the first swap device: split, or to the next",
+        "none" = SwapOverflow::None,
+        "try-next" = SwapOverflow::TryNext
+    ),
+    named!(
+        "swap_rotational",
+        swap.rotational,
+        "slots of a rotational swap device: one cursor, or clusters (since 6.14)",
+        "cursor" = SwapRotational::Cursor,
+        "clusters" = SwapRotational::Clusters
+    ),
+    plain!("swap_cluster_pages", "256|512", swap.cluster_pages, "slots of a cluster of a swap device"),
+    plain!("swap_slot_cache", "true|false", swap.slot_cache, "per-CPU caches of swap slots (before 6.14)"),
     plain!("fault_around_pages", "N", fault_around_pages, "pages mapped around a fault, a power of two; 1 is off"),
     plain!("fault_around_young", "true|false", fault_around_young, "pages mapped around a fault start as accessed"),
     plain!("dirty_background_ratio", "0..100", dirty_background_ratio, "percent dirty before the flusher starts"),

@@ -129,6 +129,13 @@ pub fn lru_gen(row: &Row) -> String {
     }
 }
 
+/// The swap devices of a row at the end.
+pub fn swap_map(row: &Row) -> String {
+    let Some(inside) = &row.inside else { return String::new() };
+    let head = format!("\n# {} {} {}p: swap\n", printable(&row.trace), row.policy, row.memory_pages);
+    inside.swap.iter().fold(head, |text, map| text + &super::swap_map::text(map, None))
+}
+
 /// Comma-separated values with a heading; `all` adds a column for every counter and size.
 pub fn csv(rows: &[Row], all: bool) -> String {
     let mut text = String::from("trace,policy,memory_pages,memory_bytes,footprint_pages,accesses,hits,misses,hit_rate");

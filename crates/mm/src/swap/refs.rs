@@ -111,7 +111,7 @@ impl Swap {
     }
 
     /// Who is charged for 2^order slots.
-    pub(super) fn set_memcg(&mut self, slot: SwapSlot, order: u8, memcg: MemcgId) {
+    pub(crate) fn set_memcg(&mut self, slot: SwapSlot, order: u8, memcg: MemcgId) {
         let (d, _) = self.device_mut(slot);
         let (c, at) = d.place(slot.offset());
         d.clusters.slots_mut(c).memcg[at..at + (1 << order)].fill(memcg);

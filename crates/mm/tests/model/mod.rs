@@ -232,6 +232,16 @@ pub enum Op {
     External(u8),
     /// The owner of the anonymous memory is gone; the next one starts from nothing.
     Exit,
+    /// A group of its own for more anonymous memory, below one of those that are there.
+    NewGroup(u8),
+    /// A group is removed; its pages stay in use.
+    RemoveGroup(u8),
+    /// What the n-th mapping has moves to a group.
+    Move(u8, u8),
+    /// A limit of a group is set: which, and to how much.
+    Limit(u8, u8, u16),
+    /// `memory.reclaim`.
+    Reclaim(u8, u8),
     /// Through the debug interface.
     Age(bool),
     /// A swap device of so many pages is added.
@@ -254,6 +264,10 @@ pub struct Driver {
     now_ns: u64,
     readahead: Readahead,
     anon: MappingId,
+    /// Where its pages end.
+    anon_end: u32,
+    /// Groups that were made, in this order; the first is `group`.
+    groups: Vec<MemcgId>,
     /// Pages freed by advice, which are not counted as stolen.
     paged_out: u64,
     has_kswapd: bool,
@@ -292,6 +306,8 @@ impl Driver {
             now_ns: 0,
             readahead: Readahead::default(),
             anon,
+            anon_end: pages,
+            groups: vec![group],
             paged_out: 0,
             has_kswapd,
             seqs: (0, 0),
@@ -301,7 +317,12 @@ impl Driver {
     /// One step, and everything is as it must be.
     pub fn step(&mut self, op: Op) -> Result<(), String> {
         match op {
-            Op::Access(n, touch) => self.access(PageId(n % self.pages), touch)?,
+            Op::Access(n, touch) => {
+                self.access(PageId(n % self.pages), touch)?;
+                if self.engine.is_over_high() {
+                    self.engine.return_to_user(&mut self.world);
+                }
+            }
             Op::ReadFile(n, asked) => self.read_file(PageId(n % self.world.first_anon), asked)?,
             Op::Kswapd(steps) => _ = self.engine.run_kswapd(&mut self.world, usize::from(steps)),
             Op::ThrottleEnded(n) => {
@@ -339,6 +360,23 @@ impl Driver {
                 self.now_ns += u64::from(ms) * 1_000_000;
                 self.engine.set_now_ns(self.now_ns);
             }
+            Op::NewGroup(parent) => self.new_group(parent),
+            Op::RemoveGroup(n) => {
+                // Not the group whose generations are watched.
+                if let Some(&id) = self.groups.get(1 + usize::from(n) % self.groups.len()) {
+                    let _ = self.engine.remove_memcg(id);
+                }
+            }
+            Op::Move(mapping, to) => {
+                let to = self.groups[usize::from(to) % self.groups.len()];
+                let mapping = MappingId(u32::from(mapping) % (1 + self.groups.len() as u32));
+                let _ = self.engine.move_mapping(&mut self.world, mapping, to);
+            }
+            Op::Limit(n, which, pages) => self.limit(n, which, u64::from(pages)),
+            Op::Reclaim(n, pages) => {
+                let id = self.groups[usize::from(n) % self.groups.len()];
+                let _ = self.engine.reclaim(&mut self.world, id, u64::from(pages), None);
+            }
             Op::Age(force) => self.age(force),
             Op::Swapon(n) => self.swapon(n)?,
             Op::Swapoff(n) => self.swapoff(n % 4)?,
@@ -360,7 +398,7 @@ impl Driver {
 
     /// I3.1, I4.2, I3.5 and I5.1: what the counters must say of each other.
     fn counters_agree(&mut self) -> Result<(), String> {
-        let stats = self.engine.memcg_stats(self.group);
+        let stats = self.engine.vmstat();
         let get = |name: &str| stats.iter().find(|(n, _)| *n == name).expect("a counter").1;
         let sum = |name: &str| get(&format!("{name}_anon")) + get(&format!("{name}_file"));
         if self.two_lists && sum("workingset_activate") > sum("workingset_refault") {
@@ -375,7 +413,7 @@ impl Driver {
                 return Err(format!("the clock is {age:?} after {evicted} evictions"));
             }
         }
-        let text = self.engine.lru_gen_text();
+        let text = self.own_lru_gen();
         let seqs: Vec<u64> = text.lines().filter_map(|l| l.split_whitespace().next()?.parse().ok()).collect();
         let now = (*seqs.last().expect("a generation"), seqs[seqs.len() - self.generations(&text)]);
         if now.0 < self.seqs.0 || now.1 < self.seqs.1 {
@@ -383,6 +421,46 @@ impl Driver {
         }
         self.seqs = now;
         Ok(())
+    }
+
+    /// The part of the group in the text of `lru_gen`.
+    fn own_lru_gen(&self) -> String {
+        let text = self.engine.lru_gen_text();
+        let header = format!("memcg {:5} ", self.group.0);
+        let own = text.split_inclusive('\n').skip_while(|l| !l.starts_with(&header));
+        own.enumerate().take_while(|(i, l)| *i == 0 || !l.starts_with("memcg")).map(|(_, l)| l).collect()
+    }
+
+    /// More anonymous memory, in a group of its own.
+    fn new_group(&mut self, parent: u8) {
+        const PAGES: u32 = 40;
+        if self.groups.len() > 6 {
+            return;
+        }
+        let parent = self.groups[usize::from(parent) % self.groups.len()];
+        let Ok(id) = self.engine.add_memcg(parent, &format!("/{}", self.groups.len()), u64::MAX, u64::MAX) else {
+            return;
+        };
+        self.engine.add_mapping(MappingKind::Anon, id, (0..u64::from(PAGES)).map(index)).expect("a region");
+        self.groups.push(id);
+        self.pages += PAGES;
+        self.expected.resize(self.pages as usize, 0);
+        self.world.file.resize(self.pages as usize, 0);
+        self.world.pte.resize(self.pages as usize, Pte::default());
+    }
+
+    fn limit(&mut self, n: u8, which: u8, pages: u64) {
+        let id = self.groups[usize::from(n) % self.groups.len()];
+        let mut l = self.engine.memcg_limits(id);
+        match which % 6 {
+            0 => l.min = pages,
+            1 => l.low = pages,
+            2 => l.high = pages.max(8),
+            3 => l.max = pages.max(8),
+            4 => l.swap_max = pages,
+            _ => l.swappiness = Some(pages as u32 % 201),
+        }
+        let _ = self.engine.set_memcg_limits(&mut self.world, id, &l);
     }
 
     /// Generations of the group: the lines after the last header.
@@ -456,9 +534,9 @@ impl Driver {
     }
 
     fn exit(&mut self) {
-        self.forget(self.world.first_anon..self.pages);
+        self.forget(self.world.first_anon..self.anon_end);
         self.engine.drop_mapping(&mut self.world, self.anon);
-        let left = (self.world.first_anon..self.pages).any(|p| self.engine.is_resident(PageId(p)));
+        let left = (self.world.first_anon..self.anon_end).any(|p| self.engine.is_resident(PageId(p)));
         if self.world.pending.is_empty() && left {
             self.world.violations.push("pages outlive their owner".into());
         }

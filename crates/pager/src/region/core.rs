@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use refault_mm::{Engine, KswapdStep, Outcome, PageId, Touch};
+use refault_mm::{Advice, Engine, KswapdStep, Outcome, PageId, Touch};
 
 use super::stats::RegionStats;
 use super::world::{Memory, State, fatal};
@@ -107,7 +107,10 @@ impl Core {
                 }
                 self.touch(page, write, since);
                 match state {
-                    State::Staged | State::Written => self.memory.counts.rescued += 1,
+                    State::Staged | State::Written => {
+                        self.memory.counts.rescued += 1;
+                        self.engine.advise(PageId(page), Advice::InUse);
+                    }
                     State::Empty if self.memory.state[page as usize] == State::Mapped => {
                         self.memory.counts.first_touches += 1;
                     }

@@ -27,7 +27,7 @@ use self::world::{Memory, fatal};
 use crate::error::Error;
 use crate::mem::{Mapping, Pagemap};
 use crate::store::{PageBuf, Store, SwapArea};
-use crate::uffd::{Feature, PAGE, Scope, Uffd};
+use crate::uffd::{CallPlan, Feature, PAGE, Scope, Uffd};
 
 /// Stack, buffers and codec tables of a thread, as far as they are touched.
 const THREAD_BYTES: usize = 160 << 10;
@@ -72,12 +72,21 @@ impl Region {
 
     /// As [`Region::new`], with another store than the configuration asks for.
     pub fn with_store(config: &RegionConfig, store: Box<dyn Store>) -> Result<Region, Error> {
+        Region::with_faults(config, store, None)
+    }
+
+    /// As [`Region::with_store`], with calls that fail by plan: for tests.
+    pub fn with_faults(config: &RegionConfig, store: Box<dyn Store>, plan: Option<CallPlan>) -> Result<Region, Error> {
         config.check()?;
         let page_bytes = crate::doctor::page_bytes();
         if page_bytes != PAGE as u64 {
             return Err(Error::Unsupported(format!("pages have {page_bytes} bytes; the pager knows 4096")));
         }
-        let uffd = Arc::new(open_uffd()?);
+        let mut uffd = open_uffd()?;
+        if let Some(plan) = plan {
+            uffd.fail_by(plan);
+        }
+        let uffd = Arc::new(uffd);
         let pages = config.pages();
         let memory = Mapping::new(pages * PAGE).map_err(Error::io("mapping the region"))?;
         let max_pages = config.memory_max / PAGE;
@@ -197,7 +206,7 @@ impl Drop for Region {
             _ = evictor.join();
         }
         for (i, _) in self.threads.iter().enumerate() {
-            // SAFETY: the page is mapped; the thread that serves this fault puts a page of zeros there, and ends.
+            // SAFETY: the page is mapped; the thread that reads of this fault leaves it to the kernel, and ends.
             unsafe { std::ptr::read_volatile((self.shared.doorbell.start() + i * PAGE) as *const u8) };
         }
         self.threads.drain(..).for_each(|t| _ = t.join());
@@ -255,8 +264,10 @@ impl Shared {
             core.tick();
             for f in &faults {
                 if self.doorbell.contains(f.address) {
-                    // SAFETY: a page of the doorbell, which is watched; who touched it only waits for it to be there.
-                    unsafe { self.uffd.zero(f.address, PAGE) };
+                    // The kernel serves it from now on, and who touched it goes on.
+                    if let Err(e) = self.uffd.unregister(f.address, PAGE) {
+                        fatal(&format!("ending a thread: {e}"));
+                    }
                     end = true;
                 } else if self.staging_range.contains(&f.address) {
                     fatal("a staging place was read after it had been given up");

@@ -4,10 +4,13 @@
 //! change memory that others may refer to, so those that can change or remove content are `unsafe`.
 
 mod abi;
+mod plan;
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+pub use plan::{Call, CallFault, CallPlan};
 
 /// Bytes of a page.
 pub const PAGE: usize = 4096;
@@ -101,6 +104,7 @@ pub struct Uffd {
     fd: OwnedFd,
     scope: Scope,
     features: u64,
+    plan: Option<CallPlan>,
 }
 
 impl Uffd {
@@ -124,7 +128,28 @@ impl Uffd {
         // The handshake can be done once a descriptor.
         let fd = raw_open(scope)?;
         handshake(&fd, bits)?;
-        Ok(Uffd { fd, scope, features: offered })
+        Ok(Uffd { fd, scope, features: offered, plan: None })
+    }
+
+    /// Has calls fail from now on, for tests.
+    pub fn fail_by(&mut self, plan: CallPlan) {
+        self.plan = Some(plan);
+    }
+
+    /// A call, or the failure that was planned for it.
+    fn planned(&self, call: Call, make: impl FnOnce() -> Progress, lose: impl FnOnce()) -> Progress {
+        match self.plan.as_ref().and_then(|p| p.next(call)) {
+            None => make(),
+            Some(CallFault::DoneButFails(errno)) => {
+                make();
+                Progress { bytes: 0, errno }
+            }
+            Some(CallFault::Fails(errno)) => Progress { bytes: 0, errno },
+            Some(CallFault::Loses(errno)) => {
+                lose();
+                Progress { bytes: 0, errno }
+            }
+        }
     }
 
     /// Features that the kernel offers, whether wanted or not.
@@ -164,8 +189,14 @@ impl Uffd {
     /// watched range.
     pub unsafe fn copy(&self, dst: usize, src: *const u8, len: usize) -> Progress {
         let mut arg = abi::Copy { dst: dst as u64, src: src as u64, len: len as u64, mode: 0, done: 0 };
-        let result = self.ioctl(abi::UFFDIO_COPY, &mut arg);
-        progress(result, arg.done, len)
+        self.planned(
+            Call::Copy,
+            || {
+                let result = self.ioctl(abi::UFFDIO_COPY, &mut arg);
+                progress(result, arg.done, len)
+            },
+            || (),
+        )
     }
 
     /// Fills missing pages with zeros and wakes who waits for them.
@@ -174,8 +205,14 @@ impl Uffd {
     /// The range must be watched.
     pub unsafe fn zero(&self, start: usize, len: usize) -> Progress {
         let mut arg = abi::ZeroPage { range: range(start, len), mode: 0, done: 0 };
-        let result = self.ioctl(abi::UFFDIO_ZEROPAGE, &mut arg);
-        progress(result, arg.done, len)
+        self.planned(
+            Call::Zero,
+            || {
+                let result = self.ioctl(abi::UFFDIO_ZEROPAGE, &mut arg);
+                progress(result, arg.done, len)
+            },
+            || (),
+        )
     }
 
     /// Moves pages of anonymous memory, whose places are missing pages then. No one is woken. Stores that happened before are in the
@@ -186,8 +223,16 @@ impl Uffd {
     pub unsafe fn move_pages(&self, dst: usize, src: usize, len: usize) -> Progress {
         const DONTWAKE: u64 = 1;
         let mut arg = abi::Copy { dst: dst as u64, src: src as u64, len: len as u64, mode: DONTWAKE, done: 0 };
-        let result = self.ioctl(abi::UFFDIO_MOVE, &mut arg);
-        progress(result, arg.done, len)
+        // SAFETY: only where a test asks for it: the pages of the source are gone.
+        let lose = || _ = unsafe { libc::madvise(src as *mut _, len, libc::MADV_DONTNEED) };
+        self.planned(
+            Call::Move,
+            || {
+                let result = self.ioctl(abi::UFFDIO_MOVE, &mut arg);
+                progress(result, arg.done, len)
+            },
+            lose,
+        )
     }
 
     /// Makes any access to these missing pages an error (`SIGBUS`), now and later.

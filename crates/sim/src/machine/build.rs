@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
-use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig};
+use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, SwapDeviceConfig};
 use refault_trace::{LoadOptions, ObjectKind, Trace};
 
 use super::event::{Event, Events};
@@ -14,7 +14,7 @@ use super::{Cpu, Instance, Machine, State, Stop, Thread, Work};
 use crate::cost::Costs;
 use crate::device::{Device, DeviceSpec};
 use crate::metric::Series;
-use crate::scenario::{self, COLUMNS, PolicySpec, Scenario, TraceSpec};
+use crate::scenario::{self, COLUMNS, PolicySpec, Scenario, SwapSpec, TraceSpec};
 
 pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, String> {
     let mut engine = Engine::new(config(spec, policy)?)?;
@@ -75,6 +75,7 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<Config, String> {
     cfg.min_ttl_ns = m.min_ttl_ns;
     cfg.thp = m.thp.clone();
     cfg.recursive_protection = m.recursive_protection;
+    cfg.stat_flush_interval_ns = m.stat_flush_interval_ns;
     cfg.total_pages = m.memory_pages;
     cfg.seed = spec.seed;
     cfg.node = Some(NodeConfig {
@@ -83,13 +84,22 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<Config, String> {
         watermark_scale_factor: m.watermark_scale_factor,
         low_zones: [m.dma_pages, m.dma32_pages],
     });
-    cfg.swap_pages = spec.swap.as_ref().map_or(0, |s| s.pages);
-    cfg.swap_synchronous = match &spec.swap {
-        Some(s) => device_spec(&spec.devices[s.device])?.synchronous.is_some(),
-        None => true,
-    };
+    cfg.swap_pages = 0;
+    cfg.swap_devices = spec.swap.iter().map(|s| swap_device(spec, s)).collect::<Result<_, _>>()?;
     cfg.check()?;
     Ok(cfg)
+}
+
+fn swap_device(spec: &Scenario, s: &SwapSpec) -> Result<SwapDeviceConfig, String> {
+    Ok(SwapDeviceConfig {
+        pages: s.pages,
+        priority: s.priority,
+        synchronous: device_spec(&spec.devices[s.device])?.synchronous.is_some(),
+        rotational: s.rotational,
+        discard: s.discard,
+        block_device: !s.file,
+        bad_pages: s.bad_pages.clone(),
+    })
 }
 
 fn costs(spec: &Scenario) -> Result<Costs, String> {
@@ -154,7 +164,7 @@ fn hardware(spec: &Scenario) -> Result<Hardware, String> {
         let on_it = spec.objects.iter().enumerate().filter(|(_, o)| o.device == Some(device));
         on_it.map(|(i, o)| o.pages * u64::from(copies(spec, i))).sum()
     };
-    Ok(Hardware::new(devices, spec.swap.as_ref().map(|s| (s.device, files(s.device)))))
+    Ok(Hardware::new(devices, spec.swap.iter().map(|s| (s.device, files(s.device))).collect()))
 }
 
 /// Instances of an object.

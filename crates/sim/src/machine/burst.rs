@@ -399,6 +399,9 @@ impl Machine {
             bill.io_ns += submissions.len() as u64 * c.io_submit_ns;
             self.events.push_submission(at_ns + bill.io_ns, submissions);
         }
+        for slot in std::mem::take(&mut self.hw.discards) {
+            self.events.push(at_ns + self.hw.discard_ns(slot), Event::Discarded(slot.0));
+        }
         if self.hw.take_memory_change() {
             let pages = self.hw.swap_memory_pages() + self.spec.machine.kernel_pages;
             let granted = self.engine.set_external_pages(pages);

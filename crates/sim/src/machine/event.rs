@@ -16,6 +16,8 @@ pub(crate) enum Event {
     Wake(usize, u64),
     /// Requests reach their devices: the place of a list of them.
     Submit(usize),
+    /// A cluster of a swap device was discarded: the number of its first slot.
+    Discarded(u32),
     /// A sample of the time series is due.
     Sample,
 }

@@ -36,7 +36,7 @@ struct Space {
     bits: Vec<u8>,
 }
 
-/// The swap device.
+/// A swap device.
 #[derive(Clone, Debug)]
 pub(crate) struct SwapArea {
     pub(crate) device: usize,
@@ -54,7 +54,7 @@ pub(crate) struct SwapArea {
 impl SwapArea {
     /// Whether a slot holds a page, from now on.
     fn set_stored(&mut self, slot: SwapSlot, holds: bool) {
-        let (word, bit) = (slot.0 as usize / 64, 1u64 << (slot.0 % 64));
+        let (word, bit) = (slot.offset() as usize / 64, 1u64 << (slot.offset() % 64));
         if self.in_slot.len() <= word {
             self.in_slot.resize(word + 1, 0);
         }
@@ -92,7 +92,10 @@ pub(crate) struct Hardware {
     /// The page table of whoever runs, for new mappings.
     pub(crate) current: Option<usize>,
     pub(crate) devices: Vec<Device>,
-    pub(crate) swap: Option<SwapArea>,
+    /// By the number in the slots.
+    pub(crate) swap: Vec<SwapArea>,
+    /// Clusters that are to be discarded.
+    pub(crate) discards: Vec<SwapSlot>,
     plug: Vec<Io>,
     /// CPU time of synchronous reads, and of synchronous writes, since they were last taken.
     pub(crate) read_cpu_ns: u64,
@@ -109,13 +112,14 @@ pub(crate) struct Hardware {
 }
 
 impl Hardware {
-    pub(crate) fn new(devices: Vec<Device>, swap: Option<(usize, u64)>) -> Hardware {
+    pub(crate) fn new(devices: Vec<Device>, swap: Vec<(usize, u64)>) -> Hardware {
         let area = |(device, base): (usize, u64)| {
             let in_memory = devices[device].spec().preset == Preset::Zram;
             SwapArea { device, base, stored: 0, in_slot: Vec::new(), changed: false, in_memory, refused: false }
         };
         Hardware {
-            swap: swap.map(area),
+            swap: swap.into_iter().map(area).collect(),
+            discards: Vec::new(),
             extents: Vec::new(),
             spaces: Vec::new(),
             current: None,
@@ -188,14 +192,23 @@ impl Hardware {
 
     /// Whether a swap device in memory grew or shrank since the last call.
     pub(crate) fn take_memory_change(&mut self) -> bool {
-        self.swap.as_mut().is_some_and(|s| std::mem::take(&mut s.changed))
+        self.swap.iter_mut().fold(false, |any, s| any | std::mem::take(&mut s.changed))
     }
 
     /// There is no memory for more in a swap device in memory, or there is again.
     pub(crate) fn refuse_writes(&mut self, refused: bool) {
-        if let Some(s) = &mut self.swap {
+        for s in &mut self.swap {
             s.refused = refused;
         }
+    }
+
+    fn area(&self, slot: SwapSlot) -> Option<&SwapArea> {
+        self.swap.get(usize::from(slot.device()))
+    }
+
+    /// How long the device of a slot takes to discard a cluster: as long as a write, of which only the command is sent.
+    pub(crate) fn discard_ns(&self, slot: SwapSlot) -> u64 {
+        self.area(slot).map_or(0, |s| self.devices[s.device].spec().write.latency_ns)
     }
 
     fn extent_of(&self, page: PageId) -> &Extent {
@@ -225,7 +238,7 @@ impl Hardware {
     fn io(&mut self, page: PageId, order: u8, write: bool, slot: Option<SwapSlot>) -> Ack {
         let pages = 1u32 << order;
         let place = match slot {
-            Some(slot) => self.swap.as_ref().map(|s| (s.device, s.base + u64::from(slot.0))),
+            Some(slot) => self.area(slot).map(|s| (s.device, s.base + u64::from(slot.offset()))),
             None => {
                 let e = self.extent_of(page);
                 e.device.map(|d| (d, e.base + u64::from(page.0 - e.first.0)))
@@ -236,7 +249,7 @@ impl Hardware {
             self.plug.push(Io { page, pages, write, device, at });
             return Ack::Pending;
         }
-        if write && slot.is_some() && self.swap.as_ref().is_some_and(|s| s.refused) {
+        if write && slot.is_some_and(|slot| self.area(slot).is_some_and(|s| s.refused && s.in_memory)) {
             return Ack::Failed;
         }
         let served = self.devices[device].serve_synchronously(write, pages);
@@ -247,8 +260,9 @@ impl Hardware {
         if !served.ok {
             return Ack::Failed;
         }
-        if let (true, Some(slot), Some(swap)) = (write, slot, &mut self.swap) {
-            (slot.0..slot.0 + pages).for_each(|s| swap.set_stored(SwapSlot(s), true));
+        if let (true, Some(slot)) = (write, slot) {
+            let area = &mut self.swap[usize::from(slot.device())];
+            (0..pages).for_each(|i| area.set_stored(slot.nth(i), true));
         }
         Ack::Done
     }
@@ -256,7 +270,7 @@ impl Hardware {
     /// Pages of this machine that a swap device in memory needs.
     pub(crate) fn swap_memory_pages(&self) -> u64 {
         let used = |s: &SwapArea| (s.stored as f64 / self.devices[s.device].spec().compression_ratio).ceil() as u64;
-        self.swap.as_ref().filter(|s| s.in_memory).map_or(0, used)
+        self.swap.iter().filter(|s| s.in_memory).map(used).sum()
     }
 
     /// What was collected since the last call, as requests.
@@ -301,11 +315,18 @@ impl World for Hardware {
             }
             Effect::WriteProtect { page } => self.each_pte(page, |bits| *bits &= !(WRITABLE | DIRTY)),
             Effect::FreeSlot { slot } => {
-                if let Some(s) = self.swap.as_mut().filter(|s| s.in_memory) {
+                if let Some(s) = self.swap.get_mut(usize::from(slot.device())).filter(|s| s.in_memory) {
                     s.set_stored(slot, false);
                 }
             }
-            Effect::Free { .. } | Effect::Discard { .. } => {}
+            Effect::Free { .. } => {}
+            Effect::Discard { first, .. } => {
+                let queues = self.area(first).is_some_and(|s| self.devices[s.device].spec().synchronous.is_none());
+                if queues {
+                    self.discards.push(first);
+                    return Ack::Pending;
+                }
+            }
             Effect::WakeFlusher => {
                 self.wake_flusher = true;
                 return Ack::Pending;

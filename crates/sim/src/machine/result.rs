@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use refault_mm::{PsiKind, PsiLine, SwapWork};
+use refault_mm::{PsiKind, PsiLine, SwapMap, SwapWork};
 
 use super::record::{LoopResult, counted};
 use super::{Ending, Machine, Work};
@@ -115,6 +115,8 @@ pub struct RunResult {
     pub swap_work: SwapWork,
     /// Loops that were recorded, in the order of their tasks.
     pub loops: Vec<LoopResult>,
+    /// The swap devices at the end, in the order of the scenario.
+    pub swap: Vec<SwapMap>,
     /// Tasks that the out-of-memory killer ended.
     pub oom_kills: u64,
     /// Samples over time.
@@ -307,6 +309,7 @@ impl Machine {
             sizes: self.size_counters().into_iter().collect(),
             swap_work: self.engine.swap_work(),
             loops: self.loop_results(),
+            swap: self.engine.swap_maps(),
             oom_kills: self.oom_kills,
             series: self.series.clone(),
             lru_gen: self.engine.lru_gen_full_text(),

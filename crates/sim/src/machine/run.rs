@@ -58,6 +58,10 @@ impl Machine {
             Event::Device(d) => self.advance_device(d),
             Event::Wake(t, wait) => self.wake(t, wait),
             Event::Submit(place) => self.submit(place),
+            Event::Discarded(slot) => {
+                self.engine.discard_done(&mut self.hw, refault_mm::SwapSlot(slot));
+                self.after_interrupt();
+            }
             Event::Sample => return self.take_sample(),
         }
         Ok(())

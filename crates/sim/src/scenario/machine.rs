@@ -1,16 +1,16 @@
-//! The machine: CPUs and memory, policy, devices, swap.
+//! The machine: CPUs and memory, policy, devices.
 
 use super::read::{Field, Result, Section};
-use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, PRESETS, PolicySpec, SwapSpec};
+use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, PRESETS, PolicySpec};
 use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, read};
 use refault_mm::{
-    Backoff, Bound, Clock, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, SwapAllocator, ThpConfig,
-    ThpMode, ThpSize, WritebackSort,
+    Backoff, Bound, Clock, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, SwapAllocator, SwapOverflow,
+    SwapRotational, ThpConfig, ThpMode, ThpSize, WritebackSort,
 };
 use std::collections::BTreeMap;
 
-const MACHINE_KEYS: [&str; 17] = [
+const MACHINE_KEYS: [&str; 18] = [
     "cpus",
     "memory",
     "kernel",
@@ -27,6 +27,7 @@ const MACHINE_KEYS: [&str; 17] = [
     "min_ttl",
     "thp",
     "memory_recursiveprot",
+    "stat_flush_interval",
     "costs",
 ];
 /// A machine needs some memory for its watermarks and batches.
@@ -54,6 +55,7 @@ pub(super) fn machine(field: &Field<'_>) -> Result<MachineSpec> {
         min_ttl_ns: s.or("min_ttl", 0, |f| f.time(0..=MAX_TIME_NS))?,
         thp: s.or("thp", ThpConfig::default(), thp)?,
         recursive_protection: s.or("memory_recursiveprot", true, Field::boolean)?,
+        stat_flush_interval_ns: s.or("stat_flush_interval", 2_000_000_000, |f| f.time(0..=MAX_TIME_NS))?,
         costs: s.or("costs", BTreeMap::new(), costs)?,
     };
     let rest = spec.memory_pages.saturating_sub(spec.kernel_pages);
@@ -115,7 +117,7 @@ fn costs(field: &Field<'_>) -> Result<BTreeMap<String, u64>> {
 }
 
 /// The keys that a policy and its variants share; the first two are the name of the policy.
-const POLICY_KEYS: [&str; 18] = [
+const POLICY_KEYS: [&str; 22] = [
     "name",
     "policy",
     "clock",
@@ -134,6 +136,10 @@ const POLICY_KEYS: [&str; 18] = [
     "fault_around",
     "fault_around_young",
     "swap_allocator",
+    "swap_overflow",
+    "swap_rotational",
+    "swap_cluster_pages",
+    "swap_slot_cache",
 ];
 
 pub(super) fn policy(field: Option<Field<'_>>) -> Result<PolicySpec> {
@@ -160,6 +166,9 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
         ("memcg-lru", MemcgSelection::MemcgLru),
     ];
     let backoffs = [("any-priority", Backoff::AnyPriority), ("low-priorities", Backoff::LowPriorities)];
+    let allocators = SwapAllocator::ALL.map(|a| (a.name(), a));
+    let overflows = [("none", SwapOverflow::None), ("try-next", SwapOverflow::TryNext)];
+    let rotationals = [("cursor", SwapRotational::Cursor), ("clusters", SwapRotational::Clusters)];
     let spec = PolicySpec {
         policy: s.or(name, base.policy, named)?,
         clock: s.opt("clock", |f| f.choice(&clocks))?.or(base.clock),
@@ -177,9 +186,11 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
         charge_kernel: s.opt("charge_kernel", Field::boolean)?.or(base.charge_kernel),
         fault_around_pages: s.opt("fault_around", fault_around)?.or(base.fault_around_pages),
         fault_around_young: s.opt("fault_around_young", Field::boolean)?.or(base.fault_around_young),
-        swap_allocator: s
-            .opt("swap_allocator", |f| f.choice(&SwapAllocator::ALL.map(|a| (a.name(), a))))?
-            .or(base.swap_allocator),
+        swap_allocator: s.opt("swap_allocator", |f| f.choice(&allocators))?.or(base.swap_allocator),
+        swap_overflow: s.opt("swap_overflow", |f| f.choice(&overflows))?.or(base.swap_overflow),
+        swap_rotational: s.opt("swap_rotational", |f| f.choice(&rotationals))?.or(base.swap_rotational),
+        swap_cluster_pages: s.opt("swap_cluster_pages", |f| f.int(1..=512))?.or(base.swap_cluster_pages),
+        swap_slot_cache: s.opt("swap_slot_cache", Field::boolean)?.or(base.swap_slot_cache),
     };
     spec.config().check().map_err(|what| s.error(what))?;
     Ok(spec)
@@ -260,13 +271,4 @@ fn device(name: &str, s: &Section<'_>) -> Result<DeviceSpec> {
         }
     }
     Ok(DeviceSpec { name: name.to_owned(), preset: preset.to_owned(), overrides })
-}
-
-pub(super) fn swap(field: &Field<'_>, devices: &[DeviceSpec]) -> Result<SwapSpec> {
-    let s = field.section(&["device", "size"])?;
-    let device = s.need("device", "device = \"zram0\"")?;
-    Ok(SwapSpec {
-        device: device.index("a device", devices.iter().map(|d| d.name.as_str()))?,
-        pages: s.need("size", "size = \"16G\"")?.pages(1..=(1 << 30) - 1)?,
-    })
 }

@@ -26,6 +26,7 @@ mod published;
 mod read;
 mod scale;
 mod streams;
+mod swap;
 mod tasks;
 mod types;
 mod units;
@@ -134,10 +135,10 @@ fn not_toml(src: Source<'_>, error: &toml::de::Error) -> ScenarioError {
 
 fn scenario(root: &Section<'_>) -> Result<Scenario> {
     let devices = root.opt("device", machine::devices)?.unwrap_or_default();
-    let swap = root.opt("swap", |swap| machine::swap(swap, &devices))?;
+    let swap = root.opt("swap", |swap| swap::devices(swap, &devices))?.unwrap_or_default();
     let memcgs = root.opt("memcg", objects::memcgs)?.unwrap_or_default();
-    let swap_device = swap.as_ref().map(|s| s.device);
-    let objects = root.opt("object", |o| objects::objects(o, &devices, swap_device, &memcgs))?.unwrap_or_default();
+    let swap_devices: Vec<usize> = swap.iter().map(|s| s.device).collect();
+    let objects = root.opt("object", |o| objects::objects(o, &devices, &swap_devices, &memcgs))?.unwrap_or_default();
     let tasks = tasks::tasks(&root.need("task", "[[task]]")?, &objects, &memcgs, &devices)?;
     let policy = machine::policy(root.get("policy"))?;
     let mut scenario = Scenario {

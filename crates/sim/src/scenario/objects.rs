@@ -76,13 +76,13 @@ pub(super) struct Declared<'s> {
 pub(super) fn objects<'s>(
     field: &Field<'s>,
     devices: &[DeviceSpec],
-    swap_device: Option<usize>,
+    swap_devices: &[usize],
     memcgs: &[MemcgSpec],
 ) -> Result<Vec<Declared<'s>>> {
     let named = field.named(&["kind", "size", "areas", "advice", "device", "memcg", "private"], MAX_OBJECTS)?;
     let read = |(name, section): (&str, Section<'s>)| {
         read::name(name).map_err(|what| section.error(what))?;
-        let spec = object(name, &section, devices, swap_device, memcgs)?;
+        let spec = object(name, &section, devices, swap_devices, memcgs)?;
         Ok(Declared { spec, section })
     };
     named.into_iter().map(read).collect()
@@ -92,7 +92,7 @@ fn object(
     name: &str,
     s: &Section<'_>,
     devices: &[DeviceSpec],
-    swap_device: Option<usize>,
+    swap_devices: &[usize],
     memcgs: &[MemcgSpec],
 ) -> Result<ObjectSpec> {
     let kinds = [("file", ObjectKind::File), ("anon", ObjectKind::Anon)];
@@ -103,7 +103,7 @@ fn object(
         pages: s.need("size", "size = \"12G\"")?.pages(1..=MAX_PAGES)?,
         areas: s.or("areas", Vec::new(), |f| areas(f, kind))?,
         huge: s.or("advice", HugeAdvice::None, |f| huge(f, kind))?,
-        device: device(s, kind, devices, swap_device)?,
+        device: device(s, kind, devices, swap_devices)?,
         memcg: s.opt("memcg", |f| memcg(f, memcgs))?.flatten(),
         private: s.or("private", false, Field::boolean)?,
     })
@@ -125,20 +125,15 @@ fn areas(field: &Field<'_>, kind: ObjectKind) -> Result<Vec<u64>> {
     if sizes.is_empty() { Err(field.error("there is none; write areas = [\"132K\", \"2M\"]")) } else { Ok(sizes) }
 }
 
-fn device(
-    s: &Section<'_>,
-    kind: ObjectKind,
-    devices: &[DeviceSpec],
-    swap_device: Option<usize>,
-) -> Result<Option<usize>> {
+fn device(s: &Section<'_>, kind: ObjectKind, devices: &[DeviceSpec], swap_devices: &[usize]) -> Result<Option<usize>> {
     match (kind, s.get("device")) {
         (ObjectKind::Anon, None) => Ok(None),
         (ObjectKind::Anon, Some(field)) => Err(field.error("anonymous memory has no device; its pages go to swap")),
         (ObjectKind::File, None) => s.need("device", "device = \"...\", the device that the file is on").map(|_| None),
         (ObjectKind::File, Some(field)) => {
             let device = field.index("a device", devices.iter().map(|d| d.name.as_str()))?;
-            if swap_device == Some(device) {
-                return Err(field.bad("is the swap device; a file needs another one"));
+            if swap_devices.contains(&device) {
+                return Err(field.bad("is a swap device; a file needs another one"));
             }
             Ok(Some(device))
         }

@@ -294,6 +294,14 @@ impl<'s> Field<'s> {
         Ok(items.iter().zip(1..).map(field).collect())
     }
 
+    /// A table, or a list of them.
+    pub(super) fn one_or_more(&self, keys: &[&str], max: usize) -> Result<Vec<Section<'s>>> {
+        match self.value {
+            DeValue::Table(_) => Ok(vec![self.section(keys)?]),
+            _ => self.sections(keys, max),
+        }
+    }
+
     /// A list of tables that have only these keys.
     pub(super) fn sections(&self, keys: &[&str], max: usize) -> Result<Vec<Section<'s>>> {
         if !matches!(self.value, DeValue::Array(_)) {

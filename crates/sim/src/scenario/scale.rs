@@ -98,8 +98,11 @@ impl Scale {
         let kb = machine.min_free_kbytes.unwrap_or((16 * full.machine.memory_pages * 4).isqrt().clamp(128, 262_144));
         machine.min_free_kbytes = Some(self.some(kb));
         machine.min_ttl_ns = self.some(machine.min_ttl_ns);
-        if let Some(swap) = &mut scaled.swap {
+        // What fills in a time is smaller, too.
+        machine.stat_flush_interval_ns = self.some(machine.stat_flush_interval_ns);
+        for swap in &mut scaled.swap {
             swap.pages = self.limited("swap", swap.pages, MIN_SCALED_SWAP_PAGES)?;
+            swap.bad_pages.retain(|&p| p < swap.pages);
         }
         for memcg in &mut scaled.memcgs {
             let limits = &mut memcg.limits;

@@ -2,7 +2,7 @@
 
 use refault_mm::{
     Backoff, Bound, Clock, Config, HugeAdvice, MemcgLimits, MemcgSelection, Policy, Recency, RefaultCounting,
-    SwapAllocator, ThpConfig, WritebackSort,
+    SwapAllocator, SwapOverflow, SwapRotational, ThpConfig, WritebackSort,
 };
 use refault_trace::{ObjectKind, Via};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub struct Scenario {
     /// Block devices, in the order of the file.
     pub devices: Vec<DeviceSpec>,
     /// Swap, if there is any.
-    pub swap: Option<SwapSpec>,
+    pub swap: Vec<SwapSpec>,
     /// Memory cgroups, parents before their children.
     pub memcgs: Vec<MemcgSpec>,
     /// Files and anonymous regions, in the order of the file.
@@ -76,6 +76,8 @@ pub struct MachineSpec {
     pub thp: ThpConfig,
     /// The mount option `memory_recursiveprot` of cgroups.
     pub recursive_protection: bool,
+    /// How often the statistics of groups are added up; 0: they are exact.
+    pub stat_flush_interval_ns: u64,
     /// CPU costs that are not the default, by name, in nanoseconds.
     pub costs: BTreeMap<String, u64>,
 }
@@ -117,6 +119,14 @@ pub struct PolicySpec {
     pub fault_around_young: Option<bool>,
     /// From where slots of swap are taken.
     pub swap_allocator: Option<SwapAllocator>,
+    /// Where large folios go that found no place on the first swap device.
+    pub swap_overflow: Option<SwapOverflow>,
+    /// How a rotational swap device hands out slots.
+    pub swap_rotational: Option<SwapRotational>,
+    /// Slots of a cluster of a swap device.
+    pub swap_cluster_pages: Option<u32>,
+    /// Per-CPU caches of swap slots.
+    pub swap_slot_cache: Option<bool>,
 }
 
 impl PolicySpec {
@@ -140,6 +150,10 @@ impl PolicySpec {
             fault_around_pages: None,
             fault_around_young: None,
             swap_allocator: None,
+            swap_overflow: None,
+            swap_rotational: None,
+            swap_cluster_pages: None,
+            swap_slot_cache: None,
         }
     }
 
@@ -165,6 +179,10 @@ impl PolicySpec {
         set(&mut config.fault_around_pages, self.fault_around_pages);
         set(&mut config.fault_around_young, self.fault_around_young);
         set(&mut config.swap.allocator, self.swap_allocator);
+        set(&mut config.swap.overflow, self.swap_overflow);
+        set(&mut config.swap.rotational, self.swap_rotational);
+        set(&mut config.swap.cluster_pages, self.swap_cluster_pages);
+        set(&mut config.swap.slot_cache, self.swap_slot_cache);
         config
     }
 }
@@ -224,13 +242,23 @@ pub struct DeviceOverrides {
     pub stuck_for_ns: Option<u64>,
 }
 
-/// Swap.
+/// A swap device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SwapSpec {
     /// The device, an index.
     pub device: usize,
-    /// Its size, below 2^30.
+    /// Its size, at most 2^28, the header included.
     pub pages: u64,
+    /// Its priority; none: below those with one, and below those before it.
+    pub priority: Option<i16>,
+    /// Clusters that became empty are discarded before they are used again.
+    pub discard: bool,
+    /// Slots are handed out in sequence.
+    pub rotational: bool,
+    /// It is a file, which takes no large folios.
+    pub file: bool,
+    /// Pages that cannot be used.
+    pub bad_pages: Vec<u64>,
 }
 
 /// A memory cgroup.

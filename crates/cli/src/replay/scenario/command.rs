@@ -99,7 +99,7 @@ fn policies(args: &ReplayArgs, given: &Given, scenario: &Scenario) -> Result<Vec
 fn render(args: &ReplayArgs, outcomes: &[Outcome]) -> Result<String, Failure> {
     let out = &args.output;
     if out.json {
-        return json::json(outcomes, out.lru_gen);
+        return json::json(outcomes, out.lru_gen, out.swap_map);
     }
     if out.csv {
         return Ok(csv::csv(outcomes, out.vmstat));
@@ -119,6 +119,9 @@ fn render(args: &ReplayArgs, outcomes: &[Outcome]) -> Result<String, Failure> {
         }
         if out.lru_gen {
             all += &text::lru_gen(outcome);
+        }
+        if out.swap_map {
+            all += &text::swap_map(outcome);
         }
     }
     Ok(all)

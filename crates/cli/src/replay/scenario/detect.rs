@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::Path;
 
 /// Flags of scenarios and of traces.
-const BOTH: [&str; 8] = ["policy", "seed", "threads", "json", "csv", "output", "vmstat", "lru-gen"];
+const BOTH: [&str; 9] = ["policy", "seed", "threads", "json", "csv", "output", "vmstat", "lru-gen", "swap-map"];
 /// Flags of scenarios alone.
 const SCENARIOS: [&str; 3] = ["scale", "check", "series"];
 /// Flags of traces, and where a scenario says the same.

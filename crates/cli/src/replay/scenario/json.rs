@@ -5,6 +5,7 @@ use super::outcome::{Outcome, bytes, per_second};
 use super::text::device_numbers;
 use crate::Failure;
 use crate::lab::{Overrides, ending_name, overrides};
+use crate::replay::swap_map;
 use refault_mm::{Lru, PsiLine};
 use refault_sim::machine::{DeviceResult, GroupTasks, MemcgResult, NodeResult, TaskResult};
 use refault_sim::metric::Quantiles;
@@ -27,6 +28,7 @@ struct Run<'a> {
     groups: Vec<Group<'a>>,
     devices: Vec<BTreeMap<&'static str, serde_json::Value>>,
     node: Node,
+    swap: Vec<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lru_gen: Option<&'a str>,
 }
@@ -114,12 +116,13 @@ struct Node {
 }
 
 /// One object; a line a run, so that tools for lines work too.
-pub(super) fn json(outcomes: &[Outcome], lru_gen: bool) -> Result<String, Failure> {
-    let lines: Vec<_> = outcomes.iter().map(|o| serde_json::to_string(&run(o, lru_gen))).collect::<Result<_, _>>()?;
+pub(super) fn json(outcomes: &[Outcome], lru_gen: bool, swap_map: bool) -> Result<String, Failure> {
+    let lines: Vec<_> =
+        outcomes.iter().map(|o| serde_json::to_string(&run(o, lru_gen, swap_map))).collect::<Result<_, _>>()?;
     Ok(format!("{{\"refault\":\"{}\",\"runs\":[\n{}\n]}}\n", env!("CARGO_PKG_VERSION"), lines.join(",\n")))
 }
 
-fn run(outcome: &Outcome, lru_gen: bool) -> Run<'_> {
+fn run(outcome: &Outcome, lru_gen: bool, swap_map: bool) -> Run<'_> {
     let result = outcome.result();
     let lru_gen = lru_gen && outcome.policy.config().lru == Lru::MultiGen;
     Run {
@@ -137,6 +140,7 @@ fn run(outcome: &Outcome, lru_gen: bool) -> Run<'_> {
         groups: result.memcgs.iter().enumerate().map(|(n, g)| group(outcome, n, g)).collect(),
         devices: result.devices.iter().map(device).collect(),
         node: node(&result.node),
+        swap: outcome.swap().map(|(name, map)| swap_map::json(map, Some(name), swap_map)).collect(),
         lru_gen: lru_gen.then_some(&*result.lru_gen),
     }
 }

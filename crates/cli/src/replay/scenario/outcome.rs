@@ -1,6 +1,7 @@
 //! A run of a scenario, and the numbers that every form of the output has.
 
 use crate::lab::Done;
+use refault_mm::SwapMap;
 use refault_sim::machine::{RunResult, TaskResult};
 use refault_sim::scenario::{PolicySpec, Scenario};
 
@@ -23,6 +24,12 @@ const PAGE_BYTES: f64 = 4096.0;
 impl Outcome {
     pub(super) fn result(&self) -> &RunResult {
         &self.done.result
+    }
+
+    /// The swap devices at the end, with the names of the devices they are on.
+    pub(super) fn swap(&self) -> impl Iterator<Item = (&str, &SwapMap)> {
+        let names = self.scenario.swap.iter().map(|s| self.scenario.devices[s.device].name.as_str());
+        names.zip(&self.result().swap)
     }
 
     /// The sum of some counters of the machine.

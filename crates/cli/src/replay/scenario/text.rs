@@ -3,6 +3,7 @@
 use super::outcome::{Outcome, bytes, per_second};
 use crate::lab::{ending_text, policy_text};
 use crate::replay::size::human;
+use crate::replay::swap_map;
 use crate::replay::table::Table;
 use crate::terminal::{duration, grouped, number, printable};
 use refault_mm::{Lru, PsiLine};
@@ -81,6 +82,9 @@ pub(super) fn vmstat(outcome: &Outcome) -> String {
             let _ = writeln!(text, "{what} {value}");
         }
     }
+    for (name, map) in outcome.swap() {
+        text += &swap_map::occupancy(map, Some(&printable(name)));
+    }
     text
 }
 
@@ -106,6 +110,12 @@ pub(super) fn device_numbers(stats: &DeviceStats) -> [(&'static str, u64); 12] {
         ("busy_ns", stats.busy_ns),
         ("max_depth", stats.max_depth),
     ]
+}
+
+/// The swap devices at the end.
+pub(super) fn swap_map(outcome: &Outcome) -> String {
+    let head = format!("\n# {} {}: swap\n", outcome.scenario.name, outcome.policy.policy);
+    outcome.swap().fold(head, |text, (name, map)| text + &swap_map::text(map, Some(&printable(name))))
 }
 
 /// The generations at the end.

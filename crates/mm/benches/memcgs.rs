@@ -1,0 +1,125 @@
+//! What reclaim of the whole machine costs with 1 to 10,000 memory cgroups on the same memory.
+//!
+//! `cargo bench -p refault-mm --bench memcgs`: 4 million pages (16 GiB), files of the same size in every group, read once, one page of
+//! each group after the other, so that kswapd runs again and again. Only its time counts. Then a task asks for 32 pages at a time.
+//! `-- --pages N` changes the memory.
+
+use std::time::{Duration, Instant};
+
+use refault_mm::{
+    Ack, Config, Counter, Effect, Engine, MappingKind, MemcgId, MemcgSelection, NodeConfig, PageId, Policy, Touch,
+    World,
+};
+
+/// Reads and writes are done at once. kswapd is only noted, so that its time is known.
+#[derive(Default)]
+struct Machine {
+    woken: bool,
+}
+
+impl World for Machine {
+    fn effect(&mut self, effect: Effect) -> Ack {
+        if effect == Effect::WakeKswapd {
+            self.woken = true;
+            return Ack::Pending;
+        }
+        Ack::Done
+    }
+
+    fn test_and_clear_young(&mut self, _: PageId) -> bool {
+        false
+    }
+
+    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
+        false
+    }
+}
+
+struct Measured {
+    /// Of kswapd: a page, and a run.
+    page_ns: f64,
+    run_us: f64,
+    /// Pages that a run reclaims.
+    run_pages: f64,
+    /// Of a task: a page.
+    direct_page_ns: f64,
+}
+
+fn pages_arg() -> u64 {
+    let args: Vec<String> = std::env::args().collect();
+    let value = args.iter().position(|a| a == "--pages").and_then(|i| args.get(i + 1));
+    value.map_or(4 << 20, |v| v.parse().expect("a number"))
+}
+
+fn measure(policy: Policy, memcgs: MemcgSelection, groups: u64, pages: u64) -> Measured {
+    let cfg = Config {
+        memcgs,
+        node: Some(NodeConfig::new(pages)),
+        total_pages: pages,
+        read_ahead_pages: 0,
+        ..Config::new(policy)
+    };
+    let mut e = Engine::new(cfg).expect("a possible configuration");
+    let mut w = Machine::default();
+    // Half as much again as memory: the rest is what kswapd makes room for.
+    let each = pages * 3 / 2 / groups;
+    let files: Vec<PageId> = (0..groups)
+        .map(|i| {
+            let id = e.add_memcg(MemcgId::ROOT, &format!("/{i}"), u64::MAX, u64::MAX).expect("a group");
+            e.add_mapping(MappingKind::File, id, 0..each).expect("a file").1
+        })
+        .collect();
+    let (mut time, mut runs) = (Duration::ZERO, 0u64);
+    for i in 0..each as u32 {
+        for file in &files {
+            e.access(&mut w, PageId(file.0 + i), Touch::Read);
+            if std::mem::take(&mut w.woken) {
+                let start = Instant::now();
+                e.run_kswapd(&mut w, usize::MAX);
+                time += start.elapsed();
+                runs += 1;
+            }
+        }
+    }
+    let stolen = e.vmstat().get(Counter::PgstealKswapd);
+    let (start, mut freed, mut calls) = (Instant::now(), 0, 0);
+    while calls < 200 && start.elapsed() < Duration::from_millis(500) {
+        freed += e.reclaim(&mut w, MemcgId::ROOT, 32, None).unwrap_or(0);
+        calls += 1;
+    }
+    let direct = start.elapsed();
+    Measured {
+        page_ns: time.as_nanos() as f64 / stolen.max(1) as f64,
+        run_us: time.as_micros() as f64 / runs.max(1) as f64,
+        run_pages: stolen as f64 / runs.max(1) as f64,
+        direct_page_ns: direct.as_nanos() as f64 / freed.max(1) as f64,
+    }
+}
+
+fn main() {
+    let pages = pages_arg();
+    println!("{pages} pages; the best of 2");
+    println!("{:24} {:>7} {:>9} {:>10} {:>10} {:>12}", "", "groups", "ns/page", "us/run", "pages/run", "ns/page of 32");
+    let kinds = [
+        ("mglru, memcg-lru", Policy::Mglru, MemcgSelection::MemcgLru),
+        ("mglru, first", Policy::Mglru, MemcgSelection::First),
+        ("mglru, iterate", Policy::Mglru, MemcgSelection::Iterate),
+        ("lru", Policy::Lru, MemcgSelection::MemcgLru),
+    ];
+    for (name, policy, memcgs) in kinds {
+        for groups in [1, 100, 1_000, 10_000] {
+            let runs = (0..2).map(|_| measure(policy, memcgs, groups, pages));
+            let best = |a: Measured, b: Measured| Measured {
+                page_ns: a.page_ns.min(b.page_ns),
+                run_us: a.run_us.min(b.run_us),
+                run_pages: a.run_pages,
+                direct_page_ns: a.direct_page_ns.min(b.direct_page_ns),
+            };
+            let m = runs.reduce(best).expect("two runs");
+            println!(
+                "{name:24} {groups:>7} {:>9.1} {:>10.0} {:>10.0} {:>12.0}",
+                m.page_ns, m.run_us, m.run_pages, m.direct_page_ns
+            );
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Statistics of memory cgroups that lag: Linux adds up what CPUs counted for a group and its descendants every 2 s, and two-list
+//! reclaim and the refault tests by distance read the sums.
+
+use crate::Engine;
+use crate::config::RefaultTest;
+use crate::ids::{LruvecId, MemcgId};
+use crate::lruvec::{ANON, FILE};
+use crate::memcg::Memcg;
+use crate::stat::Counter;
+
+/// What was added up last, of a group and its descendants.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flushed {
+    /// Pages on lists.
+    size: [u64; 5],
+    /// `workingset_activate`, anon and file.
+    activations: [u64; 2],
+}
+
+impl Engine {
+    /// Whether sums are read that may be old. The kernels before mainline's refault test had exact counts of the machine.
+    fn stats_lag(&self) -> bool {
+        self.cfg.stat_flush_interval_ns > 0
+            && matches!(self.cfg.refault, RefaultTest::Mainline | RefaultTest::ShadowPosition)
+    }
+
+    /// Time went on: adds up if it is time to.
+    #[cold]
+    pub(crate) fn flush_stats(&mut self) {
+        let interval = self.cfg.stat_flush_interval_ns;
+        self.next_flush_ns = match self.stats_lag() {
+            true => (self.now_ns / interval + 1).saturating_mul(interval),
+            false => u64::MAX,
+        };
+        if !self.stats_lag() {
+            return;
+        }
+        for id in self.memcgs.subtree(MemcgId::ROOT).collect::<Vec<_>>().into_iter().rev() {
+            // Children come after their parents, so from the end each has its descendants when it is its turn.
+            let m = self.memcgs.get(id);
+            let own = |m: &Memcg, t| m.stat.get(Counter::activate(t));
+            let mut sum =
+                Flushed { size: self.lruvecs[m.lruvec.index()].size, activations: [ANON, FILE].map(|t| own(m, t)) };
+            for child in self.memcgs.children(id) {
+                let below = self.memcgs.get(child).flushed;
+                (0..5).for_each(|l| sum.size[l] += below.size[l]);
+                (0..2).for_each(|t| sum.activations[t] += below.activations[t]);
+            }
+            self.memcgs.get_mut(id).flushed = sum;
+        }
+    }
+
+    /// The lists of a memcg and its descendants, as reclaim knows them.
+    #[inline(always)]
+    pub(crate) fn known_sizes(&self, id: MemcgId) -> [u64; 5] {
+        if self.stats_lag() { self.memcgs.get(id).flushed.size } else { self.tree_sizes(id) }
+    }
+
+    /// `workingset_activate` of a type, descendants included, as reclaim knows it.
+    pub(crate) fn known_activations(&self, id: MemcgId, t: usize) -> u64 {
+        if self.stats_lag() { self.memcgs.get(id).flushed.activations[t] } else { self.activations(id, t) }
+    }
+
+    /// The lists of one lruvec, as reclaim knows them; with lag those of its descendants are in it, as in Linux.
+    #[inline(always)]
+    pub(crate) fn known_lruvec_sizes(&self, v: LruvecId) -> [u64; 5] {
+        let v = &self.lruvecs[v.index()];
+        if self.stats_lag() { self.memcgs.get(v.memcg).flushed.size } else { v.size }
+    }
+}

@@ -1,0 +1,216 @@
+//! Memory cgroups as an administrator meets them: limits, delays, killings, requests, removal.
+
+use refault_mm::{
+    Ack, Config, Effect, Engine, MappingId, MappingKind, MemcgId, MemcgLimits, OomTask, Outcome, PageId, Policy,
+    ThrottleReason, Touch, World,
+};
+
+/// Everything is done at once; who is told to wait, waits; out of memory is noted.
+#[derive(Default)]
+struct Notes {
+    waits_ns: Vec<u64>,
+    oom: Vec<MemcgId>,
+}
+
+impl World for Notes {
+    fn effect(&mut self, effect: Effect) -> Ack {
+        match effect {
+            Effect::Throttle { reason: ThrottleReason::High, max_wait_ns } => {
+                self.waits_ns.push(max_wait_ns);
+                return Ack::Pending;
+            }
+            Effect::Oom { memcg } => self.oom.push(memcg),
+            _ => {}
+        }
+        Ack::Done
+    }
+
+    fn test_and_clear_young(&mut self, _: PageId) -> bool {
+        false
+    }
+
+    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
+        true
+    }
+}
+
+fn engine(swap_pages: u64) -> (Engine, Notes) {
+    let cfg = Config { batch_folios: 0, charge_batch: 1, charge_kernel: false, swap_pages, ..Config::new(Policy::Lru) };
+    (Engine::new(cfg).expect("a possible configuration"), Notes::default())
+}
+
+fn group(e: &mut Engine, parent: MemcgId, name: &str) -> MemcgId {
+    e.add_memcg(parent, name, u64::MAX, u64::MAX).expect("a group")
+}
+
+fn anon(e: &mut Engine, memcg: MemcgId, pages: u64) -> (MappingId, PageId) {
+    e.add_mapping(MappingKind::Anon, memcg, 0..pages).expect("a region")
+}
+
+fn file(e: &mut Engine, memcg: MemcgId, pages: u64) -> PageId {
+    e.add_mapping(MappingKind::File, memcg, 0..pages).expect("a file").1
+}
+
+fn touch(e: &mut Engine, w: &mut Notes, first: PageId, pages: u32, touch: Touch) -> Vec<Outcome> {
+    (0..pages)
+        .map(|i| {
+            let outcome = e.access(w, PageId(first.0 + i), touch);
+            e.return_to_user(w);
+            outcome
+        })
+        .collect()
+}
+
+#[test]
+fn beyond_high_a_task_reclaims_and_then_sleeps() {
+    let (mut e, mut w) = engine(0);
+    let g = group(&mut e, MemcgId::ROOT, "/g");
+    e.set_memcg_limits(&mut w, g, &MemcgLimits { high: 1000, ..MemcgLimits::default() }).expect("limits");
+    // Files can be reclaimed: no reason to sleep.
+    let f = file(&mut e, g, 2000);
+    touch(&mut e, &mut w, f, 2000, Touch::Read);
+    assert!(w.waits_ns.is_empty() && e.memcg_events(g).high > 0);
+    assert!(e.memcg_file(g, "memory.current").expect("a file").trim().parse::<u64>().expect("bytes") <= 1001 * 4096);
+    // Anonymous memory without swap cannot: the further, the longer, by the page.
+    let (_, a) = anon(&mut e, g, 4000);
+    touch(&mut e, &mut w, a, 3000, Touch::MapWrite);
+    assert!(w.waits_ns.windows(2).all(|p| p[0] <= p[1]) && w.waits_ns.len() > 100, "{:?}", w.waits_ns);
+    // 3 times the bound: (2·2^20)² · 1000 >> 34 = 256,000 ticks a batch of 64, 4,000 a page: the most is 2 s.
+    assert_eq!(w.waits_ns.last(), Some(&2_000_000_000));
+    assert_eq!(e.memcg_events(g).oom, 0);
+}
+
+#[test]
+fn a_lower_max_reclaims_and_what_cannot_be_is_out_of_memory() {
+    let (mut e, mut w) = engine(0);
+    let g = group(&mut e, MemcgId::ROOT, "/g");
+    let (f, (_, a)) = (file(&mut e, g, 500), anon(&mut e, g, 100));
+    touch(&mut e, &mut w, f, 500, Touch::Read);
+    touch(&mut e, &mut w, a, 100, Touch::MapWrite);
+    let max = |max| MemcgLimits { max, ..MemcgLimits::default() };
+    e.set_memcg_limits(&mut w, g, &max(200)).expect("limits");
+    e.validate().unwrap();
+    assert_eq!(e.memcg_file(g, "memory.max").as_deref(), Some("819200\n"));
+    assert!(w.oom.is_empty());
+    e.set_memcg_limits(&mut w, g, &max(50)).expect("limits");
+    assert_eq!((w.oom.as_slice(), e.memcg_events(g).oom), (&[g][..], 1));
+    e.validate().unwrap();
+    assert_eq!(touch(&mut e, &mut w, f, 1, Touch::Read), [Outcome::Oom(g)], "nothing more fits");
+}
+
+#[test]
+fn oom_group_takes_all_of_the_highest_group_within_the_one_that_is_out_of_memory() {
+    let (mut e, mut w) = engine(0);
+    let top = group(&mut e, MemcgId::ROOT, "/top");
+    let mid = group(&mut e, top, "/top/mid");
+    let low = group(&mut e, mid, "/top/mid/low");
+    let other = group(&mut e, top, "/top/other");
+    let homes = [low, low, mid, other];
+    let tasks: Vec<OomTask> = homes
+        .into_iter()
+        .zip([50, 10, 20, 30])
+        .map(|(memcg, pages)| {
+            let (mapping, first) = anon(&mut e, memcg, 100);
+            touch(&mut e, &mut w, first, pages, Touch::MapWrite);
+            OomTask { memcg, score_adj: 0, mappings: vec![mapping] }
+        })
+        .collect();
+    let together = MemcgLimits { oom_group: true, ..MemcgLimits::default() };
+    assert_eq!(e.oom_kill(top, &tasks), [0], "the largest alone");
+    e.set_memcg_limits(&mut w, low, &together).expect("limits");
+    assert_eq!(e.oom_kill(top, &tasks), [0, 1]);
+    e.set_memcg_limits(&mut w, mid, &together).expect("limits");
+    assert_eq!(e.oom_kill(low, &tasks), [0, 1], "mid is above what is out of memory");
+    assert_eq!(e.oom_kill(MemcgId::ROOT, &tasks), [0, 1, 2]);
+    let spared: Vec<OomTask> = tasks
+        .iter()
+        .enumerate()
+        .map(|(i, t)| OomTask { score_adj: if i == 2 { -1000 } else { 0 }, ..t.clone() })
+        .collect();
+    assert_eq!(e.oom_kill(top, &spared), [0, 1], "never is never");
+    assert_eq!((e.memcg_events(top).oom_kill, e.memcg_events_local(top).oom_kill), (10, 0));
+    assert_eq!((e.memcg_events_local(low).oom_kill, e.memcg_events_local(mid).oom_group_kill), (9, 2));
+    assert_eq!(
+        e.memcg_file(other, "memory.events").as_deref(),
+        Some("low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\n")
+    );
+}
+
+#[test]
+fn memory_reclaim_frees_what_is_asked_or_says_again() {
+    let (mut e, mut w) = engine(1000);
+    let g = group(&mut e, MemcgId::ROOT, "/g");
+    let (f, (_, a)) = (file(&mut e, g, 300), anon(&mut e, g, 100));
+    touch(&mut e, &mut w, f, 300, Touch::Read);
+    touch(&mut e, &mut w, a, 100, Touch::MapWrite);
+    let freed = e.reclaim(&mut w, g, 150, Some(0)).expect("files");
+    assert!((150..=182).contains(&freed), "{freed}");
+    assert_eq!(e.swap_used_pages(), 0, "swappiness 0 of the request");
+    let again = e.reclaim(&mut w, g, 500, None).expect_err("there are not so many");
+    assert_eq!((again.reclaimed, e.swap_used_pages()), (400 - freed, 100));
+    assert_eq!(again.to_string(), format!("try again: {} pages were reclaimed", 400 - freed));
+    e.validate().unwrap();
+}
+
+#[test]
+fn a_group_that_was_removed_stays_until_its_pages_are_gone() {
+    let (mut e, mut w) = engine(0);
+    let top = group(&mut e, MemcgId::ROOT, "/top");
+    let g = group(&mut e, top, "/top/g");
+    let f = file(&mut e, g, 200);
+    touch(&mut e, &mut w, f, 200, Touch::Read);
+    e.reclaim(&mut w, g, 60, None).expect("files");
+    assert!(e.remove_memcg(top).expect_err("it has a child").contains("has children"));
+    e.remove_memcg(g).expect("is empty of tasks");
+    assert!(e.remove_memcg(g).is_err() && e.memcgs().any(|m| m == g), "it is removed and still there");
+    assert!(e.set_memcg_limits(&mut w, g, &MemcgLimits::default()).is_err());
+    // Its shadows are known, its resident pages are hits.
+    assert_eq!(touch(&mut e, &mut w, PageId(f.0 + 199), 1, Touch::Read), [Outcome::Hit]);
+    touch(&mut e, &mut w, f, 30, Touch::Read);
+    let refaults =
+        |e: &Engine| e.memcg_tree_stats(top).iter().find(|s| s.0 == "workingset_refault_file").expect("one").1;
+    assert_eq!(refaults(&e), 30);
+    e.validate().unwrap();
+    let _ = e.reclaim(&mut w, top, 1000, None);
+    assert!(e.memcgs().all(|m| m != g), "the last page is gone, and so is the group");
+    assert_eq!(refaults(&e), 30, "its counters stay with its parent");
+    // Whoever uses the file now is charged above; a shadow of the group that is gone says nothing.
+    touch(&mut e, &mut w, f, 10, Touch::Read);
+    e.validate().unwrap();
+    assert_eq!(e.memcg_file(top, "memory.current").as_deref(), Some("40960\n"));
+    e.remove_memcg(top).expect("no child is left");
+}
+
+#[test]
+fn numbers_are_used_again_only_when_no_shadow_names_them() {
+    let (mut e, mut w) = engine(0);
+    let first = group(&mut e, MemcgId::ROOT, "/first");
+    let f = file(&mut e, first, 100);
+    touch(&mut e, &mut w, f, 100, Touch::Read);
+    e.reclaim(&mut w, first, 100, None).expect("files");
+    e.remove_memcg(first).expect("no tasks");
+    // More groups than there are numbers, one after the other.
+    for i in 0..70_000u32 {
+        let g = group(&mut e, MemcgId::ROOT, "/next");
+        assert_ne!(g, first, "round {i}: shadows of 100 pages name it");
+        e.remove_memcg(g).expect("no tasks");
+    }
+    e.validate().unwrap();
+}
+
+#[test]
+fn what_moves_takes_its_charges_along() {
+    let (mut e, mut w) = engine(1000);
+    let [a, b] = ["/a", "/b"].map(|name| group(&mut e, MemcgId::ROOT, name));
+    let (region, first) = anon(&mut e, a, 100);
+    touch(&mut e, &mut w, first, 100, Touch::MapWrite);
+    e.reclaim(&mut w, a, 40, Some(200)).expect("anon");
+    let swapped = e.swap_used_pages();
+    e.set_memcg_limits(&mut w, b, &MemcgLimits { max: 50, ..MemcgLimits::default() }).expect("limits");
+    e.move_mapping(&mut w, region, b).expect("moves");
+    e.validate().unwrap();
+    let of = |e: &Engine, g, name: &str| e.memcg_gauges(g).into_iter().find(|x| x.name == name).expect("a gauge").value;
+    assert_eq!((of(&e, a, "memory.current"), of(&e, a, "swap.current")), (0, 0));
+    assert!(of(&e, b, "memory.current") <= 50 && of(&e, b, "swap.current") >= swapped);
+    assert!(e.move_mapping(&mut w, MappingId(9), b).is_err());
+}
