@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Replay(args) => replay::run(&args, &given).map(|()| true),
         Command::Bench(args) => bench::run(&args),
-        Command::Size(args) => size::run(&args),
+        Command::Size(args) => size::run(&args, &given),
         Command::Trace(args) => trace_cmd::run(args).map(|()| true),
         Command::Doctor(args) => doctor::run(&args),
     };

@@ -91,3 +91,29 @@ fn numbers_of_groups_are_metrics() {
     let error = command::error(&s.run(&["bench", file.to_str().expect("plain"), "--scale", "1"]));
     assert!(error.contains("memcg./b.events_maximum is not a result of a run"), "{error}");
 }
+
+#[test]
+fn limits_of_a_file_replace_those_of_the_scenario() {
+    let s = sandbox();
+    s.write("limits.toml", b"[group.\"/b\"]\nmemory.max = \"20M\"\n[group.\"/a/web\"]\nmemory.min = \"8M\"\n");
+    let flags = ["--memcg-limits", "limits.toml", "--json"];
+    let all: Value = serde_json::from_str(&ok(&s.replay(&s.path("groups.toml"), &flags))).expect("JSON");
+    let groups = &all["runs"][0]["groups"];
+    // What the file does not say of a group is as the kernel has it, not as the scenario.
+    assert_eq!(groups[2]["limits"], serde_json::json!({"memory.max": 5120}));
+    assert_eq!(groups[3]["limits"], serde_json::json!({"memory.min": 2048}));
+    assert_eq!(groups[1]["limits"], serde_json::json!({}));
+    let size = ["size", "groups.toml", "--memcg-limits", "limits.toml", "--group", "/a/web", "--target", "hit_rate>1%"];
+    assert!(ok(&s.run(&size)).contains("answer: memory.max = "));
+    s.write("typo.toml", b"\n[group.\"/c\"]\nmemory.max = \"20M\"\n");
+    for args in [
+        &["replay", "groups.toml", "--memcg-limits", "typo.toml"][..],
+        &size.map(|word| word.replace("limits.t", "typo.t")).each_ref().map(|w| w.as_str())[..],
+    ] {
+        let complaint = command::error(&s.run(args));
+        assert!(
+            complaint.contains("typo.toml:2: group \"/c\" is not in the scenario groups, which has /a, /b, /a/web"),
+            "{complaint}"
+        );
+    }
+}

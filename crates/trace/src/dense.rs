@@ -2,6 +2,7 @@
 
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::interner::Pages;
+use crate::memcg::Groups;
 use crate::open::{empty, stem};
 use crate::record::{CHUNK, MAX_OBJECTS, ObjectKind, Record, RecordSource, Via};
 use rustc_hash::FxHashMap;
@@ -93,6 +94,8 @@ pub struct Object {
     pub first_page: u32,
     /// The page index in the object of each of its pages, ascending.
     pub indices: Vec<u64>,
+    /// The memory cgroup that its pages belong to, an index into [`Trace::groups`]; 0 if those were not kept.
+    pub group: u16,
 }
 
 /// What to keep of a trace, and what to assume.
@@ -104,7 +107,8 @@ pub struct LoadOptions {
     pub keep_time: bool,
     /// Keep the task of every access (4 bytes each).
     pub keep_task: bool,
-    /// Keep the memory cgroup of every access (4 bytes each).
+    /// Keep the memory cgroup of every access (2 bytes each). A page belongs to the one that touches it first; an object that
+    /// belongs to several becomes several.
     pub keep_memcg: bool,
     /// Stop after so many accesses.
     pub max_accesses: Option<u64>,
@@ -129,8 +133,10 @@ pub struct Trace {
     pub time_ns: Option<Vec<u64>>,
     /// The task of every access, if kept.
     pub task: Option<Vec<u32>>,
-    /// The memory cgroup of every access, if kept.
-    pub memcg: Option<Vec<u32>>,
+    /// The memory cgroup of every access, an index into `groups`, if kept.
+    pub memcg: Option<Vec<u16>>,
+    /// The paths of the memory cgroups in the order of the alphabet, if kept.
+    pub groups: Vec<String>,
     /// Whether [`LoadOptions::max_accesses`] was reached, so that the file may hold more.
     pub cut: bool,
 }
@@ -145,6 +151,9 @@ impl Trace {
             let name = source.name();
             for record in &chunk {
                 loader.add(name, record)?;
+                if loader.keeps {
+                    loader.keep_columns(source, record)?;
+                }
             }
         }
         if loader.trace.accesses.is_empty() {
@@ -203,6 +212,9 @@ struct Growing {
 struct Loader {
     trace: Trace,
     growing: Vec<Growing>,
+    groups: Groups,
+    /// The group of every page, by provisional id, if groups are kept.
+    owners: Vec<u16>,
     distinct: u32,
     default_via: Via,
     max_accesses: u64,
@@ -223,9 +235,12 @@ impl Loader {
                 time_ns: opts.keep_time.then(Vec::new),
                 task: opts.keep_task.then(Vec::new),
                 memcg: opts.keep_memcg.then(Vec::new),
+                groups: Vec::new(),
                 cut: max_accesses == 0,
             },
             growing: Vec::new(),
+            groups: Groups::default(),
+            owners: Vec::new(),
             distinct: 0,
             default_via: opts.default_via,
             max_accesses,
@@ -272,39 +287,69 @@ impl Loader {
             let continues = reads && growing.descriptors.read(record.task, id);
             self.trace.accesses.push(PackedAccess::new(id, write, via, continues));
         }
-        if self.keeps {
-            self.keep_columns(record, pages as usize);
+        Ok(())
+    }
+
+    /// Brings the columns that are kept up to what was added.
+    fn keep_columns(&mut self, source: &dyn RecordSource, record: &Record) -> Result<(), TraceError> {
+        let accesses = self.trace.accesses.len();
+        if let Some(times) = &mut self.trace.time_ns {
+            times.resize(accesses, record.time_ns);
+        }
+        if let Some(tasks) = &mut self.trace.task {
+            tasks.resize(accesses, record.task);
+        }
+        if let Some(memcgs) = &mut self.trace.memcg {
+            let group = self.groups.number(source.name(), &source.header().memcgs, record.memcg)?;
+            memcgs.resize(accesses, group);
+            self.owners.resize(self.distinct as usize, group);
         }
         Ok(())
     }
 
-    fn keep_columns(&mut self, record: &Record, accesses: usize) {
-        let extend = |column: &mut Option<Vec<u32>>, value| {
-            if let Some(column) = column {
-                column.extend(std::iter::repeat_n(value, accesses));
-            }
-        };
-        if let Some(times) = &mut self.trace.time_ns {
-            times.extend(std::iter::repeat_n(record.time_ns, accesses));
+    /// The groups in the order of the alphabet.
+    fn sort_groups(&mut self) {
+        let Some(memcgs) = &mut self.trace.memcg else { return };
+        let mut order: Vec<u16> = (0..self.groups.paths.len() as u16).collect();
+        order.sort_by_key(|&number| &self.groups.paths[usize::from(number)]);
+        let mut renamed = vec![0; order.len()];
+        for (new, &old) in (0..).zip(&order) {
+            renamed[usize::from(old)] = new;
         }
-        extend(&mut self.trace.task, record.task);
-        extend(&mut self.trace.memcg, record.memcg);
+        memcgs.iter_mut().chain(&mut self.owners).for_each(|group| *group = renamed[usize::from(*group)]);
+        self.trace.groups = std::mem::take(&mut self.groups.paths);
+        self.trace.groups.sort();
     }
 
-    /// Numbers the pages by (object, index) and renames them in place.
+    /// Numbers the pages by (object, group, index) and renames them in place.
     fn finish(mut self, source: &dyn RecordSource) -> Trace {
+        self.sort_groups();
         let mut renamed = vec![0u32; self.distinct as usize];
         let mut first_page = 0u32;
+        let owner = |&(_, provisional): &(u64, u32)| self.owners.get(provisional as usize).copied().unwrap_or(0);
         for (growing, info) in self.growing.into_iter().zip(&source.header().objects) {
             let mut seen = growing.pages.seen;
-            seen.sort_unstable();
+            seen.sort_unstable_by_key(|page| (owner(page), page.0));
             for (id, (_, provisional)) in (first_page..).zip(&seen) {
                 renamed[*provisional as usize] = id;
             }
-            let indices: Vec<u64> = seen.into_iter().map(|(page, _)| page).collect();
-            let next = first_page + indices.len() as u32;
-            self.trace.objects.push(Object { name: info.name.clone(), kind: info.kind, first_page, indices });
-            first_page = next;
+            let mut object = |pages: &[(u64, u32)]| {
+                let indices: Vec<u64> = pages.iter().map(|(page, _)| *page).collect();
+                let next = first_page + indices.len() as u32;
+                let group = pages.first().map_or(0, owner);
+                self.trace.objects.push(Object {
+                    name: info.name.clone(),
+                    kind: info.kind,
+                    first_page,
+                    indices,
+                    group,
+                });
+                first_page = next;
+            };
+            match seen.is_empty() {
+                true => object(&seen),
+                false => seen.chunk_by(|a, b| owner(a) == owner(b)).for_each(object),
+            }
         }
         for access in &mut self.trace.accesses {
             let flags = access.0 & !PackedAccess::ID;

@@ -18,6 +18,7 @@ mod formats;
 pub mod generate;
 mod input;
 mod interner;
+mod memcg;
 mod open;
 mod pages;
 mod record;
@@ -32,8 +33,9 @@ pub use error::{ErrorKind, Place, TraceError};
 pub use format::Format;
 pub use formats::native::{NativeWriter, VERSION as NATIVE_VERSION};
 pub use input::Input;
+pub use memcg::{MAX_GROUPS, group_path};
 pub use open::{OpenOptions, open, open_input};
 pub use record::{
     CHUNK, Collapse, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, ObjectKind, Op, Record, RecordSource, Via,
 };
-pub use summary::{ObjectSummary, Summary, ViaCounts};
+pub use summary::{GroupSummary, ObjectSummary, Summary, ViaCounts};

@@ -2,8 +2,9 @@
 
 use crate::error::TraceError;
 use crate::interner::Pages;
+use crate::memcg::Groups;
 use crate::open::{empty, stem};
-use crate::record::{CHUNK, Collapse, ObjectKind, Op, Record, RecordSource, Via};
+use crate::record::{CHUNK, Collapse, Header, ObjectKind, Op, Record, RecordSource, Via};
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 
@@ -42,6 +43,8 @@ pub struct Summary {
     pub source: Option<String>,
     /// Where it was recorded.
     pub recorded_on: Option<String>,
+    /// The memory cgroups in the order of the alphabet; none if the trace does not name any and has one at most.
+    pub groups: Vec<GroupSummary>,
     /// The objects, in the order of the trace.
     pub objects: Vec<ObjectSummary>,
 }
@@ -55,6 +58,17 @@ pub struct ViaCounts {
     pub map: u64,
     /// The trace does not say.
     pub unspecified: u64,
+}
+
+/// One memory cgroup of a trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GroupSummary {
+    /// Its path.
+    pub path: String,
+    /// Distinct pages that it touched first: those that are charged to it.
+    pub pages: u64,
+    /// Accesses of its tasks.
+    pub accesses: u64,
 }
 
 /// One object of a trace.
@@ -77,7 +91,7 @@ impl Summary {
         let mut chunk = Vec::with_capacity(CHUNK);
         while source.next_chunk(&mut chunk)? {
             for record in &chunk {
-                counts.add(record);
+                counts.add(&*source, record)?;
             }
         }
         if counts.records == 0 {
@@ -95,12 +109,14 @@ struct Counts {
     via: ViaCounts,
     times: Option<(u64, u64)>,
     tasks: FxHashSet<u32>,
-    memcgs: FxHashSet<u32>,
+    groups: Groups,
+    /// By group: pages touched first, accesses.
+    of_group: Vec<(u64, u64)>,
     objects: Vec<(Pages, u64)>,
 }
 
 impl Counts {
-    fn add(&mut self, record: &Record) {
+    fn add(&mut self, source: &dyn RecordSource, record: &Record) -> Result<(), TraceError> {
         let accesses = u64::from(record.pages);
         self.records += 1;
         let Op { write, via } = record.op;
@@ -114,21 +130,40 @@ impl Counts {
         *first = record.time_ns.min(*first);
         *last = record.time_ns.max(*last);
         self.tasks.insert(record.task);
-        self.memcgs.insert(record.memcg);
         let object = record.object as usize;
         if self.objects.len() <= object {
             self.objects.resize_with(object + 1, Default::default);
         }
         let (pages, touched) = &mut self.objects[object];
+        let before = pages.seen.len();
         *touched += accesses;
         for page in record.page..record.page + accesses {
             // Only whether it is new matters here, not its id.
             pages.id(page, 0);
         }
+        let new = (pages.seen.len() - before) as u64;
+        let group = self.groups.number(source.name(), &source.header().memcgs, record.memcg)?;
+        self.of_group.resize(self.groups.paths.len(), (0, 0));
+        let of_group = &mut self.of_group[usize::from(group)];
+        *of_group = (of_group.0 + new, of_group.1 + accesses);
+        Ok(())
+    }
+
+    fn groups(&mut self, header: &Header) -> Vec<GroupSummary> {
+        if header.memcgs.is_empty() && self.of_group.len() < 2 {
+            return Vec::new();
+        }
+        let paths = std::mem::take(&mut self.groups.paths);
+        let both = paths.into_iter().zip(&self.of_group);
+        let mut groups: Vec<_> =
+            both.map(|(path, &(pages, accesses))| GroupSummary { path, pages, accesses }).collect();
+        groups.sort_by(|a, b| a.path.cmp(&b.path));
+        groups
     }
 
     fn summary(mut self, source: &dyn RecordSource) -> Summary {
         let header = source.header();
+        let groups = self.groups(header);
         self.objects.resize_with(header.objects.len(), Default::default);
         let objects: Vec<_> = header
             .objects
@@ -156,10 +191,11 @@ impl Counts {
             via: self.via,
             time_span_ns: timed.map(|(first, last)| last - first),
             tasks: self.tasks.len() as u64,
-            memcgs: self.memcgs.len() as u64,
+            memcgs: self.of_group.len() as u64,
             collapse: header.collapse,
             source: header.source.clone(),
             recorded_on: header.recorded_on.clone(),
+            groups,
             objects,
         }
     }

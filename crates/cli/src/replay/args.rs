@@ -18,6 +18,8 @@ Examples:
     refault replay OLTP.lis.zst --curve
   A job of 512 MiB without swap, for a script:
     refault replay job.parquet --memory 512M --swap-max 0 --policy mglru --json
+  What four tenants of one trace do to each other, with limits of their own:
+    refault replay tenants.parquet --memcg-column --memcg-limits limits.toml
   A machine in virtual time, and how its memory moves:
     refault replay db-switch.toml --scale 32 --policy lru-none,lru-2013
     refault replay db-switch.toml --scale 32 --series db-switch.csv
@@ -81,6 +83,9 @@ pub struct ReplayArgs {
     pub(super) threads: Option<u16>,
 
     #[command(flatten)]
+    pub(super) groups: GroupArgs,
+
+    #[command(flatten)]
     pub(super) lab: LabArgs,
 
     #[command(flatten)]
@@ -88,6 +93,22 @@ pub struct ReplayArgs {
 
     #[command(flatten)]
     pub(super) input: InputArgs,
+}
+
+/// Memory cgroups.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Memory cgroups")]
+pub struct GroupArgs {
+    /// Each access comes from the memory cgroup that the trace says; --memory limits all of them together. Results are
+    /// per group
+    #[arg(long)]
+    pub(super) memcg_column: bool,
+
+    /// Limits of the groups, a TOML file with lines such as [group."/web"] and memory.max = "2G"; also memory.min, low,
+    /// high, swap.max. With a max or high in it --memory is max by default. Of a scenario it replaces those of the groups
+    /// that it names
+    #[arg(long, value_name = "FILE")]
+    pub(super) memcg_limits: Option<PathBuf>,
 }
 
 /// What only scenarios have.
@@ -188,7 +209,7 @@ impl FromStr for SwapMax {
 
 impl SwapMax {
     /// The limit in pages.
-    pub(super) fn pages(&self, page_size: u32, footprint_pages: u64) -> u64 {
+    pub(crate) fn pages(&self, page_size: u32, footprint_pages: u64) -> u64 {
         match self {
             SwapMax::Max => u64::MAX,
             SwapMax::Size(size) => size.pages(page_size, footprint_pages),

@@ -1,15 +1,16 @@
 //! One (policy, size) cell of a replay: an engine, and the loop that feeds it.
 
-use refault_mm::{Config, Engine, MappingKind, MemcgId, Outcome, PageId, Touch};
+use refault_mm::{Config, Engine, MappingId, MappingKind, MemcgId, Outcome, PageId, Touch};
 use refault_trace::{ObjectKind, PackedAccess, Trace};
 
+use super::groups::Tree;
 use super::machine::{DIRTY, MAPPED, Machine, WRITABLE, YOUNG};
 
 /// Accesses whose slots are loaded ahead: their cache misses overlap instead of following one another.
-const WARM: usize = 256;
+pub(super) const WARM: usize = 256;
 
 /// Accesses from one look at the clock to the next.
-const TICK: usize = 64;
+pub(super) const TICK: usize = 64;
 
 /// What a cell does with every miss.
 pub trait MissSink {
@@ -48,9 +49,13 @@ impl MissSink for MissBits {
 pub struct Cell {
     /// The engine, for its counters.
     pub engine: Engine,
-    /// The group that everything is charged to.
+    /// The group that everything is charged to, or in which all others are.
     pub group: MemcgId,
-    machine: Machine,
+    /// All groups, that one first.
+    pub(crate) groups: Vec<MemcgId>,
+    /// The objects of the trace that are touched.
+    pub(super) mappings: Vec<MappingId>,
+    pub(super) machine: Machine,
     /// Accesses replayed.
     pub accesses: u64,
     /// Of those, misses.
@@ -60,13 +65,45 @@ pub struct Cell {
 }
 
 /// How long an access takes where the trace has no times.
-const NS_PER_ACCESS: u64 = 1000;
+pub(super) const NS_PER_ACCESS: u64 = 1000;
 
 impl Cell {
     /// An engine with one group of `memory_pages` and the objects of the trace.
     pub fn new(trace: &Trace, cfg: Config, memory_pages: u64, swap_max_pages: u64) -> Result<Cell, String> {
+        let mut cell = Cell::empty(cfg, memory_pages, swap_max_pages)?;
+        cell.add_objects(trace, |_| 0)?;
+        Ok(cell)
+    }
+
+    /// An engine with one group of `memory_pages`, in it those of the tree, and the objects of the trace, each charged to its own.
+    pub(super) fn of_tree(
+        trace: &Trace,
+        tree: &Tree,
+        cfg: Config,
+        memory_pages: u64,
+        swap_max_pages: u64,
+    ) -> Result<Cell, String> {
+        let mut cell = Cell::empty(cfg, memory_pages, swap_max_pages)?;
+        for group in tree.groups.iter().skip(1) {
+            let above = cell.groups[group.parent.unwrap_or(0)];
+            let id = cell.engine.add_memcg(above, &group.path, group.limits.max, group.limits.swap_max)?;
+            cell.engine.set_memcg_limits(&mut cell.machine, id, &group.limits)?;
+            cell.groups.push(id);
+        }
+        cell.add_objects(trace, |group| tree.of_trace[usize::from(group)])?;
+        Ok(cell)
+    }
+
+    fn empty(cfg: Config, memory_pages: u64, swap_max_pages: u64) -> Result<Cell, String> {
         let mut engine = Engine::new(cfg)?;
         let group = engine.add_memcg(MemcgId::ROOT, "/replay", memory_pages, swap_max_pages)?;
+        let machine = Machine::new(0);
+        let (groups, mappings) = (vec![group], Vec::new());
+        Ok(Cell { engine, group, groups, mappings, machine, accesses: 0, misses: 0, oom_at: None })
+    }
+
+    /// Registers the objects; `place` says in which of the groups those of a group of the trace are.
+    fn add_objects(&mut self, trace: &Trace, place: impl Fn(u16) -> usize) -> Result<(), String> {
         for o in &trace.objects {
             if o.indices.is_empty() {
                 continue;
@@ -75,11 +112,13 @@ impl Cell {
                 ObjectKind::File => MappingKind::File,
                 ObjectKind::Anon => MappingKind::Anon,
             };
-            let (_, first) = engine.add_mapping(kind, group, o.indices.iter().copied())?;
+            let group = self.groups[place(o.group)];
+            let (mapping, first) = self.engine.add_mapping(kind, group, o.indices.iter().copied())?;
             debug_assert_eq!(first.0, o.first_page);
+            self.mappings.push(mapping);
         }
-        let machine = Machine::new(engine.registered_pages());
-        Ok(Cell { engine, group, machine, accesses: 0, misses: 0, oom_at: None })
+        self.machine = Machine::new(self.engine.registered_pages());
+        Ok(())
     }
 
     /// Replays the next accesses of the trace. `time_ns`, if given, has one entry an access; otherwise an access takes a
@@ -120,7 +159,7 @@ impl Cell {
 
     /// Has loaded what the accesses need that will be more than a plain hit.
     #[inline]
-    fn look_ahead(&self, block: &[PackedAccess]) {
+    pub(super) fn look_ahead(&self, block: &[PackedAccess]) {
         let mut work = [PageId(0); WARM];
         let n = self.engine.find_work(block.iter().map(|a| PageId(a.page())), &mut work);
         std::hint::black_box(self.engine.warm(work[..n].iter().copied()));
@@ -128,7 +167,7 @@ impl Cell {
 
     /// One access. False: a miss.
     #[inline]
-    fn step(&mut self, a: PackedAccess) -> bool {
+    pub(super) fn step(&mut self, a: PackedAccess) -> bool {
         let page = PageId(a.page());
         if a.is_plain() {
             return self.engine.access(&mut self.machine, page, Touch::Read).is_hit();

@@ -8,7 +8,7 @@ use super::row::Row;
 use super::run::Plan;
 use super::settings::{self, Set};
 use super::size::human;
-use super::{curve, scenario, text};
+use super::{curve, groups, scenario, text};
 use crate::terminal::grouped;
 use crate::{Failure, Given, is_same_file, print};
 use refault_mm::{Config, Lru};
@@ -26,6 +26,12 @@ pub fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
         return scenario::run(args, given);
     }
     let policies = policies(args)?;
+    if args.groups.memcg_column {
+        return groups::run(args, given, &policies);
+    }
+    if let Some(file) = &args.groups.memcg_limits {
+        return Err(format!("--memcg-limits {}: of a trace wants --memcg-column", file.display()).into());
+    }
     check(args)?;
     // An output that cannot be written is known before the replay, not after it; a replay that is interrupted leaves
     // nothing behind, as the files are made in earnest at the end.
@@ -51,7 +57,7 @@ pub fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
 }
 
 /// What the flags ask for that makes no sense, before anything is read.
-fn check(args: &ReplayArgs) -> Result<(), Failure> {
+pub(super) fn check(args: &ReplayArgs) -> Result<(), Failure> {
     if args.traces.is_empty() {
         return Err("no trace given; name at least one file, or - for standard input".into());
     }
@@ -150,7 +156,7 @@ fn replay(
 }
 
 /// The memory sizes in pages, each once.
-fn sizes(args: &ReplayArgs, trace: &str, page_size: u32, footprint: u64) -> Result<Vec<u64>, Failure> {
+pub(super) fn sizes(args: &ReplayArgs, trace: &str, page_size: u32, footprint: u64) -> Result<Vec<u64>, Failure> {
     let given = match (args.memory.as_slice(), args.output.curve) {
         ([], true) => curve::sizes(),
         ([], false) => [10.0, 25.0, 50.0].map(super::size::Size::percent).to_vec(),
@@ -162,7 +168,15 @@ fn sizes(args: &ReplayArgs, trace: &str, page_size: u32, footprint: u64) -> Resu
         if pages == 0 {
             return Err(format!("--memory {size}: is less than one page of {page_size} bytes; give at least 1p").into());
         }
-        if (pages > footprint || size.is_beyond_all()) && !args.beyond_footprint {
+        if size.is_max() {
+            if !args.groups.memcg_column {
+                return Err(
+                    "--memory max: with no limit nothing is reclaimed; only groups have limits of their own, with \
+                     --memcg-column"
+                        .into(),
+                );
+            }
+        } else if (pages > footprint || size.is_beyond_all()) && !args.beyond_footprint {
             let bytes = footprint * u64::from(page_size);
             return Err(format!(
                 "--memory {size}: {} pages are more than the footprint of {trace} ({} pages, {} bytes, {}), so next \

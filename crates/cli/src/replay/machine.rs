@@ -1,6 +1,6 @@
 //! The world of a replay: devices that answer at once, and one page-table byte a page.
 
-use refault_mm::{Ack, Effect, MemcgId, PageId, World};
+use refault_mm::{Ack, Effect, MemcgId, PageId, ThrottleReason, World};
 
 /// The page is mapped.
 pub(crate) const MAPPED: u8 = 1;
@@ -18,11 +18,13 @@ pub(crate) struct Machine {
     pub(crate) pte: Vec<u8>,
     /// The memcg that ran out of memory.
     pub(crate) oom: Option<MemcgId>,
+    /// How long tasks would have slept beyond their `memory.high`, if there were time.
+    pub(crate) high_ns: u64,
 }
 
 impl Machine {
     pub(crate) fn new(pages: usize) -> Machine {
-        Machine { pte: vec![0; pages], oom: None }
+        Machine { pte: vec![0; pages], oom: None, high_ns: 0 }
     }
 }
 
@@ -37,6 +39,7 @@ impl World for Machine {
             Effect::Unmap { page } => self.pte[page.index()] &= DIRTY,
             Effect::WriteProtect { page } => self.pte[page.index()] &= !(WRITABLE | DIRTY),
             Effect::Oom { memcg } => self.oom = Some(memcg),
+            Effect::Throttle { reason: ThrottleReason::High, max_wait_ns } => self.high_ns += max_wait_ns,
             _ => {}
         }
         Ack::Done

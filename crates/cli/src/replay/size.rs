@@ -16,12 +16,19 @@ enum Amount {
     Pages(u64),
     /// Of the footprint of the trace.
     Percent(f64),
+    /// No limit.
+    Max,
 }
 
 impl Size {
     /// So many percent of the footprint.
     pub fn percent(percent: f64) -> Size {
         Size { text: format!("{percent}%"), amount: Amount::Percent(percent) }
+    }
+
+    /// Whether it is no limit at all.
+    pub fn is_max(&self) -> bool {
+        self.amount == Amount::Max
     }
 
     /// Whether the size is a share of more than the whole.
@@ -34,6 +41,7 @@ impl Size {
         match self.amount {
             Amount::Bytes(bytes) => bytes / u64::from(page_size),
             Amount::Pages(pages) => pages,
+            Amount::Max => u64::MAX,
             Amount::Percent(percent) => (footprint_pages as f64 * percent / 100.0).round() as u64,
         }
     }
@@ -53,6 +61,7 @@ impl FromStr for Size {
         let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(unit_at);
         let amount = match unit {
+            "max" if number.is_empty() => Some(Amount::Max),
             "p" | "P" => scaled(number, 1).map(Amount::Pages),
             "%" => number.parse().ok().filter(|p: &f64| p.is_finite()).map(Amount::Percent),
             _ => byte_unit(unit).and_then(|shift| scaled(number, 1 << shift)).map(Amount::Bytes),
@@ -123,6 +132,7 @@ mod tests {
             ("0", 0),
             ("0%", 0),
             ("4095", 0),
+            ("max", u64::MAX),
         ] {
             assert_eq!(pages(text), want, "{text}");
         }
@@ -130,7 +140,9 @@ mod tests {
 
     #[test]
     fn others_are_refused() {
-        for text in ["", "x", "M", "-1", "1.5p", "1..5M", "5%%", "1e9", "1 M", "99999999999T", "nan%", "iB", "5iB"] {
+        for text in
+            ["", "x", "M", "-1", "1.5p", "1..5M", "5%%", "1e9", "1 M", "99999999999T", "nan%", "iB", "5iB", "5max"]
+        {
             let error = text.parse::<Size>().expect_err(text);
             assert!(error.contains("is not a size"), "{error}");
         }

@@ -193,7 +193,7 @@ fn optional(value: Option<u64>) -> String {
 }
 
 /// A name as a field.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     match name.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", name.replace('"', "\"\"")),
         false => name.to_owned(),

@@ -1,18 +1,23 @@
 //! The flags of `refault size`.
 
+use super::grid::Grid;
 use super::target::Target;
 use crate::lab::parse_scale;
 use crate::replay::policy::RowPolicy;
+use crate::replay::settings::Set;
 use crate::replay::size::Size;
+use crate::replay::{SwapMax, ViaArg};
+use crate::trace_cmd::InputArgs;
+use crate::{Failure, Given};
 use clap::{Args, ValueEnum};
-use refault_mm::Policy;
+use refault_mm::{MemcgLimits, Policy};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 const DETAILS: &str = "\
 Targets: METRIC<VALUE for what falls with memory, METRIC>VALUE for what grows (<= and >= too).
-  some.avg10<1%, some.avg60, some.avg300   memory pressure of the group: the highest of the run; full.* likewise
+  some.avg10<1%, some.avg60, some.avg300   memory pressure of the group, the highest of the run; also full.avg10, ...
   some<1%, full<1%                         the share of the whole run
   refaults_per_s<100, swap_ins_per_s<10    of the whole run
   refaults_per_access<1%, swap_ins_per_access<0.1%
@@ -20,11 +25,14 @@ Targets: METRIC<VALUE for what falls with memory, METRIC>VALUE for what grows (<
   ops_per_s>1.5k                           the sum over the group's tasks
   p99<5ms; p50, p90, p999, max_latency     of the group's operations
 
-A size at which a task of the group is killed for lack of memory, or at which the machine gets stuck, does not
-meet any target.
+A trace has no devices that take time, so of a trace only hit_rate, refaults_per_access, swap_ins_per_access and, \
+if it has times, refaults_per_s and swap_ins_per_s can be asked for.
 
-Both ends of the range are tried, then two sizes at a time that divide what is left into three, until the answer is
-known to a step of --resolution. Exit status: 0 when there is an answer, 1 when even the largest size does not meet
+A size at which a task of the group is killed for lack of memory, or at which the machine gets stuck, does not meet \
+any target.
+
+Both ends of the range are tried, then two sizes at a time that divide what is left into three, until the answer is \
+known to a step of --resolution. Exit status: 0 when there is an answer, 1 when even the largest size does not meet \
 the target, 2 for a mistake.
 
 Examples:
@@ -32,6 +40,10 @@ Examples:
     refault size tenants.toml --group /web --target 'some.avg60<1%'
   How much must be protected for its latency?
     refault size tenants.toml --group /web --limit low --target 'p99<2ms' --range 0..256M --resolution 8M
+  How much memory holds 95% of the accesses of a trace?
+    refault size data/sqlite.parquet --target 'hit_rate>95%'
+  How much must a tenant of a trace have, when all share 2 GB?
+    refault size tenants.parquet --group /web --limit low --memory 2G --target 'refaults_per_access<0.1%'
 
 docs/lab.md says more.";
 
@@ -39,26 +51,26 @@ docs/lab.md says more.";
 #[derive(Debug, Args)]
 #[command(after_long_help = DETAILS)]
 pub struct SizeArgs {
-    /// A scenario file (.toml)
-    #[arg(value_name = "SCENARIO")]
+    /// A scenario file (.toml), or a trace of any format that `refault trace info` reads
+    #[arg(value_name = "SCENARIO|TRACE")]
     pub(super) subject: PathBuf,
 
-    /// The group, by its path in the scenario
+    /// The group, by its path; a trace without one is sized as a whole
     #[arg(long, short, value_name = "PATH")]
-    pub(super) group: String,
+    pub(super) group: Option<String>,
 
     /// What must be met, such as 'some.avg60<1%', 'p99<5ms', 'hit_rate>99%'; quote it, < is special in a shell.
     /// The long help (--help) lists all
     #[arg(long, short, value_name = "TARGET")]
     pub(super) target: Target,
 
-    /// Which limit of the group
+    /// Which limit of the group: memory.max, memory.high, memory.low or memory.min
     #[arg(long, short, value_name = "LIMIT", default_value = "max")]
     pub(super) limit: Limit,
 
     /// Smallest and largest size to try: bytes with K, M, G or T (powers of 1024), pages (4096p), or percent of the
-    /// machine's memory [default: up to what the group has in files and memory, or the machine's memory; for max and
-    /// high from 1/32 of that, for low and min from 0]
+    /// machine's memory, of a trace of the pages that it touches [default: up to what the group has in files and memory,
+    /// or all the memory there is; for max and high from 1/32 of that, for low and min from 0]
     #[arg(long, value_name = "LOW..HIGH")]
     pub(super) range: Option<Range>,
 
@@ -66,11 +78,15 @@ pub struct SizeArgs {
     #[arg(long, value_name = "SIZE")]
     pub(super) resolution: Option<Size>,
 
-    /// Policy in the place of the scenario's own
+    /// Limits of the groups, a file as for `refault replay`; that of --limit is tried on top of them
+    #[arg(long, value_name = "FILE")]
+    pub(super) memcg_limits: Option<PathBuf>,
+
+    /// Policy in the place of the scenario's own, or for the trace [default of traces: mglru]
     #[arg(long, short, value_name = "POLICY")]
     pub(super) policy: Option<PolicyArg>,
 
-    /// Seed of everything random [default: that of the scenario]
+    /// Seed of everything random [default: that of the scenario; of traces 0]
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
 
@@ -90,13 +106,107 @@ pub struct SizeArgs {
     /// Write the result into a file, whole or not at all [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) trace: TraceArgs,
+}
+
+/// What only traces have.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Traces")]
+pub struct TraceArgs {
+    /// Memory of all groups together, a size or max
+    #[arg(long, short, value_name = "SIZE")]
+    pub(super) memory: Option<Size>,
+
+    /// Swap for anonymous memory: a size, or max for no limit; 0 is no swap
+    #[arg(long, value_name = "SIZE", default_value = "max")]
+    pub(super) swap_max: SwapMax,
+
+    /// Preference of anonymous over file pages in reclaim, 0 to 200
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(0..=200))]
+    pub(super) swappiness: u32,
+
+    /// How file pages are touched where the trace does not say: by mapping or by descriptor
+    #[arg(long, value_name = "HOW", default_value = "fd")]
+    pub(super) via: ViaArg,
+
+    /// Set a variant of the engine; `refault replay --set help` lists keys and defaults
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(super) set: Vec<Set>,
+
+    #[command(flatten)]
+    pub(super) input: InputArgs,
+}
+
+impl SizeArgs {
+    /// An error if a flag was given that belongs to the other kind of input.
+    pub(super) fn refuse_foreign(&self, given: &Given, flags: &[&str], of: &str, is: &str) -> Result<(), Failure> {
+        match flags.iter().find(|flag| given.has(flag)) {
+            Some(flag) => Err(format!("--{flag}: is for {of}, and {} is {is}", self.subject.display()).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// The sizes to try: from the flags, or up to `whole`, what the group can use, but no more than `most`, which is all that there
+    /// is (`most_text` for people). `pages` makes pages of a size.
+    pub(super) fn grid(
+        &self,
+        pages: &dyn Fn(&Size) -> u64,
+        whole: u64,
+        most: u64,
+        most_text: String,
+    ) -> Result<Grid, Failure> {
+        let step = match &self.resolution {
+            Some(size) if size.is_max() => return Err("--resolution max: is not a size; write 1M".into()),
+            Some(size) => match pages(size) {
+                0 => return Err(format!("--resolution {size}: is less than a page; write 1p or more").into()),
+                pages => Some(pages),
+            },
+            None => None,
+        };
+        let Some(range) = &self.range else {
+            // Ends that are as round as the sizes between them.
+            let high = whole.min(most).max(2);
+            let round = step.unwrap_or(Grid::new(0, high, None).step);
+            let high = high.next_multiple_of(round).min(most).max(2);
+            let low = match self.limit.protects() {
+                true => 0,
+                false => (high / 32).next_multiple_of(round).max(1).min(high - 1),
+            };
+            return Ok(Grid::new(low, high, step));
+        };
+        let (low, high) = (pages(&range.low), pages(&range.high));
+        let shown = format!("--range {}..{}", range.low, range.high);
+        if range.low.is_max() || range.high.is_max() {
+            return Err(format!("{shown}: max is no size; write 64M..1G").into());
+        }
+        if low >= high {
+            return Err(format!("{shown}: ends before it begins").into());
+        }
+        if high > most {
+            return Err(format!("{shown}: {} is more than there is, {most_text}", range.high).into());
+        }
+        if low == 0 && !self.limit.protects() {
+            return Err(
+                format!("{shown}: a {} of nothing holds nothing; begin with 1p or more", self.limit.file()).into()
+            );
+        }
+        Ok(Grid::new(low, high, step))
+    }
 }
 
 /// `--limit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Limit {
-    /// memory.max
+    /// Nothing is charged above it.
     Max,
+    /// Above it tasks reclaim, and sleep if that does not help.
+    High,
+    /// Not reclaimed below it while other groups can give.
+    Low,
+    /// Not reclaimed below it.
+    Min,
 }
 
 impl Limit {
@@ -104,6 +214,29 @@ impl Limit {
     pub(super) fn file(self) -> &'static str {
         match self {
             Limit::Max => "memory.max",
+            Limit::High => "memory.high",
+            Limit::Low => "memory.low",
+            Limit::Min => "memory.min",
+        }
+    }
+
+    /// Its name on the command line.
+    pub(super) fn name(self) -> &'static str {
+        self.file().trim_start_matches("memory.")
+    }
+
+    /// Whether it protects the group from others rather than others from it.
+    pub(super) fn protects(self) -> bool {
+        matches!(self, Limit::Low | Limit::Min)
+    }
+
+    /// Sets it.
+    pub(super) fn set(self, limits: &mut MemcgLimits, pages: u64) {
+        match self {
+            Limit::Max => limits.max = pages,
+            Limit::High => limits.high = pages,
+            Limit::Low => limits.low = pages,
+            Limit::Min => limits.min = pages,
         }
     }
 }

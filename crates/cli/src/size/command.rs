@@ -1,13 +1,17 @@
 //! `refault size`, from its flags to its output.
 
 use super::args::SizeArgs;
-use super::{json, scenario, text};
+use super::{json, scenario, text, trace};
 use crate::replay::{is_scenario, write};
-use crate::{Failure, is_same_file, print};
+use crate::{Failure, Given, is_same_file, print};
 use refault_trace::AtomicFile;
 
-/// Runs `refault size ...`; false: no size meets the target.
-pub fn run(args: &SizeArgs) -> Result<bool, Failure> {
+/// Flags that only traces have.
+const OF_TRACES: [&str; 10] =
+    ["memory", "swap-max", "swappiness", "via", "set", "format", "raw-ids", "block-bytes", "page-size", "instructions"];
+
+/// Runs `refault size ...`, of whose flags `given` were; false: no size meets the target.
+pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {
     if let Some(path) = &args.output {
         if is_same_file(&args.subject, path) {
             return Err(format!("{}: is the file to read; give --output another name", path.display()).into());
@@ -15,10 +19,16 @@ pub fn run(args: &SizeArgs) -> Result<bool, Failure> {
         // An output that cannot be written is known before the runs.
         drop(AtomicFile::create(path)?);
     }
-    if !is_scenario(&args.subject) {
-        return Err(format!("{}: is not a scenario", args.subject.display()).into());
-    }
-    let report = scenario::run(args)?;
+    let report = match is_scenario(&args.subject) {
+        true => {
+            args.refuse_foreign(given, &OF_TRACES, "a trace", "a scenario")?;
+            scenario::run(args)?
+        }
+        false => {
+            args.refuse_foreign(given, &["scale"], "a scenario", "a trace")?;
+            trace::run(args)?
+        }
+    };
     let text = if args.json { json::json(&report)? } else { text::text(&report) };
     match &args.output {
         Some(path) => write(path, text.as_bytes())?,

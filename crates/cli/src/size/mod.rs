@@ -10,6 +10,7 @@ mod scenario;
 mod search;
 mod target;
 mod text;
+mod trace;
 
 pub use args::SizeArgs;
 pub use command::run;

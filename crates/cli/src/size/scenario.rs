@@ -6,8 +6,8 @@ use super::report::{Beside, Point, Report};
 use super::search::search;
 use super::target::{Metric, Target};
 use crate::Failure;
-use crate::lab::{Done, Job, Runner, policy_text, scaled};
-use crate::replay::size::human;
+use crate::lab::{Done, Job, Runner, limit, policy_text, scaled};
+use crate::replay::size::{Size, human};
 use refault_sim::machine::{Ending, MemcgResult};
 use refault_sim::scenario::{PolicySpec, Scenario};
 
@@ -32,7 +32,7 @@ pub(super) fn run(args: &SizeArgs) -> Result<Report, Failure> {
     let (points, verdict) = search(grid, |sizes| subject.probe(&runner, sizes))?;
     Ok(Report {
         name: subject.scenario.name.clone(),
-        group: args.group.clone(),
+        group: subject.scenario.memcgs[subject.memcg].path.clone(),
         limit: args.limit.file(),
         target: args.target.clone(),
         policy: policy_text(&subject.policy),
@@ -48,7 +48,11 @@ pub(super) fn run(args: &SizeArgs) -> Result<Report, Failure> {
 impl Subject<'_> {
     fn new(args: &SizeArgs) -> Result<Subject<'_>, Failure> {
         let file = args.subject.display().to_string();
-        let mut scenario = scaled(&Scenario::load(&args.subject)?, &file, args.scale)?;
+        let mut scenario = Scenario::load(&args.subject)?;
+        if let Some(limits) = &args.memcg_limits {
+            limit(&mut scenario, limits)?;
+        }
+        let mut scenario = scaled(&scenario, &file, args.scale)?;
         scenario.seed = args.seed.unwrap_or(scenario.seed);
         let mut policy = scenario.policy.clone();
         if let Some(named) = args.policy {
@@ -56,17 +60,20 @@ impl Subject<'_> {
             policy.config().check().map_err(|e| format!("--policy {named}: {e}"))?;
         }
         let paths: Vec<_> = scenario.memcgs.iter().map(|m| m.path.as_str()).collect();
-        let Some(memcg) = paths.iter().position(|path| *path == args.group) else {
-            let known = match paths.is_empty() {
-                true => "it has none; write [memcg.\"/...\"] and place tasks in it".to_owned(),
-                false => format!("it has {}", paths.join(", ")),
-            };
-            return Err(format!("{file}: --group {:?} is not a group of the scenario; {known}", args.group).into());
+        let known = || match paths.is_empty() {
+            true => "it has none; write [memcg.\"/...\"] and place tasks in it".to_owned(),
+            false => format!("it has {}", paths.join(", ")),
+        };
+        let Some(path) = args.group.as_deref() else {
+            return Err(format!("{file}: --group PATH is missing: a group of the scenario; {}", known()).into());
+        };
+        let Some(memcg) = paths.iter().position(|known| *known == path) else {
+            return Err(format!("{file}: --group {path:?} is not a group of the scenario; {}", known()).into());
         };
         let metric = args.target.metric();
         let has_tasks = scenario.tasks.iter().any(|t| is_inside(&scenario, t.memcg, memcg));
         if metric.needs_operations() && !has_tasks {
-            let what = format!("no task runs in {}, so that it has no {}", args.group, metric.name());
+            let what = format!("no task runs in {path}, so that it has no {}", metric.name());
             return Err(format!("{file}: {what}; place one in it by memcg = \"...\"").into());
         }
         Ok(Subject { file, scenario, policy, memcg, limit: args.limit, target: &args.target })
@@ -74,38 +81,6 @@ impl Subject<'_> {
 
     /// The sizes to try.
     fn grid(&self, args: &SizeArgs) -> Result<Grid, Failure> {
-        let memory = self.scenario.machine.memory_pages;
-        let step = match &args.resolution {
-            Some(size) => match size.pages(PAGE, memory) {
-                0 => return Err(format!("--resolution {size}: is less than a page; write 1p or more").into()),
-                pages => Some(pages),
-            },
-            None => None,
-        };
-        let (low, high) = match &args.range {
-            Some(range) => {
-                let (low, high) = (range.low.pages(PAGE, memory), range.high.pages(PAGE, memory));
-                if low >= high {
-                    return Err(format!("--range {}..{}: ends before it begins", range.low, range.high).into());
-                }
-                if high > memory {
-                    let what = format!("is more than the machine has, {}", human(memory * u64::from(PAGE)));
-                    return Err(format!("--range {}..{}: {} {what}", range.low, range.high, range.high).into());
-                }
-                (low, high)
-            }
-            None => self.range(),
-        };
-        if low == 0 && self.limit == Limit::Max {
-            return Err(
-                format!("--range: a {} of nothing holds nothing; begin with 1p or more", self.limit.file()).into()
-            );
-        }
-        Ok(Grid::new(low, high, step))
-    }
-
-    /// From little up to all that the group may use.
-    fn range(&self) -> (u64, u64) {
         let s = &self.scenario;
         let own: u64 = (s.objects.iter().enumerate())
             .filter(|(_, o)| is_inside(s, o.memcg, self.memcg))
@@ -115,13 +90,9 @@ impl Subject<'_> {
         let whole = own + own / 32 + 256;
         let usable = s.machine.memory_pages - s.machine.kernel_pages;
         let above = std::iter::successors(s.memcgs[self.memcg].parent, |&m| s.memcgs[m].parent);
-        let most = above.map(|m| s.memcgs[m].limits.max).fold(usable, u64::min).max(64);
-        let high = whole.min(most);
-        // Ends that are as round as the sizes between them.
-        let step = Grid::new(0, high, None).step;
-        match self.limit {
-            Limit::Max => ((high / 32).next_multiple_of(step).max(32), high.next_multiple_of(step).min(most)),
-        }
+        let most = above.map(|m| s.memcgs[m].limits.max).fold(usable, u64::min);
+        let pages = |size: &Size| size.pages(PAGE, s.machine.memory_pages);
+        args.grid(&pages, whole, most, human(most * u64::from(PAGE)))
     }
 
     /// How many there are of an object: one for each copy of the task if it is private.
@@ -138,10 +109,7 @@ impl Subject<'_> {
     fn probe(&self, runner: &Runner, sizes: &[u64]) -> Result<Vec<Point>, Failure> {
         let job = |&pages: &u64| {
             let mut scenario = self.scenario.clone();
-            let memcg = &mut scenario.memcgs[self.memcg];
-            match self.limit {
-                Limit::Max => memcg.limits.max = pages,
-            }
+            self.limit.set(&mut scenario.memcgs[self.memcg].limits, pages);
             let name = format!("{}, {} {}", self.file, self.limit.file(), human(pages * u64::from(PAGE)));
             Job { name, scenario, policy: self.policy.clone() }
         };

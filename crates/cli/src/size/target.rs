@@ -82,6 +82,11 @@ impl Metric {
         !matches!(self, Metric::Pressure(..) | Metric::RefaultsPerS | Metric::SwapInsPerS)
     }
 
+    /// Whether it is something a second.
+    pub(super) fn is_per_second(self) -> bool {
+        matches!(self, Metric::RefaultsPerS | Metric::SwapInsPerS)
+    }
+
     /// Whether devices and CPUs that take time are needed for it.
     pub(super) fn needs_machine(self) -> bool {
         matches!(self, Metric::Pressure(..) | Metric::OpsPerS | Metric::Latency(_))

@@ -27,6 +27,7 @@ Keys:
   via=fd|map       by descriptor or by mapping [default: left to the replay]
   kind=file|anon   what backs the object [default: file]
   task=N           the task [default: the place of the stream in its phase]
+  memcg=/PATH      the memory cgroup of the task [default: /, the root]
 
 Streams of one OBJECT name share its pages. Each stream begins anew in every phase.
 Among the streams, interleave=round takes turns in a fixed order, as evenly as the weights
@@ -38,7 +39,10 @@ Examples:
   Four readers of uneven speed going round one file, after idle memory was written once:
     refault trace generate readers.parquet --phase '4915: idle:seq:4915:kind=anon,op=w' \\
       --phase '400000: interleave=round; F:loop:20480:weight=4; F:loop:20480:start=5120,weight=3;
-               F:loop:20480:start=10240,weight=2; F:loop:20480:start=15360'";
+               F:loop:20480:start=10240,weight=2; F:loop:20480:start=15360'
+  Two tenants, one with a hot set, one that streams:
+    refault trace generate two.parquet \\
+      --phase '400000: web:zipf:8192:memcg=/web; log:loop:65536:memcg=/batch'";
 
 #[derive(Debug, Args)]
 #[command(after_long_help = GRAMMAR)]

@@ -20,7 +20,7 @@ pub struct InfoArgs {
     #[arg(long)]
     json: bool,
 
-    /// List every object, not the 20 with most accesses
+    /// List every object and every group, not the 20 with most accesses of each
     #[arg(long)]
     all: bool,
 
@@ -76,8 +76,30 @@ fn table(summary: &Summary, all: bool) -> String {
             line(name, printable(value));
         }
     }
+    groups(&mut text, summary, all);
     objects(&mut text, summary, all);
     text
+}
+
+/// Memory cgroups, if the trace has any.
+fn groups(text: &mut String, summary: &Summary, all: bool) {
+    if summary.groups.is_empty() {
+        return;
+    }
+    let mut groups: Vec<_> = summary.groups.iter().collect();
+    let hidden = if all { 0 } else { groups.len().saturating_sub(LISTED) };
+    if hidden > 0 {
+        groups.sort_by_key(|group| std::cmp::Reverse(group.accesses));
+        groups.truncate(LISTED);
+    }
+    let _ = writeln!(text, "\n{:<30} {:>13} {:>15}", "group", "pages", "accesses");
+    for group in groups {
+        let (pages, accesses) = (grouped(group.pages), grouped(group.accesses));
+        let _ = writeln!(text, "{:<30} {pages:>13} {accesses:>15}", printable(&group.path));
+    }
+    if hidden > 0 {
+        let _ = writeln!(text, "and {hidden} more; --all lists them");
+    }
 }
 
 fn objects(text: &mut String, summary: &Summary, all: bool) {

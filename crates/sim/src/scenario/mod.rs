@@ -20,6 +20,7 @@
 
 mod check;
 mod error;
+mod limits;
 mod machine;
 mod objects;
 mod published;
@@ -32,6 +33,7 @@ mod types;
 mod units;
 
 pub use error::ScenarioError;
+pub use limits::GroupLimits;
 pub use published::MAX_SEEDS;
 pub use scale::{MIN_SCALED_PAGES, MIN_SCALED_SWAP_PAGES};
 pub use types::*;

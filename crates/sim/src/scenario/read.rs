@@ -59,6 +59,11 @@ impl<'s> Section<'s> {
         self.src.error(&self.span, &self.key, what)
     }
 
+    /// The line where it begins, from 1.
+    pub(super) fn line(&self) -> usize {
+        self.error("").line().unwrap_or(1)
+    }
+
     pub(super) fn get(&self, key: &str) -> Option<Field<'s>> {
         let value = self.table.get(key)?;
         Some(Field { src: self.src, key: self.path(key), span: value.span(), value: value.get_ref() })
@@ -110,6 +115,10 @@ impl<'s> Field<'s> {
     /// An error at the field.
     pub(super) fn error(&self, what: impl Into<String>) -> ScenarioError {
         self.src.error(&self.span, &self.key, what)
+    }
+
+    pub(super) fn value(&self) -> &'s DeValue<'s> {
+        self.value
     }
 
     pub(super) fn text(&self) -> Result<&'s str> {

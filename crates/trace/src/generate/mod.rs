@@ -67,6 +67,8 @@ pub struct Stream {
     pub via: Option<Via>,
     /// Its task.
     pub task: u32,
+    /// The path of the memory cgroup that its task is in; none: the root.
+    pub memcg: Option<String>,
 }
 
 impl Stream {
@@ -83,6 +85,7 @@ impl Stream {
             write: false,
             via: None,
             task: 0,
+            memcg: None,
         }
     }
 }

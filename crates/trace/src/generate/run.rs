@@ -4,6 +4,7 @@ use super::rng::Rng;
 use super::{Interleave, MAX_PAGES, MAX_SKEW, MAX_STREAMS, Pattern, Phase, Stream, Workload, Zipf};
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::format::Format;
+use crate::memcg::MAX_GROUPS;
 use crate::record::{CHUNK, Header, MAX_OBJECTS, ObjectInfo, Op, Record, RecordSource};
 
 /// What the random numbers of a phase are for.
@@ -34,6 +35,7 @@ impl Generator {
         for stream in workload.phases.iter().flat_map(|phase| &phase.streams) {
             know_object(name, &mut header, stream)?;
         }
+        header.memcgs = memcgs(name, workload)?;
         header.records_hint = Some(workload.accesses());
         let mut generator = Self {
             name: name.to_owned(),
@@ -67,7 +69,8 @@ impl Generator {
                     self.header.objects.iter().position(|object| object.name == stream.object).unwrap_or_default()
                         as u32;
                 let rng = Rng::new(self.seed, &[DRAW, number, i]);
-                Running::new(stream, object, self.seed, rng)
+                let memcg = self.header.memcgs.iter().position(|known| *known == path_of(stream));
+                Running::new(stream, object, memcg.unwrap_or_default() as u32, self.seed, rng)
             })
             .collect();
         self.alive = (0..self.streams.len()).collect();
@@ -163,9 +166,9 @@ enum Order {
 }
 
 impl Running {
-    fn new(stream: &Stream, object: u32, seed: u64, rng: Rng) -> Self {
+    fn new(stream: &Stream, object: u32, memcg: u32, seed: u64, rng: Rng) -> Self {
         let op = Op { write: stream.write, via: stream.via };
-        let first = Record { task: stream.task, object, ..Record::touch(stream.base, op) };
+        let first = Record { task: stream.task, object, memcg, ..Record::touch(stream.base, op) };
         let pages = stream.pages;
         Self {
             pattern: match stream.pattern {
@@ -220,6 +223,29 @@ fn permutation(n: u32, mut rng: Rng) -> Vec<u32> {
         order.swap(i, rng.below(i as u64 + 1) as usize);
     }
     order
+}
+
+/// The memory cgroup of a stream.
+fn path_of(stream: &Stream) -> &str {
+    stream.memcg.as_deref().unwrap_or("/")
+}
+
+/// The memory cgroups of all streams, in the order of first mention; none if no stream names one.
+fn memcgs(name: &str, workload: &Workload) -> Result<Vec<String>, TraceError> {
+    let streams = || workload.phases.iter().flat_map(|phase| &phase.streams);
+    let mut paths: Vec<String> = Vec::new();
+    if streams().all(|stream| stream.memcg.is_none()) {
+        return Ok(paths);
+    }
+    for stream in streams() {
+        if !paths.iter().any(|known| *known == path_of(stream)) {
+            paths.push(path_of(stream).to_owned());
+        }
+    }
+    match paths.len() > MAX_GROUPS {
+        true => Err(TraceError::usage(name, format!("more than {MAX_GROUPS} memory cgroups"))),
+        false => Ok(paths),
+    }
 }
 
 fn know_object(name: &str, header: &mut Header, stream: &Stream) -> Result<(), TraceError> {

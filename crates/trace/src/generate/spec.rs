@@ -16,7 +16,8 @@ impl Workload {
     ///   `base=PAGE` (0): where the set begins in the object;
     /// - `skew=X` (1.0) and `permute=yes|no` (no): for `zipf`;
     /// - `op=r|w` (r), `via=fd|map` (left to the replay), `kind=file|anon` (file);
-    /// - `task=N`: the task; the place of the stream in its phase by default.
+    /// - `task=N`: the task; the place of the stream in its phase by default;
+    /// - `memcg=/PATH`: the memory cgroup of the task; the root by default.
     ///
     /// Among the streams, `interleave=random|round` (random) says how they take turns.
     ///
@@ -108,14 +109,25 @@ fn set(stream: &mut Stream, key: &str, value: &str) -> Result<(), String> {
             stream.kind = if anon { ObjectKind::Anon } else { ObjectKind::File };
         }
         "via" => stream.via = Some(if choice("fd", "map")? { Via::Map } else { Via::Fd }),
+        "memcg" => stream.memcg = Some(path(value)?),
         "skew" | "permute" => return set_zipf(&mut stream.pattern, key, value),
         _ => {
             return Err(format!(
-                "key {key:?} is not known; one of weight, start, base, skew, permute, op, via, kind, task"
+                "key {key:?} is not known; one of weight, start, base, skew, permute, op, via, kind, task, memcg"
             ));
         }
     }
     Ok(())
+}
+
+/// The path of a memory cgroup, such as `/a/b`.
+fn path(text: &str) -> Result<String, String> {
+    let letter = |b: u8| b.is_ascii_alphanumeric() || b"-_.@".contains(&b);
+    let name = |name: &str| (1..=64).contains(&name.len()) && name.bytes().all(letter) && name != "." && name != "..";
+    match text.strip_prefix('/') {
+        Some(rest) if rest.split('/').all(name) => Ok(text.to_owned()),
+        _ => Err(format!("memcg={text} is not the path of a group, such as /web or /a/b")),
+    }
 }
 
 fn set_zipf(pattern: &mut Pattern, key: &str, value: &str) -> Result<(), String> {
@@ -143,14 +155,14 @@ mod tests {
     #[test]
     fn the_whole_grammar() {
         let text = "10: interleave=round; A:loop:20:start=5,weight=3,task=9 ; \
-                    h:zipf:8:skew=0.5,permute=yes,op=w,kind=anon,via=map,base=4;";
+                    h:zipf:8:skew=0.5,permute=yes,op=w,kind=anon,via=map,base=4,memcg=/a/b;";
         let phase = phase(text).expect("parses");
         let mut a = Stream::new("A", Pattern::Loop, 20);
         (a.start, a.weight, a.task) = (5, 3, 9);
         let zipf = Pattern::Zipf { skew: 0.5, permute: true };
         let mut h = Stream::new("h", zipf, 8);
         (h.write, h.kind, h.via) = (true, ObjectKind::Anon, Some(Via::Map));
-        (h.base, h.task) = (4, 1);
+        (h.base, h.task, h.memcg) = (4, 1, Some("/a/b".into()));
         let want = Phase { accesses: 10, interleave: Interleave::Round, streams: vec![a, h] };
         assert_eq!(phase, want);
     }
@@ -167,6 +179,10 @@ mod tests {
             ("5: A:loop:1:wait=1", "key \"wait\""),
             ("5: A:loop:1:op=x", "neither r nor w"),
             ("5: :loop:1", "no name"),
+            ("5: A:loop:1:memcg=web", "memcg=web is not the path of a group"),
+            ("5: A:loop:1:memcg=/", "not the path"),
+            ("5: A:loop:1:memcg=/a//b", "not the path"),
+            ("5: A:loop:1:memcg=/../b", "not the path"),
         ] {
             let error = phase(text).expect_err(text);
             assert!(error.contains(want), "{text}: {error}");

@@ -2,7 +2,7 @@
 
 use super::outcome::Outcome;
 use super::{csv, groups, json, text};
-use crate::lab::{Job, Runner, scaled};
+use crate::lab::{Job, Runner, limit, scaled};
 use crate::replay::args::ReplayArgs;
 use crate::replay::command::write;
 use crate::replay::policy::RowPolicy;
@@ -16,7 +16,11 @@ pub(in crate::replay) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Fai
     let mut jobs = Vec::new();
     for path in &args.traces {
         let file = path.display().to_string();
-        let mut scenario = scaled(&Scenario::load(path)?, &file, args.lab.scale)?;
+        let mut scenario = Scenario::load(path)?;
+        if let Some(limits) = &args.groups.memcg_limits {
+            limit(&mut scenario, limits)?;
+        }
+        let mut scenario = scaled(&scenario, &file, args.lab.scale)?;
         if given.has("seed") {
             scenario.seed = args.seed;
         }

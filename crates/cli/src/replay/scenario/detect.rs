@@ -7,11 +7,13 @@ use std::io::Read;
 use std::path::Path;
 
 /// Flags of scenarios and of traces.
-const BOTH: [&str; 9] = ["policy", "seed", "threads", "json", "csv", "output", "vmstat", "lru-gen", "swap-map"];
+const BOTH: [&str; 10] =
+    ["policy", "seed", "threads", "json", "csv", "output", "vmstat", "lru-gen", "memcg-limits", "swap-map"];
 /// Flags of scenarios alone.
 const SCENARIOS: [&str; 3] = ["scale", "check", "series"];
 /// Flags of traces, and where a scenario says the same.
-const INSTEAD: [(&str, &str); 9] = [
+const INSTEAD: [(&str, &str); 10] = [
+    ("memcg-column", "memcg of a task"),
     ("memory", "machine.memory"),
     ("swap-max", "swap.size"),
     ("swappiness", "machine.swappiness"),

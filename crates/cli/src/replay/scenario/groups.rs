@@ -1,6 +1,7 @@
 //! The groups of a run, beside each other.
 
 use super::outcome::Outcome;
+use crate::replay::groups::limits_text;
 use crate::replay::size::human;
 use crate::replay::table::Table;
 use crate::terminal::{duration, grouped, number, printable};
@@ -72,25 +73,6 @@ fn row(outcome: &Outcome, group: &MemcgResult, spec: Option<&MemcgSpec>) -> Vec<
         event("oom"),
         event("oom_kill"),
     ];
-    let limits = spec.map(limits).unwrap_or_default();
-    if !limits.is_empty() {
-        let text: Vec<_> = limits.iter().map(|(name, pages)| format!("{name} {}", human(pages * 4096))).collect();
-        cells.push(text.join(", "));
-    }
+    cells.extend(spec.map(|spec| limits_text(&spec.limits, 4096)).filter(|text| !text.is_empty()));
     cells
-}
-
-/// What a group is given that is not the default, by the names of its files in cgroupfs, in pages.
-pub(super) fn limits(spec: &MemcgSpec) -> Vec<(&'static str, u64)> {
-    let l = &spec.limits;
-    let all = [
-        ("min", l.min, 0),
-        ("low", l.low, 0),
-        ("high", l.high, u64::MAX),
-        ("max", l.max, u64::MAX),
-        ("swap.high", l.swap_high, u64::MAX),
-        ("swap.max", l.swap_max, u64::MAX),
-        ("zswap.max", l.zswap_max, u64::MAX),
-    ];
-    all.into_iter().filter(|(_, pages, default)| pages != default).map(|(name, pages, _)| (name, pages)).collect()
 }

@@ -1,10 +1,10 @@
 //! The result for programs; the schema is in docs/lab.md.
 
-use super::groups::limits;
 use super::outcome::{Outcome, bytes, per_second};
 use super::text::device_numbers;
 use crate::Failure;
 use crate::lab::{Overrides, ending_name, overrides};
+use crate::replay::groups::limits_json;
 use crate::replay::swap_map;
 use refault_mm::{Lru, PsiLine};
 use refault_sim::machine::{DeviceResult, GroupTasks, MemcgResult, NodeResult, TaskResult};
@@ -62,7 +62,7 @@ struct Latencies {
 #[derive(Serialize)]
 struct Group<'a> {
     path: &'a str,
-    limits: BTreeMap<String, u64>,
+    limits: serde_json::Value,
     tasks: GroupTasksOut,
     refaults: u64,
     reclaimed_pages: u64,
@@ -168,11 +168,11 @@ fn latencies(of: &Quantiles) -> Latencies {
 
 fn group<'a>(outcome: &Outcome, number: usize, group: &'a MemcgResult) -> Group<'a> {
     let spec = number.checked_sub(1).and_then(|m| outcome.scenario.memcgs.get(m));
-    let limits = spec.map(limits).unwrap_or_default();
+    let limits = spec.map(|spec| spec.limits).unwrap_or_default();
     let sum = |names: [&str; 2]| names.iter().map(|name| group.counter(name)).sum();
     Group {
         path: &group.path,
-        limits: limits.into_iter().map(|(name, pages)| (format!("memory.{name}"), pages)).collect(),
+        limits: limits_json(&limits),
         tasks: group_tasks(&group.tasks),
         refaults: sum(["workingset_refault_anon", "workingset_refault_file"]),
         reclaimed_pages: sum(["pgsteal_anon", "pgsteal_file"]),

@@ -75,6 +75,12 @@ pub(super) fn vmstat(outcome: &Outcome) -> String {
         for (kind, line) in ["some", "full"].into_iter().zip(&group.psi) {
             text += &pressure(kind, line);
         }
+        if !group.events.is_empty() {
+            let _ = writeln!(text, "# {name} {policy} {}: memory.events", printable(&group.path));
+        }
+        for (event, count) in &group.events {
+            let _ = writeln!(text, "{event} {count}");
+        }
     }
     for device in &outcome.result().devices {
         let _ = writeln!(text, "\n# {name} {policy} device {}", device.name);

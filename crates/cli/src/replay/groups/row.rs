@@ -1,0 +1,108 @@
+//! The result of one (trace, size, policy) with groups.
+
+use super::cell::GroupCount;
+use crate::replay::policy::RowPolicy;
+use refault_mm::{Counter, Gauge, MemcgLimits, Stats};
+
+/// One group of a row, those below it included.
+#[derive(Clone, Debug)]
+pub(super) struct GroupRow {
+    pub(super) path: String,
+    pub(super) limits: MemcgLimits,
+    pub(super) count: GroupCount,
+    pub(super) counters: Stats,
+    pub(super) gauges: Vec<Gauge>,
+    pub(super) events: Vec<(&'static str, u64)>,
+}
+
+/// One row.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) trace: String,
+    pub(super) policy: RowPolicy,
+    /// `u64::MAX`: no limit.
+    pub(super) memory_pages: u64,
+    pub(super) page_size: u64,
+    pub(super) footprint_pages: u64,
+    pub(super) trace_accesses: u64,
+    pub(super) seed: u64,
+    /// The access at which memory ran out and nobody was left to kill.
+    pub(super) oom_at: Option<u64>,
+    pub(super) seconds: f64,
+    /// The whole replay first.
+    pub(super) groups: Vec<GroupRow>,
+}
+
+impl GroupRow {
+    pub(super) fn hits(&self) -> u64 {
+        self.count.accesses - self.count.misses
+    }
+
+    /// None without accesses.
+    pub(super) fn hit_rate(&self) -> Option<f64> {
+        (self.count.accesses > 0).then(|| self.hits() as f64 / self.count.accesses as f64)
+    }
+
+    fn sum(&self, counters: &[Counter]) -> u64 {
+        counters.iter().map(|&c| self.counters.get(c)).sum()
+    }
+
+    /// The counters that tables and CSV show, by their names there.
+    pub(super) fn shown(&self) -> [(&'static str, u64); 7] {
+        use Counter::*;
+        [
+            ("refaults", self.sum(&[WorkingsetRefaultAnon, WorkingsetRefaultFile])),
+            ("activations", self.sum(&[WorkingsetActivateAnon, WorkingsetActivateFile])),
+            ("restores", self.sum(&[WorkingsetRestoreAnon, WorkingsetRestoreFile])),
+            ("evicted_anon", self.sum(&[PgstealAnon])),
+            ("evicted_file", self.sum(&[PgstealFile])),
+            ("swap_ins", self.sum(&[Pswpin])),
+            ("swap_outs", self.sum(&[Pswpout])),
+        ]
+    }
+
+    pub(super) fn gauge(&self, name: &str) -> u64 {
+        self.gauges.iter().find(|g| g.name == name).map_or(0, |g| g.value)
+    }
+
+    pub(super) fn event(&self, name: &str) -> u64 {
+        self.events.iter().find(|(known, _)| *known == name).map_or(0, |&(_, n)| n)
+    }
+}
+
+impl Row {
+    /// Million accesses a second.
+    pub(super) fn maccesses_per_s(&self) -> f64 {
+        let accesses = self.groups.first().map_or(0, |whole| whole.count.accesses);
+        (accesses as f64 / self.seconds.max(1e-9) / 1e6 * 1000.0).round() / 1000.0
+    }
+}
+
+/// The limits that are not the kernel's defaults, by the names of their files; sizes in pages.
+pub(super) fn limits(of: &MemcgLimits) -> Vec<(&'static str, u64)> {
+    let none = MemcgLimits::default();
+    let all = [
+        ("memory.min", of.min, none.min),
+        ("memory.low", of.low, none.low),
+        ("memory.high", of.high, none.high),
+        ("memory.max", of.max, none.max),
+        ("memory.swap.high", of.swap_high, none.swap_high),
+        ("memory.swap.max", of.swap_max, none.swap_max),
+        ("memory.zswap.max", of.zswap_max, none.zswap_max),
+    ];
+    all.into_iter().filter(|(_, pages, none)| pages != none).map(|(name, pages, _)| (name, pages)).collect()
+}
+
+/// The same for people, other settings behind them.
+pub(crate) fn limits_text(of: &MemcgLimits, page_size: u64) -> String {
+    let size = |pages: u64| match pages {
+        u64::MAX => "max".to_owned(),
+        pages => crate::replay::size::human(pages * page_size),
+    };
+    let short = |name: &'static str| name.trim_start_matches("memory.");
+    let mut parts: Vec<_> =
+        limits(of).into_iter().map(|(name, pages)| format!("{} {}", short(name), size(pages))).collect();
+    parts.extend(of.swappiness.map(|n| format!("swappiness {n}")));
+    parts.extend(of.oom_group.then(|| "oom.group".to_owned()));
+    parts.join(", ")
+}
