@@ -13,7 +13,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         Err(_) => Vec::new(),
     };
     files.retain(|file| file.extension().is_some_and(|end| end == "toml"));
-    files.sort();
+    // By name: a hyphen comes before the dot of the extension.
+    files.sort_by(|a, b| a.file_stem().cmp(&b.file_stem()));
     let mut list = String::from("&[\n");
     for file in &files {
         let name = file.file_stem().and_then(|stem| stem.to_str()).ok_or("the name of a scenario is not UTF-8")?;

@@ -66,6 +66,8 @@ impl Default for ThpConfig {
 impl ThpConfig {
     /// The smallest order of a large anonymous folio.
     pub const MIN_ORDER: u8 = 2;
+    /// The largest.
+    pub const MAX_ORDER: u8 = MAX_ORDER;
 
     /// The orders above 0 that faults in a mapping so advised may make, a bit each.
     pub fn orders(&self, advice: HugeAdvice) -> u16 {

@@ -201,6 +201,18 @@ impl Series {
         self.times_ns.is_empty()
     }
 
+    /// The `mean`, `min` or `max` of a column over the rows that are left. None: no such column, no such fold, or no rows.
+    pub fn fold(&self, column: &str, fold: &str) -> Option<f64> {
+        let at = self.columns.iter().position(|c| c == column)?;
+        let all: Vec<f64> = self.rows().map(|(_, row)| row[at]).collect();
+        match fold {
+            "mean" => (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64),
+            "min" => all.into_iter().reduce(f64::min),
+            "max" => all.into_iter().reduce(f64::max),
+            _ => None,
+        }
+    }
+
     /// The rows as comma-separated values, with a head. The first column, `seconds`, is the time; it has nine decimals.
     pub fn csv(&self) -> String {
         let mut text = String::from("seconds");
@@ -295,6 +307,20 @@ mod tests {
             series.csv(),
             "seconds,free,\"of \"\"a\"\", b\"\n0.000000000,1,0.5\n1.500000000,2,1000000000000000000000\n"
         );
+    }
+
+    #[test]
+    fn a_column_folds() {
+        let mut series = Series::new(["free", "used"]);
+        assert_eq!(series.fold("used", "mean"), None);
+        for (at, used) in [(0, 1.0), (10, 4.0), (20, 1.0)] {
+            series.push(at, &[9.0, used]);
+        }
+        assert_eq!(
+            ["mean", "min", "max", "sum"].map(|f| series.fold("used", f)),
+            [Some(2.0), Some(1.0), Some(4.0), None]
+        );
+        assert_eq!(series.fold("swap", "max"), None);
     }
 
     #[test]

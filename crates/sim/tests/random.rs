@@ -5,8 +5,8 @@
 use refault_mm::{HugeAdvice, MemcgLimits, Policy, SwapAllocator, ThpConfig, ThpMode, ThpSize, ZswapConfig};
 use refault_sim::machine::{Machine, RunResult};
 use refault_sim::scenario::{
-    Burst, ContentSpec, DeviceOverrides, DeviceSpec, MachineSpec, MemcgSpec, ObjectSpec, PRESETS, Pattern, PhaseSpec,
-    PolicySpec, Scenario, Share, StreamSpec, SwapSpec, TaskSpec, Until,
+    Action, Burst, ContentSpec, DeviceOverrides, DeviceSpec, LoopSpec, MachineSpec, MemcgSpec, ObjectSpec, PRESETS,
+    Pattern, PhaseSpec, PolicySpec, Scenario, Share, StreamSpec, SwapSpec, TaskSpec, Until,
 };
 use refault_trace::generate::Rng;
 use refault_trace::{ObjectKind, Via};
@@ -62,8 +62,15 @@ fn stream(d: &mut Dice, objects: &[ObjectSpec], copies: u32) -> StreamSpec {
     let anon = o.kind == ObjectKind::Anon;
     let first_page = d.below(o.pages / 2);
     let pages = d.within(u64::from(copies).min(o.pages - first_page), o.pages - first_page);
+    let least_pages = if d.one_in(4) { d.within(1, pages) } else { pages };
     StreamSpec {
         object,
+        action: match d.below(8) {
+            0 if anon => Action::Drop,
+            1 if anon => Action::PageOut,
+            2 | 3 if anon => Action::Renew,
+            _ => Action::Access,
+        },
         pattern: match d.below(4) {
             0 => Pattern::Uniform,
             1 => Pattern::Zipf { skew: d.of(&[0.5, 1.0, 1.2]), permute: d.one_in(2) },
@@ -72,24 +79,30 @@ fn stream(d: &mut Dice, objects: &[ObjectSpec], copies: u32) -> StreamSpec {
         weight: d.within(1, 5) as f64,
         via: if anon || d.one_in(2) { Via::Map } else { Via::Fd },
         write_share: d.of(&[0.0, 0.0, 0.1, 0.5, 1.0]),
-        block_pages: d.of(&[1, 1, 2, 8]),
+        block_pages: d.of(&[1, 1, 2, 8, 40]),
         random_advice: d.one_in(3),
         first_page,
         pages,
-        start_page: d.below(pages),
-        share: d.of(&[Share::Same, Share::Split, Share::Staggered, Share::Queue]),
+        least_pages,
+        start_page: d.below(least_pages),
+        share: if least_pages < pages {
+            Share::Same
+        } else {
+            d.of(&[Share::Same, Share::Split, Share::Staggered, Share::Queue])
+        },
     }
 }
 
 fn phase(d: &mut Dice, objects: &[ObjectSpec], copies: u32) -> PhaseSpec {
-    let streams = (0..d.within(1, 3)).map(|_| stream(d, objects, copies)).collect();
+    let streams: Vec<_> = (0..d.within(1, 3)).map(|_| stream(d, objects, copies)).collect();
     PhaseSpec {
         name: None,
-        streams,
         until: match d.below(3) {
             0 => Until::Duration(d.within(1_000_000, 300_000_000)),
+            1 if streams.len() == 1 => Until::Passes(d.of(&[0.1, 1.0, 2.5])),
             _ => Until::Accesses(d.within(1, 6000)),
         },
+        streams,
         measured: !d.one_in(4),
         think_ns: d.of(&[0, 0, 10_000, 1_000_000]),
         cpu_ns: d.of(&[0, 1_000]),
@@ -106,6 +119,12 @@ fn objects(d: &mut Dice, memcgs: u64, disk: usize) -> Vec<ObjectSpec> {
             name: format!("o{i}"),
             kind: if anon { ObjectKind::Anon } else { ObjectKind::File },
             pages: d.within(4, 4000),
+            huge: d.of(&[HugeAdvice::None, HugeAdvice::Huge, HugeAdvice::NoHuge]),
+            areas: if anon && d.one_in(2) {
+                (0..d.within(1, 3)).map(|_| d.within(1, 600)).collect()
+            } else {
+                Vec::new()
+            },
             device: (!anon).then_some(disk),
             memcg: (memcgs > 0 && d.one_in(2)).then(|| d.below(memcgs) as usize),
             private: false,
@@ -115,7 +134,6 @@ fn objects(d: &mut Dice, memcgs: u64, disk: usize) -> Vec<ObjectSpec> {
                 incompressible: d.of(&[0.0, 0.1, 0.5]),
                 ratio: d.of(&[1.0, 1.2, 3.0, 20.0]),
             }),
-            huge: d.of(&[HugeAdvice::None, HugeAdvice::Huge, HugeAdvice::NoHuge]),
         }
     };
     let n = d.within(1, 5);
@@ -145,6 +163,10 @@ fn memcgs(d: &mut Dice) -> Vec<MemcgSpec> {
 fn tasks(d: &mut Dice, objects: &[ObjectSpec], memcgs: u64) -> Vec<TaskSpec> {
     let one = |d: &mut Dice, i: u64| {
         let count = d.of(&[1, 1, 2, 5]);
+        let phases: Vec<_> = (0..d.within(1, 3)).map(|_| phase(d, objects, count)).collect();
+        let from = d.below(phases.len() as u64) as usize;
+        let steps = from..d.within(from as u64 + 1, phases.len() as u64) as usize;
+        let again = LoopSpec { phases: steps, times: d.within(1, 4), record: count == 1 && d.one_in(2) };
         TaskSpec {
             name: format!("t{i}"),
             count,
@@ -152,7 +174,8 @@ fn tasks(d: &mut Dice, objects: &[ObjectSpec], memcgs: u64) -> Vec<TaskSpec> {
             start_ns: d.of(&[0, 0, 1_000_000, 50_000_000]),
             stagger_ns: d.of(&[0, 0, 1_000_000]),
             after: (i > 0 && d.one_in(4)).then(|| d.below(i) as usize),
-            phases: (0..d.within(1, 3)).map(|_| phase(d, objects, count)).collect(),
+            phases,
+            loops: if d.one_in(2) { vec![again] } else { Vec::new() },
             trace: None,
             background: i > 0 && d.one_in(5),
             oom_score_adj: d.of(&[0, 0, -1000, 500]),

@@ -20,7 +20,8 @@ docs/lab.md says what the numbers mean.";
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct BenchArgs {
-    /// Benchmarks by name, or scenario files with a [published] section [default: all that --list names]
+    /// Benchmarks by name or by the beginning of several (thp-swap for thp-swap-a, ...), or scenario files with a [published]
+    /// section [default: all that --list names]
     #[arg(value_name = "NAME")]
     pub(super) names: Vec<String>,
 

@@ -52,7 +52,8 @@ fn builtin() -> Result<Vec<Scenario>, Failure> {
 /// What the flags name.
 fn benches(args: &BenchArgs) -> Result<Vec<Bench>, Failure> {
     if !args.names.is_empty() {
-        return args.names.iter().map(|name| Bench::new(args, named(name)?, name)).collect();
+        let named: Vec<_> = args.names.iter().map(|name| named(name)).collect::<Result<_, _>>()?;
+        return named.into_iter().flatten().map(|(name, scenario)| Bench::new(args, scenario, &name)).collect();
     }
     let all: Vec<_> = builtin()?.into_iter().map(|s| (s.name.clone(), s)).collect();
     if all.is_empty() {
@@ -61,13 +62,18 @@ fn benches(args: &BenchArgs) -> Result<Vec<Bench>, Failure> {
     all.into_iter().map(|(name, scenario)| Bench::new(args, scenario, &name)).collect()
 }
 
-/// A benchmark of the command, or a file.
-fn named(name: &str) -> Result<Scenario, Failure> {
-    if let Some((name, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
-        return Ok(Scenario::parse(name, text)?);
+/// A benchmark of the command, those whose names go on after this one and a hyphen, or a file; and what errors call it.
+fn named(name: &str) -> Result<Vec<(String, Scenario)>, Failure> {
+    let is = |builtin: &str| builtin == name;
+    let begins = |builtin: &str| builtin.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+    let exact = BUILTIN.iter().any(|(builtin, _)| is(builtin));
+    let meant = BUILTIN.iter().filter(|(builtin, _)| if exact { is(builtin) } else { begins(builtin) });
+    let meant: Vec<_> = meant.map(|(name, text)| Ok(((*name).to_owned(), Scenario::parse(name, text)?))).collect();
+    if !meant.is_empty() {
+        return meant.into_iter().collect();
     }
     if name.contains('/') || name.ends_with(".toml") || Path::new(name).exists() {
-        return Ok(Scenario::load(name)?);
+        return Ok(vec![(name.to_owned(), Scenario::load(name)?)]);
     }
     let known: Vec<_> = builtin()?.into_iter().map(|scenario| scenario.name).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };

@@ -1,6 +1,6 @@
 //! From a scenario to a machine at time 0.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
 use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, SwapDeviceConfig};
@@ -14,25 +14,7 @@ use super::{Cpu, Instance, Machine, State, Stop, Thread, Work};
 use crate::cost::Costs;
 use crate::device::{Device, DeviceSpec};
 use crate::metric::Series;
-use crate::scenario::{self, PolicySpec, Scenario, SwapSpec, TraceSpec};
-
-/// What the time series shows.
-pub(crate) const COLUMNS: [&str; 14] = [
-    "ops",
-    "accesses",
-    "hits",
-    "free_pages",
-    "anon_pages",
-    "file_pages",
-    "swap_pages",
-    "refaults",
-    "pswpout",
-    "dirty_pages",
-    "min_seq_file",
-    "max_seq",
-    "some_avg10",
-    "full_avg10",
-];
+use crate::scenario::{self, COLUMNS, PolicySpec, Scenario, SwapSpec, TraceSpec};
 
 pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, String> {
     let mut engine = Engine::new(config(spec, policy)?)?;
@@ -61,6 +43,7 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         cpus: vec![Cpu::default(); spec.machine.cpus as usize],
         queue: VecDeque::new(),
         positions: HashMap::new(),
+        records: BTreeMap::new(),
         waiters: HashMap::new(),
         in_flight: HashMap::new(),
         completions: Vec::new(),
@@ -211,7 +194,7 @@ fn objects(
         let kind = if anon { MappingKind::Anon } else { MappingKind::File };
         let memcg = o.memcg.map_or(MemcgId::ROOT, |m| memcgs[m]);
         for _ in 0..copies(spec, i) {
-            let (mapping, page) = engine.add_mapping(kind, memcg, 0..o.pages)?;
+            let (mapping, page) = engine.add_mapping(kind, memcg, indices(o))?;
             engine.advise_huge(mapping, o.huge);
             hw.add_extent(page, o.pages as u32, o.device, o.device.map_or(0, |d| base[d]));
             if let Some(extent) = hw.extents.last_mut() {
@@ -228,6 +211,21 @@ fn objects(
         }
     }
     Ok((instances, first))
+}
+
+/// The places of the pages of an object in its address space: a hole behind each area.
+fn indices(object: &scenario::ObjectSpec) -> impl Iterator<Item = u64> + '_ {
+    let mut areas = object.areas.iter().copied().cycle();
+    let mut left = areas.next().unwrap_or(u64::MAX);
+    let mut holes = 0;
+    (0..object.pages).map(move |page| {
+        if left == 0 {
+            left = areas.next().unwrap_or(u64::MAX);
+            holes += 1;
+        }
+        left -= 1;
+        page + holes
+    })
 }
 
 /// Loads the traces and registers what they access, after the objects of the scenario.

@@ -10,9 +10,9 @@ use super::event::Event;
 use super::pressure::Mood;
 use super::run::ANY_WAIT;
 use super::stream::Stream;
-use super::task::{Access, Task, Turn};
+use super::task::{Access, Advised, Next, Task, Turn};
 use super::{Ending, Machine, State, Stop, Work};
-use crate::scenario::{PhaseSpec, Scenario};
+use crate::scenario::{PhaseSpec, Scenario, StreamSpec};
 
 /// How long an access that found no room waits before it tries again: a timer tick.
 const TICK_NS: u64 = 4_000_000;
@@ -53,11 +53,11 @@ impl Machine {
                     self.threads[t].wait += 1;
                     Step::Stop(0, Stop::Sleep(until))
                 }
-                Turn::PhaseOver if !task.next_phase(&spec.tasks[task.spec], clock) => Step::Stop(0, Stop::Done),
-                Turn::PhaseOver => {
-                    self.enter_phase(&spec, &mut task, clock);
-                    Step::Go(0)
-                }
+                Turn::PhaseOver => match self.end_phase(&spec, &mut task, clock) {
+                    true => Step::Go(0),
+                    false => Step::Stop(0, Stop::Done),
+                },
+                Turn::Advise(advised) => self.advise(&mut task, phase, clock, advised),
                 Turn::Access(access) => self.access(t, &mut task, phase, clock, access),
             };
             match step {
@@ -68,12 +68,52 @@ impl Machine {
         (clock, Stop::Preempted, task)
     }
 
+    /// Goes on to the next phase; false: there is none.
+    fn end_phase(&mut self, spec: &Rc<Scenario>, task: &mut Task, now_ns: u64) -> bool {
+        let more = match task.next_phase(&spec.tasks[task.spec], now_ns) {
+            Next::Phase => true,
+            Next::End => false,
+            Next::Repeat(l) => {
+                self.record_iteration(task.spec, l);
+                true
+            }
+            Next::Leave(l, more) => {
+                self.record_iteration(task.spec, l);
+                more
+            }
+        };
+        if more {
+            self.enter_phase(spec, task, now_ns);
+        }
+        more
+    }
+
+    /// Drops a block, or pages it out: the program's own time.
+    fn advise(&mut self, task: &mut Task, phase: &PhaseSpec, clock: u64, advised: Advised) -> Step {
+        self.engine.set_now_ns(clock);
+        match advised.page_out {
+            true => drop(self.engine.page_out(&mut self.hw, advised.first, advised.pages)),
+            false => self.engine.drop_range(&mut self.hw, advised.first, advised.pages),
+        }
+        let bill = self.settle(clock);
+        if let Some((reason, _)) = self.hw.throttle.take() {
+            // It does not wait for what it asked to be written.
+            self.engine.throttle_ended(reason);
+        }
+        let walk_ns = self.costs.madvise_ns + u64::from(advised.pages) * self.costs.pte_walk_ns;
+        let ns = (walk_ns + bill.reclaim_ns + bill.io_ns).max(1);
+        task.finish_advice(phase, clock + ns);
+        Step::Go(ns)
+    }
+
     fn enter_phase(&mut self, spec: &Rc<Scenario>, task: &mut Task, now_ns: u64) {
         let t = &spec.tasks[task.spec];
         let phase = &t.phases[task.phase];
         if task.script.is_some() {
             return self.enter_trace(phase, task, now_ns);
         }
+        self.start_recording(t, task);
+        task.draw(t);
         let streams = phase.streams.iter().enumerate().map(|(i, s)| {
             let private = spec.objects[s.object].private;
             let instance = self.first_instance[s.object] + if private { task.copy as usize } else { 0 };
@@ -81,6 +121,7 @@ impl Machine {
             // Copies strew the same ranks over the same pages.
             let purpose = [u64::MAX, task.spec as u64, task.phase as u64, i as u64];
             let key = (task.spec, task.phase, i);
+            let s = &StreamSpec { pages: task.drawn_pages(s.least_pages, s.pages), ..s.clone() };
             let position = self.positions.entry(key).or_insert_with(|| Rc::new(Cell::new(u64::MAX)));
             Stream::new(s, instance, first, (task.copy, t.count), (&mut Rng::new(spec.seed, &purpose), position))
         });

@@ -13,13 +13,14 @@ mod event;
 mod hardware;
 mod pressure;
 mod progress;
+mod record;
 mod result;
 mod run;
 mod stream;
 mod task;
 
 use std::cell::Cell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
 use refault_mm::{Engine, MappingId, MemcgId, PageId, ThrottleReason};
@@ -31,8 +32,10 @@ use crate::scenario::{PolicySpec, Scenario};
 use event::Events;
 use hardware::Hardware;
 use pressure::{Mood, Pressure};
+use record::Record;
 use task::Task;
 
+pub use record::LoopResult;
 pub use result::{DeviceResult, GroupTasks, MemcgResult, NodeResult, RunResult, TaskResult};
 
 /// Why a thread stops running.
@@ -128,6 +131,8 @@ pub struct Machine {
     queue: VecDeque<usize>,
     /// Where the copies of a task are that take turns: by task, phase and stream; not started: the largest number.
     positions: HashMap<(usize, usize, usize), Rc<Cell<u64>>>,
+    /// By task specification: its loop that is recorded.
+    records: BTreeMap<usize, Record>,
     /// Tasks that wait for a page.
     waiters: HashMap<PageId, Vec<usize>>,
     /// The folios of requests under way, by their number: first page and length.

@@ -32,7 +32,8 @@ impl Machine {
     }
 }
 
-/// Phases weigh as many accesses as they have; as much as each other where one has no number of them.
+/// Phases weigh as many accesses as they have, as often as they are gone through; as much as each other where one has no
+/// number of them.
 fn task_share(task: &Task, spec: &TaskSpec, now_ns: u64) -> f64 {
     let counted = spec.phases.iter().all(|phase| matches!(phase.until, Until::Accesses(_)));
     let (mut done, mut all) = (0.0, 0.0);
@@ -41,12 +42,16 @@ fn task_share(task: &Task, spec: &TaskSpec, now_ns: u64) -> f64 {
             Until::Accesses(accesses) if counted => accesses as f64,
             _ => 1.0,
         };
-        all += weight;
+        let inside = spec.loops.iter().find(|l| l.phases.contains(&n));
+        let times = inside.map_or(1.0, |l| l.times as f64);
+        all += weight * times;
+        // Of a loop that it is in, what it has done of it before.
+        let before = inside.filter(|l| l.phases.contains(&task.phase)).map(|_| task.iteration() as f64);
         done += weight
             * match n.cmp(&task.phase) {
-                std::cmp::Ordering::Less => 1.0,
-                std::cmp::Ordering::Equal => task.phase_share(phase, now_ns),
-                std::cmp::Ordering::Greater => 0.0,
+                std::cmp::Ordering::Less => before.map_or(times, |before| before + 1.0),
+                std::cmp::Ordering::Equal => before.unwrap_or(0.0) + task.phase_share(phase, now_ns),
+                std::cmp::Ordering::Greater => before.unwrap_or(0.0),
             };
     }
     if all > 0.0 { done / all } else { 0.0 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use refault_mm::{PsiKind, PsiLine, SwapMap};
+use refault_mm::{PsiKind, PsiLine, SwapMap, SwapWork};
 
+use super::record::{LoopResult, counted};
 use super::{Ending, Machine, Work};
 use crate::device::{DeviceStats, PAGE_BYTES, Zram, ZramStats};
 use crate::metric::{Latency, Quantiles, Series};
@@ -110,6 +111,12 @@ pub struct RunResult {
     pub devices: Vec<DeviceResult>,
     /// Memory.
     pub node: NodeResult,
+    /// Counters of the sizes of folios, as `mthp.64kB.swpout`.
+    pub sizes: BTreeMap<String, u64>,
+    /// What the swap allocator did.
+    pub swap_work: SwapWork,
+    /// Loops that were recorded, in the order of their tasks.
+    pub loops: Vec<LoopResult>,
     /// The swap devices at the end, in the order of the scenario.
     pub swap: Vec<SwapMap>,
     /// Tasks that the out-of-memory killer ended.
@@ -222,7 +229,7 @@ impl MemcgResult {
 impl RunResult {
     /// A number by its name, as scenarios name what was published: `task.NAME.ops_per_s`, `total.seconds`,
     /// `vmstat.workingset_refault_file`, `memcg.PATH.COUNTER`, `device.NAME.read_bytes`, `node.free_pages`, `swap.used_pages`,
-    /// `psi.some_us`.
+    /// `psi.some_us`, `iteration.TASK.N.COUNTER`, `iterations.TASK.FROM-TO.FOLD.COUNTER`.
     pub fn metric(&self, name: &str) -> Option<f64> {
         let (kind, rest) = name.split_once('.')?;
         match kind {
@@ -231,11 +238,21 @@ impl RunResult {
                 self.tasks.iter().find(|t| t.name == task)?.metric(field)
             }
             "total" => self.total(rest),
+            "iteration" | "iterations" => {
+                let (task, rest) = rest.split_once('.')?;
+                let result = self.loops.iter().find(|l| l.task == task)?;
+                if kind == "iteration" { result.one(rest) } else { result.several(rest) }
+            }
             "vmstat" => self.memcgs[0].counters.get(rest).map(|&n| n as f64),
             "memcg" => {
                 let (path, counter) = rest.rsplit_once('.')?;
                 self.memcgs.iter().find(|m| m.path == path)?.metric(counter)
             }
+            "series" => {
+                let (column, fold) = rest.rsplit_once('.')?;
+                self.series.fold(column, fold)
+            }
+            "mthp" => counted(&self.sizes, name),
             "device" => {
                 let (device, field) = rest.rsplit_once('.')?;
                 let device = self.devices.iter().find(|d| d.name == device)?;
@@ -250,7 +267,15 @@ impl RunResult {
                 "managed_pages" => Some(self.node.managed_pages as f64),
                 _ => self.memcgs[0].counters.get(rest).map(|&n| n as f64),
             },
-            "swap" => (rest == "used_pages").then_some(self.node.swap_used_pages as f64),
+            "swap" => Some(match rest {
+                "used_pages" => self.node.swap_used_pages as f64,
+                "calls" => self.swap_work.calls as f64,
+                "clusters" => self.swap_work.clusters as f64,
+                "probes" => self.swap_work.probes as f64,
+                "reclaimed" => self.swap_work.reclaimed as f64,
+                "steps" => (self.swap_work.clusters + self.swap_work.probes) as f64,
+                _ => return None,
+            }),
             "psi" => match rest {
                 "some_us" => Some(self.memcgs[0].psi[0].total_us as f64),
                 "full_us" => Some(self.memcgs[0].psi[1].total_us as f64),
@@ -283,6 +308,9 @@ impl Machine {
                 managed_pages: self.engine.zones().map(|z| z.1).sum(),
                 swap_used_pages: self.engine.swap_used_pages(),
             },
+            sizes: self.size_counters().into_iter().collect(),
+            swap_work: self.engine.swap_work(),
+            loops: self.loop_results(),
             swap: self.engine.swap_maps(),
             oom_kills: self.oom_kills,
             series: self.series.clone(),

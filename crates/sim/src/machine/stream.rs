@@ -7,7 +7,7 @@ use refault_mm::{PageId, Readahead};
 use refault_trace::Via;
 use refault_trace::generate::{Rng, Zipf};
 
-use crate::scenario::{Pattern, Share, StreamSpec};
+use crate::scenario::{Action, Pattern, Share, StreamSpec};
 
 /// A permutation of 0 .. n without a table: a Feistel network over the next even number of bits, walked until it stays inside.
 #[derive(Clone, Debug)]
@@ -68,6 +68,7 @@ pub(crate) struct Stream {
     /// The page table, of what is mapped.
     pub(crate) space: Option<usize>,
     pub(crate) mapped: bool,
+    pub(crate) action: Action,
     pub(crate) readahead: Readahead,
     write_share: f64,
     first: u32,
@@ -120,6 +121,7 @@ impl Stream {
             extent,
             space: None,
             mapped: spec.via == Via::Map,
+            action: spec.action,
             readahead: if spec.random_advice { Readahead::random() } else { Readahead::default() },
             write_share: spec.write_share,
             first: first.0 + from as u32,
@@ -135,6 +137,7 @@ impl Stream {
             extent,
             space: None,
             mapped: false,
+            action: Action::Access,
             readahead: if random_advice { Readahead::random() } else { Readahead::default() },
             write_share: 0.0,
             first: first.0,
@@ -142,6 +145,11 @@ impl Stream {
             block_pages: 1,
             order: Order::Uniform,
         }
+    }
+
+    /// The pages that it uses.
+    pub(crate) fn pages(&self) -> u64 {
+        self.pages
     }
 
     /// The next block.

@@ -8,7 +8,7 @@ use refault_trace::generate::Rng;
 
 use super::stream::{Block, Stream};
 use crate::metric::Latency;
-use crate::scenario::{PhaseSpec, TaskSpec, Until};
+use crate::scenario::{Action, PhaseSpec, TaskSpec, Until};
 
 /// What a task did in the phases that count.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +30,8 @@ pub(crate) struct Done {
 pub(crate) enum Turn {
     /// Access this page of this stream; so many pages of its block are left, this one included.
     Access(Access),
+    /// Say something about these pages.
+    Advise(Advised),
     /// Nothing before that time.
     SleepUntil(u64),
     /// The phase is over.
@@ -47,6 +49,28 @@ pub(crate) struct Access {
     pub(crate) mapped: bool,
     /// A read that goes on in the page where the last one ended.
     pub(crate) continues: bool,
+}
+
+/// Consecutive pages that are dropped or paged out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Advised {
+    pub(crate) first: PageId,
+    pub(crate) pages: u32,
+    /// Paged out; otherwise dropped.
+    pub(crate) page_out: bool,
+}
+
+/// What follows the end of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Another phase.
+    Phase,
+    /// The loop (an index) was gone through once; another phase.
+    Repeat(usize),
+    /// The loop was gone through for the last time; whether there is another phase.
+    Leave(usize, bool),
+    /// Nothing.
+    End,
 }
 
 /// A trace that a task replays.
@@ -99,6 +123,12 @@ pub(crate) struct Task {
     phase_start_ns: u64,
     accesses_left: u64,
     block: Option<(usize, Block)>,
+    /// Its block was dropped, and is accessed now.
+    renewed: bool,
+    /// Times that its loop was gone through.
+    iteration: u64,
+    /// Where between the least and the most sizes are this time, 0 to 1.
+    draw: f64,
     /// The access under way was counted already: it waited.
     pub(crate) counted: bool,
     op_accesses: u32,
@@ -124,6 +154,9 @@ impl Task {
             phase_start_ns: 0,
             accesses_left: u64::MAX,
             block: None,
+            renewed: false,
+            iteration: 0,
+            draw: 0.0,
             counted: false,
             op_accesses: 0,
             op_start_ns: None,
@@ -140,12 +173,44 @@ impl Task {
         self.streams = streams;
         self.weights = spec.streams.iter().map(|s| s.weight).collect();
         self.phase_start_ns = now_ns;
-        self.accesses_left = if let Until::Accesses(n) = spec.until { n } else { u64::MAX };
+        self.accesses_left = self.accesses_of(spec);
         (self.block, self.counted, self.op_accesses, self.op_start_ns) = (None, false, 0, None);
+        self.renewed = false;
         (self.not_before_ns, self.due_ns) = (now_ns, now_ns);
         if spec.measured {
             self.done.first_ns.get_or_insert(now_ns);
         }
+    }
+
+    /// How many accesses end the phase.
+    fn accesses_of(&self, spec: &PhaseSpec) -> u64 {
+        match spec.until {
+            Until::Accesses(n) => n,
+            Until::Passes(times) => {
+                let pages = self.streams.first().map_or(1, Stream::pages);
+                (times * pages as f64).round().max(1.0) as u64
+            }
+            _ => u64::MAX,
+        }
+    }
+
+    /// Draws anew where sizes are, if that is for the current phase to do: the first of a loop, or one outside of loops.
+    pub(crate) fn draw(&mut self, spec: &TaskSpec) {
+        let inside = spec.loops.iter().find(|l| l.phases.contains(&self.phase));
+        let phases = inside.map_or(self.phase..self.phase + 1, |l| l.phases.clone());
+        let varies = |p: &PhaseSpec| p.streams.iter().any(|s| s.least_pages < s.pages);
+        if self.phase == phases.start && spec.phases[phases].iter().any(varies) {
+            self.draw = self.rng.unit();
+        }
+    }
+
+    /// The pages of a stream that are used this time: evenly spread on a logarithmic scale.
+    pub(crate) fn drawn_pages(&self, least: u64, most: u64) -> u64 {
+        if least == most {
+            return most;
+        }
+        let pages = least as f64 * (most as f64 / least as f64).powf(self.draw);
+        (pages.round() as u64).clamp(least, most)
     }
 
     /// The end of the current phase, if time sets it.
@@ -153,7 +218,7 @@ impl Task {
         match spec.until {
             Until::Duration(ns) => Some(self.phase_start_ns.saturating_add(ns)),
             Until::Time(ns) => Some(ns),
-            Until::Accesses(_) | Until::End => None,
+            Until::Accesses(_) | Until::Passes(_) | Until::End => None,
         }
     }
 
@@ -182,6 +247,11 @@ impl Task {
         }
         self.op_start_ns.get_or_insert(now_ns);
         let (stream, block) = self.block.expect("it was just set");
+        let action = self.streams[stream].action;
+        if action != Action::Access && !self.renewed {
+            let (first, pages) = (block.first, block.pages);
+            return Turn::Advise(Advised { first, pages, page_out: action == Action::PageOut });
+        }
         let mapped = self.streams[stream].mapped;
         Turn::Access(Access {
             stream,
@@ -237,10 +307,29 @@ impl Task {
             block.pages -= 1;
             if block.pages == 0 {
                 self.block = None;
+                self.renewed = false;
             }
         }
         if spec.measured {
             self.done.errors += u64::from(!ok);
+            self.done.last_ns = now_ns;
+        }
+        if self.op_accesses >= spec.accesses_per_op.max(1) {
+            self.finish_op(spec, now_ns);
+        }
+    }
+
+    /// The pages of its block were dropped or paged out. If it is to be accessed then, that comes next.
+    pub(crate) fn finish_advice(&mut self, spec: &PhaseSpec, now_ns: u64) {
+        let Some((stream, block)) = self.block else { return };
+        if self.streams[stream].action == Action::Renew {
+            self.renewed = true;
+            return;
+        }
+        self.block = None;
+        self.accesses_left = self.accesses_left.saturating_sub(u64::from(block.pages));
+        self.op_accesses = self.op_accesses.saturating_add(block.pages);
+        if spec.measured {
             self.done.last_ns = now_ns;
         }
         if self.op_accesses >= spec.accesses_per_op.max(1) {
@@ -266,7 +355,9 @@ impl Task {
     /// How much of its current phase is over, 0 to 1; none of one that ends with the scenario.
     pub(crate) fn phase_share(&self, spec: &PhaseSpec, now_ns: u64) -> f64 {
         let share = match spec.until {
-            Until::Accesses(n) => 1.0 - self.accesses_left as f64 / n.max(1) as f64,
+            Until::Accesses(_) | Until::Passes(_) => {
+                1.0 - self.accesses_left as f64 / self.accesses_of(spec).max(1) as f64
+            }
             Until::Duration(ns) => now_ns.saturating_sub(self.phase_start_ns) as f64 / ns.max(1) as f64,
             Until::Time(ns) => now_ns as f64 / ns.max(1) as f64,
             Until::End => 0.0,
@@ -274,12 +365,28 @@ impl Task {
         share.clamp(0.0, 1.0)
     }
 
-    /// Its phase is over; false: it was the last.
-    pub(crate) fn next_phase(&mut self, spec: &TaskSpec, now_ns: u64) -> bool {
+    /// Its phase is over: goes on to what comes then.
+    pub(crate) fn next_phase(&mut self, spec: &TaskSpec, now_ns: u64) -> Next {
         if spec.phases[self.phase].measured {
             self.done.last_ns = now_ns;
         }
         self.phase += 1;
-        self.phase < spec.phases.len()
+        let more = self.phase < spec.phases.len();
+        let ended = spec.loops.iter().position(|l| l.phases.end == self.phase);
+        let Some((at, l)) = ended.map(|at| (at, &spec.loops[at])) else {
+            return if more { Next::Phase } else { Next::End };
+        };
+        self.iteration += 1;
+        if self.iteration >= l.times {
+            self.iteration = 0;
+            return Next::Leave(at, more);
+        }
+        self.phase = l.phases.start;
+        Next::Repeat(at)
+    }
+
+    /// Times that the loop which it is in was gone through; 0 outside of loops.
+    pub(crate) fn iteration(&self) -> u64 {
+        self.iteration
     }
 }

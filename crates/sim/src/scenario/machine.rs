@@ -6,11 +6,11 @@ use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, read};
 use refault_mm::{
     Backoff, Bound, Clock, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, SwapAllocator, SwapOverflow,
-    SwapRotational, ThpConfig, WritebackSort, ZswapConfig,
+    SwapRotational, ThpConfig, ThpMode, ThpSize, WritebackSort, ZswapConfig,
 };
 use std::collections::BTreeMap;
 
-const MACHINE_KEYS: [&str; 17] = [
+const MACHINE_KEYS: [&str; 18] = [
     "cpus",
     "memory",
     "kernel",
@@ -25,6 +25,7 @@ const MACHINE_KEYS: [&str; 17] = [
     "dirty_background_ratio",
     "dirty_ratio",
     "min_ttl",
+    "thp",
     "memory_recursiveprot",
     "stat_flush_interval",
     "costs",
@@ -52,7 +53,7 @@ pub(super) fn machine(field: &Field<'_>) -> Result<MachineSpec> {
         dirty_background_ratio: s.or("dirty_background_ratio", 10, |f| f.int(0..=100))?,
         dirty_ratio: s.or("dirty_ratio", 20, |f| f.int(1..=100))?,
         min_ttl_ns: s.or("min_ttl", 0, |f| f.time(0..=MAX_TIME_NS))?,
-        thp: ThpConfig::default(),
+        thp: s.or("thp", ThpConfig::default(), thp)?,
         recursive_protection: s.or("memory_recursiveprot", true, Field::boolean)?,
         stat_flush_interval_ns: s.or("stat_flush_interval", 2_000_000_000, |f| f.time(0..=MAX_TIME_NS))?,
         costs: s.or("costs", BTreeMap::new(), costs)?,
@@ -71,6 +72,37 @@ pub(super) fn machine(field: &Field<'_>) -> Result<MachineSpec> {
         return Err(at.bad("is impossible: dirty_background_ratio (10 if not given) is below dirty_ratio (20)"));
     }
     Ok(spec)
+}
+
+/// Sizes of anonymous folios, as the files of `/sys/kernel/mm/transparent_hugepage` have them.
+fn thp(field: &Field<'_>) -> Result<ThpConfig> {
+    let orders = || ThpConfig::MIN_ORDER..=ThpConfig::MAX_ORDER;
+    let sizes: Vec<String> = orders().map(size_name).collect();
+    let keys: Vec<&str> =
+        ["enabled", "defrag", "swap_in"].into_iter().chain(sizes.iter().map(String::as_str)).collect();
+    let s = field.section(&keys)?;
+    let modes = [("always", ThpMode::Always), ("madvise", ThpMode::Madvise), ("never", ThpMode::Never)];
+    let of_size = [
+        ("always", ThpSize::Always),
+        ("inherit", ThpSize::Inherit),
+        ("madvise", ThpSize::Madvise),
+        ("never", ThpSize::Never),
+    ];
+    let mut thp = ThpConfig::default();
+    thp.enabled = s.or("enabled", thp.enabled, |f| f.choice(&modes))?;
+    thp.defrag = s.or("defrag", thp.defrag, |f| f.choice(&modes))?;
+    thp.swap_in = s.or("swap_in", thp.swap_in, Field::boolean)?;
+    for (order, size) in orders().zip(&sizes) {
+        let place = &mut thp.sizes[usize::from(order)];
+        *place = s.or(size, *place, |f| f.choice(&of_size))?;
+    }
+    Ok(thp)
+}
+
+/// The size of a folio, as 64K or 2M.
+fn size_name(order: u8) -> String {
+    let kib = 4u32 << order;
+    if kib < 1024 { format!("{kib}K") } else { format!("{}M", kib / 1024) }
 }
 
 fn costs(field: &Field<'_>) -> Result<BTreeMap<String, u64>> {

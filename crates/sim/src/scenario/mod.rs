@@ -26,6 +26,7 @@ mod objects;
 mod published;
 mod read;
 mod scale;
+mod streams;
 mod swap;
 mod tasks;
 mod types;
@@ -48,10 +49,30 @@ use toml::de::DeTable;
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 /// Tasks, copies counted.
 pub const MAX_TASKS: u32 = 4096;
+/// Times of a loop that is recorded.
+pub const MAX_RECORDED: u64 = 10_000;
 /// Objects.
 pub const MAX_OBJECTS: usize = 1024;
 /// Pages of memory, of a limit, of an object. All objects, private copies counted, have fewer.
 pub const MAX_PAGES: u64 = 1 << 29;
+
+/// The columns of the time series of a run.
+pub const COLUMNS: [&str; 14] = [
+    "ops",
+    "accesses",
+    "hits",
+    "free_pages",
+    "anon_pages",
+    "file_pages",
+    "swap_pages",
+    "refaults",
+    "pswpout",
+    "dirty_pages",
+    "min_seq_file",
+    "max_seq",
+    "some_avg10",
+    "full_avg10",
+];
 
 const KEYS: [&str; 15] = [
     "name",

@@ -8,6 +8,7 @@ use refault_trace::ObjectKind;
 
 const MAX_MEMCGS: usize = 1024;
 const MAX_DEPTH: usize = 16;
+const MAX_AREAS: usize = 256;
 const MEMCG_KEYS: [&str; 9] =
     ["min", "low", "high", "max", "swap_high", "swap_max", "zswap_max", "swappiness", "oom_group"];
 
@@ -78,7 +79,8 @@ pub(super) fn objects<'s>(
     swap_devices: &[usize],
     memcgs: &[MemcgSpec],
 ) -> Result<Vec<Declared<'s>>> {
-    let named = field.named(&["kind", "size", "device", "memcg", "private", "content"], MAX_OBJECTS)?;
+    let keys = ["kind", "size", "areas", "advice", "device", "memcg", "private", "content"];
+    let named = field.named(&keys, MAX_OBJECTS)?;
     let read = |(name, section): (&str, Section<'s>)| {
         read::name(name).map_err(|what| section.error(what))?;
         let spec = object(name, &section, devices, swap_devices, memcgs)?;
@@ -100,11 +102,12 @@ fn object(
         name: name.to_owned(),
         kind,
         pages: s.need("size", "size = \"12G\"")?.pages(1..=MAX_PAGES)?,
+        areas: s.or("areas", Vec::new(), |f| areas(f, kind))?,
+        huge: s.or("advice", HugeAdvice::None, |f| huge(f, kind))?,
         device: device(s, kind, devices, swap_devices)?,
         memcg: s.opt("memcg", |f| memcg(f, memcgs))?.flatten(),
         private: s.or("private", false, Field::boolean)?,
         content: s.opt("content", |f| content(f, kind))?,
-        huge: HugeAdvice::None,
     })
 }
 
@@ -124,6 +127,22 @@ fn content(field: &Field<'_>, kind: ObjectKind) -> Result<ContentSpec> {
         true => Ok(spec),
         false => Err(s.error("zero, same and incompressible are shares of one whole; together they are more than 1")),
     }
+}
+
+fn huge(field: &Field<'_>, kind: ObjectKind) -> Result<HugeAdvice> {
+    if kind == ObjectKind::File {
+        return Err(field.error("only anonymous memory has large folios; files have single pages"));
+    }
+    let all = [("normal", HugeAdvice::None), ("hugepage", HugeAdvice::Huge), ("nohugepage", HugeAdvice::NoHuge)];
+    field.choice(&all)
+}
+
+fn areas(field: &Field<'_>, kind: ObjectKind) -> Result<Vec<u64>> {
+    if kind == ObjectKind::File {
+        return Err(field.error("only anonymous memory has areas"));
+    }
+    let sizes = field.list(MAX_AREAS)?.iter().map(|f| f.pages(1..=MAX_PAGES)).collect::<Result<Vec<_>>>()?;
+    if sizes.is_empty() { Err(field.error("there is none; write areas = [\"132K\", \"2M\"]")) } else { Ok(sizes) }
 }
 
 fn device(s: &Section<'_>, kind: ObjectKind, devices: &[DeviceSpec], swap_devices: &[usize]) -> Result<Option<usize>> {

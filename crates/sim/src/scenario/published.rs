@@ -1,9 +1,11 @@
 //! What a publication measured, and the names of results.
 
+use super::COLUMNS;
 use super::machine::variant;
 use super::read::{self, Field, Result, Section};
 use super::types::{Better, Published, PublishedRatio, PublishedRow, PublishedVariant, Scenario};
 use crate::device::ZramStats;
+use refault_mm::ThpConfig;
 
 const MAX_ROWS: usize = 256;
 const MAX_VARIANTS: usize = 16;
@@ -12,6 +14,8 @@ const MAX_RATIOS: usize = 64;
 pub const MAX_SEEDS: u64 = 1000;
 const ROW_KEYS: [&str; 10] =
     ["metric", "label", "unit", "before", "after", "band", "published", "bands", "ratio", "better"];
+/// What several times through a loop become.
+const FOLDS: [&str; 4] = ["mean", "min", "max", "nonzero"];
 const TASK_METRICS: [&str; 8] =
     ["ops_per_s", "bytes_per_s", "accesses_per_s", "seconds", "ops", "p50_ns", "p99_ns", "hit_rate"];
 
@@ -25,8 +29,13 @@ pub(super) fn published(field: &Field<'_>, scenario: &Scenario) -> Result<Publis
         notes: s.or("notes", Vec::new(), |f| f.list(MAX_ROWS)?.iter().map(Field::line).collect())?,
         seeds: s.opt("seeds", |f| f.int(1..=MAX_SEEDS))?,
     };
+    // Where bands are of numbers, ratios are nothing that anyone asked for.
+    let numbers_count = sections.iter().any(|row| row.has("bands"));
     for section in &sections {
-        let row = row(section, scenario, &published.variants)?;
+        let mut row = row(section, scenario, &published.variants)?;
+        if numbers_count && !section.has("ratio") && !section.has("band") {
+            row.ratios.clear();
+        }
         if published.rows.iter().any(|other| other.metric == row.metric) {
             return Err(section.error(format!("{} has a row already", row.metric)));
         }
@@ -113,7 +122,7 @@ fn by_variant<T: Copy>(
     Ok(all)
 }
 
-/// The ratios that a row lists; of two variants that of the second to the first, unless the numbers themselves have bands.
+/// The ratios that a row lists; of two variants that of the second to the first.
 fn ratios(s: &Section<'_>, variants: &[PublishedVariant]) -> Result<Vec<PublishedRatio>> {
     let own = s.get("band");
     if let Some(list) = s.get("ratio") {
@@ -123,7 +132,6 @@ fn ratios(s: &Section<'_>, variants: &[PublishedVariant]) -> Result<Vec<Publishe
         return list.sections(&["of", "to", "band"], MAX_RATIOS)?.iter().map(|s| ratio(s, variants)).collect();
     }
     match (variants.len(), own) {
-        (2, None) if s.has("bands") => Ok(Vec::new()),
         (2, own) => Ok(vec![PublishedRatio { of: 1, to: 0, band: own.map(|f| band(&f)).transpose()? }]),
         (_, None) => Ok(Vec::new()),
         (n, Some(band)) => Err(band.error(format!(
@@ -147,6 +155,30 @@ fn band(field: &Field<'_>) -> Result<[f64; 2]> {
     };
     let band = [low.float(0.0..=f64::MAX)?, high.float(0.0..=f64::INFINITY)?];
     if band[0] <= band[1] { Ok(band) } else { Err(field.error("the band ends before it begins")) }
+}
+
+/// Whether this says which times of a recorded loop, and what of them.
+fn iterations(one: bool, rest: &str, times: u64) -> std::result::Result<(), String> {
+    let (which, rest) = rest.split_once('.').unwrap_or((rest, ""));
+    let number = |n: &str| n.parse::<u64>().ok().filter(|n| (1..=times).contains(n));
+    let (fold, counter, good) = match one {
+        true => ("mean", rest, number(which).is_some()),
+        false => {
+            let (fold, counter) = rest.split_once('.').unwrap_or((rest, ""));
+            let ends = which.split_once('-').and_then(|(from, to)| number(from).zip(number(to)));
+            (fold, counter, ends.is_some_and(|(from, to)| from <= to))
+        }
+    };
+    let name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    match () {
+        _ if !good && one => Err(format!("is of no time through the loop; write 1 to {times}")),
+        _ if !good => Err(format!("is of no times through the loop; write 1-{times}, or a part of it")),
+        _ if !FOLDS.contains(&fold) => Err(format!("is not a result; after the times comes {}", FOLDS.join(", "))),
+        _ if counter.is_empty() || !counter.chars().all(name) => {
+            Err("does not end in the name of a counter".to_owned())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether a metric can be a result of the scenario; else what is wrong with it.
@@ -182,15 +214,33 @@ fn check_metric(metric: &str, scenario: &Scenario) -> std::result::Result<(), St
             declared(scenario.memcgs.iter().any(|m| m.path == name))?;
             if counter(last) { Ok(()) } else { Err("does not end in the name of a counter".to_owned()) }
         }
+        "mthp" => {
+            let sizes = (ThpConfig::MIN_ORDER..=ThpConfig::MAX_ORDER).map(|order| format!("{}kB", 4u32 << order));
+            let sizes: Vec<_> = sizes.collect();
+            one_of(&sizes.iter().map(String::as_str).collect::<Vec<_>>(), name)?;
+            if counter(last) { Ok(()) } else { Err("does not end in the name of a counter".to_owned()) }
+        }
+        "series" => {
+            one_of(&COLUMNS, name)?;
+            one_of(&FOLDS[..3], last).map_err(|_| format!("is not a result; after the column comes {}", FOLDS[..3].join(", ")))
+        }
         "total" => one_of(&["seconds", "ops_per_s"], rest),
-        "swap" => one_of(&["used_pages"], rest),
+        "swap" => one_of(&["used_pages", "calls", "clusters", "probes", "reclaimed", "steps"], rest),
         "psi" => one_of(&["some_us", "full_us"], rest),
+        "iteration" | "iterations" => {
+            let (task, rest) = rest.split_once('.').unwrap_or((rest, ""));
+            declared(scenario.tasks.iter().any(|t| t.name == task))?;
+            let recorded =
+                scenario.tasks.iter().find(|t| t.name == task).and_then(|t| t.loops.iter().find(|l| l.record));
+            let Some(recorded) = recorded else {
+                return Err(format!("is about a loop, and {task} records none; write record = true"));
+            };
+            iterations(prefix == "iteration", rest, recorded.times)
+        }
         "vmstat" | "node" if counter(rest) => Ok(()),
         "vmstat" | "node" => Err("does not end in the name of a counter".to_owned()),
-        _ => {
-            Err("is not a result; write task.NAME., total., vmstat., memcg.PATH., device.NAME., node., swap. or psi. \
-                  and what of it"
-                .to_owned())
-        }
+        _ => Err("is not a result; write task.NAME., total., vmstat., mthp.SIZE., memcg.PATH., device.NAME., node., swap., psi., series.COLUMN., \
+                  iteration.TASK.N. or iterations.TASK.FROM-TO.FOLD. and what of it"
+            .to_owned()),
     }
 }

@@ -159,6 +159,18 @@ impl<'s> Field<'s> {
         self.within(pages, range, units::size_text)
     }
 
+    /// A size, or two between which it is: the least and the most.
+    pub(super) fn pages_or_range(&self, range: RangeInclusive<u64>) -> Result<[u64; 2]> {
+        if !matches!(self.value, DeValue::Array(_)) {
+            return self.pages(range).map(|pages| [pages; 2]);
+        }
+        let [least, most] = self.list(2)?.iter().map(|f| f.pages(range.clone())).collect::<Result<Vec<_>>>()?[..]
+        else {
+            return Err(self.bad("is not a size; write 512M, or [\"16M\", \"512M\"] for one between"));
+        };
+        if least <= most { Ok([least, most]) } else { Err(self.error("the range ends before it begins")) }
+    }
+
     /// A size, or `max` for none.
     pub(super) fn limit(&self) -> Result<u64> {
         match self.value {

@@ -1,7 +1,7 @@
 //! The same scenario on a smaller machine: memory, sets, limits, amounts of work and times divided by one factor;
 //! latencies, thread counts, skews and the constants of the kernel as they are.
 
-use super::types::{Scenario, StreamSpec, Until};
+use super::types::{Action, Pattern, Scenario, StreamSpec, Until};
 use super::units::size_text;
 
 /// The smallest memory or limit: 50 batches of reclaim and more in each list.
@@ -133,20 +133,26 @@ impl Scale {
             Until::Accesses(n) => Until::Accesses(self.some(n)),
             Until::Duration(ns) => Until::Duration(self.some(ns)),
             Until::Time(ns) => Until::Time(self.some(ns)),
-            Until::End => Until::End,
+            // What there is to go through is divided already.
+            Until::Passes(_) | Until::End => until,
         }
     }
 
     fn stream(&self, stream: &mut StreamSpec, object_pages: u64, count: u32) -> Result<(), String> {
         stream.first_page = self.of(stream.first_page).min(object_pages.saturating_sub(1));
         stream.pages = self.some(stream.pages).min(object_pages.saturating_sub(stream.first_page));
+        stream.least_pages = self.some(stream.least_pages).min(stream.pages);
         stream.start_page = self.of(stream.start_page).min(stream.pages.saturating_sub(1));
         // As operations do, blocks that are scans shrink with what they are scans of.
         if stream.block_pages >= MIN_SCANNED_PAGES {
             stream.block_pages = self.some(u64::from(stream.block_pages)) as u32;
         }
+        // It does not matter in how many steps a range is walked.
+        if matches!(stream.action, Action::Drop | Action::PageOut) && stream.pattern == Pattern::Sequential {
+            stream.block_pages = u64::from(stream.block_pages).min(stream.least_pages).max(1) as u32;
+        }
         let parts = if stream.share == super::Share::Split { u64::from(count) } else { 1 };
-        let (slice, block) = (stream.pages / parts, u64::from(stream.block_pages));
+        let (slice, block) = (stream.least_pages / parts, u64::from(stream.block_pages));
         match slice < block {
             true => Err(format!("{slice} pages are left, less than a block of {block}")),
             false => Ok(()),

@@ -6,6 +6,7 @@ use refault_mm::{
 };
 use refault_trace::{ObjectKind, Via};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A machine, what runs on it, and what a publication measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -297,6 +298,8 @@ pub struct ObjectSpec {
     pub kind: ObjectKind,
     /// Its size.
     pub pages: u64,
+    /// Sizes of its areas, by turns, with a hole of a page behind each: a large folio lies in one of them. Empty: one area.
+    pub areas: Vec<u64>,
     /// The device of a file, an index; `None` for anonymous memory.
     pub device: Option<usize>,
     /// Who is charged, an index; `None`: the root.
@@ -326,6 +329,8 @@ pub struct TaskSpec {
     pub after: Option<usize>,
     /// What it does, one after the other; at least one. With a trace there is exactly one, without streams.
     pub phases: Vec<PhaseSpec>,
+    /// Phases that it does more than once, in their order; no phase is in two of them.
+    pub loops: Vec<LoopSpec>,
     /// A trace that it replays.
     pub trace: Option<TraceSpec>,
     /// It does not keep the scenario alive.
@@ -345,6 +350,17 @@ pub struct TraceSpec {
     pub timed: bool,
     /// `POSIX_FADV_RANDOM`: no readahead.
     pub random_advice: bool,
+}
+
+/// Phases of a task that follow each other again and again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopSpec {
+    /// The phases, by index.
+    pub phases: Range<usize>,
+    /// How often.
+    pub times: u64,
+    /// What each time changed in the counters of the machine is among the results.
+    pub record: bool,
 }
 
 /// A part of the life of a task.
@@ -382,8 +398,10 @@ pub struct Burst {
 /// When a phase ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Until {
-    /// After so many accesses of one page, by each copy.
+    /// After so many accesses of one page, by each copy. Pages that are paged out or dropped count as well.
     Accesses(u64),
+    /// After so many times through the pages of the only stream, of which there may be more or less each time.
+    Passes(f64),
     /// So many nanoseconds after it began.
     Duration(u64),
     /// So many nanoseconds after the start of the scenario.
@@ -397,6 +415,8 @@ pub enum Until {
 pub struct StreamSpec {
     /// The object, an index.
     pub object: usize,
+    /// What is done with it.
+    pub action: Action,
     /// In which order.
     pub pattern: Pattern,
     /// Share of the blocks, relative to the other streams of the phase.
@@ -413,10 +433,25 @@ pub struct StreamSpec {
     pub first_page: u64,
     /// The pages that are used.
     pub pages: u64,
+    /// Where there are fewer at times: the least. Each iteration of a loop, or phase outside of loops, draws how many.
+    pub least_pages: u64,
     /// Where a sequential reader begins, counted from `first_page` or, with [`Share::Split`], from the start of its slice.
     pub start_page: u64,
     /// How the copies of a task divide them.
     pub share: Share,
+}
+
+/// What a stream does with the blocks that it comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It reads or writes them.
+    Access,
+    /// It drops them (`MADV_DONTNEED`), and then reads or writes them: anonymous memory that is new each time.
+    Renew,
+    /// It drops them.
+    Drop,
+    /// It pages them out (`MADV_PAGEOUT`).
+    PageOut,
 }
 
 /// How the copies of a task divide what a stream uses.
