@@ -13,6 +13,9 @@ use refault_mm::{
     PageId, Readahead, RefaultTest, SwapDeviceConfig, SwapSlot, Swapoff, SwapoffError, ThrottleReason, Touch, World,
 };
 
+/// Anonymous pages of a group that is made while things run.
+const GROUP_PAGES: u32 = 40;
+
 /// I/O that is under way.
 #[derive(Clone, Debug)]
 enum Io {
@@ -433,7 +436,6 @@ impl Driver {
 
     /// More anonymous memory, in a group of its own.
     fn new_group(&mut self, parent: u8) {
-        const PAGES: u32 = 40;
         if self.groups.len() > 6 {
             return;
         }
@@ -441,9 +443,9 @@ impl Driver {
         let Ok(id) = self.engine.add_memcg(parent, &format!("/{}", self.groups.len()), u64::MAX, u64::MAX) else {
             return;
         };
-        self.engine.add_mapping(MappingKind::Anon, id, (0..u64::from(PAGES)).map(index)).expect("a region");
+        self.engine.add_mapping(MappingKind::Anon, id, (0..u64::from(GROUP_PAGES)).map(index)).expect("a region");
         self.groups.push(id);
-        self.pages += PAGES;
+        self.pages += GROUP_PAGES;
         self.expected.resize(self.pages as usize, 0);
         self.world.file.resize(self.pages as usize, 0);
         self.world.pte.resize(self.pages as usize, Pte::default());
@@ -515,7 +517,11 @@ impl Driver {
     /// So many pages of the mapping of the n-th page, from that on.
     fn range(&self, n: u32, nr: u16) -> (u32, u32) {
         let first = n % self.pages;
-        let end = if first < self.world.first_anon { self.world.first_anon } else { self.pages };
+        let end = match first {
+            f if f < self.world.first_anon => self.world.first_anon,
+            f if f < self.anon_end => self.anon_end,
+            f => self.anon_end + ((f - self.anon_end) / GROUP_PAGES + 1) * GROUP_PAGES,
+        };
         (first, u32::from(nr).min(end - first))
     }
 
