@@ -14,6 +14,9 @@ use refault_mm::{
     ThrottleReason, Touch, World, ZswapStep,
 };
 
+/// Anonymous pages of a group that is made while things run.
+const GROUP_PAGES: u32 = 40;
+
 /// I/O that is under way.
 #[derive(Clone, Debug)]
 enum Io {
@@ -385,9 +388,6 @@ fn index(n: u64) -> u64 {
     n + n / 10 * 60 + n / 100 * 5000
 }
 
-/// Pages of the region of each group that is added.
-const GROUP_PAGES: u32 = 40;
-
 impl Driver {
     pub fn new(cfg: Config, device: Device, files: u32, anons: u32, memory: u64, swap: u64) -> Driver {
         let two_lists = cfg.lru == Lru::TwoList;
@@ -644,9 +644,9 @@ impl Driver {
     fn range(&self, n: u32, nr: u16) -> (u32, u32) {
         let first = n % self.pages;
         let end = match first {
-            file if file < self.world.first_anon => self.world.first_anon,
-            anon if anon < self.anon_end => self.anon_end,
-            of_group => self.anon_end + ((of_group - self.anon_end) / GROUP_PAGES + 1) * GROUP_PAGES,
+            f if f < self.world.first_anon => self.world.first_anon,
+            f if f < self.anon_end => self.anon_end,
+            f => self.anon_end + ((f - self.anon_end) / GROUP_PAGES + 1) * GROUP_PAGES,
         };
         (first, u32::from(nr).min(end - first))
     }
