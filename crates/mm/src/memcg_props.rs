@@ -332,14 +332,7 @@ fn regression_a_group_stays_while_something_is_being_charged_to_it() {
     }
 }
 
-/// `PROPTEST_CASES` sets another number.
-fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(300)
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
-
     #[test]
     fn trees_keep_their_limits_and_protection(cfg in config(), ops in prop::collection::vec(op(), 1..60)) {
         let mut m = Machine::new(cfg);

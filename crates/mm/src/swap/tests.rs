@@ -274,11 +274,10 @@ fn machine(seed: u64) -> (Machine, usize) {
     (Machine { swap: Swap::new(&cfg), model, rng, ops: 0 }, cpus)
 }
 
-/// `REFAULT_SWAP_OPS` sets another number of operations.
+/// `PROPTEST_CASES` sets another number of operations, as it sets that of cases in other tests.
 #[test]
 fn random_operations_keep_every_invariant() {
-    let asked = std::env::var("REFAULT_SWAP_OPS").ok().and_then(|n| n.parse().ok());
-    let wanted: u64 = asked.unwrap_or(12_000);
+    let wanted = 50 * u64::from(proptest::prelude::ProptestConfig::default().cases);
     let (mut ops, mut seed) = (0, 0);
     while ops < wanted {
         let (mut m, cpus) = machine(seed);
@@ -296,7 +295,5 @@ fn random_operations_keep_every_invariant() {
         m.check_slots();
         (ops, seed) = (ops + m.ops, seed + 1);
     }
-    if asked.is_some() {
-        println!("{ops} operations on {seed} machines");
-    }
+    println!("{ops} operations on {seed} machines");
 }

@@ -10,8 +10,6 @@ use super::error::{ScenarioError, Source};
 use super::read::{Field, Result, Section};
 use super::{MAX_FILE_BYTES, not_toml};
 use refault_mm::MemcgLimits;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
@@ -32,13 +30,7 @@ pub struct GroupLimits {
 impl GroupLimits {
     /// Reads a file. `size` makes pages of a size: its unit may depend on a trace.
     pub fn load(path: impl AsRef<Path>, size: &dyn Fn(&str) -> std::result::Result<u64, String>) -> Result<Vec<Self>> {
-        let path = path.as_ref();
-        let file = path.display().to_string();
-        let mut bytes = Vec::new();
-        let opened = File::open(path).map_err(|e| ScenarioError::whole(&file, format!("cannot be opened: {e}")))?;
-        let read = opened.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes);
-        read.map_err(|e| ScenarioError::whole(&file, format!("cannot be read: {e}")))?;
-        let text = String::from_utf8(bytes).map_err(|_| ScenarioError::whole(&file, "is not text in UTF-8"))?;
+        let (file, text) = super::read_text(path.as_ref())?;
         GroupLimits::parse(&file, &text, size)
     }
 

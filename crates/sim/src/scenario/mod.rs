@@ -93,29 +93,31 @@ const KEYS: [&str; 15] = [
 ];
 const MAX_SAMPLES: u64 = 1_000_000;
 
+/// The name of a file, for errors, and its text.
+fn read_text(path: &Path) -> Result<(String, String)> {
+    let file = path.display().to_string();
+    let mut bytes = Vec::new();
+    let opened = File::open(path).map_err(|e| ScenarioError::whole(&file, format!("cannot be opened: {e}")))?;
+    // One byte more than may be, so that parsing sees that there is more.
+    let read = opened.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|e| ScenarioError::whole(&file, format!("cannot be read: {e}")))?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok((file, text)),
+        Err(_) => Err(ScenarioError::whole(&file, "is not text in UTF-8")),
+    }
+}
+
 impl Scenario {
     /// Reads a scenario from a file.
     pub fn load(path: impl AsRef<Path>) -> Result<Scenario> {
         let path = path.as_ref();
-        let file = path.display().to_string();
-        let mut bytes = Vec::new();
-        let opened = File::open(path).map_err(|e| ScenarioError::whole(&file, format!("cannot be opened: {e}")))?;
-        // One byte more than may be, so that parse sees that there is more.
-        let read = opened.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes);
-        read.map_err(|e| ScenarioError::whole(&file, format!("cannot be read: {e}")))?;
-        match String::from_utf8(bytes) {
-            Ok(text) => {
-                let mut scenario = Scenario::parse(&file, &text)?;
-                // Traces are named from where the scenario is.
-                for trace in
-                    scenario.tasks.iter_mut().filter_map(|t| t.trace.as_mut()).filter(|t| t.path.as_os_str() != "-")
-                {
-                    trace.path = path.parent().unwrap_or(Path::new("")).join(&trace.path);
-                }
-                Ok(scenario)
-            }
-            Err(_) => Err(ScenarioError::whole(&file, "is not text in UTF-8")),
+        let (file, text) = read_text(path)?;
+        let mut scenario = Scenario::parse(&file, &text)?;
+        // Traces are named from where the scenario is.
+        for trace in scenario.tasks.iter_mut().filter_map(|t| t.trace.as_mut()).filter(|t| t.path.as_os_str() != "-") {
+            trace.path = path.parent().unwrap_or(Path::new("")).join(&trace.path);
         }
+        Ok(scenario)
     }
 
     /// Reads a scenario from a text; `file` is what errors call it.
