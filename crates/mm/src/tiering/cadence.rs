@@ -45,19 +45,19 @@ impl TaskScan {
     /// The task has had so much CPU time: whether a scan is due, and its period.
     pub fn due(&mut self, cfg: &TieringConfig, cpu_ns: u64, rss_pages: impl FnOnce() -> u64) -> Option<u64> {
         let period_ms = if self.period_ms == 0 { cfg.scan_delay_ms } else { self.period_ms };
-        if cpu_ns <= self.stamp_ns + period_ms * 1_000_000 {
+        if cpu_ns <= self.stamp_ns + cfg.time_ns(period_ms) {
             return None;
         }
         if self.period_ms == 0 {
             self.period_ms = ScanPeriod::new(cfg, rss_pages()).min_ms;
         }
-        self.stamp_ns += self.period_ms * 1_000_000;
+        self.stamp_ns += cfg.time_ns(self.period_ms);
         Some(self.period_ms)
     }
 
     /// The CPU time before which nothing is due.
     pub fn next_ns(&self, cfg: &TieringConfig) -> u64 {
-        self.stamp_ns + if self.period_ms == 0 { cfg.scan_delay_ms } else { self.period_ms } * 1_000_000
+        self.stamp_ns + cfg.time_ns(if self.period_ms == 0 { cfg.scan_delay_ms } else { self.period_ms })
     }
 }
 
@@ -83,14 +83,14 @@ pub struct Range {
 impl MmScan {
     /// A program that begins then.
     pub fn new(cfg: &TieringConfig, now_ns: u64) -> MmScan {
-        MmScan { next_ns: now_ns + cfg.scan_delay_ms * 1_000_000, offset: 0, rounds: 0 }
+        MmScan { next_ns: now_ns + cfg.time_ns(cfg.scan_delay_ms), offset: 0, rounds: 0 }
     }
 
     /// A thread is due to scan, with this period: whether it is its turn, and nobody scanned since less than that.
-    pub fn begins(&mut self, now_ns: u64, period_ms: u64) -> bool {
+    pub fn begins(&mut self, cfg: &TieringConfig, now_ns: u64, period_ms: u64) -> bool {
         let turn = now_ns >= self.next_ns;
         if turn {
-            self.next_ns = now_ns + period_ms * 1_000_000;
+            self.next_ns = now_ns + cfg.time_ns(period_ms);
         }
         turn
     }
@@ -167,10 +167,10 @@ mod tests {
         assert_eq!(task.next_ns(&cfg), 1500 * ms);
         assert_eq!(task.due(&cfg, 1500 * ms, || unreachable!()), None);
         let mut mm = MmScan::new(&cfg, 0);
-        assert!(!mm.begins(999 * ms, 500));
-        assert!(mm.begins(1000 * ms, 500));
-        assert!(!mm.begins(1499 * ms, 500), "another thread, too early");
-        assert!(mm.begins(1500 * ms, 500));
+        assert!(!mm.begins(&cfg, 999 * ms, 500));
+        assert!(mm.begins(&cfg, 1000 * ms, 500));
+        assert!(!mm.begins(&cfg, 1499 * ms, 500), "another thread, too early");
+        assert!(mm.begins(&cfg, 1500 * ms, 500));
     }
 
     #[test]

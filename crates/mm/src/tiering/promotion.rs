@@ -175,7 +175,7 @@ impl Promoter {
         let limit = if cfg.policy.limits() { cfg.promote_rate_limit_pages_per_s } else { u64::MAX };
         Ok(Promoter {
             policy: cfg.policy,
-            clock: StampClock::new(cfg.stamp_bits)?,
+            clock: StampClock::new(cfg.stamp_bits, cfg.scale)?,
             threshold: HotThreshold::new(cfg.hot_threshold_ms, cfg.scan_period_max_ms),
             limit: RateLimit::new(limit),
             stats: PromotionStats::default(),
@@ -226,7 +226,7 @@ impl Promoter {
                 self.stats.shortcut += fault.pages;
                 return HintAction::Promote;
             }
-            let now_ms = fault.now_ns / 1_000_000;
+            let now_ms = self.clock.ms(fault.now_ns);
             if self.policy.adjusts() {
                 self.threshold.adjust(now_ms, self.stats.candidates, self.limit.pages_per_s());
             }

@@ -40,7 +40,8 @@ pub struct TieringConfig {
     pub stamp_bits: u32,
     /// What must be free beyond the marks for promotion without a question: 1 GiB, in pages.
     pub free_space_pages: u64,
-    /// By how much the sizes above (those in pages) were divided, as those of the machine were.
+    /// By how much sizes and times of the machine were divided. Those above that are in pages are divided already; times are not: the
+    /// clock goes so many times as fast.
     pub scale: u64,
 }
 
@@ -86,6 +87,11 @@ impl TieringConfig {
         self.numa_balancing & NUMA_BALANCING_NORMAL != 0
     }
 
+    /// A time of these settings in nanoseconds of the machine.
+    pub fn time_ns(&self, ms: u64) -> u64 {
+        ms * 1_000_000 / self.scale
+    }
+
     /// Sets one of [`TieringConfig::SYSCTLS`].
     ///
     /// # Errors
@@ -111,7 +117,8 @@ impl TieringConfig {
         Ok(())
     }
 
-    /// Divides the sizes by the factor that those of the machine were divided by; times stay.
+    /// For a machine of which sizes and times were divided by this factor: a period of the setting is then one divided by it, and what may
+    /// happen in a second, too.
     #[must_use]
     pub fn scaled(&self, by: u64) -> TieringConfig {
         let by = by.max(1);
@@ -129,7 +136,7 @@ impl TieringConfig {
     /// # Errors
     /// What is not.
     pub fn check(&self) -> Result<(), String> {
-        StampClock::new(self.stamp_bits)?;
+        StampClock::new(self.stamp_bits, self.scale)?;
         match () {
             _ if self.numa_balancing > 3 => Err(format!("numa_balancing is 0 to 3, not {}", self.numa_balancing)),
             _ if self.hot_threshold_ms < 8 => {
