@@ -11,6 +11,7 @@ mod check;
 mod content;
 mod event;
 mod hardware;
+mod memory;
 mod pressure;
 mod progress;
 mod record;

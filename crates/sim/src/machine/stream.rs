@@ -58,6 +58,10 @@ enum Order {
         zipf: Zipf,
         strewn: Option<Permutation>,
     },
+    /// Standard deviation as a share of all blocks.
+    Normal {
+        sigma: f64,
+    },
 }
 
 /// One stream of one copy of a task.
@@ -112,6 +116,7 @@ impl Stream {
             }
             Pattern::Sequential => Order::Sequential { next: start },
             Pattern::Uniform => Order::Uniform,
+            Pattern::Normal { sigma } => Order::Normal { sigma },
             Pattern::Zipf { skew, permute } => Order::Zipf {
                 zipf: Zipf::new(blocks.min(u64::from(u32::MAX)) as u32, skew),
                 strewn: permute.then(|| Permutation::new(blocks, shared)),
@@ -171,6 +176,7 @@ impl Stream {
                 let rank = u64::from(zipf.rank(|| rng.unit())) - 1;
                 strewn.as_ref().map_or(rank, |p| p.at(rank))
             }
+            Order::Normal { sigma } => normal(blocks, *sigma, rng),
         };
         let at = block * self.block_pages;
         let write = self.write_share > 0.0 && rng.unit() < self.write_share;
@@ -179,9 +185,31 @@ impl Stream {
     }
 }
 
+/// A block around the middle (Box and Muller); what lies outside is drawn again, at most until chance gives up.
+fn normal(blocks: u64, sigma: f64, rng: &mut Rng) -> u64 {
+    for _ in 0..1000 {
+        let radius = (-2.0 * (1.0 - rng.unit()).ln()).sqrt();
+        let at = 0.5 + sigma * radius * (std::f64::consts::TAU * rng.unit()).cos();
+        if (0.0..1.0).contains(&at) {
+            return ((at * blocks as f64) as u64).min(blocks - 1);
+        }
+    }
+    rng.below(blocks)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn normal_blocks_are_around_the_middle() {
+        let mut rng = Rng::new(1, &[7]);
+        let (n, sigma) = (100_000, 0.1);
+        let drawn: Vec<f64> = (0..n).map(|_| normal(1000, sigma, &mut rng) as f64).collect();
+        let within = |d: f64| drawn.iter().filter(|x| (*x - 500.0).abs() <= d).count() as f64 / f64::from(n);
+        assert!((within(100.0) - 0.683).abs() < 0.01 && (within(200.0) - 0.954).abs() < 0.01, "{}", within(100.0));
+        assert!((0..1000).all(|_| normal(3, 50.0, &mut rng) < 3));
+    }
 
     #[test]
     fn a_permutation_meets_every_number_once() {
