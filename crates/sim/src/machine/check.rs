@@ -32,7 +32,10 @@ impl Machine {
             psi[0],
             psi[1],
         ];
-        self.series.push(self.now_ns, &row);
+        match self.tiering {
+            None => self.series.push(self.now_ns, &row),
+            Some(_) => self.series.push(self.now_ns, &[&row[..], &self.tier_columns()].concat()),
+        }
         if self.check {
             self.conserves()?;
         }

@@ -4,7 +4,7 @@
 //! servers. How long an access waits at a load is Sakasegawa's approximation for such queues (1977), the load that of the last slice of
 //! time. Where more is asked for than the node can do, waiting grows until it is not: by the share of the excess in each slice.
 
-use refault_mm::tiering::NodePerf;
+use refault_mm::tiering::{NodePerf, NodePreset};
 
 use crate::device::PAGE_BYTES;
 
@@ -81,15 +81,26 @@ impl Memory {
         ns
     }
 
+    /// A task reads or writes a whole page of this node by descriptor: what that takes longer than with idle DRAM.
+    pub(crate) fn stream(&mut self, node: usize, write: bool, at_ns: u64) -> u64 {
+        let lines = PAGE_BYTES / LINE_BYTES;
+        let ns = self.access(node, write, lines as u32, at_ns) / COPY_LINES_AT_ONCE;
+        // One after the other they would take longer.
+        self.nodes[node].done.access_ns -= ns * COPY_LINES_AT_ONCE - ns;
+        let dram = NodePreset::Dram.perf();
+        let measured = [dram.read_latency_ns, dram.write_latency_ns][usize::from(write)] * lines / COPY_LINES_AT_ONCE;
+        ns.saturating_sub(measured)
+    }
+
     /// A CPU copies pages from one node to another; what that takes.
     pub(crate) fn copy(&mut self, from: usize, to: usize, pages: u64, at_ns: u64) -> u64 {
         if at_ns >= self.slice_end_ns {
             self.next_slice(at_ns);
         }
         let bytes = (pages * PAGE_BYTES) as f64;
-        let (source, target) = (&mut self.nodes[from], pages);
+        let source = &mut self.nodes[from];
         source.busy_ns += bytes * 1e9 / source.perf.read_bytes_per_s as f64;
-        source.done.pages_out += target;
+        source.done.pages_out += pages;
         let read_ns = source.cost_ns[0];
         let target = &mut self.nodes[to];
         target.busy_ns += bytes * 1e9 / target.perf.write_bytes_per_s as f64;
@@ -143,8 +154,6 @@ impl Node {
 
 #[cfg(test)]
 mod tests {
-    use refault_mm::tiering::NodePreset;
-
     use super::*;
 
     fn memory(presets: &[NodePreset]) -> Memory {

@@ -56,6 +56,7 @@ enum Order {
     Uniform,
     Zipf {
         zipf: Zipf,
+        skew: f64,
         strewn: Option<Permutation>,
     },
     /// Standard deviation as a share of all blocks.
@@ -119,6 +120,7 @@ impl Stream {
             Pattern::Normal { sigma } => Order::Normal { sigma },
             Pattern::Zipf { skew, permute } => Order::Zipf {
                 zipf: Zipf::new(blocks.min(u64::from(u32::MAX)) as u32, skew),
+                skew,
                 strewn: permute.then(|| Permutation::new(blocks, shared)),
             },
         };
@@ -157,6 +159,33 @@ impl Stream {
         self.pages
     }
 
+    /// How likely each page is to be the next one that is accessed.
+    pub(crate) fn weigh(&self, mut add: impl FnMut(PageId, f64)) {
+        let blocks = self.pages.div_ceil(self.block_pages);
+        let total: f64 = (0..blocks).map(|rank| self.density(rank, blocks)).sum();
+        for rank in 0..blocks {
+            let block = match &self.order {
+                Order::Zipf { strewn: Some(p), .. } => p.at(rank),
+                _ => rank,
+            };
+            let at = block * self.block_pages;
+            let share = self.density(rank, blocks) / total / self.block_pages as f64;
+            (at..(at + self.block_pages).min(self.pages)).for_each(|p| add(PageId(self.first + p as u32), share));
+        }
+    }
+
+    /// The density of a block, by rank where there are ranks; not normalised.
+    fn density(&self, rank: u64, blocks: u64) -> f64 {
+        match &self.order {
+            Order::Zipf { skew, .. } => (rank as f64 + 1.0).powf(-skew),
+            Order::Normal { sigma } => {
+                let z = ((rank as f64 + 0.5) / blocks as f64 - 0.5) / sigma;
+                (-z * z / 2.0).exp()
+            }
+            Order::Sequential { .. } | Order::Queue { .. } | Order::Uniform => 1.0,
+        }
+    }
+
     /// The next block.
     pub(crate) fn next(&mut self, rng: &mut Rng) -> Block {
         let blocks = self.pages.div_ceil(self.block_pages);
@@ -172,7 +201,7 @@ impl Stream {
                 block
             }
             Order::Uniform => rng.below(blocks),
-            Order::Zipf { zipf, strewn } => {
+            Order::Zipf { zipf, strewn, .. } => {
                 let rank = u64::from(zipf.rank(|| rng.unit())) - 1;
                 strewn.as_ref().map_or(rank, |p| p.at(rank))
             }
