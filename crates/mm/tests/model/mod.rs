@@ -285,9 +285,11 @@ impl World for Contents {
                 return if by_itself { Ack::Done } else { Ack::Pending };
             }
             // As if there were someone who waits, and a kswapd that gets the processor now and then.
-            Effect::Throttle { .. } | Effect::WakeKswapd if self.device != Device::Instant => return Ack::Pending,
+            Effect::Throttle { .. } | Effect::WakeKswapd { .. } if self.device != Device::Instant => {
+                return Ack::Pending;
+            }
             Effect::Discard { first, pages } => return self.start(Io::Discard(first, pages)),
-            Effect::WakeKswapd | Effect::Throttle { .. } | Effect::Unthrottle { .. } | Effect::Oom { .. } => {}
+            Effect::WakeKswapd { .. } | Effect::Throttle { .. } | Effect::Unthrottle { .. } | Effect::Oom { .. } => {}
         }
         Ack::Done
     }

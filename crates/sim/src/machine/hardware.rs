@@ -364,7 +364,7 @@ impl World for Hardware {
                 self.wake_zswap = true;
                 return Ack::Pending;
             }
-            Effect::WakeKswapd => {
+            Effect::WakeKswapd { .. } => {
                 self.wake_kswapd = true;
                 return Ack::Pending;
             }
