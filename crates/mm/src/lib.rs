@@ -73,6 +73,7 @@ mod stat_flush;
 mod swap;
 mod swapoff;
 mod thp;
+pub mod tiering;
 mod two_list;
 mod validate;
 mod vmscan;
