@@ -7,6 +7,7 @@ use crate::ids::NodeId;
 use crate::nodes::MAX_NUMNODES;
 use crate::swap::{MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapDeviceConfig, SwapPolicy};
 use crate::thp::ThpConfig;
+use crate::tiering::{TieringConfig, Tiers};
 
 /// How an lruvec keeps its folios.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -210,8 +211,8 @@ pub struct NumaConfig {
     pub cpu_nodes: Vec<NodeId>,
     /// By node: the distance to each, as firmware says it (SLIT). Empty: 10 to itself, 20 to others.
     pub distances: Vec<Vec<u32>>,
-    /// `numa/demotion_enabled`; false in Linux by default.
-    pub demotion_enabled: bool,
+    /// Hint faults, promotion and demotion; by default, as in Linux, there are none.
+    pub tiering: TieringConfig,
     /// By node: where its cold pages go. Of several one is taken at random. Empty: nowhere.
     pub demotion_targets: Vec<Vec<NodeId>>,
     /// By node: all nodes of slower tiers, for when the targets are full.
@@ -227,10 +228,23 @@ impl NumaConfig {
             nodes,
             cpu_nodes: Vec::new(),
             distances: Vec::new(),
-            demotion_enabled: false,
+            tiering: TieringConfig::default(),
             demotion_targets: Vec::new(),
             demotion_allowed: Vec::new(),
             top_tier: Vec::new(),
+        }
+    }
+
+    /// With the tiers of these nodes: which are the top tier, and where each demotes to.
+    #[must_use]
+    pub fn with_tiers(self, tiers: &Tiers) -> NumaConfig {
+        let ids = |nodes: &[usize]| nodes.iter().map(|&n| NodeId(n as u8)).collect();
+        let all = 0..self.nodes.len().min(tiers.len());
+        NumaConfig {
+            top_tier: all.clone().map(|n| tiers.is_toptier(n)).collect(),
+            demotion_targets: all.clone().map(|n| ids(tiers.demotion_targets(n))).collect(),
+            demotion_allowed: all.map(|n| ids(&tiers.demotion_fallbacks(n))).collect(),
+            ..self
         }
     }
 
@@ -263,7 +277,8 @@ impl NumaConfig {
         if total >= 1 << 30 {
             return Err("nodes: they have less than 2^30 pages together".into());
         }
-        self.nodes.iter().try_for_each(|n| n.check(total))
+        self.nodes.iter().try_for_each(|n| n.check(total))?;
+        self.tiering.check()
     }
 }
 
