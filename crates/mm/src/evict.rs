@@ -215,18 +215,17 @@ impl Engine {
             return (0, 0);
         }
         let oldest_gen = gen_index(g.min_seq[t]);
+        let nid = self.lruvecs[v.index()].nid;
         let mut scan = Scan { t, oldest_gen, tier_limit, remaining: MAX_LRU_BATCH, ..Scan::default() };
         // The highest zone first: while it yields enough, what lies in lower ones stays.
-        for zone in (0..self.node.zone_lists()).rev() {
+        for zone in (0..self.nodes.get(nid).zone_lists()).rev() {
             self.scan_zone(v, zone, &mut scan, list);
             if scan.remaining == 0 || scan.isolated >= MIN_LRU_BATCH {
                 break;
             }
         }
-        let lruvec = &mut self.lruvecs[v.index()];
-        lruvec.r#gen.nr_pages[oldest_gen][t] -= scan.isolated;
-        lruvec.size[list_index(t, false)] -= scan.isolated;
-        self.node_size[list_index(t, false)] -= scan.isolated;
+        self.lruvecs[v.index()].r#gen.nr_pages[oldest_gen][t] -= scan.isolated;
+        self.resize_list(v, list_index(t, false), -(scan.isolated as i64));
         sc.nr_scanned += scan.isolated;
         self.count_lruvec(v, Counter::PgscanSkip, scan.skipped);
         self.count_lruvec(v, Counter::Pgrefill, scan.sorted);
@@ -288,7 +287,7 @@ impl Engine {
         let generation = st.generation().unwrap_or(oldest);
         if generation != oldest {
             // Promoted by a walk or a look-around.
-            let list = g.lists[generation][t][self.node.zone_list(f)];
+            let list = g.lists[generation][t][self.folios.zone_list(f)];
             self.folios.links.del(f);
             self.folios.links.add(list, f);
             return;
@@ -313,7 +312,7 @@ impl Engine {
     pub(crate) fn move_to_next_generation(&mut self, v: LruvecId, f: FolioId, t: usize, tail: bool) {
         let g = &self.lruvecs[v.index()].r#gen;
         let (from, to) = (gen_index(g.min_seq[t]), gen_index(g.min_seq[t] + 1));
-        let list = g.lists[to][t][self.node.zone_list(f)];
+        let list = g.lists[to][t][self.folios.zone_list(f)];
         let mut st = self.folios.st(f);
         st.clear(State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
         st.set_generation(to);

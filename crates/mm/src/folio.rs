@@ -4,8 +4,9 @@
 //! fault, an eviction or a move touches one cache line of 12-byte entries and no more. What a hit by descriptor reads and sets
 //! lies apart, a byte a page: a hit needs nothing else, and the bytes of a million pages fit a processor's second-level cache.
 
-use crate::ids::{FolioId, LruvecId, PageId, SwapSlot, XaNodeId};
+use crate::ids::{FolioId, LruvecId, NodeId, PageId, SwapSlot, XaNodeId};
 use crate::list::{Links, List, Target};
+use crate::nodes::ZoneId;
 use crate::slot::{Entry, Location, Slot};
 
 /// The largest order of a folio: 2^9 pages are 2 MiB.
@@ -199,7 +200,7 @@ impl FolioTable {
     /// One more page, with nothing in its slot.
     #[inline]
     pub(crate) fn push_page(&mut self, location: Location) {
-        self.links.entries.push(Entry::new(location));
+        self.links.push(Entry::new(location));
         self.hot.push(0);
     }
 
@@ -298,15 +299,16 @@ impl FolioTable {
     /// The lruvec of these folios, if all have the same one and none of them has any of the flags `odd`.
     #[inline]
     pub(crate) fn plain_lruvec(&self, folios: &[FolioId], odd: u32) -> Option<LruvecId> {
-        let own = self.lruvec(*folios.first()?);
+        let first = *folios.first()?;
+        let (own, base) = (self.lruvec(first), self.links.owners[self.node_of(self.page(first)).index()]);
         let (entries, owners, hot) = (&self.links.entries[..], &self.links.owners[..], &self.hot[..]);
         let (mut any, mut other) = (0, 0);
         for f in folios {
             let e = &entries[f.index()];
             any |= e.cold() | u32::from(hot[f.index()]);
-            other |= owners[e.location.node().index()].0 ^ own.0;
+            other |= owners[e.location.node().index()].0 ^ base.0;
         }
-        (any & odd == 0 && other == 0).then_some(own)
+        (any & odd == 0 && other == 0 && self.links.are_on_one_node(folios)).then_some(own)
     }
 
     /// The folio is gone: its slot holds what was put there instead.
@@ -393,6 +395,30 @@ impl FolioTable {
     #[inline(always)]
     pub(crate) fn lruvec(&self, f: FolioId) -> LruvecId {
         self.links.lruvec(f)
+    }
+
+    /// The memory node of a folio.
+    #[inline(always)]
+    pub(crate) fn nid(&self, f: FolioId) -> NodeId {
+        self.zone_of(f).nid()
+    }
+
+    /// Where the frames of a folio are.
+    #[inline(always)]
+    pub(crate) fn zone_of(&self, f: FolioId) -> ZoneId {
+        self.links.frame(self.page(f))
+    }
+
+    /// The list of a folio among those of the zones.
+    #[inline(always)]
+    pub(crate) fn zone_list(&self, f: FolioId) -> usize {
+        self.zone_of(f).zone()
+    }
+
+    /// The frames of `nr` pages from `first` on are there.
+    #[inline(always)]
+    pub(crate) fn note_frames(&mut self, first: PageId, nr: u64, zone: ZoneId) {
+        self.links.note_frames(first, nr, zone);
     }
 
     pub(crate) fn swap(&self, f: FolioId) -> SwapSlot {

@@ -58,6 +58,7 @@ mod memcg_props;
 mod memcg_tree;
 mod multi_gen;
 mod node;
+mod nodes;
 pub mod opt;
 mod protection;
 mod psi;
@@ -85,13 +86,13 @@ mod zswap;
 pub use advise::Advice;
 pub use alloc::Work;
 pub use config::{
-    Backoff, Bound, Clock, Config, Lru, LruGenCaps, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting,
-    RefaultTest, WritebackSort, ZswapConfig,
+    Backoff, Bound, Clock, Config, Lru, LruGenCaps, MemcgSelection, NodeConfig, NumaConfig, Policy, Recency,
+    RefaultCounting, RefaultTest, WritebackSort, ZswapConfig,
 };
 pub use engine::Engine;
 pub use fault::{Outcome, Touch};
 pub use folio::MAX_ORDER;
-pub use ids::{FolioId, LruvecId, MappingId, MemcgId, PageId, SwapSlot, XaNodeId};
+pub use ids::{FolioId, LruvecId, MappingId, MemcgId, NodeId, PageId, SwapSlot, XaNodeId};
 pub use kswapd::KswapdStep;
 pub use mapping::MappingKind;
 pub use memcg::{MemcgEvents, MemcgLimits};

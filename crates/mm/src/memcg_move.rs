@@ -19,7 +19,8 @@ impl Engine {
             return Ok(());
         }
         self.drain_all();
-        let folios = self.take_listed(mapping, self.memcgs.get(from).lruvec);
+        let lists: Vec<_> = self.lruvecs_of(from).collect();
+        let folios: Vec<FolioId> = lists.into_iter().flat_map(|v| self.take_listed(mapping, v)).collect();
         self.move_swap(mapping, from, to);
         self.move_tables(mapping, from, to);
         let v = self.memcgs.get(to).lruvec;

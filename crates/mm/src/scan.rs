@@ -1,6 +1,6 @@
 //! The state of one reclaim run.
 
-use crate::ids::MemcgId;
+use crate::ids::{MemcgId, NodeId};
 
 /// Priority at which reclaim starts: lists are scanned by size >> priority.
 pub(crate) const DEF_PRIORITY: u32 = 12;
@@ -10,6 +10,8 @@ pub(crate) const DEF_PRIORITY: u32 = 12;
 pub(crate) struct ScanControl {
     /// The memcg over its limit; the root for the whole machine.
     pub(crate) target: MemcgId,
+    /// The node that the pass under way is for.
+    pub(crate) nid: NodeId,
     pub(crate) nr_to_reclaim: u64,
     pub(crate) nr_reclaimed: u64,
     pub(crate) nr_scanned: u64,
@@ -55,6 +57,7 @@ impl ScanControl {
     pub(crate) fn for_memcg(target: MemcgId, nr_to_reclaim: u64, swappiness: Option<u32>) -> ScanControl {
         ScanControl {
             target,
+            nid: NodeId::default(),
             nr_to_reclaim,
             nr_reclaimed: 0,
             nr_scanned: 0,

@@ -164,7 +164,7 @@ impl Engine {
     /// Step 4 of 2.4: kswapd counts what comes round again before it is written; all others mark and go on.
     fn meet_writeback(&mut self, f: FolioId, sc: &ScanControl, stat: &mut ShrinkStat) -> Verdict {
         let st = self.folios.st(f);
-        if sc.kswapd && st.has(State::RECLAIM) && self.node.writeback {
+        if sc.kswapd && st.has(State::RECLAIM) && self.nodes.get(sc.nid).writeback {
             stat.immediate += st.nr_pages();
         } else {
             self.folios.set(f, State::RECLAIM);
@@ -184,7 +184,7 @@ impl Engine {
     ) -> Verdict {
         let st = self.folios.st(f);
         let file = st.type_index() == crate::lruvec::FILE;
-        if file && !(sc.kswapd && st.has(State::RECLAIM) && self.node.dirty) {
+        if file && !(sc.kswapd && st.has(State::RECLAIM) && self.nodes.get(sc.nid).dirty) {
             self.count(f, Counter::NrVmscanImmediateReclaim, st.nr_pages());
             self.folios.set(f, State::RECLAIM);
             return Verdict::Activate;
@@ -321,7 +321,7 @@ impl Engine {
     pub(crate) fn free_folio<W: World>(&mut self, w: &mut W, f: FolioId, st: State) {
         let memcg = self.lruvecs[self.folios.lruvec(f).index()].memcg;
         self.memcgs.uncharge(memcg, st.nr_pages());
-        self.node.free_folio(f, st.nr_pages());
+        self.nodes.give_back(self.folios.zone_of(f), st.nr_pages());
         self.memcgs.get_mut(memcg).stat.add(Counter::Pgfree, st.nr_pages());
         w.effect(Effect::Free { page: self.folios.page(f), order: st.order() });
         self.folios.release(f);

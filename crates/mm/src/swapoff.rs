@@ -163,7 +163,7 @@ impl Engine {
     }
 
     fn no_room_for_swapoff(&self, over: MemcgId) -> Held {
-        let exhausted = over == MemcgId::ROOT && self.node.is_exhausted() && self.kswapd.awake;
+        let exhausted = over == MemcgId::ROOT && self.is_kswapd_first();
         match exhausted || self.is_io_pending(over) {
             true => Held::Io,
             false => Held::For(SwapoffError::NoMemory(over)),

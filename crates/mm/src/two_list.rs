@@ -135,8 +135,7 @@ impl Engine {
             isolated += st.nr_pages();
             out.push(f);
         }
-        self.lruvecs[v.index()].size[l] -= isolated;
-        self.node_size[l] -= isolated;
+        self.resize_list(v, l, -(isolated as i64));
         (scanned, isolated)
     }
 
@@ -159,8 +158,7 @@ impl Engine {
             return false;
         }
         self.folios.links.pop_oldest(list, out.len(), passed);
-        self.lruvecs[v.index()].size[l] -= out.len() as u64;
-        self.node_size[l] -= out.len() as u64;
+        self.resize_list(v, l, -(out.len() as i64));
         true
     }
 
@@ -169,8 +167,7 @@ impl Engine {
         let (nr, l) = (folios.len() as u64, list_index(t, false));
         let list = self.lruvecs[v.index()].lists[l];
         self.folios.add_each(folios, &[Target::new(list, !State::ACTIVE, State::WORKINGSET)]);
-        self.lruvecs[v.index()].size[l] += nr;
-        self.node_size[l] += nr;
+        self.resize_list(v, l, nr as i64);
         self.count_lruvec(v, Counter::Pgrefill, nr);
         self.count_lruvec(v, Counter::Pgdeactivate, nr);
         self.work.scanned += nr;

@@ -1,6 +1,6 @@
 //! The boundary: what the engine asks of the driver, and what it tells it to do.
 
-use crate::ids::{MemcgId, PageId, SwapSlot};
+use crate::ids::{MemcgId, NodeId, PageId, SwapSlot};
 
 /// What must happen in the world. Effects come in the order in which they must be carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,9 +105,12 @@ pub enum Effect {
     /// Many pages are dirty, or reclaim met nothing else: call [`crate::Engine::flush`] soon. Answered with `Done`, the engine
     /// flushes by itself, at a moment when no write of a page is half way.
     WakeFlusher,
-    /// An allocation went below the low mark: call [`crate::Engine::kswapd_step`] until it sleeps. Answered with `Done`, there is no
-    /// kswapd and tasks reclaim for themselves.
-    WakeKswapd,
+    /// An allocation went below the low mark of a node: call [`crate::Engine::kswapd_node_step`] until it sleeps. Answered with `Done`,
+    /// there is no kswapd and tasks reclaim for themselves.
+    WakeKswapd {
+        /// Whose kswapd.
+        node: NodeId,
+    },
     /// zswap is full: call [`crate::Engine::zswap_step`] until it sleeps. Answered with `Done`, the engine does that by itself at the
     /// next access that is more than a hit.
     WakeZswap,

@@ -285,9 +285,11 @@ impl World for Contents {
                 return if by_itself { Ack::Done } else { Ack::Pending };
             }
             // As if there were someone who waits, and a kswapd that gets the processor now and then.
-            Effect::Throttle { .. } | Effect::WakeKswapd if self.device != Device::Instant => return Ack::Pending,
+            Effect::Throttle { .. } | Effect::WakeKswapd { .. } if self.device != Device::Instant => {
+                return Ack::Pending;
+            }
             Effect::Discard { first, pages } => return self.start(Io::Discard(first, pages)),
-            Effect::WakeKswapd | Effect::Throttle { .. } | Effect::Unthrottle { .. } | Effect::Oom { .. } => {}
+            Effect::WakeKswapd { .. } | Effect::Throttle { .. } | Effect::Unthrottle { .. } | Effect::Oom { .. } => {}
         }
         Ack::Done
     }
@@ -391,7 +393,7 @@ fn index(n: u64) -> u64 {
 impl Driver {
     pub fn new(cfg: Config, device: Device, files: u32, anons: u32, memory: u64, swap: u64) -> Driver {
         let two_lists = cfg.lru == Lru::TwoList;
-        let has_kswapd = cfg.node.is_some() && device != Device::Instant;
+        let has_kswapd = (cfg.node.is_some() || cfg.numa.is_some()) && device != Device::Instant;
         let evictions_only = cfg.refault == RefaultTest::ShadowPosition;
         let zswap = cfg.zswap.is_some();
         // Large folios want pages next to each other, not always from an aligned one on.

@@ -227,7 +227,7 @@ impl World for Memory {
             Effect::Unmap { .. } | Effect::WriteProtect { .. } => {}
             Effect::Free { page, order } => (page.0..page.0 + (1 << order)).for_each(|p| self.release(p)),
             Effect::FreeSlot { slot } => self.freed.push(slot.0),
-            Effect::WakeKswapd => {
+            Effect::WakeKswapd { .. } => {
                 self.kswapd_awake = true;
                 return Ack::Pending;
             }

@@ -70,7 +70,7 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         spec: Rc::new(spec.clone()),
     };
     machine.add_threads(traces)?;
-    if machine.tiering.is_some() {
+    if machine.tiering.as_ref().is_some_and(|t| t.cfg.promotes()) {
         machine.hw.hottest = Hottest::new(machine.engine.registered_pages(), machine.top_capacity());
     }
     machine.events.push(spec.sample_ns, Event::Sample);

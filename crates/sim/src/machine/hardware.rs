@@ -470,7 +470,7 @@ impl World for Hardware {
                 self.wake_kswapd.push(node);
                 return Ack::Pending;
             }
-            Effect::Migrate { order, from, to, .. } => self.migrate(1 << order, from, to),
+            //LATER Effect::Migrate { order, from, to, .. } => self.migrate(1 << order, from, to),
             Effect::Throttle { reason, max_wait_ns } => {
                 // The longest of several.
                 if self.throttle.is_none_or(|t| t.1 < max_wait_ns) {
@@ -484,9 +484,9 @@ impl World for Hardware {
         Ack::Done
     }
 
-    fn is_hottest(&mut self, page: PageId) -> bool {
-        self.hottest.contains(page)
-    }
+    //LATER fn is_hottest(&mut self, page: PageId) -> bool {
+    //LATER self.hottest.contains(page)
+    //LATER }
 
     fn test_and_clear_young(&mut self, page: PageId) -> bool {
         let mut young = false;

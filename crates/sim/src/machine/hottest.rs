@@ -15,12 +15,16 @@ pub(crate) struct Hottest {
     capacity: usize,
     /// The least weight of those that would fit; none: to be found out.
     least: Option<f64>,
+    /// The share of touches that they have, the last time that somebody stopped.
+    best_share: Option<f64>,
+    /// Somebody began since then.
+    began: bool,
 }
 
 impl Hottest {
     /// For so many pages, as many of which fit the top tier.
     pub(crate) fn new(pages: usize, capacity: usize) -> Hottest {
-        Hottest { weights: vec![0.0; pages], capacity, least: None }
+        Hottest { weights: vec![0.0; pages], capacity, ..Hottest::default() }
     }
 
     /// What a task touches in its current phase counts from here on; with a `sign` of -1, no longer.
@@ -28,6 +32,10 @@ impl Hottest {
         if self.weights.is_empty() {
             return;
         }
+        if sign < 0.0 && std::mem::take(&mut self.began) {
+            self.best_share = self.share_of_best();
+        }
+        self.began |= sign > 0.0;
         self.least = None;
         if let Some(script) = &task.script {
             return self.count_trace(script, sign);
@@ -68,8 +76,13 @@ impl Hottest {
         least
     }
 
-    /// The share of touches that the top tier would have if it held the hottest pages; none: nobody asked, or nothing is touched.
+    /// The share of touches that the top tier would have if it held the hottest pages of the last phases; none: nobody asked, or nothing is
+    /// touched.
     pub(crate) fn best_share(&self) -> Option<f64> {
+        if self.began { self.share_of_best() } else { self.best_share }
+    }
+
+    fn share_of_best(&self) -> Option<f64> {
         let mut all: Vec<f64> = self.weights.iter().copied().filter(|&w| w > 0.0).collect();
         all.sort_unstable_by(|a, b| b.total_cmp(a));
         let sum: f64 = all.iter().sum();

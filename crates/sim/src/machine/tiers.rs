@@ -1,11 +1,11 @@
 //! Tiers of memory on the machine: marking pages on behalf of tasks, hint faults, and what comes of them.
 
 use refault_mm::tiering::{MmScan, NodeTier, Range, TaskScan, TieringConfig, Tiers};
-use refault_mm::{MemcgId, NodeConfig, NodeId, NumaConfig, PageId};
+use refault_mm::{NodeConfig, NodeId, NumaConfig, PageId};
 
 use super::memory::NodeUse;
 use super::task::Task;
-use super::{Machine, Work};
+use super::Machine;
 use crate::device::PAGE_BYTES;
 use crate::scenario::{PolicySpec, Scenario};
 
@@ -168,11 +168,10 @@ pub(super) fn numa_config(spec: &Scenario, policy: &PolicySpec) -> Result<Option
     let mut numa = NumaConfig::new(m.nodes.iter().enumerate().map(node).collect());
     let ids = |nodes: &[usize]| nodes.iter().map(|&n| NodeId(n as u8)).collect::<Vec<_>>();
     numa.cpu_nodes = m.nodes.iter().zip(0u8..).flat_map(|(n, id)| (0..n.cpus).map(move |_| NodeId(id))).collect();
-    numa.demotion_enabled = tiering.demotion_enabled;
     numa.demotion_targets = (0..tiers.len()).map(|n| ids(tiers.demotion_targets(n))).collect();
     numa.demotion_allowed = (0..tiers.len()).map(|n| ids(&tiers.demotion_fallbacks(n))).collect();
     numa.top_tier = (0..tiers.len()).map(|n| tiers.is_toptier(n)).collect();
-    numa.tiering = tiering.promotes().then_some(tiering);
+    numa.tiering = tiering;
     Ok(Some((numa, tiers)))
 }
 
@@ -350,15 +349,14 @@ impl Machine {
     /// What of the nodes is in a row of the time series.
     pub(super) fn tier_columns(&self) -> [f64; 5] {
         let stats = self.engine.vmstat();
-        let get = |c| stats.get(c) as f64;
-        use refault_mm::Counter as C;
+        let get = |name: &str| stats.iter().find(|(n, _)| *n == name).map_or(0.0, |(_, v)| v as f64);
         let [promoted, demoted] = self.hw.moved;
         [
             self.hot_threshold_ms() as f64,
-            get(C::PgpromoteCandidate),
+            get("pgpromote_candidate"),
             promoted as f64,
             demoted as f64,
-            get(C::NumaHintFaults),
+            get("numa_hint_faults"),
         ]
     }
 
@@ -380,3 +378,15 @@ fn parts(spaces: &[(usize, u64)], range: Range) -> impl Iterator<Item = (usize, 
         part
     })
 }
+
+//LATER
+pub(super) trait Later {
+    fn hint_mark(&mut self, _: PageId) -> bool {
+        true
+    }
+    fn hint_fault<W>(&mut self, _: &mut W, _: PageId) {}
+    fn promoter(&self, _: NodeId) -> Option<&refault_mm::tiering::Promoter> {
+        None
+    }
+}
+impl Later for refault_mm::Engine {}

@@ -1,0 +1,318 @@
+//! Machines of several nodes: where frames come from, whose kswapd works, what counts for whom; random machines and loads.
+
+mod model;
+
+use model::{Contents, Device, Driver, Op};
+use proptest::prelude::*;
+use refault_mm::{
+    Ack, Advice, Config, Effect, Engine, Gauge, MappingKind, MemcgId, MemcgSelection, NodeConfig, NodeId, NumaConfig,
+    PageId, Policy, Touch, World, ZswapConfig,
+};
+
+/// Everything is done at once; kswapd is woken, and runs when the test says so.
+#[derive(Default)]
+struct Notes {
+    woken: Vec<u8>,
+}
+
+impl World for Notes {
+    fn effect(&mut self, effect: Effect) -> Ack {
+        match effect {
+            Effect::WakeKswapd { node } => {
+                self.woken.push(node.0);
+                Ack::Pending
+            }
+            _ => Ack::Done,
+        }
+    }
+
+    fn test_and_clear_young(&mut self, _: PageId) -> bool {
+        false
+    }
+
+    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
+        true
+    }
+}
+
+fn node(pages: u64) -> NodeConfig {
+    NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) }
+}
+
+/// A machine with a CPU on each of these nodes, and two more CPUs on the first.
+fn machine(policy: Policy, sizes: &[u64]) -> Config {
+    let cpu_nodes = (0..sizes.len() as u8).map(NodeId).collect();
+    let numa = NumaConfig { cpu_nodes, ..NumaConfig::new(sizes.iter().map(|&n| node(n)).collect()) };
+    Config {
+        cpus: sizes.len() + 2,
+        numa: Some(numa),
+        batch_folios: 0,
+        charge_batch: 1,
+        charge_kernel: false,
+        ..Config::new(policy)
+    }
+}
+
+fn file(e: &mut Engine, memcg: MemcgId, pages: u64) -> PageId {
+    e.add_mapping(MappingKind::File, memcg, 0..pages).expect("a file").1
+}
+
+fn read(e: &mut Engine, w: &mut Notes, first: PageId, pages: std::ops::Range<u32>) {
+    for p in pages {
+        e.access(w, PageId(first.0 + p), Touch::Read);
+        e.validate().unwrap();
+    }
+}
+
+fn gauge(gauges: &[Gauge], name: &str) -> u64 {
+    gauges.iter().find(|g| g.name == name).map_or(0, |g| g.value)
+}
+
+fn on_node(e: &Engine, first: PageId, pages: std::ops::Range<u32>, node: u8) -> usize {
+    pages.filter(|p| e.page_node(PageId(first.0 + p)) == Some(NodeId(node))).count()
+}
+
+#[test]
+fn frames_come_from_the_node_of_the_cpu_then_from_the_next() {
+    let mut e = Engine::new(machine(Policy::Lru, &[400, 400])).unwrap();
+    let mut w = Notes::default();
+    let f = file(&mut e, MemcgId::ROOT, 1000);
+    e.set_cpu(1);
+    read(&mut e, &mut w, f, 0..100);
+    assert_eq!(on_node(&e, f, 0..100, 1), 100);
+    assert_eq!((e.node_free_pages(NodeId(0)), e.node_free_pages(NodeId(1))), (400, 300));
+    e.set_cpu(0);
+    let low = e.node_zones(NodeId(0)).next().unwrap().3.low;
+    let room = 400 - low as u32;
+    read(&mut e, &mut w, f, 100..100 + room);
+    assert_eq!(on_node(&e, f, 100..100 + room, 0), room as usize);
+    read(&mut e, &mut w, f, 500..550);
+    assert_eq!(on_node(&e, f, 500..550, 1), 50, "the node is at its low mark");
+    assert_eq!(w.woken, [], "as long as any node has more than that, nobody is woken");
+    read(&mut e, &mut w, f, 550..1000);
+    assert_eq!(w.woken[..2], [0, 1], "the nearest first");
+    assert_eq!(gauge(&e.node_gauges_of(NodeId(0)), "inactive_file"), on_node(&e, f, 0..1000, 0) as u64);
+}
+
+#[test]
+fn each_kswapd_reclaims_on_its_own_node() {
+    for policy in [Policy::Lru, Policy::Mglru] {
+        let mut e = Engine::new(machine(policy, &[400, 400])).unwrap();
+        let mut w = Notes::default();
+        let f = file(&mut e, MemcgId::ROOT, 1000);
+        while w.woken.len() < 2 {
+            let next = (0..1000).find(|&p| !e.is_resident(PageId(f.0 + p))).unwrap();
+            read(&mut e, &mut w, f, next..next + 1);
+        }
+        let before = (on_node(&e, f, 0..1000, 0), on_node(&e, f, 0..1000, 1));
+        for _ in 0..100 {
+            e.kswapd_node_step(&mut w, NodeId(1));
+            e.validate().unwrap();
+        }
+        let high = e.node_zones(NodeId(1)).next().unwrap().3.high;
+        assert!(e.node_free_pages(NodeId(1)) > high, "{policy}");
+        assert_eq!(on_node(&e, f, 0..1000, 0), before.0, "{policy}");
+        assert!(on_node(&e, f, 0..1000, 1) < before.1, "{policy}");
+    }
+}
+
+#[test]
+fn a_limit_counts_all_nodes_and_reclaim_for_it_takes_from_all() {
+    for policy in [Policy::Lru, Policy::Mglru] {
+        let mut e = Engine::new(machine(policy, &[400, 400])).unwrap();
+        let mut w = Notes::default();
+        let group = e.add_memcg(MemcgId::ROOT, "/g", 200, u64::MAX).unwrap();
+        let f = file(&mut e, group, 1000);
+        read(&mut e, &mut w, f, 0..100);
+        e.set_cpu(1);
+        read(&mut e, &mut w, f, 100..200);
+        assert_eq!(gauge(&e.memcg_gauges(group), "memory.current"), 200, "{policy}");
+        read(&mut e, &mut w, f, 200..260);
+        assert!(gauge(&e.memcg_gauges(group), "memory.current") <= 200, "{policy}");
+        assert!(on_node(&e, f, 0..100, 0) < 100 && on_node(&e, f, 100..200, 1) < 100, "{policy}");
+    }
+}
+
+/// The distance of a refault is measured on the node that the page was evicted from.
+#[test]
+fn a_refault_is_judged_by_the_clock_of_the_node_that_it_left() {
+    let mut e = Engine::new(machine(Policy::Lru, &[4000, 4000])).unwrap();
+    let mut w = Notes::default();
+    let group = e.add_memcg(MemcgId::ROOT, "/g", 200, u64::MAX).unwrap();
+    let f = file(&mut e, group, 4000);
+    // Node 0 has an active list of 60; pages 60..200 are inactive there.
+    for _ in 0..2 {
+        read(&mut e, &mut w, f, 0..60);
+    }
+    read(&mut e, &mut w, f, 60..200);
+    let activated = |e: &Engine| e.vmstat().iter().find(|c| c.0 == "workingset_activate_file").unwrap().1;
+    // Reads on node 1 push the 40 oldest inactive pages of node 0 out: its clock goes on by as many.
+    e.set_cpu(1);
+    read(&mut e, &mut w, f, 1000..1040);
+    let gone = (60..200).find(|&p| !e.is_resident(PageId(f.0 + p))).expect("some were evicted");
+    let before = activated(&e);
+    read(&mut e, &mut w, f, gone..gone + 1);
+    assert_eq!(e.page_node(PageId(f.0 + gone)), Some(NodeId(1)), "it comes back elsewhere");
+    assert_eq!(activated(&e), before + 1, "within the active list of node 0");
+}
+
+#[test]
+fn lru_gen_shows_and_commands_each_node() {
+    let mut e = Engine::new(machine(Policy::Mglru, &[400, 400])).unwrap();
+    let mut w = Notes::default();
+    let f = file(&mut e, MemcgId::ROOT, 100);
+    e.set_cpu(1);
+    read(&mut e, &mut w, f, 0..50);
+    let text = e.lru_gen_text();
+    assert!(text.starts_with("memcg     0 /\n node     0\n"), "{text}");
+    assert_eq!(text.matches(" node     1\n").count(), 1, "{text}");
+    e.lru_gen_command(&mut w, "+ 0 1 3").unwrap();
+    assert!(e.lru_gen_command(&mut w, "+ 0 2 3").unwrap_err().contains("no memcg 0 on node 2"));
+    let seqs: Vec<&str> = e
+        .lru_gen_text()
+        .lines()
+        .filter_map(|l| l.split_whitespace().next())
+        .map(|s| if s == "4" { "4" } else { "" })
+        .collect();
+    assert_eq!(seqs.iter().filter(|s| **s == "4").count(), 1, "only node 1 was aged");
+}
+
+#[test]
+fn impossible_machines_are_refused() {
+    let refused = |numa: NumaConfig| Engine::new(Config { numa: Some(numa), ..Config::new(Policy::Lru) }).unwrap_err();
+    let two = || NumaConfig::new(vec![node(400), node(400)]);
+    assert!(refused(NumaConfig::new(vec![])).contains("1 to 16 nodes"));
+    assert!(refused(NumaConfig { cpu_nodes: vec![NodeId(2)], ..two() }).contains("a CPU is on a node that exists"));
+    assert!(refused(NumaConfig { distances: vec![vec![10, 20]], ..two() }).contains("a row for each node"));
+    assert!(refused(NumaConfig { demotion_targets: vec![vec![NodeId(0)]], ..two() }).contains("itself"));
+    assert!(refused(NumaConfig { top_tier: vec![true], ..two() }).contains("top_tier"));
+    assert!(refused(NumaConfig::new(vec![node(400), node(10)])).contains("64 to 2^30 pages"));
+}
+
+fn touch() -> impl Strategy<Value = Touch> {
+    prop_oneof![
+        4 => Just(Touch::Read),
+        1 => Just(Touch::ReadOn),
+        1 => Just(Touch::Write),
+        3 => Just(Touch::MapRead),
+        3 => Just(Touch::MapWrite),
+    ]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let page = || prop_oneof![2 => 0u32..20, 1 => 150u32..170, 3 => 0u32..300, 1 => 300u32..500];
+    let advice = prop_oneof![Just(Advice::Cold), Just(Advice::Free), Just(Advice::DontNeed), Just(Advice::InUse)];
+    prop_oneof![
+        60 => (page(), touch()).prop_map(|(p, t)| Op::Access(p, t)),
+        1 => (page(), 1u16..40, advice).prop_map(|(p, n, a)| Op::AdviseRange(p, n, a)),
+        2 => (page(), 1u16..40).prop_map(|(p, n)| Op::PageOut(p, n)),
+        2 => (page(), 1u16..40).prop_map(|(p, n)| Op::DropRange(p, n)),
+        10 => (any::<u8>(), prop::bool::weighted(0.9)).prop_map(|(n, ok)| Op::Complete(n, ok)),
+        1 => Just(Op::Drain),
+        1 => Just(Op::Flush),
+        5 => any::<u8>().prop_map(Op::Cpu),
+        1 => (0u32..5000).prop_map(Op::Wait),
+        6 => (0u8..20).prop_map(Op::Kswapd),
+        1 => any::<u8>().prop_map(Op::ThrottleEnded),
+        1 => (0u8..60).prop_map(Op::External),
+        1 => prop::bool::weighted(0.1).prop_map(|exit| if exit { Op::Exit } else { Op::Kswapd(1) }),
+        1 => any::<u8>().prop_map(Op::NewGroup),
+        1 => any::<u8>().prop_map(Op::RemoveGroup),
+        2 => (any::<u8>(), any::<u8>(), 0u16..250).prop_map(|(n, which, pages)| Op::Limit(n, which, pages)),
+        1 => (any::<u8>(), 1u8..80).prop_map(|(n, pages)| Op::Reclaim(n, pages)),
+        1 => (any::<u8>(), any::<u8>()).prop_map(|(mapping, to)| Op::Move(mapping, to)),
+        1 => any::<bool>().prop_map(Op::Age),
+        1 => any::<u8>().prop_map(Op::Evict),
+        1 => any::<u8>().prop_map(Op::Swapoff),
+        1 => (0u8..40).prop_map(Op::Swapon),
+    ]
+}
+
+prop_compose! {
+    fn numa()(
+        sizes in prop::collection::vec((64u64..200, any::<bool>()), 2..5),
+        cpu_nodes in prop::collection::vec(any::<u8>(), 2),
+        min_free_kbytes in prop::option::of(0u64..128),
+        watermark_scale_factor in 0u32..500,
+        distances in prop::collection::vec(11u32..40, 16),
+    ) -> NumaConfig {
+        let nr = sizes.len();
+        let nodes = sizes.iter().map(|&(pages, low)| NodeConfig {
+            min_free_kbytes, watermark_scale_factor,
+            low_zones: if low { [pages / 8, pages / 2] } else { [0, 0] }, ..NodeConfig::new(pages)
+        });
+        let distance = |a: usize, b: usize| if a == b { 10 } else { distances[a.min(b) * 4 + a.max(b)] };
+        NumaConfig {
+            cpu_nodes: cpu_nodes.iter().map(|&n| NodeId(n % nr as u8)).collect(),
+            distances: (0..nr).map(|a| (0..nr).map(|b| distance(a, b)).collect()).collect(),
+            ..NumaConfig::new(nodes.collect())
+        }
+    }
+}
+
+prop_compose! {
+    fn config()(
+        policy in prop::sample::select(&Policy::ALL[..]),
+        batch_folios in prop::sample::select(vec![0usize, 1, 5, 31]),
+        swap_cluster_max in prop::sample::select(vec![1u64, 8, 32]),
+        charge_batch in prop::sample::select(vec![1u64, 64]),
+        (charge_kernel, swap_synchronous, leaf_walk, thp) in any::<(bool, bool, bool, bool)>(),
+        swappiness in prop::sample::select(vec![0u32, 1, 60, 100, 200]),
+        swap_pages in prop::sample::select(vec![0u64, 20, 1000]),
+        eviction_bits_max in prop::sample::select(vec![8u32, 12, 64]),
+        seed in any::<u64>(),
+        numa in numa(),
+        memcgs in prop::sample::select(vec![MemcgSelection::Iterate, MemcgSelection::First, MemcgSelection::MemcgLru]),
+        stat_flush_interval_ns in prop::sample::select(vec![0u64, 2_000_000_000]),
+        zswap in prop::option::of(prop::sample::select(vec![1u64, 20, 100])),
+    ) -> Config {
+        let mut cfg = Config::new(policy);
+        cfg.lru_gen.leaf_walk = leaf_walk;
+        if thp {
+            for size in ["16k=always", "64k=always", "swap-in=on"] {
+                cfg.thp.set(size).expect("a size");
+            }
+        }
+        let zswap = zswap.map(|max_pool_percent| ZswapConfig { max_pool_percent, ..ZswapConfig::default() });
+        Config {
+            batch_folios, swap_cluster_max, charge_batch, charge_kernel, swap_synchronous, swappiness, swap_pages,
+            eviction_bits_max, seed, memcgs, stat_flush_interval_ns, zswap,
+            numa: Some(numa), cpus: 2, total_pages: 4096, ..cfg
+        }
+    }
+}
+
+fn run(cfg: Config, device: Device, memory: u64, ops: &[Op]) -> Result<Driver, TestCaseError> {
+    let mut driver = Driver::new(cfg, device, 150, 150, memory, u64::MAX);
+    driver.world.kind = (!memory.is_multiple_of(3)).then_some(Contents::mixed);
+    driver.world.may_be_empty |= !memory.is_multiple_of(3);
+    for (i, &op) in ops.iter().enumerate() {
+        driver.step(op).map_err(|e| TestCaseError::fail(format!("step {i}, {op:?}: {e}")))?;
+    }
+    Ok(driver)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Frames are conserved on every node, folios are on lists of their nodes, and what was written is read.
+    #[test]
+    fn contents_survive_on_several_nodes(
+        cfg in config(),
+        device in prop::sample::select(vec![Device::Instant, Device::Slow, Device::Flaky]),
+        memory in 40u64..400,
+        ops in prop::collection::vec(op(), 1..300),
+    ) {
+        run(cfg, device, memory, &ops)?;
+    }
+
+    /// The same configuration and the same events give the same state.
+    #[test]
+    fn runs_are_repeatable(cfg in config(), memory in 40u64..400, ops in prop::collection::vec(op(), 1..150)) {
+        let a = run(cfg.clone(), Device::Flaky, memory, &ops)?;
+        let b = run(cfg, Device::Flaky, memory, &ops)?;
+        prop_assert_eq!(a.engine.vmstat(), b.engine.vmstat());
+        prop_assert_eq!(a.engine.node_gauges(), b.engine.node_gauges());
+        prop_assert_eq!(a.engine.lru_gen_full_text(), b.engine.lru_gen_full_text());
+    }
+}
