@@ -221,6 +221,16 @@ impl Hardware {
         marked
     }
 
+    /// Every entry that maps a page: its page and its node.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (PageId, usize)> + '_ {
+        let of_space = |s: &'_ Space| {
+            let first = s.first.0;
+            let mapped = s.bits.iter().zip(first..).filter(|(bits, _)| **bits & MAPPED != 0);
+            mapped.map(|(&bits, page)| (PageId(page), Entry(bits).node())).collect::<Vec<_>>()
+        };
+        self.spaces.iter().flat_map(of_space)
+    }
+
     /// Pages that a page table maps.
     pub(crate) fn mapped_in(&self, space: usize) -> u64 {
         self.spaces[space].bits.iter().filter(|&&bits| bits & MAPPED != 0).count() as u64

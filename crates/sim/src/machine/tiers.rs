@@ -3,9 +3,9 @@
 use refault_mm::tiering::{MmScan, NodeTier, Range, TaskScan, TieringConfig, Tiers};
 use refault_mm::{NodeConfig, NodeId, NumaConfig, PageId};
 
+use super::Machine;
 use super::memory::NodeUse;
 use super::task::Task;
-use super::Machine;
 use crate::device::PAGE_BYTES;
 use crate::scenario::{PolicySpec, Scenario};
 
