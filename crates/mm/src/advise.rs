@@ -69,7 +69,7 @@ impl Engine {
     /// or swap is full, stays. Returns how many were freed.
     pub fn page_out<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) -> u64 {
         let mut sc = ScanControl::for_memcg(MemcgId::ROOT, u64::from(nr), None);
-        sc.ignore_references = true;
+        (sc.ignore_references, sc.no_demotion) = (true, true);
         self.drain_batches();
         let (mut at, end, mut freed) = (first.0, first.0 + nr, 0);
         while at < end {

@@ -35,6 +35,8 @@ pub struct Work {
     pub compressed: u64,
     /// Pages that zswap decompressed.
     pub decompressed: u64,
+    /// Pages whose migration to another node was ordered.
+    pub migrated: u64,
 }
 
 /// Who waits for reclaim, by reason.
@@ -96,13 +98,20 @@ impl Engine {
     fn reclaimable_pages(&self, nid: NodeId) -> u64 {
         let sizes = self.tree_sizes(MemcgId::ROOT, nid);
         let file = sizes[2] + sizes[3];
-        file + if self.can_reclaim_anon(MemcgId::ROOT) { sizes[..UNEVICTABLE].iter().sum::<u64>() - file } else { 0 }
+        file + if self.can_reclaim_anon(MemcgId::ROOT, nid) {
+            sizes[..UNEVICTABLE].iter().sum::<u64>() - file
+        } else {
+            0
+        }
     }
 
     /// Whether room may come from I/O that is under way: then it is too early for a verdict.
     pub(crate) fn is_io_pending(&self, over: MemcgId) -> bool {
         let writes = self.memcgs.subtree(over).any(|m| self.memcgs.get(m).writeback > 0);
-        self.reads_pending > 0 || self.swap.discards_pending() || (writes && self.writes_failed < HOPELESS_WRITES)
+        self.reads_pending > 0
+            || !self.migrating.is_empty()
+            || self.swap.discards_pending()
+            || (writes && self.writes_failed < HOPELESS_WRITES)
     }
 
     /// 7.3: direct reclaim stays out while kswapd works on a node that is as good as empty.

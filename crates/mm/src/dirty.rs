@@ -159,7 +159,9 @@ impl Engine {
             left -= 1;
             let Some(f) = self.folios.slot(page).folio() else { continue };
             let st = self.folios.st(f);
-            if st.has(State::DIRTY) && !st.has(State::WRITEBACK | State::ANON) {
+            if st.has(State::MIGRATING) {
+                self.dirty.pages.push_back(page);
+            } else if st.has(State::DIRTY) && !st.has(State::WRITEBACK | State::ANON) {
                 self.start_write(w, f, true);
             }
         }

@@ -1,6 +1,6 @@
 //! The facade: the only type a driver holds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::alloc::{Throttled, Work};
 use crate::batch::CpuBatches;
@@ -12,6 +12,7 @@ use crate::lruvec::Lruvec;
 use crate::mapping::{MappingKind, Owner, PageSpace};
 use crate::memcg::Memcgs;
 use crate::memcg_lru::MemcgLru;
+use crate::migrate::Migration;
 use crate::nodes::Nodes;
 use crate::scan::ScanControl;
 use crate::shadow::Layout;
@@ -49,6 +50,8 @@ pub struct Engine {
     pub(crate) writes_failed: u64,
     /// Anonymous pages that were dropped, but for I/O on them.
     pub(crate) dropping: BTreeSet<PageId>,
+    /// Folios on their way to another node.
+    pub(crate) migrating: BTreeMap<FolioId, Migration>,
     pub(crate) dirty: DirtyQueue,
     pub(crate) flush_all: bool,
     pub(crate) flush_due: bool,
@@ -100,6 +103,7 @@ impl Engine {
             reads_pending: 0,
             writes_failed: 0,
             dropping: BTreeSet::new(),
+            migrating: BTreeMap::new(),
             dirty: DirtyQueue::default(),
             flush_all: false,
             flush_due: false,

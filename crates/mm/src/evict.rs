@@ -59,7 +59,7 @@ impl Engine {
     pub(crate) fn effective_swappiness(&self, v: LruvecId, sc: &ScanControl) -> u32 {
         let room = self.memcgs.swap_room(self.lruvecs[v.index()].memcg, self.swap.free_pages());
         let memcg = self.lruvecs[v.index()].memcg;
-        if sc.may_swap && room >= MIN_LRU_BATCH { self.swappiness(memcg, sc) } else { 0 }
+        if sc.may_swap && (room >= MIN_LRU_BATCH || self.can_demote(sc.nid)) { self.swappiness(memcg, sc) } else { 0 }
     }
 
     /// Pages to scan, by size and priority; none while aging stands in for it.

@@ -129,6 +129,8 @@ impl Engine {
         if let (Some(f), false) = (self.folios.slot(page).folio().filter(up_to_date), touch.is_mapped()) {
             match touch {
                 Touch::Read => self.mark_accessed(f),
+                // What is written now would not be in the copy.
+                Touch::Write if self.folios.st(f).has(State::MIGRATING) => return Outcome::Waiting,
                 Touch::Write => self.set_dirty(w, f),
                 _ => {}
             }
@@ -279,7 +281,7 @@ impl Engine {
     }
 
     #[inline]
-    fn state_of_new(&self, mut st: State, in_fault: bool) -> State {
+    pub(crate) fn state_of_new(&self, mut st: State, in_fault: bool) -> State {
         if in_fault && self.is_multi_gen() {
             st.set(State::ACTIVE);
         }
@@ -323,7 +325,7 @@ impl Engine {
     /// tries again.
     pub fn read_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
         let Some(f) = self.folio_of(page) else { return };
-        if !self.folios.st(f).has(State::LOCKED) {
+        if !self.folios.st(f).has(State::LOCKED) || self.folios.st(f).has(State::MIGRATING) {
             return;
         }
         self.folios.clear(f, State::LOCKED);

@@ -45,6 +45,8 @@ impl State {
     pub(crate) const ANON: u32 = 1 << 17;
     /// Waits in an add batch.
     pub(crate) const ADDING: u32 = 1 << 18;
+    /// On its way to another node: locked, unmapped, on no list.
+    pub(crate) const MIGRATING: u32 = 1 << 19;
     /// Read from swap ahead of need, and not needed yet.
     pub(crate) const READAHEAD: u32 = 1 << 20;
 
@@ -144,7 +146,7 @@ impl State {
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        const NAMES: [(u32, &str); 17] = [
+        const NAMES: [(u32, &str); 18] = [
             (State::LOCKED, "locked"),
             (State::UPTODATE, "uptodate"),
             (State::DIRTY, "dirty"),
@@ -162,6 +164,7 @@ impl std::fmt::Debug for State {
             (State::ANON, "anon"),
             (State::ADDING, "adding"),
             (State::READAHEAD, "readahead"),
+            (State::MIGRATING, "migrating"),
         ];
         for (bit, name) in NAMES {
             if self.has(bit) {

@@ -144,7 +144,7 @@ impl Engine {
             }
             return;
         }
-        if self.cfg.swap_pages == 0 || !self.lruvecs_inactive_is_low(sc.nid, ANON) {
+        if !self.can_age_anon(sc.nid) || !self.lruvecs_inactive_is_low(sc.nid, ANON) {
             return;
         }
         let mut at = Some(sc.target);

@@ -56,6 +56,7 @@ mod memcg_oom;
 #[cfg(test)]
 mod memcg_props;
 mod memcg_tree;
+mod migrate;
 mod multi_gen;
 mod node;
 mod nodes;

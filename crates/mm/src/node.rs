@@ -65,6 +65,8 @@ pub(crate) struct Node {
     /// Pages on the lists of all groups here.
     pub(crate) size: [u64; 5],
     pub(crate) kswapd: Kswapd,
+    /// kswapd makes room for promotion, too.
+    balance_to_promo: bool,
     /// Many dirty folios at the tail: kswapd may write them.
     pub(crate) dirty: bool,
     /// Many folios under writeback at the tail: kswapd waits.
@@ -75,10 +77,10 @@ pub(crate) struct Node {
 
 impl Node {
     /// A node with its zones, whose watermarks are those of the machine ([`MachineMarks`]).
-    pub(crate) fn new(cfg: &NodeConfig, machine: &MachineMarks) -> Node {
+    pub(crate) fn new(cfg: &NodeConfig, machine: &MachineMarks, balance_to_promo: bool) -> Node {
         let mut zones = split(cfg.pages, cfg.low_zones);
         set_watermarks(&mut zones, machine);
-        Node { zones, ..Node::default() }
+        Node { zones, balance_to_promo, ..Node::default() }
     }
 
     /// Whether it has a size.
@@ -143,14 +145,19 @@ impl Node {
         taken
     }
 
-    /// 7.2: some zone is above its high mark.
-    pub(crate) fn is_balanced(&self) -> bool {
-        self.zones.iter().any(|z| z.is_above(z.marks.high))
+    /// What kswapd aims at in a zone (7.2).
+    fn balance_mark(&self, z: &Zone) -> u64 {
+        if self.balance_to_promo { z.marks.promo } else { z.marks.high }
     }
 
-    /// Every zone is above its high mark by that much (4.6).
+    /// 7.2: some zone is above what kswapd aims at.
+    pub(crate) fn is_balanced(&self) -> bool {
+        self.zones.iter().any(|z| z.is_above(self.balance_mark(z)))
+    }
+
+    /// Every zone is above that by so much (4.6).
     pub(crate) fn is_safe(&self, beyond: u64) -> bool {
-        self.zones.iter().all(|z| z.is_above(z.marks.high + beyond))
+        self.zones.iter().all(|z| z.is_above(self.balance_mark(z) + beyond))
     }
 
     /// 6.1: every zone has its high mark free for kswapd, its low mark for others.
@@ -250,7 +257,7 @@ mod tests {
 
     fn node(pages: u64) -> Node {
         let cfg = NodeConfig::new(pages);
-        Node::new(&cfg, &MachineMarks::new(std::slice::from_ref(&cfg)))
+        Node::new(&cfg, &MachineMarks::new(std::slice::from_ref(&cfg)), false)
     }
 
     #[test]

@@ -45,6 +45,26 @@ pub(crate) struct Nodes {
     of_cpu: Vec<NodeId>,
     /// Pages that the driver took.
     external: u64,
+    /// By node: where reclaim moves pages to, if demotion is on.
+    demotion: Vec<Demotion>,
+    random: u64,
+}
+
+/// Where the cold pages of a node go.
+#[derive(Clone, Debug, Default)]
+struct Demotion {
+    targets: Vec<NodeId>,
+    /// All slower nodes.
+    allowed: Vec<NodeId>,
+}
+
+impl Demotion {
+    /// Of a node; nowhere if it is off.
+    fn new(numa: Option<&NumaConfig>, nid: NodeId) -> Demotion {
+        let Some(numa) = numa.filter(|n| n.tiering.demotion_enabled) else { return Demotion::default() };
+        let of = |lists: &[Vec<NodeId>]| lists.get(nid.index()).cloned().unwrap_or_default();
+        Demotion { targets: of(&numa.demotion_targets), allowed: of(&numa.demotion_allowed) }
+    }
 }
 
 impl Nodes {
@@ -55,13 +75,16 @@ impl Nodes {
             (None, None) => (&[][..], None),
         };
         let marks = MachineMarks::new(configs);
-        let mut all: Vec<Node> = configs.iter().map(|n| Node::new(n, &marks)).collect();
+        let promo = numa.is_some_and(|n| n.tiering.promotes());
+        let mut all: Vec<Node> = configs.iter().map(|n| Node::new(n, &marks, promo)).collect();
         all.resize(all.len().max(1), Node::default());
         let of_cpu = |cpu: usize| numa.and_then(|n| n.cpu_nodes.get(cpu)).copied().unwrap_or_default();
         Nodes {
             zonelists: (0..all.len()).map(|n| zonelist(numa, NodeId(n as u8), all.len())).collect(),
             of_cpu: (0..cfg.cpus).map(of_cpu).collect(),
             external: 0,
+            demotion: (0..all.len()).map(|n| Demotion::new(numa, NodeId(n as u8))).collect(),
+            random: cfg.seed,
             all,
         }
     }
@@ -130,6 +153,29 @@ impl Nodes {
     /// Frames of this node alone.
     pub(crate) fn take_on(&mut self, nid: NodeId, nr: u64, mark: Mark) -> Option<ZoneId> {
         self.get_mut(nid).take(nr, mark).map(|zone| ZoneId::new(nid, zone))
+    }
+
+    /// Whether reclaim may move pages of a node to a slower one.
+    pub(crate) fn demotes(&self, nid: NodeId) -> bool {
+        !self.demotion[nid.index()].targets.is_empty()
+    }
+
+    /// Where to, of several by chance.
+    pub(crate) fn demotion_target(&mut self, nid: NodeId) -> Option<NodeId> {
+        let targets = &self.demotion[nid.index()].targets;
+        let nr = targets.len() as u64;
+        if nr <= 1 {
+            return targets.first().copied();
+        }
+        // Knuth's linear congruential generator; its high bits are the random ones.
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        Some(targets[((self.random >> 33) % nr) as usize])
+    }
+
+    /// The other slower nodes, the nearest to the target first.
+    pub(crate) fn demotion_fallbacks(&self, from: NodeId, target: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let allowed = &self.demotion[from.index()].allowed;
+        self.zonelist(target).iter().copied().filter(move |n| *n != target && allowed.contains(n))
     }
 
     /// Frames are free again, or given back unused.

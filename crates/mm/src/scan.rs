@@ -22,6 +22,8 @@ pub(crate) struct ScanControl {
     /// Reclaim whatever the accessed bits say: the program asked for it.
     pub(crate) ignore_references: bool,
     pub(crate) kswapd: bool,
+    /// Nothing goes to a slower node: the program wants it out.
+    pub(crate) no_demotion: bool,
     pub(crate) force_deactivate: bool,
     pub(crate) skipped_deactivate: bool,
     /// Anon and file.
@@ -67,6 +69,7 @@ impl ScanControl {
             may_writepage: true,
             ignore_references: false,
             kswapd: false,
+            no_demotion: false,
             force_deactivate: false,
             skipped_deactivate: false,
             may_deactivate: [false; 2],
@@ -110,6 +113,14 @@ pub(crate) struct ShrinkStat {
 }
 
 impl ShrinkStat {
+    /// Adds what another pass over folios of the same batch met.
+    pub(crate) fn merge(&mut self, pass: &ShrinkStat) {
+        self.reclaimed += pass.reclaimed;
+        self.pageout += pass.pageout;
+        self.activated += pass.activated;
+        self.add(pass, 0, false);
+    }
+
     /// Adds what one batch of a type met to what the whole pass met.
     pub(crate) fn add(&mut self, batch: &ShrinkStat, taken: u64, file: bool) {
         self.dirty += batch.dirty;

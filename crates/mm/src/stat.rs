@@ -128,6 +128,16 @@ counters! {
     ThpSwpout = "thp_swpout",
     /// Folios of 2 MiB split since swap had no range for them.
     ThpSwpoutFallback = "thp_swpout_fallback",
+    /// Pages that kswapd moved to a slower node.
+    PgdemoteKswapd = "pgdemote_kswapd",
+    /// Pages that reclaim on behalf of a task moved to a slower node.
+    PgdemoteDirect = "pgdemote_direct",
+    /// Pages that `memory.reclaim` moved to a slower node.
+    PgdemoteProactive = "pgdemote_proactive",
+    /// Pages that moved to another node, for whatever reason.
+    PgmigrateSuccess = "pgmigrate_success",
+    /// Pages whose move to another node failed.
+    PgmigrateFail = "pgmigrate_fail",
     /// Reads that failed.
     ReadErrors = "read_errors",
     /// Writes that failed.

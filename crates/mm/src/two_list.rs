@@ -3,7 +3,7 @@
 use crate::Engine;
 use crate::config::{Clock, RefaultTest};
 use crate::folio::State;
-use crate::ids::{FolioId, LruvecId, PageId};
+use crate::ids::{FolioId, LruvecId, NodeId, PageId};
 use crate::list::Target;
 use crate::lruvec::{ANON, FILE, is_low, list_index};
 use crate::scan::{DEF_PRIORITY, ScanControl};
@@ -37,7 +37,7 @@ impl Engine {
 
     fn balance(&self, v: LruvecId, sc: &ScanControl) -> Balance {
         let swappiness = self.swappiness(self.lruvecs[v.index()].memcg, sc);
-        let no_swap = !sc.may_swap || !self.can_reclaim_anon(self.lruvecs[v.index()].memcg);
+        let no_swap = !sc.may_swap || !self.can_reclaim_anon(self.lruvecs[v.index()].memcg, sc.nid);
         if no_swap || (sc.is_cgroup_reclaim() && swappiness == 0) {
             Balance::File
         } else if sc.priority == 0 && swappiness > 0 {
@@ -98,9 +98,14 @@ impl Engine {
             cut_to_proportion(&targets, &mut left);
         }
         sc.nr_reclaimed += reclaimed;
-        if self.cfg.swap_pages > 0 && is_low(&self.known_lruvec_sizes(v), ANON, false) {
+        if self.can_age_anon(sc.nid) && is_low(&self.known_lruvec_sizes(v), ANON, false) {
             self.shrink_active_list(w, v, ANON, self.cfg.swap_cluster_max);
         }
+    }
+
+    /// Whether it is of use to know which anon of a node is cold.
+    pub(crate) fn can_age_anon(&self, nid: NodeId) -> bool {
+        self.cfg.swap_pages > 0 || self.can_demote(nid)
     }
 
     fn shrink_list<W: World>(&mut self, w: &mut W, v: LruvecId, l: usize, nr: u64, sc: &mut ScanControl) -> u64 {
@@ -186,7 +191,9 @@ impl Engine {
         let mut list = self.take_scratch();
         let l = list_index(t, false);
         // Most batches are clean, unmapped file folios throughout.
-        let alike = t == FILE && self.take_alike(v, l, nr, SLOW | State::LARGE, |f| w.is_pinned(f), &mut list);
+        let alike = t == FILE
+            && !self.can_demote(sc.nid)
+            && self.take_alike(v, l, nr, SLOW | State::LARGE, |f| w.is_pinned(f), &mut list);
         let (scanned, taken) =
             if alike { (list.len() as u64, list.len() as u64) } else { self.isolate(v, l, nr, &mut list) };
         sc.nr_scanned += scanned;

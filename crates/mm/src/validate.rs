@@ -32,6 +32,7 @@ impl Engine {
         for f in self.folios.in_use() {
             pages[self.folios.nid(f).index()] += self.folios.st(f).nr_pages();
         }
+        self.frames_under_way().for_each(|(nid, nr)| pages[nid.index()] += nr);
         self.nodes.validate(&pages)
     }
 
@@ -135,7 +136,14 @@ impl Engine {
         for f in self.folios.in_use() {
             let st = self.folios.st(f);
             let (listed, waits) = (on_list[f.index()], waiting[f.index()]);
-            let expected = if st.has(State::ADDING) {
+            if st.has(State::MIGRATING) != self.migrating.contains_key(&f)
+                || (st.has(State::MIGRATING) && st.has(State::MAPPED))
+            {
+                return Err(format!("{f:?} ({st:?}): whether it is on its way to another node"));
+            }
+            let expected = if st.has(State::MIGRATING) {
+                (0, 0)
+            } else if st.has(State::ADDING) {
                 (0, 1)
             } else if st.has(State::LRU) {
                 (1, 0)

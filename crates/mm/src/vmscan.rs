@@ -137,7 +137,7 @@ impl Engine {
             return;
         }
         let sizes = self.tree_sizes(sc.target, sc.nid);
-        let anon = if self.can_reclaim_anon(sc.target) { sizes[INACTIVE_ANON] } else { 0 };
+        let anon = if self.can_reclaim_anon(sc.target, sc.nid) { sizes[INACTIVE_ANON] } else { 0 };
         let bits = |n: u64| u64::BITS - n.leading_zeros();
         let estimate = bits(sizes[INACTIVE_FILE] + anon).saturating_sub(1 + bits(sc.nr_to_reclaim - 1));
         sc.priority = estimate.clamp(DEF_PRIORITY / 2, DEF_PRIORITY);

@@ -102,6 +102,18 @@ pub enum Effect {
         /// Slots.
         pages: u32,
     },
+    /// Copy a folio to frames of another node. It was unmapped before if it was mapped, and will be mapped again. Ends in
+    /// [`crate::Engine::migrate_done`] if pending; until then nobody gets to it.
+    Migrate {
+        /// First page.
+        page: PageId,
+        /// log2 of the number of pages.
+        order: u8,
+        /// Where it is.
+        from: NodeId,
+        /// Where it is to be.
+        to: NodeId,
+    },
     /// Many pages are dirty, or reclaim met nothing else: call [`crate::Engine::flush`] soon. Answered with `Done`, the engine
     /// flushes by itself, at a moment when no write of a page is half way.
     WakeFlusher,

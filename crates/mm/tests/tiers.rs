@@ -4,6 +4,7 @@ mod model;
 
 use model::{Contents, Device, Driver, Op};
 use proptest::prelude::*;
+use refault_mm::tiering::TieringConfig;
 use refault_mm::{
     Ack, Advice, Config, Effect, Engine, Gauge, MappingKind, MemcgId, MemcgSelection, NodeConfig, NodeId, NumaConfig,
     PageId, Policy, Touch, World, ZswapConfig,
@@ -235,6 +236,8 @@ prop_compose! {
         min_free_kbytes in prop::option::of(0u64..128),
         watermark_scale_factor in 0u32..500,
         distances in prop::collection::vec(11u32..40, 16),
+        tiers in prop::collection::vec(0u8..3, 4),
+        (demotion_enabled, tiering) in any::<(bool, bool)>(),
     ) -> NumaConfig {
         let nr = sizes.len();
         let nodes = sizes.iter().map(|&(pages, low)| NodeConfig {
@@ -242,8 +245,17 @@ prop_compose! {
             low_zones: if low { [pages / 8, pages / 2] } else { [0, 0] }, ..NodeConfig::new(pages)
         });
         let distance = |a: usize, b: usize| if a == b { 10 } else { distances[a.min(b) * 4 + a.max(b)] };
+        let cpu_nodes: Vec<NodeId> = cpu_nodes.iter().map(|&n| NodeId(n % nr as u8)).collect();
+        // Nodes with CPUs are the top tier here; the others may be, or one of two below.
+        let tier = |n: usize| if cpu_nodes.contains(&NodeId(n as u8)) { 0 } else { tiers[n] };
+        let in_tier = |t: u8| (0..nr).filter(|&n| tier(n) == t).map(|n| NodeId(n as u8)).collect::<Vec<_>>();
+        let next = |n: usize| (tier(n) + 1..3).map(in_tier).find(|l| !l.is_empty()).unwrap_or_default();
         NumaConfig {
-            cpu_nodes: cpu_nodes.iter().map(|&n| NodeId(n % nr as u8)).collect(),
+            tiering: TieringConfig { demotion_enabled, numa_balancing: if tiering { 2 } else { 0 }, ..TieringConfig::default() },
+            top_tier: (0..nr).map(|n| tier(n) == 0).collect(),
+            demotion_targets: (0..nr).map(next).collect(),
+            demotion_allowed: (0..nr).map(|n| (tier(n) + 1..3).flat_map(in_tier).collect()).collect(),
+            cpu_nodes,
             distances: (0..nr).map(|a| (0..nr).map(|b| distance(a, b)).collect()).collect(),
             ..NumaConfig::new(nodes.collect())
         }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use refault_mm::{
     Ack, Advice, Config, Content, Effect, Engine, HugeAdvice, Lru, MAX_SWAP_DEVICES, MappingId, MappingKind, MemcgId,
-    MemcgLimits, Outcome, PageId, Readahead, RefaultTest, SwapDeviceConfig, SwapSlot, Swapoff, SwapoffError,
+    MemcgLimits, NodeId, Outcome, PageId, Readahead, RefaultTest, SwapDeviceConfig, SwapSlot, Swapoff, SwapoffError,
     ThrottleReason, Touch, World, ZswapStep,
 };
 
@@ -27,6 +27,8 @@ enum Io {
     /// The contents of consecutive pages.
     SwapOut(PageId, SwapSlot, Vec<u64>),
     Discard(SwapSlot, u32),
+    /// So many pages to another node.
+    Migrate(PageId, u32),
 }
 
 /// The pages of a folio.
@@ -81,6 +83,9 @@ pub struct Contents {
     slot_of: BTreeMap<PageId, SwapSlot>,
     pte: Vec<Pte>,
     pending: Vec<Io>,
+    /// By node: whether it is of the top tier. What goes to others is demoted; so many pages were.
+    top_tier: Vec<bool>,
+    demoted: u64,
     may_drop: BTreeSet<PageId>,
     dropped: BTreeSet<PageId>,
     pub violations: Vec<String>,
@@ -107,6 +112,8 @@ impl Contents {
             slot_of: BTreeMap::new(),
             pte: vec![Pte::default(); pages],
             pending: Vec::new(),
+            top_tier: Vec::new(),
+            demoted: 0,
             may_drop: BTreeSet::new(),
             dropped: BTreeSet::new(),
             violations: Vec::new(),
@@ -198,6 +205,7 @@ impl Contents {
                     self.slot_of.insert(PageId(page.0 + i), SwapSlot(slot.0 + i));
                 }
             }
+            Io::Migrate(..) => {}
             Io::Discard(first, pages) => {
                 if let Some((slot, _)) = self.swap.range(first..first.nth(pages)).next() {
                     self.violations.push(format!("{slot:?} is discarded and holds a page"));
@@ -206,8 +214,28 @@ impl Contents {
         }
     }
 
+    fn migrate(&mut self, page: PageId, order: u8, to: NodeId) -> Ack {
+        for p in pages(page, order) {
+            if self.pte[p.0 as usize].mapped {
+                self.violations.push(format!("{p:?} is mapped and moves"));
+            }
+        }
+        let ack = self.start(Io::Migrate(page, 1 << order));
+        let top_tier = self.top_tier.get(to.index()).copied().unwrap_or(true);
+        self.demoted += if ack == Ack::Failed || top_tier { 0 } else { 1 << order };
+        ack
+    }
+
+    fn is_migrating(&self, page: PageId) -> bool {
+        let has = |io: &Io| matches!(io, Io::Migrate(first, nr) if (first.0..first.0 + nr).contains(&page.0));
+        self.pending.iter().any(has)
+    }
+
     /// A frame may go only if its content is somewhere else.
     fn free(&mut self, page: PageId) {
+        if self.is_migrating(page) {
+            self.violations.push(format!("{page:?} is freed on its way to another node"));
+        }
         let Some(version) = self.frame.remove(&page) else { return };
         let kept = if self.is_anon(page) {
             let slot = self.slot_of.get(&page);
@@ -235,7 +263,11 @@ impl World for Contents {
             Effect::Write { page, .. } => return self.start(Io::Write(page, self.frame[&page])),
             Effect::SwapOut { .. } if self.swap_fails => return Ack::Failed,
             Effect::SwapOut { page, slot, order } => return self.swap_out(page, slot, order),
+            Effect::Migrate { page, order, to, .. } => return self.migrate(page, order, to),
             Effect::Map { page, young, writable } => {
+                if self.is_migrating(page) {
+                    self.violations.push(format!("{page:?} is mapped on its way to another node"));
+                }
                 // A fault hands out zeroed frames, for every page of a large folio.
                 if self.is_anon(page) && !self.frame.contains_key(&page) {
                     self.frame.insert(page, 0);
@@ -396,6 +428,7 @@ impl Driver {
         let has_kswapd = (cfg.node.is_some() || cfg.numa.is_some()) && device != Device::Instant;
         let evictions_only = cfg.refault == RefaultTest::ShadowPosition;
         let zswap = cfg.zswap.is_some();
+        let top_tier = cfg.numa.as_ref().map_or(Vec::new(), |n| n.top_tier.clone());
         // Large folios want pages next to each other, not always from an aligned one on.
         let (dense, offset) = (cfg.thp != Default::default(), cfg.seed % 4);
         let mut engine = Engine::new(cfg).expect("a possible configuration");
@@ -407,6 +440,7 @@ impl Driver {
         let pages = files + anons;
         let mut world = Contents::new(device, files, pages as usize);
         world.may_be_empty = zswap;
+        world.top_tier = top_tier;
         Driver {
             engine,
             world,
@@ -536,7 +570,7 @@ impl Driver {
             return Err("more activated than refaulted".into());
         }
         if self.evictions_only {
-            let evicted = sum("pgsteal") + self.paged_out - get("pglazyfreed");
+            let evicted = sum("pgsteal") + self.paged_out - get("pglazyfreed") - self.world.demoted;
             // Whoever asks for memory stamps what is evicted; the root sees all.
             let age =
                 self.engine.memcg_gauges(MemcgId::ROOT).iter().find(|g| g.name == "nonresident_age").map(|g| g.value);
@@ -709,6 +743,9 @@ impl Driver {
                 self.engine.write_done(&mut self.world, PageId(page.0 + u32::from(n) % nr), ok);
             }
             Io::Discard(first, _) => self.engine.discard_done(&mut self.world, first),
+            Io::Migrate(page, nr) => {
+                self.engine.migrate_done(&mut self.world, PageId(page.0 + u32::from(n) % nr), ok);
+            }
         }
     }
 

@@ -232,6 +232,8 @@ impl World for Memory {
                 return Ack::Pending;
             }
             // A slot that is free is forgotten as it is.
+            // A region has one node.
+            Effect::Migrate { .. } => return Ack::Failed,
             Effect::Discard { .. } => {}
             // The pool is the pager's own: zswap is off, and what pages hold is not told.
             Effect::ZeroFill { .. }
