@@ -7,6 +7,7 @@ use crate::batch::CpuBatches;
 use crate::config::{Config, Lru};
 use crate::dirty::DirtyQueue;
 use crate::folio::{FolioTable, State};
+use crate::hint::Hints;
 use crate::ids::{FolioId, LruvecId, MappingId, MemcgId, NodeId, PageId};
 use crate::lruvec::Lruvec;
 use crate::mapping::{MappingKind, Owner, PageSpace};
@@ -41,6 +42,7 @@ pub struct Engine {
     pub(crate) zeromap: ZeroMap,
     pub(crate) zswap: Zswap,
     pub(crate) nodes: Nodes,
+    pub(crate) hints: Hints,
     pub(crate) throttled: Throttled,
     pub(crate) work: Work,
     pub(crate) sizes: SizeStats,
@@ -97,6 +99,7 @@ impl Engine {
             nid: nodes.of_cpu(0),
             one_zone: nodes.zone_lists() == 1,
             nodes,
+            hints: Hints::new(&cfg)?,
             throttled: Throttled::default(),
             work: Work::default(),
             sizes: SizeStats::default(),

@@ -39,6 +39,7 @@ mod exit;
 mod fault;
 mod folio;
 mod high;
+mod hint;
 mod ids;
 mod kswapd;
 mod large;
@@ -93,6 +94,7 @@ pub use config::{
 pub use engine::Engine;
 pub use fault::{Outcome, Touch};
 pub use folio::MAX_ORDER;
+pub use hint::Hint;
 pub use ids::{FolioId, LruvecId, MappingId, MemcgId, NodeId, PageId, SwapSlot, XaNodeId};
 pub use kswapd::KswapdStep;
 pub use mapping::MappingKind;

@@ -94,9 +94,9 @@ impl Engine {
         let nr = self.folios.st(f).nr_pages();
         let from = self.folios.zone_of(f);
         if ok {
-            self.count_migrated(f, reason);
             self.nodes.give_back(from, nr);
             self.folios.note_frames(self.folios.page(f), nr, to);
+            self.count_migrated(f, reason);
         } else {
             self.nodes.give_back(to, nr);
             self.count_machine(Counter::PgmigrateFail, nr);
@@ -115,7 +115,10 @@ impl Engine {
         self.count_machine(Counter::PgmigrateSuccess, nr);
         match reason {
             Reason::Demotion(counter) => self.count(f, counter, nr),
-            Reason::Promotion => {}
+            Reason::Promotion => {
+                self.count(f, Counter::PgpromoteSuccess, nr);
+                self.hints.promoted(self.folios.nid(f), nr);
+            }
         }
     }
 

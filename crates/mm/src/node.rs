@@ -181,6 +181,16 @@ impl Node {
         self.zones.iter().map(|z| z.managed).sum()
     }
 
+    /// 9.4: some zone has so many pages beyond its high mark.
+    pub(crate) fn has_beyond_high(&self, nr: u64) -> bool {
+        self.zones.iter().any(|z| z.is_above(z.marks.high + nr))
+    }
+
+    /// By zone: what is free beyond the reserve, and the promotion mark.
+    pub(crate) fn free_and_promo(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.zones.iter().map(|z| (z.free.saturating_sub(z.reserve), z.marks.promo))
+    }
+
     /// Sum of the high marks.
     pub(crate) fn high_pages(&self) -> u64 {
         self.zones.iter().map(|z| z.marks.high).sum()

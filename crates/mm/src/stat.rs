@@ -128,6 +128,16 @@ counters! {
     ThpSwpout = "thp_swpout",
     /// Folios of 2 MiB split since swap had no range for them.
     ThpSwpoutFallback = "thp_swpout_fallback",
+    /// Entries of page tables that were made inaccessible for a hint fault.
+    NumaPteUpdates = "numa_pte_updates",
+    /// Touches of such pages.
+    NumaHintFaults = "numa_hint_faults",
+    /// Of those, on the node of the CPU.
+    NumaHintFaultsLocal = "numa_hint_faults_local",
+    /// Pages that were hot enough to be promoted, whether the limit let them or not.
+    PgpromoteCandidate = "pgpromote_candidate",
+    /// Pages that hint faults moved to a faster node.
+    PgpromoteSuccess = "pgpromote_success",
     /// Pages that kswapd moved to a slower node.
     PgdemoteKswapd = "pgdemote_kswapd",
     /// Pages that reclaim on behalf of a task moved to a slower node.

@@ -222,6 +222,12 @@ pub trait World {
         Content::Compressed { bytes: 4096 }
     }
 
+    /// Whether a page is among those that are touched most, as many as fit the fastest nodes. Only asked if the promotion policy is
+    /// [`crate::tiering::PromotionPolicy::Oracle`].
+    fn is_hottest(&mut self, _page: PageId) -> bool {
+        false
+    }
+
     /// Whether something outside holds the page in place.
     fn is_pinned(&self, _page: PageId) -> bool {
         false

@@ -11,7 +11,6 @@ use super::pressure::Mood;
 use super::run::ANY_WAIT;
 use super::stream::Stream;
 use super::task::{Access, Advised, Next, Task, Turn};
-use super::tiers::Later as _;
 use super::{Ending, Machine, State, Stop, Work};
 use crate::scenario::{PhaseSpec, Scenario, StreamSpec};
 

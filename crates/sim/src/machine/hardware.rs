@@ -481,7 +481,7 @@ impl World for Hardware {
                 self.wake_kswapd.push(node);
                 return Ack::Pending;
             }
-            //LATER Effect::Migrate { order, from, to, .. } => self.migrate(1 << order, from, to),
+            Effect::Migrate { order, from, to, .. } => self.migrate(1 << order, from, to),
             Effect::Throttle { reason, max_wait_ns } => {
                 // The longest of several.
                 if self.throttle.is_none_or(|t| t.1 < max_wait_ns) {
@@ -495,9 +495,9 @@ impl World for Hardware {
         Ack::Done
     }
 
-    //LATER fn is_hottest(&mut self, page: PageId) -> bool {
-    //LATER self.hottest.contains(page)
-    //LATER }
+    fn is_hottest(&mut self, page: PageId) -> bool {
+        self.hottest.contains(page)
+    }
 
     fn test_and_clear_young(&mut self, page: PageId) -> bool {
         let mut young = false;

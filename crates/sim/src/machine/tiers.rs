@@ -1,7 +1,7 @@
 //! Tiers of memory on the machine: marking pages on behalf of tasks, hint faults, and what comes of them.
 
 use refault_mm::tiering::{MmScan, NodeTier, Range, TaskScan, TieringConfig, Tiers};
-use refault_mm::{NodeConfig, NodeId, NumaConfig, PageId};
+use refault_mm::{NodeConfig, NodeId, NumaConfig};
 
 use super::Machine;
 use super::memory::NodeUse;
@@ -378,15 +378,3 @@ fn parts(spaces: &[(usize, u64)], range: Range) -> impl Iterator<Item = (usize, 
         part
     })
 }
-
-//LATER
-pub(super) trait Later {
-    fn hint_mark(&mut self, _: PageId) -> bool {
-        true
-    }
-    fn hint_fault<W>(&mut self, _: &mut W, _: PageId) {}
-    fn promoter(&self, _: NodeId) -> Option<&refault_mm::tiering::Promoter> {
-        None
-    }
-}
-impl Later for refault_mm::Engine {}
