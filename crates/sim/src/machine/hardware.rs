@@ -461,7 +461,6 @@ impl World for Hardware {
             // What they cost is in the engine's account of its work; the data itself is not kept here.
             Effect::Free { .. } | Effect::ZeroFill { .. } => {}
             Effect::ZswapStore { .. } | Effect::ZswapLoad { .. } | Effect::ZswapDrop { .. } => {}
-            Effect::Migrate { .. } => {}
             Effect::Discard { first, .. } => {
                 let queues = self.area(first).is_some_and(|s| self.devices[s.device].spec().synchronous.is_none());
                 if queues {
