@@ -2,18 +2,25 @@
 
 mod model;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use model::{Contents, Device, Driver, Op};
 use proptest::prelude::*;
 use refault_mm::tiering::TieringConfig;
 use refault_mm::{
     Ack, Advice, Config, Effect, Engine, Gauge, MappingKind, MemcgId, MemcgSelection, NodeConfig, NodeId, NumaConfig,
-    PageId, Policy, Touch, World, ZswapConfig,
+    Outcome, PageId, Policy, Touch, World, ZswapConfig,
 };
 
 /// Everything is done at once; kswapd is woken, and runs when the test says so.
 #[derive(Default)]
 struct Notes {
     woken: Vec<u8>,
+    /// How migrations are answered; none: at once.
+    migrate: Option<Ack>,
+    migrated: Vec<PageId>,
+    mapped: BTreeMap<PageId, bool>,
+    young: BTreeSet<PageId>,
 }
 
 impl World for Notes {
@@ -23,16 +30,28 @@ impl World for Notes {
                 self.woken.push(node.0);
                 Ack::Pending
             }
+            Effect::Map { page, young, .. } => {
+                self.mapped.insert(page, young);
+                Ack::Done
+            }
+            Effect::Unmap { page } => {
+                self.mapped.remove(&page);
+                Ack::Done
+            }
+            Effect::Migrate { page, .. } => {
+                self.migrated.push(page);
+                self.migrate.unwrap_or(Ack::Done)
+            }
             _ => Ack::Done,
         }
     }
 
-    fn test_and_clear_young(&mut self, _: PageId) -> bool {
-        false
+    fn test_and_clear_young(&mut self, page: PageId) -> bool {
+        self.young.remove(&page)
     }
 
     fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
-        true
+        false
     }
 }
 
@@ -188,6 +207,197 @@ fn impossible_machines_are_refused() {
     assert!(refused(NumaConfig { demotion_targets: vec![vec![NodeId(0)]], ..two() }).contains("itself"));
     assert!(refused(NumaConfig { top_tier: vec![true], ..two() }).contains("top_tier"));
     assert!(refused(NumaConfig::new(vec![node(400), node(10)])).contains("64 to 2^30 pages"));
+}
+
+/// Fast memory with the CPUs, and slow memory below it.
+fn tiers(policy: Policy, sizes: [u64; 2]) -> Config {
+    let mut cfg = machine(policy, &sizes);
+    cfg.swap_pages = 0;
+    let numa = cfg.numa.as_mut().expect("several nodes");
+    numa.cpu_nodes = vec![NodeId(0)];
+    numa.top_tier = vec![true, false];
+    numa.demotion_targets = vec![vec![NodeId(1)], vec![]];
+    numa.demotion_allowed = numa.demotion_targets.clone();
+    numa.tiering.demotion_enabled = true;
+    cfg
+}
+
+fn anon(e: &mut Engine, memcg: MemcgId, pages: u64) -> PageId {
+    e.add_mapping(MappingKind::Anon, memcg, 0..pages).expect("a region").1
+}
+
+fn access(e: &mut Engine, w: &mut Notes, first: PageId, pages: std::ops::Range<u32>, touch: Touch) -> Vec<Outcome> {
+    pages
+        .map(|p| {
+            let outcome = e.access(w, PageId(first.0 + p), touch);
+            e.validate().unwrap();
+            outcome
+        })
+        .collect()
+}
+
+fn count(e: &Engine, name: &str) -> u64 {
+    e.vmstat().iter().find(|c| c.0 == name).unwrap_or_else(|| panic!("no counter {name}")).1
+}
+
+#[test]
+fn kswapd_of_fast_memory_moves_cold_pages_to_slow_memory() {
+    for policy in [Policy::Lru, Policy::Mglru] {
+        let mut e = Engine::new(tiers(policy, [400, 2000])).unwrap();
+        let mut w = Notes::default();
+        let (a, f) = (anon(&mut e, MemcgId::ROOT, 3000), file(&mut e, MemcgId::ROOT, 1000));
+        access(&mut e, &mut w, f, 0..150, Touch::Read);
+        access(&mut e, &mut w, a, 0..230, Touch::MapWrite);
+        assert_eq!((on_node(&e, a, 0..230, 0), w.woken.len()), (230, 0), "{policy}");
+        // Fast memory is full: new pages come to slow memory, and only when that is full, too, is kswapd woken.
+        while w.woken.is_empty() {
+            let next = (0..3000).find(|&p| !e.is_resident(PageId(a.0 + p))).unwrap();
+            access(&mut e, &mut w, a, next..next + 1, Touch::MapWrite);
+        }
+        // Room below: else there is nowhere to go.
+        e.page_out(&mut w, f, 1000);
+        let gone =
+            (230..3000).filter(|&p| e.page_node(PageId(a.0 + p)) == Some(NodeId(1))).take(300).collect::<Vec<_>>();
+        gone.iter().for_each(|&p| e.drop_range(&mut w, PageId(a.0 + p), 1));
+        let before = e.node_free_pages(NodeId(0));
+        for _ in 0..40 {
+            e.kswapd_node_step(&mut w, NodeId(0));
+            e.validate().unwrap();
+        }
+        let moved = count(&e, "pgdemote_kswapd");
+        assert!(moved > 0, "{policy}: {before} were free");
+        assert_eq!(moved, count(&e, "pgmigrate_success"), "{policy}");
+        assert_eq!(
+            (count(&e, "pgsteal_kswapd"), count(&e, "pgmigrate_fail")),
+            (moved, 0),
+            "it counts as reclaimed: {policy}"
+        );
+        assert_eq!(w.migrated.len() as u64, moved, "{policy}");
+        let all = (0..3000).filter(|&p| e.is_resident(PageId(a.0 + p))).count();
+        assert_eq!(
+            all as u64,
+            gauge(&e.node_gauges(), "inactive_anon") + gauge(&e.node_gauges(), "active_anon"),
+            "{policy}"
+        );
+        assert!(w.migrated.iter().all(|p| e.page_node(*p) == Some(NodeId(1))), "{policy}");
+        let mapped = w.migrated.iter().filter(|p| p.0 >= a.0 && p.0 < a.0 + 3000).all(|p| w.mapped.contains_key(p));
+        assert!(mapped, "anonymous pages are mapped again: {policy}");
+    }
+}
+
+/// A group at its limit, with file pages on fast memory, and slow memory of so many pages.
+fn at_limit(slow: u64) -> (Engine, Notes, MemcgId, PageId) {
+    let mut e = Engine::new(tiers(Policy::Lru, [2000, slow])).unwrap();
+    let mut w = Notes::default();
+    let group = e.add_memcg(MemcgId::ROOT, "/g", 300, u64::MAX).unwrap();
+    let f = file(&mut e, group, 1000);
+    access(&mut e, &mut w, f, 0..300, Touch::Read);
+    (e, w, group, f)
+}
+
+#[test]
+fn reclaim_for_a_limit_demotes_first_and_ends_with_less_charged() {
+    let (mut e, mut w, group, f) = at_limit(1000);
+    access(&mut e, &mut w, f, 300..310, Touch::Read);
+    assert!(count(&e, "pgdemote_direct") > 0);
+    assert!(gauge(&e.memcg_gauges(group), "memory.current") <= 300);
+    assert!(count(&e, "pgsteal_direct") > count(&e, "pgdemote_direct"), "what is below was freed");
+}
+
+#[test]
+fn where_there_is_no_room_below_pages_are_freed_but_not_for_who_asks_without_need() {
+    let (mut e, mut w, group, f) = at_limit(64);
+    w.migrate = Some(Ack::Failed);
+    assert_eq!(e.reclaim(&mut w, group, 32, None).unwrap_err().reclaimed, 0, "proactive: nothing is freed instead");
+    assert_eq!((count(&e, "pgdemote_proactive"), on_node(&e, f, 0..300, 0)), (0, 300));
+    let failed = count(&e, "pgmigrate_fail");
+    assert!(failed > 0);
+    access(&mut e, &mut w, f, 300..301, Touch::Read);
+    assert!(count(&e, "pgmigrate_fail") > failed && on_node(&e, f, 0..300, 0) < 300, "at the limit it is freed");
+    w.migrate = None;
+    e.reclaim(&mut w, group, 32, None).unwrap();
+    assert!(count(&e, "pgdemote_proactive") >= 32);
+}
+
+#[test]
+fn anon_without_swap_is_reclaimed_where_it_can_be_demoted() {
+    for policy in [Policy::Lru, Policy::Mglru] {
+        for enabled in [false, true] {
+            let mut cfg = tiers(policy, [2000, 2000]);
+            cfg.numa.as_mut().unwrap().tiering.demotion_enabled = enabled;
+            let mut e = Engine::new(cfg).unwrap();
+            let mut w = Notes::default();
+            let group = e.add_memcg(MemcgId::ROOT, "/g", 1000, u64::MAX).unwrap();
+            let a = anon(&mut e, group, 1000);
+            access(&mut e, &mut w, a, 0..500, Touch::MapWrite);
+            let result = e.reclaim(&mut w, group, 64, None);
+            assert_eq!(result.is_ok(), enabled, "{policy} {result:?}");
+            assert_eq!(on_node(&e, a, 0..500, 1) >= 64, enabled, "{policy}");
+            assert_eq!(count(&e, "pswpout"), 0, "{policy}");
+        }
+    }
+}
+
+#[test]
+fn who_touches_a_page_on_its_way_waits_and_what_was_young_stays_so() {
+    let mut e = Engine::new(tiers(Policy::Lru, [2000, 2000])).unwrap();
+    let mut w = Notes { migrate: Some(Ack::Pending), ..Notes::default() };
+    let group = e.add_memcg(MemcgId::ROOT, "/g", 1000, u64::MAX).unwrap();
+    let a = anon(&mut e, group, 1000);
+    access(&mut e, &mut w, a, 0..200, Touch::MapWrite);
+    e.reclaim(&mut w, group, 32, None).unwrap();
+    let moving = w.migrated.clone();
+    assert!(moving.len() >= 32);
+    e.validate().unwrap();
+    assert_eq!(e.take_work().migrated, moving.len() as u64);
+    assert_eq!(2000 - e.node_free_pages(NodeId(1)), moving.len() as u64, "frames are taken on the other side");
+    assert_eq!(2000 - e.node_free_pages(NodeId(0)), 200, "and not free yet on this one");
+    assert_eq!(e.access(&mut w, moving[0], Touch::MapRead), Outcome::Waiting);
+    assert!(!w.mapped.contains_key(&moving[0]));
+    e.migrate_done(&mut w, moving[0], true);
+    e.migrate_done(&mut w, moving[1], false);
+    // Its owner gave it up meanwhile.
+    e.drop_range(&mut w, moving[2], 1);
+    assert!(e.is_resident(moving[2]));
+    e.migrate_done(&mut w, moving[2], true);
+    e.validate().unwrap();
+    assert_eq!([0, 1, 2].map(|i| e.page_node(moving[i])), [Some(NodeId(1)), Some(NodeId(0)), None]);
+    assert_eq!(w.mapped.get(&moving[0]), Some(&false), "it was not young when it was taken");
+    assert_eq!((count(&e, "pgmigrate_success"), count(&e, "pgmigrate_fail")), (2, 1));
+    assert_eq!(e.access(&mut w, moving[3], Touch::MapWrite), Outcome::Waiting);
+    moving[3..].iter().for_each(|&p| e.migrate_done(&mut w, p, true));
+    e.validate().unwrap();
+    e.migrate_done(&mut w, moving[3], true);
+    assert_eq!(count(&e, "pgmigrate_success"), moving.len() as u64 - 1, "it ends once");
+}
+
+#[test]
+fn programs_that_page_out_do_not_demote() {
+    let mut e = Engine::new(tiers(Policy::Lru, [2000, 2000])).unwrap();
+    let mut w = Notes::default();
+    let f = file(&mut e, MemcgId::ROOT, 100);
+    access(&mut e, &mut w, f, 0..100, Touch::MapRead);
+    assert_eq!(e.page_out(&mut w, f, 100), 100);
+    assert_eq!((count(&e, "pgmigrate_success"), e.node_free_pages(NodeId(1))), (0, 2000));
+}
+
+#[test]
+fn with_promotion_kswapd_balances_to_the_mark_for_it() {
+    for bits in [0, 2] {
+        let mut cfg = tiers(Policy::Lru, [2000, 2000]);
+        cfg.numa.as_mut().unwrap().tiering.numa_balancing = bits;
+        let mut e = Engine::new(cfg).unwrap();
+        let mut w = Notes::default();
+        let f = file(&mut e, MemcgId::ROOT, 4000);
+        for p in 0..4000 {
+            e.access(&mut w, PageId(f.0 + p), Touch::Read);
+        }
+        assert!(w.woken.contains(&0));
+        let marks = e.node_zones(NodeId(0)).next().unwrap().3;
+        e.run_kswapd(&mut w, 1000);
+        let free = e.node_free_pages(NodeId(0));
+        assert!(free > if bits == 2 { marks.promo } else { marks.high }, "{free} {marks:?}");
+    }
 }
 
 fn touch() -> impl Strategy<Value = Touch> {
