@@ -14,6 +14,7 @@ use crate::memcg::Memcgs;
 use crate::memcg_lru::MemcgLru;
 use crate::migrate::Migration;
 use crate::nodes::Nodes;
+use crate::promote::Hints;
 use crate::scan::ScanControl;
 use crate::shadow::Layout;
 use crate::stat::Counter;
@@ -50,6 +51,8 @@ pub struct Engine {
     pub(crate) writes_failed: u64,
     /// Anonymous pages that were dropped, but for I/O on them.
     pub(crate) dropping: BTreeSet<PageId>,
+    /// Where hint faults promote.
+    pub(crate) hints: Option<Hints>,
     /// Folios on their way to another node.
     pub(crate) migrating: BTreeMap<FolioId, Migration>,
     pub(crate) dirty: DirtyQueue,
@@ -103,6 +106,7 @@ impl Engine {
             reads_pending: 0,
             writes_failed: 0,
             dropping: BTreeSet::new(),
+            hints: Hints::new(cfg.numa.as_ref())?,
             migrating: BTreeMap::new(),
             dirty: DirtyQueue::default(),
             flush_all: false,

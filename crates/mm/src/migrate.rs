@@ -94,7 +94,8 @@ impl Engine {
         let nr = self.folios.st(f).nr_pages();
         let from = self.folios.zone_of(f);
         if ok {
-            self.count_migrated(f, reason);
+            self.count_migrated(f, to.nid(), reason);
+            self.note_crossing(f, from.nid(), to.nid());
             self.nodes.give_back(from, nr);
             self.folios.note_frames(self.folios.page(f), nr, to);
         } else {
@@ -110,17 +111,17 @@ impl Engine {
         }
     }
 
-    fn count_migrated(&mut self, f: FolioId, reason: Reason) {
+    fn count_migrated(&mut self, f: FolioId, to: NodeId, reason: Reason) {
         let nr = self.folios.st(f).nr_pages();
         self.count_machine(Counter::PgmigrateSuccess, nr);
         match reason {
             Reason::Demotion(counter) => self.count(f, counter, nr),
-            Reason::Promotion => {}
+            Reason::Promotion => self.count_promoted(f, self.folios.nid(f), to),
         }
     }
 
     /// A folio that has moved, or that could not after all, goes to the list that its flags ask for, by way of a batch as new ones do.
-    fn add_migrated(&mut self, f: FolioId, reason: Reason) {
+    pub(crate) fn add_migrated(&mut self, f: FolioId, reason: Reason) {
         let st = self.state_of_new(self.folios.st(f), reason == Reason::Promotion);
         self.folios.put(f, st);
         self.batch_push(Batch::Add, f, st);

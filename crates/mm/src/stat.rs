@@ -134,6 +134,18 @@ counters! {
     PgdemoteDirect = "pgdemote_direct",
     /// Pages that `memory.reclaim` moved to a slower node.
     PgdemoteProactive = "pgdemote_proactive",
+    /// Pages of slow memory that were hot enough to be tried.
+    PgpromoteCandidate = "pgpromote_candidate",
+    /// Pages that a hint fault moved to fast memory.
+    PgpromoteSuccess = "pgpromote_success",
+    /// Page-table entries that were marked for a hint fault.
+    NumaPteUpdates = "numa_pte_updates",
+    /// Touches of marked pages.
+    NumaHintFaults = "numa_hint_faults",
+    /// Of those, the ones on the node of the CPU.
+    NumaHintFaultsLocal = "numa_hint_faults_local",
+    /// Pages that hint faults moved.
+    NumaPagesMigrated = "numa_pages_migrated",
     /// Pages that moved to another node, for whatever reason.
     PgmigrateSuccess = "pgmigrate_success",
     /// Pages whose move to another node failed.

@@ -228,6 +228,16 @@ pub trait World {
         Content::Compressed { bytes: 4096 }
     }
 
+    /// Whether a page is among the hottest: asked only for [`crate::tiering::PromotionPolicy::Oracle`].
+    fn is_hottest(&mut self, _page: PageId) -> bool {
+        false
+    }
+
+    /// Whether several processes map a page of a file executable: likely a shared library, which hint faults do not move.
+    fn is_shared_executable(&self, _page: PageId) -> bool {
+        false
+    }
+
     /// Whether something outside holds the page in place.
     fn is_pinned(&self, _page: PageId) -> bool {
         false

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Contents, Device, Driver, Op};
 use proptest::prelude::*;
-use refault_mm::tiering::TieringConfig;
+use refault_mm::tiering::{PromotionPolicy, TieringConfig};
 use refault_mm::{
-    Ack, Advice, Config, Effect, Engine, Gauge, MappingKind, MemcgId, MemcgSelection, NodeConfig, NodeId, NumaConfig,
-    Outcome, PageId, Policy, Touch, World, ZswapConfig,
+    Ack, Advice, Config, Effect, Engine, Gauge, Hint, MappingKind, MemcgId, MemcgSelection, NodeConfig, NodeId,
+    NumaConfig, Outcome, PageId, Policy, Touch, World, ZswapConfig,
 };
 
 /// Everything is done at once; kswapd is woken, and runs when the test says so.
@@ -21,6 +21,8 @@ struct Notes {
     migrated: Vec<PageId>,
     mapped: BTreeMap<PageId, bool>,
     young: BTreeSet<PageId>,
+    hottest: Option<PageId>,
+    shared: Option<PageId>,
 }
 
 impl World for Notes {
@@ -52,6 +54,14 @@ impl World for Notes {
 
     fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
         false
+    }
+
+    fn is_hottest(&mut self, page: PageId) -> bool {
+        self.hottest == Some(page)
+    }
+
+    fn is_shared_executable(&self, page: PageId) -> bool {
+        self.shared == Some(page)
     }
 }
 
@@ -400,6 +410,164 @@ fn with_promotion_kswapd_balances_to_the_mark_for_it() {
     }
 }
 
+/// Hint faults promote to node 0; everything starts on node 1.
+fn promoting(
+    policy: PromotionPolicy,
+    lru: Policy,
+    settings: impl FnOnce(&mut TieringConfig),
+) -> (Engine, Notes, PageId, PageId) {
+    let mut cfg = tiers(lru, [4000, 4000]);
+    let numa = cfg.numa.as_mut().expect("several nodes");
+    // A CPU beside slow memory, so that a test can put pages there.
+    numa.cpu_nodes = vec![NodeId(0), NodeId(1)];
+    // Never plenty of free space, unless the test says so.
+    numa.tiering = TieringConfig { numa_balancing: 2, policy, free_space_pages: 1 << 20, ..TieringConfig::default() };
+    settings(&mut numa.tiering);
+    let mut e = Engine::new(cfg).unwrap();
+    let mut w = Notes::default();
+    let (a, f) = (anon(&mut e, MemcgId::ROOT, 600), file(&mut e, MemcgId::ROOT, 600));
+    e.set_cpu(1);
+    access(&mut e, &mut w, a, 0..600, Touch::MapWrite);
+    access(&mut e, &mut w, f, 0..600, Touch::MapRead);
+    e.drain_all();
+    e.set_cpu(0);
+    (e, w, a, f)
+}
+
+const MS: u64 = 1_000_000;
+
+/// The page is marked at a time and touched at another.
+fn mark_and_touch(e: &mut Engine, w: &mut Notes, page: PageId, marked_ms: u64, touched_ms: u64) -> Hint {
+    e.set_now_ns(marked_ms * MS);
+    assert!(e.hint_mark(page));
+    e.set_now_ns(touched_ms * MS);
+    let hint = e.hint_fault(w, page);
+    e.validate().unwrap();
+    hint
+}
+
+#[test]
+fn a_page_that_is_touched_soon_is_promoted_and_counted() {
+    for lru in [Policy::Lru, Policy::Mglru] {
+        let (mut e, mut w, a, f) = promoting(PromotionPolicy::LatencyLimitAuto, lru, |_| {});
+        assert_eq!(mark_and_touch(&mut e, &mut w, a, 100, 1200), Hint::Stays, "too late: {lru}");
+        assert_eq!(mark_and_touch(&mut e, &mut w, a, 2000, 2500), Hint::Promoted, "{lru}");
+        assert_eq!((e.page_node(a), w.mapped.contains_key(&a)), (Some(NodeId(0)), true), "{lru}");
+        assert_eq!(mark_and_touch(&mut e, &mut w, f, 3000, 3001), Hint::Promoted, "a clean file page, too: {lru}");
+        let counts = [
+            "numa_pte_updates",
+            "numa_hint_faults",
+            "numa_hint_faults_local",
+            "pgpromote_candidate",
+            "pgpromote_success",
+            "numa_pages_migrated",
+            "pgmigrate_success",
+        ];
+        assert_eq!(counts.map(|c| count(&e, c)), [3, 3, 0, 2, 2, 2, 2], "{lru}");
+        assert!(!e.hint_mark(a), "fast memory is not marked: {lru}");
+        assert_eq!((e.hint_fault(&mut w, a), count(&e, "numa_hint_faults_local")), (Hint::Stays, 1), "{lru}");
+        assert_eq!(e.promoter(NodeId(0)).unwrap().stats().success, 2);
+        let lists = e.node_gauges_of(NodeId(0));
+        assert_eq!(gauge(&lists, "inactive_anon") + gauge(&lists, "active_anon"), 1, "{lru}");
+        if lru == Policy::Mglru {
+            assert_eq!(
+                gauge(&lists, "active_anon"),
+                1,
+                "whoever faults a page in has it start in the youngest generation"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_stamp_is_only_as_wide_as_it_is() {
+    for (stamp_bits, hint) in [(12, Hint::Promoted), (17, Hint::Stays)] {
+        let (mut e, mut w, a, _) = promoting(PromotionPolicy::Latency, Policy::Lru, |t| t.stamp_bits = stamp_bits);
+        // 4096 ms later 12 bits look the same.
+        assert_eq!(mark_and_touch(&mut e, &mut w, a, 100, 100 + 3 * 4096 + 20), hint, "{stamp_bits} bits");
+    }
+}
+
+#[test]
+fn what_cannot_be_moved_stays() {
+    let (mut e, mut w, a, f) = promoting(PromotionPolicy::Mru, Policy::Lru, |_| {});
+    let nth = |first: PageId, n: u32| PageId(first.0 + n);
+    access(&mut e, &mut w, f, 0..1, Touch::MapWrite);
+    assert!(!e.hint_mark(f), "dirty: not even marked");
+    assert!(e.hint_mark(nth(f, 1)));
+    access(&mut e, &mut w, f, 1..2, Touch::MapWrite);
+    assert_eq!(e.hint_fault(&mut w, nth(f, 1)), Hint::Stays, "dirtied after it was marked");
+    w.shared = Some(nth(f, 2));
+    assert_eq!(mark_and_touch(&mut e, &mut w, nth(f, 2), 1, 2), Hint::Stays, "a shared library");
+    assert_eq!(count(&e, "pgpromote_candidate"), 2, "candidates they are");
+    w.migrate = Some(Ack::Failed);
+    assert_eq!(mark_and_touch(&mut e, &mut w, a, 3, 4), Hint::Stays);
+    assert_eq!((e.page_node(a), w.mapped.contains_key(&a), count(&e, "pgmigrate_fail")), (Some(NodeId(1)), true, 1));
+    w.migrate = Some(Ack::Pending);
+    assert_eq!(mark_and_touch(&mut e, &mut w, nth(a, 1), 5, 6), Hint::Migrating);
+    assert_eq!(e.access(&mut w, nth(a, 1), Touch::MapRead), Outcome::Waiting);
+    assert_eq!(count(&e, "pgpromote_success"), 0);
+    e.migrate_done(&mut w, nth(a, 1), true);
+    assert_eq!((count(&e, "pgpromote_success"), e.page_node(nth(a, 1))), (1, Some(NodeId(0))));
+}
+
+#[test]
+fn without_room_beyond_the_high_mark_kswapd_is_woken_instead() {
+    let (mut e, mut w, a, _) = promoting(PromotionPolicy::Mru, Policy::Lru, |_| {});
+    let marks = e.node_zones(NodeId(0)).next().unwrap().3;
+    assert!(e.set_external_pages(4000 - marks.high));
+    assert_eq!(mark_and_touch(&mut e, &mut w, a, 1, 2), Hint::Stays);
+    assert_eq!(w.woken, [0]);
+    assert!(e.set_external_pages(4000 - marks.high - 2));
+    assert_eq!(mark_and_touch(&mut e, &mut w, a, 3, 4), Hint::Promoted);
+}
+
+#[test]
+fn free_space_in_plenty_needs_no_question() {
+    let (mut e, mut w, a, _) = promoting(PromotionPolicy::LatencyLimitAuto, Policy::Lru, |t| t.free_space_pages = 100);
+    assert_eq!(mark_and_touch(&mut e, &mut w, a, 100, 60_000), Hint::Promoted);
+    assert_eq!((count(&e, "pgpromote_candidate"), count(&e, "pgpromote_success")), (0, 1));
+}
+
+/// Weiner's alternative: through 2.2 the patch as posted takes three touches, its description two.
+#[test]
+fn two_touches_go_by_the_active_list() {
+    for (policy, hints) in [
+        (PromotionPolicy::TwoTouch, &[Hint::Stays, Hint::Promoted][..]),
+        (PromotionPolicy::TwoTouchLiteral, &[Hint::Stays, Hint::Stays, Hint::Promoted]),
+    ] {
+        let (mut e, mut w, a, _) = promoting(policy, Policy::Lru, |_| {});
+        for (i, &hint) in hints.iter().enumerate() {
+            let t = 100_000 * (i as u64 + 1);
+            assert_eq!(mark_and_touch(&mut e, &mut w, a, t, t + 50_000), hint, "{policy}, touch {i}");
+            e.drain_all();
+        }
+    }
+}
+
+#[test]
+fn the_oracle_asks_the_driver() {
+    let (mut e, mut w, a, _) = promoting(PromotionPolicy::Oracle, Policy::Mglru, |_| {});
+    w.hottest = Some(PageId(a.0 + 1));
+    assert_eq!(mark_and_touch(&mut e, &mut w, a, 1, 2), Hint::Stays);
+    assert_eq!(mark_and_touch(&mut e, &mut w, PageId(a.0 + 1), 1, 50_000), Hint::Promoted);
+}
+
+#[test]
+fn the_limit_holds_promotion_back_by_the_second() {
+    let (mut e, mut w, a, _) =
+        promoting(PromotionPolicy::LatencyLimit, Policy::Lru, |t| t.promote_rate_limit_pages_per_s = 50);
+    let mut promoted = [0u64; 3];
+    for p in 0..600u32 {
+        // 200 a window of a little more than a second.
+        let t = 10_000 + u64::from(p / 200) * 1100;
+        let hint = mark_and_touch(&mut e, &mut w, PageId(a.0 + p), t, t + 1);
+        promoted[(p / 200) as usize] += u64::from(hint == Hint::Promoted);
+    }
+    assert_eq!(promoted, [50; 3], "I9.1");
+    assert_eq!(count(&e, "pgpromote_candidate"), 600, "those held back are candidates");
+}
+
 fn touch() -> impl Strategy<Value = Touch> {
     prop_oneof![
         4 => Just(Touch::Read),
@@ -424,6 +592,7 @@ fn op() -> impl Strategy<Value = Op> {
         5 => any::<u8>().prop_map(Op::Cpu),
         1 => (0u32..5000).prop_map(Op::Wait),
         6 => (0u8..20).prop_map(Op::Kswapd),
+        6 => (page(), 1u16..60).prop_map(|(p, n)| Op::HintMark(p, n)),
         1 => any::<u8>().prop_map(Op::ThrottleEnded),
         1 => (0u8..60).prop_map(Op::External),
         1 => prop::bool::weighted(0.1).prop_map(|exit| if exit { Op::Exit } else { Op::Kswapd(1) }),
@@ -448,6 +617,8 @@ prop_compose! {
         distances in prop::collection::vec(11u32..40, 16),
         tiers in prop::collection::vec(0u8..3, 4),
         (demotion_enabled, tiering) in any::<(bool, bool)>(),
+        policy in prop::sample::select(&PromotionPolicy::ALL[..]),
+        (limit, threshold, stamp_bits, free_space_pages) in (1u64..200, 8u64..4000, 12u32..=32, 0u64..200),
     ) -> NumaConfig {
         let nr = sizes.len();
         let nodes = sizes.iter().map(|&(pages, low)| NodeConfig {
@@ -461,7 +632,14 @@ prop_compose! {
         let in_tier = |t: u8| (0..nr).filter(|&n| tier(n) == t).map(|n| NodeId(n as u8)).collect::<Vec<_>>();
         let next = |n: usize| (tier(n) + 1..3).map(in_tier).find(|l| !l.is_empty()).unwrap_or_default();
         NumaConfig {
-            tiering: TieringConfig { demotion_enabled, numa_balancing: if tiering { 2 } else { 0 }, ..TieringConfig::default() },
+            tiering: TieringConfig {
+                demotion_enabled, policy, stamp_bits, free_space_pages,
+                numa_balancing: if tiering { 2 } else { 0 },
+                promote_rate_limit_pages_per_s: limit,
+                hot_threshold_ms: threshold,
+                scan_period_max_ms: 3000,
+                ..TieringConfig::default()
+            },
             top_tier: (0..nr).map(|n| tier(n) == 0).collect(),
             demotion_targets: (0..nr).map(next).collect(),
             demotion_allowed: (0..nr).map(|n| (tier(n) + 1..3).flat_map(in_tier).collect()).collect(),
