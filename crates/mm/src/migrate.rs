@@ -95,7 +95,6 @@ impl Engine {
         let from = self.folios.zone_of(f);
         if ok {
             self.count_migrated(f, to.nid(), reason);
-            self.note_crossing(f, from.nid(), to.nid());
             self.nodes.give_back(from, nr);
             self.folios.note_frames(self.folios.page(f), nr, to);
         } else {

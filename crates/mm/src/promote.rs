@@ -6,7 +6,7 @@
 use crate::Engine;
 use crate::batch::Batch;
 use crate::config::NumaConfig;
-use crate::folio::State;
+use crate::folio::{FolioTable, State};
 use crate::ids::{FolioId, NodeId, PageId};
 use crate::lruvec::FILE;
 use crate::migrate::Reason;
@@ -34,8 +34,6 @@ pub(crate) struct Hints {
     top_tier: Vec<bool>,
     /// By node that pages are promoted to.
     promoters: Vec<Promoter>,
-    /// By page, for folios their first: when it was marked.
-    stamps: Vec<Stamp>,
 }
 
 impl Hints {
@@ -44,27 +42,18 @@ impl Hints {
         let Some(numa) = numa.filter(|n| n.tiering.promotes()) else { return Ok(None) };
         let promoters = numa.nodes.iter().map(|_| Promoter::new(&numa.tiering)).collect::<Result<_, _>>()?;
         let (cfg, top_tier) = (numa.tiering.clone(), numa.top_tier.clone());
-        Ok(Some(Hints { cfg, top_tier, promoters, stamps: Vec::new() }))
+        Ok(Some(Hints { cfg, top_tier, promoters }))
     }
 
     fn is_toptier(&self, nid: NodeId) -> bool {
         self.top_tier.get(nid.index()).copied().unwrap_or(true)
     }
 
-    fn stamp(&self, f: FolioId) -> Stamp {
-        self.stamps.get(f.index()).copied().unwrap_or(Stamp(u32::MAX))
-    }
-
-    /// A folio crosses tiers: what was in the place of the time says nothing there (I9.4).
-    fn forget(&mut self, f: FolioId) {
-        if let Some(stamp) = self.stamps.get_mut(f.index()) {
-            *stamp = Stamp(u32::MAX);
-        }
-    }
-
-    /// I9.2, I9.3.
-    pub(crate) fn validate(&self) -> Result<(), String> {
-        self.promoters.iter().try_for_each(Promoter::validate)
+    /// I9.2, I9.3, I9.4: of fast memory nobody knows when it was marked.
+    pub(crate) fn validate(&self, folios: &FolioTable) -> Result<(), String> {
+        self.promoters.iter().try_for_each(Promoter::validate)?;
+        let wrong = |&f: &FolioId| self.is_toptier(folios.nid(f)) && folios.links.stamp(f) != Stamp::NONE;
+        folios.in_use().find(wrong).map_or(Ok(()), |f| Err(format!("I9.4: {f:?} was marked on fast memory")))
     }
 }
 
@@ -72,7 +61,7 @@ impl Engine {
     /// The driver visits a page to mark it, so that the next touch is a hint fault. False: it is to be left alone: not mapped, not on slow
     /// memory, or a dirty page of a file, which could not be moved anyway.
     pub fn hint_mark(&mut self, page: PageId) -> bool {
-        let Some(hints) = &mut self.hints else { return false };
+        let Some(hints) = &self.hints else { return false };
         let Some(f) = self.folios.slot(page).folio().filter(|_| self.space.is_mapped(page)) else { return false };
         let (st, top_tier) = (self.folios.st(f), hints.is_toptier(self.folios.nid(f)));
         let dirty_file = st.type_index() == FILE && st.has(State::DIRTY);
@@ -80,10 +69,8 @@ impl Engine {
             return false;
         }
         if !top_tier {
-            if hints.stamps.len() <= f.index() {
-                hints.stamps.resize(self.folios.len(), Stamp(u32::MAX));
-            }
-            hints.stamps[f.index()] = hints.promoters[0].clock().stamp(self.now_ns);
+            let stamp = hints.promoters[0].clock().stamp(self.now_ns);
+            self.folios.links.set_stamp(f, stamp);
         }
         self.count(f, Counter::NumaPteUpdates, 1);
         true
@@ -126,15 +113,13 @@ impl Engine {
         let node = self.nodes.get(to);
         let free_space = free_space_enough(&hints.cfg, node.managed_pages(), node.promotion_marks());
         let hottest = hints.cfg.policy == PromotionPolicy::Oracle && w.is_hottest(page);
-        let stamp = hints.stamp(f);
+        let stamp = self.folios.links.stamp(f);
         let promoter = &mut hints.promoters[to.index()];
         let before = promoter.stats().candidates;
         let action = promoter.hint_fault(&HintFault { now_ns, stamp, pages, active, hottest, free_space });
         let candidates = promoter.stats().candidates - before;
         let now = promoter.clock().stamp(now_ns);
-        if let Some(stamp) = hints.stamps.get_mut(f.index()) {
-            *stamp = now;
-        }
+        self.folios.links.set_stamp(f, now);
         self.count(f, Counter::PgpromoteCandidate, candidates);
         action
     }
@@ -193,15 +178,6 @@ impl Engine {
         hints.promoters[to.index()].promoted(nr);
         if !hints.is_toptier(from) && hints.is_toptier(to) {
             self.count(f, Counter::PgpromoteSuccess, nr);
-        }
-    }
-
-    /// A folio goes from one node to another.
-    pub(crate) fn note_crossing(&mut self, f: FolioId, from: NodeId, to: NodeId) {
-        if let Some(hints) = &mut self.hints
-            && hints.is_toptier(from) != hints.is_toptier(to)
-        {
-            hints.forget(f);
         }
     }
 }

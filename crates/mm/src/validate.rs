@@ -22,7 +22,7 @@ impl Engine {
             self.validate_lruvec(v, &mut on_list)?;
         }
         self.validate_node_sizes()?;
-        self.hints.as_ref().map_or(Ok(()), crate::promote::Hints::validate)?;
+        self.hints.as_ref().map_or(Ok(()), |h| h.validate(&self.folios))?;
         self.validate_folios(&on_list)?;
         self.validate_charges()
     }
