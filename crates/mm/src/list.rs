@@ -8,8 +8,8 @@
 use crate::folio::State;
 use crate::ids::{FolioId, LruvecId, PageId};
 use crate::nodes::ZoneId;
-use crate::tiering::Stamp;
 use crate::slot::{Change, Entry, Link};
+use crate::tiering::Stamp;
 use std::slice::GetDisjointMutError;
 
 /// An empty place, and a list that is none.
@@ -443,7 +443,10 @@ impl Links {
     /// Bytes held.
     pub(crate) fn memory_bytes(&self) -> usize {
         let places: usize = self.lists.iter().map(|l| l.ring.capacity()).sum();
-        (places + self.owners.capacity()) * 4 + self.frames.capacity() + self.stamps.capacity() * 4 + self.entries.capacity() * size_of::<Entry>()
+        (places + self.owners.capacity()) * 4
+            + self.frames.capacity()
+            + self.stamps.capacity() * 4
+            + self.entries.capacity() * size_of::<Entry>()
     }
 
     /// Checks that every place of the list holds a folio that knows it, and that the ends are right.

@@ -115,7 +115,7 @@ impl Engine {
         self.count_machine(Counter::PgmigrateSuccess, nr);
         match reason {
             Reason::Demotion(counter) => self.count(f, counter, nr),
-            Reason::Promotion => self.count_promoted(f, self.folios.nid(f), to),
+            Reason::Promotion => self.count_promoted(f, to),
         }
     }
 

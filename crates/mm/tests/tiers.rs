@@ -450,7 +450,7 @@ fn mark_and_touch(e: &mut Engine, w: &mut Notes, page: PageId, marked_ms: u64, t
 fn a_page_that_is_touched_soon_is_promoted_and_counted() {
     for lru in [Policy::Lru, Policy::Mglru] {
         let (mut e, mut w, a, f) = promoting(PromotionPolicy::LatencyLimitAuto, lru, |_| {});
-        assert_eq!(mark_and_touch(&mut e, &mut w, a, 100, 1200), Hint::Stays, "too late: {lru}");
+        assert_eq!(mark_and_touch(&mut e, &mut w, a, 100, 1200), Hint::Stay, "too late: {lru}");
         assert_eq!(mark_and_touch(&mut e, &mut w, a, 2000, 2500), Hint::Promoted, "{lru}");
         assert_eq!((e.page_node(a), w.mapped.contains_key(&a)), (Some(NodeId(0)), true), "{lru}");
         assert_eq!(mark_and_touch(&mut e, &mut w, f, 3000, 3001), Hint::Promoted, "a clean file page, too: {lru}");
@@ -465,7 +465,7 @@ fn a_page_that_is_touched_soon_is_promoted_and_counted() {
         ];
         assert_eq!(counts.map(|c| count(&e, c)), [3, 3, 0, 2, 2, 2, 2], "{lru}");
         assert!(!e.hint_mark(a), "fast memory is not marked: {lru}");
-        assert_eq!((e.hint_fault(&mut w, a), count(&e, "numa_hint_faults_local")), (Hint::Stays, 1), "{lru}");
+        assert_eq!((e.hint_fault(&mut w, a), count(&e, "numa_hint_faults_local")), (Hint::Stay, 1), "{lru}");
         assert_eq!(e.promoter(NodeId(0)).unwrap().stats().success, 2);
         let lists = e.node_gauges_of(NodeId(0));
         assert_eq!(gauge(&lists, "inactive_anon") + gauge(&lists, "active_anon"), 1, "{lru}");
@@ -481,7 +481,7 @@ fn a_page_that_is_touched_soon_is_promoted_and_counted() {
 
 #[test]
 fn a_stamp_is_only_as_wide_as_it_is() {
-    for (stamp_bits, hint) in [(12, Hint::Promoted), (17, Hint::Stays)] {
+    for (stamp_bits, hint) in [(12, Hint::Promoted), (17, Hint::Stay)] {
         let (mut e, mut w, a, _) = promoting(PromotionPolicy::Latency, Policy::Lru, |t| t.stamp_bits = stamp_bits);
         // 4096 ms later 12 bits look the same.
         assert_eq!(mark_and_touch(&mut e, &mut w, a, 100, 100 + 3 * 4096 + 20), hint, "{stamp_bits} bits");
@@ -496,12 +496,12 @@ fn what_cannot_be_moved_stays() {
     assert!(!e.hint_mark(f), "dirty: not even marked");
     assert!(e.hint_mark(nth(f, 1)));
     access(&mut e, &mut w, f, 1..2, Touch::MapWrite);
-    assert_eq!(e.hint_fault(&mut w, nth(f, 1)), Hint::Stays, "dirtied after it was marked");
+    assert_eq!(e.hint_fault(&mut w, nth(f, 1)), Hint::Stay, "dirtied after it was marked");
     w.shared = Some(nth(f, 2));
-    assert_eq!(mark_and_touch(&mut e, &mut w, nth(f, 2), 1, 2), Hint::Stays, "a shared library");
+    assert_eq!(mark_and_touch(&mut e, &mut w, nth(f, 2), 1, 2), Hint::Stay, "a shared library");
     assert_eq!(count(&e, "pgpromote_candidate"), 2, "candidates they are");
     w.migrate = Some(Ack::Failed);
-    assert_eq!(mark_and_touch(&mut e, &mut w, a, 3, 4), Hint::Stays);
+    assert_eq!(mark_and_touch(&mut e, &mut w, a, 3, 4), Hint::Stay);
     assert_eq!((e.page_node(a), w.mapped.contains_key(&a), count(&e, "pgmigrate_fail")), (Some(NodeId(1)), true, 1));
     w.migrate = Some(Ack::Pending);
     assert_eq!(mark_and_touch(&mut e, &mut w, nth(a, 1), 5, 6), Hint::Migrating);
@@ -516,7 +516,7 @@ fn without_room_beyond_the_high_mark_kswapd_is_woken_instead() {
     let (mut e, mut w, a, _) = promoting(PromotionPolicy::Mru, Policy::Lru, |_| {});
     let marks = e.node_zones(NodeId(0)).next().unwrap().3;
     assert!(e.set_external_pages(4000 - marks.high));
-    assert_eq!(mark_and_touch(&mut e, &mut w, a, 1, 2), Hint::Stays);
+    assert_eq!(mark_and_touch(&mut e, &mut w, a, 1, 2), Hint::Stay);
     assert_eq!(w.woken, [0]);
     assert!(e.set_external_pages(4000 - marks.high - 2));
     assert_eq!(mark_and_touch(&mut e, &mut w, a, 3, 4), Hint::Promoted);
@@ -533,8 +533,8 @@ fn free_space_in_plenty_needs_no_question() {
 #[test]
 fn two_touches_go_by_the_active_list() {
     for (policy, hints) in [
-        (PromotionPolicy::TwoTouch, &[Hint::Stays, Hint::Promoted][..]),
-        (PromotionPolicy::TwoTouchLiteral, &[Hint::Stays, Hint::Stays, Hint::Promoted]),
+        (PromotionPolicy::TwoTouch, &[Hint::Stay, Hint::Promoted][..]),
+        (PromotionPolicy::TwoTouchLiteral, &[Hint::Stay, Hint::Stay, Hint::Promoted]),
     ] {
         let (mut e, mut w, a, _) = promoting(policy, Policy::Lru, |_| {});
         for (i, &hint) in hints.iter().enumerate() {
@@ -549,7 +549,7 @@ fn two_touches_go_by_the_active_list() {
 fn the_oracle_asks_the_driver() {
     let (mut e, mut w, a, _) = promoting(PromotionPolicy::Oracle, Policy::Mglru, |_| {});
     w.hottest = Some(PageId(a.0 + 1));
-    assert_eq!(mark_and_touch(&mut e, &mut w, a, 1, 2), Hint::Stays);
+    assert_eq!(mark_and_touch(&mut e, &mut w, a, 1, 2), Hint::Stay);
     assert_eq!(mark_and_touch(&mut e, &mut w, PageId(a.0 + 1), 1, 50_000), Hint::Promoted);
 }
 

@@ -800,7 +800,7 @@ impl Driver {
         let (after, pte) = (self.engine.page_node(page), self.world.pte[page.0 as usize]);
         let moved = before != after;
         match hint {
-            Hint::Stays if !moved && pte.mapped => Ok(()),
+            Hint::Stay if !moved && pte.mapped => Ok(()),
             Hint::Promoted if moved && pte.mapped => Ok(()),
             Hint::Migrating if !moved && !pte.mapped && self.world.is_migrating(page) => Ok(()),
             _ => Err(format!("{page:?}: {hint:?} from {before:?}, now {after:?}, {pte:?}")),
