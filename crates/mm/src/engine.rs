@@ -42,7 +42,6 @@ pub struct Engine {
     pub(crate) zeromap: ZeroMap,
     pub(crate) zswap: Zswap,
     pub(crate) nodes: Nodes,
-    pub(crate) hints: Hints,
     pub(crate) throttled: Throttled,
     pub(crate) work: Work,
     pub(crate) sizes: SizeStats,
@@ -52,6 +51,8 @@ pub struct Engine {
     pub(crate) writes_failed: u64,
     /// Anonymous pages that were dropped, but for I/O on them.
     pub(crate) dropping: BTreeSet<PageId>,
+    /// Where hint faults promote.
+    pub(crate) hints: Option<Hints>,
     /// Folios on their way to another node.
     pub(crate) migrating: BTreeMap<FolioId, Migration>,
     pub(crate) dirty: DirtyQueue,
@@ -99,13 +100,13 @@ impl Engine {
             nid: nodes.of_cpu(0),
             one_zone: nodes.zone_lists() == 1,
             nodes,
-            hints: Hints::new(&cfg)?,
             throttled: Throttled::default(),
             work: Work::default(),
             sizes: SizeStats::default(),
             reads_pending: 0,
             writes_failed: 0,
             dropping: BTreeSet::new(),
+            hints: Hints::new(cfg.numa.as_ref())?,
             migrating: BTreeMap::new(),
             dirty: DirtyQueue::default(),
             flush_all: false,

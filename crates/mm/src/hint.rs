@@ -1,177 +1,185 @@
-//! Hint faults: marking pages of slow nodes with the time, and what the next touch of one leads to (9.3, 9.4).
+//! Hint faults and promotion (9.3, 9.4): what the engine knows of a page that is to be marked, and what becomes of one that was touched.
 //!
-//! The driver has the page tables: it asks of each page that it comes by whether to mark it, and reports the touch of one that is marked.
-//! Decisions are those of [`crate::tiering::Promoter`], one for each node that has CPUs.
+//! The driver owns the marks, as it owns the accessed bits: it asks for each page whether to mark it, and says when a marked page was touched.
+//! Whether such a page moves is decided in `tiering`.
 
 use crate::Engine;
 use crate::batch::Batch;
-use crate::config::Config;
-use crate::folio::State;
+use crate::config::NumaConfig;
+use crate::folio::{FolioTable, State};
 use crate::ids::{FolioId, NodeId, PageId};
+use crate::lruvec::FILE;
 use crate::migrate::Reason;
 use crate::node::Mark;
 use crate::stat::Counter;
-use crate::tiering::{HintAction, HintFault, Promoter, PromotionPolicy, Stamp, TieringConfig, free_space_enough};
+use crate::tiering::{
+    HintAction, HintFault, Promoter, PromotionPolicy, Rejection, Stamp, StampClock, TieringConfig, free_space_enough,
+};
 use crate::world::{Ack, World};
 
-/// What became of a page whose touch was a hint fault.
+/// What a hint fault led to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hint {
-    /// It stays where it is.
+    /// The page stays. The driver makes it accessible, young.
     Stay,
-    /// It is on the node of the CPU now.
+    /// It was moved, and is mapped again.
     Promoted,
-    /// It is on its way there; whoever touches it before [`Engine::migrate_done`] waits.
+    /// It is on its way: accesses wait until [`Engine::migrate_done`].
     Migrating,
 }
 
-/// Promoters and time stamps.
-#[derive(Clone, Debug, Default)]
+/// What a machine with tiers keeps for hint faults.
+#[derive(Clone, Debug)]
 pub(crate) struct Hints {
     cfg: TieringConfig,
-    /// By node; none: hint faults promote nothing.
+    /// By node: what decides about promotion to it, if it is of the top tier.
     promoters: Vec<Option<Promoter>>,
-    /// By folio: when it was marked last. Grows as far as it is needed.
-    stamps: Vec<Stamp>,
+    clock: StampClock,
 }
 
 impl Hints {
-    /// For a machine of several nodes; an impossible configuration is an error.
-    pub(crate) fn new(cfg: &Config) -> Result<Hints, String> {
-        let Some(numa) = cfg.numa.as_ref().filter(|n| n.tiering.promotes()) else { return Ok(Hints::default()) };
-        let top = |n: usize| numa.top_tier.get(n).copied().unwrap_or(true);
-        let promoter = |n: usize| top(n).then(|| Promoter::new(&numa.tiering)).transpose();
-        let promoters = (0..numa.nodes.len()).map(promoter).collect::<Result<_, _>>()?;
-        Ok(Hints { cfg: numa.tiering.clone(), promoters, stamps: Vec::new() })
+    /// None where nothing is promoted.
+    pub(crate) fn new(numa: Option<&NumaConfig>) -> Result<Option<Hints>, String> {
+        let Some(numa) = numa.filter(|n| n.tiering.promotes()) else { return Ok(None) };
+        let any = Promoter::new(&numa.tiering)?;
+        let is_top = |n: usize| numa.top_tier.get(n).copied().unwrap_or(true);
+        let promoters = (0..numa.nodes.len()).map(|n| is_top(n).then(|| any.clone())).collect();
+        Ok(Some(Hints { cfg: numa.tiering.clone(), promoters, clock: any.clock() }))
     }
 
-    fn promoter(&self, nid: NodeId) -> Option<&Promoter> {
-        self.promoters.get(nid.index())?.as_ref()
+    fn is_toptier(&self, nid: NodeId) -> bool {
+        self.promoters[nid.index()].is_some()
     }
 
-    fn stamp(&self, f: FolioId) -> Stamp {
-        self.stamps.get(f.index()).copied().unwrap_or_default()
-    }
-
-    fn set_stamp(&mut self, f: FolioId, stamp: Stamp) {
-        if self.stamps.len() <= f.index() {
-            self.stamps.resize(f.index() + 1, Stamp::default());
-        }
-        self.stamps[f.index()] = stamp;
-    }
-
-    /// A folio has come to a node by promotion.
-    pub(crate) fn promoted(&mut self, to: NodeId, nr: u64) {
-        if let Some(Some(promoter)) = self.promoters.get_mut(to.index()) {
-            promoter.promoted(nr);
-        }
-    }
-
-    /// I9.2 and I9.3, of every promoter.
-    pub(crate) fn validate(&self) -> Result<(), String> {
-        self.promoters.iter().flatten().try_for_each(Promoter::validate)
+    /// I9.2, I9.3, I9.4: of fast memory nobody knows when it was marked.
+    pub(crate) fn validate(&self, folios: &FolioTable) -> Result<(), String> {
+        self.promoters.iter().flatten().try_for_each(Promoter::validate)?;
+        let wrong = |&f: &FolioId| self.is_toptier(folios.nid(f)) && folios.links.stamp(f) != Stamp::NONE;
+        folios.in_use().find(wrong).map_or(Ok(()), |f| Err(format!("I9.4: {f:?} was marked on fast memory")))
     }
 }
 
 impl Engine {
-    /// Whether the driver is to make a mapped page inaccessible, so that its next touch is a hint fault. The page is stamped with the time
-    /// then. Pages of the top tier are passed over (unless `numa_balancing` has the normal bit), and so are dirty file pages.
-    #[inline]
+    /// The driver visits a page to mark it, so that the next touch is a hint fault. False: it is to be left alone: not mapped, not on slow
+    /// memory, or a dirty page of a file, which could not be moved anyway.
     pub fn hint_mark(&mut self, page: PageId) -> bool {
-        let Some(f) = self.folio_of(page) else { return false };
-        let nid = self.folios.nid(f);
-        let top = self.hints.promoter(nid).is_some();
-        let Some(clock) = self.hints.promoters.iter().flatten().next().map(Promoter::clock) else { return false };
-        let st = self.folios.st(f);
-        let dirty_file = st.has(State::DIRTY) && !st.has(State::ANON);
-        if dirty_file || (top && !self.hints.cfg.marks_toptier()) {
+        let Some(hints) = &self.hints else { return false };
+        let Some(f) = self.folios.slot(page).folio().filter(|_| self.space.is_mapped(page)) else { return false };
+        let (st, top_tier) = (self.folios.st(f), hints.is_toptier(self.folios.nid(f)));
+        let dirty_file = st.type_index() == FILE && st.has(State::DIRTY);
+        if dirty_file || (top_tier && !hints.cfg.marks_toptier()) {
             return false;
         }
-        if !top {
-            self.hints.set_stamp(f, clock.stamp(self.now_ns));
+        if !top_tier {
+            let stamp = hints.clock.stamp(self.now_ns);
+            self.folios.links.set_stamp(f, stamp);
         }
         self.count(f, Counter::NumaPteUpdates, 1);
         true
     }
 
-    /// The touch of a page that was marked, by the CPU of [`Engine::set_cpu`]. The driver has taken the mark off; the touch itself comes
-    /// after this call.
+    /// A marked page was touched, on the current CPU. The mark is gone.
     pub fn hint_fault<W: World>(&mut self, w: &mut W, page: PageId) -> Hint {
-        let Some(f) = self.folio_of(page) else { return Hint::Stay };
+        let Some(f) = self.folios.slot(page).folio() else { return Hint::Stay };
         let (from, to) = (self.folios.nid(f), self.nid);
         self.count(f, Counter::NumaHintFaults, 1);
         if from == to {
             self.count(f, Counter::NumaHintFaultsLocal, 1);
         }
-        // Balancing among nodes that are equally fast is not modelled.
-        if from == to || self.hints.promoter(from).is_some() {
-            return Hint::Stay;
+        match &self.hints {
+            Some(hints) if from != to && !hints.is_toptier(from) && hints.is_toptier(to) => {}
+            // Balancing among equals is not done here.
+            _ => return Hint::Stay,
         }
-        match self.decide_promotion(w, f, to) {
-            Some(HintAction::Promote) => self.promote_folio(w, f, to),
-            Some(HintAction::MarkAccessed) => {
-                self.mark_accessed(f);
-                Hint::Stay
-            }
-            Some(HintAction::Activate) if !self.cfg.one_list => {
-                self.batch_add(Batch::Activate, f);
-                Hint::Stay
-            }
-            Some(HintAction::Activate | HintAction::Reject(_)) | None => Hint::Stay,
+        match self.decide_promotion(w, page, f, to) {
+            HintAction::Promote => return self.promote_folio(w, f, to),
+            HintAction::MarkAccessed => self.mark_accessed(f),
+            HintAction::Activate => self.activate_touched(f),
+            HintAction::Reject(_) => {}
         }
+        Hint::Stay
     }
 
-    fn decide_promotion<W: World>(&mut self, w: &mut W, f: FolioId, to: NodeId) -> Option<HintAction> {
-        let (page, pages) = (self.folios.page(f), self.folios.st(f).nr_pages());
+    /// What decides about promotion to a node, for its threshold and counts; none: nothing is promoted to it.
+    pub fn promoter(&self, node: NodeId) -> Option<&Promoter> {
+        self.hints.as_ref().and_then(|h| h.promoters.get(node.index())?.as_ref())
+    }
+
+    fn decide_promotion<W: World>(&mut self, w: &mut W, page: PageId, f: FolioId, to: NodeId) -> HintAction {
+        let (st, pages, now_ns) = (self.folios.st(f), self.folios.st(f).nr_pages(), self.now_ns);
+        let active = match st.generation() {
+            Some(i) => self.lruvecs[self.folios.lruvec(f).index()].r#gen.is_active(i),
+            None => st.has(State::ACTIVE),
+        };
+        let Some(hints) = &mut self.hints else { return HintAction::Reject(Rejection::Cold) };
         let node = self.nodes.get(to);
-        let free_space = free_space_enough(&self.hints.cfg, node.managed_pages(), node.free_and_promo());
-        let hottest = self.hints.cfg.policy == PromotionPolicy::Oracle && w.is_hottest(page);
-        let active = self.is_active(f);
-        let (stamp, now_ns) = (self.hints.stamp(f), self.now_ns);
-        let promoter = self.hints.promoters.get_mut(to.index())?.as_mut()?;
-        let candidates = promoter.stats().candidates;
+        let free_space = free_space_enough(&hints.cfg, node.managed_pages(), node.promotion_marks());
+        let hottest = hints.cfg.policy == PromotionPolicy::Oracle && w.is_hottest(page);
+        let stamp = self.folios.links.stamp(f);
+        let Some(promoter) = &mut hints.promoters[to.index()] else { return HintAction::Reject(Rejection::Cold) };
+        let before = promoter.stats().candidates;
         let action = promoter.hint_fault(&HintFault { now_ns, stamp, pages, active, hottest, free_space });
-        let (new, now) = (promoter.stats().candidates - candidates, promoter.clock().stamp(now_ns));
-        self.hints.set_stamp(f, now);
-        self.count_machine(Counter::PgpromoteCandidate, new);
-        Some(action)
+        let candidates = promoter.stats().candidates - before;
+        let now = hints.clock.stamp(now_ns);
+        self.folios.links.set_stamp(f, now);
+        self.count(f, Counter::PgpromoteCandidate, candidates);
+        action
     }
 
-    /// Whether a folio is on an active list; under multi-gen LRU, in one of the two youngest generations.
-    fn is_active(&self, f: FolioId) -> bool {
-        let st = self.folios.st(f);
-        let v = &self.lruvecs[self.folios.lruvec(f).index()];
-        st.generation().map_or(st.has(State::ACTIVE), |g| v.r#gen.is_active(g))
+    /// Puts a folio on the active list, or into the youngest generation, by way of a batch.
+    fn activate_touched(&mut self, f: FolioId) {
+        if self.cfg.one_list {
+            return;
+        }
+        if self.folios.st(f).has(State::ADDING) {
+            self.folios.set(f, State::ACTIVE);
+        } else {
+            self.batch_add(Batch::Activate, f);
+        }
     }
 
-    /// Moves a folio up, if that can be done without waiting and there is room; where there is none, kswapd makes some.
+    /// Moves a folio that was chosen, if it can be moved and there is room beyond the high mark.
     fn promote_folio<W: World>(&mut self, w: &mut W, f: FolioId, to: NodeId) -> Hint {
         let st = self.folios.st(f);
         let nr = st.nr_pages();
-        let busy = st.has(State::LOCKED | State::WRITEBACK | State::UNEVICTABLE) || !st.has(State::LRU);
-        if busy || (st.has(State::DIRTY) && !st.has(State::ANON)) || self.pages_of(f).any(|p| w.is_pinned(PageId(p))) {
+        if st.type_index() == FILE && (st.has(State::DIRTY) || w.is_shared_executable(self.folios.page(f))) {
             return Hint::Stay;
         }
-        if !self.nodes.get(to).has_beyond_high(nr) {
+        if !self.nodes.get(to).has_room_for_promotion(nr) {
             self.wake_kswapd(w, to);
             return Hint::Stay;
         }
-        let Some(frames) = self.nodes.take_on(to, nr, Mark::Low) else { return Hint::Stay };
+        // In a batch, or with someone else.
+        if !st.has(State::LRU) {
+            return Hint::Stay;
+        }
+        let busy = st.has(State::LOCKED | State::WRITEBACK) || self.pages_of(f).any(|p| w.is_pinned(PageId(p)));
+        let take = |mark| self.nodes.take_on(to, nr, mark);
+        let zone = if busy { None } else { [Mark::Low, Mark::Min].into_iter().find_map(take) };
+        let Some(zone) = zone else {
+            self.count_machine(Counter::PgmigrateFail, nr);
+            return Hint::Stay;
+        };
         self.lruvec_del(f, false);
         self.folios.clear(f, State::LRU);
-        match self.migrate(w, f, frames, Reason::Promotion) {
+        match self.migrate(w, f, zone, Reason::Promotion) {
             Ack::Done => Hint::Promoted,
             Ack::Pending => Hint::Migrating,
             Ack::Failed => {
-                self.folios.set(f, State::LRU);
-                self.lruvec_add(f, false);
+                self.add_migrated(f, Reason::Promotion);
                 Hint::Stay
             }
         }
     }
 
-    /// What decides about promotion to a node; none: nothing is promoted to it.
-    pub fn promoter(&self, nid: NodeId) -> Option<&Promoter> {
-        self.hints.promoter(nid)
+    /// A folio has arrived that a hint fault sent.
+    pub(crate) fn count_promoted(&mut self, f: FolioId, to: NodeId) {
+        let nr = self.folios.st(f).nr_pages();
+        self.count(f, Counter::NumaPagesMigrated, nr);
+        let Some(hints) = &mut self.hints else { return };
+        if let Some(promoter) = &mut hints.promoters[to.index()] {
+            promoter.promoted(nr);
+            self.count(f, Counter::PgpromoteSuccess, nr);
+        }
     }
 }

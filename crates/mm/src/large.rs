@@ -217,6 +217,7 @@ impl Engine {
                 None => v.lists[list_index(t, whole.has(State::ACTIVE))],
             }
         });
+        let stamp = self.folios.links.stamp(f);
         let slots = whole.has(State::SWAPCACHE).then(|| self.folios.swap(f));
         for page in self.pages_of(f).map(PageId) {
             let mut st = whole.of_order(0);
@@ -224,6 +225,7 @@ impl Engine {
                 st.clear(State::MAPPED);
             }
             let part = self.folios.split_off(page, st);
+            self.folios.links.set_stamp(part, stamp);
             if let Some(slot) = slots {
                 let slot = slot.nth(page.0 - f.0);
                 self.folios.set_swap(part, slot);

@@ -9,6 +9,7 @@ use crate::folio::State;
 use crate::ids::{FolioId, LruvecId, PageId};
 use crate::nodes::ZoneId;
 use crate::slot::{Change, Entry, Link};
+use crate::tiering::Stamp;
 use std::slice::GetDisjointMutError;
 
 /// An empty place, and a list that is none.
@@ -219,6 +220,8 @@ pub(crate) struct Links {
     pub(crate) owners: Vec<LruvecId>,
     /// By page: where the frame is of what is in memory. Empty where there is one zone in all.
     frames: Vec<ZoneId>,
+    /// By page, for a folio its first, and only where there are several nodes: when it was marked for a hint fault.
+    stamps: Vec<Stamp>,
     keeps_frames: bool,
     several_nodes: bool,
     lists: Vec<Places>,
@@ -247,14 +250,33 @@ impl Links {
         self.entries.push(e);
         if self.keeps_frames {
             self.frames.push(ZoneId::default());
+            if self.several_nodes {
+                self.stamps.push(Stamp::NONE);
+            }
         }
     }
 
-    /// The frames of `nr` pages from `first` on are there.
+    /// The frames of `nr` pages from `first` on are there, from now on. They were not marked yet.
     #[inline]
     pub(crate) fn note_frames(&mut self, first: PageId, nr: u64, zone: ZoneId) {
         if self.keeps_frames {
-            self.frames[first.index()..first.index() + nr as usize].fill(zone);
+            let pages = first.index()..first.index() + nr as usize;
+            self.frames[pages.clone()].fill(zone);
+            if self.several_nodes {
+                self.stamps[pages].fill(Stamp::NONE);
+            }
+        }
+    }
+
+    /// When a folio was marked for a hint fault.
+    pub(crate) fn stamp(&self, f: FolioId) -> Stamp {
+        self.stamps.get(f.index()).copied().unwrap_or(Stamp::NONE)
+    }
+
+    /// A folio is marked for a hint fault, or is a part of one that was. For machines of several nodes.
+    pub(crate) fn set_stamp(&mut self, f: FolioId, stamp: Stamp) {
+        if let Some(s) = self.stamps.get_mut(f.index()) {
+            *s = stamp;
         }
     }
 
@@ -421,7 +443,10 @@ impl Links {
     /// Bytes held.
     pub(crate) fn memory_bytes(&self) -> usize {
         let places: usize = self.lists.iter().map(|l| l.ring.capacity()).sum();
-        (places + self.owners.capacity()) * 4 + self.frames.capacity() + self.entries.capacity() * size_of::<Entry>()
+        (places + self.owners.capacity()) * 4
+            + self.frames.capacity()
+            + self.stamps.capacity() * 4
+            + self.entries.capacity() * size_of::<Entry>()
     }
 
     /// Checks that every place of the list holds a folio that knows it, and that the ends are right.

@@ -94,9 +94,9 @@ impl Engine {
         let nr = self.folios.st(f).nr_pages();
         let from = self.folios.zone_of(f);
         if ok {
+            self.count_migrated(f, to.nid(), reason);
             self.nodes.give_back(from, nr);
             self.folios.note_frames(self.folios.page(f), nr, to);
-            self.count_migrated(f, reason);
         } else {
             self.nodes.give_back(to, nr);
             self.count_machine(Counter::PgmigrateFail, nr);
@@ -110,20 +110,17 @@ impl Engine {
         }
     }
 
-    fn count_migrated(&mut self, f: FolioId, reason: Reason) {
+    fn count_migrated(&mut self, f: FolioId, to: NodeId, reason: Reason) {
         let nr = self.folios.st(f).nr_pages();
         self.count_machine(Counter::PgmigrateSuccess, nr);
         match reason {
             Reason::Demotion(counter) => self.count(f, counter, nr),
-            Reason::Promotion => {
-                self.count(f, Counter::PgpromoteSuccess, nr);
-                self.hints.promoted(self.folios.nid(f), nr);
-            }
+            Reason::Promotion => self.count_promoted(f, to),
         }
     }
 
     /// A folio that has moved, or that could not after all, goes to the list that its flags ask for, by way of a batch as new ones do.
-    fn add_migrated(&mut self, f: FolioId, reason: Reason) {
+    pub(crate) fn add_migrated(&mut self, f: FolioId, reason: Reason) {
         let st = self.state_of_new(self.folios.st(f), reason == Reason::Promotion);
         self.folios.put(f, st);
         self.batch_push(Batch::Add, f, st);

@@ -160,6 +160,16 @@ impl Node {
         self.zones.iter().all(|z| z.is_above(self.balance_mark(z) + beyond))
     }
 
+    /// 9.4: some zone has so many pages above its high mark.
+    pub(crate) fn has_room_for_promotion(&self, nr: u64) -> bool {
+        self.zones.iter().any(|z| z.is_above(z.marks.high + nr))
+    }
+
+    /// Free pages of each zone, and its mark for promotion with the reserve.
+    pub(crate) fn promotion_marks(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.zones.iter().map(|z| (z.free, z.marks.promo + z.reserve))
+    }
+
     /// 6.1: every zone has its high mark free for kswapd, its low mark for others.
     pub(crate) fn has_enough(&self, kswapd: bool) -> bool {
         self.zones.iter().all(|z| z.free >= if kswapd { z.marks.high } else { z.marks.low })
@@ -179,16 +189,6 @@ impl Node {
     /// All its frames.
     pub(crate) fn managed_pages(&self) -> u64 {
         self.zones.iter().map(|z| z.managed).sum()
-    }
-
-    /// 9.4: some zone has so many pages beyond its high mark.
-    pub(crate) fn has_beyond_high(&self, nr: u64) -> bool {
-        self.zones.iter().any(|z| z.is_above(z.marks.high + nr))
-    }
-
-    /// By zone: what is free beyond the reserve, and the promotion mark.
-    pub(crate) fn free_and_promo(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.zones.iter().map(|z| (z.free.saturating_sub(z.reserve), z.marks.promo))
     }
 
     /// Sum of the high marks.

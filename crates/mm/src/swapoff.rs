@@ -66,6 +66,14 @@ impl<W: World> World for Patient<'_, W> {
         self.0.content(page)
     }
 
+    fn is_hottest(&mut self, page: PageId) -> bool {
+        self.0.is_hottest(page)
+    }
+
+    fn is_shared_executable(&self, page: PageId) -> bool {
+        self.0.is_shared_executable(page)
+    }
+
     fn is_pinned(&self, page: PageId) -> bool {
         self.0.is_pinned(page)
     }

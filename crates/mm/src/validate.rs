@@ -17,12 +17,12 @@ impl Engine {
         self.swap.validate()?;
         self.validate_zeromap()?;
         self.validate_zswap()?;
-        self.hints.validate()?;
         let mut on_list = vec![0u8; self.folios.len()];
         for v in 0..self.lruvecs.len() {
             self.validate_lruvec(v, &mut on_list)?;
         }
         self.validate_node_sizes()?;
+        self.hints.as_ref().map_or(Ok(()), |h| h.validate(&self.folios))?;
         self.validate_folios(&on_list)?;
         self.validate_charges()
     }

@@ -208,6 +208,12 @@ pub trait World {
     /// Reads and clears the accessed bit of a mapped page.
     fn test_and_clear_young(&mut self, page: PageId) -> bool;
 
+    /// Whether the accessed bit may be set; nothing is cleared. Asked before anything is looked up for a page, since most are not young.
+    /// A driver that cannot tell says yes.
+    fn may_be_young(&self, _page: PageId) -> bool {
+        true
+    }
+
     /// Reads and clears the accessed bits of a page in all page tables that map it; how many were set. Where a page has one page
     /// table at most there is nothing to add to [`World::test_and_clear_young`].
     fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
@@ -222,9 +228,13 @@ pub trait World {
         Content::Compressed { bytes: 4096 }
     }
 
-    /// Whether a page is among those that are touched most, as many as fit the fastest nodes. Only asked if the promotion policy is
-    /// [`crate::tiering::PromotionPolicy::Oracle`].
+    /// Whether a page is among the hottest: asked only for [`crate::tiering::PromotionPolicy::Oracle`].
     fn is_hottest(&mut self, _page: PageId) -> bool {
+        false
+    }
+
+    /// Whether several processes map a page of a file executable: likely a shared library, which hint faults do not move.
+    fn is_shared_executable(&self, _page: PageId) -> bool {
         false
     }
 

@@ -10,6 +10,11 @@ const MIN_BITS: u32 = 12;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stamp(pub u32);
 
+impl Stamp {
+    /// Of a folio that was not marked since it came to slow memory: all bits are set, as Linux leaves them.
+    pub const NONE: Stamp = Stamp(u32::MAX);
+}
+
 /// Makes stamps and reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StampClock {

@@ -9,9 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use refault_mm::{
-    Ack, Advice, Config, Content, Effect, Engine, HugeAdvice, Lru, MAX_SWAP_DEVICES, MappingId, MappingKind, MemcgId,
-    MemcgLimits, NodeId, Outcome, PageId, Readahead, RefaultTest, SwapDeviceConfig, SwapSlot, Swapoff, SwapoffError,
-    ThrottleReason, Touch, World, ZswapStep,
+    Ack, Advice, Config, Content, Effect, Engine, Hint, HugeAdvice, Lru, MAX_SWAP_DEVICES, MappingId, MappingKind,
+    MemcgId, MemcgLimits, NodeId, Outcome, PageId, Readahead, RefaultTest, SwapDeviceConfig, SwapSlot, Swapoff,
+    SwapoffError, ThrottleReason, Touch, World, ZswapStep,
 };
 
 /// Anonymous pages of a group that is made while things run.
@@ -53,6 +53,8 @@ struct Pte {
     writable: bool,
     young: bool,
     dirty: bool,
+    /// The next touch is a hint fault.
+    marked: bool,
 }
 
 /// Frames, files, swap and page tables.
@@ -277,7 +279,7 @@ impl World for Contents {
                     }
                 }
                 let dirty = self.pte[page.0 as usize].dirty;
-                self.pte[page.0 as usize] = Pte { mapped: true, writable, young, dirty };
+                self.pte[page.0 as usize] = Pte { mapped: true, writable, young, dirty, marked: false };
             }
             Effect::Unmap { page } => {
                 let dirty = self.pte[page.0 as usize].dirty;
@@ -332,6 +334,14 @@ impl World for Contents {
 
     fn test_and_clear_dirty(&mut self, page: PageId) -> bool {
         std::mem::take(&mut self.pte[page.0 as usize].dirty)
+    }
+
+    fn is_hottest(&mut self, page: PageId) -> bool {
+        page.0.is_multiple_of(3)
+    }
+
+    fn is_shared_executable(&self, page: PageId) -> bool {
+        page.0.is_multiple_of(11)
     }
 
     fn content(&mut self, page: PageId) -> Content {
@@ -391,6 +401,8 @@ pub enum Op {
     Zswap(u8),
     /// `zswap.max` and `zswap.writeback` of the group.
     ZswapLimit(u64, bool),
+    /// So many pages are marked for hint faults.
+    HintMark(u32, u16),
 }
 
 /// An engine, its world, and what a program would expect to read.
@@ -529,6 +541,12 @@ impl Driver {
             Op::Evict(n) => {
                 let command = format!("- {} 0 {} 60 {n}", self.group.0, n % 8);
                 let _ = self.engine.lru_gen_command(&mut self.world, &command);
+            }
+            Op::HintMark(n, nr) => {
+                let (first, nr) = self.range(n, nr);
+                for p in first..first + nr {
+                    self.world.pte[p as usize].marked |= self.engine.hint_mark(PageId(p));
+                }
             }
             Op::Zswap(steps) => {
                 for _ in 0..steps {
@@ -755,6 +773,11 @@ impl Driver {
             (Touch::Write, true) => Touch::MapWrite,
             (touch, _) => touch,
         };
+        if std::mem::take(&mut self.world.pte[page.0 as usize].marked)
+            && matches!(touch, Touch::MapRead | Touch::MapWrite)
+        {
+            self.hint_fault(page)?;
+        }
         let pte = self.world.pte[page.0 as usize];
         let mapped = match touch {
             Touch::MapRead => pte.mapped,
@@ -768,6 +791,20 @@ impl Driver {
             Outcome::Fresh | Outcome::Hit | Outcome::Minor | Outcome::Major => {}
         }
         self.touch(page, touch, outcome)
+    }
+
+    /// What the engine says of it must be so.
+    fn hint_fault(&mut self, page: PageId) -> Result<(), String> {
+        let before = self.engine.page_node(page);
+        let hint = self.engine.hint_fault(&mut self.world, page);
+        let (after, pte) = (self.engine.page_node(page), self.world.pte[page.0 as usize]);
+        let moved = before != after;
+        match hint {
+            Hint::Stay if !moved && pte.mapped => Ok(()),
+            Hint::Promoted if moved && pte.mapped => Ok(()),
+            Hint::Migrating if !moved && !pte.mapped && self.world.is_migrating(page) => Ok(()),
+            _ => Err(format!("{page:?}: {hint:?} from {before:?}, now {after:?}, {pte:?}")),
+        }
     }
 
     /// The program's side of an access that went through.
