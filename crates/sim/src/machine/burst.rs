@@ -424,9 +424,6 @@ impl Machine {
         let step = self.engine.kswapd_node_step(&mut self.hw, node);
         let bill = self.settle(start_ns);
         let end = start_ns + (bill.reclaim_ns + bill.io_ns).max(1_000);
-        if std::env::var_os("KDBG").is_some() {
-            eprintln!("DBG {start_ns} node {node:?} {step:?} end {} free {} throttle {:?} bill {bill:?}", end, self.engine.node_free_pages(node), self.hw.throttle);
-        }
         if let Some((reason, max_wait_ns)) = self.hw.throttle.take() {
             self.wait_throttled(t, reason, end + max_wait_ns);
             return (end, Stop::Blocked(Mood::Idle));
