@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Contents, Device, Driver, Op};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use refault_mm::tiering::{PromotionPolicy, TieringConfig};
 use refault_mm::{
     Ack, Advice, Config, Effect, Engine, Gauge, Hint, MappingKind, MemcgId, MemcgSelection, NodeConfig, NodeId,
@@ -579,7 +581,7 @@ fn touch() -> impl Strategy<Value = Touch> {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let page = || prop_oneof![2 => 0u32..20, 1 => 150u32..170, 3 => 0u32..300, 1 => 300u32..500];
+    let page = || prop_oneof![2 => 0u32..20, 1 => 250u32..270, 4 => 0u32..500, 1 => 500u32..700];
     let advice = prop_oneof![Just(Advice::Cold), Just(Advice::Free), Just(Advice::DontNeed), Just(Advice::InUse)];
     prop_oneof![
         60 => (page(), touch()).prop_map(|(p, t)| Op::Access(p, t)),
@@ -591,8 +593,8 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Flush),
         5 => any::<u8>().prop_map(Op::Cpu),
         1 => (0u32..5000).prop_map(Op::Wait),
-        6 => (0u8..20).prop_map(Op::Kswapd),
-        6 => (page(), 1u16..60).prop_map(|(p, n)| Op::HintMark(p, n)),
+        10 => (0u8..20).prop_map(Op::Kswapd),
+        15 => (page(), 1u16..200).prop_map(|(p, n)| Op::HintMark(p, n)),
         1 => any::<u8>().prop_map(Op::ThrottleEnded),
         1 => (0u8..60).prop_map(Op::External),
         1 => prop::bool::weighted(0.1).prop_map(|exit| if exit { Op::Exit } else { Op::Kswapd(1) }),
@@ -610,10 +612,10 @@ fn op() -> impl Strategy<Value = Op> {
 
 prop_compose! {
     fn numa()(
-        sizes in prop::collection::vec((64u64..200, any::<bool>()), 2..5),
+        sizes in prop::collection::vec((64u64..160, any::<bool>()), 2..5),
         cpu_nodes in prop::collection::vec(any::<u8>(), 2),
         min_free_kbytes in prop::option::of(0u64..128),
-        watermark_scale_factor in 0u32..500,
+        watermark_scale_factor in 0u32..300,
         distances in prop::collection::vec(11u32..40, 16),
         tiers in prop::collection::vec(0u8..3, 4),
         (demotion_enabled, tiering) in any::<(bool, bool)>(),
@@ -683,7 +685,7 @@ prop_compose! {
 }
 
 fn run(cfg: Config, device: Device, memory: u64, ops: &[Op]) -> Result<Driver, TestCaseError> {
-    let mut driver = Driver::new(cfg, device, 150, 150, memory, u64::MAX);
+    let mut driver = Driver::new(cfg, device, 250, 250, memory, u64::MAX);
     driver.world.kind = (!memory.is_multiple_of(3)).then_some(Contents::mixed);
     driver.world.may_be_empty |= !memory.is_multiple_of(3);
     for (i, &op) in ops.iter().enumerate() {
@@ -700,19 +702,43 @@ proptest! {
     fn contents_survive_on_several_nodes(
         cfg in config(),
         device in prop::sample::select(vec![Device::Instant, Device::Slow, Device::Flaky]),
-        memory in 40u64..400,
-        ops in prop::collection::vec(op(), 1..300),
+        memory in 40u64..800,
+        ops in prop::collection::vec(op(), 1..500),
     ) {
         run(cfg, device, memory, &ops)?;
     }
 
     /// The same configuration and the same events give the same state.
     #[test]
-    fn runs_are_repeatable(cfg in config(), memory in 40u64..400, ops in prop::collection::vec(op(), 1..150)) {
+    fn runs_are_repeatable(cfg in config(), memory in 40u64..800, ops in prop::collection::vec(op(), 1..150)) {
         let a = run(cfg.clone(), Device::Flaky, memory, &ops)?;
         let b = run(cfg, Device::Flaky, memory, &ops)?;
         prop_assert_eq!(a.engine.vmstat(), b.engine.vmstat());
         prop_assert_eq!(a.engine.node_gauges(), b.engine.node_gauges());
         prop_assert_eq!(a.engine.lru_gen_full_text(), b.engine.lru_gen_full_text());
+    }
+}
+
+/// The random machines do what they are there for: pages move down and up, and some moves fail.
+#[test]
+fn random_loads_move_pages_between_tiers() {
+    let mut runner = TestRunner::deterministic();
+    let load = (config(), 40u64..800, prop::collection::vec(op(), 600..700));
+    let mut moved = BTreeMap::new();
+    for device in [Device::Instant, Device::Flaky].repeat(25) {
+        let (mut cfg, memory, ops) = load.new_tree(&mut runner).unwrap().current();
+        let tiering = &mut cfg.numa.as_mut().unwrap().tiering;
+        (tiering.demotion_enabled, tiering.numa_balancing) = (true, 2);
+        let driver = run(cfg, device, memory, &ops).unwrap();
+        for (name, n) in driver.engine.vmstat().iter() {
+            *moved.entry(name).or_insert(0) += n;
+        }
+    }
+    for name in ["pgpromote_success", "pgpromote_candidate", "numa_hint_faults", "pgmigrate_success", "pgmigrate_fail"]
+    {
+        assert!(moved[name] > 50, "{name}: {}", moved[name]);
+    }
+    for (name, least) in [("pgdemote_kswapd", 10), ("pgdemote_direct", 50), ("pgdemote_proactive", 50)] {
+        assert!(moved[name] > least, "{name}: {}", moved[name]);
     }
 }
