@@ -178,15 +178,3 @@ fn mistakes_are_named() {
                   [[task]]\nname = \"t\"\nphase = [{ read = \"a\", passes = 1 }]";
     assert!(Scenario::parse("f.toml", single).unwrap_err().to_string().contains("no tiers"));
 }
-
-#[test]
-#[ignore]
-fn dbg() {
-    let s = Scenario::load(std::env::var("SCEN").unwrap()).unwrap();
-    let s = s.scale(std::env::var("K").unwrap().parse().unwrap()).unwrap();
-    let mut p = s.policy.clone();
-    p.tiering.promotion = Some(std::env::var("P").unwrap().parse().unwrap());
-    let r = Machine::new(&s, &p).unwrap().run().unwrap();
-    let t = tiers(&r);
-    println!("score {:.4e} promoted {:.1} MB/s share {:.4} best {:.4} th {} mean {:.1}", r.metric("task.pmbench.accesses_per_s").unwrap_or(0.0), t.promoted_bytes_per_s() / 1e6, t.nodes[0].share, t.best_share.unwrap_or(0.0), t.hot_threshold_ms, t.mean_access_ns());
-}
