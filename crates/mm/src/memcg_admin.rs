@@ -128,7 +128,7 @@ impl Engine {
                 continue;
             }
             if self.reclaim_memcg(w, id, usage - limit) == 0 {
-                if retries == 0 {
+                if retries == 0 || self.reclaim_blocked {
                     return false;
                 }
                 retries -= 1;
@@ -137,7 +137,7 @@ impl Engine {
     }
 
     /// Gives back what the groups of a subtree charged ahead.
-    fn drain_stocks(&mut self, root: MemcgId) {
+    pub(crate) fn drain_stocks(&mut self, root: MemcgId) {
         let mut at = Some(root);
         while let Some(m) = at {
             self.memcgs.drain_stock(m);
