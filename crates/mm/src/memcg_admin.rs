@@ -305,8 +305,11 @@ impl Engine {
             "memory.swap.max" => bytes(l.swap_max),
             "memory.zswap.max" => bytes(l.zswap_max),
             "memory.oom.group" => format!("{}\n", u8::from(l.oom_group)),
-            "memory.events" => m.events.text(),
-            "memory.events.local" => m.events_local.text(),
+            "memory.events" => text_of(m.events.iter()),
+            "memory.events.local" => text_of(m.events_local.iter()),
+            "memory.swap.events" => text_of(m.events.swap_iter()),
+            "memory.zswap.current" => format!("{}\n", m.zswap.bytes),
+            "memory.zswap.writeback" => format!("{}\n", u8::from(m.zswap.writeback)),
             "memory.stat" => self.memory_stat(id),
             _ => return None,
         })
@@ -333,10 +336,11 @@ impl Engine {
         }
         let _ = writeln!(text, "zswap {}", get("zswap_bytes"));
         let _ = writeln!(text, "slab_reclaimable {}", get("slab_reclaimable_bytes"));
-        for (name, value) in self.memcg_tree_stats(id).iter() {
-            let _ = writeln!(text, "{name} {value}");
-        }
-        text
+        let _ = writeln!(text, "slab {}", get("slab_reclaimable_bytes"));
+        let stats = self.memcg_tree_stats(id);
+        let _ = writeln!(text, "pgscan {}", stats.get(Counter::PgscanAnon) + stats.get(Counter::PgscanFile));
+        let _ = writeln!(text, "pgsteal {}", stats.get(Counter::PgstealAnon) + stats.get(Counter::PgstealFile));
+        text + &text_of(stats.iter())
     }
 }
 
@@ -354,7 +358,13 @@ impl MemcgEvents {
         .into_iter()
     }
 
-    fn text(&self) -> String {
-        self.iter().map(|(name, value)| format!("{name} {value}\n")).collect()
+    /// Those of `memory.swap.events`.
+    pub fn swap_iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [("high", self.swap_high), ("max", self.swap_max), ("fail", self.swap_fail)].into_iter()
     }
+}
+
+/// Names and values, a line each.
+fn text_of(values: impl Iterator<Item = (&'static str, u64)>) -> String {
+    values.map(|(name, value)| format!("{name} {value}\n")).collect()
 }
