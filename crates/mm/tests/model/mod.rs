@@ -514,9 +514,8 @@ impl Driver {
 
     /// Sets `zswap.max` and `zswap.writeback` of the group.
     pub fn limit_zswap(&mut self, max: u64, writeback: bool) {
-        let limits = MemcgLimits { zswap_max: max, ..self.engine.memcg_limits(self.group) };
+        let limits = MemcgLimits { zswap_max: max, zswap_writeback: writeback, ..self.engine.memcg_limits(self.group) };
         self.engine.set_memcg_limits(&mut self.world, self.group, &limits).expect("a group");
-        self.engine.set_memcg_zswap_writeback(self.group, writeback);
     }
 
     fn after_call(&mut self) {

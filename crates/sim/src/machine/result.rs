@@ -30,6 +30,10 @@ pub struct TaskResult {
     pub seconds: f64,
     /// Time of all copies in reclaim, in seconds.
     pub reclaim_seconds: f64,
+    /// CPU time of all copies in the program itself, in seconds.
+    pub user_seconds: f64,
+    /// CPU time of all copies in the kernel, in seconds; without changes of tasks.
+    pub system_seconds: f64,
     /// Of operations.
     pub latency: Latency,
 }
@@ -85,6 +89,34 @@ pub struct DeviceResult {
     pub zram: Option<ZramStats>,
 }
 
+/// A swap device.
+#[derive(Clone, Debug)]
+pub struct SwapResult {
+    /// The name of the device it is on.
+    pub device: String,
+    /// Its clusters, and how full it is.
+    pub map: SwapMap,
+}
+
+impl SwapResult {
+    /// The names of its numbers.
+    pub const METRICS: [&str; 5] = ["used_pages", "used_percent", "peak_pages", "peak_percent", "higher_used_percent"];
+
+    /// One of them. None, too: there is no such number of this device.
+    fn metric(&self, name: &str) -> Option<f64> {
+        let d = &self.map.device;
+        let percent = |pages: u64| 100.0 * pages as f64 / d.usable_pages.max(1) as f64;
+        match name {
+            "used_pages" => Some(d.used_pages as f64),
+            "used_percent" => Some(percent(d.used_pages)),
+            "peak_pages" => Some(d.peak_pages as f64),
+            "peak_percent" => Some(percent(d.peak_pages)),
+            "higher_used_percent" => d.higher_used_percent,
+            _ => None,
+        }
+    }
+}
+
 /// The memory node.
 #[derive(Clone, Debug, Default)]
 pub struct NodeResult {
@@ -118,7 +150,7 @@ pub struct RunResult {
     /// Loops that were recorded, in the order of their tasks.
     pub loops: Vec<LoopResult>,
     /// The swap devices at the end, in the order of the scenario.
-    pub swap: Vec<SwapMap>,
+    pub swap: Vec<SwapResult>,
     /// Tasks that the out-of-memory killer ended.
     pub oom_kills: u64,
     /// Samples over time.
@@ -140,6 +172,8 @@ impl TaskResult {
             "accesses_per_s" => rate(self.accesses),
             "bytes_per_s" => rate(self.accesses * PAGE_BYTES),
             "seconds" => self.seconds,
+            "user_seconds" => self.user_seconds,
+            "system_seconds" => self.system_seconds,
             "hit_rate" => self.hit_rate(),
             "errors" => self.errors as f64,
             "p50_ns" => self.latency.p50_ns() as f64,
@@ -274,7 +308,10 @@ impl RunResult {
                 "probes" => self.swap_work.probes as f64,
                 "reclaimed" => self.swap_work.reclaimed as f64,
                 "steps" => (self.swap_work.clusters + self.swap_work.probes) as f64,
-                _ => return None,
+                _ => {
+                    let (device, number) = rest.rsplit_once('.')?;
+                    return self.swap.iter().find(|s| s.device == device)?.metric(number);
+                }
             }),
             "psi" => match rest {
                 "some_us" => Some(self.memcgs[0].psi[0].total_us as f64),
@@ -311,12 +348,17 @@ impl Machine {
             sizes: self.size_counters().into_iter().collect(),
             swap_work: self.engine.swap_work(),
             loops: self.loop_results(),
-            swap: self.engine.swap_maps(),
+            swap: self.swap_results(),
             oom_kills: self.oom_kills,
             series: self.series.clone(),
             lru_gen: self.engine.lru_gen_full_text(),
             events: self.events_handled,
         }
+    }
+
+    fn swap_results(&self) -> Vec<SwapResult> {
+        let names = self.spec.swap.iter().map(|s| self.spec.devices[s.device].name.clone());
+        names.zip(self.engine.swap_maps()).map(|(device, map)| SwapResult { device, map }).collect()
     }
 
     fn device_results(&self) -> Vec<DeviceResult> {
@@ -345,6 +387,8 @@ impl Machine {
                 oom_kills: 0,
                 seconds: 0.0,
                 reclaim_seconds: 0.0,
+                user_seconds: 0.0,
+                system_seconds: 0.0,
                 latency: Latency::new(),
             };
             let (mut first, mut last) = (u64::MAX, 0);
@@ -357,6 +401,8 @@ impl Machine {
                 r.ops += done.ops;
                 r.errors += done.errors;
                 r.reclaim_seconds += done.stalled_ns as f64 / 1e9;
+                r.user_seconds += done.user_ns as f64 / 1e9;
+                r.system_seconds += done.system_ns as f64 / 1e9;
                 r.latency.merge(&done.latency);
                 first = first.min(done.first_ns.unwrap_or(u64::MAX));
                 last = last.max(done.last_ns);
