@@ -310,6 +310,7 @@ impl Engine {
             "memory.oom.group" => format!("{}\n", u8::from(l.oom_group)),
             "memory.events" => m.events.text(),
             "memory.events.local" => m.events_local.text(),
+            "memory.swap.events" => format!("max {}\nfail {}\n", m.events.swap_max, m.events.swap_fail),
             "memory.stat" => self.memory_stat(id),
             _ => return None,
         })
@@ -355,6 +356,11 @@ impl MemcgEvents {
             ("oom_group_kill", self.oom_group_kill),
         ]
         .into_iter()
+    }
+
+    /// The same and what `memory.swap.events` counts: `swap_max`, `swap_fail`.
+    pub fn with_swap(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.iter().chain([("swap_max", self.swap_max), ("swap_fail", self.swap_fail)])
     }
 
     fn text(&self) -> String {

@@ -425,7 +425,7 @@ impl Machine {
     /// `memory.events` of a group and those below it.
     fn events_of(&self, group: usize) -> Vec<(&'static str, u64)> {
         let memcg = group.checked_sub(1).map(|m| self.memcgs[m]);
-        memcg.map_or_else(Vec::new, |m| self.engine.memcg_events(m).iter().collect())
+        memcg.map_or_else(Vec::new, |m| self.engine.memcg_events(m).with_swap().collect())
     }
 
     fn memcg_result(&mut self, group: usize, tasks: &[TaskResult]) -> MemcgResult {
