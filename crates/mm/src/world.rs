@@ -193,6 +193,12 @@ pub trait World {
     /// Reads and clears the accessed bit of a mapped page.
     fn test_and_clear_young(&mut self, page: PageId) -> bool;
 
+    /// Whether the accessed bit may be set; nothing is cleared. Asked before anything is looked up for a page, since most are not young.
+    /// A driver that cannot tell says yes.
+    fn may_be_young(&self, _page: PageId) -> bool {
+        true
+    }
+
     /// Reads and clears the accessed bits of a page in all page tables that map it; how many were set. Where a page has one page
     /// table at most there is nothing to add to [`World::test_and_clear_young`].
     fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {

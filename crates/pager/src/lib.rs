@@ -16,11 +16,13 @@
 
 pub mod doctor;
 mod error;
+mod heap;
 pub mod mem;
 mod region;
 pub mod store;
 pub mod uffd;
 
 pub use error::Error;
+pub use heap::HugeHeap;
 pub use refault_mm::Policy;
 pub use region::{Counts, PoolConfig, Region, RegionConfig, RegionStats};
