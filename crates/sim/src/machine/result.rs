@@ -111,7 +111,8 @@ impl SwapResult {
             "used_percent" => Some(percent(d.used_pages)),
             "peak_pages" => Some(d.peak_pages as f64),
             "peak_percent" => Some(percent(d.peak_pages)),
-            "higher_used_percent" => d.higher_used_percent,
+            // Of a device that was never used: 0.
+            "higher_used_percent" => Some(d.higher_used_percent.unwrap_or(0.0)),
             _ => None,
         }
     }

@@ -237,10 +237,11 @@ fn check_metric(metric: &str, scenario: &Scenario) -> std::result::Result<(), St
             one_of(&FOLDS[..3], last).map_err(|_| format!("is not a result; after the column comes {}", FOLDS[..3].join(", ")))
         }
         "total" => one_of(&["seconds", "ops_per_s"], rest),
-        "swap" if name.is_empty() => one_of(&SWAP_METRICS, rest),
+        "swap" if name.is_empty() => one_of(&SWAP_METRICS, rest).map_err(|e| e + ", or a device"),
         "swap" => {
             declared(scenario.swap.iter().any(|s| scenario.devices[s.device].name == name))?;
-            one_of(&SwapResult::METRICS, last)
+            let known = SwapResult::METRICS.join(", ");
+            one_of(&SwapResult::METRICS, last).map_err(|_| format!("is not a result; after the device comes {known}"))
         }
         "psi" => one_of(&["some_us", "full_us"], rest),
         "iteration" | "iterations" => {
