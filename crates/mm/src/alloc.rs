@@ -34,6 +34,8 @@ pub struct Work {
     pub compressed: u64,
     /// Pages that zswap decompressed.
     pub decompressed: u64,
+    /// Pages of large folios that were split.
+    pub split: u64,
 }
 
 /// Who waits for reclaim, by reason.

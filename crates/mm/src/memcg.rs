@@ -77,6 +77,8 @@ pub struct MemcgLimits {
     pub swap_max: u64,
     /// `memory.zswap.max`.
     pub zswap_max: u64,
+    /// `memory.zswap.writeback`: without it nothing of the group goes from zswap to the device.
+    pub zswap_writeback: bool,
     /// Swappiness of the group; none: that of the machine.
     pub swappiness: Option<u32>,
     /// `memory.oom.group`: its tasks are killed together or not at all.
@@ -93,6 +95,7 @@ impl Default for MemcgLimits {
             swap_high: u64::MAX,
             swap_max: u64::MAX,
             zswap_max: u64::MAX,
+            zswap_writeback: true,
             swappiness: None,
             oom_group: false,
         }

@@ -80,6 +80,7 @@ impl Engine {
             swap_high: m.swap_high,
             swap_max: m.swap_max,
             zswap_max: m.zswap_max,
+            zswap_writeback: m.zswap.writeback,
             swappiness: m.swappiness,
             oom_group: m.oom_group,
         }
@@ -100,6 +101,7 @@ impl Engine {
         (m.high, m.max) = (limits.high, limits.max);
         (m.swap_high, m.swap_max, m.zswap_max) = (limits.swap_high, limits.swap_max, limits.zswap_max);
         (m.swappiness, m.oom_group) = (limits.swappiness, limits.oom_group);
+        m.zswap.writeback = limits.zswap_writeback;
         self.memcgs.propagate_protection(id);
         self.memcgs.any_protected |= limits.min > 0 || limits.low > 0;
         self.memcgs.any_high |= limits.high != u64::MAX || limits.swap_high != u64::MAX;
@@ -304,12 +306,12 @@ impl Engine {
             "memory.swap.high" => bytes(l.swap_high),
             "memory.swap.max" => bytes(l.swap_max),
             "memory.zswap.max" => bytes(l.zswap_max),
+            "memory.zswap.writeback" => format!("{}\n", u8::from(l.zswap_writeback)),
             "memory.oom.group" => format!("{}\n", u8::from(l.oom_group)),
             "memory.events" => text_of(m.events.iter()),
             "memory.events.local" => text_of(m.events_local.iter()),
             "memory.swap.events" => text_of(m.events.swap_iter()),
             "memory.zswap.current" => format!("{}\n", m.zswap.bytes),
-            "memory.zswap.writeback" => format!("{}\n", u8::from(m.zswap.writeback)),
             "memory.stat" => self.memory_stat(id),
             _ => return None,
         })
@@ -361,6 +363,11 @@ impl MemcgEvents {
     /// Those of `memory.swap.events`.
     pub fn swap_iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [("high", self.swap_high), ("max", self.swap_max), ("fail", self.swap_fail)].into_iter()
+    }
+
+    /// The same and what `memory.swap.events` counts of failures: `swap_max`, `swap_fail`.
+    pub fn with_swap(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.iter().chain([("swap_max", self.swap_max), ("swap_fail", self.swap_fail)])
     }
 }
 

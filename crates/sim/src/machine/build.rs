@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
-use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, SwapDeviceConfig};
+use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, SwapDeviceConfig, SwapWork};
 use refault_trace::{LoadOptions, ObjectKind, Trace};
 
 use super::event::{Event, Events};
@@ -55,6 +55,7 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         alive: spec.tasks.iter().filter(|t| !t.background).map(|t| t.count as usize).sum(),
         copies_left: spec.tasks.iter().map(|t| t.count).collect(),
         oom_kills: 0,
+        swap_paid: SwapWork::default(),
         events_handled: 0,
         completed: 0,
         ending: None,

@@ -35,8 +35,16 @@ pub(crate) fn limits_json(of: &MemcgLimits) -> Value {
         pages => (name, pages.into()),
     });
     let swappiness = of.swappiness.map(|n| ("memory.swappiness", n.into()));
+    let writeback = (!of.zswap_writeback).then_some(("memory.zswap.writeback", 0.into()));
     let oom_group = of.oom_group.then_some(("memory.oom.group", 1.into()));
-    Value::Object(pages.chain(swappiness).chain(oom_group).map(|(name, value)| (name.to_owned(), value)).collect())
+    Value::Object(
+        pages
+            .chain(writeback)
+            .chain(swappiness)
+            .chain(oom_group)
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
+    )
 }
 
 fn group(group: &GroupRow, page_size: u64) -> Value {

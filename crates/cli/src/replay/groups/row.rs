@@ -106,6 +106,7 @@ pub(crate) fn limits_text(of: &MemcgLimits, page_size: u64) -> String {
     let mut parts: Vec<_> =
         limits(of).into_iter().map(|(name, pages)| format!("{} {}", short(name), size(pages))).collect();
     parts.extend(of.swappiness.map(|n| format!("swappiness {n}")));
+    parts.extend((!of.zswap_writeback).then(|| "zswap.writeback 0".to_owned()));
     parts.extend(of.oom_group.then(|| "oom.group".to_owned()));
     parts.join(", ")
 }

@@ -46,6 +46,8 @@ struct Task<'a> {
     hit_rate: f64,
     errors: u64,
     reclaim_seconds: f64,
+    user_seconds: f64,
+    system_seconds: f64,
     latency_ns: Latencies,
 }
 
@@ -165,6 +167,8 @@ fn task(task: &TaskResult) -> Task<'_> {
         hit_rate: task.hit_rate(),
         errors: task.errors,
         reclaim_seconds: task.reclaim_seconds,
+        user_seconds: task.user_seconds,
+        system_seconds: task.system_seconds,
         latency_ns: latencies(&Quantiles::from(&task.latency)),
     }
 }

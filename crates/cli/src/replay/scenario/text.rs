@@ -126,6 +126,13 @@ pub(super) fn device_numbers(device: &DeviceResult) -> impl Iterator<Item = (&'s
     done.into_iter().chain(device.zram.iter().flat_map(|zram| zram.named()))
 }
 
+/// How full the swap devices are, where there are several.
+pub(super) fn several_swaps(outcome: &Outcome) -> String {
+    let several = outcome.scenario.swap.len() > 1;
+    let all = outcome.swap().filter(|_| several);
+    all.map(|(name, map)| swap_map::occupancy(map, Some(&printable(name)))).collect()
+}
+
 /// The swap devices at the end.
 pub(super) fn swap_map(outcome: &Outcome) -> String {
     let head = format!("\n# {} {}: swap\n", outcome.scenario.name, outcome.policy.policy);
