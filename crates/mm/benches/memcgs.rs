@@ -19,7 +19,7 @@ struct Machine {
 
 impl World for Machine {
     fn effect(&mut self, effect: Effect) -> Ack {
-        if effect == Effect::WakeKswapd {
+        if matches!(effect, Effect::WakeKswapd { .. }) {
             self.woken = true;
             return Ack::Pending;
         }

@@ -69,19 +69,19 @@ impl Engine {
     /// or swap is full, stays. Returns how many were freed.
     pub fn page_out<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) -> u64 {
         let mut sc = ScanControl::for_memcg(MemcgId::ROOT, u64::from(nr), None);
-        sc.ignore_references = true;
+        (sc.ignore_references, sc.no_demotion) = (true, true);
         self.drain_batches();
         let (mut at, end, mut freed) = (first.0, first.0 + nr, 0);
         while at < end {
             // A page table at a time, as a walk over the range meets them.
             let table_end = self.space.table_pages(self.table_of(PageId(at)) as u32).end.min(end);
-            freed += self.page_out_table(w, at, table_end, &sc);
+            freed += self.page_out_table(w, at, table_end, &mut sc);
             at = table_end;
         }
         freed
     }
 
-    fn page_out_table<W: World>(&mut self, w: &mut W, mut at: u32, end: u32, sc: &ScanControl) -> u64 {
+    fn page_out_table<W: World>(&mut self, w: &mut W, mut at: u32, end: u32, sc: &mut ScanControl) -> u64 {
         let mut list = self.take_scratch();
         while at < end {
             let mapped = self.space.is_mapped(PageId(at));
@@ -97,14 +97,27 @@ impl Engine {
             }
         }
         let taken: u64 = list.iter().map(|&f| self.folios.st(f).nr_pages()).sum();
+        let mut freed = 0;
+        for nid in self.nodes.ids() {
+            sc.nid = nid;
+            freed += self.page_out_on_node(w, &list, sc);
+        }
+        self.return_scratch(list);
+        self.work.scanned += taken;
+        self.work.reclaimed += freed;
+        freed
+    }
+
+    /// Those of the isolated folios that are on the node of `sc`: a batch is of one lruvec.
+    fn page_out_on_node<W: World>(&mut self, w: &mut W, folios: &[FolioId], sc: &ScanControl) -> u64 {
+        let mut list = self.take_scratch();
+        list.extend(folios.iter().filter(|&&f| self.folios.nid(f) == sc.nid));
         let freed = if list.is_empty() { 0 } else { self.shrink_folio_list(w, &mut list, sc).reclaimed };
         for &f in &list {
             self.folios.set(f, State::LRU);
             self.lruvec_add(f, false);
         }
         self.return_scratch(list);
-        self.work.scanned += taken;
-        self.work.reclaimed += freed;
         freed
     }
 

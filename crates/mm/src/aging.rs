@@ -69,6 +69,10 @@ impl Engine {
                 continue;
             }
             let Some(f) = self.folios.slot(page).folio() else { continue };
+            if self.nodes.are_several() && self.folios.lruvec(f) != v {
+                // The walk for its own node will see it.
+                continue;
+            }
             if w.test_and_clear_young(page) {
                 young += 1;
                 self.promote(v, f, gen_index(seq));
@@ -185,8 +189,8 @@ impl Engine {
             let (inactive, active) = (list_index(t, false), list_index(t, true));
             lruvec.size[inactive] = lruvec.size[inactive] + leaves - enters;
             lruvec.size[active] = lruvec.size[active] + enters - leaves;
-            self.node_size[inactive] = self.node_size[inactive] + leaves - enters;
-            self.node_size[active] = self.node_size[active] + enters - leaves;
+            self.nodes.size(lruvec.nid)[inactive] = self.nodes.size(lruvec.nid)[inactive] + leaves - enters;
+            self.nodes.size(lruvec.nid)[active] = self.nodes.size(lruvec.nid)[active] + enters - leaves;
         }
         g.birth_ns[next] = now_ns;
         g.max_seq = seq + 1;

@@ -1,10 +1,11 @@
 //! Frames: the fast path, direct reclaim, its throttling, and what is out of memory (7.1, 7.3 to 7.5).
 
 use crate::Engine;
-use crate::ids::MemcgId;
+use crate::ids::{MemcgId, NodeId};
 use crate::kswapd::KswapdStep;
 use crate::lruvec::UNEVICTABLE;
-use crate::node::{Mark, ZoneId};
+use crate::node::{Mark, Node, Watermarks};
+use crate::nodes::ZoneId;
 use crate::scan::ScanControl;
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, ThrottleReason, World};
@@ -36,6 +37,8 @@ pub struct Work {
     pub decompressed: u64,
     /// Pages of large folios that were split.
     pub split: u64,
+    /// Pages whose migration to another node was ordered.
+    pub migrated: u64,
 }
 
 /// Who waits for reclaim, by reason.
@@ -50,10 +53,10 @@ impl Engine {
     /// Frames for a charge, where the node has a size. The error is the root: nothing is left to reclaim.
     #[inline]
     pub(crate) fn take_frames<W: World>(&mut self, w: &mut W, nr: u64) -> Result<ZoneId, MemcgId> {
-        if !self.node.is_limited() {
+        if !self.nodes.is_limited() {
             return Ok(ZoneId::default());
         }
-        match self.node.take(nr, Mark::Low) {
+        match self.nodes.take(self.nid, nr, Mark::Low) {
             Some(zone) => Ok(zone),
             None => self.take_frames_slow(w, nr),
         }
@@ -61,8 +64,8 @@ impl Engine {
 
     #[cold]
     fn take_frames_slow<W: World>(&mut self, w: &mut W, nr: u64) -> Result<ZoneId, MemcgId> {
-        self.wake_kswapd(w);
-        if let Some(zone) = self.node.take(nr, Mark::Min) {
+        self.wake_all_kswapds(w);
+        if let Some(zone) = self.nodes.take(self.nid, nr, Mark::Min) {
             return Ok(zone);
         }
         let mut fruitless = 0;
@@ -71,7 +74,7 @@ impl Engine {
                 return Err(MemcgId::ROOT);
             }
             let reclaimed = self.reclaim_memcg(w, MemcgId::ROOT, nr);
-            if let Some(zone) = self.node.take(nr, Mark::Min) {
+            if let Some(zone) = self.nodes.take(self.nid, nr, Mark::Min) {
                 return Ok(zone);
             }
             if self.reclaim_blocked {
@@ -80,7 +83,7 @@ impl Engine {
             // What waits in batches cannot be found on a list.
             self.drain_all();
             fruitless = if reclaimed > 0 { 0 } else { fruitless + 1 };
-            if !self.node.could_meet_min(self.reclaimable_pages(), nr) {
+            if !self.nodes.ids().any(|nid| self.nodes.get(nid).could_meet_min(self.reclaimable_pages(nid), nr)) {
                 break;
             }
         }
@@ -90,26 +93,47 @@ impl Engine {
         Err(MemcgId::ROOT)
     }
 
-    fn reclaimable_pages(&self) -> u64 {
-        let sizes = self.tree_sizes(MemcgId::ROOT);
+    /// No node has what an allocation wants: all are to make some.
+    fn wake_all_kswapds<W: World>(&mut self, w: &mut W) {
+        for i in 0..self.nodes.all.len() {
+            self.wake_kswapd(w, self.nodes.zonelist(self.nid)[i]);
+        }
+    }
+
+    fn reclaimable_pages(&self, nid: NodeId) -> u64 {
+        let sizes = self.tree_sizes(MemcgId::ROOT, nid);
         let file = sizes[2] + sizes[3];
-        file + if self.can_reclaim_anon(MemcgId::ROOT) { sizes[..UNEVICTABLE].iter().sum::<u64>() - file } else { 0 }
+        file + if self.can_reclaim_anon(MemcgId::ROOT, nid) {
+            sizes[..UNEVICTABLE].iter().sum::<u64>() - file
+        } else {
+            0
+        }
     }
 
     /// Whether room may come from I/O that is under way: then it is too early for a verdict.
     pub(crate) fn is_io_pending(&self, over: MemcgId) -> bool {
         let writes = self.memcgs.subtree(over).any(|m| self.memcgs.get(m).writeback > 0);
-        self.reads_pending > 0 || self.swap.discards_pending() || (writes && self.writes_failed < HOPELESS_WRITES)
+        self.reads_pending > 0
+            || !self.migrating.is_empty()
+            || self.swap.discards_pending()
+            || (writes && self.writes_failed < HOPELESS_WRITES)
     }
 
     /// 7.3: direct reclaim stays out while kswapd works on a node that is as good as empty.
     fn throttle_exhausted<W: World>(&mut self, w: &mut W) -> bool {
-        if !self.node.is_exhausted() || !self.kswapd.awake || self.kswapd.is_hopeless() {
+        let node = self.nodes.get(self.nid);
+        if !self.is_kswapd_first() || node.kswapd.is_hopeless() {
             return false;
         }
         self.count_machine(Counter::PgscanDirectThrottle, 1);
         self.throttle(w, ThrottleReason::Exhausted, EXHAUSTED_WAIT_NS);
         true
+    }
+
+    /// Next to nothing is free near the CPU, and kswapd is about to change that.
+    pub(crate) fn is_kswapd_first(&self) -> bool {
+        let node = self.nodes.get(self.nid);
+        node.is_exhausted() && node.kswapd.awake
     }
 
     pub(crate) fn throttle<W: World>(&mut self, w: &mut W, reason: ThrottleReason, max_wait_ns: u64) {
@@ -147,7 +171,7 @@ impl Engine {
         if sc.nr_reclaimed > sc.nr_scanned >> 3 {
             self.unthrottle(w, ThrottleReason::NoProgress);
         }
-        if !self.node.is_exhausted() {
+        if !self.nodes.get(sc.nid).is_exhausted() {
             self.unthrottle(w, ThrottleReason::Exhausted);
         }
     }
@@ -156,8 +180,9 @@ impl Engine {
     pub(crate) fn note_pass<W: World>(&mut self, w: &mut W, sc: &mut ScanControl, reclaimed: u64) {
         let seen = std::mem::take(&mut sc.seen);
         if sc.kswapd {
-            self.node.writeback |= seen.writeback > 0 && seen.writeback == seen.taken;
-            self.node.dirty |= seen.file_taken > 0 && seen.unqueued_dirty == seen.file_taken;
+            let node = self.nodes.get_mut(sc.nid);
+            node.writeback |= seen.writeback > 0 && seen.writeback == seen.taken;
+            node.dirty |= seen.file_taken > 0 && seen.unqueued_dirty == seen.file_taken;
             if seen.immediate > 0 {
                 self.throttle(w, ThrottleReason::Writeback, WRITEBACK_WAIT_NS);
             }
@@ -165,14 +190,15 @@ impl Engine {
         if sc.is_cgroup_reclaim() {
             return;
         }
-        self.node.congested |= seen.dirty > 0 && seen.dirty == seen.congested;
+        let node = self.nodes.get_mut(sc.nid);
+        node.congested |= seen.dirty > 0 && seen.dirty == seen.congested;
         if reclaimed > 0 {
-            self.kswapd.failures = 0;
+            node.kswapd.failures = 0;
         } else {
             sc.trim_failed |= sc.cache_trim_mode;
         }
-        if !sc.kswapd && !self.kswapd.is_hopeless() {
-            if self.node.congested && seen.dirty > 0 {
+        if !sc.kswapd && !node.kswapd.is_hopeless() {
+            if node.congested && seen.dirty > 0 {
                 self.throttle(w, ThrottleReason::Congested, TICK_NS);
             } else if sc.priority == 1 && sc.nr_reclaimed == 0 {
                 self.throttle(w, ThrottleReason::NoProgress, TICK_NS);
@@ -213,24 +239,39 @@ impl Engine {
     /// Frames that the driver itself uses of the node (a compressed swap device in memory). They are taken even below the
     /// marks, since reclaim needs them; false: there are not so many.
     pub fn set_external_pages(&mut self, pages: u64) -> bool {
-        self.node.set_external(pages)
+        self.nodes.set_external(pages)
     }
 
-    /// Free pages of the node; 0 without a size.
+    /// Free pages of all nodes; 0 without a size.
     pub fn free_pages(&self) -> u64 {
-        self.node.free_pages()
+        self.nodes.free_pages()
     }
 
-    /// Zones with their watermarks: (name, managed pages, free pages, marks).
-    pub fn zones(&self) -> impl Iterator<Item = (&'static str, u64, u64, crate::node::Watermarks)> + '_ {
-        self.node.zones.iter().map(|z| (z.name, z.managed, z.free, z.marks))
+    /// Free pages of a node.
+    pub fn node_free_pages(&self, node: NodeId) -> u64 {
+        self.nodes.all.get(node.index()).map_or(0, Node::free_pages)
+    }
+
+    /// Zones of all nodes with their watermarks: (name, managed pages, free pages, marks).
+    pub fn zones(&self) -> impl Iterator<Item = (&'static str, u64, u64, Watermarks)> + '_ {
+        self.nodes.ids().flat_map(|nid| self.node_zones(nid))
+    }
+
+    /// The same of one node, as `/proc/zoneinfo` has them.
+    pub fn node_zones(&self, node: NodeId) -> impl Iterator<Item = (&'static str, u64, u64, Watermarks)> + '_ {
+        let zones = self.nodes.all.get(node.index()).into_iter().flat_map(|n| &n.zones);
+        zones.map(|z| (z.name, z.managed, z.free, z.marks))
     }
 }
 
 /// kswapd run to its end at once, for drivers and tests without time.
 impl Engine {
-    /// Steps kswapd until it sleeps; at most `steps` times.
+    /// Steps the kswapds of all nodes until they sleep; each at most `steps` times. True: all sleep.
     pub fn run_kswapd<W: World>(&mut self, w: &mut W, steps: usize) -> bool {
-        (0..steps).any(|_| self.kswapd_step(w) == KswapdStep::Sleep)
+        let mut all_sleep = true;
+        for nid in self.nodes.ids() {
+            all_sleep &= (0..steps).any(|_| self.kswapd_node_step(w, nid) == KswapdStep::Sleep);
+        }
+        all_sleep
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Engine;
 use crate::folio::{FolioTable, State};
-use crate::ids::{FolioId, MemcgId, SwapSlot};
+use crate::ids::{FolioId, MemcgId, NodeId, SwapSlot};
 use crate::lruvec::Lruvec;
 use crate::memcg::Memcgs;
 use crate::swap::SwapHost;
@@ -48,9 +48,9 @@ fn note_swap_cache(folios: &FolioTable, memcgs: &mut Memcgs, lruvecs: &[Lruvec],
 }
 
 impl Engine {
-    /// Whether anon of a memcg can go anywhere.
-    pub(crate) fn can_reclaim_anon(&self, memcg: MemcgId) -> bool {
-        self.memcgs.swap_room(memcg, self.swap.free_pages()) > 0
+    /// Whether anon of a memcg on a node can go anywhere.
+    pub(crate) fn can_reclaim_anon(&self, memcg: MemcgId, nid: NodeId) -> bool {
+        self.can_demote(nid) || self.memcgs.swap_room(memcg, self.swap.free_pages()) > 0
     }
 
     /// The half rule (8.2), for the machine and the memcg.

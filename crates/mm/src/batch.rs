@@ -103,7 +103,7 @@ impl Engine {
         // Mostly they are file folios of one page each in one lruvec.
         const ODD: u32 =
             State::UNEVICTABLE | State::SWAPBACKED | State::RECLAIM | State::LRU | State::GEN_MASK | State::LARGE;
-        if self.node.zone_lists() == 1
+        if self.one_zone
             && let Some(own) = self.folios.plain_lruvec(waiting, ODD)
         {
             return self.add_new_files(own, waiting);
@@ -135,8 +135,8 @@ impl Engine {
             let active = list_index(t, true);
             v.size[list_index(t, false)] -= nr;
             v.size[active] += nr;
-            self.node_size[list_index(t, false)] -= nr;
-            self.node_size[active] += nr;
+            self.nodes.size(v.nid)[list_index(t, false)] -= nr;
+            self.nodes.size(v.nid)[active] += nr;
             let list = v.lists[active];
             self.folios.links.del(f);
             st.set(State::ACTIVE | State::LRU);
@@ -151,8 +151,8 @@ impl Engine {
         let nr = folios.len() as u64;
         v.size[INACTIVE_FILE] -= nr;
         v.size[ACTIVE_FILE] += nr;
-        self.node_size[INACTIVE_FILE] -= nr;
-        self.node_size[ACTIVE_FILE] += nr;
+        self.nodes.size(v.nid)[INACTIVE_FILE] -= nr;
+        self.nodes.size(v.nid)[ACTIVE_FILE] += nr;
         let (from, list) = (v.lists[INACTIVE_FILE], v.lists[ACTIVE_FILE]);
         self.folios.links.del_each(from, folios);
         self.folios.add_each(folios, &[Target::new(list, u32::MAX, State::ACTIVE | State::LRU)]);

@@ -2,7 +2,7 @@
 
 use crate::Engine;
 use crate::ids::MemcgId;
-use crate::node::ZoneId;
+use crate::nodes::ZoneId;
 use crate::stat::Counter;
 use crate::world::{Effect, World};
 
@@ -17,7 +17,7 @@ impl Engine {
         if let Err(over) = self.memcgs.try_charge(memcg, nr, true)
             && let Err(over) = self.charge_slow(w, memcg, nr, over, true)
         {
-            self.node.give_back(zone, nr);
+            self.nodes.give_back(zone, nr);
             return Err(over);
         }
         Ok(zone)
@@ -26,7 +26,7 @@ impl Engine {
     /// Takes back a charge that turned out to be of no use.
     pub(crate) fn cancel_charge(&mut self, memcg: MemcgId, zone: ZoneId, nr: u64) {
         self.memcgs.uncharge(memcg, nr);
-        self.node.give_back(zone, nr);
+        self.nodes.give_back(zone, nr);
     }
 
     /// Reclaims for a charge that met a limit. `oom`: if that does not help, the group is out of memory.
@@ -85,7 +85,7 @@ impl Engine {
         }
         if self.cfg.charge_kernel {
             let zone = self.charge(w, memcg, 1)?;
-            self.node.note_kernel(zone, 1);
+            self.nodes.note_kernel(zone, 1);
             let m = self.memcgs.get_mut(memcg);
             m.kernel += 1;
             m.page_tables += 1;

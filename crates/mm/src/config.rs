@@ -3,8 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::ids::NodeId;
+use crate::nodes::MAX_NUMNODES;
 use crate::swap::{MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapDeviceConfig, SwapPolicy};
 use crate::thp::ThpConfig;
+use crate::tiering::{TieringConfig, Tiers};
 
 /// How an lruvec keeps its folios.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -184,6 +187,99 @@ impl NodeConfig {
     pub fn new(pages: u64) -> NodeConfig {
         NodeConfig { pages, min_free_kbytes: None, watermark_scale_factor: 10, low_zones: NodeConfig::PC_ZONES }
     }
+
+    /// What is impossible in it, on a machine of so many pages.
+    fn check(&self, machine_pages: u64) -> Result<(), String> {
+        let limits = [
+            ((64..1 << 30).contains(&self.pages), "a node has 64 to 2^30 pages"),
+            (self.watermark_scale_factor <= 3000, "watermark_scale_factor is at most 3000"),
+            (
+                self.min_free_kbytes.is_none_or(|k| k / 4 < machine_pages / 2),
+                "min_free_kbytes is below half of the node",
+            ),
+        ];
+        limits.iter().find(|(ok, _)| !ok).map_or(Ok(()), |(_, what)| Err((*what).into()))
+    }
+}
+
+/// A machine of several nodes, and which of them are faster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NumaConfig {
+    /// The nodes, 1 to 16. `min_free_kbytes` and `watermark_scale_factor` are those of the first one for all: Linux has them once.
+    pub nodes: Vec<NodeConfig>,
+    /// By CPU: its node. CPUs beyond the list are on node 0.
+    pub cpu_nodes: Vec<NodeId>,
+    /// By node: the distance to each, as firmware says it (SLIT). Empty: 10 to itself, 20 to others.
+    pub distances: Vec<Vec<u32>>,
+    /// Hint faults, promotion and demotion; by default, as in Linux, there are none.
+    pub tiering: TieringConfig,
+    /// By node: where its cold pages go. Of several one is taken at random. Empty: nowhere.
+    pub demotion_targets: Vec<Vec<NodeId>>,
+    /// By node: all nodes of slower tiers, for when the targets are full.
+    pub demotion_allowed: Vec<Vec<NodeId>>,
+    /// By node: whether it is of the top tier. Empty: all are.
+    pub top_tier: Vec<bool>,
+}
+
+impl NumaConfig {
+    /// Nodes at the same distance from each other, all CPUs on the first, no tiers.
+    pub fn new(nodes: Vec<NodeConfig>) -> NumaConfig {
+        NumaConfig {
+            nodes,
+            cpu_nodes: Vec::new(),
+            distances: Vec::new(),
+            tiering: TieringConfig::default(),
+            demotion_targets: Vec::new(),
+            demotion_allowed: Vec::new(),
+            top_tier: Vec::new(),
+        }
+    }
+
+    /// With the tiers of these nodes: which are the top tier, and where each demotes to.
+    #[must_use]
+    pub fn with_tiers(self, tiers: &Tiers) -> NumaConfig {
+        let ids = |nodes: &[usize]| nodes.iter().map(|&n| NodeId(n as u8)).collect();
+        let all = 0..self.nodes.len().min(tiers.len());
+        NumaConfig {
+            top_tier: all.clone().map(|n| tiers.is_toptier(n)).collect(),
+            demotion_targets: all.clone().map(|n| ids(tiers.demotion_targets(n))).collect(),
+            demotion_allowed: all.map(|n| ids(&tiers.demotion_fallbacks(n))).collect(),
+            ..self
+        }
+    }
+
+    /// The distance from one node to another.
+    pub fn distance(&self, from: NodeId, to: NodeId) -> u32 {
+        let known = self.distances.get(from.index()).and_then(|row| row.get(to.index())).copied();
+        known.unwrap_or(if from == to { 10 } else { 20 })
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let nr = self.nodes.len();
+        let lists = [&self.demotion_targets, &self.demotion_allowed];
+        let of_nodes = |rows: &[Vec<NodeId>]| rows.iter().flatten().all(|n| n.index() < nr);
+        let limits = [
+            ((1..=MAX_NUMNODES).contains(&nr), "there are 1 to 16 nodes"),
+            (self.cpu_nodes.iter().all(|n| n.index() < nr), "a CPU is on a node that exists"),
+            (self.distances.is_empty() || self.distances.len() == nr, "distances has a row for each node, or none"),
+            (self.distances.iter().all(|row| row.len() == nr), "a row of distances has a distance to each node"),
+            (lists.iter().all(|l| l.len() <= nr && of_nodes(l)), "demotion is from and to nodes that exist"),
+            (
+                lists.iter().all(|l| l.iter().enumerate().all(|(i, to)| to.iter().all(|n| n.index() != i))),
+                "no node demotes to itself",
+            ),
+            (self.top_tier.is_empty() || self.top_tier.len() == nr, "top_tier says it of each node, or of none"),
+        ];
+        if let Some((_, what)) = limits.iter().find(|(ok, _)| !ok) {
+            return Err(format!("nodes: {what}"));
+        }
+        let total: u64 = self.nodes.iter().map(|n| n.pages).sum();
+        if total >= 1 << 30 {
+            return Err("nodes: they have less than 2^30 pages together".into());
+        }
+        self.nodes.iter().try_for_each(|n| n.check(total))?;
+        self.tiering.check()
+    }
 }
 
 /// zswap, under the names of its module parameters. [`ZswapConfig::default`] is what Linux has.
@@ -280,6 +376,8 @@ pub struct Config {
     pub dirty_ratio: u64,
     /// The size of the node; none: only the limits of memcgs count.
     pub node: Option<NodeConfig>,
+    /// Several nodes, in the place of that one.
+    pub numa: Option<NumaConfig>,
     /// `page_cluster`: a swap-in from a queueing device reads up to 2^page_cluster pages; 3 in Linux, 0 = one.
     pub page_cluster: u32,
     /// `read_ahead_kb`, in pages: the largest window of a sequential read; 32 in Linux, 0 = off.
@@ -330,6 +428,7 @@ impl Config {
             dirty_background_ratio: 10,
             dirty_ratio: 20,
             node: None,
+            numa: None,
             page_cluster: 3,
             read_ahead_pages: 32,
             thp: ThpConfig::default(),
@@ -348,6 +447,10 @@ impl Config {
                 "fault_around_pages is a power of two up to 512",
             ),
             (self.nodes_shift <= 10, "nodes_shift is at most 10"),
+            (
+                self.numa.as_ref().is_none_or(|n| n.nodes.len() <= 1 << self.nodes_shift),
+                "nodes_shift has room for all nodes",
+            ),
             ((8..=64).contains(&self.eviction_bits_max), "eviction_bits_max is 8 to 64"),
             (self.batch_folios <= 1024, "batch_folios is at most 1024"),
             (self.swap_cluster_max <= 1 << 32, "swap_cluster_max is at most 2^32"),
@@ -357,15 +460,6 @@ impl Config {
             (self.dirty_ratio <= 100, "dirty_ratio is 0 to 100"),
             (self.page_cluster <= 9, "page_cluster is 0 to 9"),
             (self.read_ahead_pages <= 1 << 16, "read_ahead_pages is at most 65536"),
-            (self.node.as_ref().is_none_or(|n| (64..1 << 30).contains(&n.pages)), "a node has 64 to 2^30 pages"),
-            (
-                self.node.as_ref().is_none_or(|n| n.watermark_scale_factor <= 3000),
-                "watermark_scale_factor is at most 3000",
-            ),
-            (
-                self.node.as_ref().is_none_or(|n| n.min_free_kbytes.is_none_or(|k| k / 4 < n.pages / 2)),
-                "min_free_kbytes is below half of the node",
-            ),
             (
                 self.zswap.as_ref().is_none_or(|z| z.max_pool_percent <= 100 && z.accept_threshold_percent <= 100),
                 "the percentages of zswap are 0 to 100",
@@ -379,8 +473,10 @@ impl Config {
             return Err(format!("configuration: {} swap devices; at most {MAX_SWAP_DEVICES}", self.swap_devices.len()));
         }
         let checks = self.swap_devices.iter().map(SwapDeviceConfig::check);
+        let node = self.node.as_ref().map_or(Ok(()), |n| n.check(n.pages));
+        let numa = self.numa.as_ref().map_or(Ok(()), NumaConfig::check);
         checks
-            .chain([self.swap.check(), self.thp.check()])
+            .chain([self.swap.check(), self.thp.check(), node, numa])
             .collect::<Result<(), _>>()
             .map_err(|e| format!("configuration: {e}"))
     }

@@ -87,15 +87,15 @@ impl Engine {
     /// group itself, and for the machine where it has a size.
     fn dirty_levels(&self, memcg: MemcgId) -> (bool, bool) {
         let m = self.memcgs.get(memcg);
-        let v = &self.lruvecs[m.lruvec.index()];
+        let size = self.sizes_of(memcg);
         // What is not used yet could become cache.
         let room = m.max.saturating_sub(m.usage).min(self.cfg.total_pages);
-        let own = self.levels(v.size[INACTIVE_FILE] + v.size[ACTIVE_FILE] + room, m.dirty, m.writeback);
-        if !self.node.is_limited() {
+        let own = self.levels(size[INACTIVE_FILE] + size[ACTIVE_FILE] + room, m.dirty, m.writeback);
+        if !self.nodes.is_limited() {
             return own;
         }
-        let size = self.tree_sizes(MemcgId::ROOT);
-        let cache = size[INACTIVE_FILE] + size[ACTIVE_FILE] + self.node.free_pages();
+        let size = self.nodes.total_size();
+        let cache = size[INACTIVE_FILE] + size[ACTIVE_FILE] + self.nodes.free_pages();
         let all = self.levels(cache, self.dirty.total, self.dirty.writeback);
         (own.0 || all.0, own.1 || all.1)
     }
@@ -159,7 +159,9 @@ impl Engine {
             left -= 1;
             let Some(f) = self.folios.slot(page).folio() else { continue };
             let st = self.folios.st(f);
-            if st.has(State::DIRTY) && !st.has(State::WRITEBACK | State::ANON) {
+            if st.has(State::MIGRATING) {
+                self.dirty.pages.push_back(page);
+            } else if st.has(State::DIRTY) && !st.has(State::WRITEBACK | State::ANON) {
                 self.start_write(w, f, true);
             }
         }

@@ -78,13 +78,13 @@ impl Engine {
     fn dropping(&self, own: LruvecId, t: usize, target: MemcgId) -> Dropping {
         // Under two lists the group whose pressure evicts stamps the shadow; the other models know only the folio's own.
         let by_target = self.cfg.lru == Lru::TwoList && self.cfg.refault != RefaultTest::Distance2013;
-        let clock = if by_target { self.memcgs.get(target).lruvec } else { own };
+        let clock = if by_target { self.lruvec_of(target, self.lruvecs[own.index()].nid) } else { own };
         let v = &self.lruvecs[clock.index()];
         Dropping {
             own,
             t,
             clock,
-            owner: self.layout.pack_owner(0, v.memcg),
+            owner: self.layout.pack_owner(v.nid, v.memcg),
             age: v.nonresident_age,
             min_seq: self.lruvecs[own.index()].r#gen.min_seq[t],
             evicted: [0; MAX_NR_TIERS],
@@ -105,8 +105,8 @@ impl Engine {
         }
         d.dropped += nr;
         w.effect(Effect::Free { page, order: st.order() });
-        if self.node.is_limited() {
-            self.node.free_folio(f, nr);
+        if self.nodes.is_limited() {
+            self.nodes.give_back(self.folios.zone_of(f), nr);
         }
         self.folios.evict(f, shadow);
     }
@@ -146,8 +146,8 @@ impl Engine {
             shadow
         });
         shadows_only.into_iter().for_each(|n| self.relist_node(n, true));
-        if self.node.is_limited() {
-            list.iter().for_each(|&f| self.node.free_folio(f, 1));
+        if self.nodes.is_limited() {
+            list.iter().for_each(|&f| self.nodes.give_back(self.folios.zone_of(f), 1));
         }
     }
 

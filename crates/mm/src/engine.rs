@@ -1,19 +1,20 @@
 //! The facade: the only type a driver holds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::alloc::{Throttled, Work};
 use crate::batch::CpuBatches;
 use crate::config::{Config, Lru};
 use crate::dirty::DirtyQueue;
 use crate::folio::{FolioTable, State};
-use crate::ids::{FolioId, LruvecId, MappingId, MemcgId, PageId};
-use crate::kswapd::Kswapd;
+use crate::hint::Hints;
+use crate::ids::{FolioId, LruvecId, MappingId, MemcgId, NodeId, PageId};
 use crate::lruvec::Lruvec;
 use crate::mapping::{MappingKind, Owner, PageSpace};
 use crate::memcg::Memcgs;
 use crate::memcg_lru::MemcgLru;
-use crate::node::Node;
+use crate::migrate::Migration;
+use crate::nodes::Nodes;
 use crate::scan::ScanControl;
 use crate::shadow::Layout;
 use crate::stat::Counter;
@@ -34,15 +35,13 @@ pub struct Engine {
     pub(crate) space: PageSpace,
     pub(crate) lruvecs: Vec<Lruvec>,
     pub(crate) memcgs: Memcgs,
-    pub(crate) memcg_lru: MemcgLru,
+    /// By node.
+    pub(crate) memcg_lru: Vec<MemcgLru>,
     pub(crate) batches: Vec<CpuBatches>,
     pub(crate) swap: Swap,
     pub(crate) zeromap: ZeroMap,
     pub(crate) zswap: Zswap,
-    pub(crate) node: Node,
-    /// Pages on the lists of all groups.
-    pub(crate) node_size: [u64; 5],
-    pub(crate) kswapd: Kswapd,
+    pub(crate) nodes: Nodes,
     pub(crate) throttled: Throttled,
     /// The last reclaim for a task ended because swap takes no more writes for now.
     pub(crate) reclaim_blocked: bool,
@@ -54,6 +53,10 @@ pub struct Engine {
     pub(crate) writes_failed: u64,
     /// Anonymous pages that were dropped, but for I/O on them.
     pub(crate) dropping: BTreeSet<PageId>,
+    /// Where hint faults promote.
+    pub(crate) hints: Option<Hints>,
+    /// Folios on their way to another node.
+    pub(crate) migrating: BTreeMap<FolioId, Migration>,
     pub(crate) dirty: DirtyQueue,
     pub(crate) flush_all: bool,
     pub(crate) flush_due: bool,
@@ -64,6 +67,10 @@ pub struct Engine {
     /// When the statistics of groups are added up next.
     pub(crate) next_flush_ns: u64,
     pub(crate) cpu: usize,
+    /// The node of that CPU.
+    pub(crate) nid: NodeId,
+    /// No node has more than one zone.
+    pub(crate) one_zone: bool,
     /// What a read by descriptor makes of the byte of a page; 0: look closer.
     pub(crate) next_hot: [u8; 256],
     scratch: Vec<Vec<FolioId>>,
@@ -77,20 +84,24 @@ impl Engine {
     pub fn new(cfg: Config) -> Result<Engine, String> {
         cfg.check()?;
         let mut folios = FolioTable::default();
-        let root = Lruvec::new(&mut folios, MemcgId::ROOT, None, cfg.seed);
+        let nodes = Nodes::new(&cfg);
+        if nodes.are_several() || nodes.zone_lists() > 1 {
+            folios.links.keep_frames(nodes.are_several());
+        }
+        let root = nodes.ids().map(|nid| Lruvec::new(&mut folios, MemcgId::ROOT, nid, cfg.seed)).collect();
         Ok(Engine {
             layout: Layout::new(&cfg),
             space: PageSpace::default(),
-            lruvecs: vec![root],
+            lruvecs: root,
             memcgs: Memcgs::new(cfg.charge_batch, cfg.recursive_protection),
-            memcg_lru: MemcgLru::new(cfg.seed),
+            memcg_lru: nodes.ids().map(|nid| MemcgLru::new(cfg.seed.wrapping_add(u64::from(nid.0)))).collect(),
             batches: vec![CpuBatches::default(); cfg.cpus],
             swap: Swap::new(&cfg),
             zeromap: ZeroMap::default(),
             zswap: Zswap::default(),
-            node: Node::new(cfg.node.as_ref()),
-            node_size: [0; 5],
-            kswapd: Kswapd::default(),
+            nid: nodes.of_cpu(0),
+            one_zone: nodes.zone_lists() == 1,
+            nodes,
             throttled: Throttled::default(),
             reclaim_blocked: false,
             work: Work::default(),
@@ -98,6 +109,8 @@ impl Engine {
             reads_pending: 0,
             writes_failed: 0,
             dropping: BTreeSet::new(),
+            hints: Hints::new(cfg.numa.as_ref())?,
+            migrating: BTreeMap::new(),
             dirty: DirtyQueue::default(),
             flush_all: false,
             flush_due: false,
@@ -142,6 +155,7 @@ impl Engine {
     /// The CPU on which the following calls happen: batches are per CPU. Out of range: the last one.
     pub fn set_cpu(&mut self, cpu: usize) {
         self.cpu = cpu.min(self.batches.len() - 1);
+        self.nid = self.nodes.of_cpu(self.cpu);
         self.swap.set_cpu(self.cpu);
     }
 
@@ -193,6 +207,34 @@ impl Engine {
     pub fn lru_gen_seqs(&self, memcg: MemcgId) -> (u64, u64) {
         let g = &self.lruvecs[self.memcgs.get(memcg).lruvec.index()].r#gen;
         (g.min_seq[crate::lruvec::FILE], g.max_seq)
+    }
+
+    /// Nodes of the machine.
+    pub fn node_count(&self) -> usize {
+        self.nodes.all.len()
+    }
+
+    /// The node of a CPU.
+    pub fn node_of_cpu(&self, cpu: usize) -> NodeId {
+        self.nodes.of_cpu(cpu)
+    }
+
+    /// The node on which the frame of a page lies that is in memory (in the swap cache counts).
+    #[inline]
+    pub fn page_node(&self, page: PageId) -> Option<NodeId> {
+        self.folio_of(page).map(|f| self.folios.nid(f))
+    }
+
+    /// The lists of a memcg on a node.
+    #[inline(always)]
+    pub(crate) fn lruvec_of(&self, memcg: MemcgId, nid: NodeId) -> LruvecId {
+        self.memcgs.get(memcg).lruvec.on(nid)
+    }
+
+    /// The lists of a memcg on all nodes.
+    pub(crate) fn lruvecs_of(&self, memcg: MemcgId) -> impl Iterator<Item = LruvecId> + use<> {
+        let first = self.memcgs.get(memcg).lruvec;
+        self.nodes.ids().map(move |nid| first.on(nid))
     }
 
     /// Whether a page is in memory (in the swap cache counts).

@@ -63,7 +63,7 @@ impl Engine {
     pub(crate) fn effective_swappiness(&self, v: LruvecId, sc: &ScanControl) -> u32 {
         let room = self.memcgs.swap_room(self.lruvecs[v.index()].memcg, self.swap.free_pages());
         let memcg = self.lruvecs[v.index()].memcg;
-        if sc.may_swap && room >= MIN_LRU_BATCH { self.swappiness(memcg, sc) } else { 0 }
+        if sc.may_swap && (room >= MIN_LRU_BATCH || self.can_demote(sc.nid)) { self.swappiness(memcg, sc) } else { 0 }
     }
 
     /// Pages to scan, by size and priority; none while aging stands in for it.
@@ -220,20 +220,19 @@ impl Engine {
             return (0, 0);
         }
         let oldest_gen = gen_index(g.min_seq[t]);
+        let nid = self.lruvecs[v.index()].nid;
         let wait = sc.queue_full && t == ANON;
         let mut scan = Scan { t, oldest_gen, tier_limit, wait, remaining: MAX_LRU_BATCH, ..Scan::default() };
         // The highest zone first: while it yields enough, what lies in lower ones stays.
-        for zone in (0..self.node.zone_lists()).rev() {
+        for zone in (0..self.nodes.get(nid).zone_lists()).rev() {
             self.scan_zone(v, zone, &mut scan, list);
             if scan.remaining == 0 || scan.isolated >= MIN_LRU_BATCH || scan.blocked {
                 break;
             }
         }
         sc.blocked |= scan.blocked;
-        let lruvec = &mut self.lruvecs[v.index()];
-        lruvec.r#gen.nr_pages[oldest_gen][t] -= scan.isolated;
-        lruvec.size[list_index(t, false)] -= scan.isolated;
-        self.node_size[list_index(t, false)] -= scan.isolated;
+        self.lruvecs[v.index()].r#gen.nr_pages[oldest_gen][t] -= scan.isolated;
+        self.resize_list(v, list_index(t, false), -(scan.isolated as i64));
         sc.nr_scanned += scan.isolated;
         self.count_lruvec(v, Counter::PgscanSkip, scan.skipped);
         self.count_lruvec(v, Counter::Pgrefill, scan.sorted);
@@ -299,7 +298,7 @@ impl Engine {
         let generation = st.generation().unwrap_or(oldest);
         if generation != oldest {
             // Promoted by a walk or a look-around.
-            let list = g.lists[generation][t][self.node.zone_list(f)];
+            let list = g.lists[generation][t][self.folios.zone_list(f)];
             self.folios.links.del(f);
             self.folios.links.add(list, f);
             return;
@@ -324,7 +323,7 @@ impl Engine {
     pub(crate) fn move_to_next_generation(&mut self, v: LruvecId, f: FolioId, t: usize, tail: bool) {
         let g = &self.lruvecs[v.index()].r#gen;
         let (from, to) = (gen_index(g.min_seq[t]), gen_index(g.min_seq[t] + 1));
-        let list = g.lists[to][t][self.node.zone_list(f)];
+        let list = g.lists[to][t][self.folios.zone_list(f)];
         let mut st = self.folios.st(f);
         st.clear(State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
         st.set_generation(to);

@@ -28,7 +28,7 @@ impl Engine {
             if self.memcgs.shield(sc.target, m) == Shield::Min {
                 continue;
             }
-            let v = self.memcgs.get(m).lruvec;
+            let v = self.lruvec_of(m, sc.nid);
             let swappiness = self.effective_swappiness(v, sc);
             if self.should_run_aging(v, swappiness).wanted {
                 let seq = self.lruvecs[v.index()].r#gen.max_seq;
@@ -44,7 +44,7 @@ impl Engine {
         while let Some(m) = at {
             self.note_visit(m);
             self.shrink_lruvec_first(w, m, sc);
-            self.shrink_shadow_nodes(m, sc.priority);
+            self.shrink_shadow_nodes(self.lruvec_of(m, sc.nid), sc.priority);
             if sc.blocked {
                 return;
             }
@@ -55,7 +55,7 @@ impl Engine {
     /// Shrinks one group in batches, until enough was scanned for this priority or it is time to stop.
     fn shrink_lruvec_first<W: World>(&mut self, w: &mut W, memcg: MemcgId, sc: &mut ScanControl) {
         self.drain_batches();
-        let v = self.memcgs.get(memcg).lruvec;
+        let v = self.lruvec_of(memcg, sc.nid);
         let (before, start) = (sc.nr_reclaimed, self.lruvecs[v.index()].r#gen.max_seq);
         let (mut scanned, mut age_wanted) = (0, false);
         sc.took_anon = false;
@@ -140,7 +140,7 @@ impl Engine {
         } else if sc.nr_reclaimed - sc.last_reclaimed < sc.nr_to_reclaim {
             return false;
         }
-        if low_priority || !self.node.is_limited() || !self.node.has_enough(sc.kswapd) {
+        if low_priority || !self.nodes.is_limited() || !self.nodes.get(sc.nid).has_enough(sc.kswapd) {
             return false;
         }
         // So that the caller stops, too.

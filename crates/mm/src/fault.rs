@@ -6,7 +6,7 @@ use crate::config::RefaultTest;
 use crate::folio::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::mapping::{Fill, MappingKind};
-use crate::node::ZoneId;
+use crate::nodes::ZoneId;
 use crate::slot::Slot;
 use crate::stat::Counter;
 use crate::thp::SizeCounter;
@@ -129,6 +129,8 @@ impl Engine {
         if let (Some(f), false) = (self.folios.slot(page).folio().filter(up_to_date), touch.is_mapped()) {
             match touch {
                 Touch::Read => self.mark_accessed(f),
+                // What is written now would not be in the copy.
+                Touch::Write if self.folios.st(f).has(State::MIGRATING) => return Outcome::Waiting,
                 Touch::Write => self.set_dirty(w, f),
                 _ => {}
             }
@@ -187,7 +189,7 @@ impl Engine {
     }
 
     fn no_room(&self, over: MemcgId) -> Outcome {
-        let exhausted = over == MemcgId::ROOT && self.node.is_exhausted() && self.kswapd.awake;
+        let exhausted = over == MemcgId::ROOT && self.is_kswapd_first();
         match exhausted || self.is_io_pending(over) {
             true => Outcome::Throttled,
             false => Outcome::Oom(over),
@@ -257,6 +259,7 @@ impl Engine {
             return Err(over);
         }
         self.count_alloc(memcg, 1);
+        self.folios.note_frames(page, 1, zone);
         let own = self.folios.lruvec(FolioId(page.0));
         let old = self.folios.slot_of_absent(page);
         self.note_filled(page, old);
@@ -265,21 +268,20 @@ impl Engine {
         if let (Some(shadow), false) = (old.as_value(), touch == Touch::Write) {
             st = self.workingset_refault(own, st, shadow, touch.is_mapped());
         }
-        Ok(self.add_folio(page, zone, st, touch.is_mapped()))
+        Ok(self.add_folio(page, st, touch.is_mapped()))
     }
 
-    /// A new folio waits in the add batch; under multi-gen LRU a faulted one starts in the youngest generation.
+    /// A new folio, whose frames were noted, waits in the add batch; under multi-gen LRU a faulted one starts in the youngest generation.
     #[inline(always)]
-    pub(crate) fn add_folio(&mut self, page: PageId, zone: ZoneId, st: State, in_fault: bool) -> FolioId {
+    pub(crate) fn add_folio(&mut self, page: PageId, st: State, in_fault: bool) -> FolioId {
         let st = self.state_of_new(st, in_fault);
         let f = self.folios.alloc(page, st);
-        self.node.note_folio(f, zone);
         self.batch_push(Batch::Add, f, st);
         f
     }
 
     #[inline]
-    fn state_of_new(&self, mut st: State, in_fault: bool) -> State {
+    pub(crate) fn state_of_new(&self, mut st: State, in_fault: bool) -> State {
         if in_fault && self.is_multi_gen() {
             st.set(State::ACTIVE);
         }
@@ -323,7 +325,7 @@ impl Engine {
     /// tries again.
     pub fn read_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
         let Some(f) = self.folio_of(page) else { return };
-        if !self.folios.st(f).has(State::LOCKED) {
+        if !self.folios.st(f).has(State::LOCKED) || self.folios.st(f).has(State::MIGRATING) {
             return;
         }
         self.folios.clear(f, State::LOCKED);
@@ -421,7 +423,8 @@ impl Engine {
         self.count_alloc(memcg, 1);
         let mut st = State::new(0);
         st.set(State::UPTODATE | State::SWAPBACKED | State::ANON);
-        let f = self.add_folio(page, zone, st, true);
+        self.folios.note_frames(page, 1, zone);
+        let f = self.add_folio(page, st, true);
         self.map_touched(w, f, touch);
         Ok(Outcome::Fresh)
     }
@@ -542,8 +545,8 @@ impl Engine {
     ) -> FolioId {
         let mut st = State::new(order);
         st.set(State::SWAPBACKED | State::ANON | State::SWAPCACHE);
+        self.folios.note_frames(page, st.nr_pages(), zone);
         let f = self.folios.alloc(page, st);
-        self.node.note_folio(f, zone);
         self.folios.set_swap(f, slot);
         // Until it is read and mapped, the slots of its pages go on to hold their swap entries.
         for p in self.pages_of(f) {

@@ -4,8 +4,9 @@
 //! fault, an eviction or a move touches one cache line of 12-byte entries and no more. What a hit by descriptor reads and sets
 //! lies apart, a byte a page: a hit needs nothing else, and the bytes of a million pages fit a processor's second-level cache.
 
-use crate::ids::{FolioId, LruvecId, PageId, SwapSlot, XaNodeId};
+use crate::ids::{FolioId, LruvecId, NodeId, PageId, SwapSlot, XaNodeId};
 use crate::list::{Links, List, Target};
+use crate::nodes::ZoneId;
 use crate::slot::{Entry, Location, Slot};
 
 /// The largest order of a folio: 2^9 pages are 2 MiB.
@@ -44,6 +45,8 @@ impl State {
     pub(crate) const ANON: u32 = 1 << 17;
     /// Waits in an add batch.
     pub(crate) const ADDING: u32 = 1 << 18;
+    /// On its way to another node: locked, unmapped, on no list.
+    pub(crate) const MIGRATING: u32 = 1 << 19;
     /// Read from swap ahead of need, and not needed yet.
     pub(crate) const READAHEAD: u32 = 1 << 20;
 
@@ -143,7 +146,7 @@ impl State {
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        const NAMES: [(u32, &str); 17] = [
+        const NAMES: [(u32, &str); 18] = [
             (State::LOCKED, "locked"),
             (State::UPTODATE, "uptodate"),
             (State::DIRTY, "dirty"),
@@ -161,6 +164,7 @@ impl std::fmt::Debug for State {
             (State::ANON, "anon"),
             (State::ADDING, "adding"),
             (State::READAHEAD, "readahead"),
+            (State::MIGRATING, "migrating"),
         ];
         for (bit, name) in NAMES {
             if self.has(bit) {
@@ -199,7 +203,7 @@ impl FolioTable {
     /// One more page, with nothing in its slot.
     #[inline]
     pub(crate) fn push_page(&mut self, location: Location) {
-        self.links.entries.push(Entry::new(location));
+        self.links.push(Entry::new(location));
         self.hot.push(0);
     }
 
@@ -305,15 +309,16 @@ impl FolioTable {
     /// The lruvec of these folios, if all have the same one and none of them has any of the flags `odd`.
     #[inline]
     pub(crate) fn plain_lruvec(&self, folios: &[FolioId], odd: u32) -> Option<LruvecId> {
-        let own = self.lruvec(*folios.first()?);
+        let first = *folios.first()?;
+        let (own, base) = (self.lruvec(first), self.links.owners[self.node_of(self.page(first)).index()]);
         let (entries, owners, hot) = (&self.links.entries[..], &self.links.owners[..], &self.hot[..]);
         let (mut any, mut other) = (0, 0);
         for f in folios {
             let e = &entries[f.index()];
             any |= e.cold() | u32::from(hot[f.index()]);
-            other |= owners[e.location.node().index()].0 ^ own.0;
+            other |= owners[e.location.node().index()].0 ^ base.0;
         }
-        (any & odd == 0 && other == 0).then_some(own)
+        (any & odd == 0 && other == 0 && self.links.are_on_one_node(folios)).then_some(own)
     }
 
     /// The folio is gone: its slot holds what was put there instead.
@@ -400,6 +405,30 @@ impl FolioTable {
     #[inline(always)]
     pub(crate) fn lruvec(&self, f: FolioId) -> LruvecId {
         self.links.lruvec(f)
+    }
+
+    /// The memory node of a folio.
+    #[inline(always)]
+    pub(crate) fn nid(&self, f: FolioId) -> NodeId {
+        self.zone_of(f).nid()
+    }
+
+    /// Where the frames of a folio are.
+    #[inline(always)]
+    pub(crate) fn zone_of(&self, f: FolioId) -> ZoneId {
+        self.links.frame(self.page(f))
+    }
+
+    /// The list of a folio among those of the zones.
+    #[inline(always)]
+    pub(crate) fn zone_list(&self, f: FolioId) -> usize {
+        self.zone_of(f).zone()
+    }
+
+    /// The frames of `nr` pages from `first` on are there.
+    #[inline(always)]
+    pub(crate) fn note_frames(&mut self, first: PageId, nr: u64, zone: ZoneId) {
+        self.links.note_frames(first, nr, zone);
     }
 
     pub(crate) fn swap(&self, f: FolioId) -> SwapSlot {

@@ -34,7 +34,11 @@ id!(
     MemcgId, u16
 );
 id!(
-    /// One lruvec: the lists of one (memcg, node).
+    /// One memory node, from 0.
+    NodeId, u8
+);
+id!(
+    /// One lruvec: the lists of one (memcg, node). Those of a memcg follow one another, by node.
     LruvecId, u32
 );
 id!(
@@ -50,6 +54,14 @@ id!(
 impl MemcgId {
     /// The root of the tree. It has no limit.
     pub const ROOT: MemcgId = MemcgId(0);
+}
+
+impl LruvecId {
+    /// That of a node, of the memcg whose first one this is.
+    #[inline(always)]
+    pub(crate) fn on(self, nid: NodeId) -> LruvecId {
+        LruvecId(self.0 + u32::from(nid.0))
+    }
 }
 
 impl SwapSlot {

@@ -3,7 +3,7 @@
 use crate::Engine;
 use crate::alloc::WRITEBACK_WAIT_NS;
 use crate::config::MemcgSelection;
-use crate::ids::MemcgId;
+use crate::ids::{MemcgId, NodeId};
 use crate::lruvec::ANON;
 use crate::scan::{DEF_PRIORITY, ScanControl};
 use crate::stat::Counter;
@@ -47,31 +47,38 @@ pub enum KswapdStep {
 
 impl Engine {
     /// An allocation went below the low mark.
-    pub(crate) fn wake_kswapd<W: World>(&mut self, w: &mut W) {
-        if self.kswapd.awake || self.kswapd.is_hopeless() || self.node.is_balanced() {
+    pub(crate) fn wake_kswapd<W: World>(&mut self, w: &mut W, nid: NodeId) {
+        let node = self.nodes.get(nid);
+        if node.kswapd.awake || node.kswapd.is_hopeless() || node.is_balanced() {
             return;
         }
-        if w.effect(Effect::WakeKswapd) != Ack::Pending {
+        if w.effect(Effect::WakeKswapd { node: nid }) != Ack::Pending {
             // The driver has none.
             return;
         }
-        self.kswapd.awake = true;
-        if self.now_ns - self.kswapd.slept_at_ns.min(self.now_ns) < SHORT_SLEEP_NS && self.kswapd.slept_at_ns > 0 {
+        let kswapd = &mut self.nodes.get_mut(nid).kswapd;
+        kswapd.awake = true;
+        if self.now_ns - kswapd.slept_at_ns.min(self.now_ns) < SHORT_SLEEP_NS && kswapd.slept_at_ns > 0 {
             self.count_machine(Counter::KswapdLowWmarkHitQuickly, 1);
         }
     }
 
-    /// One step of kswapd: a pass over the node at one priority. The driver calls it from [`Effect::WakeKswapd`] on until
-    /// it sleeps, and charges it the processor time of [`Engine::take_work`].
+    /// [`Engine::kswapd_node_step`] for the first node: on most machines there is no other.
     pub fn kswapd_step<W: World>(&mut self, w: &mut W) -> KswapdStep {
-        if !self.kswapd.awake {
+        self.kswapd_node_step(w, NodeId::default())
+    }
+
+    /// One step of the kswapd of a node: a pass over the node at one priority. The driver calls it from [`Effect::WakeKswapd`] on until
+    /// it sleeps, and charges it the processor time of [`Engine::take_work`].
+    pub fn kswapd_node_step<W: World>(&mut self, w: &mut W, nid: NodeId) -> KswapdStep {
+        if !self.nodes.all.get(nid.index()).is_some_and(|n| n.kswapd.awake) {
             return KswapdStep::Sleep;
         }
-        let mut sc = match self.kswapd.run.take() {
+        let mut sc = match self.nodes.get_mut(nid).kswapd.run.take() {
             Some(sc) => sc,
-            None => self.start_kswapd_run(),
+            None => self.start_kswapd_run(nid),
         };
-        if self.node.is_balanced() {
+        if self.nodes.get(nid).is_balanced() {
             return self.end_kswapd_run(w, &sc);
         }
         self.kswapd_age(w, &mut sc);
@@ -85,75 +92,78 @@ impl Engine {
         if std::mem::take(&mut sc.blocked) {
             // It sleeps in the block layer, and goes on where it was.
             self.throttle(w, ThrottleReason::Writeback, WRITEBACK_WAIT_NS);
-            self.kswapd.run = Some(sc);
+            self.nodes.get_mut(nid).kswapd.run = Some(sc);
             return KswapdStep::Again;
         }
         if sc.nr_scanned < sc.nr_to_reclaim || sc.nr_reclaimed == before {
             if sc.priority == 1 {
-                if sc.nr_reclaimed == 0 && sc.trim_failed && !self.kswapd.no_trim {
+                let kswapd = &mut self.nodes.get_mut(nid).kswapd;
+                if sc.nr_reclaimed == 0 && sc.trim_failed && !kswapd.no_trim {
                     // Once more, with everything.
-                    self.kswapd.no_trim = true;
+                    kswapd.no_trim = true;
                     return KswapdStep::Again;
                 }
                 return self.end_kswapd_run(w, &sc);
             }
             sc.priority -= 1;
         }
-        self.kswapd.run = Some(sc);
+        self.nodes.get_mut(nid).kswapd.run = Some(sc);
         KswapdStep::Again
     }
 
-    fn start_kswapd_run(&mut self) -> ScanControl {
+    fn start_kswapd_run(&mut self, nid: NodeId) -> ScanControl {
         self.count_machine(Counter::Pageoutrun, 1);
-        let target = self.node.kswapd_target(self.cfg.swap_cluster_max);
+        let node = self.nodes.get(nid);
+        let target = node.kswapd_target(self.cfg.swap_cluster_max);
         let mut sc = ScanControl::for_memcg(MemcgId::ROOT, target, None);
-        sc.kswapd = true;
-        sc.no_trim = self.kswapd.no_trim;
+        (sc.nid, sc.kswapd) = (nid, true);
+        sc.no_trim = node.kswapd.no_trim;
         sc
     }
 
     fn end_kswapd_run<W: World>(&mut self, w: &mut W, sc: &ScanControl) -> KswapdStep {
-        self.snapshot_refaults(MemcgId::ROOT);
+        self.snapshot_refaults_on(MemcgId::ROOT, sc.nid);
         self.reap_memcgs();
-        let balanced = self.node.is_balanced();
-        self.kswapd.no_trim = false;
+        let node = self.nodes.get_mut(sc.nid);
+        let balanced = node.is_balanced();
+        node.kswapd.no_trim = false;
         if !balanced && sc.nr_reclaimed == 0 {
-            self.kswapd.failures += 1;
+            node.kswapd.failures += 1;
         }
-        if !balanced && !self.kswapd.is_hopeless() {
+        if !balanced && !node.kswapd.is_hopeless() {
             self.count_machine(Counter::KswapdHighWmarkHitQuickly, 1);
             return KswapdStep::Again;
         }
         // What it said of the node does not hold any more.
-        (self.node.dirty, self.node.writeback, self.node.congested) = (false, false, false);
+        (node.dirty, node.writeback, node.congested) = (false, false, false);
+        node.kswapd.awake = false;
+        node.kswapd.slept_at_ns = self.now_ns;
         self.unthrottle_all(w);
-        self.kswapd.awake = false;
-        self.kswapd.slept_at_ns = self.now_ns;
         KswapdStep::Sleep
     }
 
     /// Before each pass: `min_ttl_ms` under multi-gen LRU, else a slice of active anon if inactive anon runs low.
     fn kswapd_age<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
         if self.is_multi_gen() {
-            self.age_node(w);
+            self.age_node_on(w, sc.nid);
             if self.cfg.memcgs != MemcgSelection::MemcgLru {
                 self.age_memcgs(w, sc);
             }
             return;
         }
-        if self.cfg.swap_pages == 0 || !self.lruvecs_inactive_is_low(ANON) {
+        if !self.can_age_anon(sc.nid) || !self.lruvecs_inactive_is_low(sc.nid, ANON) {
             return;
         }
         let mut at = Some(sc.target);
         while let Some(m) = at {
-            let v = self.memcgs.get(m).lruvec;
+            let v = self.lruvec_of(m, sc.nid);
             self.shrink_active_list(w, v, ANON, self.cfg.swap_cluster_max);
             at = self.memcgs.next_in(sc.target, m);
         }
     }
 
     /// Whether inactive anon of the whole node is low.
-    fn lruvecs_inactive_is_low(&self, t: usize) -> bool {
-        crate::lruvec::is_low(&self.known_sizes(MemcgId::ROOT), t, false)
+    fn lruvecs_inactive_is_low(&self, nid: NodeId, t: usize) -> bool {
+        crate::lruvec::is_low(&self.known_sizes(MemcgId::ROOT, nid), t, false)
     }
 }

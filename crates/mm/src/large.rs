@@ -7,7 +7,8 @@ use crate::folio::{MAX_ORDER, State};
 use crate::ids::{FolioId, MappingId, MemcgId, PageId, SwapSlot};
 use crate::lruvec::{UNEVICTABLE, list_index};
 use crate::mapping::MappingKind;
-use crate::node::{Mark, ZoneId};
+use crate::node::Mark;
+use crate::nodes::ZoneId;
 use crate::stat::Counter;
 use crate::thp::{HugeAdvice, SizeCounter, SizeStats};
 use crate::world::World;
@@ -88,7 +89,8 @@ impl Engine {
                     self.count_alloc(memcg, 1 << order);
                     let mut st = State::new(order);
                     st.set(State::UPTODATE | State::SWAPBACKED | State::ANON);
-                    return Some(self.add_folio(PageId(range.start), zone, st, true));
+                    self.folios.note_frames(PageId(range.start), 1 << order, zone);
+                    return Some(self.add_folio(PageId(range.start), st, true));
                 }
                 Err(why) => {
                     self.count_size(memcg, order, SizeCounter::AnonFaultFallback);
@@ -179,20 +181,20 @@ impl Engine {
         if charged {
             return Ok(zone);
         }
-        self.node.give_back(zone, nr);
+        self.nodes.give_back(zone, nr);
         Err(NoRoom::Charge)
     }
 
     /// At most one round of reclaim, and kswapd is left alone.
     fn take_large_frames<W: World>(&mut self, w: &mut W, nr: u64, reclaim: bool) -> Option<ZoneId> {
-        if !self.node.is_limited() {
+        if !self.nodes.is_limited() {
             return Some(ZoneId::default());
         }
-        let take = |e: &mut Self| e.node.take(nr, Mark::Low).or_else(|| e.node.take(nr, Mark::Min));
+        let take = |e: &mut Self| [Mark::Low, Mark::Min].into_iter().find_map(|mark| e.nodes.take(e.nid, nr, mark));
         if let Some(zone) = take(self) {
             return Some(zone);
         }
-        if !reclaim || self.node.is_exhausted() {
+        if !reclaim || self.nodes.get(self.nid).is_exhausted() {
             return None;
         }
         self.reclaim_memcg(w, MemcgId::ROOT, nr);
@@ -212,11 +214,11 @@ impl Engine {
             let (v, t) = (&self.lruvecs[own.index()], whole.type_index());
             match whole.generation() {
                 _ if whole.has(State::UNEVICTABLE) => v.lists[UNEVICTABLE],
-                Some(i) => v.r#gen.lists[i][t][self.node.zone_list(f)],
+                Some(i) => v.r#gen.lists[i][t][self.folios.zone_list(f)],
                 None => v.lists[list_index(t, whole.has(State::ACTIVE))],
             }
         });
-        let zone = self.node.zone_of(f);
+        let stamp = self.folios.links.stamp(f);
         let slots = whole.has(State::SWAPCACHE).then(|| self.folios.swap(f));
         for page in self.pages_of(f).map(PageId) {
             let mut st = whole.of_order(0);
@@ -224,7 +226,7 @@ impl Engine {
                 st.clear(State::MAPPED);
             }
             let part = self.folios.split_off(page, st);
-            self.node.note_folio(part, zone);
+            self.folios.links.set_stamp(part, stamp);
             if let Some(slot) = slots {
                 let slot = slot.nth(page.0 - f.0);
                 self.folios.set_swap(part, slot);

@@ -40,6 +40,7 @@ mod fault;
 mod fault_around;
 mod folio;
 mod high;
+mod hint;
 mod ids;
 mod kswapd;
 mod large;
@@ -57,8 +58,10 @@ mod memcg_oom;
 #[cfg(test)]
 mod memcg_props;
 mod memcg_tree;
+mod migrate;
 mod multi_gen;
 mod node;
+mod nodes;
 pub mod opt;
 mod protection;
 mod psi;
@@ -73,6 +76,7 @@ mod stat_flush;
 mod swap;
 mod swapoff;
 mod thp;
+pub mod tiering;
 mod two_list;
 mod validate;
 mod vmscan;
@@ -85,13 +89,14 @@ mod zswap;
 pub use advise::Advice;
 pub use alloc::Work;
 pub use config::{
-    Backoff, Bound, Clock, Config, Lru, LruGenCaps, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting,
-    RefaultTest, WritebackSort, ZswapConfig,
+    Backoff, Bound, Clock, Config, Lru, LruGenCaps, MemcgSelection, NodeConfig, NumaConfig, Policy, Recency,
+    RefaultCounting, RefaultTest, WritebackSort, ZswapConfig,
 };
 pub use engine::Engine;
 pub use fault::{Outcome, Touch};
 pub use folio::MAX_ORDER;
-pub use ids::{FolioId, LruvecId, MappingId, MemcgId, PageId, SwapSlot, XaNodeId};
+pub use hint::Hint;
+pub use ids::{FolioId, LruvecId, MappingId, MemcgId, NodeId, PageId, SwapSlot, XaNodeId};
 pub use kswapd::KswapdStep;
 pub use mapping::MappingKind;
 pub use memcg::{MemcgEvents, MemcgLimits};

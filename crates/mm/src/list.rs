@@ -6,8 +6,10 @@
 //! the tail. Empty places go when an end of the list passes them, or when there are too many and the list is packed.
 
 use crate::folio::State;
-use crate::ids::{FolioId, LruvecId};
+use crate::ids::{FolioId, LruvecId, PageId};
+use crate::nodes::ZoneId;
 use crate::slot::{Change, Entry, Link};
+use crate::tiering::Stamp;
 use std::slice::GetDisjointMutError;
 
 /// An empty place, and a list that is none.
@@ -214,8 +216,14 @@ impl Places {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Links {
     pub(crate) entries: Vec<Entry>,
-    /// By tree node: the lruvec of its folios.
+    /// By tree node: the lruvec of its folios, on the first memory node.
     pub(crate) owners: Vec<LruvecId>,
+    /// By page: where the frame is of what is in memory. Empty where there is one zone in all.
+    frames: Vec<ZoneId>,
+    /// By page, for a folio its first, and only where there are several nodes: when it was marked for a hint fault.
+    stamps: Vec<Stamp>,
+    keeps_frames: bool,
+    several_nodes: bool,
     lists: Vec<Places>,
 }
 
@@ -231,10 +239,64 @@ impl Links {
         List(self.lists.len() as u32 - 1)
     }
 
-    /// The lruvec of a folio: all those of one mapping have the same.
+    /// Where frames are is kept from now on, since there are several zones, and perhaps several nodes.
+    pub(crate) fn keep_frames(&mut self, several_nodes: bool) {
+        (self.keeps_frames, self.several_nodes) = (true, several_nodes);
+    }
+
+    /// One more page.
+    #[inline]
+    pub(crate) fn push(&mut self, e: Entry) {
+        self.entries.push(e);
+        if self.keeps_frames {
+            self.frames.push(ZoneId::default());
+            if self.several_nodes {
+                self.stamps.push(Stamp::NONE);
+            }
+        }
+    }
+
+    /// The frames of `nr` pages from `first` on are there, from now on. They were not marked yet.
+    #[inline]
+    pub(crate) fn note_frames(&mut self, first: PageId, nr: u64, zone: ZoneId) {
+        if self.keeps_frames {
+            let pages = first.index()..first.index() + nr as usize;
+            self.frames[pages.clone()].fill(zone);
+            if self.several_nodes {
+                self.stamps[pages].fill(Stamp::NONE);
+            }
+        }
+    }
+
+    /// When a folio was marked for a hint fault.
+    pub(crate) fn stamp(&self, f: FolioId) -> Stamp {
+        self.stamps.get(f.index()).copied().unwrap_or(Stamp::NONE)
+    }
+
+    /// A folio is marked for a hint fault, or is a part of one that was. For machines of several nodes.
+    pub(crate) fn set_stamp(&mut self, f: FolioId, stamp: Stamp) {
+        if let Some(s) = self.stamps.get_mut(f.index()) {
+            *s = stamp;
+        }
+    }
+
+    /// Where the frame of a page is.
+    #[inline(always)]
+    pub(crate) fn frame(&self, page: PageId) -> ZoneId {
+        if self.keeps_frames { self.frames[page.index()] } else { ZoneId::default() }
+    }
+
+    /// The lruvec of a folio: all those of one mapping on one node have the same.
     #[inline(always)]
     pub(crate) fn lruvec(&self, f: FolioId) -> LruvecId {
-        self.owners[self.entries[f.index()].location.node().index()]
+        let own = self.owners[self.entries[f.index()].location.node().index()];
+        if self.several_nodes { own.on(self.frames[f.index()].nid()) } else { own }
+    }
+
+    /// Whether these folios are on one node.
+    pub(crate) fn are_on_one_node(&self, folios: &[FolioId]) -> bool {
+        !self.several_nodes
+            || folios.windows(2).all(|w| self.frames[w[0].index()].nid() == self.frames[w[1].index()].nid())
     }
 
     /// A list, with room for one more.
@@ -381,7 +443,10 @@ impl Links {
     /// Bytes held.
     pub(crate) fn memory_bytes(&self) -> usize {
         let places: usize = self.lists.iter().map(|l| l.ring.capacity()).sum();
-        (places + self.owners.capacity()) * 4 + self.entries.capacity() * size_of::<Entry>()
+        (places + self.owners.capacity()) * 4
+            + self.frames.capacity()
+            + self.stamps.capacity() * 4
+            + self.entries.capacity() * size_of::<Entry>()
     }
 
     /// Checks that every place of the list holds a folio that knows it, and that the ends are right.

@@ -37,7 +37,7 @@ impl Engine {
             }
             st.set_generation(i);
             v.r#gen.nr_pages[i][t] += nr;
-            (list_index(t, v.r#gen.is_active(i)), v.r#gen.lists[i][t][self.node.zone_list(f)])
+            (list_index(t, v.r#gen.is_active(i)), v.r#gen.lists[i][t][self.folios.zone_list(f)])
         } else {
             if self.cfg.one_list {
                 st.clear(State::ACTIVE);
@@ -46,7 +46,7 @@ impl Engine {
             (l, v.lists[l])
         };
         v.size[l] += nr;
-        self.node_size[l] += nr;
+        self.nodes.size(v.nid)[l] += nr;
         self.folios.put_on(list, f, st, reclaiming);
     }
 
@@ -78,7 +78,15 @@ impl Engine {
         }
         for (l, nr) in sizes {
             v.size[l] += nr;
-            self.node_size[l] += nr;
+            self.nodes.size(v.nid)[l] += nr;
+        }
+    }
+
+    /// So many pages more, or fewer, are on a list.
+    pub(crate) fn resize_list(&mut self, v: LruvecId, l: usize, nr: i64) {
+        let v = &mut self.lruvecs[v.index()];
+        for size in [&mut v.size[l], &mut self.nodes.size(v.nid)[l]] {
+            *size = size.checked_add_signed(nr).expect("a list never holds less than nothing");
         }
     }
 
@@ -92,7 +100,7 @@ impl Engine {
         self.folios.links.del(f);
         if st.has(State::UNEVICTABLE) {
             v.size[UNEVICTABLE] -= nr;
-            self.node_size[UNEVICTABLE] -= nr;
+            self.nodes.size(v.nid)[UNEVICTABLE] -= nr;
             return;
         }
         let t = st.type_index();
@@ -100,13 +108,13 @@ impl Engine {
             None => {
                 let l = list_index(t, st.has(State::ACTIVE));
                 v.size[l] -= nr;
-                self.node_size[l] -= nr;
+                self.nodes.size(v.nid)[l] -= nr;
             }
             Some(i) => {
                 let active = v.r#gen.is_active(i);
                 v.r#gen.nr_pages[i][t] -= nr;
                 v.size[list_index(t, active)] -= nr;
-                self.node_size[list_index(t, active)] -= nr;
+                self.nodes.size(v.nid)[list_index(t, active)] -= nr;
                 let mut new = st;
                 new.clear(State::GEN_MASK);
                 if active && !reclaiming {
@@ -126,8 +134,8 @@ impl Engine {
         if was != is {
             v.size[list_index(t, was)] -= nr;
             v.size[list_index(t, is)] += nr;
-            self.node_size[list_index(t, was)] -= nr;
-            self.node_size[list_index(t, is)] += nr;
+            self.nodes.size(v.nid)[list_index(t, was)] -= nr;
+            self.nodes.size(v.nid)[list_index(t, is)] += nr;
         }
     }
 

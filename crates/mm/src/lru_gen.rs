@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use crate::Engine;
-use crate::ids::{LruvecId, MemcgId};
-use crate::lruvec::{ANON, FILE};
+use crate::ids::{LruvecId, MemcgId, NodeId};
+use crate::lruvec::{ANON, FILE, Lruvec};
 use crate::multi_gen::{MAX_NR_GENS, MAX_NR_TIERS, MIN_NR_GENS, gen_index};
 use crate::protection::Shield;
 use crate::scan::{DEF_PRIORITY, ScanControl};
@@ -25,8 +25,11 @@ impl Engine {
         let mut out = String::new();
         for id in self.memcgs.subtree(MemcgId::ROOT) {
             let m = self.memcgs.get(id);
-            let _ = writeln!(out, "memcg {:5} {}\n node {:5}", id.0, m.name, 0);
-            self.lru_gen_lruvec(&mut out, m.lruvec, full);
+            let _ = writeln!(out, "memcg {:5} {}", id.0, m.name);
+            for nid in self.nodes.ids() {
+                let _ = writeln!(out, " node {:5}", nid.0);
+                self.lru_gen_lruvec(&mut out, m.lruvec.on(nid), full);
+            }
         }
         out
     }
@@ -97,10 +100,10 @@ impl Engine {
             return Err("too many numbers".into());
         }
         let there = self.memcgs.all.get(memcg as usize).is_some_and(crate::memcg::Memcg::is_online);
-        if node != 0 || !there {
+        if node >= self.nodes.all.len() as u64 || !there {
             return Err(format!("there is no memcg {memcg} on node {node}"));
         }
-        let memcg = MemcgId(memcg as u16);
+        let (memcg, nid) = (MemcgId(memcg as u16), NodeId(node as u8));
         let own = self.memcgs.get(memcg).swappiness.unwrap_or(self.cfg.swappiness);
         let swappiness = rest.first().copied().unwrap_or(u64::from(own));
         if swappiness > 200 {
@@ -108,8 +111,8 @@ impl Engine {
         }
         let last = rest.get(1).copied();
         match verb {
-            "+" => self.run_aging(w, memcg, seq, swappiness > 0, last != Some(0)),
-            "-" => self.run_eviction(w, memcg, seq, swappiness as u32, last.unwrap_or(u64::MAX)),
+            "+" => self.run_aging(w, self.lruvec_of(memcg, nid), seq, swappiness > 0, last != Some(0)),
+            "-" => self.run_eviction(w, self.lruvec_of(memcg, nid), seq, swappiness as u32, last.unwrap_or(u64::MAX)),
             _ => Err("a command starts with + or -".into()),
         }
     }
@@ -117,12 +120,11 @@ impl Engine {
     fn run_aging<W: World>(
         &mut self,
         w: &mut W,
-        memcg: MemcgId,
+        v: LruvecId,
         seq: u64,
         can_swap: bool,
         force: bool,
     ) -> Result<(), String> {
-        let v = self.memcgs.get(memcg).lruvec;
         let g = &self.lruvecs[v.index()].r#gen;
         if seq < g.max_seq {
             return Ok(());
@@ -141,17 +143,17 @@ impl Engine {
     fn run_eviction<W: World>(
         &mut self,
         w: &mut W,
-        memcg: MemcgId,
+        v: LruvecId,
         seq: u64,
         swappiness: u32,
         nr: u64,
     ) -> Result<(), String> {
-        let v = self.memcgs.get(memcg).lruvec;
         if seq + MIN_NR_GENS > self.lruvecs[v.index()].r#gen.max_seq {
             return Err("the two youngest generations cannot be evicted".into());
         }
         self.drain_batches();
-        let mut sc = ScanControl::for_memcg(memcg, nr, Some(swappiness));
+        let Lruvec { memcg, nid, .. } = self.lruvecs[v.index()];
+        let mut sc = ScanControl { nid, ..ScanControl::for_memcg(memcg, nr, Some(swappiness)) };
         let oldest = |e: &Self| e.lruvecs[v.index()].r#gen.min_seq[if swappiness > 0 { ANON } else { FILE }];
         while oldest(self) <= seq && sc.nr_reclaimed < nr {
             if self.evict_folios(w, v, &mut sc, swappiness) == 0 {
@@ -161,17 +163,22 @@ impl Engine {
         Ok(())
     }
 
-    /// What kswapd does before each shrink: with `min_ttl_ms`, out of memory if every group's working set is younger than
-    /// that. True: it was.
+    /// What kswapd does before each shrink, for the first node: with `min_ttl_ms`, out of memory if every group's working set is younger
+    /// than that. True: it was.
     pub fn age_node<W: World>(&mut self, w: &mut W) -> bool {
-        if self.cfg.min_ttl_ns == 0 || !self.is_multi_gen() || self.lruvecs.iter().any(|v| self.is_reclaimable(v)) {
+        self.age_node_on(w, NodeId::default())
+    }
+
+    pub(crate) fn age_node_on<W: World>(&mut self, w: &mut W, nid: NodeId) -> bool {
+        let reclaimable = |v: &Lruvec| v.nid == nid && self.is_reclaimable(v);
+        if self.cfg.min_ttl_ns == 0 || !self.is_multi_gen() || self.lruvecs.iter().any(reclaimable) {
             return false;
         }
         w.effect(Effect::Oom { memcg: MemcgId::ROOT });
         true
     }
 
-    fn is_reclaimable(&self, v: &crate::lruvec::Lruvec) -> bool {
+    fn is_reclaimable(&self, v: &Lruvec) -> bool {
         if self.memcgs.shield(MemcgId::ROOT, v.memcg) == Shield::Min {
             return false;
         }

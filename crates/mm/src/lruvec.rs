@@ -1,10 +1,11 @@
 //! The lists of one (memcg, node): two lists a type, or generations, and what both keep beside them.
 
 use crate::folio::FolioTable;
-use crate::ids::{LruvecId, MemcgId, XaNodeId};
+use crate::ids::{LruvecId, MemcgId, NodeId, XaNodeId};
 use crate::list::List;
 use crate::mapping::{NONE, PageSpace};
 use crate::multi_gen::MultiGen;
+use crate::stat_flush::Flushed;
 
 /// Index of anon in `[anon, file]`.
 pub(crate) const ANON: usize = 0;
@@ -90,6 +91,7 @@ impl ShadowNodes {
 #[derive(Clone, Debug)]
 pub(crate) struct Lruvec {
     pub(crate) memcg: MemcgId,
+    pub(crate) nid: NodeId,
     /// The lruvec of the parent memcg on the same node.
     pub(crate) parent: Option<LruvecId>,
     /// The clock of the pages that are not resident.
@@ -104,14 +106,22 @@ pub(crate) struct Lruvec {
     pub(crate) lists: [List; 5],
     pub(crate) r#gen: MultiGen,
     pub(crate) shadow_nodes: ShadowNodes,
+    /// Tree nodes of the memcg that lie on this memory node.
+    pub(crate) xa_nodes: u64,
+    /// Shadow nodes that the shrinker should have taken, in less than a batch.
+    pub(crate) deferred_shadow_nodes: u64,
+    /// `workingset_activate` of the two lists, anon and file.
+    pub(crate) activated: [u64; 2],
+    pub(crate) flushed: Flushed,
 }
 
 impl Lruvec {
-    pub(crate) fn new(folios: &mut FolioTable, memcg: MemcgId, parent: Option<LruvecId>, seed: u64) -> Lruvec {
+    pub(crate) fn new(folios: &mut FolioTable, memcg: MemcgId, nid: NodeId, seed: u64) -> Lruvec {
         folios.links.start_lruvec();
         Lruvec {
             memcg,
-            parent,
+            nid,
+            parent: None,
             nonresident_age: 0,
             cost: [0; 2],
             refaults: [0; 2],
@@ -119,12 +129,17 @@ impl Lruvec {
             lists: std::array::from_fn(|_| folios.new_list()),
             r#gen: MultiGen::new(folios, seed),
             shadow_nodes: ShadowNodes::new(),
+            xa_nodes: 0,
+            deferred_shadow_nodes: 0,
+            activated: [0; 2],
+            flushed: Flushed::default(),
         }
     }
 
     /// For another group: nothing is on its lists, and it has seen nothing.
     pub(crate) fn start_over(&mut self) {
         (self.nonresident_age, self.cost, self.refaults) = (0, [0; 2], [0; 2]);
+        (self.activated, self.deferred_shadow_nodes, self.flushed) = ([0; 2], 0, Flushed::default());
         self.r#gen.start_over();
     }
 
@@ -165,7 +180,7 @@ mod tests {
     #[test]
     fn ratio_of_inactive_to_active_grows_with_the_root_of_size() {
         let mut folios = FolioTable::default();
-        let mut l = Lruvec::new(&mut folios, MemcgId(0), None, 0);
+        let mut l = Lruvec::new(&mut folios, MemcgId(0), NodeId(0), 0);
         // Checkpoints of 2.6: 1 GiB → 3, 10 GiB → 10, 100 GiB → 31, 1 TiB → 101.
         for (gib, ratio) in [(1u64, 3u64), (10, 10), (100, 31), (1024, 101)] {
             let total = gib << 18;
@@ -185,7 +200,7 @@ mod tests {
     #[test]
     fn costs_are_halved_when_they_outgrow_a_quarter_of_the_lists() {
         let mut folios = FolioTable::default();
-        let mut l = Lruvec::new(&mut folios, MemcgId(0), None, 0);
+        let mut l = Lruvec::new(&mut folios, MemcgId(0), NodeId(0), 0);
         l.size[INACTIVE_FILE] = 400;
         l.note_cost(FILE, 100, 400);
         assert_eq!(l.cost, [0, 100]);

@@ -5,7 +5,7 @@
 //! look-around work on them. Pages of one mapping have ascending ids, so a node and a table are ranges of ids.
 
 use crate::folio::FolioTable;
-use crate::ids::{LruvecId, MappingId, MemcgId, PageId, XaNodeId};
+use crate::ids::{LruvecId, MappingId, MemcgId, NodeId, PageId, XaNodeId};
 use crate::readahead::SwapReadahead;
 use crate::slot::{Location, MAX_NODES};
 use crate::thp::HugeAdvice;
@@ -55,6 +55,8 @@ pub(crate) struct XaNode {
     pub(crate) len: u8,
     /// Who pays for it while it exists.
     pub(crate) memcg: MemcgId,
+    /// The memory node on which it lies.
+    pub(crate) nid: NodeId,
 }
 
 /// A page table: 512 consecutive pages of a mapping.
@@ -173,7 +175,8 @@ impl PageSpace {
         if self.nodes.len() >= MAX_NODES {
             return Err("more than 2^26 tree nodes: the pages are spread too thinly".into());
         }
-        self.nodes.push(XaNode { first, parent: NONE, prev: NONE, next: NONE, base, len: 0, memcg: owner.memcg });
+        let (memcg, nid) = (owner.memcg, NodeId::default());
+        self.nodes.push(XaNode { first, parent: NONE, prev: NONE, next: NONE, base, len: 0, memcg, nid });
         self.leaf_table.push(table);
         self.fill.push(if owner.kind == MappingKind::File { Fill::default() } else { Fill::ANON });
         Ok(())

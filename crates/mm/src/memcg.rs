@@ -4,7 +4,6 @@ use crate::ids::{LruvecId, MemcgId};
 use crate::memcg_tree::Links;
 use crate::protection::Protection;
 use crate::stat::Stats;
-use crate::stat_flush::Flushed;
 
 /// Bytes charged for a 64-slot tree node: 576 of the object and 8 of its owner pointer; 7 fit a page.
 pub(crate) const NODE_CHARGE_BYTES: u64 = 584;
@@ -120,6 +119,7 @@ pub(crate) struct Memcg {
     pub(crate) links: Links,
     pub(crate) life: Life,
     pub(crate) name: String,
+    /// Its lists on the first node; those on the others follow.
     pub(crate) lruvec: LruvecId,
     /// Pages charged, those in the stock and of descendants included.
     pub(crate) usage: u64,
@@ -153,13 +153,10 @@ pub(crate) struct Memcg {
     pub(crate) writeback: u64,
     pub(crate) swap_cached: u64,
     pub(crate) zswap: MemcgZswap,
-    /// Shadow nodes that the shrinker should have taken, in less than a batch.
-    pub(crate) deferred_shadow_nodes: u64,
     /// Of the group and its descendants, and of the group alone.
     pub(crate) events: MemcgEvents,
     pub(crate) events_local: MemcgEvents,
     pub(crate) stat: Stats,
-    pub(crate) flushed: Flushed,
 }
 
 impl Memcg {
@@ -193,11 +190,9 @@ impl Memcg {
             writeback: 0,
             swap_cached: 0,
             zswap: MemcgZswap::default(),
-            deferred_shadow_nodes: 0,
             events: MemcgEvents::default(),
             events_local: MemcgEvents::default(),
             stat: Stats::default(),
-            flushed: Flushed::default(),
         }
     }
 

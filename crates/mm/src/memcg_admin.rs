@@ -1,7 +1,7 @@
 //! Memory cgroups as an administrator sees them: made, limited, asked to shrink, looked at (1.1, 6.4).
 
 use crate::Engine;
-use crate::ids::{LruvecId, MemcgId};
+use crate::ids::{LruvecId, MemcgId, NodeId};
 use crate::lruvec::{LIST_NAMES, Lruvec};
 use crate::memcg::{Memcg, MemcgEvents, MemcgLimits, NODE_CHARGE_BYTES, PAGE_BYTES};
 use crate::scan::ScanControl;
@@ -44,16 +44,20 @@ impl Engine {
                 }
                 let id = MemcgId(self.memcgs.all.len() as u16);
                 let v = LruvecId(self.lruvecs.len() as u32);
-                self.lruvecs.push(Lruvec::new(&mut self.folios, id, None, self.cfg.seed));
+                for nid in self.nodes.ids() {
+                    self.lruvecs.push(Lruvec::new(&mut self.folios, id, nid, self.cfg.seed));
+                }
                 self.memcgs.all.push(Memcg::new(None, name, v, max_pages, swap_max_pages));
                 id
             }
         };
         let v = self.memcgs.get(id).lruvec;
-        self.lruvecs[v.index()].parent = Some(self.memcgs.get(parent).lruvec);
+        for nid in self.nodes.ids() {
+            self.lruvecs[v.on(nid).index()].parent = Some(self.lruvec_of(parent, nid));
+        }
         *self.memcgs.get_mut(id) = Memcg::new(None, name, v, max_pages, swap_max_pages);
         self.memcgs.link(id, parent);
-        self.memcg_lru.online(id);
+        self.memcg_lru.iter_mut().for_each(|lru| lru.online(id));
         self.memcgs.get_mut(id).reserved = self.cfg.reserved_pages;
         self.memcgs.force_charge(id, self.cfg.reserved_pages);
         self.memcgs.tolerate(id);
@@ -249,8 +253,8 @@ impl Engine {
     /// Sizes of a memcg under their kernel names, in pages.
     pub fn memcg_gauges(&self, id: MemcgId) -> Vec<Gauge> {
         let m = self.memcgs.get(id);
-        let v = &self.lruvecs[m.lruvec.index()];
-        let lists = LIST_NAMES.iter().zip(v.size).map(|(&name, value)| Gauge { name, value });
+        let sum = |of: fn(&Lruvec) -> u64| self.lruvecs_of(id).map(|v| of(&self.lruvecs[v.index()])).sum();
+        let lists = LIST_NAMES.iter().zip(self.sizes_of(id)).map(|(&name, value)| Gauge { name, value });
         let rest = [
             ("memory.current", m.usage),
             ("memory.peak", m.peak),
@@ -263,18 +267,31 @@ impl Engine {
             ("swap.current", m.swap_usage),
             ("zswap_bytes", m.zswap.own_bytes),
             ("zswapped", m.zswap.stored),
-            ("workingset_nodes", v.shadow_nodes.len),
-            ("nonresident_age", v.nonresident_age),
+            ("workingset_nodes", sum(|v| v.shadow_nodes.len)),
+            ("nonresident_age", sum(|v| v.nonresident_age)),
         ];
         lists.chain(rest.map(|(name, value)| Gauge { name, value })).collect()
     }
 
+    /// Pages on the lists of a memcg, of all nodes.
+    pub(crate) fn sizes_of(&self, id: MemcgId) -> [u64; 5] {
+        let sizes = self.lruvecs_of(id).map(|v| self.lruvecs[v.index()].size);
+        sizes.fold([0; 5], |sum, size| std::array::from_fn(|l| sum[l] + size[l]))
+    }
+
+    /// Sizes of a node under their kernel names, in pages.
+    pub fn node_gauges_of(&self, node: NodeId) -> Vec<Gauge> {
+        let n = self.nodes.get(node);
+        let lists = LIST_NAMES.iter().zip(n.size).map(|(&name, value)| Gauge { name, value });
+        lists.chain([Gauge { name: "nr_free_pages", value: n.free_pages() }]).collect()
+    }
+
     /// Sizes of the machine under their kernel names, in pages.
     pub fn node_gauges(&self) -> Vec<Gauge> {
-        let lists = LIST_NAMES.iter().zip(self.node_size).map(|(&name, value)| Gauge { name, value });
+        let lists = LIST_NAMES.iter().zip(self.nodes.total_size()).map(|(&name, value)| Gauge { name, value });
         let sum = |of: fn(&Memcg) -> u64| self.memcgs.all.iter().map(of).sum();
         let rest = [
-            ("nr_free_pages", self.node.free_pages()),
+            ("nr_free_pages", self.nodes.free_pages()),
             ("file_dirty", sum(|m| m.dirty)),
             ("file_writeback", sum(|m| m.writeback)),
             ("swapcached", sum(|m| m.swap_cached)),

@@ -214,16 +214,17 @@ impl MemcgLru {
 impl Engine {
     /// One pass over the old generation, from a bin by chance on, until reclaim has what it wants.
     pub(crate) fn shrink_many<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
-        let generation = self.memcg_lru.old();
-        let first_bin = self.memcg_lru.random_bin();
+        let n = sc.nid.index();
+        let generation = self.memcg_lru[n].old();
+        let first_bin = self.memcg_lru[n].random_bin();
         for bin in (0..MEMCG_NR_BINS).map(|i| (first_bin + i) % MEMCG_NR_BINS) {
-            let mut at = self.memcg_lru.bins[generation][bin].0;
+            let mut at = self.memcg_lru[n].bins[generation][bin].0;
             while let Some(id) = at {
                 let rotation = self.shrink_rotating(w, id, sc);
                 // Whoever comes next is known before this one moves: it may come back into this bin.
-                at = self.memcg_lru.places[id.index()].next;
+                at = self.memcg_lru[n].places[id.index()].next;
                 if let Some(to) = rotation {
-                    self.memcg_lru.rotate(id, to);
+                    self.memcg_lru[n].rotate(id, to);
                 }
                 if self.should_abort_scan(sc) {
                     return;
@@ -234,7 +235,7 @@ impl Engine {
 
     /// Shrinks a group; where it goes after that. None: it stays, there is more.
     fn shrink_rotating<W: World>(&mut self, w: &mut W, id: MemcgId, sc: &mut ScanControl) -> Option<Rotation> {
-        let was_tail = self.memcg_lru.places[id.index()].segment == Segment::Tail;
+        let was_tail = self.memcg_lru[sc.nid.index()].places[id.index()].segment == Segment::Tail;
         match self.memcgs.shield(MemcgId::ROOT, id) {
             Shield::Min => return Some(Rotation::Young),
             // Others first. Whoever is met again is not spared.
@@ -243,9 +244,9 @@ impl Engine {
             Shield::None => {}
         }
         self.note_visit(id);
-        let v = self.memcgs.get(id).lruvec;
+        let v = self.lruvec_of(id, sc.nid);
         let aged = self.shrink_lruvec_gen(w, v, sc);
-        self.shrink_shadow_nodes(id, sc.priority);
+        self.shrink_shadow_nodes(v, sc.priority);
         let online = self.memcgs.get(id).is_online();
         if aged && online {
             return Some(Rotation::Young);
@@ -351,8 +352,8 @@ mod tests {
             let limits = crate::MemcgLimits { low: 20_000, ..crate::MemcgLimits::default() };
             e.set_memcg_limits(&mut w, low, &limits).unwrap();
             e.drain_all();
-            let first_bin = e.memcg_lru.clone().random_bin();
-            let turn = |e: &Engine, id: MemcgId| (e.memcg_lru.places[id.index()].bin + 8 - first_bin) % 8;
+            let first_bin = e.memcg_lru[0].clone().random_bin();
+            let turn = |e: &Engine, id: MemcgId| (e.memcg_lru[0].places[id.index()].bin + 8 - first_bin) % 8;
             let others_first = turn(&e, other) < turn(&e, low);
             e.visits.clear();
             e.reclaim(&mut w, MemcgId::ROOT, 64, None).unwrap();

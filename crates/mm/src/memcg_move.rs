@@ -19,7 +19,8 @@ impl Engine {
             return Ok(());
         }
         self.drain_all();
-        let folios = self.take_listed(mapping, self.memcgs.get(from).lruvec);
+        let lists: Vec<_> = self.lruvecs_of(from).collect();
+        let folios: Vec<FolioId> = lists.into_iter().flat_map(|v| self.take_listed(mapping, v)).collect();
         self.move_swap(mapping, from, to);
         self.move_tables(mapping, from, to);
         let v = self.memcgs.get(to).lruvec;
@@ -28,7 +29,11 @@ impl Engine {
             let node = self.folios.node_of(page).index();
             self.folios.links.owners[node] = v;
         }
-        self.put_moved(&folios, from, to);
+        folios.iter().for_each(|&f| self.lruvec_add(f, false));
+        let pages = self.mapping_pages(mapping);
+        // What is on its way to another node is on no list.
+        let under_way: Vec<FolioId> = self.migrating.keys().copied().filter(|f| pages.contains(&f.0)).collect();
+        self.move_charges(folios.into_iter().chain(under_way), from, to);
         self.memcgs.tolerate(to);
         let over: Vec<MemcgId> =
             self.memcgs.chain(to).filter(|&m| self.memcgs.get(m).usage > self.memcgs.get(m).max).collect();
@@ -51,11 +56,10 @@ impl Engine {
         folios
     }
 
-    /// Puts them on the lists of their new lruvec, and charges them there.
-    fn put_moved(&mut self, folios: &[FolioId], from: MemcgId, to: MemcgId) {
+    /// Folios are charged to another group.
+    fn move_charges(&mut self, folios: impl Iterator<Item = FolioId>, from: MemcgId, to: MemcgId) {
         let (mut pages, mut dirty, mut writeback, mut cached) = (0, 0, 0, 0);
-        for &f in folios {
-            self.lruvec_add(f, false);
+        for f in folios {
             let st = self.folios.st(f);
             let nr = st.nr_pages();
             pages += nr;

@@ -31,7 +31,7 @@ impl Engine {
         m.protection.setting = [0; 2];
         self.memcgs.propagate_protection(id);
         self.memcgs.offline.push(id);
-        self.memcg_lru.rotate(id, Rotation::Old);
+        self.memcg_lru.iter_mut().for_each(|lru| lru.rotate(id, Rotation::Old));
         self.reap_memcgs();
         Ok(())
     }
@@ -39,10 +39,13 @@ impl Engine {
     /// Tree nodes, and the pages they lie on, belong to the parent from now on, and so do those with nothing but shadows.
     fn reparent_objects(&mut self, id: MemcgId) {
         let Some(parent) = self.memcgs.get(id).parent else { return };
-        let lists = [id, parent].map(|m| self.memcgs.get(m).lruvec.index());
-        while let Some(n) = self.lruvecs[lists[0]].shadow_nodes.oldest() {
-            self.lruvecs[lists[0]].shadow_nodes.remove(&mut self.space, n);
-            self.lruvecs[lists[1]].shadow_nodes.push(&mut self.space, n);
+        for nid in self.nodes.ids() {
+            let lists = [id, parent].map(|m| self.lruvec_of(m, nid).index());
+            while let Some(n) = self.lruvecs[lists[0]].shadow_nodes.oldest() {
+                self.lruvecs[lists[0]].shadow_nodes.remove(&mut self.space, n);
+                self.lruvecs[lists[1]].shadow_nodes.push(&mut self.space, n);
+            }
+            self.lruvecs[lists[1]].xa_nodes += std::mem::take(&mut self.lruvecs[lists[0]].xa_nodes);
         }
         for (node, fill) in self.space.nodes.iter_mut().zip(&self.space.fill) {
             if node.memcg == id && fill.count > 0 && *fill != Fill::ANON {
@@ -90,8 +93,13 @@ impl Engine {
         let stat = self.memcgs.get(id).stat.clone();
         let above = &mut self.memcgs.get_mut(parent).stat;
         Counter::ALL.iter().for_each(|&c| above.add(c, stat.get(c)));
+        for nid in self.nodes.ids() {
+            let [own, above] = [id, parent].map(|m| self.lruvec_of(m, nid).index());
+            let activated = std::mem::take(&mut self.lruvecs[own].activated);
+            (0..2).for_each(|t| self.lruvecs[above].activated[t] += activated[t]);
+        }
         self.memcgs.unlink(id);
-        self.memcg_lru.release(id);
+        self.memcg_lru.iter_mut().for_each(|lru| lru.release(id));
         let m = self.memcgs.get_mut(id);
         m.life = Life::Gone;
         m.stat = Default::default();
@@ -124,7 +132,7 @@ impl Engine {
             }
             table.present = false;
             if self.cfg.charge_kernel {
-                self.node.free_kernel(1);
+                self.nodes.free_kernel(1);
                 self.memcgs.uncharge(memcg, 1);
                 let m = self.memcgs.get_mut(memcg);
                 m.kernel -= 1;
@@ -143,7 +151,7 @@ impl Engine {
         m.obj_bytes %= PAGE_BYTES;
         m.kernel -= pages;
         self.memcgs.uncharge(id, pages);
-        self.node.free_kernel(pages);
+        self.nodes.free_kernel(pages);
     }
 
     /// Mappings of which nothing is in memory or swap change their owner: whoever uses them next is charged above.
@@ -169,8 +177,9 @@ impl Engine {
             (self.memcgs.gone, self.memcgs.unused) = (gone, unused);
         }
         let id = self.memcgs.unused.pop()?;
-        let v = self.memcgs.get(id).lruvec;
-        self.lruvecs[v.index()].start_over();
+        for v in self.lruvecs_of(id) {
+            self.lruvecs[v.index()].start_over();
+        }
         Some(id)
     }
 

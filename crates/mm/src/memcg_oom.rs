@@ -59,7 +59,7 @@ impl Engine {
 
     /// What `oom_score_adj` is a share of: the memory and swap that there could be.
     fn oom_total_pages(&self, over: MemcgId) -> u64 {
-        let machine: u64 = self.node.zones.iter().map(|z| z.managed).sum();
+        let machine: u64 = self.nodes.managed_pages();
         if over == MemcgId::ROOT {
             return machine + self.cfg.swap_pages;
         }

@@ -221,8 +221,8 @@ impl Machine {
                 self.engine.set_now_ns(self.now_ms * 1_000_000);
             }
             Op::Kswapd => self.protected(MemcgId::ROOT, |m| {
-                m.engine.kswapd.awake = true;
-                m.engine.kswapd.failures = 0;
+                m.engine.nodes.all[0].kswapd.awake = true;
+                m.engine.nodes.all[0].kswapd.failures = 0;
                 m.engine.run_kswapd(&mut m.world, 200);
             })?,
             _ if self.groups.is_empty() => {}
@@ -380,13 +380,13 @@ proptest! {
         let mut tried = BTreeSet::new();
         for round in 0..rounds {
             m.load(round % usize::from(groups), round as u8, 100, round % 2 == 0, false).map_err(TestCaseError::fail)?;
-            let (seq, old) = (m.engine.memcg_lru.seq(), m.engine.memcg_lru.old_generation());
+            let (seq, old) = (m.engine.memcg_lru[0].seq(), m.engine.memcg_lru[0].old_generation());
             let mut sc = crate::scan::ScanControl::for_memcg(MemcgId::ROOT, 16, None);
             (sc.proactive, sc.priority) = (true, 2);
             m.engine.shrink_node(&mut m.world, &mut sc);
             tried.extend(std::mem::take(&mut m.engine.visits).into_iter().flatten());
             m.engine.validate().map_err(TestCaseError::fail)?;
-            if m.engine.memcg_lru.seq() > seq {
+            if m.engine.memcg_lru[0].seq() > seq {
                 let missed: Vec<_> = old.iter().filter(|id| !tried.contains(*id)).collect();
                 prop_assert!(missed.is_empty(), "{missed:?} were not tried, {tried:?} were");
                 tried.clear();

@@ -1,7 +1,8 @@
 //! The tree of memory cgroups: its links, the order in which reclaim walks it, and where a walk goes on (6.3).
 
-use crate::ids::MemcgId;
+use crate::ids::{MemcgId, NodeId};
 use crate::memcg::Memcgs;
+use crate::nodes::MAX_NUMNODES;
 
 /// The place of a group among its kin, and where walks of its subtree are.
 #[derive(Clone, Copy, Debug, Default)]
@@ -10,8 +11,8 @@ pub(crate) struct Links {
     last_child: Option<MemcgId>,
     prev: Option<MemcgId>,
     next: Option<MemcgId>,
-    /// The group that the last partial walk from here ended with; none: at the end of the tree.
-    cursor: Option<MemcgId>,
+    /// By node: the group that the last partial walk from here ended with; none: at the end of the tree.
+    cursors: [Option<MemcgId>; MAX_NUMNODES],
 }
 
 impl Memcgs {
@@ -77,21 +78,21 @@ impl Memcgs {
         let mut at = Some(parent);
         while let Some(m) = at {
             let m = self.get_mut(m);
-            m.links.cursor = m.links.cursor.filter(|&c| c != id);
+            m.links.cursors.iter_mut().for_each(|c| *c = c.filter(|&c| c != id));
             at = m.parent;
         }
         self.get_mut(id).links = Links::default();
     }
 
-    /// Where the next partial walk of the subtree of `root` starts: after where the last one stopped. One that would start at the
+    /// Where the next partial walk of the subtree of `root` for a node starts: after where the last one stopped. One that would start at the
     /// end starts over.
-    pub(crate) fn resume(&self, root: MemcgId) -> MemcgId {
-        self.get(root).links.cursor.and_then(|c| self.next_in(root, c)).unwrap_or(root)
+    pub(crate) fn resume(&self, root: MemcgId, nid: NodeId) -> MemcgId {
+        self.get(root).links.cursors[nid.index()].and_then(|c| self.next_in(root, c)).unwrap_or(root)
     }
 
-    /// A partial walk stopped here; none: it came to the end.
-    pub(crate) fn set_cursor(&mut self, root: MemcgId, at: Option<MemcgId>) {
-        self.get_mut(root).links.cursor = at;
+    /// A partial walk for a node stopped here; none: it came to the end.
+    pub(crate) fn set_cursor(&mut self, root: MemcgId, nid: NodeId, at: Option<MemcgId>) {
+        self.get_mut(root).links.cursors[nid.index()] = at;
     }
 
     /// Links go both ways, and every group that is there is below the root once.
@@ -109,8 +110,9 @@ impl Memcgs {
             if children.iter().any(|&c| self.get(c).parent != Some(id)) {
                 return Err(format!("{}: a child has another parent", m.name));
             }
-            if m.links.cursor.is_some_and(|c| !self.is_within(c, id) || self.get(c).life == Life::Gone) {
-                return Err(format!("{}: a walk stopped at {:?}, which is not below it", m.name, m.links.cursor));
+            let astray = |&c: &MemcgId| !self.is_within(c, id) || self.get(c).life == Life::Gone;
+            if let Some(c) = m.links.cursors.into_iter().flatten().find(astray) {
+                return Err(format!("{}: a walk stopped at {c:?}, which is not below it", m.name));
             }
         }
         let wrong = self.all.iter().zip(&met).find(|(m, met)| **met != u32::from(m.life != Life::Gone));
@@ -153,13 +155,13 @@ mod tests {
     #[test]
     fn a_partial_walk_goes_on_where_the_last_stopped() {
         let mut t = tree(&[0, 0, 0]);
-        assert_eq!(t.resume(MemcgId::ROOT).0, 0);
-        t.set_cursor(MemcgId::ROOT, Some(MemcgId(1)));
-        assert_eq!(t.resume(MemcgId::ROOT).0, 2);
-        t.set_cursor(MemcgId::ROOT, Some(MemcgId(3)));
-        assert_eq!(t.resume(MemcgId::ROOT).0, 0, "from the end it starts over");
+        assert_eq!(t.resume(MemcgId::ROOT, NodeId(0)).0, 0);
+        t.set_cursor(MemcgId::ROOT, NodeId(0), Some(MemcgId(1)));
+        assert_eq!(t.resume(MemcgId::ROOT, NodeId(0)).0, 2);
+        t.set_cursor(MemcgId::ROOT, NodeId(0), Some(MemcgId(3)));
+        assert_eq!(t.resume(MemcgId::ROOT, NodeId(0)).0, 0, "from the end it starts over");
         t.unlink(MemcgId(3));
-        assert_eq!(t.resume(MemcgId::ROOT).0, 0, "the group is gone");
+        assert_eq!(t.resume(MemcgId::ROOT, NodeId(0)).0, 0, "the group is gone");
         assert_eq!(walk(&t, 0), [0, 1, 2]);
     }
 

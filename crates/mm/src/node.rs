@@ -1,8 +1,9 @@
-//! A memory node: zones, their watermarks, and the frames that are free (7.1).
+//! A memory node: zones, their watermarks, and the frames that are free (7.1). What several nodes have in common is in `nodes`.
 //!
 //! Without a size a node never runs short, and none of this is looked at: then only the limits of memcgs count.
 
 use crate::config::NodeConfig;
+use crate::kswapd::Kswapd;
 
 /// `lowmem_reserve_ratio`: a lower zone keeps 1/256 of the zones above it.
 const LOWMEM_RESERVE_RATIO: u64 = 256;
@@ -36,10 +37,6 @@ pub struct Watermarks {
     pub promo: u64,
 }
 
-/// A zone of the node, by its place from the lowest.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct ZoneId(u8);
-
 /// One zone.
 #[derive(Clone, Debug)]
 pub(crate) struct Zone {
@@ -65,10 +62,11 @@ impl Zone {
 pub(crate) struct Node {
     /// Lowest first; empty: the node has no size.
     pub(crate) zones: Vec<Zone>,
-    /// By folio: its zone. Kept only where there are several.
-    zone_of: Vec<u8>,
-    /// Pages that the driver took.
-    pub(crate) external: u64,
+    /// Pages on the lists of all groups here.
+    pub(crate) size: [u64; 5],
+    pub(crate) kswapd: Kswapd,
+    /// kswapd makes room for promotion, too.
+    balance_to_promo: bool,
     /// Many dirty folios at the tail: kswapd may write them.
     pub(crate) dirty: bool,
     /// Many folios under writeback at the tail: kswapd waits.
@@ -78,11 +76,11 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(cfg: Option<&NodeConfig>) -> Node {
-        let Some(cfg) = cfg else { return Node::default() };
+    /// A node with its zones, whose watermarks are those of the machine ([`MachineMarks`]).
+    pub(crate) fn new(cfg: &NodeConfig, machine: &MachineMarks, balance_to_promo: bool) -> Node {
         let mut zones = split(cfg.pages, cfg.low_zones);
-        set_watermarks(&mut zones, cfg);
-        Node { zones, ..Node::default() }
+        set_watermarks(&mut zones, machine);
+        Node { zones, balance_to_promo, ..Node::default() }
     }
 
     /// Whether it has a size.
@@ -91,19 +89,13 @@ impl Node {
         !self.zones.is_empty()
     }
 
-    /// The list of a folio among those of the zones.
-    #[inline(always)]
-    pub(crate) fn zone_list(&self, f: crate::FolioId) -> usize {
-        if self.zones.len() > 1 { usize::from(self.zone_of[f.index()]) } else { 0 }
-    }
-
     /// Lists that are in use, one a zone.
     pub(crate) fn zone_lists(&self) -> usize {
         self.zones.len().max(1)
     }
 
     /// Frames from the highest zone that has more than the mark; which one.
-    pub(crate) fn take(&mut self, nr: u64, mark: Mark) -> Option<ZoneId> {
+    pub(crate) fn take(&mut self, nr: u64, mark: Mark) -> Option<usize> {
         let level = |z: &Zone| match mark {
             Mark::Low => z.marks.low,
             Mark::Min => z.marks.min,
@@ -112,85 +104,70 @@ impl Node {
         let reserve = |z: &Zone| if mark == Mark::None { 0 } else { z.reserve };
         let i = self.zones.iter().rposition(|z| z.free >= level(z) + reserve(z) + nr)?;
         self.zones[i].free -= nr;
-        Some(ZoneId(i as u8))
-    }
-
-    /// These frames belong to this folio.
-    #[inline]
-    pub(crate) fn note_folio(&mut self, f: crate::FolioId, zone: ZoneId) {
-        if self.zones.len() > 1 {
-            if self.zone_of.len() <= f.index() {
-                self.zone_of.resize(f.index() + 1, 0);
-            }
-            self.zone_of[f.index()] = zone.0;
-        }
-    }
-
-    /// The zone of the frames of a folio.
-    pub(crate) fn zone_of(&self, f: crate::FolioId) -> ZoneId {
-        ZoneId(self.zone_list(f) as u8)
+        Some(i)
     }
 
     /// These frames hold no folio.
-    pub(crate) fn note_kernel(&mut self, zone: ZoneId, nr: u64) {
-        if let Some(z) = self.zones.get_mut(usize::from(zone.0)) {
+    pub(crate) fn note_kernel(&mut self, zone: usize, nr: u64) {
+        if let Some(z) = self.zones.get_mut(zone) {
             z.kernel += nr;
         }
     }
 
-    /// The frames of a folio are free again.
+    /// Frames are free again, or given back unused.
     #[inline]
-    pub(crate) fn free_folio(&mut self, f: crate::FolioId, nr: u64) {
-        let i = self.zone_list(f);
-        if let Some(z) = self.zones.get_mut(i) {
+    pub(crate) fn give_back(&mut self, zone: usize, nr: u64) {
+        if let Some(z) = self.zones.get_mut(zone) {
             z.free += nr;
         }
     }
 
-    /// Frames are given back unused.
-    pub(crate) fn give_back(&mut self, zone: ZoneId, nr: u64) {
-        if let Some(z) = self.zones.get_mut(usize::from(zone.0)) {
-            z.free += nr;
-        }
-    }
-
-    /// Frames without a folio are free again; the lowest zones first, where they are missed most.
-    pub(crate) fn free_kernel(&mut self, mut nr: u64) {
+    /// Frames without a folio are free again; the lowest zones first, where they are missed most. Returns how many there were not here.
+    pub(crate) fn free_kernel(&mut self, mut nr: u64) -> u64 {
         for z in &mut self.zones {
             let here = nr.min(z.kernel);
             z.kernel -= here;
             z.free += here;
             nr -= here;
         }
+        nr
     }
 
-    /// Sets what the driver takes of the node. More than is free is refused.
-    pub(crate) fn set_external(&mut self, pages: u64) -> bool {
-        if pages < self.external {
-            self.free_kernel(self.external - pages);
-        }
-        while self.external < pages && self.is_limited() {
-            // From the highest zone downwards, as far as each goes.
-            let want = pages - self.external;
-            let Some(i) = self.zones.iter().rposition(|z| z.free > 0) else { return false };
-            let z = &mut self.zones[i];
-            let here = want.min(z.free);
+    /// Takes up to so many frames for what is no folio, from the highest zone downwards, as far as each goes. Returns how many.
+    pub(crate) fn take_kernel(&mut self, want: u64) -> u64 {
+        let mut taken = 0;
+        for z in self.zones.iter_mut().rev() {
+            let here = (want - taken).min(z.free);
             z.free -= here;
             z.kernel += here;
-            self.external += here;
+            taken += here;
         }
-        self.external = pages;
-        true
+        taken
     }
 
-    /// 7.2: some zone is above its high mark.
+    /// What kswapd aims at in a zone (7.2).
+    fn balance_mark(&self, z: &Zone) -> u64 {
+        if self.balance_to_promo { z.marks.promo } else { z.marks.high }
+    }
+
+    /// 7.2: some zone is above what kswapd aims at.
     pub(crate) fn is_balanced(&self) -> bool {
-        self.zones.iter().any(|z| z.is_above(z.marks.high))
+        self.zones.iter().any(|z| z.is_above(self.balance_mark(z)))
     }
 
-    /// Every zone is above its high mark by that much (4.6).
+    /// Every zone is above that by so much (4.6).
     pub(crate) fn is_safe(&self, beyond: u64) -> bool {
-        self.zones.iter().all(|z| z.is_above(z.marks.high + beyond))
+        self.zones.iter().all(|z| z.is_above(self.balance_mark(z) + beyond))
+    }
+
+    /// 9.4: some zone has so many pages above its high mark.
+    pub(crate) fn has_room_for_promotion(&self, nr: u64) -> bool {
+        self.zones.iter().any(|z| z.is_above(z.marks.high + nr))
+    }
+
+    /// Free pages of each zone, and its mark for promotion with the reserve.
+    pub(crate) fn promotion_marks(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.zones.iter().map(|z| (z.free, z.marks.promo + z.reserve))
     }
 
     /// 6.1: every zone has its high mark free for kswapd, its low mark for others.
@@ -209,9 +186,9 @@ impl Node {
         self.zones.iter().map(|z| z.free).sum()
     }
 
-    /// All its frames; none: it has no size.
-    pub(crate) fn managed_pages(&self) -> Option<u64> {
-        self.is_limited().then(|| self.zones.iter().map(|z| z.managed).sum())
+    /// All its frames.
+    pub(crate) fn managed_pages(&self) -> u64 {
+        self.zones.iter().map(|z| z.managed).sum()
     }
 
     /// Sum of the high marks.
@@ -229,7 +206,7 @@ impl Node {
         self.zones.iter().any(|z| z.free + reclaimable >= z.marks.min + z.reserve + nr)
     }
 
-    /// Every frame is free, a folio's, or the kernel's.
+    /// Every frame is free, a folio's (or about to be), or the kernel's.
     pub(crate) fn validate(&self, folio_pages: u64) -> Result<(), String> {
         let sum = |of: fn(&Zone) -> u64| self.zones.iter().map(of).sum::<u64>();
         let (managed, free, kernel) = (sum(|z| z.managed), sum(|z| z.free), sum(|z| z.kernel));
@@ -250,15 +227,34 @@ fn split(pages: u64, [dma, dma32]: [u64; 2]) -> Vec<Zone> {
     sizes.into_iter().filter(|s| s.1 > 0).map(zone).collect()
 }
 
+/// What the watermarks of all zones of a machine follow from (7.1).
+pub(crate) struct MachineMarks {
+    /// Pages of all nodes.
+    total: u64,
+    min_pages: u64,
+    scale_factor: u64,
+}
+
+impl MachineMarks {
+    /// Of the nodes of a machine. The settings are those of the first: Linux has them once.
+    pub(crate) fn new(nodes: &[NodeConfig]) -> MachineMarks {
+        let total: u64 = nodes.iter().map(|n| n.pages).sum();
+        let by_formula = (16 * total * 4).isqrt().clamp(MIN_FREE_KBYTES.0, MIN_FREE_KBYTES.1);
+        let first = nodes.first();
+        MachineMarks {
+            total,
+            min_pages: first.and_then(|n| n.min_free_kbytes).unwrap_or(by_formula) / 4,
+            scale_factor: first.map_or(0, |n| u64::from(n.watermark_scale_factor)),
+        }
+    }
+}
+
 /// 7.1.
-fn set_watermarks(zones: &mut [Zone], cfg: &NodeConfig) {
-    let total: u64 = zones.iter().map(|z| z.managed).sum();
-    let by_formula = (16 * total * 4).isqrt().clamp(MIN_FREE_KBYTES.0, MIN_FREE_KBYTES.1);
-    let min_pages = cfg.min_free_kbytes.unwrap_or(by_formula) / 4;
+fn set_watermarks(zones: &mut [Zone], machine: &MachineMarks) {
     let mut above = 0;
     for z in zones.iter_mut().rev() {
-        let min = (u128::from(min_pages) * u128::from(z.managed) / u128::from(total)) as u64;
-        let gap = (min / 4).max(z.managed * u64::from(cfg.watermark_scale_factor) / 10_000);
+        let min = (u128::from(machine.min_pages) * u128::from(z.managed) / u128::from(machine.total)) as u64;
+        let gap = (min / 4).max(z.managed * machine.scale_factor / 10_000);
         z.marks = Watermarks { min, low: min + gap, high: min + 2 * gap, promo: min + 3 * gap };
         z.reserve = above / LOWMEM_RESERVE_RATIO;
         above += z.managed;
@@ -270,7 +266,8 @@ mod tests {
     use super::*;
 
     fn node(pages: u64) -> Node {
-        Node::new(Some(&NodeConfig::new(pages)))
+        let cfg = NodeConfig::new(pages);
+        Node::new(&cfg, &MachineMarks::new(std::slice::from_ref(&cfg)), false)
     }
 
     #[test]
@@ -291,28 +288,17 @@ mod tests {
     fn frames_come_from_the_highest_zone_and_go_back_where_they_came_from() {
         let mut n = node(2 << 20);
         let before: Vec<u64> = n.zones.iter().map(|z| z.free).collect();
-        let mut folios = 0;
+        let mut folios = Vec::new();
         while let Some(zone) = n.take(1, Mark::Low) {
-            n.note_folio(crate::FolioId(folios), zone);
-            folios += 1;
+            folios.push(zone);
         }
         assert!(n.zones.iter().all(|z| z.free <= z.marks.low + z.reserve));
         assert!(!n.is_balanced());
-        n.validate(u64::from(folios)).unwrap();
+        n.validate(folios.len() as u64).unwrap();
         let zone = n.take(1, Mark::Min).expect("there is room between the marks");
         n.give_back(zone, 1);
-        (0..folios).for_each(|f| n.free_folio(crate::FolioId(f), 1));
+        folios.into_iter().for_each(|zone| n.give_back(zone, 1));
         assert_eq!(before, n.zones.iter().map(|z| z.free).collect::<Vec<_>>());
         assert!(n.is_balanced());
-    }
-
-    #[test]
-    fn what_the_driver_takes_is_bounded_by_what_is_free() {
-        let mut n = node(1 << 14);
-        assert!(n.set_external(1000));
-        assert_eq!(n.free_pages(), (1 << 14) - 1000);
-        assert!(n.set_external(10));
-        assert_eq!(n.free_pages(), (1 << 14) - 10);
-        assert!(!n.set_external(1 << 20));
     }
 }

@@ -1,6 +1,6 @@
 //! The state of one reclaim run.
 
-use crate::ids::MemcgId;
+use crate::ids::{MemcgId, NodeId};
 
 /// Priority at which reclaim starts: lists are scanned by size >> priority.
 pub(crate) const DEF_PRIORITY: u32 = 12;
@@ -10,6 +10,8 @@ pub(crate) const DEF_PRIORITY: u32 = 12;
 pub(crate) struct ScanControl {
     /// The memcg over its limit; the root for the whole machine.
     pub(crate) target: MemcgId,
+    /// The node that the pass under way is for.
+    pub(crate) nid: NodeId,
     pub(crate) nr_to_reclaim: u64,
     pub(crate) nr_reclaimed: u64,
     pub(crate) nr_scanned: u64,
@@ -20,6 +22,8 @@ pub(crate) struct ScanControl {
     /// Reclaim whatever the accessed bits say: the program asked for it.
     pub(crate) ignore_references: bool,
     pub(crate) kswapd: bool,
+    /// Nothing goes to a slower node: the program wants it out.
+    pub(crate) no_demotion: bool,
     pub(crate) force_deactivate: bool,
     pub(crate) skipped_deactivate: bool,
     /// Anon and file.
@@ -59,6 +63,7 @@ impl ScanControl {
     pub(crate) fn for_memcg(target: MemcgId, nr_to_reclaim: u64, swappiness: Option<u32>) -> ScanControl {
         ScanControl {
             target,
+            nid: NodeId::default(),
             nr_to_reclaim,
             nr_reclaimed: 0,
             nr_scanned: 0,
@@ -68,6 +73,7 @@ impl ScanControl {
             may_writepage: true,
             ignore_references: false,
             kswapd: false,
+            no_demotion: false,
             force_deactivate: false,
             skipped_deactivate: false,
             may_deactivate: [false; 2],
@@ -113,6 +119,14 @@ pub(crate) struct ShrinkStat {
 }
 
 impl ShrinkStat {
+    /// Adds what another pass over folios of the same batch met.
+    pub(crate) fn merge(&mut self, pass: &ShrinkStat) {
+        self.reclaimed += pass.reclaimed;
+        self.pageout += pass.pageout;
+        self.activated += pass.activated;
+        self.add(pass, 0, false);
+    }
+
     /// Adds what one batch of a type met to what the whole pass met.
     pub(crate) fn add(&mut self, batch: &ShrinkStat, taken: u64, file: bool) {
         self.dirty += batch.dirty;

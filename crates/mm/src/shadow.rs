@@ -4,7 +4,7 @@
 //! generation and refs in the place of the time, and under RFC v3 a shorter time below them.
 
 use crate::config::Config;
-use crate::ids::MemcgId;
+use crate::ids::{MemcgId, NodeId};
 
 /// Width of a memcg id.
 const MEMCG_BITS: u32 = 16;
@@ -17,7 +17,7 @@ pub(crate) const GEN_BITS: u32 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shadow {
     pub(crate) workingset: bool,
-    pub(crate) node: u32,
+    pub(crate) nid: NodeId,
     pub(crate) memcg: MemcgId,
     /// Bucketed clock of the two lists, or the token of multi-gen LRU.
     pub(crate) eviction: u64,
@@ -56,8 +56,8 @@ impl Layout {
 
     /// The part of a shadow that is the same for all folios of a batch.
     #[inline]
-    pub(crate) fn pack_owner(&self, node: u32, memcg: MemcgId) -> u64 {
-        (u64::from(memcg.0) << self.nodes_shift | u64::from(node)) << 1
+    pub(crate) fn pack_owner(&self, nid: NodeId, memcg: MemcgId) -> u64 {
+        (u64::from(memcg.0) << self.nodes_shift | u64::from(nid.0)) << 1
     }
 
     /// The whole, from that part and what differs.
@@ -70,7 +70,7 @@ impl Layout {
     pub(crate) fn unpack(&self, v: u64) -> Shadow {
         Shadow {
             workingset: v & 1 == 1,
-            node: (v >> 1 & mask(self.nodes_shift)) as u32,
+            nid: NodeId((v >> 1 & mask(self.nodes_shift)) as u8),
             memcg: MemcgId((v >> 1 >> self.nodes_shift) as u16),
             eviction: v >> 1 >> MEMCG_BITS >> self.nodes_shift,
         }
@@ -118,10 +118,10 @@ mod tests {
         for bits in [8, 12, 36] {
             let l = layout(1 << 22, bits);
             for (workingset, node, memcg, eviction) in
-                [(true, 0, 0xffff, 0), (false, 1023, 0, mask(bits)), (true, 5, 77, 0xa5 & mask(bits))]
+                [(true, 0, 0xffff, 0), (false, 255, 0, mask(bits)), (true, 5, 77, 0xa5 & mask(bits))]
             {
-                let s = Shadow { workingset, node, memcg: MemcgId(memcg), eviction };
-                let packed = l.pack_with(l.pack_owner(node, MemcgId(memcg)), eviction, workingset);
+                let s = Shadow { workingset, nid: NodeId(node), memcg: MemcgId(memcg), eviction };
+                let packed = l.pack_with(l.pack_owner(s.nid, s.memcg), eviction, workingset);
                 assert!(packed < 1 << 63);
                 assert_eq!(l.unpack(packed), s);
             }

@@ -1,7 +1,7 @@
 //! Slots and the nodes that carry them: charging, the list of nodes with nothing but shadows, and its shrinker (3.5).
 
 use crate::Engine;
-use crate::ids::{FolioId, MemcgId, PageId, XaNodeId};
+use crate::ids::{FolioId, LruvecId, MemcgId, PageId, XaNodeId};
 use crate::mapping::{Fill, NONE};
 use crate::memcg::{NODE_CHARGE_BYTES, PAGE_BYTES};
 use crate::slot::Slot;
@@ -37,7 +37,7 @@ impl Engine {
                         return Err(over);
                     }
                 };
-                self.node.note_kernel(zone, 1);
+                self.nodes.note_kernel(zone, 1);
                 self.memcgs.add_object_page(memcg, NODE_CHARGE_BYTES);
             }
             paid += 1;
@@ -113,8 +113,8 @@ impl Engine {
 
     #[cold]
     pub(crate) fn relist_node(&mut self, n: XaNodeId, shadows_only: bool) {
-        let memcg = self.space.nodes[n.index()].memcg;
-        let v = self.memcgs.get(memcg).lruvec;
+        let node = &self.space.nodes[n.index()];
+        let v = self.lruvec_of(node.memcg, node.nid);
         let list = &mut self.lruvecs[v.index()].shadow_nodes;
         match shadows_only {
             true => list.push(&mut self.space, n),
@@ -129,9 +129,11 @@ impl Engine {
         let mut at = n.0;
         loop {
             let node = &mut self.space.nodes[at as usize];
-            node.memcg = memcg;
+            (node.memcg, node.nid) = (memcg, self.nid);
             let parent = node.parent;
             self.memcgs.get_mut(memcg).nodes += 1;
+            let v = self.lruvec_of(memcg, self.nid);
+            self.lruvecs[v.index()].xa_nodes += 1;
             if parent == NONE {
                 return;
             }
@@ -150,6 +152,8 @@ impl Engine {
         loop {
             let (memcg, parent) = (self.space.nodes[at as usize].memcg, self.space.nodes[at as usize].parent);
             self.memcgs.get_mut(memcg).nodes -= 1;
+            let v = self.lruvec_of(memcg, self.space.nodes[at as usize].nid);
+            self.lruvecs[v.index()].xa_nodes -= 1;
             if self.cfg.charge_kernel {
                 self.free_node_object(memcg);
             }
@@ -167,41 +171,39 @@ impl Engine {
 
     fn free_node_object(&mut self, memcg: MemcgId) {
         let pages = self.memcgs.free_object(memcg, NODE_CHARGE_BYTES);
-        self.node.free_kernel(pages);
+        self.nodes.free_kernel(pages);
     }
 
-    /// Shadow nodes beyond what the pages of the memcg justify.
-    fn excess_shadow_nodes(&self, memcg: MemcgId) -> u64 {
-        let m = self.memcgs.get(memcg);
-        let v = &self.lruvecs[m.lruvec.index()];
-        let slab = m.nodes * NODE_CHARGE_BYTES / PAGE_BYTES;
+    /// Shadow nodes beyond what the pages of the memcg on that memory node justify.
+    fn excess_shadow_nodes(&self, v: LruvecId) -> u64 {
+        let v = &self.lruvecs[v.index()];
+        let slab = v.xa_nodes * NODE_CHARGE_BYTES / PAGE_BYTES;
         v.shadow_nodes.len.saturating_sub((v.lru_pages() + slab) >> NODES_PER_PAGE_SHIFT)
     }
 
     /// One pass of the shrinker: half of the excess at any priority, in batches; what is less than a batch is deferred.
-    pub(crate) fn shrink_shadow_nodes(&mut self, memcg: MemcgId, priority: u32) {
-        let freeable = self.excess_shadow_nodes(memcg);
+    pub(crate) fn shrink_shadow_nodes(&mut self, v: LruvecId, priority: u32) {
+        let freeable = self.excess_shadow_nodes(v);
         if freeable == 0 {
             return;
         }
-        let deferred = self.memcgs.get(memcg).deferred_shadow_nodes;
+        let deferred = self.lruvecs[v.index()].deferred_shadow_nodes;
         let delta = freeable / 2;
         let mut total = ((deferred >> priority) + delta).min(2 * freeable);
         let mut scanned = 0;
         while total >= SHRINK_BATCH || total >= freeable {
             let nr = SHRINK_BATCH.min(total);
-            if nr == 0 || !self.reclaim_shadow_nodes(memcg, nr) {
+            if nr == 0 || !self.reclaim_shadow_nodes(v, nr) {
                 break;
             }
             total -= nr;
             scanned += nr;
         }
-        self.memcgs.get_mut(memcg).deferred_shadow_nodes = (deferred + delta).saturating_sub(scanned).min(2 * freeable);
+        self.lruvecs[v.index()].deferred_shadow_nodes = (deferred + delta).saturating_sub(scanned).min(2 * freeable);
     }
 
     /// Deletes the shadows of the `nr` oldest shadow nodes.
-    fn reclaim_shadow_nodes(&mut self, memcg: MemcgId, nr: u64) -> bool {
-        let v = self.memcgs.get(memcg).lruvec;
+    fn reclaim_shadow_nodes(&mut self, v: LruvecId, nr: u64) -> bool {
         for _ in 0..nr {
             let Some(n) = self.lruvecs[v.index()].shadow_nodes.oldest() else {
                 return false;
@@ -213,7 +215,7 @@ impl Engine {
                     self.replace_slot(page, Slot::EMPTY);
                 }
             }
-            self.memcgs.get_mut(memcg).stat.add(Counter::WorkingsetNodereclaim, 1);
+            self.count_lruvec(v, Counter::WorkingsetNodereclaim, 1);
         }
         true
     }

@@ -37,16 +37,40 @@ pub(crate) const SLOW: u32 = State::LOCKED
     | State::SWAPBACKED;
 
 impl Engine {
-    /// Frees what can be freed of `list`; what stays is left in it, oldest first.
+    /// Frees what can be freed of `list`; what stays is left in it, oldest first. On a node with a slower one below, what could be freed
+    /// moves there instead.
     pub(crate) fn shrink_folio_list<W: World>(
         &mut self,
         w: &mut W,
         list: &mut Vec<FolioId>,
         sc: &ScanControl,
     ) -> ShrinkStat {
+        if sc.no_demotion || !self.can_demote(sc.nid) {
+            return self.shrink_pass(w, list, sc, None);
+        }
+        let mut demoted = self.take_scratch();
+        let mut stat = self.shrink_pass(w, list, sc, Some(&mut demoted));
+        self.demote_folios(w, &mut demoted, sc, &mut stat);
+        if !demoted.is_empty() && !sc.proactive {
+            // There is no room below. What nobody is short of is not lost for that.
+            stat.merge(&self.shrink_pass(w, &mut demoted, sc, None));
+        }
+        list.append(&mut demoted);
+        self.return_scratch(demoted);
+        stat
+    }
+
+    /// `demote`: what could be freed is collected there.
+    fn shrink_pass<W: World>(
+        &mut self,
+        w: &mut W,
+        list: &mut Vec<FolioId>,
+        sc: &ScanControl,
+        mut demote: Option<&mut Vec<FolioId>>,
+    ) -> ShrinkStat {
         let taken = list.len();
         let is_easy = |f: &FolioId| !self.folios.st(*f).has(SLOW | State::LARGE) && !w.is_pinned(self.folios.page(*f));
-        if list.iter().all(is_easy) {
+        if demote.is_none() && list.iter().all(is_easy) {
             let stat = self.drop_alike(w, list, sc);
             list.clear();
             return stat;
@@ -59,14 +83,18 @@ impl Engine {
             let f = list[i];
             i += 1;
             let st = self.folios.st(f);
-            if !st.has(SLOW) && !w.is_pinned(self.folios.page(f)) {
+            if demote.is_none() && !st.has(SLOW) && !w.is_pinned(self.folios.page(f)) {
                 self.drop_clean(w, f, st, &mut easy);
                 continue;
             }
             // The rest looks at the clock and the counters that dropping advances.
             self.finish_dropping(&mut easy, &mut stat);
             // The parts of a folio that is split come next in the list.
-            let verdict = if st.has(SLOW) { self.shrink_folio(w, list, i - 1, sc, &mut stat) } else { Verdict::Keep };
+            let verdict = match &mut demote {
+                Some(demote) => self.choose_to_demote(w, f, sc, &mut stat, demote),
+                None if st.has(SLOW) => self.shrink_folio(w, list, i - 1, sc, &mut stat),
+                None => Verdict::Keep,
+            };
             match verdict {
                 Verdict::Freed => {}
                 Verdict::Keep | Verdict::Activate => {
@@ -98,6 +126,56 @@ impl Engine {
         }
     }
 
+    /// Steps 1 to 5 of 2.4: whether a folio can go, and what its references say about that. The error: it stays.
+    fn examine<W: World>(
+        &mut self,
+        w: &mut W,
+        f: FolioId,
+        sc: &ScanControl,
+        stat: &mut ShrinkStat,
+    ) -> Result<References, Verdict> {
+        let st = self.folios.st(f);
+        if st.has(State::LOCKED | State::UNEVICTABLE) || (st.has(State::MAPPED) && !sc.may_unmap) {
+            return Err(Verdict::Keep);
+        }
+        if self.is_multi_gen() && st.has(State::MAPPED) && st.has(State::REFERENCED) && !sc.ignore_references {
+            // Promoted while it was isolated.
+            return Err(Verdict::Keep);
+        }
+        account_dirty(st, stat);
+        if st.has(State::WRITEBACK) {
+            return Err(self.meet_writeback(f, sc, stat));
+        }
+        let references = if sc.ignore_references { References::Reclaim } else { self.check_references(w, f) };
+        match references {
+            References::Activate => return Err(Verdict::Activate),
+            References::Keep => return Err(Verdict::Keep),
+            References::Reclaim | References::ReclaimIfClean => {}
+        }
+        match self.pages_of(f).any(|p| w.is_pinned(PageId(p))) {
+            true => Err(Verdict::Keep),
+            false => Ok(references),
+        }
+    }
+
+    /// Step 6 of 2.4: what can go is collected, to be moved to a slower node.
+    fn choose_to_demote<W: World>(
+        &mut self,
+        w: &mut W,
+        f: FolioId,
+        sc: &ScanControl,
+        stat: &mut ShrinkStat,
+        chosen: &mut Vec<FolioId>,
+    ) -> Verdict {
+        match self.examine(w, f, sc, stat) {
+            Err(stays) => stays,
+            Ok(_) => {
+                chosen.push(f);
+                Verdict::Freed
+            }
+        }
+    }
+
     /// The folio at a place of the list.
     fn shrink_folio<W: World>(
         &mut self,
@@ -108,27 +186,11 @@ impl Engine {
         stat: &mut ShrinkStat,
     ) -> Verdict {
         let f = list[at];
+        let references = match self.examine(w, f, sc, stat) {
+            Ok(references) => references,
+            Err(stays) => return stays,
+        };
         let st = self.folios.st(f);
-        if st.has(State::LOCKED | State::UNEVICTABLE) || (st.has(State::MAPPED) && !sc.may_unmap) {
-            return Verdict::Keep;
-        }
-        if self.is_multi_gen() && st.has(State::MAPPED) && st.has(State::REFERENCED) && !sc.ignore_references {
-            // Promoted while it was isolated.
-            return Verdict::Keep;
-        }
-        account_dirty(st, stat);
-        if st.has(State::WRITEBACK) {
-            return self.meet_writeback(f, sc, stat);
-        }
-        let references = if sc.ignore_references { References::Reclaim } else { self.check_references(w, f) };
-        match references {
-            References::Activate => return Verdict::Activate,
-            References::Keep => return Verdict::Keep,
-            References::Reclaim | References::ReclaimIfClean => {}
-        }
-        if self.pages_of(f).any(|p| w.is_pinned(PageId(p))) {
-            return Verdict::Keep;
-        }
         let needs_slot = st.has(State::ANON) && st.has(State::SWAPBACKED) && !st.has(State::SWAPCACHE);
         if needs_slot && !self.add_to_swap(w, f) && !(st.has(State::LARGE) && self.split_for_swap(w, list, at)) {
             return Verdict::Activate;
@@ -164,7 +226,7 @@ impl Engine {
     /// Step 4 of 2.4: kswapd counts what comes round again before it is written; all others mark and go on.
     fn meet_writeback(&mut self, f: FolioId, sc: &ScanControl, stat: &mut ShrinkStat) -> Verdict {
         let st = self.folios.st(f);
-        if sc.kswapd && st.has(State::RECLAIM) && self.node.writeback {
+        if sc.kswapd && st.has(State::RECLAIM) && self.nodes.get(sc.nid).writeback {
             stat.immediate += st.nr_pages();
         } else {
             self.folios.set(f, State::RECLAIM);
@@ -184,7 +246,7 @@ impl Engine {
     ) -> Verdict {
         let st = self.folios.st(f);
         let file = st.type_index() == crate::lruvec::FILE;
-        if file && !(sc.kswapd && st.has(State::RECLAIM) && self.node.dirty) {
+        if file && !(sc.kswapd && st.has(State::RECLAIM) && self.nodes.get(sc.nid).dirty) {
             self.count(f, Counter::NrVmscanImmediateReclaim, st.nr_pages());
             self.folios.set(f, State::RECLAIM);
             return Verdict::Activate;
@@ -321,7 +383,7 @@ impl Engine {
     pub(crate) fn free_folio<W: World>(&mut self, w: &mut W, f: FolioId, st: State) {
         let memcg = self.lruvecs[self.folios.lruvec(f).index()].memcg;
         self.memcgs.uncharge(memcg, st.nr_pages());
-        self.node.free_folio(f, st.nr_pages());
+        self.nodes.give_back(self.folios.zone_of(f), st.nr_pages());
         self.memcgs.get_mut(memcg).stat.add(Counter::Pgfree, st.nr_pages());
         w.effect(Effect::Free { page: self.folios.page(f), order: st.order() });
         self.folios.release(f);

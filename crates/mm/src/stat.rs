@@ -128,6 +128,28 @@ counters! {
     ThpSwpout = "thp_swpout",
     /// Folios of 2 MiB split since swap had no range for them.
     ThpSwpoutFallback = "thp_swpout_fallback",
+    /// Pages that kswapd moved to a slower node.
+    PgdemoteKswapd = "pgdemote_kswapd",
+    /// Pages that reclaim on behalf of a task moved to a slower node.
+    PgdemoteDirect = "pgdemote_direct",
+    /// Pages that `memory.reclaim` moved to a slower node.
+    PgdemoteProactive = "pgdemote_proactive",
+    /// Pages of slow memory that were hot enough to be tried.
+    PgpromoteCandidate = "pgpromote_candidate",
+    /// Pages that a hint fault moved to fast memory.
+    PgpromoteSuccess = "pgpromote_success",
+    /// Page-table entries that were marked for a hint fault.
+    NumaPteUpdates = "numa_pte_updates",
+    /// Touches of marked pages.
+    NumaHintFaults = "numa_hint_faults",
+    /// Of those, the ones on the node of the CPU.
+    NumaHintFaultsLocal = "numa_hint_faults_local",
+    /// Pages that hint faults moved.
+    NumaPagesMigrated = "numa_pages_migrated",
+    /// Pages that moved to another node, for whatever reason.
+    PgmigrateSuccess = "pgmigrate_success",
+    /// Pages whose move to another node failed.
+    PgmigrateFail = "pgmigrate_fail",
     /// Reads that failed.
     ReadErrors = "read_errors",
     /// Writes that failed.

@@ -3,10 +3,7 @@
 
 use crate::Engine;
 use crate::config::RefaultTest;
-use crate::ids::{LruvecId, MemcgId};
-use crate::lruvec::{ANON, FILE};
-use crate::memcg::Memcg;
-use crate::stat::Counter;
+use crate::ids::{LruvecId, MemcgId, NodeId};
 
 /// What was added up last, of a group and its descendants.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,34 +34,42 @@ impl Engine {
         }
         for id in self.memcgs.subtree(MemcgId::ROOT).collect::<Vec<_>>().into_iter().rev() {
             // Children come after their parents, so from the end each has its descendants when it is its turn.
-            let m = self.memcgs.get(id);
-            let own = |m: &Memcg, t| m.stat.get(Counter::activate(t));
-            let mut sum =
-                Flushed { size: self.lruvecs[m.lruvec.index()].size, activations: [ANON, FILE].map(|t| own(m, t)) };
-            for child in self.memcgs.children(id) {
-                let below = self.memcgs.get(child).flushed;
-                (0..5).for_each(|l| sum.size[l] += below.size[l]);
-                (0..2).for_each(|t| sum.activations[t] += below.activations[t]);
+            for nid in self.nodes.ids() {
+                let v = self.lruvec_of(id, nid);
+                let own = &self.lruvecs[v.index()];
+                let mut sum = Flushed { size: own.size, activations: own.activated };
+                for child in self.memcgs.children(id) {
+                    let below = self.lruvecs[self.lruvec_of(child, nid).index()].flushed;
+                    (0..5).for_each(|l| sum.size[l] += below.size[l]);
+                    (0..2).for_each(|t| sum.activations[t] += below.activations[t]);
+                }
+                self.lruvecs[v.index()].flushed = sum;
             }
-            self.memcgs.get_mut(id).flushed = sum;
         }
     }
 
-    /// The lists of a memcg and its descendants, as reclaim knows them.
+    /// The lists of a memcg and its descendants on a node, as reclaim knows them.
     #[inline(always)]
-    pub(crate) fn known_sizes(&self, id: MemcgId) -> [u64; 5] {
-        if self.stats_lag() { self.memcgs.get(id).flushed.size } else { self.tree_sizes(id) }
+    pub(crate) fn known_sizes(&self, id: MemcgId, nid: NodeId) -> [u64; 5] {
+        if self.stats_lag() {
+            self.lruvecs[self.lruvec_of(id, nid).index()].flushed.size
+        } else {
+            self.tree_sizes(id, nid)
+        }
     }
 
-    /// `workingset_activate` of a type, descendants included, as reclaim knows it.
-    pub(crate) fn known_activations(&self, id: MemcgId, t: usize) -> u64 {
-        if self.stats_lag() { self.memcgs.get(id).flushed.activations[t] } else { self.activations(id, t) }
+    /// `workingset_activate` of a type on a node, descendants included, as reclaim knows it.
+    pub(crate) fn known_activations(&self, id: MemcgId, nid: NodeId, t: usize) -> u64 {
+        match self.stats_lag() {
+            true => self.lruvecs[self.lruvec_of(id, nid).index()].flushed.activations[t],
+            false => self.activations(id, nid, t),
+        }
     }
 
     /// The lists of one lruvec, as reclaim knows them; with lag those of its descendants are in it, as in Linux.
     #[inline(always)]
     pub(crate) fn known_lruvec_sizes(&self, v: LruvecId) -> [u64; 5] {
         let v = &self.lruvecs[v.index()];
-        if self.stats_lag() { self.memcgs.get(v.memcg).flushed.size } else { v.size }
+        if self.stats_lag() { v.flushed.size } else { v.size }
     }
 }

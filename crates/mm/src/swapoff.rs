@@ -66,6 +66,14 @@ impl<W: World> World for Patient<'_, W> {
         self.0.content(page)
     }
 
+    fn is_hottest(&mut self, page: PageId) -> bool {
+        self.0.is_hottest(page)
+    }
+
+    fn is_shared_executable(&self, page: PageId) -> bool {
+        self.0.is_shared_executable(page)
+    }
+
     fn is_pinned(&self, page: PageId) -> bool {
         self.0.is_pinned(page)
     }
@@ -163,7 +171,7 @@ impl Engine {
     }
 
     fn no_room_for_swapoff(&self, over: MemcgId) -> Held {
-        let exhausted = over == MemcgId::ROOT && self.node.is_exhausted() && self.kswapd.awake;
+        let exhausted = over == MemcgId::ROOT && self.is_kswapd_first();
         match exhausted || self.is_io_pending(over) {
             true => Held::Io,
             false => Held::For(SwapoffError::NoMemory(over)),

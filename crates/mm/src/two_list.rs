@@ -4,7 +4,7 @@ use crate::Engine;
 use crate::config::{Clock, RefaultTest};
 use crate::evict::needs_write;
 use crate::folio::State;
-use crate::ids::{FolioId, LruvecId, PageId};
+use crate::ids::{FolioId, LruvecId, NodeId, PageId};
 use crate::list::Target;
 use crate::lruvec::{ANON, FILE, is_low, list_index};
 use crate::scan::{DEF_PRIORITY, ScanControl};
@@ -38,7 +38,7 @@ impl Engine {
 
     fn balance(&self, v: LruvecId, sc: &ScanControl) -> Balance {
         let swappiness = self.swappiness(self.lruvecs[v.index()].memcg, sc);
-        let no_swap = !sc.may_swap || !self.can_reclaim_anon(self.lruvecs[v.index()].memcg);
+        let no_swap = !sc.may_swap || !self.can_reclaim_anon(self.lruvecs[v.index()].memcg, sc.nid);
         if no_swap || (sc.is_cgroup_reclaim() && swappiness == 0) {
             Balance::File
         } else if sc.priority == 0 && swappiness > 0 {
@@ -102,9 +102,14 @@ impl Engine {
             cut_to_proportion(&targets, &mut left);
         }
         sc.nr_reclaimed += reclaimed;
-        if self.cfg.swap_pages > 0 && is_low(&self.known_lruvec_sizes(v), ANON, false) {
+        if self.can_age_anon(sc.nid) && is_low(&self.known_lruvec_sizes(v), ANON, false) {
             self.shrink_active_list(w, v, ANON, self.cfg.swap_cluster_max);
         }
+    }
+
+    /// Whether it is of use to know which anon of a node is cold.
+    pub(crate) fn can_age_anon(&self, nid: NodeId) -> bool {
+        self.cfg.swap_pages > 0 || self.can_demote(nid)
     }
 
     fn shrink_list<W: World>(&mut self, w: &mut W, v: LruvecId, l: usize, nr: u64, sc: &mut ScanControl) -> u64 {
@@ -142,8 +147,7 @@ impl Engine {
             isolated += st.nr_pages();
             out.push(f);
         }
-        self.lruvecs[v.index()].size[l] -= isolated;
-        self.node_size[l] -= isolated;
+        self.resize_list(v, l, -(isolated as i64));
         (scanned, isolated)
     }
 
@@ -166,8 +170,7 @@ impl Engine {
             return false;
         }
         self.folios.links.pop_oldest(list, out.len(), passed);
-        self.lruvecs[v.index()].size[l] -= out.len() as u64;
-        self.node_size[l] -= out.len() as u64;
+        self.resize_list(v, l, -(out.len() as i64));
         true
     }
 
@@ -176,8 +179,7 @@ impl Engine {
         let (nr, l) = (folios.len() as u64, list_index(t, false));
         let list = self.lruvecs[v.index()].lists[l];
         self.folios.add_each(folios, &[Target::new(list, !State::ACTIVE, State::WORKINGSET)]);
-        self.lruvecs[v.index()].size[l] += nr;
-        self.node_size[l] += nr;
+        self.resize_list(v, l, nr as i64);
         self.count_lruvec(v, Counter::Pgrefill, nr);
         self.count_lruvec(v, Counter::Pgdeactivate, nr);
         self.work.scanned += nr;
@@ -198,7 +200,9 @@ impl Engine {
         let l = list_index(t, false);
         let wait = sc.queue_full && t == ANON;
         // Most batches are clean, unmapped file folios throughout.
-        let alike = t == FILE && self.take_alike(v, l, nr, SLOW | State::LARGE, |f| w.is_pinned(f), &mut list);
+        let alike = t == FILE
+            && !self.can_demote(sc.nid)
+            && self.take_alike(v, l, nr, SLOW | State::LARGE, |f| w.is_pinned(f), &mut list);
         let (scanned, taken) =
             if alike { (list.len() as u64, list.len() as u64) } else { self.isolate(v, l, nr, wait, &mut list) };
         sc.blocked |= wait && scanned < nr && self.lruvecs[v.index()].size[l] > 0;

@@ -21,18 +21,32 @@ impl Engine {
         for v in 0..self.lruvecs.len() {
             self.validate_lruvec(v, &mut on_list)?;
         }
-        let size =
-            self.lruvecs.iter().map(|v| v.size).fold([0; 5], |sum: [u64; 5], v| std::array::from_fn(|l| sum[l] + v[l]));
-        if size != self.node_size {
-            return Err(format!("the node: sizes {:?}, lruvecs have {size:?}", self.node_size));
-        }
+        self.validate_node_sizes()?;
+        self.hints.as_ref().map_or(Ok(()), |h| h.validate(&self.folios))?;
         self.validate_folios(&on_list)?;
         self.validate_charges()
     }
 
-    /// The frames alone: every one is free, a folio's, or the kernel's.
+    /// The frames alone: every one of every node is free, a folio's, or the kernel's.
     pub fn validate_node(&self) -> Result<(), String> {
-        self.node.validate(self.folios.in_use().map(|f| self.folios.st(f).nr_pages()).sum())
+        let mut pages = vec![0; self.nodes.all.len()];
+        for f in self.folios.in_use() {
+            pages[self.folios.nid(f).index()] += self.folios.st(f).nr_pages();
+        }
+        self.frames_under_way().for_each(|(nid, nr)| pages[nid.index()] += nr);
+        self.nodes.validate(&pages)
+    }
+
+    /// The sizes of the nodes are those of their lruvecs.
+    fn validate_node_sizes(&self) -> Result<(), String> {
+        for nid in self.nodes.ids() {
+            let here = self.lruvecs.iter().filter(|v| v.nid == nid).map(|v| v.size);
+            let size = here.fold([0; 5], |sum: [u64; 5], v| std::array::from_fn(|l| sum[l] + v[l]));
+            if size != self.nodes.get(nid).size {
+                return Err(format!("node {}: sizes {:?}, lruvecs have {size:?}", nid.0, self.nodes.get(nid).size));
+            }
+        }
+        Ok(())
     }
 
     /// Walks one list: flags of its folios, and their pages in total.
@@ -96,7 +110,7 @@ impl Engine {
                     // A promoted folio stays on its old list until eviction meets it, but never on a younger one.
                     let seq = |i: usize| (g.min_seq[t]..=g.max_seq).find(|&s| gen_index(s) == i);
                     let order = t == ANON || seq(at) <= seq(i);
-                    let here = self.node.zone_list(f) == zone;
+                    let here = self.folios.zone_list(f) == zone;
                     let ok = here && st.type_index() == t && order && self.folios.lruvec(f).index() == v;
                     ok.then_some(()).ok_or(format!("on the list of generation {at} type {t}"))
                 })?;
@@ -123,7 +137,14 @@ impl Engine {
         for f in self.folios.in_use() {
             let st = self.folios.st(f);
             let (listed, waits) = (on_list[f.index()], waiting[f.index()]);
-            let expected = if st.has(State::ADDING) {
+            if st.has(State::MIGRATING) != self.migrating.contains_key(&f)
+                || (st.has(State::MIGRATING) && st.has(State::MAPPED))
+            {
+                return Err(format!("{f:?} ({st:?}): whether it is on its way to another node"));
+            }
+            let expected = if st.has(State::MIGRATING) {
+                (0, 0)
+            } else if st.has(State::ADDING) {
                 (0, 1)
             } else if st.has(State::LRU) {
                 (1, 0)
@@ -193,7 +214,7 @@ impl Engine {
             dirty[m] += st.nr_pages() * u64::from(st.has(State::DIRTY) && !st.has(State::ANON));
             writeback[m] += st.nr_pages() * u64::from(st.has(State::WRITEBACK));
         }
-        self.node.validate(own.iter().sum())?;
+        self.validate_node()?;
         let mut usage = vec![0u64; own.len()];
         for (i, m) in self.memcgs.all.iter().enumerate() {
             let total = own[i] + m.stock + m.kernel + m.zswap.pages() + m.reserved;
@@ -218,7 +239,7 @@ impl Engine {
         let sum = |of: &[u64]| of.iter().sum::<u64>();
         self.dirty.validate(sum(&dirty), sum(&writeback))?;
         self.memcgs.validate_tree()?;
-        self.memcg_lru.validate(&self.memcgs)?;
+        self.memcg_lru.iter().try_for_each(|lru| lru.validate(&self.memcgs))?;
         self.memcgs.validate_protection()?;
         let swap: u64 = self.memcgs.get(crate::MemcgId::ROOT).swap_usage;
         let slots = self.swap.used_pages() - self.swap.taken_ahead_pages();

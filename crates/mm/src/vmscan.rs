@@ -2,7 +2,7 @@
 
 use crate::Engine;
 use crate::config::MemcgSelection;
-use crate::ids::MemcgId;
+use crate::ids::{MemcgId, NodeId};
 use crate::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, is_low};
 use crate::memcg_lru::Rotation;
 use crate::multi_gen::MIN_LRU_BATCH;
@@ -54,14 +54,25 @@ impl Engine {
         for priority in (0..=DEF_PRIORITY).rev() {
             sc.priority = priority;
             sc.nr_scanned = 0;
-            self.shrink_node(w, sc);
+            self.shrink_zones(w, sc);
             if sc.nr_reclaimed >= sc.nr_to_reclaim || sc.blocked {
                 return;
             }
         }
     }
 
-    /// One pass at one priority over the target's subtree; it stops at the target unless a full walk is asked for.
+    /// A pass over every node, the nearest first.
+    fn shrink_zones<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
+        for i in 0..self.nodes.all.len() {
+            sc.nid = self.nodes.zonelist(self.nid)[i];
+            self.shrink_node(w, sc);
+            if sc.blocked {
+                return;
+            }
+        }
+    }
+
+    /// One pass at one priority over the target's subtree on one node; it stops at the target unless a full walk is asked for.
     pub(crate) fn shrink_node<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
         let memcg_lru = self.cfg.memcgs == MemcgSelection::MemcgLru;
         if self.is_multi_gen() {
@@ -96,19 +107,19 @@ impl Engine {
         }
         let target = sc.target;
         let full = sc.memcg_full_walk || sc.kswapd;
-        let mut at = Some(if full { target } else { self.memcgs.resume(target) });
+        let mut at = Some(if full { target } else { self.memcgs.resume(target, sc.nid) });
         while let Some(m) = at {
             let shrunk = self.shrink_unprotected(w, m, sc);
             if sc.blocked {
                 return;
             }
             if !full && shrunk && sc.nr_reclaimed >= sc.nr_to_reclaim {
-                return self.memcgs.set_cursor(target, Some(m));
+                return self.memcgs.set_cursor(target, sc.nid, Some(m));
             }
             at = self.memcgs.next_in(target, m);
         }
         if !full {
-            self.memcgs.set_cursor(target, None);
+            self.memcgs.set_cursor(target, sc.nid, None);
         }
     }
 
@@ -137,8 +148,8 @@ impl Engine {
         if sc.is_cgroup_reclaim() || sc.priority != DEF_PRIORITY || sc.nr_to_reclaim < MIN_LRU_BATCH {
             return;
         }
-        let sizes = self.tree_sizes(sc.target);
-        let anon = if self.can_reclaim_anon(sc.target) { sizes[INACTIVE_ANON] } else { 0 };
+        let sizes = self.tree_sizes(sc.target, sc.nid);
+        let anon = if self.can_reclaim_anon(sc.target, sc.nid) { sizes[INACTIVE_ANON] } else { 0 };
         let bits = |n: u64| u64::BITS - n.leading_zeros();
         let estimate = bits(sizes[INACTIVE_FILE] + anon).saturating_sub(1 + bits(sc.nr_to_reclaim - 1));
         sc.priority = estimate.clamp(DEF_PRIORITY / 2, DEF_PRIORITY);
@@ -152,38 +163,38 @@ impl Engine {
         if sc.is_cgroup_reclaim() {
             return false;
         }
-        sc.nr_reclaimed >= sc.nr_to_reclaim.max(2) || (sc.kswapd && self.node.is_safe(MIN_LRU_BATCH))
+        sc.nr_reclaimed >= sc.nr_to_reclaim.max(2) || (sc.kswapd && self.nodes.get(sc.nid).is_safe(MIN_LRU_BATCH))
     }
 
-    /// The lists of a memcg and its descendants.
+    /// The lists of a memcg and its descendants on a node.
     #[inline(always)]
-    pub(crate) fn tree_sizes(&self, memcg: MemcgId) -> [u64; 5] {
+    pub(crate) fn tree_sizes(&self, memcg: MemcgId, nid: NodeId) -> [u64; 5] {
         if memcg == MemcgId::ROOT {
-            return self.node_size;
+            return self.nodes.get(nid).size;
         }
         match self.memcgs.has_children(memcg) {
-            true => self.sum_of_sizes(memcg),
-            false => self.lruvecs[self.memcgs.get(memcg).lruvec.index()].size,
+            true => self.sum_of_sizes(memcg, nid),
+            false => self.lruvecs[self.lruvec_of(memcg, nid).index()].size,
         }
     }
 
-    fn sum_of_sizes(&self, memcg: MemcgId) -> [u64; 5] {
-        let sizes = self.memcgs.subtree(memcg).map(|m| self.lruvecs[self.memcgs.get(m).lruvec.index()].size);
+    fn sum_of_sizes(&self, memcg: MemcgId, nid: NodeId) -> [u64; 5] {
+        let sizes = self.memcgs.subtree(memcg).map(|m| self.lruvecs[self.lruvec_of(m, nid).index()].size);
         sizes.fold([0; 5], |sum, size| std::array::from_fn(|l| sum[l] + size[l]))
     }
 
     fn shrink_one<W: World>(&mut self, w: &mut W, memcg: MemcgId, sc: &mut ScanControl) {
         self.note_visit(memcg);
-        let v = self.memcgs.get(memcg).lruvec;
+        let v = self.lruvec_of(memcg, sc.nid);
         if self.is_multi_gen() {
             if self.shrink_lruvec_gen(w, v, sc) {
                 // Aged: the machine has less to gain from it.
-                self.memcg_lru.rotate(memcg, Rotation::Young);
+                self.memcg_lru[sc.nid.index()].rotate(memcg, Rotation::Young);
             }
         } else {
             self.shrink_lruvec_two_list(w, v, sc);
         }
-        self.shrink_shadow_nodes(memcg, sc.priority);
+        self.shrink_shadow_nodes(v, sc.priority);
     }
 
     /// Tests want to know who was visited, at which priority.
@@ -195,30 +206,30 @@ impl Engine {
 
     /// 2.6, 2.7: what this pass may deactivate, and whether there is easy cache to trim.
     fn prepare_scan_control(&mut self, sc: &mut ScanControl) {
-        let v = &self.lruvecs[self.memcgs.get(sc.target).lruvec.index()];
-        let size = self.known_sizes(sc.target);
+        let v = &self.lruvecs[self.lruvec_of(sc.target, sc.nid).index()];
+        let size = self.known_sizes(sc.target, sc.nid);
         sc.cost = v.cost;
         for t in [ANON, FILE] {
             // The kernels before working-set detection had no refaults to challenge the active list with, and kept
             // file lists at 1 : 1.
             let old = !self.refaults_challenge_active();
-            let refaulted = !old && self.known_activations(sc.target, t) != v.refaults[t];
+            let refaulted = !old && self.known_activations(sc.target, sc.nid, t) != v.refaults[t];
             sc.may_deactivate[t] = sc.force_deactivate || refaulted || is_low(&size, t, old && t == FILE);
         }
         sc.cache_trim_mode = size[INACTIVE_FILE] >> sc.priority > 0 && !sc.may_deactivate[FILE] && !sc.no_trim;
         // The node counts its own pages exactly.
-        let size = if sc.is_cgroup_reclaim() { size } else { self.tree_sizes(sc.target) };
+        let size = if sc.is_cgroup_reclaim() { size } else { self.tree_sizes(sc.target, sc.nid) };
         // The whole node: with next to no cache left only anon can make room.
         let file = size[INACTIVE_FILE] + size[ACTIVE_FILE];
         sc.file_is_tiny = !sc.is_cgroup_reclaim()
-            && file + self.node.free_pages() <= self.node.high_pages()
+            && file + self.nodes.get(sc.nid).free_pages() <= self.nodes.get(sc.nid).high_pages()
             && !sc.may_deactivate[ANON]
             && size[INACTIVE_ANON] >> sc.priority > 0;
     }
 
-    /// `workingset_activate` of a type, descendants included.
-    pub(crate) fn activations(&self, memcg: MemcgId, t: usize) -> u64 {
-        let own = |m: MemcgId| self.memcgs.get(m).stat.get(Counter::activate(t));
+    /// `workingset_activate` of a type on a node, descendants included.
+    pub(crate) fn activations(&self, memcg: MemcgId, nid: NodeId, t: usize) -> u64 {
+        let own = |m: MemcgId| self.lruvecs[self.lruvec_of(m, nid).index()].activated[t];
         self.memcgs.subtree(memcg).map(own).sum()
     }
 
@@ -226,8 +237,17 @@ impl Engine {
         if self.is_multi_gen() {
             return;
         }
-        let now = [self.known_activations(memcg, ANON), self.known_activations(memcg, FILE)];
-        let v = self.memcgs.get(memcg).lruvec;
+        for nid in self.nodes.ids() {
+            self.snapshot_refaults_on(memcg, nid);
+        }
+    }
+
+    pub(crate) fn snapshot_refaults_on(&mut self, memcg: MemcgId, nid: NodeId) {
+        if self.is_multi_gen() {
+            return;
+        }
+        let now = [ANON, FILE].map(|t| self.known_activations(memcg, nid, t));
+        let v = self.lruvec_of(memcg, nid);
         self.lruvecs[v.index()].refaults = now;
     }
 }

@@ -25,7 +25,7 @@ impl Engine {
     #[inline]
     fn refault_two_list(&mut self, own: LruvecId, mut st: State, shadow: Shadow) -> State {
         let (t, nr) = (st.type_index(), st.nr_pages());
-        let v = self.memcgs.get(shadow.memcg).lruvec;
+        let v = self.lruvec_of(shadow.memcg, shadow.nid);
         let age = self.lruvecs[v.index()].nonresident_age;
         let distance = Layout::distance(age, shadow.eviction, self.layout.eviction_bits, self.layout.bucket_order);
         // Of a group that is gone there is nothing to compare with.
@@ -37,6 +37,7 @@ impl Engine {
             return st;
         }
         stat.add(Counter::activate(t), nr);
+        self.lruvecs[own.index()].activated[t] += nr;
         st.set(State::ACTIVE);
         if shadow.workingset {
             stat.add(Counter::restore(t), nr);
@@ -71,7 +72,8 @@ impl Engine {
     /// The sizes that a refault is compared with: those of the group and all below it. Anon is none where it cannot be swapped.
     #[inline(never)]
     fn competing_sizes(&self, v: LruvecId) -> [u64; 5] {
-        let mut size = self.known_sizes(self.lruvecs[v.index()].memcg);
+        let own = &self.lruvecs[v.index()];
+        let mut size = self.known_sizes(own.memcg, own.nid);
         if size[ACTIVE_ANON] + size[INACTIVE_ANON] > 0 && !self.has_free_swap(v) {
             (size[ACTIVE_ANON], size[INACTIVE_ANON]) = (0, 0);
         }
@@ -112,7 +114,7 @@ impl Engine {
     #[inline]
     fn refault_gen(&mut self, id: LruvecId, mut st: State, shadow: Shadow, in_fault: bool) -> State {
         let (t, nr) = (st.type_index(), st.nr_pages());
-        if self.memcgs.get(shadow.memcg).lruvec != id {
+        if self.lruvec_of(shadow.memcg, shadow.nid) != id {
             return st;
         }
         let g = &mut self.lruvecs[id.index()].r#gen;
@@ -142,7 +144,7 @@ impl Engine {
     /// RFC v3 on multi-gen LRU: the shadow position re-activates, and counts for the controller.
     fn refault_gen_shadow(&mut self, id: LruvecId, mut st: State, shadow: Shadow, in_fault: bool) -> State {
         let (t, nr) = (st.type_index(), st.nr_pages());
-        if self.memcgs.get(shadow.memcg).lruvec != id {
+        if self.lruvec_of(shadow.memcg, shadow.nid) != id {
             return st;
         }
         self.count_lruvec(id, Counter::refault(t), nr);

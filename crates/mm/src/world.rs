@@ -1,6 +1,6 @@
 //! The boundary: what the engine asks of the driver, and what it tells it to do.
 
-use crate::ids::{MemcgId, PageId, SwapSlot};
+use crate::ids::{MemcgId, NodeId, PageId, SwapSlot};
 
 /// What must happen in the world. Effects come in the order in which they must be carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,12 +102,27 @@ pub enum Effect {
         /// Slots.
         pages: u32,
     },
+    /// Copy a folio to frames of another node. It was unmapped before if it was mapped, and will be mapped again. Ends in
+    /// [`crate::Engine::migrate_done`] if pending; until then nobody gets to it.
+    Migrate {
+        /// First page.
+        page: PageId,
+        /// log2 of the number of pages.
+        order: u8,
+        /// Where it is.
+        from: NodeId,
+        /// Where it is to be.
+        to: NodeId,
+    },
     /// Many pages are dirty, or reclaim met nothing else: call [`crate::Engine::flush`] soon. Answered with `Done`, the engine
     /// flushes by itself, at a moment when no write of a page is half way.
     WakeFlusher,
-    /// An allocation went below the low mark: call [`crate::Engine::kswapd_step`] until it sleeps. Answered with `Done`, there is no
-    /// kswapd and tasks reclaim for themselves.
-    WakeKswapd,
+    /// An allocation went below the low mark of a node: call [`crate::Engine::kswapd_node_step`] until it sleeps. Answered with `Done`,
+    /// there is no kswapd and tasks reclaim for themselves.
+    WakeKswapd {
+        /// Whose kswapd.
+        node: NodeId,
+    },
     /// zswap is full: call [`crate::Engine::zswap_step`] until it sleeps. Answered with `Done`, the engine does that by itself at the
     /// next access that is more than a hit.
     WakeZswap,
@@ -216,6 +231,16 @@ pub trait World {
     /// Whether who writes a page to swap now must wait first, because the device has all the requests that it takes. Reclaim then stops
     /// where it would write, and the access that it is for ends in [`crate::Outcome::Throttled`].
     fn is_write_queue_full(&self) -> bool {
+        false
+    }
+
+    /// Whether a page is among the hottest: asked only for [`crate::tiering::PromotionPolicy::Oracle`].
+    fn is_hottest(&mut self, _page: PageId) -> bool {
+        false
+    }
+
+    /// Whether several processes map a page of a file executable: likely a shared library, which hint faults do not move.
+    fn is_shared_executable(&self, _page: PageId) -> bool {
         false
     }
 

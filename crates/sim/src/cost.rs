@@ -59,6 +59,11 @@ pub struct Costs {
     /// From one task to another. Measured: 1507 ns one way between two processes with a pipe on one CPU, less 445 ns for the
     /// pipe; medians of 5.
     pub context_switch_ns: u64,
+    /// A fault on a page that was marked, to see whether it is touched. Estimate: as a minor fault.
+    pub hint_fault_ns: u64,
+    /// Moving a page to another node, beside unmapping it (above) and copying it (which the nodes say). Estimate: as a minor fault: a frame, its
+    /// list, its entry.
+    pub migrate_page_ns: u64,
 }
 
 impl Default for Costs {
@@ -84,6 +89,8 @@ impl Default for Costs {
             madvise_ns: 143,
             io_submit_ns: 1_000,
             context_switch_ns: 1_062,
+            hint_fault_ns: 1_105,
+            migrate_page_ns: 1_105,
         }
     }
 }
@@ -115,11 +122,13 @@ impl Costs {
             madvise_ns: 0,
             io_submit_ns: 0,
             context_switch_ns: 0,
+            hint_fault_ns: 0,
+            migrate_page_ns: 0,
         }
     }
 
     /// Every cost with its name, in the order of the fields.
-    pub fn named(&self) -> [(&'static str, u64); 20] {
+    pub fn named(&self) -> [(&'static str, u64); 22] {
         // Taken apart, so that a new cost cannot be forgotten here.
         let Costs {
             read_hit_ns,
@@ -142,6 +151,8 @@ impl Costs {
             madvise_ns,
             io_submit_ns,
             context_switch_ns,
+            hint_fault_ns,
+            migrate_page_ns,
         } = *self;
         [
             ("read_hit_ns", read_hit_ns),
@@ -164,6 +175,8 @@ impl Costs {
             ("madvise_ns", madvise_ns),
             ("io_submit_ns", io_submit_ns),
             ("context_switch_ns", context_switch_ns),
+            ("hint_fault_ns", hint_fault_ns),
+            ("migrate_page_ns", migrate_page_ns),
         ]
     }
 
@@ -190,6 +203,8 @@ impl Costs {
             "madvise" => &mut self.madvise_ns,
             "io_submit" => &mut self.io_submit_ns,
             "context_switch" => &mut self.context_switch_ns,
+            "hint_fault" => &mut self.hint_fault_ns,
+            "migrate_page" => &mut self.migrate_page_ns,
             _ => {
                 let known: Vec<_> = self.named().iter().map(|(n, _)| n.trim_end_matches("_ns")).collect();
                 return Err(format!("there is no such cost; known are {}", known.join(", ")));

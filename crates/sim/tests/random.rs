@@ -106,6 +106,7 @@ fn phase(d: &mut Dice, objects: &[ObjectSpec], copies: u32) -> PhaseSpec {
         measured: !d.one_in(4),
         think_ns: d.of(&[0, 0, 10_000, 1_000_000]),
         cpu_ns: d.of(&[0, 1_000]),
+        lines: 1,
         accesses_per_op: d.of(&[1, 1, 7]),
         rate_per_s: d.one_in(5).then(|| d.within(100, 100_000) as f64),
         burst: d.one_in(5).then(|| Burst { on_ns: d.within(1_000_000, 10_000_000), off_ns: d.within(1, 20_000_000) }),
@@ -215,6 +216,8 @@ fn machine(d: &mut Dice) -> MachineSpec {
         recursive_protection: d.one_in(2),
         stat_flush_interval_ns: d.of(&[0, 2_000_000_000, 10_000_000]),
         costs: Default::default(),
+        nodes: Vec::new(),
+        scale: 1,
     }
 }
 

@@ -12,7 +12,8 @@ pub(crate) type Overrides = Map<String, Value>;
 pub(crate) fn overrides(policy: &PolicySpec) -> Overrides {
     let (own, plain) = (policy.config(), Config::new(policy.policy));
     let pairs = settings::values(&own).zip(settings::values(&plain));
-    pairs.filter(|(own, plain)| own != plain).map(|((key, value), _)| (key.to_owned(), value)).collect()
+    let of_engine = pairs.filter(|(own, plain)| own != plain).map(|((key, value), _)| (key.to_owned(), value));
+    of_engine.chain(policy.tiering.values().into_iter().map(|(key, value)| (key, Value::String(value)))).collect()
 }
 
 /// The policy with its overrides.

@@ -1,11 +1,13 @@
 //! The flags of `refault replay`.
 
 use super::policy::PolicyList;
+use super::scenario::Tier;
 use super::settings::{Set, Thp};
 use super::size::Size;
 use crate::lab::parse_scale;
 use crate::trace_cmd::InputArgs;
 use clap::{Args, ValueEnum};
+use refault_mm::tiering::PromotionPolicy;
 use refault_trace::Via;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -122,6 +124,21 @@ pub struct LabArgs {
     /// Check what must hold at every sample: memory, requests, bytes and pressure add up
     #[arg(long)]
     pub(super) check: bool,
+
+    /// Replay traces on a machine with tiers of memory, as NAME=SIZE: dram, cxl, pmem or remote-numa, and a size as for
+    /// --memory. Repeat, the fastest first; the CPU is on it. --scale K makes the periods of tiering K times shorter, for a
+    /// trace that stands for one K times as large
+    #[arg(long, value_name = "NAME=SIZE")]
+    pub(super) tier: Vec<Tier>,
+
+    /// With --tier, of a trace without times: what the program does between two accesses, in nanoseconds [default: 100]
+    #[arg(long, value_name = "NS", requires = "tier", value_parser = clap::value_parser!(u64).range(0..=1_000_000_000))]
+    pub(super) access_ns: Option<u64>,
+
+    /// Policies of promotion, in the place of the scenario's own: mru, latency, latency+limit, latency+limit+auto, two-touch,
+    /// two-touch-literal, combined, oracle
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(super) promotion: Vec<PromotionPolicy>,
 
     /// Write the time series into a file, comma-separated; for one scenario and one policy
     #[arg(long, value_name = "FILE")]

@@ -22,6 +22,9 @@ pub fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     if args.set.iter().any(|set| matches!(set, Set::Help)) {
         return print(&settings::help());
     }
+    if !args.lab.tier.is_empty() {
+        return scenario::run_tiers(args, given);
+    }
     if scenario::are_scenarios(args, given)? {
         return scenario::run(args, given);
     }

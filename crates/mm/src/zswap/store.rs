@@ -87,7 +87,7 @@ impl Engine {
         let pages = self.zswap.pool_pages();
         let Some(Entry { memcg, bytes, .. }) = self.zswap.remove(slot) else { return };
         w.effect(Effect::ZswapDrop { slot });
-        self.node.free_kernel(pages - self.zswap.pool_pages());
+        self.nodes.free_kernel(pages - self.zswap.pool_pages());
         self.memcgs.uncharge_zswap(memcg, u64::from(bytes));
     }
 
@@ -129,7 +129,7 @@ impl Engine {
             return false;
         }
         if w.effect(Effect::ZswapStore { page, slot }) != Ack::Done {
-            self.node.free_kernel(if bytes > 0 { self.zswap.pool.growth(bytes) } else { 0 });
+            self.nodes.free_kernel(if bytes > 0 { self.zswap.pool.growth(bytes) } else { 0 });
             self.zswap.stats.reject_compress_fail += 1;
             return false;
         }
@@ -141,12 +141,12 @@ impl Engine {
     /// Frames for one object more. Reclaim needs them, so they are taken even below the marks.
     fn take_pool_frames(&mut self, bytes: u32) -> bool {
         let growth = if bytes > 0 { self.zswap.pool.growth(bytes) } else { 0 };
-        for taken in 0..if self.node.is_limited() { growth } else { 0 } {
-            let Some(zone) = self.node.take(1, Mark::None) else {
-                self.node.free_kernel(taken);
+        for taken in 0..if self.nodes.is_limited() { growth } else { 0 } {
+            let Some(zone) = self.nodes.take(self.nid, 1, Mark::None) else {
+                self.nodes.free_kernel(taken);
                 return false;
             };
-            self.node.note_kernel(zone, 1);
+            self.nodes.note_kernel(zone, 1);
         }
         true
     }
@@ -154,7 +154,7 @@ impl Engine {
     /// Pages that the pool may take.
     fn zswap_max_pages(&self) -> u64 {
         let percent = self.cfg.zswap.as_ref().map_or(0, |z| z.max_pool_percent);
-        self.node.managed_pages().unwrap_or(self.cfg.total_pages) * percent / 100
+        (if self.nodes.is_limited() { self.nodes.managed_pages() } else { self.cfg.total_pages }) * percent / 100
     }
 
     /// Pages of the pool from which down it accepts again.

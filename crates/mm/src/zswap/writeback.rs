@@ -3,7 +3,8 @@
 use crate::Engine;
 use crate::folio::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
-use crate::node::{Mark, ZoneId};
+use crate::node::Mark;
+use crate::nodes::ZoneId;
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 
@@ -167,13 +168,13 @@ impl Engine {
             self.memcgs.try_charge(memcg, 1, false)
         });
         if charged.is_err() {
-            self.node.give_back(zone, 1);
+            self.nodes.give_back(zone, 1);
             return None;
         }
         Some(zone)
     }
 
     fn take_write_back_frame(&mut self, mark: Mark) -> Option<ZoneId> {
-        if self.node.is_limited() { self.node.take(1, mark) } else { Some(ZoneId::default()) }
+        if self.nodes.is_limited() { self.nodes.take(self.nid, 1, mark) } else { Some(ZoneId::default()) }
     }
 }

@@ -9,9 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use refault_mm::{
-    Ack, Advice, Config, Content, Effect, Engine, HugeAdvice, Lru, MAX_SWAP_DEVICES, MappingId, MappingKind, MemcgId,
-    MemcgLimits, Outcome, PageId, Readahead, RefaultTest, SwapDeviceConfig, SwapSlot, Swapoff, SwapoffError,
-    ThrottleReason, Touch, World, ZswapStep,
+    Ack, Advice, Config, Content, Effect, Engine, Hint, HugeAdvice, Lru, MAX_SWAP_DEVICES, MappingId, MappingKind,
+    MemcgId, MemcgLimits, NodeId, Outcome, PageId, Readahead, RefaultTest, SwapDeviceConfig, SwapSlot, Swapoff,
+    SwapoffError, ThrottleReason, Touch, World, ZswapStep,
 };
 
 /// Anonymous pages of a group that is made while things run.
@@ -27,6 +27,8 @@ enum Io {
     /// The contents of consecutive pages.
     SwapOut(PageId, SwapSlot, Vec<u64>),
     Discard(SwapSlot, u32),
+    /// So many pages to another node.
+    Migrate(PageId, u32),
 }
 
 /// The pages of a folio.
@@ -51,6 +53,8 @@ struct Pte {
     writable: bool,
     young: bool,
     dirty: bool,
+    /// The next touch is a hint fault.
+    marked: bool,
 }
 
 /// Frames, files, swap and page tables.
@@ -83,6 +87,9 @@ pub struct Contents {
     slot_of: BTreeMap<PageId, SwapSlot>,
     pte: Vec<Pte>,
     pending: Vec<Io>,
+    /// By node: whether it is of the top tier. What goes to others is demoted; so many pages were.
+    top_tier: Vec<bool>,
+    demoted: u64,
     may_drop: BTreeSet<PageId>,
     dropped: BTreeSet<PageId>,
     pub violations: Vec<String>,
@@ -110,6 +117,8 @@ impl Contents {
             slot_of: BTreeMap::new(),
             pte: vec![Pte::default(); pages],
             pending: Vec::new(),
+            top_tier: Vec::new(),
+            demoted: 0,
             may_drop: BTreeSet::new(),
             dropped: BTreeSet::new(),
             violations: Vec::new(),
@@ -201,6 +210,7 @@ impl Contents {
                     self.slot_of.insert(PageId(page.0 + i), SwapSlot(slot.0 + i));
                 }
             }
+            Io::Migrate(..) => {}
             Io::Discard(first, pages) => {
                 if let Some((slot, _)) = self.swap.range(first..first.nth(pages)).next() {
                     self.violations.push(format!("{slot:?} is discarded and holds a page"));
@@ -209,8 +219,28 @@ impl Contents {
         }
     }
 
+    fn migrate(&mut self, page: PageId, order: u8, to: NodeId) -> Ack {
+        for p in pages(page, order) {
+            if self.pte[p.0 as usize].mapped {
+                self.violations.push(format!("{p:?} is mapped and moves"));
+            }
+        }
+        let ack = self.start(Io::Migrate(page, 1 << order));
+        let top_tier = self.top_tier.get(to.index()).copied().unwrap_or(true);
+        self.demoted += if ack == Ack::Failed || top_tier { 0 } else { 1 << order };
+        ack
+    }
+
+    fn is_migrating(&self, page: PageId) -> bool {
+        let has = |io: &Io| matches!(io, Io::Migrate(first, nr) if (first.0..first.0 + nr).contains(&page.0));
+        self.pending.iter().any(has)
+    }
+
     /// A frame may go only if its content is somewhere else.
     fn free(&mut self, page: PageId) {
+        if self.is_migrating(page) {
+            self.violations.push(format!("{page:?} is freed on its way to another node"));
+        }
         let Some(version) = self.frame.remove(&page) else { return };
         let kept = if self.is_anon(page) {
             let slot = self.slot_of.get(&page);
@@ -242,7 +272,11 @@ impl World for Contents {
                 return Ack::Failed;
             }
             Effect::SwapOut { page, slot, order } => return self.swap_out(page, slot, order),
+            Effect::Migrate { page, order, to, .. } => return self.migrate(page, order, to),
             Effect::Map { page, young, writable } => {
+                if self.is_migrating(page) {
+                    self.violations.push(format!("{page:?} is mapped on its way to another node"));
+                }
                 // A fault hands out zeroed frames, for every page of a large folio.
                 if self.is_anon(page) && !self.frame.contains_key(&page) {
                     self.frame.insert(page, 0);
@@ -252,7 +286,7 @@ impl World for Contents {
                     }
                 }
                 let dirty = self.pte[page.0 as usize].dirty;
-                self.pte[page.0 as usize] = Pte { mapped: true, writable, young, dirty };
+                self.pte[page.0 as usize] = Pte { mapped: true, writable, young, dirty, marked: false };
             }
             Effect::Unmap { page } => {
                 let dirty = self.pte[page.0 as usize].dirty;
@@ -292,9 +326,11 @@ impl World for Contents {
                 return if by_itself { Ack::Done } else { Ack::Pending };
             }
             // As if there were someone who waits, and a kswapd that gets the processor now and then.
-            Effect::Throttle { .. } | Effect::WakeKswapd if self.device != Device::Instant => return Ack::Pending,
+            Effect::Throttle { .. } | Effect::WakeKswapd { .. } if self.device != Device::Instant => {
+                return Ack::Pending;
+            }
             Effect::Discard { first, pages } => return self.start(Io::Discard(first, pages)),
-            Effect::WakeKswapd | Effect::Throttle { .. } | Effect::Unthrottle { .. } | Effect::Oom { .. } => {}
+            Effect::WakeKswapd { .. } | Effect::Throttle { .. } | Effect::Unthrottle { .. } | Effect::Oom { .. } => {}
         }
         Ack::Done
     }
@@ -305,6 +341,14 @@ impl World for Contents {
 
     fn test_and_clear_dirty(&mut self, page: PageId) -> bool {
         std::mem::take(&mut self.pte[page.0 as usize].dirty)
+    }
+
+    fn is_hottest(&mut self, page: PageId) -> bool {
+        page.0.is_multiple_of(3)
+    }
+
+    fn is_shared_executable(&self, page: PageId) -> bool {
+        page.0.is_multiple_of(11)
     }
 
     fn content(&mut self, page: PageId) -> Content {
@@ -364,6 +408,8 @@ pub enum Op {
     Zswap(u8),
     /// `zswap.max` and `zswap.writeback` of the group.
     ZswapLimit(u64, bool),
+    /// So many pages are marked for hint faults.
+    HintMark(u32, u16),
 }
 
 /// An engine, its world, and what a program would expect to read.
@@ -398,9 +444,10 @@ fn index(n: u64) -> u64 {
 impl Driver {
     pub fn new(cfg: Config, device: Device, files: u32, anons: u32, memory: u64, swap: u64) -> Driver {
         let two_lists = cfg.lru == Lru::TwoList;
-        let has_kswapd = cfg.node.is_some() && device != Device::Instant;
+        let has_kswapd = (cfg.node.is_some() || cfg.numa.is_some()) && device != Device::Instant;
         let evictions_only = cfg.refault == RefaultTest::ShadowPosition;
         let zswap = cfg.zswap.is_some();
+        let top_tier = cfg.numa.as_ref().map_or(Vec::new(), |n| n.top_tier.clone());
         // Large folios want pages next to each other, not always from an aligned one on.
         let (dense, offset) = (cfg.thp != Default::default(), cfg.seed % 4);
         let mut engine = Engine::new(cfg).expect("a possible configuration");
@@ -412,6 +459,7 @@ impl Driver {
         let pages = files + anons;
         let mut world = Contents::new(device, files, pages as usize);
         world.may_be_empty = zswap;
+        world.top_tier = top_tier;
         Driver {
             engine,
             world,
@@ -501,6 +549,12 @@ impl Driver {
                 let command = format!("- {} 0 {} 60 {n}", self.group.0, n % 8);
                 let _ = self.engine.lru_gen_command(&mut self.world, &command);
             }
+            Op::HintMark(n, nr) => {
+                let (first, nr) = self.range(n, nr);
+                for p in first..first + nr {
+                    self.world.pte[p as usize].marked |= self.engine.hint_mark(PageId(p));
+                }
+            }
             Op::Zswap(steps) => {
                 for _ in 0..steps {
                     if self.engine.zswap_step(&mut self.world) == ZswapStep::Sleep {
@@ -540,7 +594,7 @@ impl Driver {
             return Err("more activated than refaulted".into());
         }
         if self.evictions_only {
-            let evicted = sum("pgsteal") + self.paged_out - get("pglazyfreed");
+            let evicted = sum("pgsteal") + self.paged_out - get("pglazyfreed") - self.world.demoted;
             // Whoever asks for memory stamps what is evicted; the root sees all.
             let age =
                 self.engine.memcg_gauges(MemcgId::ROOT).iter().find(|g| g.name == "nonresident_age").map(|g| g.value);
@@ -713,6 +767,9 @@ impl Driver {
                 self.engine.write_done(&mut self.world, PageId(page.0 + u32::from(n) % nr), ok);
             }
             Io::Discard(first, _) => self.engine.discard_done(&mut self.world, first),
+            Io::Migrate(page, nr) => {
+                self.engine.migrate_done(&mut self.world, PageId(page.0 + u32::from(n) % nr), ok);
+            }
         }
     }
 
@@ -722,6 +779,11 @@ impl Driver {
             (Touch::Write, true) => Touch::MapWrite,
             (touch, _) => touch,
         };
+        if std::mem::take(&mut self.world.pte[page.0 as usize].marked)
+            && matches!(touch, Touch::MapRead | Touch::MapWrite)
+        {
+            self.hint_fault(page)?;
+        }
         let pte = self.world.pte[page.0 as usize];
         let mapped = match touch {
             Touch::MapRead => pte.mapped,
@@ -735,6 +797,20 @@ impl Driver {
             Outcome::Fresh | Outcome::Hit | Outcome::Minor | Outcome::Major => {}
         }
         self.touch(page, touch, outcome)
+    }
+
+    /// What the engine says of it must be so.
+    fn hint_fault(&mut self, page: PageId) -> Result<(), String> {
+        let before = self.engine.page_node(page);
+        let hint = self.engine.hint_fault(&mut self.world, page);
+        let (after, pte) = (self.engine.page_node(page), self.world.pte[page.0 as usize]);
+        let moved = before != after;
+        match hint {
+            Hint::Stay if !moved && pte.mapped => Ok(()),
+            Hint::Promoted if moved && pte.mapped => Ok(()),
+            Hint::Migrating if !moved && !pte.mapped && self.world.is_migrating(page) => Ok(()),
+            _ => Err(format!("{page:?}: {hint:?} from {before:?}, now {after:?}, {pte:?}")),
+        }
     }
 
     /// The program's side of an access that went through.

@@ -3,23 +3,30 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
-use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, SwapDeviceConfig, SwapWork};
+use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, NodeId, SwapDeviceConfig, SwapWork};
 use refault_trace::{LoadOptions, ObjectKind, Trace};
 
 use super::event::{Event, Events};
 use super::hardware::Hardware;
+use super::hottest::Hottest;
+use super::memory::Memory;
 use super::pressure::{Mood, Pressure};
 use super::task::{Script, Task};
+use super::tiers::{Tiering, numa_config};
 use super::{Cpu, Instance, Machine, State, Stop, Thread, Work};
 use crate::cost::Costs;
 use crate::device::{Device, DeviceSpec};
 use crate::metric::Series;
-use crate::scenario::{self, COLUMNS, PolicySpec, Scenario, SwapSpec, TraceSpec};
+use crate::scenario::{self, COLUMNS, PolicySpec, Scenario, SwapSpec, TIER_COLUMNS, TraceSpec};
 
 pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, String> {
-    let mut engine = Engine::new(config(spec, policy)?)?;
+    let (config, tiering) = config(spec, policy)?;
+    let mut engine = Engine::new(config)?;
     let costs = costs(spec)?;
     let mut hw = hardware(spec)?;
+    hw.memory = Memory::new(spec.machine.nodes.iter().map(|n| n.perf), spec.machine.quantum_ns);
+    hw.migrate_page_ns = costs.migrate_page_ns;
+    hw.top = tiering.as_ref().map_or(Vec::new(), |t| t.top.clone());
     hw.seed = spec.seed;
     let memcgs = memcgs(spec, &mut engine, &mut hw)?;
     let (mut instances, first_instance) = objects(spec, &mut engine, &mut hw, &memcgs)?;
@@ -27,6 +34,7 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         return Err("machine.kernel: is more than the memory".into());
     }
     let traces = traces(spec, &mut engine, &mut hw, &memcgs, &mut instances)?;
+    let nodes = spec.machine.nodes.len().max(1);
     let tasks: usize = spec.tasks.iter().map(|t| t.count as usize).sum();
     let mut machine = Machine {
         pressure: Pressure::new(spec.machine.cpus, memcgs.len() + 1),
@@ -38,8 +46,8 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         now_ns: 0,
         threads: Vec::new(),
         kswapd: tasks,
-        flusher: tasks + 1,
-        zswap: tasks + 2,
+        flusher: tasks + nodes,
+        zswap: tasks + nodes + 1,
         cpus: vec![Cpu::default(); spec.machine.cpus as usize],
         queue: VecDeque::new(),
         positions: HashMap::new(),
@@ -51,7 +59,8 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         instances,
         first_instance,
         memcgs,
-        series: Series::new(COLUMNS),
+        series: Series::new(COLUMNS.iter().chain(TIER_COLUMNS.iter().filter(|_| tiering.is_some())).copied()),
+        tiering,
         alive: spec.tasks.iter().filter(|t| !t.background).map(|t| t.count as usize).sum(),
         copies_left: spec.tasks.iter().map(|t| t.count).collect(),
         oom_kills: 0,
@@ -63,11 +72,14 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         spec: Rc::new(spec.clone()),
     };
     machine.add_threads(traces)?;
+    if machine.tiering.as_ref().is_some_and(|t| t.cfg.promotes()) {
+        machine.hw.hottest = Hottest::new(machine.engine.registered_pages(), machine.top_capacity());
+    }
     machine.events.push(spec.sample_ns, Event::Sample);
     Ok(machine)
 }
 
-fn config(spec: &Scenario, policy: &PolicySpec) -> Result<Config, String> {
+fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Option<Tiering>), String> {
     let m = &spec.machine;
     let mut cfg = policy.config();
     cfg.cpus = m.cpus as usize;
@@ -91,8 +103,16 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<Config, String> {
     });
     cfg.swap_pages = 0;
     cfg.swap_devices = spec.swap.iter().map(|s| swap_device(spec, s)).collect::<Result<_, _>>()?;
+    let tiering = match numa_config(spec, policy)? {
+        None => None,
+        Some((numa, tiers)) => {
+            cfg.node = None;
+            cfg.numa = Some(numa);
+            Some(Tiering::new(policy.tiering.config(m.scale)?, &tiers))
+        }
+    };
     cfg.check()?;
-    Ok(cfg)
+    Ok((cfg, tiering))
 }
 
 fn swap_device(spec: &Scenario, s: &SwapSpec) -> Result<SwapDeviceConfig, String> {
@@ -301,12 +321,15 @@ impl Machine {
                 self.schedule_start(i, t.start_ns);
             }
         }
-        self.threads.push(thread(Work::Kswapd, vec![0]));
+        for node in 0..spec.machine.nodes.len().max(1) {
+            self.threads.push(thread(Work::Kswapd(NodeId(node as u8)), vec![0]));
+        }
         self.threads.push(thread(Work::Flusher, vec![0]));
         self.threads.push(thread(Work::Zswap, vec![0]));
-        for t in [self.kswapd, self.flusher, self.zswap] {
+        for t in self.kswapd..=self.zswap {
             self.threads[t].state = State::Blocked;
         }
+        self.add_programs();
         Ok(())
     }
 

@@ -3,7 +3,9 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use refault_mm::{KswapdStep, MemcgId, OomTask, Outcome, PageId, SwapWork, ThrottleReason, Touch, World, ZswapStep};
+use refault_mm::{
+    KswapdStep, MemcgId, NodeId, OomTask, Outcome, PageId, SwapWork, ThrottleReason, Touch, World, ZswapStep,
+};
 use refault_trace::generate::Rng;
 
 use super::event::Event;
@@ -49,6 +51,9 @@ impl Machine {
         }
         let end = start_ns + spec.machine.quantum_ns;
         let mut clock = start_ns;
+        if task.cpu_ns >= task.next_scan_ns {
+            clock += self.scan_for_hints(t, &mut task, clock);
+        }
         if task.streams.is_empty() && task.phase == 0 && task.done.first_ns.is_none() {
             self.enter_phase(&spec, &mut task, clock);
         }
@@ -76,6 +81,7 @@ impl Machine {
 
     /// Goes on to the next phase; false: there is none.
     fn end_phase(&mut self, spec: &Rc<Scenario>, task: &mut Task, now_ns: u64) -> bool {
+        self.count_hottest(task, -1.0);
         let more = match task.next_phase(&spec.tasks[task.spec], now_ns) {
             Next::Phase => true,
             Next::End => false,
@@ -96,7 +102,7 @@ impl Machine {
 
     /// Drops a block, or pages it out: the program's own time.
     fn advise(&mut self, task: &mut Task, phase: &PhaseSpec, clock: u64, advised: Advised) -> Step {
-        self.engine.set_now_ns(clock);
+        self.set_engine_time(clock);
         match advised.page_out {
             true => drop(self.engine.page_out(&mut self.hw, advised.first, advised.pages)),
             false => self.engine.drop_range(&mut self.hw, advised.first, advised.pages),
@@ -116,6 +122,9 @@ impl Machine {
     fn enter_phase(&mut self, spec: &Rc<Scenario>, task: &mut Task, now_ns: u64) {
         let t = &spec.tasks[task.spec];
         let phase = &t.phases[task.phase];
+        if phase.measured {
+            self.note_measured();
+        }
         if task.script.is_some() {
             return self.enter_trace(phase, task, now_ns);
         }
@@ -137,6 +146,7 @@ impl Machine {
             s.space = Some(self.space_of(s.extent, task));
         }
         task.start_phase(phase, streams, now_ns);
+        self.count_hottest(task, 1.0);
     }
 
     /// The streams of a trace are its objects.
@@ -152,18 +162,22 @@ impl Machine {
             s.space = Some(self.space_of(s.extent, task));
         }
         task.start_phase(phase, streams, now_ns);
+        self.count_hottest(task, 1.0);
     }
 
     /// The page table through which a task sees an object: anonymous memory has one, a file one a task.
     fn space_of(&mut self, extent: usize, task: &mut Task) -> usize {
         if self.instances[extent].anon {
-            return self.hw.first_space(extent);
+            let space = self.hw.first_space(extent);
+            self.add_space_to_program(task, space, u64::from(self.hw.extents[extent].pages));
+            return space;
         }
         match task.spaces.iter().find(|s| s.0 == extent) {
             Some(&(_, space)) => space,
             None => {
                 let space = self.hw.add_space(extent);
                 task.spaces.push((extent, space));
+                self.add_space_to_program(task, space, u64::from(self.hw.extents[extent].pages));
                 space
             }
         }
@@ -186,16 +200,23 @@ impl Machine {
             return Step::Go(ns);
         }
         let s = &mut task.streams[stream];
-        if let (true, Some(space)) = (mapped, s.space)
-            && self.hw.touch(space, page, write)
-        {
-            let ns = self.costs.map_hit_ns + phase.cpu_ns;
-            task.spend(phase, ns, 0);
-            task.count(phase, true);
-            task.finish_access(phase, clock + ns, true);
-            return Step::Go(ns.max(1));
+        if let (true, Some(space)) = (mapped, s.space) {
+            if let Some(entry) = self.hw.touch(space, page, write) {
+                let mut ns = self.costs.map_hit_ns + phase.cpu_ns;
+                if !self.hw.memory.is_empty() {
+                    ns += self.hw.memory.access(entry.node(), write, phase.lines, clock);
+                }
+                task.spend(phase, ns, 0);
+                task.count(phase, true);
+                task.finish_access(phase, clock + ns, true);
+                return Step::Go(ns.max(1));
+            }
+            if self.tiering.is_some() && self.hw.take_hint(space, page) {
+                return self.hint_fault(t, page, clock);
+            }
         }
         self.engine.set_now_ns(clock);
+        self.hw.now_ns = clock;
         self.hw.current = s.space;
         self.hw.mapped = 0;
         let outcome = match (mapped, write) {
@@ -208,6 +229,7 @@ impl Machine {
         let space = s.space.filter(|_| mapped);
         if outcome == Outcome::Hit && !self.hw.has_news() {
             let hit = if write { self.costs.write_hit_ns } else { self.costs.read_hit_ns };
+            let hit = hit + self.copy_of(page, write, clock);
             let ns = hit + phase.cpu_ns;
             task.spend(phase, phase.cpu_ns, hit);
             task.count(phase, true);
@@ -220,8 +242,16 @@ impl Machine {
         if self.engine.is_over_high() {
             self.engine.return_to_user(&mut self.hw);
         }
-        let own_ns = self.cost_of(outcome, mapped, write);
+        let mut own_ns = self.cost_of(outcome, mapped, write);
         let bill = self.settle(clock);
+        if matches!(outcome, Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh)
+            && !self.hw.memory.is_empty()
+        {
+            own_ns += match mapped {
+                true => self.first_touch_of(page, write, phase.lines, clock),
+                false => self.copy_of(page, write, clock),
+            };
+        }
         let ns = (own_ns + bill.io_ns).max(1);
         self.threads[t].debt_ns = bill.reclaim_ns;
         let done = matches!(outcome, Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh);
@@ -241,6 +271,40 @@ impl Machine {
             }
             (None, step) => step,
         }
+    }
+
+    /// A task touches a page that was marked: what the engine makes of it. The touch itself comes again.
+    fn hint_fault(&mut self, t: usize, page: PageId, clock: u64) -> Step {
+        self.set_engine_time(clock);
+        let _ = self.engine.hint_fault(&mut self.hw, page);
+        let bill = self.settle(clock);
+        self.threads[t].debt_ns = bill.reclaim_ns;
+        // Nobody waits for a promotion.
+        if let Some((reason, _)) = self.hw.throttle.take() {
+            self.engine.throttle_ended(reason);
+        }
+        Step::Go(self.costs.hint_fault_ns + bill.io_ns)
+    }
+
+    /// The touch itself, after a fault.
+    fn first_touch_of(&mut self, page: PageId, write: bool, lines: u32, clock: u64) -> u64 {
+        let node = self.engine.page_node(page);
+        node.map_or(0, |n| self.hw.memory.access(n.index(), write, lines, clock))
+    }
+
+    /// A read or write by descriptor: what copying takes longer than with the memory that it was measured with.
+    fn copy_of(&mut self, page: PageId, write: bool, clock: u64) -> u64 {
+        if self.hw.memory.is_empty() {
+            return 0;
+        }
+        let node = self.engine.page_node(page);
+        node.map_or(0, |n| self.hw.memory.stream(n.index(), write, clock))
+    }
+
+    /// What happens now, for the engine and for what it orders.
+    pub(super) fn set_engine_time(&mut self, now_ns: u64) {
+        self.engine.set_now_ns(now_ns);
+        self.hw.now_ns = now_ns;
     }
 
     fn cost_of(&self, outcome: Outcome, mapped: bool, write: bool) -> u64 {
@@ -373,10 +437,9 @@ impl Machine {
     }
 
     /// kswapd, one pass of it.
-    pub(super) fn run_kswapd(&mut self, start_ns: u64) -> (u64, Stop) {
-        let t = self.kswapd;
-        self.engine.set_now_ns(start_ns);
-        let step = self.engine.kswapd_step(&mut self.hw);
+    pub(super) fn run_kswapd(&mut self, t: usize, node: NodeId, start_ns: u64) -> (u64, Stop) {
+        self.set_engine_time(start_ns);
+        let step = self.engine.kswapd_node_step(&mut self.hw, node);
         let bill = self.settle(start_ns);
         let end = start_ns + (bill.reclaim_ns + bill.io_ns).max(1_000);
         if let Some((reason, max_wait_ns)) = self.hw.throttle.take() {
@@ -394,7 +457,7 @@ impl Machine {
 
     /// The flusher: everything that it was woken for, at once.
     pub(super) fn run_flusher(&mut self, start_ns: u64) -> (u64, Stop) {
-        self.engine.set_now_ns(start_ns);
+        self.set_engine_time(start_ns);
         self.engine.flush(&mut self.hw);
         let bill = self.settle(start_ns);
         self.threads[self.flusher].wait += 1;
@@ -403,7 +466,7 @@ impl Machine {
 
     /// The worker of zswap: a step of it.
     pub(super) fn run_zswap(&mut self, start_ns: u64) -> (u64, Stop) {
-        self.engine.set_now_ns(start_ns);
+        self.set_engine_time(start_ns);
         let step = self.engine.zswap_step(&mut self.hw);
         // What reclaim for its pages would have had to wait for does not hold it up.
         if let Some((reason, _)) = self.hw.throttle.take() {
@@ -434,6 +497,9 @@ impl Machine {
         bill.io_ns += work.decompressed * c.decompress_page_ns;
         bill.reclaim_ns += std::mem::take(&mut self.hw.write_cpu_ns) + self.hw.take_unmapped() * c.unmap_page_ns;
         bill.io_ns += std::mem::take(&mut self.hw.read_cpu_ns);
+        let [up_ns, down_ns] = self.hw.take_copied();
+        bill.io_ns += up_ns;
+        bill.reclaim_ns += down_ns;
         if self.hw.is_plugged() {
             let submissions = self.hw.unplug();
             bill.io_ns += submissions.len() as u64 * c.io_submit_ns;
@@ -447,8 +513,13 @@ impl Machine {
             let granted = self.engine.set_external_pages(pages);
             self.hw.refuse_writes(!granted);
         }
-        if std::mem::take(&mut self.hw.wake_kswapd) {
-            self.events.push(at_ns, Event::Wake(self.kswapd, ANY_WAIT));
+        for node in std::mem::take(&mut self.hw.wake_kswapd) {
+            self.events.push(at_ns, Event::Wake(self.kswapd + node.index(), ANY_WAIT));
+        }
+        for page in self.hw.take_placed() {
+            if let Some(node) = self.engine.page_node(page) {
+                self.hw.place(page, node);
+            }
         }
         if std::mem::take(&mut self.hw.wake_flusher) {
             self.events.push(at_ns, Event::Wake(self.flusher, ANY_WAIT));

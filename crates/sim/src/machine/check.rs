@@ -32,7 +32,10 @@ impl Machine {
             psi[0],
             psi[1],
         ];
-        self.series.push(self.now_ns, &row);
+        match self.tiering {
+            None => self.series.push(self.now_ns, &row),
+            Some(_) => self.series.push(self.now_ns, &[&row[..], &self.tier_columns()].concat()),
+        }
         if self.check {
             self.conserves()?;
         }
@@ -82,6 +85,7 @@ impl Machine {
             ));
         }
         self.check_bytes()?;
+        self.check_nodes()?;
         for zram in self.hw.swap.iter().filter_map(|s| s.zram.as_ref()) {
             zram.validate().map_err(|e| format!("at {} ns: {e}", self.now_ns))?;
         }
@@ -92,6 +96,24 @@ impl Machine {
             }
         }
         Ok(())
+    }
+
+    /// Entries of page tables know the node of their page.
+    fn check_nodes(&self) -> Result<(), String> {
+        if self.tiering.is_none() {
+            return Ok(());
+        }
+        let wrong =
+            |&(page, node): &(refault_mm::PageId, usize)| self.engine.page_node(page).is_none_or(|n| n.index() != node);
+        match self.hw.entries().find(wrong) {
+            None => Ok(()),
+            Some((page, node)) => Err(format!(
+                "at {} ns: page {} is mapped on node {node}, the engine says {:?}",
+                self.now_ns,
+                page.0,
+                self.engine.page_node(page)
+            )),
+        }
     }
 
     /// Bytes of devices are the pages that the engine counts.

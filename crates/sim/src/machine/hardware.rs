@@ -3,8 +3,11 @@
 //! Effects that do I/O are collected while the engine runs and sent to the devices after it, pages next to each other as one
 //! request, as Linux plugs its block layer. A synchronous device is served on the spot, by the CPU that asks.
 
-use refault_mm::{Ack, Content, Effect, MemcgId, PageId, SwapSlot, ThrottleReason, World};
+use refault_mm::tiering::Range;
+use refault_mm::{Ack, Content, Effect, MemcgId, NodeId, PageId, SwapSlot, ThrottleReason, World};
 
+use super::hottest::Hottest;
+use super::memory::Memory;
 use crate::device::{Device, Preset, Request, Zram};
 use crate::scenario::ContentSpec;
 
@@ -16,6 +19,22 @@ pub(crate) const YOUNG: u8 = 2;
 pub(crate) const DIRTY: u8 = 4;
 /// A write need not be announced.
 pub(crate) const WRITABLE: u8 = 8;
+/// The next touch is a hint fault (PROT_NONE).
+pub(crate) const HINT: u8 = 16;
+/// From this bit on: the node of the page's frame.
+const NODE_SHIFT: u32 = 5;
+
+/// An entry of a page table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry(u8);
+
+impl Entry {
+    /// The node of its frame.
+    #[inline]
+    pub(crate) fn node(self) -> usize {
+        usize::from(self.0 >> NODE_SHIFT)
+    }
+}
 
 /// Where the pages of an object are.
 #[derive(Clone, Debug)]
@@ -102,12 +121,28 @@ pub(crate) struct Hardware {
     pub(crate) mapped: u64,
     pub(crate) throttle: Option<(ThrottleReason, u64)>,
     pub(crate) unthrottle: Vec<ThrottleReason>,
-    pub(crate) wake_kswapd: bool,
+    /// Nodes whose kswapd is to be woken.
+    pub(crate) wake_kswapd: Vec<NodeId>,
     pub(crate) wake_flusher: bool,
     pub(crate) wake_zswap: bool,
     pub(crate) oom: Option<MemcgId>,
     /// Of the contents of pages.
     pub(crate) seed: u64,
+    /// Nodes with latency and bandwidth, if there are several.
+    pub(crate) memory: Memory,
+    /// When the call of the engine happens, for migrations.
+    pub(crate) now_ns: u64,
+    /// By node: whether it is of the top tier.
+    pub(crate) top: Vec<bool>,
+    /// CPU time that copying took since it was last taken: upwards, and downwards.
+    copied_ns: [u64; 2],
+    /// Pages that went up and down.
+    pub(crate) moved: [u64; 2],
+    /// Pages that were mapped since the last call, whose entries have no node yet.
+    placed: Vec<PageId>,
+    pub(crate) hottest: Hottest,
+    /// What a page costs that is moved, beside unmapping and copying.
+    pub(crate) migrate_page_ns: u64,
     next_request: u64,
 }
 
@@ -135,11 +170,19 @@ impl Hardware {
             mapped: 0,
             throttle: None,
             unthrottle: Vec::new(),
-            wake_kswapd: false,
+            wake_kswapd: Vec::new(),
             wake_flusher: false,
             wake_zswap: false,
             oom: None,
             seed: 0,
+            memory: Memory::new([], 1),
+            now_ns: 0,
+            top: Vec::new(),
+            copied_ns: [0; 2],
+            moved: [0; 2],
+            placed: Vec::new(),
+            hottest: Hottest::default(),
+            migrate_page_ns: 0,
             next_request: 0,
         }
     }
@@ -156,17 +199,82 @@ impl Hardware {
         self.spaces.len() - 1
     }
 
-    /// A touch of a page through a page table: whether it needs no fault. Sets the bits that hardware sets.
+    /// A touch of a page through a page table: its entry, if it needs no fault. Sets the bits that hardware sets.
     #[inline]
-    pub(crate) fn touch(&mut self, space: usize, page: PageId, write: bool) -> bool {
+    pub(crate) fn touch(&mut self, space: usize, page: PageId, write: bool) -> Option<Entry> {
         let s = &mut self.spaces[space];
         let bits = &mut s.bits[(page.0 - s.first.0) as usize];
         let (needed, set) = if write { (MAPPED | WRITABLE, YOUNG | DIRTY) } else { (MAPPED, YOUNG) };
-        let hit = *bits & needed == needed;
+        let hit = *bits & (needed | HINT) == needed;
         if hit {
             *bits |= set;
         }
-        hit
+        hit.then_some(Entry(*bits))
+    }
+
+    /// Whether a touch of this page is a hint fault; it is none any more then.
+    #[inline]
+    pub(crate) fn take_hint(&mut self, space: usize, page: PageId) -> bool {
+        let s = &mut self.spaces[space];
+        let bits = &mut s.bits[(page.0 - s.first.0) as usize];
+        let marked = *bits & HINT != 0;
+        *bits &= !HINT;
+        marked
+    }
+
+    /// Marks pages of a range of a page table for which `wanted` says so, by page and node. How many.
+    pub(crate) fn mark(&mut self, space: usize, range: Range, mut wanted: impl FnMut(PageId, usize) -> bool) -> u64 {
+        let s = &mut self.spaces[space];
+        let mut marked = 0;
+        for (bits, at) in s.bits[range.first as usize..(range.first + range.pages) as usize].iter_mut().zip(0..) {
+            let page = PageId(s.first.0 + range.first as u32 + at);
+            if *bits & (MAPPED | HINT) == MAPPED && wanted(page, Entry(*bits).node()) {
+                *bits |= HINT;
+                marked += 1;
+            }
+        }
+        marked
+    }
+
+    /// Every entry that maps a page: its page and its node.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (PageId, usize)> + '_ {
+        let of_space = |s: &'_ Space| {
+            let first = s.first.0;
+            let mapped = s.bits.iter().zip(first..).filter(|(bits, _)| **bits & MAPPED != 0);
+            mapped.map(|(&bits, page)| (PageId(page), Entry(bits).node())).collect::<Vec<_>>()
+        };
+        self.spaces.iter().flat_map(of_space)
+    }
+
+    /// Pages that a page table maps.
+    pub(crate) fn mapped_in(&self, space: usize) -> u64 {
+        self.spaces[space].bits.iter().filter(|&&bits| bits & MAPPED != 0).count() as u64
+    }
+
+    /// Pages that were mapped since the last call: their entries are to be told the node.
+    pub(crate) fn take_placed(&mut self) -> Vec<PageId> {
+        std::mem::take(&mut self.placed)
+    }
+
+    /// The node of a page, for its entries.
+    pub(crate) fn place(&mut self, page: PageId, node: NodeId) {
+        self.each_pte(page, |bits| *bits = *bits & ((1 << NODE_SHIFT) - 1) | node.0 << NODE_SHIFT);
+    }
+
+    /// CPU time of copies upwards and downwards since the last call.
+    pub(crate) fn take_copied(&mut self) -> [u64; 2] {
+        std::mem::take(&mut self.copied_ns)
+    }
+
+    /// Copies a folio to another node.
+    fn migrate(&mut self, pages: u64, from: NodeId, to: NodeId) {
+        if self.memory.is_empty() {
+            return;
+        }
+        let ns = self.memory.copy(from.index(), to.index(), pages, self.now_ns) + pages * self.migrate_page_ns;
+        let down = usize::from(self.top[from.index()] || !self.top[to.index()]);
+        self.copied_ns[down] += ns;
+        self.moved[down] += pages;
     }
 
     /// After a write fault.
@@ -185,7 +293,8 @@ impl Hardware {
     pub(crate) fn has_news(&self) -> bool {
         !self.plug.is_empty()
             || self.read_cpu_ns + self.write_cpu_ns + self.unmapped > 0
-            || self.wake_kswapd
+            || !self.wake_kswapd.is_empty()
+            || !self.placed.is_empty()
             || self.wake_flusher
             || self.wake_zswap
             || self.throttle.is_some()
@@ -237,6 +346,9 @@ impl Hardware {
         let extent = self.extent_of(page);
         let current = self.current.filter(|c| extent.spaces.contains(c)).or_else(|| extent.spaces.first().copied());
         let Some(space) = current else { return };
+        if !self.memory.is_empty() {
+            self.placed.push(page);
+        }
         let s = &mut self.spaces[space];
         s.bits[(page.0 - s.first.0) as usize] |=
             MAPPED | if young { YOUNG } else { 0 } | if writable { WRITABLE } else { 0 };
@@ -395,10 +507,11 @@ impl World for Hardware {
                 self.wake_zswap = true;
                 return Ack::Pending;
             }
-            Effect::WakeKswapd => {
-                self.wake_kswapd = true;
+            Effect::WakeKswapd { node } => {
+                self.wake_kswapd.push(node);
                 return Ack::Pending;
             }
+            Effect::Migrate { order, from, to, .. } => self.migrate(1 << order, from, to),
             Effect::Throttle { reason, max_wait_ns } => {
                 // The longest of several.
                 if self.throttle.is_none_or(|t| t.1 < max_wait_ns) {
@@ -410,6 +523,10 @@ impl World for Hardware {
             Effect::Oom { memcg } => self.oom = Some(memcg),
         }
         Ack::Done
+    }
+
+    fn is_hottest(&mut self, page: PageId) -> bool {
+        self.hottest.contains(page)
     }
 
     fn test_and_clear_young(&mut self, page: PageId) -> bool {

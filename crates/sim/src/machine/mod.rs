@@ -11,6 +11,8 @@ mod check;
 mod content;
 mod event;
 mod hardware;
+mod hottest;
+mod memory;
 mod pressure;
 mod progress;
 mod record;
@@ -18,12 +20,13 @@ mod result;
 mod run;
 mod stream;
 mod task;
+mod tiers;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
-use refault_mm::{Engine, MappingId, MemcgId, PageId, SwapWork, ThrottleReason};
+use refault_mm::{Engine, MappingId, MemcgId, NodeId, PageId, SwapWork, ThrottleReason};
 
 use crate::cost::Costs;
 use crate::device::Completion;
@@ -34,9 +37,11 @@ use hardware::Hardware;
 use pressure::{Mood, Pressure};
 use record::Record;
 use task::Task;
+use tiers::Tiering;
 
 pub use record::LoopResult;
 pub use result::{DeviceResult, GroupTasks, MemcgResult, NodeResult, RunResult, SwapResult, TaskResult};
+pub use tiers::{TierResult, TiersResult};
 
 /// Why a thread stops running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +68,7 @@ enum State {
 #[derive(Debug)]
 enum Work {
     Task(Box<Task>),
-    Kswapd,
+    Kswapd(NodeId),
     Flusher,
     /// The worker that writes back what zswap holds.
     Zswap,
@@ -124,6 +129,7 @@ pub struct Machine {
     events: Events,
     now_ns: u64,
     threads: Vec<Thread>,
+    /// Of the first node; those of the others follow.
     kswapd: usize,
     flusher: usize,
     zswap: usize,
@@ -148,6 +154,8 @@ pub struct Machine {
     memcgs: Vec<MemcgId>,
     pressure: Pressure,
     series: Series,
+    /// Where there are nodes with latency and bandwidth.
+    tiering: Option<Tiering>,
     /// Tasks that count and have not ended.
     alive: usize,
     /// By task specification: copies that have not ended.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use refault_mm::{PsiKind, PsiLine, SwapMap, SwapWork};
 
 use super::record::{LoopResult, counted};
+use super::tiers::TiersResult;
 use super::{Ending, Machine, Work};
 use crate::device::{DeviceStats, PAGE_BYTES, Zram, ZramStats};
 use crate::metric::{Latency, Quantiles, Series};
@@ -154,6 +155,8 @@ pub struct RunResult {
     pub loops: Vec<LoopResult>,
     /// The swap devices at the end, in the order of the scenario.
     pub swap: Vec<SwapResult>,
+    /// Nodes of memory with latency and bandwidth, if the scenario has them.
+    pub tiers: Option<TiersResult>,
     /// Tasks that the out-of-memory killer ended.
     pub oom_kills: u64,
     /// Samples over time.
@@ -279,6 +282,7 @@ impl RunResult {
                 self.tasks.iter().find(|t| t.name == task)?.metric(field)
             }
             "total" => self.total(rest),
+            "tier" => self.tiers.as_ref()?.metric(rest),
             "iteration" | "iterations" => {
                 let (task, rest) = rest.split_once('.')?;
                 let result = self.loops.iter().find(|l| l.task == task)?;
@@ -333,7 +337,7 @@ impl RunResult {
         match name {
             "seconds" => Some(self.seconds),
             "ops_per_s" => Some(self.tasks.iter().filter_map(|t| t.metric("ops_per_s")).sum()),
-            _ => None,
+            _ => self.tiers.as_ref()?.total(name),
         }
     }
 }
@@ -356,6 +360,7 @@ impl Machine {
             swap_work: self.engine.swap_work(),
             loops: self.loop_results(),
             swap: self.swap_results(),
+            tiers: self.tiers_result(),
             oom_kills: self.oom_kills,
             series: self.series.clone(),
             lru_gen: self.engine.lru_gen_full_text(),

@@ -86,7 +86,8 @@ impl Machine {
         }
         self.threads[t].state = State::Queued;
         // kswapd and direct reclaim count as stalled while they work.
-        let mood = if t == self.kswapd { Mood::Stalled } else { Mood::Productive };
+        let kswapd = matches!(self.threads[t].work, Some(Work::Kswapd(_)));
+        let mood = if kswapd { Mood::Stalled } else { Mood::Productive };
         self.set_mood(t, mood);
         self.queue.push_back(t);
         if let Some(cpu) = self.cpus.iter().position(|c| c.running.is_none()) {
@@ -112,12 +113,13 @@ impl Machine {
         let work = self.threads[t].work.take();
         let (end, stop, work) = match work {
             Some(Work::Task(task)) => {
-                let (end, stop, task) = self.run_task(t, task, start);
+                let (end, stop, mut task) = self.run_task(t, task, start);
+                task.cpu_ns += end - start;
                 (end, stop, Work::Task(task))
             }
-            Some(Work::Kswapd) => {
-                let (end, stop) = self.run_kswapd(start);
-                (end, stop, Work::Kswapd)
+            Some(Work::Kswapd(node)) => {
+                let (end, stop) = self.run_kswapd(t, node, start);
+                (end, stop, Work::Kswapd(node))
             }
             Some(Work::Zswap) => {
                 let (end, stop) = self.run_zswap(start);

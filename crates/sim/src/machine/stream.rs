@@ -56,7 +56,12 @@ enum Order {
     Uniform,
     Zipf {
         zipf: Zipf,
+        skew: f64,
         strewn: Option<Permutation>,
+    },
+    /// Standard deviation as a share of all blocks.
+    Normal {
+        sigma: f64,
     },
 }
 
@@ -112,8 +117,10 @@ impl Stream {
             }
             Pattern::Sequential => Order::Sequential { next: start },
             Pattern::Uniform => Order::Uniform,
+            Pattern::Normal { sigma } => Order::Normal { sigma },
             Pattern::Zipf { skew, permute } => Order::Zipf {
                 zipf: Zipf::new(blocks.min(u64::from(u32::MAX)) as u32, skew),
+                skew,
                 strewn: permute.then(|| Permutation::new(blocks, shared)),
             },
         };
@@ -152,6 +159,33 @@ impl Stream {
         self.pages
     }
 
+    /// How likely each page is to be the next one that is accessed.
+    pub(crate) fn weigh(&self, mut add: impl FnMut(PageId, f64)) {
+        let blocks = self.pages.div_ceil(self.block_pages);
+        let total: f64 = (0..blocks).map(|rank| self.density(rank, blocks)).sum();
+        for rank in 0..blocks {
+            let block = match &self.order {
+                Order::Zipf { strewn: Some(p), .. } => p.at(rank),
+                _ => rank,
+            };
+            let at = block * self.block_pages;
+            let share = self.density(rank, blocks) / total / self.block_pages as f64;
+            (at..(at + self.block_pages).min(self.pages)).for_each(|p| add(PageId(self.first + p as u32), share));
+        }
+    }
+
+    /// The density of a block, by rank where there are ranks; not normalised.
+    fn density(&self, rank: u64, blocks: u64) -> f64 {
+        match &self.order {
+            Order::Zipf { skew, .. } => (rank as f64 + 1.0).powf(-skew),
+            Order::Normal { sigma } => {
+                let z = ((rank as f64 + 0.5) / blocks as f64 - 0.5) / sigma;
+                (-z * z / 2.0).exp()
+            }
+            Order::Sequential { .. } | Order::Queue { .. } | Order::Uniform => 1.0,
+        }
+    }
+
     /// The next block.
     pub(crate) fn next(&mut self, rng: &mut Rng) -> Block {
         let blocks = self.pages.div_ceil(self.block_pages);
@@ -167,10 +201,11 @@ impl Stream {
                 block
             }
             Order::Uniform => rng.below(blocks),
-            Order::Zipf { zipf, strewn } => {
+            Order::Zipf { zipf, strewn, .. } => {
                 let rank = u64::from(zipf.rank(|| rng.unit())) - 1;
                 strewn.as_ref().map_or(rank, |p| p.at(rank))
             }
+            Order::Normal { sigma } => normal(blocks, *sigma, rng),
         };
         let at = block * self.block_pages;
         let write = self.write_share > 0.0 && rng.unit() < self.write_share;
@@ -179,9 +214,31 @@ impl Stream {
     }
 }
 
+/// A block around the middle (Box and Muller); what lies outside is drawn again, at most until chance gives up.
+fn normal(blocks: u64, sigma: f64, rng: &mut Rng) -> u64 {
+    for _ in 0..1000 {
+        let radius = (-2.0 * (1.0 - rng.unit()).ln()).sqrt();
+        let at = 0.5 + sigma * radius * (std::f64::consts::TAU * rng.unit()).cos();
+        if (0.0..1.0).contains(&at) {
+            return ((at * blocks as f64) as u64).min(blocks - 1);
+        }
+    }
+    rng.below(blocks)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn normal_blocks_are_around_the_middle() {
+        let mut rng = Rng::new(1, &[7]);
+        let (n, sigma) = (100_000, 0.1);
+        let drawn: Vec<f64> = (0..n).map(|_| normal(1000, sigma, &mut rng) as f64).collect();
+        let within = |d: f64| drawn.iter().filter(|x| (*x - 500.0).abs() <= d).count() as f64 / f64::from(n);
+        assert!((within(100.0) - 0.683).abs() < 0.01 && (within(200.0) - 0.954).abs() < 0.01, "{}", within(100.0));
+        assert!((0..1000).all(|_| normal(3, 50.0, &mut rng) < 3));
+    }
 
     #[test]
     fn a_permutation_meets_every_number_once() {

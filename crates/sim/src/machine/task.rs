@@ -142,6 +142,9 @@ pub(crate) struct Task {
     due_ns: u64,
     rng: Rng,
     pub(crate) script: Option<Script>,
+    /// CPU time that it has had, and up to which no pages are to be marked on its behalf.
+    pub(crate) cpu_ns: u64,
+    pub(crate) next_scan_ns: u64,
     pub(crate) done: Done,
 }
 
@@ -167,6 +170,8 @@ impl Task {
             due_ns: 0,
             rng: Rng::new(seed, &[spec as u64, u64::from(copy)]),
             script: None,
+            cpu_ns: 0,
+            next_scan_ns: 0,
             done: Done::default(),
         }
     }

@@ -36,6 +36,11 @@ pub(super) fn check(
             return Err(object.section.error(what));
         }
     }
+    if let (true, false, Some(policy)) =
+        (scenario.machine.nodes.is_empty(), scenario.policy.tiering.is_default(), root.get("policy"))
+    {
+        return Err(policy.error("there are no tiers to promote or demote between; write [node.dram] and another node"));
+    }
     ends(scenario, root, tasks)
 }
 

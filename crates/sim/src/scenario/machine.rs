@@ -1,9 +1,10 @@
 //! The machine: CPUs and memory, policy, devices.
 
 use super::read::{Field, Result, Section};
-use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, PRESETS, PolicySpec};
+use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, NodeSpec, PRESETS, PolicySpec};
 use super::units::MAX_TIME_NS;
-use super::{MAX_PAGES, read};
+use super::{MAX_PAGES, nodes, read};
+use refault_mm::tiering::TieringConfig;
 use refault_mm::{
     Backoff, Bound, Clock, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, SwapAllocator, SwapOverflow,
     SwapRotational, ThpConfig, ThpMode, ThpSize, WritebackSort, ZswapConfig,
@@ -35,12 +36,21 @@ const MIN_MEMORY: u64 = 256;
 /// No single latency is longer.
 const MAX_LATENCY_NS: u64 = 3600 * 1_000_000_000;
 
-pub(super) fn machine(field: &Field<'_>) -> Result<MachineSpec> {
+pub(super) fn machine(field: &Field<'_>, nodes: Vec<NodeSpec>) -> Result<MachineSpec> {
     let s = field.section(&MACHINE_KEYS)?;
-    let memory = s.need("memory", "memory = \"16G\"")?;
+    if let (false, Some(twice)) = (nodes.is_empty(), s.get("memory").or(s.get("cpus"))) {
+        return Err(twice.error("the nodes say it; leave it out"));
+    }
+    let memory_pages = match nodes.is_empty() {
+        true => s.need("memory", "memory = \"16G\"")?.pages(MIN_MEMORY..=MAX_PAGES)?,
+        false => nodes.iter().map(|n| n.pages).sum(),
+    };
     let spec = MachineSpec {
-        cpus: s.or("cpus", 1, |f| f.int(1..=4096))?,
-        memory_pages: memory.pages(MIN_MEMORY..=MAX_PAGES)?,
+        cpus: match nodes.is_empty() {
+            true => s.or("cpus", 1, |f| f.int(1..=4096))?,
+            false => nodes.iter().map(|n| n.cpus).sum(),
+        },
+        memory_pages,
         kernel_pages: s.or("kernel", 0, |f| f.pages(0..=MAX_PAGES))?,
         dma_pages: s.or("dma", NodeConfig::PC_ZONES[0], |f| f.pages(0..=MAX_PAGES))?,
         dma32_pages: s.or("dma32", NodeConfig::PC_ZONES[1], |f| f.pages(0..=MAX_PAGES))?,
@@ -57,6 +67,8 @@ pub(super) fn machine(field: &Field<'_>) -> Result<MachineSpec> {
         recursive_protection: s.or("memory_recursiveprot", true, Field::boolean)?,
         stat_flush_interval_ns: s.or("stat_flush_interval", 2_000_000_000, |f| f.time(0..=MAX_TIME_NS))?,
         costs: s.or("costs", BTreeMap::new(), costs)?,
+        nodes,
+        scale: 1,
     };
     let rest = spec.memory_pages.saturating_sub(spec.kernel_pages);
     if let (true, Some(kernel)) = (rest < MIN_MEMORY, s.get("kernel")) {
@@ -68,8 +80,9 @@ pub(super) fn machine(field: &Field<'_>) -> Result<MachineSpec> {
         return Err(field.bad("is more than half of the memory"));
     }
     if spec.dirty_background_ratio >= spec.dirty_ratio {
-        let at = s.get("dirty_background_ratio").or(s.get("dirty_ratio")).unwrap_or(memory);
-        return Err(at.bad("is impossible: dirty_background_ratio (10 if not given) is below dirty_ratio (20)"));
+        let what = "is impossible: dirty_background_ratio (10 if not given) is below dirty_ratio (20)";
+        let at = s.get("dirty_background_ratio").or(s.get("dirty_ratio"));
+        return Err(at.map_or_else(|| s.error(what), |at| at.bad(what)));
     }
     Ok(spec)
 }
@@ -116,7 +129,7 @@ fn costs(field: &Field<'_>) -> Result<BTreeMap<String, u64>> {
     Ok(costs)
 }
 
-/// The keys that a policy and its variants share; the first two are the name of the policy.
+/// The keys that a policy and its variants share; the first two are the name of the policy. Those of tiering come on top.
 const POLICY_KEYS: [&str; 22] = [
     "name",
     "policy",
@@ -144,13 +157,17 @@ const POLICY_KEYS: [&str; 22] = [
 
 pub(super) fn policy(field: Option<Field<'_>>) -> Result<PolicySpec> {
     let base = PolicySpec::new(Policy::Mglru);
-    let keys: Vec<_> = POLICY_KEYS.into_iter().filter(|k| *k != "policy").collect();
+    let keys: Vec<_> = policy_keys().filter(|k| *k != "policy").collect();
     field.map_or(Ok(base.clone()), |field| overridden(&field.section(&keys)?, "name", &base))
 }
 
 /// A side of a comparison: what it does not say is as in `base`.
 pub(super) fn variant(field: &Field<'_>, base: &PolicySpec) -> Result<PolicySpec> {
-    overridden(&field.section(&POLICY_KEYS[1..])?, "policy", base)
+    overridden(&field.section(&policy_keys().skip(1).collect::<Vec<_>>())?, "policy", base)
+}
+
+fn policy_keys() -> impl Iterator<Item = &'static str> {
+    POLICY_KEYS.into_iter().chain(nodes::PROMOTION_KEYS).chain(TieringConfig::SYSCTLS)
 }
 
 fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySpec> {
@@ -191,6 +208,7 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
         swap_rotational: s.opt("swap_rotational", |f| f.choice(&rotationals))?.or(base.swap_rotational),
         swap_cluster_pages: s.opt("swap_cluster_pages", |f| f.int(1..=512))?.or(base.swap_cluster_pages),
         swap_slot_cache: s.opt("swap_slot_cache", Field::boolean)?.or(base.swap_slot_cache),
+        tiering: nodes::tiering(s, &base.tiering)?,
     };
     spec.config().check().map_err(|what| s.error(what))?;
     Ok(spec)

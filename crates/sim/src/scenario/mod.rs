@@ -22,6 +22,7 @@ mod check;
 mod error;
 mod limits;
 mod machine;
+mod nodes;
 mod objects;
 mod published;
 mod read;
@@ -74,7 +75,11 @@ pub const COLUMNS: [&str; 14] = [
     "full_avg10",
 ];
 
-const KEYS: [&str; 15] = [
+/// The columns that a machine with nodes has beside: the threshold of the first node that pages are promoted to, and pages since the start.
+pub const TIER_COLUMNS: [&str; 5] =
+    ["hot_threshold_ms", "pgpromote_candidate", "pgpromote_success", "pgdemote", "numa_hint_faults"];
+
+const KEYS: [&str; 16] = [
     "name",
     "about",
     "source",
@@ -82,6 +87,7 @@ const KEYS: [&str; 15] = [
     "end",
     "sample",
     "machine",
+    "node",
     "policy",
     "device",
     "swap",
@@ -147,6 +153,7 @@ fn scenario(root: &Section<'_>) -> Result<Scenario> {
     let objects = root.opt("object", |o| objects::objects(o, &devices, &swap_devices, &memcgs))?.unwrap_or_default();
     let tasks = tasks::tasks(&root.need("task", "[[task]]")?, &objects, &memcgs, &devices)?;
     let policy = machine::policy(root.get("policy"))?;
+    let nodes = root.or("node", Vec::new(), nodes::nodes)?;
     let mut scenario = Scenario {
         name: root.need("name", "name = \"...\"")?.name()?,
         about: root.or("about", String::new(), Field::line)?,
@@ -154,7 +161,7 @@ fn scenario(root: &Section<'_>) -> Result<Scenario> {
         seed: root.or("seed", 1, |f| f.int(0..=i64::MAX as u64))?,
         end_ns: root.opt("end", |f| f.time(1..=units::MAX_TIME_NS))?,
         sample_ns: root.or("sample", 1_000_000_000, |f| f.time(1000..=units::MAX_TIME_NS))?,
-        machine: machine::machine(&root.need("machine", "[machine]")?)?,
+        machine: machine::machine(&root.need("machine", "[machine]")?, nodes)?,
         policy,
         devices,
         swap,

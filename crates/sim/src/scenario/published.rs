@@ -1,9 +1,9 @@
 //! What a publication measured, and the names of results.
 
-use super::COLUMNS;
 use super::machine::variant;
 use super::read::{self, Field, Result, Section};
 use super::types::{Better, Published, PublishedRatio, PublishedRow, PublishedVariant, Scenario};
+use super::{COLUMNS, TIER_COLUMNS};
 use crate::device::ZramStats;
 use crate::machine::SwapResult;
 use refault_mm::ThpConfig;
@@ -17,6 +17,9 @@ const ROW_KEYS: [&str; 10] =
     ["metric", "label", "unit", "before", "after", "band", "published", "bands", "ratio", "better"];
 /// What several times through a loop become.
 const FOLDS: [&str; 4] = ["mean", "min", "max", "nonzero"];
+/// Of a node, what it did in the phases that count.
+pub(super) const TIER_METRICS: [&str; 6] =
+    ["accesses", "share", "mean_access_ns", "promoted_bytes_per_s", "demoted_bytes_per_s", "utilization"];
 const TASK_METRICS: [&str; 10] = [
     "ops_per_s",
     "bytes_per_s",
@@ -232,9 +235,17 @@ fn check_metric(metric: &str, scenario: &Scenario) -> std::result::Result<(), St
             one_of(&sizes.iter().map(String::as_str).collect::<Vec<_>>(), name)?;
             if counter(last) { Ok(()) } else { Err("does not end in the name of a counter".to_owned()) }
         }
+        "tier" => {
+            declared(scenario.machine.nodes.iter().any(|n| n.name == name))?;
+            one_of(&TIER_METRICS, last)
+        }
         "series" => {
-            one_of(&COLUMNS, name)?;
+            let tiers = TIER_COLUMNS.iter().filter(|_| !scenario.machine.nodes.is_empty());
+            one_of(&COLUMNS.iter().chain(tiers).copied().collect::<Vec<_>>(), name)?;
             one_of(&FOLDS[..3], last).map_err(|_| format!("is not a result; after the column comes {}", FOLDS[..3].join(", ")))
+        }
+        "total" if !scenario.machine.nodes.is_empty() => {
+            one_of(&["seconds", "ops_per_s", "promoted_bytes_per_s", "demoted_bytes_per_s", "mean_access_ns"], rest)
         }
         "total" => one_of(&["seconds", "ops_per_s"], rest),
         "swap" if name.is_empty() => one_of(&SWAP_METRICS, rest).map_err(|e| e + ", or a device"),
@@ -256,7 +267,7 @@ fn check_metric(metric: &str, scenario: &Scenario) -> std::result::Result<(), St
         }
         "vmstat" | "node" if counter(rest) => Ok(()),
         "vmstat" | "node" => Err("does not end in the name of a counter".to_owned()),
-        _ => Err("is not a result; write task.NAME., total., vmstat., mthp.SIZE., memcg.PATH., device.NAME., node., swap., psi., series.COLUMN., \
+        _ => Err("is not a result; write task.NAME., total., tier.NODE., vmstat., mthp.SIZE., memcg.PATH., device.NAME., node., swap., psi., series.COLUMN., \
                   iteration.TASK.N. or iterations.TASK.FROM-TO.FOLD. and what of it"
             .to_owned()),
     }

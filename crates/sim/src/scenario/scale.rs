@@ -28,6 +28,9 @@ impl Scenario {
         if let Some(task) = self.tasks.iter().find(|t| t.trace.is_some()) {
             return Err(format!("scale {k}: task {} replays a trace, which cannot be scaled; use 1", task.name));
         }
+        if !self.machine.nodes.is_empty() && k.fract() != 0.0 {
+            return Err(format!("scale {k}: the periods of tiering are divided by whole numbers; use {}", k.round()));
+        }
         let scale = Scale(k);
         let mut scaled = self.clone();
         scale.machine(self, &mut scaled)?;
@@ -94,6 +97,13 @@ impl Scale {
         let usable = full.machine.memory_pages.saturating_sub(full.machine.kernel_pages);
         self.limited("memory less kernel", usable, MIN_SCALED_PAGES)?;
         machine.memory_pages = self.of(machine.memory_pages);
+        if !machine.nodes.is_empty() {
+            for node in &mut machine.nodes {
+                node.pages = self.limited(&format!("node {}", node.name), node.pages, MIN_SCALED_PAGES)?;
+            }
+            machine.memory_pages = machine.nodes.iter().map(|n| n.pages).sum();
+            machine.scale *= self.0 as u64;
+        }
         // The formula of the kernel goes by the root of the size: a small machine would keep a larger share free.
         let kb = machine.min_free_kbytes.unwrap_or((16 * full.machine.memory_pages * 4).isqrt().clamp(128, 262_144));
         machine.min_free_kbytes = Some(self.some(kb));

@@ -7,7 +7,7 @@ use super::types::{Action, Pattern, Share, StreamSpec};
 use refault_trace::{ObjectKind, Via};
 
 /// The keys of a stream, which a phase with one stream has itself.
-pub(super) const STREAM_KEYS: [&str; 18] = [
+pub(super) const STREAM_KEYS: [&str; 19] = [
     "read",
     "write",
     "object",
@@ -18,6 +18,7 @@ pub(super) const STREAM_KEYS: [&str; 18] = [
     "pattern",
     "skew",
     "permute",
+    "sigma",
     "via",
     "block",
     "advice",
@@ -172,8 +173,19 @@ fn via(s: &Section<'_>, kind: ObjectKind) -> Result<Via> {
 
 fn pattern(s: &Section<'_>) -> Result<Pattern> {
     let zipf = Pattern::Zipf { skew: 1.0, permute: true };
-    let names = [("sequential", Pattern::Sequential), ("uniform", Pattern::Uniform), ("zipf", zipf)];
+    let normal = Pattern::Normal { sigma: 0.25 };
+    let names =
+        [("sequential", Pattern::Sequential), ("uniform", Pattern::Uniform), ("zipf", zipf), ("normal", normal)];
     let pattern = s.or("pattern", Pattern::Sequential, |f| f.choice(&names))?;
+    if pattern == normal {
+        if let Some(field) = s.get("skew").or(s.get("permute")) {
+            return Err(field.error("is only for pattern = \"zipf\""));
+        }
+        return Ok(Pattern::Normal { sigma: s.or("sigma", 0.25, |f| f.float(1e-6..=100.0))? });
+    }
+    if let Some(field) = s.get("sigma") {
+        return Err(field.error("is only for pattern = \"normal\""));
+    }
     if pattern == zipf {
         let skew = s.or("skew", 1.0, |f| f.float(0.0..=32.0))?;
         return Ok(Pattern::Zipf { skew, permute: s.or("permute", true, Field::boolean)? });

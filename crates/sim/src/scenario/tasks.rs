@@ -10,7 +10,7 @@ use super::{MAX_RECORDED, MAX_TASKS};
 const TASK_KEYS: [&str; 10] =
     ["name", "count", "memcg", "start", "stagger", "after", "phase", "trace", "background", "oom_score_adj"];
 const UNTIL_KEYS: [&str; 6] = ["accesses", "amount", "ops", "passes", "duration", "until"];
-const PACE_KEYS: [&str; 5] = ["think", "cpu", "accesses_per_op", "rate", "burst"];
+const PACE_KEYS: [&str; 6] = ["think", "cpu", "lines", "accesses_per_op", "rate", "burst"];
 const PHASE_KEYS: [&str; 3] = ["name", "measured", "stream"];
 const LOOP_KEYS: [&str; 3] = ["repeat", "step", "record"];
 const MAX_PHASES: usize = 256;
@@ -95,6 +95,7 @@ fn whole_trace() -> PhaseSpec {
         measured: true,
         think_ns: 0,
         cpu_ns: 0,
+        lines: 1,
         accesses_per_op: 1,
         rate_per_s: None,
         burst: None,
@@ -169,6 +170,7 @@ fn phase(s: &Section<'_>, count: u32, names: &Names<'_, '_>) -> Result<PhaseSpec
         measured: s.or("measured", true, Field::boolean)?,
         think_ns: s.or("think", 0, |f| f.time(0..=MAX_TIME_NS))?,
         cpu_ns: s.or("cpu", 0, |f| f.time(0..=MAX_TIME_NS))?,
+        lines: s.or("lines", 1, |f| f.int(1..=64))?,
         accesses_per_op,
         rate_per_s: s.opt("rate", Field::per_s)?,
         burst: s.opt("burst", burst)?,

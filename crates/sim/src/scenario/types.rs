@@ -1,5 +1,6 @@
 //! What a scenario is once it is read: plain data, names resolved to indices, units in the names of fields.
 
+use refault_mm::tiering::{NodePerf, NodePreset, PromotionPolicy};
 use refault_mm::{
     Backoff, Bound, Clock, Config, HugeAdvice, MemcgLimits, MemcgSelection, Policy, Recency, RefaultCounting,
     SwapAllocator, SwapOverflow, SwapRotational, ThpConfig, WritebackSort, ZswapConfig,
@@ -82,6 +83,37 @@ pub struct MachineSpec {
     pub stat_flush_interval_ns: u64,
     /// CPU costs that are not the default, by name, in nanoseconds.
     pub costs: BTreeMap<String, u64>,
+    /// Nodes of memory with latency and bandwidth; `memory_pages` and `cpus` are those of all of them. Empty: one node, and an access costs
+    /// the same wherever its page is.
+    pub nodes: Vec<NodeSpec>,
+    /// By how much sizes and times were divided ([`Scenario::scale`]): tiering has periods of its own.
+    pub scale: u64,
+}
+
+/// A node of memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeSpec {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub pages: u64,
+    /// What it is like.
+    pub preset: NodePreset,
+    /// The figures of the preset, or what the scenario says.
+    pub perf: NodePerf,
+    /// CPUs on it.
+    pub cpus: u32,
+}
+
+/// Settings of tiering that are not those of Linux.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TieringSpec {
+    /// What a hint fault leads to.
+    pub promotion: Option<PromotionPolicy>,
+    /// Bits of the time stamp of a folio.
+    pub stamp_bits: Option<u32>,
+    /// Numbers, by the names of [`refault_mm::tiering::TieringConfig::SYSCTLS`], in their units and at full size.
+    pub sysctls: BTreeMap<String, u64>,
 }
 
 /// A policy and the variants of it that are not the default. `None`: what [`Config::new`] gives.
@@ -129,6 +161,8 @@ pub struct PolicySpec {
     pub swap_cluster_pages: Option<u32>,
     /// Per-CPU caches of swap slots.
     pub swap_slot_cache: Option<bool>,
+    /// Hint faults, promotion and demotion; part of the machine's configuration, not of [`PolicySpec::config`].
+    pub tiering: TieringSpec,
 }
 
 impl PolicySpec {
@@ -156,6 +190,7 @@ impl PolicySpec {
             swap_rotational: None,
             swap_cluster_pages: None,
             swap_slot_cache: None,
+            tiering: TieringSpec::default(),
         }
     }
 
@@ -380,6 +415,8 @@ pub struct PhaseSpec {
     pub think_ns: u64,
     /// CPU time of the program for each access.
     pub cpu_ns: u64,
+    /// Cache lines that an access brings from memory, one after the other. Only nodes with a latency charge for them.
+    pub lines: u32,
     /// Accesses (of one page each) that make an operation.
     pub accesses_per_op: u32,
     /// Operations a second that each copy does at most.
@@ -482,6 +519,11 @@ pub enum Pattern {
         skew: f64,
         /// Ranks are strewn over the object; otherwise rank 1 is its first block.
         permute: bool,
+    },
+    /// Blocks around the middle, with a normal distribution; what would be outside is drawn again.
+    Normal {
+        /// Standard deviation, as a share of all blocks.
+        sigma: f64,
     },
 }
 

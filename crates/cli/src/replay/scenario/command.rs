@@ -1,7 +1,7 @@
 //! `refault replay SCENARIO...`, from its flags to its output.
 
 use super::outcome::Outcome;
-use super::{csv, groups, json, text};
+use super::{csv, groups, json, text, tiers};
 use crate::lab::{Job, Runner, limit, scaled};
 use crate::replay::args::ReplayArgs;
 use crate::replay::command::write;
@@ -12,8 +12,7 @@ use refault_trace::AtomicFile;
 
 /// Runs every scenario under every policy.
 pub(in crate::replay) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
-    check_outputs(args)?;
-    let mut jobs = Vec::new();
+    let mut scenarios = Vec::new();
     for path in &args.traces {
         let file = path.display().to_string();
         let mut scenario = Scenario::load(path)?;
@@ -24,7 +23,17 @@ pub(in crate::replay) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Fai
         if given.has("seed") {
             scenario.seed = args.seed;
         }
-        for policy in policies(args, given, &scenario)? {
+        scenarios.push((file, scenario));
+    }
+    run_all(args, given, scenarios)
+}
+
+/// Runs scenarios, with what errors call them, under every policy.
+pub(super) fn run_all(args: &ReplayArgs, given: &Given, scenarios: Vec<(String, Scenario)>) -> Result<(), Failure> {
+    check_outputs(args)?;
+    let mut jobs = Vec::new();
+    for (file, scenario) in scenarios {
+        for policy in promotions(args, policies(args, given, &scenario)?, &scenario)? {
             jobs.push(Job { name: format!("{file}, {}", policy.policy), scenario: scenario.clone(), policy });
         }
     }
@@ -99,6 +108,23 @@ fn policies(args: &ReplayArgs, given: &Given, scenario: &Scenario) -> Result<Vec
     Ok(list)
 }
 
+/// Each of these with each of the policies of `--promotion`.
+fn promotions(args: &ReplayArgs, policies: Vec<PolicySpec>, scenario: &Scenario) -> Result<Vec<PolicySpec>, Failure> {
+    if args.lab.promotion.is_empty() {
+        return Ok(policies);
+    }
+    if scenario.machine.nodes.is_empty() {
+        return Err(format!("--promotion: {} has one node; write [node.NAME] for tiers", scenario.name).into());
+    }
+    let with = |policy: &PolicySpec, promotion| {
+        let mut policy = policy.clone();
+        policy.tiering.promotion = Some(promotion);
+        policy.tiering.sysctls.entry("numa_balancing".to_owned()).or_insert(2);
+        policy
+    };
+    Ok(policies.iter().flat_map(|policy| args.lab.promotion.iter().map(move |&p| with(policy, p))).collect())
+}
+
 /// The output as it was asked for.
 fn render(args: &ReplayArgs, outcomes: &[Outcome]) -> Result<String, Failure> {
     let out = &args.output;
@@ -117,6 +143,7 @@ fn render(args: &ReplayArgs, outcomes: &[Outcome]) -> Result<String, Failure> {
         all.push('\n');
         all += &text::tasks(outcome);
         all += &groups::table(outcome);
+        all += &tiers::table(outcome);
         all += &text::machine(outcome);
         if !out.swap_map && !out.vmstat {
             all += &text::several_swaps(outcome);

@@ -10,7 +10,7 @@ use std::path::Path;
 const BOTH: [&str; 10] =
     ["policy", "seed", "threads", "json", "csv", "output", "vmstat", "lru-gen", "memcg-limits", "swap-map"];
 /// Flags of scenarios alone.
-const SCENARIOS: [&str; 3] = ["scale", "check", "series"];
+const SCENARIOS: [&str; 4] = ["scale", "check", "series", "promotion"];
 /// Flags of traces, and where a scenario says the same.
 const INSTEAD: [(&str, &str); 10] = [
     ("memcg-column", "memcg of a task"),

@@ -30,6 +30,8 @@ struct Run<'a> {
     node: Node,
     swap: Vec<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    tiers: Option<serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     lru_gen: Option<&'a str>,
 }
 
@@ -150,6 +152,7 @@ fn run(outcome: &Outcome, lru_gen: bool, swap_map: bool) -> Run<'_> {
         devices: result.devices.iter().map(device).collect(),
         node: node(&result.node),
         swap: outcome.swap().map(|(name, map)| swap_map::json(map, Some(name), swap_map)).collect(),
+        tiers: result.tiers.as_ref().map(super::tiers::object),
         lru_gen: lru_gen.then_some(&*result.lru_gen),
     }
 }

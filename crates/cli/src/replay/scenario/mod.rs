@@ -7,7 +7,11 @@ mod groups;
 mod json;
 mod outcome;
 mod text;
+mod tiers;
+mod traces;
 
 pub(super) use command::run;
 pub(super) use detect::are_scenarios;
 pub(crate) use detect::is_scenario;
+pub use traces::Tier;
+pub(super) use traces::run as run_tiers;

@@ -1,0 +1,58 @@
+//! How many pages a second may be promoted to a node (9.4).
+
+/// Windows of a little more than a second; what is tried counts, not what comes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    limit_pages_per_s: u64,
+    window_start_ms: u64,
+    /// Candidates when the window began.
+    window_base: u64,
+}
+
+impl RateLimit {
+    /// At most so many pages in a window.
+    pub fn new(limit_pages_per_s: u64) -> RateLimit {
+        RateLimit { limit_pages_per_s, window_start_ms: 0, window_base: 0 }
+    }
+
+    /// The limit.
+    pub fn pages_per_s(&self) -> u64 {
+        self.limit_pages_per_s
+    }
+
+    /// Whether one more may go, when `candidates` is how many pages were candidates so far, this one included. The one that opens a window is
+    /// not counted in it.
+    pub fn admits(&mut self, now_ms: u64, candidates: u64) -> bool {
+        if now_ms - self.window_start_ms.min(now_ms) > 1000 {
+            self.window_start_ms = now_ms;
+            self.window_base = candidates;
+        }
+        candidates - self.window_base < self.limit_pages_per_s
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_admits_the_limit_and_the_next_one_again() {
+        let mut limit = RateLimit::new(10);
+        let mut candidates = 0;
+        let mut try_at = |now_ms| {
+            candidates += 1;
+            limit.admits(now_ms, candidates)
+        };
+        // The machine is 2 s old: the first candidate opens a window.
+        assert_eq!((0..50).filter(|_| try_at(2000)).count(), 10);
+        assert!(!try_at(3000), "a window lasts more than a second");
+        assert_eq!((0..50).filter(|_| try_at(3001)).count(), 10);
+    }
+
+    #[test]
+    fn without_a_limit_everything_goes() {
+        let mut limit = RateLimit::new(u64::MAX);
+        assert!((1..1000).all(|n| limit.admits(n, n * 512)));
+        assert!(!RateLimit::new(0).admits(5000, 1), "no page a second is none");
+    }
+}

@@ -1,0 +1,34 @@
+//! Memory tiers: which nodes are fast, where pages go when they leave one, and when they come back (section 9).
+//!
+//! What is here decides and keeps count; it holds no page and moves none. Time comes in as a number, what a page is like as plain
+//! values, and what is to be done goes out as a value. So each rule can be read, and tested, alone:
+//!
+//! | file | idea |
+//! |---|---|
+//! | `perf` | what a node of memory can do, presets, abstract distance (9.1) |
+//! | `topology` | tiers, the top tier, demotion targets (9.1) |
+//! | `stamp` | when a page was marked, in a few bits (9.3) |
+//! | `cadence` | when a task marks pages, and how many (9.3) |
+//! | `limit`, `threshold` | promotions a second, and how fast a page must be touched to be one (9.4) |
+//! | `promotion` | the policies: what a hint fault leads to (9.4, 9.5) |
+//! | `sysctl` | what can be set, under the names that Linux gives it |
+
+mod cadence;
+mod limit;
+mod perf;
+mod promotion;
+#[cfg(test)]
+mod props;
+mod stamp;
+mod sysctl;
+mod threshold;
+mod topology;
+
+pub use cadence::{MmScan, Range, ScanPeriod, TaskScan};
+pub use limit::RateLimit;
+pub use perf::{NodePerf, NodePreset};
+pub use promotion::{HintAction, HintFault, Promoter, PromotionPolicy, PromotionStats, Rejection, free_space_enough};
+pub use stamp::{Stamp, StampClock};
+pub use sysctl::{NUMA_BALANCING_MEMORY_TIERING, NUMA_BALANCING_NORMAL, TieringConfig};
+pub use threshold::HotThreshold;
+pub use topology::{NodeTier, Tiers};

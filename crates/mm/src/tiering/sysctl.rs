@@ -1,0 +1,184 @@
+//! What can be set of tiering, under the names of Linux.
+
+use super::promotion::PromotionPolicy;
+use super::stamp::StampClock;
+
+/// The bit of `numa_balancing` for balancing among equals.
+pub const NUMA_BALANCING_NORMAL: u32 = 1;
+/// The bit of `numa_balancing` for promotion.
+pub const NUMA_BALANCING_MEMORY_TIERING: u32 = 2;
+
+/// Pages of a MiB.
+const MIB_PAGES: u64 = 256;
+/// No time is longer than a day.
+const MAX_MS: u64 = 86_400_000;
+/// No size is larger: 4 TiB.
+const MAX_MB: u64 = 1 << 22;
+
+/// Settings of hint faults, promotion and demotion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TieringConfig {
+    /// `kernel.numa_balancing`: bits 1 (normal) and 2 (tiering); 0: off.
+    pub numa_balancing: u32,
+    /// `kernel.numa_balancing_promote_rate_limit_MBps`, in pages a second. The default, 65536 MB/s, is as good as none.
+    pub promote_rate_limit_pages_per_s: u64,
+    /// `numa_balancing/hot_threshold_ms`.
+    pub hot_threshold_ms: u64,
+    /// `numa_balancing/scan_size_mb`, in pages.
+    pub scan_size_pages: u64,
+    /// `numa_balancing/scan_delay_ms`.
+    pub scan_delay_ms: u64,
+    /// `numa_balancing/scan_period_min_ms`.
+    pub scan_period_min_ms: u64,
+    /// `numa_balancing/scan_period_max_ms`; how often the threshold is adjusted, too.
+    pub scan_period_max_ms: u64,
+    /// `/sys/kernel/mm/numa/demotion_enabled`.
+    pub demotion_enabled: bool,
+    /// What a hint fault on slow memory leads to.
+    pub policy: PromotionPolicy,
+    /// Bits of the time stamp in a folio.
+    pub stamp_bits: u32,
+    /// What must be free beyond the marks for promotion without a question: 1 GiB, in pages.
+    pub free_space_pages: u64,
+    /// By how much sizes and times of the machine were divided. Those above that are in pages are divided already; times are not: the
+    /// clock goes so many times as fast.
+    pub scale: u64,
+}
+
+impl Default for TieringConfig {
+    fn default() -> Self {
+        TieringConfig {
+            numa_balancing: 0,
+            promote_rate_limit_pages_per_s: 65_536 * MIB_PAGES,
+            hot_threshold_ms: 1000,
+            scan_size_pages: 256 * MIB_PAGES,
+            scan_delay_ms: 1000,
+            scan_period_min_ms: 1000,
+            scan_period_max_ms: 60_000,
+            demotion_enabled: false,
+            policy: PromotionPolicy::LatencyLimitAuto,
+            stamp_bits: StampClock::DEFAULT_BITS,
+            free_space_pages: 1024 * MIB_PAGES,
+            scale: 1,
+        }
+    }
+}
+
+impl TieringConfig {
+    /// The names of what is a number.
+    pub const SYSCTLS: [&'static str; 8] = [
+        "numa_balancing",
+        "numa_balancing_promote_rate_limit_MBps",
+        "numa_balancing_hot_threshold_ms",
+        "scan_size_mb",
+        "scan_delay_ms",
+        "scan_period_min_ms",
+        "scan_period_max_ms",
+        "demotion_enabled",
+    ];
+
+    /// Whether hint faults promote.
+    pub fn promotes(&self) -> bool {
+        self.numa_balancing & NUMA_BALANCING_MEMORY_TIERING != 0
+    }
+
+    /// Whether pages of the top tier have hint faults, too.
+    pub fn marks_toptier(&self) -> bool {
+        self.numa_balancing & NUMA_BALANCING_NORMAL != 0
+    }
+
+    /// A time of these settings in nanoseconds of the machine.
+    pub fn time_ns(&self, ms: u64) -> u64 {
+        ms * 1_000_000 / self.scale
+    }
+
+    /// Sets one of [`TieringConfig::SYSCTLS`].
+    ///
+    /// # Errors
+    /// There is no such setting, or the value is out of range; the text says what is possible.
+    pub fn set(&mut self, name: &str, value: u64) -> Result<(), String> {
+        let within = |low: u64, high: u64| match (low..=high).contains(&value) {
+            true => Ok(value),
+            false => Err(format!("{name} is {low} to {high}, not {value}")),
+        };
+        match name {
+            "numa_balancing" => self.numa_balancing = within(0, 3)? as u32,
+            "numa_balancing_promote_rate_limit_MBps" => {
+                self.promote_rate_limit_pages_per_s = within(1, MAX_MB)? * MIB_PAGES / self.scale;
+            }
+            "numa_balancing_hot_threshold_ms" => self.hot_threshold_ms = within(8, MAX_MS)?,
+            "scan_size_mb" => self.scan_size_pages = (within(1, MAX_MB)? * MIB_PAGES / self.scale).max(1),
+            "scan_delay_ms" => self.scan_delay_ms = within(0, MAX_MS)?,
+            "scan_period_min_ms" => self.scan_period_min_ms = within(1, MAX_MS)?,
+            "scan_period_max_ms" => self.scan_period_max_ms = within(1, MAX_MS)?,
+            "demotion_enabled" => self.demotion_enabled = within(0, 1)? == 1,
+            _ => return Err(format!("there is no setting {name:?}; known are {}", Self::SYSCTLS.join(", "))),
+        }
+        Ok(())
+    }
+
+    /// For a machine of which sizes and times were divided by this factor: a period of the setting is then one divided by it, and what may
+    /// happen in a second, too.
+    #[must_use]
+    pub fn scaled(&self, by: u64) -> TieringConfig {
+        let by = by.max(1);
+        TieringConfig {
+            promote_rate_limit_pages_per_s: (self.promote_rate_limit_pages_per_s / by).max(1),
+            scan_size_pages: (self.scan_size_pages / by).max(1),
+            free_space_pages: self.free_space_pages / by,
+            scale: self.scale * by,
+            ..self.clone()
+        }
+    }
+
+    /// Whether it is possible.
+    ///
+    /// # Errors
+    /// What is not.
+    pub fn check(&self) -> Result<(), String> {
+        StampClock::new(self.stamp_bits, self.scale)?;
+        match () {
+            _ if self.numa_balancing > 3 => Err(format!("numa_balancing is 0 to 3, not {}", self.numa_balancing)),
+            _ if self.hot_threshold_ms < 8 => {
+                Err("numa_balancing_hot_threshold_ms is at least 8: 16 steps make twice that".into())
+            }
+            _ if self.scan_size_pages == 0 || self.scale == 0 => Err("scan_size_mb is at least a page".into()),
+            _ if self.scan_period_min_ms > self.scan_period_max_ms => {
+                Err("scan_period_min_ms is more than scan_period_max_ms".into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_linux() {
+        let cfg = TieringConfig::default();
+        cfg.check().unwrap();
+        assert!(!cfg.promotes() && !cfg.demotion_enabled);
+        assert_eq!((cfg.hot_threshold_ms, cfg.scan_size_pages), (1000, 65_536));
+        assert_eq!(cfg.promote_rate_limit_pages_per_s, 64 * 1024 * 1024 * 1024 / 4096);
+    }
+
+    #[test]
+    fn settings_are_in_their_units_and_scale_with_the_machine() {
+        let mut cfg = TieringConfig::default().scaled(64);
+        assert_eq!(cfg.scan_size_pages, 1024);
+        cfg.set("scan_size_mb", 512).unwrap();
+        cfg.set("numa_balancing_promote_rate_limit_MBps", 200).unwrap();
+        cfg.set("numa_balancing", 2).unwrap();
+        assert_eq!((cfg.scan_size_pages, cfg.promote_rate_limit_pages_per_s, cfg.free_space_pages), (2048, 800, 4096));
+        assert!(cfg.promotes() && !cfg.marks_toptier());
+        assert!(cfg.set("numa_balancing", 4).unwrap_err().contains("0 to 3"));
+        assert!(cfg.set("hot", 4).unwrap_err().contains("scan_delay_ms"));
+        for name in TieringConfig::SYSCTLS {
+            assert!(TieringConfig::default().set(name, 1).is_ok() || name.contains("threshold"), "{name}");
+        }
+        cfg.scan_period_min_ms = 70_000;
+        assert!(cfg.check().is_err());
+    }
+}

@@ -1,0 +1,121 @@
+//! Nodes of memory, and what is set of tiering.
+
+use super::MAX_PAGES;
+use super::read::{self, Field, Result, Section};
+use super::types::{NodeSpec, TieringSpec};
+use refault_mm::tiering::{NodePreset, PromotionPolicy, TieringConfig};
+use std::collections::BTreeMap;
+
+/// A page has three bits for its node.
+const MAX_NODES: usize = 8;
+/// Small nodes have no room for their marks.
+const MIN_NODE: u64 = 256;
+/// No latency of memory is longer.
+const MAX_LATENCY_NS: u64 = 1_000_000;
+const NODE_KEYS: [&str; 10] = [
+    "size",
+    "preset",
+    "cpus",
+    "latency",
+    "read_latency",
+    "write_latency",
+    "bandwidth",
+    "read_bandwidth",
+    "write_bandwidth",
+    "access_bytes",
+];
+/// The keys of a policy that are about tiers, beside [`TieringConfig::SYSCTLS`].
+pub(super) const PROMOTION_KEYS: [&str; 2] = ["promotion", "stamp_bits"];
+
+/// `[node.NAME]`, in the order of the file.
+pub(super) fn nodes(field: &Field<'_>) -> Result<Vec<NodeSpec>> {
+    let named = field.named(&NODE_KEYS, MAX_NODES)?;
+    let nodes: Vec<_> = named.into_iter().map(|(name, s)| node(name, &s)).collect::<Result<_>>()?;
+    let pages: u64 = nodes.iter().map(|n| n.pages).sum();
+    match () {
+        _ if nodes.is_empty() => Err(field.error("there is no node; write [node.dram]")),
+        _ if nodes.iter().all(|n| n.cpus == 0) => Err(field.error("no node has CPUs; write cpus = 16 in one")),
+        _ if pages > MAX_PAGES => Err(field.error("together the nodes have more than 2^29 pages")),
+        _ => Ok(nodes),
+    }
+}
+
+fn node(name: &str, s: &Section<'_>) -> Result<NodeSpec> {
+    read::name(name).map_err(|what| s.error(what))?;
+    let presets = NodePreset::ALL.map(|p| (p.name(), p));
+    let preset = s.need("preset", "preset = \"dram\"")?.choice(&presets)?;
+    let mut perf = preset.perf();
+    for (both, one, read, place) in [
+        ("latency", "read_latency", true, &mut perf.read_latency_ns),
+        ("latency", "write_latency", true, &mut perf.write_latency_ns),
+        ("bandwidth", "read_bandwidth", false, &mut perf.read_bytes_per_s),
+        ("bandwidth", "write_bandwidth", false, &mut perf.write_bytes_per_s),
+    ] {
+        if let (Some(field), true) = (s.get(both), s.has(one)) {
+            return Err(field.error(format!("{one} says it, too; write one of them")));
+        }
+        let Some(field) = s.get(one).or(s.get(both)) else { continue };
+        *place = if read { field.time(1..=MAX_LATENCY_NS)? } else { field.bytes_per_s()? };
+    }
+    perf.access_bytes = s.or("access_bytes", perf.access_bytes, |f| f.int(1..=4096))?;
+    Ok(NodeSpec {
+        name: name.to_owned(),
+        pages: s.need("size", "size = \"32G\"")?.pages(MIN_NODE..=MAX_PAGES)?,
+        preset,
+        perf,
+        cpus: s.or("cpus", 0, |f| f.int(0..=4096))?,
+    })
+}
+
+/// What a policy says of tiering; what it does not say is as in `base`.
+pub(super) fn tiering(s: &Section<'_>, base: &TieringSpec) -> Result<TieringSpec> {
+    let policies = PromotionPolicy::ALL.map(|p| (p.name(), p));
+    let mut spec = TieringSpec {
+        promotion: s.opt("promotion", |f| f.choice(&policies))?.or(base.promotion),
+        stamp_bits: s.opt("stamp_bits", |f| f.int(1..=32))?.or(base.stamp_bits),
+        sysctls: base.sysctls.clone(),
+    };
+    let mut config = TieringConfig::default();
+    for name in TieringConfig::SYSCTLS {
+        let Some(field) = s.get(name) else { continue };
+        let value = match name {
+            "demotion_enabled" => u64::from(field.boolean()?),
+            _ => field.int(0..=u64::from(u32::MAX))?,
+        };
+        config.set(name, value).map_err(|what| field.error(what))?;
+        spec.sysctls.insert(name.to_owned(), value);
+    }
+    spec.config(1).map_err(|what| s.error(what))?;
+    Ok(spec)
+}
+
+impl TieringSpec {
+    /// The configuration of the engine, on a machine that was divided by `scale`.
+    ///
+    /// # Errors
+    /// The settings contradict each other.
+    pub fn config(&self, scale: u64) -> std::result::Result<TieringConfig, String> {
+        let mut config = TieringConfig::default();
+        for (name, &value) in &self.sysctls {
+            config.set(name, value)?;
+        }
+        config.policy = self.promotion.unwrap_or(config.policy);
+        config.stamp_bits = self.stamp_bits.unwrap_or(config.stamp_bits);
+        let config = config.scaled(scale);
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Whether nothing is said.
+    pub fn is_default(&self) -> bool {
+        *self == TieringSpec::default()
+    }
+
+    /// What is said, by key: for people.
+    pub fn values(&self) -> BTreeMap<String, String> {
+        let mut values: BTreeMap<_, _> = self.sysctls.iter().map(|(name, n)| (name.clone(), n.to_string())).collect();
+        values.extend(self.promotion.map(|p| ("promotion".to_owned(), p.name().to_owned())));
+        values.extend(self.stamp_bits.map(|bits| ("stamp_bits".to_owned(), bits.to_string())));
+        values
+    }
+}
