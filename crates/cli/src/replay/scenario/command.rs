@@ -146,7 +146,7 @@ fn render(args: &ReplayArgs, outcomes: &[Outcome]) -> Result<String, Failure> {
         all += &tiers::table(outcome);
         all += &text::machine(outcome);
         if !out.swap_map && !out.vmstat {
-            all += &text::several_swaps(outcome);
+            all += &text::swaps(outcome);
         }
         if out.vmstat {
             all += &text::vmstat(outcome);

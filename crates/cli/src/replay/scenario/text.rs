@@ -126,11 +126,11 @@ pub(super) fn device_numbers(device: &DeviceResult) -> impl Iterator<Item = (&'s
     done.into_iter().chain(device.zram.iter().flat_map(|zram| zram.named()))
 }
 
-/// How full the swap devices are, where there are several.
-pub(super) fn several_swaps(outcome: &Outcome) -> String {
+/// How full the swap devices are, where there are several or one of them was full.
+pub(super) fn swaps(outcome: &Outcome) -> String {
     let several = outcome.scenario.swap.len() > 1;
-    let all = outcome.swap().filter(|_| several);
-    all.map(|(name, map)| swap_map::occupancy(map, Some(&printable(name)))).collect()
+    let worth_it = outcome.swap().filter(|(_, map)| several || map.device.peak_pages == map.device.usable_pages);
+    worth_it.map(|(name, map)| swap_map::occupancy(map, Some(&printable(name)))).collect()
 }
 
 /// The swap devices at the end.
