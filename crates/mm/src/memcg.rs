@@ -26,6 +26,8 @@ pub struct MemcgEvents {
     pub oom_kill: u64,
     /// Times that all its tasks were killed together.
     pub oom_group_kill: u64,
+    /// `memory.swap.events`: times one of its tasks went on while it was above its `memory.swap.high`.
+    pub swap_high: u64,
     /// `memory.swap.events`: times a page was kept because of a limit on swap.
     pub swap_max: u64,
     /// Times a page was kept because of a limit on swap, or because no device had a slot for it.

@@ -130,7 +130,7 @@ impl Engine {
                 continue;
             }
             if self.reclaim_memcg(w, id, usage - limit) == 0 {
-                if retries == 0 {
+                if retries == 0 || self.reclaim_blocked {
                     return false;
                 }
                 retries -= 1;
@@ -139,7 +139,7 @@ impl Engine {
     }
 
     /// Gives back what the groups of a subtree charged ahead.
-    fn drain_stocks(&mut self, root: MemcgId) {
+    pub(crate) fn drain_stocks(&mut self, root: MemcgId) {
         let mut at = Some(root);
         while let Some(m) = at {
             self.memcgs.drain_stock(m);
@@ -308,9 +308,10 @@ impl Engine {
             "memory.zswap.max" => bytes(l.zswap_max),
             "memory.zswap.writeback" => format!("{}\n", u8::from(l.zswap_writeback)),
             "memory.oom.group" => format!("{}\n", u8::from(l.oom_group)),
-            "memory.events" => m.events.text(),
-            "memory.events.local" => m.events_local.text(),
-            "memory.swap.events" => format!("max {}\nfail {}\n", m.events.swap_max, m.events.swap_fail),
+            "memory.events" => text_of(m.events.iter()),
+            "memory.events.local" => text_of(m.events_local.iter()),
+            "memory.swap.events" => text_of(m.events.swap_iter()),
+            "memory.zswap.current" => format!("{}\n", m.zswap.bytes),
             "memory.stat" => self.memory_stat(id),
             _ => return None,
         })
@@ -337,10 +338,11 @@ impl Engine {
         }
         let _ = writeln!(text, "zswap {}", get("zswap_bytes"));
         let _ = writeln!(text, "slab_reclaimable {}", get("slab_reclaimable_bytes"));
-        for (name, value) in self.memcg_tree_stats(id).iter() {
-            let _ = writeln!(text, "{name} {value}");
-        }
-        text
+        let _ = writeln!(text, "slab {}", get("slab_reclaimable_bytes"));
+        let stats = self.memcg_tree_stats(id);
+        let _ = writeln!(text, "pgscan {}", stats.get(Counter::PgscanAnon) + stats.get(Counter::PgscanFile));
+        let _ = writeln!(text, "pgsteal {}", stats.get(Counter::PgstealAnon) + stats.get(Counter::PgstealFile));
+        text + &text_of(stats.iter())
     }
 }
 
@@ -358,12 +360,18 @@ impl MemcgEvents {
         .into_iter()
     }
 
-    /// The same and what `memory.swap.events` counts: `swap_max`, `swap_fail`.
+    /// Those of `memory.swap.events`.
+    pub fn swap_iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [("high", self.swap_high), ("max", self.swap_max), ("fail", self.swap_fail)].into_iter()
+    }
+
+    /// The same and what `memory.swap.events` counts of failures: `swap_max`, `swap_fail`.
     pub fn with_swap(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.iter().chain([("swap_max", self.swap_max), ("swap_fail", self.swap_fail)])
     }
+}
 
-    fn text(&self) -> String {
-        self.iter().map(|(name, value)| format!("{name} {value}\n")).collect()
-    }
+/// Names and values, a line each.
+fn text_of(values: impl Iterator<Item = (&'static str, u64)>) -> String {
+    values.map(|(name, value)| format!("{name} {value}\n")).collect()
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use refault_mm::{KswapdStep, MemcgId, OomTask, Outcome, PageId, SwapWork, ThrottleReason, Touch, ZswapStep};
+use refault_mm::{KswapdStep, MemcgId, OomTask, Outcome, PageId, SwapWork, ThrottleReason, Touch, World, ZswapStep};
 use refault_trace::generate::Rng;
 
 use super::event::Event;
@@ -292,6 +292,9 @@ impl Machine {
                 self.threads[t].wait += 1;
                 let until = clock + ns + TICK_NS;
                 self.events.push(until, Event::Wake(t, self.threads[t].wait));
+                if self.hw.is_write_queue_full() {
+                    self.queued.push_back((t, self.threads[t].wait));
+                }
                 Step::Stop(ns, Stop::Blocked(Mood::Stalled))
             }
             Outcome::Oom(memcg) => {

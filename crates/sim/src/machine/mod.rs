@@ -133,6 +133,8 @@ pub struct Machine {
     positions: HashMap<(usize, usize, usize), Rc<Cell<u64>>>,
     /// By task specification: its loop that is recorded.
     records: BTreeMap<usize, Record>,
+    /// Tasks that wait for room in the queue of a swap device, by the number of their wait.
+    queued: VecDeque<(usize, u64)>,
     /// Tasks that wait for a page.
     waiters: HashMap<PageId, Vec<usize>>,
     /// The folios of requests under way, by their number: first page and length.

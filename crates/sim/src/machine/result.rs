@@ -51,6 +51,8 @@ pub struct MemcgResult {
     pub psi_peaks: [[f64; 3]; 2],
     /// `memory.events`, descendants included; empty for the machine.
     pub events: Vec<(&'static str, u64)>,
+    /// `memory.swap.events`, the same way.
+    pub swap_events: Vec<(&'static str, u64)>,
     /// What the tasks in it did.
     pub tasks: GroupTasks,
     /// Under multi-gen LRU the oldest generation of file pages, and the youngest; of the machine those of its root group.
@@ -222,11 +224,15 @@ impl MemcgResult {
         self.counters.get(name).copied().unwrap_or(0)
     }
 
-    /// One of its numbers: a counter, `events_max` and others of `memory.events`, `psi_some_us`, `psi_some_avg10`,
+    /// One of its numbers: a counter, `events_max` and others of `memory.events`, `events_swap_fail` and others of `memory.swap.events`, `psi_some_us`, `psi_some_avg10`,
     /// `psi_some_avg10_max` and their like, `task_hit_rate`, `task_p99_ns`, ...
     pub fn metric(&self, name: &str) -> Option<f64> {
         if let Some(event) = name.strip_prefix("events_") {
-            return self.events.iter().find(|(known, _)| *known == event).map(|&(_, n)| n as f64);
+            let (events, event) = match event.strip_prefix("swap_") {
+                Some(event) => (&self.swap_events, event),
+                None => (&self.events, event),
+            };
+            return events.iter().find(|(known, _)| *known == event).map(|&(_, n)| n as f64);
         }
         if let Some(rest) = name.strip_prefix("psi_") {
             return self.pressure(rest);
@@ -424,9 +430,8 @@ impl Machine {
     }
 
     /// `memory.events` of a group and those below it.
-    fn events_of(&self, group: usize) -> Vec<(&'static str, u64)> {
-        let memcg = group.checked_sub(1).map(|m| self.memcgs[m]);
-        memcg.map_or_else(Vec::new, |m| self.engine.memcg_events(m).with_swap().collect())
+    fn events_of(&self, group: usize) -> Option<refault_mm::MemcgEvents> {
+        group.checked_sub(1).map(|m| self.engine.memcg_events(self.memcgs[m]))
     }
 
     fn memcg_result(&mut self, group: usize, tasks: &[TaskResult]) -> MemcgResult {
@@ -456,7 +461,8 @@ impl Machine {
             counters,
             psi: kinds.map(|k| self.pressure.read(group, self.now_ns, k)),
             psi_peaks: kinds.map(|k| self.pressure.peaks(group, self.now_ns, k)),
-            events: self.events_of(group),
+            events: self.events_of(group).map_or_else(Vec::new, |e| e.iter().collect()),
+            swap_events: self.events_of(group).map_or_else(Vec::new, |e| e.swap_iter().collect()),
             tasks,
             seqs: self.engine.lru_gen_seqs(id),
         }

@@ -12,7 +12,10 @@ pub(super) struct GroupRow {
     pub(super) count: GroupCount,
     pub(super) counters: Stats,
     pub(super) gauges: Vec<Gauge>,
+    /// `memory.events`.
     pub(super) events: Vec<(&'static str, u64)>,
+    /// `memory.swap.events`.
+    pub(super) swap_events: Vec<(&'static str, u64)>,
 }
 
 /// One row.

@@ -68,8 +68,15 @@ struct Group<'a> {
     tasks: GroupTasksOut,
     refaults: u64,
     reclaimed_pages: u64,
+    /// In bytes; of the machine null.
+    #[serde(rename = "memory.peak")]
+    peak_bytes: Option<u64>,
+    #[serde(rename = "memory.events")]
     events: BTreeMap<&'static str, u64>,
+    #[serde(rename = "memory.swap.events")]
+    swap_events: BTreeMap<&'static str, u64>,
     counters: &'a BTreeMap<String, u64>,
+    #[serde(rename = "memory.pressure")]
     pressure: Pressure,
 }
 
@@ -180,7 +187,9 @@ fn group<'a>(outcome: &Outcome, number: usize, group: &'a MemcgResult) -> Group<
         tasks: group_tasks(&group.tasks),
         refaults: sum(["workingset_refault_anon", "workingset_refault_file"]),
         reclaimed_pages: sum(["pgsteal_anon", "pgsteal_file"]),
+        peak_bytes: spec.map(|_| group.counter("memory.peak") * 4096),
         events: group.events.iter().copied().collect(),
+        swap_events: group.swap_events.iter().copied().collect(),
         counters: &group.counters,
         pressure: Pressure { some: line(group, 0), full: line(group, 1) },
     }

@@ -71,7 +71,7 @@ pub(super) fn vmstat(outcome: &Outcome) -> String {
         for (counter, value) in &group.counters {
             let _ = writeln!(text, "{counter} {value}");
         }
-        let _ = writeln!(text, "# {name} {policy} {}: memory pressure", printable(&group.path));
+        let _ = writeln!(text, "# {name} {policy} {}: memory.pressure", printable(&group.path));
         for (kind, line) in ["some", "full"].into_iter().zip(&group.psi) {
             text += &pressure(kind, line);
         }
@@ -79,6 +79,12 @@ pub(super) fn vmstat(outcome: &Outcome) -> String {
             let _ = writeln!(text, "# {name} {policy} {}: memory.events", printable(&group.path));
         }
         for (event, count) in &group.events {
+            let _ = writeln!(text, "{event} {count}");
+        }
+        if !group.swap_events.is_empty() {
+            let _ = writeln!(text, "# {name} {policy} {}: memory.swap.events", printable(&group.path));
+        }
+        for (event, count) in &group.swap_events {
             let _ = writeln!(text, "{event} {count}");
         }
     }
