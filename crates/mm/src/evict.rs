@@ -61,9 +61,12 @@ impl Engine {
 
     /// 0 if anon cannot be reclaimed, else the setting.
     pub(crate) fn effective_swappiness(&self, v: LruvecId, sc: &ScanControl) -> u32 {
-        let room = self.memcgs.swap_room(self.lruvecs[v.index()].memcg, self.swap.free_pages());
+        let free = self.swap.free_pages();
+        if !sc.may_swap || free < MIN_LRU_BATCH {
+            return 0;
+        }
         let memcg = self.lruvecs[v.index()].memcg;
-        if sc.may_swap && room >= MIN_LRU_BATCH { self.swappiness(memcg, sc) } else { 0 }
+        if self.memcgs.swap_room(memcg, free) >= MIN_LRU_BATCH { self.swappiness(memcg, sc) } else { 0 }
     }
 
     /// Pages to scan, by size and priority; none while aging stands in for it.
