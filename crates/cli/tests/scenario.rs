@@ -66,8 +66,8 @@ fn json_has_the_documented_fields() {
         assert!(latency.is_sorted() && latency[0] > 0, "{latency:?}");
         let machine = &run["groups"][0];
         assert!(machine["path"] == "/" && machine["counters"]["pgsteal_file"].as_u64() > Some(0));
-        let total = |kind: &str| machine["pressure"][kind]["total_us"].as_u64().expect(kind);
-        assert!(total("some") >= total("full") && machine["pressure"]["some"]["avg10"].is_number());
+        let total = |kind: &str| machine["memory.pressure"][kind]["total_us"].as_u64().expect(kind);
+        assert!(total("some") >= total("full") && machine["memory.pressure"]["some"]["avg10"].is_number());
         assert!(run["devices"][0]["name"] == "disk" && run["devices"][0]["read_bytes"].as_u64() > Some(80 << 20));
         assert!(run["node"]["free_pages"].as_u64() < run["node"]["managed_pages"].as_u64());
     }
@@ -148,4 +148,53 @@ fn threads_change_nothing() {
     let one = run("1");
     assert_eq!(one.len(), 6);
     assert_eq!(one, run("4"));
+}
+
+/// Two swap devices that a group fills one after the other, and then is out of memory.
+const TWO_SWAPS: &str = r#"
+name = "two"
+machine = { memory = "256M" }
+device.a = { preset = "zram" }
+device.b = { preset = "nvme" }
+object.heap = { kind = "anon", size = "200M" }
+[[swap]]
+device = "b"
+size = "32M"
+priority = 1
+[[swap]]
+device = "a"
+size = "16M"
+priority = 2
+[memcg."/g"]
+max = "64M"
+[[task]]
+name = "t"
+memcg = "/g"
+phase = [{ write = "heap", passes = 1 }]
+[[task]]
+name = "rest"
+phase = [{ duration = "1s" }]
+"#;
+
+#[test]
+fn swap_devices_fill_by_priority_and_full_swap_is_a_result() {
+    let s = Sandbox::new();
+    let path = s.write("two.toml", TWO_SWAPS.as_bytes());
+    let text = ok(&s.replay(&path, &[]));
+    assert!(text.contains("1 OOM kills"), "{text}");
+    let full = "at most 100.0%, priority 1, first used with 100.0% of higher ones in use\n";
+    assert!(text.contains("swap 0 b: 0 of 8,191 pages used (0.0%), ") && text.contains(full), "{text}");
+    assert!(text.contains("swap 1 a: 0 of 4,095 pages used (0.0%), at most 100.0%, priority 2\n"), "{text}");
+    let run = runs(&ok(&s.replay(&path, &["--json"]))).remove(0);
+    let [b, a] = [&run["swap"][0], &run["swap"][1]];
+    assert_eq!((&b["device"], &b["peak_pages"], &b["higher_used_percent"]), (&"b".into(), &8191.into(), &100.0.into()));
+    assert_eq!((&a["device"], &a["peak_pages"], &a["higher_used_percent"]), (&"a".into(), &4095.into(), &Value::Null));
+    let (events, of_swap) = (&run["groups"][1]["memory.events"], &run["groups"][1]["memory.swap.events"]);
+    assert!(of_swap["fail"].as_u64() > Some(0) && of_swap["max"] == 0 && events["oom_kill"] == 1, "{events} {of_swap}");
+    // A limit is met before the device is full. Multi-gen LRU stops 64 pages before it and never asks for what is not there.
+    let limited = TWO_SWAPS.replace("max = \"64M\"", "max = \"64M\"\nswap_max = \"8M\"");
+    let flags = ["--json", "--policy", "lru"];
+    let run = runs(&ok(&s.replay(&s.write("limited.toml", limited.as_bytes()), &flags))).remove(0);
+    assert_eq!((&run["swap"][0]["peak_pages"], &run["swap"][1]["peak_pages"]), (&0.into(), &2048.into()));
+    assert!(run["groups"][1]["memory.swap.events"]["max"].as_u64() > Some(0), "{run}");
 }

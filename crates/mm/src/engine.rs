@@ -43,6 +43,8 @@ pub struct Engine {
     pub(crate) zswap: Zswap,
     pub(crate) nodes: Nodes,
     pub(crate) throttled: Throttled,
+    /// The last reclaim for a task ended because swap takes no more writes for now.
+    pub(crate) reclaim_blocked: bool,
     pub(crate) work: Work,
     pub(crate) sizes: SizeStats,
     /// Reads that the driver has not ended.
@@ -101,6 +103,7 @@ impl Engine {
             one_zone: nodes.zone_lists() == 1,
             nodes,
             throttled: Throttled::default(),
+            reclaim_blocked: false,
             work: Work::default(),
             sizes: SizeStats::default(),
             reads_pending: 0,

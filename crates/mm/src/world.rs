@@ -228,6 +228,12 @@ pub trait World {
         Content::Compressed { bytes: 4096 }
     }
 
+    /// Whether who writes a page to swap now must wait first, because the device has all the requests that it takes. Reclaim then stops
+    /// where it would write, and the access that it is for ends in [`crate::Outcome::Throttled`].
+    fn is_write_queue_full(&self) -> bool {
+        false
+    }
+
     /// Whether a page is among the hottest: asked only for [`crate::tiering::PromotionPolicy::Oracle`].
     fn is_hottest(&mut self, _page: PageId) -> bool {
         false

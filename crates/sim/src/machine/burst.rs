@@ -3,7 +3,9 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use refault_mm::{KswapdStep, MemcgId, NodeId, OomTask, Outcome, PageId, ThrottleReason, Touch, ZswapStep};
+use refault_mm::{
+    KswapdStep, MemcgId, NodeId, OomTask, Outcome, PageId, SwapWork, ThrottleReason, Touch, World, ZswapStep,
+};
 use refault_trace::generate::Rng;
 
 use super::event::Event;
@@ -12,6 +14,7 @@ use super::run::ANY_WAIT;
 use super::stream::Stream;
 use super::task::{Access, Advised, Next, Task, Turn};
 use super::{Ending, Machine, State, Stop, Work};
+use crate::cost::Costs;
 use crate::scenario::{PhaseSpec, Scenario, StreamSpec};
 
 /// How long an access that found no room waits before it tries again: a timer tick.
@@ -24,6 +27,11 @@ pub(super) struct Bill {
     reclaim_ns: u64,
     /// Requests and synchronous reads.
     io_ns: u64,
+}
+
+/// What the swap allocator cost from the start on.
+fn swap_ns(c: &Costs, work: SwapWork) -> u64 {
+    work.calls * c.swap_call_ns + work.clusters * c.swap_cluster_ns + work.probes * c.swap_64_places_ns / 64
 }
 
 /// How an access goes on.
@@ -106,6 +114,7 @@ impl Machine {
         }
         let walk_ns = self.costs.madvise_ns + u64::from(advised.pages) * self.costs.pte_walk_ns;
         let ns = (walk_ns + bill.reclaim_ns + bill.io_ns).max(1);
+        task.spend(phase, 0, ns);
         task.finish_advice(phase, clock + ns);
         Step::Go(ns)
     }
@@ -186,6 +195,7 @@ impl Machine {
         if std::mem::take(&mut self.threads[t].read_failed) {
             // The error is the task's; whoever touches the page next has it read again.
             let ns = self.costs.minor_fault_ns.max(1);
+            task.spend(phase, 0, ns);
             task.finish_access(phase, clock + ns, false);
             return Step::Go(ns);
         }
@@ -196,6 +206,7 @@ impl Machine {
                 if !self.hw.memory.is_empty() {
                     ns += self.hw.memory.access(entry.node(), write, phase.lines, clock);
                 }
+                task.spend(phase, ns, 0);
                 task.count(phase, true);
                 task.finish_access(phase, clock + ns, true);
                 return Step::Go(ns.max(1));
@@ -218,7 +229,9 @@ impl Machine {
         let space = s.space.filter(|_| mapped);
         if outcome == Outcome::Hit && !self.hw.has_news() {
             let hit = if write { self.costs.write_hit_ns } else { self.costs.read_hit_ns };
-            let ns = hit + self.copy_of(page, write, clock) + phase.cpu_ns;
+            let hit = hit + self.copy_of(page, write, clock);
+            let ns = hit + phase.cpu_ns;
+            task.spend(phase, phase.cpu_ns, hit);
             task.count(phase, true);
             task.finish_access(phase, clock + ns, true);
             return Step::Go(ns.max(1));
@@ -241,6 +254,8 @@ impl Machine {
         }
         let ns = (own_ns + bill.io_ns).max(1);
         self.threads[t].debt_ns = bill.reclaim_ns;
+        let done = matches!(outcome, Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh);
+        task.spend(phase, if done { phase.cpu_ns } else { 0 }, ns + bill.reclaim_ns);
         let throttle = self.hw.throttle.take();
         let step = self.conclude(t, task, phase, (page, outcome), (clock, ns));
         match (throttle, step) {
@@ -341,6 +356,9 @@ impl Machine {
                 self.threads[t].wait += 1;
                 let until = clock + ns + TICK_NS;
                 self.events.push(until, Event::Wake(t, self.threads[t].wait));
+                if self.hw.is_write_queue_full() {
+                    self.queued.push_back((t, self.threads[t].wait));
+                }
                 Step::Stop(ns, Stop::Blocked(Mood::Stalled))
             }
             Outcome::Oom(memcg) => {
@@ -471,6 +489,10 @@ impl Machine {
         let c = &self.costs;
         let reclaim_ns = work.scanned * c.scan_page_ns + work.reclaimed * c.reclaim_page_ns + work.ptes * c.pte_walk_ns;
         let mut bill = Bill { reclaim_ns, io_ns: 0 };
+        bill.reclaim_ns += work.split * c.split_page_ns;
+        let swap = self.engine.swap_work();
+        let paid = std::mem::replace(&mut self.swap_paid, swap);
+        bill.reclaim_ns += swap_ns(c, swap) - swap_ns(c, paid);
         bill.reclaim_ns += work.compressed * c.compress_page_ns;
         bill.io_ns += work.decompressed * c.decompress_page_ns;
         bill.reclaim_ns += std::mem::take(&mut self.hw.write_cpu_ns) + self.hw.take_unmapped() * c.unmap_page_ns;

@@ -26,7 +26,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
-use refault_mm::{Engine, MappingId, MemcgId, NodeId, PageId, ThrottleReason};
+use refault_mm::{Engine, MappingId, MemcgId, NodeId, PageId, SwapWork, ThrottleReason};
 
 use crate::cost::Costs;
 use crate::device::Completion;
@@ -40,7 +40,7 @@ use task::Task;
 use tiers::Tiering;
 
 pub use record::LoopResult;
-pub use result::{DeviceResult, GroupTasks, MemcgResult, NodeResult, RunResult, TaskResult};
+pub use result::{DeviceResult, GroupTasks, MemcgResult, NodeResult, RunResult, SwapResult, TaskResult};
 pub use tiers::{TierResult, TiersResult};
 
 /// Why a thread stops running.
@@ -139,6 +139,8 @@ pub struct Machine {
     positions: HashMap<(usize, usize, usize), Rc<Cell<u64>>>,
     /// By task specification: its loop that is recorded.
     records: BTreeMap<usize, Record>,
+    /// Tasks that wait for room in the queue of a swap device, by the number of their wait.
+    queued: VecDeque<(usize, u64)>,
     /// Tasks that wait for a page.
     waiters: HashMap<PageId, Vec<usize>>,
     /// The folios of requests under way, by their number: first page and length.
@@ -159,6 +161,8 @@ pub struct Machine {
     /// By task specification: copies that have not ended.
     copies_left: Vec<u32>,
     oom_kills: u64,
+    /// What the swap allocator did that was paid for.
+    swap_paid: SwapWork,
     events_handled: u64,
     completed: u64,
     ending: Option<Ending>,

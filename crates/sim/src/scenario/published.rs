@@ -5,6 +5,7 @@ use super::read::{self, Field, Result, Section};
 use super::types::{Better, Published, PublishedRatio, PublishedRow, PublishedVariant, Scenario};
 use super::{COLUMNS, TIER_COLUMNS};
 use crate::device::ZramStats;
+use crate::machine::SwapResult;
 use refault_mm::ThpConfig;
 
 const MAX_ROWS: usize = 256;
@@ -19,8 +20,19 @@ const FOLDS: [&str; 4] = ["mean", "min", "max", "nonzero"];
 /// Of a node, what it did in the phases that count.
 pub(super) const TIER_METRICS: [&str; 6] =
     ["accesses", "share", "mean_access_ns", "promoted_bytes_per_s", "demoted_bytes_per_s", "utilization"];
-const TASK_METRICS: [&str; 8] =
-    ["ops_per_s", "bytes_per_s", "accesses_per_s", "seconds", "ops", "p50_ns", "p99_ns", "hit_rate"];
+const TASK_METRICS: [&str; 10] = [
+    "ops_per_s",
+    "bytes_per_s",
+    "accesses_per_s",
+    "seconds",
+    "user_seconds",
+    "system_seconds",
+    "ops",
+    "p50_ns",
+    "p99_ns",
+    "hit_rate",
+];
+const SWAP_METRICS: [&str; 6] = ["used_pages", "calls", "clusters", "probes", "reclaimed", "steps"];
 
 pub(super) fn published(field: &Field<'_>, scenario: &Scenario) -> Result<Published> {
     let s = field.section(&["before", "after", "variant", "row", "notes", "seeds"])?;
@@ -236,7 +248,12 @@ fn check_metric(metric: &str, scenario: &Scenario) -> std::result::Result<(), St
             one_of(&["seconds", "ops_per_s", "promoted_bytes_per_s", "demoted_bytes_per_s", "mean_access_ns"], rest)
         }
         "total" => one_of(&["seconds", "ops_per_s"], rest),
-        "swap" => one_of(&["used_pages", "calls", "clusters", "probes", "reclaimed", "steps"], rest),
+        "swap" if name.is_empty() => one_of(&SWAP_METRICS, rest).map_err(|e| e + ", or a device"),
+        "swap" => {
+            declared(scenario.swap.iter().any(|s| scenario.devices[s.device].name == name))?;
+            let known = SwapResult::METRICS.join(", ");
+            one_of(&SwapResult::METRICS, last).map_err(|_| format!("is not a result; after the device comes {known}"))
+        }
         "psi" => one_of(&["some_us", "full_us"], rest),
         "iteration" | "iterations" => {
             let (task, rest) = rest.split_once('.').unwrap_or((rest, ""));

@@ -145,6 +145,9 @@ fn render(args: &ReplayArgs, outcomes: &[Outcome]) -> Result<String, Failure> {
         all += &groups::table(outcome);
         all += &tiers::table(outcome);
         all += &text::machine(outcome);
+        if !out.swap_map && !out.vmstat {
+            all += &text::swaps(outcome);
+        }
         if out.vmstat {
             all += &text::vmstat(outcome);
         }
