@@ -189,12 +189,12 @@ fn swap_devices_fill_by_priority_and_full_swap_is_a_result() {
     let [b, a] = [&run["swap"][0], &run["swap"][1]];
     assert_eq!((&b["device"], &b["peak_pages"], &b["higher_used_percent"]), (&"b".into(), &8191.into(), &100.0.into()));
     assert_eq!((&a["device"], &a["peak_pages"], &a["higher_used_percent"]), (&"a".into(), &4095.into(), &Value::Null));
-    let events = &run["groups"][1]["events"];
-    assert!(events["swap_fail"].as_u64() > Some(0) && events["oom_kill"] == 1 && events["swap_max"] == 0, "{events}");
+    let (events, of_swap) = (&run["groups"][1]["memory.events"], &run["groups"][1]["memory.swap.events"]);
+    assert!(of_swap["fail"].as_u64() > Some(0) && of_swap["max"] == 0 && events["oom_kill"] == 1, "{events} {of_swap}");
     // A limit is met before the device is full. Multi-gen LRU stops 64 pages before it and never asks for what is not there.
     let limited = TWO_SWAPS.replace("max = \"64M\"", "max = \"64M\"\nswap_max = \"8M\"");
     let flags = ["--json", "--policy", "lru"];
     let run = runs(&ok(&s.replay(&s.write("limited.toml", limited.as_bytes()), &flags))).remove(0);
     assert_eq!((&run["swap"][0]["peak_pages"], &run["swap"][1]["peak_pages"]), (&0.into(), &2048.into()));
-    assert!(run["groups"][1]["events"]["swap_max"].as_u64() > Some(0), "{run}");
+    assert!(run["groups"][1]["memory.swap.events"]["max"].as_u64() > Some(0), "{run}");
 }

@@ -61,9 +61,12 @@ impl Engine {
 
     /// 0 if anon cannot be reclaimed, else the setting.
     pub(crate) fn effective_swappiness(&self, v: LruvecId, sc: &ScanControl) -> u32 {
-        let room = self.memcgs.swap_room(self.lruvecs[v.index()].memcg, self.swap.free_pages());
-        let memcg = self.lruvecs[v.index()].memcg;
-        if sc.may_swap && (room >= MIN_LRU_BATCH || self.can_demote(sc.nid)) { self.swappiness(memcg, sc) } else { 0 }
+        if !sc.may_swap {
+            return 0;
+        }
+        let (memcg, free) = (self.lruvecs[v.index()].memcg, self.swap.free_pages());
+        let room = free >= MIN_LRU_BATCH && self.memcgs.swap_room(memcg, free) >= MIN_LRU_BATCH;
+        if room || self.can_demote(sc.nid) { self.swappiness(memcg, sc) } else { 0 }
     }
 
     /// Pages to scan, by size and priority; none while aging stands in for it.
