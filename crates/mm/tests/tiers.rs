@@ -25,12 +25,14 @@ struct Notes {
     young: BTreeSet<PageId>,
     hottest: Option<PageId>,
     shared: Option<PageId>,
+    /// Something holds every page in place, and there is no kswapd.
+    pinned: bool,
 }
 
 impl World for Notes {
     fn effect(&mut self, effect: Effect) -> Ack {
         match effect {
-            Effect::WakeKswapd { node } => {
+            Effect::WakeKswapd { node } if !self.pinned => {
                 self.woken.push(node.0);
                 Ack::Pending
             }
@@ -64,6 +66,10 @@ impl World for Notes {
 
     fn is_shared_executable(&self, page: PageId) -> bool {
         self.shared == Some(page)
+    }
+
+    fn is_pinned(&self, _: PageId) -> bool {
+        self.pinned
     }
 }
 
@@ -186,6 +192,25 @@ fn a_refault_is_judged_by_the_clock_of_the_node_that_it_left() {
     read(&mut e, &mut w, f, gone..gone + 1);
     assert_eq!(e.page_node(PageId(f.0 + gone)), Some(NodeId(1)), "it comes back elsewhere");
     assert_eq!(activated(&e), before + 1, "within the active list of node 0");
+}
+
+/// Where the marks are 0 and nothing is free, every zone has its mark: a run under the first form of "optimize multiple memcgs" ends early
+/// and says so as if it had freed something. That was taken for progress, for ever.
+#[test]
+fn an_allocation_gives_up_where_reclaim_frees_nothing() {
+    for sizes in [&[64][..], &[64, 64]] {
+        let mut cfg = machine(Policy::Mglru, sizes);
+        cfg.memcgs = MemcgSelection::First;
+        let numa = cfg.numa.as_mut().unwrap();
+        numa.nodes.iter_mut().for_each(|n| (n.min_free_kbytes, n.watermark_scale_factor) = (Some(0), 0));
+        let mut e = Engine::new(cfg).unwrap();
+        let mut w = Notes { pinned: true, ..Notes::default() };
+        let a = anon(&mut e, MemcgId::ROOT, 200);
+        let frames = 64 * sizes.len() as u32;
+        access(&mut e, &mut w, a, 0..frames, Touch::MapWrite);
+        assert_eq!(e.free_pages(), 0);
+        assert_eq!(e.access(&mut w, PageId(a.0 + frames), Touch::MapRead), Outcome::Oom(MemcgId::ROOT));
+    }
 }
 
 #[test]
