@@ -19,6 +19,7 @@ mod error;
 pub mod mem;
 mod region;
 pub mod store;
+pub mod tree;
 pub mod uffd;
 
 pub use error::Error;
