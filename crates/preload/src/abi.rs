@@ -68,8 +68,6 @@ pub const GO: u32 = 2;
 pub const LEAVE: u32 = 3;
 /// Move the pages of the control page to the window. Answered by one byte.
 pub const MOVE: u32 = 4;
-/// Make the pages of the control page this process's own (they may be shared since a `fork`). Answered by one byte.
-pub const UNSHARE: u32 = 5;
 
 /// What is to be moved, and what became of it.
 #[repr(C)]

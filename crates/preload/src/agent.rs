@@ -38,6 +38,8 @@ pub fn brief_at(arena: usize) -> usize {
     arena + STACK_BYTES
 }
 
+const EBUSY: u32 = 16;
+const MADV_POPULATE_WRITE: usize = 23;
 const UFFDIO_API: usize = 0xC018_AA3F;
 const UFFDIO_REGISTER: usize = 0xC020_AA00;
 const UFFDIO_UNREGISTER: usize = 0x8010_AA01;
@@ -138,7 +140,6 @@ impl Agent {
             let count = (received.order.count as usize).min(WINDOW);
             match received.order.kind {
                 abi::MOVE => self.move_out(count),
-                abi::UNSHARE => self.unshare(count),
                 _ => {}
             }
             if !self.link.answer() {
@@ -171,10 +172,17 @@ impl Agent {
             while at + run < count && follows(at + run) {
                 run += 1;
             }
-            let (moved, error) = self.move_run(control.address[at] as usize, at, run);
+            let (mut moved, mut error) = self.move_run(control.address[at] as usize, at, run);
+            if moved == 0 && error == EBUSY {
+                // Shared with another process since a fork: it becomes this one's own. The manager gives no address where nothing is,
+                // so nobody waits here for a page.
+                // SAFETY: the advice changes no content.
+                unsafe { call3(sys::MADVISE, control.address[at] as usize, PAGE, MADV_POPULATE_WRITE) };
+                (moved, error) = self.move_run(control.address[at] as usize, at, 1);
+            }
             (at..at + moved).for_each(|i| control.outcome[i] = 0);
             at += moved;
-            if moved < run && error != 0 {
+            if moved == 0 && error != 0 {
                 // What is in both places decides, not what the call said.
                 let gone = !is_filled(control.address[at] as usize);
                 control.outcome[at] = if gone && is_filled(self.scratch + at * PAGE) { 0 } else { error };
@@ -213,19 +221,6 @@ impl Agent {
             call3(sys::IOCTL, self.uffd, UFFDIO_UNREGISTER, range.as_ptr() as usize);
             call3(sys::MADVISE, self.scratch, bytes as usize, 4);
             call3(sys::IOCTL, self.uffd, UFFDIO_REGISTER, register.as_mut_ptr() as usize);
-        }
-    }
-
-    /// Has the kernel make copies of pages that are shared with another process, or see that they are so no more.
-    fn unshare(&self, count: usize) {
-        const MADV_POPULATE_WRITE: usize = 23;
-        // SAFETY: as in `move_out`; the advice changes no content.
-        unsafe {
-            let control = &mut *self.control();
-            for i in 0..count {
-                let done = call3(sys::MADVISE, control.address[i] as usize, PAGE, MADV_POPULATE_WRITE);
-                control.outcome[i] = -done as u32;
-            }
         }
     }
 }

@@ -201,7 +201,7 @@ impl Core {
         // SAFETY: the page is of a program that is served, and nothing is replaced.
         let done = unsafe { uffd.zero(p.address, PAGE) };
         match done.errno {
-            0 if done.bytes == PAGE => self.memory.doomed[page as usize] = false,
+            0 if done.bytes == PAGE => { eprintln!("DEBUG refill {:#x} {:?} {:?}", p.address, self.memory.state(page), p.since.elapsed()); self.memory.doomed[page as usize] = false},
             libc::EEXIST => self.wake(page),
             0 | libc::EAGAIN => {
                 if !self.drain(p.space) {
@@ -261,9 +261,7 @@ impl Core {
         self.memory.write = p.write;
         let touch = if p.write { Touch::MapWrite } else { Touch::MapRead };
         let outcome = self.engine.access(&mut self.memory, PageId(page), touch);
-        if let Some(fill) = self.memory.fill.take() {
-            self.fill(fill, p);
-        }
+        self.fill_all(p);
         match outcome {
             Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh => {}
             Outcome::Waiting => self.wait_for(page, p),
@@ -272,6 +270,15 @@ impl Core {
             Outcome::Failed => self.poison(page, "it could not be read"),
         }
     }
+
+    /// Carries out what the engine ordered.
+    fn fill_all(&mut self, p: Pending) {
+        for fill in std::mem::take(&mut self.memory.fills) {
+            if fill.page != self.table_page(p) { eprintln!("DEBUG other page filled {} {:?}", fill.page, p); }
+            self.fill(fill, p);
+        }
+    }
+    fn table_page(&self, p: Pending) -> u32 { self.space(p.space).and_then(|s| s.table.get(p.address)).unwrap_or(0) }
 
     /// Puts a page in its place and lets those who wait for it go on.
     fn fill(&mut self, fill: Fill, p: Pending) {
@@ -373,12 +380,16 @@ impl Core {
     }
 
     /// There is no room and nothing to reclaim: the process that asks dies, as it would without a pager.
-    fn out_of_memory(&mut self, space: usize) {
-        let Some(s) = self.space(space) else { return };
-        eprintln!("refault: out of memory and swap: process {} is killed", s.pid);
-        if s.pid > 0 {
+    fn out_of_memory(&mut self, p: Pending) {
+        let Some(s) = self.space_mut(p.space) else { return };
+        let pid = s.pid;
+        if pid > 0 && !std::mem::replace(&mut s.is_killed, true) {
+            eprintln!("refault: out of memory and swap: process {pid} is killed");
             // SAFETY: the process is one that is served here; a number that was used again would be of this user, too.
-            unsafe { libc::kill(s.pid, libc::SIGKILL) };
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        if pid == 0 && let Some(page) = self.page_at(p.space, p.address) {
+            self.poison(page, "there is no room for it, and nothing to reclaim");
         }
     }
 
@@ -502,13 +513,19 @@ impl Core {
         if self.memory.kswapd_awake && self.engine.kswapd_step(&mut self.memory) == KswapdStep::Sleep {
             self.memory.kswapd_awake = false;
         }
+        if !self.memory.fills.is_empty() { eprintln!("DEBUG fills in kswapd"); }
     }
 
-    /// Memory that the engine does not know of made it short: as much is reclaimed.
-    pub(super) fn make_up(&mut self) {
+    /// Pages that are missing because of memory that the engine does not know of.
+    pub(super) fn missing(&self) -> u64 {
         let (free, low): (u64, u64) =
             self.engine.zones().fold((0, 0), |(f, l), (.., free, marks)| (f + free, l + marks.low));
-        let missing = (low + self.owed).saturating_sub(free);
+        (low + self.owed).saturating_sub(free)
+    }
+
+    /// As much as is missing is reclaimed.
+    pub(super) fn make_up(&mut self) {
+        let missing = self.missing();
         if missing > 0 && !self.memory.kswapd_awake && self.memory.leaving.is_empty() {
             // Less than asked for: the next round goes on.
             _ = self.engine.reclaim(&mut self.memory, self.group, missing.min(WINDOW as u64 * 4), None);
@@ -522,9 +539,14 @@ impl Core {
             self.progress = (Instant::now(), done);
         }
         let is_stuck = self.progress.0.elapsed() > NO_PROGRESS;
+        let mut victim = false;
         for p in std::mem::take(&mut self.starved) {
-            if p.since.elapsed() > self.stall_limit || is_stuck && p.since.elapsed() > NO_PROGRESS {
-                self.out_of_memory(p.space);
+            let waited = p.since.elapsed();
+            if waited > self.stall_limit || is_stuck && !victim && waited > NO_PROGRESS {
+                // One at a time: its memory is for the others.
+                victim = true;
+                self.progress = (Instant::now(), done);
+                self.out_of_memory(p);
             } else {
                 self.serve(p, !self.memory.kswapd_awake);
             }
@@ -539,6 +561,7 @@ impl Core {
             || m.staged_pages > 0
             || m.discards.len() >= DISCARD_BATCH
             || !self.starved.is_empty()
+            || self.missing() > 0
     }
 
     /// Slots that the engine freed are free now: what was in them is in memory.
@@ -621,6 +644,7 @@ impl Core {
         self.memory.in_place = true;
         self.engine.access(&mut self.memory, PageId(page), Touch::MapWrite);
         self.memory.in_place = false;
+        if !self.memory.fills.is_empty() { eprintln!("DEBUG fills in adopt"); }
         self.memory.state(page) == State::Mapped
     }
 

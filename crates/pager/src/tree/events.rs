@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::core::Core;
 use super::memory::State;
 use super::space::Space;
+use super::table::BLOCK;
 use crate::region::fatal;
 use crate::store::PageBuf;
 use crate::uffd::{Event, PAGE, Uffd};
@@ -54,6 +55,12 @@ impl Core {
             self.rung = Some(space);
             return;
         }
+        // What is in place there and not known yet must not become known now.
+        let parts: Vec<Range<usize>> = s.unadopted.parts(range);
+        for at in parts.into_iter().flat_map(|part| (part.start..part.end).step_by(BLOCK * PAGE).chain([part.end - PAGE])) {
+            self.page_at(space, at);
+        }
+        let Some(s) = self.space(space) else { return };
         for (_, page) in s.table.pages(range) {
             let may_be_there = matches!(self.memory.state(page), State::Empty | State::Mapped | State::Leaving);
             self.drop_page(page);
@@ -79,6 +86,10 @@ impl Core {
         let Some(s) = self.space_mut(space) else { return };
         s.watched.remove(&(from..from + len));
         s.watched.insert(to..to + len);
+        for part in s.unadopted.parts(&(from..from + len)) {
+            s.unadopted.remove(&part);
+            s.unadopted.insert(part.start - from + to..part.end - from + to);
+        }
         let uffd = s.uffd.clone();
         for (address, page) in s.table.pages(&(from..from + len)) {
             let target = address - from + to;
@@ -159,7 +170,7 @@ impl Core {
     pub(super) fn bury(&mut self, index: usize) {
         let Some(space) = self.spaces.get_mut(index).and_then(Option::take) else { return };
         for &first in &space.blocks {
-            (first..first + super::table::BLOCK as u32).for_each(|page| self.drop_page(page));
+            (first..first + BLOCK as u32).for_each(|page| self.drop_page(page));
         }
         self.draining.extend(&space.blocks);
         self.pending.retain(|p| p.space != index);
@@ -174,7 +185,7 @@ impl Core {
     pub(super) fn free_drained(&mut self) {
         let states = self.memory.states();
         let is_idle = |&first: &u32| {
-            let block = first as usize..first as usize + super::table::BLOCK;
+            let block = first as usize..first as usize + BLOCK;
             states[block].iter().all(|&state| state == State::Empty)
         };
         let (idle, busy): (Vec<u32>, Vec<u32>) = self.draining.iter().partition(|first| is_idle(first));

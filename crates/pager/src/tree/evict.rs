@@ -31,17 +31,17 @@ impl Shared {
                 return;
             }
             core.tick();
+            let before = core.memory.counts.moved_out;
             core.kswapd_step();
             core = self.evict_round(core);
             core.retry_starved();
             core.charge_overhead();
             core.make_up();
             core = self.finish(core);
-            core = self.unshare(core);
             if !core.draining.is_empty() {
                 core.free_drained();
             }
-            if !core.starved.is_empty() {
+            if !core.starved.is_empty() || core.memory.counts.moved_out == before {
                 // Room comes from others that are at work, or not at all: either takes a moment.
                 drop(core);
                 std::thread::sleep(Duration::from_micros(50));
@@ -91,30 +91,6 @@ impl Shared {
         places.iter().for_each(|&p| core.memory.staging.give_back(p));
         core
     }
-
-    /// Pages that could not be moved because they were shared once become the process's own.
-    fn unshare<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        for index in 0..core.spaces.len() {
-            let Some(s) = core.space_mut(index) else { continue };
-            if s.shared.len() < WINDOW {
-                continue;
-            }
-            let pages = s.shared.split_off(s.shared.len() - WINDOW);
-            s.shared.clear();
-            let Some(mut agent) = s.agent.take() else { continue };
-            s.agent_is_busy = true;
-            let addresses: Vec<usize> = pages.iter().map(|&p| core.memory.address[p as usize]).collect();
-            drop(core);
-            // Without the lock: if a page is not in place, its fault must be served.
-            let done = agent.carry_out(abi::UNSHARE, &addresses);
-            core = self.lock();
-            if let Some(s) = core.space_mut(index) {
-                s.agent_is_busy = false;
-                s.agent = done.is_ok().then_some(agent);
-            }
-        }
-        core
-    }
 }
 
 impl Core {
@@ -148,7 +124,7 @@ impl Core {
         self.memory.counts.moves += 1;
         for (i, (&page, &place)) in pages.iter().zip(&places).enumerate() {
             let outcome = outcomes.as_ref().map_or(libc::EBUSY as u32, |o| o[i]);
-            self.settle_move(owner as usize, page, place, i, outcome);
+            self.settle_move(owner as usize, (page, place), i, outcome);
         }
         for &place in &places[pages.len()..] {
             self.memory.staging.give_back(place);
@@ -174,7 +150,7 @@ impl Core {
         }
     }
 
-    fn settle_move(&mut self, owner: usize, page: u32, place: u32, i: usize, outcome: u32) {
+    fn settle_move(&mut self, owner: usize, (page, place): (u32, u32), i: usize, outcome: u32) {
         if outcome == 0 {
             let to = self.memory.staging.address(place);
             if let Some(agent) = self.space(owner).and_then(|s| s.agent.as_ref()) {
@@ -186,16 +162,11 @@ impl Core {
         }
         self.memory.staging.give_back(place);
         if outcome as i32 == libc::ENOENT {
+            eprintln!("DEBUG vanished {:#x} {:?}", self.memory.address[page as usize], self.memory.state(page));
             // Nothing is there: the program gave it up.
             return self.drop_page(page);
         }
         self.memory.counts.busy += 1;
-        if outcome as i32 == libc::EBUSY
-            && let Some(s) = self.space_mut(owner)
-            && s.shared.len() < 16 * WINDOW
-        {
-            s.shared.push(page);
-        }
         self.stay(page);
     }
 }

@@ -85,8 +85,8 @@ pub(super) struct Memory {
     pub(super) arrived: Option<Box<PageBuf>>,
     /// Content that belongs to another process, too.
     pub(super) loans: std::collections::HashMap<u32, Loan>,
-    /// The page that is to be put in place before the lock is given up.
-    pub(super) fill: Option<Fill>,
+    /// Pages that are to be put in place as soon as the engine returns.
+    pub(super) fills: Vec<Fill>,
     /// The access is a write: a page of zeros of its own is better than the shared one.
     pub(super) write: bool,
     /// What the engine learns of is in place already, or will be with its neighbours.
@@ -123,7 +123,7 @@ impl Memory {
             reads: Vec::new(),
             arrived: None,
             loans: std::collections::HashMap::new(),
-            fill: None,
+            fills: Vec::new(),
             write: false,
             in_place: false,
             dropping: false,
@@ -204,7 +204,7 @@ impl Memory {
             State::Staged | State::Written => self.leave_place(page, State::Mapped),
             _ => self.set_state(page, State::Mapped),
         }
-        self.fill = Some(Fill { page, source });
+        self.fills.push(Fill { page, source });
     }
 
     /// Nobody needs this memory any more.

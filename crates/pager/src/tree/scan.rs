@@ -71,7 +71,9 @@ impl Shared {
         for &(i, pid, n) in &pages {
             let known = core.memory.resident[i];
             if let Some(s) = core.space_mut(i).filter(|s| s.pid == pid) {
-                s.unknown = n.saturating_sub(known);
+                s.beyond = n.saturating_sub(known);
+                // What a forked process shares is another's; what it does not is found soon.
+                s.unknown = if s.forked { 0 } else { s.beyond };
             }
         }
         if all {
@@ -79,18 +81,19 @@ impl Shared {
         }
         core.charge_overhead();
         let is_tight = core.recorder.is_some() || core.engine.free_pages() < core.max_pages / 2;
+        
         let mut looks = Vec::new();
         for (index, pid, n) in pages {
             let Some(s) = core.space_mut(index).filter(|s| s.pid == pid) else { continue };
             s.active |= is_tight && n >= WORTH_WATCHING;
             let Some(pagemap) = s.pagemap.clone().filter(|_| s.active) else { continue };
-            let grown = s.unknown.saturating_sub(s.known_unknown);
-            let (map, reconcile) = (all || grown >= WORTH_A_LOOK, all && s.unknown > WORTH_WATCHING);
+            let grown = s.beyond.saturating_sub(s.known_unknown) >= WORTH_A_LOOK;
+            let (map, reconcile) = (all || grown, (all || s.forked) && s.beyond > WORTH_WATCHING);
             if map || reconcile {
                 looks.push(Look { index, pid, pagemap, map, reconcile });
             }
         }
-        if core.has_work() || core.is_low() {
+        if core.has_work() {
             self.work.notify_one();
         }
         looks
@@ -102,7 +105,8 @@ impl Shared {
         let known = core.memory.resident.get(index).copied().unwrap_or(0);
         if let Some(s) = core.space_mut(index) {
             let now = maps::anonymous_pages(s.pid).unwrap_or(0).saturating_sub(known);
-            (s.unknown, s.known_unknown) = (now, now);
+            (s.beyond, s.known_unknown) = (now, now);
+            s.unknown = if s.forked { 0 } else { now };
         }
     }
 
@@ -110,16 +114,25 @@ impl Shared {
     fn watch_mappings(&self, look: &Look) {
         let Ok(mappings) = maps::anonymous(look.pid) else { return };
         for mapping in mappings {
-            for chunk in chunks(mapping) {
+            {
                 let mut core = self.lock();
                 let Some(s) = core.space(look.index).filter(|s| s.pid == look.pid) else { return };
-                let gaps = s.watched.gaps(&chunk);
+                let gaps = s.watched.gaps(&mapping);
                 if gaps.is_empty() {
                     continue;
                 }
                 core.tick();
-                for gap in gaps {
-                    core.watch(look, &gap);
+                // In one piece: memory that is watched in part is two mappings, which some calls do not take for one.
+                gaps.iter().for_each(|gap| core.watch(look.index, gap));
+                self.after(core);
+            }
+            for chunk in chunks(mapping) {
+                let mut core = self.lock();
+                core.tick();
+                core.drain(look.index);
+                core.adopt_range(look, &chunk);
+                if let Some(s) = core.space_mut(look.index) {
+                    s.unadopted.remove(&chunk);
                 }
                 self.after(core);
             }
@@ -150,7 +163,7 @@ impl Core {
     /// Processes without an agent, of which nothing tells when they are gone.
     fn bury_orphans(&mut self) {
         for index in 0..self.spaces.len() {
-            let Some(s) = self.space(index).filter(|s| s.agent.is_none() && !s.agent_is_busy) else { continue };
+            let Some(s) = self.space(index).filter(|s| s.agent.is_none()) else { continue };
             // SAFETY: the bell is watched already, and never touched. Only the error is of interest: without a process, it is this one.
             let gone = unsafe { s.uffd.register(s.bell, PAGE) };
             if gone.is_err_and(|e| matches!(e.raw_os_error(), Some(libc::ENOMEM | libc::ESRCH))) {
@@ -159,23 +172,15 @@ impl Core {
         }
     }
 
-    /// Less is free than there should be.
-    fn is_low(&self) -> bool {
-        self.engine.zones().any(|(.., free, marks)| free < marks.low)
-    }
-
-    fn watch(&mut self, look: &Look, range: &Range<usize>) {
-        let Some(uffd) = self.space(look.index).map(|s| s.uffd.clone()) else { return };
-        self.drain(look.index);
+    fn watch(&mut self, index: usize, range: &Range<usize>) {
+        self.drain(index);
+        let Some(s) = self.space_mut(index) else { return };
         // SAFETY: the memory is of a program that is served. What was mapped there may be something else by now: then it is either
         // refused or watched as well.
-        if unsafe { uffd.register(range.start, range.len()) }.is_err() {
-            return;
-        }
-        if let Some(s) = self.space_mut(look.index) {
+        if unsafe { s.uffd.register(range.start, range.len()) }.is_ok() {
             s.watched.insert(range.clone());
+            s.unadopted.insert(range.clone());
         }
-        self.adopt_range(look, range);
     }
 
     /// Has the engine know of pages that are in place.

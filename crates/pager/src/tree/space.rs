@@ -24,6 +24,8 @@ pub(super) struct Space {
     pub(super) table: Table,
     /// What is watched, or never to be: the agent's pages and the bell are in it.
     pub(super) watched: Ranges,
+    /// Of that, what was not looked through yet for pages in place.
+    pub(super) unadopted: Ranges,
     /// Its memory is watched as it appears. Until then it is only counted.
     pub(super) active: bool,
     /// Its memory is in part that of the process it was forked from.
@@ -31,14 +33,14 @@ pub(super) struct Space {
     /// First pages of its blocks.
     pub(super) blocks: Vec<u32>,
     pub(super) pagemap: Option<Arc<Pagemap>>,
-    /// Pages that it has and the engine does not know of, when it was last looked at.
+    /// Pages that it has beyond those that the engine knows of, when it was last looked at.
+    pub(super) beyond: u64,
+    /// Of these, what counts as its memory.
     pub(super) unknown: u64,
-    /// As many as were unknown after the last look at its mappings.
+    /// What it had at the last look at its mappings beyond what was known then.
     pub(super) known_unknown: u64,
-    /// Pages that could not be moved because they are shared with another process.
-    pub(super) shared: Vec<u32>,
-    /// The agent is at work without the lock: it has no time for moves.
-    pub(super) agent_is_busy: bool,
+    /// It is to die for lack of memory.
+    pub(super) is_killed: bool,
     /// Where a first touch would be the next of a row, and how long the row is.
     pub(super) next_fresh: usize,
     pub(super) fresh_run: usize,
@@ -59,14 +61,15 @@ impl Space {
             arena: 0..0,
             table: Table::default(),
             watched: Ranges::default(),
+            unadopted: Ranges::default(),
             active: false,
             forked: false,
             blocks: Vec::new(),
             pagemap: (pid > 0).then(|| Pagemap::open(pid).ok().map(Arc::new)).flatten(),
+            beyond: 0,
             unknown: 0,
             known_unknown: 0,
-            shared: Vec::new(),
-            agent_is_busy: false,
+            is_killed: false,
             next_fresh: 0,
             fresh_run: 0,
         }

@@ -110,6 +110,22 @@ impl Ranges {
         gaps
     }
 
+    /// What of a range is in the set.
+    pub(super) fn parts(&self, range: &Range<usize>) -> Vec<Range<usize>> {
+        let mut parts = Vec::new();
+        let mut at = range.start;
+        for gap in self.gaps(range) {
+            if gap.start > at {
+                parts.push(at..gap.start);
+            }
+            at = gap.end;
+        }
+        if at < range.end {
+            parts.push(at..range.end);
+        }
+        parts
+    }
+
     pub(super) fn contains(&self, address: usize) -> bool {
         self.0.range(..=address).next_back().is_some_and(|(_, &e)| address < e)
     }
@@ -149,6 +165,9 @@ mod tests {
                 let mut gaps = [false; 100];
                 ranges.gaps(&(10..60)).into_iter().for_each(|g| gaps[g].fill(true));
                 (10..60).for_each(|a| assert_eq!(gaps[a], !model[a], "gap at {a}"));
+                let mut parts = [false; 100];
+                ranges.parts(&(10..60)).into_iter().for_each(|p| parts[p].fill(true));
+                (10..60).for_each(|a| assert_eq!(parts[a], model[a], "part at {a}"));
                 let all: Vec<_> = ranges.iter().collect();
                 prop_assert!(all.windows(2).all(|w| w[0].end < w[1].start));
             }
