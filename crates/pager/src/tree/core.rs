@@ -201,7 +201,7 @@ impl Core {
         // SAFETY: the page is of a program that is served, and nothing is replaced.
         let done = unsafe { uffd.zero(p.address, PAGE) };
         match done.errno {
-            0 if done.bytes == PAGE => { eprintln!("DEBUG refill {:#x} {:?} {:?}", p.address, self.memory.state(page), p.since.elapsed()); self.memory.doomed[page as usize] = false},
+            0 if done.bytes == PAGE => self.memory.doomed[page as usize] = false,
             libc::EEXIST => self.wake(page),
             0 | libc::EAGAIN => {
                 if !self.drain(p.space) {
@@ -274,11 +274,17 @@ impl Core {
     /// Carries out what the engine ordered.
     fn fill_all(&mut self, p: Pending) {
         for fill in std::mem::take(&mut self.memory.fills) {
-            if fill.page != self.table_page(p) { eprintln!("DEBUG other page filled {} {:?}", fill.page, p); }
             self.fill(fill, p);
         }
     }
-    fn table_page(&self, p: Pending) -> u32 { self.space(p.space).and_then(|s| s.table.get(p.address)).unwrap_or(0) }
+
+    /// As [`Core::fill_all`], where nobody asked for a page.
+    fn fill_others(&mut self) {
+        while let Some(fill) = self.memory.fills.pop() {
+            let p = self.unasked(fill.page);
+            self.fill(fill, p);
+        }
+    }
 
     /// Puts a page in its place and lets those who wait for it go on.
     fn fill(&mut self, fill: Fill, p: Pending) {
@@ -513,7 +519,7 @@ impl Core {
         if self.memory.kswapd_awake && self.engine.kswapd_step(&mut self.memory) == KswapdStep::Sleep {
             self.memory.kswapd_awake = false;
         }
-        if !self.memory.fills.is_empty() { eprintln!("DEBUG fills in kswapd"); }
+        self.fill_others();
     }
 
     /// Pages that are missing because of memory that the engine does not know of.
@@ -529,6 +535,7 @@ impl Core {
         if missing > 0 && !self.memory.kswapd_awake && self.memory.leaving.is_empty() {
             // Less than asked for: the next round goes on.
             _ = self.engine.reclaim(&mut self.memory, self.group, missing.min(WINDOW as u64 * 4), None);
+            self.fill_others();
         }
     }
 
@@ -626,6 +633,7 @@ impl Core {
             pages.push(page);
         }
         self.memory.in_place = false;
+        self.fill_others();
         let done = match pages.len() {
             0 => 0,
             // SAFETY: the pages are of a program that is served, and its mapping was watched, or the call fails.
@@ -644,7 +652,7 @@ impl Core {
         self.memory.in_place = true;
         self.engine.access(&mut self.memory, PageId(page), Touch::MapWrite);
         self.memory.in_place = false;
-        if !self.memory.fills.is_empty() { eprintln!("DEBUG fills in adopt"); }
+        self.fill_others();
         self.memory.state(page) == State::Mapped
     }
 

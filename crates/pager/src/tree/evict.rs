@@ -162,7 +162,6 @@ impl Core {
         }
         self.memory.staging.give_back(place);
         if outcome as i32 == libc::ENOENT {
-            eprintln!("DEBUG vanished {:#x} {:?}", self.memory.address[page as usize], self.memory.state(page));
             // Nothing is there: the program gave it up.
             return self.drop_page(page);
         }

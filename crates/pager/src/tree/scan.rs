@@ -198,7 +198,7 @@ impl Core {
             }
             let Some(page) = self.page_at(look.index, address) else { return };
             let is_new = self.memory.state(page) == State::Empty && !self.memory.doomed[page as usize];
-            if !is_new {
+            if !is_new || !self.is_surely_watched(look.index, address) {
                 continue;
             }
             if !self.adopt(page) {
@@ -207,6 +207,21 @@ impl Core {
             if let Some(r) = &mut self.recorder {
                 r.touch(Instant::now(), look.index, address, true);
             }
+        }
+    }
+
+    /// Whether the kernel would tell of a fault at this page, which is in place. A range may be registered although parts of it are not
+    /// mapped any more, and what is mapped there later is not watched. From now on it would be told if the page goes.
+    fn is_surely_watched(&mut self, index: usize, address: usize) -> bool {
+        let Some(s) = self.space_mut(index) else { return false };
+        // SAFETY: the page is of a program that is served, and nothing is replaced.
+        match unsafe { s.uffd.zero(address, PAGE) }.errno {
+            libc::EEXIST => true,
+            libc::ENOENT => {
+                s.watched.remove(&(address..address + PAGE));
+                false
+            }
+            _ => false,
         }
     }
 
