@@ -192,6 +192,74 @@ fn large_folios_if_they_are_asked_for() {
 }
 
 #[test]
+fn swap_that_is_too_small_is_a_result() {
+    let s = Sandbox::new();
+    let trace = s.generate("anon.parquet", &["20000: H:zipf:2000:kind=anon,op=w"]);
+    let flags = ["--policy", "lru", "--memory", "30%"];
+    let row = |more: &[&str]| rows(&ok(&s.replay(&trace, &[&flags[..], more, &["--json"]].concat()))).remove(0);
+    let roomy = row(&[]);
+    assert!(roomy["oom_at"].is_null() && roomy["events"]["swap_fail"] == 0, "{roomy}");
+    // A limit of the group, or a device that is full.
+    for (more, limit) in [(["--swap-max", "300p"], true), (["--set", "swap_pages=300"], false)] {
+        let row = row(&more);
+        let event = |name: &str| row["events"][name].as_u64().expect(name);
+        let at = row["oom_at"].as_u64().expect("it ends early");
+        assert_eq!(
+            (row["accesses"].as_u64(), row["gauges"]["swap.current"].as_u64()),
+            (Some(at + 1), Some(300)),
+            "{row}"
+        );
+        assert!(event("swap_fail") > 0 && event("oom") > 0 && (event("swap_max") > 0) == limit, "{row}");
+        assert_eq!(row["swap"][0]["peak_pages"], 300);
+        let text = ok(&s.replay(&trace, &[&flags[..], &more, &["--vmstat"]].concat()));
+        assert!(text.contains(&format!("no room in swap {} times", event("swap_fail"))), "{text}");
+        assert!(text.contains(&format!("events.swap_fail {}", event("swap_fail"))), "{text}");
+    }
+    // None at all is nothing that failed.
+    let text = ok(&s.replay(&trace, &[&flags[..], &["--swap-max", "0"]].concat()));
+    assert!(text.contains("OOM at access") && !text.contains("room in swap"), "{text}");
+}
+
+#[test]
+fn the_swap_map_shows_clusters_by_list_and_order() {
+    let s = Sandbox::new();
+    let trace = s.generate("anon.parquet", &["9000: A:loop:3000:kind=anon,op=w,via=map"]);
+    let flags =
+        ["--policy", "mglru,opt", "--memory", "50%", "--set", "swap_pages=4000", "--thp", "64k=always,defrag=always"];
+    let rows = rows(&ok(&s.replay(&trace, &[&flags[..], &["--swap-map", "--json"]].concat())));
+    let device = &rows[0]["swap"][0];
+    let n = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value} of {device}"));
+    let sum = |value: &Value| value.as_array().expect("an array").iter().map(n).sum::<u64>();
+    assert_eq!((n(&device["usable_pages"]), n(&device["pages"]), n(&device["cluster_pages"])), (4000, 4001, 512));
+    let c = &device["clusters"];
+    let of_order_4 = n(&c["nonfull"][4]) + n(&c["frag"][4]);
+    assert!(of_order_4 + n(&c["full"]) >= 1, "folios of 64 KiB have clusters: {device}");
+    let all = n(&c["free"]) + sum(&c["nonfull"]) + sum(&c["frag"]) + n(&c["full"]) + n(&c["discard"]);
+    assert_eq!((all, sum(&device["clusters_by_usage"])), (8, 8), "eight clusters hold 4,001 pages: {device}");
+    let places: Vec<u64> = device["free_places"].as_array().expect("by order").iter().map(n).collect();
+    assert_eq!((places.len(), places[0]), (10, 4000 - n(&device["used_pages"])), "{device}");
+    assert!(places.windows(2).all(|two| two[1] <= two[0] / 2), "an order has half the places at most: {device}");
+    assert!(rows[1]["swap"].is_null(), "OPT has no swap");
+    let text = ok(&s.replay(&trace, &[&flags[..], &["--swap-map"]].concat()));
+    assert_eq!(text.matches(": swap\n").count(), 1, "{text}");
+    for part in [
+        "# anon mglru 1500p: swap\nswap 0: ",
+        " of 4,000 pages used (",
+        "8 clusters of 512 pages\n",
+        "  order    nonfull       frag    free places\n",
+        "clusters by use, none to all:",
+        "1 to a character; . free, 1 to 8 eighths used, # full, d to be discarded",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let picture = text.lines().last().expect("a line").trim();
+    assert!(!picture.is_empty() && picture.chars().all(|c| ".12345678#d".contains(c)), "{text}");
+    // Without the flag the devices are there, their clusters are not.
+    let plain = self::rows(&ok(&s.replay(&trace, &[&flags[..], &["--json"]].concat())));
+    assert!(plain[0]["swap"][0]["clusters"].is_null() && plain[0]["swap"][0]["used_pages"].is_number());
+}
+
+#[test]
 fn help_says_units_and_defaults() {
     let s = Sandbox::new();
     let help = ok(&s.run(&["replay", "--help"]));

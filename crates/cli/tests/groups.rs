@@ -44,8 +44,8 @@ fn json_has_what_groups_did_and_suffered() {
     assert_eq!(paths, ["/", "/a", "/b", "/a/web"]);
     let [machine, _, leak, web] = &groups[..] else { panic!("four groups") };
     assert_eq!(leak["limits"], serde_json::json!({"memory.max": 4096, "memory.swap.max": 6144}));
-    assert_eq!((&web["limits"], &machine["events"]), (&serde_json::json!({}), &serde_json::json!({})));
-    assert!(leak["events"]["max"].as_u64() > Some(0) && leak["events"]["oom_kill"] == 1, "{leak}");
+    assert_eq!((&web["limits"], &machine["memory.events"]), (&serde_json::json!({}), &serde_json::json!({})));
+    assert!(leak["memory.events"]["max"].as_u64() > Some(0) && leak["memory.events"]["oom_kill"] == 1, "{leak}");
     assert!(leak["reclaimed_pages"].as_u64() >= Some(2048) && leak["tasks"]["oom_kills"] == 1);
     assert!(leak["counters"]["memory.peak"].as_u64() <= Some(4096));
     let task = &run["tasks"][0];
@@ -56,7 +56,7 @@ fn json_has_what_groups_did_and_suffered() {
     assert_eq!(machine["tasks"]["accesses"].as_u64(), Some(sum("accesses")));
     for group in groups {
         for kind in ["some", "full"] {
-            let line = &group["pressure"][kind];
+            let line = &group["memory.pressure"][kind];
             for window in ["avg10", "avg60", "avg300"] {
                 assert!(line["highest"][window].as_f64() >= line[window].as_f64(), "{line}");
             }

@@ -69,7 +69,9 @@ fn every_group_has_its_own_figures_and_those_above_the_sum() {
     assert_eq!(csv("1"), csv("5"));
     assert_eq!(csv("1").len(), 1 + 4 * 7);
     assert!(csv("1")[0].starts_with("trace,policy,memory_pages,memory_bytes,footprint_pages,group,accesses,hits,"));
-    assert!(csv("1")[0].contains(",events_low,events_high,events_max,events_oom,events_oom_kill,"));
+    assert!(csv("1")[0].contains(
+        ",events_low,events_high,events_max,events_oom,events_oom_kill,events_oom_group_kill,swap_events_high,"
+    ));
 }
 
 #[test]
@@ -113,7 +115,7 @@ fn limits_are_kept_and_protect() {
     let row = run("[group.\"/batch\"]\nmemory.max = \"1000p\"\nmemory.swap.max = \"2000p\"\n", &[]);
     assert!(row["memory_pages"].is_null(), "the limits of the file alone: {row}");
     let leak = of(&row, "/batch");
-    assert!(n(leak, "killed_at") > 0 && n(leak, "skipped") > 0 && leak["events"]["oom_kill"] == 1, "{leak}");
+    assert!(n(leak, "killed_at") > 0 && n(leak, "skipped") > 0 && leak["memory.events"]["oom_kill"] == 1, "{leak}");
     assert!(leak["gauges"]["memory.peak"].as_u64() <= Some(1000) && leak["gauges"]["swap.current"] == 0);
     let info: Value = serde_json::from_str(&ok(&s.run(&["trace", "info", "tenants.parquet", "--json"]))).expect("JSON");
     let batch = info["groups"].as_array().expect("groups").iter().find(|g| g["path"] == "/batch").expect("there");
@@ -128,7 +130,7 @@ fn limits_are_kept_and_protect() {
     assert!(n(of(&low, "/web"), "refaults") < n(of(&bare, "/web"), "refaults"));
     // Beyond memory.high tasks would sleep, if reclaim does not help: here it does.
     let high = run("[group.\"/stream\"]\nmemory.high = \"500p\"\n", &[]);
-    assert!(of(&high, "/stream")["events"]["high"].as_u64() > Some(0), "{high}");
+    assert!(of(&high, "/stream")["memory.events"]["high"].as_u64() > Some(0), "{high}");
     assert!(of(&high, "/stream")["gauges"]["memory.current"].as_u64() <= Some(600));
     // Who cannot reclaim sleeps.
     let slow = run("[group.\"/batch\"]\nmemory.high = \"500p\"\nmemory.swap.max = 0\n", &[]);

@@ -66,8 +66,8 @@ fn json_has_the_documented_fields() {
         assert!(latency.is_sorted() && latency[0] > 0, "{latency:?}");
         let machine = &run["groups"][0];
         assert!(machine["path"] == "/" && machine["counters"]["pgsteal_file"].as_u64() > Some(0));
-        let total = |kind: &str| machine["pressure"][kind]["total_us"].as_u64().expect(kind);
-        assert!(total("some") >= total("full") && machine["pressure"]["some"]["avg10"].is_number());
+        let total = |kind: &str| machine["memory.pressure"][kind]["total_us"].as_u64().expect(kind);
+        assert!(total("some") >= total("full") && machine["memory.pressure"]["some"]["avg10"].is_number());
         assert!(run["devices"][0]["name"] == "disk" && run["devices"][0]["read_bytes"].as_u64() > Some(80 << 20));
         assert!(run["node"]["free_pages"].as_u64() < run["node"]["managed_pages"].as_u64());
     }

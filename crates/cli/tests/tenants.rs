@@ -41,6 +41,9 @@ fn the_page_shows_what_its_commands_say() {
         assert!(file != "tenants.toml" || small != text, "the end is where it was");
         s.write(&format!("data/{file}"), small.as_bytes());
     }
+    let generate =
+        page.split('`').find(|code| code.starts_with("refault trace generate ")).expect("how the trace is made");
+    assert_eq!(s.run(&words(generate)[1..]).status.code(), Some(0), "{generate}");
     let blocks = blocks(&page);
     let mut commands = 0;
     for pair in blocks.windows(2).filter(|pair| pair[0].starts_with("refault ")) {

@@ -1,8 +1,8 @@
 //! What reclaim of the whole machine costs with 1 to 10,000 memory cgroups on the same memory.
 //!
 //! `cargo bench -p refault-mm --bench memcgs`: 4 million pages (16 GiB), files of the same size in every group, read once, one page of
-//! each group after the other, so that kswapd runs again and again. Only its time counts. Then a task asks for 32 pages at a time.
-//! `-- --pages N` changes the memory.
+//! each group after the other, so that kswapd runs again and again. Only its time counts. Then `memory.reclaim` of the root asks for 32
+//! pages at a time, for 1,024, and for a tenth of memory. `-- --pages N` changes the memory.
 
 use std::time::{Duration, Instant};
 
@@ -41,8 +41,8 @@ struct Measured {
     run_us: f64,
     /// Pages that a run reclaims.
     run_pages: f64,
-    /// Of a task: a page.
-    direct_page_ns: f64,
+    /// Of `memory.reclaim`: a page, where 32, 1,024, and a tenth of memory are asked for.
+    asked_page_ns: [f64; 3],
 }
 
 fn pages_arg() -> u64 {
@@ -82,24 +82,29 @@ fn measure(policy: Policy, memcgs: MemcgSelection, groups: u64, pages: u64) -> M
         }
     }
     let stolen = e.vmstat().get(Counter::PgstealKswapd);
-    let (start, mut freed, mut calls) = (Instant::now(), 0, 0);
-    while calls < 200 && start.elapsed() < Duration::from_millis(500) {
-        freed += e.reclaim(&mut w, MemcgId::ROOT, 32, None).unwrap_or(0);
-        calls += 1;
-    }
-    let direct = start.elapsed();
+    let asked_page_ns = [(32, 200), (1_024, 50), (pages / 10, 1)].map(|(asked, most_calls)| {
+        let (start, mut freed, mut calls) = (Instant::now(), 0, 0);
+        while calls < most_calls && start.elapsed() < Duration::from_millis(500) {
+            freed += e.reclaim(&mut w, MemcgId::ROOT, asked, None).unwrap_or(0);
+            calls += 1;
+        }
+        start.elapsed().as_nanos() as f64 / freed.max(1) as f64
+    });
     Measured {
         page_ns: time.as_nanos() as f64 / stolen.max(1) as f64,
         run_us: time.as_micros() as f64 / runs.max(1) as f64,
         run_pages: stolen as f64 / runs.max(1) as f64,
-        direct_page_ns: direct.as_nanos() as f64 / freed.max(1) as f64,
+        asked_page_ns,
     }
 }
 
 fn main() {
     let pages = pages_arg();
     println!("{pages} pages; the best of 2");
-    println!("{:24} {:>7} {:>9} {:>10} {:>10} {:>12}", "", "groups", "ns/page", "us/run", "pages/run", "ns/page of 32");
+    println!(
+        "{:24} {:>7} {:>9} {:>10} {:>10} {:>13} {:>12} {:>12}",
+        "", "groups", "ns/page", "us/run", "pages/run", "ns/page of 32", "of 1,024", "of a tenth"
+    );
     let kinds = [
         ("mglru, memcg-lru", Policy::Mglru, MemcgSelection::MemcgLru),
         ("mglru, first", Policy::Mglru, MemcgSelection::First),
@@ -113,12 +118,13 @@ fn main() {
                 page_ns: a.page_ns.min(b.page_ns),
                 run_us: a.run_us.min(b.run_us),
                 run_pages: a.run_pages,
-                direct_page_ns: a.direct_page_ns.min(b.direct_page_ns),
+                asked_page_ns: std::array::from_fn(|i| a.asked_page_ns[i].min(b.asked_page_ns[i])),
             };
             let m = runs.reduce(best).expect("two runs");
+            let [small, large, tenth] = m.asked_page_ns;
             println!(
-                "{name:24} {groups:>7} {:>9.1} {:>10.0} {:>10.0} {:>12.0}",
-                m.page_ns, m.run_us, m.run_pages, m.direct_page_ns
+                "{name:24} {groups:>7} {:>9.1} {:>10.0} {:>10.0} {small:>13.0} {large:>12.0} {tenth:>12.0}",
+                m.page_ns, m.run_us, m.run_pages
             );
         }
     }

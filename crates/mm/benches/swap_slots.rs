@@ -2,7 +2,8 @@
 //!
 //! `cargo bench -p refault-mm --bench swap_slots`: devices of 2, 20 and 200 GB, from empty to all but full, folios of order 0, 4 and 9.
 //! `-- --gb N` measures one size. An operation frees the slots of a folio chosen by chance and takes slots for one of the same order, so
-//! the device stays as full as it is. On an empty device it takes and frees.
+//! the device stays as full as it is. On an empty device it takes and frees. `-- --steps` measures instead what each kind of step costs (the
+//! lab charges these for CPU time), and a request for a large folio that fails.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -136,8 +137,102 @@ fn measure(slots: &mut impl Slots, folios: &mut [u32], order: u8, rng: &mut Rng)
     runs[runs.len() / 2]
 }
 
+/// A device of 4 KiB pages with nothing on it.
+fn space(gb: u64) -> SwapSpace {
+    SwapSpace::new(vec![SwapDeviceConfig::new(gb * PAGES_PER_GB)], SwapPolicy::default(), 1, false).expect("a device")
+}
+
+/// The median time of a run, in nanoseconds.
+fn median_ns(times: usize, mut run: impl FnMut() -> u64) -> f64 {
+    let mut all: Vec<u64> = (0..times).map(|_| run()).collect();
+    all.sort_unstable();
+    all[all.len() / 2] as f64
+}
+
+/// A request for a single slot on an empty device, which looks into one cluster and tests one place.
+fn step_call() -> f64 {
+    const N: usize = 64;
+    let mut slots = space(20);
+    let ns = median_ns(2001, || {
+        let start = Instant::now();
+        let taken: Vec<_> = (0..N).filter_map(|_| slots.take(0)).collect();
+        let ns = start.elapsed().as_nanos() as u64;
+        taken.into_iter().for_each(|s| slots.give_back(s, 0));
+        ns
+    });
+    ns / N as f64
+}
+
+/// A request for 16 slots that fails, on a device of which each cluster has `free` free slots, never 16 aligned ones: nanoseconds, clusters
+/// looked into, places tested. What is free is strewn by chance.
+fn failing(gb: u64, free: usize) -> (f64, f64, f64) {
+    let mut slots = space(gb);
+    let mut taken = Vec::new();
+    while let Some(s) = slots.take(4) {
+        taken.push(s);
+    }
+    // Two slots of each of the first folios of every cluster: its folios are taken one after the other.
+    for cluster in taken.chunks(32) {
+        for i in 0..free {
+            slots.give_back(cluster[i % cluster.len()] + (i / 32) as u32, 0);
+        }
+    }
+    assert!(slots.take(4).is_none(), "no range of 16 is free");
+    let before = slots.work();
+    let times = (2000 / gb as usize).max(21);
+    let ns = median_ns(times, || {
+        let start = Instant::now();
+        black_box(slots.take(4));
+        start.elapsed().as_nanos() as u64
+    });
+    let after = slots.work();
+    let calls = (after.calls - before.calls) as f64;
+    (ns, (after.clusters - before.clusters) as f64 / calls, (after.probes - before.probes) as f64 / calls)
+}
+
+/// A step of a scan of the map, a byte at a time as it was done: the end is read anew, and so is how full swap is, since others change both.
+fn step_scan() -> f64 {
+    use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+    let map: Vec<AtomicU8> = (0..PAGES_PER_GB * 4).map(|_| AtomicU8::new(1)).collect();
+    let (end, free, all) = (AtomicU64::new(map.len() as u64), AtomicU64::new(1000), AtomicU64::new(map.len() as u64));
+    let ns = median_ns(101, || {
+        let start = Instant::now();
+        let (mut at, mut pause) = (0u64, 256);
+        while at < end.load(Relaxed) {
+            let byte = map[at as usize].load(Relaxed);
+            if byte == 0 || (free.load(Relaxed) * 2 < all.load(Relaxed) && byte == 0x40) {
+                break;
+            }
+            pause -= 1;
+            if pause == 0 {
+                pause = black_box(256);
+            }
+            at += 1;
+        }
+        black_box(at);
+        start.elapsed().as_nanos() as u64
+    });
+    ns / map.len() as f64
+}
+
+fn steps() {
+    println!("a request that finds a place at once: {:.1} ns", step_call());
+    println!("a step of a scan of the map, a byte at a time: {:.2} ns", step_scan());
+    println!("requests for 16 slots that fail, free slots of every cluster strewn:");
+    println!("{:>7} {:>6} {:>12} {:>10} {:>12} {:>14}", "device", "free", "ns", "clusters", "places", "ns a cluster");
+    for gb in [2, 20, 200] {
+        for free in [8, 32, 128] {
+            let (ns, clusters, places) = failing(gb, free);
+            println!("{gb:>4} GB {free:>6} {ns:>12.0} {clusters:>10.0} {places:>12.0} {:>14.1}", ns / clusters);
+        }
+    }
+}
+
 fn main() {
     let args: Vec<String> = std::env::args().collect();
+    if args.iter().any(|a| a == "--steps") {
+        return steps();
+    }
     let asked = args.iter().position(|a| a == "--gb").and_then(|i| args.get(i + 1));
     let sizes = asked.map_or(vec![2, 20, 200], |gb| vec![gb.parse().expect("a number of gigabytes")]);
     println!(

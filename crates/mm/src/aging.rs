@@ -65,6 +65,9 @@ impl Engine {
         let seq = self.lruvecs[v.index()].r#gen.max_seq;
         let mut young = 0;
         for page in self.space.mapped_in(self.space.table_pages(t)) {
+            if !w.may_be_young(page) {
+                continue;
+            }
             let Some(f) = self.folios.slot(page).folio() else { continue };
             if w.test_and_clear_young(page) {
                 young += 1;
@@ -107,6 +110,9 @@ impl Engine {
         let seq = self.lruvecs[v.index()].r#gen.max_seq;
         let mut young = 1;
         for near in self.space.mapped_in(self.space.around(page, self.folios.node_of(page), MIN_LRU_BATCH as u32)) {
+            if !w.may_be_young(near) {
+                continue;
+            }
             let inside = (from..to).contains(&self.page_index(near));
             let Some(f) = self.folios.slot(near).folio().filter(|&f| inside && self.folios.lruvec(f) == v) else {
                 continue;

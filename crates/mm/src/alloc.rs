@@ -18,7 +18,7 @@ const HOPELESS_WRITES: u64 = 4096;
 /// A timer tick, at 250 a second.
 const TICK_NS: u64 = 4_000_000;
 /// How long at most a task waits in each case (7.4).
-const WRITEBACK_WAIT_NS: u64 = 100_000_000;
+pub(crate) const WRITEBACK_WAIT_NS: u64 = 100_000_000;
 const EXHAUSTED_WAIT_NS: u64 = 1_000_000_000;
 
 /// What reclaim did since it was last asked: what a driver charges processor time for.
@@ -34,6 +34,8 @@ pub struct Work {
     pub compressed: u64,
     /// Pages that zswap decompressed.
     pub decompressed: u64,
+    /// Pages of large folios that were split.
+    pub split: u64,
 }
 
 /// Who waits for reclaim, by reason.
@@ -71,6 +73,9 @@ impl Engine {
             let reclaimed = self.reclaim_memcg(w, MemcgId::ROOT, nr);
             if let Some(zone) = self.node.take(nr, Mark::Min) {
                 return Ok(zone);
+            }
+            if self.reclaim_blocked {
+                break;
             }
             // What waits in batches cannot be found on a list.
             self.drain_all();

@@ -46,7 +46,11 @@ impl Engine {
             if self.memcgs.margin(over) < nr {
                 if !drained {
                     self.memcgs.drain_stock(memcg);
+                    self.drain_stocks(over);
                     drained = true;
+                } else if self.reclaim_blocked {
+                    // The task sleeps until the device takes more: what it has written by then is free.
+                    return Err(over);
                 } else if reclaimed == 0 {
                     // Two-list reclaim drains batches only when a list has something to scan: a group so small that all of it
                     // waits in batches would never be scanned. A machine drains them in passing.

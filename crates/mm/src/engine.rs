@@ -44,6 +44,8 @@ pub struct Engine {
     pub(crate) node_size: [u64; 5],
     pub(crate) kswapd: Kswapd,
     pub(crate) throttled: Throttled,
+    /// The last reclaim for a task ended because swap takes no more writes for now.
+    pub(crate) reclaim_blocked: bool,
     pub(crate) work: Work,
     pub(crate) sizes: SizeStats,
     /// Reads that the driver has not ended.
@@ -90,6 +92,7 @@ impl Engine {
             node_size: [0; 5],
             kswapd: Kswapd::default(),
             throttled: Throttled::default(),
+            reclaim_blocked: false,
             work: Work::default(),
             sizes: SizeStats::default(),
             reads_pending: 0,

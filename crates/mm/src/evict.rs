@@ -23,6 +23,10 @@ struct Scan {
     t: usize,
     oldest_gen: usize,
     tier_limit: usize,
+    /// What must be written would have to wait.
+    wait: bool,
+    /// It came to such a folio.
+    blocked: bool,
     /// Folios that it may still look at.
     remaining: u64,
     scanned: u64,
@@ -107,6 +111,7 @@ impl Engine {
         swappiness: u32,
     ) -> u64 {
         let mut list = self.take_scratch();
+        self.look_at_queue(w, sc);
         let (t, mut scanned, mut taken) = self.isolate_folios(v, swappiness, &mut list, sc);
         scanned += u64::from(self.try_to_inc_min_seq(v, swappiness > 0));
         let bound = if swappiness > 0 { ANON } else { FILE };
@@ -191,7 +196,7 @@ impl Engine {
         for attempt in 1..=attempts {
             let tier_limit = limit.take().unwrap_or_else(|| self.lruvecs[v.index()].r#gen.tier_limit(t));
             let (scanned, isolated) = self.scan_folios(v, t, tier_limit, list, sc);
-            if scanned > 0 {
+            if scanned > 0 || sc.blocked {
                 return (t, scanned, isolated);
             }
             if attempt < attempts {
@@ -215,14 +220,16 @@ impl Engine {
             return (0, 0);
         }
         let oldest_gen = gen_index(g.min_seq[t]);
-        let mut scan = Scan { t, oldest_gen, tier_limit, remaining: MAX_LRU_BATCH, ..Scan::default() };
+        let wait = sc.queue_full && t == ANON;
+        let mut scan = Scan { t, oldest_gen, tier_limit, wait, remaining: MAX_LRU_BATCH, ..Scan::default() };
         // The highest zone first: while it yields enough, what lies in lower ones stays.
         for zone in (0..self.node.zone_lists()).rev() {
             self.scan_zone(v, zone, &mut scan, list);
-            if scan.remaining == 0 || scan.isolated >= MIN_LRU_BATCH {
+            if scan.remaining == 0 || scan.isolated >= MIN_LRU_BATCH || scan.blocked {
                 break;
             }
         }
+        sc.blocked |= scan.blocked;
         let lruvec = &mut self.lruvecs[v.index()];
         lruvec.r#gen.nr_pages[oldest_gen][t] -= scan.isolated;
         lruvec.size[list_index(t, false)] -= scan.isolated;
@@ -248,6 +255,10 @@ impl Engine {
             if self.must_sort(st, scan.oldest_gen, scan.t, scan.tier_limit) {
                 self.sort_folio(v, f, scan.t, scan.tier_limit);
                 scan.sorted += nr;
+            } else if scan.wait && needs_write(st) {
+                scan.scanned -= nr;
+                scan.blocked = true;
+                break;
             } else {
                 self.folios.links.pop_tail(oldest);
                 if st.has(State::LRU) {
@@ -326,6 +337,13 @@ impl Engine {
             false => self.folios.links.add(list, f),
         }
     }
+}
+
+/// An anonymous folio that can only be freed after it is written.
+pub(crate) fn needs_write(st: State) -> bool {
+    st.has(State::SWAPBACKED)
+        && !st.has(State::WRITEBACK)
+        && (st.has(State::MAPPED | State::DIRTY) || !st.has(State::SWAPCACHE))
 }
 
 /// Locked, under writeback, or a dirty file folio.

@@ -45,6 +45,9 @@ impl Engine {
             self.note_visit(m);
             self.shrink_lruvec_first(w, m, sc);
             self.shrink_shadow_nodes(m, sc.priority);
+            if sc.blocked {
+                return;
+            }
             at = self.memcgs.next_in(sc.target, m);
         }
     }
@@ -78,7 +81,7 @@ impl Engine {
                 break false;
             }
             scanned += delta;
-            if scanned >= nr_to_scan || self.should_back_off(v, start, sc) {
+            if sc.blocked || scanned >= nr_to_scan || self.should_back_off(v, start, sc) {
                 break true;
             }
         };

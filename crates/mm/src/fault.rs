@@ -372,7 +372,7 @@ impl Engine {
         self.map_folio_with(w, f, young, writable);
     }
 
-    fn map_folio_with<W: World>(&mut self, w: &mut W, f: FolioId, young: bool, writable: bool) {
+    pub(crate) fn map_folio_with<W: World>(&mut self, w: &mut W, f: FolioId, young: bool, writable: bool) {
         for page in self.pages_of(f).map(PageId) {
             self.map_page(w, f, page, young, writable);
         }
@@ -383,25 +383,6 @@ impl Engine {
         self.space.set_mapped(page, self.folios.node_of(page), true);
         w.effect(Effect::Map { page, young, writable });
         self.folios.set(f, State::MAPPED);
-    }
-
-    /// Maps the resident neighbours of a read fault, in the aligned window around it.
-    fn fault_around<W: World>(&mut self, w: &mut W, page: PageId) {
-        let around = self.cfg.fault_around_pages;
-        if around <= 1 {
-            return;
-        }
-        let window = self.page_index(page) & !(around - 1);
-        for near in self.space.around(page, self.folios.node_of(page), around as u32).map(PageId) {
-            let resident = u32::from(self.folios.hot[near.index()]) & State::UPTODATE != 0;
-            if near == page || !resident || self.space.is_mapped(near) {
-                continue;
-            }
-            let Some(f) = self.folios.slot(near).folio() else { continue };
-            if self.page_index(near) & !(around - 1) == window && !self.folios.st(f).has(State::LOCKED) {
-                self.map_folio_with(w, f, self.cfg.fault_around_young, false);
-            }
-        }
     }
 
     fn fault_anon<W: World>(

@@ -213,6 +213,13 @@ impl FolioTable {
         &mut self.links.entries[f.index()]
     }
 
+    /// Which of a range of at most 64 pages are there and up to date, a bit each.
+    #[inline]
+    pub(crate) fn up_to_date(&self, ids: std::ops::Range<u32>) -> u64 {
+        let bytes = &self.hot[ids.start as usize..ids.end as usize];
+        bytes.iter().enumerate().fold(0, |bits, (i, &byte)| bits | u64::from(u32::from(byte) & State::UPTODATE) << i)
+    }
+
     /// Loads the oldest entries of a list into the processor's caches: their misses overlap instead of following one another.
     #[inline]
     pub(crate) fn warm_tail(&self, list: List, nr: usize) {

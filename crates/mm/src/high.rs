@@ -80,6 +80,7 @@ impl Engine {
         loop {
             let reclaimed = self.reclaim_high(w, id, wanted);
             let delay_ns = self.memcgs.high_delay_ns(id, nr);
+            self.count_swap_high(id);
             if delay_ns == 0 {
                 break;
             }
@@ -94,6 +95,18 @@ impl Engine {
         }
         // What reclaim itself charged is not held against anyone.
         self.memcgs.over_high = None;
+    }
+
+    /// As the kernel does, each time that it looks for the overage.
+    fn count_swap_high(&mut self, id: MemcgId) {
+        let mut at = Some(id);
+        while let Some(m) = at {
+            let memcg = self.memcgs.get(m);
+            at = memcg.parent;
+            if memcg.swap_usage > memcg.swap_high {
+                self.memcgs.event(m, |e| &mut e.swap_high);
+            }
+        }
     }
 
     fn reclaim_high<W: World>(&mut self, w: &mut W, id: MemcgId, nr: u64) -> u64 {

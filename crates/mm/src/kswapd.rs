@@ -1,12 +1,13 @@
 //! Background reclaim (7.2): kswapd as a state machine that the driver gives the processor to, one priority step at a time.
 
 use crate::Engine;
+use crate::alloc::WRITEBACK_WAIT_NS;
 use crate::config::MemcgSelection;
 use crate::ids::MemcgId;
 use crate::lruvec::ANON;
 use crate::scan::{DEF_PRIORITY, ScanControl};
 use crate::stat::Counter;
-use crate::world::{Ack, Effect, World};
+use crate::world::{Ack, Effect, ThrottleReason, World};
 
 /// Runs without a page reclaimed after which a node is left to direct reclaim.
 const MAX_RECLAIM_RETRIES: u32 = 16;
@@ -81,6 +82,12 @@ impl Engine {
         let before = sc.nr_reclaimed;
         self.shrink_node(w, &mut sc);
         self.relieve_throttled(w, &sc);
+        if std::mem::take(&mut sc.blocked) {
+            // It sleeps in the block layer, and goes on where it was.
+            self.throttle(w, ThrottleReason::Writeback, WRITEBACK_WAIT_NS);
+            self.kswapd.run = Some(sc);
+            return KswapdStep::Again;
+        }
         if sc.nr_scanned < sc.nr_to_reclaim || sc.nr_reclaimed == before {
             if sc.priority == 1 {
                 if sc.nr_reclaimed == 0 && sc.trim_failed && !self.kswapd.no_trim {

@@ -206,6 +206,7 @@ impl Engine {
         debug_assert!(whole.has(State::LARGE) && !whole.has(State::LOCKED | State::WRITEBACK | State::ADDING));
         let own = self.folios.lruvec(f);
         self.count_size(self.lruvecs[own.index()].memcg, whole.order(), SizeCounter::Split);
+        self.work.split += whole.nr_pages();
         let list = whole.has(State::LRU).then(|| {
             self.folios.links.del(f);
             let (v, t) = (&self.lruvecs[own.index()], whole.type_index());

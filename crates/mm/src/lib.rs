@@ -37,6 +37,7 @@ mod evict;
 mod evict_first;
 mod exit;
 mod fault;
+mod fault_around;
 mod folio;
 mod high;
 mod ids;

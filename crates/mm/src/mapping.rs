@@ -251,6 +251,40 @@ impl PageSpace {
         page.0.saturating_sub(reach - 1).max(all.start)..(page.0 + reach).min(all.end)
     }
 
+    /// Ids of the pages in the aligned window of that many indices, 64 at most, around `page`.
+    pub(crate) fn around_in_node(&self, folios: &FolioTable, page: PageId, around: u64) -> std::ops::Range<u32> {
+        let at = folios.location(page);
+        let node = &self.nodes[at.node().index()];
+        let (first, end) = (node.first.0, node.first.0 + u32::from(node.len));
+        let from = at.offset() & !(around - 1);
+        if node.len == 64 {
+            return first + from as u32..first + (from + around) as u32;
+        }
+        // Some indices have no page: the ids are nearer than the indices.
+        let offset = |id: u32| folios.location(PageId(id)).offset();
+        let (mut low, mut high) = (page.0, page.0 + 1);
+        while low > first && offset(low - 1) >= from {
+            low -= 1;
+        }
+        while high < end && offset(high) < from + around {
+            high += 1;
+        }
+        low..high
+    }
+
+    /// Which of a range of at most 64 ids are mapped, a bit each.
+    #[inline]
+    pub(crate) fn mapped_bits(&self, ids: std::ops::Range<u32>) -> u64 {
+        let (word, shift) = ((ids.start / 64) as usize, ids.start % 64);
+        let low = self.mapped[word] >> shift;
+        let high = match shift {
+            0 => 0,
+            _ => self.mapped.get(word + 1).map_or(0, |w| w << (64 - shift)),
+        };
+        let all = u64::MAX >> (64 - (ids.end - ids.start).clamp(1, 64));
+        (low | high) & all
+    }
+
     /// The mapped ones of a range of ids.
     pub(crate) fn mapped_in(&self, ids: std::ops::Range<u32>) -> impl Iterator<Item = PageId> + use<> {
         // At most a table: nine words, kept here so that the caller may change what is mapped meanwhile.

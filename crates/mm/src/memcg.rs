@@ -26,6 +26,8 @@ pub struct MemcgEvents {
     pub oom_kill: u64,
     /// Times that all its tasks were killed together.
     pub oom_group_kill: u64,
+    /// `memory.swap.events`: times one of its tasks went on while it was above its `memory.swap.high`.
+    pub swap_high: u64,
     /// `memory.swap.events`: times a page was kept because of a limit on swap.
     pub swap_max: u64,
     /// Times a page was kept because of a limit on swap, or because no device had a slot for it.
@@ -75,6 +77,8 @@ pub struct MemcgLimits {
     pub swap_max: u64,
     /// `memory.zswap.max`.
     pub zswap_max: u64,
+    /// `memory.zswap.writeback`: without it nothing of the group goes from zswap to the device.
+    pub zswap_writeback: bool,
     /// Swappiness of the group; none: that of the machine.
     pub swappiness: Option<u32>,
     /// `memory.oom.group`: its tasks are killed together or not at all.
@@ -91,6 +95,7 @@ impl Default for MemcgLimits {
             swap_high: u64::MAX,
             swap_max: u64::MAX,
             zswap_max: u64::MAX,
+            zswap_writeback: true,
             swappiness: None,
             oom_group: false,
         }

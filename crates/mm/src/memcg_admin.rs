@@ -80,6 +80,7 @@ impl Engine {
             swap_high: m.swap_high,
             swap_max: m.swap_max,
             zswap_max: m.zswap_max,
+            zswap_writeback: m.zswap.writeback,
             swappiness: m.swappiness,
             oom_group: m.oom_group,
         }
@@ -100,6 +101,7 @@ impl Engine {
         (m.high, m.max) = (limits.high, limits.max);
         (m.swap_high, m.swap_max, m.zswap_max) = (limits.swap_high, limits.swap_max, limits.zswap_max);
         (m.swappiness, m.oom_group) = (limits.swappiness, limits.oom_group);
+        m.zswap.writeback = limits.zswap_writeback;
         self.memcgs.propagate_protection(id);
         self.memcgs.any_protected |= limits.min > 0 || limits.low > 0;
         self.memcgs.any_high |= limits.high != u64::MAX || limits.swap_high != u64::MAX;
@@ -128,7 +130,7 @@ impl Engine {
                 continue;
             }
             if self.reclaim_memcg(w, id, usage - limit) == 0 {
-                if retries == 0 {
+                if retries == 0 || self.reclaim_blocked {
                     return false;
                 }
                 retries -= 1;
@@ -137,7 +139,7 @@ impl Engine {
     }
 
     /// Gives back what the groups of a subtree charged ahead.
-    fn drain_stocks(&mut self, root: MemcgId) {
+    pub(crate) fn drain_stocks(&mut self, root: MemcgId) {
         let mut at = Some(root);
         while let Some(m) = at {
             self.memcgs.drain_stock(m);
@@ -304,9 +306,12 @@ impl Engine {
             "memory.swap.high" => bytes(l.swap_high),
             "memory.swap.max" => bytes(l.swap_max),
             "memory.zswap.max" => bytes(l.zswap_max),
+            "memory.zswap.writeback" => format!("{}\n", u8::from(l.zswap_writeback)),
             "memory.oom.group" => format!("{}\n", u8::from(l.oom_group)),
-            "memory.events" => m.events.text(),
-            "memory.events.local" => m.events_local.text(),
+            "memory.events" => text_of(m.events.iter()),
+            "memory.events.local" => text_of(m.events_local.iter()),
+            "memory.swap.events" => text_of(m.events.swap_iter()),
+            "memory.zswap.current" => format!("{}\n", m.zswap.bytes),
             "memory.stat" => self.memory_stat(id),
             _ => return None,
         })
@@ -333,10 +338,11 @@ impl Engine {
         }
         let _ = writeln!(text, "zswap {}", get("zswap_bytes"));
         let _ = writeln!(text, "slab_reclaimable {}", get("slab_reclaimable_bytes"));
-        for (name, value) in self.memcg_tree_stats(id).iter() {
-            let _ = writeln!(text, "{name} {value}");
-        }
-        text
+        let _ = writeln!(text, "slab {}", get("slab_reclaimable_bytes"));
+        let stats = self.memcg_tree_stats(id);
+        let _ = writeln!(text, "pgscan {}", stats.get(Counter::PgscanAnon) + stats.get(Counter::PgscanFile));
+        let _ = writeln!(text, "pgsteal {}", stats.get(Counter::PgstealAnon) + stats.get(Counter::PgstealFile));
+        text + &text_of(stats.iter())
     }
 }
 
@@ -354,7 +360,18 @@ impl MemcgEvents {
         .into_iter()
     }
 
-    fn text(&self) -> String {
-        self.iter().map(|(name, value)| format!("{name} {value}\n")).collect()
+    /// Those of `memory.swap.events`.
+    pub fn swap_iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [("high", self.swap_high), ("max", self.swap_max), ("fail", self.swap_fail)].into_iter()
     }
+
+    /// The same and what `memory.swap.events` counts of failures: `swap_max`, `swap_fail`.
+    pub fn with_swap(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.iter().chain([("swap_max", self.swap_max), ("swap_fail", self.swap_fail)])
+    }
+}
+
+/// Names and values, a line each.
+fn text_of(values: impl Iterator<Item = (&'static str, u64)>) -> String {
+    values.map(|(name, value)| format!("{name} {value}\n")).collect()
 }

@@ -317,4 +317,55 @@ mod tests {
         tree.get_mut(MemcgId(3)).life = crate::memcg::Life::Gone;
         lru.validate(&tree).unwrap();
     }
+
+    struct Idle;
+
+    impl World for Idle {
+        fn effect(&mut self, _: crate::Effect) -> crate::Ack {
+            crate::Ack::Done
+        }
+
+        fn test_and_clear_young(&mut self, _: crate::PageId) -> bool {
+            false
+        }
+
+        fn test_and_clear_dirty(&mut self, _: crate::PageId) -> bool {
+            false
+        }
+    }
+
+    /// A group below its `low` gives up its turn once. When it is met again it is reclaimed and that is an event, even in the same pass, and
+    /// whether or not others still have something: that is all that `low` is worth under the memcg LRU (6.2).
+    #[test]
+    fn a_group_below_low_is_spared_once_and_reclaimed_when_it_is_met_again() {
+        let (mut spared, mut overrun) = (0, 0);
+        for seed in 0..200 {
+            let mut e = Engine::new(crate::Config { seed, ..crate::Config::new(crate::Policy::Mglru) }).unwrap();
+            let mut w = Idle;
+            let [low, other] = ["/low", "/other"].map(|name| {
+                let id = e.add_memcg(MemcgId::ROOT, name, u64::MAX, u64::MAX).unwrap();
+                let file = e.add_mapping(crate::MappingKind::File, id, 0..10_000).unwrap().1;
+                (0..10_000).for_each(|i| _ = e.access(&mut w, crate::PageId(file.0 + i), crate::Touch::Read));
+                id
+            });
+            let limits = crate::MemcgLimits { low: 20_000, ..crate::MemcgLimits::default() };
+            e.set_memcg_limits(&mut w, low, &limits).unwrap();
+            e.drain_all();
+            let first_bin = e.memcg_lru.clone().random_bin();
+            let turn = |e: &Engine, id: MemcgId| (e.memcg_lru.places[id.index()].bin + 8 - first_bin) % 8;
+            let others_first = turn(&e, other) < turn(&e, low);
+            e.visits.clear();
+            e.reclaim(&mut w, MemcgId::ROOT, 64, None).unwrap();
+            let visits = e.visits.iter().filter(|v| **v == Some(low)).count() as u64;
+            assert_eq!(e.memcg_events(low).low, visits, "it is never reclaimed without saying so");
+            assert!(!others_first || visits == 0, "seed {seed}: the other had enough and came first");
+            if visits > 0 {
+                overrun += 1;
+            } else {
+                spared += 1;
+            }
+            e.validate().unwrap();
+        }
+        assert!(spared > overrun && overrun > 0, "{spared} : {overrun}");
+    }
 }

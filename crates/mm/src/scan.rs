@@ -46,6 +46,10 @@ pub(crate) struct ScanControl {
     pub(crate) no_trim: bool,
     /// A pass that only trimmed the cache reclaimed nothing.
     pub(crate) trim_failed: bool,
+    /// Swap can take no more writes for now, as the last batch began.
+    pub(crate) queue_full: bool,
+    /// It came to a page that had to wait for that: the run is over.
+    pub(crate) blocked: bool,
     /// What the pass under way met.
     pub(crate) seen: ShrinkStat,
 }
@@ -80,6 +84,8 @@ impl ScanControl {
             took_anon: false,
             no_trim: false,
             trim_failed: false,
+            queue_full: false,
+            blocked: false,
             seen: ShrinkStat::default(),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::Engine;
 use crate::config::{Clock, RefaultTest};
+use crate::evict::needs_write;
 use crate::folio::State;
 use crate::ids::{FolioId, LruvecId, PageId};
 use crate::list::Target;
@@ -87,6 +88,9 @@ impl Engine {
                     reclaimed += self.shrink_list(w, v, l, slice, sc);
                 }
             }
+            if sc.blocked {
+                break;
+            }
             if reclaimed < sc.nr_to_reclaim || complete {
                 continue;
             }
@@ -116,15 +120,18 @@ impl Engine {
         0
     }
 
-    /// Takes up to `nr` pages from the tail of a list. What someone else holds goes to the head and counts as scanned. Returns pages
-    /// scanned and taken.
-    fn isolate(&mut self, v: LruvecId, l: usize, nr: u64, out: &mut Vec<FolioId>) -> (u64, u64) {
+    /// Takes up to `nr` pages from the tail of a list, with `wait` up to the first that must be written. What someone else holds goes to
+    /// the head and counts as scanned. Returns pages scanned and taken.
+    fn isolate(&mut self, v: LruvecId, l: usize, nr: u64, wait: bool, out: &mut Vec<FolioId>) -> (u64, u64) {
         let list = self.lruvecs[v.index()].lists[l];
         self.folios.warm_tail(list, nr as usize);
         let (mut scanned, mut isolated) = (0, 0);
         while scanned < nr {
             let Some(f) = self.folios.links.tail(list) else { break };
             let st = self.folios.st(f);
+            if wait && needs_write(st) {
+                break;
+            }
             scanned += st.nr_pages();
             self.folios.links.pop_tail(list);
             if !st.has(State::LRU) {
@@ -186,12 +193,15 @@ impl Engine {
         sc: &mut ScanControl,
     ) -> u64 {
         self.drain_batches();
+        self.look_at_queue(w, sc);
         let mut list = self.take_scratch();
         let l = list_index(t, false);
+        let wait = sc.queue_full && t == ANON;
         // Most batches are clean, unmapped file folios throughout.
         let alike = t == FILE && self.take_alike(v, l, nr, SLOW | State::LARGE, |f| w.is_pinned(f), &mut list);
         let (scanned, taken) =
-            if alike { (list.len() as u64, list.len() as u64) } else { self.isolate(v, l, nr, &mut list) };
+            if alike { (list.len() as u64, list.len() as u64) } else { self.isolate(v, l, nr, wait, &mut list) };
+        sc.blocked |= wait && scanned < nr && self.lruvecs[v.index()].size[l] > 0;
         sc.nr_scanned += scanned;
         self.count_scan(v, t, scanned, sc);
         if list.is_empty() {
@@ -220,7 +230,7 @@ impl Engine {
             self.deactivate_alike(v, t, &hold);
             return self.return_scratch(hold);
         }
-        let (scanned, _) = self.isolate(v, list_index(t, true), nr, &mut hold);
+        let (scanned, _) = self.isolate(v, list_index(t, true), nr, false, &mut hold);
         self.count_lruvec(v, Counter::Pgrefill, scanned);
         self.work.scanned += scanned;
         let mut rotated = 0;

@@ -27,7 +27,8 @@ impl Engine {
         loop {
             self.run_priorities(w, sc);
             self.snapshot_refaults(sc.target);
-            if sc.nr_reclaimed > 0 {
+            self.reclaim_blocked = sc.blocked;
+            if sc.nr_reclaimed > 0 || sc.blocked {
                 return sc.nr_reclaimed;
             }
             // Zero progress: once with the whole tree, once more with deactivation forced, once beyond `memory.low`.
@@ -44,12 +45,17 @@ impl Engine {
         }
     }
 
+    /// Asked before a batch: whether swap takes more writes. Who asks for reclaim by itself is not held up, nor is what zswap takes.
+    pub(crate) fn look_at_queue<W: World>(&self, w: &W, sc: &mut ScanControl) {
+        sc.queue_full = !sc.proactive && self.cfg.zswap.is_none() && w.is_write_queue_full();
+    }
+
     fn run_priorities<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
         for priority in (0..=DEF_PRIORITY).rev() {
             sc.priority = priority;
             sc.nr_scanned = 0;
             self.shrink_node(w, sc);
-            if sc.nr_reclaimed >= sc.nr_to_reclaim {
+            if sc.nr_reclaimed >= sc.nr_to_reclaim || sc.blocked {
                 return;
             }
         }
@@ -93,6 +99,9 @@ impl Engine {
         let mut at = Some(if full { target } else { self.memcgs.resume(target) });
         while let Some(m) = at {
             let shrunk = self.shrink_unprotected(w, m, sc);
+            if sc.blocked {
+                return;
+            }
             if !full && shrunk && sc.nr_reclaimed >= sc.nr_to_reclaim {
                 return self.memcgs.set_cursor(target, Some(m));
             }
@@ -137,6 +146,9 @@ impl Engine {
 
     /// 4.6: reclaim of the whole machine stops when it has what it wants, kswapd also when every zone is safe.
     pub(crate) fn should_abort_scan(&self, sc: &ScanControl) -> bool {
+        if sc.blocked {
+            return true;
+        }
         if sc.is_cgroup_reclaim() {
             return false;
         }

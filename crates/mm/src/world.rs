@@ -193,6 +193,12 @@ pub trait World {
     /// Reads and clears the accessed bit of a mapped page.
     fn test_and_clear_young(&mut self, page: PageId) -> bool;
 
+    /// Whether the accessed bit may be set; nothing is cleared. Asked before anything is looked up for a page, since most are not young.
+    /// A driver that cannot tell says yes.
+    fn may_be_young(&self, _page: PageId) -> bool {
+        true
+    }
+
     /// Reads and clears the accessed bits of a page in all page tables that map it; how many were set. Where a page has one page
     /// table at most there is nothing to add to [`World::test_and_clear_young`].
     fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
@@ -205,6 +211,12 @@ pub trait World {
     /// What an anonymous page that is to be swapped out holds. A driver that does not know says that it cannot be compressed.
     fn content(&mut self, _page: PageId) -> Content {
         Content::Compressed { bytes: 4096 }
+    }
+
+    /// Whether who writes a page to swap now must wait first, because the device has all the requests that it takes. Reclaim then stops
+    /// where it would write, and the access that it is for ends in [`crate::Outcome::Throttled`].
+    fn is_write_queue_full(&self) -> bool {
+        false
     }
 
     /// Whether something outside holds the page in place.

@@ -214,3 +214,88 @@ fn what_moves_takes_its_charges_along() {
     assert!(of(&e, b, "memory.current") <= 50 && of(&e, b, "swap.current") >= swapped);
     assert!(e.move_mapping(&mut w, MappingId(9), b).is_err());
 }
+
+/// The stock of a sibling counts for the group above both: it is given back before that is out of memory.
+#[test]
+fn regression_what_siblings_charged_ahead_is_no_reason_to_be_out_of_memory() {
+    let cfg = Config { charge_kernel: false, ..Config::new(Policy::Mglru) };
+    let (mut e, mut w) = (Engine::new(cfg).expect("a possible configuration"), Notes::default());
+    let top = e.add_memcg(MemcgId::ROOT, "/top", 200, 0).expect("a group");
+    for i in 0..20 {
+        let g = group(&mut e, top, &format!("/top/{i}"));
+        let (_, a) = anon(&mut e, g, 9);
+        for outcome in touch(&mut e, &mut w, a, 9, Touch::MapWrite) {
+            assert_eq!(outcome, Outcome::Fresh, "180 pages in all");
+        }
+        e.validate().unwrap();
+    }
+    assert!(w.oom.is_empty());
+}
+
+/// A swap device that writes a page when it is told to, and takes 64 at once.
+#[derive(Default)]
+struct SlowSwap {
+    under_way: std::collections::VecDeque<PageId>,
+    most: usize,
+    young: std::collections::BTreeSet<PageId>,
+    oom: u64,
+}
+
+impl World for SlowSwap {
+    fn effect(&mut self, effect: Effect) -> Ack {
+        match effect {
+            Effect::SwapOut { page, .. } => {
+                self.under_way.push_back(page);
+                self.most = self.most.max(self.under_way.len());
+                return Ack::Pending;
+            }
+            Effect::Map { page, .. } => _ = self.young.insert(page),
+            Effect::Unmap { page } => _ = self.young.remove(&page),
+            Effect::Oom { .. } => self.oom += 1,
+            _ => {}
+        }
+        Ack::Done
+    }
+
+    fn test_and_clear_young(&mut self, page: PageId) -> bool {
+        self.young.remove(&page)
+    }
+
+    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
+        true
+    }
+
+    fn is_write_queue_full(&self) -> bool {
+        self.under_way.len() >= 64
+    }
+}
+
+/// 64 MiB for 512 MiB of anonymous memory, over a swap device with room for all of it that is far slower than the task. Writes under way
+/// free nothing yet; that is no reason to kill anyone, nor to write all that the group has.
+#[test]
+fn regression_a_group_on_a_slow_swap_device_waits_for_it_and_is_not_out_of_memory() {
+    for policy in [Policy::Lru, Policy::Mglru] {
+        let cfg = Config { swap_pages: 1 << 18, ..Config::new(policy) };
+        let (mut e, mut w) = (Engine::new(cfg).expect("a possible configuration"), SlowSwap::default());
+        let g = e.add_memcg(MemcgId::ROOT, "/g", 16_384, u64::MAX).expect("a group");
+        let (_, a) = anon(&mut e, g, 131_072);
+        let mut waits = 0u64;
+        for i in 0..60_000 {
+            let page = PageId(a.0 + i);
+            loop {
+                match e.access(&mut w, page, Touch::MapWrite) {
+                    Outcome::Throttled => {
+                        waits += 1;
+                        let done = w.under_way.pop_front().expect("somebody waits: something is under way");
+                        e.write_done(&mut w, done, true);
+                    }
+                    outcome => break assert_eq!(outcome, Outcome::Fresh, "{policy:?}: page {i}"),
+                }
+            }
+        }
+        e.validate().unwrap();
+        assert_eq!((w.oom, e.memcg_events(g).oom), (0, 0), "{policy:?}");
+        assert!(waits > 10_000, "{policy:?}: it waits for the device: {waits}");
+        assert!(w.most <= 128, "{policy:?}: a queue and a batch at most, not all of the group: {}", w.most);
+    }
+}

@@ -16,6 +16,7 @@
 
 pub mod doctor;
 mod error;
+mod heap;
 pub mod mem;
 mod region;
 pub mod store;
@@ -23,5 +24,6 @@ pub mod tree;
 pub mod uffd;
 
 pub use error::Error;
+pub use heap::HugeHeap;
 pub use refault_mm::Policy;
 pub use region::{Counts, PoolConfig, Region, RegionConfig, RegionStats};

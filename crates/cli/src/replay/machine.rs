@@ -54,6 +54,11 @@ impl World for Machine {
     }
 
     #[inline]
+    fn may_be_young(&self, page: PageId) -> bool {
+        self.pte[page.index()] & YOUNG != 0
+    }
+
+    #[inline]
     fn test_and_clear_dirty(&mut self, page: PageId) -> bool {
         let pte = &mut self.pte[page.index()];
         let dirty = *pte & DIRTY != 0;

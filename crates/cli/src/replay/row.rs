@@ -17,6 +17,8 @@ pub struct Inside {
     pub sizes: SizeStats,
     /// The generations at the end, if they were asked for and there are any.
     pub lru_gen: Option<String>,
+    /// `memory.events` and `memory.swap.events`.
+    pub events: Vec<(&'static str, u64)>,
     /// The swap devices at the end.
     pub swap: Vec<SwapMap>,
     /// Whether their clusters were asked for.
@@ -62,6 +64,12 @@ impl Row {
     /// Accesses that met their page in memory.
     pub fn hits(&self) -> u64 {
         self.accesses - self.misses
+    }
+
+    /// Pages that stayed in memory because swap had no room for them.
+    pub fn swap_failures(&self) -> u64 {
+        let events = self.inside.iter().flat_map(|i| &i.events);
+        events.filter(|(name, _)| *name == "swap_fail").map(|(_, n)| n).sum()
     }
 
     /// Their share.
@@ -137,6 +145,8 @@ impl Serialize for Row {
         map.serialize_entry("counters", &Pairs(pairs.into_iter()))?;
         let pairs: Vec<_> = self.inside.iter().flat_map(|i| &i.gauges).map(|g| (g.name, g.value)).collect();
         map.serialize_entry("gauges", &Pairs(pairs.into_iter()))?;
+        let pairs: Vec<_> = self.inside.iter().flat_map(|i| i.events.iter().copied()).collect();
+        map.serialize_entry("events", &Pairs(pairs.into_iter()))?;
         let pairs: Vec<_> = self.inside.iter().flat_map(Inside::size_counters).collect();
         if !pairs.is_empty() {
             map.serialize_entry("mthp", &Pairs(pairs.into_iter()))?;

@@ -108,6 +108,7 @@ impl Plan<'_> {
             gauges: cell.engine.memcg_gauges(cell.group),
             sizes: cell.engine.size_stats().clone(),
             lru_gen: (self.lru_gen && cfg.lru == Lru::MultiGen).then(|| generations(&cell)),
+            events: cell.engine.memcg_events(cell.group).with_swap().collect(),
             swap: cell.engine.swap_maps(),
             swap_map: self.swap_map,
             config: cfg.clone(),

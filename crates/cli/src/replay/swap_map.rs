@@ -18,6 +18,8 @@ pub(super) fn json(map: &SwapMap, name: Option<&str>, all: bool) -> Value {
         "pages": d.pages,
         "usable_pages": d.usable_pages,
         "used_pages": d.used_pages,
+        "peak_pages": d.peak_pages,
+        "higher_used_percent": d.higher_used_percent,
     });
     if let Some(name) = name {
         value["device"] = name.into();
@@ -46,7 +48,13 @@ pub(super) fn occupancy(map: &SwapMap, name: Option<&str>) -> String {
     let name = name.map_or(String::new(), |n| format!(" {n}"));
     let share = 100.0 * d.used_pages as f64 / d.usable_pages.max(1) as f64;
     let (used, all) = (grouped(d.used_pages), grouped(d.usable_pages));
-    format!("swap {}{name}: {used} of {all} pages used ({share:.1}%), priority {}\n", d.number, d.priority)
+    let peak = 100.0 * d.peak_pages as f64 / d.usable_pages.max(1) as f64;
+    let first =
+        d.higher_used_percent.map_or(String::new(), |p| format!(", first used with {p:.1}% of higher ones in use"));
+    format!(
+        "swap {}{name}: {used} of {all} pages used ({share:.1}%), at most {peak:.1}%, priority {}{first}\n",
+        d.number, d.priority
+    )
 }
 
 /// A device for people: lists by order, clusters by how much of them is used, and a picture of the clusters.

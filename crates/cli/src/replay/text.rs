@@ -60,10 +60,19 @@ pub fn table(rows: &[Row]) -> String {
         ];
         cells.extend(row.shown().map(|(_, value)| value.map_or("-".into(), grouped)));
         cells.push(format!("{:.1}", row.maccesses_per_s()));
-        cells.extend(row.oom_at.map(|at| format!("OOM at access {}", grouped(at))));
+        cells.extend(row.oom_at.map(|at| out_of_memory(at, row.swap_failures())));
         table.row(cells);
     }
     table.render()
+}
+
+/// Where memory ran out, and whether swap had.
+fn out_of_memory(at: u64, swap_failures: u64) -> String {
+    let swap = match swap_failures {
+        0 => String::new(),
+        n => format!(", no room in swap {} times", grouped(n)),
+    };
+    format!("OOM at access {}{swap}", grouped(at))
 }
 
 /// Hit rate in equal windows of one trace: a line a window, a column a cell. Windows that look the same share a line.
@@ -112,6 +121,9 @@ pub fn vmstat(row: &Row) -> String {
         writeln!(text, "# {} {} {}p: sizes at the end, in pages", printable(&row.trace), row.policy, row.memory_pages);
     for gauge in &inside.gauges {
         let _ = writeln!(text, "{} {}", gauge.name, gauge.value);
+    }
+    for (name, value) in &inside.events {
+        let _ = writeln!(text, "events.{name} {value}");
     }
     for (name, value) in inside.size_counters() {
         let _ = writeln!(text, "mthp.{name} {value}");

@@ -29,6 +29,16 @@ impl Swap {
         self.devices[usize::from(number)].as_ref().map_or(i32::MIN, |d| d.priority)
     }
 
+    /// Slots of a device were handed out for the first time: how full is what comes before it?
+    fn note_first_use(&mut self, number: u8) {
+        let priority = self.priority(number);
+        let higher = self.devices.iter().flatten().filter(|d| d.priority > priority);
+        let sum = higher.fold((0, 0), |(used, all), d| (used + u64::from(d.inuse), all + u64::from(d.usable)));
+        if let Some(device) = &mut self.devices[usize::from(number)] {
+            device.first_use = Some(sum);
+        }
+    }
+
     /// Puts a device behind those of the same priority.
     pub(super) fn list(&mut self, number: u8) {
         let priority = self.priority(number);
@@ -79,7 +89,11 @@ impl Swap {
                 found(SwapSlot::new(number, offset));
                 any = true;
             }
-            if !device.listed {
+            let (first, listed) = (any && device.first_use.is_none(), device.listed);
+            if first {
+                self.note_first_use(number);
+            }
+            if !listed {
                 self.avail.retain(|&d| d != number);
             }
             if any || (order > 0 && self.common.policy.overflow == SwapOverflow::None) {

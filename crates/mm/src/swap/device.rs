@@ -88,6 +88,10 @@ pub(super) struct Device {
     pub(super) usable: u32,
     /// Of those, slots that are.
     pub(super) inuse: u32,
+    /// The most that ever were at once.
+    pub(super) peak: u32,
+    /// Slots of the devices of higher priority when slots of this one were first handed out: those in use, those that can be.
+    pub(super) first_use: Option<(u64, u64)>,
     /// By CPU and order, where allocation goes on; 0: nowhere. One for all CPUs on a rotational device.
     pub(super) next: Vec<[u32; NR_ORDERS]>,
     /// By CPU, for the scan of the map; one for all on a rotational device.
@@ -117,6 +121,8 @@ impl Device {
             clusters: Clusters::new(nr, policy.cluster_pages),
             usable: pages,
             inuse: 0,
+            peak: 0,
+            first_use: None,
             next: vec![[0; NR_ORDERS]; cpus],
             cursor: vec![Cursor { next: 1, left: 0 }; cpus],
             lowest: 1,

@@ -131,6 +131,7 @@ impl Device {
         let slots = self.clusters.slots_mut(c);
         slots.map[at..at + nr].fill(HAS_CACHE);
         self.inuse += nr as u32;
+        self.peak = self.peak.max(self.inuse);
         common.used += nr as u64;
         let offset = self.first_of(c) + at as u32;
         if self.lowest == offset {

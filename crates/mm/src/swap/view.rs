@@ -6,7 +6,7 @@ use super::device::Device;
 use super::map::{BAD, HAS_CACHE};
 
 /// A swap device as it is now.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SwapDeviceInfo {
     /// Its number, as in the slots on it.
     pub number: u8,
@@ -18,6 +18,11 @@ pub struct SwapDeviceInfo {
     pub usable_pages: u64,
     /// Of those, slots that are.
     pub used_pages: u64,
+    /// The most that were in use at once.
+    pub peak_pages: u64,
+    /// How full the devices of higher priority were when slots of this one were first handed out, in percent. None: none were, or there
+    /// is no such device.
+    pub higher_used_percent: Option<f64>,
     /// It is being taken away.
     pub removing: bool,
 }
@@ -51,7 +56,7 @@ pub struct SwapCluster {
 }
 
 /// The clusters of a device.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SwapMap {
     /// The device.
     pub device: SwapDeviceInfo,
@@ -110,6 +115,8 @@ impl Device {
             pages: self.cfg.pages,
             usable_pages: u64::from(self.usable),
             used_pages: u64::from(self.inuse),
+            peak_pages: u64::from(self.peak),
+            higher_used_percent: self.first_use.filter(|u| u.1 > 0).map(|u| 100.0 * u.0 as f64 / u.1 as f64),
             removing: !self.writable,
         }
     }

@@ -184,11 +184,6 @@ impl Engine {
         self.cfg.zswap.as_ref().map(|_| self.zswap.stats())
     }
 
-    /// Sets `memory.zswap.writeback` of a group: without it nothing of it is written to the device.
-    pub fn set_memcg_zswap_writeback(&mut self, memcg: MemcgId, writeback: bool) {
-        self.memcgs.get_mut(memcg).zswap.writeback = writeback;
-    }
-
     /// Every entry belongs to a slot in use that nothing else holds the data of; charges are what the entries add up to.
     pub(crate) fn validate_zswap(&self) -> Result<(), String> {
         self.zswap.validate()?;

@@ -77,6 +77,8 @@ pub struct Contents {
     pub may_be_empty: bool,
     /// Every write to swap fails.
     pub swap_fails: bool,
+    /// Writes to swap that were tried.
+    pub swap_tries: u64,
     /// The slot that last took the content of an anonymous page.
     slot_of: BTreeMap<PageId, SwapSlot>,
     pte: Vec<Pte>,
@@ -104,6 +106,7 @@ impl Contents {
             zswap_by_hand: false,
             may_be_empty: false,
             swap_fails: false,
+            swap_tries: 0,
             slot_of: BTreeMap::new(),
             pte: vec![Pte::default(); pages],
             pending: Vec::new(),
@@ -233,7 +236,11 @@ impl World for Contents {
             Effect::Read { page, .. } => return self.start(Io::Read(page)),
             Effect::SwapIn { page, slot, order } => return self.start(Io::SwapIn(page, slot, 1 << order)),
             Effect::Write { page, .. } => return self.start(Io::Write(page, self.frame[&page])),
-            Effect::SwapOut { .. } if self.swap_fails => return Ack::Failed,
+            Effect::SwapOut { .. } if self.swap_fails => {
+                self.swap_tries += 1;
+                assert!(self.swap_tries < 1_000_000, "it tries to write for ever");
+                return Ack::Failed;
+            }
             Effect::SwapOut { page, slot, order } => return self.swap_out(page, slot, order),
             Effect::Map { page, young, writable } => {
                 // A fault hands out zeroed frames, for every page of a large folio.
@@ -514,9 +521,8 @@ impl Driver {
 
     /// Sets `zswap.max` and `zswap.writeback` of the group.
     pub fn limit_zswap(&mut self, max: u64, writeback: bool) {
-        let limits = MemcgLimits { zswap_max: max, ..self.engine.memcg_limits(self.group) };
+        let limits = MemcgLimits { zswap_max: max, zswap_writeback: writeback, ..self.engine.memcg_limits(self.group) };
         self.engine.set_memcg_limits(&mut self.world, self.group, &limits).expect("a group");
-        self.engine.set_memcg_zswap_writeback(self.group, writeback);
     }
 
     fn after_call(&mut self) {

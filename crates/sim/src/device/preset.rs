@@ -8,6 +8,12 @@ use super::spec::{Codec, DeviceSpec, Faults, Preset, Rate, Seek};
 /// 1280 KiB: the most that Linux's block layer sends in one request by default (`max_sectors_kb`), where the device allows.
 const MAX_REQUEST_PAGES: u32 = 320;
 
+/// `nr_requests` of a SATA device with the scheduler mq-deadline: twice the 32 commands that it queues itself.
+const SATA_QUEUE: u32 = 64;
+
+/// `nr_requests` of an NVMe device without a scheduler: the entries of a hardware queue.
+const NVME_QUEUE: u32 = 1023;
+
 impl DeviceSpec {
     /// A device with the figures of a preset and no faults.
     pub fn preset(name: &str, preset: Preset) -> DeviceSpec {
@@ -73,6 +79,10 @@ fn queued(name: &str, preset: Preset, channels: u32, read: Rate, write: Rate) ->
         name: name.to_string(),
         preset,
         channels,
+        queue: match preset {
+            Preset::Nvme => NVME_QUEUE,
+            _ => SATA_QUEUE,
+        },
         read,
         write,
         seek: None,

@@ -169,6 +169,8 @@ pub struct DeviceSpec {
     pub preset: Preset,
     /// Requests in service at once.
     pub channels: u32,
+    /// Requests under way at most, those that wait included, before who swaps out must wait (`nr_requests`).
+    pub queue: u32,
     /// Reads.
     pub read: Rate,
     /// Writes.
@@ -204,6 +206,9 @@ impl DeviceSpec {
         }
         if self.channels == 0 {
             return fail("channels must be at least 1");
+        }
+        if self.queue == 0 {
+            return fail("queue must be at least 1");
         }
         if self.read.bytes_per_s == 0 || self.write.bytes_per_s == 0 {
             return fail("bytes per second must be at least 1");

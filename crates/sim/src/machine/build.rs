@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
-use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, SwapDeviceConfig};
+use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, SwapDeviceConfig, SwapWork};
 use refault_trace::{LoadOptions, ObjectKind, Trace};
 
 use super::event::{Event, Events};
@@ -44,6 +44,7 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         queue: VecDeque::new(),
         positions: HashMap::new(),
         records: BTreeMap::new(),
+        queued: VecDeque::new(),
         waiters: HashMap::new(),
         in_flight: HashMap::new(),
         completions: Vec::new(),
@@ -54,6 +55,7 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         alive: spec.tasks.iter().filter(|t| !t.background).map(|t| t.count as usize).sum(),
         copies_left: spec.tasks.iter().map(|t| t.count).collect(),
         oom_kills: 0,
+        swap_paid: SwapWork::default(),
         events_handled: 0,
         completed: 0,
         ending: None,
@@ -133,6 +135,7 @@ pub(crate) fn device_spec(s: &scenario::DeviceSpec) -> Result<DeviceSpec, String
     let mut d = DeviceSpec::preset(&s.name, s.preset.parse()?);
     let o = &s.overrides;
     set(&mut d.channels, o.channels);
+    set(&mut d.queue, o.queue);
     set(&mut d.read.latency_ns, o.read_latency_ns);
     set(&mut d.read.bytes_per_s, o.read_bytes_per_s);
     set(&mut d.write.latency_ns, o.write_latency_ns);

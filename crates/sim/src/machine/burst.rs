@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use refault_mm::{KswapdStep, MemcgId, OomTask, Outcome, PageId, ThrottleReason, Touch, ZswapStep};
+use refault_mm::{KswapdStep, MemcgId, OomTask, Outcome, PageId, SwapWork, ThrottleReason, Touch, World, ZswapStep};
 use refault_trace::generate::Rng;
 
 use super::event::Event;
@@ -12,6 +12,7 @@ use super::run::ANY_WAIT;
 use super::stream::Stream;
 use super::task::{Access, Advised, Next, Task, Turn};
 use super::{Ending, Machine, State, Stop, Work};
+use crate::cost::Costs;
 use crate::scenario::{PhaseSpec, Scenario, StreamSpec};
 
 /// How long an access that found no room waits before it tries again: a timer tick.
@@ -24,6 +25,11 @@ pub(super) struct Bill {
     reclaim_ns: u64,
     /// Requests and synchronous reads.
     io_ns: u64,
+}
+
+/// What the swap allocator cost from the start on.
+fn swap_ns(c: &Costs, work: SwapWork) -> u64 {
+    work.calls * c.swap_call_ns + work.clusters * c.swap_cluster_ns + work.probes * c.swap_64_places_ns / 64
 }
 
 /// How an access goes on.
@@ -102,6 +108,7 @@ impl Machine {
         }
         let walk_ns = self.costs.madvise_ns + u64::from(advised.pages) * self.costs.pte_walk_ns;
         let ns = (walk_ns + bill.reclaim_ns + bill.io_ns).max(1);
+        task.spend(phase, 0, ns);
         task.finish_advice(phase, clock + ns);
         Step::Go(ns)
     }
@@ -174,6 +181,7 @@ impl Machine {
         if std::mem::take(&mut self.threads[t].read_failed) {
             // The error is the task's; whoever touches the page next has it read again.
             let ns = self.costs.minor_fault_ns.max(1);
+            task.spend(phase, 0, ns);
             task.finish_access(phase, clock + ns, false);
             return Step::Go(ns);
         }
@@ -182,6 +190,7 @@ impl Machine {
             && self.hw.touch(space, page, write)
         {
             let ns = self.costs.map_hit_ns + phase.cpu_ns;
+            task.spend(phase, ns, 0);
             task.count(phase, true);
             task.finish_access(phase, clock + ns, true);
             return Step::Go(ns.max(1));
@@ -200,6 +209,7 @@ impl Machine {
         if outcome == Outcome::Hit && !self.hw.has_news() {
             let hit = if write { self.costs.write_hit_ns } else { self.costs.read_hit_ns };
             let ns = hit + phase.cpu_ns;
+            task.spend(phase, phase.cpu_ns, hit);
             task.count(phase, true);
             task.finish_access(phase, clock + ns, true);
             return Step::Go(ns.max(1));
@@ -214,6 +224,8 @@ impl Machine {
         let bill = self.settle(clock);
         let ns = (own_ns + bill.io_ns).max(1);
         self.threads[t].debt_ns = bill.reclaim_ns;
+        let done = matches!(outcome, Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh);
+        task.spend(phase, if done { phase.cpu_ns } else { 0 }, ns + bill.reclaim_ns);
         let throttle = self.hw.throttle.take();
         let step = self.conclude(t, task, phase, (page, outcome), (clock, ns));
         match (throttle, step) {
@@ -280,6 +292,9 @@ impl Machine {
                 self.threads[t].wait += 1;
                 let until = clock + ns + TICK_NS;
                 self.events.push(until, Event::Wake(t, self.threads[t].wait));
+                if self.hw.is_write_queue_full() {
+                    self.queued.push_back((t, self.threads[t].wait));
+                }
                 Step::Stop(ns, Stop::Blocked(Mood::Stalled))
             }
             Outcome::Oom(memcg) => {
@@ -411,6 +426,10 @@ impl Machine {
         let c = &self.costs;
         let reclaim_ns = work.scanned * c.scan_page_ns + work.reclaimed * c.reclaim_page_ns + work.ptes * c.pte_walk_ns;
         let mut bill = Bill { reclaim_ns, io_ns: 0 };
+        bill.reclaim_ns += work.split * c.split_page_ns;
+        let swap = self.engine.swap_work();
+        let paid = std::mem::replace(&mut self.swap_paid, swap);
+        bill.reclaim_ns += swap_ns(c, swap) - swap_ns(c, paid);
         bill.reclaim_ns += work.compressed * c.compress_page_ns;
         bill.io_ns += work.decompressed * c.decompress_page_ns;
         bill.reclaim_ns += std::mem::take(&mut self.hw.write_cpu_ns) + self.hw.take_unmapped() * c.unmap_page_ns;

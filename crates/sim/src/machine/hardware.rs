@@ -61,6 +61,13 @@ pub(crate) struct Io {
     pub(crate) at: u64,
 }
 
+impl Io {
+    /// Whether both may be one request.
+    fn follows(&self, last: &Io) -> bool {
+        (self.device, self.write, self.at) == (last.device, last.write, last.at + u64::from(last.pages))
+    }
+}
+
 /// Requests that belong together: what one I/O carries.
 #[derive(Clone, Debug)]
 pub(crate) struct Submission {
@@ -82,6 +89,11 @@ pub(crate) struct Hardware {
     /// Clusters that are to be discarded.
     pub(crate) discards: Vec<SwapSlot>,
     plug: Vec<Io>,
+    /// Requests that are not done, by device: those sent, and those that the plug will be.
+    sent: Vec<u64>,
+    plugged: Vec<u64>,
+    /// Where a page was swapped out to last.
+    last_swap_out: Option<usize>,
     /// CPU time of synchronous reads, and of synchronous writes, since they were last taken.
     pub(crate) read_cpu_ns: u64,
     pub(crate) write_cpu_ns: u64,
@@ -112,6 +124,9 @@ impl Hardware {
             extents: Vec::new(),
             spaces: Vec::new(),
             current: None,
+            sent: vec![0; devices.len()],
+            plugged: vec![0; devices.len()],
+            last_swap_out: None,
             devices,
             plug: Vec::new(),
             read_cpu_ns: 0,
@@ -238,7 +253,12 @@ impl Hardware {
         };
         let Some((device, at)) = place else { return Ack::Failed };
         if self.devices[device].spec().synchronous.is_none() {
-            self.plug.push(Io { page, pages, write, device, at });
+            let io = Io { page, pages, write, device, at };
+            self.plugged[device] += u64::from(!self.plug.last().is_some_and(|last| io.follows(last)));
+            self.plug.push(io);
+            if write && slot.is_some() {
+                self.last_swap_out = Some(device);
+            }
             return Ack::Pending;
         }
         if write && slot.is_some_and(|slot| self.area(slot).is_some_and(|s| s.refused && s.zram.is_some())) {
@@ -293,6 +313,7 @@ impl Hardware {
     /// What was collected since the last call, as requests.
     pub(crate) fn unplug(&mut self) -> Vec<Submission> {
         let mut out: Vec<Submission> = Vec::new();
+        self.plugged.fill(0);
         for io in std::mem::take(&mut self.plug) {
             if let Some(last) = out.last_mut() {
                 let r = &mut last.request;
@@ -307,9 +328,15 @@ impl Hardware {
             // A folio stays one request: what is too long the device takes in parts.
             let request = Request { id: self.next_request, write: io.write, at_page: io.at, pages: io.pages };
             self.next_request += 1;
+            self.sent[io.device] += 1;
             out.push(Submission { device: io.device, request, folios: vec![(io.page, io.pages)] });
         }
         out
+    }
+
+    /// A request is done.
+    pub(crate) fn note_done(&mut self, device: usize) {
+        self.sent[device] -= 1;
     }
 
     /// Whether anything waits to be sent.
@@ -328,6 +355,10 @@ impl Hardware {
 }
 
 impl World for Hardware {
+    fn is_write_queue_full(&self) -> bool {
+        self.last_swap_out.is_some_and(|d| self.sent[d] + self.plugged[d] >= u64::from(self.devices[d].spec().queue))
+    }
+
     fn content(&mut self, page: PageId) -> Content {
         let mean = (4096.0 / ContentSpec::RATIO) as u32;
         self.content_of(page).unwrap_or(Content::Compressed { bytes: mean })

@@ -23,7 +23,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
-use refault_mm::{Engine, MappingId, MemcgId, PageId, ThrottleReason};
+use refault_mm::{Engine, MappingId, MemcgId, PageId, SwapWork, ThrottleReason};
 
 use crate::cost::Costs;
 use crate::device::Completion;
@@ -36,7 +36,7 @@ use record::Record;
 use task::Task;
 
 pub use record::LoopResult;
-pub use result::{DeviceResult, GroupTasks, MemcgResult, NodeResult, RunResult, TaskResult};
+pub use result::{DeviceResult, GroupTasks, MemcgResult, NodeResult, RunResult, SwapResult, TaskResult};
 
 /// Why a thread stops running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +133,8 @@ pub struct Machine {
     positions: HashMap<(usize, usize, usize), Rc<Cell<u64>>>,
     /// By task specification: its loop that is recorded.
     records: BTreeMap<usize, Record>,
+    /// Tasks that wait for room in the queue of a swap device, by the number of their wait.
+    queued: VecDeque<(usize, u64)>,
     /// Tasks that wait for a page.
     waiters: HashMap<PageId, Vec<usize>>,
     /// The folios of requests under way, by their number: first page and length.
@@ -151,6 +153,8 @@ pub struct Machine {
     /// By task specification: copies that have not ended.
     copies_left: Vec<u32>,
     oom_kills: u64,
+    /// What the swap allocator did that was paid for.
+    swap_paid: SwapWork,
     events_handled: u64,
     completed: u64,
     ending: Option<Ending>,

@@ -30,6 +30,10 @@ pub struct TaskResult {
     pub seconds: f64,
     /// Time of all copies in reclaim, in seconds.
     pub reclaim_seconds: f64,
+    /// CPU time of all copies in the program itself, in seconds.
+    pub user_seconds: f64,
+    /// CPU time of all copies in the kernel, in seconds; without changes of tasks.
+    pub system_seconds: f64,
     /// Of operations.
     pub latency: Latency,
 }
@@ -47,6 +51,8 @@ pub struct MemcgResult {
     pub psi_peaks: [[f64; 3]; 2],
     /// `memory.events`, descendants included; empty for the machine.
     pub events: Vec<(&'static str, u64)>,
+    /// `memory.swap.events`, the same way.
+    pub swap_events: Vec<(&'static str, u64)>,
     /// What the tasks in it did.
     pub tasks: GroupTasks,
     /// Under multi-gen LRU the oldest generation of file pages, and the youngest; of the machine those of its root group.
@@ -85,6 +91,35 @@ pub struct DeviceResult {
     pub zram: Option<ZramStats>,
 }
 
+/// A swap device.
+#[derive(Clone, Debug)]
+pub struct SwapResult {
+    /// The name of the device it is on.
+    pub device: String,
+    /// Its clusters, and how full it is.
+    pub map: SwapMap,
+}
+
+impl SwapResult {
+    /// The names of its numbers.
+    pub const METRICS: [&str; 5] = ["used_pages", "used_percent", "peak_pages", "peak_percent", "higher_used_percent"];
+
+    /// One of them. None, too: there is no such number of this device.
+    fn metric(&self, name: &str) -> Option<f64> {
+        let d = &self.map.device;
+        let percent = |pages: u64| 100.0 * pages as f64 / d.usable_pages.max(1) as f64;
+        match name {
+            "used_pages" => Some(d.used_pages as f64),
+            "used_percent" => Some(percent(d.used_pages)),
+            "peak_pages" => Some(d.peak_pages as f64),
+            "peak_percent" => Some(percent(d.peak_pages)),
+            // Of a device that was never used: 0.
+            "higher_used_percent" => Some(d.higher_used_percent.unwrap_or(0.0)),
+            _ => None,
+        }
+    }
+}
+
 /// The memory node.
 #[derive(Clone, Debug, Default)]
 pub struct NodeResult {
@@ -118,7 +153,7 @@ pub struct RunResult {
     /// Loops that were recorded, in the order of their tasks.
     pub loops: Vec<LoopResult>,
     /// The swap devices at the end, in the order of the scenario.
-    pub swap: Vec<SwapMap>,
+    pub swap: Vec<SwapResult>,
     /// Tasks that the out-of-memory killer ended.
     pub oom_kills: u64,
     /// Samples over time.
@@ -140,6 +175,8 @@ impl TaskResult {
             "accesses_per_s" => rate(self.accesses),
             "bytes_per_s" => rate(self.accesses * PAGE_BYTES),
             "seconds" => self.seconds,
+            "user_seconds" => self.user_seconds,
+            "system_seconds" => self.system_seconds,
             "hit_rate" => self.hit_rate(),
             "errors" => self.errors as f64,
             "p50_ns" => self.latency.p50_ns() as f64,
@@ -187,11 +224,15 @@ impl MemcgResult {
         self.counters.get(name).copied().unwrap_or(0)
     }
 
-    /// One of its numbers: a counter, `events_max` and others of `memory.events`, `psi_some_us`, `psi_some_avg10`,
+    /// One of its numbers: a counter, `events_max` and others of `memory.events`, `events_swap_fail` and others of `memory.swap.events`, `psi_some_us`, `psi_some_avg10`,
     /// `psi_some_avg10_max` and their like, `task_hit_rate`, `task_p99_ns`, ...
     pub fn metric(&self, name: &str) -> Option<f64> {
         if let Some(event) = name.strip_prefix("events_") {
-            return self.events.iter().find(|(known, _)| *known == event).map(|&(_, n)| n as f64);
+            let (events, event) = match event.strip_prefix("swap_") {
+                Some(event) => (&self.swap_events, event),
+                None => (&self.events, event),
+            };
+            return events.iter().find(|(known, _)| *known == event).map(|&(_, n)| n as f64);
         }
         if let Some(rest) = name.strip_prefix("psi_") {
             return self.pressure(rest);
@@ -274,7 +315,10 @@ impl RunResult {
                 "probes" => self.swap_work.probes as f64,
                 "reclaimed" => self.swap_work.reclaimed as f64,
                 "steps" => (self.swap_work.clusters + self.swap_work.probes) as f64,
-                _ => return None,
+                _ => {
+                    let (device, number) = rest.rsplit_once('.')?;
+                    return self.swap.iter().find(|s| s.device == device)?.metric(number);
+                }
             }),
             "psi" => match rest {
                 "some_us" => Some(self.memcgs[0].psi[0].total_us as f64),
@@ -311,12 +355,17 @@ impl Machine {
             sizes: self.size_counters().into_iter().collect(),
             swap_work: self.engine.swap_work(),
             loops: self.loop_results(),
-            swap: self.engine.swap_maps(),
+            swap: self.swap_results(),
             oom_kills: self.oom_kills,
             series: self.series.clone(),
             lru_gen: self.engine.lru_gen_full_text(),
             events: self.events_handled,
         }
+    }
+
+    fn swap_results(&self) -> Vec<SwapResult> {
+        let names = self.spec.swap.iter().map(|s| self.spec.devices[s.device].name.clone());
+        names.zip(self.engine.swap_maps()).map(|(device, map)| SwapResult { device, map }).collect()
     }
 
     fn device_results(&self) -> Vec<DeviceResult> {
@@ -345,6 +394,8 @@ impl Machine {
                 oom_kills: 0,
                 seconds: 0.0,
                 reclaim_seconds: 0.0,
+                user_seconds: 0.0,
+                system_seconds: 0.0,
                 latency: Latency::new(),
             };
             let (mut first, mut last) = (u64::MAX, 0);
@@ -357,6 +408,8 @@ impl Machine {
                 r.ops += done.ops;
                 r.errors += done.errors;
                 r.reclaim_seconds += done.stalled_ns as f64 / 1e9;
+                r.user_seconds += done.user_ns as f64 / 1e9;
+                r.system_seconds += done.system_ns as f64 / 1e9;
                 r.latency.merge(&done.latency);
                 first = first.min(done.first_ns.unwrap_or(u64::MAX));
                 last = last.max(done.last_ns);
@@ -377,9 +430,8 @@ impl Machine {
     }
 
     /// `memory.events` of a group and those below it.
-    fn events_of(&self, group: usize) -> Vec<(&'static str, u64)> {
-        let memcg = group.checked_sub(1).map(|m| self.memcgs[m]);
-        memcg.map_or_else(Vec::new, |m| self.engine.memcg_events(m).iter().collect())
+    fn events_of(&self, group: usize) -> Option<refault_mm::MemcgEvents> {
+        group.checked_sub(1).map(|m| self.engine.memcg_events(self.memcgs[m]))
     }
 
     fn memcg_result(&mut self, group: usize, tasks: &[TaskResult]) -> MemcgResult {
@@ -409,7 +461,8 @@ impl Machine {
             counters,
             psi: kinds.map(|k| self.pressure.read(group, self.now_ns, k)),
             psi_peaks: kinds.map(|k| self.pressure.peaks(group, self.now_ns, k)),
-            events: self.events_of(group),
+            events: self.events_of(group).map_or_else(Vec::new, |e| e.iter().collect()),
+            swap_events: self.events_of(group).map_or_else(Vec::new, |e| e.swap_iter().collect()),
             tasks,
             seqs: self.engine.lru_gen_seqs(id),
         }

@@ -216,6 +216,8 @@ impl Machine {
         self.hw.devices[device].advance(self.now_ns, &mut done);
         for c in done.drain(..) {
             self.completed += 1;
+            self.hw.note_done(device);
+            self.wake_queued();
             let folios = self.in_flight.remove(&c.request.id).unwrap_or_default();
             for (page, nr) in folios {
                 match c.request.write {
@@ -230,6 +232,16 @@ impl Machine {
         self.completions = done;
         self.after_interrupt();
         self.announce(device);
+    }
+
+    /// A device has room for a request: one of those who wait to swap out goes on.
+    fn wake_queued(&mut self) {
+        while let Some((t, wait)) = self.queued.pop_front() {
+            // It may have gone on by itself.
+            if self.threads[t].wait == wait {
+                return self.events.push(self.now_ns, Event::Wake(t, wait));
+            }
+        }
     }
 
     /// I/O that brought or held a page is over.

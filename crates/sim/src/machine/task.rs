@@ -22,6 +22,9 @@ pub(crate) struct Done {
     pub(crate) last_ns: u64,
     /// Time waiting on memory (7.6).
     pub(crate) stalled_ns: u64,
+    /// CPU time in the program itself, and in the kernel.
+    pub(crate) user_ns: u64,
+    pub(crate) system_ns: u64,
     pub(crate) latency: Latency,
 }
 
@@ -291,6 +294,14 @@ impl Task {
         if !std::mem::replace(&mut self.counted, true) && spec.measured {
             self.done.accesses += 1;
             self.done.hits += u64::from(hit);
+        }
+    }
+
+    /// CPU time that it took.
+    pub(crate) fn spend(&mut self, spec: &PhaseSpec, user_ns: u64, system_ns: u64) {
+        if spec.measured {
+            self.done.user_ns += user_ns;
+            self.done.system_ns += system_ns;
         }
     }
 

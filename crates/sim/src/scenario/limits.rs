@@ -73,7 +73,8 @@ fn group(path: &str, s: &Section<'_>, size: SizeOf<'_>) -> Result<GroupLimits> {
         "swappiness",
     ])?;
     let part = |key: &str, keys: &[&str]| memory.opt(key, |field| field.section(keys));
-    let (swap, zswap, oom) = (part("swap", &["high", "max"])?, part("zswap", &["max"])?, part("oom", &["group"])?);
+    let (swap, zswap, oom) =
+        (part("swap", &["high", "max"])?, part("zswap", &["max", "writeback"])?, part("oom", &["group"])?);
     let of = |s: &Section<'_>, key: &str| s.opt(key, |field| limit(field, size));
     let below = |s: &Option<Section<'_>>, key: &str| s.as_ref().map_or(Ok(None), |s| of(s, key));
     let none = MemcgLimits::default();
@@ -85,6 +86,7 @@ fn group(path: &str, s: &Section<'_>, size: SizeOf<'_>) -> Result<GroupLimits> {
         swap_high: below(&swap, "high")?.unwrap_or(none.swap_high),
         swap_max: below(&swap, "max")?.unwrap_or(none.swap_max),
         zswap_max: below(&zswap, "max")?.unwrap_or(none.zswap_max),
+        zswap_writeback: zswap.as_ref().map_or(Ok(None), |s| s.opt("writeback", flag))?.unwrap_or(none.zswap_writeback),
         swappiness: memory.opt("swappiness", |field| field.int(0..=200))?,
         oom_group: oom.map_or(Ok(None), |s| s.opt("group", flag))?.unwrap_or(none.oom_group),
     };
@@ -135,6 +137,7 @@ mod tests {
             memory.swap.high = "5p"
             memory.swap.max = 0
             memory.zswap.max = "max"
+            memory.zswap.writeback = 0
             memory.oom.group = 1
             memory.swappiness = 10
             [group."/web/a-b.c@1"]
@@ -149,11 +152,12 @@ mod tests {
             swap_high: 5,
             swap_max: 0,
             zswap_max: u64::MAX,
+            zswap_writeback: false,
             swappiness: Some(10),
             oom_group: true,
         };
         assert_eq!(groups[0], GroupLimits { path: "/web".into(), line: 2, limits: want });
-        assert_eq!((&*groups[1].path, groups[1].line, groups[1].limits), ("/web/a-b.c@1", 12, MemcgLimits::default()));
+        assert_eq!((&*groups[1].path, groups[1].line, groups[1].limits), ("/web/a-b.c@1", 13, MemcgLimits::default()));
     }
 
     #[test]

@@ -201,9 +201,10 @@ fn fault_around(field: &Field<'_>) -> Result<u64> {
     if pages.is_power_of_two() { Ok(pages) } else { Err(field.bad("is not a power of two; write 64K")) }
 }
 
-const DEVICE_KEYS: [&str; 20] = [
+const DEVICE_KEYS: [&str; 21] = [
     "preset",
     "channels",
+    "queue",
     "read_latency",
     "read_bandwidth",
     "write_latency",
@@ -262,6 +263,7 @@ fn device(name: &str, s: &Section<'_>) -> Result<DeviceSpec> {
     let millionth = |f: &Field<'_>| f.int(0..=1_000_000);
     let overrides = DeviceOverrides {
         channels: s.opt("channels", |f| f.int(1..=65_536))?,
+        queue: s.opt("queue", |f| f.int(1..=1_000_000))?,
         read_latency_ns: s.opt("read_latency", latency)?,
         read_bytes_per_s: s.opt("read_bandwidth", Field::bytes_per_s)?,
         write_latency_ns: s.opt("write_latency", latency)?,

@@ -9,8 +9,8 @@ use refault_trace::ObjectKind;
 const MAX_MEMCGS: usize = 1024;
 const MAX_DEPTH: usize = 16;
 const MAX_AREAS: usize = 256;
-const MEMCG_KEYS: [&str; 9] =
-    ["min", "low", "high", "max", "swap_high", "swap_max", "zswap_max", "swappiness", "oom_group"];
+const MEMCG_KEYS: [&str; 10] =
+    ["min", "low", "high", "max", "swap_high", "swap_max", "zswap_max", "zswap_writeback", "swappiness", "oom_group"];
 
 /// Reads memcgs and puts parents before their children.
 pub(super) fn memcgs(field: &Field<'_>) -> Result<Vec<MemcgSpec>> {
@@ -40,6 +40,7 @@ fn limits(s: &Section<'_>) -> Result<MemcgLimits> {
         swap_high: limit("swap_high")?,
         swap_max: limit("swap_max")?,
         zswap_max: limit("zswap_max")?,
+        zswap_writeback: s.or("zswap_writeback", true, Field::boolean)?,
         swappiness: s.opt("swappiness", |f| f.int(0..=200))?,
         oom_group: s.or("oom_group", false, Field::boolean)?,
     })

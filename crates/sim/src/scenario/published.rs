@@ -5,6 +5,7 @@ use super::machine::variant;
 use super::read::{self, Field, Result, Section};
 use super::types::{Better, Published, PublishedRatio, PublishedRow, PublishedVariant, Scenario};
 use crate::device::ZramStats;
+use crate::machine::SwapResult;
 use refault_mm::ThpConfig;
 
 const MAX_ROWS: usize = 256;
@@ -16,8 +17,19 @@ const ROW_KEYS: [&str; 10] =
     ["metric", "label", "unit", "before", "after", "band", "published", "bands", "ratio", "better"];
 /// What several times through a loop become.
 const FOLDS: [&str; 4] = ["mean", "min", "max", "nonzero"];
-const TASK_METRICS: [&str; 8] =
-    ["ops_per_s", "bytes_per_s", "accesses_per_s", "seconds", "ops", "p50_ns", "p99_ns", "hit_rate"];
+const TASK_METRICS: [&str; 10] = [
+    "ops_per_s",
+    "bytes_per_s",
+    "accesses_per_s",
+    "seconds",
+    "user_seconds",
+    "system_seconds",
+    "ops",
+    "p50_ns",
+    "p99_ns",
+    "hit_rate",
+];
+const SWAP_METRICS: [&str; 6] = ["used_pages", "calls", "clusters", "probes", "reclaimed", "steps"];
 
 pub(super) fn published(field: &Field<'_>, scenario: &Scenario) -> Result<Published> {
     let s = field.section(&["before", "after", "variant", "row", "notes", "seeds"])?;
@@ -225,7 +237,12 @@ fn check_metric(metric: &str, scenario: &Scenario) -> std::result::Result<(), St
             one_of(&FOLDS[..3], last).map_err(|_| format!("is not a result; after the column comes {}", FOLDS[..3].join(", ")))
         }
         "total" => one_of(&["seconds", "ops_per_s"], rest),
-        "swap" => one_of(&["used_pages", "calls", "clusters", "probes", "reclaimed", "steps"], rest),
+        "swap" if name.is_empty() => one_of(&SWAP_METRICS, rest).map_err(|e| e + ", or a device"),
+        "swap" => {
+            declared(scenario.swap.iter().any(|s| scenario.devices[s.device].name == name))?;
+            let known = SwapResult::METRICS.join(", ");
+            one_of(&SwapResult::METRICS, last).map_err(|_| format!("is not a result; after the device comes {known}"))
+        }
         "psi" => one_of(&["some_us", "full_us"], rest),
         "iteration" | "iterations" => {
             let (task, rest) = rest.split_once('.').unwrap_or((rest, ""));

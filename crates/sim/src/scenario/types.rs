@@ -208,6 +208,8 @@ pub const PRESETS: [&str; 6] = ["hdd", "sata-ssd", "nvme", "ramdisk", "zram", "p
 pub struct DeviceOverrides {
     /// Requests that are served at once.
     pub channels: Option<u32>,
+    /// Requests under way, those that wait included, before who swaps out must wait.
+    pub queue: Option<u32>,
     /// Time of a read beside the transfer.
     pub read_latency_ns: Option<u64>,
     /// Bandwidth of reads.

@@ -174,6 +174,7 @@ fn group_rows(grouped: &Grouped<'_>, tree: &Tree) -> Vec<GroupRow> {
         counters: engine.memcg_tree_stats(id),
         gauges: engine.memcg_tree_gauges(id),
         events: engine.memcg_events(id).iter().collect(),
+        swap_events: engine.memcg_events(id).swap_iter().collect(),
     };
     tree.groups.iter().zip(grouped.totals()).zip(&grouped.cell.groups).map(row).collect()
 }

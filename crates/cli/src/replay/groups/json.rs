@@ -24,7 +24,7 @@ fn row(row: &Row) -> Value {
         "seed": row.seed,
         "oom_at": row.oom_at,
         "maccesses_per_s": row.maccesses_per_s(),
-        "groups": row.groups.iter().map(group).collect::<Vec<_>>(),
+        "groups": row.groups.iter().map(|g| group(g, row.page_size)).collect::<Vec<_>>(),
     })
 }
 
@@ -35,11 +35,19 @@ pub(crate) fn limits_json(of: &MemcgLimits) -> Value {
         pages => (name, pages.into()),
     });
     let swappiness = of.swappiness.map(|n| ("memory.swappiness", n.into()));
+    let writeback = (!of.zswap_writeback).then_some(("memory.zswap.writeback", 0.into()));
     let oom_group = of.oom_group.then_some(("memory.oom.group", 1.into()));
-    Value::Object(pages.chain(swappiness).chain(oom_group).map(|(name, value)| (name.to_owned(), value)).collect())
+    Value::Object(
+        pages
+            .chain(writeback)
+            .chain(swappiness)
+            .chain(oom_group)
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
+    )
 }
 
-fn group(group: &GroupRow) -> Value {
+fn group(group: &GroupRow, page_size: u64) -> Value {
     let count = &group.count;
     let mut all = Map::new();
     all.insert("path".into(), group.path.clone().into());
@@ -57,7 +65,9 @@ fn group(group: &GroupRow) -> Value {
     let object = |pairs: &mut dyn Iterator<Item = (&'static str, u64)>| {
         Value::Object(pairs.map(|(name, n)| (name.to_owned(), n.into())).collect())
     };
-    all.insert("events".into(), object(&mut group.events.iter().copied()));
+    all.insert("memory.peak".into(), (group.gauge("memory.peak") * page_size).into());
+    all.insert("memory.events".into(), object(&mut group.events.iter().copied()));
+    all.insert("memory.swap.events".into(), object(&mut group.swap_events.iter().copied()));
     all.insert("counters".into(), object(&mut group.counters.iter()));
     all.insert("gauges".into(), object(&mut group.gauges.iter().map(|g| (g.name, g.value))));
     Value::Object(all)

@@ -12,7 +12,10 @@ pub(super) struct GroupRow {
     pub(super) count: GroupCount,
     pub(super) counters: Stats,
     pub(super) gauges: Vec<Gauge>,
+    /// `memory.events`.
     pub(super) events: Vec<(&'static str, u64)>,
+    /// `memory.swap.events`.
+    pub(super) swap_events: Vec<(&'static str, u64)>,
 }
 
 /// One row.
@@ -103,6 +106,7 @@ pub(crate) fn limits_text(of: &MemcgLimits, page_size: u64) -> String {
     let mut parts: Vec<_> =
         limits(of).into_iter().map(|(name, pages)| format!("{} {}", short(name), size(pages))).collect();
     parts.extend(of.swappiness.map(|n| format!("swappiness {n}")));
+    parts.extend((!of.zswap_writeback).then(|| "zswap.writeback 0".to_owned()));
     parts.extend(of.oom_group.then(|| "oom.group".to_owned()));
     parts.join(", ")
 }

@@ -7,7 +7,7 @@ use crate::replay::text::quoted;
 use crate::terminal::{duration, grouped, printable};
 use std::fmt::Write as _;
 
-const HEADS: [&str; 19] = [
+const HEADS: [&str; 20] = [
     "policy",
     "memory",
     "group",
@@ -26,6 +26,7 @@ const HEADS: [&str; 19] = [
     "events\nlow",
     "\nhigh",
     "\nmax",
+    "\noom",
     "\noom_kill",
 ];
 
@@ -74,7 +75,7 @@ fn cells_of(row: &Row, group: &GroupRow) -> Vec<String> {
     ];
     cells.extend(group.shown().map(|(_, n)| grouped(n)));
     cells.extend(["memory.peak", "memory.current"].map(size));
-    cells.extend(["low", "high", "max", "oom_kill"].map(|name| grouped(group.event(name))));
+    cells.extend(["low", "high", "max", "oom", "oom_kill"].map(|name| grouped(group.event(name))));
     let mut remarks = Vec::new();
     remarks.extend(Some(limits_text(&group.limits, row.page_size)).filter(|text| !text.is_empty()));
     if group.count.slept_ns > 0 {
@@ -102,6 +103,10 @@ pub(super) fn vmstat(row: &Row) -> String {
         for (name, value) in group.events.iter() {
             let _ = writeln!(text, "{name} {value}");
         }
+        let _ = writeln!(text, "# {of}: memory.swap.events");
+        for (name, value) in group.swap_events.iter() {
+            let _ = writeln!(text, "{name} {value}");
+        }
         let _ = writeln!(text, "# {of}: sizes at the end, in pages");
         for gauge in group.gauges.iter() {
             let _ = writeln!(text, "{} {}", gauge.name, gauge.value);
@@ -116,8 +121,10 @@ pub(super) fn csv(rows: &[Row], all: bool) -> String {
         "trace,policy,memory_pages,memory_bytes,footprint_pages,group,accesses,hits,misses,hit_rate,refaults,activations,\
          restores,evicted_anon,evicted_file,swap_ins,swap_outs,peak_pages,current_pages",
     );
-    let events = rows.iter().flat_map(|row| row.groups.first()).next().map_or(&[][..], |group| &group.events);
-    events.iter().for_each(|(name, _)| text.extend([",events_", name]));
+    if let Some(group) = rows.first().and_then(|row| row.groups.first()) {
+        group.events.iter().for_each(|(name, _)| text.extend([",events_", name]));
+        group.swap_events.iter().for_each(|(name, _)| text.extend([",swap_events_", name]));
+    }
     text.push_str(",high_sleep_ns,skipped,killed_at,oom_at,maccesses_per_s");
     if let (true, Some(group)) = (all, rows.first().and_then(|row| row.groups.first())) {
         let names = group.counters.iter().map(|(name, _)| name).chain(group.gauges.iter().map(|g| g.name));
@@ -152,7 +159,7 @@ fn csv_line(text: &mut String, row: &Row, group: &GroupRow, all: bool) {
         let _ = write!(text, ",{n}");
     }
     let _ = write!(text, ",{},{}", group.gauge("memory.peak"), group.gauge("memory.current"));
-    for (_, n) in group.events.iter() {
+    for (_, n) in group.events.iter().chain(&group.swap_events) {
         let _ = write!(text, ",{n}");
     }
     let (killed, oom) = (optional(count.killed_at), optional(row.oom_at));

@@ -118,6 +118,9 @@ fn render(args: &ReplayArgs, outcomes: &[Outcome]) -> Result<String, Failure> {
         all += &text::tasks(outcome);
         all += &groups::table(outcome);
         all += &text::machine(outcome);
+        if !out.swap_map && !out.vmstat {
+            all += &text::several_swaps(outcome);
+        }
         if out.vmstat {
             all += &text::vmstat(outcome);
         }

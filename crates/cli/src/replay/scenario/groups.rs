@@ -9,7 +9,7 @@ use refault_sim::machine::MemcgResult;
 use refault_sim::scenario::MemcgSpec;
 
 /// The columns that every table of groups has, and the counters behind them.
-const HEADS: [&str; 15] = [
+const HEADS: [&str; 17] = [
     "group",
     "memory\npeak",
     "ops/s",
@@ -22,7 +22,9 @@ const HEADS: [&str; 15] = [
     "stalled\nsome",
     "\nfull",
     "some avg10\nhighest",
-    "events\nmax",
+    "events\nlow",
+    "\nhigh",
+    "\nmax",
     "\noom",
     "\noom_kill",
 ];
@@ -69,6 +71,8 @@ fn row(outcome: &Outcome, group: &MemcgResult, spec: Option<&MemcgSpec>) -> Vec<
         share(0),
         share(1),
         format!("{:.2}%", group.psi_peaks[0][0]),
+        event("low"),
+        event("high"),
         event("max"),
         event("oom"),
         event("oom_kill"),

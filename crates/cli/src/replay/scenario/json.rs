@@ -46,6 +46,8 @@ struct Task<'a> {
     hit_rate: f64,
     errors: u64,
     reclaim_seconds: f64,
+    user_seconds: f64,
+    system_seconds: f64,
     latency_ns: Latencies,
 }
 
@@ -66,8 +68,15 @@ struct Group<'a> {
     tasks: GroupTasksOut,
     refaults: u64,
     reclaimed_pages: u64,
+    /// In bytes; of the machine null.
+    #[serde(rename = "memory.peak")]
+    peak_bytes: Option<u64>,
+    #[serde(rename = "memory.events")]
     events: BTreeMap<&'static str, u64>,
+    #[serde(rename = "memory.swap.events")]
+    swap_events: BTreeMap<&'static str, u64>,
     counters: &'a BTreeMap<String, u64>,
+    #[serde(rename = "memory.pressure")]
     pressure: Pressure,
 }
 
@@ -158,6 +167,8 @@ fn task(task: &TaskResult) -> Task<'_> {
         hit_rate: task.hit_rate(),
         errors: task.errors,
         reclaim_seconds: task.reclaim_seconds,
+        user_seconds: task.user_seconds,
+        system_seconds: task.system_seconds,
         latency_ns: latencies(&Quantiles::from(&task.latency)),
     }
 }
@@ -176,7 +187,9 @@ fn group<'a>(outcome: &Outcome, number: usize, group: &'a MemcgResult) -> Group<
         tasks: group_tasks(&group.tasks),
         refaults: sum(["workingset_refault_anon", "workingset_refault_file"]),
         reclaimed_pages: sum(["pgsteal_anon", "pgsteal_file"]),
+        peak_bytes: spec.map(|_| group.counter("memory.peak") * 4096),
         events: group.events.iter().copied().collect(),
+        swap_events: group.swap_events.iter().copied().collect(),
         counters: &group.counters,
         pressure: Pressure { some: line(group, 0), full: line(group, 1) },
     }

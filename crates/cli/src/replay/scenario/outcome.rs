@@ -28,8 +28,7 @@ impl Outcome {
 
     /// The swap devices at the end, with the names of the devices they are on.
     pub(super) fn swap(&self) -> impl Iterator<Item = (&str, &SwapMap)> {
-        let names = self.scenario.swap.iter().map(|s| self.scenario.devices[s.device].name.as_str());
-        names.zip(&self.result().swap)
+        self.result().swap.iter().map(|s| (s.device.as_str(), &s.map))
     }
 
     /// The sum of some counters of the machine.

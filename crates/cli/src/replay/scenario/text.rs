@@ -71,7 +71,7 @@ pub(super) fn vmstat(outcome: &Outcome) -> String {
         for (counter, value) in &group.counters {
             let _ = writeln!(text, "{counter} {value}");
         }
-        let _ = writeln!(text, "# {name} {policy} {}: memory pressure", printable(&group.path));
+        let _ = writeln!(text, "# {name} {policy} {}: memory.pressure", printable(&group.path));
         for (kind, line) in ["some", "full"].into_iter().zip(&group.psi) {
             text += &pressure(kind, line);
         }
@@ -79,6 +79,12 @@ pub(super) fn vmstat(outcome: &Outcome) -> String {
             let _ = writeln!(text, "# {name} {policy} {}: memory.events", printable(&group.path));
         }
         for (event, count) in &group.events {
+            let _ = writeln!(text, "{event} {count}");
+        }
+        if !group.swap_events.is_empty() {
+            let _ = writeln!(text, "# {name} {policy} {}: memory.swap.events", printable(&group.path));
+        }
+        for (event, count) in &group.swap_events {
             let _ = writeln!(text, "{event} {count}");
         }
     }
@@ -118,6 +124,13 @@ pub(super) fn device_numbers(device: &DeviceResult) -> impl Iterator<Item = (&'s
         ("max_depth", stats.max_depth),
     ];
     done.into_iter().chain(device.zram.iter().flat_map(|zram| zram.named()))
+}
+
+/// How full the swap devices are, where there are several.
+pub(super) fn several_swaps(outcome: &Outcome) -> String {
+    let several = outcome.scenario.swap.len() > 1;
+    let all = outcome.swap().filter(|_| several);
+    all.map(|(name, map)| swap_map::occupancy(map, Some(&printable(name)))).collect()
 }
 
 /// The swap devices at the end.
