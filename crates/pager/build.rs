@@ -17,7 +17,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let mut rustc = Command::new(env::var("RUSTC")?);
     rustc.args(["--crate-name", "refault_preload", "--crate-type", "cdylib", "--edition", "2024", "--cfg", "preload"]);
-    rustc.args(["-C", "opt-level=2", "-C", "panic=abort", "-C", "strip=symbols"]).arg("--target").arg(env::var("TARGET")?);
+    rustc
+        .args(["-C", "opt-level=2", "-C", "panic=abort", "-C", "strip=symbols"])
+        .arg("--target")
+        .arg(env::var("TARGET")?);
     // Code of the core library names what unwinds panics; here nothing does, and nobody else may find a symbol of that name.
     rustc.args(["-C", "link-arg=-Wl,--defsym=rust_eh_personality=0"]);
     // Copies are made by code of its own: that of the C library uses memory that may be out of memory.

@@ -128,7 +128,12 @@ impl Agent {
                     // Children would have no use for it, and the manager's pages are not theirs. MADV_DONTFORK.
                     // SAFETY: the mapping that was just made.
                     unsafe { call3(sys::MADVISE, shared as usize, abi::SHARED_BYTES, 10) };
-                    return (shared > 0).then_some(Agent { link, uffd: uffd as usize, shared: shared as usize, scratch });
+                    return (shared > 0).then_some(Agent {
+                        link,
+                        uffd: uffd as usize,
+                        shared: shared as usize,
+                        scratch,
+                    });
                 }
                 _ => return None,
             }

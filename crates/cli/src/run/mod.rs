@@ -18,8 +18,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let config = args.config()?;
     report::check(args.json.as_deref())?;
     let trace = record::start(args.record.as_deref())?;
-    let outcome = tree::run(config, &program, &args.command)
-        .map_err(|e| format!("{}: {e}", args.command[0].display()))?;
+    let outcome =
+        tree::run(config, &program, &args.command).map_err(|e| format!("{}: {e}", args.command[0].display()))?;
     report::give(args, &outcome)?;
     let status = outcome.status;
     if let (Some(trace), Some(recording)) = (trace, outcome.recording) {

@@ -23,7 +23,8 @@ pub(super) fn write(mut writer: NativeWriter, recording: Recording, command: &[O
     }
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     header.source = Some(format!("refault run: faults and pages found in place of: {}", words.join(" ")));
-    header.recorded_on = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok().map(|r| format!("Linux {}", r.trim()));
+    header.recorded_on =
+        std::fs::read_to_string("/proc/sys/kernel/osrelease").ok().map(|r| format!("Linux {}", r.trim()));
     let mut chunk = Vec::with_capacity(CHUNK);
     for touched in recording.touches() {
         let t = touched.map_err(|e| format!("--record: reading back what was recorded: {e}"))?;

@@ -394,7 +394,9 @@ impl Core {
             // SAFETY: the process is one that is served here; a number that was used again would be of this user, too.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
-        if pid == 0 && let Some(page) = self.page_at(p.space, p.address) {
+        if pid == 0
+            && let Some(page) = self.page_at(p.space, p.address)
+        {
             self.poison(page, "there is no room for it, and nothing to reclaim");
         }
     }

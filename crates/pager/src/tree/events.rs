@@ -57,7 +57,9 @@ impl Core {
         }
         // What is in place there and not known yet must not become known now.
         let parts: Vec<Range<usize>> = s.unadopted.parts(range);
-        for at in parts.into_iter().flat_map(|part| (part.start..part.end).step_by(BLOCK * PAGE).chain([part.end - PAGE])) {
+        for at in
+            parts.into_iter().flat_map(|part| (part.start..part.end).step_by(BLOCK * PAGE).chain([part.end - PAGE]))
+        {
             self.page_at(space, at);
         }
         let Some(s) = self.space(space) else { return };
@@ -93,7 +95,9 @@ impl Core {
         let uffd = s.uffd.clone();
         for (address, page) in s.table.pages(&(from..from + len)) {
             let target = address - from + to;
-            if self.memory.state(page) == State::Empty && self.space(space).is_none_or(|s| s.table.get(target).is_none()) {
+            if self.memory.state(page) == State::Empty
+                && self.space(space).is_none_or(|s| s.table.get(target).is_none())
+            {
                 continue;
             }
             let Some(other) = self.page_at(space, target) else {

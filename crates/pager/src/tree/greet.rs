@@ -66,7 +66,8 @@ impl Shared {
         let why = std::io::Error::from_raw_os_error(hello.error as i32);
         let what = match hello.at {
             abi::AT_FEATURES if hello.error as i32 == libc::EPERM => {
-                "following forks takes CAP_SYS_PTRACE, which it has not: run it as root, or give it that capability".to_string()
+                "following forks takes CAP_SYS_PTRACE, which it has not: run it as root, or give it that capability"
+                    .to_string()
             }
             abi::AT_FEATURES => format!("the kernel has not all that is needed ({why}); Linux 6.8 or later has it"),
             _ => format!("userfaultfd cannot be used by it ({why})"),

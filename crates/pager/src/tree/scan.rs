@@ -63,7 +63,8 @@ impl Shared {
             let spaces = core.spaces.iter().enumerate();
             spaces.filter_map(|(i, s)| Some((i, s.as_ref()?.pid)).filter(|&(_, pid)| pid > 0)).collect()
         };
-        let pages: Vec<_> = pids.into_iter().map(|(i, pid)| (i, pid, maps::anonymous_pages(pid).unwrap_or(0))).collect();
+        let pages: Vec<_> =
+            pids.into_iter().map(|(i, pid)| (i, pid, maps::anonymous_pages(pid).unwrap_or(0))).collect();
         let mut core = self.lock();
         core.tick();
         let total: u64 = pages.iter().map(|p| p.2).sum();
@@ -81,7 +82,7 @@ impl Shared {
         }
         core.charge_overhead();
         let is_tight = core.recorder.is_some() || core.engine.free_pages() < core.max_pages / 2;
-        
+
         let mut looks = Vec::new();
         for (index, pid, n) in pages {
             let Some(s) = core.space_mut(index).filter(|s| s.pid == pid) else { continue };

@@ -84,5 +84,4 @@ impl Space {
     pub(super) fn is_watched(&self, address: usize) -> bool {
         self.watched.contains(address) && !self.is_ours(address)
     }
-
 }
