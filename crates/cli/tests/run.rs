@@ -1,8 +1,9 @@
 //! `refault run` as a user meets it: what it refuses, what it passes through, what it says. Without userfaultfd the tests say that they skip.
 
-mod common;
+#[path = "common/command.rs"]
+mod command;
 
-use common::Sandbox;
+use command::Sandbox;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Output;
 

@@ -143,9 +143,8 @@ impl Agent {
     fn serve(&self) {
         while let Some(received) = self.link.receive() {
             let count = (received.order.count as usize).min(WINDOW);
-            match received.order.kind {
-                abi::MOVE => self.move_out(count),
-                _ => {}
+            if received.order.kind == abi::MOVE {
+                self.move_out(count);
             }
             if !self.link.answer() {
                 break;

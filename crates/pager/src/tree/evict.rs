@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::Shared;
 use super::abi;
 use super::core::{Core, DISCARD_BATCH};
+use super::maps;
 use super::memory::State;
 use crate::region::{WINDOW, fatal};
 use crate::uffd::PAGE;
@@ -136,10 +137,11 @@ impl Core {
 
     fn order_moves(&mut self, owner: usize, pages: &[u32]) -> Option<Vec<u32>> {
         let addresses: Vec<usize> = pages.iter().map(|&p| self.memory.address[p as usize]).collect();
-        let agent = self.space_mut(owner)?.agent.as_mut()?;
-        if addresses.is_empty() {
+        let space = self.space_mut(owner)?;
+        if addresses.is_empty() || maps::is_stopped(space.pid) {
             return None;
         }
+        let agent = space.agent.as_mut()?;
         match agent.carry_out(abi::MOVE, &addresses) {
             Ok(outcomes) => Some(outcomes),
             Err(_) => {

@@ -42,6 +42,12 @@ pub(super) fn parent(pid: i32) -> Option<i32> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
+/// Whether a process is stopped, by a signal or a debugger: its agent would not answer.
+pub(super) fn is_stopped(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
+}
+
 /// `/proc/PID/pagemap`.
 #[derive(Debug)]
 pub(super) struct Pagemap(fs::File);
