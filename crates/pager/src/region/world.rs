@@ -268,7 +268,7 @@ pub(super) unsafe fn staged_content<'a>(address: usize) -> &'a Page {
 }
 
 /// What may not happen did. Memory cannot be trusted any more, so nothing goes on.
-pub(super) fn fatal(what: &str) -> ! {
+pub(crate) fn fatal(what: &str) -> ! {
     eprintln!("refault: fatal: {what}");
     std::process::abort();
 }
