@@ -231,9 +231,9 @@ impl World for Memory {
                 self.kswapd_awake = true;
                 return Ack::Pending;
             }
-            // A slot that is free is forgotten as it is.
             // A region has one node.
             Effect::Migrate { .. } => return Ack::Failed,
+            // A slot that is free is forgotten as it is.
             Effect::Discard { .. } => {}
             // The pool is the pager's own: zswap is off, and what pages hold is not told.
             Effect::ZeroFill { .. }

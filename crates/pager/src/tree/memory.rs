@@ -263,10 +263,12 @@ impl World for Memory {
             Effect::Unmap { .. } | Effect::WriteProtect { .. } => {}
             Effect::Free { page, order } => (page.0..page.0 + (1 << order)).for_each(|p| self.release(p)),
             Effect::FreeSlot { slot } => self.freed.push(slot.0),
-            Effect::WakeKswapd => {
+            Effect::WakeKswapd { .. } => {
                 self.kswapd_awake = true;
                 return Ack::Pending;
             }
+            // There is one node.
+            Effect::Migrate { .. } => return Ack::Failed,
             // A slot that is free is forgotten as it is.
             Effect::Discard { .. } => {}
             // The pool is the pager's own: zswap is off, and what pages hold is not told.
