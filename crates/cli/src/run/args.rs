@@ -28,7 +28,7 @@ Examples:
     refault run --memory-max 1G --swap-max 8G --pool zstd --swap-file /var/tmp --json run.json -- python3 job.py
   What would other policies and sizes have made of it?
     refault run --memory-max 1G --swap-max 8G --record job.parquet -- ./job
-    refault replay job.parquet --size 25%,50%
+    refault replay job.parquet --memory 25%,50%
 
 docs/pager.md says more; `refault doctor` says what this machine allows.";
 

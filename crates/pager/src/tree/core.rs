@@ -55,6 +55,7 @@ pub(super) struct Core {
     pub(super) stall_limit: Duration,
     pub(super) max_pages: u64,
     min_mark: u64,
+    high_mark: u64,
     /// Pages of the engine that stand for memory it does not know of, and how many more there should be.
     taken: u64,
     owed: u64,
@@ -76,6 +77,7 @@ pub(super) struct Core {
 impl Core {
     pub(super) fn new(engine: Engine, group: MemcgId, memory: Memory, max_pages: u64, fixed_bytes: usize) -> Core {
         let min_mark = engine.zones().map(|(.., marks)| marks.min).sum();
+        let high_mark = engine.zones().map(|(.., marks)| marks.high).sum();
         Core {
             engine,
             memory,
@@ -94,6 +96,7 @@ impl Core {
             stall_limit: Duration::from_secs(30),
             max_pages,
             min_mark,
+            high_mark,
             taken: 0,
             owed: 0,
             progress: (Instant::now(), 0),
@@ -649,8 +652,11 @@ impl Core {
 
     /// A page that is in place already becomes known to the engine. False: there is no room for it now.
     pub(super) fn adopt(&mut self, page: u32) -> bool {
-        // It was counted with what is not known.
-        self.set_external(self.taken.saturating_sub(1));
+        // It was counted with what is not known: as much becomes free as the engine must have to give a page.
+        let free = self.engine.free_pages();
+        if free < self.high_mark + 32 {
+            self.set_external(self.taken.saturating_sub(self.high_mark + 32 - free));
+        }
         self.memory.in_place = true;
         self.engine.access(&mut self.memory, PageId(page), Touch::MapWrite);
         self.memory.in_place = false;

@@ -101,6 +101,10 @@ impl Core {
     pub(super) fn move_out(&mut self) -> bool {
         let mut pages: Vec<u32> = Vec::new();
         let mut owner = None;
+        if let Some(&first) = self.memory.leaving.front() {
+            // As long as a change is not read of, nothing can be moved.
+            self.drain(self.memory.owner[first as usize] as usize);
+        }
         while pages.len() < WINDOW {
             let Some(&page) = self.memory.leaving.front() else { break };
             if self.memory.state(page) == State::Leaving {

@@ -89,7 +89,8 @@ impl Shared {
             s.active |= is_tight && n >= WORTH_WATCHING;
             let Some(pagemap) = s.pagemap.clone().filter(|_| s.active) else { continue };
             let grown = s.beyond.saturating_sub(s.known_unknown) >= WORTH_A_LOOK;
-            let (map, reconcile) = (all || grown, (all || s.forked) && s.beyond > WORTH_WATCHING);
+            let again = all || s.forked || std::mem::take(&mut s.is_unfinished);
+            let (map, reconcile) = (all || grown, again && s.beyond > WORTH_WATCHING);
             if map || reconcile {
                 looks.push(Look { index, pid, pagemap, map, reconcile });
             }
@@ -203,6 +204,9 @@ impl Core {
                 continue;
             }
             if !self.adopt(page) {
+                if let Some(s) = self.space_mut(look.index) {
+                    s.is_unfinished = true;
+                }
                 return;
             }
             if let Some(r) = &mut self.recorder {

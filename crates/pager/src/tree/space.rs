@@ -39,6 +39,8 @@ pub(super) struct Space {
     pub(super) unknown: u64,
     /// What it had at the last look at its mappings beyond what was known then.
     pub(super) known_unknown: u64,
+    /// There was no room for some of its pages to become known.
+    pub(super) is_unfinished: bool,
     /// It is to die for lack of memory.
     pub(super) is_killed: bool,
     /// Where a first touch would be the next of a row, and how long the row is.
@@ -69,6 +71,7 @@ impl Space {
             beyond: 0,
             unknown: 0,
             known_unknown: 0,
+            is_unfinished: false,
             is_killed: false,
             next_fresh: 0,
             fresh_run: 0,
