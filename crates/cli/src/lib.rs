@@ -7,6 +7,7 @@ pub mod doctor;
 mod given;
 mod lab;
 pub mod replay;
+pub mod run;
 pub mod size;
 mod terminal;
 pub mod trace_cmd;

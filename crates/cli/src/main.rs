@@ -2,7 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use refault_cli::{Failure, Given, bench, doctor, replay, size, trace_cmd};
+use refault_cli::{Failure, Given, bench, doctor, replay, run, size, trace_cmd};
 use std::process::ExitCode;
 
 /// Linux page reclaim as a program: what any policy would have done with a trace of page accesses, or on a machine
@@ -23,6 +23,8 @@ enum Command {
     Size(Box<size::SizeArgs>),
     /// Inspect, convert and generate traces
     Trace(trace_cmd::TraceArgs),
+    /// Run a program in less memory than it wants
+    Run(run::RunArgs),
     /// Say what this machine allows the pager to do, and what would improve it
     Doctor(doctor::DoctorArgs),
 }
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Size(args) => size::run(&args, &given),
         Command::Trace(args) => trace_cmd::run(args).map(|()| true),
+        Command::Run(args) => return run::run(&args).unwrap_or_else(|e| fail(&e)),
         Command::Doctor(args) => doctor::run(&args),
     };
     match done {

@@ -73,7 +73,10 @@ impl Engine {
             if self.throttle_exhausted(w) {
                 return Err(MemcgId::ROOT);
             }
-            let reclaimed = self.reclaim_memcg(w, MemcgId::ROOT, nr);
+            // Reclaim may say more than it freed, so that a run ends.
+            let before = self.work.reclaimed;
+            self.reclaim_memcg(w, MemcgId::ROOT, nr);
+            let reclaimed = self.work.reclaimed - before;
             if let Some(zone) = self.nodes.take(self.nid, nr, Mark::Min) {
                 return Ok(zone);
             }

@@ -127,6 +127,7 @@ impl Engine {
     }
 
     /// Steps 1 to 5 of 2.4: whether a folio can go, and what its references say about that. The error: it stays.
+    #[inline(always)]
     fn examine<W: World>(
         &mut self,
         w: &mut W,
@@ -159,6 +160,7 @@ impl Engine {
     }
 
     /// Step 6 of 2.4: what can go is collected, to be moved to a slower node.
+    #[inline(never)]
     fn choose_to_demote<W: World>(
         &mut self,
         w: &mut W,

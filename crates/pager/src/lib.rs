@@ -20,6 +20,7 @@ mod heap;
 pub mod mem;
 mod region;
 pub mod store;
+pub mod tree;
 pub mod uffd;
 
 pub use error::Error;

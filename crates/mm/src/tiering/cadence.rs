@@ -110,7 +110,7 @@ impl MmScan {
             }
             // Up to the end of a page table, as Linux aligns it.
             let table_end = (self.offset / TABLE_PAGES + 1) * TABLE_PAGES;
-            let pages = (table_end.min(space_pages) - self.offset).min(looks_left);
+            let pages = (table_end.min(space_pages) - self.offset).min(looks_left).min(marks_left);
             let here = mark(Range { first: self.offset, pages });
             marked += here;
             if here > 0 {

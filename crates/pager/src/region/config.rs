@@ -65,7 +65,12 @@ impl RegionConfig {
         self.bytes.div_ceil(PAGE)
     }
 
-    pub(super) fn check(&self) -> Result<(), Error> {
+    /// Slots of its swap area: slot 0 is never used.
+    pub(crate) fn slots(&self) -> u32 {
+        (self.swap_max / PAGE + 1) as u32
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
         let wrong = if self.bytes == 0 {
             "the region has no bytes".to_string()
         } else if self.pages() > 1 << 28 {
@@ -86,7 +91,7 @@ impl RegionConfig {
         Err(Error::Config(wrong))
     }
 
-    pub(super) fn engine(&self) -> Config {
+    pub(crate) fn engine(&self) -> Config {
         let mut cfg = Config::new(self.policy);
         let pages = (self.memory_max / PAGE) as u64;
         cfg.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) });
@@ -98,18 +103,14 @@ impl RegionConfig {
         cfg
     }
 
-    /// The store that it asks for.
-    pub(super) fn store(&self) -> Result<Box<dyn Store>, Error> {
+    /// The store that it asks for, of so many slots.
+    pub(crate) fn store(&self, slots: u32) -> Result<Box<dyn Store>, Error> {
         let pool = match &self.pool {
             Some(p) => Some(Pool::new(p.codec, p.max_bytes).map_err(Error::io("reserving the pool"))?),
             None => None,
         };
         let file = match &self.swap_directory {
-            Some(dir) => {
-                // Slot 0 is never used.
-                let slots = (self.swap_max / PAGE + 1) as u32;
-                Some(FileStore::new(dir, slots).map_err(Error::io("making the swap file"))?)
-            }
+            Some(dir) => Some(FileStore::new(dir, slots).map_err(Error::io("making the swap file"))?),
             None => None,
         };
         Ok(match (pool, file) {

@@ -22,8 +22,9 @@ pub use config::{PoolConfig, RegionConfig};
 pub use stats::{Counts, RegionStats};
 
 use self::core::Core;
-use self::staging::{Staging, WINDOW};
-use self::world::{Memory, fatal};
+pub(crate) use self::staging::{Staging, WINDOW};
+use self::world::Memory;
+pub(crate) use self::world::fatal;
 use crate::error::Error;
 use crate::mem::{Mapping, Pagemap};
 use crate::store::{PageBuf, Store, SwapArea};
@@ -66,7 +67,7 @@ impl Region {
     /// A region, or why there can be none.
     pub fn new(config: &RegionConfig) -> Result<Region, Error> {
         config.check()?;
-        let store = config.store()?;
+        let store = config.store(config.slots())?;
         Region::with_store(config, store)
     }
 
@@ -234,7 +235,7 @@ fn spawn(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> Result<JoinHandl
     std::thread::Builder::new().name(name.into()).spawn(body).map_err(Error::io("starting a thread"))
 }
 
-fn block_signals() {
+pub(crate) fn block_signals() {
     // SAFETY: a signal set is plain data, filled before it is used; only the mask of this thread changes.
     unsafe {
         let mut all = std::mem::zeroed();

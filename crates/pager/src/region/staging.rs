@@ -9,11 +9,11 @@ use crate::mem::Mapping;
 use crate::uffd::PAGE;
 
 /// Pages of a window.
-pub(super) const WINDOW: usize = 64;
+pub(crate) const WINDOW: usize = 64;
 
 /// The windows.
 #[derive(Debug)]
-pub(super) struct Staging {
+pub(crate) struct Staging {
     mapping: Mapping,
     /// Free places of each window, a bit each.
     free: Vec<u64>,
@@ -25,7 +25,7 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    pub(super) fn new(windows: usize) -> io::Result<Staging> {
+    pub(crate) fn new(windows: usize) -> io::Result<Staging> {
         Ok(Staging {
             mapping: Mapping::new(windows * WINDOW * PAGE)?,
             free: vec![u64::MAX; windows],
@@ -35,16 +35,16 @@ impl Staging {
         })
     }
 
-    pub(super) fn mapping(&self) -> &Mapping {
+    pub(crate) fn mapping(&self) -> &Mapping {
         &self.mapping
     }
 
-    pub(super) fn address(&self, place: u32) -> usize {
+    pub(crate) fn address(&self, place: u32) -> usize {
         self.mapping.start() + place as usize * PAGE
     }
 
     /// Up to `n` places, next to each other if there is a window for them; fewer only if there are no more.
-    pub(super) fn take(&mut self, n: usize) -> Vec<u32> {
+    pub(crate) fn take(&mut self, n: usize) -> Vec<u32> {
         let n = n.min(WINDOW);
         let whole = std::iter::from_fn(|| self.whole.pop()).find(|&w| self.free[w as usize] == u64::MAX);
         if let Some(w) = whole {
@@ -70,7 +70,7 @@ impl Staging {
     }
 
     /// The place is free, and missing in the page tables.
-    pub(super) fn give_back(&mut self, place: u32) {
+    pub(crate) fn give_back(&mut self, place: u32) {
         let (w, bit) = (place as usize / WINDOW, 1 << (place as usize % WINDOW));
         debug_assert!(self.free[w] & bit == 0, "it was taken");
         self.free[w] |= bit;
@@ -81,7 +81,7 @@ impl Staging {
     }
 
     /// Places that are not free.
-    pub(super) fn in_use(&self) -> u64 {
+    pub(crate) fn in_use(&self) -> u64 {
         self.in_use
     }
 }

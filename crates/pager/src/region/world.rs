@@ -231,9 +231,9 @@ impl World for Memory {
                 self.kswapd_awake = true;
                 return Ack::Pending;
             }
-            // A slot that is free is forgotten as it is.
             // A region has one node.
             Effect::Migrate { .. } => return Ack::Failed,
+            // A slot that is free is forgotten as it is.
             Effect::Discard { .. } => {}
             // The pool is the pager's own: zswap is off, and what pages hold is not told.
             Effect::ZeroFill { .. }
@@ -268,7 +268,7 @@ pub(super) unsafe fn staged_content<'a>(address: usize) -> &'a Page {
 }
 
 /// What may not happen did. Memory cannot be trusted any more, so nothing goes on.
-pub(super) fn fatal(what: &str) -> ! {
+pub(crate) fn fatal(what: &str) -> ! {
     eprintln!("refault: fatal: {what}");
     std::process::abort();
 }

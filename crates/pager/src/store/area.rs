@@ -23,14 +23,69 @@ enum Kind {
     Stored,
 }
 
+/// What is known of a cell: a slot of the store. It holds what was written to a slot of the owner, and lives as long as that slot or a
+/// loan of it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Meta {
     word: u64,
     /// Which page of the owner it is.
     page: u32,
-    /// How often the slot was written.
+    /// How often the cell was written.
     turn: u32,
     kind: Kind,
+    /// The slot and the loans that it belongs to.
+    users: u32,
+}
+
+/// The content of a slot as it was, whatever becomes of the slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Loan {
+    cell: u32,
+    page: u32,
+}
+
+const NO_CELL: u32 = u32::MAX;
+
+/// Cells, and which slot has which. That of slot n is n, unless a loan of it outlived what was in the slot.
+#[derive(Debug)]
+struct Cells {
+    cells: Vec<Meta>,
+    of_slot: Vec<u32>,
+    /// The first cell that is no slot's own, those that were used, and the next that never was.
+    others: u32,
+    free: Vec<u32>,
+    next: u32,
+}
+
+impl Cells {
+    fn meta(&mut self, cell: u32) -> &mut Meta {
+        if self.cells.len() <= cell as usize {
+            self.cells.resize(cell as usize + 1, Meta::default());
+        }
+        &mut self.cells[cell as usize]
+    }
+
+    /// The cell of a slot.
+    fn of(&self, slot: u32) -> Option<u32> {
+        self.of_slot.get(slot as usize).copied().filter(|&c| c != NO_CELL)
+    }
+
+    /// A cell that nobody uses, the slot's own if it can be, with one user.
+    fn take(&mut self, slot: Option<u32>) -> u32 {
+        let own = slot.filter(|&s| self.meta(s).users == 0);
+        let cell = own.or_else(|| self.free.pop()).unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        });
+        self.meta(cell).users = 1;
+        if let Some(slot) = slot {
+            if self.of_slot.len() <= slot as usize {
+                self.of_slot.resize(slot as usize + 1, NO_CELL);
+            }
+            self.of_slot[slot as usize] = cell;
+        }
+        cell
+    }
 }
 
 /// What an area did.
@@ -53,7 +108,7 @@ pub struct AreaStats {
 /// A store with a memory of what it was given.
 pub struct SwapArea {
     store: Box<dyn Store>,
-    slots: Mutex<Vec<Meta>>,
+    cells: Mutex<Cells>,
     pages: AtomicU64,
     same_filled: AtomicU64,
     corrupt: AtomicU64,
@@ -62,11 +117,17 @@ pub struct SwapArea {
 }
 
 impl SwapArea {
-    /// An area over a store.
+    /// An area over a store, of which nothing is lent.
     pub fn new(store: Box<dyn Store>) -> SwapArea {
+        SwapArea::lending(store, u32::MAX)
+    }
+
+    /// An area over a store. Slots are below `slots`; what is lent and has no slot any more takes more of the store.
+    pub fn lending(store: Box<dyn Store>, slots: u32) -> SwapArea {
+        let cells = Cells { cells: Vec::new(), of_slot: Vec::new(), others: slots, free: Vec::new(), next: slots };
         SwapArea {
             store,
-            slots: Mutex::default(),
+            cells: Mutex::new(cells),
             pages: AtomicU64::default(),
             same_filled: AtomicU64::default(),
             corrupt: AtomicU64::default(),
@@ -75,21 +136,16 @@ impl SwapArea {
         }
     }
 
-    fn slots(&self) -> std::sync::MutexGuard<'_, Vec<Meta>> {
-        self.slots.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn cells(&self) -> std::sync::MutexGuard<'_, Cells> {
+        self.cells.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Changes what is known of a slot; what was known.
-    fn note(&self, slot: u32, change: impl FnOnce(&mut Meta)) -> Meta {
-        let mut slots = self.slots();
-        if slots.len() <= slot as usize {
-            slots.resize(slot as usize + 1, Meta::default());
-        }
-        let meta = &mut slots[slot as usize];
+    /// Changes what is known of a cell; what was known.
+    fn note(&self, cells: &mut Cells, cell: u32, change: impl FnOnce(&mut Meta)) -> Meta {
+        let meta = cells.meta(cell);
         let before = *meta;
         change(meta);
         let after = *meta;
-        drop(slots);
         let count = |counter: &AtomicU64, is: fn(Kind) -> bool| match (is(before.kind), is(after.kind)) {
             (false, true) => _ = counter.fetch_add(1, Ordering::Relaxed),
             (true, false) => _ = counter.fetch_sub(1, Ordering::Relaxed),
@@ -102,27 +158,51 @@ impl SwapArea {
 
     /// Writes what is page `page` of the owner. After an error the slot holds nothing.
     pub fn write(&self, slot: u32, page: u32, content: &Page) -> Result<(), StoreError> {
-        let before = self.note(slot, |m| m.kind = Kind::Empty);
+        let mut cells = self.cells();
+        let cell = match cells.of(slot) {
+            Some(cell) if cells.meta(cell).users == 1 => cell,
+            Some(cell) => {
+                // What is lent stays where it is.
+                self.leave(&mut cells, cell);
+                cells.take(Some(slot))
+            }
+            None => cells.take(Some(slot)),
+        };
+        let before = self.note(&mut cells, cell, |m| m.kind = Kind::Empty);
+        drop(cells);
+        self.write_cell(cell, before, page, content)
+    }
+
+    fn write_cell(&self, cell: u32, before: Meta, page: u32, content: &Page) -> Result<(), StoreError> {
         let turn = before.turn.wrapping_add(1);
+        let set = |word, kind| {
+            let new = |m: &mut Meta| *m = Meta { word, page, turn, kind, users: m.users };
+            self.note(&mut self.cells(), cell, new);
+        };
         if let Some(word) = repeated_word(content) {
             if before.kind == Kind::Stored {
-                self.store.free(slot);
+                self.store.free(cell);
             }
-            self.note(slot, |m| *m = Meta { word, page, turn, kind: Kind::Filled });
+            set(word, Kind::Filled);
             return Ok(());
         }
         let word = checksum(page, turn, content);
-        if let Err(e) = self.store.write(slot, content) {
+        if let Err(e) = self.store.write(cell, content) {
             self.write_errors.fetch_add(1, Ordering::Relaxed);
             return Err(e);
         }
-        self.note(slot, |m| *m = Meta { word, page, turn, kind: Kind::Stored });
+        set(word, Kind::Stored);
         Ok(())
     }
 
     /// Reads page `page` of the owner. What comes back is what was written last, or an error; then `content` is anything.
     pub fn read(&self, slot: u32, page: u32, content: &mut Page) -> Result<(), StoreError> {
-        let result = self.read_checked(slot, page, content);
+        let cell = self.cells().of(slot);
+        self.read_counted(cell, page, content)
+    }
+
+    fn read_counted(&self, cell: Option<u32>, page: u32, content: &mut Page) -> Result<(), StoreError> {
+        let result = cell.ok_or(StoreError::Absent).and_then(|cell| self.read_checked(cell, page, content));
         match &result {
             Err(StoreError::Corrupt(_)) => self.corrupt.fetch_add(1, Ordering::Relaxed),
             Err(_) => self.read_errors.fetch_add(1, Ordering::Relaxed),
@@ -131,8 +211,8 @@ impl SwapArea {
         result
     }
 
-    fn read_checked(&self, slot: u32, page: u32, content: &mut Page) -> Result<(), StoreError> {
-        let meta = self.slots().get(slot as usize).copied().unwrap_or_default();
+    fn read_checked(&self, cell: u32, page: u32, content: &mut Page) -> Result<(), StoreError> {
+        let meta = *self.cells().meta(cell);
         if meta.kind == Kind::Empty {
             return Err(StoreError::Absent);
         }
@@ -143,24 +223,82 @@ impl SwapArea {
             content.as_chunks_mut::<8>().0.fill(meta.word.to_ne_bytes());
             return Ok(());
         }
-        self.store.read(slot, content)?;
+        self.store.read(cell, content)?;
         match checksum(page, meta.turn, content) == meta.word {
             true => Ok(()),
             false => Err(StoreError::Corrupt("its checksum differs")),
         }
     }
 
+    /// One user less; without any the cell holds nothing.
+    fn leave(&self, cells: &mut Cells, cell: u32) {
+        let meta = cells.meta(cell);
+        meta.users -= 1;
+        if meta.users > 0 {
+            return;
+        }
+        if cell >= cells.others {
+            cells.free.push(cell);
+        }
+        // Under the lock: the cell may be taken again right after it.
+        if self.note(cells, cell, |m| m.kind = Kind::Empty).kind == Kind::Stored {
+            self.store.free(cell);
+        }
+    }
+
     /// The slot holds nothing from now on.
     pub fn free(&self, slot: u32) {
-        if self.note(slot, |m| m.kind = Kind::Empty).kind == Kind::Stored {
-            self.store.free(slot);
+        let mut cells = self.cells();
+        if let Some(cell) = cells.of(slot) {
+            cells.of_slot[slot as usize] = NO_CELL;
+            self.leave(&mut cells, cell);
         }
+    }
+
+    /// What is in a slot, for someone else, until [`SwapArea::end_loan`]. `None`: nothing is in it.
+    pub fn lend(&self, slot: u32) -> Option<Loan> {
+        let mut cells = self.cells();
+        let cell = cells.of(slot)?;
+        let meta = cells.meta(cell);
+        meta.users += 1;
+        Some(Loan { cell, page: meta.page })
+    }
+
+    /// One more of a loan.
+    pub fn lend_again(&self, loan: Loan) {
+        self.cells().meta(loan.cell).users += 1;
+    }
+
+    /// Keeps a page that has no slot.
+    pub fn keep(&self, page: u32, content: &Page) -> Result<Loan, StoreError> {
+        let mut cells = self.cells();
+        let cell = cells.take(None);
+        let before = *cells.meta(cell);
+        drop(cells);
+        let written = self.write_cell(cell, before, page, content);
+        if written.is_err() {
+            self.leave(&mut self.cells(), cell);
+        }
+        written.map(|()| Loan { cell, page })
+    }
+
+    /// Reads what was lent.
+    pub fn read_loan(&self, loan: Loan, content: &mut Page) -> Result<(), StoreError> {
+        self.read_counted(Some(loan.cell), loan.page, content)
+    }
+
+    /// What was lent is needed no more.
+    pub fn end_loan(&self, loan: Loan) {
+        self.leave(&mut self.cells(), loan.cell);
     }
 
     /// What it did, holds and takes.
     pub fn stats(&self) -> AreaStats {
         let mut usage = self.store.usage();
-        usage.memory_bytes += (self.slots().capacity() * size_of::<Meta>()) as u64;
+        let cells = self.cells();
+        let numbers = cells.of_slot.capacity() + cells.free.capacity();
+        usage.memory_bytes += (cells.cells.capacity() * size_of::<Meta>() + numbers * size_of::<u32>()) as u64;
+        drop(cells);
         let get = |c: &AtomicU64| c.load(Ordering::Relaxed);
         AreaStats {
             pages: get(&self.pages),

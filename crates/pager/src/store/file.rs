@@ -56,6 +56,11 @@ impl FileStore {
     }
 }
 
+/// A file without a name, that only its owner may read.
+pub fn nameless_file(directory: &Path) -> io::Result<File> {
+    nameless(directory, 0)
+}
+
 fn nameless(directory: &Path, flags: libc::c_int) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);

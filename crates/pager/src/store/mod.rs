@@ -16,10 +16,10 @@ mod tiers;
 use std::fmt;
 use std::io;
 
-pub use area::{AreaStats, SwapArea};
+pub use area::{AreaStats, Loan, SwapArea};
 pub use codec::Codec;
 pub use faulty::{Fault, Faulty};
-pub use file::FileStore;
+pub use file::{FileStore, nameless_file};
 pub use pool::Pool;
 pub use tiers::Tiers;
 

@@ -13,6 +13,14 @@ pub const UFFD_USER_MODE_ONLY: libc::c_int = 1;
 
 /// A fault.
 pub const EVENT_PAGEFAULT: u8 = 0x12;
+/// `fork`: the descriptor for the child.
+pub const EVENT_FORK: u8 = 0x13;
+/// `mremap`: from, to, length.
+pub const EVENT_REMAP: u8 = 0x14;
+/// `madvise`: start, end.
+pub const EVENT_REMOVE: u8 = 0x15;
+/// `munmap`: start, end.
+pub const EVENT_UNMAP: u8 = 0x16;
 /// The fault was a write.
 pub const PAGEFAULT_FLAG_WRITE: u64 = 1;
 
@@ -110,7 +118,8 @@ pub struct WriteProtect {
     pub mode: u64,
 }
 
-/// What is read from the descriptor: 32 bytes, of which a fault uses the event, its flags and the address.
+/// What is read from the descriptor: 32 bytes. A fault uses the event, its flags and the address; other events use the same fields
+/// for what their constants say.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Message {
@@ -120,6 +129,7 @@ pub struct Message {
     pub flags: u64,
     /// Of a fault: where.
     pub address: u64,
+    /// The third field.
     pub rest: u64,
 }
 

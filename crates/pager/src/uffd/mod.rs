@@ -98,6 +98,28 @@ pub struct Fault {
     pub write: bool,
 }
 
+/// What is read from a descriptor that has events.
+#[derive(Debug)]
+pub enum Event {
+    /// A fault.
+    Fault(Fault),
+    /// `fork`: the descriptor of the child's memory, which is as that of the parent was.
+    Fork(Uffd),
+    /// `mremap` moved pages.
+    Remap {
+        /// From where.
+        from: usize,
+        /// To where.
+        to: usize,
+        /// Bytes.
+        len: usize,
+    },
+    /// `madvise` is about to drop pages: it goes on when this was read.
+    Remove(std::ops::Range<usize>),
+    /// Memory was unmapped.
+    Unmap(std::ops::Range<usize>),
+}
+
 /// A userfaultfd.
 #[derive(Debug)]
 pub struct Uffd {
@@ -129,6 +151,17 @@ impl Uffd {
         let fd = raw_open(scope)?;
         handshake(&fd, bits)?;
         Ok(Uffd { fd, scope, features: offered, plan: None })
+    }
+
+    /// One that another process opened for its memory, with these features, and that does not block.
+    pub fn of_other(fd: OwnedFd, features: &[Feature]) -> Uffd {
+        let features = features.iter().fold(0, |all, f| all | f.bit);
+        Uffd { fd, scope: Scope::Everything, features, plan: None }
+    }
+
+    /// The descriptor, to wait for it, or to hand it on.
+    pub fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.fd)
     }
 
     /// Has calls fail from now on, for tests.
@@ -277,6 +310,46 @@ impl Uffd {
             faults.push(Fault { address, write: m.flags & abi::PAGEFAULT_FLAG_WRITE != 0 });
         }
         Ok(())
+    }
+
+    /// What there is, without waiting: false if there was nothing.
+    pub fn read_events(&self, events: &mut Vec<Event>) -> io::Result<bool> {
+        const ROOM: usize = 32;
+        let mut messages = [abi::Message::default(); ROOM];
+        let bytes = size_of_val(&messages);
+        // SAFETY: the kernel writes at most `bytes` bytes into `messages`, which any bytes are valid for.
+        let got = unsafe { libc::read(self.fd.as_raw_fd(), messages.as_mut_ptr().cast(), bytes) };
+        if got < 0 {
+            let e = io::Error::last_os_error();
+            return match e.kind() {
+                io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock => Ok(false),
+                _ => Err(e),
+            };
+        }
+        let messages = &messages[..got as usize / size_of::<abi::Message>()];
+        for m in messages {
+            events.push(self.event(m)?);
+        }
+        Ok(!messages.is_empty())
+    }
+
+    fn event(&self, m: &abi::Message) -> io::Result<Event> {
+        let (a, b, c) = (m.flags, m.address, m.rest);
+        Ok(match m.event {
+            abi::EVENT_PAGEFAULT => {
+                let write = a & abi::PAGEFAULT_FLAG_WRITE != 0;
+                Event::Fault(Fault { address: b as usize & !(PAGE - 1), write })
+            }
+            abi::EVENT_FORK => {
+                // SAFETY: the kernel made the descriptor, in the lower half of the first field, for whoever reads this message.
+                let fd = unsafe { OwnedFd::from_raw_fd(a as u32 as RawFd) };
+                Event::Fork(Uffd { fd, scope: self.scope, features: self.features, plan: None })
+            }
+            abi::EVENT_REMAP => Event::Remap { from: a as usize, to: b as usize, len: c as usize },
+            abi::EVENT_REMOVE => Event::Remove(a as usize..b as usize),
+            abi::EVENT_UNMAP => Event::Unmap(a as usize..b as usize),
+            other => return Err(io::Error::other(format!("userfaultfd: event {other:#x} is not known"))),
+        })
     }
 
     fn ioctl<T>(&self, request: libc::c_ulong, arg: &mut T) -> io::Result<()> {

@@ -9,6 +9,9 @@ use super::task::Task;
 use crate::device::PAGE_BYTES;
 use crate::scenario::{PolicySpec, Scenario};
 
+/// Pages that a reclaim aims at.
+const SWAP_CLUSTER_MAX: u64 = 32;
+
 /// The address space of a program, whose threads are the copies of a task.
 #[derive(Clone, Debug)]
 pub(super) struct Mm {
@@ -158,12 +161,16 @@ pub(super) fn numa_config(spec: &Scenario, policy: &PolicySpec) -> Result<Option
     }
     let tiers = tiers_of(spec)?;
     let tiering = policy.tiering.config(m.scale)?;
+    // A zone whose marks are closer than what one reclaim frees is balanced or not by chance: on a machine that was made small it is
+    // part of Normal.
+    let gap = |pages: u64| pages * u64::from(m.watermark_scale_factor) / 10_000;
+    let zone = |pages: u64| if gap(pages) >= SWAP_CLUSTER_MAX { pages } else { 0 };
     let node = |(i, n): (usize, &crate::scenario::NodeSpec)| NodeConfig {
         pages: n.pages,
         min_free_kbytes: m.min_free_kbytes,
         watermark_scale_factor: m.watermark_scale_factor,
         // Low memory is on the first node.
-        low_zones: if i == 0 { [m.dma_pages, m.dma32_pages] } else { [0, 0] },
+        low_zones: if i == 0 { [m.dma_pages, m.dma32_pages].map(zone) } else { [0, 0] },
     };
     let mut numa = NumaConfig::new(m.nodes.iter().enumerate().map(node).collect());
     let ids = |nodes: &[usize]| nodes.iter().map(|&n| NodeId(n as u8)).collect::<Vec<_>>();

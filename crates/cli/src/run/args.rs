@@ -1,0 +1,147 @@
+//! The flags of `refault run`.
+
+use crate::Failure;
+use crate::replay::size::Size;
+use clap::{Args, ValueEnum};
+use refault_mm::Policy;
+use refault_pager::store::{Codec, nameless_file};
+use refault_pager::tree::TreeConfig;
+use refault_pager::{PoolConfig, RegionConfig};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const DETAILS: &str = "\
+What does not fit in --memory-max is in a compressed pool, in a swap file, or in both: the pool first, and from there the coldest \
+pages go on to the file. It comes back when it is touched. The program needs no change and notices nothing but the time.
+
+Sizes are bytes with K, M, G or T (powers of 1024), or pages (4096p).
+
+Limited is anonymous memory (heap, stacks of threads, what is mapped without a file) of the program and of all processes that it starts \
+together, with the pool and the pager's own tables. Files, which the kernel caches and drops by itself, are not.
+
+Exit status: that of the program; if a signal ended it, refault ends by the same. 2: it could not be run, and one line says why.
+
+Examples:
+  A sort in a tenth of the memory that it asks for
+    refault run --memory-max 100M --swap-max 2G -- sort -S 1G big.txt -o sorted.txt
+  The coldest pages in a file, figures for machines
+    refault run --memory-max 1G --swap-max 8G --pool zstd --swap-file /var/tmp --json run.json -- python3 job.py
+  What would other policies and sizes have made of it?
+    refault run --memory-max 1G --swap-max 8G --record job.parquet -- ./job
+    refault replay job.parquet --size 25%,50%
+
+docs/pager.md says more; `refault doctor` says what this machine allows.";
+
+/// Flags of `refault run`.
+#[derive(Debug, Args)]
+#[command(after_long_help = DETAILS)]
+pub struct RunArgs {
+    /// Memory for the program and all that it starts, with the pool and the pager: bytes with K, M, G or T; at least 4M
+    #[arg(long, value_name = "SIZE")]
+    memory_max: Size,
+
+    /// How much of the program's memory may be out of memory, before compression
+    #[arg(long, value_name = "SIZE")]
+    swap_max: Size,
+
+    /// The codec of the compressed pool; none: no pool, all goes to the file of --swap-file
+    #[arg(long, value_name = "CODEC", default_value = "lz4")]
+    pool: PoolArg,
+
+    /// Of --memory-max, what the pool may take, at most three quarters [default: half; with --swap-file a quarter]
+    #[arg(long, value_name = "SIZE")]
+    pool_max: Option<Size>,
+
+    /// A directory for a swap file; the file has no name there and is gone with the run [default: no file]
+    #[arg(long, value_name = "DIR")]
+    swap_file: Option<PathBuf>,
+
+    /// Who decides what leaves memory; the names are those of `refault replay`
+    #[arg(long, value_name = "POLICY", default_value = "mglru", value_parser = policy)]
+    policy: Policy,
+
+    /// Write the figures as a JSON object to a file; - is standard output. The schema is in docs/pager.md
+    #[arg(long, value_name = "FILE")]
+    pub(super) json: Option<PathBuf>,
+
+    /// Write what was touched as a trace that `refault replay` takes
+    #[arg(long, value_name = "FILE")]
+    pub(super) record: Option<PathBuf>,
+
+    /// No line of figures at the end
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+
+    /// The program and its arguments, behind --
+    #[arg(required = true, last = true, value_name = "PROGRAM [ARGUMENTS]")]
+    pub(super) command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum PoolArg {
+    Lz4,
+    Zstd,
+    None,
+}
+
+fn policy(name: &str) -> Result<Policy, String> {
+    let known = || Policy::ALL.map(Policy::name).join(", ");
+    let found = Policy::ALL.into_iter().find(|p| p.name() == name);
+    found.ok_or_else(|| format!("known are {}", known()))
+}
+
+fn bytes(flag: &str, size: &Size) -> Result<usize, Failure> {
+    // More than a process can have, of anything but a mistake.
+    const MOST: u64 = 1 << 46;
+    if size.is_max() || size.is_beyond_all() || size.to_string().ends_with('%') {
+        return Err(format!("{flag} {size}: give bytes (512M, 4G) or pages (4096p)").into());
+    }
+    match size.pages(4096, 0).checked_mul(4096) {
+        Some(bytes) if bytes <= MOST => Ok(bytes as usize),
+        _ => Err(format!("{flag} {size}: at most 64T").into()),
+    }
+}
+
+impl RunArgs {
+    pub(super) fn config(&self) -> Result<TreeConfig, Failure> {
+        let memory_max = bytes("--memory-max", &self.memory_max)?;
+        let swap_max = bytes("--swap-max", &self.swap_max)?;
+        let codec = match self.pool {
+            PoolArg::Lz4 => Some(Codec::Lz4),
+            PoolArg::Zstd => Some(Codec::Zstd),
+            PoolArg::None => None,
+        };
+        let share = if self.swap_file.is_some() { 4 } else { 2 };
+        let max_bytes = match &self.pool_max {
+            Some(size) => bytes("--pool-max", size)?,
+            None => memory_max / share,
+        };
+        if memory_max < RegionConfig::MIN_MEMORY {
+            return Err(format!("--memory-max {}: at least 4M", self.memory_max).into());
+        }
+        if max_bytes > memory_max / 4 * 3 {
+            return Err("--pool-max is more than three quarters of --memory-max".into());
+        }
+        if codec.is_none() && self.swap_file.is_none() && swap_max > 0 {
+            return Err("--pool none needs --swap-file, or --swap-max 0".into());
+        }
+        if let Some(dir) = self.swap_file.as_ref().filter(|dir| !dir.is_dir()) {
+            return Err(format!("--swap-file {}: is no directory", dir.display()).into());
+        }
+        let memory = RegionConfig {
+            swap_max,
+            policy: self.policy,
+            pool: codec.map(|codec| PoolConfig { codec, max_bytes }),
+            swap_directory: self.swap_file.clone(),
+            ..RegionConfig::new(swap_max.max(4096), memory_max)
+        };
+        let record = match &self.record {
+            Some(path) => {
+                let beside = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(".".as_ref());
+                Some(nameless_file(beside).map_err(|e| format!("--record {}: {e}", path.display()))?)
+            }
+            None => None,
+        };
+        Ok(TreeConfig { memory, record })
+    }
+}

@@ -1,0 +1,124 @@
+//! What a run says at its end: a line for people, an object for machines.
+
+use super::RunArgs;
+use crate::{Failure, print};
+use refault_pager::tree::{Outcome, TreeStats};
+use serde::Serialize;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+
+const PAGE: u64 = 4096;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Json {
+    refault: &'static str,
+    command: Vec<String>,
+    exit_status: Option<i32>,
+    signal: Option<i32>,
+    served: bool,
+    wall_s: f64,
+    memory_max_bytes: u64,
+    peak_bytes: u64,
+    peak_resident_bytes: u64,
+    peak_swap_bytes: u64,
+    peak_pool_bytes: u64,
+    manager_bytes: u64,
+    processes: u64,
+    forks: u64,
+    faults: u64,
+    first_touches: u64,
+    swapped_in: u64,
+    swapped_out: u64,
+    rescued: u64,
+    refaults: u64,
+    stall_s: f64,
+    stall_share: f64,
+    pages_that_could_not_be_moved: u64,
+    read_errors: u64,
+    write_errors: u64,
+    lost_pages: u64,
+}
+
+fn refaults(s: &TreeStats) -> u64 {
+    s.vmstat.iter().find(|(name, _)| *name == "workingset_refault_anon").map_or(0, |&(_, n)| n)
+}
+
+impl Json {
+    fn of(args: &RunArgs, o: &Outcome) -> Json {
+        let (s, c) = (&o.stats, &o.stats.counts);
+        let (wall_s, stall_s) = (o.wall.as_secs_f64(), s.stall_ns as f64 / 1e9);
+        Json {
+            refault: env!("CARGO_PKG_VERSION"),
+            command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            exit_status: o.status.code(),
+            signal: o.status.signal(),
+            served: o.was_served,
+            wall_s,
+            memory_max_bytes: s.max_pages * PAGE,
+            peak_bytes: s.peak_pages * PAGE,
+            peak_resident_bytes: s.peak_resident_pages * PAGE,
+            peak_swap_bytes: s.peak_swap_pages * PAGE,
+            peak_pool_bytes: s.peak_pool_bytes,
+            manager_bytes: s.own_bytes,
+            processes: s.processes,
+            forks: s.forks,
+            faults: c.faults,
+            first_touches: c.first_touches,
+            swapped_in: c.swapped_in,
+            swapped_out: c.swapped_out,
+            rescued: c.rescued,
+            refaults: refaults(s),
+            stall_s,
+            stall_share: stall_s / wall_s.max(1e-9),
+            pages_that_could_not_be_moved: c.busy,
+            read_errors: c.read_errors,
+            write_errors: c.write_errors,
+            lost_pages: c.poisoned,
+        }
+    }
+}
+
+/// Says before the run what would fail at its end.
+pub(super) fn check(json: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = json.filter(|path| *path != Path::new("-")) else { return Ok(()) };
+    std::fs::File::create(path).map_err(|e| format!("--json {}: {e}", path.display()))?;
+    Ok(())
+}
+
+pub(super) fn give(args: &RunArgs, outcome: &Outcome) -> Result<(), Failure> {
+    if !args.quiet {
+        eprintln!("{}", line(outcome));
+    }
+    let Some(path) = &args.json else { return Ok(()) };
+    let text = serde_json::to_string_pretty(&Json::of(args, outcome))? + "\n";
+    if path == Path::new("-") {
+        return print(&text);
+    }
+    std::fs::write(path, text).map_err(|e| format!("--json {}: {e}", path.display()).into())
+}
+
+fn mib(pages: u64) -> String {
+    format!("{:.0} MiB", (pages * PAGE) as f64 / f64::from(1 << 20))
+}
+
+fn line(o: &Outcome) -> String {
+    let (s, c) = (&o.stats, &o.stats.counts);
+    if !o.was_served {
+        return "refault: the program ended before its memory could be served".into();
+    }
+    let stall = s.stall_ns as f64 / 1e7 / o.wall.as_secs_f64().max(1e-9);
+    format!(
+        "refault: {:.2} s; peak {} of {} (processes {}, pool {}), swapped {} at most; {} faults, {} read back, {} refaults; stalled {stall:.1} % \
+         of the time",
+        o.wall.as_secs_f64(),
+        mib(s.peak_pages),
+        mib(s.max_pages),
+        mib(s.peak_resident_pages),
+        mib(s.peak_pool_bytes.div_ceil(PAGE)),
+        mib(s.peak_swap_pages),
+        c.faults,
+        c.swapped_in,
+        refaults(s),
+    )
+}

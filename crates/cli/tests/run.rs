@@ -1,0 +1,102 @@
+//! `refault run` as a user meets it: what it refuses, what it passes through, what it says. Without userfaultfd the tests say that they skip.
+
+#[path = "common/command.rs"]
+mod command;
+
+use command::Sandbox;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Output;
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs a shell under `refault run`; `None`: it was said why this machine cannot.
+fn run(sandbox: &Sandbox, flags: &[&str], script: &str) -> Option<Output> {
+    let output = sandbox.run(&[&["run"], flags, &["--", "sh", "-c", script]].concat());
+    let said = stderr(&output);
+    let skip =
+        output.status.code() == Some(2) && ["userfaultfd", "kernel has not", "forks"].iter().any(|w| said.contains(w));
+    if skip {
+        eprintln!("skipped: {said}");
+        return None;
+    }
+    Some(output)
+}
+
+const SMALL: [&str; 4] = ["--memory-max", "32M", "--swap-max", "256M"];
+
+#[test]
+fn output_and_exit_status_pass_through() {
+    let s = Sandbox::new();
+    let Some(o) = run(&s, &SMALL, "echo out; echo err >&2; exit 7") else { return };
+    assert_eq!(o.status.code(), Some(7));
+    assert_eq!(o.stdout, b"out\n");
+    let said = stderr(&o);
+    assert!(said.starts_with("err\n") && said.lines().count() == 2, "{said}");
+    assert!(said.contains("refault: ") && said.contains("of 32 MiB"), "{said}");
+    let quiet = run(&s, &[&SMALL[..], &["--quiet"]].concat(), "exit 0").expect("as before");
+    assert_eq!((quiet.status.code(), stderr(&quiet).as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_signal_ends_both() {
+    let s = Sandbox::new();
+    let Some(o) = run(&s, &SMALL, "kill -TERM $$; sleep 10") else { return };
+    assert_eq!(o.status.signal(), Some(15), "{}", stderr(&o));
+}
+
+#[test]
+fn figures_for_machines() {
+    let s = Sandbox::new();
+    let flags = [&SMALL[..], &["--json", "run.json"]].concat();
+    let Some(o) = run(&s, &flags, "head -c 60000000 /dev/zero | tail -c 50000000 | cksum") else { return };
+    assert!(o.status.success(), "{}", stderr(&o));
+    assert_eq!(o.stdout, b"905644000 50000000\n");
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(s.path("run.json")).unwrap()).unwrap();
+    let number = |key: &str| json[key].as_f64().unwrap_or_else(|| panic!("{key} in {json}"));
+    assert_eq!((number("memory_max_bytes"), number("exit_status")), (f64::from(32 << 20), 0.0));
+    assert!(number("peak_swap_bytes") > 16e6, "tail keeps 50 MB: {json}");
+    assert!(number("processes") >= 3.0 && number("faults") > 0.0 && number("wall_s") > 0.0);
+    assert_eq!((number("lost_pages"), number("read_errors")), (0.0, 0.0));
+}
+
+#[test]
+fn a_record_is_replayed() {
+    let s = Sandbox::new();
+    let flags = [&SMALL[..], &["--record", "run.parquet"]].concat();
+    let Some(o) = run(&s, &flags, "head -c 20000000 /dev/zero | tail -c 15000000 | cksum") else { return };
+    assert!(o.status.success(), "{}", stderr(&o));
+    let replay = s.run(&["replay", "run.parquet", "--size", "50%", "--policy", "mglru"]);
+    assert!(replay.status.success(), "{}", stderr(&replay));
+    let info = s.run(&["trace", "info", "run.parquet"]);
+    let text = String::from_utf8_lossy(&info.stdout).into_owned();
+    assert!(info.status.success() && text.contains("process 0"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_in_one_line() {
+    let s = Sandbox::new();
+    let refused = |args: &[&str], why: &str| {
+        let o = s.run(&[&["run"], args].concat());
+        let said = stderr(&o);
+        assert_eq!(o.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.lines().count() == 1 && said.starts_with("error: ") && said.contains(why), "{args:?}: {said}");
+    };
+    let with = |more: &[&'static str]| [&SMALL[..], more].concat();
+    refused(&with(&["--", "no-such-program-anywhere"]), "no such program in PATH");
+    refused(&with(&["--", "/etc/passwd"]), "not executable");
+    refused(&with(&["--pool", "none", "--", "true"]), "--swap-file");
+    refused(&with(&["--swap-file", "/no/such/dir", "--", "true"]), "is no directory");
+    refused(&with(&["--policy", "best", "--", "true"]), "mglru");
+    refused(&with(&["--json", "/no/such/dir/x", "--", "true"]), "--json");
+    refused(&with(&["--record", "/no/such/dir/x", "--", "true"]), "/no/such/dir/x");
+    refused(&with(&["--pool-max", "31M", "--", "true"]), "three quarters");
+    refused(&["--memory-max", "1M", "--swap-max", "1G", "--", "true"], "at least 4M");
+    refused(&["--memory-max", "50%", "--swap-max", "1G", "--", "true"], "bytes");
+    refused(&with(&[]), "PROGRAM");
+    std::fs::copy("/bin/true", s.path("setuid")).expect("there is a true");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o4755);
+    std::fs::set_permissions(s.path("setuid"), mode).expect("ours");
+    refused(&with(&["--", "./setuid"]), "setuid");
+}

@@ -1,0 +1,226 @@
+//! The manager's side of an agent, and of the socket that agents come to.
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use super::abi::{self, Control, Hello, Order, WINDOW};
+use crate::store::PageBuf;
+use crate::uffd::PAGE;
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// A connection to an agent.
+#[derive(Debug)]
+pub(super) struct Link(OwnedFd);
+
+impl Link {
+    pub(super) fn raw(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    /// The greeting, and the descriptor that came with it.
+    pub(super) fn greeting(&self) -> io::Result<(Hello, Option<OwnedFd>)> {
+        let mut hello = Hello::default();
+        let mut control = [0u64; 4];
+        let mut iov = libc::iovec { iov_base: (&raw mut hello).cast(), iov_len: size_of::<Hello>() };
+        // SAFETY: a message header is plain data; all that it refers to lives until the call is done; the kernel writes numbers into
+        // the greeting, which any numbers are valid for, and new descriptors into the control message.
+        unsafe {
+            let mut message: libc::msghdr = zeroed();
+            message.msg_iov = &raw mut iov;
+            message.msg_iovlen = 1;
+            message.msg_control = control.as_mut_ptr().cast();
+            message.msg_controllen = size_of_val(&control);
+            let got = libc::recvmsg(self.raw(), &raw mut message, libc::MSG_CMSG_CLOEXEC);
+            if got < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let header = libc::CMSG_FIRSTHDR(&raw const message);
+            let mut fd = None;
+            if !header.is_null() && (*header).cmsg_type == libc::SCM_RIGHTS {
+                let raw = libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned();
+                fd = Some(OwnedFd::from_raw_fd(raw));
+            }
+            if got as usize != size_of::<Hello>() || hello.magic != abi::HELLO_MAGIC {
+                return Err(io::Error::other("not a greeting"));
+            }
+            Ok((hello, fd))
+        }
+    }
+
+    /// Sends an order, with up to two descriptors.
+    pub(super) fn order(&self, kind: u32, count: usize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let mut order = Order { kind, count: count as u32 };
+        let mut control = [0u64; 4];
+        let mut iov = libc::iovec { iov_base: (&raw mut order).cast(), iov_len: size_of::<Order>() };
+        // SAFETY: as above; the control message has room for two descriptors.
+        unsafe {
+            let mut message: libc::msghdr = zeroed();
+            message.msg_iov = &raw mut iov;
+            message.msg_iovlen = 1;
+            if !fds.is_empty() {
+                let bytes = (fds.len() * size_of::<RawFd>()) as u32;
+                message.msg_control = control.as_mut_ptr().cast();
+                message.msg_controllen = libc::CMSG_SPACE(bytes) as usize;
+                let header = libc::CMSG_FIRSTHDR(&raw const message);
+                (*header).cmsg_level = libc::SOL_SOCKET;
+                (*header).cmsg_type = libc::SCM_RIGHTS;
+                (*header).cmsg_len = libc::CMSG_LEN(bytes) as usize;
+                let data = libc::CMSG_DATA(header).cast::<RawFd>();
+                for (i, fd) in fds.iter().enumerate() {
+                    data.add(i).write_unaligned(fd.as_raw_fd());
+                }
+            }
+            match libc::sendmsg(self.raw(), &raw const message, libc::MSG_NOSIGNAL) {
+                n if n < 0 => Err(io::Error::last_os_error()),
+                _ => Ok(()),
+            }
+        }
+    }
+
+    /// Waits for the answer to an order. An error: the process is gone.
+    fn answer(&self) -> io::Result<()> {
+        let mut byte = 0u8;
+        loop {
+            // SAFETY: one byte of this frame.
+            match unsafe { libc::recv(self.raw(), (&raw mut byte).cast(), 1, 0) } {
+                1 => return Ok(()),
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                _ => match io::Error::last_os_error() {
+                    e if e.kind() == io::ErrorKind::Interrupted => {}
+                    e => return Err(e),
+                },
+            }
+        }
+    }
+
+    /// The process at the other end.
+    pub(super) fn pid(&self) -> io::Result<i32> {
+        // SAFETY: the structure is plain data, filled by the call, which is told its size.
+        unsafe {
+            let mut peer: libc::ucred = zeroed();
+            let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+            let at = (&raw mut peer).cast();
+            check(libc::getsockopt(self.raw(), libc::SOL_SOCKET, libc::SO_PEERCRED, at, &raw mut len))?;
+            Ok(peer.pid)
+        }
+    }
+}
+
+/// The socket that agents come to, in the abstract name space.
+#[derive(Debug)]
+pub(super) struct Listener(OwnedFd);
+
+impl Listener {
+    /// With this name.
+    pub(super) fn new(name: &str) -> io::Result<Listener> {
+        // SAFETY: the address is plain data and as long as said; the descriptor is new and ours.
+        unsafe {
+            let fd = check(libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0))?;
+            let fd = OwnedFd::from_raw_fd(fd);
+            let mut address: libc::sockaddr_un = zeroed();
+            address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+            for (to, from) in address.sun_path[1..].iter_mut().zip(name.bytes()) {
+                *to = from as libc::c_char;
+            }
+            let len = (size_of::<libc::sa_family_t>() + 1 + name.len()) as libc::socklen_t;
+            check(libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len))?;
+            check(libc::listen(fd.as_raw_fd(), 128))?;
+            Ok(Listener(fd))
+        }
+    }
+
+    /// The next agent. An error of kind `InvalidInput` after [`Listener::close`].
+    pub(super) fn accept(&self) -> io::Result<Link> {
+        // SAFETY: no address is asked for; the descriptor is new and ours.
+        unsafe {
+            let fd = check(libc::accept4(
+                self.0.as_raw_fd(),
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                libc::SOCK_CLOEXEC,
+            ))?;
+            Ok(Link(OwnedFd::from_raw_fd(fd)))
+        }
+    }
+
+    /// Nobody is let in any more; who waits in [`Listener::accept`] goes on.
+    pub(super) fn close(&self) {
+        // SAFETY: the descriptor is ours, and stays open.
+        unsafe { libc::shutdown(self.0.as_raw_fd(), libc::SHUT_RDWR) };
+    }
+}
+
+/// An agent that is at work.
+#[derive(Debug)]
+pub(super) struct Agent {
+    pub(super) link: Link,
+    /// The memory that both map.
+    shared: usize,
+    memory: OwnedFd,
+}
+
+impl Agent {
+    /// Of a connection; makes the memory that both map.
+    pub(super) fn new(link: Link) -> io::Result<Agent> {
+        // SAFETY: the name ends in a zero byte; the descriptor is new and ours, the mapping is new, where the kernel chooses.
+        unsafe {
+            let fd = check(libc::memfd_create(c"refault".as_ptr(), libc::MFD_CLOEXEC))?;
+            let memory = OwnedFd::from_raw_fd(fd);
+            check(libc::ftruncate(fd, abi::SHARED_BYTES as libc::off_t))?;
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            let at = libc::mmap(std::ptr::null_mut(), abi::SHARED_BYTES, protection, libc::MAP_SHARED, fd, 0);
+            if at == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(Agent { link, shared: at as usize, memory })
+        }
+    }
+
+    /// Lets the program go on; a forked one gets its userfaultfd.
+    pub(super) fn go(&self, uffd: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        let memory = std::os::fd::AsFd::as_fd(&self.memory);
+        match uffd {
+            Some(uffd) => self.link.order(abi::GO, 0, &[memory, uffd]),
+            None => self.link.order(abi::GO, 0, &[memory]),
+        }
+    }
+
+    /// Has it do something to pages, at most [`WINDOW`]; what became of each. An error: the process is gone.
+    pub(super) fn carry_out(&mut self, kind: u32, addresses: &[usize]) -> io::Result<Vec<u32>> {
+        let n = addresses.len().min(WINDOW);
+        let control = self.shared as *mut Control;
+        // SAFETY: the shared memory is mapped as long as `self` lives; the agent touches it between an order and its answer only, and a
+        // program that writes to it can change numbers, which any numbers are valid for.
+        unsafe {
+            for (i, &a) in addresses[..n].iter().enumerate() {
+                (&raw mut (*control).address[i]).write_volatile(a as u64);
+                (&raw mut (*control).outcome[i]).write_volatile(libc::EIO as u32);
+            }
+            self.link.order(kind, n, &[])?;
+            self.link.answer()?;
+            Ok((0..n).map(|i| (&raw const (*control).outcome[i]).read_volatile()).collect())
+        }
+    }
+
+    /// Copies a page of the window that was moved there.
+    ///
+    /// # Safety
+    /// `to` must be a page of memory that nobody else refers to.
+    pub(super) unsafe fn take_page(&self, i: usize, to: usize) {
+        assert!(i < WINDOW);
+        let from = self.shared + (1 + i) * PAGE;
+        // SAFETY: the window is mapped; the rest is the caller's contract.
+        unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, size_of::<PageBuf>()) };
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours alone.
+        unsafe { libc::munmap(self.shared as *mut _, abi::SHARED_BYTES) };
+    }
+}

@@ -1,0 +1,700 @@
+//! The engine with the memory of processes: what a fault, a read and a write lead to.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use refault_mm::{Advice, Engine, KswapdStep, MappingId, MappingKind, MemcgId, Outcome, PageId, Touch};
+
+use super::memory::{Fill, Memory, Source, State};
+use super::record::Recorder;
+use super::space::Space;
+use super::table::BLOCK;
+use crate::region::{WINDOW, fatal};
+use crate::store::{PageBuf, StoreError};
+use crate::uffd::{Fault, PAGE, Uffd};
+
+/// Discarding waits until there are so many places, for each call costs a flush of other CPUs.
+pub(super) const DISCARD_BATCH: usize = 32;
+/// A fault for which there is no room while nothing leaves memory for so long ends the process.
+const NO_PROGRESS: Duration = Duration::from_secs(2);
+/// Messages about lost pages.
+const MAX_MESSAGES: u64 = 16;
+static ZEROS: PageBuf = PageBuf([0; PAGE]);
+
+/// A fault that was not served yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pending {
+    /// The number of the process.
+    pub(super) space: usize,
+    pub(super) address: usize,
+    pub(super) write: bool,
+    pub(super) since: Instant,
+}
+
+pub(super) struct Core {
+    pub(super) engine: Engine,
+    pub(super) memory: Memory,
+    pub(super) spaces: Vec<Option<Space>>,
+    group: MemcgId,
+    /// Mappings of the engine by their first page, and those that no process has.
+    mappings: HashMap<u32, MappingId>,
+    pub(super) free_blocks: Vec<u32>,
+    /// Blocks of processes that are gone, with pages that are still being read or written.
+    pub(super) draining: Vec<u32>,
+    pub(super) pending: VecDeque<Pending>,
+    /// Faults on pages that are between two states, by page.
+    waiting: HashMap<u32, Pending>,
+    pub(super) starved: Vec<Pending>,
+    /// Processes whose descriptors nobody waits for yet.
+    pub(super) is_new: Vec<usize>,
+    /// The process whose bell was rung last.
+    pub(super) rung: Option<usize>,
+    pub(super) recorder: Option<Recorder>,
+    pub(super) started: Instant,
+    pub(super) stall_limit: Duration,
+    pub(super) max_pages: u64,
+    min_mark: u64,
+    /// Pages of the engine that stand for memory it does not know of, and how many more there should be.
+    taken: u64,
+    owed: u64,
+    /// When something was moved out or written last, and how much it was then.
+    progress: (Instant, u64),
+    pub(super) peak_pages: u64,
+    /// The most pages of anonymous memory that the processes had at one time, as the kernel counts them.
+    pub(super) peak_resident: u64,
+    pub(super) peak_swap: u64,
+    pub(super) peak_pool_bytes: u64,
+    /// Nanoseconds that threads waited for pages that had been in memory before, or for room.
+    pub(super) stall_ns: u64,
+    /// Times that a process was forked with pages out of memory or not, and that one began.
+    pub(super) forks: u64,
+    pub(super) processes: u64,
+    fixed_bytes: usize,
+}
+
+impl Core {
+    pub(super) fn new(engine: Engine, group: MemcgId, memory: Memory, max_pages: u64, fixed_bytes: usize) -> Core {
+        let min_mark = engine.zones().map(|(.., marks)| marks.min).sum();
+        Core {
+            engine,
+            memory,
+            spaces: Vec::new(),
+            group,
+            mappings: HashMap::new(),
+            free_blocks: Vec::new(),
+            draining: Vec::new(),
+            pending: VecDeque::new(),
+            waiting: HashMap::new(),
+            starved: Vec::new(),
+            is_new: Vec::new(),
+            rung: None,
+            recorder: None,
+            started: Instant::now(),
+            stall_limit: Duration::from_secs(30),
+            max_pages,
+            min_mark,
+            taken: 0,
+            owed: 0,
+            progress: (Instant::now(), 0),
+            peak_pages: 0,
+            peak_resident: 0,
+            peak_swap: 0,
+            peak_pool_bytes: 0,
+            stall_ns: 0,
+            forks: 0,
+            processes: 0,
+            fixed_bytes,
+        }
+    }
+
+    /// Time goes on.
+    pub(super) fn tick(&mut self) {
+        self.engine.set_now_ns(self.started.elapsed().as_nanos() as u64);
+    }
+
+    pub(super) fn space(&self, space: usize) -> Option<&Space> {
+        self.spaces.get(space).and_then(|s| s.as_ref())
+    }
+
+    pub(super) fn space_mut(&mut self, space: usize) -> Option<&mut Space> {
+        self.spaces.get_mut(space).and_then(|s| s.as_mut())
+    }
+
+    fn uffd(&self, space: usize) -> Option<Arc<Uffd>> {
+        self.space(space).map(|s| s.uffd.clone())
+    }
+
+    /// The engine's page at an address of a process; there is one from now on. `None`: the process is gone, or there are no more pages.
+    pub(super) fn page_at(&mut self, space: usize, address: usize) -> Option<u32> {
+        if let Some(page) = self.space(space)?.table.get(address) {
+            return Some(page);
+        }
+        let first = match self.free_blocks.pop() {
+            Some(first) => first,
+            None => {
+                let made = self.engine.add_mapping(MappingKind::Anon, self.group, 0..BLOCK as u64);
+                let (mapping, first) = made.ok()?;
+                self.mappings.insert(first.0, mapping);
+                self.memory.grow(first.index() + BLOCK);
+                first.0
+            }
+        };
+        let s = self.spaces[space].as_mut()?;
+        let base = s.table.insert(address, first);
+        s.blocks.push(first);
+        for i in 0..BLOCK {
+            let page = first as usize + i;
+            self.memory.owner[page] = space as u32;
+            self.memory.address[page] = base + i * PAGE;
+            self.memory.doomed[page] = false;
+        }
+        Some(first + (address / PAGE % BLOCK) as u32)
+    }
+
+    /// Serves what was read from the descriptors.
+    pub(super) fn serve_pending(&mut self) {
+        while let Some(p) = self.pending.pop_front() {
+            self.memory.counts.faults += 1;
+            if let Some(r) = &mut self.recorder {
+                r.touch(p.since, p.space, p.address, p.write);
+            }
+            self.serve(p, false);
+        }
+    }
+
+    /// `forced`: even if there is next to no room.
+    pub(super) fn serve(&mut self, p: Pending, forced: bool) {
+        let Some(page) = self.page_at(p.space, p.address) else { return };
+        let state = self.memory.state(page);
+        match state {
+            State::Mapped | State::Leaving => self.refill(page, p),
+            State::Poisoned => self.mark_poisoned(page),
+            State::Writing | State::Reading => self.wait_for(page, p),
+            State::Empty | State::Stored | State::Lent if !forced && self.is_short() => self.starved.push(p),
+            State::Lent => self.serve_lent(page, p),
+            _ => {
+                if state == State::Staged {
+                    self.engine.write_cancelled(&mut self.memory, PageId(page));
+                }
+                self.touch(page, p);
+                match state {
+                    State::Staged | State::Written => {
+                        self.memory.counts.rescued += 1;
+                        self.engine.advise(PageId(page), Advice::InUse);
+                        self.stall_ns += p.since.elapsed().as_nanos() as u64;
+                    }
+                    State::Empty if self.memory.state(page) == State::Mapped => {
+                        self.memory.counts.first_touches += 1;
+                        self.fill_ahead(p);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.note_peak();
+    }
+
+    /// A fault on a page that should be in place. Either it was served meanwhile, or the program gave the page up: then it is as good as new.
+    fn refill(&mut self, page: u32, p: Pending) {
+        let Some(uffd) = self.uffd(p.space) else { return };
+        // SAFETY: the page is of a program that is served, and nothing is replaced.
+        let done = unsafe { uffd.zero(p.address, PAGE) };
+        match done.errno {
+            0 if done.bytes == PAGE => self.memory.doomed[page as usize] = false,
+            libc::EEXIST => self.wake(page),
+            0 | libc::EAGAIN => {
+                if !self.drain(p.space) {
+                    std::thread::sleep(Duration::from_micros(20));
+                }
+                self.pending.push_back(p);
+            }
+            _ => {
+                self.drop_page(page);
+                self.wake_at(p);
+            }
+        }
+    }
+
+    fn wait_for(&mut self, page: u32, p: Pending) {
+        let known = self.waiting.entry(page).or_insert(p);
+        known.write |= p.write;
+    }
+
+    /// Reclaim is at work, and what is left is for it.
+    fn is_short(&self) -> bool {
+        self.memory.kswapd_awake && self.engine.free_pages() <= self.min_mark
+    }
+
+    /// A page whose content is that of the process that this one was forked from.
+    fn serve_lent(&mut self, page: u32, p: Pending) {
+        let Some(&loan) = self.memory.loans.get(&page) else {
+            fatal("a page was lent, but not by whom");
+        };
+        let mut content = Box::<PageBuf>::default();
+        let mut result = self.memory.area.read_loan(loan, &mut content.0);
+        if result.is_err() {
+            result = self.memory.area.read_loan(loan, &mut content.0);
+        }
+        if let Err(e) = result {
+            self.memory.counts.read_errors += 1;
+            return self.poison(page, &format!("reading it from swap: {e}"));
+        }
+        self.memory.arrived = Some(content);
+        self.touch(page, p);
+        self.memory.arrived = None;
+        if self.memory.state(page) == State::Mapped {
+            self.memory.counts.swapped_in += 1;
+            self.stall_ns += p.since.elapsed().as_nanos() as u64;
+            self.end_loan(page);
+        }
+    }
+
+    fn end_loan(&mut self, page: u32) {
+        if let Some(loan) = self.memory.loans.remove(&page) {
+            self.memory.area.end_loan(loan);
+        }
+    }
+
+    /// Tells the engine of a touch, and does what it orders.
+    pub(super) fn touch(&mut self, page: u32, p: Pending) {
+        self.memory.write = p.write;
+        let touch = if p.write { Touch::MapWrite } else { Touch::MapRead };
+        let outcome = self.engine.access(&mut self.memory, PageId(page), touch);
+        self.fill_all(p);
+        match outcome {
+            Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh => {}
+            Outcome::Waiting => self.wait_for(page, p),
+            // What the engine finds nothing to reclaim for may find room when what is on its way has gone.
+            Outcome::Throttled | Outcome::Oom(_) => self.starved.push(p),
+            Outcome::Failed => self.poison(page, "it could not be read"),
+        }
+    }
+
+    /// Carries out what the engine ordered.
+    fn fill_all(&mut self, p: Pending) {
+        for fill in std::mem::take(&mut self.memory.fills) {
+            self.fill(fill, p);
+        }
+    }
+
+    /// As [`Core::fill_all`], where nobody asked for a page.
+    fn fill_others(&mut self) {
+        while let Some(fill) = self.memory.fills.pop() {
+            let p = self.unasked(fill.page);
+            self.fill(fill, p);
+        }
+    }
+
+    /// Puts a page in its place and lets those who wait for it go on.
+    fn fill(&mut self, fill: Fill, p: Pending) {
+        let page = fill.page;
+        let mut pause = Duration::from_micros(5);
+        for attempt in 0.. {
+            // Dropped meanwhile, by an event that was read in between.
+            if self.memory.state(page) != State::Mapped {
+                break;
+            }
+            let (space, to) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
+            let Some(uffd) = self.uffd(space) else { return };
+            // SAFETY: the source is a page: zeros, a buffer, or a staging place that was given up under this lock and so is not emptied
+            // yet. The destination is of a program that is served, and was watched, or the call fails.
+            let done = unsafe {
+                match &fill.source {
+                    Source::Zero => uffd.zero(to, PAGE),
+                    Source::Zeros => uffd.copy(to, ZEROS.0.as_ptr(), PAGE),
+                    Source::Place(at) => uffd.copy(to, *at as *const u8, PAGE),
+                    Source::Content(content) => uffd.copy(to, content.0.as_ptr(), PAGE),
+                }
+            };
+            match done.errno {
+                0 if done.bytes == PAGE => {
+                    self.memory.doomed[page as usize] = false;
+                    if attempt > 0 {
+                        self.wake_at(p);
+                    }
+                    return;
+                }
+                // Something changes the mapping, and the kernel waits until that was read of: it may be about this page.
+                0 | libc::EAGAIN => {
+                    if !self.drain(space) {
+                        std::thread::sleep(pause);
+                        pause = (pause * 2).min(Duration::from_millis(1));
+                    }
+                }
+                libc::EEXIST if matches!(fill.source, Source::Zero | Source::Zeros) => break,
+                // Something is there that nobody put there: it may be older than what was to go there.
+                libc::EEXIST => fatal("a page that is out of memory is in the page tables"),
+                libc::ENOMEM => std::thread::sleep(Duration::from_millis(1)),
+                // The memory is unmapped, or the process is gone.
+                libc::ENOENT | libc::ESRCH | libc::EINVAL | libc::EFAULT => {
+                    self.drop_page(page);
+                    break;
+                }
+                _ => {
+                    self.memory.counts.fill_errors += 1;
+                    self.poison(page, "the kernel could not put it in its place");
+                    break;
+                }
+            }
+        }
+        // Whoever waited tries again, and is served anew if that is needed.
+        self.wake_at(p);
+        self.wake(page);
+    }
+
+    fn wake(&self, page: u32) {
+        if let Some(uffd) = self.uffd(self.memory.owner[page as usize] as usize) {
+            // An error means that the memory is gone, and with it those who wait.
+            _ = uffd.wake(self.memory.address[page as usize], PAGE);
+        }
+    }
+
+    fn wake_at(&self, p: Pending) {
+        if let Some(uffd) = self.uffd(p.space) {
+            _ = uffd.wake(p.address, PAGE);
+        }
+    }
+
+    /// The page cannot be had: whoever touches it gets a signal.
+    fn poison(&mut self, page: u32, why: &str) {
+        let (space, address) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
+        self.memory.set_state(page, State::Poisoned);
+        self.end_loan(page);
+        self.memory.counts.poisoned += 1;
+        if self.memory.counts.poisoned <= MAX_MESSAGES {
+            let pid = self.space(space).map_or(0, |s| s.pid);
+            eprintln!("refault: process {pid}: the page at {address:#x} is lost: {why}");
+        }
+        self.mark_poisoned(page);
+    }
+
+    fn mark_poisoned(&mut self, page: u32) {
+        while self.memory.state(page) == State::Poisoned {
+            let (space, address) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
+            let Some(uffd) = self.uffd(space) else { return };
+            // SAFETY: the page is of a program that is served.
+            let done = unsafe { uffd.poison(address, PAGE) };
+            match done.errno {
+                0 if done.bytes == PAGE => break,
+                0 | libc::EAGAIN => _ = self.drain(space),
+                libc::EEXIST | libc::ENOENT | libc::ESRCH | libc::EINVAL => break,
+                e => fatal(&format!("a page that is lost cannot be marked: error {e}")),
+            }
+        }
+        self.wake(page);
+    }
+
+    /// There is no room and nothing to reclaim: the process that asks dies, as it would without a pager.
+    fn out_of_memory(&mut self, p: Pending) {
+        let Some(s) = self.space_mut(p.space) else { return };
+        let pid = s.pid;
+        if pid > 0 && !std::mem::replace(&mut s.is_killed, true) {
+            eprintln!("refault: out of memory and swap: process {pid} is killed");
+            // SAFETY: the process is one that is served here; a number that was used again would be of this user, too.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        if pid == 0
+            && let Some(page) = self.page_at(p.space, p.address)
+        {
+            self.poison(page, "there is no room for it, and nothing to reclaim");
+        }
+    }
+
+    /// What is at this page is of no use any more.
+    pub(super) fn drop_page(&mut self, page: u32) {
+        let (id, state) = (PageId(page), self.memory.state(page));
+        match state {
+            State::Empty => return,
+            State::Writing | State::Reading => {
+                self.memory.dropped[page as usize] = true;
+                return self.engine.drop_range(&mut self.memory, id, 1);
+            }
+            State::Lent => self.end_loan(page),
+            State::Leaving => {
+                self.memory.set_state(page, State::Empty);
+                self.engine.write_cancelled(&mut self.memory, id);
+            }
+            State::Staged => self.engine.write_cancelled(&mut self.memory, id),
+            State::Mapped | State::Written | State::Stored | State::Poisoned => {}
+        }
+        self.memory.dropping = true;
+        self.engine.drop_range(&mut self.memory, id, 1);
+        self.memory.dropping = false;
+        match self.memory.state(page) {
+            State::Staged | State::Written => self.memory.leave_place(page, State::Empty),
+            _ => self.memory.set_state(page, State::Empty),
+        }
+    }
+
+    /// A page was read, or could not be.
+    pub(super) fn arrive(&mut self, page: u32, content: Result<Box<PageBuf>, StoreError>) {
+        let id = PageId(page);
+        if std::mem::take(&mut self.memory.dropped[page as usize]) {
+            self.memory.set_state(page, State::Empty);
+            self.engine.read_done(&mut self.memory, id, true);
+            return self.serve_waiting(page);
+        }
+        let waiter = self.waiting.remove(&page);
+        match content {
+            Ok(content) => {
+                self.memory.counts.swapped_in += 1;
+                self.engine.read_done(&mut self.memory, id, true);
+                self.memory.arrived = Some(content);
+                let p = waiter.unwrap_or_else(|| self.unasked(page));
+                self.touch(page, p);
+                self.memory.arrived = None;
+                self.stall_ns += p.since.elapsed().as_nanos() as u64;
+            }
+            Err(e) => {
+                self.memory.counts.read_errors += 1;
+                self.engine.read_done(&mut self.memory, id, false);
+                self.poison(page, &format!("reading it from swap: {e}"));
+            }
+        }
+    }
+
+    /// A touch that nobody waits for.
+    fn unasked(&self, page: u32) -> Pending {
+        let i = page as usize;
+        let space = self.memory.owner[i] as usize;
+        Pending { space, address: self.memory.address[i], write: false, since: Instant::now() }
+    }
+
+    /// A page that was to go stays in place. The engine learns of it as of a touch.
+    pub(super) fn stay(&mut self, page: u32) {
+        self.memory.set_state(page, State::Mapped);
+        self.engine.write_cancelled(&mut self.memory, PageId(page));
+        let p = self.unasked(page);
+        self.touch(page, p);
+    }
+
+    pub(super) fn serve_waiting(&mut self, page: u32) {
+        if let Some(p) = self.waiting.remove(&page) {
+            // The page may have moved; who waited where it was was woken then.
+            let address = self.memory.address[page as usize];
+            self.serve(Pending { address, ..p }, false);
+        }
+    }
+
+    /// Pages to be written now: (page, slot, address). They cannot be touched until [`Core::settle_writes`].
+    pub(super) fn claim_writes(&mut self, most: usize) -> Vec<(u32, u32, usize)> {
+        let mut claimed = Vec::new();
+        while claimed.len() < most {
+            let Some((page, place)) = self.memory.staged.pop_front() else { break };
+            let i = page as usize;
+            if self.memory.state(page) == State::Staged && self.memory.place[i] == place {
+                self.memory.set_state(page, State::Writing);
+                self.memory.staged_pages -= 1;
+                claimed.push((page, self.memory.slot[i], self.memory.staging.address(place)));
+            }
+        }
+        claimed
+    }
+
+    /// What became of them.
+    pub(super) fn settle_writes(&mut self, claimed: &[(u32, u32, usize)], results: &[Result<(), StoreError>]) {
+        for (&(page, ..), result) in claimed.iter().zip(results) {
+            let id = PageId(page);
+            if std::mem::take(&mut self.memory.dropped[page as usize]) {
+                self.memory.leave_place(page, State::Empty);
+                self.engine.write_done(&mut self.memory, id, true);
+            } else if result.is_ok() {
+                self.memory.counts.swapped_out += 1;
+                self.memory.set_state(page, State::Written);
+                self.engine.write_done(&mut self.memory, id, true);
+            } else {
+                // Back to where it was.
+                self.memory.counts.write_errors += 1;
+                self.memory.set_state(page, State::Staged);
+                self.memory.staged_pages += 1;
+                self.engine.write_done(&mut self.memory, id, false);
+                let p = self.unasked(page);
+                self.touch(page, p);
+            }
+            self.serve_waiting(page);
+        }
+    }
+
+    /// One step of background reclaim.
+    pub(super) fn kswapd_step(&mut self) {
+        if self.memory.kswapd_awake && self.engine.kswapd_step(&mut self.memory) == KswapdStep::Sleep {
+            self.memory.kswapd_awake = false;
+        }
+        self.fill_others();
+    }
+
+    /// Pages that are missing because of memory that the engine does not know of.
+    pub(super) fn missing(&self) -> u64 {
+        let (free, low): (u64, u64) =
+            self.engine.zones().fold((0, 0), |(f, l), (.., free, marks)| (f + free, l + marks.low));
+        (low + self.owed).saturating_sub(free)
+    }
+
+    /// As much as is missing is reclaimed.
+    pub(super) fn make_up(&mut self) {
+        let missing = self.missing();
+        if missing > 0 && !self.memory.kswapd_awake && self.memory.leaving.is_empty() {
+            // Less than asked for: the next round goes on.
+            _ = self.engine.reclaim(&mut self.memory, self.group, missing.min(WINDOW as u64 * 4), None);
+            self.fill_others();
+        }
+    }
+
+    /// Faults that found no room try again. Without anyone who makes room, they reclaim for themselves.
+    pub(super) fn retry_starved(&mut self) {
+        let done = self.memory.counts.moved_out + self.memory.counts.swapped_out;
+        if done != self.progress.1 || self.starved.is_empty() {
+            self.progress = (Instant::now(), done);
+        }
+        let is_stuck = self.progress.0.elapsed() > NO_PROGRESS;
+        let mut victim = false;
+        for p in std::mem::take(&mut self.starved) {
+            let waited = p.since.elapsed();
+            if waited > self.stall_limit || is_stuck && !victim && waited > NO_PROGRESS {
+                // One at a time: its memory is for the others.
+                victim = true;
+                self.progress = (Instant::now(), done);
+                self.out_of_memory(p);
+            } else {
+                self.serve(p, !self.memory.kswapd_awake);
+            }
+        }
+    }
+
+    /// Whether the evictor has anything to do.
+    pub(super) fn has_work(&self) -> bool {
+        let m = &self.memory;
+        m.kswapd_awake
+            || !m.leaving.is_empty()
+            || m.staged_pages > 0
+            || m.discards.len() >= DISCARD_BATCH
+            || !self.starved.is_empty()
+            || self.missing() > 0
+    }
+
+    /// Slots that the engine freed are free now: what was in them is in memory.
+    pub(super) fn free_slots(&mut self) {
+        for slot in self.memory.freed.drain(..) {
+            self.memory.area.free(slot);
+        }
+    }
+
+    /// What the pool and the pager take, and what processes have beyond what the engine knows of, is taken from the memory.
+    pub(super) fn charge_overhead(&mut self) {
+        let area = self.memory.area.stats();
+        self.peak_swap = self.peak_swap.max(area.pages);
+        self.peak_pool_bytes = self.peak_pool_bytes.max(area.usage.memory_bytes);
+        let overhead = (self.own_bytes() + area.usage.memory_bytes as usize).div_ceil(PAGE);
+        let unknown: u64 = self.spaces.iter().flatten().map(|s| s.unknown).sum();
+        self.set_external(overhead as u64 + unknown);
+        self.note_peak();
+    }
+
+    /// Takes memory for what the engine does not know of, as far as there is any; reclaim sees to the rest.
+    fn set_external(&mut self, pages: u64) {
+        let before = self.engine.free_pages();
+        let all = self.engine.set_external_pages(pages);
+        self.taken = if all { pages } else { self.taken + before - self.engine.free_pages() };
+        self.owed = pages - self.taken;
+    }
+
+    pub(super) fn own_bytes(&self) -> usize {
+        let (folios, nodes, swap) = self.engine.memory_bytes();
+        let tables: usize = self.spaces.iter().flatten().map(|s| s.table.bytes()).sum();
+        self.fixed_bytes + folios + nodes + swap + self.memory.table_bytes() + tables
+    }
+
+    fn note_peak(&mut self) {
+        self.peak_pages = self.peak_pages.max(self.max_pages - self.engine.free_pages());
+    }
+
+    /// The program fills memory in order: the next pages are put in place before they are asked for.
+    fn fill_ahead(&mut self, p: Pending) {
+        const MOST: usize = 16;
+        let Some(s) = self.spaces[p.space].as_mut() else { return };
+        s.fresh_run = if s.next_fresh == p.address { (s.fresh_run * 2).clamp(2, MOST) } else { 1 };
+        let (first, ahead) = (p.address + PAGE, s.fresh_run - 1);
+        // Only inside the block, and only where the mapping is known to be.
+        let room = BLOCK - 1 - p.address / PAGE % BLOCK;
+        let is_watched = |i: &usize| s.is_watched(first + i * PAGE);
+        let most = (0..ahead.min(room)).take_while(is_watched).count();
+        let uffd = s.uffd.clone();
+        let mut pages = Vec::new();
+        self.memory.in_place = true;
+        for i in 0..most {
+            let page = self.spaces[p.space].as_ref().and_then(|s| s.table.get(first + i * PAGE));
+            let Some(page) = page.filter(|&q| self.memory.state(q) == State::Empty) else { break };
+            if self.memory.kswapd_awake || self.memory.doomed[page as usize] {
+                break;
+            }
+            self.engine.access(&mut self.memory, PageId(page), Touch::MapWrite);
+            if self.memory.state(page) != State::Mapped {
+                break;
+            }
+            pages.push(page);
+        }
+        self.memory.in_place = false;
+        self.fill_others();
+        let done = match pages.len() {
+            0 => 0,
+            // SAFETY: the pages are of a program that is served, and its mapping was watched, or the call fails.
+            n => unsafe { uffd.zero(first, n * PAGE) }.bytes / PAGE,
+        };
+        pages[done..].iter().for_each(|&page| self.drop_page(page));
+        if let Some(s) = self.space_mut(p.space) {
+            s.next_fresh = first + done * PAGE;
+        }
+    }
+
+    /// A page that is in place already becomes known to the engine. False: there is no room for it now.
+    pub(super) fn adopt(&mut self, page: u32) -> bool {
+        // It was counted with what is not known.
+        self.set_external(self.taken.saturating_sub(1));
+        self.memory.in_place = true;
+        self.engine.access(&mut self.memory, PageId(page), Touch::MapWrite);
+        self.memory.in_place = false;
+        self.fill_others();
+        self.memory.state(page) == State::Mapped
+    }
+
+    /// A fault that was read.
+    pub(super) fn push(&mut self, space: usize, fault: Fault) {
+        let since = Instant::now();
+        self.pending.push_back(Pending { space, address: fault.address, write: fault.write, since });
+    }
+
+    /// The invariants: those of the engine, and that states, places and counts agree.
+    pub(super) fn validate(&self) -> Result<(), String> {
+        self.engine.validate()?;
+        let m = &self.memory;
+        let count = |state| m.states().iter().filter(|&&s| s == state).count() as u64;
+        if count(State::Staged) != m.staged_pages {
+            return Err(format!("{} pages are staged, {} counted", count(State::Staged), m.staged_pages));
+        }
+        let resident = count(State::Mapped) + count(State::Leaving);
+        if resident != m.resident.iter().sum::<u64>() {
+            return Err(format!("{resident} pages are in place, {:?} counted", m.resident));
+        }
+        let held = count(State::Staged) + count(State::Writing) + count(State::Written);
+        if m.staging.in_use() < held + m.discards.len() as u64 {
+            return Err(format!("{held} pages have a place, but {} are in use", m.staging.in_use()));
+        }
+        if count(State::Lent) != m.loans.len() as u64 {
+            return Err(format!("{} pages are lent, {} loans", count(State::Lent), m.loans.len()));
+        }
+        if m.counts.inconsistent > 0 {
+            return Err(format!("{} orders did not fit the state of their page", m.counts.inconsistent));
+        }
+        for (i, space) in self.spaces.iter().enumerate() {
+            let pages = space.iter().flat_map(|s| s.table.pages(&(0..usize::MAX)));
+            for (address, page) in pages {
+                let (owner, there) = (m.owner[page as usize] as usize, m.address[page as usize]);
+                if (owner, there) != (i, address) {
+                    return Err(format!("page {page} is at {i}:{address:#x} and says {owner}:{there:#x}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}

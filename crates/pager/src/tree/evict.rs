@@ -1,0 +1,173 @@
+//! The evictor: background reclaim, and what it leads to.
+
+use std::io;
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::Shared;
+use super::abi;
+use super::core::{Core, DISCARD_BATCH};
+use super::maps;
+use super::memory::State;
+use crate::region::{WINDOW, fatal};
+use crate::uffd::PAGE;
+
+/// Pages that are claimed for writing at a time: whoever touches one of them waits for all.
+const CLAIM: usize = 8;
+
+impl Shared {
+    /// The evictor's thread.
+    pub(super) fn evict(&self) {
+        let mut core = self.lock();
+        loop {
+            while !core.has_work() {
+                if self.stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let waited = self.work.wait_timeout(core, Duration::from_millis(100));
+                core = waited.unwrap_or_else(|_| fatal("a thread of the pager died at work")).0;
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            core.tick();
+            let before = core.memory.counts.moved_out;
+            core.kswapd_step();
+            core = self.evict_round(core);
+            core.retry_starved();
+            core.charge_overhead();
+            core.make_up();
+            core = self.finish(core);
+            if !core.draining.is_empty() {
+                core.free_drained();
+            }
+            if !core.starved.is_empty() || core.memory.counts.moved_out == before {
+                // Room comes from others that are at work, or not at all: either takes a moment.
+                drop(core);
+                std::thread::sleep(Duration::from_micros(50));
+                core = self.lock();
+            }
+        }
+    }
+
+    /// Moves out what is to leave, writes what is to be written, discards what is of no use.
+    pub(super) fn evict_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        while core.move_out() {}
+        core.free_slots();
+        loop {
+            let claimed = core.claim_writes(CLAIM);
+            if claimed.is_empty() {
+                break;
+            }
+            drop(core);
+            let write = |&(page, slot, address): &(u32, u32, usize)| {
+                // SAFETY: the page was claimed: it stays in its place until the write is settled, and nobody writes to it.
+                self.area.write(slot, page, unsafe { &*(address as *const crate::store::Page) })
+            };
+            let results: Vec<_> = claimed.iter().map(write).collect();
+            core = self.lock();
+            core.tick();
+            core.settle_writes(&claimed, &results);
+            core.free_slots();
+        }
+        if core.memory.discards.len() >= DISCARD_BATCH { self.discard(core) } else { core }
+    }
+
+    /// Empties the places whose content is of no use, and gives them back.
+    pub(super) fn discard<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        let mut places = std::mem::take(&mut core.memory.discards);
+        let base = core.memory.staging.address(0);
+        drop(core);
+        places.sort_unstable();
+        for run in places.chunk_by(|a, b| a + 1 == *b) {
+            let (start, len) = (base + run[0] as usize * PAGE, run.len() * PAGE);
+            // SAFETY: the places are taken, and no page refers to them any more.
+            let result = unsafe { libc::madvise(start as *mut _, len, libc::MADV_DONTNEED) };
+            if result != 0 {
+                fatal(&format!("discarding memory: {}", io::Error::last_os_error()));
+            }
+        }
+        let mut core = self.lock();
+        places.iter().for_each(|&p| core.memory.staging.give_back(p));
+        core
+    }
+}
+
+impl Core {
+    /// Moves out some of the pages that are to leave, of one process. False: there are none.
+    ///
+    /// Under the lock: no change of a mapping may be read between the choice of an address and the move.
+    pub(super) fn move_out(&mut self) -> bool {
+        let mut pages: Vec<u32> = Vec::new();
+        let mut owner = None;
+        while pages.len() < WINDOW {
+            let Some(&page) = self.memory.leaving.front() else { break };
+            if self.memory.state(page) == State::Leaving {
+                let whose = self.memory.owner[page as usize];
+                if *owner.get_or_insert(whose) != whose {
+                    break;
+                }
+                pages.push(page);
+            }
+            self.memory.leaving.pop_front();
+        }
+        let Some(owner) = owner else { return false };
+        pages.sort_unstable_by_key(|&p| self.memory.address[p as usize]);
+        // A page that was given up and ordered out again is named twice.
+        pages.dedup();
+        let places = self.memory.staging.take(pages.len());
+        // No places: they come back when what is in them was written.
+        self.memory.leaving.extend(pages.drain(places.len()..));
+        // Of these, what may be about to be dropped stays where it is.
+        let (doomed, pages): (Vec<u32>, Vec<u32>) = pages.iter().partition(|&&p| self.memory.doomed[p as usize]);
+        let outcomes = self.order_moves(owner as usize, &pages);
+        self.memory.counts.moves += 1;
+        for (i, (&page, &place)) in pages.iter().zip(&places).enumerate() {
+            let outcome = outcomes.as_ref().map_or(libc::EBUSY as u32, |o| o[i]);
+            self.settle_move(owner as usize, (page, place), i, outcome);
+        }
+        for &place in &places[pages.len()..] {
+            self.memory.staging.give_back(place);
+        }
+        doomed.into_iter().for_each(|page| self.stay(page));
+        pages.into_iter().for_each(|page| self.serve_waiting(page));
+        !places.is_empty()
+    }
+
+    fn order_moves(&mut self, owner: usize, pages: &[u32]) -> Option<Vec<u32>> {
+        let addresses: Vec<usize> = pages.iter().map(|&p| self.memory.address[p as usize]).collect();
+        let space = self.space_mut(owner)?;
+        if addresses.is_empty() || maps::is_stopped(space.pid) {
+            return None;
+        }
+        let agent = space.agent.as_mut()?;
+        match agent.carry_out(abi::MOVE, &addresses) {
+            Ok(outcomes) => Some(outcomes),
+            Err(_) => {
+                // The process is gone; who waits for its end hears of it.
+                self.space_mut(owner)?.agent = None;
+                None
+            }
+        }
+    }
+
+    fn settle_move(&mut self, owner: usize, (page, place): (u32, u32), i: usize, outcome: u32) {
+        if outcome == 0 {
+            let to = self.memory.staging.address(place);
+            if let Some(agent) = self.space(owner).and_then(|s| s.agent.as_ref()) {
+                // SAFETY: the place was just taken, and nobody else knows it.
+                unsafe { agent.take_page(i, to) };
+            }
+            self.memory.counts.moved_out += 1;
+            return self.memory.set_staged(page, place);
+        }
+        self.memory.staging.give_back(place);
+        if outcome as i32 == libc::ENOENT {
+            // Nothing is there: the program gave it up.
+            return self.drop_page(page);
+        }
+        self.memory.counts.busy += 1;
+        self.stay(page);
+    }
+}

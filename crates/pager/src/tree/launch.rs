@@ -1,0 +1,194 @@
+//! Starting a program, passing signals on, and waiting for its end.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use super::record::Recording;
+use super::{PRELOAD, Shared, Tree, TreeConfig, TreeStats, abi};
+use crate::error::Error;
+
+/// A program that has not asked to be served after so long never will.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Signals that are passed on to the program.
+const PASSED_ON: [libc::c_int; 7] =
+    [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGWINCH];
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// How the program ended.
+    pub status: ExitStatus,
+    /// Whether its memory was ever served: not if it ended before it was loaded.
+    pub was_served: bool,
+    /// What the run did and took.
+    pub stats: TreeStats,
+    /// From the start of the program to the end of the last process.
+    pub wall: Duration,
+    /// What was touched, if that was to be recorded.
+    pub recording: Option<Recording>,
+}
+
+/// Runs a program with its memory limited, and waits until it and all that it started have ended. `words` are its name and its arguments.
+///
+/// This process serves that memory: it must not be ended before. It takes signals that end processes and passes them on.
+pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result<Outcome, Error> {
+    prepare()?;
+    let name = format!("refault-{}-{:x}", std::process::id(), token()?);
+    let preload = preload_file().map_err(Error::io("making a file for the library"))?;
+    let tree = Tree::new(&mut config, &name)?;
+    let path = format!("/proc/{}/fd/{}", std::process::id(), preload.as_raw_fd());
+    let loaded = match std::env::var_os("LD_PRELOAD").filter(|v| !v.is_empty()) {
+        Some(others) => [OsStr::new(&path), &others].join(OsStr::new(":")),
+        None => path.into(),
+    };
+    let started = Instant::now();
+    let mut command = Command::new(program);
+    if let Some((name, args)) = words.split_first() {
+        command.arg0(name).args(args);
+    }
+    let mut child = command
+        .env("LD_PRELOAD", loaded)
+        .env(abi::VARIABLE, &name)
+        .spawn()
+        .map_err(Error::io("starting the program"))?;
+    pass_signals_on(child.id() as libc::pid_t);
+    let was_served = wait_for_agent(&tree.shared, &mut child)?;
+    let status = child.wait().map_err(Error::io("waiting for the program"))?;
+    while tree.shared.lock().spaces.iter().any(Option::is_some) {
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    let wall = started.elapsed();
+    let mut core = tree.shared.lock();
+    if let Err(defect) = core.validate() {
+        eprintln!("refault: defect: {defect}");
+    }
+    let stats = core.stats();
+    let recording = core.recorder.take().map(super::record::Recorder::finish).transpose();
+    drop(core);
+    let recording = recording.map_err(Error::io("writing the record"))?;
+    Ok(Outcome { status, was_served, stats, wall, recording })
+}
+
+/// True: the program is served. False: it ended before.
+fn wait_for_agent(shared: &Shared, child: &mut Child) -> Result<bool, Error> {
+    let since = Instant::now();
+    let mut first = shared.first.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    loop {
+        match first.take() {
+            Some(Ok(())) => {
+                *first = Some(Ok(()));
+                return Ok(true);
+            }
+            Some(Err(why)) => {
+                _ = child.wait();
+                return Err(Error::Unsupported(why));
+            }
+            None => {}
+        }
+        if child.try_wait().map_err(Error::io("waiting for the program"))?.is_some() {
+            return Ok(false);
+        }
+        if since.elapsed() > PATIENCE {
+            _ = child.kill();
+            _ = child.wait();
+            return Err(Error::Unsupported("the program did not load the library that serves its memory".into()));
+        }
+        let waited = shared.arrived.wait_timeout(first, Duration::from_millis(5));
+        first = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+    }
+}
+
+/// What this process and all that it starts must be: without huge pages (they would have to be split), and processes whose parents are
+/// gone come to this one, so that it knows them as its own.
+fn prepare() -> Result<(), Error> {
+    // SAFETY: the calls take numbers and change properties of this process.
+    unsafe {
+        libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    }
+    // SAFETY: a set is plain data, filled before it is used. The program's own mask is empty: the standard library sees to it.
+    let result = unsafe {
+        let set = signal_set();
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut())
+    };
+    match result {
+        0 => Ok(()),
+        e => Err(Error::Io { what: "blocking signals", source: std::io::Error::from_raw_os_error(e) }),
+    }
+}
+
+fn signal_set() -> libc::sigset_t {
+    // SAFETY: a set is plain data, and the calls change nothing else.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        PASSED_ON.iter().for_each(|&s| _ = libc::sigaddset(&raw mut set, s));
+        set
+    }
+}
+
+/// A thread that passes signals on to the program. What the terminal sends, the program gets by itself.
+fn pass_signals_on(pid: libc::pid_t) {
+    const SENT_BY_KERNEL: libc::c_int = 0x80;
+    std::thread::spawn(move || {
+        loop {
+            // SAFETY: the structure is filled by the call; the process is the program, or is gone.
+            unsafe {
+                let set = signal_set();
+                let mut info: libc::siginfo_t = std::mem::zeroed();
+                let signal = libc::sigwaitinfo(&raw const set, &raw mut info);
+                if signal > 0 && info.si_code != SENT_BY_KERNEL {
+                    libc::kill(pid, signal);
+                }
+            }
+        }
+    });
+}
+
+/// Nobody guesses the name of the socket.
+fn token() -> Result<u128, Error> {
+    let mut bytes = [0u8; 16];
+    // SAFETY: the call fills as many bytes as said.
+    let n = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    match n {
+        16 => Ok(u128::from_ne_bytes(bytes)),
+        _ => Err(Error::Io { what: "random numbers", source: std::io::Error::last_os_error() }),
+    }
+}
+
+/// The library, in a file without a name: it is there as long as this process is.
+fn preload_file() -> std::io::Result<File> {
+    // SAFETY: the name ends in a zero byte; the descriptor is new and ours.
+    let mut file = unsafe {
+        let fd = libc::memfd_create(c"librefault_preload.so".as_ptr(), libc::MFD_CLOEXEC);
+        if fd < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        File::from_raw_fd(fd)
+    };
+    file.write_all(PRELOAD)?;
+    Ok(file)
+}
+
+/// The exit status to end with as a program did. If a signal ended it, the same ends this process, and this does not return.
+pub fn exit_like(status: ExitStatus) -> u8 {
+    let Some(signal) = status.signal() else { return status.code().unwrap_or(1) as u8 };
+    // SAFETY: plain data, filled before it is used; the signal's action becomes that of the system, and no core is written.
+    unsafe {
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+        libc::signal(signal, libc::SIG_DFL);
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+        libc::raise(signal);
+    }
+    128 + signal as u8
+}

@@ -1,0 +1,234 @@
+//! Whole programs: all processes of a tree in one memory, served from outside.
+//!
+//! The *manager* is the process that starts the program. In each process of the tree there is an *agent*, a thread that lives by system
+//! calls alone (`crates/preload`). The manager holds the userfaultfd of every process: it reads faults and changes of
+//! mappings and puts pages in place. The agent does the one thing that must be done inside, `UFFDIO_MOVE`: pages that are
+//! to leave go to scratch pages of its own and from there to memory that both map.
+//!
+//! Threads of the manager: two or more that serve faults, the evictor, the scanner (which finds memory), and the greeter (which admits
+//! processes). The engine decides, under one lock with the states of all pages.
+
+#[path = "../../../preload/src/abi.rs"]
+#[expect(dead_code, reason = "each side uses its part")]
+mod abi;
+mod agent;
+mod core;
+mod events;
+mod evict;
+mod greet;
+mod launch;
+mod maps;
+mod memory;
+mod poll;
+mod record;
+mod scan;
+mod space;
+mod stats;
+mod table;
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+
+use refault_mm::{Engine, MemcgId};
+
+use self::agent::Listener;
+use self::core::Core;
+use self::memory::Memory;
+use self::poll::{Poll, Ready};
+use self::record::Recorder;
+use crate::error::Error;
+use crate::region::{RegionConfig, Staging, WINDOW, block_signals, fatal};
+use crate::store::{PageBuf, SwapArea};
+use crate::uffd::PAGE;
+
+pub use launch::{Outcome, exit_like, run};
+pub use record::{Recording, Touched};
+pub use stats::TreeStats;
+
+/// Stack, buffers and codec tables of a thread, as far as they are touched.
+const THREAD_BYTES: usize = 160 << 10;
+
+/// What is loaded into programs.
+static PRELOAD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
+
+/// A program and the memory of its processes.
+#[derive(Debug)]
+pub struct TreeConfig {
+    /// Limits, policy and stores, as of a region; its size is of no meaning.
+    pub memory: RegionConfig,
+    /// A file for what was touched.
+    pub record: Option<File>,
+}
+
+/// What the threads share.
+struct Shared {
+    core: Mutex<Core>,
+    /// The evictor has something to do.
+    work: Condvar,
+    stop: AtomicBool,
+    area: Arc<SwapArea>,
+    poll: Poll,
+    listener: Listener,
+    /// What became of the program itself: it is served, or why not.
+    first: Mutex<Option<Result<(), String>>>,
+    arrived: Condvar,
+}
+
+/// The manager.
+struct Tree {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Tree {
+    /// A manager whose agents come to the socket of this name.
+    fn new(config: &mut TreeConfig, name: &str) -> Result<Tree, Error> {
+        config.memory.check()?;
+        if PRELOAD.is_empty() {
+            return Err(Error::Unsupported("whole programs are served on x86-64 Linux only".into()));
+        }
+        let m = &config.memory;
+        let max_pages = m.memory_max / PAGE;
+        let slots = m.slots();
+        let store = m.store(slots.saturating_mul(2))?;
+        let area = Arc::new(SwapArea::lending(store, slots));
+        let mut engine = Engine::new(m.engine()).map_err(Error::Config)?;
+        let group =
+            engine.add_memcg(MemcgId::ROOT, "/run", u64::MAX, (m.swap_max / PAGE) as u64).map_err(Error::Config)?;
+        let staging = Staging::new(max_pages / 8 + 16).map_err(Error::io("mapping staging windows"))?;
+        let serving = match m.fault_threads {
+            0 => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
+            n => n,
+        };
+        let in_passing = (serving + 1) * (core::DISCARD_BATCH + WINDOW) * PAGE;
+        let fixed = (serving + 3) * THREAD_BYTES + in_passing;
+        let mut core = Core::new(engine, group, Memory::new(area.clone(), staging), max_pages as u64, fixed);
+        core.stall_limit = m.stall_limit;
+        core.recorder = config.record.take().map(Recorder::new);
+        core.charge_overhead();
+        let shared = Arc::new(Shared {
+            core: Mutex::new(core),
+            work: Condvar::new(),
+            stop: AtomicBool::new(false),
+            area,
+            poll: Poll::new().map_err(Error::io("waiting for faults"))?,
+            listener: Listener::new(name).map_err(Error::io("opening a socket for the program"))?,
+            first: Mutex::new(None),
+            arrived: Condvar::new(),
+        });
+        let mut tree = Tree { shared, threads: Vec::new() };
+        let mut start = |name: &str, run: fn(&Shared)| -> Result<(), Error> {
+            tree.threads.push(spawn(name, &tree.shared, run)?);
+            Ok(())
+        };
+        for _ in 0..serving {
+            start("refault-fault", Shared::serve)?;
+        }
+        start("refault-evict", Shared::evict)?;
+        start("refault-scan", Shared::scan)?;
+        start("refault-greet", Shared::greet)?;
+        Ok(tree)
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.listener.close();
+        self.shared.poll.stop();
+        drop(self.shared.lock());
+        self.shared.work.notify_all();
+        self.threads.drain(..).for_each(|t| _ = t.join());
+    }
+}
+
+/// A thread that takes no signals. If it dies, the memory it serves would hang whoever touches it, so all end.
+fn spawn(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> Result<JoinHandle<()>, Error> {
+    let shared = shared.clone();
+    let body = move || {
+        block_signals();
+        if catch_unwind(AssertUnwindSafe(|| run(&shared))).is_err() {
+            fatal("a thread of the pager died");
+        }
+    };
+    std::thread::Builder::new().name(name.into()).spawn(body).map_err(Error::io("starting a thread"))
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(|_| fatal("a thread of the pager died at work"))
+    }
+
+    /// A thread that serves faults.
+    fn serve(&self) {
+        loop {
+            let ready = match self.poll.wait() {
+                Ok(Some(ready)) => ready,
+                Ok(None) => continue,
+                Err(e) => fatal(&format!("waiting for faults: {e}")),
+            };
+            let mut core = self.lock();
+            core.tick();
+            match ready {
+                Ready::Stop => return,
+                Ready::Faults(index) => _ = core.drain(index),
+                Ready::Gone(index, serial) => {
+                    if core.space(index).is_some_and(|s| s.serial == serial) {
+                        core.bury(index);
+                    }
+                }
+            }
+            self.after(core);
+        }
+    }
+
+    /// After anything was done: what was read of faults is served, what the engine asked for is done, as far as someone waits for it.
+    fn after<'a>(&'a self, mut core: MutexGuard<'a, Core>) {
+        core.serve_pending();
+        core = self.finish(core);
+        if !core.starved.is_empty() {
+            // Who waits for room makes some.
+            core = self.evict_round(core);
+            core.retry_starved();
+            core = self.finish(core);
+        }
+        if core.has_work() {
+            self.work.notify_one();
+        }
+    }
+
+    fn finish<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        loop {
+            core.serve_pending();
+            core.free_slots();
+            for index in std::mem::take(&mut core.is_new) {
+                let Some(s) = core.space(index) else { continue };
+                if let Err(e) = self.poll.add_faults(s.uffd.as_fd().as_raw_fd(), index) {
+                    fatal(&format!("waiting for the faults of a process: {e}"));
+                }
+            }
+            let reads = std::mem::take(&mut core.memory.reads);
+            if reads.is_empty() {
+                break;
+            }
+            for (page, slot) in reads {
+                drop(core);
+                let mut content = Box::<PageBuf>::default();
+                let mut result = self.area.read(slot, page, &mut content.0);
+                if result.is_err() {
+                    // Once more: what failed on the way may be well where it is.
+                    result = self.area.read(slot, page, &mut content.0);
+                }
+                let result = result.map(|()| content);
+                core = self.lock();
+                core.tick();
+                core.arrive(page, result);
+            }
+        }
+        if core.memory.discards.len() >= core::DISCARD_BATCH { self.discard(core) } else { core }
+    }
+}

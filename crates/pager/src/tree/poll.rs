@@ -1,0 +1,82 @@
+//! Waiting for whatever comes of any process.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// What there is to be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Ready {
+    /// Faults or changes of mappings of a process: its number.
+    Faults(usize),
+    /// The agent of a process is gone: its number, and which process of that number it was.
+    Gone(usize, u32),
+    /// It is over.
+    Stop,
+}
+
+/// A set of descriptors.
+#[derive(Debug)]
+pub(super) struct Poll {
+    epoll: OwnedFd,
+    stop: OwnedFd,
+}
+
+const FAULTS: u64 = 1 << 62;
+const GONE: u64 = 2 << 62;
+const SERIAL_BITS: u32 = 30;
+
+impl Poll {
+    pub(super) fn new() -> io::Result<Poll> {
+        // SAFETY: both calls make new descriptors, which are ours if they are not negative.
+        let (epoll, stop) = unsafe { (libc::epoll_create1(libc::EPOLL_CLOEXEC), libc::eventfd(0, libc::EFD_CLOEXEC)) };
+        if epoll < 0 || stop < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: as above.
+        let poll = unsafe { Poll { epoll: OwnedFd::from_raw_fd(epoll), stop: OwnedFd::from_raw_fd(stop) } };
+        poll.add(poll.stop.as_raw_fd(), libc::EPOLLIN, 0)?;
+        Ok(poll)
+    }
+
+    fn add(&self, fd: RawFd, events: libc::c_int, data: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event { events: events as u32, u64: data };
+        // SAFETY: the event lives until the call is done.
+        let result = unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut event) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Waits for a process's faults, until its descriptor is closed.
+    pub(super) fn add_faults(&self, fd: RawFd, index: usize) -> io::Result<()> {
+        self.add(fd, libc::EPOLLIN, FAULTS | index as u64)
+    }
+
+    /// Waits for the end of an agent.
+    pub(super) fn add_agent(&self, fd: RawFd, index: usize, serial: u32) -> io::Result<()> {
+        let serial = u64::from(serial & ((1 << SERIAL_BITS) - 1));
+        self.add(fd, libc::EPOLLRDHUP | libc::EPOLLHUP, GONE | serial << 32 | index as u64)
+    }
+
+    /// Waits for one thing.
+    pub(super) fn wait(&self) -> io::Result<Option<Ready>> {
+        let mut event = libc::epoll_event { events: 0, u64: 0 };
+        // SAFETY: room for one event.
+        let n = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), &raw mut event, 1, -1) };
+        if n < 0 {
+            let e = io::Error::last_os_error();
+            return if e.kind() == io::ErrorKind::Interrupted { Ok(None) } else { Err(e) };
+        }
+        let (data, index) = (event.u64, event.u64 as u32 as usize);
+        Ok(Some(match data & (FAULTS | GONE) {
+            FAULTS => Ready::Faults(index),
+            GONE => Ready::Gone(index, (data >> 32) as u32 & ((1 << SERIAL_BITS) - 1)),
+            _ => Ready::Stop,
+        }))
+    }
+
+    /// Everyone who waits, now or later, is told to stop.
+    pub(super) fn stop(&self) {
+        let one = 1u64;
+        // SAFETY: eight bytes of this frame.
+        unsafe { libc::write(self.stop.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+}

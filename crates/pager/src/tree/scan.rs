@@ -1,0 +1,240 @@
+//! Finding memory: how much processes have, which of it is not watched yet, and what of it is in place without the engine's knowledge.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::Shared;
+use super::core::Core;
+use super::maps::{self, Pagemap};
+use super::memory::State;
+use crate::uffd::PAGE;
+
+/// Bytes that are looked at under the lock at a time.
+const CHUNK: usize = 64 << 20;
+/// A process with fewer pages is only counted.
+const WORTH_WATCHING: u64 = 64;
+/// Mappings are looked at again when a process has so many pages more that the engine does not know of.
+const WORTH_A_LOOK: u64 = 16;
+/// All watched memory is looked through again after so long, and when so many pages more are unknown.
+const RECONCILE_EVERY: Duration = Duration::from_millis(500);
+/// The time between two looks is at least this, and this many times what a look takes.
+const LEAST_PAUSE: Duration = Duration::from_millis(1);
+const MOST_PAUSE: Duration = Duration::from_millis(20);
+const SHARE: u32 = 20;
+
+/// What is to be done about a process.
+struct Look {
+    index: usize,
+    pid: i32,
+    pagemap: Arc<Pagemap>,
+    map: bool,
+    reconcile: bool,
+}
+
+impl Shared {
+    /// The scanner's thread.
+    pub(super) fn scan(&self) {
+        let mut reconciled = Instant::now();
+        while !self.stop.load(Ordering::Relaxed) {
+            let began = Instant::now();
+            let all = reconciled.elapsed() > RECONCILE_EVERY;
+            if all {
+                reconciled = began;
+            }
+            for look in self.look_around(all) {
+                if look.map {
+                    self.watch_mappings(&look);
+                }
+                if look.reconcile {
+                    self.reconcile(&look);
+                }
+                self.note_known(look.index);
+            }
+            std::thread::sleep((began.elapsed() * SHARE).clamp(LEAST_PAUSE, MOST_PAUSE));
+        }
+    }
+
+    /// Counts the memory of all processes; which of them need a closer look.
+    fn look_around(&self, all: bool) -> Vec<Look> {
+        let pids: Vec<(usize, i32)> = {
+            let core = self.lock();
+            let spaces = core.spaces.iter().enumerate();
+            spaces.filter_map(|(i, s)| Some((i, s.as_ref()?.pid)).filter(|&(_, pid)| pid > 0)).collect()
+        };
+        let pages: Vec<_> =
+            pids.into_iter().map(|(i, pid)| (i, pid, maps::anonymous_pages(pid).unwrap_or(0))).collect();
+        let mut core = self.lock();
+        core.tick();
+        let total: u64 = pages.iter().map(|p| p.2).sum();
+        core.peak_resident = core.peak_resident.max(total);
+        for &(i, pid, n) in &pages {
+            let known = core.memory.resident[i];
+            if let Some(s) = core.space_mut(i).filter(|s| s.pid == pid) {
+                s.beyond = n.saturating_sub(known);
+                // What a forked process shares is another's; what it does not is found soon.
+                s.unknown = if s.forked { 0 } else { s.beyond };
+            }
+        }
+        if all {
+            core.bury_orphans();
+        }
+        core.charge_overhead();
+        let is_tight = core.recorder.is_some() || core.engine.free_pages() < core.max_pages / 2;
+
+        let mut looks = Vec::new();
+        for (index, pid, n) in pages {
+            let Some(s) = core.space_mut(index).filter(|s| s.pid == pid) else { continue };
+            s.active |= is_tight && n >= WORTH_WATCHING;
+            let Some(pagemap) = s.pagemap.clone().filter(|_| s.active) else { continue };
+            let grown = s.beyond.saturating_sub(s.known_unknown) >= WORTH_A_LOOK;
+            let (map, reconcile) = (all || grown, (all || s.forked) && s.beyond > WORTH_WATCHING);
+            if map || reconcile {
+                looks.push(Look { index, pid, pagemap, map, reconcile });
+            }
+        }
+        if core.has_work() {
+            self.work.notify_one();
+        }
+        looks
+    }
+
+    /// After a look: what is unknown now was not to be found.
+    fn note_known(&self, index: usize) {
+        let mut core = self.lock();
+        let known = core.memory.resident.get(index).copied().unwrap_or(0);
+        if let Some(s) = core.space_mut(index) {
+            let now = maps::anonymous_pages(s.pid).unwrap_or(0).saturating_sub(known);
+            (s.beyond, s.known_unknown) = (now, now);
+            s.unknown = if s.forked { 0 } else { now };
+        }
+    }
+
+    /// Watches the mappings of a process that are not watched yet, and has the engine know what is in them.
+    fn watch_mappings(&self, look: &Look) {
+        let Ok(mappings) = maps::anonymous(look.pid) else { return };
+        for mapping in mappings {
+            {
+                let mut core = self.lock();
+                let Some(s) = core.space(look.index).filter(|s| s.pid == look.pid) else { return };
+                let gaps = s.watched.gaps(&mapping);
+                if gaps.is_empty() {
+                    continue;
+                }
+                core.tick();
+                // In one piece: memory that is watched in part is two mappings, which some calls do not take for one.
+                gaps.iter().for_each(|gap| core.watch(look.index, gap));
+                self.after(core);
+            }
+            for chunk in chunks(mapping) {
+                let mut core = self.lock();
+                core.tick();
+                core.drain(look.index);
+                core.adopt_range(look, &chunk);
+                if let Some(s) = core.space_mut(look.index) {
+                    s.unadopted.remove(&chunk);
+                }
+                self.after(core);
+            }
+        }
+    }
+
+    /// Looks through all that is watched for pages that the engine does not know of.
+    fn reconcile(&self, look: &Look) {
+        let ranges: Vec<Range<usize>> = {
+            let core = self.lock();
+            core.space(look.index).map_or(Vec::new(), |s| s.watched.iter().collect())
+        };
+        for chunk in ranges.into_iter().flat_map(chunks) {
+            let mut core = self.lock();
+            core.tick();
+            core.drain(look.index);
+            core.adopt_range(look, &chunk);
+            self.after(core);
+        }
+    }
+}
+
+fn chunks(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    range.clone().step_by(CHUNK).map(move |start| start..range.end.min(start + CHUNK))
+}
+
+impl Core {
+    /// Processes without an agent, of which nothing tells when they are gone.
+    fn bury_orphans(&mut self) {
+        for index in 0..self.spaces.len() {
+            let Some(s) = self.space(index).filter(|s| s.agent.is_none()) else { continue };
+            // SAFETY: the bell is watched already, and never touched. Only the error is of interest: without a process, it is this one.
+            let gone = unsafe { s.uffd.register(s.bell, PAGE) };
+            if gone.is_err_and(|e| matches!(e.raw_os_error(), Some(libc::ENOMEM | libc::ESRCH))) {
+                self.bury(index);
+            }
+        }
+    }
+
+    fn watch(&mut self, index: usize, range: &Range<usize>) {
+        self.drain(index);
+        let Some(s) = self.space_mut(index) else { return };
+        // SAFETY: the memory is of a program that is served. What was mapped there may be something else by now: then it is either
+        // refused or watched as well.
+        if unsafe { s.uffd.register(range.start, range.len()) }.is_ok() {
+            s.watched.insert(range.clone());
+            s.unadopted.insert(range.clone());
+        }
+    }
+
+    /// Has the engine know of pages that are in place.
+    fn adopt_range(&mut self, look: &Look, range: &Range<usize>) {
+        let Ok(present) = look.pagemap.present(range) else { return };
+        let forked = self.space(look.index).is_some_and(|s| s.forked);
+        self.forgive(look.index, range, &present);
+        for address in present.into_iter().flat_map(|r| r.step_by(PAGE)) {
+            if self.space(look.index).is_none_or(|s| !s.is_watched(address)) {
+                continue;
+            }
+            // What is shared with another process is that process's.
+            if forked && !look.pagemap.is_exclusive(address).unwrap_or(false) {
+                continue;
+            }
+            let Some(page) = self.page_at(look.index, address) else { return };
+            let is_new = self.memory.state(page) == State::Empty && !self.memory.doomed[page as usize];
+            if !is_new || !self.is_surely_watched(look.index, address) {
+                continue;
+            }
+            if !self.adopt(page) {
+                return;
+            }
+            if let Some(r) = &mut self.recorder {
+                r.touch(Instant::now(), look.index, address, true);
+            }
+        }
+    }
+
+    /// Whether the kernel would tell of a fault at this page, which is in place. A range may be registered although parts of it are not
+    /// mapped any more, and what is mapped there later is not watched. From now on it would be told if the page goes.
+    fn is_surely_watched(&mut self, index: usize, address: usize) -> bool {
+        let Some(s) = self.space_mut(index) else { return false };
+        // SAFETY: the page is of a program that is served, and nothing is replaced.
+        match unsafe { s.uffd.zero(address, PAGE) }.errno {
+            libc::EEXIST => true,
+            libc::ENOENT => {
+                s.watched.remove(&(address..address + PAGE));
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// Pages that were about to be dropped and are gone: what is there from now on is new.
+    fn forgive(&mut self, index: usize, range: &Range<usize>, present: &[Range<usize>]) {
+        let Some(s) = self.space(index) else { return };
+        for (address, page) in s.table.pages(range) {
+            if self.memory.doomed[page as usize] {
+                let at = present.partition_point(|r| r.end <= address);
+                let is_there = present.get(at).is_some_and(|r| r.contains(&address));
+                self.memory.doomed[page as usize] = is_there;
+            }
+        }
+    }
+}

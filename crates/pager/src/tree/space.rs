@@ -1,0 +1,87 @@
+//! A process: its memory as the manager sees it.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::agent::Agent;
+use super::maps::Pagemap;
+use super::table::{Ranges, Table};
+use crate::uffd::{PAGE, Uffd};
+
+/// A process.
+pub(super) struct Space {
+    /// Which process of its number it is.
+    pub(super) serial: u32,
+    /// 0: not known (a child of `fork` that has no agent).
+    pub(super) pid: i32,
+    pub(super) uffd: Arc<Uffd>,
+    /// None: nothing can be moved out of it.
+    pub(super) agent: Option<Agent>,
+    pub(super) bell: usize,
+    /// The agent's own memory.
+    pub(super) arena: Range<usize>,
+    pub(super) table: Table,
+    /// What is watched, or never to be: the agent's pages and the bell are in it.
+    pub(super) watched: Ranges,
+    /// Of that, what was not looked through yet for pages in place.
+    pub(super) unadopted: Ranges,
+    /// Its memory is watched as it appears. Until then it is only counted.
+    pub(super) active: bool,
+    /// Its memory is in part that of the process it was forked from.
+    pub(super) forked: bool,
+    /// First pages of its blocks.
+    pub(super) blocks: Vec<u32>,
+    pub(super) pagemap: Option<Arc<Pagemap>>,
+    /// Pages that it has beyond those that the engine knows of, when it was last looked at.
+    pub(super) beyond: u64,
+    /// Of these, what counts as its memory.
+    pub(super) unknown: u64,
+    /// What it had at the last look at its mappings beyond what was known then.
+    pub(super) known_unknown: u64,
+    /// It is to die for lack of memory.
+    pub(super) is_killed: bool,
+    /// Where a first touch would be the next of a row, and how long the row is.
+    pub(super) next_fresh: usize,
+    pub(super) fresh_run: usize,
+}
+
+/// Numbers that tell processes apart, as far as they are kept.
+const SERIAL_MASK: u32 = (1 << 30) - 1;
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+impl Space {
+    pub(super) fn new(pid: i32, uffd: Arc<Uffd>, bell: usize) -> Space {
+        Space {
+            serial: NEXT.fetch_add(1, Ordering::Relaxed) & SERIAL_MASK,
+            pid,
+            uffd,
+            agent: None,
+            bell,
+            arena: 0..0,
+            table: Table::default(),
+            watched: Ranges::default(),
+            unadopted: Ranges::default(),
+            active: false,
+            forked: false,
+            blocks: Vec::new(),
+            pagemap: (pid > 0).then(|| Pagemap::open(pid).ok().map(Arc::new)).flatten(),
+            beyond: 0,
+            unknown: 0,
+            known_unknown: 0,
+            is_killed: false,
+            next_fresh: 0,
+            fresh_run: 0,
+        }
+    }
+
+    /// Whether an address is the agent's or the bell: nothing is ever moved out there, or put there.
+    pub(super) fn is_ours(&self, address: usize) -> bool {
+        self.arena.contains(&address) || (self.bell..self.bell + PAGE).contains(&address)
+    }
+
+    /// Whether an address is of the program's and known to be watched.
+    pub(super) fn is_watched(&self, address: usize) -> bool {
+        self.watched.contains(address) && !self.is_ours(address)
+    }
+}

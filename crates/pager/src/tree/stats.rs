@@ -1,0 +1,61 @@
+//! What a run did and took.
+
+use super::core::Core;
+use crate::region::Counts;
+use crate::store::AreaStats;
+use crate::uffd::PAGE;
+
+/// A run at a moment. Sizes are in pages of 4 KiB where the name says no other.
+#[derive(Clone, Debug, Default)]
+pub struct TreeStats {
+    /// What happened, counted where it happens.
+    pub counts: Counts,
+    /// `memory.max`.
+    pub max_pages: u64,
+    /// The most memory that was counted at one time: of the processes, the pool and the pager.
+    pub peak_pages: u64,
+    /// The most anonymous memory that the processes had at one time, as the kernel counts it.
+    pub peak_resident_pages: u64,
+    /// Memory that is counted now.
+    pub memory_pages: u64,
+    /// Of it, what the pool and the pager use.
+    pub overhead_pages: u64,
+    /// Of the overhead, bytes that are tables of the engine and of the pager, stacks and buffers.
+    pub own_bytes: u64,
+    /// Pages out of memory at most, at one time.
+    pub peak_swap_pages: u64,
+    /// The most bytes that the stores had in memory at one time.
+    pub peak_pool_bytes: u64,
+    /// The swap area now.
+    pub area: AreaStats,
+    /// Programs that were started and served.
+    pub processes: u64,
+    /// Processes that were forked from those.
+    pub forks: u64,
+    /// Nanoseconds that threads waited for pages that had been in memory before, or for room.
+    pub stall_ns: u64,
+    /// The counters of the engine, under their kernel names.
+    pub vmstat: Vec<(&'static str, u64)>,
+}
+
+impl Core {
+    pub(super) fn stats(&self) -> TreeStats {
+        let area = self.memory.area.stats();
+        TreeStats {
+            counts: self.memory.counts,
+            max_pages: self.max_pages,
+            peak_pages: self.peak_pages,
+            peak_resident_pages: self.peak_resident,
+            memory_pages: self.max_pages - self.engine.free_pages(),
+            overhead_pages: (self.own_bytes() + area.usage.memory_bytes as usize).div_ceil(PAGE) as u64,
+            own_bytes: self.own_bytes() as u64,
+            peak_swap_pages: self.peak_swap,
+            peak_pool_bytes: self.peak_pool_bytes,
+            area,
+            processes: self.processes,
+            forks: self.forks,
+            stall_ns: self.stall_ns,
+            vmstat: self.engine.vmstat().iter().collect(),
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! Whole programs under heavy eviction: this test starts itself as the program, which keeps versioned patterns in memory and checks every byte
+//! against what it knows, while it forks, remaps, unmaps, advises, protects, and hands cold memory to system calls.
+//!
+//! Seconds by default; `REFAULT_STRESS_SECONDS` makes each case as long as one likes. Without userfaultfd the tests say that they skip.
+
+use std::ffi::OsString;
+use std::os::fd::RawFd;
+use std::time::{Duration, Instant};
+
+use refault_pager::store::Codec;
+use refault_pager::tree::{Outcome, TreeConfig, run};
+use refault_pager::{Error, Policy, PoolConfig, RegionConfig};
+
+const PAGE: usize = 4096;
+const WORDS: usize = PAGE / 8;
+/// Tells the program what to do; without it this is the test.
+const ROLE: &str = "REFAULT_TEST_ROLE";
+
+fn seconds() -> f64 {
+    std::env::var("REFAULT_STRESS_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(2.0)
+}
+
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+}
+
+/// What a page holds at a version; version 0 is untouched memory. Some pages are noise, some compress well, some repeat one word.
+fn word(version: u64, i: usize) -> u64 {
+    match version {
+        0 => 0,
+        v if v % 4 == 0 => v,
+        v if v % 4 == 1 => Rng(v << 16 | i as u64).next(),
+        v => v.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(i as u64 / 16),
+    }
+}
+
+fn map(address: usize, pages: usize, protection: i32, fixed: bool) -> usize {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | if fixed { libc::MAP_FIXED } else { 0 };
+    // SAFETY: a new mapping where the kernel chooses, or in the place of one that its owner gives up.
+    let at = unsafe { libc::mmap(address as *mut _, pages * PAGE, protection, flags, -1, 0) };
+    assert_ne!(at, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
+    at as usize
+}
+
+const RW: i32 = libc::PROT_READ | libc::PROT_WRITE;
+
+/// Memory with what should be in it.
+struct Segment {
+    at: usize,
+    versions: Vec<u64>,
+    /// It was mapped in one piece: only such memory can be moved by `mremap` if it is watched by a userfaultfd.
+    is_one: bool,
+}
+
+impl Segment {
+    fn new(pages: usize) -> Segment {
+        Segment { at: map(0, pages, RW, false), versions: vec![0; pages], is_one: true }
+    }
+
+    /// The first page that holds something else than it should, without a word or an allocation.
+    fn wrong(&self) -> Option<(usize, usize, u64)> {
+        (0..self.versions.len()).find_map(|page| self.wrong_page(page))
+    }
+
+    fn wrong_page(&self, page: usize) -> Option<(usize, usize, u64)> {
+        let base = (self.at + page * PAGE) as *const u64;
+        (0..WORDS).find_map(|i| {
+            // SAFETY: a page of this segment, which its thread alone reads and writes.
+            let found = unsafe { std::ptr::read_volatile(base.add(i)) };
+            (found != word(self.versions[page], i)).then_some((page, i, found))
+        })
+    }
+
+    fn check(&self, page: usize, after: &str) {
+        if let Some((page, i, found)) = self.wrong_page(page) {
+            let version = self.versions[page];
+            let at = self.at + page * PAGE;
+            eprintln!("after {after}: {at:#x} word {i} is {found:#x} in version {version}: {:#x}", word(version, i));
+            std::process::exit(1);
+        }
+    }
+
+    fn write(&mut self, page: usize, version: u64) {
+        self.versions[page] = version;
+        let base = (self.at + page * PAGE) as *mut u64;
+        // SAFETY: as above.
+        (0..WORDS).for_each(|i| unsafe { std::ptr::write_volatile(base.add(i), word(version, i)) });
+    }
+}
+
+/// A thread of the program.
+struct Worker {
+    rng: Rng,
+    segments: Vec<Segment>,
+    /// Pages of a segment at the start: about as many remain.
+    usual: usize,
+    next: u64,
+    pipe: [RawFd; 2],
+    last: &'static str,
+}
+
+impl Worker {
+    fn new(seed: u64, pages: usize) -> Worker {
+        let mut pipe = [0; 2];
+        // SAFETY: room for two descriptors.
+        assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
+        let segments: Vec<_> = (0..8).map(|_| Segment::new(pages / 8)).collect();
+        Worker { rng: Rng(seed), segments, usual: pages / 8, next: seed << 32 | 1, pipe, last: "the start" }
+    }
+
+    fn step(&mut self) {
+        let s = self.rng.below(self.segments.len());
+        let pages = self.segments[s].versions.len();
+        let page = self.rng.below(pages);
+        let run = 1 + self.rng.below((pages - page).min(24));
+        match self.rng.below(1000) {
+            0..500 => {
+                self.segments[s].check(page, self.last);
+                self.next += 1;
+                self.segments[s].write(page, self.next);
+            }
+            500..900 => (page..page + run).for_each(|p| self.segments[s].check(p, self.last)),
+            900..930 => self.through_a_pipe(s, page),
+            930..950 => self.discard(s, page, run),
+            950..960 => self.map_anew(s, page, run),
+            960..970 => self.protect(s, page, run),
+            970..980 => self.move_elsewhere(s),
+            980..985 => self.resize(s),
+            985..990 => self.read_a_file(s, page),
+            990 => self.fork(),
+            _ => self.on_the_heap(),
+        }
+    }
+
+    /// The kernel reads one page and writes another.
+    fn through_a_pipe(&mut self, s: usize, page: usize) {
+        self.last = "a pipe";
+        let other = self.rng.below(self.segments.len());
+        let to = self.rng.below(self.segments[other].versions.len());
+        let (from, at) = (self.segments[s].at + page * PAGE, self.segments[other].at + to * PAGE);
+        // SAFETY: pages of segments of this thread.
+        unsafe {
+            assert_eq!(libc::write(self.pipe[1], from as *const _, PAGE), PAGE as isize);
+            assert_eq!(libc::read(self.pipe[0], at as *mut _, PAGE), PAGE as isize);
+        }
+        self.segments[other].versions[to] = self.segments[s].versions[page];
+        self.segments[other].check(to, "a pipe");
+    }
+
+    fn discard(&mut self, s: usize, page: usize, run: usize) {
+        self.last = "MADV_DONTNEED";
+        let segment = &mut self.segments[s];
+        // SAFETY: pages of a segment of this thread, whose content is given up.
+        let done = unsafe { libc::madvise((segment.at + page * PAGE) as *mut _, run * PAGE, libc::MADV_DONTNEED) };
+        assert_eq!(done, 0);
+        segment.versions[page..page + run].fill(0);
+        if self.rng.below(2) == 0 {
+            segment.check(page, self.last);
+        }
+    }
+
+    fn map_anew(&mut self, s: usize, page: usize, run: usize) {
+        self.last = "mapping anew";
+        let segment = &mut self.segments[s];
+        segment.is_one = false;
+        let at = segment.at + page * PAGE;
+        if self.rng.below(2) == 0 {
+            // SAFETY: as above.
+            assert_eq!(unsafe { libc::munmap(at as *mut _, run * PAGE) }, 0);
+            // Another thread may take the place in between: then the kernel says so.
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+            // SAFETY: nothing is replaced.
+            let got = unsafe { libc::mmap(at as *mut _, run * PAGE, RW, flags, -1, 0) };
+            if got as usize != at {
+                let rest = segment.versions.split_off(page);
+                let after = segment.at + (page + run) * PAGE;
+                let rest = Segment { at: after, versions: rest[run..].to_vec(), is_one: false };
+                if page == 0 {
+                    self.segments.swap_remove(s);
+                }
+                if !rest.versions.is_empty() {
+                    self.segments.push(rest);
+                }
+                return;
+            }
+        } else {
+            map(at, run, RW, true);
+        }
+        segment.versions[page..page + run].fill(0);
+        self.next += 1;
+        segment.write(page, self.next);
+    }
+
+    fn protect(&mut self, s: usize, page: usize, run: usize) {
+        self.last = "mprotect";
+        let segment = &mut self.segments[s];
+        // The kernel may not join again what it splits.
+        segment.is_one = false;
+        let at = (segment.at + page * PAGE) as *mut libc::c_void;
+        let protect = |protection| {
+            // SAFETY: pages of a segment of this thread, which does not touch them meanwhile but as they allow.
+            assert_eq!(unsafe { libc::mprotect(at, run * PAGE, protection) }, 0);
+        };
+        if self.rng.below(2) == 0 {
+            protect(libc::PROT_READ);
+            (page..page + run).for_each(|p| segment.check(p, "mprotect to read"));
+        } else {
+            protect(libc::PROT_NONE);
+            std::thread::yield_now();
+        }
+        protect(RW);
+        segment.check(page, self.last);
+    }
+
+    fn move_elsewhere(&mut self, s: usize) {
+        self.last = "mremap";
+        let segment = &mut self.segments[s];
+        if !segment.is_one {
+            // SAFETY: a segment of this thread is given up for a new one.
+            unsafe { libc::munmap(segment.at as *mut _, segment.versions.len() * PAGE) };
+            *segment = Segment::new(self.usual);
+            return;
+        }
+        let bytes = segment.versions.len() * PAGE;
+        let to = map(0, segment.versions.len(), libc::PROT_NONE, false);
+        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        // SAFETY: a segment of this thread goes to a place that was just made for it.
+        let got = unsafe { libc::mremap(segment.at as *mut _, bytes, bytes, flags, to as *mut libc::c_void) };
+        if got == libc::MAP_FAILED {
+            // It grew while it was watched, so it is two mappings for a moment. What became of it is not known.
+            *segment = Segment::new(segment.versions.len());
+            return;
+        }
+        segment.at = to;
+        let page = self.rng.below(segment.versions.len());
+        segment.check(page, self.last);
+    }
+
+    fn resize(&mut self, s: usize) {
+        self.last = "a change of size";
+        let segment = &mut self.segments[s];
+        if !segment.is_one {
+            return;
+        }
+        let old = segment.versions.len();
+        let new = (self.usual / 2 + self.rng.below(self.usual)).max(4);
+        // SAFETY: a segment of this thread; what is cut off is given up.
+        let got = unsafe { libc::mremap(segment.at as *mut _, old * PAGE, new * PAGE, libc::MREMAP_MAYMOVE) };
+        if got == libc::MAP_FAILED {
+            return;
+        }
+        segment.at = got as usize;
+        segment.versions.resize(new, 0);
+        segment.check(new - 1, self.last);
+        segment.check(0, self.last);
+    }
+
+    /// The kernel writes into pages from a file, past the page cache if it can.
+    fn read_a_file(&mut self, s: usize, page: usize) {
+        use std::os::fd::AsRawFd;
+        self.last = "read";
+        let file = std::fs::File::open("/proc/self/exe").expect("it runs");
+        let segment = &mut self.segments[s];
+        let at = segment.at + page * PAGE;
+        let mut expected = [0u8; PAGE];
+        // SAFETY: a page of a segment of this thread, and a buffer.
+        unsafe {
+            assert_eq!(libc::pread(file.as_raw_fd(), at as *mut _, PAGE, PAGE as i64), PAGE as isize);
+            assert_eq!(libc::pread(file.as_raw_fd(), expected.as_mut_ptr().cast(), PAGE, PAGE as i64), PAGE as isize);
+            assert_eq!(std::slice::from_raw_parts(at as *const u8, PAGE), expected);
+        }
+        self.next += 1;
+        segment.write(page, self.next);
+    }
+
+    /// A child must find what its parent had, and its parent what it had, whatever the child writes.
+    fn fork(&mut self) {
+        self.last = "fork";
+        let (s, value) = (self.rng.below(self.segments.len()), self.next + 1);
+        self.next += 2;
+        // SAFETY: the child reads and writes memory, and ends without a word.
+        let pid = unsafe { libc::fork() };
+        assert!(pid >= 0);
+        if pid == 0 {
+            let segment = &mut self.segments[s];
+            let before = segment.wrong().is_some();
+            let n = segment.versions.len();
+            (0..n).step_by(3).for_each(|page| segment.write(page, value));
+            let after = segment.wrong().is_some();
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(i32::from(before) + 2 * i32::from(after)) };
+        }
+        let n = self.segments[s].versions.len();
+        for page in (0..n).step_by(5) {
+            self.segments[s].write(page, value + 1);
+        }
+        let mut status = 0;
+        // SAFETY: the child that was just made.
+        assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+        if status != 0 {
+            eprintln!("a forked child found something else than its parent had: status {status:#x}");
+            std::process::exit(1);
+        }
+        if let Some((page, i, found)) = self.segments[s].wrong() {
+            eprintln!("after fork: page {page} word {i} is {found:#x}");
+            std::process::exit(1);
+        }
+    }
+
+    fn on_the_heap(&mut self) {
+        self.last = "the heap";
+        let n = 1 + self.rng.below(60_000);
+        let mut list: Vec<u64> = Vec::new();
+        (0..n as u64).for_each(|i| list.push(i ^ 0x5555));
+        assert!(list.iter().enumerate().all(|(i, &v)| v == i as u64 ^ 0x5555), "the heap");
+    }
+}
+
+/// The program: threads at work until the time is up, then everything is checked once more.
+fn work(role: &str) {
+    let numbers: Vec<f64> = role.split(' ').map(|n| n.parse().expect("a number")).collect();
+    let (threads, pages, seconds) = (numbers[0] as u64, numbers[1] as usize, numbers[2]);
+    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    let counts: Vec<u64> = std::thread::scope(|scope| {
+        let work = |seed| {
+            move || {
+                let mut worker = Worker::new(seed, pages / threads as usize);
+                let mut steps = 0;
+                while Instant::now() < end {
+                    worker.step();
+                    steps += 1;
+                }
+                for segment in &worker.segments {
+                    (0..segment.versions.len()).for_each(|page| segment.check(page, "all"));
+                }
+                steps
+            }
+        };
+        let handles: Vec<_> = (1..=threads).map(|seed| scope.spawn(work(seed))).collect();
+        handles.into_iter().map(|h| h.join().expect("no panic")).collect()
+    });
+    eprintln!("{} steps", counts.iter().sum::<u64>());
+}
+
+/// Not a test of its own: what the others start as the program.
+#[test]
+fn the_program() {
+    if let Ok(role) = std::env::var(ROLE) {
+        work(&role);
+    }
+}
+
+/// Runs the program of this file; `None`: it was said why not.
+fn run_self(name: &str, role: &str, memory: RegionConfig) -> Option<Outcome> {
+    let exe = std::env::current_exe().expect("it runs");
+    let role = format!("{ROLE}={role}");
+    let words = ["env", &role, exe.to_str().expect("plain text"), "--exact", "the_program", "--nocapture", "-q"];
+    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    match run(TreeConfig { memory, record: None }, "/usr/bin/env".as_ref(), &words) {
+        Ok(outcome) => {
+            let c = outcome.stats.counts;
+            eprintln!("{name}: {} evictions, peak {} pages, {c:?}", c.swapped_out, outcome.stats.peak_resident_pages);
+            Some(outcome)
+        }
+        Err(Error::Unsupported(why)) => {
+            eprintln!("{name}: skipped: {why}");
+            None
+        }
+        Err(e) => panic!("{name}: {e}"),
+    }
+}
+
+fn stress(name: &str, memory: RegionConfig) {
+    // Twice to three times the memory.
+    let pages = memory.memory_max * 5 / 2 / PAGE;
+    let Some(o) = run_self(name, &format!("3 {pages} {}", seconds()), memory) else { return };
+    let c = o.stats.counts;
+    assert!(o.status.success(), "{name}: {}", o.status);
+    assert!(c.swapped_out > 1000, "{name}: there was eviction");
+    assert_eq!((c.poisoned, c.inconsistent, o.stats.area.corrupt), (0, 0, 0), "{name}");
+}
+
+fn config(policy: Policy) -> RegionConfig {
+    RegionConfig { policy, swap_max: 256 << 20, ..RegionConfig::new(256 << 20, 24 << 20) }
+}
+
+fn directory() -> Option<std::path::PathBuf> {
+    Some(env!("CARGO_MANIFEST_DIR").into())
+}
+
+#[test]
+fn stress_pool_of_lz4() {
+    // A quarter of the pages is noise, which takes all its size.
+    let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 18 << 20 });
+    stress("pool of lz4", RegionConfig { pool, ..config(Policy::Mglru) });
+}
+
+#[test]
+fn stress_file_alone() {
+    stress("file", RegionConfig { pool: None, swap_directory: directory(), ..config(Policy::Mglru) });
+}
+
+#[test]
+fn stress_pool_before_file_and_two_lists() {
+    let pool = Some(PoolConfig { codec: Codec::Zstd, max_bytes: 4 << 20 });
+    stress("both", RegionConfig { pool, swap_directory: directory(), ..config(Policy::Lru) });
+}

@@ -1,0 +1,82 @@
+//! What the manager and the agent in a program say to each other. Both compile this file.
+//!
+//! They talk over a socket of packets. What is moved, and what became of it, is in memory that both map: a page of [`Control`], then
+//! [`WINDOW`] pages of content.
+
+/// Pages that are moved at a time.
+pub const WINDOW: usize = 64;
+
+/// Bytes of a page.
+pub const PAGE: usize = 4096;
+
+/// Bytes of the memory that both map.
+pub const SHARED_BYTES: usize = (1 + WINDOW) * PAGE;
+
+/// The variable that names the manager's socket, in the abstract name space.
+pub const VARIABLE: &str = "REFAULT_RUN";
+
+/// Says that both are of the same make.
+pub const HELLO_MAGIC: u32 = 0x5246_4C31;
+
+/// The first packet of an agent. A userfaultfd comes with it if `kind` is [`NEW`] and `error` is 0.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hello {
+    /// [`HELLO_MAGIC`].
+    pub magic: u32,
+    /// [`NEW`] or [`FORKED`].
+    pub kind: u32,
+    /// Why there is no userfaultfd: an errno, or 0.
+    pub error: u32,
+    /// What failed: one of the `AT_` numbers.
+    pub at: u32,
+    /// The agent's own memory: never watched, but for the scratch pages.
+    pub arena: u64,
+    /// Its bytes.
+    pub arena_bytes: u64,
+    /// Where pages are moved to: [`WINDOW`] pages.
+    pub scratch: u64,
+    /// A page that is watched and never touched: discarding it tells which process the agent is in.
+    pub bell: u64,
+}
+
+/// A process that has just been started.
+pub const NEW: u32 = 0;
+/// A process that was forked from one that has an agent.
+pub const FORKED: u32 = 1;
+
+/// Opening a userfaultfd failed.
+pub const AT_OPEN: u32 = 1;
+/// The kernel has not the features wanted, or this process may not use them.
+pub const AT_FEATURES: u32 = 2;
+
+/// A packet of the manager.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Order {
+    /// One of the orders below.
+    pub kind: u32,
+    /// Entries of the control page that it is about.
+    pub count: u32,
+}
+
+/// Discard the page at [`Hello::bell`].
+pub const RING: u32 = 1;
+/// All is set: the program may go on. The shared memory comes with it, and for a forked process the userfaultfd.
+pub const GO: u32 = 2;
+/// This process is not served: go on without.
+pub const LEAVE: u32 = 3;
+/// Move the pages of the control page to the window. Answered by one byte.
+pub const MOVE: u32 = 4;
+
+/// What is to be moved, and what became of it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Control {
+    /// Addresses of pages.
+    pub address: [u64; WINDOW],
+    /// 0: it is in its place of the window. An errno: it is where it was, or nowhere.
+    pub outcome: [u32; WINDOW],
+}
+
+const _: () = assert!(size_of::<Control>() <= PAGE);

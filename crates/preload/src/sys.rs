@@ -1,0 +1,115 @@
+//! System calls, without the C library: its wrappers write `errno`, which belongs to the thread that the agent shares its
+//! thread-local memory with.
+
+use core::arch::asm;
+
+pub const WRITE: usize = 1;
+pub const CLOSE: usize = 3;
+pub const MMAP: usize = 9;
+pub const SIGPROCMASK: usize = 14;
+pub const IOCTL: usize = 16;
+pub const MINCORE: usize = 27;
+pub const MADVISE: usize = 28;
+pub const GETPID: usize = 39;
+pub const SOCKET: usize = 41;
+pub const CONNECT: usize = 42;
+pub const SENDMSG: usize = 46;
+pub const RECVMSG: usize = 47;
+pub const CLONE: usize = 56;
+pub const EXIT: usize = 60;
+pub const KILL: usize = 62;
+pub const FUTEX: usize = 202;
+pub const OPENAT: usize = 257;
+pub const UNSHARE: usize = 272;
+pub const USERFAULTFD: usize = 323;
+pub const CLOSE_RANGE: usize = 436;
+
+pub const EINTR: isize = -4;
+
+/// A system call; a negative result is an errno, negated.
+///
+/// # Safety
+/// As the system call says.
+pub unsafe fn call(number: usize, args: [usize; 6]) -> isize {
+    let result: isize;
+    // SAFETY: the kernel changes rcx, r11, rax, and memory as the call says, which is the caller's contract.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number => result,
+            in("rdi") args[0], in("rsi") args[1], in("rdx") args[2],
+            in("r10") args[3], in("r8") args[4], in("r9") args[5],
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// As [`call`], with up to three arguments.
+///
+/// # Safety
+/// As the system call says.
+pub unsafe fn call3(number: usize, a: usize, b: usize, c: usize) -> isize {
+    // SAFETY: the caller's contract.
+    unsafe { call(number, [a, b, c, 0, 0, 0]) }
+}
+
+/// Starts a thread of this process on a stack of its own. It shares the thread-local memory of the caller, so it must not use
+/// any.
+///
+/// # Safety
+/// `stack_end` must be the end of unused memory, aligned to 16 bytes; `entry` must live by system calls alone.
+pub unsafe fn thread(stack_end: usize, entry: extern "C" fn(usize) -> !, arg: usize) -> isize {
+    // VM, FS, FILES, SIGHAND, THREAD, SYSVSEM.
+    const FLAGS: usize = 0x100 | 0x200 | 0x400 | 0x800 | 0x10000 | 0x40000;
+    let result: isize;
+    // SAFETY: the new thread begins behind `syscall` with the same registers but for the stack and rax, and never comes back.
+    unsafe {
+        asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, r12",
+            "call r13",
+            "ud2",
+            "2:",
+            inlateout("rax") CLONE => result,
+            in("rdi") FLAGS, in("rsi") stack_end, in("rdx") 0, in("r10") 0, in("r8") 0,
+            in("r12") arg, in("r13") entry,
+            lateout("rcx") _, lateout("r11") _,
+        );
+    }
+    result
+}
+
+/// Copies memory. The C library's `memcpy` reads variables of that library, which may be out of memory: the agent would wait for itself. What
+/// the compiler makes of copies is linked to this one (the build script of refault-pager says so).
+///
+/// # Safety
+/// As `memcpy`.
+#[cfg_attr(preload, unsafe(no_mangle))]
+pub unsafe extern "C" fn refault_copy(to: *mut u8, from: *const u8, len: usize) -> *mut u8 {
+    // SAFETY: the caller's contract; the direction flag is clear, as the calling convention has it.
+    unsafe {
+        asm!("rep movsb", inout("rdi") to => _, inout("rsi") from => _, inout("rcx") len => _,
+            options(nostack, preserves_flags));
+    }
+    to
+}
+
+/// Fills memory, likewise.
+///
+/// # Safety
+/// As `memset`.
+#[cfg_attr(preload, unsafe(no_mangle))]
+#[cfg_attr(not(preload), expect(dead_code, reason = "only what the compiler makes of code refers to it"))]
+pub unsafe extern "C" fn refault_fill(to: *mut u8, byte: i32, len: usize) -> *mut u8 {
+    // SAFETY: as above.
+    unsafe {
+        asm!("rep stosb", inout("rdi") to => _, in("al") byte as u8, inout("rcx") len => _,
+            options(nostack, preserves_flags));
+    }
+    to
+}
