@@ -1,6 +1,6 @@
 //! The command `refault`.
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use refault_cli::{Failure, Given, bench, doctor, replay, run, size, trace_cmd};
 use std::process::ExitCode;
@@ -72,11 +72,26 @@ fn complain(e: &clap::Error) -> ExitCode {
             ExitCode::from(BAD_INPUT)
         }
         _ => {
+            if let Some(number) = negative_number(e) {
+                eprintln!("error: {number}: no flag takes a negative number; --help says more");
+                return ExitCode::from(BAD_INPUT);
+            }
             let text = e.to_string();
             let end = ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|mark| text.find(mark)).min();
             eprintln!("{}; --help says more", one_line(&text[..end.unwrap_or(text.len())]));
             ExitCode::from(BAD_INPUT)
         }
+    }
+}
+
+/// The negative number that clap took for an unknown flag, and would advise to write as a file.
+fn negative_number(e: &clap::Error) -> Option<&str> {
+    match e.get(ContextKind::InvalidArg)? {
+        ContextValue::String(arg) if e.kind() == ErrorKind::UnknownArgument => {
+            let digits = arg.strip_prefix('-')?;
+            digits.starts_with(|c: char| c.is_ascii_digit()).then_some(arg)
+        }
+        _ => None,
     }
 }
 

@@ -198,3 +198,81 @@ fn swap_devices_fill_by_priority_and_full_swap_is_a_result() {
     assert_eq!((&run["swap"][0]["peak_pages"], &run["swap"][1]["peak_pages"]), (&0.into(), &2048.into()));
     assert!(run["groups"][1]["memory.swap.events"]["max"].as_u64() > Some(0), "{run}");
 }
+
+/// Folios of 64 KiB and single pages share a device; the task ends with half of them in swap.
+const FRAGMENTED: &str = r#"
+name = "fragmented"
+machine = { memory = "64M", thp = { 64K = "always" } }
+device.z = { preset = "zram" }
+swap = { device = "z", size = "64M" }
+object.heap = { kind = "anon", size = "96M" }
+[[task]]
+name = "t"
+phase = [{ write = "heap", passes = 1 }, { object = "heap", write_share = 0.5, pattern = "uniform", accesses = 20_000 }]
+"#;
+
+/// It showed empty devices: the task had ended, and its memory was free.
+#[test]
+fn the_swap_map_is_from_before_the_last_task_gives_its_memory_back() {
+    let s = Sandbox::new();
+    let path = s.write("fragmented.toml", FRAGMENTED.as_bytes());
+    let run = runs(&ok(&s.replay(&path, &["--json", "--swap-map", "--check"]))).remove(0);
+    assert_eq!(
+        (&run["ending"], &run["node"]["swap_used_pages"]),
+        (&"tasks-done".into(), &0.into()),
+        "the end is later"
+    );
+    let device = &run["swap"][0];
+    let n = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value} of {device}"));
+    // What is not in 64 MiB of memory is in swap.
+    assert!(n(&device["used_pages"]) > 4096 && n(&device["used_pages"]) <= n(&device["peak_pages"]), "{device}");
+    assert_eq!(n(&device["free_places"][0]), 16_383 - n(&device["used_pages"]), "{device}");
+    let in_use =
+        n(&device["clusters"]["full"]) + n(&device["clusters"]["nonfull"][4]) + n(&device["clusters"]["frag"][4]);
+    assert!(in_use > 0 && n(&device["clusters"]["free"]) < 24, "{device}");
+    let text = ok(&s.replay(&path, &["--swap-map"]));
+    assert!(!text.contains("swap 0 z: 0 of"), "{text}");
+    // Where `end` comes first it is the end.
+    let earlier = FRAGMENTED.replace("name = \"fragmented\"", "name = \"fragmented\"\nend = \"50ms\"");
+    let run = runs(&ok(&s.replay(&s.write("earlier.toml", earlier.as_bytes()), &["--json"]))).remove(0);
+    assert_eq!((&run["ending"], &run["swap"][0]["used_pages"]), (&"time".into(), &run["node"]["swap_used_pages"]));
+}
+
+#[test]
+fn a_swap_map_without_swap_says_so() {
+    let s = sandbox();
+    assert!(replay(&s, &["--swap-map"]).ends_with("\n# tiny lru: swap\nno swap device\n"));
+}
+
+/// Pages that went out from different tiers come back as large folios, all of them by the shadow of the first.
+const MIXED_TIERS: &str = r#"
+name = "mixed-tiers"
+machine = { memory = "48M", cpus = 2, thp = { 16K = "always", 64K = "inherit", 256K = "always", defrag = "never", swap_in = true } }
+policy = { name = "mglru", swap_overflow = "try-next", swap_slot_cache = true }
+device.d = { preset = "ramdisk" }
+swap = { device = "d", size = "14102p" }
+memcg."/g" = { swap_max = "1M" }
+object.h = { kind = "anon", size = "26M", content = { zero = 0.1, same = 0.1, incompressible = 0.2, ratio = 3 } }
+object.g = { kind = "anon", size = "25M", private = true }
+[[task]]
+name = "a"
+phase = [
+    { object = "h", write_share = 0.5, pattern = "uniform", accesses = 12_000 },
+    { page_out = "h", passes = 1 },
+    { read = "h", passes = 1 },
+]
+[[task]]
+name = "b"
+count = 2
+memcg = "/g"
+phase = [{ object = "g", write_share = 0.7, pattern = "zipf", accesses = 9_000 }]
+"#;
+
+/// `--check` took that for an error of the engine (I4.4).
+#[test]
+fn large_swap_in_of_pages_from_several_tiers_is_no_violation() {
+    let s = Sandbox::new();
+    let path = s.write("mixed.toml", MIXED_TIERS.as_bytes());
+    let run = runs(&ok(&s.replay(&path, &["--json", "--check"]))).remove(0);
+    assert!(run["groups"][0]["counters"]["pswpin"].as_u64() > Some(0), "{run}");
+}

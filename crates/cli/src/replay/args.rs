@@ -177,7 +177,8 @@ pub struct OutputArgs {
     #[arg(long)]
     pub(super) lru_gen: bool,
 
-    /// Show the clusters of the swap devices at the end: lists by order, usage, and a picture; with --json as numbers
+    /// Show the clusters of the swap devices at the end (of a scenario: before the last task gives its memory back): lists by
+    /// order, usage, and a picture; with --json as numbers
     #[arg(long)]
     pub(super) swap_map: bool,
 

@@ -9,6 +9,9 @@ use std::fmt::Write as _;
 const COLUMNS: usize = 64;
 const LINES: usize = 16;
 
+/// What there is to show without a device.
+pub(super) const NONE: &str = "no swap device\n";
+
 /// A device as JSON; its clusters only if `all`. Names are those of a scenario.
 pub(super) fn json(map: &SwapMap, name: Option<&str>, all: bool) -> Value {
     let d = &map.device;

@@ -145,6 +145,9 @@ pub fn lru_gen(row: &Row) -> String {
 pub fn swap_map(row: &Row) -> String {
     let Some(inside) = &row.inside else { return String::new() };
     let head = format!("\n# {} {} {}p: swap\n", printable(&row.trace), row.policy, row.memory_pages);
+    if inside.swap.is_empty() {
+        return head + super::swap_map::NONE;
+    }
     inside.swap.iter().fold(head, |text, map| text + &super::swap_map::text(map, None))
 }
 

@@ -198,9 +198,9 @@ impl DeviceSpec {
         }
     }
 
-    /// Whether such a device is possible.
+    /// Whether such a device is possible; if not, why, without its name.
     pub fn check(&self) -> Result<(), String> {
-        let fail = |what: &str| Err(format!("device {:?}: {what}", self.name));
+        let fail = |what: &str| Err(what.to_owned());
         if self.name.is_empty() {
             return Err("a device without a name".into());
         }
@@ -237,7 +237,7 @@ impl DeviceSpec {
             return Err("a disk that seeks turns, and has at least 1 page");
         }
         if seek.average_ns < seek.track_to_track_ns {
-            return Err("the average seek is not shorter than the one to the next track");
+            return Err("the average seek is shorter than the one to the next track");
         }
         Ok(())
     }
@@ -249,7 +249,9 @@ impl DeviceSpec {
             return Err("more than a million of a million requests");
         }
         if self.synchronous.is_some() && faults.stuck_at_ns.is_some() {
-            return Err("a synchronous device is the CPU's own work and cannot get stuck");
+            return Err(
+                "a synchronous device is the CPU's own work and cannot get stuck; leave stuck_at and stuck_for out",
+            );
         }
         Ok(())
     }

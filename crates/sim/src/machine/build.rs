@@ -68,6 +68,7 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         events_handled: 0,
         completed: 0,
         ending: None,
+        last_swap: None,
         check: false,
         spec: Rc::new(spec.clone()),
     };
@@ -147,8 +148,15 @@ fn memcgs(spec: &Scenario, engine: &mut Engine, hw: &mut Hardware) -> Result<Vec
     Ok(ids)
 }
 
-/// A preset with what the scenario says differs.
-pub(crate) fn device_spec(s: &scenario::DeviceSpec) -> Result<DeviceSpec, String> {
+/// A device of a scenario, if it is possible.
+fn device_spec(s: &scenario::DeviceSpec) -> Result<DeviceSpec, String> {
+    let device = preset_with_overrides(s)?;
+    device.check().map_err(|what| format!("device {:?}: {what}", s.name))?;
+    Ok(device)
+}
+
+/// A preset with what the scenario says differs, possible or not.
+pub(crate) fn preset_with_overrides(s: &scenario::DeviceSpec) -> Result<DeviceSpec, String> {
     fn set<T: Copy>(place: &mut T, value: Option<T>) {
         *place = value.unwrap_or(*place);
     }
@@ -178,7 +186,6 @@ pub(crate) fn device_spec(s: &scenario::DeviceSpec) -> Result<DeviceSpec, String
     set(&mut d.faults.spike_ns, o.spike_ns);
     set(&mut d.faults.stuck_for_ns, o.stuck_for_ns);
     d.faults.stuck_at_ns = o.stuck_at_ns.or(d.faults.stuck_at_ns);
-    d.check()?;
     Ok(d)
 }
 

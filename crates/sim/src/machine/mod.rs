@@ -39,6 +39,7 @@ use record::Record;
 use task::Task;
 use tiers::Tiering;
 
+pub(crate) use build::preset_with_overrides;
 pub use record::LoopResult;
 pub use result::{DeviceResult, GroupTasks, MemcgResult, NodeResult, RunResult, SwapResult, TaskResult};
 pub use tiers::{TierResult, TiersResult};
@@ -166,6 +167,8 @@ pub struct Machine {
     events_handled: u64,
     completed: u64,
     ending: Option<Ending>,
+    /// The swap devices when the last task that counts had done its work, before its memory was free.
+    last_swap: Option<Vec<SwapResult>>,
     check: bool,
 }
 

@@ -153,7 +153,8 @@ pub struct RunResult {
     pub swap_work: SwapWork,
     /// Loops that were recorded, in the order of their tasks.
     pub loops: Vec<LoopResult>,
-    /// The swap devices at the end, in the order of the scenario.
+    /// The swap devices when the last task had done its work, before its memory was free, or at the end if the scenario sets it
+    /// earlier; in the order of the scenario.
     pub swap: Vec<SwapResult>,
     /// Nodes of memory with latency and bandwidth, if the scenario has them.
     pub tiers: Option<TiersResult>,
@@ -359,7 +360,7 @@ impl Machine {
             sizes: self.size_counters().into_iter().collect(),
             swap_work: self.engine.swap_work(),
             loops: self.loop_results(),
-            swap: self.swap_results(),
+            swap: self.last_swap.take().unwrap_or_else(|| self.swap_results()),
             tiers: self.tiers_result(),
             oom_kills: self.oom_kills,
             series: self.series.clone(),
@@ -368,7 +369,7 @@ impl Machine {
         }
     }
 
-    fn swap_results(&self) -> Vec<SwapResult> {
+    pub(super) fn swap_results(&self) -> Vec<SwapResult> {
         let names = self.spec.swap.iter().map(|s| self.spec.devices[s.device].name.clone());
         names.zip(self.engine.swap_maps()).map(|(device, map)| SwapResult { device, map }).collect()
     }

@@ -173,9 +173,14 @@ impl Machine {
         self.set_mood(t, Mood::Idle);
         let Some(Work::Task(task)) = &self.threads[t].work else { return };
         let (spec, copy) = (task.spec, task.copy);
+        let counts = !self.spec.tasks[spec].background;
+        if counts && self.alive == 1 {
+            // Afterwards there would be nothing to see.
+            self.last_swap = Some(self.swap_results());
+        }
         self.copies_left[spec] -= 1;
         self.free_memory_of(spec, copy);
-        if !self.spec.tasks[spec].background {
+        if counts {
             self.alive -= 1;
             if self.alive == 0 {
                 self.ending = Some(Ending::TasksDone);

@@ -4,6 +4,7 @@ use super::read::{Field, Result, Section};
 use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, NodeSpec, PRESETS, PolicySpec};
 use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, nodes, read};
+use crate::machine::preset_with_overrides;
 use refault_mm::tiering::TieringConfig;
 use refault_mm::{
     Backoff, Bound, Clock, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, SwapAllocator, SwapOverflow,
@@ -306,7 +307,9 @@ fn device(name: &str, s: &Section<'_>) -> Result<DeviceSpec> {
             return Err(s.error(format!("{one} and {other} go together; write both or none")));
         }
     }
-    Ok(DeviceSpec { name: name.to_owned(), preset: preset.to_owned(), overrides })
+    let spec = DeviceSpec { name: name.to_owned(), preset: preset.to_owned(), overrides };
+    preset_with_overrides(&spec).and_then(|device| device.check()).map_err(|what| s.error(what))?;
+    Ok(spec)
 }
 
 /// `[zswap]`; none: it is there and says that zswap is off.

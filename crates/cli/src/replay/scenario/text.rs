@@ -133,9 +133,12 @@ pub(super) fn swaps(outcome: &Outcome) -> String {
     worth_it.map(|(name, map)| swap_map::occupancy(map, Some(&printable(name)))).collect()
 }
 
-/// The swap devices at the end.
+/// The swap devices when the last task had done its work.
 pub(super) fn swap_map(outcome: &Outcome) -> String {
     let head = format!("\n# {} {}: swap\n", outcome.scenario.name, outcome.policy.policy);
+    if outcome.scenario.swap.is_empty() {
+        return head + swap_map::NONE;
+    }
     outcome.swap().fold(head, |text, (name, map)| text + &swap_map::text(map, Some(&printable(name))))
 }
 
