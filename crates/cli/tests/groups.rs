@@ -188,7 +188,8 @@ fn every_limit_has_the_name_of_its_file_and_is_kept() {
     let n = |value: &Value| value.as_u64().expect("a number");
     // Swap beyond swap.high is said; what zswap holds beyond zswap.max is written back, but where that is forbidden.
     assert!(n(&left["memory.swap.events"]["high"]) > 0 && n(&right["memory.swap.events"]["high"]) == 0, "{found}");
-    assert!(n(&left["counters"]["zswap_bytes"]) <= 2 << 20 && n(&left["counters"]["zswpwb"]) > 0, "{left}");
+    // As in Linux the limit is looked at before a page is stored, so the last one may reach beyond it.
+    assert!(n(&left["counters"]["zswap_bytes"]) < (2 << 20) + 4096 && n(&left["counters"]["zswpwb"]) > 0, "{left}");
     assert!(n(&right["counters"]["zswpout"]) > 0 && n(&right["counters"]["pswpout"]) == 0, "{right}");
     assert!(n(&left["memory.peak"]) <= 24 << 20 && n(&right["memory.events"]["high"]) > 0, "{found}");
 }
