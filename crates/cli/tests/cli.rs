@@ -198,22 +198,23 @@ fn swap_that_is_too_small_is_a_result() {
     let flags = ["--policy", "lru", "--memory", "30%"];
     let row = |more: &[&str]| rows(&ok(&s.replay(&trace, &[&flags[..], more, &["--json"]].concat()))).remove(0);
     let roomy = row(&[]);
-    assert!(roomy["oom_at"].is_null() && roomy["events"]["swap_fail"] == 0, "{roomy}");
+    assert!(roomy["oom_at"].is_null() && roomy["memory.swap.events"]["fail"] == 0, "{roomy}");
     // A limit of the group, or a device that is full.
     for (more, limit) in [(["--swap-max", "300p"], true), (["--set", "swap_pages=300"], false)] {
         let row = row(&more);
-        let event = |name: &str| row["events"][name].as_u64().expect(name);
+        let swap = |name: &str| row["memory.swap.events"][name].as_u64().expect(name);
         let at = row["oom_at"].as_u64().expect("it ends early");
         assert_eq!(
             (row["accesses"].as_u64(), row["gauges"]["swap.current"].as_u64()),
             (Some(at + 1), Some(300)),
             "{row}"
         );
-        assert!(event("swap_fail") > 0 && event("oom") > 0 && (event("swap_max") > 0) == limit, "{row}");
+        assert!(swap("fail") > 0 && (swap("max") > 0) == limit, "{row}");
+        assert!(row["memory.events"]["oom"].as_u64() > Some(0), "{row}");
         assert_eq!(row["swap"][0]["peak_pages"], 300);
         let text = ok(&s.replay(&trace, &[&flags[..], &more, &["--vmstat"]].concat()));
-        assert!(text.contains(&format!("no room in swap {} times", event("swap_fail"))), "{text}");
-        assert!(text.contains(&format!("events.swap_fail {}", event("swap_fail"))), "{text}");
+        assert!(text.contains(&format!("no room in swap {} times", swap("fail"))), "{text}");
+        assert!(text.contains(&format!("memory.swap.events.fail {}", swap("fail"))), "{text}");
     }
     // None at all is nothing that failed.
     let text = ok(&s.replay(&trace, &[&flags[..], &["--swap-max", "0"]].concat()));

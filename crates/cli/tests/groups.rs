@@ -117,3 +117,92 @@ fn limits_of_a_file_replace_those_of_the_scenario() {
         );
     }
 }
+
+/// Two groups that write more than they may have, with zswap before the disk.
+const SWAPPING: &str = r#"
+name = "swapping"
+end = "2s"
+[machine]
+cpus = 2
+memory = "64M"
+[device.disk]
+preset = "nvme"
+[swap]
+device = "disk"
+size = "128M"
+[zswap]
+[object.left]
+kind = "anon"
+size = "40M"
+[object.right]
+kind = "anon"
+size = "30M"
+[[task]]
+name = "left"
+memcg = "/left"
+[[task.phase]]
+write = "left"
+pattern = "uniform"
+until = "end"
+[[task]]
+name = "right"
+memcg = "/right"
+[[task.phase]]
+write = "right"
+pattern = "uniform"
+until = "end"
+"#;
+
+/// Limits of theirs as a scenario has them, and the same as a file has them.
+const OWN_LIMITS: &str = "[memcg.\"/left\"]\nmin = \"1M\"\nlow = \"2M\"\nhigh = \"20M\"\nmax = \"24M\"\nswap_high = \"8M\"\n\
+    swap_max = \"100M\"\nzswap_max = \"2M\"\nswappiness = 100\noom_group = true\n\
+    [memcg.\"/right\"]\nhigh = \"16M\"\nzswap_writeback = false\n";
+const FILE_LIMITS: &str = "[group.\"/left\"]\nmemory.min = \"1M\"\nmemory.low = \"2M\"\nmemory.high = \"20M\"\n\
+    memory.max = \"24M\"\nmemory.swap.high = \"8M\"\nmemory.swap.max = \"100M\"\nmemory.zswap.max = \"2M\"\n\
+    memory.swappiness = 100\nmemory.oom.group = 1\n\
+    [group.\"/right\"]\nmemory.high = \"25%\"\nmemory.zswap.writeback = 0\n";
+
+#[test]
+fn every_limit_has_the_name_of_its_file_and_is_kept() {
+    let s = Sandbox::new();
+    let own = s.write("own.toml", format!("{SWAPPING}{OWN_LIMITS}").as_bytes());
+    let bare = s.write("bare.toml", format!("{SWAPPING}[memcg.\"/left\"]\n[memcg.\"/right\"]\n").as_bytes());
+    s.write("limits.toml", FILE_LIMITS.as_bytes());
+    let groups = |file: &std::path::Path, flags: &[&str]| {
+        let all: Value = serde_json::from_str(&ok(&s.replay(file, &[flags, &["--json"]].concat()))).expect("JSON");
+        all["runs"][0]["groups"].clone()
+    };
+    let found = groups(&own, &["--check"]);
+    assert_eq!(
+        found,
+        groups(&bare, &["--memcg-limits", "limits.toml"]),
+        "a file of limits is the same as a scenario's"
+    );
+    let (left, right) = (&found[1], &found[2]);
+    let limits = serde_json::json!({
+        "memory.min": 256, "memory.low": 512, "memory.high": 5120, "memory.max": 6144, "memory.swap.high": 2048,
+        "memory.swap.max": 25600, "memory.zswap.max": 512, "memory.swappiness": 100, "memory.oom.group": 1,
+    });
+    assert_eq!(left["limits"], limits);
+    assert_eq!(right["limits"], serde_json::json!({"memory.high": 4096, "memory.zswap.writeback": 0}));
+    let n = |value: &Value| value.as_u64().expect("a number");
+    // Swap beyond swap.high is said; what zswap holds beyond zswap.max is written back, but where that is forbidden.
+    assert!(n(&left["memory.swap.events"]["high"]) > 0 && n(&right["memory.swap.events"]["high"]) == 0, "{found}");
+    // As in Linux the limit is looked at before a page is stored, so the last one may reach beyond it.
+    assert!(n(&left["counters"]["zswap_bytes"]) < (2 << 20) + 4096 && n(&left["counters"]["zswpwb"]) > 0, "{left}");
+    assert!(n(&right["counters"]["zswpout"]) > 0 && n(&right["counters"]["pswpout"]) == 0, "{right}");
+    assert!(n(&left["memory.peak"]) <= 24 << 20 && n(&right["memory.events"]["high"]) > 0, "{found}");
+}
+
+#[test]
+fn mistakes_in_limits_of_a_scenario_speak_of_its_machine() {
+    let s = sandbox();
+    for (text, want) in [
+        ("[group.\"/b\"]\nmemory.max = \"2Q\"\n", "or 25% (of the machine's memory)"),
+        ("[group.\"/\"]\nmemory.max = \"2M\"\n", "machine.memory of a scenario"),
+    ] {
+        s.write("limits.toml", text.as_bytes());
+        let complaint = command::error(&s.replay(&s.path("groups.toml"), &["--memcg-limits", "limits.toml"]));
+        assert!(complaint.contains(want), "{complaint}");
+    }
+}

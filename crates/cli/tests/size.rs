@@ -130,7 +130,7 @@ fn mistakes_are_one_line() {
         (&["--group", "/a/web", "--target", "sum<1%"], "\"sum\" is not a metric"),
         (&["--group", "/a/web", "--target", "some.avg60<1"], "write 1%"),
         (&[&base[..], &["--range", "32M"]].concat(), "is not a range; write 64M..1G"),
-        (&[&base[..], &["--range", "32M..16M"]].concat(), "ends before it begins"),
+        (&[&base[..], &["--range", "32M..16M"]].concat(), "is empty; write the smaller size first"),
         (&[&base[..], &["--range", "1M..16X"]].concat(), "is not a size"),
         (&[&base[..], &["--range", "1M..1G"]].concat(), "1G is more than there is, 96.0M"),
         (&[&base[..], &["--range", "0..16M"]].concat(), "memory.max of nothing holds nothing"),

@@ -381,11 +381,6 @@ impl MemcgEvents {
     pub fn swap_iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [("high", self.swap_high), ("max", self.swap_max), ("fail", self.swap_fail)].into_iter()
     }
-
-    /// The same and what `memory.swap.events` counts of failures: `swap_max`, `swap_fail`.
-    pub fn with_swap(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.iter().chain([("swap_max", self.swap_max), ("swap_fail", self.swap_fail)])
-    }
 }
 
 /// Names and values, a line each.

@@ -137,6 +137,65 @@ fn oom_group_takes_all_of_the_highest_group_within_the_one_that_is_out_of_memory
 }
 
 #[test]
+fn files_of_a_group_have_the_names_and_units_of_the_kernel() {
+    let (mut e, mut w) = engine(100);
+    let g = group(&mut e, MemcgId::ROOT, "/g");
+    let limits = MemcgLimits {
+        min: 1,
+        low: 2,
+        high: 300,
+        max: 400,
+        swap_high: 50,
+        swap_max: 60,
+        zswap_max: 7,
+        zswap_writeback: false,
+        swappiness: Some(10),
+        oom_group: true,
+    };
+    e.set_memcg_limits(&mut w, g, &limits).expect("limits");
+    let (f, (_, a)) = (file(&mut e, g, 10), anon(&mut e, g, 5));
+    touch(&mut e, &mut w, f, 10, Touch::Read);
+    touch(&mut e, &mut w, a, 5, Touch::MapWrite);
+    for (name, want) in [
+        ("memory.min", "4096\n"),
+        ("memory.low", "8192\n"),
+        ("memory.high", "1228800\n"),
+        ("memory.max", "1638400\n"),
+        ("memory.swap.high", "204800\n"),
+        ("memory.swap.max", "245760\n"),
+        ("memory.zswap.max", "28672\n"),
+        ("memory.zswap.writeback", "0\n"),
+        ("memory.oom.group", "1\n"),
+        ("memory.current", "61440\n"),
+        ("memory.peak", "61440\n"),
+        ("memory.swap.current", "0\n"),
+        ("memory.zswap.current", "0\n"),
+        ("memory.swap.events", "high 0\nmax 0\nfail 0\n"),
+    ] {
+        assert_eq!(e.memcg_file(g, name).as_deref(), Some(want), "{name}");
+    }
+    assert_eq!(e.memcg_file(g, "memory.maximum"), None);
+    let text = e.memcg_file(g, "memory.stat").expect("a file");
+    let lines: Vec<_> = text.lines().map(|line| line.split_once(' ').expect("a name and a number")).collect();
+    let stat = |name: &str| {
+        let values: Vec<_> = lines.iter().filter(|(known, _)| *known == name).map(|(_, value)| *value).collect();
+        assert_eq!(values.len(), 1, "{name} stands once: {text}");
+        values[0].parse::<u64>().expect("a number")
+    };
+    assert_eq!((stat("file"), stat("anon"), stat("zswap"), stat("pgscan"), stat("pgsteal")), (40_960, 20_480, 0, 0, 0));
+    assert_eq!(stat("active_file") + stat("inactive_file"), stat("file"));
+    assert_eq!(stat("active_anon") + stat("inactive_anon"), stat("anon"));
+    lines.iter().for_each(|(name, _)| {
+        stat(name);
+    });
+    // What is reclaimed is gone from the sizes and in the counters.
+    let freed = e.reclaim(&mut w, g, 6, Some(0)).expect("files");
+    let text = e.memcg_file(g, "memory.stat").expect("a file");
+    assert!(text.contains(&format!("\nfile {}\n", (10 - freed) * 4096)), "{freed} {text}");
+    assert!(freed >= 6 && text.contains(&format!("\npgsteal {freed}\n")), "{freed} {text}");
+}
+
+#[test]
 fn memory_reclaim_frees_what_is_asked_or_says_again() {
     let (mut e, mut w) = engine(1000);
     let g = group(&mut e, MemcgId::ROOT, "/g");

@@ -11,10 +11,7 @@ const PAGE: u32 = 4096;
 /// Sets the limits of the groups that a file names; percent are of the machine's memory.
 pub(crate) fn limit(scenario: &mut Scenario, file: &Path) -> Result<(), Failure> {
     let memory = scenario.machine.memory_pages;
-    let size = |text: &str| {
-        let size: Size = text.parse()?;
-        Ok(size.pages(PAGE, memory))
-    };
+    let size = |text: &str| Ok(Size::parse(text, "the machine's memory")?.pages(PAGE, memory));
     for given in GroupLimits::load(file, &size)? {
         let Some(memcg) = scenario.memcgs.iter_mut().find(|memcg| memcg.path == given.path) else {
             let paths: Vec<_> = scenario.memcgs.iter().map(|memcg| memcg.path.as_str()).collect();

@@ -17,8 +17,10 @@ pub struct Inside {
     pub sizes: SizeStats,
     /// The generations at the end, if they were asked for and there are any.
     pub lru_gen: Option<String>,
-    /// `memory.events` and `memory.swap.events`.
+    /// `memory.events`.
     pub events: Vec<(&'static str, u64)>,
+    /// `memory.swap.events`.
+    pub swap_events: Vec<(&'static str, u64)>,
     /// The swap devices at the end.
     pub swap: Vec<SwapMap>,
     /// Whether their clusters were asked for.
@@ -68,8 +70,8 @@ impl Row {
 
     /// Pages that stayed in memory because swap had no room for them.
     pub fn swap_failures(&self) -> u64 {
-        let events = self.inside.iter().flat_map(|i| &i.events);
-        events.filter(|(name, _)| *name == "swap_fail").map(|(_, n)| n).sum()
+        let events = self.inside.iter().flat_map(|i| &i.swap_events);
+        events.filter(|(name, _)| *name == "fail").map(|(_, n)| n).sum()
     }
 
     /// Their share.
@@ -146,7 +148,9 @@ impl Serialize for Row {
         let pairs: Vec<_> = self.inside.iter().flat_map(|i| &i.gauges).map(|g| (g.name, g.value)).collect();
         map.serialize_entry("gauges", &Pairs(pairs.into_iter()))?;
         let pairs: Vec<_> = self.inside.iter().flat_map(|i| i.events.iter().copied()).collect();
-        map.serialize_entry("events", &Pairs(pairs.into_iter()))?;
+        map.serialize_entry("memory.events", &Pairs(pairs.into_iter()))?;
+        let pairs: Vec<_> = self.inside.iter().flat_map(|i| i.swap_events.iter().copied()).collect();
+        map.serialize_entry("memory.swap.events", &Pairs(pairs.into_iter()))?;
         let pairs: Vec<_> = self.inside.iter().flat_map(Inside::size_counters).collect();
         if !pairs.is_empty() {
             map.serialize_entry("mthp", &Pairs(pairs.into_iter()))?;

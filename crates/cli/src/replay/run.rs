@@ -103,12 +103,14 @@ impl Plan<'_> {
             false => self.feed(&mut cell, &mut CountOnly, progress),
         }
         let seconds = started.elapsed().as_secs_f64();
+        let events = cell.engine.memcg_events(cell.group);
         let inside = Inside {
             counters: cell.engine.vmstat(),
             gauges: cell.engine.memcg_gauges(cell.group),
             sizes: cell.engine.size_stats().clone(),
             lru_gen: (self.lru_gen && cfg.lru == Lru::MultiGen).then(|| generations(&cell)),
-            events: cell.engine.memcg_events(cell.group).with_swap().collect(),
+            events: events.iter().collect(),
+            swap_events: events.swap_iter().collect(),
             swap: cell.engine.swap_maps(),
             swap_map: self.swap_map,
             config: cfg.clone(),

@@ -26,6 +26,21 @@ impl Size {
         Size { text: format!("{percent}%"), amount: Amount::Percent(percent) }
     }
 
+    /// Reads a size; `whole` is what percent are of.
+    pub fn parse(text: &str, whole: &str) -> Result<Size, String> {
+        let text = text.trim();
+        let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = text.split_at(unit_at);
+        let amount = match unit {
+            "max" if number.is_empty() => Some(Amount::Max),
+            "p" | "P" => scaled(number, 1).map(Amount::Pages),
+            "%" => number.parse().ok().filter(|p: &f64| p.is_finite()).map(Amount::Percent),
+            _ => byte_unit(unit).and_then(|shift| scaled(number, 1 << shift)).map(Amount::Bytes),
+        };
+        let wrong = || format!("{text:?} is not a size; write 512M, 1.5G, 4096p (pages) or 25% (of {whole})");
+        Ok(Size { text: text.to_owned(), amount: amount.ok_or_else(wrong)? })
+    }
+
     /// Whether it is no limit at all.
     pub fn is_max(&self) -> bool {
         self.amount == Amount::Max
@@ -57,17 +72,7 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Size, String> {
-        let text = text.trim();
-        let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-        let (number, unit) = text.split_at(unit_at);
-        let amount = match unit {
-            "max" if number.is_empty() => Some(Amount::Max),
-            "p" | "P" => scaled(number, 1).map(Amount::Pages),
-            "%" => number.parse().ok().filter(|p: &f64| p.is_finite()).map(Amount::Percent),
-            _ => byte_unit(unit).and_then(|shift| scaled(number, 1 << shift)).map(Amount::Bytes),
-        };
-        let wrong = || format!("{text:?} is not a size; write 512M, 1.5G, 4096p (pages) or 25% (of the footprint)");
-        Ok(Size { text: text.to_owned(), amount: amount.ok_or_else(wrong)? })
+        Size::parse(text, "the footprint")
     }
 }
 

@@ -123,7 +123,10 @@ pub fn vmstat(row: &Row) -> String {
         let _ = writeln!(text, "{} {}", gauge.name, gauge.value);
     }
     for (name, value) in &inside.events {
-        let _ = writeln!(text, "events.{name} {value}");
+        let _ = writeln!(text, "memory.events.{name} {value}");
+    }
+    for (name, value) in &inside.swap_events {
+        let _ = writeln!(text, "memory.swap.events.{name} {value}");
     }
     for (name, value) in inside.size_counters() {
         let _ = writeln!(text, "mthp.{name} {value}");

@@ -182,7 +182,7 @@ impl SizeArgs {
             return Err(format!("{shown}: max is no size; write 64M..1G").into());
         }
         if low >= high {
-            return Err(format!("{shown}: ends before it begins").into());
+            return Err(format!("{shown}: is empty; write the smaller size first").into());
         }
         if high > most {
             return Err(format!("{shown}: {} is more than there is, {most_text}", range.high).into());

@@ -55,8 +55,15 @@ type SizeOf<'a> = &'a dyn Fn(&str) -> std::result::Result<u64, String>;
 
 fn group(path: &str, s: &Section<'_>, size: SizeOf<'_>) -> Result<GroupLimits> {
     match path.strip_prefix('/') {
-        None => return Err(s.error(format!("is not the path of a group; write [group.\"/{path}\"]"))),
-        Some("") => return Err(s.error("the root has no limits; --memory is the limit of all groups together")),
+        None => {
+            let name = if path.is_empty() { "web" } else { path };
+            return Err(s.error(format!("is not the path of a group; write [group.\"/{name}\"]")));
+        }
+        Some("") => {
+            let what =
+                "the root has no limits; all groups together have --memory of a trace, machine.memory of a scenario";
+            return Err(s.error(what));
+        }
         Some(rest) if rest.split('/').any(str::is_empty) => {
             return Err(s.error("is not the path of a group; write one / before each name"));
         }
@@ -165,7 +172,8 @@ mod tests {
         for (text, want) in [
             ("", "limits.toml:1: group: is missing; write [group.\"/web\"]"),
             ("[group.web]\nmemory.max = 1", "group.web: is not the path of a group; write [group.\"/web\"]"),
-            ("[group.\"/\"]\nmemory.max = 1", "the root has no limits; --memory"),
+            ("[group.\"\"]\nmemory.max = 1", "group.\"\": is not the path of a group; write [group.\"/web\"]"),
+            ("[group.\"/\"]\nmemory.max = 1", "the root has no limits; all groups together have --memory of a trace"),
             ("[group.\"/a//b\"]\nmemory.max = 1", "write one / before each name"),
             ("[group.\"/a\"]\n", "memory: is missing; write memory.max = \"2G\""),
             ("[group.\"/a\"]\nmemory.maxx = 1", "did you mean max?"),

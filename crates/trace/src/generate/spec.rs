@@ -83,11 +83,17 @@ fn stream(text: &str, task: u32) -> Result<Stream, String> {
     };
     let mut stream = Stream::new(object, pattern, number(pages, "pages")?);
     stream.task = task;
+    let mut seen = Vec::new();
     for pair in keys.split(',').map(str::trim).filter(|s| !s.is_empty()) {
         let Some((key, value)) = pair.split_once('=') else {
             return Err(format!("{pair:?} is not key=value"));
         };
-        set(&mut stream, key.trim(), value.trim())?;
+        let key = key.trim();
+        if seen.contains(&key) {
+            return Err(format!("key {key:?} stands twice"));
+        }
+        seen.push(key);
+        set(&mut stream, key, value.trim())?;
     }
     Ok(stream)
 }
@@ -183,6 +189,7 @@ mod tests {
             ("5: A:loop:1:memcg=/", "not the path"),
             ("5: A:loop:1:memcg=/a//b", "not the path"),
             ("5: A:loop:1:memcg=/../b", "not the path"),
+            ("5: A:loop:1:memcg=/a,memcg=/b", "key \"memcg\" stands twice"),
         ] {
             let error = phase(text).expect_err(text);
             assert!(error.contains(want), "{text}: {error}");
