@@ -15,6 +15,7 @@ mod agent;
 mod core;
 mod events;
 mod evict;
+mod fill;
 mod greet;
 mod launch;
 mod maps;

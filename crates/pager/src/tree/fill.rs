@@ -1,0 +1,147 @@
+//! Putting pages in their places.
+
+use std::time::Duration;
+
+use refault_mm::{PageId, Touch};
+
+use super::core::{Core, Pending};
+use super::memory::{Fill, Source, State};
+use super::table::BLOCK;
+use crate::region::fatal;
+use crate::store::PageBuf;
+use crate::uffd::PAGE;
+
+static ZEROS: PageBuf = PageBuf([0; PAGE]);
+
+impl Core {
+    /// A fault on a page that should be in place. Either it was served meanwhile, or the program gave the page up: then it is as good as new.
+    pub(super) fn refill(&mut self, page: u32, p: Pending) {
+        let Some(uffd) = self.uffd(p.space) else { return };
+        // SAFETY: the page is of a program that is served, and nothing is replaced.
+        let done = unsafe { uffd.zero(p.address, PAGE) };
+        match done.errno {
+            0 if done.bytes == PAGE => self.memory.doomed[page as usize] = false,
+            libc::EEXIST => self.wake(page),
+            0 | libc::EAGAIN => {
+                if !self.drain(p.space) {
+                    std::thread::sleep(Duration::from_micros(20));
+                }
+                self.pending.push_back(p);
+            }
+            _ => {
+                self.drop_page(page);
+                self.wake_at(p);
+            }
+        }
+    }
+
+    /// Carries out what the engine ordered.
+    pub(super) fn fill_all(&mut self, p: Pending) {
+        for fill in std::mem::take(&mut self.memory.fills) {
+            self.fill(fill, p);
+        }
+    }
+
+    /// As [`Core::fill_all`], where nobody asked for a page.
+    pub(super) fn fill_others(&mut self) {
+        while let Some(fill) = self.memory.fills.pop() {
+            let p = self.unasked(fill.page);
+            self.fill(fill, p);
+        }
+    }
+
+    /// Puts a page in its place and lets those who wait for it go on.
+    fn fill(&mut self, fill: Fill, p: Pending) {
+        let page = fill.page;
+        let mut pause = Duration::from_micros(5);
+        for attempt in 0.. {
+            // Dropped meanwhile, by an event that was read in between.
+            if self.memory.state(page) != State::Mapped {
+                break;
+            }
+            let (space, to) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
+            let Some(uffd) = self.uffd(space) else { return };
+            // SAFETY: the source is a page: zeros, a buffer, or a staging place that was given up under this lock and so is not emptied
+            // yet. The destination is of a program that is served, and was watched, or the call fails.
+            let done = unsafe {
+                match &fill.source {
+                    Source::Zero => uffd.zero(to, PAGE),
+                    Source::Zeros => uffd.copy(to, ZEROS.0.as_ptr(), PAGE),
+                    Source::Place(at) => uffd.copy(to, *at as *const u8, PAGE),
+                    Source::Content(content) => uffd.copy(to, content.0.as_ptr(), PAGE),
+                }
+            };
+            match done.errno {
+                0 if done.bytes == PAGE => {
+                    self.memory.doomed[page as usize] = false;
+                    if attempt > 0 {
+                        self.wake_at(p);
+                    }
+                    return;
+                }
+                // Something changes the mapping, and the kernel waits until that was read of: it may be about this page.
+                0 | libc::EAGAIN => {
+                    if !self.drain(space) {
+                        std::thread::sleep(pause);
+                        pause = (pause * 2).min(Duration::from_millis(1));
+                    }
+                }
+                libc::EEXIST if matches!(fill.source, Source::Zero | Source::Zeros) => break,
+                // Something is there that nobody put there: it may be older than what was to go there.
+                libc::EEXIST => fatal("a page that is out of memory is in the page tables"),
+                libc::ENOMEM => std::thread::sleep(Duration::from_millis(1)),
+                // The memory is unmapped, or the process is gone.
+                libc::ENOENT | libc::ESRCH | libc::EINVAL | libc::EFAULT => {
+                    self.drop_page(page);
+                    break;
+                }
+                _ => {
+                    self.memory.counts.fill_errors += 1;
+                    self.poison(page, "the kernel could not put it in its place");
+                    break;
+                }
+            }
+        }
+        // Whoever waited tries again, and is served anew if that is needed.
+        self.wake_at(p);
+        self.wake(page);
+    }
+
+    /// The program fills memory in order: the next pages are put in place before they are asked for.
+    pub(super) fn fill_ahead(&mut self, p: Pending) {
+        const MOST: usize = 16;
+        let Some(s) = self.spaces[p.space].as_mut() else { return };
+        s.fresh_run = if s.next_fresh == p.address { (s.fresh_run * 2).clamp(2, MOST) } else { 1 };
+        let (first, ahead) = (p.address + PAGE, s.fresh_run - 1);
+        // Only inside the block, and only where the mapping is known to be.
+        let room = BLOCK - 1 - p.address / PAGE % BLOCK;
+        let is_watched = |i: &usize| s.is_watched(first + i * PAGE);
+        let most = (0..ahead.min(room)).take_while(is_watched).count();
+        let uffd = s.uffd.clone();
+        let mut pages = Vec::new();
+        self.memory.in_place = true;
+        for i in 0..most {
+            let page = self.spaces[p.space].as_ref().and_then(|s| s.table.get(first + i * PAGE));
+            let Some(page) = page.filter(|&q| self.memory.state(q) == State::Empty) else { break };
+            if self.memory.kswapd_awake || self.memory.doomed[page as usize] {
+                break;
+            }
+            self.engine.access(&mut self.memory, PageId(page), Touch::MapWrite);
+            if self.memory.state(page) != State::Mapped {
+                break;
+            }
+            pages.push(page);
+        }
+        self.memory.in_place = false;
+        self.fill_others();
+        let done = match pages.len() {
+            0 => 0,
+            // SAFETY: the pages are of a program that is served, and its mapping was watched, or the call fails.
+            n => unsafe { uffd.zero(first, n * PAGE) }.bytes / PAGE,
+        };
+        pages[done..].iter().for_each(|&page| self.drop_page(page));
+        if let Some(s) = self.space_mut(p.space) {
+            s.next_fresh = first + done * PAGE;
+        }
+    }
+}
