@@ -139,8 +139,8 @@ impl Worker {
         let page = self.rng.below(pages);
         let run = 1 + self.rng.below((pages - page).min(24));
         let choice = self.rng.below(1000);
-        // Known defect (docs/pager.md): the kernel does not order what threads tell of their mappings. If one takes a place that another is
-        // just giving up, pages of the new one may be dropped. REFAULT_STRESS_RACES=1 lets threads do so, and finds it within a minute.
+        // Known defect (docs/pager.md): pages get lost when threads do these at the same time, likely because the kernel does not order what
+        // it tells of them. REFAULT_STRESS_RACES=1 lets threads do so, and mostly finds it within a minute.
         let changes = matches!(choice, 950..960 | 970..985 | 990..);
         let _one_at_a_time = (changes && !self.races).then(|| CHANGES.lock().expect("no panic"));
         match choice {
