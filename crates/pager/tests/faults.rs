@@ -186,6 +186,7 @@ fn calls_that_fail_for_the_moment() {
         Call::Zero => (n % 4 < 2).then_some(CallFault::Fails(libc::ENOMEM)),
         Call::Move if n % 7 == 1 => Some(CallFault::Fails(libc::EBUSY)),
         Call::Move => (n % 7 > 3).then_some(CallFault::Fails(libc::EAGAIN)),
+        Call::Protect => None,
     };
     let Some(region) = region_of_calls(plan) else { return };
     assert_eq!(run(&region), 0);
