@@ -52,6 +52,8 @@ pub(super) struct Core {
     peak_pages: u64,
     /// Bytes that the pager takes beyond what it can ask for.
     fixed_bytes: usize,
+    /// It is not taken from the memory.
+    pub(super) overhead_beside: bool,
 }
 
 impl Core {
@@ -77,6 +79,7 @@ impl Core {
             min_mark,
             peak_pages: 0,
             fixed_bytes,
+            overhead_beside: false,
         })
     }
 
@@ -183,7 +186,7 @@ impl Core {
                 self.engine.read_done(&mut self.memory, id, true);
                 self.memory.arrived = Some(content);
                 self.touch(page, write, Instant::now());
-                self.memory.arrived = None;
+                self.memory.spare.extend(self.memory.arrived.take());
             }
             Err(e) => {
                 self.memory.counts.read_errors += 1;
@@ -321,6 +324,9 @@ impl Core {
     /// What the pool and the pager take is taken from the memory.
     pub(super) fn charge_overhead(&mut self) {
         let pages = (self.own_bytes() + self.memory.area.stats().usage.memory_bytes as usize).div_ceil(PAGE);
+        if self.overhead_beside {
+            return;
+        }
         // False: there is not so much free. What there is was taken, and reclaim sees to the rest.
         self.engine.set_external_pages(pages as u64);
         self.note_peak();

@@ -7,6 +7,7 @@
 mod config;
 mod core;
 mod evict;
+mod placement;
 mod staging;
 mod stats;
 mod world;
@@ -22,12 +23,13 @@ pub use config::{PoolConfig, RegionConfig};
 pub use stats::{Counts, RegionStats};
 
 use self::core::Core;
+use self::placement::Placement;
 pub(crate) use self::staging::{Staging, WINDOW};
 use self::world::Memory;
 pub(crate) use self::world::fatal;
 use crate::error::Error;
 use crate::mem::{Mapping, Pagemap};
-use crate::store::{PageBuf, Store, SwapArea};
+use crate::store::{Store, SwapArea};
 use crate::uffd::{CallPlan, Feature, PAGE, Scope, Uffd};
 
 /// Stack, buffers and codec tables of a thread, as far as they are touched.
@@ -42,6 +44,7 @@ struct Shared {
     uffd: Arc<Uffd>,
     area: Arc<SwapArea>,
     pagemap: Pagemap,
+    placement: Placement,
     start: usize,
     /// A page for each fault thread: a touch of it ends one.
     doorbell: Mapping,
@@ -115,8 +118,9 @@ impl Region {
         let standby = max_pages as u64 * u64::from(config.standby_percent) / 100;
         let mut core = Core::new(engine, state, max_pages as u64, standby, config.stall_limit, fixed)
             .map_err(Error::io("opening /proc/self/pagemap"))?;
+        core.overhead_beside = config.overhead_beside;
         core.charge_overhead();
-        if core.stats().overhead_pages > max_pages as u64 / 2 {
+        if !config.overhead_beside && core.stats().overhead_pages > max_pages as u64 / 2 {
             let need = core.stats().overhead_pages as usize * 2 * PAGE;
             return Err(Error::Config(format!(
                 "half of memory_max would go to the tables of so large a region; give it {need} bytes at least"
@@ -129,6 +133,7 @@ impl Region {
             uffd,
             area,
             pagemap: Pagemap::open().map_err(Error::io("opening /proc/self/pagemap"))?,
+            placement: Placement::new(),
             start: memory.start(),
             doorbell,
             staging_range,
@@ -215,7 +220,7 @@ impl Drop for Region {
 }
 
 fn open_uffd() -> Result<Uffd, Error> {
-    Uffd::open(&[Feature::MOVE, Feature::POISON]).map_err(|e| match e.kind() {
+    Uffd::open(&[Feature::MOVE, Feature::POISON, Feature::THREAD_ID]).map_err(|e| match e.kind() {
         std::io::ErrorKind::Unsupported => {
             Error::Unsupported(format!("{e}; Linux 6.8 or later has it (refault doctor tells more)"))
         }
@@ -228,6 +233,7 @@ fn spawn(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> Result<JoinHandl
     let shared = shared.clone();
     let body = move || {
         block_signals();
+        shared.placement.join();
         if catch_unwind(AssertUnwindSafe(|| run(&shared))).is_err() {
             fatal("a thread of the pager died");
         }
@@ -255,11 +261,17 @@ impl Shared {
         let mut end = false;
         while !end {
             faults.clear();
+            let mut turn = Some(self.placement.turn());
             if let Err(e) = self.uffd.wait(&mut faults) {
                 fatal(&format!("waiting for faults: {e}"));
             }
             if faults.is_empty() {
                 continue;
+            }
+            faults.iter().for_each(|f| self.placement.fault_of(turn.as_mut().expect("it was taken"), f.thread));
+            if faults.len() > 1 || self.area.reads_wait() {
+                // This one is busy for a while: another waits for the next.
+                turn = None;
             }
             let mut core = self.lock();
             core.tick();
@@ -278,6 +290,7 @@ impl Shared {
             }
             let mut core = self.finish(core);
             if core.is_starved() {
+                turn = None;
                 // Who waits for room makes some.
                 core = self.evict_round(core);
                 core.retry_starved();
@@ -286,6 +299,8 @@ impl Shared {
             if core.has_work() {
                 self.work.notify_one();
             }
+            drop(core);
+            drop(turn);
         }
     }
 
@@ -298,8 +313,8 @@ impl Shared {
                 break;
             }
             for (page, slot) in reads {
+                let mut content = core.memory.spare.pop().unwrap_or_default();
                 drop(core);
-                let mut content = Box::<PageBuf>::default();
                 let mut result = self.area.read(slot, page, &mut content.0);
                 if result.is_err() {
                     // Once more: what failed on the way may be well where it is.

@@ -59,6 +59,8 @@ pub(super) struct Memory {
     pub(super) reads: Vec<(u32, u32)>,
     /// The content that was read for the page whose access goes on.
     pub(super) arrived: Option<Box<PageBuf>>,
+    /// Buffers to read into.
+    pub(super) spare: Vec<Box<PageBuf>>,
     /// The access is a write: a page of zeros of its own is better than the shared one.
     pub(super) write: bool,
     pub(super) kswapd_awake: bool,
@@ -85,6 +87,7 @@ impl Memory {
             freed: Vec::new(),
             reads: Vec::new(),
             arrived: None,
+            spare: Vec::new(),
             write: false,
             kswapd_awake: false,
             counts: Counts::default(),

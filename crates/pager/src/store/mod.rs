@@ -91,6 +91,11 @@ pub trait Store: Send + Sync {
 
     /// What it holds and takes.
     fn usage(&self) -> Usage;
+
+    /// Whether a read may wait for a device.
+    fn reads_wait(&self) -> bool {
+        true
+    }
 }
 
 impl<S: Store + ?Sized> Store for Box<S> {
@@ -108,5 +113,9 @@ impl<S: Store + ?Sized> Store for Box<S> {
 
     fn usage(&self) -> Usage {
         (**self).usage()
+    }
+
+    fn reads_wait(&self) -> bool {
+        (**self).reads_wait()
     }
 }
