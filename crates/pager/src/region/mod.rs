@@ -86,7 +86,7 @@ impl Region {
         if page_bytes != PAGE as u64 {
             return Err(Error::Unsupported(format!("pages have {page_bytes} bytes; the pager knows 4096")));
         }
-        let mut uffd = open_uffd()?;
+        let (mut uffd, tells_writes) = open_uffd()?;
         if let Some(plan) = plan {
             uffd.fail_by(plan);
         }
@@ -100,10 +100,16 @@ impl Region {
             n => n,
         };
         let doorbell = Mapping::new(threads * PAGE).map_err(Error::io("mapping memory"))?;
-        for m in [&memory, staging.mapping(), &doorbell] {
-            // SAFETY: the mappings are new, and their faults are served by the threads below, which touch none of them.
-            unsafe { uffd.register(m.start(), m.bytes()) }.map_err(Error::io("registering memory with userfaultfd"))?;
+        // SAFETY: the mappings are new, and their faults are served by the threads below, which touch none of them.
+        unsafe {
+            match tells_writes {
+                true => uffd.register_for_writes(memory.start(), memory.bytes()),
+                false => uffd.register(memory.start(), memory.bytes()),
+            }
+            .and_then(|()| uffd.register(staging.mapping().start(), staging.mapping().bytes()))
+            .and_then(|()| uffd.register(doorbell.start(), doorbell.bytes()))
         }
+        .map_err(Error::io("registering memory with userfaultfd"))?;
         let mut engine = Engine::new(config.engine()).map_err(Error::Config)?;
         let group = engine
             .add_memcg(MemcgId::ROOT, "/region", u64::MAX, (config.swap_max / PAGE) as u64)
@@ -111,7 +117,10 @@ impl Region {
         engine.add_mapping(MappingKind::Anon, group, 0..pages as u64).map_err(Error::Config)?;
         let area = Arc::new(SwapArea::new(store));
         let staging_range = staging.mapping().start()..staging.mapping().start() + staging.mapping().bytes();
-        let state = Memory::new(uffd.clone(), area.clone(), memory.start(), pages, staging);
+        let mut state = Memory::new(uffd.clone(), area.clone(), memory.start(), pages, staging);
+        if tells_writes {
+            state.writes = Some(Pagemap::open().map_err(Error::io("opening /proc/self/pagemap"))?);
+        }
         // Places whose content is of no use, and not yet discarded: a batch of each thread.
         let in_passing = (threads + 1) * (core::DISCARD_BATCH + WINDOW) * PAGE;
         let fixed = (threads + 1) * THREAD_BYTES + in_passing;
@@ -219,8 +228,14 @@ impl Drop for Region {
     }
 }
 
-fn open_uffd() -> Result<Uffd, Error> {
-    Uffd::open(&[Feature::MOVE, Feature::POISON, Feature::THREAD_ID]).map_err(|e| match e.kind() {
+/// And whether the kernel tells what was written.
+fn open_uffd() -> Result<(Uffd, bool), Error> {
+    const NEEDED: [Feature; 3] = [Feature::MOVE, Feature::POISON, Feature::THREAD_ID];
+    const WRITES: [Feature; 5] = [NEEDED[0], NEEDED[1], NEEDED[2], Feature::PAGEFAULT_FLAG_WP, Feature::WP_ASYNC];
+    if let Ok(uffd) = Uffd::open(&WRITES) {
+        return Ok((uffd, true));
+    }
+    Uffd::open(&NEEDED).map(|uffd| (uffd, false)).map_err(|e| match e.kind() {
         std::io::ErrorKind::Unsupported => {
             Error::Unsupported(format!("{e}; Linux 6.8 or later has it (refault doctor tells more)"))
         }

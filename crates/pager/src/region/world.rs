@@ -7,6 +7,7 @@ use refault_mm::{Ack, Effect, PageId, World};
 
 use super::staging::Staging;
 use super::stats::Counts;
+use crate::mem::Pagemap;
 use crate::store::{Page, PageBuf, SwapArea};
 use crate::uffd::{PAGE, Uffd};
 
@@ -40,6 +41,8 @@ pub(super) struct Memory {
     pub(super) start: usize,
     pub(super) state: Vec<State>,
     young: Vec<bool>,
+    /// Tells which pages were written since the last walk; `None`: this kernel does not tell.
+    pub(super) writes: Option<Pagemap>,
     /// The swap slot that the engine gave the page.
     pub(super) slot: Vec<u32>,
     /// The staging place of the page.
@@ -77,6 +80,7 @@ impl Memory {
             start,
             state: vec![State::Empty; pages],
             young: vec![false; pages],
+            writes: None,
             slot: vec![0; pages],
             place: vec![0; pages],
             staging,
@@ -118,6 +122,25 @@ impl Memory {
         self.staged_pages -= u64::from(*state == State::Staged);
         *state = to;
         self.discards.push(self.place[page as usize]);
+    }
+
+    /// Pages that were written since the last time are young. What cannot be had is not known, as before.
+    fn collect_writes(&mut self) {
+        let Some(map) = &self.writes else { return };
+        let (mut at, end) = (self.start, self.start + self.state.len() * PAGE);
+        let mut found = Vec::new();
+        while at < end {
+            match map.take_written(at..end, &mut found) {
+                Ok(to) if to > at => at = to,
+                _ => break,
+            }
+        }
+        self.counts.walks += 1;
+        for range in found {
+            let (from, to) = ((range.start - self.start) / PAGE, (range.end - self.start) / PAGE);
+            self.young[from..to].fill(true);
+            self.counts.seen_written += (to - from) as u64;
+        }
     }
 
     /// Puts the content of a page in its place and lets those who wait for it go on.
@@ -253,6 +276,17 @@ impl World for Memory {
 
     fn test_and_clear_young(&mut self, page: PageId) -> bool {
         std::mem::take(&mut self.young[page.index()])
+    }
+
+    fn before_walk(&mut self) {
+        self.collect_writes();
+    }
+
+    /// Asked of what may leave, so it should be known to the moment.
+    fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
+        let address = self.address(page.0);
+        let is_written = |map: &Pagemap| map.is_written(address).unwrap_or(false);
+        u32::from(self.test_and_clear_young(page) || self.writes.as_ref().is_some_and(is_written))
     }
 
     /// The page tables know, but asking them costs more than writing the page once more.

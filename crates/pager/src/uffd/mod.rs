@@ -207,6 +207,18 @@ impl Uffd {
         self.ioctl(abi::UFFDIO_REGISTER, &mut arg)
     }
 
+    /// As [`Uffd::register`], and pages can be protected from writes; with [`Feature::WP_ASYNC`] the kernel lifts that by itself.
+    ///
+    /// # Safety
+    /// As of [`Uffd::register`].
+    pub unsafe fn register_for_writes(&self, start: usize, len: usize) -> io::Result<()> {
+        let mode = abi::REGISTER_MODE_MISSING | abi::REGISTER_MODE_WP;
+        self.ioctl(
+            abi::UFFDIO_REGISTER,
+            &mut abi::Register { range: range(start, len), mode, ..abi::Register::default() },
+        )
+    }
+
     /// Watches it no more, and wakes who waits.
     pub fn unregister(&self, start: usize, len: usize) -> io::Result<()> {
         self.ioctl(abi::UFFDIO_UNREGISTER, &mut range(start, len))
