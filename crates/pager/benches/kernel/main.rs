@@ -147,8 +147,9 @@ fn in_region(o: &Options, workload: &str, threads: usize, swap: Swap) -> Result<
     };
     let region = Region::new(&config).map_err(|e| e.to_string())?;
     let misses = || {
-        let c = region.stats().counts;
-        (c.swapped_in, c.swapped_in)
+        let stats = region.stats();
+        let major = stats.vmstat.iter().find(|(name, _)| *name == "pgmajfault");
+        (major.map_or(0, |m| m.1), stats.counts.swapped_in)
     };
     let mut figures = load::run(o, workload, threads, region.as_ptr(), misses);
     let stats = region.stats();

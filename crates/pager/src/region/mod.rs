@@ -35,6 +35,9 @@ use crate::uffd::{CallPlan, Feature, PAGE, Scope, Uffd};
 /// Stack, buffers and codec tables of a thread, as far as they are touched.
 const THREAD_BYTES: usize = 160 << 10;
 
+/// Pages that are read at a time at the most, while faults follow one another: 16.
+const READ_AHEAD_ORDER: u32 = 4;
+
 /// What the threads share.
 struct Shared {
     core: Mutex<Core>,
@@ -110,7 +113,9 @@ impl Region {
             .and_then(|()| uffd.register(doorbell.start(), doorbell.bytes()))
         }
         .map_err(Error::io("registering memory with userfaultfd"))?;
-        let mut engine = Engine::new(config.engine()).map_err(Error::Config)?;
+        let mut engine_config = config.engine();
+        (engine_config.page_cluster, engine_config.swap_map_ahead) = (READ_AHEAD_ORDER, true);
+        let mut engine = Engine::new(engine_config).map_err(Error::Config)?;
         let group = engine
             .add_memcg(MemcgId::ROOT, "/region", u64::MAX, (config.swap_max / PAGE) as u64)
             .map_err(Error::Config)?;

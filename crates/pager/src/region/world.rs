@@ -282,11 +282,13 @@ impl World for Memory {
         self.collect_writes();
     }
 
-    /// Asked of what may leave, so it should be known to the moment.
+    /// Asked of what may leave, so it should be known to the moment. Under a policy that never walks, pages are never protected, and
+    /// all of them are as if written.
     fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
         let address = self.address(page.0);
         let is_written = |map: &Pagemap| map.is_written(address).unwrap_or(false);
-        u32::from(self.test_and_clear_young(page) || self.writes.as_ref().is_some_and(is_written))
+        let young = self.test_and_clear_young(page);
+        u32::from(young || self.counts.walks > 0 && self.writes.as_ref().is_some_and(is_written))
     }
 
     /// The page tables know, but asking them costs more than writing the page once more.
