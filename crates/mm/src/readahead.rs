@@ -96,6 +96,8 @@ struct Streams {
     runs: [(u32, u32); Streams::MAX],
     /// The one that is given up next.
     oldest: usize,
+    /// The one that the last fault belongs to.
+    current: usize,
 }
 
 impl Streams {
@@ -105,14 +107,19 @@ impl Streams {
     fn next_window(&mut self, page: u32, max: u32) -> u32 {
         // What is in memory within a window lets the run skip ahead.
         let goes_on = |&(end, window): &(u32, u32)| window > 0 && (end..end + window).contains(&page);
-        if let Some(run) = self.runs.iter_mut().find(|r| goes_on(r)) {
-            let window = (run.1 * 2).max(4).min(max);
-            *run = (page + window, window);
+        if let Some(i) = self.runs.iter().position(goes_on) {
+            let window = (self.runs[i].1 * 2).max(4).min(max);
+            (self.runs[i], self.current) = ((page + window, window), i);
             return window;
         }
-        self.runs[self.oldest] = (page + 1, 1);
+        (self.runs[self.oldest], self.current) = ((page + 1, 1), self.oldest);
         self.oldest = (self.oldest + 1) % Streams::MAX;
         1
+    }
+
+    /// There was no room to read on from this page: that is where the run goes on.
+    fn cut(&mut self, page: u32) {
+        self.runs[self.current].0 = page;
     }
 }
 
@@ -206,6 +213,9 @@ impl Engine {
             if self.swap.cached(slot).is_some() || (!map_ahead && self.swap.is_synchronous(slot)) {
                 continue;
             }
+            if map_ahead && !self.has_room_ahead() {
+                return self.space.mappings[mapping].swap_readahead.streams.cut(p.0);
+            }
             let Ok(f) = self.add_swap_folio(w, p, slot, memcg) else { return };
             if self.folios.st(f).has(State::UPTODATE | State::LOCKED) {
                 continue;
@@ -214,6 +224,12 @@ impl Engine {
             self.count(f, Counter::SwapRa, 1);
             self.read_folio(w, f);
         }
+    }
+
+    /// Whether there is room for a page that nobody asked for: not what is left for reclaim.
+    fn has_room_ahead(&self) -> bool {
+        let min: u64 = self.zones().map(|(.., marks)| marks.min).sum();
+        self.cfg.node.is_none() || self.free_pages() > min + 1
     }
 
     /// A fault found a page in the swap cache: if it was read ahead, that was worth it.

@@ -19,8 +19,8 @@ pub struct Figures {
     pub miss_share: f64,
     /// Pages read, of all accesses.
     pub read_share: f64,
-    /// Of all threads of the process and of kswapd, in user and kernel mode, by misses.
-    pub cpu_us_per_miss: f64,
+    /// Of all threads of the process and of kswapd, in user and kernel mode, by pages read.
+    pub cpu_us_per_read: f64,
     pub p50_us: f64,
     pub p99_us: f64,
     pub in_place_bytes: u64,
@@ -35,7 +35,7 @@ impl Figures {
             f.per_second,
             f.miss_share,
             f.read_share,
-            f.cpu_us_per_miss,
+            f.cpu_us_per_read,
             f.p50_us,
             f.p99_us,
             f.in_place_bytes,
@@ -45,7 +45,7 @@ impl Figures {
 
     pub fn parse(line: &str) -> Option<Figures> {
         let n: Vec<f64> = line.split_whitespace().map(|w| w.parse().ok()).collect::<Option<_>>()?;
-        let [per_second, miss_share, read_share, cpu_us_per_miss, p50_us, p99_us, in_place, overhead] = n[..] else {
+        let [per_second, miss_share, read_share, cpu_us_per_read, p50_us, p99_us, in_place, overhead] = n[..] else {
             return None;
         };
         let (in_place_bytes, overhead_bytes) = (in_place as u64, overhead as u64);
@@ -53,7 +53,7 @@ impl Figures {
             per_second,
             miss_share,
             read_share,
-            cpu_us_per_miss,
+            cpu_us_per_read,
             p50_us,
             p99_us,
             in_place_bytes,
@@ -190,7 +190,7 @@ pub fn run(o: &Options, workload: &str, threads: usize, base: *mut u8, misses: i
         per_second: total / elapsed,
         miss_share: (after.0 - before.0) as f64 / total,
         read_share: (after.1 - before.1) as f64 / total,
-        cpu_us_per_miss: cpu.as_secs_f64() * 1e6 / (after.0 - before.0).max(1) as f64,
+        cpu_us_per_read: cpu.as_secs_f64() * 1e6 / (after.1 - before.1).max(1) as f64,
         p50_us: at(0.5),
         p99_us: at(0.99),
         ..Figures::default()

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::load::Figures;
 
 pub const HEADER: &str = "\
-row                          system  accesses/s  misses  pages read  CPU us/miss  p50 us  p99 us  in place MiB";
+row                          system  accesses/s  misses  pages read  CPU us/read  p50 us  p99 us  in place MiB";
 
 /// What the rows of one name came to.
 #[derive(Default)]
@@ -28,7 +28,7 @@ impl Table {
                 f.per_second,
                 f.miss_share * 100.0,
                 f.read_share * 100.0,
-                f.cpu_us_per_miss,
+                f.cpu_us_per_read,
                 f.p50_us,
                 f.p99_us,
                 f.in_place_bytes as f64 / f64::from(1 << 20)
@@ -45,7 +45,7 @@ impl Table {
     /// The medians. Speed is the median of the ratios of rows that were run one after the other.
     pub fn markdown(&self) -> String {
         let mut out = String::from(
-            "\n| row | kernel: accesses/s | misses | CPU µs/miss | p99 µs | pager: accesses/s | misses | CPU µs/miss | p99 µs \
+            "\n| row | kernel: accesses/s | misses | CPU µs/page read | p99 µs | pager: accesses/s | misses | CPU µs/page read | p99 µs \
              | speed | misses |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
         );
         for row in &self.0 {
@@ -61,7 +61,7 @@ impl Table {
                     "| {:.0} k | {:.2} % | {:.1} | {:.0} ",
                     of(|f| f.per_second) / 1000.0,
                     of(|f| f.miss_share) * 100.0,
-                    of(|f| f.cpu_us_per_miss),
+                    of(|f| f.cpu_us_per_read),
                     of(|f| f.p99_us)
                 );
             }

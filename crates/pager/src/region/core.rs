@@ -179,7 +179,8 @@ impl Core {
     /// A page was read, or could not be.
     pub(super) fn arrive(&mut self, page: u32, content: Result<Box<PageBuf>, StoreError>) {
         let id = PageId(page);
-        let write = self.waiting.remove(&page).unwrap_or(false);
+        let waiting = self.waiting.remove(&page);
+        let write = waiting.unwrap_or(false);
         match content {
             Ok(content) => {
                 self.memory.counts.swapped_in += 1;
@@ -187,6 +188,11 @@ impl Core {
                 self.memory.arrived = Some(content);
                 self.touch(page, write, Instant::now());
                 self.memory.spare.extend(self.memory.arrived.take());
+            }
+            // It was read ahead. Whoever needs it may have better luck.
+            Err(_) if waiting.is_none() => {
+                self.memory.state[page as usize] = State::Stored;
+                self.engine.read_done(&mut self.memory, id, false);
             }
             Err(e) => {
                 self.memory.counts.read_errors += 1;

@@ -235,6 +235,8 @@ impl World for Memory {
             // There are no files, and no folios of more than a page are asked for.
             Effect::Read { .. } | Effect::Write { .. } => return Ack::Failed,
             Effect::SwapIn { order, .. } | Effect::SwapOut { order, .. } if order > 0 => return Ack::Failed,
+            // It would be read ahead; the engine does not know that it is lost.
+            Effect::SwapIn { page, .. } if self.state[page.index()] == State::Poisoned => return Ack::Failed,
             Effect::SwapIn { page, slot, .. } => {
                 if self.state[page.index()] != State::Stored {
                     self.counts.inconsistent += 1;
