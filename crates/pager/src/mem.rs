@@ -104,7 +104,7 @@ impl Pagemap {
     }
 
     /// Finds pages of the range that are in place and were written since they were found last, and protects them, all before any of them
-    /// can be written again. Where it stopped; what was found until then is added to `found`. The range has to be watched with [`crate::uffd::Uffd::register_for_writes`].
+    /// can be written again. Where it stopped; what was found until then is added to `found`. The range has to be watched with [`crate::uffd::Uffd::register_with_writes`].
     pub fn take_written(&self, range: Range<usize>, found: &mut Vec<Range<usize>>) -> io::Result<usize> {
         /// At a time: 24 bytes each.
         const ROOM: usize = 1024;
@@ -195,7 +195,7 @@ mod tests {
         };
         let m = Mapping::new(8 * PAGE).unwrap();
         // SAFETY: this thread touches only pages that it filled.
-        unsafe { uffd.register_for_writes(m.start(), m.bytes()).unwrap() };
+        unsafe { uffd.register_with_writes(m.start(), m.bytes()).unwrap() };
         let at = |page: usize| m.start() + page * PAGE;
         // SAFETY: the range is watched, and nobody refers to it.
         (1..4).for_each(|p| assert_eq!(unsafe { uffd.zero(at(p), PAGE) }.bytes, PAGE));

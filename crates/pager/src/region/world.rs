@@ -1,15 +1,17 @@
 //! What the engine's orders mean for memory: page states, and the calls that change what is mapped.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
-use refault_mm::{Ack, Effect, PageId, World};
+use refault_mm::{Ack, Effect, PageId, ThrottleReason, World};
 
+use super::control::Control;
 use super::staging::Staging;
 use super::stats::Counts;
 use crate::mem::Pagemap;
 use crate::store::{Page, PageBuf, SwapArea};
-use crate::uffd::{PAGE, Uffd};
+use crate::uffd::{FillMode, PAGE, Uffd};
 
 /// Where the content of a page is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,6 +69,7 @@ pub(super) struct Memory {
     /// The access is a write: a page of zeros of its own is better than the shared one.
     pub(super) write: bool,
     pub(super) kswapd_awake: bool,
+    pub(super) control: Control,
     pub(super) counts: Counts,
 }
 
@@ -94,6 +97,7 @@ impl Memory {
             spare: Vec::new(),
             write: false,
             kswapd_awake: false,
+            control: Control::default(),
             counts: Counts::default(),
         }
     }
@@ -125,9 +129,9 @@ impl Memory {
     }
 
     /// Pages that were written since the last time are young. What cannot be had is not known, as before.
-    fn collect_writes(&mut self) {
+    pub(super) fn collect_writes(&mut self, pages: Range<u32>) {
         let Some(map) = &self.writes else { return };
-        let (mut at, end) = (self.start, self.start + self.state.len() * PAGE);
+        let (mut at, end) = (self.address(pages.start), self.address(pages.end));
         let mut found = Vec::new();
         while at < end {
             match map.take_written(at..end, &mut found) {
@@ -135,7 +139,6 @@ impl Memory {
                 _ => break,
             }
         }
-        self.counts.walks += 1;
         for range in found {
             let (from, to) = ((range.start - self.start) / PAGE, (range.end - self.start) / PAGE);
             self.young[from..to].fill(true);
@@ -160,6 +163,9 @@ impl Memory {
         if !self.fill(page, source) {
             return;
         }
+        if self.control.holds {
+            self.control.held.push(page);
+        }
         match state {
             State::Staged | State::Written => self.leave_place(page, State::Mapped),
             _ => self.state[page as usize] = State::Mapped,
@@ -169,11 +175,14 @@ impl Memory {
     /// Copies a page into its place, or zeros. False: it could not be done, and whoever waits goes on waiting.
     fn fill(&mut self, page: u32, source: Option<*const u8>) -> bool {
         let to = self.address(page);
+        let quiet = self.control.holds;
         for attempt in 0..8 {
             let done = match source {
                 // SAFETY: the source is a page: zeros, a buffer, or a staging place that is filled (the page is in state Staged or
                 // Written, and this lock is held). The destination is a page of the region, which is watched.
-                Some(from) => unsafe { self.uffd.copy(to, from, PAGE) },
+                Some(from) => unsafe { self.uffd.copy_in_mode(to, from, PAGE, FillMode { quiet, protected: false }) },
+                // SAFETY: as above.
+                None if quiet => unsafe { self.uffd.zero_quietly(to) },
                 // SAFETY: as above.
                 None => unsafe { self.uffd.zero(to, PAGE) },
             };
@@ -195,6 +204,8 @@ impl Memory {
         match self.state[page as usize] {
             State::Written => self.leave_place(page, State::Stored),
             State::Staged => self.leave_place(page, State::Empty),
+            // Its owner gave it up, and the whole range is discarded in one go.
+            State::Mapped if self.control.dropping => self.state[page as usize] = State::Empty,
             State::Mapped => {
                 // SAFETY: the engine frees a page that is mapped only if its content is of no use.
                 let result = unsafe { libc::madvise(self.address(page) as *mut _, PAGE, libc::MADV_DONTNEED) };
@@ -269,8 +280,14 @@ impl World for Memory {
             | Effect::ZswapLoad { .. }
             | Effect::ZswapDrop { .. }
             | Effect::WakeZswap => return Ack::Failed,
+            Effect::Throttle { reason: ThrottleReason::High, max_wait_ns } => {
+                self.control.sleep_ns = max_wait_ns;
+                return Ack::Pending;
+            }
             // Who faults waits until it is served anyway; nothing else is throttled.
             Effect::WakeFlusher | Effect::Throttle { .. } | Effect::Unthrottle { .. } => {}
+            // The limit that is tried may be impossible.
+            Effect::Oom { .. } if self.control.lowering => {}
             Effect::Oom { .. } => self.counts.oom += 1,
         }
         Ack::Done
@@ -281,7 +298,8 @@ impl World for Memory {
     }
 
     fn before_walk(&mut self) {
-        self.collect_writes();
+        self.counts.walks += 1;
+        self.collect_writes(0..self.state.len() as u32);
     }
 
     /// Asked of what may leave, so it should be known to the moment. Under a policy that never walks, pages are never protected, and
@@ -291,6 +309,10 @@ impl World for Memory {
         let is_written = |map: &Pagemap| map.is_written(address).unwrap_or(false);
         let young = self.test_and_clear_young(page);
         u32::from(young || self.counts.walks > 0 && self.writes.as_ref().is_some_and(is_written))
+    }
+
+    fn is_write_queue_full(&self) -> bool {
+        self.leaving.len() >= self.control.most_leaving
     }
 
     /// The page tables know, but asking them costs more than writing the page once more.

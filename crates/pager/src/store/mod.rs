@@ -96,6 +96,14 @@ pub trait Store: Send + Sync {
     fn reads_wait(&self) -> bool {
         true
     }
+
+    /// Another limit of what it takes of memory for pages, not above the first one. What is beyond stays where it is.
+    fn set_pool_limit(&self, _bytes: usize) {}
+
+    /// Writes some of what is beyond that limit to disk, if it has one. Whether there is more.
+    fn shrink_pool(&self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
 }
 
 impl<S: Store + ?Sized> Store for Box<S> {
@@ -117,5 +125,13 @@ impl<S: Store + ?Sized> Store for Box<S> {
 
     fn reads_wait(&self) -> bool {
         (**self).reads_wait()
+    }
+
+    fn set_pool_limit(&self, bytes: usize) {
+        (**self).set_pool_limit(bytes);
+    }
+
+    fn shrink_pool(&self) -> Result<bool, StoreError> {
+        (**self).shrink_pool()
     }
 }

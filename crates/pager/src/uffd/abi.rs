@@ -26,7 +26,7 @@ pub const PAGEFAULT_FLAG_WRITE: u64 = 1;
 
 /// Faults on missing pages are reported.
 pub const REGISTER_MODE_MISSING: u64 = 1;
-/// Writes to protected pages are faults.
+/// Writes to protected pages are reported.
 pub const REGISTER_MODE_WP: u64 = 2;
 
 const READ: u32 = 2;

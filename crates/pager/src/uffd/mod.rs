@@ -4,12 +4,14 @@
 //! change memory that others may refer to, so those that can change or remove content are `unsafe`.
 
 mod abi;
+mod modes;
 mod plan;
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+pub use modes::FillMode;
 pub use plan::{Call, CallFault, CallPlan};
 
 /// Bytes of a page.
@@ -205,18 +207,6 @@ impl Uffd {
         let mut arg =
             abi::Register { range: range(start, len), mode: abi::REGISTER_MODE_MISSING, ..abi::Register::default() };
         self.ioctl(abi::UFFDIO_REGISTER, &mut arg)
-    }
-
-    /// As [`Uffd::register`], and pages can be protected from writes; with [`Feature::WP_ASYNC`] the kernel lifts that by itself.
-    ///
-    /// # Safety
-    /// As of [`Uffd::register`].
-    pub unsafe fn register_for_writes(&self, start: usize, len: usize) -> io::Result<()> {
-        let mode = abi::REGISTER_MODE_MISSING | abi::REGISTER_MODE_WP;
-        self.ioctl(
-            abi::UFFDIO_REGISTER,
-            &mut abi::Register { range: range(start, len), mode, ..abi::Register::default() },
-        )
     }
 
     /// Watches it no more, and wakes who waits.
