@@ -36,6 +36,7 @@ impl Region {
         let pages = self.pages_of(range)?;
         let mut core = self.shared.lock();
         // What they were accessed for before is forgotten, too.
+        core.memory.collect_writes(pages.clone());
         pages.clone().for_each(|p| _ = core.memory.test_and_clear_young(PageId(p)));
         core.engine.advise_range(PageId(pages.start), pages.len() as u32, Advice::Cold);
         Ok(())
@@ -128,7 +129,12 @@ impl Shared {
                     core = self.evict_round(core);
                     core.tick();
                 }
-                room = if core.bring(page) { room - 1 } else { 0 };
+                let asked = core.memory.reads.len();
+                room = match core.bring(page) {
+                    // The engine may read on.
+                    true => room.saturating_sub((core.memory.reads.len() - asked).max(1) as u64),
+                    false => 0,
+                };
             }
             core = self.finish(core);
             in_place += chunk.filter(|&p| core.memory.state[p as usize] == State::Mapped).count() as u64;
