@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::MutexGuard;
+use std::time::Duration;
 
 use refault_mm::{Advice, Outcome, PageId, Touch, World};
 
@@ -15,6 +16,7 @@ use crate::uffd::PAGE;
 const CHUNK: u32 = 64;
 /// Rounds of reclaim that a page is worth that nobody waits for yet.
 const MAX_ROUNDS: u32 = 64;
+const PAUSE: Duration = Duration::from_micros(100);
 
 impl Region {
     /// `MADV_WILLNEED`: brings pages that are out of memory back in, at most half of what fits, while there is room to be had. Returns
@@ -126,6 +128,13 @@ impl Shared {
                     }
                     core.kswapd_step();
                     core = self.evict_round(core);
+                    if core.is_short() {
+                        // Others are at work on it.
+                        self.work.notify_one();
+                        drop(core);
+                        std::thread::sleep(PAUSE);
+                        core = self.lock();
+                    }
                     core.tick();
                 }
                 room = if core.bring(page) { room - 1 } else { 0 };
@@ -166,9 +175,9 @@ impl Shared {
 }
 
 impl Core {
-    /// Brings a page in of its own accord. False: there is no room, or the limit says that there should be none.
+    /// Brings a page in of its own accord. False: there is no room. What that is beyond `memory.high` is reclaimed after each chunk.
     fn bring(&mut self, page: u32) -> bool {
-        if self.is_short() || self.engine.is_over_high() {
+        if self.is_short() {
             return false;
         }
         let i = page as usize;
