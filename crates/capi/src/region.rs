@@ -159,8 +159,8 @@ pub unsafe extern "C" fn refault_region_create(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn refault_region_destroy(region: *mut refault_region) {
     if !region.is_null() {
-        // SAFETY: the handle is a box of `refault_region_create`, and is given up once.
         guard(|| {
+            // SAFETY: the handle is a box of `refault_region_create`, and is given up once.
             drop(unsafe { Box::from_raw(region) });
             Ok(())
         });
