@@ -415,6 +415,8 @@ fn stress_with(name: &str, memory: RegionConfig, threads: usize, churns: bool) {
     let c = o.stats.counts;
     assert!(o.status.success(), "{name}: {}", o.status);
     assert!(c.swapped_out > 1000, "{name}: there was eviction");
+    let s = &o.stats;
+    assert_eq!((s.undecided, s.strays), (0, 0), "{name}: order of changes not known, content without a place");
     assert_eq!((c.poisoned, c.inconsistent, o.stats.area.corrupt), (0, 0, 0), "{name}");
 }
 

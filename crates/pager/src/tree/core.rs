@@ -45,6 +45,8 @@ pub(super) struct Core {
     /// Faults on pages that are between two states, by page.
     waiting: HashMap<u32, Pending>,
     pub(super) starved: Vec<Pending>,
+    /// Faults of processes whose mappings are changing.
+    pub(super) unsettled: Vec<Pending>,
     /// Processes whose descriptors nobody waits for yet.
     pub(super) is_new: Vec<usize>,
     /// The process whose bell was rung last.
@@ -70,6 +72,11 @@ pub(super) struct Core {
     /// Times that a process was forked with pages out of memory or not, and that one began.
     pub(super) forks: u64,
     pub(super) processes: u64,
+    /// Batches of changes whose order could not be told, and pages with content that had no place any more: there should be none.
+    pub(super) undecided: u64,
+    /// Batches of changes that were dealt with.
+    pub(super) batches: u64,
+    pub(super) strays: u64,
     fixed_bytes: usize,
 }
 
@@ -88,6 +95,7 @@ impl Core {
             pending: VecDeque::new(),
             waiting: HashMap::new(),
             starved: Vec::new(),
+            unsettled: Vec::new(),
             is_new: Vec::new(),
             rung: None,
             recorder: None,
@@ -106,6 +114,9 @@ impl Core {
             stall_ns: 0,
             forks: 0,
             processes: 0,
+            undecided: 0,
+            batches: 0,
+            strays: 0,
             fixed_bytes,
         }
     }
@@ -156,6 +167,9 @@ impl Core {
 
     /// Serves what was read from the descriptors.
     pub(super) fn serve_pending(&mut self) {
+        for p in std::mem::take(&mut self.unsettled) {
+            self.serve(p, false);
+        }
         while let Some(p) = self.pending.pop_front() {
             self.memory.counts.faults += 1;
             if let Some(r) = &mut self.recorder {
@@ -167,6 +181,12 @@ impl Core {
 
     /// `forced`: even if there is next to no room.
     pub(super) fn serve(&mut self, p: Pending, forced: bool) {
+        if !self.settle(p.space) {
+            return self.unsettled.push(p);
+        }
+        if self.space(p.space).is_none_or(|s| s.is_condemned) {
+            return;
+        }
         let Some(page) = self.page_at(p.space, p.address) else { return };
         let state = self.memory.state(page);
         match state {
@@ -286,7 +306,7 @@ impl Core {
             let done = unsafe { uffd.poison(address, PAGE) };
             match done.errno {
                 0 if done.bytes == PAGE => break,
-                0 | libc::EAGAIN => _ = self.drain(space),
+                0 | libc::EAGAIN => _ = self.settle_for_certain(space),
                 libc::EEXIST | libc::ENOENT | libc::ESRCH | libc::EINVAL => break,
                 e => fatal(&format!("a page that is lost cannot be marked: error {e}")),
             }
@@ -479,6 +499,7 @@ impl Core {
             || m.staged_pages > 0
             || m.discards.len() >= DISCARD_BATCH
             || !self.starved.is_empty()
+            || !self.unsettled.is_empty()
             || self.missing() > 0
     }
 

@@ -42,7 +42,7 @@ impl Shared {
             if !core.draining.is_empty() {
                 core.free_drained();
             }
-            if !core.starved.is_empty() || core.memory.counts.moved_out == before {
+            if !core.starved.is_empty() || !core.unsettled.is_empty() || core.memory.counts.moved_out == before {
                 // Room comes from others that are at work, or not at all: either takes a moment.
                 drop(core);
                 std::thread::sleep(Duration::from_micros(50));
@@ -101,9 +101,12 @@ impl Core {
     pub(super) fn move_out(&mut self) -> bool {
         let mut pages: Vec<u32> = Vec::new();
         let mut owner = None;
-        if let Some(&first) = self.memory.leaving.front() {
-            // As long as a change is not read of, nothing can be moved.
-            self.drain(self.memory.owner[first as usize] as usize);
+        if let Some(&first) = self.memory.leaving.front()
+            && !self.settle(self.memory.owner[first as usize] as usize)
+        {
+            // It is not known what is where. Others may be moved meanwhile.
+            self.memory.leaving.rotate_left(1);
+            return false;
         }
         while pages.len() < WINDOW {
             let Some(&page) = self.memory.leaving.front() else { break };

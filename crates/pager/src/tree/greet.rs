@@ -123,6 +123,11 @@ impl Shared {
         let agent = Agent::new(link)?;
         let mut core = self.lock();
         let Some(s) = core.space_mut(index) else { return Err(std::io::ErrorKind::NotFound.into()) };
+        if s.is_condemned {
+            // It was forked while it was not known where the memory of its parent is.
+            // SAFETY: the process is the one that just came.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
         s.pid = pid;
         s.pagemap = Pagemap::open(pid).ok().map(Arc::new);
         s.arena = arena(hello);

@@ -51,6 +51,17 @@ pub(super) enum Source {
     Content(Box<PageBuf>),
 }
 
+impl Source {
+    /// A page with what is to be put there; `None`: zeros.
+    pub(super) fn content(&self) -> Option<*const u8> {
+        match self {
+            Source::Zero | Source::Zeros => None,
+            Source::Place(at) => Some(*at as *const u8),
+            Source::Content(content) => Some(content.0.as_ptr()),
+        }
+    }
+}
+
 /// The pages of all processes. Everything here is changed under one lock.
 pub(super) struct Memory {
     pub(super) area: Arc<SwapArea>,
@@ -86,7 +97,9 @@ pub(super) struct Memory {
     /// Content that belongs to another process, too.
     pub(super) loans: std::collections::HashMap<u32, Loan>,
     /// Pages that are to be put in place as soon as the engine returns.
-    pub(super) fills: Vec<Fill>,
+    pub(super) fills: VecDeque<Fill>,
+    /// The one that is being put there.
+    pub(super) filling: Option<Fill>,
     /// The access is a write: a page of zeros of its own is better than the shared one.
     pub(super) write: bool,
     /// What the engine learns of is in place already, or will be with its neighbours.
@@ -123,7 +136,8 @@ impl Memory {
             reads: Vec::new(),
             arrived: None,
             loans: std::collections::HashMap::new(),
-            fills: Vec::new(),
+            fills: VecDeque::new(),
+            filling: None,
             write: false,
             in_place: false,
             dropping: false,
@@ -146,6 +160,21 @@ impl Memory {
 
     pub(super) fn state(&self, page: u32) -> State {
         self.state[page as usize]
+    }
+
+    /// Content of a page that is mapped, but was not put in its place yet.
+    pub(super) fn in_flight(&self, page: u32) -> Option<*const u8> {
+        let fill = self.filling.iter().chain(&self.fills).find(|f| f.page == page)?;
+        fill.source.content()
+    }
+
+    /// Whether a page has content that is not in place.
+    pub(super) fn is_held(&self, page: u32) -> bool {
+        match self.state(page) {
+            State::Empty | State::Leaving => false,
+            State::Mapped => self.in_flight(page).is_some(),
+            _ => true,
+        }
     }
 
     pub(super) fn states(&self) -> &[State] {
@@ -204,7 +233,7 @@ impl Memory {
             State::Staged | State::Written => self.leave_place(page, State::Mapped),
             _ => self.set_state(page, State::Mapped),
         }
-        self.fills.push(Fill { page, source });
+        self.fills.push_back(Fill { page, source });
     }
 
     /// Nobody needs this memory any more.

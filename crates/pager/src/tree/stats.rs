@@ -32,6 +32,11 @@ pub struct TreeStats {
     pub processes: u64,
     /// Processes that were forked from those.
     pub forks: u64,
+    /// Times that the order of changes of mappings could not be told (the process is killed then), and pages that were out of memory and had
+    /// no place any more: a defect, if there are any.
+    pub undecided: u64,
+    /// As said.
+    pub strays: u64,
     /// Nanoseconds that threads waited for pages that had been in memory before, or for room.
     pub stall_ns: u64,
     /// The counters of the engine, under their kernel names.
@@ -54,6 +59,8 @@ impl Core {
             area,
             processes: self.processes,
             forks: self.forks,
+            undecided: self.undecided,
+            strays: self.strays,
             stall_ns: self.stall_ns,
             vmstat: self.engine.vmstat().iter().collect(),
         }

@@ -58,6 +58,8 @@ ioctls! {
     UFFDIO_MOVE = READ | WRITE, 0x05, Copy;
     /// Protect pages from writes, or no more.
     UFFDIO_WRITEPROTECT = READ | WRITE, 0x06, WriteProtect;
+    /// Install a page of a file that is in the page cache.
+    UFFDIO_CONTINUE = READ | WRITE, 0x07, ZeroPage;
     /// Make accesses to missing pages an error.
     UFFDIO_POISON = READ | WRITE, 0x08, ZeroPage;
 }
