@@ -119,15 +119,7 @@ impl Worker {
         // SAFETY: room for two descriptors.
         assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
         let segments: Vec<_> = (0..8).map(|_| Segment::new(pages / 8)).collect();
-        Worker {
-            rng: Rng(seed),
-            segments,
-            usual: pages / 8,
-            next: seed << 32 | 1,
-            pipe,
-            last: "the start",
-            churns,
-        }
+        Worker { rng: Rng(seed), segments, usual: pages / 8, next: seed << 32 | 1, pipe, last: "the start", churns }
     }
 
     fn step(&mut self) {

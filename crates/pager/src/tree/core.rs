@@ -500,6 +500,7 @@ impl Core {
             || m.discards.len() >= DISCARD_BATCH
             || !self.starved.is_empty()
             || !self.unsettled.is_empty()
+            || !m.to_mark.is_empty()
             || self.missing() > 0
     }
 

@@ -29,9 +29,25 @@ struct Seen<'a> {
 }
 
 impl Evidence for Seen<'_> {
-    fn first_held(&self, range: &Range<usize>) -> Option<usize> {
-        let pages = self.space.table.pages(range);
-        pages.into_iter().find(|&(_, page)| self.core.memory.is_held(page)).map(|(address, _)| address)
+    fn held(&self, range: &Range<usize>) -> Vec<(usize, bool)> {
+        let m = &self.core.memory;
+        let pages = self.space.table.pages(range).into_iter();
+        let pages = pages.filter(|&(_, page)| m.is_held(page) || m.lingers[page as usize]);
+        let is_marked = |page: u32| m.is_held(page) && !m.unmarked[page as usize] && m.state(page) != State::Poisoned;
+        pages.map(|(address, page)| (address, is_marked(page))).collect()
+    }
+
+    fn marks(&mut self, range: &Range<usize>) -> Option<Vec<usize>> {
+        self.space.pagemap.as_ref()?.marked(range).ok()
+    }
+
+    fn has_content(&mut self, fork: usize, address: usize) -> Watched {
+        // SAFETY: the memory is of a process that was forked from one that is served. If nothing is there, nobody ever touched it.
+        match unsafe { self.space.batch_forks[fork].zero(address, PAGE) }.errno {
+            libc::EEXIST => Watched::Yes,
+            0 | libc::ENOENT => Watched::No,
+            _ => Watched::Unknown,
+        }
     }
 
     fn is_watched(&mut self, fork: Option<usize>, address: usize) -> Watched {
@@ -193,13 +209,37 @@ impl Core {
         }
     }
 
+    /// Marks pages that could not be marked when they were taken away.
+    pub(super) fn mark_the_rest(&mut self) {
+        for page in std::mem::take(&mut self.memory.to_mark) {
+            let (space, address) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
+            if !self.memory.unmarked[page as usize]
+                || !self.memory.is_held(page)
+                || self.memory.in_flight(page).is_some()
+            {
+                self.memory.unmarked[page as usize] = false;
+                continue;
+            }
+            let is_settled = self.settle(space);
+            let Some(uffd) = self.uffd(space) else { continue };
+            // SAFETY: the page is of a process that is served, and nothing is in place there: the mark of it is no protection.
+            if is_settled && unsafe { uffd.write_protect(address, PAGE, true) }.is_ok() {
+                self.memory.unmarked[page as usize] = false;
+            } else {
+                self.memory.to_mark.push(page);
+            }
+        }
+    }
+
     /// It is not known where the memory of a process is.
     fn condemn(&mut self, space: usize) {
         self.undecided += 1;
         let Some(s) = self.space_mut(space) else { return };
         s.is_condemned = true;
         let pid = s.pid;
-        eprintln!("refault: process {pid} changed its mappings in several threads in an order that cannot be told; it is killed");
+        eprintln!(
+            "refault: process {pid} changed its mappings in several threads in an order that cannot be told; it is killed"
+        );
         if pid > 0 {
             // SAFETY: the process is one that is served here; a number that was used again would be of this user, too.
             unsafe { libc::kill(pid, libc::SIGKILL) };
@@ -219,10 +259,15 @@ impl Core {
             for at in parts.into_iter().flat_map(ends) {
                 self.page_at(space, at);
             }
+            let Some(s) = self.space(space) else { break };
+            for (_, page) in s.table.pages(range) {
+                // Its mark stays until then.
+                self.memory.lingers[page as usize] |= self.memory.is_held(page);
+            }
+            let Some(s) = self.space(space) else { break };
             if !is_alone(batch, i) {
                 continue;
             }
-            let Some(s) = self.space(space) else { break };
             let may_be_there =
                 |page: u32| matches!(self.memory.state(page), State::Empty | State::Mapped | State::Leaving);
             pages.extend(s.table.pages(range).into_iter().map(|(_, page)| page).filter(|&page| may_be_there(page)));
@@ -330,6 +375,8 @@ impl Core {
             };
             match loan {
                 Some(loan) => {
+                    // The kernel copied the mark, if there was one.
+                    self.memory.unmarked[copy as usize] = self.memory.unmarked[page as usize];
                     self.memory.loans.insert(copy, loan);
                     self.memory.set_state(copy, State::Lent);
                 }

@@ -34,6 +34,7 @@ impl Shared {
             core.tick();
             let before = core.memory.counts.moved_out;
             core.kswapd_step();
+            core.mark_the_rest();
             core = self.evict_round(core);
             core.retry_starved();
             core.charge_overhead();
@@ -160,13 +161,17 @@ impl Core {
     }
 
     fn settle_move(&mut self, owner: usize, (page, place): (u32, u32), i: usize, outcome: u32) {
-        if outcome == 0 {
+        if outcome == 0 || outcome == abi::UNMARKED {
             let to = self.memory.staging.address(place);
             if let Some(agent) = self.space(owner).and_then(|s| s.agent.as_ref()) {
                 // SAFETY: the place was just taken, and nobody else knows it.
                 unsafe { agent.take_page(i, to) };
             }
             self.memory.counts.moved_out += 1;
+            self.memory.unmarked[page as usize] = outcome != 0;
+            if outcome != 0 {
+                self.memory.to_mark.push(page);
+            }
             return self.memory.set_staged(page, place);
         }
         self.memory.staging.give_back(place);

@@ -8,10 +8,7 @@ use super::core::{Core, Pending};
 use super::memory::{Fill, Source, State};
 use super::table::BLOCK;
 use crate::region::fatal;
-use crate::store::PageBuf;
 use crate::uffd::PAGE;
-
-static ZEROS: PageBuf = PageBuf([0; PAGE]);
 
 impl Core {
     /// A fault on a page that should be in place. Either it was served meanwhile, or the program gave the page up: then it is as good as new.
@@ -70,7 +67,7 @@ impl Core {
             let done = unsafe {
                 match &fill.source {
                     Source::Zero => uffd.zero(to, PAGE),
-                    Source::Zeros => uffd.copy(to, ZEROS.0.as_ptr(), PAGE),
+                    Source::Zeros => uffd.zero(to, PAGE),
                     Source::Place(at) => uffd.copy(to, *at as *const u8, PAGE),
                     Source::Content(content) => uffd.copy(to, content.0.as_ptr(), PAGE),
                 }
@@ -79,6 +76,7 @@ impl Core {
             match done.errno {
                 0 if done.bytes == PAGE => {
                     self.memory.doomed[page as usize] = false;
+                    self.memory.lingers[page as usize] = false;
                     if attempt > 0 {
                         self.wake_at(p);
                     }

@@ -12,7 +12,9 @@ use super::space::Space;
 use crate::uffd::{Feature, PAGE, Uffd};
 
 /// What an agent's userfaultfd has.
-const FEATURES: [Feature; 6] = [
+const FEATURES: [Feature; 8] = [
+    Feature::PAGEFAULT_FLAG_WP,
+    Feature::WP_UNPOPULATED,
     Feature::EVENT_FORK,
     Feature::EVENT_REMAP,
     Feature::EVENT_REMOVE,

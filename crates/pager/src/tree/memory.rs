@@ -71,6 +71,12 @@ pub(super) struct Memory {
     pub(super) doomed: Vec<bool>,
     /// What is being read or written is of no use any more.
     pub(super) dropped: Vec<bool>,
+    /// It was taken away, but could not be marked.
+    pub(super) unmarked: Vec<bool>,
+    /// What was there is to be discarded, with its mark, and that may be done or not.
+    pub(super) lingers: Vec<bool>,
+    /// Pages that could not be marked.
+    pub(super) to_mark: Vec<u32>,
     /// The swap slot that the engine gave the page.
     pub(super) slot: Vec<u32>,
     /// The staging place of the page.
@@ -122,6 +128,9 @@ impl Memory {
             young: Vec::new(),
             doomed: Vec::new(),
             dropped: Vec::new(),
+            unmarked: Vec::new(),
+            lingers: Vec::new(),
+            to_mark: Vec::new(),
             slot: Vec::new(),
             place: Vec::new(),
             address: Vec::new(),
@@ -149,7 +158,7 @@ impl Memory {
     /// Makes room for so many pages.
     pub(super) fn grow(&mut self, pages: usize) {
         self.state.resize(pages, State::Empty);
-        for flags in [&mut self.young, &mut self.doomed, &mut self.dropped] {
+        for flags in [&mut self.young, &mut self.doomed, &mut self.dropped, &mut self.unmarked, &mut self.lingers] {
             flags.resize(pages, false);
         }
         for numbers in [&mut self.slot, &mut self.place, &mut self.owner] {
@@ -193,7 +202,7 @@ impl Memory {
 
     /// Bytes of its tables.
     pub(super) fn table_bytes(&self) -> usize {
-        self.state.capacity() * (4 + 3 * size_of::<u32>() + size_of::<usize>())
+        self.state.capacity() * (6 + 3 * size_of::<u32>() + size_of::<usize>())
             + self.staged.capacity() * 8
             + self.leaving.capacity() * size_of::<u32>()
             + self.loans.capacity() * 24
@@ -201,6 +210,7 @@ impl Memory {
 
     pub(super) fn set_staged(&mut self, page: u32, place: u32) {
         self.place[page as usize] = place;
+        self.lingers[page as usize] = false;
         self.set_state(page, State::Staged);
         self.staged.push_back((page, place));
         self.staged_pages += 1;

@@ -6,7 +6,9 @@
 //! those are ruled out that contradict what is known for certain:
 //!
 //! - memory that was moved was there, and where it went, nothing was watched;
-//! - in the end (for a forked process: at the fork), memory is watched where the order says, and nowhere else;
+//! - in the end, pages are marked where the order has content that is not in place, and nowhere else ([`super::evict`] marks the pages
+//!   that it takes away, and the kernel moves and drops marks with the mappings); memory that was moved is watched;
+//! - a forked process has marks where the order has them at the time of the fork;
 //! - who changes what a move brought knows of it, so that the move was over, and was read of, before;
 //! - `madvise` and `fork` tell before they are over: `madvise` before it discards anything.
 //!
@@ -83,8 +85,13 @@ pub(super) enum Watched {
 
 /// What is known beside the changes.
 pub(super) trait Evidence {
-    /// The first address in a range that has content which is not in place.
-    fn first_held(&self, range: &Range<usize>) -> Option<usize>;
+    /// Addresses in a range whose content was not in place, or that may be marked without that, in order, and whether they are surely
+    /// marked.
+    fn held(&self, range: &Range<usize>) -> Vec<(usize, bool)>;
+    /// Addresses in a range that are marked now, in order; `None`: it cannot be told.
+    fn marks(&mut self, range: &Range<usize>) -> Option<Vec<usize>>;
+    /// Whether something is at an address of a process that was forked, in place or not: for an address that is watched there.
+    fn has_content(&mut self, fork: usize, address: usize) -> Watched;
     /// Whether an address is watched now: by the process, or by one that was forked from it, which has not run yet.
     fn is_watched(&mut self, fork: Option<usize>, address: usize) -> Watched;
     /// Whether an address was first watched in a moment in which something may have been under way.
@@ -99,7 +106,8 @@ const MOST_CHANGES: usize = 64;
 
 /// What became of memory.
 pub(super) fn outcome(changes: &[Change], evidence: &mut dyn Evidence) -> Result<Outcome, Doubt> {
-    let forks: Vec<usize> = changes.iter().filter_map(|c| if let Change::Fork(n) = c { Some(*n) } else { None }).collect();
+    let forks: Vec<usize> =
+        changes.iter().filter_map(|c| if let Change::Fork(n) = c { Some(*n) } else { None }).collect();
     let mut all = Outcome { now: Vec::new(), forks: forks.iter().map(|&n| (n, Vec::new())).collect() };
     for component in components(changes) {
         let found = Component::new(changes, &component)?.solve(evidence)?;
@@ -146,6 +154,8 @@ struct Content {
     watched: Option<bool>,
     /// The change that moved it there.
     by: Option<u16>,
+    /// It is to be discarded: that may be done or not.
+    lingers: bool,
 }
 
 /// A state of the search.
@@ -155,6 +165,14 @@ struct State {
     content: Vec<Content>,
     /// What forked processes got.
     snapshots: Vec<Option<Vec<Content>>>,
+}
+
+/// What is known of the pieces beside the changes.
+struct Known {
+    /// Offsets into each piece of what was not in place, and whether it is surely marked.
+    held: Vec<Vec<(usize, bool)>>,
+    /// Offsets of marks that are there now.
+    marks: Vec<Option<Vec<usize>>>,
 }
 
 struct Component {
@@ -210,16 +228,24 @@ impl Component {
     }
 
     fn solve(&self, evidence: &mut dyn Evidence) -> Result<Outcome, Doubt> {
-        let held: Vec<Option<usize>> = self.pieces.iter().map(|p| evidence.first_held(p)).collect();
+        let offsets = |piece: &Range<usize>| -> Vec<(usize, bool)> {
+            evidence.held(piece).into_iter().map(|(address, marked)| (address - piece.start, marked)).collect()
+        };
+        let held: Vec<Vec<(usize, bool)>> = self.pieces.iter().map(offsets).collect();
         let start = State {
             left: u64::MAX >> (64 - self.changes.len()),
             content: (0..self.pieces.len())
-                .map(|i| Content { origin: Some(i as u16), watched: held[i].map(|_| true), by: None })
+                .map(|i| Content {
+                    origin: Some(i as u16),
+                    watched: (!held[i].is_empty()).then_some(true),
+                    by: None,
+                    lingers: false,
+                })
                 .collect(),
             snapshots: vec![None; self.forks.len()],
         };
         let is_told_apart = |c: &(usize, Change)| matches!(c.1, Change::Remap { .. } | Change::Fork(_));
-        if held.iter().all(Option::is_none) || !self.changes.iter().any(is_told_apart) {
+        if held.iter().all(Vec::is_empty) || !self.changes.iter().any(is_told_apart) {
             // Nothing can be lost or mixed up, or all that is there is gone: the order in which they were read will do.
             let mut state = start;
             for i in 0..self.changes.len() {
@@ -227,12 +253,17 @@ impl Component {
             }
             return Ok(self.described(&state));
         }
+        let marks = self.pieces.iter().map(|piece| {
+            let found = evidence.marks(piece);
+            found.map(|all| all.into_iter().map(|address| address - piece.start).collect())
+        });
+        let known = Known { marks: marks.collect(), held };
         let mut fitting: Vec<State> = Vec::new();
         // What was to be discarded before a fork was read of is not in the forked process, unless that does not fit: then both were under
         // way. And a forked process may have less than its parent (MADV_DONTFORK): then what it has need not fit.
-        for (by_reading, strict) in [(true, true), (false, true), (true, false)] {
+        for (by_reading, strict) in [(true, true), (false, true), (true, false), (false, false)] {
             for end in self.search(start.clone(), by_reading)? {
-                if self.fits(&end, &held, evidence, strict)? {
+                if self.fits(&end, &known, evidence, strict)? {
                     fitting.push(end);
                 }
             }
@@ -240,9 +271,10 @@ impl Component {
                 break;
             }
         }
+        let held = &known.held;
         let where_held = |state: &State| -> Vec<Vec<Option<u16>>> {
             let of = |content: &Vec<Content>| -> Vec<Option<u16>> {
-                content.iter().map(|c| c.origin.filter(|&o| held[o as usize].is_some())).collect()
+                content.iter().map(|c| c.origin.filter(|&o| !held[o as usize].is_empty())).collect()
             };
             std::iter::once(of(&state.content)).chain(state.snapshots.iter().flatten().map(of)).collect()
         };
@@ -294,13 +326,16 @@ impl Component {
                 let meets = other.ranges().iter().any(|r| r.start < range.end && range.start < r.end);
                 !is_left(j) || !(meets || matches!(other, Change::Fork(_)))
             }),
-            Change::Fork(_) if by_reading => (0..i).all(|j| !is_left(j) || !matches!(self.changes[j].1, Change::Remove(_))),
+            Change::Fork(_) if by_reading => {
+                (0..i).all(|j| !is_left(j) || !matches!(self.changes[j].1, Change::Remove(_)))
+            }
             _ => true,
         };
         let fits = match change {
             Change::Unmap(_) => first.iter().any(|p| content(p).watched != Some(false)),
             Change::Remap { .. } => {
-                first.iter().all(|p| content(p).watched != Some(false))
+                // What follows the first page may have grown there: nothing tells of that.
+                first.first().is_some_and(|p| content(p).watched != Some(false))
                     && second.iter().all(|p| content(p).watched != Some(true))
             }
             Change::Remove(_) | Change::Fork(_) => true,
@@ -313,15 +348,18 @@ impl Component {
         next.left &= !(1 << i);
         let (number, change) = &self.changes[i];
         let (first, second) = &self.of[i];
-        let nothing = |watched| Content { origin: None, watched, by: None };
+        let nothing = |watched| Content { origin: None, watched, by: None, lingers: false };
         match change {
             Change::Unmap(_) => first.iter().for_each(|&p| next.content[p as usize] = nothing(Some(false))),
-            Change::Remove(_) => first.iter().for_each(|&p| next.content[p as usize].origin = None),
+            Change::Remove(_) => first.iter().for_each(|&p| {
+                let content = &mut next.content[p as usize];
+                (content.origin, content.lingers) = (None, true);
+            }),
             Change::Remap { .. } => {
                 for (&from, &to) in first.iter().zip(second) {
                     let moved = state.content[from as usize];
                     next.content[to as usize] =
-                        Content { origin: moved.origin, watched: Some(true), by: Some(*number as u16) };
+                        Content { watched: Some(true), by: Some(*number as u16), lingers: false, ..moved };
                 }
                 first.iter().filter(|p| !second.contains(p)).for_each(|&p| {
                     next.content[p as usize] = nothing(Some(self.keeps[i]));
@@ -335,31 +373,43 @@ impl Component {
         next
     }
 
-    /// Whether what is watched is what should be.
-    fn fits(
-        &self,
-        end: &State,
-        held: &[Option<usize>],
-        evidence: &mut dyn Evidence,
-        strict: bool,
-    ) -> Result<bool, Doubt> {
-        let forks = end.snapshots.iter().flatten().zip(&self.forks).filter(|_| strict);
-        let all = std::iter::once((&end.content, None)).chain(forks.map(|(content, &n)| (content, Some(n))));
-        for (content, fork) in all {
-            for (i, piece) in self.pieces.iter().enumerate() {
-                let Some(should) = content[i].watched else { continue };
-                if !should && evidence.is_doubtful(piece) {
-                    continue;
+    /// Whether what is there is what should be.
+    fn fits(&self, end: &State, known: &Known, evidence: &mut dyn Evidence, strict: bool) -> Result<bool, Doubt> {
+        for (i, piece) in self.pieces.iter().enumerate() {
+            let content = &end.content[i];
+            let held = content.origin.map_or(&[][..], |o| &known.held[o as usize]);
+            let is_marked = known.marks[i].as_ref().map(|marks| fits_marks(held, marks, !content.lingers));
+            if is_marked == Some(false) {
+                return Ok(false);
+            }
+            let Some(should) = content.watched else { continue };
+            // What is watched is known for certain where content was or should be. Mappings may grow, and then are watched where nothing said so.
+            let first = held.first().or(known.held[i].first()).map_or(0, |h| h.0);
+            match evidence.is_watched(None, piece.start + first) {
+                Watched::No if should => return Ok(false),
+                Watched::Yes if !should && is_marked.is_none() && !evidence.is_doubtful(piece) => {
+                    return Ok(false);
                 }
-                match evidence.is_watched(fork, held[i].unwrap_or(piece.start)) {
-                    Watched::Yes if !should => return Ok(false),
-                    Watched::No if should => return Ok(false),
-                    Watched::Changing if fork.is_none() => return Err(Doubt::Unsettled),
-                    _ => {}
-                }
+                Watched::Changing => return Err(Doubt::Unsettled),
+                _ => {}
             }
         }
-        Ok(true)
+        Ok(!strict
+            || end.snapshots.iter().flatten().zip(&self.forks).all(|(c, &n)| self.fits_fork(c, n, known, evidence)))
+    }
+
+    /// Whether what a forked process has is what it should have.
+    fn fits_fork(&self, content: &[Content], fork: usize, known: &Known, evidence: &mut dyn Evidence) -> bool {
+        self.pieces.iter().zip(content).enumerate().all(|(i, (piece, content))| {
+            let held = content.origin.map_or(&[][..], |o| &known.held[o as usize]);
+            let at = piece.start + held.first().or(known.held[i].first()).map_or(0, |h| h.0);
+            match (content.watched, evidence.is_watched(Some(fork), at)) {
+                (Some(true), Watched::No) | (Some(false), Watched::Yes) => return false,
+                _ => {}
+            }
+            let marked = held.iter().find(|h| h.1).map(|h| piece.start + h.0);
+            marked.is_none_or(|at| evidence.has_content(fork, at) != Watched::No)
+        })
     }
 
     fn described(&self, state: &State) -> Outcome {
@@ -373,6 +423,13 @@ impl Component {
             forks: self.forks.iter().zip(state.snapshots.iter().flatten()).map(|(&n, s)| (n, describe(s))).collect(),
         }
     }
+}
+
+/// Whether marks are where content is. `alone`: and nowhere else.
+fn fits_marks(held: &[(usize, bool)], marks: &[usize], alone: bool) -> bool {
+    let all_there = held.iter().all(|(at, sure)| !sure || marks.binary_search(at).is_ok());
+    let is_expected = |at: &usize| held.binary_search_by_key(at, |h| h.0).is_ok();
+    all_there && (!alone || marks.iter().all(is_expected))
 }
 
 /// The pieces to which the same happens: every end of a range is one of a piece, and moved pieces are pieces.

@@ -128,7 +128,7 @@ impl Kernel {
                 self.threads[t].owns.swap_remove(which);
                 self.unmap(t, at, n);
             }
-            5..8 => {
+            6..8 => {
                 let Some(to) = self.gap(n) else { return };
                 let was_watched = self.is_watched(at, n);
                 for i in 0..n {
@@ -139,6 +139,14 @@ impl Kernel {
                     let told = &mut self.threads[t].told;
                     told.push_back(Change::Remap { from: at * PAGE, to: to * PAGE, len: n * PAGE });
                     told.push_back(Change::Unmap(bytes(at, n)));
+                }
+            }
+            5 => {
+                // A mapping grows where it is, and nothing tells of it.
+                if at + n < SLOTS && !self.slots[at + n].is_mapped {
+                    let is_watched = self.slots[at].is_watched;
+                    self.slots[at + n] = Slot { is_mapped: true, is_watched, ..Slot::default() };
+                    self.threads[t].owns[which].1 += 1;
                 }
             }
             8 if self.is_watched(at, n) => {
@@ -159,8 +167,18 @@ struct Seen<'a> {
 }
 
 impl Evidence for Seen<'_> {
-    fn first_held(&self, range: &Range<usize>) -> Option<usize> {
-        range.clone().step_by(PAGE).find(|a| self.before[a / PAGE].content.is_some())
+    fn held(&self, range: &Range<usize>) -> Vec<(usize, bool)> {
+        let is_held = |a: &usize| self.before[a / PAGE].content.is_some();
+        range.clone().step_by(PAGE).filter(is_held).map(|a| (a, true)).collect()
+    }
+
+    fn marks(&mut self, range: &Range<usize>) -> Option<Vec<usize>> {
+        let is_marked = |a: &usize| self.kernel.slots[a / PAGE].content.is_some();
+        Some(range.clone().step_by(PAGE).filter(is_marked).collect())
+    }
+
+    fn has_content(&mut self, fork: usize, address: usize) -> Watched {
+        if self.kernel.forks[fork][address / PAGE].content.is_some() { Watched::Yes } else { Watched::No }
     }
 
     fn is_watched(&mut self, fork: Option<usize>, address: usize) -> Watched {
@@ -230,7 +248,7 @@ fn what_came_of_changes_is_found_or_it_is_said_that_it_is_not() {
             assert!(found.all(is_right), "seed {seed} fork {n}: {read:?}");
         }
     }
-    assert!(moves > 30_000, "{moves} moves");
+    assert!(moves > 20_000, "{moves} moves");
     assert!(unknown * 200 < known, "{unknown} unknown, {known} known");
     eprintln!("{known} known, {unknown} unknown, {moves} moves");
 }
@@ -241,8 +259,15 @@ fn the_address_that_a_move_left_was_taken_by_another() {
     let (a, b, c) = (0x10 * PAGE, 0x20 * PAGE, 0x30 * PAGE);
     struct E(usize);
     impl Evidence for E {
-        fn first_held(&self, range: &Range<usize>) -> Option<usize> {
-            range.contains(&self.0).then_some(self.0)
+        fn held(&self, range: &Range<usize>) -> Vec<(usize, bool)> {
+            range.contains(&self.0).then_some((self.0, true)).into_iter().collect()
+        }
+        fn marks(&mut self, range: &Range<usize>) -> Option<Vec<usize>> {
+            let now = self.0 - 0x20 * PAGE;
+            Some(range.contains(&now).then_some(now).into_iter().collect())
+        }
+        fn has_content(&mut self, _: usize, _: usize) -> Watched {
+            Watched::Unknown
         }
         fn is_watched(&mut self, _: Option<usize>, address: usize) -> Watched {
             if address < 0x30 * PAGE { Watched::Yes } else { Watched::No }

@@ -90,7 +90,8 @@ impl Shared {
             let Some(pagemap) = s.pagemap.clone().filter(|_| s.active) else { continue };
             let grown = s.beyond.saturating_sub(s.known_unknown) >= WORTH_A_LOOK;
             let again = all || s.forked || std::mem::take(&mut s.is_unfinished);
-            let (map, reconcile) = (all || grown || std::mem::take(&mut s.is_unwatched), again && s.beyond > WORTH_WATCHING);
+            let (map, reconcile) =
+                (all || grown || std::mem::take(&mut s.is_unwatched), again && s.beyond > WORTH_WATCHING);
             if map || reconcile {
                 looks.push(Look { index, pid, pagemap, map, reconcile });
             }
@@ -182,7 +183,7 @@ impl Core {
         }
         // SAFETY: the memory is of a program that is served. What was mapped there may be something else by now: then it is either
         // refused or watched as well.
-        if unsafe { s.uffd.register(range.start, range.len()) }.is_ok() {
+        if unsafe { s.uffd.register_with_marks(range.start, range.len()) }.is_ok() {
             s.watched.insert(range.clone());
             s.unadopted.insert(range.clone());
         }

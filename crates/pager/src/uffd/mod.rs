@@ -218,6 +218,16 @@ impl Uffd {
         self.ioctl(abi::UFFDIO_REGISTER, &mut arg)
     }
 
+    /// As [`Uffd::register`], and missing pages can be marked with [`Uffd::write_protect`]. It takes [`Feature::WP_UNPOPULATED`].
+    ///
+    /// # Safety
+    /// As of [`Uffd::register`].
+    pub unsafe fn register_with_marks(&self, start: usize, len: usize) -> io::Result<()> {
+        let mode = abi::REGISTER_MODE_MISSING | abi::REGISTER_MODE_WP;
+        let mut arg = abi::Register { range: range(start, len), mode, ..abi::Register::default() };
+        self.ioctl(abi::UFFDIO_REGISTER, &mut arg)
+    }
+
     /// Watches it no more, and wakes who waits.
     pub fn unregister(&self, start: usize, len: usize) -> io::Result<()> {
         self.ioctl(abi::UFFDIO_UNREGISTER, &mut range(start, len))
