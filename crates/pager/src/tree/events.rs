@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::core::Core;
 use super::memory::State;
-use super::order::{self, Change, Doubt, Evidence, Outcome, Piece, Watched};
+use super::order::{self, Change, Doubt, Evidence, Mark, Outcome, Piece, Watched};
 use super::space::Space;
 use super::table::BLOCK;
 use crate::region::fatal;
@@ -29,12 +29,15 @@ struct Seen<'a> {
 }
 
 impl Evidence for Seen<'_> {
-    fn held(&self, range: &Range<usize>) -> Vec<(usize, bool)> {
+    fn held(&self, range: &Range<usize>) -> Vec<(usize, Mark)> {
         let m = &self.core.memory;
+        let mark = |page: u32| match m.is_held(page) {
+            true if m.unmarked[page as usize] || m.state(page) == State::Poisoned => Some(Mark::Unsure),
+            true => Some(Mark::Sure),
+            false => m.lingers[page as usize].then_some(Mark::Lingers),
+        };
         let pages = self.space.table.pages(range).into_iter();
-        let pages = pages.filter(|&(_, page)| m.is_held(page) || m.lingers[page as usize]);
-        let is_marked = |page: u32| m.is_held(page) && !m.unmarked[page as usize] && m.state(page) != State::Poisoned;
-        pages.map(|(address, page)| (address, is_marked(page))).collect()
+        pages.filter_map(|(address, page)| Some((address, mark(page)?))).collect()
     }
 
     fn marks(&mut self, range: &Range<usize>) -> Option<Vec<usize>> {
@@ -194,6 +197,8 @@ impl Core {
                 None => {}
             }
         }
+        let unmapped = outcome.now.iter().filter(|p| p.watched == Some(false));
+        let unmapped: Vec<u32> = unmapped.flat_map(|p| s.table.pages(&p.at)).map(|(_, page)| page).collect();
         let uffd = s.uffd.clone();
         for change in &batch {
             if let &Change::Remap { from, to, len } = change {
@@ -203,6 +208,7 @@ impl Core {
                 }
             }
         }
+        unmapped.into_iter().for_each(|page| self.memory.lingers[page as usize] = false);
         // Whoever waits there tries again, and finds out what there is.
         for range in batch.iter().flat_map(Change::ranges) {
             _ = uffd.wake(range.start, range.len());

@@ -83,11 +83,21 @@ pub(super) enum Watched {
     Changing,
 }
 
+/// Why there may be a mark.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Mark {
+    /// Content is not in place.
+    Sure,
+    /// Content is not in place, but it could not be marked.
+    Unsure,
+    /// Content is being discarded.
+    Lingers,
+}
+
 /// What is known beside the changes.
 pub(super) trait Evidence {
-    /// Addresses in a range whose content was not in place, or that may be marked without that, in order, and whether they are surely
-    /// marked.
-    fn held(&self, range: &Range<usize>) -> Vec<(usize, bool)>;
+    /// Addresses in a range that are or may be marked, in order.
+    fn held(&self, range: &Range<usize>) -> Vec<(usize, Mark)>;
     /// Addresses in a range that are marked now, in order; `None`: it cannot be told.
     fn marks(&mut self, range: &Range<usize>) -> Option<Vec<usize>>;
     /// Whether something is at an address of a process that was forked, in place or not: for an address that is watched there.
@@ -169,8 +179,8 @@ struct State {
 
 /// What is known of the pieces beside the changes.
 struct Known {
-    /// Offsets into each piece of what was not in place, and whether it is surely marked.
-    held: Vec<Vec<(usize, bool)>>,
+    /// Offsets into each piece of what may be marked.
+    held: Vec<Vec<(usize, Mark)>>,
     /// Offsets of marks that are there now.
     marks: Vec<Option<Vec<usize>>>,
 }
@@ -228,16 +238,16 @@ impl Component {
     }
 
     fn solve(&self, evidence: &mut dyn Evidence) -> Result<Outcome, Doubt> {
-        let offsets = |piece: &Range<usize>| -> Vec<(usize, bool)> {
-            evidence.held(piece).into_iter().map(|(address, marked)| (address - piece.start, marked)).collect()
+        let offsets = |piece: &Range<usize>| -> Vec<(usize, Mark)> {
+            evidence.held(piece).into_iter().map(|(address, mark)| (address - piece.start, mark)).collect()
         };
-        let held: Vec<Vec<(usize, bool)>> = self.pieces.iter().map(offsets).collect();
+        let held: Vec<Vec<(usize, Mark)>> = self.pieces.iter().map(offsets).collect();
         let start = State {
             left: u64::MAX >> (64 - self.changes.len()),
             content: (0..self.pieces.len())
                 .map(|i| Content {
                     origin: Some(i as u16),
-                    watched: (!held[i].is_empty()).then_some(true),
+                    watched: has_content(&held[i]).then_some(true),
                     by: None,
                     lingers: false,
                 })
@@ -245,7 +255,7 @@ impl Component {
             snapshots: vec![None; self.forks.len()],
         };
         let is_told_apart = |c: &(usize, Change)| matches!(c.1, Change::Remap { .. } | Change::Fork(_));
-        if held.iter().all(Vec::is_empty) || !self.changes.iter().any(is_told_apart) {
+        if !held.iter().any(|h| has_content(h)) || !self.changes.iter().any(is_told_apart) {
             // Nothing can be lost or mixed up, or all that is there is gone: the order in which they were read will do.
             let mut state = start;
             for i in 0..self.changes.len() {
@@ -274,7 +284,7 @@ impl Component {
         let held = &known.held;
         let where_held = |state: &State| -> Vec<Vec<Option<u16>>> {
             let of = |content: &Vec<Content>| -> Vec<Option<u16>> {
-                content.iter().map(|c| c.origin.filter(|&o| !held[o as usize].is_empty())).collect()
+                content.iter().map(|c| c.origin.filter(|&o| has_content(&held[o as usize]))).collect()
             };
             std::iter::once(of(&state.content)).chain(state.snapshots.iter().flatten().map(of)).collect()
         };
@@ -407,7 +417,7 @@ impl Component {
                 (Some(true), Watched::No) | (Some(false), Watched::Yes) => return false,
                 _ => {}
             }
-            let marked = held.iter().find(|h| h.1).map(|h| piece.start + h.0);
+            let marked = held.iter().find(|h| h.1 == Mark::Sure).map(|h| piece.start + h.0);
             marked.is_none_or(|at| evidence.has_content(fork, at) != Watched::No)
         })
     }
@@ -425,9 +435,14 @@ impl Component {
     }
 }
 
+/// Whether there is content that is not in place.
+fn has_content(held: &[(usize, Mark)]) -> bool {
+    held.iter().any(|h| h.1 != Mark::Lingers)
+}
+
 /// Whether marks are where content is. `alone`: and nowhere else.
-fn fits_marks(held: &[(usize, bool)], marks: &[usize], alone: bool) -> bool {
-    let all_there = held.iter().all(|(at, sure)| !sure || marks.binary_search(at).is_ok());
+fn fits_marks(held: &[(usize, Mark)], marks: &[usize], alone: bool) -> bool {
+    let all_there = held.iter().all(|(at, sure)| *sure != Mark::Sure || marks.binary_search(at).is_ok());
     let is_expected = |at: &usize| held.binary_search_by_key(at, |h| h.0).is_ok();
     all_there && (!alone || marks.iter().all(is_expected))
 }

@@ -167,9 +167,9 @@ struct Seen<'a> {
 }
 
 impl Evidence for Seen<'_> {
-    fn held(&self, range: &Range<usize>) -> Vec<(usize, bool)> {
+    fn held(&self, range: &Range<usize>) -> Vec<(usize, Mark)> {
         let is_held = |a: &usize| self.before[a / PAGE].content.is_some();
-        range.clone().step_by(PAGE).filter(is_held).map(|a| (a, true)).collect()
+        range.clone().step_by(PAGE).filter(is_held).map(|a| (a, Mark::Sure)).collect()
     }
 
     fn marks(&mut self, range: &Range<usize>) -> Option<Vec<usize>> {
@@ -259,8 +259,8 @@ fn the_address_that_a_move_left_was_taken_by_another() {
     let (a, b, c) = (0x10 * PAGE, 0x20 * PAGE, 0x30 * PAGE);
     struct E(usize);
     impl Evidence for E {
-        fn held(&self, range: &Range<usize>) -> Vec<(usize, bool)> {
-            range.contains(&self.0).then_some((self.0, true)).into_iter().collect()
+        fn held(&self, range: &Range<usize>) -> Vec<(usize, Mark)> {
+            range.contains(&self.0).then_some((self.0, Mark::Sure)).into_iter().collect()
         }
         fn marks(&mut self, range: &Range<usize>) -> Option<Vec<usize>> {
             let now = self.0 - 0x20 * PAGE;
