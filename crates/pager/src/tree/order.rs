@@ -108,9 +108,9 @@ pub(super) trait Evidence {
     fn is_doubtful(&self, range: &Range<usize>) -> bool;
 }
 
-/// Pieces of a component at most, and states that are looked at.
-const MOST_PIECES: usize = 400;
-const MOST_STATES: usize = 50_000;
+/// Pieces of a component at most, and how many are looked at in all states together.
+const MOST_PIECES: usize = 2000;
+const MOST_CONTENTS: usize = 4_000_000;
 /// Changes of a component at most: they are a mask.
 const MOST_CHANGES: usize = 64;
 
@@ -120,7 +120,14 @@ pub(super) fn outcome(changes: &[Change], evidence: &mut dyn Evidence) -> Result
         changes.iter().filter_map(|c| if let Change::Fork(n) = c { Some(*n) } else { None }).collect();
     let mut all = Outcome { now: Vec::new(), forks: forks.iter().map(|&n| (n, Vec::new())).collect() };
     for component in components(changes) {
-        let found = Component::new(changes, &component)?.solve(evidence)?;
+        let held = |&i: &usize| changes[i].ranges().iter().any(|r| has_content(&evidence.held(r)));
+        let matters = component.iter().any(held);
+        let found = match Component::new(changes, &component) {
+            Ok(found) => found.solve(evidence)?,
+            // So many that all is forgotten that was known of what is in place there. It will be found again.
+            Err(_) if !matters => forgotten(changes, &component, &forks),
+            Err(doubt) => return Err(doubt),
+        };
         all.now.extend(found.now);
         for ((_, to), (_, from)) in all.forks.iter_mut().zip(found.forks) {
             to.extend(from);
@@ -129,6 +136,20 @@ pub(super) fn outcome(changes: &[Change], evidence: &mut dyn Evidence) -> Result
     all.now.sort_unstable_by_key(|p| p.at.start);
     all.forks.iter_mut().for_each(|(_, pieces)| pieces.sort_unstable_by_key(|p| p.at.start));
     Ok(all)
+}
+
+/// Nothing is known any more of what changes are about.
+fn forgotten(changes: &[Change], component: &[usize], forks: &[usize]) -> Outcome {
+    let mut ranges: Vec<Range<usize>> = component.iter().flat_map(|&i| changes[i].ranges()).collect();
+    ranges.sort_unstable_by_key(|r| r.start);
+    let mut now: Vec<Piece> = Vec::new();
+    for range in ranges {
+        match now.last_mut().filter(|last| last.at.end >= range.start) {
+            Some(last) => last.at.end = last.at.end.max(range.end),
+            None => now.push(Piece { at: range, origin: None, watched: Some(false) }),
+        }
+    }
+    Outcome { forks: forks.iter().map(|&n| (n, now.clone())).collect(), now }
 }
 
 /// Changes (but forks) that have addresses in common, directly or through others.
@@ -315,7 +336,7 @@ impl Component {
                     stack.push(next);
                 }
             }
-            if seen.len() > MOST_STATES {
+            if seen.len() * self.pieces.len() > MOST_CONTENTS {
                 return Err(Doubt::Unknown);
             }
         }
