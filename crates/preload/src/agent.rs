@@ -56,6 +56,10 @@ pub extern "C" fn run(at: usize) -> ! {
     // SAFETY: the brief was filled before the thread began, and its memory is never unmapped.
     let brief = unsafe { &*(at as *const Brief) };
     let agent = Agent::set_up(brief);
+    if agent.is_none() && brief.kind == abi::FORKED {
+        // What its parent had out of memory is known to the manager alone.
+        die();
+    }
     brief.ready.store(if agent.is_some() { READY } else { GIVEN_UP }, Ordering::Release);
     // FUTEX_WAKE.
     // SAFETY: the word lives as long as the process.
@@ -151,14 +155,7 @@ impl Agent {
                 break;
             }
         }
-        // Whoever serves this memory is gone. Nothing of it can be trusted to come back.
-        const LAST: &[u8] = b"refault: the process that serves this program's memory is gone; the program ends\n";
-        // SAFETY: a message, and the end.
-        unsafe {
-            call3(sys::WRITE, 2, LAST.as_ptr() as usize, LAST.len());
-            let pid = call3(sys::GETPID, 0, 0, 0);
-            call3(sys::KILL, pid as usize, 9, 0);
-        }
+        die();
     }
 
     /// The control page.
@@ -237,6 +234,17 @@ impl Agent {
             call3(sys::MADVISE, self.scratch, bytes as usize, 4);
             call3(sys::IOCTL, self.uffd, UFFDIO_REGISTER, register.as_mut_ptr() as usize);
         }
+    }
+}
+
+/// Whoever serves this memory is gone. Nothing of it can be trusted to come back.
+fn die() {
+    const LAST: &[u8] = b"refault: the process that serves this program's memory is gone; the program ends\n";
+    // SAFETY: a message, and the end.
+    unsafe {
+        call3(sys::WRITE, 2, LAST.as_ptr() as usize, LAST.len());
+        let pid = call3(sys::GETPID, 0, 0, 0);
+        call3(sys::KILL, pid as usize, 9, 0);
     }
 }
 

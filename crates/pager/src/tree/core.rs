@@ -77,6 +77,8 @@ pub(super) struct Core {
     /// Batches of changes that were dealt with.
     pub(super) batches: u64,
     pub(super) strays: u64,
+    /// Pages that are marked although nothing is known that should be there, and since when.
+    pub(super) puzzles: HashMap<(usize, usize), Instant>,
     fixed_bytes: usize,
 }
 
@@ -117,6 +119,7 @@ impl Core {
             undecided: 0,
             batches: 0,
             strays: 0,
+            puzzles: HashMap::new(),
             fixed_bytes,
         }
     }
@@ -302,8 +305,11 @@ impl Core {
         while self.memory.state(page) == State::Poisoned {
             let (space, address) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
             let Some(uffd) = self.uffd(space) else { return };
-            // SAFETY: the page is of a program that is served.
-            let done = unsafe { uffd.poison(address, PAGE) };
+            // SAFETY: the page is of a program that is served; nothing is in place, and its mark is lifted, for no mark is replaced.
+            let done = unsafe {
+                _ = uffd.write_protect(address, PAGE, false);
+                uffd.poison(address, PAGE)
+            };
             match done.errno {
                 0 if done.bytes == PAGE => break,
                 0 | libc::EAGAIN => _ = self.settle_for_certain(space),
@@ -319,7 +325,15 @@ impl Core {
         let Some(s) = self.space_mut(p.space) else { return };
         let pid = s.pid;
         if pid > 0 && !std::mem::replace(&mut s.is_killed, true) {
-            eprintln!("refault: out of memory and swap: process {pid} is killed");
+            let mib = |bytes: u64| bytes >> 20;
+            let resident: u64 = self.memory.resident.iter().sum();
+            eprintln!(
+                "refault: out of memory and swap: process {pid} is killed (of {} MiB, the stores take {}, tables of the pager {}, pages in place {})",
+                mib(self.max_pages * PAGE as u64),
+                mib(self.memory.area.stats().usage.memory_bytes),
+                mib(self.own_bytes() as u64),
+                mib(resident * PAGE as u64),
+            );
             // SAFETY: the process is one that is served here; a number that was used again would be of this user, too.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }

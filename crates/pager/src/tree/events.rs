@@ -175,7 +175,8 @@ impl Core {
         let forks = std::mem::take(&mut s.batch_forks);
         s.doubtful = Default::default();
         let outcome = outcome.unwrap_or_else(|| {
-            self.condemn(space);
+            self.undecided += 1;
+            self.condemn(space, "changed its mappings in several threads in an order that cannot be told");
             Outcome { now: Vec::new(), forks: (0..forks.len()).map(|n| (n, Vec::new())).collect() }
         });
         let is_condemned = self.space(space).is_some_and(|s| s.is_condemned);
@@ -185,7 +186,7 @@ impl Core {
                 s.is_condemned = is_condemned;
             }
         }
-        let discarded = self.to_be_discarded(space, &batch);
+        let discarded = self.note_discarded(space, &batch);
         self.rearrange(space, &outcome.now);
         let in_doubt = self.in_doubt(space, &batch, &outcome.now);
         discarded.into_iter().chain(in_doubt).for_each(|page| self.memory.doomed[page as usize] = true);
@@ -237,15 +238,12 @@ impl Core {
         }
     }
 
-    /// It is not known where the memory of a process is.
-    fn condemn(&mut self, space: usize) {
-        self.undecided += 1;
+    /// It is not known where the memory of a process is: it ends.
+    pub(super) fn condemn(&mut self, space: usize, why: &str) {
         let Some(s) = self.space_mut(space) else { return };
         s.is_condemned = true;
         let pid = s.pid;
-        eprintln!(
-            "refault: process {pid} changed its mappings in several threads in an order that cannot be told; it is killed"
-        );
+        eprintln!("refault: process {pid} {why}; it is killed");
         if pid > 0 {
             // SAFETY: the process is one that is served here; a number that was used again would be of this user, too.
             unsafe { libc::kill(pid, libc::SIGKILL) };
@@ -254,7 +252,7 @@ impl Core {
 
     /// Pages that will be dropped in a moment and may be in place. Until that is seen, they must stay there: if they were moved out,
     /// they would come back.
-    fn to_be_discarded(&mut self, space: usize, batch: &[Change]) -> Vec<u32> {
+    fn note_discarded(&mut self, space: usize, batch: &[Change]) -> Vec<u32> {
         let mut pages = Vec::new();
         for (i, change) in batch.iter().enumerate() {
             let Change::Remove(range) = change else { continue };
@@ -281,7 +279,7 @@ impl Core {
         pages
     }
 
-    /// As [`Core::to_be_discarded`], where more was done than that: pages where discarding was the last of it.
+    /// As [`Core::note_discarded`], where more was done than that: pages where discarding was the last of it.
     fn in_doubt(&self, space: usize, batch: &[Change], pieces: &[Piece]) -> Vec<u32> {
         let mut pages = Vec::new();
         let Some(s) = self.space(space) else { return pages };
@@ -425,6 +423,7 @@ impl Core {
         self.pending.retain(|p| p.space != index);
         self.starved.retain(|p| p.space != index);
         self.unsettled.retain(|p| p.space != index);
+        self.puzzles.retain(|at, _| at.0 != index);
         self.free_drained();
         if let Some(r) = &mut self.recorder {
             r.end(index);

@@ -10,6 +10,9 @@ use super::table::BLOCK;
 use crate::region::fatal;
 use crate::uffd::PAGE;
 
+/// A page that is marked, and nobody knows why, ends the process after so long.
+const PUZZLED: Duration = Duration::from_secs(2);
+
 impl Core {
     /// A fault on a page that should be in place. Either it was served meanwhile, or the program gave the page up: then it is as good as new.
     pub(super) fn refill(&mut self, page: u32, p: Pending) {
@@ -18,7 +21,10 @@ impl Core {
         let done = unsafe { uffd.zero(p.address, PAGE) };
         match done.errno {
             0 if done.bytes == PAGE => self.memory.doomed[page as usize] = false,
-            libc::EEXIST => self.wake(page),
+            libc::EEXIST => {
+                self.wake(page);
+                self.check_mark(p);
+            }
             0 | libc::EAGAIN => {
                 self.settle(p.space);
                 self.unsettled.push(p);
@@ -27,6 +33,22 @@ impl Core {
                 self.drop_page(page);
                 self.wake_at(p);
             }
+        }
+    }
+
+    /// Something is in a page of which nothing was known. If that is a mark, and stays, its content was lost: then the process must
+    /// not go on. For a moment it may be so, between the word of `madvise` and the deed.
+    fn check_mark(&mut self, p: Pending) {
+        let at = (p.space, p.address);
+        let pagemap = self.space(p.space).and_then(|s| s.pagemap.clone());
+        let marks = pagemap.and_then(|m| m.marked(&(p.address..p.address + PAGE)).ok());
+        if marks.is_none_or(|m| m.is_empty()) {
+            self.puzzles.remove(&at);
+            return;
+        }
+        if self.puzzles.entry(at).or_insert(p.since).elapsed() > PUZZLED && self.is_quiet(p.space) {
+            self.strays += 1;
+            self.condemn(p.space, "has a page whose content is lost");
         }
     }
 

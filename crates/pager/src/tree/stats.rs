@@ -32,10 +32,9 @@ pub struct TreeStats {
     pub processes: u64,
     /// Processes that were forked from those.
     pub forks: u64,
-    /// Times that the order of changes of mappings could not be told (the process is killed then), and pages that were out of memory and had
-    /// no place any more: a defect, if there are any.
+    /// Times that the order of changes of mappings could not be told; the process is killed then.
     pub undecided: u64,
-    /// As said.
+    /// Pages whose content had no place any more, or whose place had no content: there should be none.
     pub strays: u64,
     /// Nanoseconds that threads waited for pages that had been in memory before, or for room.
     pub stall_ns: u64,
