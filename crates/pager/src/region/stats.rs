@@ -1,5 +1,8 @@
 //! What a region did, holds and takes.
 
+use refault_mm::MemcgEvents;
+
+use super::limits::Limits;
 use crate::store::AreaStats;
 
 /// What happened, counted where it happens.
@@ -23,6 +26,10 @@ pub struct Counts {
     pub busy: u64,
     /// Pages whose move was reported to have failed although it had not, or the reverse. Their content is what it should be.
     pub misreported_moves: u64,
+    /// Times that the kernel was asked which pages were written.
+    pub walks: u64,
+    /// Pages that it named.
+    pub seen_written: u64,
     /// Faults that waited because there was no room.
     pub starved: u64,
     /// Writes to the swap area that failed; the pages stayed in memory.
@@ -35,6 +42,12 @@ pub struct Counts {
     pub fill_errors: u64,
     /// Times that there was no room and nothing to reclaim.
     pub oom: u64,
+    /// Pages whose faults were served and had to wait for having gone beyond `memory.high`.
+    pub throttled: u64,
+    /// For how long, in nanoseconds: one wait may be of several threads.
+    pub throttled_ns: u64,
+    /// Pages whose content was given up by advice.
+    pub given_up: u64,
     /// Orders of the engine that did not fit the state of a page: defects.
     pub inconsistent: u64,
 }
@@ -44,7 +57,9 @@ pub struct Counts {
 pub struct RegionStats {
     /// What happened so far.
     pub counts: Counts,
-    /// `memory.max`.
+    /// The limits as they are, in bytes.
+    pub limits: Limits,
+    /// `memory.max`, in pages.
     pub max_pages: u64,
     /// Pages of memory in use: for content, the pool and the pager.
     pub memory_pages: u64,
@@ -54,8 +69,14 @@ pub struct RegionStats {
     pub overhead_pages: u64,
     /// Of the overhead, bytes that are tables of the engine and of the pager, stacks and buffers.
     pub own_bytes: u64,
+    /// Of the overhead, bytes that the store takes: compressed pages and tables.
+    pub store_bytes: u64,
     /// Pages in staging places.
     pub staged_pages: u64,
+    /// Pages of the region that are out of memory or on their way: what `swap_max` limits.
+    pub swap_pages: u64,
+    /// `memory.events` and `memory.swap.events`.
+    pub events: MemcgEvents,
     /// The swap area.
     pub area: AreaStats,
     /// The counters of the engine, under their kernel names.

@@ -1,14 +1,17 @@
 //! What the engine's orders mean for memory: page states, and the calls that change what is mapped.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
-use refault_mm::{Ack, Effect, PageId, World};
+use refault_mm::{Ack, Effect, PageId, ThrottleReason, World};
 
+use super::control::Control;
 use super::staging::Staging;
 use super::stats::Counts;
+use crate::mem::Pagemap;
 use crate::store::{Page, PageBuf, SwapArea};
-use crate::uffd::{PAGE, Uffd};
+use crate::uffd::{FillMode, PAGE, Uffd};
 
 /// Where the content of a page is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +43,8 @@ pub(super) struct Memory {
     pub(super) start: usize,
     pub(super) state: Vec<State>,
     young: Vec<bool>,
+    /// Tells which pages were written since the last walk; `None`: this kernel does not tell.
+    pub(super) writes: Option<Pagemap>,
     /// The swap slot that the engine gave the page.
     pub(super) slot: Vec<u32>,
     /// The staging place of the page.
@@ -59,9 +64,12 @@ pub(super) struct Memory {
     pub(super) reads: Vec<(u32, u32)>,
     /// The content that was read for the page whose access goes on.
     pub(super) arrived: Option<Box<PageBuf>>,
+    /// Buffers to read into.
+    pub(super) spare: Vec<Box<PageBuf>>,
     /// The access is a write: a page of zeros of its own is better than the shared one.
     pub(super) write: bool,
     pub(super) kswapd_awake: bool,
+    pub(super) control: Control,
     pub(super) counts: Counts,
 }
 
@@ -75,6 +83,7 @@ impl Memory {
             start,
             state: vec![State::Empty; pages],
             young: vec![false; pages],
+            writes: None,
             slot: vec![0; pages],
             place: vec![0; pages],
             staging,
@@ -85,8 +94,10 @@ impl Memory {
             freed: Vec::new(),
             reads: Vec::new(),
             arrived: None,
+            spare: Vec::new(),
             write: false,
             kswapd_awake: false,
+            control: Control::default(),
             counts: Counts::default(),
         }
     }
@@ -117,6 +128,24 @@ impl Memory {
         self.discards.push(self.place[page as usize]);
     }
 
+    /// Pages that were written since the last time are young. What cannot be had is not known, as before.
+    pub(super) fn collect_writes(&mut self, pages: Range<u32>) {
+        let Some(map) = &self.writes else { return };
+        let (mut at, end) = (self.address(pages.start), self.address(pages.end));
+        let mut found = Vec::new();
+        while at < end {
+            match map.take_written(at..end, &mut found) {
+                Ok(to) if to > at => at = to,
+                _ => break,
+            }
+        }
+        for range in found {
+            let (from, to) = ((range.start - self.start) / PAGE, (range.end - self.start) / PAGE);
+            self.young[from..to].fill(true);
+            self.counts.seen_written += (to - from) as u64;
+        }
+    }
+
     /// Puts the content of a page in its place and lets those who wait for it go on.
     fn map(&mut self, page: u32) {
         let state = self.state[page as usize];
@@ -134,6 +163,9 @@ impl Memory {
         if !self.fill(page, source) {
             return;
         }
+        if self.control.holds {
+            self.control.held.push(page);
+        }
         match state {
             State::Staged | State::Written => self.leave_place(page, State::Mapped),
             _ => self.state[page as usize] = State::Mapped,
@@ -143,11 +175,14 @@ impl Memory {
     /// Copies a page into its place, or zeros. False: it could not be done, and whoever waits goes on waiting.
     fn fill(&mut self, page: u32, source: Option<*const u8>) -> bool {
         let to = self.address(page);
+        let quiet = self.control.holds;
         for attempt in 0..8 {
             let done = match source {
                 // SAFETY: the source is a page: zeros, a buffer, or a staging place that is filled (the page is in state Staged or
                 // Written, and this lock is held). The destination is a page of the region, which is watched.
-                Some(from) => unsafe { self.uffd.copy(to, from, PAGE) },
+                Some(from) => unsafe { self.uffd.copy_in_mode(to, from, PAGE, FillMode { quiet, protected: false }) },
+                // SAFETY: as above.
+                None if quiet => unsafe { self.uffd.zero_quietly(to) },
                 // SAFETY: as above.
                 None => unsafe { self.uffd.zero(to, PAGE) },
             };
@@ -169,6 +204,8 @@ impl Memory {
         match self.state[page as usize] {
             State::Written => self.leave_place(page, State::Stored),
             State::Staged => self.leave_place(page, State::Empty),
+            // Its owner gave it up, and the whole range is discarded in one go.
+            State::Mapped if self.control.dropping => self.state[page as usize] = State::Empty,
             State::Mapped => {
                 // SAFETY: the engine frees a page that is mapped only if its content is of no use.
                 let result = unsafe { libc::madvise(self.address(page) as *mut _, PAGE, libc::MADV_DONTNEED) };
@@ -209,6 +246,8 @@ impl World for Memory {
             // There are no files, and no folios of more than a page are asked for.
             Effect::Read { .. } | Effect::Write { .. } => return Ack::Failed,
             Effect::SwapIn { order, .. } | Effect::SwapOut { order, .. } if order > 0 => return Ack::Failed,
+            // It would be read ahead; the engine does not know that it is lost.
+            Effect::SwapIn { page, .. } if self.state[page.index()] == State::Poisoned => return Ack::Failed,
             Effect::SwapIn { page, slot, .. } => {
                 if self.state[page.index()] != State::Stored {
                     self.counts.inconsistent += 1;
@@ -241,8 +280,14 @@ impl World for Memory {
             | Effect::ZswapLoad { .. }
             | Effect::ZswapDrop { .. }
             | Effect::WakeZswap => return Ack::Failed,
+            Effect::Throttle { reason: ThrottleReason::High, max_wait_ns } => {
+                self.control.sleep_ns = max_wait_ns;
+                return Ack::Pending;
+            }
             // Who faults waits until it is served anyway; nothing else is throttled.
             Effect::WakeFlusher | Effect::Throttle { .. } | Effect::Unthrottle { .. } => {}
+            // The limit that is tried may be impossible.
+            Effect::Oom { .. } if self.control.lowering => {}
             Effect::Oom { .. } => self.counts.oom += 1,
         }
         Ack::Done
@@ -250,6 +295,24 @@ impl World for Memory {
 
     fn test_and_clear_young(&mut self, page: PageId) -> bool {
         std::mem::take(&mut self.young[page.index()])
+    }
+
+    fn before_walk(&mut self) {
+        self.counts.walks += 1;
+        self.collect_writes(0..self.state.len() as u32);
+    }
+
+    /// Asked of what may leave, so it should be known to the moment. Under a policy that never walks, pages are never protected, and
+    /// all of them are as if written.
+    fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
+        let address = self.address(page.0);
+        let is_written = |map: &Pagemap| map.is_written(address).unwrap_or(false);
+        let young = self.test_and_clear_young(page);
+        u32::from(young || self.counts.walks > 0 && self.writes.as_ref().is_some_and(is_written))
+    }
+
+    fn is_write_queue_full(&self) -> bool {
+        self.leaving.len() >= self.control.most_leaving
     }
 
     /// The page tables know, but asking them costs more than writing the page once more.

@@ -195,6 +195,11 @@ impl SwapArea {
         Ok(())
     }
 
+    /// Whether a read waits for a device.
+    pub fn reads_wait(&self) -> bool {
+        self.store.reads_wait()
+    }
+
     /// Reads page `page` of the owner. What comes back is what was written last, or an error; then `content` is anything.
     pub fn read(&self, slot: u32, page: u32, content: &mut Page) -> Result<(), StoreError> {
         let cell = self.cells().of(slot);
@@ -290,6 +295,16 @@ impl SwapArea {
     /// What was lent is needed no more.
     pub fn end_loan(&self, loan: Loan) {
         self.leave(&mut self.cells(), loan.cell);
+    }
+
+    /// The store's limit of memory for pages, not above the first one.
+    pub fn set_pool_limit(&self, bytes: usize) {
+        self.store.set_pool_limit(bytes);
+    }
+
+    /// Writes some of what is beyond that limit to disk, if there is one. Whether there is more.
+    pub fn shrink_pool(&self) -> Result<bool, StoreError> {
+        self.store.shrink_pool()
     }
 
     /// What it did, holds and takes.

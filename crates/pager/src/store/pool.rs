@@ -64,6 +64,11 @@ impl Pool {
         self.lock().insert(slot, packed)
     }
 
+    /// It takes more than it may, since its limit was lowered.
+    pub(super) fn is_beyond_limit(&self) -> bool {
+        self.lock().slab.is_beyond_limit()
+    }
+
     /// The slot that was written longest ago, and its turn.
     pub(super) fn coldest(&self) -> Option<(u32, u32)> {
         let inner = self.lock();
@@ -168,9 +173,17 @@ impl Store for Pool {
         self.lock().remove(slot);
     }
 
+    fn set_pool_limit(&self, bytes: usize) {
+        self.lock().slab.set_limit(bytes);
+    }
+
     fn usage(&self) -> Usage {
         let inner = self.lock();
         let memory = inner.slab.memory_bytes() + inner.entries.capacity() * size_of::<Entry>();
         Usage { pool_pages: inner.pages, memory_bytes: memory as u64, ..Usage::default() }
+    }
+
+    fn reads_wait(&self) -> bool {
+        false
     }
 }

@@ -34,7 +34,7 @@ impl Evidence for Seen<'_> {
         let mark = |page: u32| match m.is_held(page) {
             true if m.unmarked[page as usize] || m.state(page) == State::Poisoned => Some(Mark::Unsure),
             true => Some(Mark::Sure),
-            false => m.lingers[page as usize].then_some(Mark::Lingers),
+            false => (m.lingers[page as usize] || m.dropped[page as usize]).then_some(Mark::Lingers),
         };
         let pages = self.space.table.pages(range).into_iter();
         pages.filter_map(|(address, page)| Some((address, mark(page)?))).collect()
@@ -362,6 +362,7 @@ impl Core {
         let index = self.insert_space(child);
         for (address, page) in pages {
             let loan = match self.memory.state(page) {
+                _ if self.memory.dropped[page as usize] => continue,
                 State::Empty | State::Leaving => continue,
                 State::Mapped => match self.memory.in_flight(page) {
                     None => continue,

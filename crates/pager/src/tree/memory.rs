@@ -182,6 +182,8 @@ impl Memory {
         match self.state(page) {
             State::Empty | State::Leaving => false,
             State::Mapped => self.in_flight(page).is_some(),
+            // It is gone as soon as whoever reads or writes it is done.
+            State::Reading | State::Writing => !self.dropped[page as usize],
             _ => true,
         }
     }

@@ -141,13 +141,11 @@ impl Kernel {
                     told.push_back(Change::Unmap(bytes(at, n)));
                 }
             }
-            5 => {
-                // A mapping grows where it is, and nothing tells of it.
-                if at + n < SLOTS && !self.slots[at + n].is_mapped {
-                    let is_watched = self.slots[at].is_watched;
-                    self.slots[at + n] = Slot { is_mapped: true, is_watched, ..Slot::default() };
-                    self.threads[t].owns[which].1 += 1;
-                }
+            // A mapping grows where it is, and nothing tells of it.
+            5 if at + n < SLOTS && !self.slots[at + n].is_mapped => {
+                let is_watched = self.slots[at].is_watched;
+                self.slots[at + n] = Slot { is_mapped: true, is_watched, ..Slot::default() };
+                self.threads[t].owns[which].1 += 1;
             }
             8 if self.is_watched(at, n) => {
                 self.threads[t].told.push_back(Change::Remove(bytes(at, n)));
