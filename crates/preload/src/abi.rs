@@ -69,13 +69,16 @@ pub const LEAVE: u32 = 3;
 /// Move the pages of the control page to the window. Answered by one byte.
 pub const MOVE: u32 = 4;
 
+/// The page was moved, but the kernel refused to mark where it was, since mappings change.
+pub const UNMARKED: u32 = u32::MAX;
+
 /// What is to be moved, and what became of it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Control {
     /// Addresses of pages.
     pub address: [u64; WINDOW],
-    /// 0: it is in its place of the window. An errno: it is where it was, or nowhere.
+    /// 0: it is in its place of the window. [`UNMARKED`]: likewise, but where it was is not marked. An errno: it is where it was, or nowhere.
     pub outcome: [u32; WINDOW],
 }
 

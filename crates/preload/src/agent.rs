@@ -44,9 +44,10 @@ const UFFDIO_API: usize = 0xC018_AA3F;
 const UFFDIO_REGISTER: usize = 0xC020_AA00;
 const UFFDIO_UNREGISTER: usize = 0x8010_AA01;
 const UFFDIO_MOVE: usize = 0xC028_AA05;
+const UFFDIO_WRITEPROTECT: usize = 0xC018_AA06;
 const USERFAULTFD_IOC_NEW: usize = 0xAA00;
-/// EVENT_FORK, EVENT_REMAP, EVENT_REMOVE, EVENT_UNMAP, POISON, MOVE.
-const FEATURES: u64 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 14 | 1 << 16;
+/// PAGEFAULT_FLAG_WP, EVENT_FORK, EVENT_REMAP, EVENT_REMOVE, EVENT_UNMAP, WP_UNPOPULATED, POISON, MOVE.
+const FEATURES: u64 = 1 << 0 | 1 << 13 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 14 | 1 << 16;
 const CLOEXEC: usize = 0x80000;
 const NONBLOCK: usize = 0x800;
 
@@ -55,6 +56,10 @@ pub extern "C" fn run(at: usize) -> ! {
     // SAFETY: the brief was filled before the thread began, and its memory is never unmapped.
     let brief = unsafe { &*(at as *const Brief) };
     let agent = Agent::set_up(brief);
+    if agent.is_none() && brief.kind == abi::FORKED {
+        // What its parent had out of memory is known to the manager alone.
+        die();
+    }
     brief.ready.store(if agent.is_some() { READY } else { GIVEN_UP }, Ordering::Release);
     // FUTEX_WAKE.
     // SAFETY: the word lives as long as the process.
@@ -150,14 +155,7 @@ impl Agent {
                 break;
             }
         }
-        // Whoever serves this memory is gone. Nothing of it can be trusted to come back.
-        const LAST: &[u8] = b"refault: the process that serves this program's memory is gone; the program ends\n";
-        // SAFETY: a message, and the end.
-        unsafe {
-            call3(sys::WRITE, 2, LAST.as_ptr() as usize, LAST.len());
-            let pid = call3(sys::GETPID, 0, 0, 0);
-            call3(sys::KILL, pid as usize, 9, 0);
-        }
+        die();
     }
 
     /// The control page.
@@ -184,16 +182,17 @@ impl Agent {
                 unsafe { call3(sys::MADVISE, control.address[at] as usize, PAGE, MADV_POPULATE_WRITE) };
                 (moved, error) = self.move_run(control.address[at] as usize, at, 1);
             }
-            (at..at + moved).for_each(|i| control.outcome[i] = 0);
+            let done = if moved == 0 || self.mark(control.address[at], moved) { 0 } else { abi::UNMARKED };
+            (at..at + moved).for_each(|i| control.outcome[i] = done);
             at += moved;
             if moved == 0 && error != 0 {
                 // What is in both places decides, not what the call said.
                 let gone = !is_filled(control.address[at] as usize);
-                control.outcome[at] = if gone && is_filled(self.scratch + at * PAGE) { 0 } else { error };
+                control.outcome[at] = if gone && is_filled(self.scratch + at * PAGE) { abi::UNMARKED } else { error };
                 at += 1;
             }
         }
-        for i in (0..count).filter(|&i| control.outcome[i] == 0) {
+        for i in (0..count).filter(|&i| matches!(control.outcome[i], 0 | abi::UNMARKED)) {
             let (from, to) = (self.scratch + i * PAGE, self.shared + (1 + i) * PAGE);
             // SAFETY: the page was moved to that place; both are pages that nobody else uses now.
             unsafe { sys::refault_copy(to as *mut u8, from as *const u8, PAGE) };
@@ -214,6 +213,15 @@ impl Agent {
         }
     }
 
+    /// Marks where pages were: write protection of pages that are not there. The kernel moves and drops such marks with the mappings, and
+    /// copies them for a forked process.
+    fn mark(&self, from: u64, pages: usize) -> bool {
+        // The range, and that it is to be protected.
+        let mut arg = [from, (pages * PAGE) as u64, 1];
+        // SAFETY: nothing is there, so nothing is protected.
+        unsafe { call3(sys::IOCTL, self.uffd, UFFDIO_WRITEPROTECT, arg.as_mut_ptr() as usize) == 0 }
+    }
+
     /// Empties the scratch pages. They are not watched meanwhile: the kernel would tell the manager of it and wait for it.
     fn empty_scratch(&self) {
         let bytes = (WINDOW * PAGE) as u64;
@@ -226,6 +234,17 @@ impl Agent {
             call3(sys::MADVISE, self.scratch, bytes as usize, 4);
             call3(sys::IOCTL, self.uffd, UFFDIO_REGISTER, register.as_mut_ptr() as usize);
         }
+    }
+}
+
+/// Whoever serves this memory is gone. Nothing of it can be trusted to come back.
+fn die() {
+    const LAST: &[u8] = b"refault: the process that serves this program's memory is gone; the program ends\n";
+    // SAFETY: a message, and the end.
+    unsafe {
+        call3(sys::WRITE, 2, LAST.as_ptr() as usize, LAST.len());
+        let pid = call3(sys::GETPID, 0, 0, 0);
+        call3(sys::KILL, pid as usize, 9, 0);
     }
 }
 

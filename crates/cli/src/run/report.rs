@@ -38,6 +38,7 @@ struct Json {
     read_errors: u64,
     write_errors: u64,
     lost_pages: u64,
+    undecided: u64,
 }
 
 fn refaults(s: &TreeStats) -> u64 {
@@ -74,7 +75,8 @@ impl Json {
             pages_that_could_not_be_moved: c.busy,
             read_errors: c.read_errors,
             write_errors: c.write_errors,
-            lost_pages: c.poisoned,
+            lost_pages: c.poisoned + s.strays,
+            undecided: s.undecided,
         }
     }
 }

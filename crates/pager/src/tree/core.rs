@@ -45,6 +45,8 @@ pub(super) struct Core {
     /// Faults on pages that are between two states, by page.
     waiting: HashMap<u32, Pending>,
     pub(super) starved: Vec<Pending>,
+    /// Faults of processes whose mappings are changing.
+    pub(super) unsettled: Vec<Pending>,
     /// Processes whose descriptors nobody waits for yet.
     pub(super) is_new: Vec<usize>,
     /// The process whose bell was rung last.
@@ -70,6 +72,13 @@ pub(super) struct Core {
     /// Times that a process was forked with pages out of memory or not, and that one began.
     pub(super) forks: u64,
     pub(super) processes: u64,
+    /// Batches of changes whose order could not be told, and pages with content that had no place any more: there should be none.
+    pub(super) undecided: u64,
+    /// Batches of changes that were dealt with.
+    pub(super) batches: u64,
+    pub(super) strays: u64,
+    /// Pages that are marked although nothing is known that should be there, and since when.
+    pub(super) puzzles: HashMap<(usize, usize), Instant>,
     fixed_bytes: usize,
 }
 
@@ -88,6 +97,7 @@ impl Core {
             pending: VecDeque::new(),
             waiting: HashMap::new(),
             starved: Vec::new(),
+            unsettled: Vec::new(),
             is_new: Vec::new(),
             rung: None,
             recorder: None,
@@ -106,6 +116,10 @@ impl Core {
             stall_ns: 0,
             forks: 0,
             processes: 0,
+            undecided: 0,
+            batches: 0,
+            strays: 0,
+            puzzles: HashMap::new(),
             fixed_bytes,
         }
     }
@@ -156,6 +170,9 @@ impl Core {
 
     /// Serves what was read from the descriptors.
     pub(super) fn serve_pending(&mut self) {
+        for p in std::mem::take(&mut self.unsettled) {
+            self.serve(p, false);
+        }
         while let Some(p) = self.pending.pop_front() {
             self.memory.counts.faults += 1;
             if let Some(r) = &mut self.recorder {
@@ -167,6 +184,12 @@ impl Core {
 
     /// `forced`: even if there is next to no room.
     pub(super) fn serve(&mut self, p: Pending, forced: bool) {
+        if !self.settle(p.space) {
+            return self.unsettled.push(p);
+        }
+        if self.space(p.space).is_none_or(|s| s.is_condemned) {
+            return;
+        }
         let Some(page) = self.page_at(p.space, p.address) else { return };
         let state = self.memory.state(page);
         match state {
@@ -282,11 +305,14 @@ impl Core {
         while self.memory.state(page) == State::Poisoned {
             let (space, address) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
             let Some(uffd) = self.uffd(space) else { return };
-            // SAFETY: the page is of a program that is served.
-            let done = unsafe { uffd.poison(address, PAGE) };
+            // SAFETY: the page is of a program that is served; nothing is in place, and its mark is lifted, for no mark is replaced.
+            let done = unsafe {
+                _ = uffd.write_protect(address, PAGE, false);
+                uffd.poison(address, PAGE)
+            };
             match done.errno {
                 0 if done.bytes == PAGE => break,
-                0 | libc::EAGAIN => _ = self.drain(space),
+                0 | libc::EAGAIN => _ = self.settle_for_certain(space),
                 libc::EEXIST | libc::ENOENT | libc::ESRCH | libc::EINVAL => break,
                 e => fatal(&format!("a page that is lost cannot be marked: error {e}")),
             }
@@ -299,7 +325,15 @@ impl Core {
         let Some(s) = self.space_mut(p.space) else { return };
         let pid = s.pid;
         if pid > 0 && !std::mem::replace(&mut s.is_killed, true) {
-            eprintln!("refault: out of memory and swap: process {pid} is killed");
+            let mib = |bytes: u64| bytes >> 20;
+            let resident: u64 = self.memory.resident.iter().sum();
+            eprintln!(
+                "refault: out of memory and swap: process {pid} is killed (of {} MiB, the stores take {}, tables of the pager {}, pages in place {})",
+                mib(self.max_pages * PAGE as u64),
+                mib(self.memory.area.stats().usage.memory_bytes),
+                mib(self.own_bytes() as u64),
+                mib(resident * PAGE as u64),
+            );
             // SAFETY: the process is one that is served here; a number that was used again would be of this user, too.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
@@ -479,6 +513,8 @@ impl Core {
             || m.staged_pages > 0
             || m.discards.len() >= DISCARD_BATCH
             || !self.starved.is_empty()
+            || !self.unsettled.is_empty()
+            || !m.to_mark.is_empty()
             || self.missing() > 0
     }
 

@@ -34,6 +34,7 @@ impl Shared {
             core.tick();
             let before = core.memory.counts.moved_out;
             core.kswapd_step();
+            core.mark_the_rest();
             core = self.evict_round(core);
             core.retry_starved();
             core.charge_overhead();
@@ -42,7 +43,7 @@ impl Shared {
             if !core.draining.is_empty() {
                 core.free_drained();
             }
-            if !core.starved.is_empty() || core.memory.counts.moved_out == before {
+            if !core.starved.is_empty() || !core.unsettled.is_empty() || core.memory.counts.moved_out == before {
                 // Room comes from others that are at work, or not at all: either takes a moment.
                 drop(core);
                 std::thread::sleep(Duration::from_micros(50));
@@ -101,9 +102,12 @@ impl Core {
     pub(super) fn move_out(&mut self) -> bool {
         let mut pages: Vec<u32> = Vec::new();
         let mut owner = None;
-        if let Some(&first) = self.memory.leaving.front() {
-            // As long as a change is not read of, nothing can be moved.
-            self.drain(self.memory.owner[first as usize] as usize);
+        if let Some(&first) = self.memory.leaving.front()
+            && !self.settle(self.memory.owner[first as usize] as usize)
+        {
+            // It is not known what is where. Others may be moved meanwhile.
+            self.memory.leaving.rotate_left(1);
+            return false;
         }
         while pages.len() < WINDOW {
             let Some(&page) = self.memory.leaving.front() else { break };
@@ -157,13 +161,17 @@ impl Core {
     }
 
     fn settle_move(&mut self, owner: usize, (page, place): (u32, u32), i: usize, outcome: u32) {
-        if outcome == 0 {
+        if outcome == 0 || outcome == abi::UNMARKED {
             let to = self.memory.staging.address(place);
             if let Some(agent) = self.space(owner).and_then(|s| s.agent.as_ref()) {
                 // SAFETY: the place was just taken, and nobody else knows it.
                 unsafe { agent.take_page(i, to) };
             }
             self.memory.counts.moved_out += 1;
+            self.memory.unmarked[page as usize] = outcome != 0;
+            if outcome != 0 {
+                self.memory.to_mark.push(page);
+            }
             return self.memory.set_staged(page, place);
         }
         self.memory.staging.give_back(place);

@@ -8,10 +8,10 @@ use super::core::{Core, Pending};
 use super::memory::{Fill, Source, State};
 use super::table::BLOCK;
 use crate::region::fatal;
-use crate::store::PageBuf;
 use crate::uffd::PAGE;
 
-static ZEROS: PageBuf = PageBuf([0; PAGE]);
+/// A page that is marked, and nobody knows why, ends the process after so long.
+const PUZZLED: Duration = Duration::from_secs(2);
 
 impl Core {
     /// A fault on a page that should be in place. Either it was served meanwhile, or the program gave the page up: then it is as good as new.
@@ -21,12 +21,13 @@ impl Core {
         let done = unsafe { uffd.zero(p.address, PAGE) };
         match done.errno {
             0 if done.bytes == PAGE => self.memory.doomed[page as usize] = false,
-            libc::EEXIST => self.wake(page),
+            libc::EEXIST => {
+                self.wake(page);
+                self.check_mark(p);
+            }
             0 | libc::EAGAIN => {
-                if !self.drain(p.space) {
-                    std::thread::sleep(Duration::from_micros(20));
-                }
-                self.pending.push_back(p);
+                self.settle(p.space);
+                self.unsettled.push(p);
             }
             _ => {
                 self.drop_page(page);
@@ -35,63 +36,86 @@ impl Core {
         }
     }
 
+    /// Something is in a page of which nothing was known. If that is a mark, and stays, its content was lost: then the process must
+    /// not go on. For a moment it may be so, between the word of `madvise` and the deed.
+    fn check_mark(&mut self, p: Pending) {
+        let at = (p.space, p.address);
+        let pagemap = self.space(p.space).and_then(|s| s.pagemap.clone());
+        let marks = pagemap.and_then(|m| m.marked(&(p.address..p.address + PAGE)).ok());
+        if marks.is_none_or(|m| m.is_empty()) {
+            self.puzzles.remove(&at);
+            return;
+        }
+        if self.puzzles.entry(at).or_insert(p.since).elapsed() > PUZZLED && self.is_quiet(p.space) {
+            self.strays += 1;
+            self.condemn(p.space, "has a page whose content is lost");
+        }
+    }
+
     /// Carries out what the engine ordered.
     pub(super) fn fill_all(&mut self, p: Pending) {
-        for fill in std::mem::take(&mut self.memory.fills) {
+        while let Some(fill) = self.memory.fills.pop_front() {
             self.fill(fill, p);
         }
     }
 
     /// As [`Core::fill_all`], where nobody asked for a page.
     pub(super) fn fill_others(&mut self) {
-        while let Some(fill) = self.memory.fills.pop() {
+        while let Some(fill) = self.memory.fills.pop_front() {
             let p = self.unasked(fill.page);
             self.fill(fill, p);
         }
     }
 
-    /// Puts a page in its place and lets those who wait for it go on.
+    /// Puts a page in its place and lets those who wait for it go on. Until that is done, what is to go there is known to those who
+    /// deal with changes of mappings, for a fork may be among them.
     fn fill(&mut self, fill: Fill, p: Pending) {
         let page = fill.page;
-        let mut pause = Duration::from_micros(5);
+        self.memory.filling = Some(fill);
+        self.fill_or_drop(page, p);
+        self.memory.filling = None;
+    }
+
+    fn fill_or_drop(&mut self, page: u32, p: Pending) {
         for attempt in 0.. {
             // Dropped meanwhile, by an event that was read in between.
             if self.memory.state(page) != State::Mapped {
                 break;
             }
             let (space, to) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
-            let Some(uffd) = self.uffd(space) else { return };
+            let (Some(uffd), Some(fill)) = (self.uffd(space), &self.memory.filling) else { return };
             // SAFETY: the source is a page: zeros, a buffer, or a staging place that was given up under this lock and so is not emptied
             // yet. The destination is of a program that is served, and was watched, or the call fails.
             let done = unsafe {
                 match &fill.source {
                     Source::Zero => uffd.zero(to, PAGE),
-                    Source::Zeros => uffd.copy(to, ZEROS.0.as_ptr(), PAGE),
+                    Source::Zeros => uffd.zero(to, PAGE),
                     Source::Place(at) => uffd.copy(to, *at as *const u8, PAGE),
                     Source::Content(content) => uffd.copy(to, content.0.as_ptr(), PAGE),
                 }
             };
+            let is_zeros = fill.source.content().is_none();
             match done.errno {
                 0 if done.bytes == PAGE => {
                     self.memory.doomed[page as usize] = false;
+                    self.memory.lingers[page as usize] = false;
                     if attempt > 0 {
                         self.wake_at(p);
                     }
                     return;
                 }
-                // Something changes the mapping, and the kernel waits until that was read of: it may be about this page.
-                0 | libc::EAGAIN => {
-                    if !self.drain(space) {
-                        std::thread::sleep(pause);
-                        pause = (pause * 2).min(Duration::from_millis(1));
-                    }
-                }
-                libc::EEXIST if matches!(fill.source, Source::Zero | Source::Zeros) => break,
+                // Something changes the mappings, and the kernel waits until that was read of: it may be about this page.
+                0 | libc::EAGAIN => _ = self.settle_for_certain(space),
+                libc::EEXIST if is_zeros => break,
                 // Something is there that nobody put there: it may be older than what was to go there.
                 libc::EEXIST => fatal("a page that is out of memory is in the page tables"),
                 libc::ENOMEM => std::thread::sleep(Duration::from_millis(1)),
-                // The memory is unmapped, or the process is gone.
+                // Not there: it may have been moved a moment ago, which was not read of. If nothing is or was under way, it is gone.
                 libc::ENOENT | libc::ESRCH | libc::EINVAL | libc::EFAULT => {
+                    if self.settle_for_certain(space) || !self.is_quiet(space) {
+                        continue;
+                    }
+                    self.strays += u64::from(done.errno != libc::ESRCH && !is_zeros);
                     self.drop_page(page);
                     break;
                 }

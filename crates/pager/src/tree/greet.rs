@@ -12,7 +12,9 @@ use super::space::Space;
 use crate::uffd::{Feature, PAGE, Uffd};
 
 /// What an agent's userfaultfd has.
-const FEATURES: [Feature; 6] = [
+const FEATURES: [Feature; 8] = [
+    Feature::PAGEFAULT_FLAG_WP,
+    Feature::WP_UNPOPULATED,
     Feature::EVENT_FORK,
     Feature::EVENT_REMAP,
     Feature::EVENT_REMOVE,
@@ -123,6 +125,11 @@ impl Shared {
         let agent = Agent::new(link)?;
         let mut core = self.lock();
         let Some(s) = core.space_mut(index) else { return Err(std::io::ErrorKind::NotFound.into()) };
+        if s.is_condemned {
+            // It was forked while it was not known where the memory of its parent is.
+            // SAFETY: the process is the one that just came.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
         s.pid = pid;
         s.pagemap = Pagemap::open(pid).ok().map(Arc::new);
         s.arena = arena(hello);

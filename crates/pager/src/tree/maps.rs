@@ -92,6 +92,27 @@ impl Pagemap {
         Ok(self.entry(address)? & (PRESENT | EXCLUSIVE) == PRESENT | EXCLUSIVE)
     }
 
+    /// Pages that are not in memory and marked (write-protected by a userfaultfd).
+    pub(super) fn marked(&self, range: &Range<usize>) -> io::Result<Vec<usize>> {
+        const ROOM: usize = 1024;
+        const PRESENT: u64 = 1 << 63;
+        const MARKED: u64 = 1 << 57;
+        let mut bytes = vec![0; range.len().div_ceil(PAGE).min(ROOM) * 8];
+        let mut found = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let n = ((range.end - at) / PAGE).min(ROOM);
+            self.0.read_exact_at(&mut bytes[..n * 8], (at / PAGE * 8) as u64)?;
+            for (i, entry) in bytes[..n * 8].as_chunks().0.iter().enumerate() {
+                if u64::from_ne_bytes(*entry) & (PRESENT | MARKED) == MARKED {
+                    found.push(at + i * PAGE);
+                }
+            }
+            at += n * PAGE;
+        }
+        Ok(found)
+    }
+
     /// Ranges of pages in memory, but for those that are the kernel's page of zeros.
     pub(super) fn present(&self, range: &Range<usize>) -> io::Result<Vec<Range<usize>>> {
         const ROOM: usize = 256;

@@ -51,6 +51,17 @@ pub(super) enum Source {
     Content(Box<PageBuf>),
 }
 
+impl Source {
+    /// A page with what is to be put there; `None`: zeros.
+    pub(super) fn content(&self) -> Option<*const u8> {
+        match self {
+            Source::Zero | Source::Zeros => None,
+            Source::Place(at) => Some(*at as *const u8),
+            Source::Content(content) => Some(content.0.as_ptr()),
+        }
+    }
+}
+
 /// The pages of all processes. Everything here is changed under one lock.
 pub(super) struct Memory {
     pub(super) area: Arc<SwapArea>,
@@ -60,6 +71,12 @@ pub(super) struct Memory {
     pub(super) doomed: Vec<bool>,
     /// What is being read or written is of no use any more.
     pub(super) dropped: Vec<bool>,
+    /// It was taken away, but could not be marked.
+    pub(super) unmarked: Vec<bool>,
+    /// What was there is to be discarded, with its mark, and that may be done or not.
+    pub(super) lingers: Vec<bool>,
+    /// Pages that could not be marked.
+    pub(super) to_mark: Vec<u32>,
     /// The swap slot that the engine gave the page.
     pub(super) slot: Vec<u32>,
     /// The staging place of the page.
@@ -86,7 +103,9 @@ pub(super) struct Memory {
     /// Content that belongs to another process, too.
     pub(super) loans: std::collections::HashMap<u32, Loan>,
     /// Pages that are to be put in place as soon as the engine returns.
-    pub(super) fills: Vec<Fill>,
+    pub(super) fills: VecDeque<Fill>,
+    /// The one that is being put there.
+    pub(super) filling: Option<Fill>,
     /// The access is a write: a page of zeros of its own is better than the shared one.
     pub(super) write: bool,
     /// What the engine learns of is in place already, or will be with its neighbours.
@@ -109,6 +128,9 @@ impl Memory {
             young: Vec::new(),
             doomed: Vec::new(),
             dropped: Vec::new(),
+            unmarked: Vec::new(),
+            lingers: Vec::new(),
+            to_mark: Vec::new(),
             slot: Vec::new(),
             place: Vec::new(),
             address: Vec::new(),
@@ -123,7 +145,8 @@ impl Memory {
             reads: Vec::new(),
             arrived: None,
             loans: std::collections::HashMap::new(),
-            fills: Vec::new(),
+            fills: VecDeque::new(),
+            filling: None,
             write: false,
             in_place: false,
             dropping: false,
@@ -135,7 +158,7 @@ impl Memory {
     /// Makes room for so many pages.
     pub(super) fn grow(&mut self, pages: usize) {
         self.state.resize(pages, State::Empty);
-        for flags in [&mut self.young, &mut self.doomed, &mut self.dropped] {
+        for flags in [&mut self.young, &mut self.doomed, &mut self.dropped, &mut self.unmarked, &mut self.lingers] {
             flags.resize(pages, false);
         }
         for numbers in [&mut self.slot, &mut self.place, &mut self.owner] {
@@ -146,6 +169,23 @@ impl Memory {
 
     pub(super) fn state(&self, page: u32) -> State {
         self.state[page as usize]
+    }
+
+    /// Content of a page that is mapped, but was not put in its place yet.
+    pub(super) fn in_flight(&self, page: u32) -> Option<*const u8> {
+        let fill = self.filling.iter().chain(&self.fills).find(|f| f.page == page)?;
+        fill.source.content()
+    }
+
+    /// Whether a page has content that is not in place.
+    pub(super) fn is_held(&self, page: u32) -> bool {
+        match self.state(page) {
+            State::Empty | State::Leaving => false,
+            State::Mapped => self.in_flight(page).is_some(),
+            // It is gone as soon as whoever reads or writes it is done.
+            State::Reading | State::Writing => !self.dropped[page as usize],
+            _ => true,
+        }
     }
 
     pub(super) fn states(&self) -> &[State] {
@@ -164,7 +204,7 @@ impl Memory {
 
     /// Bytes of its tables.
     pub(super) fn table_bytes(&self) -> usize {
-        self.state.capacity() * (4 + 3 * size_of::<u32>() + size_of::<usize>())
+        self.state.capacity() * (6 + 3 * size_of::<u32>() + size_of::<usize>())
             + self.staged.capacity() * 8
             + self.leaving.capacity() * size_of::<u32>()
             + self.loans.capacity() * 24
@@ -172,6 +212,7 @@ impl Memory {
 
     pub(super) fn set_staged(&mut self, page: u32, place: u32) {
         self.place[page as usize] = place;
+        self.lingers[page as usize] = false;
         self.set_state(page, State::Staged);
         self.staged.push_back((page, place));
         self.staged_pages += 1;
@@ -204,7 +245,7 @@ impl Memory {
             State::Staged | State::Written => self.leave_place(page, State::Mapped),
             _ => self.set_state(page, State::Mapped),
         }
-        self.fills.push(Fill { page, source });
+        self.fills.push_back(Fill { page, source });
     }
 
     /// Nobody needs this memory any more.

@@ -20,6 +20,7 @@ mod greet;
 mod launch;
 mod maps;
 mod memory;
+mod order;
 mod poll;
 mod record;
 mod scan;
@@ -176,7 +177,7 @@ impl Shared {
             core.tick();
             match ready {
                 Ready::Stop => return,
-                Ready::Faults(index) => _ = core.drain(index),
+                Ready::Faults(index) => _ = core.settle(index),
                 Ready::Gone(index, serial) => {
                     if core.space(index).is_some_and(|s| s.serial == serial) {
                         core.bury(index);

@@ -9,7 +9,7 @@ use super::Shared;
 use super::core::Core;
 use super::maps::{self, Pagemap};
 use super::memory::State;
-use crate::uffd::PAGE;
+use crate::uffd::{PAGE, Probe};
 
 /// Bytes that are looked at under the lock at a time.
 const CHUNK: usize = 64 << 20;
@@ -90,7 +90,8 @@ impl Shared {
             let Some(pagemap) = s.pagemap.clone().filter(|_| s.active) else { continue };
             let grown = s.beyond.saturating_sub(s.known_unknown) >= WORTH_A_LOOK;
             let again = all || s.forked || std::mem::take(&mut s.is_unfinished);
-            let (map, reconcile) = (all || grown, again && s.beyond > WORTH_WATCHING);
+            let (map, reconcile) =
+                (all || grown || std::mem::take(&mut s.is_unwatched), again && s.beyond > WORTH_WATCHING);
             if map || reconcile {
                 looks.push(Look { index, pid, pagemap, map, reconcile });
             }
@@ -131,7 +132,6 @@ impl Shared {
             for chunk in chunks(mapping) {
                 let mut core = self.lock();
                 core.tick();
-                core.drain(look.index);
                 core.adopt_range(look, &chunk);
                 if let Some(s) = core.space_mut(look.index) {
                     s.unadopted.remove(&chunk);
@@ -150,7 +150,6 @@ impl Shared {
         for chunk in ranges.into_iter().flat_map(chunks) {
             let mut core = self.lock();
             core.tick();
-            core.drain(look.index);
             core.adopt_range(look, &chunk);
             self.after(core);
         }
@@ -175,18 +174,32 @@ impl Core {
     }
 
     fn watch(&mut self, index: usize, range: &Range<usize>) {
-        self.drain(index);
+        // Only if nothing is under way: else it would not be known whether it was watched before or after that.
+        let is_quiet = self.settle(index) && self.is_quiet(index);
         let Some(s) = self.space_mut(index) else { return };
+        if !is_quiet {
+            s.is_unwatched = true;
+            return;
+        }
         // SAFETY: the memory is of a program that is served. What was mapped there may be something else by now: then it is either
         // refused or watched as well.
-        if unsafe { s.uffd.register(range.start, range.len()) }.is_ok() {
+        if unsafe { s.uffd.register_with_marks(range.start, range.len()) }.is_ok() {
             s.watched.insert(range.clone());
             s.unadopted.insert(range.clone());
+        }
+        if s.uffd.probe(s.bell) == Probe::Changing {
+            s.doubtful.insert(range.clone());
         }
     }
 
     /// Has the engine know of pages that are in place.
     fn adopt_range(&mut self, look: &Look, range: &Range<usize>) {
+        if !self.settle(look.index) {
+            if let Some(s) = self.space_mut(look.index) {
+                s.is_unfinished = true;
+            }
+            return;
+        }
         let Ok(present) = look.pagemap.present(range) else { return };
         let forked = self.space(look.index).is_some_and(|s| s.forked);
         self.forgive(look.index, range, &present);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::agent::Agent;
 use super::maps::Pagemap;
+use super::order::Change;
 use super::table::{Ranges, Table};
 use crate::uffd::{PAGE, Uffd};
 
@@ -43,6 +44,16 @@ pub(super) struct Space {
     pub(super) is_unfinished: bool,
     /// It is to die for lack of memory.
     pub(super) is_killed: bool,
+    /// It is to die because it is not known where its memory is: nothing of it is served any more.
+    pub(super) is_condemned: bool,
+    /// Some of its memory could not be watched.
+    pub(super) is_unwatched: bool,
+    /// Changes of its mappings that were read, but whose order is not known yet.
+    pub(super) batch: Vec<Change>,
+    /// Descriptors of the processes that are forked in the batch.
+    pub(super) batch_forks: Vec<Arc<Uffd>>,
+    /// What was first watched while something may have been under way that is not read yet.
+    pub(super) doubtful: Ranges,
     /// Where a first touch would be the next of a row, and how long the row is.
     pub(super) next_fresh: usize,
     pub(super) fresh_run: usize,
@@ -73,6 +84,11 @@ impl Space {
             known_unknown: 0,
             is_unfinished: false,
             is_killed: false,
+            is_condemned: false,
+            is_unwatched: false,
+            batch: Vec::new(),
+            batch_forks: Vec::new(),
+            doubtful: Ranges::default(),
             next_fresh: 0,
             fresh_run: 0,
         }

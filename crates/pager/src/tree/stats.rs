@@ -32,6 +32,10 @@ pub struct TreeStats {
     pub processes: u64,
     /// Processes that were forked from those.
     pub forks: u64,
+    /// Times that the order of changes of mappings could not be told; the process is killed then.
+    pub undecided: u64,
+    /// Pages whose content had no place any more, or whose place had no content: there should be none.
+    pub strays: u64,
     /// Nanoseconds that threads waited for pages that had been in memory before, or for room.
     pub stall_ns: u64,
     /// The counters of the engine, under their kernel names.
@@ -54,6 +58,8 @@ impl Core {
             area,
             processes: self.processes,
             forks: self.forks,
+            undecided: self.undecided,
+            strays: self.strays,
             stall_ns: self.stall_ns,
             vmstat: self.engine.vmstat().iter().collect(),
         }

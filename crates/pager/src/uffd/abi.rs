@@ -26,7 +26,7 @@ pub const PAGEFAULT_FLAG_WRITE: u64 = 1;
 
 /// Faults on missing pages are reported.
 pub const REGISTER_MODE_MISSING: u64 = 1;
-/// Writes to protected pages are reported.
+/// Writes to protected pages are reported, and missing pages can be marked.
 pub const REGISTER_MODE_WP: u64 = 2;
 
 const READ: u32 = 2;
@@ -60,6 +60,8 @@ ioctls! {
     UFFDIO_MOVE = READ | WRITE, 0x05, Copy;
     /// Protect pages from writes, or no more.
     UFFDIO_WRITEPROTECT = READ | WRITE, 0x06, WriteProtect;
+    /// Install a page of a file that is in the page cache.
+    UFFDIO_CONTINUE = READ | WRITE, 0x07, ZeroPage;
     /// Make accesses to missing pages an error.
     UFFDIO_POISON = READ | WRITE, 0x08, ZeroPage;
 }

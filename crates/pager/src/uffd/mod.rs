@@ -73,6 +73,19 @@ features! {
     MOVE = 16;
 }
 
+/// What [`Uffd::probe`] finds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Probe {
+    /// Memory that is watched.
+    Watched,
+    /// Memory that is not watched, or none.
+    NotWatched,
+    /// A change of mappings that is reported has happened, and whoever made it has not gone on since.
+    Changing,
+    /// The process is gone.
+    Gone,
+}
+
 /// Which faults a descriptor can handle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
@@ -209,6 +222,16 @@ impl Uffd {
         self.ioctl(abi::UFFDIO_REGISTER, &mut arg)
     }
 
+    /// As [`Uffd::register`], and missing pages can be marked with [`Uffd::write_protect`]. It takes [`Feature::WP_UNPOPULATED`].
+    ///
+    /// # Safety
+    /// As of [`Uffd::register`].
+    pub unsafe fn register_with_marks(&self, start: usize, len: usize) -> io::Result<()> {
+        let mode = abi::REGISTER_MODE_MISSING | abi::REGISTER_MODE_WP;
+        let mut arg = abi::Register { range: range(start, len), mode, ..abi::Register::default() };
+        self.ioctl(abi::UFFDIO_REGISTER, &mut arg)
+    }
+
     /// Watches it no more, and wakes who waits.
     pub fn unregister(&self, start: usize, len: usize) -> io::Result<()> {
         self.ioctl(abi::UFFDIO_UNREGISTER, &mut range(start, len))
@@ -280,6 +303,18 @@ impl Uffd {
         let mut arg = abi::ZeroPage { range: range(start, len), mode: 0, done: 0 };
         let result = self.ioctl(abi::UFFDIO_POISON, &mut arg);
         progress(result, arg.done, len)
+    }
+
+    /// Whether private anonymous memory at this page is watched by anyone, without a change of anything: an error of `UFFDIO_CONTINUE`,
+    /// which is for files only, tells.
+    pub fn probe(&self, page: usize) -> Probe {
+        let mut arg = abi::ZeroPage { range: range(page, PAGE), mode: 0, done: 0 };
+        match self.ioctl(abi::UFFDIO_CONTINUE, &mut arg).map_err(|e| e.raw_os_error()) {
+            Err(Some(libc::EINVAL)) => Probe::Watched,
+            Err(Some(libc::ENOENT)) => Probe::NotWatched,
+            Err(Some(libc::EAGAIN)) => Probe::Changing,
+            _ => Probe::Gone,
+        }
     }
 
     /// Protects pages from writes, or lifts that and wakes who waits.
