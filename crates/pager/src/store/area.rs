@@ -1,6 +1,6 @@
 //! A store whose pages come back as they were given, or not at all.
 //!
-//! Of every page a checksum is kept, over its content, whose page it is, and how often its slot was written. So what a store
+//! Of every page a checksum is kept, over its content, whose page it is, and which write it was. So what a store
 //! mixes up, loses, tears, or keeps from an earlier time is found when it is read. Pages that repeat one word are kept
 //! as that word and never reach the store.
 
@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use twox_hash::XxHash3_64;
 
+use super::sparse::{Entry, Sparse};
 use super::{Page, Store, StoreError, Usage};
 use crate::uffd::PAGE;
 
@@ -30,11 +31,19 @@ struct Meta {
     word: u64,
     /// Which page of the owner it is.
     page: u32,
-    /// How often the cell was written.
+    /// Which write it was.
     turn: u32,
     kind: Kind,
     /// The slot and the loans that it belongs to.
     users: u32,
+}
+
+impl Entry for Meta {
+    const VACANT: Meta = Meta { word: 0, page: 0, turn: 0, kind: Kind::Empty, users: 0 };
+
+    fn is_vacant(&self) -> bool {
+        self.users == 0
+    }
 }
 
 /// The content of a slot as it was, whatever becomes of the slot.
@@ -44,13 +53,13 @@ pub struct Loan {
     page: u32,
 }
 
-const NO_CELL: u32 = u32::MAX;
-
 /// Cells, and which slot has which. That of slot n is n, unless a loan of it outlived what was in the slot.
 #[derive(Debug)]
 struct Cells {
-    cells: Vec<Meta>,
-    of_slot: Vec<u32>,
+    cells: Sparse<Meta>,
+    of_slot: Sparse<Option<u32>>,
+    /// Writes so far.
+    turn: u32,
     /// The first cell that is no slot's own, those that were used, and the next that never was.
     others: u32,
     free: Vec<u32>,
@@ -58,31 +67,26 @@ struct Cells {
 }
 
 impl Cells {
-    fn meta(&mut self, cell: u32) -> &mut Meta {
-        if self.cells.len() <= cell as usize {
-            self.cells.resize(cell as usize + 1, Meta::default());
-        }
-        &mut self.cells[cell as usize]
-    }
-
     /// The cell of a slot.
     fn of(&self, slot: u32) -> Option<u32> {
-        self.of_slot.get(slot as usize).copied().filter(|&c| c != NO_CELL)
+        self.of_slot.get(slot)
+    }
+
+    fn next_turn(&mut self) -> u32 {
+        self.turn = self.turn.wrapping_add(1);
+        self.turn
     }
 
     /// A cell that nobody uses, the slot's own if it can be, with one user.
     fn take(&mut self, slot: Option<u32>) -> u32 {
-        let own = slot.filter(|&s| self.meta(s).users == 0);
+        let own = slot.filter(|&s| self.cells.get(s).users == 0);
         let cell = own.or_else(|| self.free.pop()).unwrap_or_else(|| {
             self.next += 1;
             self.next - 1
         });
-        self.meta(cell).users = 1;
+        self.cells.change(cell, |m| m.users = 1);
         if let Some(slot) = slot {
-            if self.of_slot.len() <= slot as usize {
-                self.of_slot.resize(slot as usize + 1, NO_CELL);
-            }
-            self.of_slot[slot as usize] = cell;
+            self.of_slot.change(slot, |c| *c = Some(cell));
         }
         cell
     }
@@ -124,7 +128,14 @@ impl SwapArea {
 
     /// An area over a store. Slots are below `slots`; what is lent and has no slot any more takes more of the store.
     pub fn lending(store: Box<dyn Store>, slots: u32) -> SwapArea {
-        let cells = Cells { cells: Vec::new(), of_slot: Vec::new(), others: slots, free: Vec::new(), next: slots };
+        let cells = Cells {
+            cells: Sparse::new(),
+            of_slot: Sparse::new(),
+            turn: 0,
+            others: slots,
+            free: Vec::new(),
+            next: slots,
+        };
         SwapArea {
             store,
             cells: Mutex::new(cells),
@@ -142,10 +153,8 @@ impl SwapArea {
 
     /// Changes what is known of a cell; what was known.
     fn note(&self, cells: &mut Cells, cell: u32, change: impl FnOnce(&mut Meta)) -> Meta {
-        let meta = cells.meta(cell);
-        let before = *meta;
-        change(meta);
-        let after = *meta;
+        let before = cells.cells.change(cell, change);
+        let after = cells.cells.get(cell);
         let count = |counter: &AtomicU64, is: fn(Kind) -> bool| match (is(before.kind), is(after.kind)) {
             (false, true) => _ = counter.fetch_add(1, Ordering::Relaxed),
             (true, false) => _ = counter.fetch_sub(1, Ordering::Relaxed),
@@ -160,7 +169,7 @@ impl SwapArea {
     pub fn write(&self, slot: u32, page: u32, content: &Page) -> Result<(), StoreError> {
         let mut cells = self.cells();
         let cell = match cells.of(slot) {
-            Some(cell) if cells.meta(cell).users == 1 => cell,
+            Some(cell) if cells.cells.get(cell).users == 1 => cell,
             Some(cell) => {
                 // What is lent stays where it is.
                 self.leave(&mut cells, cell);
@@ -168,19 +177,19 @@ impl SwapArea {
             }
             None => cells.take(Some(slot)),
         };
-        let before = self.note(&mut cells, cell, |m| m.kind = Kind::Empty);
+        let before = self.note(&mut cells, cell, |m| m.kind = Kind::Empty).kind;
+        let turn = cells.next_turn();
         drop(cells);
-        self.write_cell(cell, before, page, content)
+        self.write_cell(cell, before, turn, page, content)
     }
 
-    fn write_cell(&self, cell: u32, before: Meta, page: u32, content: &Page) -> Result<(), StoreError> {
-        let turn = before.turn.wrapping_add(1);
+    fn write_cell(&self, cell: u32, before: Kind, turn: u32, page: u32, content: &Page) -> Result<(), StoreError> {
         let set = |word, kind| {
             let new = |m: &mut Meta| *m = Meta { word, page, turn, kind, users: m.users };
             self.note(&mut self.cells(), cell, new);
         };
         if let Some(word) = repeated_word(content) {
-            if before.kind == Kind::Stored {
+            if before == Kind::Stored {
                 self.store.free(cell);
             }
             set(word, Kind::Filled);
@@ -217,7 +226,7 @@ impl SwapArea {
     }
 
     fn read_checked(&self, cell: u32, page: u32, content: &mut Page) -> Result<(), StoreError> {
-        let meta = *self.cells().meta(cell);
+        let meta = self.cells().cells.get(cell);
         if meta.kind == Kind::Empty {
             return Err(StoreError::Absent);
         }
@@ -237,16 +246,15 @@ impl SwapArea {
 
     /// One user less; without any the cell holds nothing.
     fn leave(&self, cells: &mut Cells, cell: u32) {
-        let meta = cells.meta(cell);
-        meta.users -= 1;
-        if meta.users > 0 {
+        if cells.cells.get(cell).users > 1 {
+            cells.cells.change(cell, |m| m.users -= 1);
             return;
         }
         if cell >= cells.others {
             cells.free.push(cell);
         }
         // Under the lock: the cell may be taken again right after it.
-        if self.note(cells, cell, |m| m.kind = Kind::Empty).kind == Kind::Stored {
+        if self.note(cells, cell, |m| *m = Meta::VACANT).kind == Kind::Stored {
             self.store.free(cell);
         }
     }
@@ -255,7 +263,7 @@ impl SwapArea {
     pub fn free(&self, slot: u32) {
         let mut cells = self.cells();
         if let Some(cell) = cells.of(slot) {
-            cells.of_slot[slot as usize] = NO_CELL;
+            cells.of_slot.change(slot, |c| *c = None);
             self.leave(&mut cells, cell);
         }
     }
@@ -264,23 +272,22 @@ impl SwapArea {
     pub fn lend(&self, slot: u32) -> Option<Loan> {
         let mut cells = self.cells();
         let cell = cells.of(slot)?;
-        let meta = cells.meta(cell);
-        meta.users += 1;
+        let meta = cells.cells.change(cell, |m| m.users += 1);
         Some(Loan { cell, page: meta.page })
     }
 
     /// One more of a loan.
     pub fn lend_again(&self, loan: Loan) {
-        self.cells().meta(loan.cell).users += 1;
+        self.cells().cells.change(loan.cell, |m| m.users += 1);
     }
 
     /// Keeps a page that has no slot.
     pub fn keep(&self, page: u32, content: &Page) -> Result<Loan, StoreError> {
         let mut cells = self.cells();
         let cell = cells.take(None);
-        let before = *cells.meta(cell);
+        let turn = cells.next_turn();
         drop(cells);
-        let written = self.write_cell(cell, before, page, content);
+        let written = self.write_cell(cell, Kind::Empty, turn, page, content);
         if written.is_err() {
             self.leave(&mut self.cells(), cell);
         }
@@ -311,8 +318,8 @@ impl SwapArea {
     pub fn stats(&self) -> AreaStats {
         let mut usage = self.store.usage();
         let cells = self.cells();
-        let numbers = cells.of_slot.capacity() + cells.free.capacity();
-        usage.memory_bytes += (cells.cells.capacity() * size_of::<Meta>() + numbers * size_of::<u32>()) as u64;
+        let tables = cells.cells.memory_bytes() + cells.of_slot.memory_bytes();
+        usage.memory_bytes += (tables + cells.free.capacity() * size_of::<u32>()) as u64;
         drop(cells);
         let get = |c: &AtomicU64| c.load(Ordering::Relaxed);
         AreaStats {

@@ -9,6 +9,7 @@ mod faulty;
 mod file;
 mod pool;
 mod slab;
+mod sparse;
 #[cfg(test)]
 mod tests;
 mod tiers;

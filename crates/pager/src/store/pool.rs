@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use super::codec::{COMPRESS_BOUND, compress, decompress};
 use super::slab::{BLOCK, Place, Slab};
+use super::sparse::{self, Sparse};
 use super::{Codec, Page, Store, StoreError, Usage};
 use crate::uffd::PAGE;
 
@@ -14,18 +15,26 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     place: Option<Place>,
-    /// How often the slot was written: tells whether it still holds what someone saw.
+    /// Which write of the pool it was: tells whether the slot still holds what someone saw.
     turn: u32,
     colder: u32,
     hotter: u32,
 }
 
-const EMPTY: Entry = Entry { place: None, turn: 0, colder: NONE, hotter: NONE };
+impl sparse::Entry for Entry {
+    const VACANT: Entry = Entry { place: None, turn: 0, colder: NONE, hotter: NONE };
+
+    fn is_vacant(&self) -> bool {
+        self.place.is_none()
+    }
+}
 
 #[derive(Debug)]
 struct Inner {
     slab: Slab,
-    entries: Vec<Entry>,
+    entries: Sparse<Entry>,
+    /// Writes so far.
+    turn: u32,
     coldest: u32,
     hottest: u32,
     pages: u64,
@@ -42,7 +51,7 @@ impl Pool {
     /// A pool of at most so many bytes.
     pub fn new(codec: Codec, limit_bytes: usize) -> io::Result<Pool> {
         let slab = Slab::new(limit_bytes)?;
-        let inner = Inner { slab, entries: Vec::new(), coldest: NONE, hottest: NONE, pages: 0 };
+        let inner = Inner { slab, entries: Sparse::new(), turn: 0, coldest: NONE, hottest: NONE, pages: 0 };
         Ok(Pool { codec, inner: Mutex::new(inner) })
     }
 
@@ -73,7 +82,7 @@ impl Pool {
     pub(super) fn coldest(&self) -> Option<(u32, u32)> {
         let inner = self.lock();
         let slot = inner.coldest;
-        inner.entries.get(slot as usize).map(|e| (slot, e.turn))
+        (slot != NONE).then(|| (slot, inner.entries.get(slot).turn))
     }
 
     /// The page of a slot, if it is still the one of that turn.
@@ -84,7 +93,8 @@ impl Pool {
     /// Removes the page of a slot, if it is still the one of that turn.
     pub(super) fn remove_turn(&self, slot: u32, turn: u32) -> bool {
         let mut inner = self.lock();
-        let same = inner.entries.get(slot as usize).is_some_and(|e| e.turn == turn && e.place.is_some());
+        let entry = inner.entries.get(slot);
+        let same = entry.turn == turn && entry.place.is_some();
         if same {
             inner.remove(slot);
         }
@@ -95,8 +105,8 @@ impl Pool {
         let mut bytes = [0; PAGE];
         let len = {
             let inner = self.lock();
-            let entry = inner.entries.get(slot as usize).filter(|e| turn.is_none_or(|t| t == e.turn));
-            let Some(place) = entry.and_then(|e| e.place) else { return Ok(false) };
+            let entry = inner.entries.get(slot);
+            let Some(place) = entry.place.filter(|_| turn.is_none_or(|t| t == entry.turn)) else { return Ok(false) };
             let stored = inner.slab.get(place);
             if stored.len() == PAGE {
                 page.copy_from_slice(stored);
@@ -112,13 +122,13 @@ impl Pool {
     #[cfg(test)]
     pub(super) fn validate(&self) {
         let inner = self.lock();
-        let held = inner.entries.iter().filter(|e| e.place.is_some()).count();
+        let held = inner.entries.used();
         assert_eq!(held as u64, inner.pages);
         inner.slab.validate(held);
         let (mut at, mut before, mut seen) = (inner.coldest, NONE, 0);
         while at != NONE {
-            assert_eq!(inner.entries[at as usize].colder, before);
-            (before, at, seen) = (at, inner.entries[at as usize].hotter, seen + 1);
+            assert_eq!(inner.entries.get(at).colder, before);
+            (before, at, seen) = (at, inner.entries.get(at).hotter, seen + 1);
         }
         assert_eq!((seen, before), (held, inner.hottest));
     }
@@ -126,16 +136,15 @@ impl Pool {
 
 impl Inner {
     fn remove(&mut self, slot: u32) {
-        let Some(entry) = self.entries.get_mut(slot as usize) else { return };
-        let Some(place) = entry.place.take() else { return };
-        let (colder, hotter) = (entry.colder, entry.hotter);
-        match self.entries.get_mut(colder as usize) {
-            Some(e) => e.hotter = hotter,
-            None => self.coldest = hotter,
+        let Entry { place: Some(place), colder, hotter, .. } = self.entries.get(slot) else { return };
+        self.entries.change(slot, |e| e.place = None);
+        match colder {
+            NONE => self.coldest = hotter,
+            _ => _ = self.entries.change(colder, |e| e.hotter = hotter),
         }
-        match self.entries.get_mut(hotter as usize) {
-            Some(e) => e.colder = colder,
-            None => self.hottest = colder,
+        match hotter {
+            NONE => self.hottest = colder,
+            _ => _ = self.entries.change(hotter, |e| e.colder = colder),
         }
         self.slab.remove(place);
         self.pages -= 1;
@@ -144,14 +153,12 @@ impl Inner {
     fn insert(&mut self, slot: u32, bytes: &[u8]) -> Result<(), StoreError> {
         self.remove(slot);
         let place = self.slab.insert(bytes).ok_or(StoreError::Full)?;
-        if self.entries.len() <= slot as usize {
-            self.entries.resize(slot as usize + 1, EMPTY);
-        }
-        let turn = self.entries[slot as usize].turn.wrapping_add(1);
-        self.entries[slot as usize] = Entry { place: Some(place), turn, colder: self.hottest, hotter: NONE };
-        match self.entries.get_mut(self.hottest as usize) {
-            Some(e) => e.hotter = slot,
-            None => self.coldest = slot,
+        self.turn = self.turn.wrapping_add(1);
+        let new = Entry { place: Some(place), turn: self.turn, colder: self.hottest, hotter: NONE };
+        self.entries.change(slot, |e| *e = new);
+        match self.hottest {
+            NONE => self.coldest = slot,
+            before => _ = self.entries.change(before, |e| e.hotter = slot),
         }
         self.hottest = slot;
         self.pages += 1;
@@ -179,7 +186,7 @@ impl Store for Pool {
 
     fn usage(&self) -> Usage {
         let inner = self.lock();
-        let memory = inner.slab.memory_bytes() + inner.entries.capacity() * size_of::<Entry>();
+        let memory = inner.slab.memory_bytes() + inner.entries.memory_bytes();
         Usage { pool_pages: inner.pages, memory_bytes: memory as u64, ..Usage::default() }
     }
 
