@@ -426,7 +426,7 @@ fn directory() -> Option<std::path::PathBuf> {
 fn stress_pool_of_lz4() {
     // A quarter of the pages is noise, which takes all its size, and the tables take 8 MiB: with less memory there would be no room at times.
     let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 18 << 20 });
-    stress("pool of lz4", RegionConfig { pool, memory_max: 32 << 20, ..config(Policy::Mglru) });
+    stress("pool of lz4", RegionConfig { pool, memory_max: 26 << 20, ..config(Policy::Mglru) });
 }
 
 #[test]
