@@ -168,8 +168,19 @@ impl Core {
         Some(first + (address / PAGE % BLOCK) as u32)
     }
 
+    /// Changes of its mappings were read that are not dealt with.
+    fn has_batch(&self, space: usize) -> bool {
+        self.space(space).is_some_and(|s| !s.batch.is_empty())
+    }
+
     /// Serves what was read from the descriptors.
     pub(super) fn serve_pending(&mut self) {
+        // Nothing else may come that would have a batch dealt with: whoever waits for it may wait for the manager.
+        for index in 0..self.spaces.len() {
+            if self.has_batch(index) {
+                self.settle(index);
+            }
+        }
         for p in std::mem::take(&mut self.unsettled) {
             self.serve(p, false);
         }
@@ -514,6 +525,7 @@ impl Core {
             || m.discards.len() >= DISCARD_BATCH
             || !self.starved.is_empty()
             || !self.unsettled.is_empty()
+            || (0..self.spaces.len()).any(|index| self.has_batch(index))
             || !m.to_mark.is_empty()
             || self.missing() > 0
     }

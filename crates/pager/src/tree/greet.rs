@@ -118,7 +118,10 @@ impl Shared {
                 break index;
             }
             if since.elapsed() > PATIENCE {
-                return Err(std::io::Error::other(format!("process {pid} was forked, but rang no bell")));
+                // It would wait for ever.
+                // SAFETY: the process is the one that just came.
+                unsafe { libc::kill(pid, libc::SIGKILL) };
+                return Err(std::io::Error::other(format!("process {pid} was forked, but rang no bell; it is killed")));
             }
             std::thread::sleep(Duration::from_micros(50));
         };
