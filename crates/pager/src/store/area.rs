@@ -4,6 +4,8 @@
 //! mixes up, loses, tears, or keeps from an earlier time is found when it is read. Pages that repeat one word are kept
 //! as that word and never reach the store.
 
+mod runs;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -158,6 +160,12 @@ impl SwapArea {
 
     /// Writes what is page `page` of the owner. After an error the slot holds nothing.
     pub fn write(&self, slot: u32, page: u32, content: &Page) -> Result<(), StoreError> {
+        let (cell, before) = self.prepare(slot);
+        self.write_cell(cell, before, page, content)
+    }
+
+    /// The cell that a slot is to be written to, and what was known of it. It holds nothing.
+    fn prepare(&self, slot: u32) -> (u32, Meta) {
         let mut cells = self.cells();
         let cell = match cells.of(slot) {
             Some(cell) if cells.meta(cell).users == 1 => cell,
@@ -169,16 +177,17 @@ impl SwapArea {
             None => cells.take(Some(slot)),
         };
         let before = self.note(&mut cells, cell, |m| m.kind = Kind::Empty);
-        drop(cells);
-        self.write_cell(cell, before, page, content)
+        (cell, before)
+    }
+
+    fn set(&self, cell: u32, page: u32, turn: u32, word: u64, kind: Kind) {
+        let new = |m: &mut Meta| *m = Meta { word, page, turn, kind, users: m.users };
+        self.note(&mut self.cells(), cell, new);
     }
 
     fn write_cell(&self, cell: u32, before: Meta, page: u32, content: &Page) -> Result<(), StoreError> {
         let turn = before.turn.wrapping_add(1);
-        let set = |word, kind| {
-            let new = |m: &mut Meta| *m = Meta { word, page, turn, kind, users: m.users };
-            self.note(&mut self.cells(), cell, new);
-        };
+        let set = |word, kind| self.set(cell, page, turn, word, kind);
         if let Some(word) = repeated_word(content) {
             if before.kind == Kind::Stored {
                 self.store.free(cell);

@@ -92,6 +92,21 @@ pub trait Store: Send + Sync {
     /// What it holds and takes.
     fn usage(&self) -> Usage;
 
+    /// Whether [`Store::write_run`] and [`Store::read_run`] are faster than one page at a time.
+    fn takes_runs(&self) -> bool {
+        false
+    }
+
+    /// Puts pages in slots that follow one another. After an error some of them may be there, and each has to be written again.
+    fn write_run(&self, first: u32, pages: &[&Page]) -> Result<(), StoreError> {
+        pages.iter().zip(first..).try_for_each(|(page, slot)| self.write(slot, page))
+    }
+
+    /// Gets them back. After an error `pages` hold anything.
+    fn read_run(&self, first: u32, pages: &mut [&mut Page]) -> Result<(), StoreError> {
+        pages.iter_mut().zip(first..).try_for_each(|(page, slot)| self.read(slot, page))
+    }
+
     /// Whether a read may wait for a device.
     fn reads_wait(&self) -> bool {
         true
@@ -121,6 +136,18 @@ impl<S: Store + ?Sized> Store for Box<S> {
 
     fn usage(&self) -> Usage {
         (**self).usage()
+    }
+
+    fn takes_runs(&self) -> bool {
+        (**self).takes_runs()
+    }
+
+    fn write_run(&self, first: u32, pages: &[&Page]) -> Result<(), StoreError> {
+        (**self).write_run(first, pages)
+    }
+
+    fn read_run(&self, first: u32, pages: &mut [&mut Page]) -> Result<(), StoreError> {
+        (**self).read_run(first, pages)
     }
 
     fn reads_wait(&self) -> bool {
