@@ -56,6 +56,13 @@ impl Mapping {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
+    /// Whoever writes to it gets a signal from now on.
+    pub(crate) fn forbid_writes(&self) -> io::Result<()> {
+        // SAFETY: the range is this mapping, and its content stays as it is.
+        let result = unsafe { libc::mprotect(self.start as *mut _, self.len, libc::PROT_READ) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
     /// Drops the pages of a part of it: they are missing afterwards, and their content is lost.
     ///
     /// # Safety

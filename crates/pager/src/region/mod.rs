@@ -250,12 +250,17 @@ fn open_uffd() -> Result<(Uffd, bool), Error> {
     if let Ok(uffd) = Uffd::open(&WRITES) {
         return Ok((uffd, true));
     }
-    Uffd::open(&NEEDED).map(|uffd| (uffd, false)).map_err(|e| match e.kind() {
+    Uffd::open(&NEEDED).map(|uffd| (uffd, false)).map_err(unsupported)
+}
+
+/// Why there is no userfaultfd as it is needed.
+pub(crate) fn unsupported(e: std::io::Error) -> Error {
+    match e.kind() {
         std::io::ErrorKind::Unsupported => {
             Error::Unsupported(format!("{e}; Linux 6.8 or later has it (refault doctor tells more)"))
         }
         _ => Error::Unsupported(format!("userfaultfd: {e} (refault doctor tells what is missing)")),
-    })
+    }
 }
 
 /// A thread that takes no signals of the program. If it dies, the memory it serves would hang whoever touches it, so the process dies.

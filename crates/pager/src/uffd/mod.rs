@@ -288,7 +288,11 @@ impl Uffd {
     /// The range must be watched for writes, by someone who serves them.
     pub unsafe fn write_protect(&self, start: usize, len: usize, protect: bool) -> io::Result<()> {
         let mut arg = abi::WriteProtect { range: range(start, len), mode: u64::from(protect) };
-        self.ioctl(abi::UFFDIO_WRITEPROTECT, &mut arg)
+        let make = || progress(self.ioctl(abi::UFFDIO_WRITEPROTECT, &mut arg), 0, len);
+        match self.planned(Call::Protect, make, || ()).errno {
+            0 => Ok(()),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
     }
 
     /// Waits for faults; at least one, at most as many as `faults` has room for. Events that are not faults are an error, for none
