@@ -1,15 +1,13 @@
-//! The lab predicts the pager: the accesses of a program to a region, replayed with the same memory and policy, hit as often.
+//! The lab predicts the pager: the same accesses hit as often in a region as in the engine alone, as the lab drives it: with accessed
+//! bits of every page, and everything done at once.
 //!
 //! All accesses write: the pager sees writes to pages in place, but not reads. Without userfaultfd the test says that it skips.
 
-#[path = "common/command.rs"]
-mod command;
-
-use std::fmt::Write as _;
-
-use command::Sandbox;
+use refault_mm::{
+    Ack, Config, Effect, Engine, MappingKind, MemcgId, NodeConfig, Outcome, PageId, Policy, Touch, World,
+};
 use refault_pager::store::Codec;
-use refault_pager::{Error, Policy, PoolConfig, Region, RegionConfig};
+use refault_pager::{Error, PoolConfig, Region, RegionConfig};
 
 const PAGE: usize = 4096;
 const PAGES: usize = 8192;
@@ -78,19 +76,61 @@ fn in_region(pages: &[usize]) -> Option<f64> {
     Some(1.0 - (counts.swapped_in + counts.first_touches) as f64 / pages.len() as f64)
 }
 
-/// The same, predicted.
+/// Page tables of a machine that does everything at once.
+struct Tables {
+    mapped: Vec<bool>,
+    young: Vec<bool>,
+    /// It was woken.
+    kswapd: bool,
+}
+
+impl World for Tables {
+    fn effect(&mut self, effect: Effect) -> Ack {
+        match effect {
+            Effect::Map { page, .. } => (self.mapped[page.index()], self.young[page.index()]) = (true, true),
+            Effect::Unmap { page } => (self.mapped[page.index()], self.young[page.index()]) = (false, false),
+            Effect::WakeKswapd { .. } => self.kswapd = true,
+            _ => {}
+        }
+        Ack::Done
+    }
+
+    fn test_and_clear_young(&mut self, page: PageId) -> bool {
+        std::mem::take(&mut self.young[page.index()])
+    }
+
+    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
+        true
+    }
+}
+
+/// The same, predicted: a machine of that size, with the free memory that its kswapd keeps.
 fn in_lab(pages: &[usize]) -> f64 {
-    let s = Sandbox::new();
-    let trace = pages.iter().fold(String::new(), |mut text, page| {
-        _ = writeln!(text, "s {:#x} 1", (1 << 32) + page * PAGE);
-        text
-    });
-    std::fs::write(s.path("touches.addr"), trace).unwrap();
-    let memory = format!("{MEMORY_PAGES}p");
-    let output = s.run(&["replay", "touches.addr", "--memory", &memory, "--policy", "mglru", "--json"]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    json["rows"][0]["hit_rate"].as_f64().unwrap()
+    let mut config = Config::new(Policy::Mglru);
+    (config.total_pages, config.swap_pages) = (MEMORY_PAGES as u64, PAGES as u64);
+    config.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(MEMORY_PAGES as u64) });
+    let mut engine = Engine::new(config).unwrap();
+    let group = engine.add_memcg(MemcgId::ROOT, "/lab", u64::MAX, u64::MAX).unwrap();
+    engine.add_mapping(MappingKind::Anon, group, 0..PAGES as u64).unwrap();
+    let mut tables = Tables { mapped: vec![false; PAGES], young: vec![false; PAGES], kswapd: false };
+    let mut hits = 0;
+    for &page in pages {
+        if tables.mapped[page] {
+            tables.young[page] = true;
+            hits += 1;
+            continue;
+        }
+        match engine.access(&mut tables, PageId(page as u32), Touch::MapWrite) {
+            Outcome::Fresh | Outcome::Major => {}
+            Outcome::Minor | Outcome::Hit => hits += 1,
+            other => panic!("page {page}: {other:?}"),
+        }
+        if std::mem::take(&mut tables.kswapd) {
+            assert!(engine.run_kswapd(&mut tables, 1 << 20), "kswapd ends");
+        }
+    }
+    engine.validate().unwrap();
+    f64::from(hits) / pages.len() as f64
 }
 
 #[test]
