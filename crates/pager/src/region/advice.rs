@@ -120,12 +120,12 @@ impl Shared {
             core.tick();
             for page in chunk.clone() {
                 if room > 0 && core.wants(page, fresh) {
-                    let asked = core.memory.reads.len();
+                    let read = |core: &Core| core.memory.counts.swapped_in + core.memory.reads.len() as u64;
+                    let before = read(&core);
                     let came;
                     (core, came) = self.bring_page(core, page, fresh);
                     // The engine may read on.
-                    let read = core.memory.reads.len().saturating_sub(asked).max(1) as u64;
-                    room = if came { room.saturating_sub(read) } else { 0 };
+                    room = if came { room.saturating_sub((read(&core) - before).max(1)) } else { 0 };
                 }
             }
             core = self.finish(core);

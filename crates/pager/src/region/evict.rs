@@ -10,7 +10,8 @@ use super::staging::WINDOW;
 use super::world::{fatal, staged_content};
 use crate::uffd::PAGE;
 
-/// Pages that are claimed for writing at a time: whoever touches one of them waits for all.
+/// Pages that are claimed for writing at a time: whoever touches one of them waits for all. Where writing them together is faster it is
+/// a window.
 const CLAIM: usize = 8;
 /// A move that the kernel asks to repeat is repeated so often.
 const MOVE_ATTEMPTS: u32 = 8;
@@ -72,16 +73,19 @@ impl Shared {
             core.free_slots();
         }
         loop {
-            let claimed = core.claim_writes(CLAIM, false);
+            let most = if self.area.takes_runs() { WINDOW } else { CLAIM };
+            let mut claimed = core.claim_writes(most, false);
             if claimed.is_empty() {
                 break;
             }
             drop(core);
-            let write = |&(page, slot, address): &(u32, u32, usize)| {
+            claimed.sort_unstable_by_key(|&(_, slot, _)| slot);
+            let item = |&(page, slot, address): &(u32, u32, usize)| {
                 // SAFETY: the page was claimed: it stays in its place until the write is settled, and nobody writes to it.
-                self.area.write(slot, page, unsafe { staged_content(address) })
+                (slot, page, unsafe { staged_content(address) })
             };
-            let results: Vec<_> = claimed.iter().map(write).collect();
+            let items: Vec<_> = claimed.iter().map(item).collect();
+            let results = self.area.write_many(&items);
             core = self.lock();
             core.tick();
             core.settle_writes(&claimed, &results);

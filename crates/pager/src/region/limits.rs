@@ -50,7 +50,7 @@ impl Limits {
             format!("zswap_max is {} bytes; at most the {most} that the region was made with", self.zswap_max)
         } else if first.zswap_max > 0 && self.zswap_max < Pool::MIN_BYTES {
             format!("zswap_max is {} bytes; at least {}", self.zswap_max, Pool::MIN_BYTES)
-        } else if self.zswap_max > self.memory_max / 4 * 3 {
+        } else if !made.overhead_beside && self.zswap_max > self.memory_max / 4 * 3 {
             "zswap_max is more than three quarters of memory_max; give the pool less, or more memory".to_string()
         } else {
             return Ok(());

@@ -347,24 +347,38 @@ impl Shared {
             if reads.is_empty() {
                 break;
             }
-            for (page, slot) in reads {
-                let mut content = core.memory.spare.pop().unwrap_or_default();
-                drop(core);
-                let mut result = self.area.read(slot, page, &mut content.0);
-                if result.is_err() {
-                    // Once more: what failed on the way may be well where it is.
-                    result = self.area.read(slot, page, &mut content.0);
-                }
-                let result = result.map(|()| content);
-                core = self.lock();
-                core.tick();
-                core.arrive(page, result);
+            for several in reads.chunks(1 << READ_AHEAD_ORDER) {
+                core = self.read(core, several);
             }
         }
         if core.has_held() {
             core = self.let_go(core);
         }
         if core.memory.discards.len() >= core::DISCARD_BATCH { self.discard(core) } else { core }
+    }
+
+    /// Reads pages, and tells the engine. What failed on the way may be well where it is, so it is tried once more.
+    fn read<'a>(&'a self, mut core: MutexGuard<'a, Core>, reads: &[(u32, u32)]) -> MutexGuard<'a, Core> {
+        if let &[(page, slot)] = reads {
+            let mut content = core.memory.spare.pop().unwrap_or_default();
+            drop(core);
+            let result = self.area.read(slot, page, &mut content.0);
+            let result = result.or_else(|_| self.area.read(slot, page, &mut content.0)).map(|()| content);
+            core = self.lock();
+            core.tick();
+            core.arrive(page, result);
+            return core;
+        }
+        let mut contents: Vec<_> = reads.iter().map(|_| core.memory.spare.pop().unwrap_or_default()).collect();
+        drop(core);
+        let slots: Vec<_> = reads.iter().map(|&(page, slot)| (slot, page)).collect();
+        let results = self.area.read_several(&slots, &mut contents);
+        core = self.lock();
+        core.tick();
+        for ((&(page, _), result), content) in reads.iter().zip(results).zip(contents) {
+            core.arrive(page, result.map(|()| content));
+        }
+        core
     }
 
     /// With `memory.high`: who was served goes on, now or later. Pages that reclaim orders out for it are out, and then free, before the

@@ -4,6 +4,8 @@
 //! mixes up, loses, tears, or keeps from an earlier time is found when it is read. Pages that repeat one word are kept
 //! as that word and never reach the store.
 
+mod runs;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -44,6 +46,14 @@ impl Entry for Meta {
     fn is_vacant(&self) -> bool {
         self.users == 0
     }
+}
+
+/// A cell that is about to be written: what it held before, and which write it is.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    cell: u32,
+    before: Kind,
+    turn: u32,
 }
 
 /// The content of a slot as it was, whatever becomes of the slot.
@@ -167,6 +177,11 @@ impl SwapArea {
 
     /// Writes what is page `page` of the owner. After an error the slot holds nothing.
     pub fn write(&self, slot: u32, page: u32, content: &Page) -> Result<(), StoreError> {
+        self.write_cell(self.claim(slot), page, content)
+    }
+
+    /// The cell that a slot is written to. It holds nothing until it is written.
+    fn claim(&self, slot: u32) -> Claim {
         let mut cells = self.cells();
         let cell = match cells.of(slot) {
             Some(cell) if cells.cells.get(cell).users == 1 => cell,
@@ -178,30 +193,44 @@ impl SwapArea {
             None => cells.take(Some(slot)),
         };
         let before = self.note(&mut cells, cell, |m| m.kind = Kind::Empty).kind;
-        let turn = cells.next_turn();
-        drop(cells);
-        self.write_cell(cell, before, turn, page, content)
+        Claim { cell, before, turn: cells.next_turn() }
     }
 
-    fn write_cell(&self, cell: u32, before: Kind, turn: u32, page: u32, content: &Page) -> Result<(), StoreError> {
-        let set = |word, kind| {
-            let new = |m: &mut Meta| *m = Meta { word, page, turn, kind, users: m.users };
-            self.note(&mut self.cells(), cell, new);
-        };
+    fn write_cell(&self, claim: Claim, page: u32, content: &Page) -> Result<(), StoreError> {
         if let Some(word) = repeated_word(content) {
-            if before == Kind::Stored {
-                self.store.free(cell);
-            }
-            set(word, Kind::Filled);
+            self.note_filled(claim, page, word);
             return Ok(());
         }
-        let word = checksum(page, turn, content);
-        if let Err(e) = self.store.write(cell, content) {
-            self.write_errors.fetch_add(1, Ordering::Relaxed);
-            return Err(e);
+        let word = checksum(page, claim.turn, content);
+        let result = self.store.write(claim.cell, content);
+        self.note_written(claim, page, word, result)
+    }
+
+    fn set(&self, claim: Claim, page: u32, word: u64, kind: Kind) {
+        let new = |m: &mut Meta| *m = Meta { word, page, turn: claim.turn, kind, users: m.users };
+        self.note(&mut self.cells(), claim.cell, new);
+    }
+
+    /// The page repeats a word: the store does not see it.
+    fn note_filled(&self, claim: Claim, page: u32, word: u64) {
+        if claim.before == Kind::Stored {
+            self.store.free(claim.cell);
         }
-        set(word, Kind::Stored);
-        Ok(())
+        self.set(claim, page, word, Kind::Filled);
+    }
+
+    fn note_written(
+        &self,
+        claim: Claim,
+        page: u32,
+        word: u64,
+        result: Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        match result {
+            Ok(()) => self.set(claim, page, word, Kind::Stored),
+            Err(_) => _ = self.write_errors.fetch_add(1, Ordering::Relaxed),
+        }
+        result
     }
 
     /// Whether a read waits for a device.
@@ -285,9 +314,9 @@ impl SwapArea {
     pub fn keep(&self, page: u32, content: &Page) -> Result<Loan, StoreError> {
         let mut cells = self.cells();
         let cell = cells.take(None);
-        let turn = cells.next_turn();
+        let claim = Claim { cell, before: Kind::Empty, turn: cells.next_turn() };
         drop(cells);
-        let written = self.write_cell(cell, Kind::Empty, turn, page, content);
+        let written = self.write_cell(claim, page, content);
         if written.is_err() {
             self.leave(&mut self.cells(), cell);
         }

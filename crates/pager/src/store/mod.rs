@@ -93,6 +93,16 @@ pub trait Store: Send + Sync {
     /// What it holds and takes.
     fn usage(&self) -> Usage;
 
+    /// Whether [`Store::write_many`] and [`Store::read_run`] are faster than one page at a time.
+    fn takes_runs(&self) -> bool {
+        false
+    }
+
+    /// Gets back pages of slots that follow one another. After an error `pages` hold anything.
+    fn read_run(&self, first: u32, pages: &mut [&mut Page]) -> Result<(), StoreError> {
+        pages.iter_mut().zip(first..).try_for_each(|(page, slot)| self.read(slot, page))
+    }
+
     /// Whether a read may wait for a device.
     fn reads_wait(&self) -> bool {
         true
@@ -122,6 +132,14 @@ impl<S: Store + ?Sized> Store for Box<S> {
 
     fn usage(&self) -> Usage {
         (**self).usage()
+    }
+
+    fn takes_runs(&self) -> bool {
+        (**self).takes_runs()
+    }
+
+    fn read_run(&self, first: u32, pages: &mut [&mut Page]) -> Result<(), StoreError> {
+        (**self).read_run(first, pages)
     }
 
     fn reads_wait(&self) -> bool {

@@ -14,6 +14,8 @@ pub(super) const BLOCK: usize = 8 * PAGE;
 const GRAIN: usize = 128;
 const CLASSES: usize = PAGE / GRAIN;
 const MAX_OBJECTS: usize = BLOCK / GRAIN;
+/// Blocks that hold nothing and are kept, for giving them back and getting others costs a fault for each page. They count as used.
+const KEPT: usize = 16;
 const NOT_PARTIAL: u32 = u32::MAX;
 
 /// Where an object is.
@@ -41,6 +43,8 @@ pub(super) struct Slab {
     mapping: Mapping,
     blocks: Vec<Block>,
     free_blocks: Vec<u32>,
+    /// Blocks that hold nothing, with their memory.
+    kept: Vec<u32>,
     partial: Vec<Vec<u32>>,
     in_use: usize,
     /// Blocks that may be in use.
@@ -61,12 +65,15 @@ impl Slab {
         let mapping = Mapping::new((limit_bytes / BLOCK).max(1) * BLOCK)?;
         let limit = mapping.bytes() / BLOCK;
         let partial = vec![Vec::new(); CLASSES];
-        Ok(Slab { mapping, blocks: Vec::new(), free_blocks: Vec::new(), partial, in_use: 0, limit })
+        Ok(Slab { mapping, blocks: Vec::new(), free_blocks: Vec::new(), kept: Vec::new(), partial, in_use: 0, limit })
     }
 
     /// Another limit, not above the first one. What is beyond it stays, and nothing is added until enough of it is gone.
     pub(super) fn set_limit(&mut self, bytes: usize) {
         self.limit = (bytes / BLOCK).clamp(1, self.mapping.bytes() / BLOCK);
+        while let Some(b) = self.kept.pop() {
+            self.give_back(b);
+        }
     }
 
     /// More is in use than may be.
@@ -76,7 +83,7 @@ impl Slab {
 
     /// Bytes in use, with the tables.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.in_use * BLOCK + self.blocks.capacity() * size_of::<Block>()
+        (self.in_use + self.kept.len()) * BLOCK + self.blocks.capacity() * size_of::<Block>()
     }
 
     /// Stores bytes, at most a page and at least one. `None`: there is no room.
@@ -149,7 +156,7 @@ impl Slab {
         let mut block = Block { class, used: 0, partial: list.len() as u32, map: [0; MAX_OBJECTS / 64] };
         // Objects that the block is too small for count as used.
         (objects(class)..MAX_OBJECTS).for_each(|o| block.map[o / 64] |= 1 << (o % 64));
-        let b = match self.free_blocks.pop() {
+        let b = match self.kept.pop().or_else(|| self.free_blocks.pop()) {
             Some(b) => {
                 self.blocks[b as usize] = block;
                 b
@@ -177,6 +184,14 @@ impl Slab {
 
     fn free_block(&mut self, b: u32) {
         self.in_use -= 1;
+        let most = KEPT.min(self.limit / 16);
+        if self.kept.len() < most && self.in_use + self.kept.len() < self.limit {
+            return self.kept.push(b);
+        }
+        self.give_back(b);
+    }
+
+    fn give_back(&mut self, b: u32) {
         self.free_blocks.push(b);
         // SAFETY: the block holds no object, so nobody refers to its memory. If the kernel refuses, the memory is only not returned.
         _ = unsafe { self.mapping.discard(self.mapping.start() + b as usize * BLOCK, BLOCK) };
@@ -186,7 +201,7 @@ impl Slab {
     pub(super) fn validate(&self, objects_in_use: usize) {
         let used: usize = self.blocks.iter().map(|b| usize::from(b.used)).sum();
         assert_eq!(used, objects_in_use);
-        assert_eq!(self.in_use + self.free_blocks.len(), self.blocks.len());
+        assert_eq!(self.in_use + self.kept.len() + self.free_blocks.len(), self.blocks.len());
         for (class, list) in self.partial.iter().enumerate() {
             for (at, &b) in list.iter().enumerate() {
                 let block = &self.blocks[b as usize];

@@ -1,0 +1,145 @@
+//! The lab predicts the pager: the same accesses hit as often in a region as in the engine alone, as the lab drives it: with accessed
+//! bits of every page, and everything done at once.
+//!
+//! All accesses write: the pager sees writes to pages in place, but not reads. Without userfaultfd the test says that it skips.
+
+use refault_mm::{
+    Ack, Config, Effect, Engine, MappingKind, MemcgId, NodeConfig, Outcome, PageId, Policy, Touch, World,
+};
+use refault_pager::store::Codec;
+use refault_pager::{Error, PoolConfig, Region, RegionConfig};
+
+const PAGE: usize = 4096;
+const PAGES: usize = 8192;
+const MEMORY_PAGES: usize = 4096;
+const ACCESSES: usize = 400_000;
+
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+}
+
+/// The pages of a workload, in order.
+fn accesses(workload: &str) -> Vec<usize> {
+    let mut rng = Rng(1);
+    let page = |i: usize| match workload {
+        "uniform" => rng.below(PAGES),
+        // By inversion of the continuous distribution; ranks are scattered.
+        "zipf" => {
+            let unit = (rng.next() >> 11) as f64 / (1u64 << 53) as f64;
+            let rank = ((PAGES as f64 + 1.0).ln() * unit).exp() as usize - 1;
+            rank.min(PAGES - 1) * 5741 % PAGES
+        }
+        "scan" => i % PAGES,
+        // A tenth is hot, and another tenth in each quarter.
+        _ if rng.below(16) == 0 => rng.below(PAGES),
+        _ => (i * 4 / ACCESSES * PAGES / 10 + rng.below(PAGES / 10)) % PAGES,
+    };
+    (0..ACCESSES).map(page).collect()
+}
+
+/// Accesses that found their page in memory, of all; `None`: this machine has no regions, as was said.
+fn in_region(pages: &[usize]) -> Option<f64> {
+    let config = RegionConfig {
+        policy: Policy::Mglru,
+        pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: PAGES * PAGE }),
+        // The lab counts pages alone.
+        overhead_beside: true,
+        ..RegionConfig::new(PAGES * PAGE, MEMORY_PAGES * PAGE)
+    };
+    let mut region = match Region::new(&config) {
+        Ok(region) => region,
+        Err(Error::Unsupported(why)) => {
+            eprintln!("skipped: {why}");
+            return None;
+        }
+        Err(e) => panic!("{e}"),
+    };
+    let bytes = region.as_mut_slice();
+    for &page in pages {
+        let byte = &mut bytes[page * PAGE];
+        *byte = byte.wrapping_add(1);
+    }
+    let counts = region.stats().counts;
+    region.validate().unwrap();
+    Some(1.0 - (counts.swapped_in + counts.first_touches) as f64 / pages.len() as f64)
+}
+
+/// Page tables of a machine that does everything at once.
+struct Tables {
+    mapped: Vec<bool>,
+    young: Vec<bool>,
+    /// It was woken.
+    kswapd: bool,
+}
+
+impl World for Tables {
+    fn effect(&mut self, effect: Effect) -> Ack {
+        match effect {
+            Effect::Map { page, .. } => (self.mapped[page.index()], self.young[page.index()]) = (true, true),
+            Effect::Unmap { page } => (self.mapped[page.index()], self.young[page.index()]) = (false, false),
+            Effect::WakeKswapd { .. } => self.kswapd = true,
+            _ => {}
+        }
+        Ack::Done
+    }
+
+    fn test_and_clear_young(&mut self, page: PageId) -> bool {
+        std::mem::take(&mut self.young[page.index()])
+    }
+
+    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
+        true
+    }
+}
+
+/// The same, predicted: a machine of that size, with the free memory that its kswapd keeps.
+fn in_lab(pages: &[usize]) -> f64 {
+    let mut config = Config::new(Policy::Mglru);
+    (config.total_pages, config.swap_pages) = (MEMORY_PAGES as u64, PAGES as u64);
+    config.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(MEMORY_PAGES as u64) });
+    let mut engine = Engine::new(config).unwrap();
+    let group = engine.add_memcg(MemcgId::ROOT, "/lab", u64::MAX, u64::MAX).unwrap();
+    engine.add_mapping(MappingKind::Anon, group, 0..PAGES as u64).unwrap();
+    let mut tables = Tables { mapped: vec![false; PAGES], young: vec![false; PAGES], kswapd: false };
+    let mut hits = 0;
+    for &page in pages {
+        if tables.mapped[page] {
+            tables.young[page] = true;
+            hits += 1;
+            continue;
+        }
+        match engine.access(&mut tables, PageId(page as u32), Touch::MapWrite) {
+            Outcome::Fresh | Outcome::Major => {}
+            Outcome::Minor | Outcome::Hit => hits += 1,
+            other => panic!("page {page}: {other:?}"),
+        }
+        if std::mem::take(&mut tables.kswapd) {
+            assert!(engine.run_kswapd(&mut tables, 1 << 20), "kswapd ends");
+        }
+    }
+    engine.validate().unwrap();
+    f64::from(hits) / pages.len() as f64
+}
+
+#[test]
+fn the_lab_predicts_the_hit_rate_of_a_region() {
+    for workload in ["uniform", "zipf", "scan", "phases"] {
+        let pages = accesses(workload);
+        let Some(pager) = in_region(&pages) else { return };
+        let lab = in_lab(&pages);
+        eprintln!("{workload}: {:.2} % of accesses hit in the region, {:.2} % in the lab", pager * 100.0, lab * 100.0);
+        assert!((pager - lab).abs() < 0.02, "{workload}: {pager:.4} in the region, {lab:.4} in the lab");
+    }
+}
