@@ -137,6 +137,11 @@ impl Report {
         }
     }
 
+    /// How regions write their swap files here.
+    pub fn swap_io(&self) -> &'static str {
+        if self.io_uring.works { "io_uring" } else { "pwritev" }
+    }
+
     /// Which faults can be served.
     pub fn verdict(&self) -> Verdict {
         match () {

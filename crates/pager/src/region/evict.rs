@@ -77,11 +77,12 @@ impl Shared {
                 break;
             }
             drop(core);
-            let write = |&(page, slot, address): &(u32, u32, usize)| {
+            let content = |&(page, slot, address): &(u32, u32, usize)| {
                 // SAFETY: the page was claimed: it stays in its place until the write is settled, and nobody writes to it.
-                self.area.write(slot, page, unsafe { staged_content(address) })
+                (slot, page, unsafe { staged_content(address) })
             };
-            let results: Vec<_> = claimed.iter().map(write).collect();
+            let pages: Vec<_> = claimed.iter().map(content).collect();
+            let results = self.area.write_many(&pages);
             core = self.lock();
             core.tick();
             core.settle_writes(&claimed, &results);

@@ -156,8 +156,8 @@ impl SwapArea {
         before
     }
 
-    /// Writes what is page `page` of the owner. After an error the slot holds nothing.
-    pub fn write(&self, slot: u32, page: u32, content: &Page) -> Result<(), StoreError> {
+    /// The cell that a slot is written to, and what was known of it. It holds nothing until it is written.
+    fn claim(&self, slot: u32) -> (u32, Meta) {
         let mut cells = self.cells();
         let cell = match cells.of(slot) {
             Some(cell) if cells.meta(cell).users == 1 => cell,
@@ -169,30 +169,72 @@ impl SwapArea {
             None => cells.take(Some(slot)),
         };
         let before = self.note(&mut cells, cell, |m| m.kind = Kind::Empty);
-        drop(cells);
+        (cell, before)
+    }
+
+    /// Writes what is page `page` of the owner. After an error the slot holds nothing.
+    pub fn write(&self, slot: u32, page: u32, content: &Page) -> Result<(), StoreError> {
+        let (cell, before) = self.claim(slot);
         self.write_cell(cell, before, page, content)
     }
 
-    fn write_cell(&self, cell: u32, before: Meta, page: u32, content: &Page) -> Result<(), StoreError> {
-        let turn = before.turn.wrapping_add(1);
-        let set = |word, kind| {
-            let new = |m: &mut Meta| *m = Meta { word, page, turn, kind, users: m.users };
-            self.note(&mut self.cells(), cell, new);
-        };
-        if let Some(word) = repeated_word(content) {
-            if before.kind == Kind::Stored {
-                self.store.free(cell);
+    /// Writes several pages as (slot, page of the owner, content), no slot twice; what became of each is as of [`SwapArea::write`].
+    pub fn write_many(&self, pages: &[(u32, u32, &Page)]) -> Vec<Result<(), StoreError>> {
+        let claims: Vec<(u32, Meta)> = pages.iter().map(|&(slot, ..)| self.claim(slot)).collect();
+        let mut results: Vec<Result<(), StoreError>> = Vec::with_capacity(pages.len());
+        let mut stored = Vec::with_capacity(pages.len());
+        for (i, (&(_, page, content), &(cell, before))) in pages.iter().zip(&claims).enumerate() {
+            results.push(Ok(()));
+            match repeated_word(content) {
+                Some(word) => self.note_filled(cell, before, page, word),
+                None => stored.push((i, checksum(page, before.turn.wrapping_add(1), content))),
             }
-            set(word, Kind::Filled);
+        }
+        let batch: Vec<(u32, &Page)> = stored.iter().map(|&(i, _)| (claims[i].0, pages[i].2)).collect();
+        for (&(i, word), result) in stored.iter().zip(self.store.write_many(&batch)) {
+            let (cell, before) = claims[i];
+            results[i] = self.note_written(cell, before, pages[i].1, word, result);
+        }
+        results
+    }
+
+    fn write_cell(&self, cell: u32, before: Meta, page: u32, content: &Page) -> Result<(), StoreError> {
+        if let Some(word) = repeated_word(content) {
+            self.note_filled(cell, before, page, word);
             return Ok(());
         }
-        let word = checksum(page, turn, content);
-        if let Err(e) = self.store.write(cell, content) {
-            self.write_errors.fetch_add(1, Ordering::Relaxed);
-            return Err(e);
+        let word = checksum(page, before.turn.wrapping_add(1), content);
+        let result = self.store.write(cell, content);
+        self.note_written(cell, before, page, word, result)
+    }
+
+    fn set(&self, cell: u32, before: Meta, page: u32, word: u64, kind: Kind) {
+        let turn = before.turn.wrapping_add(1);
+        let new = |m: &mut Meta| *m = Meta { word, page, turn, kind, users: m.users };
+        self.note(&mut self.cells(), cell, new);
+    }
+
+    /// The page repeats a word: the store does not see it.
+    fn note_filled(&self, cell: u32, before: Meta, page: u32, word: u64) {
+        if before.kind == Kind::Stored {
+            self.store.free(cell);
         }
-        set(word, Kind::Stored);
-        Ok(())
+        self.set(cell, before, page, word, Kind::Filled);
+    }
+
+    fn note_written(
+        &self,
+        cell: u32,
+        before: Meta,
+        page: u32,
+        word: u64,
+        result: Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        match result {
+            Ok(()) => self.set(cell, before, page, word, Kind::Stored),
+            Err(_) => _ = self.write_errors.fetch_add(1, Ordering::Relaxed),
+        }
+        result
     }
 
     /// Reads page `page` of the owner. What comes back is what was written last, or an error; then `content` is anything.
