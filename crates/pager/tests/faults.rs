@@ -152,7 +152,8 @@ fn one_fault_at_a_time() {
 fn reads_that_fail_for_a_while() {
     let Some(region) = region(Faulty::new(|n, _| (n % 64 < 8).then_some(Fault::ReadFails))) else { return };
     let lost = run(&region);
-    assert!(lost > 50, "{lost} lost");
+    // A page that was only read ahead is read once more when it is asked for.
+    assert!(lost > 10, "{lost} lost");
 }
 
 #[test]

@@ -38,6 +38,7 @@ impl Region {
         let pages = self.pages_of(range)?;
         let mut core = self.shared.lock();
         // What they were accessed for before is forgotten, too.
+        core.memory.collect_writes(pages.clone());
         pages.clone().for_each(|p| _ = core.memory.test_and_clear_young(PageId(p)));
         core.engine.advise_range(PageId(pages.start), pages.len() as u32, Advice::Cold);
         Ok(())
@@ -119,9 +120,12 @@ impl Shared {
             core.tick();
             for page in chunk.clone() {
                 if room > 0 && core.wants(page, fresh) {
+                    let asked = core.memory.reads.len();
                     let came;
                     (core, came) = self.bring_page(core, page, fresh);
-                    room = if came { room - 1 } else { 0 };
+                    // The engine may read on.
+                    let read = core.memory.reads.len().saturating_sub(asked).max(1) as u64;
+                    room = if came { room.saturating_sub(read) } else { 0 };
                 }
             }
             core = self.finish(core);

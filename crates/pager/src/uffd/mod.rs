@@ -98,6 +98,8 @@ pub struct Fault {
     pub address: usize,
     /// It was a write.
     pub write: bool,
+    /// The thread, if [`Feature::THREAD_ID`] was asked for.
+    pub thread: u32,
 }
 
 /// What is read from a descriptor that has events.
@@ -313,7 +315,8 @@ impl Uffd {
                 return Err(io::Error::other(format!("userfaultfd: event {:#x} was not asked for", m.event)));
             }
             let address = m.address as usize & !(PAGE - 1);
-            faults.push(Fault { address, write: m.flags & abi::PAGEFAULT_FLAG_WRITE != 0 });
+            let write = m.flags & abi::PAGEFAULT_FLAG_WRITE != 0;
+            faults.push(Fault { address, write, thread: m.rest as u32 });
         }
         Ok(())
     }
@@ -344,7 +347,7 @@ impl Uffd {
         Ok(match m.event {
             abi::EVENT_PAGEFAULT => {
                 let write = a & abi::PAGEFAULT_FLAG_WRITE != 0;
-                Event::Fault(Fault { address: b as usize & !(PAGE - 1), write })
+                Event::Fault(Fault { address: b as usize & !(PAGE - 1), write, thread: c as u32 })
             }
             abi::EVENT_FORK => {
                 // SAFETY: the kernel made the descriptor, in the lower half of the first field, for whoever reads this message.
