@@ -16,9 +16,9 @@ use crate::uffd::PAGE;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SwapIo {
     /// By `pwritev`, neighbours in one call, one call after the other.
+    #[default]
     Calls,
     /// The calls of a batch by io_uring, at once, if there are several; else, and where it is not allowed, by `pwritev`.
-    #[default]
     Ring,
 }
 
