@@ -50,6 +50,7 @@ struct Json<'a> {
     features: BTreeMap<&'a str, bool>,
     moves: JsonProbe<'a>,
     io_uring: JsonProbe<'a>,
+    swap_io: &'a str,
     capabilities: BTreeMap<&'a str, bool>,
     seccomp: Option<u32>,
     cgroup_memory_max_bytes: Option<u64>,
@@ -98,6 +99,7 @@ impl<'a> Json<'a> {
             features: r.features.iter().copied().collect(),
             moves: (&r.moves).into(),
             io_uring: (&r.io_uring).into(),
+            swap_io: r.swap_io(),
             capabilities: r.capabilities.iter().copied().collect(),
             seccomp: r.seccomp,
             cgroup_memory_max_bytes: r.cgroup_memory_max,
@@ -156,6 +158,7 @@ fn table(r: &Report) -> String {
     line("swap files in", &printable(&d.path.display().to_string()));
     line("  files without a name", &probe(&d.nameless));
     line("  direct I/O", &probe(&d.direct));
+    line("  regions write by", r.swap_io());
     line("  free", &mib(d.free_bytes));
     text.push('\n');
     text.push_str(match r.verdict() {

@@ -21,11 +21,14 @@ fn json_and_text_say_the_same() {
     assert_eq!(found["improvement"].is_null(), found["why"].is_null());
     assert_eq!(found["features"]["MOVE"].as_bool(), found["features"].as_object().map(|f| f["MOVE"] == true));
 
+    // Whether io_uring works or not: regions have to ask for it.
+    assert_eq!(found["swap_io"], "pwritev");
+
     let text = s.run(&args);
     assert_eq!(text.status.code(), json.status.code());
     let text = String::from_utf8(text.stdout).expect("text");
     assert_eq!(text.contains("The pager works here"), works, "{text}");
-    for value in [&found["kernel"], &found["improvement"]].into_iter().filter_map(Value::as_str) {
+    for value in [&found["kernel"], &found["improvement"], &found["swap_io"]].into_iter().filter_map(Value::as_str) {
         assert!(text.contains(value), "{value} in {text}");
     }
 }

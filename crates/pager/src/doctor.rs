@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::mem::Mapping;
+use crate::store::SwapIo;
 use crate::uffd::{Feature, PAGE, Scope, Uffd};
 
 /// A capability that some part of the pager can use: its number and its name.
@@ -134,6 +135,14 @@ impl Report {
             memory_bytes: kib("MemTotal:"),
             kernel_swap_bytes: kib("SwapTotal:"),
             swap_directory: look_at(directory),
+        }
+    }
+
+    /// How regions write their swap files here, unless they ask for another way.
+    pub fn swap_io(&self) -> &'static str {
+        match SwapIo::default() {
+            SwapIo::Ring if self.io_uring.works => "io_uring",
+            SwapIo::Ring | SwapIo::Calls => "pwritev",
         }
     }
 

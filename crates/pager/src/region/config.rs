@@ -6,7 +6,7 @@ use std::time::Duration;
 use refault_mm::{Config, NodeConfig, Policy};
 
 use crate::error::Error;
-use crate::store::{Codec, FileStore, Pool, Store, Tiers};
+use crate::store::{Codec, FileStore, Pool, Store, SwapIo, Tiers};
 use crate::uffd::PAGE;
 
 /// The compressed pool.
@@ -36,6 +36,8 @@ pub struct RegionConfig {
     pub pool: Option<PoolConfig>,
     /// Where the swap file is made; without one, pages stay in the pool.
     pub swap_directory: Option<PathBuf>,
+    /// How the swap file is written.
+    pub swap_io: SwapIo,
     /// Threads that serve faults; 0: as many as there are CPUs, at most 4.
     pub fault_threads: usize,
     /// Pages that are out of reach but not written yet, in percent of the memory. An access brings them back for next to nothing,
@@ -62,6 +64,7 @@ impl RegionConfig {
             policy: Policy::Mglru,
             pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: memory_max / 2 }),
             swap_directory: None,
+            swap_io: SwapIo::default(),
             fault_threads: 0,
             standby_percent: 0,
             overhead_beside: false,
@@ -118,7 +121,7 @@ impl RegionConfig {
             None => None,
         };
         let file = match &self.swap_directory {
-            Some(dir) => Some(FileStore::new(dir, slots).map_err(Error::io("making the swap file"))?),
+            Some(dir) => Some(FileStore::with_io(dir, slots, self.swap_io).map_err(Error::io("making the swap file"))?),
             None => None,
         };
         Ok(match (pool, file) {

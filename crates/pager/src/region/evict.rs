@@ -74,18 +74,17 @@ impl Shared {
         }
         loop {
             let most = if self.area.takes_runs() { WINDOW } else { CLAIM };
-            let mut claimed = core.claim_writes(most, false);
+            let claimed = core.claim_writes(most, false);
             if claimed.is_empty() {
                 break;
             }
             drop(core);
-            claimed.sort_unstable_by_key(|&(_, slot, _)| slot);
-            let item = |&(page, slot, address): &(u32, u32, usize)| {
+            let content = |&(page, slot, address): &(u32, u32, usize)| {
                 // SAFETY: the page was claimed: it stays in its place until the write is settled, and nobody writes to it.
                 (slot, page, unsafe { staged_content(address) })
             };
-            let items: Vec<_> = claimed.iter().map(item).collect();
-            let results = self.area.write_many(&items);
+            let pages: Vec<_> = claimed.iter().map(content).collect();
+            let results = self.area.write_many(&pages);
             core = self.lock();
             core.tick();
             core.settle_writes(&claimed, &results);

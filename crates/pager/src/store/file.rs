@@ -5,11 +5,22 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 
+use super::ring::Ring;
 use super::{Page, PageBuf, Store, StoreError, Usage};
 use crate::uffd::PAGE;
+
+/// How a swap file is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SwapIo {
+    /// By `pwritev`, neighbours in one call, one call after the other.
+    #[default]
+    Calls,
+    /// The calls of a batch by io_uring, at once, if there are several; else, and where it is not allowed, by `pwritev`.
+    Ring,
+}
 
 /// A file that has no name (so it is gone when the process is, whatever ends it), that only its owner may read, and that goes
 /// round the page cache where the file system allows it.
@@ -18,6 +29,9 @@ pub struct FileStore {
     file: File,
     direct: bool,
     slots: u32,
+    wanted: SwapIo,
+    /// Made when a batch is written for the first time.
+    ring: OnceLock<Option<Mutex<Ring>>>,
     /// Slots that hold a page, a bit each.
     held: Mutex<(Vec<u64>, u64)>,
 }
@@ -25,18 +39,47 @@ pub struct FileStore {
 impl FileStore {
     /// A file in a directory, of at most so many pages.
     pub fn new(directory: &Path, slots: u32) -> io::Result<FileStore> {
+        FileStore::with_io(directory, slots, SwapIo::default())
+    }
+
+    /// The same, written in a way of one's choice.
+    pub fn with_io(directory: &Path, slots: u32, swap_io: SwapIo) -> io::Result<FileStore> {
         let (file, direct) = match nameless(directory, libc::O_DIRECT) {
             Ok(file) => (file, true),
             // Some file systems have no direct I/O.
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => (nameless(directory, 0)?, false),
             Err(e) => return Err(e),
         };
-        Ok(FileStore { file, direct, slots, held: Mutex::default() })
+        Ok(FileStore { file, direct, slots, wanted: swap_io, ring: OnceLock::new(), held: Mutex::default() })
     }
 
     /// Whether it goes round the page cache. Where it does not, its pages take memory that nobody counts but the kernel.
     pub fn is_direct(&self) -> bool {
         self.direct
+    }
+
+    /// How it is written.
+    pub fn swap_io(&self) -> SwapIo {
+        if self.ring().is_some() { SwapIo::Ring } else { SwapIo::Calls }
+    }
+
+    fn ring(&self) -> Option<&Mutex<Ring>> {
+        let make = || if self.wanted == SwapIo::Ring { Ring::new().ok().map(Mutex::new) } else { None };
+        self.ring.get_or_init(make).as_ref()
+    }
+
+    /// Writes runs of neighbours, each from the first slot on; whether each was written in full.
+    fn write_runs(&self, runs: &[(u32, Vec<libc::iovec>)]) -> Vec<bool> {
+        let calls: Vec<_> = runs.iter().map(|(first, pages)| (at(*first), &pages[..])).collect();
+        // One call gains nothing by a ring.
+        let ring = if calls.len() > 1 { self.ring() } else { None };
+        let results = match ring.map(Mutex::try_lock) {
+            // SAFETY: the pages are borrowed by the caller of this, for as long as it takes.
+            Some(Ok(mut ring)) => unsafe { ring.write(&self.file, &calls) },
+            // Or another thread uses the ring.
+            _ => calls.iter().map(|(at, pages)| pwritev(&self.file, pages, *at)).collect(),
+        };
+        results.iter().zip(&calls).map(|(&n, (_, pages))| n == (pages.len() * PAGE) as isize).collect()
     }
 
     fn mark(&self, slot: u32, holds: bool) {
@@ -82,6 +125,11 @@ fn at(slot: u32) -> u64 {
     u64::from(slot) * PAGE as u64
 }
 
+fn pwritev(file: &File, pages: &[libc::iovec], at: u64) -> isize {
+    // SAFETY: the pages can be read; nothing is written to them.
+    unsafe { libc::pwritev(file.as_raw_fd(), pages.as_ptr(), pages.len() as libc::c_int, at as libc::off_t) }
+}
+
 fn is_aligned(page: &Page) -> bool {
     page.as_ptr().addr().is_multiple_of(PAGE)
 }
@@ -115,6 +163,26 @@ impl Store for FileStore {
         })?;
         self.mark(slot, true);
         Ok(())
+    }
+
+    fn write_many(&self, pages: &[(u32, &Page)]) -> Vec<Result<(), StoreError>> {
+        let fit = |&&(slot, page): &&(u32, &Page)| slot < self.slots && is_aligned(page);
+        let mut order: Vec<usize> = (0..pages.len()).filter(|&i| fit(&&pages[i])).collect();
+        order.sort_unstable_by_key(|&i| pages[i].0);
+        order.iter().for_each(|&i| self.mark(pages[i].0, false));
+        let runs: Vec<&[usize]> = order.chunk_by(|&a, &b| pages[a].0 + 1 == pages[b].0).collect();
+        let iovec = |&i: &usize| libc::iovec { iov_base: pages[i].1.as_ptr().cast_mut().cast(), iov_len: PAGE };
+        let calls: Vec<_> = runs.iter().map(|run| (pages[run[0]].0, run.iter().map(iovec).collect())).collect();
+        let mut written = vec![false; pages.len()];
+        for (run, _) in runs.iter().zip(self.write_runs(&calls)).filter(|(_, whole)| *whole) {
+            for &i in *run {
+                self.mark(pages[i].0, true);
+                written[i] = true;
+            }
+        }
+        // What was not written in full is written by itself, which says what is wrong.
+        let each = pages.iter().zip(written);
+        each.map(|(&(slot, page), written)| if written { Ok(()) } else { self.write(slot, page) }).collect()
     }
 
     fn read(&self, slot: u32, page: &mut Page) -> Result<(), StoreError> {
@@ -159,7 +227,8 @@ impl Store for FileStore {
 
     fn usage(&self) -> Usage {
         let held = self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        Usage { memory_bytes: held.0.capacity() as u64 * 8, file_pages: held.1, ..Usage::default() }
+        let ring = if self.ring.get().is_some_and(Option::is_some) { Ring::BYTES } else { 0 };
+        Usage { memory_bytes: held.0.capacity() as u64 * 8 + ring, file_pages: held.1, ..Usage::default() }
     }
 }
 

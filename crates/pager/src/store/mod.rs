@@ -8,6 +8,7 @@ mod codec;
 mod faulty;
 mod file;
 mod pool;
+mod ring;
 mod slab;
 mod sparse;
 #[cfg(test)]
@@ -20,7 +21,7 @@ use std::io;
 pub use area::{AreaStats, Loan, SwapArea};
 pub use codec::Codec;
 pub use faulty::{Fault, Faulty};
-pub use file::{FileStore, nameless_file};
+pub use file::{FileStore, SwapIo, nameless_file};
 pub use pool::Pool;
 pub use tiers::Tiers;
 
@@ -84,6 +85,11 @@ pub trait Store: Send + Sync {
     /// Puts a page in a slot, in place of what may be there. After an error the slot holds nothing.
     fn write(&self, slot: u32, page: &Page) -> Result<(), StoreError>;
 
+    /// Writes several pages to slots of which none is named twice; what became of each.
+    fn write_many(&self, pages: &[(u32, &Page)]) -> Vec<Result<(), StoreError>> {
+        pages.iter().map(|&(slot, page)| self.write(slot, page)).collect()
+    }
+
     /// Gets it back.
     fn read(&self, slot: u32, page: &mut Page) -> Result<(), StoreError>;
 
@@ -120,6 +126,10 @@ pub trait Store: Send + Sync {
 impl<S: Store + ?Sized> Store for Box<S> {
     fn write(&self, slot: u32, page: &Page) -> Result<(), StoreError> {
         (**self).write(slot, page)
+    }
+
+    fn write_many(&self, pages: &[(u32, &Page)]) -> Vec<Result<(), StoreError>> {
+        (**self).write_many(pages)
     }
 
     fn read(&self, slot: u32, page: &mut Page) -> Result<(), StoreError> {

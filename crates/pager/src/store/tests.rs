@@ -255,3 +255,56 @@ fn the_file_has_no_name_and_is_its_owners_alone() {
     store.write(0, &content(1)).unwrap();
     assert_eq!(store.mode_and_links(), (0o600, 0));
 }
+
+/// Batches of any size, whatever the file is written by: as page by page, with slots beyond the end and pages that are not aligned.
+#[test]
+fn a_batch_is_written_as_page_by_page() {
+    for swap_io in [SwapIo::Calls, SwapIo::Ring] {
+        let store = FileStore::with_io(&std::env::temp_dir(), 300, swap_io).unwrap();
+        if store.swap_io() != swap_io {
+            eprintln!("skipped: there is no io_uring");
+            continue;
+        }
+        let pages: Vec<PageBuf> = (0..200).map(|i| PageBuf(*content(i * 4 + 1))).collect();
+        for (from, n, step) in [(0u32, 1usize, 1u32), (5, 8, 1), (100, 130, 1), (0, 64, 4), (290, 20, 1), (3, 100, 2)] {
+            let slots: Vec<u32> = (0..n as u32).rev().map(|i| from + i * step).collect();
+            let odd = Box::new((0u8, *content(7)));
+            let page = |i: usize| if i == 3 { &odd.1 } else { &pages[i].0 };
+            let batch: Vec<(u32, &Page)> = slots.iter().enumerate().map(|(i, &s)| (s, page(i))).collect();
+            let results = store.write_many(&batch);
+            let mut back = content(0);
+            for ((slot, page), result) in batch.iter().zip(&results) {
+                match *slot < 300 {
+                    true => {
+                        assert!(result.is_ok(), "{swap_io:?}: slot {slot}: {result:?}");
+                        store.read(*slot, &mut back).unwrap();
+                        assert_eq!(&*back, *page, "{swap_io:?}: slot {slot}");
+                    }
+                    false => assert!(matches!(result, Err(StoreError::Full)), "{result:?}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn areas_take_batches_with_pages_of_one_word_and_faults() {
+    let area = SwapArea::new(Box::new(Faulty::new(|n, _| (n == 2).then_some(Fault::WriteFails))));
+    let pages: Vec<Box<Page>> = [1u32, 4, 5, 9, 8].map(content).to_vec();
+    let batch: Vec<(u32, u32, &Page)> =
+        pages.iter().enumerate().map(|(i, p)| (i as u32, i as u32 + 50, &**p)).collect();
+    let results = area.write_many(&batch);
+    // Of the three that reach the store, the last fails.
+    assert_eq!(results.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, true, false, true]);
+    let mut back = content(0);
+    for (slot, page, expected) in batch {
+        match slot == 3 {
+            true => assert!(matches!(area.read(slot, page, &mut back), Err(StoreError::Absent))),
+            false => {
+                area.read(slot, page, &mut back).unwrap();
+                assert_eq!(&*back, expected);
+            }
+        }
+    }
+    assert_eq!((area.stats().pages, area.stats().same_filled, area.stats().write_errors), (4, 2, 1));
+}

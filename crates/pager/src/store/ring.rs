@@ -1,0 +1,71 @@
+//! Writes by io_uring: a batch is submitted in one call, and its writes are under way at the same time.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use io_uring::{IoUring, opcode, types};
+
+use crate::region::fatal;
+
+/// Writes at a time.
+const ENTRIES: u32 = 64;
+
+/// A ring of its own for a file.
+pub(super) struct Ring(IoUring);
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ring")
+    }
+}
+
+impl Ring {
+    /// Memory of a ring: 64 bytes for each entry, 16 for each of twice as many completions, in whole pages with the rings' heads.
+    pub(super) const BYTES: u64 = 3 * 4096;
+
+    /// A ring, where the system allows one.
+    pub(super) fn new() -> io::Result<Ring> {
+        Ok(Ring(IoUring::new(ENTRIES)?))
+    }
+
+    /// Writes each of these to its place in the file, and waits for all; what each came to, as of `pwritev`. None is under way afterwards.
+    ///
+    /// # Safety
+    /// What the vectors name can be read until this returns.
+    pub(super) unsafe fn write(&mut self, file: &File, calls: &[(u64, &[libc::iovec])]) -> Vec<isize> {
+        let mut results = vec![-1; calls.len()];
+        for (n, batch) in calls.chunks(ENTRIES as usize).enumerate() {
+            let first = n * ENTRIES as usize;
+            for (i, (at, pages)) in batch.iter().enumerate() {
+                let entry = opcode::Writev::new(types::Fd(file.as_raw_fd()), pages.as_ptr(), pages.len() as u32)
+                    .offset(*at)
+                    .build()
+                    .user_data((first + i) as u64);
+                // SAFETY: the file is open, and what the entry names stays until its completion was seen, below: the caller's contract.
+                if unsafe { self.0.submission().push(&entry) }.is_err() {
+                    fatal("a ring of io_uring is full that was empty");
+                }
+            }
+            self.wait(batch.len(), &mut results);
+        }
+        results
+    }
+
+    /// Waits until so many entries are complete. It does not give up: the kernel may be reading the pages.
+    fn wait(&mut self, entries: usize, results: &mut [isize]) {
+        let mut left = entries;
+        while left > 0 {
+            match self.0.submit_and_wait(left) {
+                Ok(_) => {}
+                // The kernel is short of something for the moment, or a signal came.
+                Err(e) if matches!(e.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {}
+                Err(e) => fatal(&format!("io_uring: {e}")),
+            }
+            for entry in self.0.completion() {
+                results[entry.user_data() as usize] = entry.result() as isize;
+                left -= 1;
+            }
+        }
+    }
+}
