@@ -107,9 +107,9 @@ impl Engine {
         }
     }
 
-    /// Whether it is of use to know which anon of a node is cold.
+    /// Whether it is of use to know which anon of a node is cold: there is swap, full or not, or a slower node.
     pub(crate) fn can_age_anon(&self, nid: NodeId) -> bool {
-        self.cfg.swap_pages > 0 || self.can_demote(nid)
+        self.swap.total_pages() > 0 || self.can_demote(nid)
     }
 
     fn shrink_list<W: World>(&mut self, w: &mut W, v: LruvecId, l: usize, nr: u64, sc: &mut ScanControl) -> u64 {
