@@ -174,6 +174,6 @@ impl Engine {
 
     /// Whether inactive anon of the whole node is low.
     fn lruvecs_inactive_is_low(&self, nid: NodeId, t: usize) -> bool {
-        crate::lruvec::is_low(&self.known_sizes(MemcgId::ROOT, nid), t, false)
+        crate::lruvec::is_low(&self.known_sizes(MemcgId::ROOT, nid), t, Some(self.cfg.gib_pages))
     }
 }

@@ -102,7 +102,7 @@ impl Engine {
             cut_to_proportion(&targets, &mut left);
         }
         sc.nr_reclaimed += reclaimed;
-        if self.can_age_anon(sc.nid) && is_low(&self.known_lruvec_sizes(v), ANON, false) {
+        if self.can_age_anon(sc.nid) && is_low(&self.known_lruvec_sizes(v), ANON, Some(self.cfg.gib_pages)) {
             self.shrink_active_list(w, v, ANON, self.cfg.swap_cluster_max);
         }
     }
