@@ -115,11 +115,16 @@ impl Engine {
 
     /// Whether room may come from I/O that is under way: then it is too early for a verdict.
     pub(crate) fn is_io_pending(&self, over: MemcgId) -> bool {
-        let writes = self.memcgs.subtree(over).any(|m| self.memcgs.get(m).writeback > 0);
         self.reads_pending > 0
             || !self.migrating.is_empty()
             || self.swap.discards_pending()
-            || (writes && self.writes_failed < HOPELESS_WRITES)
+            || self.is_write_pending(over)
+    }
+
+    /// Whether pages of a memcg or its descendants are being written, and there is hope that they will be.
+    pub fn is_write_pending(&self, over: MemcgId) -> bool {
+        let writes = self.memcgs.subtree(over).any(|m| self.memcgs.get(m).writeback > 0);
+        writes && self.writes_failed < HOPELESS_WRITES
     }
 
     /// 7.3: direct reclaim stays out while kswapd works on a node that is as good as empty.

@@ -57,6 +57,7 @@ mod memcg_offline;
 mod memcg_oom;
 #[cfg(test)]
 mod memcg_props;
+mod memcg_reclaim;
 mod memcg_tree;
 mod migrate;
 mod multi_gen;
@@ -101,8 +102,8 @@ pub use ids::{FolioId, LruvecId, MappingId, MemcgId, NodeId, PageId, SwapSlot, X
 pub use kswapd::KswapdStep;
 pub use mapping::MappingKind;
 pub use memcg::{MemcgEvents, MemcgLimits};
-pub use memcg_admin::ReclaimAgain;
 pub use memcg_oom::OomTask;
+pub use memcg_reclaim::{ReclaimAgain, ReclaimRequest, ReclaimRound};
 pub use node::Watermarks;
 pub use protection::effective_protection;
 pub use psi::{Psi, PsiKind, PsiLine};

@@ -4,27 +4,11 @@ use crate::Engine;
 use crate::ids::{LruvecId, MemcgId, NodeId};
 use crate::lruvec::{LIST_NAMES, Lruvec};
 use crate::memcg::{Memcg, MemcgEvents, MemcgLimits, NODE_CHARGE_BYTES, PAGE_BYTES};
-use crate::scan::ScanControl;
 use crate::stat::{Counter, Gauge, Stats};
 use crate::world::{Effect, World};
 
 /// Rounds without progress before a request is given up.
-const MAX_RECLAIM_RETRIES: u32 = 16;
-
-/// What `memory.reclaim` fails with (`EAGAIN`): less than was asked for could be freed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReclaimAgain {
-    /// Pages that were freed.
-    pub reclaimed: u64,
-}
-
-impl std::fmt::Display for ReclaimAgain {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "try again: {} pages were reclaimed", self.reclaimed)
-    }
-}
-
-impl std::error::Error for ReclaimAgain {}
+pub(crate) const MAX_RECLAIM_RETRIES: u32 = 16;
 
 impl Engine {
     /// A new memcg under `parent`, with `memory.max` and `memory.swap.max` in pages (`u64::MAX`: none).
@@ -72,6 +56,17 @@ impl Engine {
         }
     }
 
+    /// Whether a memcg uses more than its `memory.high` or `memory.max`.
+    pub fn is_over_limit(&self, id: MemcgId) -> bool {
+        let m = self.memcgs.get(id);
+        m.usage > m.high.min(m.max)
+    }
+
+    /// What is charged to a memcg and its descendants: `memory.current` in pages.
+    pub fn memcg_usage(&self, id: MemcgId) -> u64 {
+        self.memcgs.get(id).usage
+    }
+
     /// The limits of a memcg.
     pub fn memcg_limits(&self, id: MemcgId) -> MemcgLimits {
         let m = self.memcgs.get(id);
@@ -111,7 +106,8 @@ impl Engine {
         self.memcgs.any_high |= limits.high != u64::MAX || limits.swap_high != u64::MAX;
         self.memcgs.tolerate(id);
         self.shrink_to(w, id, limits.high);
-        if !self.shrink_to(w, id, limits.max) && !self.is_io_pending(id) {
+        // Where the swap device takes no more writes for now, there is more to reclaim later.
+        if !self.shrink_to(w, id, limits.max) && !self.reclaim_blocked && !self.is_io_pending(id) {
             self.memcgs.event(id, |e| &mut e.oom);
             w.effect(Effect::Oom { memcg: id });
         }
@@ -149,47 +145,6 @@ impl Engine {
             self.memcgs.drain_stock(m);
             at = self.memcgs.next_in(root, m);
         }
-    }
-
-    /// `memory.reclaim`: frees so many pages of a memcg and its descendants, with another swappiness if one is given.
-    pub fn reclaim<W: World>(
-        &mut self,
-        w: &mut W,
-        id: MemcgId,
-        pages: u64,
-        swappiness: Option<u32>,
-    ) -> Result<u64, ReclaimAgain> {
-        let result = self.reclaim_batches(w, id, pages, swappiness);
-        self.reap_memcgs();
-        result
-    }
-
-    fn reclaim_batches<W: World>(
-        &mut self,
-        w: &mut W,
-        id: MemcgId,
-        pages: u64,
-        swappiness: Option<u32>,
-    ) -> Result<u64, ReclaimAgain> {
-        let (mut retries, mut reclaimed) = (MAX_RECLAIM_RETRIES, 0);
-        while reclaimed < pages {
-            // The last attempt finds what waits in batches, too.
-            if retries == 0 {
-                self.drain_all();
-            }
-            let batch = ((pages - reclaimed) / 4).max(self.cfg.swap_cluster_max);
-            let mut sc = ScanControl::for_memcg(id, batch, swappiness.map(|s| s.min(200)));
-            sc.proactive = true;
-            let now = self.try_to_free(w, &mut sc);
-            if now == 0 {
-                if retries == 0 {
-                    return Err(ReclaimAgain { reclaimed });
-                }
-                retries -= 1;
-            }
-            reclaimed += now;
-        }
-        Ok(reclaimed)
     }
 
     /// The groups that are there, parents first.

@@ -29,6 +29,8 @@ impl Engine {
         let m = self.memcgs.get_mut(id);
         m.life = Life::Offline;
         m.protection.setting = [0; 2];
+        // Nobody charges it in Linux any more; here, whoever uses its mappings does, and no limit may be in their way.
+        (m.high, m.max) = (u64::MAX, u64::MAX);
         self.memcgs.propagate_protection(id);
         self.memcgs.offline.push(id);
         self.memcg_lru.iter_mut().for_each(|lru| lru.rotate(id, Rotation::Old));

@@ -38,6 +38,8 @@ pub(crate) struct ScanControl {
     pub(crate) swappiness: Option<u32>,
     /// Somebody asked for it; nobody is at a limit.
     pub(crate) proactive: bool,
+    /// Even so it waits for a swap device that takes no more writes.
+    pub(crate) held_up: bool,
     /// `memory.low` does not hold any more.
     pub(crate) low_reclaim: bool,
     /// It kept reclaim off something.
@@ -86,6 +88,7 @@ impl ScanControl {
             memcg_full_walk: false,
             swappiness,
             proactive: false,
+            held_up: false,
             low_reclaim: false,
             low_skipped: false,
             need_aging: false,

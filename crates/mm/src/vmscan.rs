@@ -45,9 +45,9 @@ impl Engine {
         }
     }
 
-    /// Asked before a batch: whether swap takes more writes. Who asks for reclaim by itself is not held up, nor is what zswap takes.
+    /// Asked before a batch: whether swap takes more writes. Who asks for reclaim and cannot wait is not held up, nor is what zswap takes.
     pub(crate) fn look_at_queue<W: World>(&self, w: &W, sc: &mut ScanControl) {
-        sc.queue_full = !sc.proactive && self.cfg.zswap.is_none() && w.is_write_queue_full();
+        sc.queue_full = (!sc.proactive || sc.held_up) && self.cfg.zswap.is_none() && w.is_write_queue_full();
     }
 
     fn run_priorities<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {

@@ -2,7 +2,7 @@
 
 use refault_mm::{
     Ack, Config, Effect, Engine, MappingId, MappingKind, MemcgId, MemcgLimits, OomTask, Outcome, PageId, Policy,
-    ThrottleReason, Touch, World,
+    ReclaimRequest, ReclaimRound, ThrottleReason, Touch, World,
 };
 
 /// Everything is done at once; who is told to wait, waits; out of memory is noted.
@@ -357,4 +357,79 @@ fn regression_a_group_on_a_slow_swap_device_waits_for_it_and_is_not_out_of_memor
         assert!(waits > 10_000, "{policy:?}: it waits for the device: {waits}");
         assert!(w.most <= 128, "{policy:?}: a queue and a batch at most, not all of the group: {}", w.most);
     }
+}
+
+/// Rounds of `memory.reclaim` with time between them: nothing is given up while the device writes, and no more is written at once than it takes.
+#[test]
+fn a_request_in_rounds_waits_for_a_slow_swap_device() {
+    for policy in [Policy::Lru, Policy::Mglru] {
+        let cfg = Config { swap_pages: 1 << 16, ..Config::new(policy) };
+        let (mut e, mut w) = (Engine::new(cfg).expect("a possible configuration"), SlowSwap::default());
+        let g = group(&mut e, MemcgId::ROOT, "/g");
+        let (_, a) = anon(&mut e, g, 4096);
+        (0..4096).for_each(|i| _ = e.access(&mut w, PageId(a.0 + i), Touch::MapWrite));
+        w.young.clear();
+        let mut request = ReclaimRequest::new(g, 2000, None);
+        let (mut rounds, mut waits) = (0, 0);
+        let end = loop {
+            rounds += 1;
+            assert!(rounds < 10_000, "{policy:?}: hangs");
+            match e.reclaim_round(&mut w, &mut request).expect("the group is there") {
+                ReclaimRound::More => {}
+                ReclaimRound::Wait => {
+                    waits += 1;
+                    let done = w.under_way.pop_front().expect("something is under way");
+                    e.write_done(&mut w, done, true);
+                }
+                end => break end,
+            }
+            e.validate().unwrap();
+        };
+        assert_eq!(end, ReclaimRound::Done, "{policy:?}");
+        assert!((2000..2600).contains(&request.reclaimed()) && waits > 1000, "{policy:?}: {request:?} {waits}");
+        assert!(w.most <= 128, "{policy:?}: {}", w.most);
+        // Nobody writes any more: what is missing is missing for good.
+        let mut request = ReclaimRequest::new(g, 1 << 20, Some(0));
+        while let Some(done) = w.under_way.pop_front() {
+            e.write_done(&mut w, done, true);
+        }
+        let mut round = ReclaimRound::More;
+        while round == ReclaimRound::More {
+            round = e.reclaim_round(&mut w, &mut request).expect("the group is there");
+        }
+        assert_eq!(round, ReclaimRound::Again, "{policy:?}");
+        e.remove_memcg(g).expect("no child");
+        assert!(e.reclaim_round(&mut w, &mut request).is_err());
+    }
+}
+
+/// Others fill the queue of the swap device: that a group cannot be brought below its new limit at once is no reason to kill anyone.
+#[test]
+fn regression_a_full_queue_is_no_reason_to_be_out_of_memory_when_a_limit_is_lowered() {
+    let cfg = Config { swap_pages: 1 << 16, ..Config::new(Policy::Mglru) };
+    let (mut e, mut w) = (Engine::new(cfg).expect("a possible configuration"), SlowSwap::default());
+    let g = group(&mut e, MemcgId::ROOT, "/g");
+    let (_, a) = anon(&mut e, g, 1000);
+    (0..1000).for_each(|i| _ = e.access(&mut w, PageId(a.0 + i), Touch::MapWrite));
+    w.under_way.extend((0..64).map(|i| PageId(1 << 20 | i)));
+    e.set_memcg_limits(&mut w, g, &MemcgLimits { max: 500, ..MemcgLimits::default() }).expect("limits");
+    assert_eq!((w.oom, e.memcg_events(g).oom), (0, 0));
+    assert!(e.is_over_limit(g));
+    e.validate().unwrap();
+}
+
+/// A group that was removed is not limited any more: nobody can raise its limit, and there is nobody in it to kill.
+#[test]
+fn a_group_that_was_removed_has_no_limits() {
+    let (mut e, mut w) = engine(0);
+    let g = group(&mut e, MemcgId::ROOT, "/g");
+    let (_, a) = anon(&mut e, g, 100);
+    e.set_memcg_limits(&mut w, g, &MemcgLimits { max: 60, high: 55, ..MemcgLimits::default() }).expect("limits");
+    touch(&mut e, &mut w, a, 50, Touch::MapWrite);
+    e.remove_memcg(g).expect("no child");
+    for outcome in touch(&mut e, &mut w, PageId(a.0 + 50), 50, Touch::MapWrite) {
+        assert_eq!(outcome, Outcome::Fresh);
+    }
+    assert!(w.oom.is_empty() && w.waits_ns.is_empty());
+    e.validate().unwrap();
 }

@@ -11,6 +11,7 @@ use crate::trace_cmd::InputArgs;
 use crate::{Failure, Given};
 use clap::{Args, ValueEnum};
 use refault_mm::{MemcgLimits, Policy};
+use refault_sim::scenario::LimitChanges;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -228,6 +229,16 @@ impl Limit {
     /// Whether it protects the group from others rather than others from it.
     pub(super) fn protects(self) -> bool {
         matches!(self, Limit::Low | Limit::Min)
+    }
+
+    /// What it changes to.
+    pub(super) fn get(self, changes: &LimitChanges) -> Option<u64> {
+        match self {
+            Limit::Max => changes.max,
+            Limit::High => changes.high,
+            Limit::Low => changes.low,
+            Limit::Min => changes.min,
+        }
     }
 
     /// Sets it.

@@ -9,7 +9,7 @@ use crate::Failure;
 use crate::lab::{Done, Job, Runner, limit, policy_text, scaled};
 use crate::replay::size::{Size, human};
 use refault_sim::machine::{Ending, MemcgResult};
-use refault_sim::scenario::{PolicySpec, Scenario};
+use refault_sim::scenario::{EventAction, EventSpec, PolicySpec, Scenario};
 
 /// A group, and what it is looked at with.
 struct Subject<'a> {
@@ -71,7 +71,21 @@ impl Subject<'_> {
             return Err(format!("{file}: --group {path:?} is not a group of the scenario; {}", known()).into());
         };
         let metric = args.target.metric();
-        let has_tasks = scenario.tasks.iter().any(|t| is_inside(&scenario, t.memcg, memcg));
+        let moves = |e: &EventSpec| match e.action {
+            EventAction::Move { to, .. } => is_inside(&scenario, to, memcg),
+            _ => false,
+        };
+        let has_tasks =
+            scenario.tasks.iter().any(|t| is_inside(&scenario, t.memcg, memcg)) || scenario.events.iter().any(moves);
+        let sets = |e: &EventSpec| match e.action {
+            EventAction::Set { memcg: of, limits } => of == memcg && args.limit.get(&limits).is_some(),
+            _ => false,
+        };
+        if let Some(n) = scenario.events.iter().position(sets) {
+            let (limit, n) = (args.limit.file(), n + 1);
+            let what = format!("event[{n}] sets {limit} of {path}, which is what --group and --limit try sizes of");
+            return Err(format!("{file}: {what}; leave the event out").into());
+        }
         if metric.needs_operations() && !has_tasks {
             let what = format!("no task runs in {path}, so that it has no {}", metric.name());
             return Err(format!("{file}: {what}; place one in it by memcg = \"...\"").into());
@@ -127,13 +141,14 @@ impl Subject<'_> {
             Ending::TasksDone | Ending::Time => None,
         };
         let metric = self.target.metric();
-        let value = value(metric, group, result.seconds);
+        let seconds = group.lived_seconds(result.seconds);
+        let value = value(metric, group, seconds);
         if value.is_none() && failed.is_none() {
             let what = format!("tasks of {} measure no operation, so that there is no {}", group.path, metric.name());
             return Err(format!("{}: {what}; see measured in docs/scenario-format.md", self.file).into());
         }
         let met = failed.is_none() && value.is_some_and(|value| self.target.is_met(value));
-        Ok(Point { pages, value, failed, met, beside: beside(group, result.seconds) })
+        Ok(Point { pages, value, failed, met, beside: beside(group, seconds) })
     }
 }
 

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
-use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, NodeId, SwapDeviceConfig, SwapWork};
+use refault_mm::{Config, Engine, MappingKind, NodeConfig, NodeId, SwapDeviceConfig, SwapWork};
 use refault_trace::{LoadOptions, ObjectKind, Trace};
 
+use super::admin::Doing;
 use super::event::{Event, Events};
+use super::groups::{Groups, Owner};
 use super::hardware::Hardware;
 use super::hottest::Hottest;
 use super::memory::Memory;
@@ -28,16 +30,16 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
     hw.migrate_page_ns = costs.migrate_page_ns;
     hw.top = tiering.as_ref().map_or(Vec::new(), |t| t.top.clone());
     hw.seed = spec.seed;
-    let memcgs = memcgs(spec, &mut engine, &mut hw)?;
-    let (mut instances, first_instance) = objects(spec, &mut engine, &mut hw, &memcgs)?;
+    let groups = Groups::new(spec, &mut engine, &mut hw)?;
+    let (mut instances, first_instance) = objects(spec, &mut engine, &mut hw, &groups)?;
     if !engine.set_external_pages(spec.machine.kernel_pages) {
         return Err("machine.kernel: is more than the memory".into());
     }
-    let traces = traces(spec, &mut engine, &mut hw, &memcgs, &mut instances)?;
+    let traces = traces(spec, &mut engine, &mut hw, &groups, &mut instances)?;
     let nodes = spec.machine.nodes.len().max(1);
     let tasks: usize = spec.tasks.iter().map(|t| t.count as usize).sum();
     let mut machine = Machine {
-        pressure: Pressure::new(spec.machine.cpus, memcgs.len() + 1),
+        pressure: Pressure::new(spec.machine.cpus, spec.memcgs.len() + 1),
         costs,
         engine,
         announced: vec![None; hw.devices.len()],
@@ -48,6 +50,7 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         kswapd: tasks,
         flusher: tasks + nodes,
         zswap: tasks + nodes + 1,
+        admin: tasks + nodes + 2,
         cpus: vec![Cpu::default(); spec.machine.cpus as usize],
         queue: VecDeque::new(),
         positions: HashMap::new(),
@@ -58,7 +61,8 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         completions: Vec::new(),
         instances,
         first_instance,
-        memcgs,
+        groups,
+        doing: vec![Doing::default(); spec.events.len()],
         series: Series::new(COLUMNS.iter().chain(TIER_COLUMNS.iter().filter(|_| tiering.is_some())).copied()),
         tiering,
         alive: spec.tasks.iter().filter(|t| !t.background).map(|t| t.count as usize).sum(),
@@ -72,6 +76,7 @@ pub(super) fn build(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, Str
         check: false,
         spec: Rc::new(spec.clone()),
     };
+    machine.schedule_events();
     machine.add_threads(traces)?;
     if machine.tiering.as_ref().is_some_and(|t| t.cfg.promotes()) {
         machine.hw.hottest = Hottest::new(machine.engine.registered_pages(), machine.top_capacity());
@@ -137,17 +142,6 @@ fn costs(spec: &Scenario) -> Result<Costs, String> {
     }
     costs.check()?;
     Ok(costs)
-}
-
-fn memcgs(spec: &Scenario, engine: &mut Engine, hw: &mut Hardware) -> Result<Vec<MemcgId>, String> {
-    let mut ids: Vec<MemcgId> = Vec::new();
-    for m in &spec.memcgs {
-        let parent = m.parent.map_or(MemcgId::ROOT, |p| ids[p]);
-        let id = engine.add_memcg(parent, &m.path, m.limits.max, m.limits.swap_max)?;
-        engine.set_memcg_limits(hw, id, &m.limits)?;
-        ids.push(id);
-    }
-    Ok(ids)
 }
 
 /// A device of a scenario, if it is possible.
@@ -216,7 +210,7 @@ fn objects(
     spec: &Scenario,
     engine: &mut Engine,
     hw: &mut Hardware,
-    memcgs: &[MemcgId],
+    groups: &Groups,
 ) -> Result<(Vec<Instance>, Vec<usize>), String> {
     let (mut instances, mut first) = (Vec::new(), Vec::new());
     let mut base = vec![0u64; spec.devices.len()];
@@ -224,7 +218,7 @@ fn objects(
         first.push(instances.len());
         let anon = o.kind == ObjectKind::Anon;
         let kind = if anon { MappingKind::Anon } else { MappingKind::File };
-        let memcg = o.memcg.map_or(MemcgId::ROOT, |m| memcgs[m]);
+        let memcg = groups.nearest(spec, o.memcg);
         for _ in 0..copies(spec, i) {
             let (mapping, page) = engine.add_mapping(kind, memcg, indices(o))?;
             engine.advise_huge(mapping, o.huge);
@@ -239,7 +233,7 @@ fn objects(
                 // The threads of a program share its page table.
                 hw.add_space(instances.len());
             }
-            instances.push(Instance { mapping, anon });
+            instances.push(Instance { mapping, anon, of: Owner::Object(i), memcg: o.memcg });
         }
     }
     Ok((instances, first))
@@ -265,17 +259,17 @@ fn traces(
     spec: &Scenario,
     engine: &mut Engine,
     hw: &mut Hardware,
-    memcgs: &[MemcgId],
+    groups: &Groups,
     instances: &mut Vec<Instance>,
 ) -> Result<Vec<Option<Script>>, String> {
     let mut scripts = Vec::new();
-    for t in &spec.tasks {
+    for (n, t) in spec.tasks.iter().enumerate() {
         let Some(source) = &t.trace else {
             scripts.push(None);
             continue;
         };
         let trace = load_trace(source)?;
-        let memcg = t.memcg.map_or(MemcgId::ROOT, |m| memcgs[m]);
+        let memcg = groups.nearest(spec, t.memcg);
         let (first_extent, mut first, mut objects) = (instances.len(), None, Vec::new());
         for o in trace.objects.iter().filter(|o| !o.indices.is_empty()) {
             let anon = o.kind == ObjectKind::Anon;
@@ -293,7 +287,7 @@ fn traces(
             if anon {
                 hw.add_space(instances.len());
             }
-            instances.push(Instance { mapping, anon });
+            instances.push(Instance { mapping, anon, of: Owner::Trace(n), memcg: t.memcg });
         }
         let (trace, first) = (Rc::new(trace), first.unwrap_or(refault_mm::PageId(0)));
         let objects = objects.into();
@@ -335,24 +329,23 @@ impl Machine {
         }
         self.threads.push(thread(Work::Flusher, vec![0]));
         self.threads.push(thread(Work::Zswap, vec![0]));
-        for t in self.kswapd..=self.zswap {
+        for i in 0..spec.events.len() {
+            self.threads.push(thread(Work::Admin(i), vec![0]));
+        }
+        for t in self.kswapd..self.threads.len() {
             self.threads[t].state = State::Blocked;
         }
         self.add_programs();
         Ok(())
     }
 
-    /// The machine, and the groups from the root down to this one.
-    fn groups_of(&self, memcg: Option<usize>) -> Vec<usize> {
-        let up = std::iter::successors(memcg, |&m| self.spec.memcgs[m].parent);
-        std::iter::once(0).chain(up.map(|m| m + 1)).collect()
-    }
-
     /// All copies of a task begin then.
     pub(super) fn schedule_start(&mut self, spec: usize, at_ns: u64) {
-        let first: usize = self.spec.tasks[..spec].iter().map(|t| t.count as usize).sum();
-        let (count, stagger_ns) = (u64::from(self.spec.tasks[spec].count), self.spec.tasks[spec].stagger_ns);
-        for (t, copy) in (first..).zip(0..count) {
+        let stagger_ns = self.spec.tasks[spec].stagger_ns;
+        if !self.spec.events.is_empty() {
+            self.events.push(at_ns.max(self.now_ns), Event::Enter(spec));
+        }
+        for (t, copy) in self.threads_of(spec).zip(0..) {
             self.threads[t].state = State::Blocked;
             let start = at_ns.max(self.now_ns) + copy * stagger_ns;
             self.events.push(start, Event::Wake(t, self.threads[t].wait));

@@ -18,15 +18,15 @@ use crate::cost::Costs;
 use crate::scenario::{PhaseSpec, Scenario, StreamSpec};
 
 /// How long an access that found no room waits before it tries again: a timer tick.
-const TICK_NS: u64 = 4_000_000;
+pub(super) const TICK_NS: u64 = 4_000_000;
 
 /// CPU time that an engine call set off.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bill {
     /// Reclaim: a memory stall.
-    reclaim_ns: u64,
+    pub(super) reclaim_ns: u64,
     /// Requests and synchronous reads.
-    io_ns: u64,
+    pub(super) io_ns: u64,
 }
 
 /// What the swap allocator cost from the start on.
@@ -371,15 +371,24 @@ impl Machine {
 
     /// The out-of-memory killer: the engine says who.
     fn kill_for(&mut self, memcg: MemcgId) {
+        if self.kill_within(memcg) == 0 {
+            // Linux gives up, too.
+            self.ending = Some(Ending::Stuck);
+        }
+    }
+
+    /// Kills who is to die for a group; how many.
+    pub(super) fn kill_within(&mut self, memcg: MemcgId) -> usize {
         self.hw.oom = None;
         let spec = self.spec.clone();
         let mut threads = Vec::new();
         let mut tasks = Vec::new();
         let mut at = 0;
-        for s in &spec.tasks {
-            let group = s.memcg.map_or(MemcgId::ROOT, |m| self.memcgs[m]);
+        for (n, s) in spec.tasks.iter().enumerate() {
+            // Without a group it has not begun.
+            let group = self.groups.id_or_root(self.groups.of_task(n));
             for copy in 0..s.count {
-                if self.threads[at].state != State::Off && !self.threads[at].killed {
+                if let (Some(group), false) = (group, self.threads[at].state == State::Off || self.threads[at].killed) {
                     threads.push(at);
                     let mappings = self.anon_of(s, copy);
                     tasks.push(OomTask { memcg: group, score_adj: s.oom_score_adj, mappings });
@@ -388,11 +397,8 @@ impl Machine {
             }
         }
         let victims = self.engine.oom_kill(memcg, &tasks);
-        if victims.is_empty() {
-            // Linux gives up, too.
-            self.ending = Some(Ending::Stuck);
-        }
-        victims.into_iter().for_each(|v| self.kill(threads[v], &tasks[v].mappings));
+        victims.iter().for_each(|&v| self.kill(threads[v], &tasks[v].mappings));
+        victims.len()
     }
 
     /// The anonymous mappings of a copy of a task.

@@ -50,7 +50,9 @@ impl Machine {
     /// Operations, accesses and hits of all tasks.
     fn totals(&self) -> [u64; 3] {
         let of = |t: &super::Thread| match &t.work {
-            Some(Work::Task(task)) => [task.done.ops, task.done.accesses, task.done.hits],
+            Some(Work::Task(task)) => {
+                task.all_done().fold([0; 3], |sum, d| [sum[0] + d.ops, sum[1] + d.accesses, sum[2] + d.hits])
+            }
             _ => [0; 3],
         };
         self.threads.iter().map(of).fold([0; 3], |sum, n| std::array::from_fn(|i| sum[i] + n[i]))

@@ -20,6 +20,10 @@ pub(crate) enum Event {
     Discarded(u32),
     /// A sample of the time series is due.
     Sample,
+    /// An event of the scenario, an index, is due.
+    Admin(usize),
+    /// A task, a specification, begins.
+    Enter(usize),
 }
 
 /// The queue.

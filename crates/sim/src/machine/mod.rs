@@ -5,11 +5,13 @@
 //! their true order by a quantum at most. Everything follows from the scenario and its seed: there is no thread and no clock
 //! of the real machine here.
 
+mod admin;
 mod build;
 mod burst;
 mod check;
 mod content;
 mod event;
+mod groups;
 mod hardware;
 mod hottest;
 mod memory;
@@ -26,19 +28,22 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
-use refault_mm::{Engine, MappingId, MemcgId, NodeId, PageId, SwapWork, ThrottleReason};
+use refault_mm::{Engine, MappingId, NodeId, PageId, SwapWork, ThrottleReason};
 
 use crate::cost::Costs;
 use crate::device::Completion;
 use crate::metric::Series;
 use crate::scenario::{PolicySpec, Scenario};
+use admin::Doing;
 use event::Events;
+use groups::{Groups, Owner};
 use hardware::Hardware;
 use pressure::{Mood, Pressure};
 use record::Record;
 use task::Task;
 use tiers::Tiering;
 
+pub use admin::EventResult;
 pub(crate) use build::preset_with_overrides;
 pub use record::LoopResult;
 pub use result::{DeviceResult, GroupTasks, MemcgResult, NodeResult, RunResult, SwapResult, TaskResult};
@@ -73,6 +78,8 @@ enum Work {
     Flusher,
     /// The worker that writes back what zswap holds.
     Zswap,
+    /// What reclaims for an event of the scenario, an index.
+    Admin(usize),
 }
 
 #[derive(Debug)]
@@ -108,6 +115,9 @@ struct Cpu {
 struct Instance {
     mapping: MappingId,
     anon: bool,
+    of: Owner,
+    /// Who is charged: a group of the scenario, or the root. While the group is not there, the one above it.
+    memcg: Option<usize>,
 }
 
 /// How a run ends.
@@ -134,6 +144,8 @@ pub struct Machine {
     kswapd: usize,
     flusher: usize,
     zswap: usize,
+    /// Of the first event; those of the others follow.
+    admin: usize,
     cpus: Vec<Cpu>,
     queue: VecDeque<usize>,
     /// Where the copies of a task are that take turns: by task, phase and stream; not started: the largest number.
@@ -152,7 +164,9 @@ pub struct Machine {
     instances: Vec<Instance>,
     /// By object: its first instance.
     first_instance: Vec<usize>,
-    memcgs: Vec<MemcgId>,
+    groups: Groups,
+    /// By event of the scenario.
+    doing: Vec<Doing>,
     pressure: Pressure,
     series: Series,
     /// Where there are nodes with latency and bandwidth.

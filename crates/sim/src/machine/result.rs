@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use refault_mm::{PsiKind, PsiLine, SwapMap, SwapWork};
+use refault_mm::{MemcgEvents, MemcgId, MemcgLimits, PsiKind, PsiLine, SwapMap, SwapWork};
 
+use super::groups::Group;
 use super::record::{LoopResult, counted};
 use super::tiers::TiersResult;
-use super::{Ending, Machine, Work};
+use super::{Ending, EventResult, Machine, Work};
 use crate::device::{DeviceStats, PAGE_BYTES, Zram, ZramStats};
 use crate::metric::{Latency, Quantiles, Series};
 
@@ -44,6 +45,12 @@ pub struct TaskResult {
 pub struct MemcgResult {
     /// Its path; `/` for the machine.
     pub path: String,
+    /// Its limits at the end, or when it was removed.
+    pub limits: MemcgLimits,
+    /// When it was made; 0: it was there from the start; none: it never was.
+    pub made_ns: Option<u64>,
+    /// When it was removed; all figures are those of that time.
+    pub removed_ns: Option<u64>,
     /// Counters and sizes under their kernel names.
     pub counters: BTreeMap<String, u64>,
     /// Memory pressure: some and full.
@@ -160,6 +167,8 @@ pub struct RunResult {
     pub tiers: Option<TiersResult>,
     /// Tasks that the out-of-memory killer ended.
     pub oom_kills: u64,
+    /// What came of the events of the scenario.
+    pub timeline: Vec<EventResult>,
     /// Samples over time.
     pub series: Series,
     /// The generations at the end, as `lru_gen_full` shows them.
@@ -223,6 +232,13 @@ impl GroupTasks {
 }
 
 impl MemcgResult {
+    /// How long it was there, in a run of so many seconds.
+    pub fn lived_seconds(&self, run_seconds: f64) -> f64 {
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let to = self.removed_ns.map_or(run_seconds, seconds);
+        self.made_ns.map_or(0.0, |made| (to - seconds(made)).max(0.0))
+    }
+
     /// One of its counters.
     pub fn counter(&self, name: &str) -> u64 {
         self.counters.get(name).copied().unwrap_or(0)
@@ -349,7 +365,7 @@ impl Machine {
         RunResult {
             seconds: self.now_ns as f64 / 1e9,
             ending: self.ending.unwrap_or(Ending::Stuck),
-            memcgs: (0..self.pressure.len()).map(|g| self.memcg_result(g, &tasks)).collect(),
+            memcgs: (0..self.pressure.len()).map(|g| self.memcg_result(g)).collect(),
             tasks,
             devices: self.device_results(),
             node: NodeResult {
@@ -363,6 +379,7 @@ impl Machine {
             swap: self.last_swap.take().unwrap_or_else(|| self.swap_results()),
             tiers: self.tiers_result(),
             oom_kills: self.oom_kills,
+            timeline: self.event_results(),
             series: self.series.clone(),
             lru_gen: self.engine.lru_gen_full_text(),
             events: self.events_handled,
@@ -384,31 +401,35 @@ impl Machine {
         self.hw.devices.iter().enumerate().map(result).collect()
     }
 
+    /// By task: what all its copies did.
     fn task_results(&self) -> Vec<TaskResult> {
-        let mut at = 0;
-        let mut all = Vec::new();
-        for spec in &self.spec.tasks {
-            let copies = &self.threads[at..at + spec.count as usize];
-            at += spec.count as usize;
-            let mut r = TaskResult {
-                name: spec.name.clone(),
-                count: spec.count,
-                accesses: 0,
-                hits: 0,
-                ops: 0,
-                errors: 0,
-                oom_kills: 0,
-                seconds: 0.0,
-                reclaim_seconds: 0.0,
-                user_seconds: 0.0,
-                system_seconds: 0.0,
-                latency: Latency::new(),
-            };
-            let (mut first, mut last) = (u64::MAX, 0);
-            for thread in copies {
-                r.oom_kills += u64::from(thread.killed);
-                let Some(Work::Task(task)) = &thread.work else { continue };
-                let done = &task.done;
+        (0..self.spec.tasks.len()).map(|n| self.task_result(n, |_| true)).collect()
+    }
+
+    /// What the copies of a task did while they were in a group of which that holds.
+    fn task_result(&self, n: usize, inside: impl Fn(Option<usize>) -> bool) -> TaskResult {
+        let spec = &self.spec.tasks[n];
+        let mut r = TaskResult {
+            name: spec.name.clone(),
+            count: spec.count,
+            accesses: 0,
+            hits: 0,
+            ops: 0,
+            errors: 0,
+            oom_kills: 0,
+            seconds: 0.0,
+            reclaim_seconds: 0.0,
+            user_seconds: 0.0,
+            system_seconds: 0.0,
+            latency: Latency::new(),
+        };
+        let (mut first, mut last) = (u64::MAX, 0);
+        let now = self.groups.of_task(n);
+        for thread in &self.threads[self.threads_of(n)] {
+            r.oom_kills += u64::from(thread.killed && inside(now));
+            let Some(Work::Task(task)) = &thread.work else { continue };
+            let parts = task.past.iter().map(|(group, done)| (*group, done)).chain([(now, &task.done)]);
+            for (_, done) in parts.filter(|(group, _)| inside(*group)) {
                 r.accesses += done.accesses;
                 r.hits += done.hits;
                 r.ops += done.ops;
@@ -420,38 +441,59 @@ impl Machine {
                 first = first.min(done.first_ns.unwrap_or(u64::MAX));
                 last = last.max(done.last_ns);
             }
-            r.seconds = last.saturating_sub(first) as f64 / 1e9;
-            all.push(r);
         }
-        all
+        r.seconds = last.saturating_sub(first) as f64 / 1e9;
+        r
     }
 
-    /// What the tasks of a group and of those below it did together.
-    fn tasks_of(&self, group: usize, tasks: &[TaskResult]) -> GroupTasks {
+    /// What tasks did together while they were in a group or below it.
+    fn tasks_of(&self, group: usize) -> GroupTasks {
         let inside = |memcg: Option<usize>| {
             group == 0 || std::iter::successors(memcg, |&m| self.spec.memcgs[m].parent).any(|m| m + 1 == group)
         };
-        let all = self.spec.tasks.iter().zip(tasks);
-        GroupTasks::of(all.filter(|(spec, _)| inside(spec.memcg)).map(|(_, task)| task))
+        let all: Vec<_> = (0..self.spec.tasks.len()).map(|n| self.task_result(n, inside)).collect();
+        GroupTasks::of(all.iter())
     }
 
-    /// `memory.events` of a group and those below it.
-    fn events_of(&self, group: usize) -> Option<refault_mm::MemcgEvents> {
-        group.checked_sub(1).map(|m| self.engine.memcg_events(self.memcgs[m]))
+    /// The machine (number 0), or a group: as it is, or as it was when it was removed.
+    pub(super) fn memcg_result(&mut self, group: usize) -> MemcgResult {
+        let Some(n) = group.checked_sub(1) else { return self.result_of(group, MemcgId::ROOT, Some(0)) };
+        match self.groups.get(n) {
+            Group::Removed(last) => (**last).clone(),
+            &Group::There { id, made_ns } => self.result_of(group, id, Some(made_ns)),
+            Group::Absent => self.absent_result(n),
+        }
     }
 
-    fn memcg_result(&mut self, group: usize, tasks: &[TaskResult]) -> MemcgResult {
-        let (path, stats, id) = match group.checked_sub(1) {
-            None => ("/".to_owned(), self.engine.vmstat(), refault_mm::MemcgId::ROOT),
-            Some(m) => {
-                let id = self.memcgs[m];
-                (self.spec.memcgs[m].path.clone(), self.engine.memcg_tree_stats(id), id)
+    /// A group that was never made.
+    fn absent_result(&self, n: usize) -> MemcgResult {
+        MemcgResult {
+            path: self.spec.memcgs[n].path.clone(),
+            limits: self.spec.memcgs[n].limits,
+            made_ns: None,
+            removed_ns: None,
+            counters: BTreeMap::new(),
+            psi: [PsiLine { avg10: 0.0, avg60: 0.0, avg300: 0.0, total_us: 0 }; 2],
+            psi_peaks: [[0.0; 3]; 2],
+            events: MemcgEvents::default().iter().collect(),
+            swap_events: MemcgEvents::default().swap_iter().collect(),
+            tasks: GroupTasks::default(),
+            seqs: (0, 0),
+        }
+    }
+
+    fn result_of(&mut self, group: usize, id: MemcgId, made_ns: Option<u64>) -> MemcgResult {
+        let (path, stats, limits) = match group.checked_sub(1) {
+            None => ("/".to_owned(), self.engine.vmstat(), MemcgLimits::default()),
+            Some(n) => {
+                (self.spec.memcgs[n].path.clone(), self.engine.memcg_tree_stats(id), self.engine.memcg_limits(id))
             }
         };
+        let events = (group > 0).then(|| self.engine.memcg_events(id));
         let mut counters: BTreeMap<String, u64> = stats.iter().map(|(n, v)| (n.to_owned(), v)).collect();
         let gauges = if group == 0 { self.engine.node_gauges() } else { self.engine.memcg_tree_gauges(id) };
         counters.extend(gauges.into_iter().map(|g| (g.name.to_owned(), g.value)));
-        let tasks = self.tasks_of(group, tasks);
+        let tasks = self.tasks_of(group);
         counters.extend(
             [
                 ("task_ops", tasks.ops),
@@ -464,11 +506,14 @@ impl Machine {
         let kinds = [PsiKind::Some, PsiKind::Full];
         MemcgResult {
             path,
+            limits,
+            made_ns,
+            removed_ns: None,
             counters,
             psi: kinds.map(|k| self.pressure.read(group, self.now_ns, k)),
             psi_peaks: kinds.map(|k| self.pressure.peaks(group, self.now_ns, k)),
-            events: self.events_of(group).map_or_else(Vec::new, |e| e.iter().collect()),
-            swap_events: self.events_of(group).map_or_else(Vec::new, |e| e.swap_iter().collect()),
+            events: events.map_or_else(Vec::new, |e| e.iter().collect()),
+            swap_events: events.map_or_else(Vec::new, |e| e.swap_iter().collect()),
             tasks,
             seqs: self.engine.lru_gen_seqs(id),
         }

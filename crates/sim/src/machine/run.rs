@@ -63,6 +63,8 @@ impl Machine {
                 self.after_interrupt();
             }
             Event::Sample => return self.take_sample(),
+            Event::Admin(i) => return self.begin_event(i),
+            Event::Enter(task) => return self.enter_group(task),
         }
         Ok(())
     }
@@ -124,6 +126,10 @@ impl Machine {
             Some(Work::Zswap) => {
                 let (end, stop) = self.run_zswap(start);
                 (end, stop, Work::Zswap)
+            }
+            Some(Work::Admin(i)) => {
+                let (end, stop) = self.run_admin(i, start);
+                (end, stop, Work::Admin(i))
             }
             Some(Work::Flusher) | None => {
                 let (end, stop) = self.run_flusher(start);
@@ -189,6 +195,7 @@ impl Machine {
         if self.copies_left[spec] > 0 {
             return;
         }
+        self.schedule_events_after(spec);
         let next: Vec<_> = (0..self.spec.tasks.len()).filter(|&n| self.spec.tasks[n].after == Some(spec)).collect();
         for n in next {
             self.schedule_start(n, self.now_ns + self.spec.tasks[n].start_ns);

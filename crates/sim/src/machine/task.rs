@@ -146,6 +146,8 @@ pub(crate) struct Task {
     pub(crate) cpu_ns: u64,
     pub(crate) next_scan_ns: u64,
     pub(crate) done: Done,
+    /// What it did in groups that it left.
+    pub(crate) past: Vec<(Option<usize>, Done)>,
 }
 
 impl Task {
@@ -173,7 +175,13 @@ impl Task {
             cpu_ns: 0,
             next_scan_ns: 0,
             done: Done::default(),
+            past: Vec::new(),
         }
+    }
+
+    /// What it did, all of it.
+    pub(crate) fn all_done(&self) -> impl Iterator<Item = &Done> {
+        self.past.iter().map(|(_, done)| done).chain([&self.done])
     }
 
     /// Enters its current phase with these streams.

@@ -49,7 +49,7 @@ fn uses(task: &TaskSpec, object: usize) -> bool {
 }
 
 /// Whether the last phase of a task has no end of its own.
-fn endless(task: &TaskSpec) -> bool {
+pub(super) fn endless(task: &TaskSpec) -> bool {
     task.trace.is_none() && task.phases.last().is_some_and(|phase| phase.until == Until::End)
 }
 

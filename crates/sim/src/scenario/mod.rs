@@ -20,6 +20,7 @@
 
 mod check;
 mod error;
+mod events;
 mod limits;
 mod machine;
 mod nodes;
@@ -79,7 +80,7 @@ pub const COLUMNS: [&str; 14] = [
 pub const TIER_COLUMNS: [&str; 5] =
     ["hot_threshold_ms", "pgpromote_candidate", "pgpromote_success", "pgdemote", "numa_hint_faults"];
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "name",
     "about",
     "source",
@@ -95,6 +96,7 @@ const KEYS: [&str; 16] = [
     "memcg",
     "object",
     "task",
+    "event",
     "published",
 ];
 const MAX_SAMPLES: u64 = 1_000_000;
@@ -147,7 +149,8 @@ fn not_toml(src: Source<'_>, error: &toml::de::Error) -> ScenarioError {
 fn scenario(root: &Section<'_>) -> Result<Scenario> {
     let devices = root.opt("device", machine::devices)?.unwrap_or_default();
     let swap = root.opt("swap", |swap| swap::devices(swap, &devices))?.unwrap_or_default();
-    let memcgs = root.opt("memcg", objects::memcgs)?.unwrap_or_default();
+    let event_sections = root.or("event", Vec::new(), events::sections)?;
+    let memcgs = objects::memcgs(root.get("memcg"), &events::created(&event_sections)?)?;
     let swap_devices: Vec<usize> = swap.iter().map(|s| s.device).collect();
     root.opt("device", |d| machine::swap_only(d, &swap_devices))?;
     let objects = root.opt("object", |o| objects::objects(o, &devices, &swap_devices, &memcgs))?.unwrap_or_default();
@@ -169,6 +172,7 @@ fn scenario(root: &Section<'_>) -> Result<Scenario> {
         memcgs,
         objects: objects.iter().map(|o| o.spec.clone()).collect(),
         tasks: tasks.iter().map(|(task, _)| task.clone()).collect(),
+        events: Vec::new(),
         published: None,
     };
     if scenario.end_ns.is_some_and(|end| end / scenario.sample_ns > MAX_SAMPLES) {
@@ -177,6 +181,8 @@ fn scenario(root: &Section<'_>) -> Result<Scenario> {
         return Err(field.map_or_else(|| root.error(&what), |f| f.bad(&what)));
     }
     check::check(&mut scenario, root, &objects, &tasks)?;
+    scenario.events = events::events(&event_sections, &scenario.memcgs, &scenario.tasks)?;
+    events::check(&scenario, &event_sections, &tasks.into_iter().map(|(_, s)| s).collect::<Vec<_>>())?;
     scenario.published = root.opt("published", |p| published::published(p, &scenario))?;
     Ok(scenario)
 }

@@ -1,7 +1,7 @@
 //! Memory cgroups, files and anonymous regions.
 
 use super::read::{self, Field, Result, Section};
-use super::types::{ContentSpec, DeviceSpec, MemcgSpec, ObjectSpec};
+use super::types::{ContentSpec, DeviceSpec, LimitChanges, MemcgSpec, ObjectSpec};
 use super::{MAX_OBJECTS, MAX_PAGES};
 use refault_mm::{HugeAdvice, MemcgLimits};
 use refault_trace::ObjectKind;
@@ -9,46 +9,56 @@ use refault_trace::ObjectKind;
 const MAX_MEMCGS: usize = 1024;
 const MAX_DEPTH: usize = 16;
 const MAX_AREAS: usize = 256;
-const MEMCG_KEYS: [&str; 10] =
+pub(super) const MEMCG_KEYS: [&str; 10] =
     ["min", "low", "high", "max", "swap_high", "swap_max", "zswap_max", "zswap_writeback", "swappiness", "oom_group"];
 
-/// Reads memcgs and puts parents before their children.
-pub(super) fn memcgs(field: &Field<'_>) -> Result<Vec<MemcgSpec>> {
-    let mut named = field.named(&MEMCG_KEYS, MAX_MEMCGS)?;
-    named.sort_by_key(|(path, _)| path.matches('/').count());
+/// Reads memcgs, those that are declared and those that events make, and puts parents before their children.
+pub(super) fn memcgs(field: Option<Field<'_>>, made: &[(&str, Section<'_>)]) -> Result<Vec<MemcgSpec>> {
+    let declared = field.map_or(Ok(Vec::new()), |field| field.named(&MEMCG_KEYS, MAX_MEMCGS))?;
+    let mut all: Vec<_> = declared.iter().map(|(path, s)| (*path, s, false)).collect();
+    all.extend(made.iter().map(|(path, s)| (*path, s, true)));
+    all.sort_by_key(|(path, _, made)| (*made, path.matches('/').count()));
     let mut memcgs: Vec<MemcgSpec> = Vec::new();
-    for (path, s) in named {
-        memcg_path(path).map_err(|what| s.error(what))?;
+    for (path, s, made_by_event) in all {
+        let error = |what: String| s.get("create").map_or_else(|| s.error(&what), |field| field.error(&what));
+        memcg_path(path).map_err(|what| error(what.into()))?;
+        if memcgs.len() == MAX_MEMCGS {
+            return Err(error(format!("there are more than {MAX_MEMCGS} groups, made ones counted")));
+        }
+        if memcgs.iter().any(|m| m.path == path) {
+            return Err(error(format!("there is a group {path} already; give this one another name")));
+        }
         let above = path.rsplit_once('/').map_or("", |(above, _)| above);
         let parent = memcgs.iter().position(|m| m.path == above);
         if parent.is_none() && !above.is_empty() {
-            return Err(s.error(format!("the group above it is not declared; write [memcg.\"{above}\"]")));
+            return Err(error(format!("the group above it is not declared; write [memcg.\"{above}\"]")));
         }
-        memcgs.push(MemcgSpec { path: path.to_owned(), parent, limits: limits(&s)? });
+        let limits = limit_changes(s)?.applied_to(&MemcgLimits::default());
+        memcgs.push(MemcgSpec { path: path.to_owned(), parent, limits, made_by_event });
     }
     Ok(memcgs)
 }
 
-fn limits(s: &Section<'_>) -> Result<MemcgLimits> {
-    let limit = |key| s.or(key, u64::MAX, Field::limit);
-    let protection = |key| s.or(key, 0, Field::limit);
-    Ok(MemcgLimits {
-        min: protection("min")?,
-        low: protection("low")?,
+/// The limits that a table names.
+pub(super) fn limit_changes(s: &Section<'_>) -> Result<LimitChanges> {
+    let limit = |key| s.opt(key, Field::limit);
+    Ok(LimitChanges {
+        min: limit("min")?,
+        low: limit("low")?,
         high: limit("high")?,
         max: limit("max")?,
         swap_high: limit("swap_high")?,
         swap_max: limit("swap_max")?,
         zswap_max: limit("zswap_max")?,
-        zswap_writeback: s.or("zswap_writeback", true, Field::boolean)?,
+        zswap_writeback: s.opt("zswap_writeback", Field::boolean)?,
         swappiness: s.opt("swappiness", |f| f.int(0..=200))?,
-        oom_group: s.or("oom_group", false, Field::boolean)?,
+        oom_group: s.opt("oom_group", Field::boolean)?,
     })
 }
 
 fn memcg_path(path: &str) -> std::result::Result<(), &'static str> {
     let Some(names) = path.strip_prefix('/') else {
-        return Err("is not the path of a group; write [memcg.\"/a/b\"]");
+        return Err("is not the path of a group; write a / before each name: \"/a/b\"");
     };
     if names.is_empty() {
         return Err("the root has no limits and is not declared");

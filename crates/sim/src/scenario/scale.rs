@@ -1,7 +1,7 @@
 //! The same scenario on a smaller machine: memory, sets, limits, amounts of work and times divided by one factor;
 //! latencies, thread counts, skews and the constants of the kernel as they are.
 
-use super::types::{Action, Pattern, Scenario, StreamSpec, Until};
+use super::types::{Action, EventAction, Pattern, Scenario, StreamSpec, Until};
 use super::units::size_text;
 
 /// The smallest memory or limit: 50 batches of reclaim and more in each list.
@@ -16,7 +16,7 @@ impl Scenario {
     /// Divides sizes, amounts of work and times by `k` >= 1; what would become too small is an error.
     ///
     /// Divided are: memory, what the kernel takes, `min_free_kbytes`, swap, limits of groups and of zram, objects and the parts of
-    /// them that are used; accesses; the end, starts, phases, bursts, samples, `min_ttl`, and when and how long a device
+    /// them that are used; accesses; the end, starts, phases, bursts, samples, `min_ttl`, events, and when and how long a device
     /// is stuck. Everything else stays: CPUs, tasks, operations, blocks, rates, latencies, skews, the constants of reclaim.
     pub fn scale(&self, k: f64) -> Result<Scenario, String> {
         if !(k.is_finite() && k >= 1.0) {
@@ -39,6 +39,9 @@ impl Scenario {
         }
         scaled.end_ns = self.end_ns.map(|ns| scale.some(ns));
         scaled.sample_ns = scale.some(self.sample_ns);
+        for n in 0..scaled.events.len() {
+            scale.event(&mut scaled, n)?;
+        }
         for task in &mut scaled.tasks {
             task.start_ns = scale.of(task.start_ns);
             task.stagger_ns = scale.of(task.stagger_ns);
@@ -134,6 +137,39 @@ impl Scale {
             o.mem_limit_pages = o.mem_limit_pages.map(|pages| self.some(pages));
             o.stuck_at_ns = o.stuck_at_ns.map(|ns| self.of(ns));
             o.stuck_for_ns = o.stuck_for_ns.map(|ns| self.some(ns));
+        }
+        Ok(())
+    }
+
+    fn event(&self, scaled: &mut Scenario, n: usize) -> Result<(), String> {
+        let event = &mut scaled.events[n];
+        event.at_ns = self.of(event.at_ns);
+        match &mut event.action {
+            EventAction::Set { memcg, limits } => {
+                for (what, limit) in [("max", &mut limits.max), ("high", &mut limits.high)] {
+                    if let Some(pages) = limit.as_mut().filter(|pages| **pages != u64::MAX) {
+                        let what = format!("event[{}]: memcg {}: {what}", n + 1, scaled.memcgs[*memcg].path);
+                        *pages = self.limited(&what, *pages, MIN_SCALED_PAGES)?;
+                    }
+                }
+                let others = [
+                    &mut limits.min,
+                    &mut limits.low,
+                    &mut limits.swap_high,
+                    &mut limits.swap_max,
+                    &mut limits.zswap_max,
+                ];
+                for pages in others.into_iter().flatten().filter(|pages| **pages != u64::MAX) {
+                    *pages = self.of(*pages);
+                }
+            }
+            EventAction::Reclaim { pages, every_ns, until_ns, .. } => {
+                *pages = self.some(*pages);
+                for ns in [every_ns, until_ns].into_iter().flatten() {
+                    *ns = self.some(*ns);
+                }
+            }
+            EventAction::Create(_) | EventAction::Move { .. } | EventAction::Remove(_) => {}
         }
         Ok(())
     }

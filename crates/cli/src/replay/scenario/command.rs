@@ -143,6 +143,7 @@ fn render(args: &ReplayArgs, outcomes: &[Outcome]) -> Result<String, Failure> {
         all.push('\n');
         all += &text::tasks(outcome);
         all += &groups::table(outcome);
+        all += &groups::timeline(outcome);
         all += &tiers::table(outcome);
         all += &text::machine(outcome);
         if !out.swap_map && !out.vmstat {

@@ -5,8 +5,7 @@ use crate::replay::groups::limits_text;
 use crate::replay::size::human;
 use crate::replay::table::Table;
 use crate::terminal::{duration, grouped, number, printable};
-use refault_sim::machine::MemcgResult;
-use refault_sim::scenario::MemcgSpec;
+use refault_sim::machine::{EventResult, MemcgResult};
 
 /// The columns that every table of groups has, and the counters behind them.
 const HEADS: [&str; 17] = [
@@ -37,15 +36,14 @@ pub(super) fn table(outcome: &Outcome) -> String {
     }
     let mut table = Table::new(HEADS, 1);
     for (n, group) in groups.iter().enumerate() {
-        let spec = n.checked_sub(1).and_then(|m| outcome.scenario.memcgs.get(m));
-        table.row(row(outcome, group, spec));
+        table.row(row(outcome, group, n == 0));
     }
     format!("\n{}", table.render())
 }
 
-fn row(outcome: &Outcome, group: &MemcgResult, spec: Option<&MemcgSpec>) -> Vec<String> {
+fn row(outcome: &Outcome, group: &MemcgResult, is_machine: bool) -> Vec<String> {
     let share = |kind: usize| {
-        let seconds = outcome.result().seconds;
+        let seconds = group.lived_seconds(outcome.result().seconds);
         let lost = group.psi[kind].total_us as f64 / 1e6;
         format!("{:.2}%", if seconds > 0.0 { 100.0 * lost / seconds } else { 0.0 })
     };
@@ -55,7 +53,7 @@ fn row(outcome: &Outcome, group: &MemcgResult, spec: Option<&MemcgSpec>) -> Vec<
         let found = group.events.iter().find(|(known, _)| *known == name);
         found.map_or_else(|| "-".to_owned(), |&(_, n)| grouped(n))
     };
-    let peak = spec.map_or_else(|| "-".to_owned(), |_| human(group.counter("memory.peak") * 4096));
+    let peak = if is_machine { "-".to_owned() } else { human(group.counter("memory.peak") * 4096) };
     // A group whose tasks never were measured has no rate.
     let tasks = |text: String| if group.tasks.accesses > 0 { text } else { "-".to_owned() };
     let mut cells = vec![
@@ -77,6 +75,46 @@ fn row(outcome: &Outcome, group: &MemcgResult, spec: Option<&MemcgSpec>) -> Vec<
         event("oom"),
         event("oom_kill"),
     ];
-    cells.extend(spec.map(|spec| limits_text(&spec.limits, 4096)).filter(|text| !text.is_empty()));
+    let notes = [
+        if group.made_ns.is_none() { "never made".to_owned() } else { String::new() },
+        group.made_ns.filter(|&at| at > 0).map_or_else(String::new, |at| format!("made at {}", at_text(at))),
+        group.removed_ns.map_or_else(String::new, |at| format!("removed at {}", at_text(at))),
+        limits_text(&group.limits, 4096),
+    ];
+    let notes: Vec<_> = notes.into_iter().filter(|note| !note.is_empty()).collect();
+    cells.extend((!notes.is_empty()).then(|| notes.join(", ")));
     cells
+}
+
+/// A time of the scenario.
+fn at_text(ns: u64) -> String {
+    format!("{:.3} s", ns as f64 / 1e9)
+}
+
+/// What came of the events of the scenario, a line each; nothing if it has none.
+pub(super) fn timeline(outcome: &Outcome) -> String {
+    outcome.result().timeline.iter().map(|event| format!("{}\n", line(event))).collect()
+}
+
+fn line(event: &EventResult) -> String {
+    let mut text = match event.at_ns {
+        Some(at) => format!("at {} {}", at_text(at), printable(&event.what)),
+        None => return format!("never {}: the run was over before", printable(&event.what)),
+    };
+    if event.times > 1 {
+        text += &format!(", {} times", grouped(event.times));
+    }
+    if event.asked_pages > 0 {
+        text += &format!(": {} of {} reclaimed", human(event.reclaimed_pages * 4096), human(event.asked_pages * 4096));
+    }
+    if event.short > 0 {
+        text += &format!(
+            ", {} short (EAGAIN)",
+            if event.times == 1 { "once".to_owned() } else { format!("{} times", grouped(event.short)) }
+        );
+    }
+    if let Some(why) = &event.failed {
+        text += &format!(": failed: {}", printable(why));
+    }
+    text
 }

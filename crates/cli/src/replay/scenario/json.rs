@@ -7,7 +7,7 @@ use crate::lab::{Overrides, ending_name, overrides};
 use crate::replay::groups::limits_json;
 use crate::replay::swap_map;
 use refault_mm::{Lru, PsiLine};
-use refault_sim::machine::{DeviceResult, GroupTasks, MemcgResult, NodeResult, TaskResult};
+use refault_sim::machine::{DeviceResult, EventResult, GroupTasks, MemcgResult, NodeResult, TaskResult};
 use refault_sim::metric::Quantiles;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -26,6 +26,8 @@ struct Run<'a> {
     oom_kills: u64,
     tasks: Vec<Task<'a>>,
     groups: Vec<Group<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    timeline: Vec<Happened<'a>>,
     devices: Vec<BTreeMap<&'static str, serde_json::Value>>,
     node: Node,
     swap: Vec<serde_json::Value>,
@@ -63,9 +65,25 @@ struct Latencies {
     max: u64,
 }
 
+/// What came of an event of the scenario.
+#[derive(Serialize)]
+struct Happened<'a> {
+    event: &'a str,
+    /// Null: the run was over before.
+    at_seconds: Option<f64>,
+    times: u64,
+    asked_bytes: u64,
+    reclaimed_bytes: u64,
+    short: u64,
+    failed: Option<&'a str>,
+}
+
 #[derive(Serialize)]
 struct Group<'a> {
     path: &'a str,
+    /// Null: it never was.
+    made_at_seconds: Option<f64>,
+    removed_at_seconds: Option<f64>,
     limits: serde_json::Value,
     tasks: GroupTasksOut,
     refaults: u64,
@@ -148,7 +166,8 @@ fn run(outcome: &Outcome, lru_gen: bool, swap_map: bool) -> Run<'_> {
         ending: ending_name(result.ending),
         oom_kills: result.oom_kills,
         tasks: result.tasks.iter().map(task).collect(),
-        groups: result.memcgs.iter().enumerate().map(|(n, g)| group(outcome, n, g)).collect(),
+        groups: result.memcgs.iter().enumerate().map(|(n, g)| group(n, g)).collect(),
+        timeline: result.timeline.iter().map(happened).collect(),
         devices: result.devices.iter().map(device).collect(),
         node: node(&result.node),
         swap: outcome.swap().map(|(name, map)| swap_map::json(map, Some(name), swap_map)).collect(),
@@ -180,17 +199,33 @@ fn latencies(of: &Quantiles) -> Latencies {
     Latencies { mean: of.mean_ns, p50: of.p50_ns, p90: of.p90_ns, p99: of.p99_ns, p999: of.p999_ns, max: of.max_ns }
 }
 
-fn group<'a>(outcome: &Outcome, number: usize, group: &'a MemcgResult) -> Group<'a> {
-    let spec = number.checked_sub(1).and_then(|m| outcome.scenario.memcgs.get(m));
-    let limits = spec.map(|spec| spec.limits).unwrap_or_default();
+fn happened(event: &EventResult) -> Happened<'_> {
+    Happened {
+        event: &event.what,
+        at_seconds: event.at_ns.map(seconds),
+        times: event.times,
+        asked_bytes: event.asked_pages * 4096,
+        reclaimed_bytes: event.reclaimed_pages * 4096,
+        short: event.short,
+        failed: event.failed.as_deref(),
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn group(number: usize, group: &MemcgResult) -> Group<'_> {
     let sum = |names: [&str; 2]| names.iter().map(|name| group.counter(name)).sum();
     Group {
         path: &group.path,
-        limits: limits_json(&limits),
+        made_at_seconds: group.made_ns.map(seconds),
+        removed_at_seconds: group.removed_ns.map(seconds),
+        limits: limits_json(&group.limits),
         tasks: group_tasks(&group.tasks),
         refaults: sum(["workingset_refault_anon", "workingset_refault_file"]),
         reclaimed_pages: sum(["pgsteal_anon", "pgsteal_file"]),
-        peak_bytes: spec.map(|_| group.counter("memory.peak") * 4096),
+        peak_bytes: (number > 0).then(|| group.counter("memory.peak") * 4096),
         events: group.events.iter().copied().collect(),
         swap_events: group.swap_events.iter().copied().collect(),
         counters: &group.counters,
