@@ -201,7 +201,10 @@ impl Engine {
         let node = self.nodes.get_mut(sc.nid);
         node.congested |= seen.dirty > 0 && seen.dirty == seen.congested;
         if reclaimed > 0 {
-            node.kswapd.failures = 0;
+            // Runs of kswapd itself are looked at when they end.
+            if !sc.kswapd {
+                node.kswapd.failures = 0;
+            }
         } else {
             sc.trim_failed |= sc.cache_trim_mode;
         }

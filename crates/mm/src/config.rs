@@ -364,6 +364,8 @@ pub struct Config {
     pub fault_around_young: bool,
     /// Pages of the machine: only the bucket order of the shadow clock depends on it.
     pub total_pages: u64,
+    /// Pages of a GiB, as far as the balance of active and inactive lists looks at sizes; less on a machine that stands for a larger one.
+    pub gib_pages: u64,
     /// Width of the node id in a shadow.
     pub nodes_shift: u32,
     /// Fewer eviction bits than the layout leaves, for tests of the bucket order.
@@ -426,6 +428,7 @@ impl Config {
             fault_around_pages: 16,
             fault_around_young: true,
             total_pages: 1 << 22,
+            gib_pages: 1 << 18,
             nodes_shift: 10,
             eviction_bits_max: 64,
             seed: 0,
@@ -451,6 +454,7 @@ impl Config {
                 self.fault_around_pages.is_power_of_two() && self.fault_around_pages <= 512,
                 "fault_around_pages is a power of two up to 512",
             ),
+            (self.gib_pages >= 1, "gib_pages is at least 1"),
             (self.nodes_shift <= 10, "nodes_shift is at most 10"),
             (
                 self.numa.as_ref().is_none_or(|n| n.nodes.len() <= 1 << self.nodes_shift),

@@ -145,6 +145,7 @@ impl Engine {
         }
         // So that the caller stops, too.
         sc.nr_reclaimed += MIN_LRU_BATCH;
+        sc.credited += MIN_LRU_BATCH;
         true
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Kswapd {
     pub(crate) failures: u32,
     /// A run that only trimmed the cache failed: the next does not trim.
     pub(crate) no_trim: bool,
+    /// Pages that the run counted as reclaimed while they are on their way to a slower node: they may come back.
+    pub(crate) on_their_way: u64,
     slept_at_ns: u64,
 }
 
@@ -86,7 +88,7 @@ impl Engine {
             sc.may_writepage = true;
         }
         sc.nr_scanned = 0;
-        let before = sc.nr_reclaimed;
+        let before = self.kswapd_gained(&sc);
         self.shrink_node(w, &mut sc);
         self.relieve_throttled(w, &sc);
         if std::mem::take(&mut sc.blocked) {
@@ -95,7 +97,7 @@ impl Engine {
             self.nodes.get_mut(nid).kswapd.run = Some(sc);
             return KswapdStep::Again;
         }
-        if sc.nr_scanned < sc.nr_to_reclaim || sc.nr_reclaimed == before {
+        if sc.nr_scanned < sc.nr_to_reclaim || self.kswapd_gained(&sc) == before {
             if sc.priority == 1 {
                 let kswapd = &mut self.nodes.get_mut(nid).kswapd;
                 if sc.nr_reclaimed == 0 && sc.trim_failed && !kswapd.no_trim {
@@ -121,13 +123,21 @@ impl Engine {
         sc
     }
 
+    /// What the run has freed so far: what is on its way elsewhere is not free yet.
+    fn kswapd_gained(&self, sc: &ScanControl) -> u64 {
+        sc.nr_reclaimed.saturating_sub(sc.credited + self.nodes.get(sc.nid).kswapd.on_their_way)
+    }
+
     fn end_kswapd_run<W: World>(&mut self, w: &mut W, sc: &ScanControl) -> KswapdStep {
         self.snapshot_refaults_on(MemcgId::ROOT, sc.nid);
         self.reap_memcgs();
+        let gained = self.kswapd_gained(sc);
         let node = self.nodes.get_mut(sc.nid);
         let balanced = node.is_balanced();
-        node.kswapd.no_trim = false;
-        if !balanced && sc.nr_reclaimed == 0 {
+        (node.kswapd.no_trim, node.kswapd.on_their_way) = (false, 0);
+        if gained > 0 {
+            node.kswapd.failures = 0;
+        } else if !balanced {
             node.kswapd.failures += 1;
         }
         if !balanced && !node.kswapd.is_hopeless() {
@@ -164,6 +174,6 @@ impl Engine {
 
     /// Whether inactive anon of the whole node is low.
     fn lruvecs_inactive_is_low(&self, nid: NodeId, t: usize) -> bool {
-        crate::lruvec::is_low(&self.known_sizes(MemcgId::ROOT, nid), t, false)
+        crate::lruvec::is_low(&self.known_sizes(MemcgId::ROOT, nid), t, Some(self.cfg.gib_pages))
     }
 }

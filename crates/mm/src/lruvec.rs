@@ -165,11 +165,12 @@ impl Lruvec {
 }
 
 /// 2.6: low ⇔ inactive·ratio < active, ratio = isqrt(10·GiB) from a GiB of the type on. The sizes may be those of a whole tree.
-pub(crate) fn is_low(size: &[u64; 5], type_index: usize, fixed_ratio: bool) -> bool {
+/// `gib_pages`: of a GiB; none: the ratio is 1.
+pub(crate) fn is_low(size: &[u64; 5], type_index: usize, gib_pages: Option<u64>) -> bool {
     let inactive = size[list_index(type_index, false)];
     let active = size[list_index(type_index, true)];
-    let gib = (inactive + active) >> (30 - 12);
-    let ratio = if gib == 0 || fixed_ratio { 1 } else { (10 * gib).isqrt() };
+    let gib = gib_pages.map_or(0, |pages| (inactive + active) / pages);
+    let ratio = if gib == 0 { 1 } else { (10 * gib).isqrt() };
     inactive * ratio < active
 }
 
@@ -187,14 +188,17 @@ mod tests {
             let inactive = total / (ratio + 1);
             l.size[INACTIVE_FILE] = inactive + 1;
             l.size[ACTIVE_FILE] = total - inactive - 1;
-            assert!(!is_low(&l.size, FILE, false), "{gib} GiB");
+            assert!(!is_low(&l.size, FILE, Some(1 << 18)), "{gib} GiB");
             l.size[INACTIVE_FILE] = inactive - 1;
             l.size[ACTIVE_FILE] = total - inactive + 1;
-            assert!(is_low(&l.size, FILE, false), "{gib} GiB");
-            assert!(is_low(&l.size, FILE, true));
+            assert!(is_low(&l.size, FILE, Some(1 << 18)), "{gib} GiB");
+            assert!(is_low(&l.size, FILE, None));
         }
+        // The same on a machine that is divided by 1024.
+        (l.size[INACTIVE_FILE], l.size[ACTIVE_FILE]) = (25_600 / 32 + 1, 25_600 - 25_600 / 32 - 1);
+        assert!(!is_low(&l.size, FILE, Some(1 << 8)) && is_low(&l.size, FILE, Some(1 << 18)));
         (l.size[INACTIVE_FILE], l.size[ACTIVE_FILE]) = (100, 100);
-        assert!(!is_low(&l.size, FILE, false), "below a GiB the ratio is 1");
+        assert!(!is_low(&l.size, FILE, Some(1 << 18)), "below a GiB the ratio is 1");
     }
 
     #[test]

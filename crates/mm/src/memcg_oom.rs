@@ -61,10 +61,10 @@ impl Engine {
     fn oom_total_pages(&self, over: MemcgId) -> u64 {
         let machine: u64 = self.nodes.managed_pages();
         if over == MemcgId::ROOT {
-            return machine + self.cfg.swap_pages;
+            return machine + self.swap.total_pages();
         }
         let m = self.memcgs.get(over);
         let max = if machine > 0 { m.max.min(machine) } else { m.max };
-        max.saturating_add(m.swap_max.min(self.cfg.swap_pages)).min(1 << 50)
+        max.saturating_add(m.swap_max.min(self.swap.total_pages())).min(1 << 50)
     }
 }

@@ -96,6 +96,9 @@ impl Engine {
         if ok {
             self.count_migrated(f, to.nid(), reason);
             self.nodes.give_back(from, nr);
+            if reason == Reason::Demotion(Counter::PgdemoteKswapd) {
+                self.nodes.get_mut(from.nid()).kswapd.failures = 0;
+            }
             self.folios.note_frames(self.folios.page(f), nr, to);
         } else {
             self.nodes.give_back(to, nr);
@@ -151,11 +154,15 @@ impl Engine {
             let f = list[i];
             let nr = self.folios.st(f).nr_pages();
             let zone = self.demotion_frames(w, sc.nid, target, nr);
-            if zone.is_some_and(|zone| self.migrate(w, f, zone, Reason::Demotion(counter)) != Ack::Failed) {
-                stat.reclaimed += nr;
-            } else {
+            let ack = zone.map_or(Ack::Failed, |zone| self.migrate(w, f, zone, Reason::Demotion(counter)));
+            if ack == Ack::Failed {
                 list[kept] = f;
                 kept += 1;
+                continue;
+            }
+            stat.reclaimed += nr;
+            if ack == Ack::Pending && sc.kswapd {
+                self.nodes.get_mut(sc.nid).kswapd.on_their_way += nr;
             }
         }
         list.truncate(kept);

@@ -14,6 +14,8 @@ pub(crate) struct ScanControl {
     pub(crate) nid: NodeId,
     pub(crate) nr_to_reclaim: u64,
     pub(crate) nr_reclaimed: u64,
+    /// Part of it that nobody freed: said so that the caller stops.
+    pub(crate) credited: u64,
     pub(crate) nr_scanned: u64,
     pub(crate) priority: u32,
     pub(crate) may_swap: bool,
@@ -68,6 +70,7 @@ impl ScanControl {
             nid: NodeId::default(),
             nr_to_reclaim,
             nr_reclaimed: 0,
+            credited: 0,
             nr_scanned: 0,
             priority: DEF_PRIORITY,
             may_swap: true,

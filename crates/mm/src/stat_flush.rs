@@ -15,21 +15,27 @@ pub(crate) struct Flushed {
 }
 
 impl Engine {
-    /// Whether sums are read that may be old. The kernels before mainline's refault test had exact counts of the machine.
-    fn stats_lag(&self) -> bool {
+    /// Whether sums are made. The kernels before mainline's refault test had exact counts of the machine.
+    fn stats_are_added_up(&self) -> bool {
         self.cfg.stat_flush_interval_ns > 0
             && matches!(self.cfg.refault, RefaultTest::Mainline | RefaultTest::ShadowPosition)
+    }
+
+    /// Whether sums are read, which may be old. Without any group, as where the memory controller is off, the counts of the nodes are read instead:
+    /// these are exact.
+    fn stats_lag(&self) -> bool {
+        self.stats_are_added_up() && self.memcgs.has_children(MemcgId::ROOT)
     }
 
     /// Time went on: adds up if it is time to.
     #[cold]
     pub(crate) fn flush_stats(&mut self) {
         let interval = self.cfg.stat_flush_interval_ns;
-        self.next_flush_ns = match self.stats_lag() {
+        self.next_flush_ns = match self.stats_are_added_up() {
             true => (self.now_ns / interval + 1).saturating_mul(interval),
             false => u64::MAX,
         };
-        if !self.stats_lag() {
+        if !self.stats_are_added_up() {
             return;
         }
         for id in self.memcgs.subtree(MemcgId::ROOT).collect::<Vec<_>>().into_iter().rev() {

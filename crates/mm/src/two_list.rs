@@ -102,14 +102,14 @@ impl Engine {
             cut_to_proportion(&targets, &mut left);
         }
         sc.nr_reclaimed += reclaimed;
-        if self.can_age_anon(sc.nid) && is_low(&self.known_lruvec_sizes(v), ANON, false) {
+        if self.can_age_anon(sc.nid) && is_low(&self.known_lruvec_sizes(v), ANON, Some(self.cfg.gib_pages)) {
             self.shrink_active_list(w, v, ANON, self.cfg.swap_cluster_max);
         }
     }
 
-    /// Whether it is of use to know which anon of a node is cold.
+    /// Whether it is of use to know which anon of a node is cold: there is swap, full or not, or a slower node.
     pub(crate) fn can_age_anon(&self, nid: NodeId) -> bool {
-        self.cfg.swap_pages > 0 || self.can_demote(nid)
+        self.swap.total_pages() > 0 || self.can_demote(nid)
     }
 
     fn shrink_list<W: World>(&mut self, w: &mut W, v: LruvecId, l: usize, nr: u64, sc: &mut ScanControl) -> u64 {

@@ -214,7 +214,8 @@ impl Engine {
             // file lists at 1 : 1.
             let old = !self.refaults_challenge_active();
             let refaulted = !old && self.known_activations(sc.target, sc.nid, t) != v.refaults[t];
-            sc.may_deactivate[t] = sc.force_deactivate || refaulted || is_low(&size, t, old && t == FILE);
+            sc.may_deactivate[t] =
+                sc.force_deactivate || refaulted || is_low(&size, t, (!old || t != FILE).then_some(self.cfg.gib_pages));
         }
         sc.cache_trim_mode = size[INACTIVE_FILE] >> sc.priority > 0 && !sc.may_deactivate[FILE] && !sc.no_trim;
         // The node counts its own pages exactly.

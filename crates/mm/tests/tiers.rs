@@ -1,109 +1,13 @@
-//! Machines of several nodes: where frames come from, whose kswapd works, what counts for whom, what moves down and up. Random ones are in
-//! `tiers_random.rs`.
+//! Machines of several nodes: where frames come from, whose kswapd works, what counts for whom, what moves down. Random ones are in
+//! `tiers_random.rs`, what moves up is in `promotion.rs`.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod machines;
 
-use refault_mm::tiering::{PromotionPolicy, TieringConfig};
+use machines::{Notes, access, anon, count, file, gauge, machine, node, on_node, read, tiers};
 use refault_mm::{
-    Ack, Config, Effect, Engine, Gauge, Hint, MappingKind, MemcgId, MemcgSelection, NodeConfig, NodeId, NumaConfig,
-    Outcome, PageId, Policy, Touch, World,
+    Ack, Advice, Config, Engine, KswapdStep, MappingKind, MemcgId, MemcgSelection, NodeId, NumaConfig, OomTask,
+    Outcome, PageId, Policy, SwapDeviceConfig, Touch,
 };
-
-/// Everything is done at once; kswapd is woken, and runs when the test says so.
-#[derive(Default)]
-struct Notes {
-    woken: Vec<u8>,
-    /// How migrations are answered; none: at once.
-    migrate: Option<Ack>,
-    migrated: Vec<PageId>,
-    mapped: BTreeMap<PageId, bool>,
-    young: BTreeSet<PageId>,
-    hottest: Option<PageId>,
-    shared: Option<PageId>,
-    /// Something holds every page in place, and there is no kswapd.
-    pinned: bool,
-}
-
-impl World for Notes {
-    fn effect(&mut self, effect: Effect) -> Ack {
-        match effect {
-            Effect::WakeKswapd { node } if !self.pinned => {
-                self.woken.push(node.0);
-                Ack::Pending
-            }
-            Effect::Map { page, young, .. } => {
-                self.mapped.insert(page, young);
-                Ack::Done
-            }
-            Effect::Unmap { page } => {
-                self.mapped.remove(&page);
-                Ack::Done
-            }
-            Effect::Migrate { page, .. } => {
-                self.migrated.push(page);
-                self.migrate.unwrap_or(Ack::Done)
-            }
-            _ => Ack::Done,
-        }
-    }
-
-    fn test_and_clear_young(&mut self, page: PageId) -> bool {
-        self.young.remove(&page)
-    }
-
-    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
-        false
-    }
-
-    fn is_hottest(&mut self, page: PageId) -> bool {
-        self.hottest == Some(page)
-    }
-
-    fn is_shared_executable(&self, page: PageId) -> bool {
-        self.shared == Some(page)
-    }
-
-    fn is_pinned(&self, _: PageId) -> bool {
-        self.pinned
-    }
-}
-
-fn node(pages: u64) -> NodeConfig {
-    NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) }
-}
-
-/// A machine with a CPU on each of these nodes, and two more CPUs on the first.
-fn machine(policy: Policy, sizes: &[u64]) -> Config {
-    let cpu_nodes = (0..sizes.len() as u8).map(NodeId).collect();
-    let numa = NumaConfig { cpu_nodes, ..NumaConfig::new(sizes.iter().map(|&n| node(n)).collect()) };
-    Config {
-        cpus: sizes.len() + 2,
-        numa: Some(numa),
-        batch_folios: 0,
-        charge_batch: 1,
-        charge_kernel: false,
-        ..Config::new(policy)
-    }
-}
-
-fn file(e: &mut Engine, memcg: MemcgId, pages: u64) -> PageId {
-    e.add_mapping(MappingKind::File, memcg, 0..pages).expect("a file").1
-}
-
-fn read(e: &mut Engine, w: &mut Notes, first: PageId, pages: std::ops::Range<u32>) {
-    for p in pages {
-        e.access(w, PageId(first.0 + p), Touch::Read);
-        e.validate().unwrap();
-    }
-}
-
-fn gauge(gauges: &[Gauge], name: &str) -> u64 {
-    gauges.iter().find(|g| g.name == name).map_or(0, |g| g.value)
-}
-
-fn on_node(e: &Engine, first: PageId, pages: std::ops::Range<u32>, node: u8) -> usize {
-    pages.filter(|p| e.page_node(PageId(first.0 + p)) == Some(NodeId(node))).count()
-}
 
 #[test]
 fn frames_come_from_the_node_of_the_cpu_then_from_the_next() {
@@ -241,37 +145,6 @@ fn impossible_machines_are_refused() {
     assert!(refused(NumaConfig::new(vec![node(400), node(10)])).contains("64 to 2^30 pages"));
 }
 
-/// Fast memory with the CPUs, and slow memory below it.
-fn tiers(policy: Policy, sizes: [u64; 2]) -> Config {
-    let mut cfg = machine(policy, &sizes);
-    cfg.swap_pages = 0;
-    let numa = cfg.numa.as_mut().expect("several nodes");
-    numa.cpu_nodes = vec![NodeId(0)];
-    numa.top_tier = vec![true, false];
-    numa.demotion_targets = vec![vec![NodeId(1)], vec![]];
-    numa.demotion_allowed = numa.demotion_targets.clone();
-    numa.tiering.demotion_enabled = true;
-    cfg
-}
-
-fn anon(e: &mut Engine, memcg: MemcgId, pages: u64) -> PageId {
-    e.add_mapping(MappingKind::Anon, memcg, 0..pages).expect("a region").1
-}
-
-fn access(e: &mut Engine, w: &mut Notes, first: PageId, pages: std::ops::Range<u32>, touch: Touch) -> Vec<Outcome> {
-    pages
-        .map(|p| {
-            let outcome = e.access(w, PageId(first.0 + p), touch);
-            e.validate().unwrap();
-            outcome
-        })
-        .collect()
-}
-
-fn count(e: &Engine, name: &str) -> u64 {
-    e.vmstat().iter().find(|c| c.0 == name).unwrap_or_else(|| panic!("no counter {name}")).1
-}
-
 #[test]
 fn kswapd_of_fast_memory_moves_cold_pages_to_slow_memory() {
     for policy in [Policy::Lru, Policy::Mglru] {
@@ -314,6 +187,46 @@ fn kswapd_of_fast_memory_moves_cold_pages_to_slow_memory() {
         assert!(w.migrated.iter().all(|p| e.page_node(*p) == Some(NodeId(1))), "{policy}");
         let mapped = w.migrated.iter().filter(|p| p.0 >= a.0 && p.0 < a.0 + 3000).all(|p| w.mapped.contains_key(p));
         assert!(mapped, "anonymous pages are mapped again: {policy}");
+    }
+}
+
+/// Pages on their way to slow memory count as reclaimed. Where they all came back, kswapd went on for ever: with "optimize multiple memcgs" even
+/// where it had failed 16 times, since a pass that stops at the high mark says that it freed 64 pages.
+#[test]
+fn kswapd_gives_up_where_every_migration_fails_in_the_end() {
+    let selections = [MemcgSelection::First, MemcgSelection::Iterate, MemcgSelection::MemcgLru];
+    for (policy, memcgs) in [(Policy::Lru, selections[0])].into_iter().chain(selections.map(|s| (Policy::Mglru, s))) {
+        let mut cfg = tiers(policy, [400, 400]);
+        (cfg.memcgs, cfg.swap_cluster_max) = (memcgs, 1);
+        let numa = cfg.numa.as_mut().unwrap();
+        numa.nodes.iter_mut().for_each(|n| n.min_free_kbytes = Some(32));
+        let mut e = Engine::new(cfg).unwrap();
+        let mut w = Notes { migrate: Some(Ack::Pending), ..Notes::default() };
+        let a = anon(&mut e, MemcgId::ROOT, 1000);
+        let mut next = 0;
+        while w.woken.is_empty() {
+            access(&mut e, &mut w, a, next..next + 1, Touch::MapWrite);
+            next += 1;
+        }
+        // Slow memory has room again, fast memory as much as its high mark.
+        let high = e.node_zones(NodeId(0)).next().unwrap().3.high;
+        let drop_from = |e: &mut Engine, w: &mut Notes, node: u8, n: u64| {
+            let there = (0..next).filter(|&p| e.page_node(PageId(a.0 + p)) == Some(NodeId(node)));
+            there.take(n as usize).collect::<Vec<_>>().into_iter().for_each(|p| e.drop_range(w, PageId(a.0 + p), 1));
+        };
+        drop_from(&mut e, &mut w, 1, 300);
+        let short = high - e.node_free_pages(NodeId(0));
+        drop_from(&mut e, &mut w, 0, short);
+        assert_eq!(e.node_free_pages(NodeId(0)), high);
+        let mut steps = 0;
+        while e.kswapd_node_step(&mut w, NodeId(0)) == KswapdStep::Again {
+            std::mem::take(&mut w.migrated).into_iter().for_each(|p| e.migrate_done(&mut w, p, false));
+            e.validate().unwrap();
+            steps += 1;
+            assert!(steps < 1000, "{policy} {memcgs:?}");
+        }
+        assert!(count(&e, "pgmigrate_fail") > 0, "{policy} {memcgs:?}");
+        assert_eq!((count(&e, "pgdemote_kswapd"), e.node_free_pages(NodeId(0))), (0, high), "{policy} {memcgs:?}");
     }
 }
 
@@ -432,160 +345,71 @@ fn with_promotion_kswapd_balances_to_the_mark_for_it() {
     }
 }
 
-/// Hint faults promote to node 0; everything starts on node 1.
-fn promoting(
-    policy: PromotionPolicy,
-    lru: Policy,
-    settings: impl FnOnce(&mut TieringConfig),
-) -> (Engine, Notes, PageId, PageId) {
-    let mut cfg = tiers(lru, [4000, 4000]);
-    let numa = cfg.numa.as_mut().expect("several nodes");
-    // A CPU beside slow memory, so that a test can put pages there.
-    numa.cpu_nodes = vec![NodeId(0), NodeId(1)];
-    // Never plenty of free space, unless the test says so.
-    numa.tiering = TieringConfig { numa_balancing: 2, policy, free_space_pages: 1 << 20, ..TieringConfig::default() };
-    settings(&mut numa.tiering);
-    let mut e = Engine::new(cfg).unwrap();
-    let mut w = Notes::default();
-    let (a, f) = (anon(&mut e, MemcgId::ROOT, 600), file(&mut e, MemcgId::ROOT, 600));
-    e.set_cpu(1);
-    access(&mut e, &mut w, a, 0..600, Touch::MapWrite);
-    access(&mut e, &mut w, f, 0..600, Touch::MapRead);
-    e.drain_all();
-    e.set_cpu(0);
-    (e, w, a, f)
-}
-
-const MS: u64 = 1_000_000;
-
-/// The page is marked at a time and touched at another.
-fn mark_and_touch(e: &mut Engine, w: &mut Notes, page: PageId, marked_ms: u64, touched_ms: u64) -> Hint {
-    e.set_now_ns(marked_ms * MS);
-    assert!(e.hint_mark(page));
-    e.set_now_ns(touched_ms * MS);
-    let hint = e.hint_fault(w, page);
-    e.validate().unwrap();
-    hint
-}
-
+/// Whether anon is aged was decided by a setting that drivers with swap devices have at 0.
 #[test]
-fn a_page_that_is_touched_soon_is_promoted_and_counted() {
-    for lru in [Policy::Lru, Policy::Mglru] {
-        let (mut e, mut w, a, f) = promoting(PromotionPolicy::LatencyLimitAuto, lru, |_| {});
-        assert_eq!(mark_and_touch(&mut e, &mut w, a, 100, 1200), Hint::Stay, "too late: {lru}");
-        assert_eq!(mark_and_touch(&mut e, &mut w, a, 2000, 2500), Hint::Promoted, "{lru}");
-        assert_eq!((e.page_node(a), w.mapped.contains_key(&a)), (Some(NodeId(0)), true), "{lru}");
-        assert_eq!(mark_and_touch(&mut e, &mut w, f, 3000, 3001), Hint::Promoted, "a clean file page, too: {lru}");
-        let counts = [
-            "numa_pte_updates",
-            "numa_hint_faults",
-            "numa_hint_faults_local",
-            "pgpromote_candidate",
-            "pgpromote_success",
-            "numa_pages_migrated",
-            "pgmigrate_success",
-        ];
-        assert_eq!(counts.map(|c| count(&e, c)), [3, 3, 0, 2, 2, 2, 2], "{lru}");
-        assert!(!e.hint_mark(a), "fast memory is not marked: {lru}");
-        assert_eq!((e.hint_fault(&mut w, a), count(&e, "numa_hint_faults_local")), (Hint::Stay, 1), "{lru}");
-        assert_eq!(e.promoter(NodeId(0)).unwrap().stats().success, 2);
-        let lists = e.node_gauges_of(NodeId(0));
-        assert_eq!(gauge(&lists, "inactive_anon") + gauge(&lists, "active_anon"), 1, "{lru}");
-        if lru == Policy::Mglru {
-            assert_eq!(
-                gauge(&lists, "active_anon"),
-                1,
-                "whoever faults a page in has it start in the youngest generation"
-            );
+fn anon_is_aged_where_there_is_swap_full_or_not_and_nowhere_else() {
+    for (swap, ages) in [(0, false), (64, true)] {
+        let mut cfg = machine(Policy::Lru, &[2000]);
+        cfg.swap_pages = 0;
+        cfg.swap_devices = (swap > 0).then(|| SwapDeviceConfig::new(swap)).into_iter().collect();
+        let mut e = Engine::new(cfg).unwrap();
+        let mut w = Notes::default();
+        let group = e.add_memcg(MemcgId::ROOT, "/g", 600, u64::MAX).unwrap();
+        let (a, f) = (anon(&mut e, group, 400), file(&mut e, group, 1000));
+        access(&mut e, &mut w, a, 0..400, Touch::MapWrite);
+        // Filled up to the last slot: then only files can be reclaimed.
+        e.page_out(&mut w, a, swap as u32);
+        let resident: Vec<_> = (a.0..a.0 + 400).map(PageId).filter(|&p| e.is_resident(p)).collect();
+        resident.into_iter().for_each(|p| e.advise(p, Advice::InUse));
+        e.drain_all();
+        assert!(gauge(&e.memcg_gauges(group), "active_anon") > 300);
+        read(&mut e, &mut w, f, 0..400);
+        assert_eq!(gauge(&e.memcg_gauges(group), "inactive_anon") > 0, ages, "swap of {swap}");
+    }
+}
+
+/// `oom_score_adj` is a share of memory and swap, by whatever setting there is swap.
+#[test]
+fn the_killer_counts_swap_devices() {
+    for (swap, victim) in [(0, 0), (100_000, 1)] {
+        let mut cfg = machine(Policy::Lru, &[2000]);
+        cfg.swap_pages = 0;
+        cfg.swap_devices = (swap > 0).then(|| SwapDeviceConfig::new(swap)).into_iter().collect();
+        let mut e = Engine::new(cfg).unwrap();
+        let mut w = Notes::default();
+        let mut task = |pages: u32, score_adj| {
+            let (id, first) = e.add_mapping(MappingKind::Anon, MemcgId::ROOT, 0..500).expect("a region");
+            access(&mut e, &mut w, first, 0..pages, Touch::MapWrite);
+            OomTask { memcg: MemcgId::ROOT, score_adj, mappings: vec![id] }
+        };
+        let tasks = [task(500, 0), task(100, 10)];
+        assert_eq!(e.oom_kill(MemcgId::ROOT, &tasks), [victim], "swap of {swap}");
+    }
+}
+
+/// Without groups there are no statistics of groups that could be old. Before the first were added up kswapd took the lists of a node for empty,
+/// aged nothing and gave up.
+#[test]
+fn on_a_machine_without_groups_kswapd_knows_its_lists() {
+    for groups in [false, true] {
+        let cfg = Config { stat_flush_interval_ns: 2_000_000_000, ..tiers(Policy::Lru, [400, 400]) };
+        let mut e = Engine::new(cfg).unwrap();
+        let mut w = Notes::default();
+        let group = if groups { e.add_memcg(MemcgId::ROOT, "/g", u64::MAX, 0).unwrap() } else { MemcgId::ROOT };
+        let a = anon(&mut e, group, 1000);
+        let mut next = 0;
+        while w.woken.is_empty() {
+            access(&mut e, &mut w, a, next..next + 1, Touch::MapWrite);
+            next += 1;
         }
+        // All of fast memory is active, and slow memory has room.
+        let on = |e: &Engine, node: u8| {
+            (0..next).map(|p| PageId(a.0 + p)).filter(|&p| e.page_node(p) == Some(NodeId(node))).collect::<Vec<_>>()
+        };
+        on(&e, 1).into_iter().take(300).for_each(|p| e.drop_range(&mut w, p, 1));
+        on(&e, 0).into_iter().for_each(|p| e.advise(p, Advice::InUse));
+        e.drain_all();
+        e.run_kswapd(&mut w, 1000);
+        assert_eq!(count(&e, "pgdemote_kswapd") == 0, groups, "the lag is that of groups");
     }
-}
-
-#[test]
-fn a_stamp_is_only_as_wide_as_it_is() {
-    for (stamp_bits, hint) in [(12, Hint::Promoted), (17, Hint::Stay)] {
-        let (mut e, mut w, a, _) = promoting(PromotionPolicy::Latency, Policy::Lru, |t| t.stamp_bits = stamp_bits);
-        // 4096 ms later 12 bits look the same.
-        assert_eq!(mark_and_touch(&mut e, &mut w, a, 100, 100 + 3 * 4096 + 20), hint, "{stamp_bits} bits");
-    }
-}
-
-#[test]
-fn what_cannot_be_moved_stays() {
-    let (mut e, mut w, a, f) = promoting(PromotionPolicy::Mru, Policy::Lru, |_| {});
-    let nth = |first: PageId, n: u32| PageId(first.0 + n);
-    access(&mut e, &mut w, f, 0..1, Touch::MapWrite);
-    assert!(!e.hint_mark(f), "dirty: not even marked");
-    assert!(e.hint_mark(nth(f, 1)));
-    access(&mut e, &mut w, f, 1..2, Touch::MapWrite);
-    assert_eq!(e.hint_fault(&mut w, nth(f, 1)), Hint::Stay, "dirtied after it was marked");
-    w.shared = Some(nth(f, 2));
-    assert_eq!(mark_and_touch(&mut e, &mut w, nth(f, 2), 1, 2), Hint::Stay, "a shared library");
-    assert_eq!(count(&e, "pgpromote_candidate"), 2, "candidates they are");
-    w.migrate = Some(Ack::Failed);
-    assert_eq!(mark_and_touch(&mut e, &mut w, a, 3, 4), Hint::Stay);
-    assert_eq!((e.page_node(a), w.mapped.contains_key(&a), count(&e, "pgmigrate_fail")), (Some(NodeId(1)), true, 1));
-    w.migrate = Some(Ack::Pending);
-    assert_eq!(mark_and_touch(&mut e, &mut w, nth(a, 1), 5, 6), Hint::Migrating);
-    assert_eq!(e.access(&mut w, nth(a, 1), Touch::MapRead), Outcome::Waiting);
-    assert_eq!(count(&e, "pgpromote_success"), 0);
-    e.migrate_done(&mut w, nth(a, 1), true);
-    assert_eq!((count(&e, "pgpromote_success"), e.page_node(nth(a, 1))), (1, Some(NodeId(0))));
-}
-
-#[test]
-fn without_room_beyond_the_high_mark_kswapd_is_woken_instead() {
-    let (mut e, mut w, a, _) = promoting(PromotionPolicy::Mru, Policy::Lru, |_| {});
-    let marks = e.node_zones(NodeId(0)).next().unwrap().3;
-    assert!(e.set_external_pages(4000 - marks.high));
-    assert_eq!(mark_and_touch(&mut e, &mut w, a, 1, 2), Hint::Stay);
-    assert_eq!(w.woken, [0]);
-    assert!(e.set_external_pages(4000 - marks.high - 2));
-    assert_eq!(mark_and_touch(&mut e, &mut w, a, 3, 4), Hint::Promoted);
-}
-
-#[test]
-fn free_space_in_plenty_needs_no_question() {
-    let (mut e, mut w, a, _) = promoting(PromotionPolicy::LatencyLimitAuto, Policy::Lru, |t| t.free_space_pages = 100);
-    assert_eq!(mark_and_touch(&mut e, &mut w, a, 100, 60_000), Hint::Promoted);
-    assert_eq!((count(&e, "pgpromote_candidate"), count(&e, "pgpromote_success")), (0, 1));
-}
-
-/// Weiner's alternative: through 2.2 the patch as posted takes three touches, its description two.
-#[test]
-fn two_touches_go_by_the_active_list() {
-    for (policy, hints) in [
-        (PromotionPolicy::TwoTouch, &[Hint::Stay, Hint::Promoted][..]),
-        (PromotionPolicy::TwoTouchLiteral, &[Hint::Stay, Hint::Stay, Hint::Promoted]),
-    ] {
-        let (mut e, mut w, a, _) = promoting(policy, Policy::Lru, |_| {});
-        for (i, &hint) in hints.iter().enumerate() {
-            let t = 100_000 * (i as u64 + 1);
-            assert_eq!(mark_and_touch(&mut e, &mut w, a, t, t + 50_000), hint, "{policy}, touch {i}");
-            e.drain_all();
-        }
-    }
-}
-
-#[test]
-fn the_oracle_asks_the_driver() {
-    let (mut e, mut w, a, _) = promoting(PromotionPolicy::Oracle, Policy::Mglru, |_| {});
-    w.hottest = Some(PageId(a.0 + 1));
-    assert_eq!(mark_and_touch(&mut e, &mut w, a, 1, 2), Hint::Stay);
-    assert_eq!(mark_and_touch(&mut e, &mut w, PageId(a.0 + 1), 1, 50_000), Hint::Promoted);
-}
-
-#[test]
-fn the_limit_holds_promotion_back_by_the_second() {
-    let (mut e, mut w, a, _) =
-        promoting(PromotionPolicy::LatencyLimit, Policy::Lru, |t| t.promote_rate_limit_pages_per_s = 50);
-    let mut promoted = [0u64; 3];
-    for p in 0..600u32 {
-        // 200 a window of a little more than a second.
-        let t = 10_000 + u64::from(p / 200) * 1100;
-        let hint = mark_and_touch(&mut e, &mut w, PageId(a.0 + p), t, t + 1);
-        promoted[(p / 200) as usize] += u64::from(hint == Hint::Promoted);
-    }
-    assert_eq!(promoted, [50; 3], "I9.1");
-    assert_eq!(count(&e, "pgpromote_candidate"), 600, "those held back are candidates");
 }

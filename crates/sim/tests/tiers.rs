@@ -11,7 +11,7 @@ fn text(slow: &str, policy: &str, touch: &str) -> String {
 name = "tiers"
 node.dram = {{ preset = "dram", size = "32M", cpus = 4 }}
 node.slow = {{ preset = "{slow}", size = "128M" }}
-machine = {{ dma = 0, dma32 = 0, stat_flush_interval = 0 }}
+machine = {{ dma = 0, dma32 = 0 }}
 object.heap = {{ kind = "anon", size = "64M" }}
 {policy}
 [[task]]

@@ -89,6 +89,11 @@ impl Swap {
         self.common.freed.pop()
     }
 
+    /// Slots of all devices but those that are being removed, free or not.
+    pub(crate) fn total_pages(&self) -> u64 {
+        self.common.total
+    }
+
     /// Slots that are free on all devices.
     pub(crate) fn free_pages(&self) -> u64 {
         self.common.total - self.common.used

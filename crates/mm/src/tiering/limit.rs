@@ -7,12 +7,15 @@ pub struct RateLimit {
     window_start_ms: u64,
     /// Candidates when the window began.
     window_base: u64,
+    /// Pages that the window under way let through, and the largest folio of them.
+    admitted: u64,
+    largest: u64,
 }
 
 impl RateLimit {
     /// At most so many pages in a window.
     pub fn new(limit_pages_per_s: u64) -> RateLimit {
-        RateLimit { limit_pages_per_s, window_start_ms: 0, window_base: 0 }
+        RateLimit { limit_pages_per_s, window_start_ms: 0, window_base: 0, admitted: 0, largest: 0 }
     }
 
     /// The limit.
@@ -20,14 +23,30 @@ impl RateLimit {
         self.limit_pages_per_s
     }
 
-    /// Whether one more may go, when `candidates` is how many pages were candidates so far, this one included. The one that opens a window is
+    /// Whether a folio may go, when `candidates` is how many pages were candidates so far, its own included. The one that opens a window is
     /// not counted in it.
-    pub fn admits(&mut self, now_ms: u64, candidates: u64) -> bool {
+    pub fn admits(&mut self, now_ms: u64, candidates: u64, pages: u64) -> bool {
         if now_ms - self.window_start_ms.min(now_ms) > 1000 {
-            self.window_start_ms = now_ms;
-            self.window_base = candidates;
+            (self.window_start_ms, self.window_base) = (now_ms, candidates);
+            (self.admitted, self.largest) = (0, 0);
         }
-        candidates - self.window_base < self.limit_pages_per_s
+        let admits = candidates - self.window_base < self.limit_pages_per_s;
+        if admits {
+            self.admitted += pages;
+            self.largest = self.largest.max(pages);
+        }
+        admits
+    }
+
+    /// I9.1: in the second that a window is, no more than the limit and one folio.
+    ///
+    /// # Errors
+    /// There was more.
+    pub fn validate(&self) -> Result<(), String> {
+        match self.admitted > 0 && self.admitted >= self.limit_pages_per_s.saturating_add(self.largest) {
+            true => Err(format!("I9.1: {} pages in a second, {} are the limit", self.admitted, self.limit_pages_per_s)),
+            false => Ok(()),
+        }
     }
 }
 
@@ -41,7 +60,7 @@ mod tests {
         let mut candidates = 0;
         let mut try_at = |now_ms| {
             candidates += 1;
-            limit.admits(now_ms, candidates)
+            limit.admits(now_ms, candidates, 1)
         };
         // The machine is 2 s old: the first candidate opens a window.
         assert_eq!((0..50).filter(|_| try_at(2000)).count(), 10);
@@ -52,7 +71,7 @@ mod tests {
     #[test]
     fn without_a_limit_everything_goes() {
         let mut limit = RateLimit::new(u64::MAX);
-        assert!((1..1000).all(|n| limit.admits(n, n * 512)));
-        assert!(!RateLimit::new(0).admits(5000, 1), "no page a second is none");
+        assert!((1..1000).all(|n| limit.admits(n, n * 512, 512)));
+        assert!(!RateLimit::new(0).admits(5000, 1, 1), "no page a second is none");
     }
 }

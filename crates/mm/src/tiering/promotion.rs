@@ -234,7 +234,7 @@ impl Promoter {
                 return HintAction::Reject(Rejection::Cold);
             }
             self.stats.candidates += fault.pages;
-            return match self.limit.admits(now_ms, self.stats.candidates) {
+            return match self.limit.admits(now_ms, self.stats.candidates, fault.pages) {
                 true => HintAction::Promote,
                 false => HintAction::Reject(Rejection::Limit),
             };
@@ -248,11 +248,12 @@ impl Promoter {
         self.stats.success += pages;
     }
 
-    /// I9.2, I9.3: what must hold at any time.
+    /// I9.1, I9.2, I9.3: what must hold at any time.
     ///
     /// # Errors
     /// What does not.
     pub fn validate(&self) -> Result<(), String> {
+        self.limit.validate()?;
         let (s, th) = (&self.stats, &self.threshold);
         if th.adjusted_ms() != 0 && !(th.unit_ms()..=2 * th.set_ms()).contains(&th.adjusted_ms()) {
             return Err(format!("I9.2: the threshold is {} ms", th.adjusted_ms()));

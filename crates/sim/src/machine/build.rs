@@ -99,6 +99,8 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Option<Tierin
     cfg.recursive_protection = m.recursive_protection;
     cfg.stat_flush_interval_ns = m.stat_flush_interval_ns;
     cfg.total_pages = m.memory_pages;
+    // The scale is 1 but on machines with nodes, whose sizes stand for so much larger ones.
+    cfg.gib_pages = (cfg.gib_pages / m.scale).max(1);
     cfg.seed = spec.seed;
     cfg.zswap.clone_from(&spec.zswap);
     cfg.node = Some(NodeConfig {

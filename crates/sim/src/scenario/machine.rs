@@ -37,8 +37,11 @@ const MIN_MEMORY: u64 = 256;
 /// No single latency is longer.
 const MAX_LATENCY_NS: u64 = 3600 * 1_000_000_000;
 
-pub(super) fn machine(field: &Field<'_>, nodes: Vec<NodeSpec>) -> Result<MachineSpec> {
-    let s = field.section(&MACHINE_KEYS)?;
+pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<MachineSpec> {
+    if nodes.is_empty() {
+        root.need("machine", "[machine]")?;
+    }
+    let s = root.table_or_empty("machine", &MACHINE_KEYS)?;
     if let (false, Some(twice)) = (nodes.is_empty(), s.get("memory").or(s.get("cpus"))) {
         return Err(twice.error("the nodes say it; leave it out"));
     }

@@ -164,7 +164,7 @@ fn scenario(root: &Section<'_>) -> Result<Scenario> {
         seed: root.or("seed", 1, |f| f.int(0..=i64::MAX as u64))?,
         end_ns: root.opt("end", |f| f.time(1..=units::MAX_TIME_NS))?,
         sample_ns: root.or("sample", 1_000_000_000, |f| f.time(1000..=units::MAX_TIME_NS))?,
-        machine: machine::machine(&root.need("machine", "[machine]")?, nodes)?,
+        machine: machine::machine(root, nodes)?,
         policy,
         devices,
         swap,

@@ -4,6 +4,7 @@
 use super::error::{ScenarioError, Source, plain};
 use super::units;
 use std::ops::{Range, RangeInclusive};
+use std::sync::LazyLock;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -67,6 +68,15 @@ impl<'s> Section<'s> {
     pub(super) fn get(&self, key: &str) -> Option<Field<'s>> {
         let value = self.table.get(key)?;
         Some(Field { src: self.src, key: self.path(key), span: value.span(), value: value.get_ref() })
+    }
+
+    /// A table that may be left out, as if it were empty.
+    pub(super) fn table_or_empty(&self, key: &str, keys: &[&str]) -> Result<Section<'s>> {
+        static EMPTY: LazyLock<DeTable<'static>> = LazyLock::new(DeTable::new);
+        match self.get(key) {
+            Some(field) => field.section(keys),
+            None => Ok(Section { src: self.src, key: self.path(key), span: self.span.clone(), table: &EMPTY }),
+        }
     }
 
     pub(super) fn has(&self, key: &str) -> bool {

@@ -31,6 +31,8 @@ const FLAGS: [&str; 13] = [
     "check",
     "series",
 ];
+/// Periods of a second are a microsecond then.
+const MAX_SCALE: f64 = 1e6;
 /// What a program does between two accesses of a trace without times.
 pub(in crate::replay) const ACCESS_NS: u64 = 100;
 
@@ -89,6 +91,9 @@ fn scenario(args: &ReplayArgs, path: &Path) -> Result<Scenario, Failure> {
     scenario.machine.memory_pages = scenario.machine.nodes.iter().map(|n| n.pages).sum();
     if args.lab.scale.fract() != 0.0 {
         return Err(format!("--scale {}: with --tier it is a whole number", args.lab.scale).into());
+    }
+    if args.lab.scale > MAX_SCALE {
+        return Err(format!("--scale {}: with --tier it is at most {MAX_SCALE}", args.lab.scale).into());
     }
     scenario.machine.scale = args.lab.scale as u64;
     scenario.seed = args.seed;
@@ -151,6 +156,11 @@ fn nodes(args: &ReplayArgs, file: &str, footprint: u64) -> Result<Vec<NodeSpec>,
         let (name, pages) = (tier.preset.name(), tier.size.pages(PAGE, footprint));
         if pages < 256 {
             return Err(format!("--tier {name}={}: is {pages} pages of {file}; 256 are the least", tier.size).into());
+        }
+        let distance = |t: &Tier| t.preset.perf().abstract_distance(&NodePreset::Dram.perf());
+        if let Some(slower) = tiers[..n].iter().find(|other| distance(other) > distance(tier)) {
+            let slower = slower.preset.name();
+            return Err(format!("--tier {name}={}: is faster than {slower}; give the fastest first", tier.size).into());
         }
         let same = tiers[..n].iter().filter(|other| other.preset == tier.preset).count();
         let name = if same > 0 { format!("{name}{}", same + 1) } else { name.to_owned() };
