@@ -2,7 +2,8 @@
 //!
 //! `cargo bench -p refault-mm --bench memcgs`: 4 million pages (16 GiB), files of the same size in every group, read once, one page of
 //! each group after the other, so that kswapd runs again and again. Only its time counts. Then `memory.reclaim` of the root asks for 32
-//! pages at a time, for 1,024, and for a tenth of memory. `-- --pages N` changes the memory.
+//! pages at a time, for 1,024, and for a tenth of memory. `-- --pages N` changes the memory, `--groups 100,10000` how many there are, `--only mglru,memcg-lru` which
+//! of the ways to choose among them, and `--best-of N` how often each is measured.
 
 use std::time::{Duration, Instant};
 
@@ -45,10 +46,13 @@ struct Measured {
     asked_page_ns: [f64; 3],
 }
 
-fn pages_arg() -> u64 {
+fn arg(name: &str) -> Option<String> {
     let args: Vec<String> = std::env::args().collect();
-    let value = args.iter().position(|a| a == "--pages").and_then(|i| args.get(i + 1));
-    value.map_or(4 << 20, |v| v.parse().expect("a number"))
+    args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).cloned()
+}
+
+fn number_arg(name: &str, default: u64) -> u64 {
+    arg(name).map_or(default, |v| v.parse().expect("a number"))
 }
 
 fn measure(policy: Policy, memcgs: MemcgSelection, groups: u64, pages: u64) -> Measured {
@@ -101,8 +105,11 @@ fn measure(policy: Policy, memcgs: MemcgSelection, groups: u64, pages: u64) -> M
 }
 
 fn main() {
-    let pages = pages_arg();
-    println!("{pages} pages; the best of 2");
+    let (pages, best_of) = (number_arg("--pages", 4 << 20), number_arg("--best-of", 2));
+    let groups = arg("--groups").unwrap_or("1,100,1000,10000".into());
+    let groups: Vec<u64> = groups.split(',').map(|n| n.parse().expect("numbers")).collect();
+    let only = arg("--only").map(|text| text.replace(',', ", "));
+    println!("{pages} pages; the best of {best_of}");
     println!(
         "{:24} {:>7} {:>9} {:>10} {:>10} {:>13} {:>12} {:>12}",
         "", "groups", "ns/page", "us/run", "pages/run", "ns/page of 32", "of 1,024", "of a tenth"
@@ -113,16 +120,16 @@ fn main() {
         ("mglru, iterate", Policy::Mglru, MemcgSelection::Iterate),
         ("lru", Policy::Lru, MemcgSelection::MemcgLru),
     ];
-    for (name, policy, memcgs) in kinds {
-        for groups in [1, 100, 1_000, 10_000] {
-            let runs = (0..2).map(|_| measure(policy, memcgs, groups, pages));
+    for (name, policy, memcgs) in kinds.into_iter().filter(|kind| only.as_ref().is_none_or(|only| only == kind.0)) {
+        for &groups in &groups {
+            let runs = (0..best_of).map(|_| measure(policy, memcgs, groups, pages));
             let best = |a: Measured, b: Measured| Measured {
                 page_ns: a.page_ns.min(b.page_ns),
                 run_us: a.run_us.min(b.run_us),
                 run_pages: a.run_pages,
                 asked_page_ns: std::array::from_fn(|i| a.asked_page_ns[i].min(b.asked_page_ns[i])),
             };
-            let m = runs.reduce(best).expect("two runs");
+            let m = runs.reduce(best).expect("a run");
             let [small, large, tenth] = m.asked_page_ns;
             println!(
                 "{name:24} {groups:>7} {:>9.1} {:>10.0} {:>10.0} {small:>13.0} {large:>12.0} {tenth:>12.0}",
