@@ -46,6 +46,16 @@ fn a_signal_ends_both() {
     assert_eq!(o.status.signal(), Some(15), "{}", stderr(&o));
 }
 
+/// Not every program sets its own: memcached could not be ended by a signal.
+#[test]
+fn the_program_has_the_signal_mask_of_its_caller() {
+    let s = Sandbox::new();
+    let script = "exec sed -n /SigBlk/p /proc/self/status";
+    let Some(o) = run(&s, &[&SMALL[..], &["--quiet"]].concat(), script) else { return };
+    let without = std::process::Command::new("sh").args(["-c", script]).output().expect("there is a shell");
+    assert_eq!(String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&without.stdout));
+}
+
 #[test]
 fn figures_for_machines() {
     let s = Sandbox::new();

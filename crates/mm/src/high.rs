@@ -97,6 +97,14 @@ impl Engine {
         self.memcgs.over_high = None;
     }
 
+    /// Reclaims what the calls since the last [`Engine::return_to_user`] charged beyond a `high`, and says nothing of sleep. For drivers
+    /// whose writes take a while: pages that are on their way out would count as used.
+    pub fn reclaim_over_high<W: World>(&mut self, w: &mut W) {
+        let Some((id, nr)) = self.memcgs.over_high else { return };
+        self.reclaim_high(w, id, nr);
+        self.memcgs.over_high = Some((id, nr));
+    }
+
     /// As the kernel does, each time that it looks for the overage.
     fn count_swap_high(&mut self, id: MemcgId) {
         let mut at = Some(id);

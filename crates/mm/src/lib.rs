@@ -68,6 +68,7 @@ pub mod opt;
 mod protection;
 mod psi;
 mod readahead;
+mod resize;
 mod scan;
 mod shadow;
 mod shadow_nodes;

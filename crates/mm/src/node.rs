@@ -250,7 +250,7 @@ impl MachineMarks {
 }
 
 /// 7.1.
-fn set_watermarks(zones: &mut [Zone], machine: &MachineMarks) {
+pub(crate) fn set_watermarks(zones: &mut [Zone], machine: &MachineMarks) {
     let mut above = 0;
     for z in zones.iter_mut().rev() {
         let min = (u128::from(machine.min_pages) * u128::from(z.managed) / u128::from(machine.total)) as u64;

@@ -48,6 +48,7 @@ fn op(page: impl Strategy<Value = u32> + Clone + 'static) -> impl Strategy<Value
         6 => (0u8..20).prop_map(Op::Kswapd),
         1 => any::<u8>().prop_map(Op::ThrottleEnded),
         1 => (0u8..60).prop_map(Op::External),
+        1 => (64u16..600).prop_map(Op::Resize),
         1 => prop::bool::weighted(0.1).prop_map(|exit| if exit { Op::Exit } else { Op::Kswapd(1) }),
         2 => prop::bool::weighted(0.5).prop_flat_map(|new| any::<u8>().prop_map(move |n| if new { Op::NewGroup(n) } else { Op::RemoveGroup(n) })),
         2 => (any::<u8>(), any::<u8>(), 0u16..250).prop_map(|(n, which, pages)| Op::Limit(n, which, pages)),

@@ -1,15 +1,20 @@
-//! What can go wrong when a region is made.
+//! What can go wrong when memory is asked for, or something is asked of it.
 
 use std::fmt;
 use std::io;
 
-/// Why there is no region.
+/// Why it could not be done.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Error {
     /// The configuration is impossible: what, and what to do.
     Config(String),
     /// This machine does not allow it: what is missing, and what to do.
     Unsupported(String),
+    /// A limit cannot be met: what is in the way. It is as it was.
+    Limit(String),
+    /// There are no such bytes, or not whole pages where whole pages are needed.
+    Range(String),
     /// A system call failed.
     Io {
         /// What was tried.
@@ -28,7 +33,9 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Config(what) | Error::Unsupported(what) => f.write_str(what),
+            Error::Config(what) | Error::Unsupported(what) | Error::Limit(what) | Error::Range(what) => {
+                f.write_str(what)
+            }
             Error::Io { what, source } => write!(f, "{what}: {source}"),
         }
     }

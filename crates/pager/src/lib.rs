@@ -25,5 +25,6 @@ pub mod uffd;
 
 pub use error::Error;
 pub use heap::HugeHeap;
+pub use refault_mm::MemcgEvents;
 pub use refault_mm::Policy;
-pub use region::{Counts, PoolConfig, Region, RegionConfig, RegionStats};
+pub use region::{Counts, Limits, PoolConfig, Region, RegionConfig, RegionStats};

@@ -42,6 +42,8 @@ pub enum Op {
     ThrottleEnded(u8),
     /// The driver takes so many pages of the node.
     External(u8),
+    /// The machine gets larger or smaller.
+    Resize(u16),
     /// The owner of the anonymous memory is gone; the next one starts from nothing.
     Exit,
     /// A group of its own for more anonymous memory, below one of those that are there.
@@ -152,6 +154,8 @@ impl Driver {
                 self.engine.throttle_ended(reason);
             }
             Op::External(pages) => _ = self.engine.set_external_pages(u64::from(pages)),
+            // An error: this machine has no size.
+            Op::Resize(pages) => _ = self.engine.resize_node(u64::from(pages)),
             Op::Exit => self.exit(),
             Op::Complete(n, ok) => self.complete(n, ok),
             Op::Advise(n, advice) => {

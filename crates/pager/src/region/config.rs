@@ -25,6 +25,9 @@ pub struct RegionConfig {
     pub bytes: usize,
     /// `memory.max`: bytes of memory that its pages, the pool and the pager itself may take together.
     pub memory_max: usize,
+    /// `memory.high`: beyond so many bytes, counted as for `memory_max`, whoever faults makes room, and waits the longer the further
+    /// beyond. `usize::MAX`: never.
+    pub memory_high: usize,
     /// `memory.swap.max`: bytes of its pages (not compressed) that may be out of memory.
     pub swap_max: usize,
     /// Who decides what is out of memory.
@@ -51,6 +54,7 @@ impl RegionConfig {
         RegionConfig {
             bytes,
             memory_max,
+            memory_high: usize::MAX,
             swap_max: bytes,
             policy: Policy::Mglru,
             pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: memory_max / 2 }),

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use refault_mm::{Advice, Engine, KswapdStep, Outcome, PageId, Touch};
+use refault_mm::{Advice, Engine, KswapdStep, MemcgId, Outcome, PageId, Touch};
 
+use super::limits::Limits;
 use super::stats::RegionStats;
 use super::world::{Memory, State, fatal};
 use crate::mem::Pagemap;
@@ -39,16 +40,19 @@ struct Starved {
 pub(super) struct Core {
     pub(super) engine: Engine,
     pub(super) memory: Memory,
+    /// The memcg of the region.
+    pub(super) group: MemcgId,
+    pub(super) limits: Limits,
     pagemap: Pagemap,
     started: Instant,
     stall_limit: Duration,
     /// Faults on pages that are between two states, and whether one of them is a write.
-    waiting: HashMap<u32, bool>,
+    pub(super) waiting: HashMap<u32, bool>,
     starved: Vec<Starved>,
     /// Pages in staging places that stay there without being written.
-    standby_pages: u64,
-    max_pages: u64,
-    min_mark: u64,
+    pub(super) standby_pages: u64,
+    pub(super) max_pages: u64,
+    pub(super) min_mark: u64,
     peak_pages: u64,
     /// Bytes that the pager takes beyond what it can ask for.
     fixed_bytes: usize,
@@ -58,22 +62,25 @@ impl Core {
     pub(super) fn new(
         engine: Engine,
         memory: Memory,
-        max_pages: u64,
+        group: MemcgId,
+        limits: Limits,
         standby_pages: u64,
         stall_limit: Duration,
         fixed_bytes: usize,
     ) -> std::io::Result<Core> {
         let min_mark = engine.zones().map(|(.., marks)| marks.min).sum();
         Ok(Core {
+            max_pages: engine.managed_pages(),
             engine,
             memory,
+            group,
+            limits,
             pagemap: Pagemap::open()?,
             started: Instant::now(),
             stall_limit,
             waiting: HashMap::new(),
             starved: Vec::new(),
             standby_pages,
-            max_pages,
             min_mark,
             peak_pages: 0,
             fixed_bytes,
@@ -122,7 +129,7 @@ impl Core {
     }
 
     /// Reclaim is at work, and what is left is for it.
-    fn is_short(&self) -> bool {
+    pub(super) fn is_short(&self) -> bool {
         self.memory.kswapd_awake && self.engine.free_pages() <= self.min_mark
     }
 
@@ -138,6 +145,8 @@ impl Core {
             Outcome::Waiting => *self.waiting.entry(page).or_default() |= write,
             Outcome::Throttled => self.starved.push(Starved { page, write, since }),
             Outcome::Failed => self.poison(page, "it could not be read"),
+            // The verdict is about the new limit, which is not in force.
+            Outcome::Oom(_) if self.memory.control.lowering => self.starved.push(Starved { page, write, since }),
             Outcome::Oom(_) => self.poison(page, "there is no room for it, and nothing to reclaim"),
         }
     }
@@ -146,19 +155,21 @@ impl Core {
     /// of the region behind the pager, and what was there is lost.
     fn wake_mapped(&mut self, page: u32) {
         match self.pagemap.populated(self.memory.address(page), 1) {
+            // Who faulted first has to wait for it, and so has who comes after.
+            Ok(there) if there[0] && self.memory.control.is_asleep(page) => {}
             Ok(there) if there[0] => self.wake(page),
             Ok(_) => self.poison(page, "its memory was changed by madvise, mremap or munmap"),
             Err(e) => fatal(&format!("reading /proc/self/pagemap: {e}")),
         }
     }
 
-    fn wake(&mut self, page: u32) {
+    pub(super) fn wake(&mut self, page: u32) {
         // An error means that the memory is gone, and with it those who wait.
         _ = self.memory.uffd.wake(self.memory.address(page), PAGE);
     }
 
     /// The page cannot be had: whoever touches it gets a signal.
-    fn poison(&mut self, page: u32, why: &str) {
+    pub(super) fn poison(&mut self, page: u32, why: &str) {
         let address = self.memory.address(page);
         self.memory.state[page as usize] = State::Poisoned;
         self.memory.counts.poisoned += 1;
@@ -245,7 +256,7 @@ impl Core {
 
     /// Pages to be written now: (page, slot, address). They cannot be touched until [`Core::settle_writes`].
     pub(super) fn claim_writes(&mut self, most: usize, all: bool) -> Vec<(u32, u32, usize)> {
-        let keep = if all || !self.starved.is_empty() { 0 } else { self.standby_pages };
+        let keep = if all || !self.starved.is_empty() || self.memory.control.lowering { 0 } else { self.standby_pages };
         let mut claimed = Vec::new();
         while claimed.len() < most && self.memory.staged_pages > keep {
             let Some((page, place)) = self.memory.staged.pop_front() else { break };
@@ -305,6 +316,7 @@ impl Core {
             || m.staged_pages > self.standby_pages
             || m.discards.len() >= DISCARD_BATCH
             || !self.starved.is_empty()
+            || m.control.new_sleepers
     }
 
     pub(super) fn is_starved(&self) -> bool {
@@ -323,12 +335,14 @@ impl Core {
         let pages = (self.own_bytes() + self.memory.area.stats().usage.memory_bytes as usize).div_ceil(PAGE);
         // False: there is not so much free. What there is was taken, and reclaim sees to the rest.
         self.engine.set_external_pages(pages as u64);
+        // And counts against `memory.high`. The group is there, so this does not fail.
+        _ = self.engine.set_memcg_external_pages(self.group, pages as u64);
         self.note_peak();
     }
 
-    fn own_bytes(&self) -> usize {
+    pub(super) fn own_bytes(&self) -> usize {
         let (folios, nodes, swap) = self.engine.memory_bytes();
-        self.fixed_bytes + folios + nodes + swap + self.memory.table_bytes()
+        self.fixed_bytes + folios + nodes + swap + self.memory.table_bytes() + self.memory.control.bytes()
     }
 
     fn note_peak(&mut self) {
@@ -339,12 +353,16 @@ impl Core {
         let area = self.memory.area.stats();
         RegionStats {
             counts: self.memory.counts,
+            limits: self.limits,
             max_pages: self.max_pages,
             memory_pages: self.max_pages - self.engine.free_pages(),
             peak_pages: self.peak_pages,
             overhead_pages: (self.own_bytes() + area.usage.memory_bytes as usize).div_ceil(PAGE) as u64,
             own_bytes: self.own_bytes() as u64,
+            store_bytes: area.usage.memory_bytes,
             staged_pages: self.memory.staging.in_use(),
+            swap_pages: self.engine.swap_used_pages(),
+            events: self.engine.memcg_events(self.group),
             area,
             vmstat: self.engine.vmstat().iter().collect(),
         }

@@ -15,17 +15,23 @@ const CLAIM: usize = 8;
 /// A move that the kernel asks to repeat is repeated so often.
 const MOVE_ATTEMPTS: u32 = 8;
 
+/// Without anything to do it looks round so often.
+const IDLE: Duration = Duration::from_millis(100);
+
 impl Shared {
     /// The evictor's thread.
     pub(super) fn evict(&self) {
         let mut core = self.lock();
         loop {
+            let mut next = core.wake_sleepers();
             while !core.has_work() {
                 if self.stop.load(Ordering::Relaxed) {
                     return;
                 }
-                let waited = self.work.wait_timeout(core, Duration::from_millis(100));
+                let pause = next.map_or(IDLE, |next| next.min(IDLE));
+                let waited = self.work.wait_timeout(core, pause);
                 core = waited.unwrap_or_else(|_| fatal("a thread of the pager died at work")).0;
+                next = core.wake_sleepers();
             }
             if self.stop.load(Ordering::Relaxed) {
                 return;

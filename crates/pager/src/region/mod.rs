@@ -4,11 +4,15 @@
 //! engine decides all of it, under one lock with the states of the pages. Calls that take long (moving out, writing,
 //! reading, discarding) happen without the lock, on pages whose state keeps everyone else off.
 
+mod advice;
 mod config;
+mod control;
 mod core;
 mod evict;
+mod limits;
 mod staging;
 mod stats;
+mod throttle;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,6 +23,7 @@ use std::thread::JoinHandle;
 use refault_mm::{Engine, MappingKind, MemcgId};
 
 pub use config::{PoolConfig, RegionConfig};
+pub use limits::Limits;
 pub use stats::{Counts, RegionStats};
 
 use self::core::Core;
@@ -61,6 +66,8 @@ pub struct Region {
     evictor: Option<JoinHandle<()>>,
     memory: Mapping,
     len: usize,
+    /// As it was made; held while limits are changed.
+    config: Mutex<RegionConfig>,
 }
 
 impl Region {
@@ -113,7 +120,8 @@ impl Region {
         let in_passing = (threads + 1) * (core::DISCARD_BATCH + WINDOW) * PAGE;
         let fixed = (threads + 1) * THREAD_BYTES + in_passing;
         let standby = max_pages as u64 * u64::from(config.standby_percent) / 100;
-        let mut core = Core::new(engine, state, max_pages as u64, standby, config.stall_limit, fixed)
+        let limits = Limits { memory_high: usize::MAX, ..Limits::of(config) };
+        let mut core = Core::new(engine, state, group, limits, standby, config.stall_limit, fixed)
             .map_err(Error::io("opening /proc/self/pagemap"))?;
         core.charge_overhead();
         if core.stats().overhead_pages > max_pages as u64 / 2 {
@@ -133,13 +141,15 @@ impl Region {
             doorbell,
             staging_range,
         });
-        let mut region = Region { shared, threads: Vec::new(), evictor: None, memory, len: config.bytes };
+        let (len, made_with) = (config.bytes, Mutex::new(config.clone()));
+        let mut region = Region { shared, threads: Vec::new(), evictor: None, memory, len, config: made_with };
         // If a thread cannot be made, those that were made end with `region`.
         for _ in 0..threads {
             let thread = spawn("refault-fault", &region.shared, Shared::serve_faults)?;
             region.threads.push(thread);
         }
         region.evictor = Some(spawn("refault-evict", &region.shared, Shared::evict)?);
+        region.set_limits(&Limits::of(config))?;
         Ok(region)
     }
 
@@ -311,6 +321,26 @@ impl Shared {
                 core.arrive(page, result);
             }
         }
+        if core.has_held() {
+            core = self.let_go(core);
+        }
         if core.memory.discards.len() >= core::DISCARD_BATCH { self.discard(core) } else { core }
+    }
+
+    /// With `memory.high`: who was served goes on, now or later. Pages that reclaim orders out for it are out, and then free, before the
+    /// engine says how long; else all would wait for pages that go soon.
+    #[cold]
+    fn let_go<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        for _ in 0..2 {
+            if !core.engine.is_over_high() {
+                break;
+            }
+            core.reclaim_high();
+            core = self.evict_round(core);
+            core.tick();
+        }
+        core.release_held();
+        core.free_slots();
+        core
     }
 }

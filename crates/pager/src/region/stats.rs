@@ -1,5 +1,8 @@
 //! What a region did, holds and takes.
 
+use refault_mm::MemcgEvents;
+
+use super::limits::Limits;
 use crate::store::AreaStats;
 
 /// What happened, counted where it happens.
@@ -35,6 +38,12 @@ pub struct Counts {
     pub fill_errors: u64,
     /// Times that there was no room and nothing to reclaim.
     pub oom: u64,
+    /// Pages whose faults were served and had to wait for having gone beyond `memory.high`.
+    pub throttled: u64,
+    /// For how long, in nanoseconds: one wait may be of several threads.
+    pub throttled_ns: u64,
+    /// Pages whose content was given up by advice.
+    pub given_up: u64,
     /// Orders of the engine that did not fit the state of a page: defects.
     pub inconsistent: u64,
 }
@@ -44,7 +53,9 @@ pub struct Counts {
 pub struct RegionStats {
     /// What happened so far.
     pub counts: Counts,
-    /// `memory.max`.
+    /// The limits as they are, in bytes.
+    pub limits: Limits,
+    /// `memory.max`, in pages.
     pub max_pages: u64,
     /// Pages of memory in use: for content, the pool and the pager.
     pub memory_pages: u64,
@@ -54,8 +65,14 @@ pub struct RegionStats {
     pub overhead_pages: u64,
     /// Of the overhead, bytes that are tables of the engine and of the pager, stacks and buffers.
     pub own_bytes: u64,
+    /// Of the overhead, bytes that the store takes: compressed pages and tables.
+    pub store_bytes: u64,
     /// Pages in staging places.
     pub staged_pages: u64,
+    /// Pages of the region that are out of memory or on their way: what `swap_max` limits.
+    pub swap_pages: u64,
+    /// `memory.events` and `memory.swap.events`.
+    pub events: MemcgEvents,
     /// The swap area.
     pub area: AreaStats,
     /// The counters of the engine, under their kernel names.

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use refault_mm::{Ack, Effect, PageId, World};
+use refault_mm::{Ack, Effect, PageId, ThrottleReason, World};
 
+use super::control::Control;
 use super::staging::Staging;
 use super::stats::Counts;
 use crate::store::{Page, PageBuf, SwapArea};
-use crate::uffd::{PAGE, Uffd};
+use crate::uffd::{FillMode, PAGE, Uffd};
 
 /// Where the content of a page is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +63,7 @@ pub(super) struct Memory {
     /// The access is a write: a page of zeros of its own is better than the shared one.
     pub(super) write: bool,
     pub(super) kswapd_awake: bool,
+    pub(super) control: Control,
     pub(super) counts: Counts,
 }
 
@@ -87,6 +89,7 @@ impl Memory {
             arrived: None,
             write: false,
             kswapd_awake: false,
+            control: Control::default(),
             counts: Counts::default(),
         }
     }
@@ -134,6 +137,9 @@ impl Memory {
         if !self.fill(page, source) {
             return;
         }
+        if self.control.holds {
+            self.control.held.push(page);
+        }
         match state {
             State::Staged | State::Written => self.leave_place(page, State::Mapped),
             _ => self.state[page as usize] = State::Mapped,
@@ -143,11 +149,14 @@ impl Memory {
     /// Copies a page into its place, or zeros. False: it could not be done, and whoever waits goes on waiting.
     fn fill(&mut self, page: u32, source: Option<*const u8>) -> bool {
         let to = self.address(page);
+        let quiet = self.control.holds;
         for attempt in 0..8 {
             let done = match source {
                 // SAFETY: the source is a page: zeros, a buffer, or a staging place that is filled (the page is in state Staged or
                 // Written, and this lock is held). The destination is a page of the region, which is watched.
-                Some(from) => unsafe { self.uffd.copy(to, from, PAGE) },
+                Some(from) => unsafe { self.uffd.copy_in_mode(to, from, PAGE, FillMode { quiet, protected: false }) },
+                // SAFETY: as above.
+                None if quiet => unsafe { self.uffd.zero_quietly(to) },
                 // SAFETY: as above.
                 None => unsafe { self.uffd.zero(to, PAGE) },
             };
@@ -169,6 +178,8 @@ impl Memory {
         match self.state[page as usize] {
             State::Written => self.leave_place(page, State::Stored),
             State::Staged => self.leave_place(page, State::Empty),
+            // Its owner gave it up, and the whole range is discarded in one go.
+            State::Mapped if self.control.dropping => self.state[page as usize] = State::Empty,
             State::Mapped => {
                 // SAFETY: the engine frees a page that is mapped only if its content is of no use.
                 let result = unsafe { libc::madvise(self.address(page) as *mut _, PAGE, libc::MADV_DONTNEED) };
@@ -241,8 +252,14 @@ impl World for Memory {
             | Effect::ZswapLoad { .. }
             | Effect::ZswapDrop { .. }
             | Effect::WakeZswap => return Ack::Failed,
+            Effect::Throttle { reason: ThrottleReason::High, max_wait_ns } => {
+                self.control.sleep_ns = max_wait_ns;
+                return Ack::Pending;
+            }
             // Who faults waits until it is served anyway; nothing else is throttled.
             Effect::WakeFlusher | Effect::Throttle { .. } | Effect::Unthrottle { .. } => {}
+            // The limit that is tried may be impossible.
+            Effect::Oom { .. } if self.control.lowering => {}
             Effect::Oom { .. } => self.counts.oom += 1,
         }
         Ack::Done
@@ -250,6 +267,10 @@ impl World for Memory {
 
     fn test_and_clear_young(&mut self, page: PageId) -> bool {
         std::mem::take(&mut self.young[page.index()])
+    }
+
+    fn is_write_queue_full(&self) -> bool {
+        self.leaving.len() >= self.control.most_leaving
     }
 
     /// The page tables know, but asking them costs more than writing the page once more.

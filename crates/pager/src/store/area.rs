@@ -292,6 +292,16 @@ impl SwapArea {
         self.leave(&mut self.cells(), loan.cell);
     }
 
+    /// The store's limit of memory for pages, not above the first one.
+    pub fn set_pool_limit(&self, bytes: usize) {
+        self.store.set_pool_limit(bytes);
+    }
+
+    /// Writes some of what is beyond that limit to disk, if there is one. Whether there is more.
+    pub fn shrink_pool(&self) -> Result<bool, StoreError> {
+        self.store.shrink_pool()
+    }
+
     /// What it did, holds and takes.
     pub fn stats(&self) -> AreaStats {
         let mut usage = self.store.usage();

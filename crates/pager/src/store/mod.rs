@@ -91,6 +91,14 @@ pub trait Store: Send + Sync {
 
     /// What it holds and takes.
     fn usage(&self) -> Usage;
+
+    /// Another limit of what it takes of memory for pages, not above the first one. What is beyond stays where it is.
+    fn set_pool_limit(&self, _bytes: usize) {}
+
+    /// Writes some of what is beyond that limit to disk, if it has one. Whether there is more.
+    fn shrink_pool(&self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
 }
 
 impl<S: Store + ?Sized> Store for Box<S> {
@@ -108,5 +116,13 @@ impl<S: Store + ?Sized> Store for Box<S> {
 
     fn usage(&self) -> Usage {
         (**self).usage()
+    }
+
+    fn set_pool_limit(&self, bytes: usize) {
+        (**self).set_pool_limit(bytes);
+    }
+
+    fn shrink_pool(&self) -> Result<bool, StoreError> {
+        (**self).shrink_pool()
     }
 }

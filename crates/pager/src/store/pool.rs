@@ -64,6 +64,11 @@ impl Pool {
         self.lock().insert(slot, packed)
     }
 
+    /// It takes more than it may, since its limit was lowered.
+    pub(super) fn is_beyond_limit(&self) -> bool {
+        self.lock().slab.is_beyond_limit()
+    }
+
     /// The slot that was written longest ago, and its turn.
     pub(super) fn coldest(&self) -> Option<(u32, u32)> {
         let inner = self.lock();
@@ -166,6 +171,10 @@ impl Store for Pool {
 
     fn free(&self, slot: u32) {
         self.lock().remove(slot);
+    }
+
+    fn set_pool_limit(&self, bytes: usize) {
+        self.lock().slab.set_limit(bytes);
     }
 
     fn usage(&self) -> Usage {

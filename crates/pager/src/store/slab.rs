@@ -43,6 +43,8 @@ pub(super) struct Slab {
     free_blocks: Vec<u32>,
     partial: Vec<Vec<u32>>,
     in_use: usize,
+    /// Blocks that may be in use.
+    limit: usize,
 }
 
 fn object_bytes(class: u8) -> usize {
@@ -57,7 +59,19 @@ impl Slab {
     /// At most so many bytes, rounded down to blocks.
     pub(super) fn new(limit_bytes: usize) -> io::Result<Slab> {
         let mapping = Mapping::new((limit_bytes / BLOCK).max(1) * BLOCK)?;
-        Ok(Slab { mapping, blocks: Vec::new(), free_blocks: Vec::new(), partial: vec![Vec::new(); CLASSES], in_use: 0 })
+        let limit = mapping.bytes() / BLOCK;
+        let partial = vec![Vec::new(); CLASSES];
+        Ok(Slab { mapping, blocks: Vec::new(), free_blocks: Vec::new(), partial, in_use: 0, limit })
+    }
+
+    /// Another limit, not above the first one. What is beyond it stays, and nothing is added until enough of it is gone.
+    pub(super) fn set_limit(&mut self, bytes: usize) {
+        self.limit = (bytes / BLOCK).clamp(1, self.mapping.bytes() / BLOCK);
+    }
+
+    /// More is in use than may be.
+    pub(super) fn is_beyond_limit(&self) -> bool {
+        self.in_use > self.limit
     }
 
     /// Bytes in use, with the tables.
@@ -68,6 +82,9 @@ impl Slab {
     /// Stores bytes, at most a page and at least one. `None`: there is no room.
     pub(super) fn insert(&mut self, bytes: &[u8]) -> Option<Place> {
         assert!((1..=PAGE).contains(&bytes.len()), "objects are between a byte and a page");
+        if self.is_beyond_limit() {
+            return None;
+        }
         let class = (bytes.len().div_ceil(GRAIN) - 1) as u8;
         let b = match self.partial[usize::from(class)].last() {
             Some(&b) => b,
@@ -125,6 +142,9 @@ impl Slab {
     }
 
     fn new_block(&mut self, class: u8) -> Option<u32> {
+        if self.in_use >= self.limit {
+            return None;
+        }
         let list = &mut self.partial[usize::from(class)];
         let mut block = Block { class, used: 0, partial: list.len() as u32, map: [0; MAX_OBJECTS / 64] };
         // Objects that the block is too small for count as used.
@@ -134,11 +154,11 @@ impl Slab {
                 self.blocks[b as usize] = block;
                 b
             }
-            None if self.blocks.len() < self.mapping.bytes() / BLOCK => {
+            // Below the limit, so inside the mapping.
+            None => {
                 self.blocks.push(block);
                 self.blocks.len() as u32 - 1
             }
-            None => return None,
         };
         self.in_use += 1;
         self.partial[usize::from(class)].push(b);

@@ -92,6 +92,19 @@ impl<L: Store> Store for Tiers<L> {
         self.lower.free(slot);
     }
 
+    fn set_pool_limit(&self, bytes: usize) {
+        self.pool.set_pool_limit(bytes);
+    }
+
+    fn shrink_pool(&self) -> Result<bool, StoreError> {
+        for _ in 0..MAX_WRITEBACK {
+            if !self.pool.is_beyond_limit() || !self.write_back_coldest()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     fn usage(&self) -> Usage {
         let (pool, lower) = (self.pool.usage(), self.lower.usage());
         Usage {

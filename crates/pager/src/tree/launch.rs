@@ -38,7 +38,7 @@ pub struct Outcome {
 ///
 /// This process serves that memory: it must not be ended before. It takes signals that end processes and passes them on.
 pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result<Outcome, Error> {
-    prepare()?;
+    let mask = prepare()?;
     let name = format!("refault-{}-{:x}", std::process::id(), token()?);
     let preload = preload_file().map_err(Error::io("making a file for the library"))?;
     let tree = Tree::new(&mut config, &name)?;
@@ -52,11 +52,10 @@ pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result
     if let Some((name, args)) = words.split_first() {
         command.arg0(name).args(args);
     }
-    let mut child = command
-        .env("LD_PRELOAD", loaded)
-        .env(abi::VARIABLE, &name)
-        .spawn()
-        .map_err(Error::io("starting the program"))?;
+    command.env("LD_PRELOAD", loaded).env(abi::VARIABLE, &name);
+    // SAFETY: between fork and exec one system call, on a set of the closure's own.
+    unsafe { command.pre_exec(move || set_mask(libc::SIG_SETMASK, &mask).map(drop)) };
+    let mut child = command.spawn().map_err(Error::io("starting the program"))?;
     pass_signals_on(child.id() as libc::pid_t);
     let was_served = wait_for_agent(&tree.shared, &mut child)?;
     let status = child.wait().map_err(Error::io("waiting for the program"))?;
@@ -105,22 +104,25 @@ fn wait_for_agent(shared: &Shared, child: &mut Child) -> Result<bool, Error> {
 }
 
 /// What this process and all that it starts must be: without huge pages (they would have to be split), and processes whose parents are
-/// gone come to this one, so that it knows them as its own.
-fn prepare() -> Result<(), Error> {
+/// gone come to this one, so that it knows them as its own. The signals that are passed on are blocked from here on; the mask from before is the
+/// program's.
+fn prepare() -> Result<libc::sigset_t, Error> {
     // SAFETY: the calls take numbers and change properties of this process.
     unsafe {
         libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     }
-    // SAFETY: a set is plain data, filled before it is used. The program's own mask is empty: the standard library sees to it.
-    let result = unsafe {
-        let set = signal_set();
-        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut())
+    set_mask(libc::SIG_BLOCK, &signal_set()).map_err(Error::io("blocking signals"))
+}
+
+/// Changes the signal mask of this thread; what it was.
+fn set_mask(how: libc::c_int, set: &libc::sigset_t) -> std::io::Result<libc::sigset_t> {
+    // SAFETY: a set is plain data; the call fills the old one.
+    let (result, old) = unsafe {
+        let mut old = std::mem::zeroed();
+        (libc::pthread_sigmask(how, set, &raw mut old), old)
     };
-    match result {
-        0 => Ok(()),
-        e => Err(Error::Io { what: "blocking signals", source: std::io::Error::from_raw_os_error(e) }),
-    }
+    if result == 0 { Ok(old) } else { Err(std::io::Error::from_raw_os_error(result)) }
 }
 
 fn signal_set() -> libc::sigset_t {

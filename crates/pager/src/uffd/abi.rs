@@ -26,6 +26,8 @@ pub const PAGEFAULT_FLAG_WRITE: u64 = 1;
 
 /// Faults on missing pages are reported.
 pub const REGISTER_MODE_MISSING: u64 = 1;
+/// Writes to protected pages are reported.
+pub const REGISTER_MODE_WP: u64 = 2;
 
 const READ: u32 = 2;
 const WRITE: u32 = 1;

@@ -4,12 +4,14 @@
 //! change memory that others may refer to, so those that can change or remove content are `unsafe`.
 
 mod abi;
+mod modes;
 mod plan;
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+pub use modes::FillMode;
 pub use plan::{Call, CallFault, CallPlan};
 
 /// Bytes of a page.

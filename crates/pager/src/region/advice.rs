@@ -1,0 +1,236 @@
+//! What a program says about the pages of a region.
+
+use std::ops::Range;
+use std::sync::MutexGuard;
+
+use refault_mm::{Advice, Outcome, PageId, Touch, World};
+
+use super::core::Core;
+use super::world::{State, fatal};
+use super::{Region, Shared};
+use crate::error::Error;
+use crate::uffd::PAGE;
+
+/// Pages for which the lock is held at a time.
+const CHUNK: u32 = 64;
+/// Rounds of reclaim that a page is worth that nobody waits for yet.
+const MAX_ROUNDS: u32 = 64;
+
+impl Region {
+    /// `MADV_WILLNEED`: brings pages that are out of memory back in, at most half of what fits, while there is room to be had. Returns
+    /// how many pages of the range are in place. A page that is in part in the range is in it.
+    pub fn will_need(&self, range: Range<usize>) -> Result<u64, Error> {
+        let pages = self.pages_of(range)?;
+        Ok(self.shared.bring_in(pages, false))
+    }
+
+    /// `MADV_POPULATE_READ`: as [`Region::will_need`], and pages that were never touched come, too. System calls that are handed
+    /// memory which is in place never fail.
+    pub fn populate(&self, range: Range<usize>) -> Result<u64, Error> {
+        let pages = self.pages_of(range)?;
+        Ok(self.shared.bring_in(pages, true))
+    }
+
+    /// `MADV_COLD`: these pages are the next to go when there is need.
+    pub fn cold(&self, range: Range<usize>) -> Result<(), Error> {
+        let pages = self.pages_of(range)?;
+        let mut core = self.shared.lock();
+        // What they were accessed for before is forgotten, too.
+        pages.clone().for_each(|p| _ = core.memory.test_and_clear_young(PageId(p)));
+        core.engine.advise_range(PageId(pages.start), pages.len() as u32, Advice::Cold);
+        Ok(())
+    }
+
+    /// `MADV_PAGEOUT`: moves these pages out now. Returns how many of the range are not in place afterwards. The memory of those that
+    /// were written just now is given up when it is needed; until then a touch brings them back without a read.
+    pub fn page_out(&self, range: Range<usize>) -> Result<u64, Error> {
+        let pages = self.pages_of(range)?;
+        let mut out = 0;
+        for chunk in chunks(pages) {
+            let mut core = self.shared.lock();
+            core.tick();
+            let Core { engine, memory, .. } = &mut *core;
+            engine.page_out(memory, PageId(chunk.start), chunk.len() as u32);
+            core = self.shared.evict_round(core);
+            core = self.shared.finish(core);
+            out += chunk.filter(|&p| core.memory.state[p as usize] != State::Mapped).count() as u64;
+        }
+        Ok(out)
+    }
+
+    /// `MADV_DONTNEED`: gives up what these pages hold. They read as zeros afterwards, and take neither memory nor swap; pages that
+    /// were lost can be used again. The range must be of whole pages.
+    pub fn dont_need(&mut self, range: Range<usize>) -> Result<(), Error> {
+        // SAFETY: nobody else refers to the region.
+        unsafe { self.dont_need_shared(range) }
+    }
+
+    /// As [`Region::dont_need`], of a region that others use at the same time.
+    ///
+    /// # Safety
+    /// There is no reference to these bytes. Whoever reads them by a pointer at the same time finds what was there, or zeros; what is
+    /// written to them at the same time may be gone.
+    pub unsafe fn dont_need_shared(&self, range: Range<usize>) -> Result<(), Error> {
+        let whole = |at: usize| at.is_multiple_of(PAGE) || at == self.len();
+        if !whole(range.start) || !whole(range.end) {
+            let (a, b) = (range.start, range.end);
+            return Err(Error::Range(format!("bytes {a} to {b} are not whole pages of 4096 bytes")));
+        }
+        let pages = self.pages_of(range)?;
+        self.shared.give_up(pages);
+        Ok(())
+    }
+
+    /// `MADV_FREE`: what these pages hold may be given up. It is, at once: the region does not learn of writes, so it could not tell
+    /// later whether that still holds. As [`Region::dont_need`].
+    pub fn free(&mut self, range: Range<usize>) -> Result<(), Error> {
+        self.dont_need(range)
+    }
+
+    /// The pages that a range of bytes touches.
+    fn pages_of(&self, range: Range<usize>) -> Result<Range<u32>, Error> {
+        if range.start > range.end || range.end > self.len() {
+            let (a, b, len) = (range.start, range.end, self.len());
+            return Err(Error::Range(format!("there are no bytes {a} to {b} in a region of {len}")));
+        }
+        if range.is_empty() {
+            return Ok(0..0);
+        }
+        Ok((range.start / PAGE) as u32..range.end.div_ceil(PAGE) as u32)
+    }
+}
+
+fn chunks(pages: Range<u32>) -> impl Iterator<Item = Range<u32>> {
+    pages.clone().step_by(CHUNK as usize).map(move |p| p..pages.end.min(p.saturating_add(CHUNK)))
+}
+
+impl Shared {
+    fn bring_in(&self, pages: Range<u32>, fresh: bool) -> u64 {
+        let mut core = self.lock();
+        let mut room = core.max_pages / 2;
+        let mut in_place = 0;
+        for chunk in chunks(pages) {
+            core.tick();
+            for page in chunk.clone() {
+                let wanted = match core.memory.state[page as usize] {
+                    State::Stored | State::Staged | State::Written => true,
+                    State::Empty => fresh,
+                    _ => false,
+                };
+                if !wanted || room == 0 {
+                    continue;
+                }
+                for _ in 0..MAX_ROUNDS {
+                    if !core.is_short() {
+                        break;
+                    }
+                    core.kswapd_step();
+                    core = self.evict_round(core);
+                    core.tick();
+                }
+                room = if core.bring(page) { room - 1 } else { 0 };
+            }
+            core = self.finish(core);
+            in_place += chunk.filter(|&p| core.memory.state[p as usize] == State::Mapped).count() as u64;
+            if core.has_work() {
+                self.work.notify_one();
+            }
+            // Whoever faults comes first.
+            drop(core);
+            core = self.lock();
+        }
+        in_place
+    }
+
+    fn give_up(&self, pages: Range<u32>) {
+        for chunk in chunks(pages) {
+            let mut core = self.lock();
+            core.tick();
+            while !core.give_up(chunk.clone()) {
+                // Some are on their way, in or out: they are given up when they have arrived.
+                core = self.evict_round(core);
+                core = self.finish(core);
+                drop(core);
+                std::thread::yield_now();
+                core = self.lock();
+                core.tick();
+            }
+            drop(self.finish_giving_up(core));
+        }
+    }
+
+    fn finish_giving_up<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        core.free_slots();
+        self.finish(core)
+    }
+}
+
+impl Core {
+    /// Brings a page in of its own accord. False: there is no room, or the limit says that there should be none.
+    fn bring(&mut self, page: u32) -> bool {
+        if self.is_short() || self.engine.is_over_high() {
+            return false;
+        }
+        let i = page as usize;
+        if self.memory.state[i] == State::Staged {
+            self.engine.write_cancelled(&mut self.memory, PageId(page));
+        }
+        self.memory.write = false;
+        match self.engine.access(&mut self.memory, PageId(page), Touch::MapRead) {
+            Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh => {
+                if !matches!(self.memory.state[i], State::Mapped | State::Poisoned) {
+                    self.poison(page, "the kernel could not put it in its place");
+                }
+                true
+            }
+            Outcome::Waiting => {
+                self.waiting.entry(page).or_default();
+                true
+            }
+            Outcome::Throttled | Outcome::Failed | Outcome::Oom(_) => false,
+        }
+    }
+
+    /// Gives up what these pages hold, but for those that are on their way. True: it was all of them.
+    fn give_up(&mut self, pages: Range<u32>) -> bool {
+        let moving = |s: State| matches!(s, State::Leaving | State::Writing | State::Reading);
+        let all: Vec<(u32, bool)> = pages.map(|p| (p, moving(self.memory.state[p as usize]))).collect();
+        let mut done = true;
+        for run in all.chunk_by(|a, b| a.1 == b.1) {
+            match run[0] {
+                (_, true) => done = false,
+                (first, false) => self.give_up_run(first, run.len()),
+            }
+        }
+        done
+    }
+
+    fn give_up_run(&mut self, first: u32, nr: usize) {
+        let pages = first..first + nr as u32;
+        let held = |s: &State| *s != State::Empty;
+        self.memory.counts.given_up += pages.clone().filter(|&p| held(&self.memory.state[p as usize])).count() as u64;
+        for page in pages.clone() {
+            if self.memory.state[page as usize] == State::Staged {
+                self.engine.write_cancelled(&mut self.memory, PageId(page));
+            }
+        }
+        self.memory.control.dropping = true;
+        self.engine.drop_range(&mut self.memory, PageId(first), nr as u32);
+        self.memory.control.dropping = false;
+        for page in pages {
+            let state = &mut self.memory.state[page as usize];
+            match state {
+                State::Empty => {}
+                State::Stored | State::Poisoned => *state = State::Empty,
+                // The engine keeps what it was told to drop.
+                _ => self.memory.counts.inconsistent += 1,
+            }
+        }
+        // SAFETY: the range is of the region. What it holds was given up, by those who may; whoever touches it faults, and waits for
+        // this lock.
+        let result = unsafe { libc::madvise(self.memory.address(first) as *mut _, nr * PAGE, libc::MADV_DONTNEED) };
+        if result != 0 {
+            fatal(&format!("discarding memory: {}", std::io::Error::last_os_error()));
+        }
+    }
+}
