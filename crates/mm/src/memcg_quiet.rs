@@ -77,15 +77,16 @@ impl Engine {
     /// The lowest priority at which there is nothing to do for a group, if that holds at the present one.
     fn quiet_down_to(&self, v: LruvecId, sc: &ScanControl) -> Option<u32> {
         let lruvec = &self.lruvecs[v.index()];
-        if self.excess_shadow_nodes(v) > 0 || !self.memcgs.get(lruvec.memcg).is_online() {
+        let offline = !self.memcgs.offline.is_empty() && !self.memcgs.get(lruvec.memcg).is_online();
+        let pages: u64 = lruvec.size.iter().sum();
+        if offline || self.excess_shadow_nodes(v) > 0 || pages >> sc.priority > 0 && sc.priority == DEF_PRIORITY {
             return None;
         }
-        if sc.priority == DEF_PRIORITY {
-            // Nobody is aged at the first priority.
-            let pages: u64 = lruvec.size.iter().sum();
-            return (pages >> DEF_PRIORITY == 0).then_some(DEF_PRIORITY);
-        }
         let aging = self.should_run_aging(v, self.effective_swappiness(v, sc));
+        if sc.priority == DEF_PRIORITY && aging.wanted {
+            // Nobody is aged at the first priority.
+            return Some(DEF_PRIORITY);
+        }
         let found = aging.wanted || aging.total >> sc.priority > 0;
         (!found).then_some(u64::BITS - aging.total.leading_zeros())
     }
