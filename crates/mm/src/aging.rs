@@ -33,6 +33,7 @@ impl Engine {
         if self.cfg.lru_gen.leaf_walk {
             g.start_walk();
             self.walk_context = true;
+            w.before_walk();
             self.walk_page_tables(w, v, can_swap, force);
         }
         let g = &mut self.lruvecs[v.index()].r#gen;

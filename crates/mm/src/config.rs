@@ -380,6 +380,10 @@ pub struct Config {
     pub numa: Option<NumaConfig>,
     /// `page_cluster`: a swap-in from a queueing device reads up to 2^page_cluster pages; 3 in Linux, 0 = one.
     pub page_cluster: u32,
+    /// The driver maps what was read ahead at once, whatever the device: there are no faults on it that would tell whether it was of
+    /// use. So it is a run of faults, each where the last window ended, that makes windows grow. Not of Linux, where
+    /// such pages wait in the swap cache.
+    pub swap_map_ahead: bool,
     /// `read_ahead_kb`, in pages: the largest window of a sequential read; 32 in Linux, 0 = off.
     pub read_ahead_pages: u32,
     /// Sizes of anonymous folios; by default single pages only.
@@ -430,6 +434,7 @@ impl Config {
             node: None,
             numa: None,
             page_cluster: 3,
+            swap_map_ahead: false,
             read_ahead_pages: 32,
             thp: ThpConfig::default(),
         }

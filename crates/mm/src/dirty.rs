@@ -145,6 +145,15 @@ impl Engine {
         }
     }
 
+    /// Starts to write the page of a file now, if it is dirty and is not being written: what `msync` does with each.
+    pub fn write_page<W: World>(&mut self, w: &mut W, page: PageId) {
+        let Some(f) = self.folios.slot(page).folio() else { return };
+        let st = self.folios.st(f);
+        if st.has(State::DIRTY) && !st.has(State::WRITEBACK | State::ANON | State::MIGRATING) {
+            self.start_write(w, f, true);
+        }
+    }
+
     /// Writes dirty file pages, oldest first, as far as the flusher was asked to.
     pub fn flush<W: World>(&mut self, w: &mut W) {
         if std::mem::replace(&mut self.flushing, true) {

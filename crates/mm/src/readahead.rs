@@ -87,6 +87,40 @@ pub(crate) struct SwapReadahead {
     last: u32,
     window: u32,
     hits: u32,
+    streams: Streams,
+}
+
+/// Runs of faults that go up, several at a time, for threads share a mapping: where each is expected to go on, and its window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Streams {
+    runs: [(u32, u32); Streams::MAX],
+    /// The one that is given up next.
+    oldest: usize,
+    /// The one that the last fault belongs to.
+    current: usize,
+}
+
+impl Streams {
+    const MAX: usize = 8;
+
+    /// The window of a fault: one page unless it goes on where a run is expected to; then twice the last window, at least four pages.
+    fn next_window(&mut self, page: u32, max: u32) -> u32 {
+        // What is in memory within a window lets the run skip ahead.
+        let goes_on = |&(end, window): &(u32, u32)| window > 0 && (end..end + window).contains(&page);
+        if let Some(i) = self.runs.iter().position(goes_on) {
+            let window = (self.runs[i].1 * 2).max(4).min(max);
+            (self.runs[i], self.current) = ((page + window, window), i);
+            return window;
+        }
+        (self.runs[self.oldest], self.current) = ((page + 1, 1), self.oldest);
+        self.oldest = (self.oldest + 1) % Streams::MAX;
+        1
+    }
+
+    /// There was no room to read on from this page: that is where the run goes on.
+    fn cut(&mut self, page: u32) {
+        self.runs[self.current].0 = page;
+    }
 }
 
 impl SwapReadahead {
@@ -165,8 +199,10 @@ impl Engine {
         let mapping = self.space.mapping_of(page).index();
         let (first, end) = (self.space.mappings[mapping].first.0, self.mapping_end(page));
         let ra = &mut self.space.mappings[mapping].swap_readahead;
-        let window = ra.next_window(page.0, max);
+        let map_ahead = self.cfg.swap_map_ahead;
+        let window = if map_ahead { ra.streams.next_window(page.0, max) } else { ra.next_window(page.0, max) };
         let from = match page.0 {
+            p if map_ahead => p,
             p if p == ra.last + 1 => p,
             p if p + 1 == ra.last => p.saturating_sub(window - 1),
             p => p.saturating_sub((window - 1) / 2),
@@ -174,8 +210,11 @@ impl Engine {
         ra.last = page.0;
         for p in (from.max(first)..(from + window).min(end)).map(PageId).filter(|&p| p != page) {
             let Some(slot) = self.swap_entry(p) else { continue };
-            if self.swap.cached(slot).is_some() || self.swap.is_synchronous(slot) {
+            if self.swap.cached(slot).is_some() || (!map_ahead && self.swap.is_synchronous(slot)) {
                 continue;
+            }
+            if map_ahead && !self.has_room_ahead() {
+                return self.space.mappings[mapping].swap_readahead.streams.cut(p.0);
             }
             let Ok(f) = self.add_swap_folio(w, p, slot, memcg) else { return };
             if self.folios.st(f).has(State::UPTODATE | State::LOCKED) {
@@ -185,6 +224,12 @@ impl Engine {
             self.count(f, Counter::SwapRa, 1);
             self.read_folio(w, f);
         }
+    }
+
+    /// Whether there is room for a page that nobody asked for: not what is left for reclaim.
+    fn has_room_ahead(&self) -> bool {
+        let min: u64 = self.zones().map(|(.., marks)| marks.min).sum();
+        self.cfg.node.is_none() || self.free_pages() > min + 1
     }
 
     /// A fault found a page in the swap cache: if it was read ahead, that was worth it.
@@ -230,6 +275,15 @@ mod tests {
             ra.next = page + 1;
         }
         assert_eq!(sizes[..5], [4, 8, 16, 32, 32]);
+    }
+
+    #[test]
+    fn several_runs_of_faults_grow_side_by_side_and_random_ones_read_nothing_ahead() {
+        let mut s = Streams::default();
+        let windows: Vec<u32> = [10, 500, 11, 501, 15, 505, 23, 900, 39, 514].map(|p| s.next_window(p, 16)).to_vec();
+        assert_eq!(windows, [1, 1, 4, 4, 8, 8, 16, 1, 16, 16], "514: a page of the run was in memory");
+        let random = (0..64u32).map(|i| i.wrapping_mul(2_654_435_761) >> 8).filter(|&p| s.next_window(p, 16) > 1);
+        assert_eq!(random.count(), 0);
     }
 
     #[test]

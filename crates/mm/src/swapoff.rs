@@ -54,6 +54,10 @@ impl<W: World> World for Patient<'_, W> {
         self.0.test_and_clear_young(page)
     }
 
+    fn before_walk(&mut self) {
+        self.0.before_walk();
+    }
+
     fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
         self.0.test_and_clear_young_count(page)
     }

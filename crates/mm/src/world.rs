@@ -214,6 +214,9 @@ pub trait World {
         true
     }
 
+    /// Page tables are about to be walked: accessed bits of many pages will be asked for. A driver that has to collect them does it now.
+    fn before_walk(&mut self) {}
+
     /// Reads and clears the accessed bits of a page in all page tables that map it; how many were set. Where a page has one page
     /// table at most there is nothing to add to [`World::test_and_clear_young`].
     fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {

@@ -16,6 +16,7 @@
 
 pub mod doctor;
 mod error;
+pub mod file;
 mod heap;
 pub mod mem;
 mod region;
@@ -24,6 +25,7 @@ pub mod tree;
 pub mod uffd;
 
 pub use error::Error;
+pub use file::{MappedFile, MappedFileConfig};
 pub use heap::HugeHeap;
 pub use refault_mm::MemcgEvents;
 pub use refault_mm::Policy;

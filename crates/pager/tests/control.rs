@@ -333,6 +333,12 @@ fn high_keeps_memory_low_where_pages_can_go() {
         r.set_limits(&Limits { memory_high: usize::MAX, ..r.limits() }).unwrap();
         check(&r, 0..5000, 2);
         assert!(r.stats().peak_pages > 3500, "{}", r.stats().peak_pages);
+        // A charge beyond the old limit is held against nobody: pages come in, with a limit and without.
+        assert!(r.will_need(0..MIB).unwrap() > 200);
+        r.set_limits(&Limits { memory_high: 10 * MIB, ..r.limits() }).unwrap();
+        // The region is being made smaller at that time, so some may be gone again.
+        let came = r.will_need(8 * MIB..9 * MIB).unwrap();
+        assert!(came >= 64, "{came}");
     }
 }
 

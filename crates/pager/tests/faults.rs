@@ -152,7 +152,8 @@ fn one_fault_at_a_time() {
 fn reads_that_fail_for_a_while() {
     let Some(region) = region(Faulty::new(|n, _| (n % 64 < 8).then_some(Fault::ReadFails))) else { return };
     let lost = run(&region);
-    assert!(lost > 50, "{lost} lost");
+    // A page that was only read ahead is read once more when it is asked for.
+    assert!(lost > 10, "{lost} lost");
 }
 
 #[test]
@@ -186,6 +187,7 @@ fn calls_that_fail_for_the_moment() {
         Call::Zero => (n % 4 < 2).then_some(CallFault::Fails(libc::ENOMEM)),
         Call::Move if n % 7 == 1 => Some(CallFault::Fails(libc::EBUSY)),
         Call::Move => (n % 7 > 3).then_some(CallFault::Fails(libc::EAGAIN)),
+        Call::Protect => None,
     };
     let Some(region) = region_of_calls(plan) else { return };
     assert_eq!(run(&region), 0);

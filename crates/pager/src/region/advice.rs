@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::MutexGuard;
+use std::time::Duration;
 
 use refault_mm::{Advice, Outcome, PageId, Touch, World};
 
@@ -15,6 +16,7 @@ use crate::uffd::PAGE;
 const CHUNK: u32 = 64;
 /// Rounds of reclaim that a page is worth that nobody waits for yet.
 const MAX_ROUNDS: u32 = 64;
+const PAUSE: Duration = Duration::from_micros(100);
 
 impl Region {
     /// `MADV_WILLNEED`: brings pages that are out of memory back in, at most half of what fits, while there is room to be had. Returns
@@ -36,6 +38,7 @@ impl Region {
         let pages = self.pages_of(range)?;
         let mut core = self.shared.lock();
         // What they were accessed for before is forgotten, too.
+        core.memory.collect_writes(pages.clone());
         pages.clone().for_each(|p| _ = core.memory.test_and_clear_young(PageId(p)));
         core.engine.advise_range(PageId(pages.start), pages.len() as u32, Advice::Cold);
         Ok(())
@@ -104,6 +107,10 @@ fn chunks(pages: Range<u32>) -> impl Iterator<Item = Range<u32>> {
     pages.clone().step_by(CHUNK as usize).map(move |p| p..pages.end.min(p.saturating_add(CHUNK)))
 }
 
+fn is_moving(state: State) -> bool {
+    matches!(state, State::Leaving | State::Writing | State::Reading)
+}
+
 impl Shared {
     fn bring_in(&self, pages: Range<u32>, fresh: bool) -> u64 {
         let mut core = self.lock();
@@ -112,23 +119,14 @@ impl Shared {
         for chunk in chunks(pages) {
             core.tick();
             for page in chunk.clone() {
-                let wanted = match core.memory.state[page as usize] {
-                    State::Stored | State::Staged | State::Written => true,
-                    State::Empty => fresh,
-                    _ => false,
-                };
-                if !wanted || room == 0 {
-                    continue;
+                if room > 0 && core.wants(page, fresh) {
+                    let asked = core.memory.reads.len();
+                    let came;
+                    (core, came) = self.bring_page(core, page, fresh);
+                    // The engine may read on.
+                    let read = core.memory.reads.len().saturating_sub(asked).max(1) as u64;
+                    room = if came { room.saturating_sub(read) } else { 0 };
                 }
-                for _ in 0..MAX_ROUNDS {
-                    if !core.is_short() {
-                        break;
-                    }
-                    core.kswapd_step();
-                    core = self.evict_round(core);
-                    core.tick();
-                }
-                room = if core.bring(page) { room - 1 } else { 0 };
             }
             core = self.finish(core);
             in_place += chunk.filter(|&p| core.memory.state[p as usize] == State::Mapped).count() as u64;
@@ -140,6 +138,32 @@ impl Shared {
             core = self.lock();
         }
         in_place
+    }
+
+    /// Brings a page in, reclaiming for it for a while. False: there is no room.
+    fn bring_page<'a>(
+        &'a self,
+        mut core: MutexGuard<'a, Core>,
+        page: u32,
+        fresh: bool,
+    ) -> (MutexGuard<'a, Core>, bool) {
+        for _ in 0..MAX_ROUNDS {
+            if !core.wants(page, fresh) || core.bring(page) {
+                return (core, true);
+            }
+            core.kswapd_step();
+            core = self.evict_round(core);
+            core = self.finish(core);
+            if core.is_short() {
+                // Others are at work on it.
+                self.work.notify_one();
+                drop(core);
+                std::thread::sleep(PAUSE);
+                core = self.lock();
+            }
+            core.tick();
+        }
+        (core, false)
     }
 
     fn give_up(&self, pages: Range<u32>) {
@@ -166,12 +190,22 @@ impl Shared {
 }
 
 impl Core {
-    /// Brings a page in of its own accord. False: there is no room, or the limit says that there should be none.
+    /// Whether the page is to be brought in; `fresh`: even if it was never touched.
+    fn wants(&self, page: u32, fresh: bool) -> bool {
+        match self.memory.state[page as usize] {
+            State::Empty => fresh,
+            State::Mapped | State::Poisoned => false,
+            _ => true,
+        }
+    }
+
+    /// Brings a page in of its own accord. False: there is no room, or the page is on its way and must arrive first. What is beyond
+    /// `memory.high` by it is reclaimed after each chunk.
     fn bring(&mut self, page: u32) -> bool {
-        if self.is_short() || self.engine.is_over_high() {
+        let i = page as usize;
+        if self.is_short() || is_moving(self.memory.state[i]) {
             return false;
         }
-        let i = page as usize;
         if self.memory.state[i] == State::Staged {
             self.engine.write_cancelled(&mut self.memory, PageId(page));
         }
@@ -193,8 +227,7 @@ impl Core {
 
     /// Gives up what these pages hold, but for those that are on their way. True: it was all of them.
     fn give_up(&mut self, pages: Range<u32>) -> bool {
-        let moving = |s: State| matches!(s, State::Leaving | State::Writing | State::Reading);
-        let all: Vec<(u32, bool)> = pages.map(|p| (p, moving(self.memory.state[p as usize]))).collect();
+        let all: Vec<(u32, bool)> = pages.map(|p| (p, is_moving(self.memory.state[p as usize]))).collect();
         let mut done = true;
         for run in all.chunk_by(|a, b| a.1 == b.1) {
             match run[0] {

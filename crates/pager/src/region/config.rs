@@ -41,6 +41,9 @@ pub struct RegionConfig {
     /// Pages that are out of reach but not written yet, in percent of the memory. An access brings them back for next to nothing,
     /// and tells the policy that they are in use.
     pub standby_percent: u32,
+    /// The pool and the pager itself take memory beside `memory_max`, not out of it: for comparisons with kernels, whose cgroups do not
+    /// count zram.
+    pub overhead_beside: bool,
     /// A fault that finds no room for so long ends in an error (`SIGBUS`).
     pub stall_limit: Duration,
 }
@@ -61,6 +64,7 @@ impl RegionConfig {
             swap_directory: None,
             fault_threads: 0,
             standby_percent: 0,
+            overhead_beside: false,
             stall_limit: Duration::from_secs(30),
         }
     }
@@ -83,7 +87,7 @@ impl RegionConfig {
             format!("memory_max is {} bytes; at least 4 MiB", self.memory_max)
         } else if self.pool.as_ref().is_some_and(|p| p.max_bytes < Pool::MIN_BYTES) {
             format!("the pool has less than {} bytes", Pool::MIN_BYTES)
-        } else if self.pool.as_ref().is_some_and(|p| p.max_bytes > self.memory_max / 4 * 3) {
+        } else if !self.overhead_beside && self.pool.as_ref().is_some_and(|p| p.max_bytes > self.memory_max / 4 * 3) {
             "the pool may take more than three quarters of memory_max; give it less, or more memory".to_string()
         } else if self.standby_percent > 50 {
             "standby_percent is at most 50".to_string()

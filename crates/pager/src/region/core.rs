@@ -56,6 +56,8 @@ pub(super) struct Core {
     peak_pages: u64,
     /// Bytes that the pager takes beyond what it can ask for.
     fixed_bytes: usize,
+    /// It is not taken from the memory.
+    pub(super) overhead_beside: bool,
 }
 
 impl Core {
@@ -84,6 +86,7 @@ impl Core {
             min_mark,
             peak_pages: 0,
             fixed_bytes,
+            overhead_beside: false,
         })
     }
 
@@ -187,14 +190,20 @@ impl Core {
     /// A page was read, or could not be.
     pub(super) fn arrive(&mut self, page: u32, content: Result<Box<PageBuf>, StoreError>) {
         let id = PageId(page);
-        let write = self.waiting.remove(&page).unwrap_or(false);
+        let waiting = self.waiting.remove(&page);
+        let write = waiting.unwrap_or(false);
         match content {
             Ok(content) => {
                 self.memory.counts.swapped_in += 1;
                 self.engine.read_done(&mut self.memory, id, true);
                 self.memory.arrived = Some(content);
                 self.touch(page, write, Instant::now());
-                self.memory.arrived = None;
+                self.memory.spare.extend(self.memory.arrived.take());
+            }
+            // It was read ahead. Whoever needs it may have better luck.
+            Err(_) if waiting.is_none() => {
+                self.memory.state[page as usize] = State::Stored;
+                self.engine.read_done(&mut self.memory, id, false);
             }
             Err(e) => {
                 self.memory.counts.read_errors += 1;
@@ -333,6 +342,9 @@ impl Core {
     /// What the pool and the pager take is taken from the memory.
     pub(super) fn charge_overhead(&mut self) {
         let pages = (self.own_bytes() + self.memory.area.stats().usage.memory_bytes as usize).div_ceil(PAGE);
+        if self.overhead_beside {
+            return;
+        }
         // False: there is not so much free. What there is was taken, and reclaim sees to the rest.
         self.engine.set_external_pages(pages as u64);
         // And counts against `memory.high`. The group is there, so this does not fail.

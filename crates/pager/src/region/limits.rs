@@ -99,6 +99,8 @@ impl Shared {
         let mut core = self.resize(core, (limits.memory_max / PAGE) as u64, patience)?;
         core.limits = *limits;
         core.memory.control.holds = limits.memory_high != usize::MAX;
+        // What was charged beyond the old limit is forgotten.
+        core.release_held();
         core.wake_all_sleepers();
         drop(self.finish(core));
         self.work.notify_one();

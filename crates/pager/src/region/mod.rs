@@ -10,6 +10,7 @@ mod control;
 mod core;
 mod evict;
 mod limits;
+mod placement;
 mod staging;
 mod stats;
 mod throttle;
@@ -27,16 +28,20 @@ pub use limits::Limits;
 pub use stats::{Counts, RegionStats};
 
 use self::core::Core;
+use self::placement::Placement;
 pub(crate) use self::staging::{Staging, WINDOW};
 use self::world::Memory;
 pub(crate) use self::world::fatal;
 use crate::error::Error;
 use crate::mem::{Mapping, Pagemap};
-use crate::store::{PageBuf, Store, SwapArea};
+use crate::store::{Store, SwapArea};
 use crate::uffd::{CallPlan, Feature, PAGE, Scope, Uffd};
 
 /// Stack, buffers and codec tables of a thread, as far as they are touched.
 const THREAD_BYTES: usize = 160 << 10;
+
+/// Pages that are read at a time at the most, while faults follow one another: 16.
+const READ_AHEAD_ORDER: u32 = 4;
 
 /// What the threads share.
 struct Shared {
@@ -47,6 +52,7 @@ struct Shared {
     uffd: Arc<Uffd>,
     area: Arc<SwapArea>,
     pagemap: Pagemap,
+    placement: Placement,
     start: usize,
     /// A page for each fault thread: a touch of it ends one.
     doorbell: Mapping,
@@ -90,7 +96,7 @@ impl Region {
         if page_bytes != PAGE as u64 {
             return Err(Error::Unsupported(format!("pages have {page_bytes} bytes; the pager knows 4096")));
         }
-        let mut uffd = open_uffd()?;
+        let (mut uffd, tells_writes) = open_uffd()?;
         if let Some(plan) = plan {
             uffd.fail_by(plan);
         }
@@ -104,18 +110,29 @@ impl Region {
             n => n,
         };
         let doorbell = Mapping::new(threads * PAGE).map_err(Error::io("mapping memory"))?;
-        for m in [&memory, staging.mapping(), &doorbell] {
-            // SAFETY: the mappings are new, and their faults are served by the threads below, which touch none of them.
-            unsafe { uffd.register(m.start(), m.bytes()) }.map_err(Error::io("registering memory with userfaultfd"))?;
+        // SAFETY: the mappings are new, and their faults are served by the threads below, which touch none of them.
+        unsafe {
+            match tells_writes {
+                true => uffd.register_with_writes(memory.start(), memory.bytes()),
+                false => uffd.register(memory.start(), memory.bytes()),
+            }
+            .and_then(|()| uffd.register(staging.mapping().start(), staging.mapping().bytes()))
+            .and_then(|()| uffd.register(doorbell.start(), doorbell.bytes()))
         }
-        let mut engine = Engine::new(config.engine()).map_err(Error::Config)?;
+        .map_err(Error::io("registering memory with userfaultfd"))?;
+        let mut engine_config = config.engine();
+        (engine_config.page_cluster, engine_config.swap_map_ahead) = (READ_AHEAD_ORDER, true);
+        let mut engine = Engine::new(engine_config).map_err(Error::Config)?;
         let group = engine
             .add_memcg(MemcgId::ROOT, "/region", u64::MAX, (config.swap_max / PAGE) as u64)
             .map_err(Error::Config)?;
         engine.add_mapping(MappingKind::Anon, group, 0..pages as u64).map_err(Error::Config)?;
         let area = Arc::new(SwapArea::new(store));
         let staging_range = staging.mapping().start()..staging.mapping().start() + staging.mapping().bytes();
-        let state = Memory::new(uffd.clone(), area.clone(), memory.start(), pages, staging);
+        let mut state = Memory::new(uffd.clone(), area.clone(), memory.start(), pages, staging);
+        if tells_writes {
+            state.writes = Some(Pagemap::open().map_err(Error::io("opening /proc/self/pagemap"))?);
+        }
         // Places whose content is of no use, and not yet discarded: a batch of each thread.
         let in_passing = (threads + 1) * (core::DISCARD_BATCH + WINDOW) * PAGE;
         let fixed = (threads + 1) * THREAD_BYTES + in_passing;
@@ -123,8 +140,9 @@ impl Region {
         let limits = Limits { memory_high: usize::MAX, ..Limits::of(config) };
         let mut core = Core::new(engine, state, group, limits, standby, config.stall_limit, fixed)
             .map_err(Error::io("opening /proc/self/pagemap"))?;
+        core.overhead_beside = config.overhead_beside;
         core.charge_overhead();
-        if core.stats().overhead_pages > max_pages as u64 / 2 {
+        if !config.overhead_beside && core.stats().overhead_pages > max_pages as u64 / 2 {
             let need = core.stats().overhead_pages as usize * 2 * PAGE;
             return Err(Error::Config(format!(
                 "half of memory_max would go to the tables of so large a region; give it {need} bytes at least"
@@ -137,6 +155,7 @@ impl Region {
             uffd,
             area,
             pagemap: Pagemap::open().map_err(Error::io("opening /proc/self/pagemap"))?,
+            placement: Placement::new(),
             start: memory.start(),
             doorbell,
             staging_range,
@@ -224,13 +243,24 @@ impl Drop for Region {
     }
 }
 
-fn open_uffd() -> Result<Uffd, Error> {
-    Uffd::open(&[Feature::MOVE, Feature::POISON]).map_err(|e| match e.kind() {
+/// And whether the kernel tells what was written.
+fn open_uffd() -> Result<(Uffd, bool), Error> {
+    const NEEDED: [Feature; 3] = [Feature::MOVE, Feature::POISON, Feature::THREAD_ID];
+    const WRITES: [Feature; 5] = [NEEDED[0], NEEDED[1], NEEDED[2], Feature::PAGEFAULT_FLAG_WP, Feature::WP_ASYNC];
+    if let Ok(uffd) = Uffd::open(&WRITES) {
+        return Ok((uffd, true));
+    }
+    Uffd::open(&NEEDED).map(|uffd| (uffd, false)).map_err(unsupported)
+}
+
+/// Why there is no userfaultfd as it is needed.
+pub(crate) fn unsupported(e: std::io::Error) -> Error {
+    match e.kind() {
         std::io::ErrorKind::Unsupported => {
             Error::Unsupported(format!("{e}; Linux 6.8 or later has it (refault doctor tells more)"))
         }
         _ => Error::Unsupported(format!("userfaultfd: {e} (refault doctor tells what is missing)")),
-    })
+    }
 }
 
 /// A thread that takes no signals of the program. If it dies, the memory it serves would hang whoever touches it, so the process dies.
@@ -238,6 +268,7 @@ fn spawn(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> Result<JoinHandl
     let shared = shared.clone();
     let body = move || {
         block_signals();
+        shared.placement.join();
         if catch_unwind(AssertUnwindSafe(|| run(&shared))).is_err() {
             fatal("a thread of the pager died");
         }
@@ -265,11 +296,17 @@ impl Shared {
         let mut end = false;
         while !end {
             faults.clear();
+            let mut turn = Some(self.placement.turn());
             if let Err(e) = self.uffd.wait(&mut faults) {
                 fatal(&format!("waiting for faults: {e}"));
             }
             if faults.is_empty() {
                 continue;
+            }
+            faults.iter().for_each(|f| self.placement.fault_of(turn.as_mut().expect("it was taken"), f.thread));
+            if faults.len() > 1 || self.area.reads_wait() {
+                // This one is busy for a while: another waits for the next.
+                turn = None;
             }
             let mut core = self.lock();
             core.tick();
@@ -288,6 +325,7 @@ impl Shared {
             }
             let mut core = self.finish(core);
             if core.is_starved() {
+                turn = None;
                 // Who waits for room makes some.
                 core = self.evict_round(core);
                 core.retry_starved();
@@ -296,6 +334,8 @@ impl Shared {
             if core.has_work() {
                 self.work.notify_one();
             }
+            drop(core);
+            drop(turn);
         }
     }
 
@@ -308,8 +348,8 @@ impl Shared {
                 break;
             }
             for (page, slot) in reads {
+                let mut content = core.memory.spare.pop().unwrap_or_default();
                 drop(core);
-                let mut content = Box::<PageBuf>::default();
                 let mut result = self.area.read(slot, page, &mut content.0);
                 if result.is_err() {
                     // Once more: what failed on the way may be well where it is.

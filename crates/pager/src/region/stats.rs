@@ -26,6 +26,10 @@ pub struct Counts {
     pub busy: u64,
     /// Pages whose move was reported to have failed although it had not, or the reverse. Their content is what it should be.
     pub misreported_moves: u64,
+    /// Times that the kernel was asked which pages were written.
+    pub walks: u64,
+    /// Pages that it named.
+    pub seen_written: u64,
     /// Faults that waited because there was no room.
     pub starved: u64,
     /// Writes to the swap area that failed; the pages stayed in memory.

@@ -1,6 +1,7 @@
 //! What the engine's orders mean for memory: page states, and the calls that change what is mapped.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use refault_mm::{Ack, Effect, PageId, ThrottleReason, World};
@@ -8,6 +9,7 @@ use refault_mm::{Ack, Effect, PageId, ThrottleReason, World};
 use super::control::Control;
 use super::staging::Staging;
 use super::stats::Counts;
+use crate::mem::Pagemap;
 use crate::store::{Page, PageBuf, SwapArea};
 use crate::uffd::{FillMode, PAGE, Uffd};
 
@@ -41,6 +43,8 @@ pub(super) struct Memory {
     pub(super) start: usize,
     pub(super) state: Vec<State>,
     young: Vec<bool>,
+    /// Tells which pages were written since the last walk; `None`: this kernel does not tell.
+    pub(super) writes: Option<Pagemap>,
     /// The swap slot that the engine gave the page.
     pub(super) slot: Vec<u32>,
     /// The staging place of the page.
@@ -60,6 +64,8 @@ pub(super) struct Memory {
     pub(super) reads: Vec<(u32, u32)>,
     /// The content that was read for the page whose access goes on.
     pub(super) arrived: Option<Box<PageBuf>>,
+    /// Buffers to read into.
+    pub(super) spare: Vec<Box<PageBuf>>,
     /// The access is a write: a page of zeros of its own is better than the shared one.
     pub(super) write: bool,
     pub(super) kswapd_awake: bool,
@@ -77,6 +83,7 @@ impl Memory {
             start,
             state: vec![State::Empty; pages],
             young: vec![false; pages],
+            writes: None,
             slot: vec![0; pages],
             place: vec![0; pages],
             staging,
@@ -87,6 +94,7 @@ impl Memory {
             freed: Vec::new(),
             reads: Vec::new(),
             arrived: None,
+            spare: Vec::new(),
             write: false,
             kswapd_awake: false,
             control: Control::default(),
@@ -118,6 +126,24 @@ impl Memory {
         self.staged_pages -= u64::from(*state == State::Staged);
         *state = to;
         self.discards.push(self.place[page as usize]);
+    }
+
+    /// Pages that were written since the last time are young. What cannot be had is not known, as before.
+    pub(super) fn collect_writes(&mut self, pages: Range<u32>) {
+        let Some(map) = &self.writes else { return };
+        let (mut at, end) = (self.address(pages.start), self.address(pages.end));
+        let mut found = Vec::new();
+        while at < end {
+            match map.take_written(at..end, &mut found) {
+                Ok(to) if to > at => at = to,
+                _ => break,
+            }
+        }
+        for range in found {
+            let (from, to) = ((range.start - self.start) / PAGE, (range.end - self.start) / PAGE);
+            self.young[from..to].fill(true);
+            self.counts.seen_written += (to - from) as u64;
+        }
     }
 
     /// Puts the content of a page in its place and lets those who wait for it go on.
@@ -220,6 +246,8 @@ impl World for Memory {
             // There are no files, and no folios of more than a page are asked for.
             Effect::Read { .. } | Effect::Write { .. } => return Ack::Failed,
             Effect::SwapIn { order, .. } | Effect::SwapOut { order, .. } if order > 0 => return Ack::Failed,
+            // It would be read ahead; the engine does not know that it is lost.
+            Effect::SwapIn { page, .. } if self.state[page.index()] == State::Poisoned => return Ack::Failed,
             Effect::SwapIn { page, slot, .. } => {
                 if self.state[page.index()] != State::Stored {
                     self.counts.inconsistent += 1;
@@ -267,6 +295,20 @@ impl World for Memory {
 
     fn test_and_clear_young(&mut self, page: PageId) -> bool {
         std::mem::take(&mut self.young[page.index()])
+    }
+
+    fn before_walk(&mut self) {
+        self.counts.walks += 1;
+        self.collect_writes(0..self.state.len() as u32);
+    }
+
+    /// Asked of what may leave, so it should be known to the moment. Under a policy that never walks, pages are never protected, and
+    /// all of them are as if written.
+    fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
+        let address = self.address(page.0);
+        let is_written = |map: &Pagemap| map.is_written(address).unwrap_or(false);
+        let young = self.test_and_clear_young(page);
+        u32::from(young || self.counts.walks > 0 && self.writes.as_ref().is_some_and(is_written))
     }
 
     fn is_write_queue_full(&self) -> bool {

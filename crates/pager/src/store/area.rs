@@ -195,6 +195,11 @@ impl SwapArea {
         Ok(())
     }
 
+    /// Whether a read waits for a device.
+    pub fn reads_wait(&self) -> bool {
+        self.store.reads_wait()
+    }
+
     /// Reads page `page` of the owner. What comes back is what was written last, or an error; then `content` is anything.
     pub fn read(&self, slot: u32, page: u32, content: &mut Page) -> Result<(), StoreError> {
         let cell = self.cells().of(slot);

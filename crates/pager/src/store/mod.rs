@@ -92,6 +92,11 @@ pub trait Store: Send + Sync {
     /// What it holds and takes.
     fn usage(&self) -> Usage;
 
+    /// Whether a read may wait for a device.
+    fn reads_wait(&self) -> bool {
+        true
+    }
+
     /// Another limit of what it takes of memory for pages, not above the first one. What is beyond stays where it is.
     fn set_pool_limit(&self, _bytes: usize) {}
 
@@ -116,6 +121,10 @@ impl<S: Store + ?Sized> Store for Box<S> {
 
     fn usage(&self) -> Usage {
         (**self).usage()
+    }
+
+    fn reads_wait(&self) -> bool {
+        (**self).reads_wait()
     }
 
     fn set_pool_limit(&self, bytes: usize) {

@@ -182,4 +182,8 @@ impl Store for Pool {
         let memory = inner.slab.memory_bytes() + inner.entries.capacity() * size_of::<Entry>();
         Usage { pool_pages: inner.pages, memory_bytes: memory as u64, ..Usage::default() }
     }
+
+    fn reads_wait(&self) -> bool {
+        false
+    }
 }

@@ -98,6 +98,8 @@ pub struct Fault {
     pub address: usize,
     /// It was a write.
     pub write: bool,
+    /// The thread, if [`Feature::THREAD_ID`] was asked for.
+    pub thread: u32,
 }
 
 /// What is read from a descriptor that has events.
@@ -286,7 +288,11 @@ impl Uffd {
     /// The range must be watched for writes, by someone who serves them.
     pub unsafe fn write_protect(&self, start: usize, len: usize, protect: bool) -> io::Result<()> {
         let mut arg = abi::WriteProtect { range: range(start, len), mode: u64::from(protect) };
-        self.ioctl(abi::UFFDIO_WRITEPROTECT, &mut arg)
+        let make = || progress(self.ioctl(abi::UFFDIO_WRITEPROTECT, &mut arg), 0, len);
+        match self.planned(Call::Protect, make, || ()).errno {
+            0 => Ok(()),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
     }
 
     /// Waits for faults; at least one, at most as many as `faults` has room for. Events that are not faults are an error, for none
@@ -309,7 +315,8 @@ impl Uffd {
                 return Err(io::Error::other(format!("userfaultfd: event {:#x} was not asked for", m.event)));
             }
             let address = m.address as usize & !(PAGE - 1);
-            faults.push(Fault { address, write: m.flags & abi::PAGEFAULT_FLAG_WRITE != 0 });
+            let write = m.flags & abi::PAGEFAULT_FLAG_WRITE != 0;
+            faults.push(Fault { address, write, thread: m.rest as u32 });
         }
         Ok(())
     }
@@ -340,7 +347,7 @@ impl Uffd {
         Ok(match m.event {
             abi::EVENT_PAGEFAULT => {
                 let write = a & abi::PAGEFAULT_FLAG_WRITE != 0;
-                Event::Fault(Fault { address: b as usize & !(PAGE - 1), write })
+                Event::Fault(Fault { address: b as usize & !(PAGE - 1), write, thread: c as u32 })
             }
             abi::EVENT_FORK => {
                 // SAFETY: the kernel made the descriptor, in the lower half of the first field, for whoever reads this message.

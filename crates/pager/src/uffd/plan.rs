@@ -12,6 +12,13 @@ pub enum Call {
     Zero,
     /// `UFFDIO_MOVE`.
     Move,
+    /// `UFFDIO_WRITEPROTECT`.
+    Protect,
+}
+
+impl Call {
+    /// All of them.
+    pub const ALL: [Call; 4] = [Call::Copy, Call::Zero, Call::Move, Call::Protect];
 }
 
 /// How.
@@ -28,13 +35,13 @@ pub enum CallFault {
 /// Which calls fail: asked with the call and its number among calls of its kind, from 0.
 pub struct CallPlan {
     plan: Box<dyn Fn(Call, u64) -> Option<CallFault> + Send + Sync>,
-    made: [AtomicU64; 3],
+    made: [AtomicU64; Call::ALL.len()],
 }
 
 impl CallPlan {
     /// A plan.
     pub fn new(plan: impl Fn(Call, u64) -> Option<CallFault> + Send + Sync + 'static) -> CallPlan {
-        CallPlan { plan: Box::new(plan), made: [const { AtomicU64::new(0) }; 3] }
+        CallPlan { plan: Box::new(plan), made: [const { AtomicU64::new(0) }; Call::ALL.len()] }
     }
 
     pub(super) fn next(&self, call: Call) -> Option<CallFault> {

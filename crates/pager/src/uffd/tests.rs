@@ -32,7 +32,7 @@ fn a_fault_is_reported_and_a_copy_resolves_it() {
         let reader = s.spawn(|| read(m.start() + 2 * PAGE + 5));
         let mut faults = Vec::new();
         uffd.wait(&mut faults).unwrap();
-        assert_eq!(faults, [Fault { address: m.start() + 2 * PAGE, write: false }]);
+        assert_eq!(faults, [Fault { address: m.start() + 2 * PAGE, write: false, thread: 0 }]);
         let page = [7u8; PAGE];
         // SAFETY: a missing page of a watched range, from a local buffer.
         let done = unsafe { uffd.copy(m.start() + 2 * PAGE, page.as_ptr(), PAGE) };

@@ -1,0 +1,184 @@
+/* refault: memory larger than the memory it takes, and files mapped likewise.
+ *
+ * Link with librefault.so (-lrefault) or librefault.a (-lrefault -lpthread -ldl -lm). Linux 6.8 or later on x86-64, pages of 4 KiB; what a
+ * machine allows is told by `refault doctor`.
+ *
+ * Functions that return int return REFAULT_OK or one of the errors below; what went wrong, in words, is refault_last_error().
+ * Handles may be used by several threads at a time, but for destroy and close. Nothing here may be called from a signal handler.
+ *
+ * A touch of memory that cannot be had (its store failed, or there is no room) raises SIGBUS, and a line on standard error says why;
+ * system calls that are handed it fail with EFAULT or EHWPOISON. Children of fork do not have the memory. Do not unmap or remap it.
+ */
+#ifndef REFAULT_H
+#define REFAULT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Errors. */
+enum {
+    REFAULT_OK = 0,
+    REFAULT_ERR_CONFIG = -1,      /* a setting is impossible */
+    REFAULT_ERR_UNSUPPORTED = -2, /* this machine does not allow it */
+    REFAULT_ERR_LIMIT = -3,       /* a limit cannot be met; all are as they were */
+    REFAULT_ERR_RANGE = -4,       /* there are no such bytes, or not whole pages where whole pages are needed */
+    REFAULT_ERR_IO = -5,          /* a system call failed; refault_last_errno() tells which way */
+    REFAULT_ERR_ARGUMENT = -6,    /* a null pointer, a number that means nothing, a struct of another version */
+    REFAULT_ERR_INTERNAL = -7     /* a defect of refault */
+};
+
+/* What the last failed call of this thread said: one line, valid until the next call of this thread that fails. Never null. */
+const char *refault_last_error(void);
+/* The errno of that, or 0. */
+int refault_last_errno(void);
+/* The version of the library. */
+const char *refault_version(void);
+
+/* No limit, where there may be none. */
+#define REFAULT_MAX UINT64_MAX
+
+/* How the pool compresses. */
+enum { REFAULT_POOL_NONE = 0, REFAULT_POOL_LZ4 = 1, REFAULT_POOL_ZSTD = 2 };
+
+/* A region: anonymous memory. */
+typedef struct refault_region refault_region;
+
+/* Sizes are in bytes. */
+typedef struct refault_region_config {
+    uint64_t struct_bytes;      /* sizeof(refault_region_config); set by refault_region_config_init */
+    uint64_t bytes;             /* size of the region */
+    uint64_t memory_max;        /* its pages, the pool and the pager itself take no more than that; at least 4 MiB */
+    uint64_t memory_high;       /* beyond it, who faults is slowed down; REFAULT_MAX: never */
+    uint64_t swap_max;          /* what may be out of memory, before compression */
+    uint64_t zswap_max;         /* what the pool may take of memory_max */
+    uint64_t stall_limit_ms;    /* a fault that finds no room for so long is SIGBUS */
+    const char *policy;         /* as `refault replay --policy`: "mglru", "lru", ...; null: "mglru" */
+    const char *swap_directory; /* where a swap file without a name is made; null: none */
+    uint32_t pool;              /* REFAULT_POOL_... */
+    uint32_t fault_threads;     /* 0: as many as there are CPUs, at most 4 */
+    uint32_t standby_percent;   /* of memory, for pages that are out of reach and not written yet */
+    uint32_t reserved;          /* 0 */
+} refault_region_config;
+
+/* Fills in defaults: everything may go out, to a pool of LZ4 in half of the memory. */
+void refault_region_config_init(refault_region_config *config, uint64_t bytes, uint64_t memory_max);
+
+int refault_region_create(const refault_region_config *config, refault_region **region);
+/* Nobody may use the memory any more. Null is allowed. */
+void refault_region_destroy(refault_region *region);
+
+/* Its first byte; null for null. */
+void *refault_region_pointer(const refault_region *region);
+/* Its size; 0 for null. */
+uint64_t refault_region_bytes(const refault_region *region);
+
+/* Advice. */
+enum {
+    REFAULT_WILL_NEED = 0, /* bring in what is out of memory */
+    REFAULT_POPULATE = 1,  /* the same, and what was never touched */
+    REFAULT_COLD = 2,      /* the next to go */
+    REFAULT_PAGE_OUT = 3,  /* go now */
+    REFAULT_DONT_NEED = 4, /* zeros from now on; whole pages only */
+    REFAULT_FREE = 5       /* as REFAULT_DONT_NEED */
+};
+
+/* Advice on `length` bytes from `offset` on. `pages`, unless null: how many pages of the range are in place after WILL_NEED and POPULATE, how
+ * many are not after PAGE_OUT, else 0. What is written to a range by others while it is given up may be gone. */
+int refault_region_advise(refault_region *region, uint64_t offset, uint64_t length, int advice, uint64_t *pages);
+
+/* Limits, as in the configuration. */
+typedef struct refault_limits {
+    uint64_t memory_max;
+    uint64_t memory_high;
+    uint64_t swap_max;
+    uint64_t zswap_max;
+} refault_limits;
+
+int refault_region_get_limits(const refault_region *region, refault_limits *limits);
+/* A lower memory_max evicts down to it before this returns, or it is REFAULT_ERR_LIMIT and all limits are as they were. swap_max and zswap_max can
+ * be what they were at first, and less. */
+int refault_region_set_limits(refault_region *region, const refault_limits *limits);
+
+/* Bytes are as they are, all else counts from the start on. */
+typedef struct refault_region_stats {
+    uint64_t memory_bytes;   /* taken: by content, the pool and the pager */
+    uint64_t peak_bytes;     /* the most of it */
+    uint64_t own_bytes;      /* of it, tables, stacks and buffers of the pager */
+    uint64_t store_bytes;    /* of it, the pool and the tables of the store */
+    uint64_t swap_bytes;     /* out of memory, before compression */
+    uint64_t faults;
+    uint64_t first_touches;  /* faults on pages that were never touched before */
+    uint64_t swapped_in;     /* pages read back */
+    uint64_t swapped_out;    /* pages written */
+    uint64_t rescued;        /* pages touched between being moved out and being gone */
+    uint64_t throttled;      /* pages whose faults waited because of memory_high */
+    uint64_t throttled_ns;
+    uint64_t read_errors;
+    uint64_t write_errors;
+    uint64_t lost_pages;     /* whoever touches one gets SIGBUS */
+    uint64_t events_high;    /* `high` of memory.events */
+    uint64_t events_max;     /* `max` */
+} refault_region_stats;
+
+/* `size` is sizeof(refault_region_stats) of the caller's header: a newer library fills in what that has. */
+int refault_region_get_stats(const refault_region *region, refault_region_stats *stats, size_t size);
+
+/* A mapped file. */
+typedef struct refault_file refault_file;
+
+typedef struct refault_file_config {
+    uint64_t struct_bytes;   /* sizeof(refault_file_config); set by refault_file_config_init */
+    uint64_t memory_max;     /* its pages and the pager itself take no more than that; at least 4 MiB */
+    uint64_t stall_limit_ms; /* a fault that finds no room for so long is SIGBUS */
+    const char *policy;      /* null: "mglru" */
+    uint32_t writable;       /* 0: to be read */
+    uint32_t fault_threads;  /* 0: as many as there are CPUs, at most 4 */
+} refault_file_config;
+
+/* Fills in defaults: to be read and written. */
+void refault_file_config_init(refault_file_config *config, uint64_t memory_max);
+
+/* Maps a file as long as it is now. */
+int refault_file_open(const char *path, const refault_file_config *config, refault_file **file);
+
+/* Its first byte; null for null. */
+void *refault_file_pointer(const refault_file *file);
+/* The length of the file when it was opened; 0 for null. */
+uint64_t refault_file_bytes(const refault_file *file);
+
+/* Reads ahead. `pages`, unless null: how many pages of the range are in place. */
+int refault_file_will_need(refault_file *file, uint64_t offset, uint64_t length, uint64_t *pages);
+
+/* What was written to the memory before is in the file, on its medium, when this returns REFAULT_OK. An error of writing is told by one flush;
+ * the pages are dirty as before, and the next flush tries again. */
+int refault_file_flush(refault_file *file);
+
+/* A flush, with its result; the file is mapped no more, whatever that is. Nobody may use the memory any more. Null is allowed. */
+int refault_file_close(refault_file *file);
+
+typedef struct refault_file_stats {
+    uint64_t memory_bytes;    /* taken: by content and the pager */
+    uint64_t peak_bytes;      /* the most of it */
+    uint64_t own_bytes;       /* of it, tables, stacks and buffers of the pager */
+    uint64_t dirty_bytes;     /* changed, and not written yet */
+    uint64_t writeback_bytes; /* being written */
+    uint64_t faults;
+    uint64_t reads;           /* pages */
+    uint64_t writes;          /* pages */
+    uint64_t read_errors;
+    uint64_t write_errors;
+    uint64_t lost_pages;      /* whoever touches one gets SIGBUS */
+} refault_file_stats;
+
+/* `size` as for refault_region_get_stats. */
+int refault_file_get_stats(const refault_file *file, refault_file_stats *stats, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

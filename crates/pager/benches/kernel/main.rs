@@ -1,0 +1,162 @@
+//! The same accesses to a region of the pager, and to ordinary memory in a cgroup whose swap is zram or a file.
+//!
+//! ```text
+//! cargo bench -p refault-pager --bench kernel -- [--region-mib N] [--memory-mib N] [...]
+//! ```
+//!
+//! `--help` lists the options. Every row is a process of its own; rows of the kernel and of the pager take turns. The kernel's
+//! need root, the memory controller (cgroup v1 or v2), zram with lz4, and that no swap is on; what is missing is said, and the
+//! pager's rows are run alone. What was set up is undone whatever ends this program, for another process sees to it.
+
+mod load;
+mod options;
+mod rig;
+mod table;
+
+use std::process::{Command, ExitCode};
+
+use refault_pager::store::Codec;
+use refault_pager::{PoolConfig, Region, RegionConfig};
+
+use self::load::Figures;
+use self::options::{Options, Swap};
+use self::rig::Rig;
+
+/// Which part of the work a process of this program does; unset: it is the one that was started.
+const ROLE: &str = "REFAULT_BENCH_ROLE";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let options = match Options::parse(&args) {
+        Ok(Some(options)) => options,
+        Ok(None) => return ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("error: {e}");
+            return ExitCode::from(2);
+        }
+    };
+    let result = match std::env::var(ROLE) {
+        Ok(role) if role == "janitor" => {
+            rig::clean_up();
+            Ok(())
+        }
+        Ok(role) => work(&role, &options),
+        Err(_) => compare(&options, &args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("error: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// All rows, and the table.
+fn compare(o: &Options, args: &[String]) -> Result<(), String> {
+    println!("{}", o.describe());
+    let mut table = table::Table::default();
+    for &swap in &o.swaps {
+        let rig = Rig::new(o, swap);
+        if let Err(why) = &rig {
+            println!("the kernel's rows with {swap} are skipped: {why}");
+        }
+        println!("{}", table::HEADER);
+        for &threads in &o.threads {
+            for workload in &o.workloads {
+                for round in 0..o.rounds {
+                    let row = format!("{workload} {threads} {swap}");
+                    let kernel = match &rig {
+                        Ok(rig) => run_in(rig, &row, args)?,
+                        Err(_) => None,
+                    };
+                    let pager = run(&format!("pager {row} -"), args)?;
+                    table.add(&format!("{swap}, {workload}, {threads} thr."), round, kernel, pager);
+                }
+            }
+        }
+        if let Ok(rig) = rig {
+            println!("{}", rig.used());
+            rig.end()?;
+        }
+    }
+    print!("{}", table.markdown());
+    Ok(())
+}
+
+/// A row of the kernel. Now and then the kernel ends a process of a cgroup for lack of memory while there is swap left, and all
+/// of its memory is on the active list: such a row is run again.
+fn run_in(rig: &Rig, row: &str, args: &[String]) -> Result<Option<Figures>, String> {
+    for _ in 0..4 {
+        match run(&format!("kernel {row} {}", rig.cgroup().display()), args) {
+            Ok(figures) => return Ok(Some(figures)),
+            Err(e) if e.contains("SIGKILL") => println!("{row}: the kernel ended it for lack of memory; once more"),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(None)
+}
+
+/// A row, in a process of its own.
+fn run(role: &str, args: &[String]) -> Result<Figures, String> {
+    let me = std::env::current_exe().map_err(|e| format!("where this program is: {e}"))?;
+    let output = Command::new(me).args(args).env(ROLE, role).output().map_err(|e| format!("starting a row: {e}"))?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{role}: {} {}", output.status, why.trim_end()));
+    }
+    eprint!("{}", String::from_utf8_lossy(&output.stderr));
+    Figures::parse(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| format!("{role}: no figures"))
+}
+
+/// What such a process does.
+fn work(role: &str, o: &Options) -> Result<(), String> {
+    rig::die_with_parent();
+    let words: Vec<&str> = role.split(' ').collect();
+    let [system, workload, threads, swap, cgroup] = words[..] else {
+        return Err(format!("{ROLE} is for processes that this program starts, and was {role:?}"));
+    };
+    let threads = threads.parse().map_err(|e| format!("{ROLE}: {threads:?}: {e}"))?;
+    let swap = Swap::parse(swap)?;
+    let figures = match system {
+        "kernel" => {
+            let group = rig::enter(cgroup)?;
+            let memory = refault_pager::mem::Mapping::new(o.region).map_err(|e| format!("mapping memory: {e}"))?;
+            let mut figures = load::run(o, workload, threads, memory.start() as *mut u8, load::kernel_misses);
+            figures.in_place_bytes = rig::usage_bytes(&group)?;
+            figures
+        }
+        _ => in_region(o, workload, threads, swap)?,
+    };
+    println!("{}", figures.line());
+    Ok(())
+}
+
+fn in_region(o: &Options, workload: &str, threads: usize, swap: Swap) -> Result<Figures, String> {
+    let mut config = RegionConfig::new(o.region, o.memory);
+    config.overhead_beside = !o.inside;
+    config.policy = o.policy;
+    config.standby_percent = o.standby_percent;
+    config.fault_threads = o.fault_threads;
+    (config.pool, config.swap_directory) = match swap {
+        Swap::Zram => (
+            Some(PoolConfig { codec: Codec::Lz4, max_bytes: if o.inside { o.memory / 4 * 3 } else { o.region } }),
+            None,
+        ),
+        Swap::File => (None, Some(o.directory.clone())),
+    };
+    let region = Region::new(&config).map_err(|e| e.to_string())?;
+    let misses = || {
+        let stats = region.stats();
+        let major = stats.vmstat.iter().find(|(name, _)| *name == "pgmajfault");
+        (major.map_or(0, |m| m.1), stats.counts.swapped_in)
+    };
+    let mut figures = load::run(o, workload, threads, region.as_ptr(), misses);
+    let stats = region.stats();
+    figures.overhead_bytes = stats.overhead_pages * 4096;
+    figures.in_place_bytes = stats.memory_pages * 4096 - if o.inside { figures.overhead_bytes } else { 0 };
+    if o.verbose {
+        eprintln!("{stats:?}");
+    }
+    Ok(figures)
+}

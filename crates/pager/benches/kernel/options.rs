@@ -1,0 +1,157 @@
+//! What can be asked for.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use refault_pager::Policy;
+
+const HELP: &str = "\
+cargo bench -p refault-pager --bench kernel -- [OPTIONS]
+
+  --region-mib N     memory that is accessed [256]
+  --memory-mib N     limit of the cgroup, and memory of the pager for pages in place [half of the region]
+  --inside           memory_max of the pager is that limit: pool and tables inside (the kernel does not count zram)
+  --threads LIST     [1,2]
+  --workloads LIST   of uniform, zipf, scan, phases [all]
+  --swap LIST        of zram (the pager: a pool), file (the pager: its swap file) [zram,file]
+  --swap-dir DIR     where the swap files are made
+  --rounds N         runs of each row; the table has the medians [1]
+  --scale F          more or fewer accesses [1]
+  --reads PERCENT    accesses that only read; the others write, too [0]
+  --policy NAME      of the pager [mglru]
+  --standby PERCENT  of the pager [0]
+  --fault-threads N  of the pager; 0: as it likes [0]
+  --verbose          what the pager counted";
+
+/// Where pages go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Swap {
+    /// Compressed memory.
+    Zram,
+    /// A swap file.
+    File,
+}
+
+impl Swap {
+    pub fn parse(s: &str) -> Result<Swap, String> {
+        match s {
+            "zram" => Ok(Swap::Zram),
+            "file" => Ok(Swap::File),
+            _ => Err(format!("unknown swap {s:?}; known are zram, file")),
+        }
+    }
+}
+
+impl fmt::Display for Swap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Swap::Zram { "zram" } else { "file" })
+    }
+}
+
+pub struct Options {
+    pub region: usize,
+    pub memory: usize,
+    pub inside: bool,
+    pub threads: Vec<usize>,
+    pub workloads: Vec<String>,
+    pub swaps: Vec<Swap>,
+    pub directory: PathBuf,
+    pub rounds: usize,
+    pub scale: f64,
+    pub reads_percent: u64,
+    pub policy: Policy,
+    pub standby_percent: u32,
+    pub fault_threads: usize,
+    pub verbose: bool,
+}
+
+impl Options {
+    /// `None`: there is nothing to do.
+    pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
+        let mut o = Options {
+            region: 256 << 20,
+            memory: 0,
+            inside: false,
+            threads: vec![1, 2],
+            workloads: super::load::WORKLOADS.map(String::from).to_vec(),
+            swaps: vec![Swap::Zram, Swap::File],
+            directory: env!("CARGO_TARGET_TMPDIR").into(),
+            rounds: 1,
+            scale: 1.0,
+            reads_percent: 0,
+            policy: Policy::Mglru,
+            standby_percent: 0,
+            fault_threads: 0,
+            verbose: false,
+        };
+        let mut is_bench = false;
+        let mut args = args.iter();
+        while let Some(flag) = args.next() {
+            match flag.as_str() {
+                "--bench" => is_bench = true,
+                "--inside" => o.inside = true,
+                "--verbose" => o.verbose = true,
+                "--help" => {
+                    println!("{HELP}");
+                    return Ok(None);
+                }
+                _ => {
+                    let value = args.next().ok_or_else(|| format!("{flag}: a value is missing (--help lists them)"))?;
+                    o.set(flag, value).map_err(|e| format!("{flag} {value}: {e}"))?;
+                }
+            }
+        }
+        if !is_bench {
+            println!("skipped: this takes minutes, and is run by cargo bench");
+            return Ok(None);
+        }
+        if o.memory == 0 {
+            o.memory = o.region / 2;
+        }
+        if !(8 << 20..o.region).contains(&o.memory) {
+            return Err("the memory is at least 8 MiB and less than the region".into());
+        }
+        Ok(Some(o))
+    }
+
+    fn set(&mut self, flag: &str, value: &str) -> Result<(), String> {
+        let number = || value.parse::<usize>().map_err(|e| e.to_string());
+        let list = || value.split(',').map(str::to_string);
+        match flag {
+            "--region-mib" => self.region = number()? << 20,
+            "--memory-mib" => self.memory = number()? << 20,
+            "--threads" => {
+                self.threads = list().map(|v| v.parse().map_err(|e| format!("{v}: {e}"))).collect::<Result<_, _>>()?
+            }
+            "--workloads" => {
+                self.workloads = list().collect();
+                if let Some(w) = self.workloads.iter().find(|w| !super::load::WORKLOADS.contains(&w.as_str())) {
+                    return Err(format!("unknown workload {w:?}"));
+                }
+            }
+            "--swap" => self.swaps = list().map(|v| Swap::parse(&v)).collect::<Result<_, _>>()?,
+            "--swap-dir" => self.directory = value.into(),
+            "--rounds" => self.rounds = number()?.max(1),
+            "--scale" => self.scale = value.parse().map_err(|e: std::num::ParseFloatError| e.to_string())?,
+            "--reads" => self.reads_percent = number()?.min(100) as u64,
+            "--policy" => self.policy = value.parse()?,
+            "--standby" => self.standby_percent = number()? as u32,
+            "--fault-threads" => self.fault_threads = number()?,
+            _ => return Err("unknown option (--help lists them)".into()),
+        }
+        Ok(())
+    }
+
+    pub fn describe(&self) -> String {
+        let limit = if self.inside { "limit (pool of the pager inside)" } else { "memory for pages in place" };
+        format!(
+            "region {} MiB, {limit} {} MiB, {} % of accesses only read; pager: {}, standby {} %; load average {}",
+            self.region >> 20,
+            self.memory >> 20,
+            self.reads_percent,
+            self.policy,
+            self.standby_percent,
+            std::fs::read_to_string("/proc/loadavg").unwrap_or_default().split(' ').next().unwrap_or_default()
+        )
+    }
+}

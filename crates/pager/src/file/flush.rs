@@ -1,0 +1,132 @@
+//! Writing back: in the background, and all of it on demand.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use refault_mm::PageId;
+
+use super::core::Core;
+use super::{IDLE, MappedFile, Shared};
+use crate::error::Error;
+use crate::region::fatal;
+use crate::uffd::PAGE;
+
+/// Pages of a write: whoever writes to one of them waits for all.
+const RUN: usize = 64;
+
+impl MappedFile {
+    /// `msync(MS_SYNC)` and `fdatasync`: what was written to the memory before this call is in the file, on its medium, when it returns
+    /// `Ok`. Else some of it may not be; the error is the first since a flush last told of one, of writes in the background,
+    /// too, and is told once. Pages whose write failed are dirty as before, so the next flush tries again.
+    pub fn flush(&self) -> Result<(), Error> {
+        let _one = self.shared.flushing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let written = self.shared.write_back();
+        let synced = self.shared.io.sync().map_err(Error::io("syncing the file"));
+        written.and(synced)?;
+        self.shared.lock().memory.counts.flushes += 1;
+        Ok(())
+    }
+
+    /// [`MappedFile::flush`], and the file is mapped no more.
+    pub fn close(self) -> Result<(), Error> {
+        self.flush()
+    }
+}
+
+impl Shared {
+    /// The writer's thread: background reclaim, the flusher, and what they write.
+    pub(super) fn run_writer(&self) {
+        let mut core = self.lock();
+        loop {
+            while !core.has_work() {
+                if self.stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let waited = self.work.wait_timeout(core, IDLE);
+                core = waited.unwrap_or_else(|_| fatal("a thread of the pager died at work")).0;
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            core.tick();
+            core.step();
+            core = self.write_round(core);
+            core.retry_starved();
+            core.charge_overhead();
+            core = self.finish(core);
+            if core.is_starved() {
+                // Room comes from others that are at work, or not at all: either takes a moment.
+                drop(core);
+                std::thread::yield_now();
+                core = self.lock();
+            }
+        }
+    }
+
+    /// Writes what is to be written.
+    fn write_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        core.memory.settle_drops();
+        loop {
+            let pages = core.claim_writes(RUN);
+            let (Some(&first), Some(&last)) = (pages.first(), pages.last()) else { return core };
+            drop(core);
+            let result = self.write(first, last);
+            core = self.lock();
+            core.tick();
+            core.settle_writes(&pages, result);
+            core.memory.settle_drops();
+            self.written.notify_all();
+        }
+    }
+
+    /// Writes pages side by side, in place, as far as they are of the file.
+    fn write(&self, first: u32, last: u32) -> io::Result<()> {
+        let at = u64::from(first) * PAGE as u64;
+        let end = ((u64::from(last) + 1) * PAGE as u64).min(self.bytes);
+        // The rest of a page goes by itself: direct I/O takes whole ones.
+        let whole = at + (end - at) / PAGE as u64 * PAGE as u64;
+        for (from, to) in [(at, whole), (whole, end)] {
+            if from < to {
+                let (address, len) = (self.start + from as usize, (to - from) as usize);
+                // SAFETY: the pages are in state Writing: they are in place, protected from writes, and stay so until this is settled.
+                let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
+                super::io::write_all(&*self.io, bytes, from)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all pages that are dirty now; an error is the first since the last one that was told.
+    pub(super) fn write_back(&self) -> Result<(), Error> {
+        let mut core = self.lock();
+        // What is being written was dirty before, and what is dirty is to be written.
+        let mut todo: BTreeSet<u32> = core.memory.writing.clone();
+        core.tick();
+        for page in core.memory.dirty.clone() {
+            let Core { engine, memory, .. } = &mut *core;
+            engine.write_page(memory, PageId(page));
+            match core.memory.dirty.contains(&page) {
+                false => _ = todo.insert(page),
+                true => _ = core.write_error.get_or_insert(io::Error::other("a page cannot be protected from writes")),
+            }
+        }
+        loop {
+            core = self.write_round(core);
+            core = self.finish(core);
+            todo.retain(|page| core.memory.writing.contains(page));
+            if todo.is_empty() {
+                break;
+            }
+            // The writer has the rest.
+            let waited = self.written.wait_timeout(core, Duration::from_millis(10));
+            core = waited.unwrap_or_else(|_| fatal("a thread of the pager died at work")).0;
+        }
+        match core.write_error.take() {
+            Some(source) => Err(Error::Io { what: "writing to the file", source }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! Mapped files: memory whose content is that of a file, and that may be larger than the memory it takes.
+//!
+//! The pager fills pages from the file when they are touched, writes those back that were changed, and drops what the engine gives up. The
+//! kernel's page cache has no part in it where the file system has direct I/O.
+
+mod core;
+mod faulty;
+mod flush;
+mod io;
+mod stats;
+mod world;
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, Policy};
+
+pub use faulty::{FaultyFile, IoCall, IoFault};
+pub use io::{FileIo, RealFile};
+pub use stats::{FileCounts, FileStats};
+
+use self::core::Core;
+use self::world::{Memory, State};
+use crate::error::Error;
+use crate::mem::Mapping;
+use crate::region::{block_signals, fatal};
+use crate::store::PageBuf;
+use crate::uffd::{CallPlan, Feature, PAGE, Scope, Uffd};
+
+/// Stack and buffers of a thread, as far as they are touched.
+const THREAD_BYTES: usize = 64 << 10;
+/// Without anything to do the writer looks round so often.
+const IDLE: Duration = Duration::from_millis(100);
+
+/// How a file is mapped.
+#[derive(Clone, Debug)]
+pub struct MappedFileConfig {
+    /// `memory.max`: bytes of memory that its pages and the pager itself may take together.
+    pub memory_max: usize,
+    /// Who decides what stays in memory.
+    pub policy: Policy,
+    /// It may be written to.
+    pub writable: bool,
+    /// Threads that serve faults; 0: as many as there are CPUs, at most 4.
+    pub fault_threads: usize,
+    /// A fault that finds no room for so long ends in an error (`SIGBUS`).
+    pub stall_limit: Duration,
+}
+
+impl MappedFileConfig {
+    /// In so much memory, to be read and written.
+    pub fn new(memory_max: usize) -> MappedFileConfig {
+        MappedFileConfig {
+            memory_max,
+            policy: Policy::Mglru,
+            writable: true,
+            fault_threads: 0,
+            stall_limit: Duration::from_secs(30),
+        }
+    }
+
+    fn engine(&self) -> Config {
+        let mut cfg = Config::new(self.policy);
+        let pages = (self.memory_max / PAGE) as u64;
+        cfg.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) });
+        (cfg.total_pages, cfg.swap_pages) = (pages, 0);
+        cfg
+    }
+}
+
+/// What the threads share.
+struct Shared {
+    core: Mutex<Core>,
+    /// The writer has something to do.
+    work: Condvar,
+    /// Writes ended.
+    written: Condvar,
+    /// One flush at a time.
+    flushing: Mutex<()>,
+    stop: AtomicBool,
+    uffd: Arc<Uffd>,
+    io: Box<dyn FileIo>,
+    start: usize,
+    /// Bytes of the file that are mapped.
+    bytes: u64,
+    /// A page for each fault thread: a touch of it ends one.
+    doorbell: Mapping,
+}
+
+/// A file as memory. What is written to it is in the file after [`MappedFile::flush`].
+///
+/// It is ordinary memory: read it and write it through [`MappedFile::as_ptr`]. A page that cannot be read raises `SIGBUS` in whoever
+/// touches it, and a line on standard error says why. Do not change its mapping. Children of `fork` do not inherit it.
+///
+/// What others write to the file while it is mapped may or may not be seen, page by page; what is written here replaces whole pages of it.
+pub struct MappedFile {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    writer: Option<JoinHandle<()>>,
+    memory: Mapping,
+    writable: bool,
+}
+
+impl MappedFile {
+    /// Maps a file as long as it is now.
+    pub fn open(path: &Path, config: &MappedFileConfig) -> Result<MappedFile, Error> {
+        let file = RealFile::open(path, config.writable)
+            .map_err(|e| Error::Config(format!("opening {}: {e}", path.display())))?;
+        MappedFile::with_io(Box::new(file), config, None)
+    }
+
+    /// As [`MappedFile::open`], of anything that behaves like a file, with calls that fail by plan: for tests.
+    pub fn with_io(
+        io: Box<dyn FileIo>,
+        config: &MappedFileConfig,
+        plan: Option<CallPlan>,
+    ) -> Result<MappedFile, Error> {
+        let bytes = io.bytes().map_err(Error::io("asking for the length of the file"))?;
+        check(config, bytes)?;
+        let mut uffd =
+            Uffd::open(&[Feature::PAGEFAULT_FLAG_WP, Feature::POISON]).map_err(crate::region::unsupported)?;
+        if let Some(plan) = plan {
+            uffd.fail_by(plan);
+        }
+        let uffd = Arc::new(uffd);
+        let pages = bytes.div_ceil(PAGE as u64) as usize;
+        let memory = Mapping::new(pages * PAGE).map_err(Error::io("mapping memory"))?;
+        let threads = match config.fault_threads {
+            0 => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
+            n => n,
+        };
+        let doorbell = Mapping::new(threads * PAGE).map_err(Error::io("mapping memory"))?;
+        let registering = "registering memory with userfaultfd";
+        // SAFETY: the mappings are new, and their faults are served by the threads below. Of these the writer alone touches the first
+        // one, where pages are in place.
+        unsafe {
+            uffd.register_with_writes(memory.start(), memory.bytes()).map_err(Error::io(registering))?;
+            uffd.register(doorbell.start(), doorbell.bytes()).map_err(Error::io(registering))?;
+        }
+        if !config.writable {
+            memory.forbid_writes().map_err(Error::io("protecting memory"))?;
+        }
+        let mut engine = Engine::new(config.engine()).map_err(Error::Config)?;
+        let group = engine.add_memcg(MemcgId::ROOT, "/file", u64::MAX, 0).map_err(Error::Config)?;
+        engine.add_mapping(MappingKind::File, group, 0..pages as u64).map_err(Error::Config)?;
+        let state = Memory::new(uffd.clone(), memory.start(), pages);
+        let mut core = Core::new(engine, state, config.stall_limit, (threads + 1) * THREAD_BYTES)
+            .map_err(Error::io("opening /proc/self/pagemap"))?;
+        core.charge_overhead();
+        if core.own_bytes() > config.memory_max / 2 {
+            return Err(Error::Config(format!(
+                "half of memory_max would go to the tables of so large a file; give it {} bytes at least",
+                core.own_bytes() * 2
+            )));
+        }
+        let shared = Arc::new(Shared {
+            core: Mutex::new(core),
+            work: Condvar::new(),
+            written: Condvar::new(),
+            flushing: Mutex::new(()),
+            stop: AtomicBool::new(false),
+            uffd,
+            io,
+            start: memory.start(),
+            bytes,
+            doorbell,
+        });
+        let writable = config.writable;
+        let mut file = MappedFile { shared, threads: Vec::new(), writer: None, memory, writable };
+        // If a thread cannot be made, those that were made end with `file`.
+        for _ in 0..threads {
+            let thread = spawn("refault-fault", &file.shared, Shared::serve_faults)?;
+            file.threads.push(thread);
+        }
+        file.writer = Some(spawn("refault-write", &file.shared, Shared::run_writer)?);
+        Ok(file)
+    }
+
+    /// Its first byte.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.memory.start() as *mut u8
+    }
+
+    /// The length of the file when it was opened. Its last page goes on with zeros, which never get into the file.
+    pub fn len(&self) -> usize {
+        self.shared.bytes as usize
+    }
+
+    /// Whether it has no bytes: never.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its bytes, to be read.
+    ///
+    /// # Safety
+    /// Nobody writes to the file by other means while the reference lives: pages that were dropped are read again.
+    pub unsafe fn as_slice(&self) -> &[u8] {
+        // SAFETY: the mapping is that long and lives as long as `self`; writes need `&mut self` or `unsafe`, those of others are the
+        // caller's contract.
+        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) }
+    }
+
+    /// Its bytes. A panic if it was not mapped to be written.
+    ///
+    /// # Safety
+    /// As for [`MappedFile::as_slice`].
+    pub unsafe fn as_mut_slice(&mut self) -> &mut [u8] {
+        assert!(self.writable, "the file was mapped to be read");
+        // SAFETY: as above; `&mut self` is the only reference.
+        unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.len()) }
+    }
+
+    /// `MADV_WILLNEED`: reads pages ahead, while there is room. Returns how many of the range are in place.
+    pub fn will_need(&self, range: Range<usize>) -> Result<u64, Error> {
+        if range.start > range.end || range.end > self.len() {
+            let (a, b, len) = (range.start, range.end, self.len());
+            return Err(Error::Range(format!("there are no bytes {a} to {b} in a file of {len}")));
+        }
+        if range.is_empty() {
+            return Ok(0);
+        }
+        Ok(self.shared.bring_in((range.start / PAGE) as u32..range.end.div_ceil(PAGE) as u32))
+    }
+
+    /// Which faults are served. With [`Scope::UserMode`], a system call that is handed memory which is not in place fails with `EFAULT`.
+    pub fn scope(&self) -> Scope {
+        self.shared.uffd.scope()
+    }
+
+    /// What it did, holds and takes.
+    pub fn stats(&self) -> FileStats {
+        self.shared.lock().stats()
+    }
+
+    /// Checks every structure. An error is a defect of the pager or of the engine.
+    pub fn validate(&self) -> Result<(), String> {
+        self.shared.lock().validate()
+    }
+}
+
+fn check(config: &MappedFileConfig, bytes: u64) -> Result<(), Error> {
+    let wrong = if bytes == 0 {
+        "the file is empty".to_string()
+    } else if bytes > 1 << 40 {
+        format!("the file has {bytes} bytes; at most 1 TiB")
+    } else if config.memory_max < crate::RegionConfig::MIN_MEMORY {
+        format!("memory_max is {} bytes; at least 4 MiB", config.memory_max)
+    } else {
+        return Ok(());
+    };
+    Err(Error::Config(wrong))
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        if self.writer.is_some()
+            && let Err(e) = self.shared.write_back()
+        {
+            eprintln!("refault: closing the file that is mapped at {:#x}: {e}", self.shared.start);
+        }
+        self.shared.stop.store(true, Ordering::Relaxed);
+        drop(self.shared.lock());
+        self.shared.work.notify_all();
+        if let Some(writer) = self.writer.take() {
+            _ = writer.join();
+        }
+        for (i, _) in self.threads.iter().enumerate() {
+            // SAFETY: the page is mapped; the thread that reads of this fault leaves it to the kernel, and ends.
+            unsafe { std::ptr::read_volatile((self.shared.doorbell.start() + i * PAGE) as *const u8) };
+        }
+        self.threads.drain(..).for_each(|t| _ = t.join());
+    }
+}
+
+/// A thread that takes no signals of the program. If it dies, the memory it serves would hang whoever touches it, so the process dies.
+fn spawn(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> Result<JoinHandle<()>, Error> {
+    let shared = shared.clone();
+    let body = move || {
+        block_signals();
+        if catch_unwind(AssertUnwindSafe(|| run(&shared))).is_err() {
+            fatal("a thread of the pager died");
+        }
+    };
+    std::thread::Builder::new().name(name.into()).spawn(body).map_err(Error::io("starting a thread"))
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(|_| fatal("a thread of the pager died at work"))
+    }
+
+    /// A fault thread.
+    fn serve_faults(&self) {
+        let mut faults = Vec::new();
+        let mut end = false;
+        while !end {
+            faults.clear();
+            if let Err(e) = self.uffd.wait(&mut faults) {
+                fatal(&format!("waiting for faults: {e}"));
+            }
+            if faults.is_empty() {
+                continue;
+            }
+            let mut core = self.lock();
+            core.tick();
+            for f in &faults {
+                if self.doorbell.contains(f.address) {
+                    // The kernel serves it from now on, and who touched it goes on.
+                    if let Err(e) = self.uffd.unregister(f.address, PAGE) {
+                        fatal(&format!("ending a thread: {e}"));
+                    }
+                    end = true;
+                } else {
+                    core.fault(((f.address - self.start) / PAGE) as u32, f.write);
+                }
+            }
+            let core = self.finish(core);
+            if core.has_work() {
+                self.work.notify_one();
+            }
+        }
+    }
+
+    /// After the engine was called: what it asked for is done, as far as someone waits for it.
+    fn finish<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        loop {
+            core.memory.settle_drops();
+            let reads = std::mem::take(&mut core.memory.reads);
+            if reads.is_empty() {
+                return core;
+            }
+            for page in reads {
+                drop(core);
+                let mut content = Box::<PageBuf>::default();
+                let mut result = self.read(page, &mut content);
+                if result.is_err() {
+                    // Once more: what failed on the way may be well where it is.
+                    result = self.read(page, &mut content);
+                }
+                core = self.lock();
+                core.tick();
+                core.arrive(page, result.map(|()| content));
+            }
+        }
+    }
+
+    /// Reads a page. What follows the end of the file in it is zeros.
+    fn read(&self, page: u32, content: &mut PageBuf) -> Result<(), String> {
+        let at = u64::from(page) * PAGE as u64;
+        let expected = (self.bytes - at).min(PAGE as u64) as usize;
+        let n =
+            io::read_all(&*self.io, &mut content.0, at).map_err(|e| format!("reading byte {at} of the file: {e}"))?;
+        if n < expected {
+            return Err(format!("the file was cut to {} bytes", at + n as u64));
+        }
+        content.0[expected..].fill(0);
+        Ok(())
+    }
+
+    fn bring_in(&self, pages: Range<u32>) -> u64 {
+        const CHUNK: usize = 64;
+        let mut core = self.lock();
+        // More would push out what came first.
+        let mut room = core.stats().max_pages / 2;
+        let mut in_place = 0;
+        for first in pages.clone().step_by(CHUNK) {
+            let chunk = first..pages.end.min(first + CHUNK as u32);
+            core.tick();
+            for page in chunk.clone() {
+                room = if room > 0 && core.bring(page) { room - 1 } else { 0 };
+            }
+            core = self.finish(core);
+            let there = |s: State| matches!(s, State::Clean | State::Dirty | State::Writing);
+            in_place += chunk.filter(|&p| there(core.memory.state[p as usize])).count() as u64;
+            if core.has_work() {
+                self.work.notify_one();
+            }
+            // Whoever faults comes first.
+            drop(core);
+            core = self.lock();
+        }
+        in_place
+    }
+}
