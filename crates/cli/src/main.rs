@@ -77,6 +77,8 @@ fn complain(e: &clap::Error) -> ExitCode {
                 return ExitCode::from(BAD_INPUT);
             }
             let text = e.to_string();
+            // Clap advises to write what begins with a dash as a file.
+            let text = text.split("\n\n  tip: to pass '-").next().unwrap_or_default();
             let end = ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|mark| text.find(mark)).min();
             eprintln!("{}; --help says more", one_line(&text[..end.unwrap_or(text.len())]));
             ExitCode::from(BAD_INPUT)

@@ -41,6 +41,20 @@ fn the_page_shows_what_its_commands_say() {
         assert!(file != "tenants.toml" || small != text, "the end is where it was");
         s.write(&format!("data/{file}"), small.as_bytes());
     }
+    // What happens between 30 s and 80 s of the page happens earlier, too.
+    let events = std::fs::read_to_string(root.join("data/tenants-events.toml")).expect("readable");
+    let mut day = std::fs::read_to_string(s.path("data/tenants.toml")).expect("readable") + &events;
+    for (late, early) in [
+        ("\"30s\"", "\"3s\""),
+        ("\"5s\"", "\"500ms\""),
+        ("\"80s\"", "\"8s\""),
+        ("\"40s\"", "\"21s\""),
+        ("\"60s\"", "\"22s\""),
+    ] {
+        assert!(events.contains(late), "the events are where they were");
+        day = day.replace(late, early);
+    }
+    s.write("day.toml", day.as_bytes());
     let generate =
         page.split('`').find(|code| code.starts_with("refault trace generate ")).expect("how the trace is made");
     assert_eq!(s.run(&words(generate)[1..]).status.code(), Some(0), "{generate}");
@@ -61,11 +75,19 @@ fn the_page_shows_what_its_commands_say() {
                 line.map(|line| names(line).into_iter().map(str::to_owned).collect::<Vec<_>>())
             };
             assert_eq!(find(&text).is_some(), find(pair[1]).is_some(), "{head}: {args:?}: {text}");
+            // What came of each event: the same words.
+            let happened = |text: &str| {
+                text.lines()
+                    .filter(|line| line.starts_with("at "))
+                    .map(|line| names(line)[..3].join(" "))
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(happened(&text), happened(pair[1]), "{args:?}");
             if head.ends_with("p ") || head == "task " {
                 assert_eq!(find(&text), find(pair[1]), "{head}: {args:?}");
             }
         }
         commands += 1;
     }
-    assert!(commands >= 5, "{commands} commands");
+    assert!(commands >= 6, "{commands} commands");
 }

@@ -1,8 +1,9 @@
 //! What reclaim of the whole machine costs with 1 to 10,000 memory cgroups on the same memory.
 //!
 //! `cargo bench -p refault-mm --bench memcgs`: 4 million pages (16 GiB), files of the same size in every group, read once, one page of
-//! each group after the other, so that kswapd runs again and again. Only its time counts. Then `memory.reclaim` of the root asks for 32
-//! pages at a time, for 1,024, and for a tenth of memory. `-- --pages N` changes the memory.
+//! each group after the other, so that kswapd runs again and again. Only its time counts, the median of its runs. Then `memory.reclaim` of the root asks for 32
+//! pages at a time, for 1,024, and for a tenth of memory (processor time). `-- --pages N` changes the memory, `--groups 100,10000` how many there are, `--only mglru,memcg-lru` which
+//! of the ways to choose among them, and `--best-of N` how often each is measured.
 
 use std::time::{Duration, Instant};
 
@@ -45,10 +46,21 @@ struct Measured {
     asked_page_ns: [f64; 3],
 }
 
-fn pages_arg() -> u64 {
+fn arg(name: &str) -> Option<String> {
     let args: Vec<String> = std::env::args().collect();
-    let value = args.iter().position(|a| a == "--pages").and_then(|i| args.get(i + 1));
-    value.map_or(4 << 20, |v| v.parse().expect("a number"))
+    args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).cloned()
+}
+
+/// Processor time of this thread, to a tick; where the system does not say it, any time.
+fn cpu_time() -> Duration {
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let ns = text.and_then(|text| text.split(' ').next()?.parse().ok());
+    ns.map_or_else(|| START.get_or_init(Instant::now).elapsed(), Duration::from_nanos)
+}
+
+fn number_arg(name: &str, default: u64) -> u64 {
+    arg(name).map_or(default, |v| v.parse().expect("a number"))
 }
 
 fn measure(policy: Policy, memcgs: MemcgSelection, groups: u64, pages: u64) -> Measured {
@@ -69,40 +81,43 @@ fn measure(policy: Policy, memcgs: MemcgSelection, groups: u64, pages: u64) -> M
             e.add_mapping(MappingKind::File, id, 0..each).expect("a file").1
         })
         .collect();
-    let (mut time, mut runs) = (Duration::ZERO, 0u64);
+    let mut runs: Vec<Duration> = Vec::new();
     for i in 0..each as u32 {
         for file in &files {
             e.access(&mut w, PageId(file.0 + i), Touch::Read);
             if std::mem::take(&mut w.woken) {
                 let start = Instant::now();
                 e.run_kswapd(&mut w, usize::MAX);
-                time += start.elapsed();
-                runs += 1;
+                runs.push(start.elapsed());
             }
         }
     }
     let stolen = e.vmstat().get(Counter::PgstealKswapd);
-    let asked_page_ns = [(32, 200), (1_024, 50), (pages / 10, 1)].map(|(asked, most_calls)| {
-        let (start, mut freed, mut calls) = (Instant::now(), 0, 0);
+    let asked_page_ns = [(32, u64::MAX), (1_024, u64::MAX), (pages / 10, 1)].map(|(asked, most_calls)| {
+        let (start, mut freed, mut calls, mut over) = (cpu_time(), 0, 0, false);
         // Who frees far more than was asked for must leave something for the next.
-        while calls < most_calls && freed < pages / 64 && start.elapsed() < Duration::from_millis(500) {
+        while calls < most_calls && freed < pages / 64 && !over {
             // One that gives up has freed something, too.
             freed += e.reclaim(&mut w, MemcgId::ROOT, asked, None).unwrap_or_else(|again| again.reclaimed);
             calls += 1;
+            // Looking takes as long as a small request.
+            over = calls % 32 == 0 && cpu_time() - start > Duration::from_millis(500);
         }
-        start.elapsed().as_nanos() as f64 / freed.max(1) as f64
+        (cpu_time() - start).as_nanos() as f64 / freed.max(1) as f64
     });
-    Measured {
-        page_ns: time.as_nanos() as f64 / stolen.max(1) as f64,
-        run_us: time.as_micros() as f64 / runs.max(1) as f64,
-        run_pages: stolen as f64 / runs.max(1) as f64,
-        asked_page_ns,
-    }
+    runs.sort_unstable();
+    // Others may have had the processor during some of them.
+    let run_us = runs.get(runs.len() / 2).map_or(0.0, |time| time.as_nanos() as f64 / 1e3);
+    let run_pages = stolen as f64 / runs.len().max(1) as f64;
+    Measured { page_ns: run_us * 1e3 / run_pages.max(1.0), run_us, run_pages, asked_page_ns }
 }
 
 fn main() {
-    let pages = pages_arg();
-    println!("{pages} pages; the best of 2");
+    let (pages, best_of) = (number_arg("--pages", 4 << 20), number_arg("--best-of", 2));
+    let groups = arg("--groups").unwrap_or("1,100,1000,10000".into());
+    let groups: Vec<u64> = groups.split(',').map(|n| n.parse().expect("numbers")).collect();
+    let only = arg("--only").map(|text| text.replace(',', ", "));
+    println!("{pages} pages; the best of {best_of}");
     println!(
         "{:24} {:>7} {:>9} {:>10} {:>10} {:>13} {:>12} {:>12}",
         "", "groups", "ns/page", "us/run", "pages/run", "ns/page of 32", "of 1,024", "of a tenth"
@@ -113,16 +128,16 @@ fn main() {
         ("mglru, iterate", Policy::Mglru, MemcgSelection::Iterate),
         ("lru", Policy::Lru, MemcgSelection::MemcgLru),
     ];
-    for (name, policy, memcgs) in kinds {
-        for groups in [1, 100, 1_000, 10_000] {
-            let runs = (0..2).map(|_| measure(policy, memcgs, groups, pages));
+    for (name, policy, memcgs) in kinds.into_iter().filter(|kind| only.as_ref().is_none_or(|only| only == kind.0)) {
+        for &groups in &groups {
+            let runs = (0..best_of).map(|_| measure(policy, memcgs, groups, pages));
             let best = |a: Measured, b: Measured| Measured {
                 page_ns: a.page_ns.min(b.page_ns),
                 run_us: a.run_us.min(b.run_us),
                 run_pages: a.run_pages,
                 asked_page_ns: std::array::from_fn(|i| a.asked_page_ns[i].min(b.asked_page_ns[i])),
             };
-            let m = runs.reduce(best).expect("two runs");
+            let m = runs.reduce(best).expect("a run");
             let [small, large, tenth] = m.asked_page_ns;
             println!(
                 "{name:24} {groups:>7} {:>9.1} {:>10.0} {:>10.0} {small:>13.0} {large:>12.0} {tenth:>12.0}",

@@ -64,22 +64,25 @@ impl Engine {
         }
     }
 
-    /// Flushes all batches of the current CPU.
-    pub(crate) fn drain_batches(&mut self) {
-        self.drain_cpu(self.cpu);
+    /// Flushes all batches of the current CPU. False: there was nothing in them.
+    pub(crate) fn drain_batches(&mut self) -> bool {
+        self.drain_cpu(self.cpu)
     }
 
     /// Flushes all batches of every CPU.
     pub fn drain_all(&mut self) {
-        (0..self.batches.len()).for_each(|cpu| self.drain_cpu(cpu));
+        (0..self.batches.len()).for_each(|cpu| _ = self.drain_cpu(cpu));
     }
 
-    fn drain_cpu(&mut self, cpu: usize) {
+    fn drain_cpu(&mut self, cpu: usize) -> bool {
+        let mut any = false;
         for kind in DRAIN {
             if !self.batches[cpu].0[kind as usize].is_empty() {
                 self.flush_batch(cpu, kind);
+                any = true;
             }
         }
+        any
     }
 
     #[inline(never)]

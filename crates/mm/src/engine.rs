@@ -13,6 +13,7 @@ use crate::lruvec::Lruvec;
 use crate::mapping::{MappingKind, Owner, PageSpace};
 use crate::memcg::Memcgs;
 use crate::memcg_lru::MemcgLru;
+use crate::memcg_quiet::Quiet;
 use crate::migrate::Migration;
 use crate::nodes::Nodes;
 use crate::scan::ScanControl;
@@ -73,7 +74,12 @@ pub struct Engine {
     pub(crate) one_zone: bool,
     /// What a read by descriptor makes of the byte of a page; 0: look closer.
     pub(crate) next_hot: [u8; 256],
+    /// Groups that reclaim need not look at.
+    pub(crate) quiet: Quiet,
     scratch: Vec<Vec<FolioId>>,
+    /// Every visit to a group looks at all of it.
+    #[cfg(test)]
+    pub(crate) looks_closely: bool,
     /// The groups that reclaim visited; none: a pass begins.
     #[cfg(test)]
     pub(crate) visits: Vec<Option<MemcgId>>,
@@ -119,7 +125,10 @@ impl Engine {
             now_ns: 0,
             next_flush_ns: 0,
             cpu: 0,
+            quiet: Quiet::default(),
             scratch: Vec::new(),
+            #[cfg(test)]
+            looks_closely: false,
             #[cfg(test)]
             visits: Vec::new(),
             next_hot: next_hot(&cfg),

@@ -87,7 +87,8 @@ impl Engine {
         if sc.priority + 2 < DEF_PRIORITY {
             sc.may_writepage = true;
         }
-        sc.nr_scanned = 0;
+        // Since its last step anything may have happened.
+        (sc.nr_scanned, sc.quiet_since) = (0, 0);
         let before = self.kswapd_gained(&sc);
         self.shrink_node(w, &mut sc);
         self.relieve_throttled(w, &sc);

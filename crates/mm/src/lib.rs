@@ -57,6 +57,7 @@ mod memcg_offline;
 mod memcg_oom;
 #[cfg(test)]
 mod memcg_props;
+mod memcg_quiet;
 mod memcg_reclaim;
 mod memcg_tree;
 mod migrate;

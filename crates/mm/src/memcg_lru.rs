@@ -8,7 +8,7 @@ use crate::Engine;
 use crate::ids::MemcgId;
 use crate::memcg::Memcgs;
 use crate::protection::Shield;
-use crate::scan::{DEF_PRIORITY, ScanControl};
+use crate::scan::ScanControl;
 use crate::world::World;
 
 /// Generations of groups.
@@ -244,24 +244,27 @@ impl Engine {
             Shield::None => {}
         }
         self.note_visit(id);
+        if self.drain_batches() {
+            sc.quiet_since = 0;
+        }
+        // Removed, or too small: one more try.
+        let later = if was_tail { Rotation::Young } else { Rotation::Tail };
+        if self.is_quiet(id, sc) {
+            return Some(later);
+        }
         let (v, online) = (self.lruvec_of(id, sc.nid), self.memcgs.get(id).is_online());
-        self.drain_batches();
-        // Most of many groups are too small for the first priority, at which nobody is aged: that is seen without looking further.
-        let pages: u64 = self.lruvecs[v.index()].size.iter().sum();
-        let too_small = online && sc.priority == DEF_PRIORITY && pages >> DEF_PRIORITY == 0;
-        let aged = !too_small && self.shrink_lruvec_gen(w, v, sc);
+        let aged = self.shrink_lruvec_gen(w, v, sc);
         self.shrink_shadow_nodes(v, sc.priority);
         if aged && online {
             return Some(Rotation::Young);
         }
-        if !aged && !too_small {
+        if !aged {
             let total = self.should_run_aging(v, self.effective_swappiness(v, sc)).total;
             if total >> if online { sc.priority } else { 0 } > 0 {
                 return None;
             }
         }
-        // Removed, or too small: one more try.
-        Some(if was_tail { Rotation::Young } else { Rotation::Tail })
+        Some(later)
     }
 }
 

@@ -332,6 +332,18 @@ fn regression_a_group_stays_while_something_is_being_charged_to_it() {
     }
 }
 
+thread_local! {
+    /// Visits of all cases below that knew.
+    static KNOWN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+#[test]
+fn visits_that_know_are_visits_that_look() {
+    know_or_look();
+    let known = KNOWN.with(std::cell::Cell::get);
+    assert!(known > 10_000, "so few visits knew that nothing was tested: {known}");
+}
+
 proptest! {
     #[test]
     fn trees_keep_their_limits_and_protection(cfg in config(), ops in prop::collection::vec(op(), 1..60)) {
@@ -340,6 +352,33 @@ proptest! {
         for (i, op) in ops.iter().enumerate() {
             m.step(op).map_err(|e| TestCaseError::fail(format!("step {i}, {op:?}: {e}")))?;
         }
+    }
+
+    /// Visits that rely on what was seen before move groups as those do that look at everything, and take the same pages.
+    fn know_or_look(
+        cfg in config().prop_filter("multi-gen LRU", |c| c.lru == crate::Lru::MultiGen), groups in 1u8..40, parents in prop::collection::vec(any::<u8>(), 40), ops in prop::collection::vec(op(), 1..40),
+    ) {
+        let mut machines = [false, true].map(|closely| {
+            let mut m = Machine::new(Config { memcgs: MemcgSelection::MemcgLru, ..cfg.clone() });
+            m.engine.looks_closely = closely;
+            for n in 0..groups {
+                let above = usize::from(parents[usize::from(n)]) % (usize::from(n) + 2);
+                m.add(m.groups.get(above).map_or(MemcgId::ROOT, |g| g.id));
+            }
+            m
+        });
+        for (i, op) in ops.iter().enumerate() {
+            let [one, two] = machines.each_mut().map(|m| {
+                let failed = m.step(op);
+                let e = &m.engine;
+                (failed, format!("{:?}", e.memcg_lru), e.lru_gen_full_text(), e.vmstat().iter().collect::<Vec<_>>())
+            });
+            prop_assert_eq!(&one, &two, "step {}, {:?}", i, op);
+            prop_assert_eq!(one.0, Ok(()), "step {}, {:?}", i, op);
+        }
+        let known: u64 = machines[0].engine.quiet.known;
+        prop_assert_eq!(machines[1].engine.quiet.known, 0);
+        KNOWN.with(|all| all.set(all.get() + known));
     }
 
     /// Partial walks of two-list reclaim: everyone has a turn before anyone has a second.

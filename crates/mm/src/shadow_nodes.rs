@@ -175,7 +175,7 @@ impl Engine {
     }
 
     /// Shadow nodes beyond what the pages of the memcg on that memory node justify.
-    fn excess_shadow_nodes(&self, v: LruvecId) -> u64 {
+    pub(crate) fn excess_shadow_nodes(&self, v: LruvecId) -> u64 {
         let v = &self.lruvecs[v.index()];
         let slab = v.xa_nodes * NODE_CHARGE_BYTES / PAGE_BYTES;
         v.shadow_nodes.len.saturating_sub((v.lru_pages() + slab) >> NODES_PER_PAGE_SHIFT)

@@ -51,6 +51,7 @@ impl Engine {
     }
 
     fn run_priorities<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
+        sc.quiet_since = 0;
         for priority in (0..=DEF_PRIORITY).rev() {
             sc.priority = priority;
             sc.nr_scanned = 0;

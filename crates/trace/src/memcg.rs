@@ -16,6 +16,12 @@ pub fn group_path(names: &[String], index: u32) -> String {
     format!("/{name}")
 }
 
+/// Whether a text may be the path of a group: no part of it is `.` or `..`, nothing in it breaks the line, and it is not too long.
+pub(crate) fn is_group_path(text: &str) -> bool {
+    let part = |part: &str| part != "." && part != ".." && !part.contains(char::is_control);
+    text.len() <= MAX_PATH && text.split('/').all(part)
+}
+
 /// A path without its first `/` and without parts that name nothing.
 fn clean(name: &str) -> String {
     let short: String = name.chars().take(MAX_PATH).collect();

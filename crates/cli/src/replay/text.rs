@@ -17,33 +17,23 @@ pub fn by_trace(rows: &[Row]) -> impl Iterator<Item = &[Row]> {
 
 /// One line that says what the rows below are of.
 pub fn caption(row: &Row) -> String {
-    format!(
-        "{}: {} accesses to {} pages ({})\n",
-        printable(&row.trace),
-        grouped(row.trace_accesses),
-        grouped(row.footprint_pages),
-        human(row.footprint_pages * row.page_size)
-    )
+    trace_caption(&row.trace, row.trace_accesses, row.footprint_pages, row.page_size)
 }
+
+/// One line for a trace.
+pub(super) fn trace_caption(name: &str, accesses: u64, footprint_pages: u64, page_size: u64) -> String {
+    let (name, accesses, pages) = (printable(name), grouped(accesses), grouped(footprint_pages));
+    format!("{name}: {accesses} accesses to {pages} pages ({})\n", human(footprint_pages * page_size))
+}
+
+/// What reclaim did: the heads of `shown` of a row, or of a group.
+pub(super) const WORK_HEADS: [&str; 7] =
+    ["refaults", "activa-\ntions", "restores", "evicted\nanon", "evicted\nfile", "swap\nins", "swap\nouts"];
 
 /// The table of one trace.
 pub fn table(rows: &[Row]) -> String {
-    let heads = [
-        "policy",
-        "memory",
-        "pages",
-        "accesses",
-        "hit\nrate",
-        "misses",
-        "refaults",
-        "activa-\ntions",
-        "restores",
-        "evicted\nanon",
-        "evicted\nfile",
-        "swap\nins",
-        "swap\nouts",
-        "M acc\nper s",
-    ];
+    let heads = ["policy", "memory", "pages", "accesses", "hit\nrate", "misses"];
+    let heads = heads.into_iter().chain(WORK_HEADS).chain(["M acc\nper s"]);
     let mut table = Table::new(heads, 1);
     let several = rows.iter().any(|row| row.policy != rows[0].policy);
     for (i, row) in rows.iter().enumerate() {

@@ -264,7 +264,8 @@ impl FromStr for Range {
 
     fn from_str(text: &str) -> Result<Range, String> {
         let (low, high) = text.split_once("..").ok_or_else(|| format!("{text:?} is not a range; write 64M..1G"))?;
-        Ok(Range { low: low.parse()?, high: high.parse()? })
+        let size = |text: &str| Size::parse(text, "the machine's memory, or of the footprint of a trace");
+        Ok(Range { low: size(low)?, high: size(high)? })
     }
 }
 

@@ -131,6 +131,8 @@ fn path(text: &str) -> Result<String, String> {
     let letter = |b: u8| b.is_ascii_alphanumeric() || b"-_.@".contains(&b);
     let name = |name: &str| (1..=64).contains(&name.len()) && name.bytes().all(letter) && name != "." && name != "..";
     match text.strip_prefix('/') {
+        // The root, as it is without the key.
+        Some("") => Ok(text.to_owned()),
         Some(rest) if rest.split('/').all(name) => Ok(text.to_owned()),
         _ => Err(format!("memcg={text} is not the path of a group, such as /web or /a/b")),
     }
@@ -186,7 +188,7 @@ mod tests {
             ("5: A:loop:1:op=x", "neither r nor w"),
             ("5: :loop:1", "no name"),
             ("5: A:loop:1:memcg=web", "memcg=web is not the path of a group"),
-            ("5: A:loop:1:memcg=/", "not the path"),
+            ("5: A:loop:1:memcg=//", "not the path"),
             ("5: A:loop:1:memcg=/a//b", "not the path"),
             ("5: A:loop:1:memcg=/../b", "not the path"),
             ("5: A:loop:1:memcg=/a,memcg=/b", "key \"memcg\" stands twice"),

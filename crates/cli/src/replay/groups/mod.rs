@@ -12,4 +12,5 @@ pub(super) use command::run;
 pub(crate) use command::{feed, load, on_threads};
 pub(crate) use json::limits_json;
 pub(crate) use row::limits_text;
+pub(crate) use text::{EVENT_HEADS, EVENTS};
 pub(crate) use tree::Tree;

@@ -3,44 +3,21 @@
 use super::row::{GroupRow, Row, limits_text};
 use crate::replay::size::human;
 use crate::replay::table::Table;
-use crate::replay::text::quoted;
+use crate::replay::text::{WORK_HEADS, quoted, trace_caption};
 use crate::terminal::{duration, grouped, printable};
 use std::fmt::Write as _;
 
-const HEADS: [&str; 20] = [
-    "policy",
-    "memory",
-    "group",
-    "accesses",
-    "hit\nrate",
-    "misses",
-    "refaults",
-    "activa-\ntions",
-    "restores",
-    "evicted\nanon",
-    "evicted\nfile",
-    "swap\nins",
-    "swap\nouts",
-    "memory\npeak",
-    "at the\nend",
-    "events\nlow",
-    "\nhigh",
-    "\nmax",
-    "\noom",
-    "\noom_kill",
-];
+/// Heads of `memory.events`, and the names of what is below them.
+pub(crate) const EVENT_HEADS: [&str; 5] = ["events\nlow", "\nhigh", "\nmax", "\noom", "\noom_kill"];
+pub(crate) const EVENTS: [&str; 5] = ["low", "high", "max", "oom", "oom_kill"];
 
 /// The table of one trace.
 pub(super) fn table(rows: &[Row]) -> String {
     let first = &rows[0];
-    let mut text = format!(
-        "{}: {} accesses to {} pages ({})\n",
-        printable(&first.trace),
-        grouped(first.trace_accesses),
-        grouped(first.footprint_pages),
-        human(first.footprint_pages * first.page_size)
-    );
-    let mut table = Table::new(HEADS, 3);
+    let mut text = trace_caption(&first.trace, first.trace_accesses, first.footprint_pages, first.page_size);
+    let heads = ["policy", "memory", "group", "accesses", "hit\nrate", "misses"];
+    let heads = heads.into_iter().chain(WORK_HEADS).chain(["memory\npeak", "at the\nend"]).chain(EVENT_HEADS);
+    let mut table = Table::new(heads, 3);
     for (n, row) in rows.iter().enumerate() {
         if n > 0 {
             table.gap();
@@ -75,7 +52,7 @@ fn cells_of(row: &Row, group: &GroupRow) -> Vec<String> {
     ];
     cells.extend(group.shown().map(|(_, n)| grouped(n)));
     cells.extend(["memory.peak", "memory.current"].map(size));
-    cells.extend(["low", "high", "max", "oom", "oom_kill"].map(|name| grouped(group.event(name))));
+    cells.extend(EVENTS.map(|name| grouped(group.event(name))));
     let mut remarks = Vec::new();
     remarks.extend(Some(limits_text(&group.limits, row.page_size)).filter(|text| !text.is_empty()));
     if group.count.slept_ns > 0 {

@@ -1,14 +1,14 @@
 //! The groups of a run, beside each other.
 
 use super::outcome::Outcome;
-use crate::replay::groups::limits_text;
+use crate::replay::groups::{EVENT_HEADS, EVENTS, limits_text};
 use crate::replay::size::human;
 use crate::replay::table::Table;
 use crate::terminal::{duration, grouped, number, printable};
 use refault_sim::machine::{EventResult, MemcgResult};
 
-/// The columns that every table of groups has, and the counters behind them.
-const HEADS: [&str; 17] = [
+/// The columns before those of `memory.events`.
+const HEADS: [&str; 12] = [
     "group",
     "memory\npeak",
     "ops/s",
@@ -21,11 +21,6 @@ const HEADS: [&str; 17] = [
     "stalled\nsome",
     "\nfull",
     "some avg10\nhighest",
-    "events\nlow",
-    "\nhigh",
-    "\nmax",
-    "\noom",
-    "\noom_kill",
 ];
 
 /// The groups of the scenario, below the machine as a whole; nothing if there are none.
@@ -34,7 +29,7 @@ pub(super) fn table(outcome: &Outcome) -> String {
     if groups.len() < 2 {
         return String::new();
     }
-    let mut table = Table::new(HEADS, 1);
+    let mut table = Table::new(HEADS.into_iter().chain(EVENT_HEADS), 1);
     for (n, group) in groups.iter().enumerate() {
         table.row(row(outcome, group, n == 0));
     }
@@ -69,12 +64,8 @@ fn row(outcome: &Outcome, group: &MemcgResult, is_machine: bool) -> Vec<String> 
         share(0),
         share(1),
         format!("{:.2}%", group.psi_peaks[0][0]),
-        event("low"),
-        event("high"),
-        event("max"),
-        event("oom"),
-        event("oom_kill"),
     ];
+    cells.extend(EVENTS.map(event));
     let notes = [
         if group.made_ns.is_none() { "never made".to_owned() } else { String::new() },
         group.made_ns.filter(|&at| at > 0).map_or_else(String::new, |at| format!("made at {}", at_text(at))),

@@ -6,6 +6,7 @@ use super::{COLUMNS, VERSION, key, op_from_code};
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::format::Format;
 use crate::input::Input;
+use crate::memcg::is_group_path;
 use crate::record::{CHUNK, Collapse, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, Record, RecordSource};
 use parquet::basic::Type as PhysicalType;
 use parquet::column::reader::{ColumnReader, get_column_reader};
@@ -325,6 +326,11 @@ fn header(name: &str, metadata: &Metadata) -> Result<Header, TraceError> {
     }
     header.tasks = json(name, key::TASKS, get(key::TASKS))?;
     header.memcgs = json(name, key::MEMCGS, get(key::MEMCGS))?;
+    if let Some(wrong) = header.memcgs.iter().find(|path| !is_group_path(path)) {
+        let shown: String = wrong.chars().take(80).collect();
+        let what = format!("{} {shown:?} is not the path of a group, such as /web or /a/b", key::MEMCGS);
+        return Err(malformed(ErrorKind::Malformed, what));
+    }
     header.collapse = json::<Option<Collapse>>(name, key::COLLAPSE, get(key::COLLAPSE))?;
     header.source = get(key::SOURCE);
     header.recorded_on = get(key::RECORDED_ON);
