@@ -339,7 +339,11 @@ const MISTAKES: [(&str, &str); 34] = [
 ];
 
 /// More of them: what only the order of several events shows.
-const WRONG_ORDER: [(&str, &str); 6] = [
+const WRONG_ORDER: [(&str, &str); 7] = [
+    (
+        "at = \"2s\"|remove = \"/work\"|[[task]]|name = \"t\"|start = \"2s\"|memcg = \"/work\"|phase = [{ duration = \"1s\" }]",
+        "+6: task[4].memcg: when it starts, at 2s, /work is removed at 2s",
+    ),
     (
         "at = \"3s\"|create = \"/x\"|[[event]]|at = \"2s\"|set = \"/x\"|max = \"1M\"",
         "+5: event[2].set: /x is not there before 3s",

@@ -177,7 +177,10 @@ impl Lives<'_> {
         for (task, s) in self.scenario.tasks.iter().zip(tasks).filter(|(task, _)| task.after.is_none()) {
             let moved = |e: &EventSpec| matches!(e.action, EventAction::Move { task: t, .. } if self.scenario.tasks[t].name == task.name);
             let Some(memcg) = task.memcg.filter(|_| !self.scenario.events.iter().any(moved)) else { continue };
-            if let Some(why) = self.absent(memcg, task.start_ns) {
+            // What happens at that time has happened before it starts.
+            let gone = self.known[memcg].is_some_and(|life| life.1 == task.start_ns);
+            let why = self.absent(memcg, task.start_ns + u64::from(gone));
+            if let Some(why) = why {
                 let start = time_text(task.start_ns);
                 return Err(s.need("memcg", "memcg")?.error(format!("when it starts, at {start}, {why}")));
             }
