@@ -37,11 +37,11 @@ fn a_region_counts_all_that_it_takes() {
                 // Pages of some 1 KiB, compressed.
                 *word = (i as u64 / 8 + round).wrapping_mul(0x9E37_79B9).to_ne_bytes();
                 if i % (1 << 18) == 0 {
-                    peak = peak.max(taken() - before);
+                    peak = peak.max(taken().saturating_sub(before));
                 }
             }
         }
-        peak = peak.max(taken() - before);
+        peak = peak.max(taken().saturating_sub(before));
         let s = region.stats();
         eprintln!(
             "limit {memory_max}: the process took {peak} more; the region counts {} at most, {} of its own, {} of the store",
