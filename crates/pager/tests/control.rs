@@ -1,10 +1,11 @@
 //! Advice and limits of a region that is in use. Without userfaultfd the tests say that they skip.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use refault_pager::store::{Codec, Faulty};
+use refault_pager::store::{Codec, Fault, Faulty};
 use refault_pager::uffd::{Call, CallFault, CallPlan};
 use refault_pager::{Error, Limits, Policy, PoolConfig, Region, RegionConfig};
 
@@ -185,6 +186,33 @@ fn what_is_needed_soon_comes_in_without_a_fault() {
         check(&r, 0..pages, 2);
         r.validate().unwrap();
     }
+}
+
+/// A page that is being written comes in when that is done, however long it takes.
+#[test]
+fn what_is_needed_soon_waits_for_pages_on_their_way_out() {
+    let (slow, writing) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (slow_too, writing_too) = (slow.clone(), writing.clone());
+    let store = Faulty::new(move |_, write| {
+        (write && slow_too.load(Ordering::Relaxed)).then(|| {
+            writing_too.store(true, Ordering::Relaxed);
+            Fault::Stalls(20)
+        })
+    });
+    let config = RegionConfig::new(16 * MIB, 12 * MIB);
+    let Some(mut r) = made(Region::with_store(&config, Box::new(store))) else { return };
+    fill(&mut r, 0..1000, 2);
+    slow.store(true, Ordering::Relaxed);
+    std::thread::scope(|s| {
+        s.spawn(|| r.page_out(0..8 * PAGE).unwrap());
+        while !writing.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        assert_eq!(r.will_need(0..8 * PAGE).unwrap(), 8);
+    });
+    slow.store(false, Ordering::Relaxed);
+    check(&r, 0..1000, 2);
+    r.validate().unwrap();
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::MutexGuard;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use refault_mm::{Advice, Outcome, PageId, Touch, World};
 
@@ -14,8 +14,8 @@ use crate::uffd::PAGE;
 
 /// Pages for which the lock is held at a time.
 const CHUNK: u32 = 64;
-/// Rounds of reclaim that a page is worth that nobody waits for yet.
-const MAX_ROUNDS: u32 = 64;
+/// Rounds of reclaim that a page is worth that nobody waits for yet, while nothing is on its way out.
+const MAX_FRUITLESS: u32 = 16;
 const PAUSE: Duration = Duration::from_micros(100);
 
 impl Region {
@@ -140,21 +140,25 @@ impl Shared {
         in_place
     }
 
-    /// Brings a page in, reclaiming for it for a while. False: there is no room.
+    /// Brings a page in, reclaiming for it. False: there is no room, or it took too long. How often others had to be waited for says
+    /// nothing: a write may take its time.
     fn bring_page<'a>(
         &'a self,
         mut core: MutexGuard<'a, Core>,
         page: u32,
         fresh: bool,
     ) -> (MutexGuard<'a, Core>, bool) {
-        for _ in 0..MAX_ROUNDS {
-            if !core.wants(page, fresh) || core.bring(page) {
-                return (core, true);
+        let (since, mut fruitless) = (Instant::now(), 0);
+        while core.wants(page, fresh) && !core.bring(page) {
+            let moving = is_moving(core.memory.state[page as usize]);
+            fruitless += u32::from(!moving && !core.is_writing());
+            if fruitless > MAX_FRUITLESS || since.elapsed() > core.stall_limit {
+                return (core, false);
             }
             core.kswapd_step();
             core = self.evict_round(core);
             core = self.finish(core);
-            if core.is_short() {
+            if moving || core.is_short() {
                 // Others are at work on it.
                 self.work.notify_one();
                 drop(core);
@@ -163,7 +167,7 @@ impl Shared {
             }
             core.tick();
         }
-        (core, false)
+        (core, true)
     }
 
     fn give_up(&self, pages: Range<u32>) {

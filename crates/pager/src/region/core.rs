@@ -45,7 +45,7 @@ pub(super) struct Core {
     pub(super) limits: Limits,
     pagemap: Pagemap,
     started: Instant,
-    stall_limit: Duration,
+    pub(super) stall_limit: Duration,
     /// Faults on pages that are between two states, and whether one of them is a write.
     pub(super) waiting: HashMap<u32, bool>,
     starved: Vec<Starved>,

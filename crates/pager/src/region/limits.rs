@@ -183,7 +183,7 @@ impl Core {
     }
 
     /// Whether anything is on its way out of memory.
-    fn is_writing(&self) -> bool {
+    pub(super) fn is_writing(&self) -> bool {
         self.engine.memcg_gauges(self.group).iter().any(|g| g.name == "file_writeback" && g.value > 0)
     }
 }
