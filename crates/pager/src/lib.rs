@@ -14,6 +14,7 @@
 //! ```
 #![deny(missing_docs)]
 
+pub mod calls;
 pub mod doctor;
 mod error;
 pub mod file;

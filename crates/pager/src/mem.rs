@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
+use crate::calls::{self, Call};
 use crate::uffd::PAGE;
 
 /// An anonymous private mapping, unmapped when dropped.
@@ -24,10 +25,8 @@ impl Mapping {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at an address that the kernel chooses touches nothing that exists.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
+        let make = || unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) } as isize;
+        let start = calls::number(Call::Map, make)?;
         let mapping = Mapping { start: start as usize, len };
         mapping.advise(libc::MADV_DONTFORK)?;
         // A kernel without huge pages does not know this one.
@@ -52,15 +51,15 @@ impl Mapping {
 
     fn advise(&self, advice: libc::c_int) -> io::Result<()> {
         // SAFETY: the range is this mapping, and neither advice given here changes its content.
-        let result = unsafe { libc::madvise(self.start as *mut _, self.len, advice) };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        let make = || unsafe { libc::madvise(self.start as *mut _, self.len, advice) };
+        calls::number(Call::Advise, make).map(drop)
     }
 
     /// Whoever writes to it gets a signal from now on.
     pub(crate) fn forbid_writes(&self) -> io::Result<()> {
         // SAFETY: the range is this mapping, and its content stays as it is.
-        let result = unsafe { libc::mprotect(self.start as *mut _, self.len, libc::PROT_READ) };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        let make = || unsafe { libc::mprotect(self.start as *mut _, self.len, libc::PROT_READ) };
+        calls::number(Call::ForbidWrites, make).map(drop)
     }
 
     /// Drops the pages of a part of it: they are missing afterwards, and their content is lost.
@@ -70,15 +69,14 @@ impl Mapping {
     pub unsafe fn discard(&self, address: usize, len: usize) -> io::Result<()> {
         debug_assert!(self.contains(address) && address + len <= self.start + self.len);
         // SAFETY: the range is inside this mapping; that nobody is surprised is the caller's contract.
-        let result = unsafe { libc::madvise(address as *mut _, len, libc::MADV_DONTNEED) };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        unsafe { calls::discard(address, len) }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours alone; those who were given addresses of it had to let go before it was dropped.
-        unsafe { libc::munmap(self.start as *mut _, self.len) };
+        _ = calls::number(Call::Unmap, || unsafe { libc::munmap(self.start as *mut _, self.len) });
     }
 }
 
@@ -89,14 +87,20 @@ pub struct Pagemap(File);
 impl Pagemap {
     /// Opens it.
     pub fn open() -> io::Result<Pagemap> {
-        Ok(Pagemap(File::open("/proc/self/pagemap")?))
+        calls::made(Call::OpenPagemap, || File::open("/proc/self/pagemap")).map(Pagemap)
+    }
+
+    /// The entries from the page of an address on.
+    fn read(&self, bytes: &mut [u8], address: usize) -> io::Result<()> {
+        let at = address / PAGE * 8;
+        calls::read_exact(Call::ReadPagemap, bytes, |part, done| self.0.read_at(part, (at + done) as u64))
     }
 
     /// Whether each of `n` pages from `address` on has content (in memory, or where the kernel itself swapped it to).
     pub fn populated(&self, address: usize, n: usize) -> io::Result<Vec<bool>> {
         const PRESENT_OR_SWAPPED: u64 = 3 << 62;
         let mut bytes = vec![0; n * 8];
-        self.0.read_exact_at(&mut bytes, (address / PAGE * 8) as u64)?;
+        self.read(&mut bytes, address)?;
         let entries = bytes.chunks_exact(8).map(|b| u64::from_ne_bytes(b.try_into().expect("8 bytes")));
         Ok(entries.map(|e| e & PRESENT_OR_SWAPPED != 0).collect())
     }
@@ -106,7 +110,7 @@ impl Pagemap {
         const PRESENT: u64 = 1 << 63;
         const PROTECTED: u64 = 1 << 57;
         let mut bytes = [0; 8];
-        self.0.read_exact_at(&mut bytes, (address / PAGE * 8) as u64)?;
+        self.read(&mut bytes, address)?;
         Ok(u64::from_ne_bytes(bytes) & (PRESENT | PROTECTED) == PRESENT)
     }
 
@@ -130,10 +134,8 @@ impl Pagemap {
         };
         // SAFETY: the structure belongs to the request, and it and the array that it names, of that length, outlive the call. It changes
         // no content, and faults on what it protects are resolved by the kernel.
-        let n = unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN, &raw mut arg) };
-        if n < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let make = || unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN, &raw mut arg) };
+        let n = calls::number(Call::ScanPagemap, make)?;
         found.extend(regions[..n as usize].iter().map(|r| r.start as usize..r.end as usize));
         Ok(arg.walk_end as usize)
     }

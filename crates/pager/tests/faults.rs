@@ -187,7 +187,7 @@ fn calls_that_fail_for_the_moment() {
         Call::Zero => (n % 4 < 2).then_some(CallFault::Fails(libc::ENOMEM)),
         Call::Move if n % 7 == 1 => Some(CallFault::Fails(libc::EBUSY)),
         Call::Move => (n % 7 > 3).then_some(CallFault::Fails(libc::EAGAIN)),
-        Call::Protect => None,
+        _ => None,
     };
     let Some(region) = region_of_calls(plan) else { return };
     assert_eq!(run(&region), 0);
@@ -223,4 +223,30 @@ fn memory_that_the_kernel_has_not() {
     let Some(region) = region_of_calls(plan) else { return };
     let lost = run(&region);
     assert!((1..=3).contains(&lost), "{lost} lost");
+}
+
+/// Found by injection: a read that failed made the count of pages that came in smaller than it was before, and the thread that asked panicked.
+#[test]
+fn pages_that_are_needed_soon_and_cannot_be_read() {
+    let Some(region) = region(Faulty::new(|n, write| (!write && n > 1500).then_some(Fault::ReadFails))) else { return };
+    let (r, w) = std::io::pipe().unwrap();
+    let mut pipe = Pipe(r, w);
+    let at = |page: usize| region.as_ptr().wrapping_add(page * PAGE);
+    (0..PAGES).for_each(|p| assert!(pipe.put(at(p), &content(p, 1))));
+    region.page_out(0..64 * PAGE).unwrap();
+    _ = region.will_need(0..64 * PAGE).unwrap();
+    region.validate().unwrap();
+}
+
+/// Found by injection: a mark that could not be set, or a thread that could not be woken, left whoever touched the page waiting for ever.
+/// Refused for the moment, it is tried again.
+#[test]
+fn marks_that_are_refused_for_the_moment() {
+    let plan = CallPlan::new(|call, n: u64| match call {
+        Call::Poison => (n % 4 < 3).then_some(CallFault::Fails(libc::EAGAIN)),
+        _ => None,
+    });
+    let store = Faulty::new(|n, write| (!write && n % 64 < 8).then_some(Fault::ReadFails));
+    let Some(region) = region_with(store, Some(plan)) else { return };
+    assert!(run(&region) > 10);
 }

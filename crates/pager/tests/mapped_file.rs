@@ -520,3 +520,106 @@ fn calls_of_the_kernel_that_fail() {
         assert_eq!(r.lost, 1, "a page that the kernel cannot put in its place is an error");
     }
 }
+
+/// What is written goes to a cache first; a sync that fails leaves it there, as written: the next one goes well without it, as Linux has it.
+#[derive(Default)]
+struct Medium {
+    bytes: std::sync::Mutex<Vec<u8>>,
+    cache: std::sync::Mutex<Vec<u8>>,
+    dirty: std::sync::Mutex<std::collections::BTreeSet<u64>>,
+    failing: AtomicBool,
+}
+
+struct Cached(Arc<Medium>);
+
+impl FileIo for Cached {
+    fn bytes(&self) -> std::io::Result<u64> {
+        Ok(self.0.cache.lock().unwrap().len() as u64)
+    }
+
+    fn read_at(&self, to: &mut [u8], at: u64) -> std::io::Result<usize> {
+        let cache = self.0.cache.lock().unwrap();
+        let from = cache.get(at as usize..).unwrap_or_default();
+        let n = to.len().min(from.len());
+        to[..n].copy_from_slice(&from[..n]);
+        Ok(n)
+    }
+
+    fn write_at(&self, from: &[u8], at: u64) -> std::io::Result<usize> {
+        self.0.cache.lock().unwrap()[at as usize..at as usize + from.len()].copy_from_slice(from);
+        self.0.dirty.lock().unwrap().extend(at / PAGE as u64..(at + from.len() as u64).div_ceil(PAGE as u64));
+        Ok(from.len())
+    }
+
+    fn sync(&self) -> std::io::Result<()> {
+        let dirty = std::mem::take(&mut *self.0.dirty.lock().unwrap());
+        if self.0.failing.load(Ordering::Relaxed) {
+            return Err(std::io::Error::from_raw_os_error(libc::EIO));
+        }
+        let (mut bytes, cache) = (self.0.bytes.lock().unwrap(), self.0.cache.lock().unwrap());
+        for page in dirty {
+            let range = page as usize * PAGE..cache.len().min((page as usize + 1) * PAGE);
+            bytes[range.clone()].copy_from_slice(&cache[range]);
+        }
+        Ok(())
+    }
+}
+
+fn on_medium(bytes: usize) -> Option<(Arc<Medium>, MappedFile)> {
+    let medium = Arc::new(Medium::default());
+    *medium.bytes.lock().unwrap() = noise(bytes, 9);
+    *medium.cache.lock().unwrap() = noise(bytes, 9);
+    let file = made(MappedFile::with_io(Box::new(Cached(medium.clone())), &config(Policy::Lru), None))?;
+    Some((medium, file))
+}
+
+/// The kernel takes what it could not write for written, so the next sync says that all is well: then it must be.
+#[test]
+fn a_flush_that_goes_well_after_a_failed_sync_has_written_all_again() {
+    let Some((medium, mut file)) = on_medium(2 * MIB) else { return };
+    (0..200).for_each(|page| bytes_mut(&mut file)[page * PAGE] = 1);
+    medium.failing.store(true, Ordering::Relaxed);
+    assert!(file.flush().unwrap_err().to_string().contains("Input/output error"));
+    (100..300).for_each(|page| bytes_mut(&mut file)[page * PAGE] = 2);
+    assert!(file.flush().is_err());
+    medium.failing.store(false, Ordering::Relaxed);
+    file.flush().unwrap();
+    assert!(*medium.bytes.lock().unwrap() == bytes(&file));
+    file.validate().unwrap();
+}
+
+/// Nobody can write again what left memory, so no later flush may say that all is well.
+#[test]
+fn after_a_failed_sync_of_pages_that_left_memory_no_flush_goes_well() {
+    let Some((medium, mut file)) = on_medium(16 * MIB) else { return };
+    (0..2000).for_each(|page| bytes_mut(&mut file)[page * PAGE] = 1);
+    assert!(file.stats().counts.writes > 0, "some were written in the background");
+    medium.failing.store(true, Ordering::Relaxed);
+    assert!(file.flush().is_err());
+    medium.failing.store(false, Ordering::Relaxed);
+    for _ in 0..2 {
+        let error = file.flush().unwrap_err().to_string();
+        assert!(error.contains("may not be on the medium"), "{error}");
+    }
+    file.validate().unwrap();
+}
+
+#[test]
+fn a_page_that_was_lost_can_be_read_again() {
+    let content = noise(2 * MIB, 10);
+    let temp = Temp::new(&content);
+    let plan = |call, n: u64| (call == IoCall::Read && n < 2).then_some(IoFault::Fails(libc::EIO));
+    let io = FaultyFile::new(RealFile::open(&temp.0, true).unwrap(), plan);
+    let Some(file) = made(MappedFile::with_io(Box::new(io), &config(Policy::Lru), None)) else { return };
+    if file.scope() == Scope::UserMode {
+        return eprintln!("skipped: system calls cannot be handed memory that is not in place");
+    }
+    let mut pipe = Pipe::new();
+    for _ in 0..2 {
+        assert!(pipe.get(file.as_ptr(), PAGE).is_none());
+    }
+    assert_eq!((file.read_again(0..2 * MIB).unwrap(), file.read_again(0..2 * MIB).unwrap()), (1, 0));
+    assert!(pipe.get(file.as_ptr(), PAGE).unwrap() == content[..PAGE]);
+    assert!(bytes(&file) == content);
+    file.validate().unwrap();
+}

@@ -1,12 +1,14 @@
 //! The engine with the pages of a file: what a fault, a read and a write lead to.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use refault_mm::{Engine, KswapdStep, Outcome, PageId, Touch};
 
 use super::stats::FileStats;
 use super::world::{Memory, State};
+use crate::calls;
 use crate::mem::Pagemap;
 use crate::region::fatal;
 use crate::store::PageBuf;
@@ -27,6 +29,10 @@ pub(super) struct Core {
     pub(super) memory: Memory,
     /// The first error of writing since the last flush told of one.
     pub(super) write_error: Option<std::io::Error>,
+    /// Pages that were written and are not known to be on the medium: no `fdatasync` that began later went well.
+    pub(super) unsynced: BTreeSet<u32>,
+    /// Pages that left memory before a `fdatasync` failed that was to bring them to the medium. Nobody can write them again.
+    pub(super) uncertain: u64,
     pagemap: Pagemap,
     started: Instant,
     stall_limit: Duration,
@@ -52,6 +58,8 @@ impl Core {
             engine,
             memory,
             write_error: None,
+            unsynced: BTreeSet::new(),
+            uncertain: 0,
             pagemap: Pagemap::open()?,
             started: Instant::now(),
             stall_limit,
@@ -148,8 +156,10 @@ impl Core {
     }
 
     fn wake(&mut self, page: u32) {
-        // An error means that the memory is gone, and with it those who wait.
-        _ = self.memory.uffd.wake(self.memory.address(page), PAGE);
+        if let Err(e) = self.memory.uffd.wake(self.memory.address(page), PAGE) {
+            // It would wait for ever.
+            fatal(&format!("whoever waits for a page cannot be woken: {e}"));
+        }
     }
 
     /// The page cannot be had: whoever touches it gets a signal.
@@ -164,9 +174,9 @@ impl Core {
         }
         self.memory.state[page as usize] = State::Lost;
         // SAFETY: the page is of the mapping, which is watched.
-        let done = unsafe { self.memory.uffd.poison(address, PAGE) };
-        if done.bytes != PAGE && done.errno != libc::ESRCH {
-            fatal(&format!("a page that is lost cannot be marked: error {}", done.errno));
+        if let Err(e) = unsafe { self.memory.uffd.poison_for_certain(address) } {
+            // Whoever touches it would wait for ever.
+            fatal(&format!("a page that is lost cannot be marked: {e}"));
         }
         self.wake(page);
     }
@@ -213,6 +223,7 @@ impl Core {
             self.write_error.get_or_insert(e);
         } else {
             self.memory.counts.writes += pages.len() as u64;
+            self.unsynced.extend(pages);
         }
         for &page in pages {
             self.memory.written(page, ok);
@@ -221,6 +232,36 @@ impl Core {
                 self.serve(page, write, Instant::now(), false);
             }
         }
+    }
+
+    /// `fdatasync` failed. The kernel takes what it could not write for written, so the next one may go well without it: what was written
+    /// before is dirty again. What is not in memory any more cannot be written again, and so is not known to be on the medium.
+    pub(super) fn sync_failed(&mut self, pages: BTreeSet<u32>) {
+        self.tick();
+        for page in pages {
+            if self.memory.state[page as usize] == State::Clean {
+                self.touch(page, true, Instant::now());
+            }
+            // Dirty: it is written again. Writing: it is being written again, and synced after that.
+            let again = matches!(self.memory.state[page as usize], State::Dirty | State::Writing);
+            self.uncertain += u64::from(!again);
+        }
+    }
+
+    /// Pages that were lost can be read again. How many there were.
+    pub(super) fn forget_lost(&mut self, pages: Range<u32>) -> std::io::Result<u64> {
+        let mut n = 0;
+        for page in pages {
+            if self.memory.state[page as usize] != State::Lost {
+                continue;
+            }
+            self.engine.drop_range(&mut self.memory, PageId(page), 1);
+            // SAFETY: nothing is there but the mark of a page that is lost; whoever touches it faults, and waits for the lock.
+            unsafe { calls::discard(self.memory.address(page), PAGE)? };
+            self.memory.state[page as usize] = State::Absent;
+            n += 1;
+        }
+        Ok(n)
     }
 
     /// One step of background reclaim, and of the flusher.
@@ -262,7 +303,9 @@ impl Core {
 
     pub(super) fn own_bytes(&self) -> usize {
         let (folios, nodes, swap) = self.engine.memory_bytes();
-        self.fixed_bytes + folios + nodes + swap + self.memory.table_bytes()
+        // A node of a tree has room for 11 and is half full at least.
+        let unsynced = 3 * self.unsynced.len() * size_of::<u32>();
+        self.fixed_bytes + folios + nodes + swap + self.memory.table_bytes() + unsynced
     }
 
     fn note_peak(&mut self) {

@@ -21,12 +21,29 @@ impl MappedFile {
     /// `msync(MS_SYNC)` and `fdatasync`: what was written to the memory before this call is in the file, on its medium, when it returns
     /// `Ok`. Else some of it may not be; the error is the first since a flush last told of one, of writes in the background,
     /// too, and is told once. Pages whose write failed are dirty as before, so the next flush tries again.
+    ///
+    /// If `fdatasync` fails, what was written since the last one that went well may never reach the medium, for the kernel takes it for written.
+    /// Pages that are still in memory are dirty again, and the next flush writes them again. If any had left memory, every later flush
+    /// fails: whether the medium has them can be found out only by opening the file again and reading it.
     pub fn flush(&self) -> Result<(), Error> {
         let _one = self.shared.flushing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let written = self.shared.write_back();
-        let synced = self.shared.io.sync().map_err(Error::io("syncing the file"));
-        written.and(synced)?;
-        self.shared.lock().memory.counts.flushes += 1;
+        // What is written while the call is under way may come too late for it.
+        let before = std::mem::take(&mut self.shared.lock().unsynced);
+        let synced = self.shared.io.sync();
+        let mut core = self.shared.lock();
+        if synced.is_err() {
+            core.sync_failed(before);
+        }
+        written.and(synced.map_err(Error::io("syncing the file")))?;
+        if core.uncertain > 0 {
+            let what = format!(
+                "{} pages left memory before an earlier fdatasync failed, and may not be on the medium; open the file again and check it",
+                core.uncertain
+            );
+            return Err(Error::Io { what: "syncing the file", source: io::Error::other(what) });
+        }
+        core.memory.counts.flushes += 1;
         Ok(())
     }
 

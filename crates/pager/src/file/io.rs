@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use crate::calls::{self, Call};
 use crate::uffd::PAGE;
 
 /// A file, or something that behaves like one in tests.
@@ -37,12 +38,12 @@ impl RealFile {
             o.read(true).write(writable);
             o
         };
-        let file = options().open(path)?;
+        let file = calls::made(Call::FileOpen, || options().open(path))?;
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
         }
         // Some file systems have no direct I/O.
-        let direct = options().custom_flags(libc::O_DIRECT).open(path).ok();
+        let direct = calls::made(Call::FileOpen, || options().custom_flags(libc::O_DIRECT).open(path)).ok();
         Ok(RealFile { file, direct })
     }
 
@@ -60,12 +61,12 @@ impl RealFile {
 
 impl FileIo for RealFile {
     fn bytes(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        calls::made(Call::FileLength, || self.file.metadata()).map(|m| m.len())
     }
 
     fn read_at(&self, to: &mut [u8], at: u64) -> io::Result<usize> {
         if let Some(direct) = self.direct_for(to, at) {
-            match direct.read_at(to, at) {
+            match calls::read(Call::FileRead, to, |to| direct.read_at(to, at)) {
                 // Its alignment is larger than a page.
                 Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {}
                 // What follows the end of the file within a block is for the other way.
@@ -73,21 +74,21 @@ impl FileIo for RealFile {
                 other => return other,
             }
         }
-        self.file.read_at(to, at)
+        calls::read(Call::FileRead, to, |to| self.file.read_at(to, at))
     }
 
     fn write_at(&self, from: &[u8], at: u64) -> io::Result<usize> {
         if let Some(direct) = self.direct_for(from, at) {
-            match direct.write_at(from, at) {
+            match calls::moved(Call::FileWrite, from.len(), |n| direct.write_at(&from[..n], at)) {
                 Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {}
                 other => return other,
             }
         }
-        self.file.write_at(from, at)
+        calls::moved(Call::FileWrite, from.len(), |n| self.file.write_at(&from[..n], at))
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        calls::made(Call::FileSync, || self.file.sync_data())
     }
 }
 

@@ -26,6 +26,7 @@ pub use stats::{FileCounts, FileStats};
 
 use self::core::Core;
 use self::world::{Memory, State};
+use crate::calls;
 use crate::error::Error;
 use crate::mem::Mapping;
 use crate::region::{block_signals, fatal};
@@ -95,7 +96,7 @@ struct Shared {
 /// A file as memory. What is written to it is in the file after [`MappedFile::flush`].
 ///
 /// It is ordinary memory: read it and write it through [`MappedFile::as_ptr`]. A page that cannot be read raises `SIGBUS` in whoever
-/// touches it, and a line on standard error says why. Do not change its mapping. Children of `fork` do not inherit it.
+/// touches it, now and later (until [`MappedFile::read_again`]), and a line on standard error says why. Do not change its mapping. Children of `fork` do not inherit it.
 ///
 /// What others write to the file while it is mapped may or may not be seen, page by page; what is written here replaces whole pages of it.
 pub struct MappedFile {
@@ -120,13 +121,10 @@ impl MappedFile {
         config: &MappedFileConfig,
         plan: Option<CallPlan>,
     ) -> Result<MappedFile, Error> {
+        let _plan = plan.map(CallPlan::enter);
         let bytes = io.bytes().map_err(Error::io("asking for the length of the file"))?;
         check(config, bytes)?;
-        let mut uffd =
-            Uffd::open(&[Feature::PAGEFAULT_FLAG_WP, Feature::POISON]).map_err(crate::region::unsupported)?;
-        if let Some(plan) = plan {
-            uffd.fail_by(plan);
-        }
+        let uffd = Uffd::open(&[Feature::PAGEFAULT_FLAG_WP, Feature::POISON]).map_err(crate::region::unsupported)?;
         let uffd = Arc::new(uffd);
         let pages = bytes.div_ceil(PAGE as u64) as usize;
         let memory = Mapping::new(pages * PAGE).map_err(Error::io("mapping memory"))?;
@@ -218,14 +216,25 @@ impl MappedFile {
 
     /// `MADV_WILLNEED`: reads pages ahead, while there is room. Returns how many of the range are in place.
     pub fn will_need(&self, range: Range<usize>) -> Result<u64, Error> {
+        Ok(self.shared.bring_in(self.pages_of(range)?))
+    }
+
+    /// Pages of the range that were lost, because they could not be read, are read again when they are touched next. Returns how many.
+    pub fn read_again(&self, range: Range<usize>) -> Result<u64, Error> {
+        let pages = self.pages_of(range)?;
+        self.shared.lock().forget_lost(pages).map_err(Error::io("discarding memory"))
+    }
+
+    /// The pages that a range of bytes touches.
+    fn pages_of(&self, range: Range<usize>) -> Result<Range<u32>, Error> {
         if range.start > range.end || range.end > self.len() {
             let (a, b, len) = (range.start, range.end, self.len());
             return Err(Error::Range(format!("there are no bytes {a} to {b} in a file of {len}")));
         }
         if range.is_empty() {
-            return Ok(0);
+            return Ok(0..0);
         }
-        Ok(self.shared.bring_in((range.start / PAGE) as u32..range.end.div_ceil(PAGE) as u32))
+        Ok((range.start / PAGE) as u32..range.end.div_ceil(PAGE) as u32)
     }
 
     /// Which faults are served. With [`Scope::UserMode`], a system call that is handed memory which is not in place fails with `EFAULT`.
@@ -287,7 +296,7 @@ fn spawn(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> Result<JoinHandl
             fatal("a thread of the pager died");
         }
     };
-    std::thread::Builder::new().name(name.into()).spawn(body).map_err(Error::io("starting a thread"))
+    calls::spawn(name, body).map_err(Error::io("starting a thread"))
 }
 
 impl Shared {

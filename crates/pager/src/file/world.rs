@@ -9,6 +9,7 @@ use std::sync::Arc;
 use refault_mm::{Ack, Effect, PageId, World};
 
 use super::stats::FileCounts;
+use crate::calls;
 use crate::region::fatal;
 use crate::store::PageBuf;
 use crate::uffd::{FillMode, PAGE, Uffd};
@@ -195,9 +196,8 @@ impl Memory {
             let (start, len) = (self.address(run[0]), run.len() * PAGE);
             // SAFETY: the pages are of the mapping, protected, and the file has what they hold: nothing is lost, and whoever touches
             // them faults and waits for the lock under which this is done.
-            let result = unsafe { libc::madvise(start as *mut _, len, libc::MADV_DONTNEED) };
-            if result != 0 {
-                fatal(&format!("discarding memory: {}", std::io::Error::last_os_error()));
+            if let Err(e) = unsafe { calls::discard(start, len) } {
+                fatal(&format!("discarding memory: {e}"));
             }
         }
         drops.clear();

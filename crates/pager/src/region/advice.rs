@@ -9,6 +9,7 @@ use refault_mm::{Advice, Outcome, PageId, Touch, World};
 use super::core::Core;
 use super::world::{State, fatal};
 use super::{Region, Shared};
+use crate::calls;
 use crate::error::Error;
 use crate::uffd::PAGE;
 
@@ -125,7 +126,9 @@ impl Shared {
                     let came;
                     (core, came) = self.bring_page(core, page, fresh);
                     // The engine may read on.
-                    room = if came { room.saturating_sub((read(&core) - before).max(1)) } else { 0 };
+                    // Reads that failed are counted no more.
+                    let more = read(&core).saturating_sub(before).max(1);
+                    room = if came { room.saturating_sub(more) } else { 0 };
                 }
             }
             core = self.finish(core);
@@ -265,9 +268,8 @@ impl Core {
         }
         // SAFETY: the range is of the region. What it holds was given up, by those who may; whoever touches it faults, and waits for
         // this lock.
-        let result = unsafe { libc::madvise(self.memory.address(first) as *mut _, nr * PAGE, libc::MADV_DONTNEED) };
-        if result != 0 {
-            fatal(&format!("discarding memory: {}", std::io::Error::last_os_error()));
+        if let Err(e) = unsafe { calls::discard(self.memory.address(first), nr * PAGE) } {
+            fatal(&format!("discarding memory: {e}"));
         }
     }
 }

@@ -167,8 +167,10 @@ impl Core {
     }
 
     pub(super) fn wake(&mut self, page: u32) {
-        // An error means that the memory is gone, and with it those who wait.
-        _ = self.memory.uffd.wake(self.memory.address(page), PAGE);
+        if let Err(e) = self.memory.uffd.wake(self.memory.address(page), PAGE) {
+            // It would wait for ever.
+            fatal(&format!("whoever waits for a page cannot be woken: {e}"));
+        }
     }
 
     /// The page cannot be had: whoever touches it gets a signal.
@@ -180,9 +182,9 @@ impl Core {
             eprintln!("refault: page {page} of the region at {:#x} is lost: {why}", self.memory.start);
         }
         // SAFETY: the page is of the region, which is watched.
-        let done = unsafe { self.memory.uffd.poison(address, PAGE) };
-        if done.bytes != PAGE && done.errno != libc::ESRCH {
-            fatal(&format!("a page that is lost cannot be marked: error {}", done.errno));
+        if let Err(e) = unsafe { self.memory.uffd.poison_for_certain(address) } {
+            // Whoever touches it would wait for ever.
+            fatal(&format!("a page that is lost cannot be marked: {e}"));
         }
         self.wake(page);
     }

@@ -8,6 +8,7 @@ use super::Shared;
 use super::core::{Core, Moved};
 use super::staging::WINDOW;
 use super::world::{fatal, staged_content};
+use crate::calls;
 use crate::uffd::PAGE;
 
 /// Pages that are claimed for writing at a time: whoever touches one of them waits for all. Where writing them together is faster it is
@@ -146,9 +147,8 @@ impl Shared {
         for run in places.chunk_by(|a, b| a + 1 == *b) {
             let (start, len) = (base + run[0] as usize * PAGE, run.len() * PAGE);
             // SAFETY: the places are taken, and no page refers to them any more.
-            let result = unsafe { libc::madvise(start as *mut _, len, libc::MADV_DONTNEED) };
-            if result != 0 {
-                fatal(&format!("discarding memory: {}", std::io::Error::last_os_error()));
+            if let Err(e) = unsafe { calls::discard(start, len) } {
+                fatal(&format!("discarding memory: {e}"));
             }
         }
         let mut core = self.lock();

@@ -32,6 +32,7 @@ use self::placement::Placement;
 pub(crate) use self::staging::{Staging, WINDOW};
 use self::world::Memory;
 pub(crate) use self::world::fatal;
+use crate::calls;
 use crate::error::Error;
 use crate::mem::{Mapping, Pagemap};
 use crate::store::{Store, SwapArea};
@@ -96,10 +97,8 @@ impl Region {
         if page_bytes != PAGE as u64 {
             return Err(Error::Unsupported(format!("pages have {page_bytes} bytes; the pager knows 4096")));
         }
-        let (mut uffd, tells_writes) = open_uffd()?;
-        if let Some(plan) = plan {
-            uffd.fail_by(plan);
-        }
+        let _plan = plan.map(CallPlan::enter);
+        let (uffd, tells_writes) = open_uffd()?;
         let uffd = Arc::new(uffd);
         let pages = config.pages();
         let memory = Mapping::new(pages * PAGE).map_err(Error::io("mapping the region"))?;
@@ -273,7 +272,7 @@ fn spawn(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> Result<JoinHandl
             fatal("a thread of the pager died");
         }
     };
-    std::thread::Builder::new().name(name.into()).spawn(body).map_err(Error::io("starting a thread"))
+    calls::spawn(name, body).map_err(Error::io("starting a thread"))
 }
 
 pub(crate) fn block_signals() {

@@ -9,6 +9,7 @@ use refault_mm::{Ack, Effect, PageId, ThrottleReason, World};
 use super::control::Control;
 use super::staging::Staging;
 use super::stats::Counts;
+use crate::calls;
 use crate::mem::Pagemap;
 use crate::store::{Page, PageBuf, SwapArea};
 use crate::uffd::{FillMode, PAGE, Uffd};
@@ -208,10 +209,9 @@ impl Memory {
             State::Mapped if self.control.dropping => self.state[page as usize] = State::Empty,
             State::Mapped => {
                 // SAFETY: the engine frees a page that is mapped only if its content is of no use.
-                let result = unsafe { libc::madvise(self.address(page) as *mut _, PAGE, libc::MADV_DONTNEED) };
-                match result {
-                    0 => self.state[page as usize] = State::Empty,
-                    _ => self.counts.inconsistent += 1,
+                match unsafe { calls::discard(self.address(page), PAGE) } {
+                    Ok(()) => self.state[page as usize] = State::Empty,
+                    Err(_) => self.counts.inconsistent += 1,
                 }
             }
             State::Empty | State::Stored | State::Poisoned => {}

@@ -10,6 +10,7 @@ use std::sync::{Mutex, OnceLock};
 
 use super::ring::Ring;
 use super::{Page, PageBuf, Store, StoreError, Usage};
+use crate::calls::{self, Call, CallFault};
 use crate::uffd::PAGE;
 
 /// How a swap file is written.
@@ -108,7 +109,7 @@ pub fn nameless_file(directory: &Path) -> io::Result<File> {
 fn nameless(directory: &Path, flags: libc::c_int) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
-    match options.clone().custom_flags(libc::O_TMPFILE | flags).open(directory) {
+    match calls::made(Call::OpenSwap, || options.clone().custom_flags(libc::O_TMPFILE | flags).open(directory)) {
         // Some file systems have no files without a name: it has one for a moment.
         Err(e) if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {}
         other => return other,
@@ -116,7 +117,7 @@ fn nameless(directory: &Path, flags: libc::c_int) -> io::Result<File> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!(".refault-swap-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let path = directory.join(name);
-    let file = options.create_new(true).custom_flags(flags).open(&path)?;
+    let file = calls::made(Call::OpenSwap, || options.create_new(true).custom_flags(flags).open(&path))?;
     std::fs::remove_file(&path)?;
     Ok(file)
 }
@@ -125,9 +126,34 @@ fn at(slot: u32) -> u64 {
     u64::from(slot) * PAGE as u64
 }
 
+/// How many bytes were written: -1 if it failed.
 fn pwritev(file: &File, pages: &[libc::iovec], at: u64) -> isize {
-    // SAFETY: the pages can be read; nothing is written to them.
-    unsafe { libc::pwritev(file.as_raw_fd(), pages.as_ptr(), pages.len() as libc::c_int, at as libc::off_t) }
+    let written = calls::moved(Call::SwapWrite, pages.len() * PAGE, |most| {
+        let n = (most / PAGE).max(1) as libc::c_int;
+        // SAFETY: the pages can be read; nothing is written to them; there are as many.
+        let n = unsafe { libc::pwritev(file.as_raw_fd(), pages.as_ptr(), n, at as libc::off_t) };
+        usize::try_from(n).map_err(|_| io::Error::last_os_error())
+    });
+    written.map_or(-1, |n| n as isize)
+}
+
+fn write_all(file: &File, page: &Page, at: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < PAGE {
+        let part = |len: usize| file.write_at(&page[done..done + len], at + done as u64);
+        match calls::moved(Call::SwapWrite, PAGE - done, part) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => done += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+
+/// A file that ends before the page is an error of kind UnexpectedEof.
+fn read_all(file: &File, page: &mut Page, at: u64) -> io::Result<()> {
+    calls::read_exact(Call::SwapRead, page, |part, done| file.read_at(part, at + done as u64))
 }
 
 fn is_aligned(page: &Page) -> bool {
@@ -135,11 +161,11 @@ fn is_aligned(page: &Page) -> bool {
 }
 
 /// What became of a run of so many pages: less than all of it is an error.
-fn whole(n: isize, pages: usize) -> Result<(), StoreError> {
-    match usize::try_from(n) {
+fn whole(n: io::Result<usize>, pages: usize) -> Result<(), StoreError> {
+    match n {
         Ok(n) if n == pages * PAGE => Ok(()),
         Ok(_) => Err(StoreError::Io(io::ErrorKind::UnexpectedEof.into())),
-        Err(_) => Err(StoreError::Io(io::Error::last_os_error())),
+        Err(e) => Err(StoreError::Io(e)),
     }
 }
 
@@ -150,11 +176,11 @@ impl Store for FileStore {
             return Err(StoreError::Full);
         }
         let result = match is_aligned(page) {
-            true => self.file.write_all_at(page, at(slot)),
+            true => write_all(&self.file, page, at(slot)),
             false => {
                 let mut buffer = PageBuf::default();
                 buffer.0.copy_from_slice(page);
-                self.file.write_all_at(&buffer.0, at(slot))
+                write_all(&self.file, &buffer.0, at(slot))
             }
         };
         result.map_err(|e| match e.raw_os_error() {
@@ -189,12 +215,11 @@ impl Store for FileStore {
         if !self.holds(slot) {
             return Err(StoreError::Absent);
         }
-        // A file that ends before the page is an error of kind UnexpectedEof.
         let result = match is_aligned(page) {
-            true => self.file.read_exact_at(page, at(slot)),
+            true => read_all(&self.file, page, at(slot)),
             false => {
                 let mut buffer = PageBuf::default();
-                let result = self.file.read_exact_at(&mut buffer.0, at(slot));
+                let result = read_all(&self.file, &mut buffer.0, at(slot));
                 page.copy_from_slice(&buffer.0);
                 result
             }
@@ -220,8 +245,17 @@ impl Store for FileStore {
         }
         let of = |p: &mut &mut Page| libc::iovec { iov_base: p.as_mut_ptr().cast(), iov_len: PAGE };
         let parts: Vec<libc::iovec> = pages.iter_mut().map(of).collect();
-        // SAFETY: the parts are pages that nobody else refers to and that outlive the call; any bytes are a valid page.
-        let n = unsafe { libc::preadv(self.file.as_raw_fd(), parts.as_ptr(), parts.len() as i32, at(first) as i64) };
+        let read = |n: usize| {
+            // SAFETY: the parts are pages that nobody else refers to and that outlive the call; any bytes are a valid page.
+            let n = unsafe { libc::preadv(self.file.as_raw_fd(), parts.as_ptr(), n as i32, at(first) as i64) };
+            usize::try_from(n).map_err(|_| io::Error::last_os_error())
+        };
+        let n = match calls::next(Call::SwapRead) {
+            Some(CallFault::Fails(errno)) => Err(io::Error::from_raw_os_error(errno)),
+            Some(CallFault::Short(most)) => read((most / PAGE).min(parts.len())),
+            Some(CallFault::Flips) => read(parts.len()).inspect(|_| pages[0][PAGE / 2] ^= 16),
+            _ => read(parts.len()),
+        };
         whole(n, pages.len())
     }
 

@@ -3,13 +3,18 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use io_uring::{IoUring, opcode, types};
 
+use crate::calls::{self, Call, CallFault};
 use crate::region::fatal;
 
 /// Writes at a time.
 const ENTRIES: u32 = 64;
+/// A call that the kernel refuses for the moment is repeated so often, with a pause: ten seconds and more.
+const ATTEMPTS: u32 = 10_000;
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// A ring of its own for a file.
 pub(super) struct Ring(IoUring);
@@ -26,7 +31,7 @@ impl Ring {
 
     /// A ring, where the system allows one.
     pub(super) fn new() -> io::Result<Ring> {
-        Ok(Ring(IoUring::new(ENTRIES)?))
+        calls::made(Call::RingSetup, || IoUring::new(ENTRIES)).map(Ring)
     }
 
     /// Writes each of these to its place in the file, and waits for all; what each came to, as of `pwritev`. None is under way afterwards.
@@ -54,16 +59,24 @@ impl Ring {
 
     /// Waits until so many entries are complete. It does not give up: the kernel may be reading the pages.
     fn wait(&mut self, entries: usize, results: &mut [isize]) {
-        let mut left = entries;
+        let (mut left, mut attempts) = (entries, 0);
         while left > 0 {
-            match self.0.submit_and_wait(left) {
-                Ok(_) => {}
-                // The kernel is short of something for the moment, or a signal came.
-                Err(e) if matches!(e.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {}
+            match calls::made(Call::RingEnter, || self.0.submit_and_wait(left)) {
+                Ok(_) => attempts = 0,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // The kernel is short of something for the moment.
+                Err(e) if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY)) && attempts < ATTEMPTS => {
+                    attempts += 1;
+                    std::thread::sleep(PAUSE);
+                }
                 Err(e) => fatal(&format!("io_uring: {e}")),
             }
             for entry in self.0.completion() {
-                results[entry.user_data() as usize] = entry.result() as isize;
+                results[entry.user_data() as usize] = match calls::next(Call::RingResult) {
+                    Some(CallFault::Fails(errno)) => -(errno as isize),
+                    Some(CallFault::Short(most)) => (entry.result() as isize).min(most as isize),
+                    _ => entry.result() as isize,
+                };
                 left -= 1;
             }
         }

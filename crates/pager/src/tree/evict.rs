@@ -1,6 +1,5 @@
 //! The evictor: background reclaim, and what it leads to.
 
-use std::io;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,6 +9,7 @@ use super::abi;
 use super::core::{Core, DISCARD_BATCH};
 use super::maps;
 use super::memory::State;
+use crate::calls;
 use crate::region::{WINDOW, fatal};
 use crate::uffd::PAGE;
 
@@ -84,9 +84,8 @@ impl Shared {
         for run in places.chunk_by(|a, b| a + 1 == *b) {
             let (start, len) = (base + run[0] as usize * PAGE, run.len() * PAGE);
             // SAFETY: the places are taken, and no page refers to them any more.
-            let result = unsafe { libc::madvise(start as *mut _, len, libc::MADV_DONTNEED) };
-            if result != 0 {
-                fatal(&format!("discarding memory: {}", io::Error::last_os_error()));
+            if let Err(e) = unsafe { calls::discard(start, len) } {
+                fatal(&format!("discarding memory: {e}"));
             }
         }
         let mut core = self.lock();

@@ -42,6 +42,7 @@ use self::core::Core;
 use self::memory::Memory;
 use self::poll::{Poll, Ready};
 use self::record::Recorder;
+use crate::calls;
 use crate::error::Error;
 use crate::region::{RegionConfig, Staging, WINDOW, block_signals, fatal};
 use crate::store::{PageBuf, SwapArea};
@@ -157,7 +158,7 @@ fn spawn(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> Result<JoinHandl
             fatal("a thread of the pager died");
         }
     };
-    std::thread::Builder::new().name(name.into()).spawn(body).map_err(Error::io("starting a thread"))
+    calls::spawn(name, body).map_err(Error::io("starting a thread"))
 }
 
 impl Shared {

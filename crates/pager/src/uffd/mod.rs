@@ -5,14 +5,15 @@
 
 mod abi;
 mod modes;
-mod plan;
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use crate::calls;
+
+pub use crate::calls::{Call, CallFault, CallPlan};
 pub use modes::FillMode;
-pub use plan::{Call, CallFault, CallPlan};
 
 /// Bytes of a page.
 pub const PAGE: usize = 4096;
@@ -143,7 +144,6 @@ pub struct Uffd {
     fd: OwnedFd,
     scope: Scope,
     features: u64,
-    plan: Option<CallPlan>,
 }
 
 impl Uffd {
@@ -167,13 +167,13 @@ impl Uffd {
         // The handshake can be done once a descriptor.
         let fd = raw_open(scope)?;
         handshake(&fd, bits)?;
-        Ok(Uffd { fd, scope, features: offered, plan: None })
+        Ok(Uffd { fd, scope, features: offered })
     }
 
     /// One that another process opened for its memory, with these features, and that does not block.
     pub fn of_other(fd: OwnedFd, features: &[Feature]) -> Uffd {
         let features = features.iter().fold(0, |all, f| all | f.bit);
-        Uffd { fd, scope: Scope::Everything, features, plan: None }
+        Uffd { fd, scope: Scope::Everything, features }
     }
 
     /// The descriptor, to wait for it, or to hand it on.
@@ -181,17 +181,11 @@ impl Uffd {
         std::os::fd::AsFd::as_fd(&self.fd)
     }
 
-    /// Has calls fail from now on, for tests.
-    pub fn fail_by(&mut self, plan: CallPlan) {
-        self.plan = Some(plan);
-    }
-
-    /// A call, or the failure that was planned for it.
-    fn planned(&self, call: Call, make: impl FnOnce() -> Progress, lose: impl FnOnce()) -> Progress {
-        match self.plan.as_ref().and_then(|p| p.next(call)) {
-            None => make(),
+    /// A change of `len` bytes of pages, given how many to change, or the failure that was planned for it.
+    fn planned(call: Call, len: usize, make: impl FnOnce(usize) -> Progress, lose: impl FnOnce()) -> Progress {
+        match calls::next(call) {
             Some(CallFault::DoneButFails(errno)) => {
-                make();
+                make(len);
                 Progress { bytes: 0, errno }
             }
             Some(CallFault::Fails(errno)) => Progress { bytes: 0, errno },
@@ -199,6 +193,12 @@ impl Uffd {
                 lose();
                 Progress { bytes: 0, errno }
             }
+            // The kernel tells how far it came with EAGAIN, which `progress` takes for no error.
+            Some(CallFault::Short(most)) => match len.min(most) / PAGE * PAGE {
+                0 => Progress { bytes: 0, errno: libc::EAGAIN },
+                part => make(part),
+            },
+            _ => make(len),
         }
     }
 
@@ -219,7 +219,7 @@ impl Uffd {
     pub unsafe fn register(&self, start: usize, len: usize) -> io::Result<()> {
         let mut arg =
             abi::Register { range: range(start, len), mode: abi::REGISTER_MODE_MISSING, ..abi::Register::default() };
-        self.ioctl(abi::UFFDIO_REGISTER, &mut arg)
+        calls::made(Call::Register, || self.ioctl(abi::UFFDIO_REGISTER, &mut arg))
     }
 
     /// As [`Uffd::register`], and missing pages can be marked with [`Uffd::write_protect`]. It takes [`Feature::WP_UNPOPULATED`].
@@ -229,17 +229,17 @@ impl Uffd {
     pub unsafe fn register_with_marks(&self, start: usize, len: usize) -> io::Result<()> {
         let mode = abi::REGISTER_MODE_MISSING | abi::REGISTER_MODE_WP;
         let mut arg = abi::Register { range: range(start, len), mode, ..abi::Register::default() };
-        self.ioctl(abi::UFFDIO_REGISTER, &mut arg)
+        calls::made(Call::Register, || self.ioctl(abi::UFFDIO_REGISTER, &mut arg))
     }
 
     /// Watches it no more, and wakes who waits.
     pub fn unregister(&self, start: usize, len: usize) -> io::Result<()> {
-        self.ioctl(abi::UFFDIO_UNREGISTER, &mut range(start, len))
+        calls::made(Call::Unregister, || self.ioctl(abi::UFFDIO_UNREGISTER, &mut range(start, len)))
     }
 
     /// Lets those who wait in the range try again.
     pub fn wake(&self, start: usize, len: usize) -> io::Result<()> {
-        self.ioctl(abi::UFFDIO_WAKE, &mut range(start, len))
+        calls::made(Call::Wake, || self.ioctl(abi::UFFDIO_WAKE, &mut range(start, len)))
     }
 
     /// Fills missing pages with a copy and wakes who waits for them.
@@ -248,15 +248,8 @@ impl Uffd {
     /// `src` must be readable for `len` bytes, and must not be a missing page of a watched range. `dst` must belong to a
     /// watched range.
     pub unsafe fn copy(&self, dst: usize, src: *const u8, len: usize) -> Progress {
-        let mut arg = abi::Copy { dst: dst as u64, src: src as u64, len: len as u64, mode: 0, done: 0 };
-        self.planned(
-            Call::Copy,
-            || {
-                let result = self.ioctl(abi::UFFDIO_COPY, &mut arg);
-                progress(result, arg.done, len)
-            },
-            || (),
-        )
+        // SAFETY: the caller's contract.
+        unsafe { self.copy_in_mode(dst, src, len, FillMode::default()) }
     }
 
     /// Fills missing pages with zeros and wakes who waits for them.
@@ -264,15 +257,12 @@ impl Uffd {
     /// # Safety
     /// The range must be watched.
     pub unsafe fn zero(&self, start: usize, len: usize) -> Progress {
-        let mut arg = abi::ZeroPage { range: range(start, len), mode: 0, done: 0 };
-        self.planned(
-            Call::Zero,
-            || {
-                let result = self.ioctl(abi::UFFDIO_ZEROPAGE, &mut arg);
-                progress(result, arg.done, len)
-            },
-            || (),
-        )
+        let make = |len| {
+            let mut arg = abi::ZeroPage { range: range(start, len), mode: 0, done: 0 };
+            let result = self.ioctl(abi::UFFDIO_ZEROPAGE, &mut arg);
+            progress(result, arg.done, len)
+        };
+        Self::planned(Call::Zero, len, make, || ())
     }
 
     /// Moves pages of anonymous memory, whose places are missing pages then. No one is woken. Stores that happened before are in the
@@ -282,17 +272,14 @@ impl Uffd {
     /// Whoever refers to `src` must be served when it faults; `dst` must be missing pages of a watched range.
     pub unsafe fn move_pages(&self, dst: usize, src: usize, len: usize) -> Progress {
         const DONTWAKE: u64 = 1;
-        let mut arg = abi::Copy { dst: dst as u64, src: src as u64, len: len as u64, mode: DONTWAKE, done: 0 };
         // SAFETY: only where a test asks for it: the pages of the source are gone.
         let lose = || _ = unsafe { libc::madvise(src as *mut _, len, libc::MADV_DONTNEED) };
-        self.planned(
-            Call::Move,
-            || {
-                let result = self.ioctl(abi::UFFDIO_MOVE, &mut arg);
-                progress(result, arg.done, len)
-            },
-            lose,
-        )
+        let make = |len| {
+            let mut arg = abi::Copy { dst: dst as u64, src: src as u64, len: len as u64, mode: DONTWAKE, done: 0 };
+            let result = self.ioctl(abi::UFFDIO_MOVE, &mut arg);
+            progress(result, arg.done, len)
+        };
+        Self::planned(Call::Move, len, make, lose)
     }
 
     /// Makes any access to these missing pages an error (`SIGBUS`), now and later.
@@ -300,16 +287,20 @@ impl Uffd {
     /// # Safety
     /// The range must be watched.
     pub unsafe fn poison(&self, start: usize, len: usize) -> Progress {
-        let mut arg = abi::ZeroPage { range: range(start, len), mode: 0, done: 0 };
-        let result = self.ioctl(abi::UFFDIO_POISON, &mut arg);
-        progress(result, arg.done, len)
+        let make = |len| {
+            let mut arg = abi::ZeroPage { range: range(start, len), mode: 0, done: 0 };
+            let result = self.ioctl(abi::UFFDIO_POISON, &mut arg);
+            progress(result, arg.done, len)
+        };
+        Self::planned(Call::Poison, len, make, || ())
     }
 
     /// Whether private anonymous memory at this page is watched by anyone, without a change of anything: an error of `UFFDIO_CONTINUE`,
     /// which is for files only, tells.
     pub fn probe(&self, page: usize) -> Probe {
         let mut arg = abi::ZeroPage { range: range(page, PAGE), mode: 0, done: 0 };
-        match self.ioctl(abi::UFFDIO_CONTINUE, &mut arg).map_err(|e| e.raw_os_error()) {
+        let result = calls::made(Call::Probe, || self.ioctl(abi::UFFDIO_CONTINUE, &mut arg));
+        match result.map_err(|e| e.raw_os_error()) {
             Err(Some(libc::EINVAL)) => Probe::Watched,
             Err(Some(libc::ENOENT)) => Probe::NotWatched,
             Err(Some(libc::EAGAIN)) => Probe::Changing,
@@ -323,11 +314,7 @@ impl Uffd {
     /// The range must be watched for writes, by someone who serves them.
     pub unsafe fn write_protect(&self, start: usize, len: usize, protect: bool) -> io::Result<()> {
         let mut arg = abi::WriteProtect { range: range(start, len), mode: u64::from(protect) };
-        let make = || progress(self.ioctl(abi::UFFDIO_WRITEPROTECT, &mut arg), 0, len);
-        match self.planned(Call::Protect, make, || ()).errno {
-            0 => Ok(()),
-            errno => Err(io::Error::from_raw_os_error(errno)),
-        }
+        calls::made(Call::Protect, || self.ioctl(abi::UFFDIO_WRITEPROTECT, &mut arg))
     }
 
     /// Waits for faults; at least one, at most as many as `faults` has room for. Events that are not faults are an error, for none
@@ -337,14 +324,12 @@ impl Uffd {
         let mut messages = [abi::Message::default(); ROOM];
         let bytes = size_of_val(&messages);
         // SAFETY: the kernel writes at most `bytes` bytes into `messages`, which any bytes are valid for.
-        let got = unsafe { libc::read(self.fd.as_raw_fd(), messages.as_mut_ptr().cast(), bytes) };
-        if got < 0 {
-            let e = io::Error::last_os_error();
-            return match e.kind() {
-                io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock => Ok(()),
-                _ => Err(e),
-            };
-        }
+        let read = || unsafe { libc::read(self.fd.as_raw_fd(), messages.as_mut_ptr().cast(), bytes) };
+        let got = match calls::number(Call::ReadFaults, read) {
+            Ok(got) => got,
+            Err(e) if matches!(e.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => return Ok(()),
+            Err(e) => return Err(e),
+        };
         for m in &messages[..got as usize / size_of::<abi::Message>()] {
             if m.event != abi::EVENT_PAGEFAULT {
                 return Err(io::Error::other(format!("userfaultfd: event {:#x} was not asked for", m.event)));
@@ -362,14 +347,14 @@ impl Uffd {
         let mut messages = [abi::Message::default(); ROOM];
         let bytes = size_of_val(&messages);
         // SAFETY: the kernel writes at most `bytes` bytes into `messages`, which any bytes are valid for.
-        let got = unsafe { libc::read(self.fd.as_raw_fd(), messages.as_mut_ptr().cast(), bytes) };
-        if got < 0 {
-            let e = io::Error::last_os_error();
-            return match e.kind() {
-                io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock => Ok(false),
-                _ => Err(e),
-            };
-        }
+        let read = || unsafe { libc::read(self.fd.as_raw_fd(), messages.as_mut_ptr().cast(), bytes) };
+        let got = match calls::number(Call::ReadFaults, read) {
+            Ok(got) => got,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            // There may be something: who is told that there is nothing would not ask again.
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(true),
+            Err(e) => return Err(e),
+        };
         let messages = &messages[..got as usize / size_of::<abi::Message>()];
         for m in messages {
             events.push(self.event(m)?);
@@ -387,7 +372,7 @@ impl Uffd {
             abi::EVENT_FORK => {
                 // SAFETY: the kernel made the descriptor, in the lower half of the first field, for whoever reads this message.
                 let fd = unsafe { OwnedFd::from_raw_fd(a as u32 as RawFd) };
-                Event::Fork(Uffd { fd, scope: self.scope, features: self.features, plan: None })
+                Event::Fork(Uffd { fd, scope: self.scope, features: self.features })
             }
             abi::EVENT_REMAP => Event::Remap { from: a as usize, to: b as usize, len: c as usize },
             abi::EVENT_REMOVE => Event::Remove(a as usize..b as usize),
@@ -421,22 +406,19 @@ fn progress(result: io::Result<()>, done: i64, len: usize) -> Progress {
 fn raw_open(scope: Scope) -> io::Result<OwnedFd> {
     let flags = libc::O_CLOEXEC | if scope == Scope::UserMode { abi::UFFD_USER_MODE_ONLY } else { 0 };
     // SAFETY: the system call takes flags and gives a new descriptor.
-    let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) } as RawFd;
-    if fd >= 0 {
+    let error = match calls::number(Call::OpenUffd, || unsafe { libc::syscall(libc::SYS_userfaultfd, flags) }) {
         // SAFETY: the descriptor is new and ours.
-        return Ok(unsafe { OwnedFd::from_raw_fd(fd) });
-    }
-    let error = io::Error::last_os_error();
+        Ok(fd) => return Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }),
+        Err(error) => error,
+    };
     if scope == Scope::UserMode || error.raw_os_error() != Some(libc::EPERM) {
         return Err(error);
     }
     // Who may open the device may handle all faults.
     let Ok(device) = File::open("/dev/userfaultfd") else { return Err(error) };
     // SAFETY: the request takes flags by value and gives a new descriptor.
-    let fd = unsafe { libc::ioctl(device.as_raw_fd(), abi::USERFAULTFD_IOC_NEW, libc::O_CLOEXEC) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let make = || unsafe { libc::ioctl(device.as_raw_fd(), abi::USERFAULTFD_IOC_NEW, libc::O_CLOEXEC) };
+    let fd = calls::number(Call::OpenUffd, make)?;
     // SAFETY: the descriptor is new and ours.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -445,8 +427,9 @@ fn raw_open(scope: Scope) -> io::Result<OwnedFd> {
 fn handshake(fd: &OwnedFd, features: u64) -> io::Result<u64> {
     let mut arg = abi::Api { api: abi::API, features, ioctls: 0 };
     // SAFETY: `arg` is the structure of the request and outlives the call.
-    let result = unsafe { libc::ioctl(fd.as_raw_fd(), abi::UFFDIO_API, std::ptr::from_mut(&mut arg)) };
-    if result == 0 { Ok(arg.features) } else { Err(io::Error::last_os_error()) }
+    let make = || unsafe { libc::ioctl(fd.as_raw_fd(), abi::UFFDIO_API, std::ptr::from_mut(&mut arg)) };
+    calls::number(Call::Api, make)?;
+    Ok(arg.features)
 }
 
 #[cfg(test)]

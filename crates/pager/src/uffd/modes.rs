@@ -3,6 +3,7 @@
 use std::io;
 
 use super::{Call, PAGE, Progress, Uffd, abi, progress, range};
+use crate::calls;
 
 /// How a page is put in its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -27,12 +28,13 @@ impl Uffd {
     /// # Safety
     /// As for [`Uffd::copy`]; protected pages need a range that is watched for writes.
     pub unsafe fn copy_in_mode(&self, dst: usize, src: *const u8, len: usize, mode: FillMode) -> Progress {
-        let mut arg = abi::Copy { dst: dst as u64, src: src as u64, len: len as u64, mode: mode.bits(), done: 0 };
-        let make = || {
+        let make = |len| {
+            let (dst, src, mode) = (dst as u64, src as u64, mode.bits());
+            let mut arg = abi::Copy { dst, src, len: len as u64, mode, done: 0 };
             let result = self.ioctl(abi::UFFDIO_COPY, &mut arg);
             progress(result, arg.done, len)
         };
-        self.planned(Call::Copy, make, || ())
+        Self::planned(Call::Copy, len, make, || ())
     }
 
     /// As [`Uffd::zero`], for one page, without waking anyone.
@@ -41,12 +43,31 @@ impl Uffd {
     /// As for [`Uffd::zero`].
     pub unsafe fn zero_quietly(&self, at: usize) -> Progress {
         let mode = FillMode { quiet: true, protected: false }.bits();
-        let mut arg = abi::ZeroPage { range: range(at, PAGE), mode, done: 0 };
-        let make = || {
+        let make = |len| {
+            let mut arg = abi::ZeroPage { range: range(at, len), mode, done: 0 };
             let result = self.ioctl(abi::UFFDIO_ZEROPAGE, &mut arg);
-            progress(result, arg.done, PAGE)
+            progress(result, arg.done, len)
         };
-        self.planned(Call::Zero, make, || ())
+        Self::planned(Call::Zero, PAGE, make, || ())
+    }
+
+    /// As [`Uffd::poison`] of one page; what the kernel refuses for the moment is tried again.
+    ///
+    /// # Safety
+    /// As for [`Uffd::poison`].
+    pub unsafe fn poison_for_certain(&self, page: usize) -> io::Result<()> {
+        for attempt in 0.. {
+            // SAFETY: the caller's contract.
+            let done = unsafe { self.poison(page, PAGE) };
+            match done.errno {
+                0 if done.bytes == PAGE => break,
+                0 | libc::EAGAIN | libc::ENOMEM if attempt < 8 => {
+                    std::thread::sleep(std::time::Duration::from_millis(1 << attempt));
+                }
+                errno => return Err(io::Error::from_raw_os_error(errno)),
+            }
+        }
+        Ok(())
     }
 
     /// Watches a range for missing pages and for writes to protected ones.
@@ -55,6 +76,7 @@ impl Uffd {
     /// As for [`Uffd::register`].
     pub unsafe fn register_with_writes(&self, start: usize, len: usize) -> io::Result<()> {
         let mode = abi::REGISTER_MODE_MISSING | abi::REGISTER_MODE_WP;
-        self.ioctl(abi::UFFDIO_REGISTER, &mut abi::Register { range: range(start, len), mode, ..Default::default() })
+        let mut arg = abi::Register { range: range(start, len), mode, ..abi::Register::default() };
+        calls::made(Call::Register, || self.ioctl(abi::UFFDIO_REGISTER, &mut arg))
     }
 }

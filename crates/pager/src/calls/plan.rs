@@ -1,0 +1,142 @@
+//! Calls that fail as they are told.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{ARMED, MINE};
+
+macro_rules! calls {
+    ($($name:ident = $text:literal;)*) => {
+        /// A call that can be made to fail.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Call {
+            $(#[doc = $text] $name,)*
+        }
+
+        impl Call {
+            /// All of them.
+            pub const ALL: &'static [Call] = &[$(Call::$name),*];
+
+            /// What it is, as a reader of the manual pages knows it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Call::$name => $text,)*
+                }
+            }
+        }
+    };
+}
+
+calls! {
+    OpenUffd = "userfaultfd";
+    Api = "UFFDIO_API";
+    Register = "UFFDIO_REGISTER";
+    Unregister = "UFFDIO_UNREGISTER";
+    Wake = "UFFDIO_WAKE";
+    Copy = "UFFDIO_COPY";
+    Zero = "UFFDIO_ZEROPAGE";
+    Move = "UFFDIO_MOVE";
+    Poison = "UFFDIO_POISON";
+    Protect = "UFFDIO_WRITEPROTECT";
+    Probe = "UFFDIO_CONTINUE";
+    ReadFaults = "read of a userfaultfd";
+    Map = "mmap";
+    Unmap = "munmap";
+    Discard = "madvise(MADV_DONTNEED)";
+    Advise = "madvise, other";
+    ForbidWrites = "mprotect";
+    OpenPagemap = "open of /proc/PID/pagemap";
+    ReadPagemap = "read of /proc/PID/pagemap";
+    ScanPagemap = "PAGEMAP_SCAN";
+    Spawn = "start of a thread";
+    OpenSwap = "open of the swap file";
+    SwapRead = "preadv of the swap file";
+    SwapWrite = "pwritev of the swap file";
+    RingSetup = "io_uring_setup";
+    RingEnter = "io_uring_enter";
+    RingResult = "completion of io_uring";
+    FileOpen = "open of the mapped file";
+    FileLength = "fstat of the mapped file";
+    FileRead = "pread of the mapped file";
+    FileWrite = "pwrite of the mapped file";
+    FileSync = "fdatasync of the mapped file";
+}
+
+/// How.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CallFault {
+    /// Nothing is done, and this is the error (`errno`).
+    Fails(i32),
+    /// It is done, and yet this is the error.
+    DoneButFails(i32),
+    /// A move: the pages are in neither place afterwards, and this is the error. A write: nothing is written, and it says that all was. Of
+    /// other calls as [`CallFault::Fails`].
+    Loses(i32),
+    /// A read or a write moves so many bytes at the most; none of a read is the end of the file. A change of pages stops after so many bytes.
+    Short(usize),
+    /// One bit of what is read is another.
+    Flips,
+    /// It takes so many milliseconds, and then goes well.
+    Stalls(u64),
+    /// The thread that makes it ends, if it is one of the pager's.
+    Dies,
+}
+
+/// Which calls fail: asked with the call and its number among calls of its kind, from 0.
+pub struct CallPlan {
+    plan: Box<dyn Fn(Call, u64) -> Option<CallFault> + Send + Sync>,
+    made: [AtomicU64; Call::ALL.len()],
+}
+
+impl CallPlan {
+    /// A plan.
+    pub fn new(plan: impl Fn(Call, u64) -> Option<CallFault> + Send + Sync + 'static) -> CallPlan {
+        CallPlan { plan: Box::new(plan), made: [const { AtomicU64::new(0) }; Call::ALL.len()] }
+    }
+
+    /// From now on it is the plan of this thread, and of the threads of the pager that are started from it, until what is returned is dropped;
+    /// those threads keep it. It is never freed.
+    pub fn enter(self) -> Entered {
+        ARMED.store(true, Ordering::Relaxed);
+        let plan: &'static CallPlan = Box::leak(Box::new(self));
+        let before = MINE.replace((Some(plan), false));
+        Entered { plan, before, _of_this_thread: std::marker::PhantomData }
+    }
+
+    /// How many calls of a kind were made.
+    pub fn made(&self, call: Call) -> u64 {
+        self.made[call as usize].load(Ordering::Relaxed)
+    }
+
+    pub(super) fn next(&self, call: Call) -> Option<CallFault> {
+        let n = self.made[call as usize].fetch_add(1, Ordering::Relaxed);
+        (self.plan)(call, n)
+    }
+}
+
+impl fmt::Debug for CallPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallPlan").field("made", &self.made).finish_non_exhaustive()
+    }
+}
+
+/// A plan that is in force on this thread.
+#[derive(Debug)]
+pub struct Entered {
+    plan: &'static CallPlan,
+    before: (Option<&'static CallPlan>, bool),
+    _of_this_thread: std::marker::PhantomData<*const ()>,
+}
+
+impl Entered {
+    /// The plan.
+    pub fn plan(&self) -> &'static CallPlan {
+        self.plan
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        MINE.set(self.before);
+    }
+}

@@ -1,0 +1,208 @@
+//! Faults injected at every call: a scenario is run once to count its calls, and then once for each call and each way in which it can fail.
+//! What the program gets is right bytes or an explicit error: an error value, a lost page (`SIGBUS`, or `EFAULT` of a system call) with a
+//! line on standard error, or the end of the process with such a line. Never other bytes, never a hang: each run is a process of its own,
+//! with a watchdog. Allocations fail likewise, and pairs of calls that a seed chooses.
+//!
+//! By default two calls of each kind are tried with each failure. `REFAULT_INJECT=all` tries every call (minutes to hours),
+//! `REFAULT_INJECT=all/7` every seventh. What may come of each failure is in a table in `docs/reliability.md`; a run that finds something
+//! else fails, and with `REFAULT_INJECT_WRITE=1` writes the table anew. Arguments that are no options name the parts that are to be run.
+
+mod catalogue;
+mod file;
+mod heap;
+mod region;
+mod runner;
+mod table;
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use refault_pager::calls::{Call, CallFault, CallPlan};
+use runner::{Done, Inject, Job, Planned, Report, Run, run_all};
+use table::{Cells, SCENARIOS};
+
+#[global_allocator]
+static HEAP: heap::FailingHeap = heap::FailingHeap;
+
+/// What the program does, with one injected fault or none; the rest of the plan is the scenario's own.
+#[derive(Clone, Copy)]
+struct Scenario {
+    name: &'static str,
+    /// The column of the table.
+    column: usize,
+    /// Which calls it is about.
+    calls: Calls,
+    /// Whether its allocations fail, too.
+    allocations: bool,
+    /// How many pairs of failures are tried by default.
+    pairs: u64,
+    body: fn(&'static Report),
+}
+
+#[derive(Clone, Copy)]
+enum Calls {
+    All,
+    Only(&'static [Call]),
+}
+
+const RING: Calls = Calls::Only(&[Call::RingSetup, Call::RingEnter, Call::RingResult]);
+const POISON: Calls = Calls::Only(&[Call::Poison]);
+const WAKE: Calls = Calls::Only(&[Call::Wake]);
+
+const fn of(name: &'static str, column: usize, calls: Calls, pairs: u64, body: fn(&'static Report)) -> Scenario {
+    Scenario { name, column, calls, allocations: matches!(calls, Calls::All), pairs, body }
+}
+
+const ALL: &[Scenario] = &[
+    of("region", 0, Calls::All, 24, region::plain),
+    of("region-ring", 0, RING, 12, region::ring),
+    of("region-lossy", 0, POISON, 6, region::lossy),
+    of("region-high", 0, WAKE, 0, region::high),
+    of("region-tiers", 0, Calls::Only(&[]), 24, region::tiers),
+    of("file", 1, Calls::All, 24, file::plain),
+    of("file-lossy", 1, POISON, 6, file::lossy),
+];
+
+/// How thorough it is to be: `None`: as by default, else every n-th.
+fn step() -> Option<u64> {
+    match std::env::var("REFAULT_INJECT").as_deref() {
+        Ok("all") => Some(1),
+        Ok(word) => {
+            Some(word.strip_prefix("all/").and_then(|n| n.parse().ok()).expect("REFAULT_INJECT is all or all/N"))
+        }
+        Err(_) => None,
+    }
+}
+
+fn mixed(seed: u64) -> u64 {
+    let z = seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z ^ (z >> 27)
+}
+
+/// How many of the calls of a kind are tried: all, every n-th, or two.
+fn tried(made: u64, fault: CallFault, salt: u64) -> Vec<u64> {
+    match step() {
+        _ if fault == CallFault::Stalls(catalogue::TEN_SECONDS) => (made / 2..made).take(1).collect(),
+        // The first ones set things up.
+        Some(step) => (0..made).filter(|&n| n < 4 || n % step == salt % step).collect(),
+        None if made < 2 => (0..made).collect(),
+        None => vec![0, 1 + mixed(salt) % (made - 1)],
+    }
+}
+
+impl Scenario {
+    /// What comes of it without an injected fault.
+    fn healthy(&self) -> Run {
+        if self.name.ends_with("lossy") { Run::Fine(runner::LOST) } else { Run::Fine(runner::RIGHT) }
+    }
+
+    fn job(&self, what: String, inject: Inject) -> Job {
+        Job { title: format!("{}: {what}", self.name), inject, body: self.body }
+    }
+
+    fn single_calls(&self, base: &Done) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        let is_about = |call: &Call| match self.calls {
+            Calls::All => true,
+            Calls::Only(these) => these.contains(call),
+        };
+        for &call in Call::ALL.iter().filter(|c| is_about(c)) {
+            let made = base.counts[call as usize];
+            for (i, fault) in catalogue::faults(call).into_iter().enumerate() {
+                for n in tried(made, fault, (call as u64) << 8 | i as u64) {
+                    let what = format!("{} {n} of {made}: {}", call.name(), catalogue::name(fault));
+                    jobs.push(self.job(what, Inject::Call((call, n, fault))));
+                }
+            }
+        }
+        jobs
+    }
+
+    /// A call that is made, one as often as the other, and a failure of it.
+    fn random_call(&self, base: &Done, seed: u64) -> Planned {
+        let made: Vec<Call> = Call::ALL.iter().copied().filter(|&c| base.counts[c as usize] > 0).collect();
+        let call = made[mixed(seed) as usize % made.len()];
+        let mut faults = catalogue::faults(call);
+        faults.retain(|f| *f != CallFault::Stalls(catalogue::TEN_SECONDS));
+        let fault = faults[mixed(seed ^ 0x55) as usize % faults.len()];
+        (call, mixed(seed ^ 0xAAAA) % base.counts[call as usize], fault)
+    }
+
+    fn pairs(&self, base: &Done) -> Vec<Job> {
+        let n = self.pairs * if step().is_some() { 20 } else { 1 };
+        let pair = |seed: u64| {
+            let (a, b) = (self.random_call(base, seed * 2), self.random_call(base, seed * 2 + 1));
+            let name = |c: Planned| format!("{} {}: {}", c.0.name(), c.1, catalogue::name(c.2));
+            self.job(format!("pair {seed}: {}, and {}", name(a), name(b)), Inject::Two(a, b))
+        };
+        (0..n).map(pair).collect()
+    }
+
+    fn allocations(&self, base: &Done) -> Vec<Job> {
+        let made = if self.allocations { base.allocations } else { 0 };
+        let chosen: Vec<u64> = match step() {
+            Some(step) => (0..made).filter(|n| n % step == 0 || *n < 300).collect(),
+            // Most places allocate early, and some often.
+            None => (0..).map(|i| i * i * i / 3 + i).take_while(|&n| n < made).collect(),
+        };
+        chosen.into_iter().map(|n| self.job(format!("allocation {n} of {made} fails"), Inject::Allocation(n))).collect()
+    }
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    if std::env::args().any(|a| a == "--list") {
+        return;
+    }
+    let is_wanted = |name: &str| words.is_empty() || words.iter().any(|w| name == w.as_str());
+    let (mut found, mut bad, mut runs, mut met) = (Cells::default(), 0, 0, 0);
+    let began = Instant::now();
+    for s in ALL.iter().filter(|s| is_wanted(s.name)) {
+        let base = run_all(vec![s.job("without a fault".into(), Inject::None)]).remove(0);
+        if base.run == Run::Skipped {
+            println!("{}: skipped: {}", s.name, base.stderr.trim());
+            continue;
+        }
+        assert!(base.run == s.healthy(), "{}: {:?}\n{}", s.name, base.run, base.stderr);
+        let jobs = [s.single_calls(&base), s.pairs(&base), s.allocations(&base)].into_iter().flatten().collect();
+        let mut classes: BTreeMap<String, u64> = BTreeMap::new();
+        for r in run_all(jobs) {
+            runs += 1;
+            *classes.entry(format!("{:?}", r.run)).or_default() += 1;
+            match (r.run, r.inject) {
+                // The call was not made this time: threads take turns as they like.
+                (Run::Fine(_), Inject::Call(_)) if !r.met && r.run == s.healthy() => {}
+                (Run::Fine(outcome), Inject::Call((call, _, fault))) => {
+                    met += 1;
+                    found.add(call.name(), catalogue::name(fault), s.column, outcome);
+                }
+                (Run::Fine(outcome), Inject::Allocation(_)) => {
+                    let (what, how) = catalogue::ALLOCATION;
+                    met += u64::from(r.run != s.healthy());
+                    if r.run != s.healthy() {
+                        found.add(what, how.into(), s.column, outcome);
+                    }
+                }
+                (Run::Fine(_), _) => met += u64::from(r.met),
+                _ => {
+                    bad += 1;
+                    let said: Vec<&str> = r.stderr.lines().take(12).collect();
+                    println!("BAD {}: {:?}\n{}", r.title, r.run, said.join("\n"));
+                }
+            }
+        }
+        println!("{}: {classes:?}, {:.1} s so far", s.name, began.elapsed().as_secs_f64());
+    }
+    println!("{runs} runs, {met} met their fault, {bad} bad");
+    assert!(bad == 0, "{bad} runs were neither right nor an explicit error");
+    table::settle(&found, SCENARIOS);
+}
+
+/// The plan of a run: counts, and fails the call that is to fail.
+pub(crate) fn plan(report: &'static Report, base: fn(Call, u64) -> Option<CallFault>) -> CallPlan {
+    CallPlan::new(move |call, n| {
+        report.count(call);
+        report.injected(call, n).or_else(|| base(call, n))
+    })
+}

@@ -1,0 +1,185 @@
+//! A region that is written, read, advised and read again.
+
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use refault_pager::calls::{Call, CallFault};
+use refault_pager::store::{Codec, SwapIo};
+use refault_pager::uffd::Scope;
+use refault_pager::{Error, PoolConfig, Region, RegionConfig};
+
+use crate::runner::{ERROR_VALUE, LOST, Report};
+
+pub const PAGE: usize = 4096;
+const PAGES: usize = 1100;
+
+/// Reads and writes pages by system calls, which report a lost page as an error where a load would raise a signal.
+pub struct Pipe(std::io::PipeReader, std::io::PipeWriter);
+
+impl Pipe {
+    pub fn new() -> Pipe {
+        let (r, w) = std::io::pipe().expect("a pipe");
+        Pipe(r, w)
+    }
+
+    /// The bytes, or nothing if they are lost.
+    pub fn get(&mut self, at: *const u8, to: &mut [u8]) -> bool {
+        // SAFETY: the kernel reads bytes of the memory, and says so if it cannot.
+        let n = unsafe { libc::write(self.1.as_raw_fd(), at.cast(), to.len()) };
+        if n < 0 {
+            return false;
+        }
+        assert_eq!(n, to.len() as isize, "a pipe takes a page at once");
+        self.0.read_exact(to).expect("it was written");
+        true
+    }
+
+    /// Writes them; false if the page is lost.
+    pub fn put(&mut self, at: *mut u8, from: &[u8]) -> bool {
+        std::io::Write::write_all(&mut self.1, from).expect("there is room");
+        // SAFETY: the kernel writes bytes of the memory, and says so if it cannot.
+        let n = unsafe { libc::read(self.0.as_raw_fd(), at.cast(), from.len()) };
+        if n < 0 {
+            self.0.read_exact(&mut vec![0; from.len()]).expect("it is there");
+        }
+        n == from.len() as isize
+    }
+}
+
+fn content(page: usize, version: u64) -> [u8; PAGE] {
+    let mut bytes = [0; PAGE];
+    if version > 0 {
+        let word = (page as u64 + 1) << 32 | version;
+        let words = bytes.as_chunks_mut::<8>().0;
+        words.iter_mut().enumerate().for_each(|(i, w)| *w = (word ^ (i as u64) << 20).to_ne_bytes());
+    }
+    bytes
+}
+
+/// What a region should hold.
+struct Model<'a> {
+    report: &'static Report,
+    region: &'a Region,
+    pipe: Pipe,
+    version: Vec<u64>,
+    lost: Vec<bool>,
+}
+
+impl Model<'_> {
+    fn at(&self, page: usize) -> *mut u8 {
+        self.region.as_ptr().wrapping_add(page * PAGE)
+    }
+
+    fn lose(&mut self, page: usize) {
+        self.lost[page] = true;
+        self.report.got(LOST);
+    }
+
+    fn back(&self, page: usize) {
+        if self.lost[page] {
+            self.report.wrong(&format!("page {page} was lost and is back"));
+        }
+    }
+
+    fn put(&mut self, page: usize, version: u64) {
+        match self.pipe.put(self.at(page), &content(page, version)) {
+            true => {
+                self.back(page);
+                self.version[page] = version;
+            }
+            false => self.lose(page),
+        }
+    }
+
+    fn check(&mut self, page: usize) {
+        let mut found = [0; PAGE];
+        if !self.pipe.get(self.at(page), &mut found) {
+            return self.lose(page);
+        }
+        self.back(page);
+        if found != content(page, self.version[page]) {
+            let zeros = found == [0; PAGE];
+            self.report.wrong(&format!("page {page} is not as in version {}: zeros: {zeros}", self.version[page]));
+        }
+    }
+}
+
+fn directory() -> PathBuf {
+    env!("CARGO_TARGET_TMPDIR").into()
+}
+
+fn run(report: &'static Report, config: &RegionConfig, base: fn(Call, u64) -> Option<CallFault>) {
+    let _plan = crate::plan(report, base).enter();
+    let region = match Region::new(config) {
+        Ok(r) if r.scope() == Scope::UserMode => {
+            report.unsupported("system calls cannot be handed memory that is not in place")
+        }
+        Ok(r) => r,
+        Err(Error::Unsupported(why)) => report.unsupported(&why),
+        Err(_) => return report.got(ERROR_VALUE),
+    };
+    let mut m = Model { report, region: &region, pipe: Pipe::new(), version: vec![0; PAGES], lost: vec![false; PAGES] };
+    (0..PAGES).for_each(|p| m.put(p, 1));
+    (0..PAGES).for_each(|p| m.check(p));
+    let told = |result: Result<u64, Error>| {
+        if result.is_err() {
+            report.got(ERROR_VALUE);
+        }
+    };
+    told(region.page_out(0..64 * PAGE));
+    told(region.will_need(0..48 * PAGE));
+    // SAFETY: nobody refers to these pages.
+    match unsafe { region.dont_need_shared(200 * PAGE..264 * PAGE) } {
+        Ok(()) => {
+            m.version[200..264].fill(0);
+            m.lost[200..264].fill(false);
+        }
+        Err(_) => report.got(ERROR_VALUE),
+    }
+    (0..PAGES).step_by(3).for_each(|p| m.put(p, 2));
+    // Far from each other: nothing is read ahead.
+    (0..PAGES).for_each(|i| m.check(i * 461 % PAGES));
+    let lost = m.lost.iter().filter(|&&l| l).count() as u64;
+    if region.stats().counts.poisoned < lost {
+        report.broken("more pages are lost than were counted");
+    }
+    if let Err(e) = region.validate() {
+        report.broken(&e);
+    }
+}
+
+fn config() -> RegionConfig {
+    RegionConfig {
+        pool: None,
+        swap_directory: Some(directory()),
+        fault_threads: 1,
+        stall_limit: Duration::from_secs(3),
+        ..RegionConfig::new(PAGES * PAGE, RegionConfig::MIN_MEMORY)
+    }
+}
+
+pub fn plain(report: &'static Report) {
+    run(report, &config(), |_, _| None);
+}
+
+pub fn ring(report: &'static Report) {
+    run(report, &RegionConfig { swap_io: SwapIo::Ring, ..config() }, |_, _| None);
+}
+
+/// Everything at once: a pool before the file, two threads, and places that stand by.
+pub fn tiers(report: &'static Report) {
+    let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 256 << 10 });
+    run(report, &RegionConfig { pool, fault_threads: 2, standby_percent: 5, ..config() }, |_, _| None);
+}
+
+/// Pages are lost: some reads fail twice.
+pub fn lossy(report: &'static Report) {
+    run(report, &config(), |call, n| (call == Call::SwapRead && n % 40 < 20).then_some(CallFault::Fails(libc::EIO)));
+}
+
+/// Whoever faults is woken by a call of its own.
+pub fn high(report: &'static Report) {
+    run(report, &RegionConfig { memory_high: RegionConfig::MIN_MEMORY, ..config() }, |_, _| None);
+}
