@@ -67,7 +67,7 @@ fn run(report: &'static Report, base: fn(Call, u64) -> Option<CallFault>) {
             if is_there && *lost {
                 report.wrong(&format!("page {page} was lost and is back"));
             }
-            if page as u64 % (round + 1) == 0 && is_there {
+            if (page as u64).is_multiple_of(round + 1) && is_there {
                 fill(&mut found, page as u64 * 10 + round);
                 is_there = pipe.put(at, &found);
                 if is_there {
@@ -125,5 +125,5 @@ pub fn plain(report: &'static Report) {
 
 /// Pages are lost: some reads fail twice.
 pub fn lossy(report: &'static Report) {
-    run(report, |call, n| (call == Call::FileRead && n % 60 < 2).then_some(CallFault::Fails(libc::EIO)));
+    run(report, |call, n| (call == Call::FileRead && n % 60 < 20).then_some(CallFault::Fails(libc::EIO)));
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use refault_pager::calls::{Call, CallFault};
 use refault_pager::store::{Codec, SwapIo};
 use refault_pager::uffd::Scope;
-use refault_pager::{Error, PoolConfig, Region, RegionConfig};
+use refault_pager::{Error, FaultMode, PoolConfig, Region, RegionConfig};
 
 use crate::runner::{ERROR_VALUE, LOST, Report};
 
@@ -62,7 +62,8 @@ fn content(page: usize, version: u64) -> [u8; PAGE] {
 struct Model<'a> {
     report: &'static Report,
     region: &'a Region,
-    pipe: Pipe,
+    /// Without one, by instructions.
+    pipe: Option<Pipe>,
     version: Vec<u64>,
     lost: Vec<bool>,
 }
@@ -84,7 +85,13 @@ impl Model<'_> {
     }
 
     fn put(&mut self, page: usize, version: u64) {
-        match self.pipe.put(self.at(page), &content(page, version)) {
+        let (at, bytes) = (self.at(page), content(page, version));
+        let put = |to: *mut u8| {
+            // SAFETY: a page of the region, which nobody else uses.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, PAGE) };
+            true
+        };
+        match self.pipe.as_mut().map_or_else(|| put(at), |pipe| pipe.put(at, &bytes)) {
             true => {
                 self.back(page);
                 self.version[page] = version;
@@ -95,7 +102,16 @@ impl Model<'_> {
 
     fn check(&mut self, page: usize) {
         let mut found = [0; PAGE];
-        if !self.pipe.get(self.at(page), &mut found) {
+        let at = self.at(page);
+        let is_there = match &mut self.pipe {
+            Some(pipe) => pipe.get(at, &mut found),
+            None => {
+                // SAFETY: a page of the region, which nobody else uses.
+                unsafe { std::ptr::copy_nonoverlapping(at, found.as_mut_ptr(), PAGE) };
+                true
+            }
+        };
+        if !is_there {
             return self.lose(page);
         }
         self.back(page);
@@ -113,14 +129,15 @@ fn directory() -> PathBuf {
 fn run(report: &'static Report, config: &RegionConfig, base: fn(Call, u64) -> Option<CallFault>) {
     let _plan = crate::plan(report, base).enter();
     let region = match Region::new(config) {
-        Ok(r) if r.scope() == Scope::UserMode => {
+        Ok(r) if r.scope() == Scope::UserMode && config.fault_mode == FaultMode::Threads => {
             report.unsupported("system calls cannot be handed memory that is not in place")
         }
         Ok(r) => r,
         Err(Error::Unsupported(why)) => report.unsupported(&why),
         Err(_) => return report.got(ERROR_VALUE),
     };
-    let mut m = Model { report, region: &region, pipe: Pipe::new(), version: vec![0; PAGES], lost: vec![false; PAGES] };
+    let pipe = (config.fault_mode == FaultMode::Threads).then(Pipe::new);
+    let mut m = Model { report, region: &region, pipe, version: vec![0; PAGES], lost: vec![false; PAGES] };
     (0..PAGES).for_each(|p| m.put(p, 1));
     (0..PAGES).for_each(|p| m.check(p));
     let told = |result: Result<u64, Error>| {
@@ -174,9 +191,23 @@ pub fn tiers(report: &'static Report) {
     run(report, &RegionConfig { pool, fault_threads: 2, standby_percent: 5, ..config() }, |_, _| None);
 }
 
+fn failing_reads(call: Call, n: u64) -> Option<CallFault> {
+    (call == Call::SwapRead && n % 40 < 20).then_some(CallFault::Fails(libc::EIO))
+}
+
 /// Pages are lost: some reads fail twice.
 pub fn lossy(report: &'static Report) {
-    run(report, &config(), |call, n| (call == Call::SwapRead && n % 40 < 20).then_some(CallFault::Fails(libc::EIO)));
+    run(report, &config(), failing_reads);
+}
+
+/// Whoever faults serves the fault.
+pub fn signal(report: &'static Report) {
+    run(report, &RegionConfig { fault_mode: FaultMode::Signal, ..config() }, |_, _| None);
+}
+
+/// Likewise; the first page that is lost ends the process.
+pub fn signal_lossy(report: &'static Report) {
+    run(report, &RegionConfig { fault_mode: FaultMode::Signal, ..config() }, failing_reads);
 }
 
 /// Whoever faults is woken by a call of its own.

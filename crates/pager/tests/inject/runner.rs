@@ -269,6 +269,8 @@ impl Running {
         }
         match said.lines().any(|l| l.starts_with("refault: fatal: ") || l.starts_with("memory allocation of ")) {
             true if libc::WTERMSIG(status) == libc::SIGABRT => Run::Fine(ENDED),
+            // Touched by an instruction, not by a system call.
+            false if libc::WTERMSIG(status) == libc::SIGBUS && said.contains(" is lost: ") => Run::Fine(LOST),
             _ => Run::Silent(status),
         }
     }

@@ -11,9 +11,9 @@ const WORDS: [(u32, &str); 4] =
 const BEGIN: &str = "<!-- injected: begin -->";
 const END: &str = "<!-- injected: end -->";
 /// The columns.
-pub const SCENARIOS: &[&str] = &["`Region`", "`MappedFile`"];
+pub const SCENARIOS: [&str; 3] = ["`Region`", "`Region` by signal", "`MappedFile`"];
 
-type Row = [u32; 3];
+type Row = [u32; SCENARIOS.len()];
 
 /// What came of failures: by call and failure, for each column.
 #[derive(Default)]
