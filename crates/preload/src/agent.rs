@@ -230,19 +230,34 @@ impl Agent {
         let mut register = [self.scratch as u64, bytes, 1, 0];
         // SAFETY: the scratch pages are the agent's, and what was in them is in the window.
         unsafe {
-            call3(sys::IOCTL, self.uffd, UFFDIO_UNREGISTER, range.as_ptr() as usize);
-            call3(sys::MADVISE, self.scratch, bytes as usize, 4);
-            call3(sys::IOCTL, self.uffd, UFFDIO_REGISTER, register.as_mut_ptr() as usize);
+            // Discarded while it is watched, it would wait for the manager, which waits for the answer to this order.
+            insist(|| call3(sys::IOCTL, self.uffd, UFFDIO_UNREGISTER, range.as_ptr() as usize));
+            insist(|| call3(sys::MADVISE, self.scratch, bytes as usize, 4));
+            insist(|| call3(sys::IOCTL, self.uffd, UFFDIO_REGISTER, register.as_mut_ptr() as usize));
         }
+    }
+}
+
+/// Makes a call that the kernel has no reason to refuse but for the moment; if it goes on refusing, the program ends.
+fn insist(make: impl Fn() -> isize) {
+    const ATTEMPTS: u32 = 1000;
+    const LAST: &[u8] =
+        b"refault: the kernel refuses what this program's memory takes to be served; the program ends\n";
+    if !(0..ATTEMPTS).any(|_| make() >= 0) {
+        end(LAST);
     }
 }
 
 /// Whoever serves this memory is gone. Nothing of it can be trusted to come back.
 fn die() {
     const LAST: &[u8] = b"refault: the process that serves this program's memory is gone; the program ends\n";
+    end(LAST);
+}
+
+fn end(last: &[u8]) {
     // SAFETY: a message, and the end.
     unsafe {
-        call3(sys::WRITE, 2, LAST.as_ptr() as usize, LAST.len());
+        sys::raw(sys::WRITE, [2, last.as_ptr() as usize, last.len(), 0, 0, 0]);
         let pid = call3(sys::GETPID, 0, 0, 0);
         call3(sys::KILL, pid as usize, 9, 0);
     }

@@ -5,6 +5,8 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
 use crate::abi::{self, PAGE};
 use crate::agent::{self, ARENA_BYTES, Brief, Name};
+#[cfg(preload)]
+use crate::sys::raw;
 use crate::sys::{self, call, call3};
 
 unsafe extern "C" {
@@ -37,6 +39,7 @@ extern "C" fn start(_: c_int, _: *const *const c_char, environment: *const *cons
         return;
     }
     NAME.iter().zip(name).for_each(|(to, from)| to.store(from, Ordering::Relaxed));
+    sys::plan(&name);
     BELL.store(bell, Ordering::Relaxed);
     if !start_agent(abi::NEW) {
         return;
@@ -127,7 +130,7 @@ pub unsafe extern "C" fn madvise(address: *mut c_void, len: usize, advice: c_int
     let advice = if advice == FREE { DONTNEED } else { advice };
     // SAFETY: the caller's contract; `errno` is the calling thread's.
     unsafe {
-        let done = call3(sys::MADVISE, address as usize, len, advice as usize);
+        let done = raw(sys::MADVISE, [address as usize, len, advice as usize, 0, 0, 0]);
         if done < 0 {
             *__errno_location() = -done as c_int;
             return -1;

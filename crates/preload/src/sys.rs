@@ -2,6 +2,7 @@
 //! thread-local memory with.
 
 use core::arch::asm;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub const WRITE: usize = 1;
 pub const CLOSE: usize = 3;
@@ -26,11 +27,58 @@ pub const CLOSE_RANGE: usize = 436;
 
 pub const EINTR: isize = -4;
 
-/// A system call; a negative result is an errno, negated.
+/// A call of the agent that is to fail, for tests: its number and request, which one, and the error. 0: none.
+static FAULT: AtomicU64 = AtomicU64::new(0);
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+/// Takes the fault from the name of the manager's socket, which ends in `!` and fourteen hexadecimal digits if a test wants one.
+pub fn plan(name: &[u8]) {
+    let Some(at) = name.iter().position(|&b| b == b'!') else { return };
+    let mut fault = 0;
+    for &digit in name[at + 1..].iter().take(14) {
+        let value = if digit <= b'9' { digit.wrapping_sub(b'0') } else { digit.wrapping_sub(b'a' - 10) };
+        fault = fault << 4 | u64::from(value & 15);
+    }
+    FAULT.store(fault, Ordering::Relaxed);
+}
+
+/// The error that a call is to have, negated.
+#[cold]
+fn planned(fault: u64, number: usize, args: &[usize; 6]) -> Option<isize> {
+    const IOCTL_REQUEST: usize = 0xFF;
+    const SAID: &[u8] = b"refault: a test has a call of the agent fail\n";
+    let request = if number == IOCTL { args[1] & IOCTL_REQUEST } else { 0 };
+    if fault >> 40 != number as u64 || fault >> 32 & 0xFF != request as u64 {
+        return None;
+    }
+    if u64::from(MADE.fetch_add(1, Ordering::Relaxed)) != fault >> 8 & 0xFF_FFFF {
+        return None;
+    }
+    // SAFETY: a message on standard error.
+    unsafe { raw(WRITE, [2, SAID.as_ptr() as usize, SAID.len(), 0, 0, 0]) };
+    Some(-((fault & 0xFF) as isize))
+}
+
+/// A system call of the agent; a negative result is an errno, negated.
 ///
 /// # Safety
 /// As the system call says.
 pub unsafe fn call(number: usize, args: [usize; 6]) -> isize {
+    let fault = FAULT.load(Ordering::Relaxed);
+    if fault != 0
+        && let Some(error) = planned(fault, number, &args)
+    {
+        return error;
+    }
+    // SAFETY: the caller's contract.
+    unsafe { raw(number, args) }
+}
+
+/// A system call, of the agent or of the program.
+///
+/// # Safety
+/// As the system call says.
+pub unsafe fn raw(number: usize, args: [usize; 6]) -> isize {
     let result: isize;
     // SAFETY: the kernel changes rcx, r11, rax, and memory as the call says, which is the caller's contract.
     unsafe {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-pub use plan::{Call, CallFault, CallPlan, Entered};
+pub use plan::{AgentFault, Call, CallFault, CallPlan, Entered};
 
 /// There is a plan in this process.
 static ARMED: AtomicBool = AtomicBool::new(false);
@@ -40,6 +40,13 @@ fn next_planned(call: Call) -> Option<CallFault> {
         CallFault::Dies => None,
         other => Some(other),
     }
+}
+
+/// What the name of the manager's socket ends with, to tell agents of a call that is to fail: nothing without a plan.
+pub(crate) fn for_agents() -> String {
+    let plan = if ARMED.load(Ordering::Relaxed) { MINE.get().0 } else { None };
+    let fault = plan.and_then(CallPlan::of_agents);
+    fault.map_or(String::new(), |f| format!("!{:04x}{:02x}{:06x}{:02x}", f.call, f.request, f.n, f.errno))
 }
 
 fn error(errno: i32) -> io::Error {

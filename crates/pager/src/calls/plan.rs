@@ -60,6 +60,37 @@ calls! {
     FileRead = "pread of the mapped file";
     FileWrite = "pwrite of the mapped file";
     FileSync = "fdatasync of the mapped file";
+    EpollCreate = "epoll_create1";
+    EventFd = "eventfd";
+    EpollAdd = "epoll_ctl";
+    EpollWait = "epoll_wait";
+    EventWrite = "write of an eventfd";
+    Socket = "socket";
+    Bind = "bind";
+    Listen = "listen";
+    Accept = "accept4";
+    PeerOf = "getsockopt(SO_PEERCRED)";
+    ReadHello = "recvmsg of a greeting";
+    SendOrder = "sendmsg of an order";
+    ReadAnswer = "recv of an answer";
+    MemFd = "memfd_create";
+    Truncate = "ftruncate";
+    ReadProc = "read of a file of /proc/PID";
+    Random = "getrandom";
+    Start = "start of the program";
+}
+
+/// A call that an agent makes in a program and that fails: agents count for themselves, and say on standard error that they did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AgentFault {
+    /// The number of the system call.
+    pub call: u16,
+    /// For `ioctl`, the last byte of the request; else 0.
+    pub request: u8,
+    /// Which of these calls, from 0.
+    pub n: u32,
+    /// The error.
+    pub errno: u8,
 }
 
 /// How.
@@ -86,12 +117,18 @@ pub enum CallFault {
 pub struct CallPlan {
     plan: Box<dyn Fn(Call, u64) -> Option<CallFault> + Send + Sync>,
     made: [AtomicU64; Call::ALL.len()],
+    of_agents: Option<AgentFault>,
 }
 
 impl CallPlan {
     /// A plan.
     pub fn new(plan: impl Fn(Call, u64) -> Option<CallFault> + Send + Sync + 'static) -> CallPlan {
-        CallPlan { plan: Box::new(plan), made: [const { AtomicU64::new(0) }; Call::ALL.len()] }
+        CallPlan { plan: Box::new(plan), made: [const { AtomicU64::new(0) }; Call::ALL.len()], of_agents: None }
+    }
+
+    /// And one of the calls of agents, in each process of a tree, fails.
+    pub fn with_agents(self, fault: AgentFault) -> CallPlan {
+        CallPlan { of_agents: Some(fault), ..self }
     }
 
     /// From now on it is the plan of this thread, and of the threads of the pager that are started from it, until what is returned is dropped;
@@ -106,6 +143,10 @@ impl CallPlan {
     /// How many calls of a kind were made.
     pub fn made(&self, call: Call) -> u64 {
         self.made[call as usize].load(Ordering::Relaxed)
+    }
+
+    pub(super) fn of_agents(&self) -> Option<AgentFault> {
+        self.of_agents
     }
 
     pub(super) fn next(&self, call: Call) -> Option<CallFault> {

@@ -185,7 +185,7 @@ impl Core {
     /// The page cannot be had: whoever touches it gets a signal.
     pub(super) fn poison(&mut self, page: u32, why: &str) {
         let address = self.memory.address(page);
-        self.memory.state[page as usize] = State::Poisoned;
+        self.memory.set_poisoned(page);
         self.memory.counts.poisoned += 1;
         if self.memory.counts.poisoned <= MAX_MESSAGES {
             say(&format!("page {page} of the region at {:#x} is lost: {why}", self.memory.start));

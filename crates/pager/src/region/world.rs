@@ -133,6 +133,14 @@ impl Memory {
         self.discards.push(self.place[page as usize]);
     }
 
+    /// It cannot be had any more, and what is in its staging place, if it has one, is of no use.
+    pub(super) fn set_poisoned(&mut self, page: u32) {
+        match self.state[page as usize] {
+            State::Staged | State::Written => self.leave_place(page, State::Poisoned),
+            _ => self.state[page as usize] = State::Poisoned,
+        }
+    }
+
     /// Pages that were written since the last time are young. What cannot be had is not known, as before.
     pub(super) fn collect_writes(&mut self, pages: Range<u32>) {
         let Some(map) = &self.writes else { return };

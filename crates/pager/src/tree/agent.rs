@@ -5,12 +5,9 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use super::abi::{self, Control, Hello, Order, WINDOW};
+use crate::calls::{self, Call};
 use crate::store::PageBuf;
 use crate::uffd::PAGE;
-
-fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
-}
 
 /// A connection to an agent.
 #[derive(Debug)]
@@ -34,10 +31,8 @@ impl Link {
             message.msg_iovlen = 1;
             message.msg_control = control.as_mut_ptr().cast();
             message.msg_controllen = size_of_val(&control);
-            let got = libc::recvmsg(self.raw(), &raw mut message, libc::MSG_CMSG_CLOEXEC);
-            if got < 0 {
-                return Err(io::Error::last_os_error());
-            }
+            let receive = || libc::recvmsg(self.raw(), &raw mut message, libc::MSG_CMSG_CLOEXEC);
+            let got = calls::number(Call::ReadHello, receive)?;
             let header = libc::CMSG_FIRSTHDR(&raw const message);
             let mut fd = None;
             if !header.is_null() && (*header).cmsg_type == libc::SCM_RIGHTS {
@@ -74,9 +69,12 @@ impl Link {
                     data.add(i).write_unaligned(fd.as_raw_fd());
                 }
             }
-            match libc::sendmsg(self.raw(), &raw const message, libc::MSG_NOSIGNAL) {
-                n if n < 0 => Err(io::Error::last_os_error()),
-                _ => Ok(()),
+            loop {
+                let send = || libc::sendmsg(self.raw(), &raw const message, libc::MSG_NOSIGNAL);
+                match calls::number(Call::SendOrder, send) {
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    other => return other.map(drop),
+                }
             }
         }
     }
@@ -86,13 +84,12 @@ impl Link {
         let mut byte = 0u8;
         loop {
             // SAFETY: one byte of this frame.
-            match unsafe { libc::recv(self.raw(), (&raw mut byte).cast(), 1, 0) } {
-                1 => return Ok(()),
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                _ => match io::Error::last_os_error() {
-                    e if e.kind() == io::ErrorKind::Interrupted => {}
-                    e => return Err(e),
-                },
+            let receive = || unsafe { libc::recv(self.raw(), (&raw mut byte).cast(), 1, 0) };
+            match calls::number(Call::ReadAnswer, receive) {
+                Ok(1) => return Ok(()),
+                Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
             }
         }
     }
@@ -104,7 +101,8 @@ impl Link {
             let mut peer: libc::ucred = zeroed();
             let mut len = size_of::<libc::ucred>() as libc::socklen_t;
             let at = (&raw mut peer).cast();
-            check(libc::getsockopt(self.raw(), libc::SOL_SOCKET, libc::SO_PEERCRED, at, &raw mut len))?;
+            let ask = || libc::getsockopt(self.raw(), libc::SOL_SOCKET, libc::SO_PEERCRED, at, &raw mut len);
+            calls::number(Call::PeerOf, ask)?;
             Ok(peer.pid)
         }
     }
@@ -119,7 +117,8 @@ impl Listener {
     pub(super) fn new(name: &str) -> io::Result<Listener> {
         // SAFETY: the address is plain data and as long as said; the descriptor is new and ours.
         unsafe {
-            let fd = check(libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0))?;
+            let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+            let fd = calls::number(Call::Socket, || libc::socket(libc::AF_UNIX, kind, 0))?;
             let fd = OwnedFd::from_raw_fd(fd);
             let mut address: libc::sockaddr_un = zeroed();
             address.sun_family = libc::AF_UNIX as libc::sa_family_t;
@@ -127,8 +126,8 @@ impl Listener {
                 *to = from as libc::c_char;
             }
             let len = (size_of::<libc::sa_family_t>() + 1 + name.len()) as libc::socklen_t;
-            check(libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len))?;
-            check(libc::listen(fd.as_raw_fd(), 128))?;
+            calls::number(Call::Bind, || libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len))?;
+            calls::number(Call::Listen, || libc::listen(fd.as_raw_fd(), 128))?;
             Ok(Listener(fd))
         }
     }
@@ -137,12 +136,9 @@ impl Listener {
     pub(super) fn accept(&self) -> io::Result<Link> {
         // SAFETY: no address is asked for; the descriptor is new and ours.
         unsafe {
-            let fd = check(libc::accept4(
-                self.0.as_raw_fd(),
-                std::ptr::null_mut(),
-                std::ptr::null_mut(),
-                libc::SOCK_CLOEXEC,
-            ))?;
+            let (nobody, none) = (std::ptr::null_mut(), std::ptr::null_mut());
+            let accept = || libc::accept4(self.0.as_raw_fd(), nobody, none, libc::SOCK_CLOEXEC);
+            let fd = calls::number(Call::Accept, accept)?;
             Ok(Link(OwnedFd::from_raw_fd(fd)))
         }
     }
@@ -168,14 +164,12 @@ impl Agent {
     pub(super) fn new(link: Link) -> io::Result<Agent> {
         // SAFETY: the name ends in a zero byte; the descriptor is new and ours, the mapping is new, where the kernel chooses.
         unsafe {
-            let fd = check(libc::memfd_create(c"refault".as_ptr(), libc::MFD_CLOEXEC))?;
+            let fd = calls::number(Call::MemFd, || libc::memfd_create(c"refault".as_ptr(), libc::MFD_CLOEXEC))?;
             let memory = OwnedFd::from_raw_fd(fd);
-            check(libc::ftruncate(fd, abi::SHARED_BYTES as libc::off_t))?;
+            calls::number(Call::Truncate, || libc::ftruncate(fd, abi::SHARED_BYTES as libc::off_t))?;
             let protection = libc::PROT_READ | libc::PROT_WRITE;
-            let at = libc::mmap(std::ptr::null_mut(), abi::SHARED_BYTES, protection, libc::MAP_SHARED, fd, 0);
-            if at == libc::MAP_FAILED {
-                return Err(io::Error::last_os_error());
-            }
+            let map = || libc::mmap(std::ptr::null_mut(), abi::SHARED_BYTES, protection, libc::MAP_SHARED, fd, 0);
+            let at = calls::number(Call::Map, || map() as isize)?;
             Ok(Agent { link, shared: at as usize, memory })
         }
     }

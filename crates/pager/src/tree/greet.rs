@@ -31,11 +31,13 @@ impl Shared {
         while !self.stop.load(Ordering::Relaxed) {
             match self.listener.accept() {
                 Ok(link) => {
-                    if let Err(e) = self.admit(link) {
-                        // The process is gone, or it is not one of ours.
-                        if !self.stop.load(Ordering::Relaxed) && e.kind() == std::io::ErrorKind::Other {
-                            eprintln!("refault: {e}");
-                        }
+                    let pid = link.pid();
+                    let result = pid.and_then(|pid| self.admit(link, pid).inspect_err(|e| self.tell(pid, e)));
+                    if let Err(e) = result
+                        && !self.stop.load(Ordering::Relaxed)
+                        && e.kind() == std::io::ErrorKind::Other
+                    {
+                        eprintln!("refault: {e}");
                     }
                 }
                 Err(_) if self.stop.load(Ordering::Relaxed) => return,
@@ -44,8 +46,23 @@ impl Shared {
         }
     }
 
-    fn admit(&self, link: Link) -> std::io::Result<()> {
-        let pid = link.pid()?;
+    /// A process could not be admitted. The program itself must not run without a limit; of others it is said.
+    fn tell(&self, pid: i32, why: &std::io::Error) {
+        if why.kind() == std::io::ErrorKind::PermissionDenied || !is_descendant(pid) {
+            return;
+        }
+        let mut first = self.first.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if first.is_none() {
+            *first = Some(Err(format!("its memory cannot be served: {why}")));
+            // SAFETY: the process is the one that was started.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+            self.arrived.notify_all();
+        } else if why.kind() != std::io::ErrorKind::Other {
+            eprintln!("refault: process {pid} is not served, if it is still there: {why}");
+        }
+    }
+
+    fn admit(&self, link: Link, pid: i32) -> std::io::Result<()> {
         if !is_descendant(pid) {
             return Err(std::io::ErrorKind::PermissionDenied.into());
         }

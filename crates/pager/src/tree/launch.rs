@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::record::Recording;
 use super::{PRELOAD, Shared, Tree, TreeConfig, TreeStats, abi};
+use crate::calls::{self, Call};
 use crate::error::Error;
 
 /// A program that has not asked to be served after so long never will.
@@ -39,7 +40,7 @@ pub struct Outcome {
 /// This process serves that memory: it must not be ended before. It takes signals that end processes and passes them on.
 pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result<Outcome, Error> {
     let mask = prepare()?;
-    let name = format!("refault-{}-{:x}", std::process::id(), token()?);
+    let name = format!("refault-{}-{:x}{}", std::process::id(), token()?, calls::for_agents());
     let preload = preload_file().map_err(Error::io("making a file for the library"))?;
     let tree = Tree::new(&mut config, &name)?;
     let path = format!("/proc/{}/fd/{}", std::process::id(), preload.as_raw_fd());
@@ -55,7 +56,7 @@ pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result
     command.env("LD_PRELOAD", loaded).env(abi::VARIABLE, &name);
     // SAFETY: between fork and exec one system call, on a set of the closure's own.
     unsafe { command.pre_exec(move || set_mask(libc::SIG_SETMASK, &mask).map(drop)) };
-    let mut child = command.spawn().map_err(Error::io("starting the program"))?;
+    let mut child = calls::made(Call::Start, || command.spawn()).map_err(Error::io("starting the program"))?;
     pass_signals_on(child.id() as libc::pid_t);
     let was_served = wait_for_agent(&tree.shared, &mut child)?;
     let status = child.wait().map_err(Error::io("waiting for the program"))?;
@@ -157,10 +158,10 @@ fn pass_signals_on(pid: libc::pid_t) {
 fn token() -> Result<u128, Error> {
     let mut bytes = [0u8; 16];
     // SAFETY: the call fills as many bytes as said.
-    let n = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    match n {
+    let get = || unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    match calls::number(Call::Random, get).map_err(Error::io("random numbers"))? {
         16 => Ok(u128::from_ne_bytes(bytes)),
-        _ => Err(Error::Io { what: "random numbers", source: std::io::Error::last_os_error() }),
+        _ => Err(Error::Io { what: "random numbers", source: std::io::ErrorKind::UnexpectedEof.into() }),
     }
 }
 
@@ -168,10 +169,8 @@ fn token() -> Result<u128, Error> {
 fn preload_file() -> std::io::Result<File> {
     // SAFETY: the name ends in a zero byte; the descriptor is new and ours.
     let mut file = unsafe {
-        let fd = libc::memfd_create(c"librefault_preload.so".as_ptr(), libc::MFD_CLOEXEC);
-        if fd < 0 {
-            return Err(std::io::Error::last_os_error());
-        }
+        let name = c"librefault_preload.so".as_ptr();
+        let fd = calls::number(Call::MemFd, || libc::memfd_create(name, libc::MFD_CLOEXEC))?;
         File::from_raw_fd(fd)
     };
     file.write_all(PRELOAD)?;

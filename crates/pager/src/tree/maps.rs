@@ -6,11 +6,16 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
+use crate::calls::{self, Call};
 use crate::uffd::PAGE;
 
 /// The anonymous private mappings of a process that may be watched: all but its stack and what the kernel put there.
 pub(super) fn anonymous(pid: i32) -> io::Result<Vec<Range<usize>>> {
-    Ok(fs::read_to_string(format!("/proc/{pid}/maps"))?.lines().filter_map(parse).collect())
+    Ok(read(pid, "maps")?.lines().filter_map(parse).collect())
+}
+
+fn read(pid: i32, name: &str) -> io::Result<String> {
+    calls::made(Call::ReadProc, || fs::read_to_string(format!("/proc/{pid}/{name}")))
 }
 
 /// A line of `maps`: `start-end protection offset device inode name`.
@@ -29,7 +34,7 @@ fn parse(line: &str) -> Option<Range<usize>> {
 
 /// Pages of anonymous memory that a process has, as its counters say (they may be off by some 64 a thread).
 pub(super) fn anonymous_pages(pid: i32) -> Option<u64> {
-    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let statm = read(pid, "statm").ok()?;
     let mut fields = statm.split(' ').skip(1).map(|f| f.parse::<u64>());
     let (resident, shared) = (fields.next()?.ok()?, fields.next()?.ok()?);
     Some(resident.saturating_sub(shared))
@@ -37,14 +42,14 @@ pub(super) fn anonymous_pages(pid: i32) -> Option<u64> {
 
 /// The process that started a process.
 pub(super) fn parent(pid: i32) -> Option<i32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = read(pid, "stat").ok()?;
     // The name may contain anything, but ends at the last bracket.
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// Whether a process is stopped, by a signal or a debugger: its agent would not answer.
 pub(super) fn is_stopped(pid: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = read(pid, "stat").unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
 }
 
@@ -76,12 +81,18 @@ const IS_ZERO: u64 = 1 << 5;
 
 impl Pagemap {
     pub(super) fn open(pid: i32) -> io::Result<Pagemap> {
-        fs::File::open(format!("/proc/{pid}/pagemap")).map(Pagemap)
+        calls::made(Call::OpenPagemap, || fs::File::open(format!("/proc/{pid}/pagemap"))).map(Pagemap)
+    }
+
+    /// The entries from the page of an address on.
+    fn read(&self, bytes: &mut [u8], address: usize) -> io::Result<()> {
+        let at = address / PAGE * 8;
+        calls::read_exact(Call::ReadPagemap, bytes, |part, done| self.0.read_at(part, (at + done) as u64))
     }
 
     fn entry(&self, address: usize) -> io::Result<u64> {
         let mut bytes = [0; 8];
-        self.0.read_exact_at(&mut bytes, (address / PAGE * 8) as u64)?;
+        self.read(&mut bytes, address)?;
         Ok(u64::from_ne_bytes(bytes))
     }
 
@@ -102,7 +113,7 @@ impl Pagemap {
         let mut at = range.start;
         while at < range.end {
             let n = ((range.end - at) / PAGE).min(ROOM);
-            self.0.read_exact_at(&mut bytes[..n * 8], (at / PAGE * 8) as u64)?;
+            self.read(&mut bytes[..n * 8], at)?;
             for (i, entry) in bytes[..n * 8].as_chunks().0.iter().enumerate() {
                 if u64::from_ne_bytes(*entry) & (PRESENT | MARKED) == MARKED {
                     found.push(at + i * PAGE);
@@ -132,10 +143,8 @@ impl Pagemap {
                 ..Scan::default()
             };
             // SAFETY: the argument is the structure of the request and names an array that is as long as said.
-            let n = unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN, &raw mut arg) };
-            if n < 0 {
-                return Err(io::Error::last_os_error());
-            }
+            let scan = || unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN, &raw mut arg) };
+            let n = calls::number(Call::ScanPagemap, scan)?;
             found.extend(regions[..n as usize].iter().map(|r| r[0] as usize..r[1] as usize));
             at = (arg.walk_end as usize).max(at + PAGE);
         }

@@ -3,6 +3,9 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use crate::calls::{self, Call};
+use crate::region::fatal;
+
 /// What there is to be done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Ready {
@@ -27,13 +30,14 @@ const SERIAL_BITS: u32 = 30;
 
 impl Poll {
     pub(super) fn new() -> io::Result<Poll> {
-        // SAFETY: both calls make new descriptors, which are ours if they are not negative.
-        let (epoll, stop) = unsafe { (libc::epoll_create1(libc::EPOLL_CLOEXEC), libc::eventfd(0, libc::EFD_CLOEXEC)) };
-        if epoll < 0 || stop < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: as above.
-        let poll = unsafe { Poll { epoll: OwnedFd::from_raw_fd(epoll), stop: OwnedFd::from_raw_fd(stop) } };
+        // SAFETY: the call makes a new descriptor.
+        let epoll = calls::number(Call::EpollCreate, || unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: it is new, and ours.
+        let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
+        // SAFETY: the call makes a new descriptor.
+        let stop = calls::number(Call::EventFd, || unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) })?;
+        // SAFETY: it is new, and ours.
+        let poll = Poll { epoll, stop: unsafe { OwnedFd::from_raw_fd(stop) } };
         poll.add(poll.stop.as_raw_fd(), libc::EPOLLIN, 0)?;
         Ok(poll)
     }
@@ -41,8 +45,8 @@ impl Poll {
     fn add(&self, fd: RawFd, events: libc::c_int, data: u64) -> io::Result<()> {
         let mut event = libc::epoll_event { events: events as u32, u64: data };
         // SAFETY: the event lives until the call is done.
-        let result = unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut event) };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        let add = || unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut event) };
+        calls::number(Call::EpollAdd, add).map(drop)
     }
 
     /// Waits for a process's faults, until its descriptor is closed.
@@ -60,10 +64,12 @@ impl Poll {
     pub(super) fn wait(&self) -> io::Result<Option<Ready>> {
         let mut event = libc::epoll_event { events: 0, u64: 0 };
         // SAFETY: room for one event.
-        let n = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), &raw mut event, 1, -1) };
-        if n < 0 {
-            let e = io::Error::last_os_error();
-            return if e.kind() == io::ErrorKind::Interrupted { Ok(None) } else { Err(e) };
+        let wait = || unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), &raw mut event, 1, -1) };
+        match calls::number(Call::EpollWait, wait) {
+            Ok(1) => {}
+            Ok(_) => return Ok(None),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(None),
+            Err(e) => return Err(e),
         }
         let (data, index) = (event.u64, event.u64 as u32 as usize);
         Ok(Some(match data & (FAULTS | GONE) {
@@ -76,7 +82,15 @@ impl Poll {
     /// Everyone who waits, now or later, is told to stop.
     pub(super) fn stop(&self) {
         let one = 1u64;
-        // SAFETY: eight bytes of this frame.
-        unsafe { libc::write(self.stop.as_raw_fd(), (&raw const one).cast(), 8) };
+        loop {
+            // SAFETY: eight bytes of this frame.
+            let write = || unsafe { libc::write(self.stop.as_raw_fd(), (&raw const one).cast(), 8) };
+            match calls::number(Call::EventWrite, write) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // The threads would be waited for, which wait for this.
+                Err(e) => fatal(&format!("ending the threads of the pager: {e}")),
+                Ok(_) => return,
+            }
+        }
     }
 }

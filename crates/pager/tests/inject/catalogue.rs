@@ -73,6 +73,19 @@ pub fn faults(call: Call) -> Vec<CallFault> {
         Call::RingResult => {
             [errors(&[libc::EIO, libc::ENOSPC, libc::EINTR, libc::EAGAIN]), vec![Short(0), Short(512)]].concat()
         }
+        Call::EpollCreate | Call::EventFd | Call::Socket | Call::MemFd => errors(&[libc::EMFILE, libc::ENOMEM]),
+        Call::EpollAdd => errors(&[libc::ENOMEM, libc::ENOSPC, libc::EEXIST]),
+        Call::EpollWait => errors(&[libc::EINTR, libc::EINVAL]),
+        Call::EventWrite => errors(&[libc::EINTR, libc::EAGAIN]),
+        Call::Bind | Call::Listen => errors(&[libc::EACCES, libc::EINVAL]),
+        Call::Accept => errors(&[libc::EMFILE, libc::EINTR, libc::ENOMEM]),
+        Call::PeerOf => errors(&[libc::EINVAL]),
+        Call::ReadHello | Call::ReadAnswer => errors(&[libc::EINTR, libc::ECONNRESET, libc::ENOMEM]),
+        Call::SendOrder => errors(&[libc::EINTR, libc::EPIPE, libc::ECONNRESET, libc::ENOMEM]),
+        Call::Truncate => errors(&[libc::ENOSPC, libc::EINTR]),
+        Call::ReadProc => errors(&[libc::ESRCH, libc::EACCES, libc::ENOMEM, libc::EMFILE]),
+        Call::Random => errors(&[libc::ENOSYS, libc::EAGAIN]),
+        Call::Start => errors(&[libc::EAGAIN, libc::ENOENT]),
         Call::FileOpen => errors(&[libc::EACCES, libc::ENOENT, libc::EMFILE, libc::EINVAL]),
         Call::FileLength => errors(&[libc::EIO, libc::ENOMEM]),
         Call::FileSync => [errors(&[libc::EIO, libc::ENOSPC, libc::EINTR]), vec![DoneButFails(libc::EIO)]].concat(),
@@ -91,10 +104,36 @@ pub fn faults(call: Call) -> Vec<CallFault> {
 /// What an allocation is called in the table.
 pub const ALLOCATION: (&str, &str) = ("allocation of memory", "fails");
 
+/// The calls of agents: their names, numbers, requests, and errors.
+pub fn agents() -> Vec<(&'static str, u16, u8, Vec<i32>)> {
+    let ioctl = libc::SYS_ioctl;
+    let of = |name, call: i64, request, errnos: &[i32]| (name, call as u16, request, errnos.to_vec());
+    vec![
+        of("agent: mmap", libc::SYS_mmap, 0, &[libc::ENOMEM]),
+        of("agent: clone", libc::SYS_clone, 0, &[libc::EAGAIN]),
+        of("agent: unshare", libc::SYS_unshare, 0, &[libc::ENOMEM]),
+        of("agent: userfaultfd", libc::SYS_userfaultfd, 0, &[libc::EMFILE, libc::ENOMEM]),
+        of("agent: UFFDIO_API", ioctl, 0x3F, &[libc::EINVAL, libc::EPERM]),
+        of("agent: socket", libc::SYS_socket, 0, &[libc::EMFILE]),
+        of("agent: connect", libc::SYS_connect, 0, &[libc::ECONNRESET, libc::EAGAIN]),
+        of("agent: sendmsg", libc::SYS_sendmsg, 0, &[libc::EPIPE, libc::ENOMEM, libc::EINTR]),
+        of("agent: recvmsg", libc::SYS_recvmsg, 0, &[libc::EINTR, libc::ECONNRESET, libc::ENOMEM]),
+        of("agent: write", libc::SYS_write, 0, &[libc::EINTR, libc::EPIPE]),
+        of("agent: UFFDIO_MOVE", ioctl, 5, &OF_UFFD),
+        of("agent: UFFDIO_WRITEPROTECT", ioctl, 6, &OF_UFFD),
+        of("agent: UFFDIO_UNREGISTER", ioctl, 1, &[libc::ENOMEM, libc::EINVAL]),
+        of("agent: UFFDIO_REGISTER", ioctl, 0, &[libc::ENOMEM, libc::EINVAL, libc::EBUSY]),
+        of("agent: madvise", libc::SYS_madvise, 0, &[libc::ENOMEM, libc::EAGAIN, libc::EINVAL]),
+        of("agent: mincore", libc::SYS_mincore, 0, &[libc::EAGAIN, libc::ENOMEM]),
+    ]
+}
+
 /// All that the table is about: what is called, and the ways in which it can fail.
 pub fn rows() -> Vec<(&'static str, Vec<String>)> {
     let of_call = |&call: &Call| (call.name(), faults(call).into_iter().map(name).collect());
-    Call::ALL.iter().map(of_call).chain([(ALLOCATION.0, vec![ALLOCATION.1.into()])]).collect()
+    let of_agents = agents().into_iter().map(|a| (a.0, a.3.into_iter().map(|e| name(Fails(e))).collect()));
+    let allocation = (ALLOCATION.0, vec![ALLOCATION.1.into()]);
+    Call::ALL.iter().map(of_call).chain(of_agents).chain([allocation]).collect()
 }
 
 /// What it is called in the table.

@@ -13,11 +13,12 @@ mod heap;
 mod region;
 mod runner;
 mod table;
+mod tree;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use refault_pager::calls::{Call, CallFault, CallPlan};
+use refault_pager::calls::{AgentFault, Call, CallFault, CallPlan};
 use runner::{Done, Inject, Job, Planned, Report, Run, run_all};
 use table::{Cells, SCENARIOS};
 
@@ -63,6 +64,8 @@ const ALL: &[Scenario] = &[
     of("signal-lossy", 1, POISON, 0, region::signal_lossy),
     of("file", 2, Calls::All, 24, file::plain),
     of("file-lossy", 2, POISON, 6, file::lossy),
+    of("run", 3, Calls::All, 8, tree::plain),
+    of("run-lossy", 3, POISON, 0, tree::lossy),
 ];
 
 /// How thorough it is to be: `None`: as by default, else every n-th.
@@ -96,8 +99,12 @@ fn tried(made: u64, fault: CallFault, salt: u64) -> Vec<u64> {
 impl Scenario {
     /// What comes of it without an injected fault.
     fn healthy(&self) -> Run {
-        // Without a fault of its own the process goes on, but for who touches a lost page by an instruction.
-        if self.name.ends_with("lossy") { Run::Fine(runner::LOST) } else { Run::Fine(runner::RIGHT) }
+        // The whole program is ended by the signal; others ask by system calls, or are looked at.
+        match self.name {
+            "run-lossy" => Run::Fine(runner::ENDED),
+            name if name.ends_with("lossy") => Run::Fine(runner::LOST),
+            _ => Run::Fine(runner::RIGHT),
+        }
     }
 
     fn job(&self, what: String, inject: Inject) -> Job {
@@ -142,6 +149,23 @@ impl Scenario {
         (0..n).map(pair).collect()
     }
 
+    fn agents(&self) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        let agents = if self.name == "run" { catalogue::agents() } else { Vec::new() };
+        for (i, (name, call, request, errnos)) in agents.into_iter().enumerate() {
+            for errno in errnos {
+                let of_seed = mixed(i as u64 * 1000 + errno as u64) as u32 % 40;
+                let all: &[u32] =
+                    if step().is_some() { &[0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233] } else { &[0, of_seed] };
+                for &n in all {
+                    let fault = AgentFault { call, request, n, errno: errno as u8 };
+                    jobs.push(self.job(format!("{name} {n}: error {errno}"), Inject::Agent(fault)));
+                }
+            }
+        }
+        jobs
+    }
+
     fn allocations(&self, base: &Done) -> Vec<Job> {
         let made = if self.allocations { base.allocations } else { 0 };
         let chosen: Vec<u64> = match step() {
@@ -154,6 +178,9 @@ impl Scenario {
 }
 
 fn main() {
+    if std::env::var_os(tree::ROLE).is_some() {
+        tree::program();
+    }
     let words: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     if std::env::args().any(|a| a == "--list") {
         return;
@@ -168,7 +195,8 @@ fn main() {
             continue;
         }
         assert!(base.run == s.healthy(), "{}: {:?}\n{}", s.name, base.run, base.stderr);
-        let jobs = [s.single_calls(&base), s.pairs(&base), s.allocations(&base)].into_iter().flatten().collect();
+        let jobs =
+            [s.single_calls(&base), s.pairs(&base), s.allocations(&base), s.agents()].into_iter().flatten().collect();
         let mut classes: BTreeMap<String, u64> = BTreeMap::new();
         for r in run_all(jobs) {
             runs += 1;
@@ -187,6 +215,12 @@ fn main() {
                         found.add(what, how.into(), s.column, outcome);
                     }
                 }
+                (Run::Fine(outcome), Inject::Agent(f)) if r.met => {
+                    met += 1;
+                    let row = catalogue::agents().into_iter().find(|a| (a.1, a.2) == (f.call, f.request));
+                    let how = catalogue::name(CallFault::Fails(f.errno.into()));
+                    found.add(row.expect("it is from there").0, how, s.column, outcome);
+                }
                 (Run::Fine(_), _) => met += u64::from(r.met),
                 _ => {
                     bad += 1;
@@ -204,8 +238,12 @@ fn main() {
 
 /// The plan of a run: counts, and fails the call that is to fail.
 pub(crate) fn plan(report: &'static Report, base: fn(Call, u64) -> Option<CallFault>) -> CallPlan {
-    CallPlan::new(move |call, n| {
+    let plan = CallPlan::new(move |call, n| {
         report.count(call);
         report.injected(call, n).or_else(|| base(call, n))
-    })
+    });
+    match report.of_agents() {
+        Some(fault) => plan.with_agents(fault),
+        None => plan,
+    }
 }

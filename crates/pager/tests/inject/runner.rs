@@ -6,12 +6,12 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use refault_pager::calls::{Call, CallFault};
+use refault_pager::calls::{AgentFault, Call, CallFault};
 
 use crate::heap;
 
 /// A run that takes longer hangs.
-const WATCHDOG: Duration = Duration::from_secs(30);
+const WATCHDOG: Duration = Duration::from_secs(45);
 /// Runs at a time.
 const AT_A_TIME: usize = 2;
 
@@ -21,7 +21,7 @@ pub const ERROR_VALUE: u32 = 2;
 pub const LOST: u32 = 4;
 pub const ENDED: u32 = 8;
 
-const WRONG: i32 = 99;
+pub const WRONG: i32 = 99;
 const BROKEN: i32 = 98;
 const SKIP: i32 = 97;
 
@@ -62,6 +62,10 @@ impl Report {
         let (_, _, fault) = self.inject.calls().find(|i| (i.0, i.1) == (call, n))?;
         self.met.fetch_add(1, Ordering::Relaxed);
         Some(fault)
+    }
+
+    pub fn of_agents(&self) -> Option<AgentFault> {
+        if let Inject::Agent(fault) = self.inject { Some(fault) } else { None }
     }
 
     /// Whether this is the call that fails.
@@ -113,6 +117,8 @@ pub enum Inject {
     Two(Planned, Planned),
     /// The n-th allocation.
     Allocation(u64),
+    /// A call of the agents of a tree.
+    Agent(AgentFault),
 }
 
 impl Inject {
@@ -207,7 +213,9 @@ fn start(job: Job) -> Running {
             libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
             libc::dup2(stderr.as_raw_fd(), 2);
             libc::dup2(stderr.as_raw_fd(), 1);
-            libc::close(pipe[0]);
+            // Nothing but the pipe: what else this process was given is not for those that may outlive it.
+            libc::close_range(3, pipe[1] as u32 - 1, 0);
+            libc::close_range(pipe[1] as u32 + 1, u32::MAX, 0);
             heap::fail_at(if let Inject::Allocation(n) = job.inject { n } else { u64::MAX });
             (job.body)(report);
             report.allocations.store(heap::made(), Ordering::Relaxed);
@@ -263,6 +271,7 @@ impl Running {
                 BROKEN => Run::Broken,
                 SKIP => Run::Skipped,
                 0 if outcome & LOST != 0 && !said.contains("is lost: ") => Run::Silent(status),
+                0 if outcome & ENDED != 0 && !said.contains("refault: ") => Run::Silent(status),
                 0 => Run::Fine(outcome),
                 _ => Run::Silent(status),
             };
@@ -279,7 +288,7 @@ impl Running {
         let stderr = self.said();
         let counts = self.report.counts.iter().map(|c| c.load(Ordering::Relaxed)).collect();
         let allocations = self.report.allocations.load(Ordering::Relaxed);
-        let met = self.report.met.load(Ordering::Relaxed) > 0;
+        let met = self.report.met.load(Ordering::Relaxed) > 0 || stderr.contains("a call of the agent fail");
         // SAFETY: the mapping was made for this run, which is over; nobody refers to it any more.
         unsafe { libc::munmap(std::ptr::from_ref(self.report).cast_mut().cast(), size_of::<Report>()) };
         Done { title: self.job.title, inject: self.job.inject, run, met, counts, allocations, stderr }

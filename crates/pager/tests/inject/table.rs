@@ -11,7 +11,7 @@ const WORDS: [(u32, &str); 4] =
 const BEGIN: &str = "<!-- injected: begin -->";
 const END: &str = "<!-- injected: end -->";
 /// The columns.
-pub const SCENARIOS: [&str; 3] = ["`Region`", "`Region` by signal", "`MappedFile`"];
+pub const SCENARIOS: [&str; 4] = ["`Region`", "`Region` by signal", "`MappedFile`", "`refault run`"];
 
 type Row = [u32; SCENARIOS.len()];
 
