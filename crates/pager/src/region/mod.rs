@@ -28,7 +28,7 @@ pub use limits::Limits;
 pub use stats::{Counts, RegionStats};
 
 use self::core::Core;
-use self::placement::Placement;
+pub(crate) use self::placement::Placement;
 pub(crate) use self::staging::{Staging, WINDOW};
 use self::world::Memory;
 pub(crate) use self::world::fatal;

@@ -47,10 +47,14 @@ pub(super) struct Core {
     pub(super) starved: Vec<Pending>,
     /// Faults of processes whose mappings are changing.
     pub(super) unsettled: Vec<Pending>,
+    /// Threads that faulted, as it was read.
+    pub(super) threads: Vec<u32>,
     /// Processes whose descriptors nobody waits for yet.
     pub(super) is_new: Vec<usize>,
     /// The process whose bell was rung last.
     pub(super) rung: Option<usize>,
+    /// The evictor waits to be told that there is work.
+    pub(super) evictor_waits: bool,
     pub(super) recorder: Option<Recorder>,
     pub(super) started: Instant,
     pub(super) stall_limit: Duration,
@@ -98,8 +102,10 @@ impl Core {
             waiting: HashMap::new(),
             starved: Vec::new(),
             unsettled: Vec::new(),
+            threads: Vec::new(),
             is_new: Vec::new(),
             rung: None,
+            evictor_waits: false,
             recorder: None,
             started: Instant::now(),
             stall_limit: Duration::from_secs(30),
@@ -195,7 +201,8 @@ impl Core {
 
     /// `forced`: even if there is next to no room.
     pub(super) fn serve(&mut self, p: Pending, forced: bool) {
-        if !self.settle(p.space) {
+        // What has happened and was not read yet has the kernel refuse whatever is done to the page.
+        if self.has_batch(p.space) && !self.settle(p.space) {
             return self.unsettled.push(p);
         }
         if self.space(p.space).is_none_or(|s| s.is_condemned) {
@@ -400,6 +407,11 @@ impl Core {
                 self.memory.arrived = None;
                 self.stall_ns += p.since.elapsed().as_nanos() as u64;
             }
+            // It was read ahead. Whoever needs it may have better luck.
+            Err(_) if waiter.is_none() => {
+                self.memory.set_state(page, State::Stored);
+                self.engine.read_done(&mut self.memory, id, false);
+            }
             Err(e) => {
                 self.memory.counts.read_errors += 1;
                 self.engine.read_done(&mut self.memory, id, false);
@@ -583,6 +595,7 @@ impl Core {
     /// A fault that was read.
     pub(super) fn push(&mut self, space: usize, fault: Fault) {
         let since = Instant::now();
+        self.threads.push(fault.thread);
         self.pending.push_back(Pending { space, address: fault.address, write: fault.write, since });
     }
 

@@ -33,6 +33,9 @@ pub(super) enum State {
     Poisoned,
 }
 
+/// Buffers that are kept.
+const SPARE: usize = 32;
+
 /// A page is to be put in its place.
 pub(super) struct Fill {
     pub(super) page: u32,
@@ -100,6 +103,8 @@ pub(super) struct Memory {
     pub(super) reads: Vec<(u32, u32)>,
     /// The content that was read for the page whose access goes on.
     pub(super) arrived: Option<Box<PageBuf>>,
+    /// Buffers to read into.
+    spare: Vec<Box<PageBuf>>,
     /// Content that belongs to another process, too.
     pub(super) loans: std::collections::HashMap<u32, Loan>,
     /// Pages that are to be put in place as soon as the engine returns.
@@ -144,6 +149,7 @@ impl Memory {
             freed: Vec::new(),
             reads: Vec::new(),
             arrived: None,
+            spare: Vec::new(),
             loans: std::collections::HashMap::new(),
             fills: VecDeque::new(),
             filling: None,
@@ -152,6 +158,18 @@ impl Memory {
             dropping: false,
             kswapd_awake: false,
             counts: Counts::default(),
+        }
+    }
+
+    /// A buffer to read into.
+    pub(super) fn buffer(&mut self) -> Box<PageBuf> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// A buffer that is not needed any more.
+    pub(super) fn take_back(&mut self, buffer: Box<PageBuf>) {
+        if self.spare.len() < SPARE {
+            self.spare.push(buffer);
         }
     }
 
