@@ -73,6 +73,11 @@ impl Pool {
         self.lock().insert(slot, packed)
     }
 
+    /// Pages that it holds.
+    pub(super) fn pages(&self) -> usize {
+        self.lock().pages as usize
+    }
+
     /// It takes more than it may, since its limit was lowered.
     pub(super) fn is_beyond_limit(&self) -> bool {
         self.lock().slab.is_beyond_limit()

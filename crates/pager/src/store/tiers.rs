@@ -13,8 +13,9 @@ const STRIPES: usize = 64;
 const WORTH_KEEPING: usize = PAGE * 3 / 4;
 /// Pages that one write has go on to the file before it goes there itself.
 const MAX_WRITEBACK: usize = 64;
-/// Pages that go on at a time: those that lie side by side there are written in one call.
+/// Pages that go on at a time, those side by side in one call: of a large pool so many, of a small one this part of it.
 const BATCH: usize = 32;
+const BATCH_OF_POOL: usize = 8;
 
 /// A pool, and the store that takes what it has no room for.
 pub struct Tiers<L> {
@@ -42,12 +43,9 @@ impl<L: Store> Tiers<L> {
         (0..STRIPES as u32).filter(|&i| wanted & 1 << i != 0).map(|i| self.stripe(i)).collect()
     }
 
-    /// Moves the coldest pages of the pool to the lower store. False: the pool is empty.
-    fn write_back_coldest(&self) -> Result<bool, StoreError> {
-        let coldest = self.pool.coldest(BATCH);
-        if coldest.is_empty() {
-            return Ok(false);
-        }
+    /// Moves the coldest pages of the pool to the lower store. How many; none: the pool is empty.
+    fn write_back_coldest(&self) -> Result<usize, StoreError> {
+        let coldest = self.pool.coldest((self.pool.pages() / BATCH_OF_POOL).clamp(1, BATCH));
         let _alone = self.stripes(coldest.iter().map(|&(slot, _)| slot));
         let mut pages = vec![PageBuf::default(); coldest.len()];
         let mut found = Vec::with_capacity(coldest.len());
@@ -66,7 +64,7 @@ impl<L: Store> Tiers<L> {
                 Ok(()) => self.lower.free(slot),
             }
         }
-        failed.map_or(Ok(true), Err)
+        failed.map_or(Ok(coldest.len()), Err)
     }
 
     /// Puts a page into the pool, which may have others go on for it. False: it is better off below.
@@ -76,14 +74,16 @@ impl<L: Store> Tiers<L> {
         if packed.len() > WORTH_KEEPING {
             return Ok(false);
         }
-        for _ in 0..=MAX_WRITEBACK / BATCH {
+        let mut gone = 0;
+        while gone < MAX_WRITEBACK {
             match self.pool.insert(slot, packed) {
                 Err(StoreError::Full) => {}
                 other => return other.map(|()| true),
             }
-            // A lower store that fails says so when this page goes there, too.
-            if !matches!(self.write_back_coldest(), Ok(true)) {
-                break;
+            match self.write_back_coldest() {
+                Ok(n) if n > 0 => gone += n,
+                // A lower store that fails says so when this page goes there, too.
+                _ => break,
             }
         }
         Ok(false)
@@ -168,9 +168,14 @@ impl<L: Store> Store for Tiers<L> {
     }
 
     fn shrink_pool(&self) -> Result<bool, StoreError> {
-        for _ in 0..MAX_WRITEBACK {
-            if !self.pool.is_beyond_limit() || !self.write_back_coldest()? {
+        let mut gone = 0;
+        while gone < MAX_WRITEBACK {
+            if !self.pool.is_beyond_limit() {
                 return Ok(false);
+            }
+            match self.write_back_coldest()? {
+                0 => return Ok(false),
+                n => gone += n,
             }
         }
         Ok(true)

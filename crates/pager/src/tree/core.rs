@@ -16,8 +16,10 @@ use crate::uffd::{Fault, PAGE, Uffd};
 
 /// Discarding waits until there are so many places, for each call costs a flush of other CPUs.
 pub(super) const DISCARD_BATCH: usize = 32;
-/// A fault for which there is no room while nothing leaves memory for so long ends the process.
+/// A fault for which there is no room ends the process if for so long, and so many attempts of the evictor, no page left memory, and none is
+/// on its way.
 const NO_PROGRESS: Duration = Duration::from_secs(2);
+const NO_PROGRESS_ROUNDS: u32 = 200;
 /// Messages about lost pages.
 const MAX_MESSAGES: u64 = 16;
 
@@ -64,13 +66,17 @@ pub(super) struct Core {
     /// Pages of the engine that stand for memory it does not know of, and how many more there should be.
     taken: u64,
     owed: u64,
-    /// When something was moved out or written last, and how much it was then.
+    /// When something was moved out or written last, how much it was then, and how often there was no room since.
     progress: (Instant, u64),
+    rounds: u32,
     pub(super) peak_pages: u64,
     /// The most pages of anonymous memory that the processes had at one time, as the kernel counts them.
     pub(super) peak_resident: u64,
     pub(super) peak_swap: u64,
     pub(super) peak_pool_bytes: u64,
+    pub(super) peak_file: u64,
+    /// `memory.swap.max`.
+    pub(super) swap_pages: u64,
     /// Nanoseconds that threads waited for pages that had been in memory before, or for room.
     pub(super) stall_ns: u64,
     /// Times that a process was forked with pages out of memory or not, and that one began.
@@ -115,10 +121,13 @@ impl Core {
             taken: 0,
             owed: 0,
             progress: (Instant::now(), 0),
+            rounds: 0,
             peak_pages: 0,
             peak_resident: 0,
             peak_swap: 0,
             peak_pool_bytes: 0,
+            peak_file: 0,
+            swap_pages: 0,
             stall_ns: 0,
             forks: 0,
             processes: 0,
@@ -338,20 +347,36 @@ impl Core {
         self.wake(page);
     }
 
+    /// What takes the memory, and what would help.
+    fn what_is_short(&self) -> String {
+        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+        let (area, max) = (self.memory.area.stats(), self.max_pages * PAGE as u64);
+        let (pool, tables) = (area.usage.memory_bytes, self.own_bytes() as u64);
+        let resident = self.memory.resident.iter().sum::<u64>() * PAGE as u64;
+        let advice = if self.engine.swap_used_pages() >= self.swap_pages {
+            "--swap-max is used up: give it more"
+        } else if area.write_errors > 0 || pool > max / 2 {
+            "there is no room where pages go: give it a swap file (--swap-file DIR, on a disk with room) or more --memory-max"
+        } else if tables > max / 4 {
+            "tables grow with the memory of all processes: give it more --memory-max"
+        } else {
+            "what is in place cannot be moved out (locked, or in use by a device): give it more --memory-max"
+        };
+        format!(
+            "of {} MiB the stores take {}, tables {}, pages in place {}; {advice}",
+            mib(max),
+            mib(pool),
+            mib(tables),
+            mib(resident)
+        )
+    }
+
     /// There is no room and nothing to reclaim: the process that asks dies, as it would without a pager.
     fn out_of_memory(&mut self, p: Pending) {
         let Some(s) = self.space_mut(p.space) else { return };
         let pid = s.pid;
         if pid > 0 && !std::mem::replace(&mut s.is_killed, true) {
-            let mib = |bytes: u64| bytes >> 20;
-            let resident: u64 = self.memory.resident.iter().sum();
-            eprintln!(
-                "refault: out of memory and swap: process {pid} is killed (of {} MiB, the stores take {}, tables of the pager {}, pages in place {})",
-                mib(self.max_pages * PAGE as u64),
-                mib(self.memory.area.stats().usage.memory_bytes),
-                mib(self.own_bytes() as u64),
-                mib(resident * PAGE as u64),
-            );
+            eprintln!("refault: out of memory: process {pid} is killed; {}", self.what_is_short());
             // SAFETY: the process is one that is served here; a number that was used again would be of this user, too.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
@@ -509,18 +534,22 @@ impl Core {
 
     /// Faults that found no room try again. Without anyone who makes room, they reclaim for themselves.
     pub(super) fn retry_starved(&mut self) {
-        let done = self.memory.counts.moved_out + self.memory.counts.swapped_out;
+        let c = &self.memory.counts;
+        let done = c.moved_out + c.swapped_out + c.swapped_in;
         if done != self.progress.1 || self.starved.is_empty() {
-            self.progress = (Instant::now(), done);
+            (self.progress, self.rounds) = ((Instant::now(), done), 0);
         }
-        let is_stuck = self.progress.0.elapsed() > NO_PROGRESS;
+        self.rounds = self.rounds.saturating_add(1);
+        let stuck_for = self.progress.0.elapsed();
+        // What is on its way may take as long as a slow disk takes.
+        let is_stuck = stuck_for > NO_PROGRESS && self.rounds > NO_PROGRESS_ROUNDS && !self.memory.is_under_way()
+            || stuck_for > self.stall_limit;
         let mut victim = false;
         for p in std::mem::take(&mut self.starved) {
-            let waited = p.since.elapsed();
-            if waited > self.stall_limit || is_stuck && !victim && waited > NO_PROGRESS {
+            if is_stuck && !victim && p.since.elapsed() > NO_PROGRESS {
                 // One at a time: its memory is for the others.
                 victim = true;
-                self.progress = (Instant::now(), done);
+                (self.progress, self.rounds) = ((Instant::now(), done), 0);
                 self.out_of_memory(p);
             } else {
                 self.serve(p, !self.memory.kswapd_awake);
@@ -554,6 +583,7 @@ impl Core {
         let area = self.memory.area.stats();
         self.peak_swap = self.peak_swap.max(area.pages);
         self.peak_pool_bytes = self.peak_pool_bytes.max(area.usage.memory_bytes);
+        self.peak_file = self.peak_file.max(area.usage.file_pages);
         let overhead = (self.own_bytes() + area.usage.memory_bytes as usize).div_ceil(PAGE);
         let unknown: u64 = self.spaces.iter().flatten().map(|s| s.unknown).sum();
         self.set_external(overhead as u64 + unknown);
@@ -604,6 +634,9 @@ impl Core {
         self.engine.validate()?;
         let m = &self.memory;
         let count = |state| m.states().iter().filter(|&&s| s == state).count() as u64;
+        if (count(State::Writing) + count(State::Reading) > 0) != m.is_under_way() {
+            return Err("pages that are read or written are counted otherwise".into());
+        }
         if count(State::Staged) != m.staged_pages {
             return Err(format!("{} pages are staged, {} counted", count(State::Staged), m.staged_pages));
         }

@@ -95,6 +95,8 @@ pub(super) struct Memory {
     /// Pages in staging places, the first to be written in front, likewise.
     pub(super) staged: VecDeque<(u32, u32)>,
     pub(super) staged_pages: u64,
+    /// Pages that are being written or read.
+    busy_pages: u64,
     /// Staging places whose content is of no use any more.
     pub(super) discards: Vec<u32>,
     /// Slots that the engine freed: kept until what was in them is in memory.
@@ -145,6 +147,7 @@ impl Memory {
             leaving: VecDeque::new(),
             staged: VecDeque::new(),
             staged_pages: 0,
+            busy_pages: 0,
             discards: Vec::new(),
             freed: Vec::new(),
             reads: Vec::new(),
@@ -212,12 +215,19 @@ impl Memory {
 
     pub(super) fn set_state(&mut self, page: u32, to: State) {
         let from = std::mem::replace(&mut self.state[page as usize], to);
+        let is_busy = |state| matches!(state, State::Writing | State::Reading);
+        self.busy_pages = self.busy_pages + u64::from(is_busy(to)) - u64::from(is_busy(from));
         let resident = &mut self.resident[self.owner[page as usize] as usize];
         match (is_resident(from), is_resident(to)) {
             (false, true) => *resident += 1,
             (true, false) => *resident -= 1,
             _ => {}
         }
+    }
+
+    /// Whether anything is on its way out of memory or back.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.busy_pages > 0
     }
 
     /// Bytes of its tables.

@@ -118,6 +118,7 @@ impl Tree {
         let fixed = (serving + 3) * THREAD_BYTES + in_passing;
         let mut core = Core::new(engine, group, Memory::new(area.clone(), staging), max_pages as u64, fixed);
         core.stall_limit = m.stall_limit;
+        core.swap_pages = (m.swap_max / PAGE) as u64;
         core.recorder = config.record.take().map(Recorder::new);
         core.charge_overhead();
         let shared = Arc::new(Shared {
