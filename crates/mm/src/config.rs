@@ -376,6 +376,10 @@ pub struct Config {
     pub dirty_background_ratio: u64,
     /// Share of the cache that may be dirty before those who write have to wait, in percent; 20 in Linux.
     pub dirty_ratio: u64,
+    /// `dirty_expire_centisecs`: pages that are dirty for so long are written by [`crate::Engine::flush_expired`]; 30 s in Linux.
+    pub dirty_expire_ns: u64,
+    /// `dirty_writeback_centisecs`: how often it looks for them; 5 s in Linux.
+    pub dirty_writeback_ns: u64,
     /// The size of the node; none: only the limits of memcgs count.
     pub node: Option<NodeConfig>,
     /// Several nodes, in the place of that one.
@@ -388,6 +392,9 @@ pub struct Config {
     pub swap_map_ahead: bool,
     /// `read_ahead_kb`, in pages: the largest window of a sequential read; 32 in Linux, 0 = off.
     pub read_ahead_pages: u32,
+    /// The same for faults on files: runs of them read ahead, up to `read_ahead_pages`. Linux reads around every fault instead, and maps
+    /// what it finds in the cache, so that later ones are cheap; a driver for which there is no cheap fault had better read what is needed.
+    pub file_map_ahead: bool,
     /// Sizes of anonymous folios; by default single pages only.
     pub thp: ThpConfig,
 }
@@ -434,10 +441,13 @@ impl Config {
             seed: 0,
             dirty_background_ratio: 10,
             dirty_ratio: 20,
+            dirty_expire_ns: 30_000_000_000,
+            dirty_writeback_ns: 5_000_000_000,
             node: None,
             numa: None,
             page_cluster: 3,
             swap_map_ahead: false,
+            file_map_ahead: false,
             read_ahead_pages: 32,
             thp: ThpConfig::default(),
         }

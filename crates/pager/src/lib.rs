@@ -29,4 +29,4 @@ pub use file::{MappedFile, MappedFileConfig};
 pub use heap::HugeHeap;
 pub use refault_mm::MemcgEvents;
 pub use refault_mm::Policy;
-pub use region::{Counts, Limits, PoolConfig, Region, RegionConfig, RegionStats};
+pub use region::{Counts, FaultMode, Limits, PoolConfig, Region, RegionConfig, RegionStats};

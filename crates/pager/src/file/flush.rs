@@ -47,6 +47,8 @@ impl Shared {
                 }
                 let waited = self.work.wait_timeout(core, IDLE);
                 core = waited.unwrap_or_else(|_| fatal("a thread of the pager died at work")).0;
+                core.tick();
+                core.step();
             }
             if self.stop.load(Ordering::Relaxed) {
                 return;
@@ -67,7 +69,7 @@ impl Shared {
     }
 
     /// Writes what is to be written.
-    fn write_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+    pub(super) fn write_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         core.memory.settle_drops();
         loop {
             let pages = core.claim_writes(RUN);
