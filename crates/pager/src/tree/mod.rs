@@ -23,6 +23,7 @@ mod memory;
 mod order;
 mod poll;
 mod record;
+mod room;
 mod scan;
 mod space;
 mod stats;
