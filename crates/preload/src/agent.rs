@@ -239,7 +239,7 @@ impl Agent {
 }
 
 /// Makes a call that the kernel has no reason to refuse but for the moment; if it goes on refusing, the program ends.
-fn insist(make: impl Fn() -> isize) {
+fn insist(mut make: impl FnMut() -> isize) {
     const ATTEMPTS: u32 = 1000;
     const LAST: &[u8] =
         b"refault: the kernel refuses what this program's memory takes to be served; the program ends\n";

@@ -11,7 +11,7 @@ use refault_pager::calls::{AgentFault, Call, CallFault};
 use crate::heap;
 
 /// A run that takes longer hangs.
-const WATCHDOG: Duration = Duration::from_secs(45);
+const WATCHDOG: Duration = Duration::from_secs(25);
 /// Runs at a time.
 const AT_A_TIME: usize = 2;
 
