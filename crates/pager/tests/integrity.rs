@@ -132,13 +132,14 @@ fn stress(name: &str, config: &RegionConfig) {
     });
     let s = region.stats();
     eprintln!(
-        "{name}: {} operations, {} evictions, peak {} of {} pages (seen {most}), {:?} {:?}",
+        "{name}: {} operations, {} evictions, peak {} of {} pages (seen {most}), {:?} {:?} {:?}",
         ops.load(Ordering::Relaxed),
         s.counts.swapped_out,
         s.peak_pages,
         s.max_pages,
         s.counts,
-        s.area
+        s.area,
+        s.sizes
     );
     assert!(s.counts.swapped_out > 1000, "{name}: there was eviction");
     assert_eq!((s.counts.poisoned, s.area.corrupt, s.counts.inconsistent), (0, 0, 0), "{name}");
