@@ -194,7 +194,7 @@ fn standby() {
 
 /// Folios of these orders, which come back page by page or whole.
 fn folios(orders: &[usize], swap_in: bool, config: RegionConfig) -> RegionConfig {
-    let mut thp = ThpConfig { swap_in, ..ThpConfig::default() };
+    let mut thp = ThpConfig { swap_in, ..config.thp };
     orders.iter().for_each(|&order| thp.sizes[order] = ThpSize::Always);
     RegionConfig { thp, ..config }
 }

@@ -224,9 +224,7 @@ impl Core {
             self.engine.write_cancelled(&mut self.memory, PageId(page));
         }
         self.memory.write = false;
-        let outcome = self.engine.access(&mut self.memory, PageId(page), Touch::MapRead);
-        self.map_all();
-        match outcome {
+        match self.access(page, Touch::MapRead) {
             Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh => {
                 if !matches!(self.memory.state[i], State::Mapped | State::Poisoned) {
                     self.poison(page, "the kernel could not put it in its place");

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use refault_mm::{Config, HugeAdvice, NodeConfig, Policy, ThpConfig};
+use refault_mm::{Config, HugeAdvice, NodeConfig, Policy, ThpConfig, ThpDefrag};
 
 use super::WINDOW;
 use crate::error::Error;
@@ -36,7 +36,8 @@ pub struct RegionConfig {
     pub swap_max: usize,
     /// Who decides what is out of memory.
     pub policy: Policy,
-    /// Pages that come and go as one: sizes from 16 KiB to 256 KiB, as `/sys/kernel/mm/transparent_hugepage` has them. None by default.
+    /// Pages that come and go as one: sizes from 16 KiB to 256 KiB, as `/sys/kernel/mm/transparent_hugepage` has them. None by default;
+    /// `defrag` is `defer`, for without it faults for folios would use up the memory that reclaim needs before it is woken.
     pub thp: ThpConfig,
     /// The compressed pool; without one, pages go to the file.
     pub pool: Option<PoolConfig>,
@@ -68,7 +69,7 @@ impl RegionConfig {
             memory_high: usize::MAX,
             swap_max: bytes,
             policy: Policy::Mglru,
-            thp: ThpConfig::default(),
+            thp: ThpConfig { defrag: ThpDefrag::Defer, ..ThpConfig::default() },
             pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: memory_max / 2 }),
             swap_directory: None,
             swap_io: SwapIo::default(),

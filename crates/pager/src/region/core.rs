@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use refault_mm::{Advice, Engine, KswapdStep, MappingId, MemcgId, Outcome, PageId, Touch};
 
+use super::WINDOW;
 use super::limits::Limits;
 use super::stats::RegionStats;
 use super::world::{Memory, State, fatal};
@@ -143,8 +144,7 @@ impl Core {
     pub(super) fn touch(&mut self, page: u32, write: bool, since: Instant) {
         self.memory.write = write;
         let touch = if write { Touch::MapWrite } else { Touch::MapRead };
-        let outcome = self.engine.access(&mut self.memory, PageId(page), touch);
-        self.map_all();
+        let outcome = self.access(page, touch);
         match outcome {
             Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh => {
                 if !matches!(self.memory.state[page as usize], State::Mapped | State::Poisoned) {
@@ -158,6 +158,16 @@ impl Core {
             Outcome::Oom(_) if self.memory.control.lowering => self.starved.push(Starved { page, write, since }),
             Outcome::Oom(_) => self.poison(page, "there is no room for it, and nothing to reclaim"),
         }
+    }
+
+    /// The engine learns of a touch, and what it maps is put in place. If it reclaims for it, it stops when a window of pages is to leave:
+    /// none of them is free before it is written, and it would order out all there is.
+    pub(super) fn access(&mut self, page: u32, touch: Touch) -> Outcome {
+        self.memory.control.most_leaving = self.memory.leaving.len() + WINDOW;
+        let outcome = self.engine.access(&mut self.memory, PageId(page), touch);
+        self.memory.control.most_leaving = usize::MAX;
+        self.map_all();
+        outcome
     }
 
     /// A fault on a page that is in place: it was served meanwhile. If it is not there after all, someone changed the memory
