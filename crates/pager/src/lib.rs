@@ -27,5 +27,5 @@ pub mod uffd;
 pub use error::Error;
 pub use file::{MappedFile, MappedFileConfig};
 pub use heap::HugeHeap;
-pub use refault_mm::{HugeAdvice, MemcgEvents, Policy, SizeStats, ThpConfig, ThpDefrag, ThpMode, ThpSize};
+pub use refault_mm::{HugeAdvice, MemcgEvents, Policy, SizeCounter, SizeStats, ThpConfig, ThpDefrag, ThpMode, ThpSize};
 pub use region::{Counts, Limits, PoolConfig, Region, RegionConfig, RegionStats};
