@@ -29,6 +29,9 @@ int main(int argc, char **argv) {
         sum += numbers[i];
         numbers[i] += 1;
     }
+    /* Half of the memory is enough for what follows. */
+    if ((error = refault_file_set_memory_max(file, 4 * MIB)))
+        return failed("a lower limit", error);
     if ((error = refault_file_flush(file)))
         return failed("flush", error);
 
@@ -37,7 +40,7 @@ int main(int argc, char **argv) {
         return failed("stats", error);
     fprintf(stderr, "%llu pages read, %llu written, at most %llu KiB of memory\n", (unsigned long long)stats.reads,
             (unsigned long long)stats.writes, (unsigned long long)stats.peak_bytes / 1024);
-    if (stats.dirty_bytes != 0 || stats.peak_bytes > 8 * MIB)
+    if (stats.dirty_bytes != 0 || stats.peak_bytes > 8 * MIB || stats.memory_bytes > 4 * MIB)
         return 1;
     if ((error = refault_file_close(file)))
         return failed("close", error);

@@ -153,6 +153,10 @@ uint64_t refault_file_bytes(const refault_file *file);
 /* Reads ahead. `pages`, unless null: how many pages of the range are in place. */
 int refault_file_will_need(refault_file *file, uint64_t offset, uint64_t length, uint64_t *pages);
 
+/* Sets memory_max while the file is in use. A lower one drops pages, after writing those that were changed, before this returns; if that cannot
+ * be done it is REFAULT_ERR_LIMIT, and the limit is as it was. */
+int refault_file_set_memory_max(refault_file *file, uint64_t memory_max);
+
 /* What was written to the memory before is in the file, on its medium, when this returns REFAULT_OK. An error of writing is told by one flush;
  * the pages are dirty as before, and the next flush tries again. */
 int refault_file_flush(refault_file *file);

@@ -143,6 +143,16 @@ pub unsafe extern "C" fn refault_file_will_need(
     })
 }
 
+/// Sets `memory.max`.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn refault_file_set_memory_max(file: *mut refault_file, memory_max: u64) -> c_int {
+    // SAFETY: a handle that lives, or null.
+    guard(|| Ok(unsafe { borrow(file, "file") }?.0.set_memory_max(size(memory_max))?))
+}
+
 /// Writes back.
 ///
 /// # Safety

@@ -59,6 +59,7 @@ static int nonsense(void) {
     EXPECT(refault_file_open(NULL, &f, &file), REFAULT_ERR_ARGUMENT, "path is null");
     EXPECT(refault_file_open("/nowhere/at/all", &f, &file), REFAULT_ERR_CONFIG, "No such file");
     EXPECT(refault_file_flush(NULL), REFAULT_ERR_ARGUMENT, "file is null");
+    EXPECT(refault_file_set_memory_max(NULL, 8 << 20), REFAULT_ERR_ARGUMENT, "file is null");
     EXPECT(refault_file_close(NULL), REFAULT_OK, "");
 
     refault_region_config_init(&c, 8 << 20, 8 << 20);

@@ -388,6 +388,9 @@ pub struct Config {
     pub swap_map_ahead: bool,
     /// `read_ahead_kb`, in pages: the largest window of a sequential read; 32 in Linux, 0 = off.
     pub read_ahead_pages: u32,
+    /// The same for faults on files: runs of them read ahead, up to `read_ahead_pages`. Linux reads around every fault instead, and maps
+    /// what it finds in the cache, so that later ones are cheap; a driver for which there is no cheap fault had better read what is needed.
+    pub file_map_ahead: bool,
     /// Sizes of anonymous folios; by default single pages only.
     pub thp: ThpConfig,
 }
@@ -438,6 +441,7 @@ impl Config {
             numa: None,
             page_cluster: 3,
             swap_map_ahead: false,
+            file_map_ahead: false,
             read_ahead_pages: 32,
             thp: ThpConfig::default(),
         }

@@ -227,7 +227,11 @@ impl Engine {
                 if touch.is_mapped() {
                     self.count(f, Counter::Pgmajfault, 1);
                 }
-                match self.read_folio(w, f) {
+                let ack = self.read_folio(w, f);
+                if self.cfg.file_map_ahead && touch.is_mapped() && ack == Ack::Pending {
+                    self.file_map_ahead(w, page, memcg);
+                }
+                match ack {
                     Ack::Done => {}
                     Ack::Pending => return Ok(Outcome::Waiting),
                     Ack::Failed => return Ok(Outcome::Failed),

@@ -6,7 +6,7 @@
 
 use crate::folio::FolioTable;
 use crate::ids::{LruvecId, MappingId, MemcgId, NodeId, PageId, XaNodeId};
-use crate::readahead::SwapReadahead;
+use crate::readahead::{Streams, SwapReadahead};
 use crate::slot::{Location, MAX_NODES};
 use crate::thp::HugeAdvice;
 
@@ -83,6 +83,7 @@ pub(crate) struct Mapping {
     pub(crate) min_index: u64,
     pub(crate) max_index: u64,
     pub(crate) swap_readahead: SwapReadahead,
+    pub(crate) streams: Streams,
     pub(crate) huge: HugeAdvice,
     /// Orders above 0 that faults may make, a bit each.
     pub(crate) orders: u16,
@@ -145,6 +146,7 @@ impl PageSpace {
             min_index,
             max_index,
             swap_readahead: SwapReadahead::default(),
+            streams: Streams::default(),
             huge: HugeAdvice::None,
             orders: 0,
         });

@@ -87,12 +87,11 @@ pub(crate) struct SwapReadahead {
     last: u32,
     window: u32,
     hits: u32,
-    streams: Streams,
 }
 
 /// Runs of faults that go up, several at a time, for threads share a mapping: where each is expected to go on, and its window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Streams {
+pub(crate) struct Streams {
     runs: [(u32, u32); Streams::MAX],
     /// The one that is given up next.
     oldest: usize,
@@ -198,9 +197,10 @@ impl Engine {
         }
         let mapping = self.space.mapping_of(page).index();
         let (first, end) = (self.space.mappings[mapping].first.0, self.mapping_end(page));
-        let ra = &mut self.space.mappings[mapping].swap_readahead;
         let map_ahead = self.cfg.swap_map_ahead;
-        let window = if map_ahead { ra.streams.next_window(page.0, max) } else { ra.next_window(page.0, max) };
+        let m = &mut self.space.mappings[mapping];
+        let (ra, streams) = (&mut m.swap_readahead, &mut m.streams);
+        let window = if map_ahead { streams.next_window(page.0, max) } else { ra.next_window(page.0, max) };
         let from = match page.0 {
             p if map_ahead => p,
             p if p == ra.last + 1 => p,
@@ -214,7 +214,7 @@ impl Engine {
                 continue;
             }
             if map_ahead && !self.has_room_ahead() {
-                return self.space.mappings[mapping].swap_readahead.streams.cut(p.0);
+                return self.space.mappings[mapping].streams.cut(p.0);
             }
             let Ok(f) = self.add_swap_folio(w, p, slot, memcg) else { return };
             if self.folios.st(f).has(State::UPTODATE | State::LOCKED) {
@@ -222,6 +222,24 @@ impl Engine {
             }
             self.folios.set(f, State::READAHEAD);
             self.count(f, Counter::SwapRa, 1);
+            self.read_folio(w, f);
+        }
+    }
+
+    /// Reads what follows a page of a file that was touched in memory, if it goes on with a run of faults.
+    pub(crate) fn file_map_ahead<W: World>(&mut self, w: &mut W, page: PageId, memcg: MemcgId) {
+        let mapping = self.space.mapping_of(page).index();
+        let end = self.mapping_end(page);
+        let streams = &mut self.space.mappings[mapping].streams;
+        let window = streams.next_window(page.0, self.cfg.read_ahead_pages.max(1));
+        for p in (page.0 + 1..page.0.saturating_add(window).min(end)).map(PageId) {
+            if self.folios.slot(p).folio().is_some() {
+                continue;
+            }
+            if !self.has_room_ahead() {
+                return self.space.mappings[mapping].streams.cut(p.0);
+            }
+            let Ok(f) = self.add_file_folio(w, p, Touch::MapRead, memcg) else { return };
             self.read_folio(w, f);
         }
     }

@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use refault_mm::{Engine, KswapdStep, Outcome, PageId, Touch};
+use refault_mm::{Engine, KswapdStep, MemcgId, Outcome, PageId, Touch};
 
 use super::stats::FileStats;
 use super::world::{Memory, State};
 use crate::mem::Pagemap;
 use crate::region::fatal;
-use crate::store::PageBuf;
 use crate::uffd::PAGE;
 
 /// Messages about lost pages.
@@ -25,16 +24,18 @@ struct Starved {
 pub(super) struct Core {
     pub(super) engine: Engine,
     pub(super) memory: Memory,
+    /// The memcg of the file.
+    pub(super) group: MemcgId,
     /// The first error of writing since the last flush told of one.
     pub(super) write_error: Option<std::io::Error>,
     pagemap: Pagemap,
     started: Instant,
-    stall_limit: Duration,
+    pub(super) stall_limit: Duration,
     /// Faults on pages that are on their way, and whether one of them is a write.
     waiting: HashMap<u32, bool>,
     starved: Vec<Starved>,
-    max_pages: u64,
-    min_mark: u64,
+    pub(super) max_pages: u64,
+    pub(super) min_mark: u64,
     peak_pages: u64,
     fixed_bytes: usize,
 }
@@ -43,6 +44,7 @@ impl Core {
     pub(super) fn new(
         engine: Engine,
         memory: Memory,
+        group: MemcgId,
         stall_limit: Duration,
         fixed_bytes: usize,
     ) -> std::io::Result<Core> {
@@ -51,6 +53,7 @@ impl Core {
             min_mark: engine.zones().map(|(.., marks)| marks.min).sum(),
             engine,
             memory,
+            group,
             write_error: None,
             pagemap: Pagemap::open()?,
             started: Instant::now(),
@@ -131,7 +134,6 @@ impl Core {
         }
         match self.engine.access(&mut self.memory, PageId(page), Touch::MapRead) {
             Outcome::Throttled | Outcome::Failed | Outcome::Oom(_) => return false,
-            Outcome::Waiting => _ = self.waiting.entry(page).or_default(),
             _ => {}
         }
         true
@@ -171,10 +173,11 @@ impl Core {
         self.wake(page);
     }
 
-    /// A page was read, or could not be.
-    pub(super) fn arrive(&mut self, page: u32, content: Result<Box<PageBuf>, String>) {
+    /// A page was read, to that place of the buffer, or could not be.
+    pub(super) fn arrive(&mut self, page: u32, content: Result<usize, String>) {
         let id = PageId(page);
-        let write = self.waiting.remove(&page).unwrap_or(false);
+        let waiting = self.waiting.remove(&page);
+        let write = waiting.unwrap_or(false);
         match content {
             Ok(content) => {
                 self.memory.counts.reads += 1;
@@ -182,6 +185,11 @@ impl Core {
                 self.memory.arrived = Some(content);
                 self.touch(page, write, Instant::now());
                 self.memory.arrived = None;
+            }
+            // It was read ahead. Whoever needs it may have better luck.
+            Err(_) if waiting.is_none() => {
+                self.memory.state[page as usize] = State::Absent;
+                self.engine.read_done(&mut self.memory, id, false);
             }
             Err(e) => {
                 self.memory.counts.read_errors += 1;

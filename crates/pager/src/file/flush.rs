@@ -67,7 +67,7 @@ impl Shared {
     }
 
     /// Writes what is to be written.
-    fn write_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+    pub(super) fn write_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         core.memory.settle_drops();
         loop {
             let pages = core.claim_writes(RUN);

@@ -7,6 +7,8 @@ mod core;
 mod faulty;
 mod flush;
 mod io;
+mod limits;
+mod read;
 mod stats;
 mod world;
 
@@ -29,11 +31,12 @@ use self::world::{Memory, State};
 use crate::error::Error;
 use crate::mem::Mapping;
 use crate::region::{block_signals, fatal};
-use crate::store::PageBuf;
 use crate::uffd::{CallPlan, Feature, PAGE, Scope, Uffd};
 
 /// Stack and buffers of a thread, as far as they are touched.
 const THREAD_BYTES: usize = 64 << 10;
+/// Pages of a read at most: as many as the engine reads ahead.
+const READ_RUN: usize = 32;
 /// Without anything to do the writer looks round so often.
 const IDLE: Duration = Duration::from_millis(100);
 
@@ -68,7 +71,7 @@ impl MappedFileConfig {
         let mut cfg = Config::new(self.policy);
         let pages = (self.memory_max / PAGE) as u64;
         cfg.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) });
-        (cfg.total_pages, cfg.swap_pages) = (pages, 0);
+        (cfg.total_pages, cfg.swap_pages, cfg.file_map_ahead) = (pages, 0, true);
         cfg
     }
 }
@@ -82,6 +85,8 @@ struct Shared {
     written: Condvar,
     /// One flush at a time.
     flushing: Mutex<()>,
+    /// One change of the limit at a time.
+    resizing: Mutex<()>,
     stop: AtomicBool,
     uffd: Arc<Uffd>,
     io: Box<dyn FileIo>,
@@ -149,7 +154,8 @@ impl MappedFile {
         let group = engine.add_memcg(MemcgId::ROOT, "/file", u64::MAX, 0).map_err(Error::Config)?;
         engine.add_mapping(MappingKind::File, group, 0..pages as u64).map_err(Error::Config)?;
         let state = Memory::new(uffd.clone(), memory.start(), pages);
-        let mut core = Core::new(engine, state, config.stall_limit, (threads + 1) * THREAD_BYTES)
+        let fixed = (threads + 1) * (THREAD_BYTES + READ_RUN * PAGE);
+        let mut core = Core::new(engine, state, group, config.stall_limit, fixed)
             .map_err(Error::io("opening /proc/self/pagemap"))?;
         core.charge_overhead();
         if core.own_bytes() > config.memory_max / 2 {
@@ -163,6 +169,7 @@ impl MappedFile {
             work: Condvar::new(),
             written: Condvar::new(),
             flushing: Mutex::new(()),
+            resizing: Mutex::new(()),
             stop: AtomicBool::new(false),
             uffd,
             io,
@@ -331,36 +338,17 @@ impl Shared {
     fn finish<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         loop {
             core.memory.settle_drops();
-            let reads = std::mem::take(&mut core.memory.reads);
+            let mut reads = std::mem::take(&mut core.memory.reads);
             if reads.is_empty() {
                 return core;
             }
-            for page in reads {
-                drop(core);
-                let mut content = Box::<PageBuf>::default();
-                let mut result = self.read(page, &mut content);
-                if result.is_err() {
-                    // Once more: what failed on the way may be well where it is.
-                    result = self.read(page, &mut content);
+            reads.sort_unstable();
+            for side_by_side in reads.chunk_by(|a, b| a + 1 == *b) {
+                for run in side_by_side.chunks(READ_RUN) {
+                    core = self.read_run(core, run);
                 }
-                core = self.lock();
-                core.tick();
-                core.arrive(page, result.map(|()| content));
             }
         }
-    }
-
-    /// Reads a page. What follows the end of the file in it is zeros.
-    fn read(&self, page: u32, content: &mut PageBuf) -> Result<(), String> {
-        let at = u64::from(page) * PAGE as u64;
-        let expected = (self.bytes - at).min(PAGE as u64) as usize;
-        let n =
-            io::read_all(&*self.io, &mut content.0, at).map_err(|e| format!("reading byte {at} of the file: {e}"))?;
-        if n < expected {
-            return Err(format!("the file was cut to {} bytes", at + n as u64));
-        }
-        content.0[expected..].fill(0);
-        Ok(())
     }
 
     fn bring_in(&self, pages: Range<u32>) -> u64 {

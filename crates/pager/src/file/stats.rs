@@ -9,6 +9,8 @@ pub struct FileCounts {
     pub dirtied: u64,
     /// Pages read.
     pub reads: u64,
+    /// Calls that read them.
+    pub read_calls: u64,
     /// Pages written.
     pub writes: u64,
     /// Calls that wrote them.

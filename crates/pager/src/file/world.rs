@@ -51,8 +51,13 @@ pub(super) struct Memory {
     pub(super) reads: Vec<u32>,
     /// Pages that are of no use in place: dropped together.
     drops: Vec<u32>,
-    /// The content that was read for the page whose access goes on.
-    pub(super) arrived: Option<Box<PageBuf>>,
+    /// What was read just now, and which of it is for the page whose access goes on.
+    pub(super) buffer: Vec<PageBuf>,
+    pub(super) arrived: Option<usize>,
+    /// Buffers to read into, one for each thread that read at the same time.
+    pub(super) spare: Vec<Vec<PageBuf>>,
+    /// A limit that is tried may be impossible.
+    pub(super) lowering: bool,
     pub(super) kswapd_awake: bool,
     pub(super) flusher_due: bool,
     pub(super) counts: FileCounts,
@@ -71,7 +76,10 @@ impl Memory {
             writing: BTreeSet::new(),
             reads: Vec::new(),
             drops: Vec::new(),
+            buffer: Vec::new(),
             arrived: None,
+            spare: Vec::new(),
+            lowering: false,
             kswapd_awake: false,
             flusher_due: false,
             counts: FileCounts::default(),
@@ -99,8 +107,10 @@ impl Memory {
     fn map(&mut self, page: u32, writable: bool) {
         match self.state[page as usize] {
             State::Reading => {
-                let Some(content) = self.arrived.take() else { return self.counts.inconsistent += 1 };
-                if !self.fill(page, &content, !writable) {
+                let Some(from) = self.arrived.take().and_then(|i| self.buffer.get(i)).map(|b| b.0.as_ptr()) else {
+                    return self.counts.inconsistent += 1;
+                };
+                if !self.fill(page, from, !writable) {
                     self.counts.fill_errors += 1;
                 } else if writable {
                     self.set_dirty(page);
@@ -118,11 +128,12 @@ impl Memory {
         }
     }
 
-    fn fill(&mut self, page: u32, content: &PageBuf, protected: bool) -> bool {
+    /// `from` is a page of the buffer.
+    fn fill(&mut self, page: u32, from: *const u8, protected: bool) -> bool {
         let (to, mode) = (self.address(page), FillMode { quiet: false, protected });
         for attempt in 0..ATTEMPTS {
             // SAFETY: the source is a buffer of a page; the destination a page of the mapping, which is watched for writes, too.
-            let done = unsafe { self.uffd.copy_in_mode(to, content.0.as_ptr(), PAGE, mode) };
+            let done = unsafe { self.uffd.copy_in_mode(to, from, PAGE, mode) };
             match done.errno {
                 0 if done.bytes == PAGE => return true,
                 libc::EEXIST => fatal("a page that is not in memory is in the page tables"),
@@ -241,6 +252,7 @@ impl World for Memory {
             }
             // Who faults waits until it is served anyway.
             Effect::Throttle { .. } | Effect::Unthrottle { .. } => {}
+            Effect::Oom { .. } if self.lowering => {}
             Effect::Oom { .. } => self.counts.oom += 1,
             // There is one node and no swap.
             _ => return Ack::Failed,

@@ -35,6 +35,14 @@ pub type Page = [u8; PAGE];
 #[derive(Clone)]
 pub struct PageBuf(pub Page);
 
+impl PageBuf {
+    /// The bytes of pages that lie side by side.
+    pub(crate) fn bytes_of(pages: &mut [PageBuf]) -> &mut [u8] {
+        // SAFETY: the struct is a page of bytes, as long as it is aligned, so there is nothing between them; the borrow goes over.
+        unsafe { std::slice::from_raw_parts_mut(pages.as_mut_ptr().cast(), std::mem::size_of_val(pages)) }
+    }
+}
+
 impl Default for PageBuf {
     fn default() -> Self {
         PageBuf([0; PAGE])

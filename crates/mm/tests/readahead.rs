@@ -1,0 +1,86 @@
+//! Reading ahead of faults, as a driver sees it that maps what was read at once.
+
+use refault_mm::{
+    Ack, Config, Effect, Engine, MappingKind, MemcgId, NodeConfig, Outcome, PageId, Policy, Touch, World,
+};
+
+/// Reads end later.
+#[derive(Default)]
+struct Reads(Vec<PageId>);
+
+impl World for Reads {
+    fn effect(&mut self, effect: Effect) -> Ack {
+        match effect {
+            Effect::Read { page, .. } => {
+                self.0.push(page);
+                Ack::Pending
+            }
+            _ => Ack::Done,
+        }
+    }
+
+    fn test_and_clear_young(&mut self, _: PageId) -> bool {
+        false
+    }
+
+    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
+        false
+    }
+}
+
+fn machine(pages: u64) -> (Engine, PageId) {
+    let node = NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) };
+    let cfg = Config { node: Some(node), total_pages: pages, file_map_ahead: true, ..Config::new(Policy::Mglru) };
+    let mut engine = Engine::new(cfg).unwrap();
+    let group = engine.add_memcg(MemcgId::ROOT, "/file", u64::MAX, 0).unwrap();
+    let (_, first) = engine.add_mapping(MappingKind::File, group, 0..4000).unwrap();
+    (engine, first)
+}
+
+/// Touches a page; how many were read for it.
+fn touch(engine: &mut Engine, w: &mut Reads, page: PageId) -> usize {
+    if engine.access(w, page, Touch::MapRead) != Outcome::Waiting {
+        return 0;
+    }
+    let read = std::mem::take(&mut w.0);
+    assert_eq!(read[0], page, "what is waited for comes first");
+    for &p in &read {
+        engine.read_done(w, p, true);
+        engine.access(w, p, Touch::MapRead);
+    }
+    engine.validate().unwrap();
+    read.len()
+}
+
+#[test]
+fn a_run_of_faults_on_a_file_reads_ever_more_up_to_the_maximum() {
+    let (mut engine, first) = machine(4000);
+    let mut w = Reads::default();
+    let reads: Vec<usize> =
+        (0..200).map(|i| touch(&mut engine, &mut w, PageId(first.0 + i))).filter(|&n| n > 0).collect();
+    assert_eq!(reads[..7], [1, 4, 8, 16, 32, 32, 32]);
+    // The last window ends with the file, and reads by descriptor go by other rules.
+    let near_the_end: Vec<usize> = (3990..4000).map(|i| touch(&mut engine, &mut w, PageId(first.0 + i))).collect();
+    assert_eq!(near_the_end, [1, 4, 0, 0, 0, 5, 0, 0, 0, 0]);
+}
+
+#[test]
+fn faults_at_random_read_a_page_each() {
+    let (mut engine, first) = machine(4000);
+    let mut w = Reads::default();
+    for i in 0..500u32 {
+        assert!(touch(&mut engine, &mut w, PageId(first.0 + i.wrapping_mul(2_654_435_761) % 4000)) <= 1);
+    }
+}
+
+/// What nobody asked for leaves the room below the lowest watermark to reclaim.
+#[test]
+fn nothing_is_read_ahead_where_there_is_no_room() {
+    let (mut engine, first) = machine(1000);
+    let mut w = Reads::default();
+    let min: u64 = engine.zones().map(|(.., marks)| marks.min).sum();
+    for i in 0..1000 {
+        touch(&mut engine, &mut w, PageId(first.0 + i));
+        assert!(engine.free_pages() >= min, "page {i}: {} free, min {min}", engine.free_pages());
+    }
+}

@@ -1,0 +1,99 @@
+//! The limit of a mapped file, changed while it is in use.
+
+use std::time::{Duration, Instant};
+
+use refault_mm::MemcgLimits;
+
+use super::core::Core;
+use super::{MappedFile, Shared};
+use crate::error::Error;
+use crate::uffd::PAGE;
+
+/// Rounds without progress, and with nothing on its way to the file, after which a limit cannot be met.
+const MAX_FRUITLESS: u32 = 16;
+
+impl MappedFile {
+    /// `memory.max`, in bytes.
+    pub fn memory_max(&self) -> usize {
+        self.shared.lock().max_pages as usize * PAGE
+    }
+
+    /// Sets `memory.max`, in bytes, while the file is in use. A lower one drops pages, after writing those that were changed, before this
+    /// returns; if that cannot be done (writes fail) the error says so, and the limit is as it was.
+    pub fn set_memory_max(&self, bytes: usize) -> Result<(), Error> {
+        if bytes < crate::RegionConfig::MIN_MEMORY {
+            return Err(Error::Config(format!("memory_max is {bytes} bytes; at least 4 MiB")));
+        }
+        let _one = self.shared.resizing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let before = self.shared.lock().max_pages;
+        let result = self.shared.resize((bytes / PAGE) as u64);
+        if result.is_err() {
+            // Back to what holds already: there is nothing to make room for.
+            self.shared.lock().resize(before)?;
+        }
+        result
+    }
+}
+
+impl Shared {
+    fn resize(&self, pages: u64) -> Result<(), Error> {
+        let mut core = self.lock();
+        let need = core.own_bytes() * 2;
+        if need > pages as usize * PAGE {
+            let what = format!("half of memory_max would go to the tables of so large a file; leave it {need} bytes");
+            return Err(Error::Limit(what));
+        }
+        let (mut fewest, mut fruitless, mut since) = (u64::MAX, 0, Instant::now());
+        loop {
+            core.tick();
+            let left = core.resize(pages)?;
+            if left == 0 {
+                return Ok(());
+            }
+            if left < fewest {
+                (fewest, fruitless, since) = (left, 0, Instant::now());
+            } else if core.memory.writing.is_empty() {
+                fruitless += 1;
+            }
+            if fruitless > MAX_FRUITLESS || since.elapsed() > core.stall_limit {
+                return Err(Error::Limit(format!(
+                    "memory_max {}: {} bytes cannot leave memory (see flush for errors of writing)",
+                    pages as usize * PAGE,
+                    left as usize * PAGE
+                )));
+            }
+            core.shrink(left)?;
+            core = self.write_round(core);
+            core.retry_starved();
+            core = self.finish(core);
+            drop(core);
+            // Others are at work on it, too.
+            std::thread::sleep(Duration::from_micros(if fruitless > 0 { 1000 } else { 0 }));
+            core = self.lock();
+        }
+    }
+}
+
+impl Core {
+    /// Makes the machine so large. Pages that are still too many.
+    fn resize(&mut self, pages: u64) -> Result<u64, Error> {
+        let left = self.engine.resize_node(pages).map_err(Error::Config)?;
+        self.max_pages = self.engine.managed_pages();
+        self.min_mark = self.engine.zones().map(|(.., marks)| marks.min).sum();
+        Ok(left)
+    }
+
+    /// Has the engine reclaim so many pages: it makes its group so much smaller, and then lets it be.
+    fn shrink(&mut self, pages: u64) -> Result<(), Error> {
+        let usage = self.engine.memcg_usage_pages(self.group);
+        self.memory.lowering = true;
+        let mut result = Ok(());
+        for max in [usage.saturating_sub(pages), u64::MAX] {
+            let limits = MemcgLimits { max, swap_max: 0, ..MemcgLimits::default() };
+            let set = self.engine.set_memcg_limits(&mut self.memory, self.group, &limits);
+            result = result.and(set.map_err(Error::Config));
+        }
+        self.memory.lowering = false;
+        result
+    }
+}
