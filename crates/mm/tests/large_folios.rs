@@ -4,8 +4,8 @@ mod model;
 
 use model::{Device, Driver, Op};
 use refault_mm::{
-    Ack, Advice, Config, Effect, Engine, HugeAdvice, MappingKind, MemcgId, NodeConfig, PageId, Policy, SizeCounter, ThpConfig,
-    Touch, World,
+    Ack, Advice, Config, Effect, Engine, HugeAdvice, MappingKind, MemcgId, NodeConfig, PageId, Policy, SizeCounter,
+    ThpConfig, Touch, World,
 };
 
 /// File pages before the anonymous ones.

@@ -333,8 +333,7 @@ impl Shared {
         let pages: Vec<u32> = (read.first..read.first + read.pages)
             .filter(|&p| core.memory.state[p as usize] == State::Reading)
             .collect();
-        let fits = |b: &Box<[PageBuf]>| b.len() == read.pages as usize;
-        let spare = core.memory.folios.spare.take().filter(fits);
+        let spare = core.memory.folios.spare.take().filter(|b| b.len() == read.pages as usize);
         drop(core);
         let mut buffer = spare.unwrap_or_else(|| vec![PageBuf::default(); read.pages as usize].into());
         let mut errors = Vec::new();

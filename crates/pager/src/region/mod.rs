@@ -138,7 +138,7 @@ impl Region {
         // Places whose content is of no use, and not yet discarded: a batch of each thread.
         let in_passing = (threads + 1) * (core::DISCARD_BATCH + WINDOW) * PAGE;
         // What a folio is read into.
-        let folios = if config.max_order() > 0 { (threads + 1) * PAGE << config.max_order() } else { 0 };
+        let folios = if config.max_order() > 0 { ((threads + 1) * PAGE) << config.max_order() } else { 0 };
         let fixed = (threads + 1) * THREAD_BYTES + in_passing + folios;
         let standby = max_pages as u64 * u64::from(config.standby_percent) / 100;
         let limits = Limits { memory_high: usize::MAX, ..Limits::of(config) };
