@@ -33,7 +33,7 @@ pub use limits::Limits;
 pub use stats::{Counts, RegionStats};
 
 use self::core::Core;
-use self::placement::Placement;
+pub(crate) use self::placement::Placement;
 use self::registry::Listing;
 pub(crate) use self::staging::{Staging, WINDOW};
 use self::waiters::Waiters;
