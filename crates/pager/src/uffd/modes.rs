@@ -37,18 +37,18 @@ impl Uffd {
         Self::planned(Call::Copy, len, make, || ())
     }
 
-    /// As [`Uffd::zero`], for one page, without waking anyone.
+    /// As [`Uffd::zero`], without waking anyone.
     ///
     /// # Safety
     /// As for [`Uffd::zero`].
-    pub unsafe fn zero_quietly(&self, at: usize) -> Progress {
+    pub unsafe fn zero_quietly(&self, start: usize, len: usize) -> Progress {
         let mode = FillMode { quiet: true, protected: false }.bits();
         let make = |len| {
-            let mut arg = abi::ZeroPage { range: range(at, len), mode, done: 0 };
+            let mut arg = abi::ZeroPage { range: range(start, len), mode, done: 0 };
             let result = self.ioctl(abi::UFFDIO_ZEROPAGE, &mut arg);
             progress(result, arg.done, len)
         };
-        Self::planned(Call::Zero, PAGE, make, || ())
+        Self::planned(Call::Zero, len, make, || ())
     }
 
     /// As [`Uffd::poison`] of one page; what the kernel refuses for the moment is tried again.
