@@ -103,7 +103,7 @@ impl Core {
             // yet. The destination is of a program that is served, and was watched, or the call fails.
             let done = unsafe {
                 match fill.source.content() {
-                    None if mode.quiet => uffd.zero_quietly(to),
+                    None if mode.quiet => uffd.zero_quietly(to, PAGE),
                     None => uffd.zero(to, PAGE),
                     Some(content) => uffd.copy_in_mode(to, content, PAGE, mode),
                 }
