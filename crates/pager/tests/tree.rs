@@ -370,9 +370,27 @@ fn work(role: &str) {
 /// Not a test of its own: what the others start as the program.
 #[test]
 fn the_program() {
-    if let Ok(role) = std::env::var(ROLE) {
-        work(&role);
+    match std::env::var(ROLE) {
+        Ok(role) if role == GROW => grow(),
+        Ok(role) => work(&role),
+        Err(_) => {}
     }
+}
+
+/// The role of a program whose memory grows until it has to wait.
+const GROW: &str = "grow";
+
+/// Fills somewhat more memory than `memory.high` of the test below has left for it, the last of it slowly, so that it is served by then.
+fn grow() {
+    const PAGES: usize = 5800;
+    let mut segment = Segment::new(PAGES);
+    for page in 0..PAGES {
+        segment.write(page, page as u64 + 1);
+        if page > 4300 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    assert_eq!(segment.wrong(), None);
 }
 
 /// Runs the program of this file; `None`: it was said why not.
@@ -448,4 +466,26 @@ fn stress_of_changing_mappings() {
     // With five forked processes at a time, tables come to 27 MiB; with less memory there would be no room at times.
     let memory = RegionConfig { pool, swap_directory: directory(), memory_max: 52 << 20, ..config(Policy::Mglru) };
     stress_with("changes", memory, 100 << 20, 5, true);
+}
+
+/// What cannot leave memory goes beyond `memory.high`, and whoever makes it grow has to wait.
+#[test]
+fn beyond_memory_high_whoever_faults_waits() {
+    let memory = RegionConfig { memory_high: 24 << 20, memory_max: 64 << 20, swap_max: 0, ..config(Policy::Mglru) };
+    let Some(o) = run_self("high", GROW, memory) else { return };
+    let c = o.stats.counts;
+    assert!(o.status.success(), "{}", o.status);
+    assert!(c.throttled > 0 && c.throttled_ns > 0 && c.swapped_out == 0, "{c:?}");
+}
+
+/// Below it everyone goes on, also while pages leave memory and come back.
+#[test]
+fn memory_high_changes_no_byte() {
+    let memory = RegionConfig {
+        memory_high: 44 << 20,
+        memory_max: 48 << 20,
+        swap_directory: directory(),
+        ..config(Policy::Mglru)
+    };
+    stress("high, both", memory);
 }

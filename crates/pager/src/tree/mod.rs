@@ -28,6 +28,7 @@ mod scan;
 mod space;
 mod stats;
 mod table;
+mod throttle;
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -121,6 +122,7 @@ impl Tree {
         let mut core = Core::new(engine, group, Memory::new(area.clone(), staging), max_pages as u64, fixed);
         core.stall_limit = m.stall_limit;
         core.swap_pages = (m.swap_max / PAGE) as u64;
+        core.set_high(m.memory_high, core.swap_pages)?;
         core.recorder = config.record.take().map(Recorder::new);
         core.charge_overhead();
         let shared = Arc::new(Shared {
@@ -243,6 +245,9 @@ impl Shared {
             for several in reads.chunks(1 << READ_AHEAD_ORDER) {
                 core = self.read(core, several);
             }
+        }
+        if core.has_held() {
+            core = self.let_go(core);
         }
         if core.memory.discards.len() >= core::DISCARD_BATCH { self.discard(core) } else { core }
     }
