@@ -105,9 +105,16 @@ impl Pagemap {
     pub fn is_written(&self, address: usize) -> io::Result<bool> {
         const PRESENT: u64 = 1 << 63;
         const PROTECTED: u64 = 1 << 57;
-        let mut bytes = [0; 8];
-        self.0.read_exact_at(&mut bytes, (address / PAGE * 8) as u64)?;
-        Ok(u64::from_ne_bytes(bytes) & (PRESENT | PROTECTED) == PRESENT)
+        let mut entry = 0u64;
+        let at = (address / PAGE * size_of::<u64>()) as libc::off_t;
+        // Asked of each page that may leave: the C library's `pread` is a point of cancellation, which costs a sixth of it.
+        // SAFETY: the kernel writes at most the size of `entry`, which any bytes are valid for.
+        let n = unsafe { libc::syscall(libc::SYS_pread64, self.0.as_raw_fd(), &raw mut entry, size_of::<u64>(), at) };
+        match n {
+            8 => Ok(entry & (PRESENT | PROTECTED) == PRESENT),
+            0.. => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 
     /// Finds pages of the range that are in place and were written since they were found last, and protects them, all before any of them
