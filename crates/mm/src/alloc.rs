@@ -97,7 +97,7 @@ impl Engine {
     }
 
     /// No node has what an allocation wants: all are to make some.
-    fn wake_all_kswapds<W: World>(&mut self, w: &mut W) {
+    pub(crate) fn wake_all_kswapds<W: World>(&mut self, w: &mut W) {
         for i in 0..self.nodes.all.len() {
             self.wake_kswapd(w, self.nodes.zonelist(self.nid)[i]);
         }

@@ -72,7 +72,6 @@ impl Engine {
         mut orders: u16,
     ) -> Option<FolioId> {
         let huge = self.space.mappings[self.space.mapping_of(page).index()].huge;
-        let reclaim = self.cfg.thp.may_reclaim(huge);
         let mut is_empty = false;
         while orders != 0 {
             let order = orders.ilog2() as u8;
@@ -83,7 +82,7 @@ impl Engine {
             if !is_empty {
                 continue;
             }
-            match self.charge_large(w, memcg, 1 << order, reclaim) {
+            match self.charge_large(w, memcg, 1 << order, huge) {
                 Ok(zone) => {
                     self.count_size(memcg, order, SizeCounter::AnonFaultAlloc);
                     self.count_alloc(memcg, 1 << order);
@@ -120,7 +119,6 @@ impl Engine {
             return None;
         }
         let huge = self.space.mappings[self.space.mapping_of(page).index()].huge;
-        let reclaim = self.cfg.thp.may_reclaim(huge);
         while orders != 0 {
             let order = orders.ilog2() as u8;
             orders &= !(1 << order);
@@ -139,7 +137,7 @@ impl Engine {
             if !range.clone().all(in_place) || self.zeromap.run(first, nr).is_none() {
                 continue;
             }
-            let Ok(zone) = self.charge_large(w, memcg, u64::from(nr), reclaim) else { continue };
+            let Ok(zone) = self.charge_large(w, memcg, u64::from(nr), huge) else { continue };
             self.count_alloc(memcg, u64::from(nr));
             return Some(self.place_swap_folio(PageId(range.start), order, first, zone, true));
         }
@@ -172,8 +170,15 @@ impl Engine {
     }
 
     /// Frames and a charge for a large folio. A smaller one will do as well, so nobody runs out of memory for it.
-    fn charge_large<W: World>(&mut self, w: &mut W, memcg: MemcgId, nr: u64, reclaim: bool) -> Result<ZoneId, NoRoom> {
-        let zone = self.take_large_frames(w, nr, reclaim).ok_or(NoRoom::Frames)?;
+    fn charge_large<W: World>(
+        &mut self,
+        w: &mut W,
+        memcg: MemcgId,
+        nr: u64,
+        huge: HugeAdvice,
+    ) -> Result<ZoneId, NoRoom> {
+        let reclaim = self.cfg.thp.may_reclaim(huge);
+        let zone = self.take_large_frames(w, nr, huge).ok_or(NoRoom::Frames)?;
         let charged = match self.memcgs.try_charge(memcg, nr, true) {
             Ok(()) => true,
             Err(over) => reclaim && self.charge_slow(w, memcg, nr, over, false).is_ok(),
@@ -185,20 +190,25 @@ impl Engine {
         Err(NoRoom::Charge)
     }
 
-    /// At most one round of reclaim, and kswapd is left alone.
-    fn take_large_frames<W: World>(&mut self, w: &mut W, nr: u64, reclaim: bool) -> Option<ZoneId> {
+    /// At most one round of reclaim, and kswapd is left alone but for `defer`.
+    fn take_large_frames<W: World>(&mut self, w: &mut W, nr: u64, huge: HugeAdvice) -> Option<ZoneId> {
         if !self.nodes.is_limited() {
             return Some(ZoneId::default());
         }
-        let take = |e: &mut Self| [Mark::Low, Mark::Min].into_iter().find_map(|mark| e.nodes.take(e.nid, nr, mark));
-        if let Some(zone) = take(self) {
+        if let Some(zone) = self.nodes.take(self.nid, nr, Mark::Low) {
             return Some(zone);
         }
-        if !reclaim || self.nodes.get(self.nid).is_exhausted() {
+        if self.cfg.thp.wakes_kswapd(huge) {
+            self.wake_all_kswapds(w);
+        }
+        if let Some(zone) = self.nodes.take(self.nid, nr, Mark::Min) {
+            return Some(zone);
+        }
+        if !self.cfg.thp.may_reclaim(huge) || self.nodes.get(self.nid).is_exhausted() {
             return None;
         }
         self.reclaim_memcg(w, MemcgId::ROOT, nr);
-        take(self)
+        [Mark::Low, Mark::Min].into_iter().find_map(|mark| self.nodes.take(self.nid, nr, mark))
     }
 
     /// Splits a large folio into single pages that keep its flags and its generation. It must not be locked or under writeback.

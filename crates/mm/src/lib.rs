@@ -115,7 +115,7 @@ pub use swap::{
     SwapMap, SwapOverflow, SwapPolicy, SwapRotational, SwapSpace, SwapWork,
 };
 pub use swapoff::{Swapoff, SwapoffError};
-pub use thp::{HugeAdvice, SizeCounter, SizeStats, ThpConfig, ThpMode, ThpSize};
+pub use thp::{HugeAdvice, SizeCounter, SizeStats, ThpConfig, ThpDefrag, ThpMode, ThpSize};
 pub use world::{Ack, Content, Effect, ThrottleReason, World};
 pub use zspool::ZsPool;
 pub use zswap::{ZswapStats, ZswapStep};

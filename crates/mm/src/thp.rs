@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::folio::MAX_ORDER;
 
-/// `transparent_hugepage/enabled`, and `defrag`.
+/// `transparent_hugepage/enabled`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThpMode {
     /// For every mapping.
@@ -14,6 +14,32 @@ pub enum ThpMode {
     Madvise,
     /// For none.
     Never,
+}
+
+/// `transparent_hugepage/defrag`: what a fault does that finds no room for a large folio.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ThpDefrag {
+    /// It reclaims.
+    Always,
+    /// It wakes kswapd, so that there is room next time.
+    Defer,
+    /// It reclaims in mappings advised [`HugeAdvice::Huge`], and wakes kswapd in others.
+    DeferMadvise,
+    /// It reclaims in mappings so advised.
+    Madvise,
+    /// Nothing.
+    Never,
+}
+
+impl ThpDefrag {
+    /// All of them, with their names.
+    pub const ALL: [(&str, ThpDefrag); 5] = [
+        ("always", ThpDefrag::Always),
+        ("defer", ThpDefrag::Defer),
+        ("defer+madvise", ThpDefrag::DeferMadvise),
+        ("madvise", ThpDefrag::Madvise),
+        ("never", ThpDefrag::Never),
+    ];
 }
 
 /// `hugepages-<size>kB/enabled`.
@@ -49,7 +75,7 @@ pub struct ThpConfig {
     /// `hugepages-<size>kB/enabled`, by order. There is no setting for orders 0 and 1: a single page is always possible, two are not.
     pub sizes: [ThpSize; MAX_ORDER as usize + 1],
     /// `transparent_hugepage/defrag`: for whom a fault reclaims to make a large folio. Others get a smaller one if there is no room.
-    pub defrag: ThpMode,
+    pub defrag: ThpDefrag,
     /// A fault on a page in swap may bring in a large folio at once, of the sizes that a first touch could make.
     pub swap_in: bool,
 }
@@ -59,7 +85,7 @@ impl Default for ThpConfig {
     fn default() -> ThpConfig {
         let mut sizes = [ThpSize::Never; MAX_ORDER as usize + 1];
         sizes[usize::from(MAX_ORDER)] = ThpSize::Inherit;
-        ThpConfig { enabled: ThpMode::Never, sizes, defrag: ThpMode::Madvise, swap_in: false }
+        ThpConfig { enabled: ThpMode::Never, sizes, defrag: ThpDefrag::Madvise, swap_in: false }
     }
 }
 
@@ -88,10 +114,15 @@ impl ThpConfig {
     /// Whether a fault in a mapping so advised reclaims to make room for a large folio.
     pub fn may_reclaim(&self, advice: HugeAdvice) -> bool {
         match self.defrag {
-            ThpMode::Always => true,
-            ThpMode::Madvise => advice == HugeAdvice::Huge,
-            ThpMode::Never => false,
+            ThpDefrag::Always => true,
+            ThpDefrag::Madvise | ThpDefrag::DeferMadvise => advice == HugeAdvice::Huge,
+            ThpDefrag::Defer | ThpDefrag::Never => false,
         }
+    }
+
+    /// Whether such a fault wakes kswapd.
+    pub fn wakes_kswapd(&self, advice: HugeAdvice) -> bool {
+        self.defrag == ThpDefrag::Defer || (self.defrag == ThpDefrag::DeferMadvise && advice != HugeAdvice::Huge)
     }
 
     /// Changes one setting: `64k=always` (sizes from 16k to 2m; also `inherit`, `madvise`, `never`), `enabled=always`,
@@ -109,7 +140,10 @@ impl ThpConfig {
         };
         match key {
             "enabled" => self.enabled = mode()?,
-            "defrag" => self.defrag = mode()?,
+            "defrag" => {
+                let known = ThpDefrag::ALL.into_iter().find(|(name, _)| *name == value);
+                self.defrag = known.ok_or_else(|| one_of("always, defer, defer+madvise, madvise, never"))?.1;
+            }
             "swap-in" => {
                 self.swap_in = match value {
                     "on" => true,

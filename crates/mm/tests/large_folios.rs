@@ -3,7 +3,10 @@
 mod model;
 
 use model::{Device, Driver, Op};
-use refault_mm::{Advice, Config, HugeAdvice, PageId, Policy, SizeCounter, ThpConfig, Touch};
+use refault_mm::{
+    Ack, Advice, Config, Effect, Engine, HugeAdvice, MappingKind, MemcgId, NodeConfig, PageId, Policy, SizeCounter,
+    ThpConfig, Touch, World,
+};
 
 /// File pages before the anonymous ones.
 const FILES: u32 = 8;
@@ -139,6 +142,51 @@ fn with_defrag_a_fault_reclaims_for_a_large_folio() {
         write(&mut d, (0..400).step_by(16));
         assert_eq!(size(&d, 4, SizeCounter::AnonFaultAlloc), 25, "{policy}");
         assert!(d.engine.memcg_events(d.group).max > 0, "{policy}");
+    }
+}
+
+/// A machine whose kswapd is woken, and does not run: how often.
+struct Sleeper(u32);
+
+impl World for Sleeper {
+    fn effect(&mut self, effect: Effect) -> Ack {
+        if let Effect::WakeKswapd { .. } = effect {
+            self.0 += 1;
+            return Ack::Pending;
+        }
+        Ack::Done
+    }
+
+    fn test_and_clear_young(&mut self, _: PageId) -> bool {
+        false
+    }
+
+    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
+        false
+    }
+}
+
+#[test]
+fn with_defer_a_fault_for_a_large_folio_wakes_kswapd() {
+    // Memory is below the low mark, and a fault that wants a large folio finds none.
+    for (defrag, wakes) in [("defer", true), ("defer+madvise", true), ("madvise", false), ("never", false)] {
+        let node = NodeConfig { low_zones: [0, 0], ..NodeConfig::new(4096) };
+        let setting = format!("defrag={defrag}");
+        let cfg = Config { node: Some(node), ..config(Policy::Mglru, &["256k=always", &setting]) };
+        let mut engine = Engine::new(cfg).unwrap();
+        let group = engine.add_memcg(MemcgId::ROOT, "/g", u64::MAX, u64::MAX).unwrap();
+        let (_, first) = engine.add_mapping(MappingKind::Anon, group, 0..8192).unwrap();
+        let mut w = Sleeper(0);
+        let low: u64 = engine.zones().map(|(.., marks)| marks.low).sum();
+        let mut at = 0;
+        while engine.free_pages() >= low + 64 {
+            engine.access(&mut w, PageId(first.0 + at), Touch::MapWrite);
+            at += 64;
+        }
+        assert_eq!(w.0, 0, "{defrag}");
+        engine.access(&mut w, PageId(first.0 + at), Touch::MapWrite);
+        assert_eq!(w.0 > 0, wakes, "{defrag}");
+        engine.validate().unwrap();
     }
 }
 

@@ -6,7 +6,7 @@ use model::{Contents, Device, Driver, Op};
 use proptest::prelude::*;
 use refault_mm::{
     Advice, Config, HugeAdvice, MemcgSelection, NodeConfig, Policy, SwapAllocator, SwapDeviceConfig, ThpConfig,
-    ThpMode, ThpSize, Touch, ZswapConfig,
+    ThpDefrag, ThpMode, ThpSize, Touch, ZswapConfig,
 };
 
 fn touch() -> impl Strategy<Value = Touch> {
@@ -67,7 +67,8 @@ fn op(page: impl Strategy<Value = u32> + Clone + 'static) -> impl Strategy<Value
 fn thp() -> impl Strategy<Value = ThpConfig> {
     let mode = || prop::sample::select(vec![ThpMode::Always, ThpMode::Madvise, ThpMode::Never]);
     let size = prop::sample::select(vec![ThpSize::Always, ThpSize::Inherit, ThpSize::Madvise, ThpSize::Never]);
-    (mode(), mode(), any::<bool>(), prop::array::uniform10(size)).prop_map(|(enabled, defrag, swap_in, mut sizes)| {
+    let defrag = prop::sample::select(ThpDefrag::ALL.map(|(_, d)| d).to_vec());
+    (mode(), defrag, any::<bool>(), prop::array::uniform10(size)).prop_map(|(enabled, defrag, swap_in, mut sizes)| {
         sizes[..usize::from(ThpConfig::MIN_ORDER)].fill(ThpSize::Never);
         ThpConfig { enabled, sizes, defrag, swap_in }
     })

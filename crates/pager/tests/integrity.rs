@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use refault_pager::store::Codec;
-use refault_pager::{Error, FaultMode, Policy, PoolConfig, Region, RegionConfig};
+use refault_pager::{Error, FaultMode, Policy, PoolConfig, Region, RegionConfig, ThpConfig, ThpSize};
 
 const PAGE: usize = 4096;
 const THREADS: usize = 4;
@@ -132,13 +132,14 @@ fn stress(name: &str, config: &RegionConfig) {
     });
     let s = region.stats();
     eprintln!(
-        "{name}: {} operations, {} evictions, peak {} of {} pages (seen {most}), {:?} {:?}",
+        "{name}: {} operations, {} evictions, peak {} of {} pages (seen {most}), {:?} {:?} {:?}",
         ops.load(Ordering::Relaxed),
         s.counts.swapped_out,
         s.peak_pages,
         s.max_pages,
         s.counts,
-        s.area
+        s.area,
+        s.sizes
     );
     assert!(s.counts.swapped_out > 1000, "{name}: there was eviction");
     assert_eq!((s.counts.poisoned, s.area.corrupt, s.counts.inconsistent), (0, 0, 0), "{name}");
@@ -228,4 +229,37 @@ fn by_signal_with_next_to_no_memory() {
         ..by_signal(config(Policy::Mglru))
     };
     stress("by signal, 5 MiB", &c);
+}
+
+/// Folios of these orders, which come back page by page or whole.
+fn folios(orders: &[usize], swap_in: bool, config: RegionConfig) -> RegionConfig {
+    let mut thp = ThpConfig { swap_in, ..config.thp };
+    orders.iter().for_each(|&order| thp.sizes[order] = ThpSize::Always);
+    RegionConfig { thp, ..config }
+}
+
+#[test]
+fn folios_in_the_pool() {
+    let c = folios(&[2, 4], true, RegionConfig { bytes: 28 << 20, ..config(Policy::Mglru) });
+    stress("folios in the pool", &c);
+}
+
+#[test]
+fn folios_in_the_file() {
+    let c = RegionConfig { pool: None, swap_directory: directory(), ..config(Policy::Mglru) };
+    stress("folios in the file", &folios(&[4], true, c));
+}
+
+#[test]
+fn folios_whose_pages_come_back_by_themselves() {
+    let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 2 << 20 });
+    let c = RegionConfig { pool, swap_directory: directory(), ..config(Policy::Lru) };
+    stress("folios, page by page, two lists", &folios(&[3, 6], false, c));
+}
+
+#[test]
+fn folios_on_standby() {
+    let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 2 << 20 });
+    let c = RegionConfig { pool, swap_directory: directory(), standby_percent: 6, ..config(Policy::Mglru) };
+    stress("folios on standby", &folios(&[2], true, c));
 }

@@ -2,7 +2,7 @@
 //!
 //! `REFAULT_SEEDS` sets how many are tried (200), `REFAULT_SEED` tries a single one.
 
-use refault_mm::{HugeAdvice, MemcgLimits, Policy, SwapAllocator, ThpConfig, ThpMode, ThpSize, ZswapConfig};
+use refault_mm::{HugeAdvice, MemcgLimits, Policy, SwapAllocator, ThpConfig, ThpDefrag, ThpMode, ThpSize, ZswapConfig};
 use refault_sim::machine::{Machine, RunResult};
 use refault_sim::scenario::{
     Action, Burst, ContentSpec, DeviceOverrides, DeviceSpec, EventAction, EventSpec, LimitChanges, LoopSpec,
@@ -243,8 +243,12 @@ fn events(d: &mut Dice, memcgs: &mut Vec<MemcgSpec>, tasks: u64) -> Vec<EventSpe
 fn thp(d: &mut Dice) -> ThpConfig {
     let modes = [ThpMode::Always, ThpMode::Madvise, ThpMode::Never];
     let sizes = [ThpSize::Always, ThpSize::Inherit, ThpSize::Madvise, ThpSize::Never];
-    let mut thp =
-        ThpConfig { enabled: d.of(&modes), defrag: d.of(&modes), swap_in: d.one_in(2), ..ThpConfig::default() };
+    let mut thp = ThpConfig {
+        enabled: d.of(&modes),
+        defrag: d.of(&ThpDefrag::ALL).1,
+        swap_in: d.one_in(2),
+        ..ThpConfig::default()
+    };
     thp.sizes[usize::from(ThpConfig::MIN_ORDER)..].iter_mut().for_each(|s| *s = d.of(&sizes));
     thp
 }

@@ -16,7 +16,7 @@ mod table;
 use std::process::{Command, ExitCode};
 
 use refault_pager::store::Codec;
-use refault_pager::{FaultMode, PoolConfig, Region, RegionConfig};
+use refault_pager::{FaultMode, PoolConfig, Region, RegionConfig, ThpSize};
 
 use self::load::Figures;
 use self::options::{Faults, Options, Swap};
@@ -138,6 +138,10 @@ fn in_region(o: &Options, workload: &str, threads: usize, swap: Swap, faults: Fa
     config.overhead_beside = !o.inside;
     config.policy = o.policy;
     config.standby_percent = o.standby_percent;
+    config.thp.swap_in = o.folio_swap_in;
+    if o.folio_order > 0 {
+        config.thp.sizes[o.folio_order] = ThpSize::Always;
+    }
     config.fault_threads = o.fault_threads;
     config.fault_mode = match faults {
         Faults::Threads => FaultMode::Threads,

@@ -21,6 +21,8 @@ cargo bench -p refault-pager --bench kernel -- [OPTIONS]
   --reads PERCENT    accesses that only read; the others write, too [0]
   --policy NAME      of the pager [mglru]
   --standby PERCENT  of the pager [0]
+  --folio-order N    of the pager: folios of 2^N pages, 2 to 6; 0: single pages [0]
+  --folio-swap-in    of the pager: folios come back from swap whole
   --fault-threads N  of the pager; 0: as it likes [0]
   --verbose          what the pager counted";
 
@@ -84,6 +86,8 @@ pub struct Options {
     pub reads_percent: u64,
     pub policy: Policy,
     pub standby_percent: u32,
+    pub folio_order: usize,
+    pub folio_swap_in: bool,
     pub fault_threads: usize,
     pub verbose: bool,
 }
@@ -105,6 +109,8 @@ impl Options {
             reads_percent: 0,
             policy: Policy::Mglru,
             standby_percent: 0,
+            folio_order: 0,
+            folio_swap_in: false,
             fault_threads: 0,
             verbose: false,
         };
@@ -114,6 +120,7 @@ impl Options {
             match flag.as_str() {
                 "--bench" => is_bench = true,
                 "--inside" => o.inside = true,
+                "--folio-swap-in" => o.folio_swap_in = true,
                 "--verbose" => o.verbose = true,
                 "--help" => {
                     println!("{HELP}");
@@ -161,6 +168,10 @@ impl Options {
             "--reads" => self.reads_percent = number()?.min(100) as u64,
             "--policy" => self.policy = value.parse()?,
             "--standby" => self.standby_percent = number()? as u32,
+            "--folio-order" => match number()? {
+                order @ (0 | 2..=6) => self.folio_order = order,
+                _ => return Err("0, or 2 to 6".into()),
+            },
             "--fault-threads" => self.fault_threads = number()?,
             _ => return Err("unknown option (--help lists them)".into()),
         }
@@ -170,12 +181,14 @@ impl Options {
     pub fn describe(&self) -> String {
         let limit = if self.inside { "limit (pool of the pager inside)" } else { "memory for pages in place" };
         format!(
-            "region {} MiB, {limit} {} MiB, {} % of accesses only read; pager: {}, standby {} %; load average {}",
+            "region {} MiB, {limit} {} MiB, {} % of accesses only read; pager: {}, standby {} %, folios of order {}{}; load average {}",
             self.region >> 20,
             self.memory >> 20,
             self.reads_percent,
             self.policy,
             self.standby_percent,
+            self.folio_order,
+            if self.folio_swap_in { " (read whole)" } else { "" },
             std::fs::read_to_string("/proc/loadavg").unwrap_or_default().split(' ').next().unwrap_or_default()
         )
     }

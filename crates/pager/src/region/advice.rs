@@ -4,16 +4,16 @@ use std::ops::Range;
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
-use refault_mm::{Advice, Outcome, PageId, Touch, World};
+use refault_mm::{Advice, HugeAdvice, Outcome, PageId, Touch, World};
 
 use super::core::Core;
 use super::world::{State, fatal};
-use super::{Region, Shared};
+use super::{Region, Shared, WINDOW};
 use crate::error::Error;
 use crate::uffd::PAGE;
 
 /// Pages for which the lock is held at a time.
-const CHUNK: u32 = 64;
+const CHUNK: u32 = WINDOW as u32;
 /// Rounds of reclaim that a page is worth that nobody waits for yet, while nothing is on its way out.
 const MAX_FRUITLESS: u32 = 16;
 const PAUSE: Duration = Duration::from_micros(100);
@@ -90,6 +90,14 @@ impl Region {
         self.dont_need(range)
     }
 
+    /// `MADV_HUGEPAGE` or `MADV_NOHUGEPAGE` for the whole region: which of the sizes of [`RegionConfig::thp`](super::RegionConfig::thp)
+    /// its folios may have. It holds for pages that are touched for the first time, or read, from now on.
+    pub fn advise_huge(&self, advice: HugeAdvice) {
+        let mut core = self.shared.lock();
+        let mapping = core.mapping;
+        core.engine.advise_huge(mapping, advice);
+    }
+
     /// The pages that a range of bytes touches.
     fn pages_of(&self, range: Range<usize>) -> Result<Range<u32>, Error> {
         if range.start > range.end || range.end > self.len() {
@@ -104,7 +112,9 @@ impl Region {
 }
 
 fn chunks(pages: Range<u32>) -> impl Iterator<Item = Range<u32>> {
-    pages.clone().step_by(CHUNK as usize).map(move |p| p..pages.end.min(p.saturating_add(CHUNK)))
+    // They end where a folio does.
+    let first = pages.start / CHUNK * CHUNK;
+    (first..pages.end).step_by(CHUNK as usize).map(move |p| p.max(pages.start)..pages.end.min(p.saturating_add(CHUNK)))
 }
 
 fn is_moving(state: State) -> bool {
@@ -120,7 +130,7 @@ impl Shared {
             core.tick();
             for page in chunk.clone() {
                 if room > 0 && core.wants(page, fresh) {
-                    let read = |core: &Core| core.memory.counts.swapped_in + core.memory.reads.len() as u64;
+                    let read = |core: &Core| core.memory.counts.swapped_in + core.memory.pages_to_read();
                     let before = read(&core);
                     let came;
                     (core, came) = self.bring_page(core, page, fresh);
@@ -214,7 +224,7 @@ impl Core {
             self.engine.write_cancelled(&mut self.memory, PageId(page));
         }
         self.memory.write = false;
-        match self.engine.access(&mut self.memory, PageId(page), Touch::MapRead) {
+        match self.access(page, Touch::MapRead) {
             Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh => {
                 if !matches!(self.memory.state[i], State::Mapped | State::Poisoned) {
                     self.poison(page, "the kernel could not put it in its place");
@@ -231,7 +241,8 @@ impl Core {
 
     /// Gives up what these pages hold, but for those that are on their way. True: it was all of them.
     fn give_up(&mut self, pages: Range<u32>) -> bool {
-        let all: Vec<(u32, bool)> = pages.map(|p| (p, is_moving(self.memory.state[p as usize]))).collect();
+        let moving = |p: u32| self.unit(p).any(|p| is_moving(self.memory.state[p as usize]));
+        let all: Vec<(u32, bool)> = pages.map(|p| (p, moving(p))).collect();
         let mut done = true;
         for run in all.chunk_by(|a, b| a.1 == b.1) {
             match run[0] {
@@ -246,11 +257,7 @@ impl Core {
         let pages = first..first + nr as u32;
         let held = |s: &State| *s != State::Empty;
         self.memory.counts.given_up += pages.clone().filter(|&p| held(&self.memory.state[p as usize])).count() as u64;
-        for page in pages.clone() {
-            if self.memory.state[page as usize] == State::Staged {
-                self.engine.write_cancelled(&mut self.memory, PageId(page));
-            }
-        }
+        let cut = self.call_off_range(pages.clone());
         self.memory.control.dropping = true;
         self.engine.drop_range(&mut self.memory, PageId(first), nr as u32);
         self.memory.control.dropping = false;
@@ -263,11 +270,31 @@ impl Core {
                 _ => self.memory.counts.inconsistent += 1,
             }
         }
+        for page in cut {
+            // Of a folio that was cut: what is left of it stays.
+            self.touch(page, false, Instant::now());
+        }
         // SAFETY: the range is of the region. What it holds was given up, by those who may; whoever touches it faults, and waits for
         // this lock.
         let result = unsafe { libc::madvise(self.memory.address(first) as *mut _, nr * PAGE, libc::MADV_DONTNEED) };
         if result != 0 {
             fatal(&format!("discarding memory: {}", std::io::Error::last_os_error()));
         }
+    }
+
+    /// Pages of the range that wait to be written are not. Returns those that are of the same folios and not of the range.
+    fn call_off_range(&mut self, pages: Range<u32>) -> Vec<u32> {
+        let mut cut = Vec::new();
+        let mut at = pages.start;
+        while at < pages.end {
+            let unit = self.unit(at);
+            let is_staged = |p: &u32| self.memory.state[*p as usize] == State::Staged;
+            if unit.clone().any(|p| is_staged(&p)) {
+                cut.extend(unit.clone().filter(|p| !pages.contains(p)).filter(is_staged));
+                self.engine.write_cancelled(&mut self.memory, PageId(at));
+            }
+            at = unit.end;
+        }
+        cut
     }
 }

@@ -3,11 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use refault_mm::{Config, NodeConfig, Policy};
+use refault_mm::{Config, HugeAdvice, NodeConfig, Policy, ThpConfig, ThpDefrag};
 
+use super::WINDOW;
 use crate::error::Error;
 use crate::store::{Codec, FileStore, Pool, Store, SwapIo, Tiers};
 use crate::uffd::PAGE;
+
+/// The largest folios: those that fill a staging window.
+const MAX_ORDER: u32 = WINDOW.ilog2();
 
 /// The compressed pool.
 #[derive(Clone, Debug)]
@@ -50,6 +54,9 @@ pub struct RegionConfig {
     pub swap_max: usize,
     /// Who decides what is out of memory.
     pub policy: Policy,
+    /// Pages that come and go as one: sizes from 16 KiB to 256 KiB, as `/sys/kernel/mm/transparent_hugepage` has them. None by default;
+    /// `defrag` is `defer`, for without it faults for folios would use up the memory that reclaim needs before it is woken.
+    pub thp: ThpConfig,
     /// The compressed pool; without one, pages go to the file.
     pub pool: Option<PoolConfig>,
     /// Where the swap file is made; without one, pages stay in the pool.
@@ -82,6 +89,7 @@ impl RegionConfig {
             memory_high: usize::MAX,
             swap_max: bytes,
             policy: Policy::Mglru,
+            thp: ThpConfig { defrag: ThpDefrag::Defer, ..ThpConfig::default() },
             pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: memory_max / 2 }),
             swap_directory: None,
             swap_io: SwapIo::default(),
@@ -95,6 +103,11 @@ impl RegionConfig {
 
     pub(super) fn pages(&self) -> usize {
         self.bytes.div_ceil(PAGE)
+    }
+
+    /// That of the largest folios that there may be.
+    pub(super) fn max_order(&self) -> u32 {
+        self.thp.orders(HugeAdvice::Huge).checked_ilog2().unwrap_or(0)
     }
 
     /// Slots of its swap area: slot 0 is never used.
@@ -113,6 +126,8 @@ impl RegionConfig {
             format!("the pool has less than {} bytes", Pool::MIN_BYTES)
         } else if !self.overhead_beside && self.pool.as_ref().is_some_and(|p| p.max_bytes > self.memory_max / 4 * 3) {
             "the pool may take more than three quarters of memory_max; give it less, or more memory".to_string()
+        } else if self.max_order() > MAX_ORDER {
+            format!("thp: folios of a region have at most {} KiB", 4 << MAX_ORDER)
         } else if self.standby_percent > 50 {
             "standby_percent is at most 50".to_string()
         } else if self.pool.is_none() && self.swap_directory.is_none() && self.swap_max > 0 {
@@ -132,6 +147,7 @@ impl RegionConfig {
         // What came back is changed soon enough, and reading ahead takes a mapping of neighbours that this driver has not.
         cfg.swap_synchronous = true;
         cfg.page_cluster = 0;
+        cfg.thp = self.thp.clone();
         cfg
     }
 

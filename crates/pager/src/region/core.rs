@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use refault_mm::{Advice, Engine, KswapdStep, MemcgId, Outcome, PageId, Touch};
+use refault_mm::{Advice, Engine, KswapdStep, MappingId, MemcgId, Outcome, PageId, Touch};
 
+use super::WINDOW;
 use super::limits::Limits;
 use super::stats::RegionStats;
 use super::waiters::Waiting;
@@ -42,6 +43,8 @@ pub(super) struct Core {
     pub(super) memory: Memory,
     /// The memcg of the region.
     pub(super) group: MemcgId,
+    /// Its pages.
+    pub(super) mapping: MappingId,
     pub(super) limits: Limits,
     pagemap: Pagemap,
     started: Instant,
@@ -80,6 +83,7 @@ impl Core {
             engine,
             memory,
             group,
+            mapping: MappingId(0),
             limits,
             pagemap: Pagemap::open()?,
             started: Instant::now(),
@@ -108,7 +112,7 @@ impl Core {
     }
 
     /// `forced`: even if there is next to no room.
-    fn serve(&mut self, page: u32, write: bool, since: Instant, forced: bool) {
+    pub(super) fn serve(&mut self, page: u32, write: bool, since: Instant, forced: bool) {
         match self.memory.state[page as usize] {
             State::Mapped => self.wake_mapped(page),
             // Whoever tries again gets the signal.
@@ -118,14 +122,15 @@ impl Core {
                 self.starved.push(Starved { page, write, since });
             }
             state => {
-                if state == State::Staged {
-                    self.engine.write_cancelled(&mut self.memory, PageId(page));
+                match state {
+                    State::Staged => self.call_off(page, write, since),
+                    _ => self.touch(page, write, since),
                 }
-                self.touch(page, write, since);
                 match state {
                     State::Staged | State::Written => {
                         self.memory.counts.rescued += 1;
-                        self.engine.advise(PageId(page), Advice::InUse);
+                        let unit = self.unit(page);
+                        self.engine.advise_range(PageId(unit.start), unit.len() as u32, Advice::InUse);
                     }
                     State::Empty if self.memory.state[page as usize] == State::Mapped => {
                         self.memory.counts.first_touches += 1;
@@ -142,10 +147,11 @@ impl Core {
         self.memory.kswapd_awake && self.engine.free_pages() <= self.min_mark
     }
 
-    fn touch(&mut self, page: u32, write: bool, since: Instant) {
+    pub(super) fn touch(&mut self, page: u32, write: bool, since: Instant) {
         self.memory.write = write;
         let touch = if write { Touch::MapWrite } else { Touch::MapRead };
-        match self.engine.access(&mut self.memory, PageId(page), touch) {
+        let outcome = self.access(page, touch);
+        match outcome {
             Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh => {
                 if !matches!(self.memory.state[page as usize], State::Mapped | State::Poisoned) {
                     self.poison(page, "the kernel could not put it in its place");
@@ -158,6 +164,16 @@ impl Core {
             Outcome::Oom(_) if self.memory.control.lowering => self.starved.push(Starved { page, write, since }),
             Outcome::Oom(_) => self.poison(page, "there is no room for it, and nothing to reclaim"),
         }
+    }
+
+    /// The engine learns of a touch, and what it maps is put in place. If it reclaims for it, it stops when a window of pages is to leave:
+    /// none of them is free before it is written, and it would order out all there is.
+    pub(super) fn access(&mut self, page: u32, touch: Touch) -> Outcome {
+        self.memory.control.most_leaving = self.memory.leaving.len() + WINDOW;
+        let outcome = self.engine.access(&mut self.memory, PageId(page), touch);
+        self.memory.control.most_leaving = usize::MAX;
+        self.map_all();
+        outcome
     }
 
     /// A fault on a page that is in place: it was served meanwhile. If it is not there after all, someone changed the memory
@@ -183,7 +199,10 @@ impl Core {
     /// The page cannot be had: whoever touches it gets a signal.
     pub(super) fn poison(&mut self, page: u32, why: &str) {
         let address = self.memory.address(page);
-        self.memory.state[page as usize] = State::Poisoned;
+        match self.memory.state[page as usize] {
+            State::Staged | State::Written => self.memory.leave_place(page, State::Poisoned),
+            _ => self.memory.state[page as usize] = State::Poisoned,
+        }
         self.memory.counts.poisoned += 1;
         if self.memory.counts.poisoned <= MAX_MESSAGES {
             say(&format!("page {page} of the region at {:#x} is lost: {why}", self.memory.start));
@@ -222,89 +241,9 @@ impl Core {
         }
     }
 
-    /// Pages to be moved out now, in order, with a place for each.
-    pub(super) fn take_leaving(&mut self, most: usize) -> Vec<(u32, u32)> {
-        let n = self.memory.leaving.len().min(most);
-        if n == 0 {
-            return Vec::new();
-        }
-        let places = self.memory.staging.take(n);
-        let mut pages: Vec<u32> = self.memory.leaving.drain(..places.len()).collect();
-        pages.sort_unstable();
-        pages.into_iter().zip(places).collect()
-    }
-
-    /// What became of them.
-    pub(super) fn settle_moves(&mut self, moves: &[(u32, u32)], outcomes: &[Moved]) {
-        for (&(page, place), &outcome) in moves.iter().zip(outcomes) {
-            match outcome {
-                Moved::Out => {
-                    self.memory.counts.moved_out += 1;
-                    self.memory.set_staged(page, place);
-                }
-                Moved::Busy | Moved::PlaceTaken => {
-                    self.memory.counts.busy += 1;
-                    if outcome == Moved::Busy {
-                        self.memory.staging.give_back(place);
-                    }
-                    self.stay(page);
-                }
-                Moved::Lost => {
-                    self.engine.write_cancelled(&mut self.memory, PageId(page));
-                    self.memory.staging.give_back(place);
-                    self.poison(page, "it vanished while it was moved");
-                }
-            }
-            self.serve_waiting(page);
-        }
-    }
-
-    /// A page that was to go stays in place. The engine learns of it as of a touch.
-    fn stay(&mut self, page: u32) {
-        self.memory.state[page as usize] = State::Mapped;
-        self.engine.write_cancelled(&mut self.memory, PageId(page));
-        self.touch(page, false, Instant::now());
-    }
-
-    fn serve_waiting(&mut self, page: u32) {
+    pub(super) fn serve_waiting(&mut self, page: u32) {
         if let Some(write) = self.waiting.remove(page) {
             self.serve(page, write, Instant::now(), false);
-        }
-    }
-
-    /// Pages to be written now: (page, slot, address). They cannot be touched until [`Core::settle_writes`].
-    pub(super) fn claim_writes(&mut self, most: usize, all: bool) -> Vec<(u32, u32, usize)> {
-        let keep = if all || !self.starved.is_empty() || self.memory.control.lowering { 0 } else { self.standby_pages };
-        let mut claimed = Vec::new();
-        while claimed.len() < most && self.memory.staged_pages > keep {
-            let Some((page, place)) = self.memory.staged.pop_front() else { break };
-            let i = page as usize;
-            if self.memory.state[i] == State::Staged && self.memory.place[i] == place {
-                self.memory.state[i] = State::Writing;
-                self.memory.staged_pages -= 1;
-                claimed.push((page, self.memory.slot[i], self.memory.staging.address(place)));
-            }
-        }
-        claimed
-    }
-
-    /// What became of them.
-    pub(super) fn settle_writes(&mut self, claimed: &[(u32, u32, usize)], results: &[Result<(), StoreError>]) {
-        for (&(page, ..), result) in claimed.iter().zip(results) {
-            let id = PageId(page);
-            if result.is_ok() {
-                self.memory.counts.swapped_out += 1;
-                self.memory.state[page as usize] = State::Written;
-                self.engine.write_done(&mut self.memory, id, true);
-            } else {
-                // Back to where it was: its frames are still there.
-                self.memory.counts.write_errors += 1;
-                self.memory.state[page as usize] = State::Staged;
-                self.memory.staged_pages += 1;
-                self.engine.write_done(&mut self.memory, id, false);
-                self.touch(page, false, Instant::now());
-            }
-            self.serve_waiting(page);
         }
     }
 
@@ -389,6 +328,7 @@ impl Core {
             swap_pages: self.engine.swap_used_pages(),
             events: self.engine.memcg_events(self.group),
             area,
+            sizes: self.engine.size_stats().clone(),
             vmstat: self.engine.vmstat().iter().collect(),
         }
     }
@@ -406,6 +346,7 @@ impl Core {
         if m.staging.in_use() < held + m.discards.len() as u64 {
             return Err(format!("{held} pages have a place, but {} are in use", m.staging.in_use()));
         }
+        self.validate_folios()?;
         if m.counts.inconsistent > 0 {
             return Err(format!("{} orders did not fit the state of their page", m.counts.inconsistent));
         }

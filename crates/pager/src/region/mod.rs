@@ -9,6 +9,8 @@ mod config;
 mod control;
 mod core;
 mod evict;
+mod folio;
+mod leave;
 mod limits;
 mod placement;
 mod registry;
@@ -31,7 +33,7 @@ pub use limits::Limits;
 pub use stats::{Counts, RegionStats};
 
 use self::core::Core;
-use self::placement::Placement;
+pub(crate) use self::placement::Placement;
 use self::registry::Listing;
 pub(crate) use self::staging::{Staging, WINDOW};
 use self::waiters::Waiters;
@@ -141,7 +143,7 @@ impl Region {
         let group = engine
             .add_memcg(MemcgId::ROOT, "/region", u64::MAX, (config.swap_max / PAGE) as u64)
             .map_err(Error::Config)?;
-        engine.add_mapping(MappingKind::Anon, group, 0..pages as u64).map_err(Error::Config)?;
+        let (mapping, _) = engine.add_mapping(MappingKind::Anon, group, 0..pages as u64).map_err(Error::Config)?;
         let area = Arc::new(SwapArea::new(store));
         let staging_range = staging.mapping().start()..staging.mapping().start() + staging.mapping().bytes();
         let mut state = Memory::new(uffd.clone(), area.clone(), memory.start(), pages, staging);
@@ -153,12 +155,15 @@ impl Region {
         }
         // Places whose content is of no use, and not yet discarded: a batch of each thread.
         let in_passing = (threads + 1) * (core::DISCARD_BATCH + WINDOW) * PAGE;
-        let fixed = (threads + 1) * THREAD_BYTES + in_passing;
+        // What a folio is read into.
+        let folios = if config.max_order() > 0 { ((threads + 1) * PAGE) << config.max_order() } else { 0 };
+        let fixed = (threads + 1) * THREAD_BYTES + in_passing + folios;
         let standby = max_pages as u64 * u64::from(config.standby_percent) / 100;
         let limits = Limits { memory_high: usize::MAX, ..Limits::of(config) };
         let mut core = Core::new(engine, state, group, limits, standby, config.stall_limit, fixed)
             .map_err(Error::io("opening /proc/self/pagemap"))?;
         core.overhead_beside = config.overhead_beside;
+        core.mapping = mapping;
         core.charge_overhead();
         if !config.overhead_beside && core.stats().overhead_pages > max_pages as u64 / 2 {
             let need = core.stats().overhead_pages as usize * 2 * PAGE;
@@ -375,11 +380,15 @@ impl Shared {
         loop {
             core.free_slots();
             let reads = std::mem::take(&mut core.memory.reads);
-            if reads.is_empty() {
+            let folios = std::mem::take(&mut core.memory.folios.reads);
+            if reads.is_empty() && folios.is_empty() {
                 break;
             }
             for several in reads.chunks(1 << READ_AHEAD_ORDER) {
                 core = self.read(core, several);
+            }
+            for &folio in &folios {
+                core = self.read_folio(core, folio);
             }
         }
         if core.has_held() {

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use refault_mm::{Ack, Effect, PageId, ThrottleReason, World};
 
 use super::control::Control;
+use super::folio::Folios;
 use super::staging::Staging;
 use super::stats::Counts;
 use super::waiters::Waiters;
 use crate::mem::Pagemap;
 use crate::store::{Page, PageBuf, SwapArea};
-use crate::uffd::{FillMode, PAGE, Uffd};
+use crate::uffd::{PAGE, Uffd};
 
 /// Where the content of a page is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,7 +56,7 @@ pub(super) struct Memory {
     pub(super) staging: Staging,
     /// Pages to be moved out.
     pub(super) leaving: VecDeque<u32>,
-    /// Pages in staging places, the first to be written in front. Those that came back or went on are still named; their state
+    /// A page of each folio in staging places, the first to be written in front. Those that came back or went on are still named; their state
     /// or place tells.
     pub(super) staged: VecDeque<(u32, u32)>,
     pub(super) staged_pages: u64,
@@ -69,14 +70,13 @@ pub(super) struct Memory {
     pub(super) arrived: Option<Box<PageBuf>>,
     /// Buffers to read into.
     pub(super) spare: Vec<Box<PageBuf>>,
+    pub(super) folios: Folios,
     /// The access is a write: a page of zeros of its own is better than the shared one.
     pub(super) write: bool,
     pub(super) kswapd_awake: bool,
     pub(super) control: Control,
     pub(super) counts: Counts,
 }
-
-static ZEROS: PageBuf = PageBuf([0; PAGE]);
 
 impl Memory {
     pub(super) fn new(uffd: Arc<Uffd>, area: Arc<SwapArea>, start: usize, pages: usize, staging: Staging) -> Memory {
@@ -99,6 +99,7 @@ impl Memory {
             reads: Vec::new(),
             arrived: None,
             spare: Vec::new(),
+            folios: Folios::default(),
             write: false,
             kswapd_awake: false,
             control: Control::default(),
@@ -115,17 +116,22 @@ impl Memory {
         self.state.capacity() * (2 + 2 * size_of::<u32>())
             + self.staged.capacity() * 8
             + self.leaving.capacity() * size_of::<u32>()
+            + self.folios.bytes()
     }
 
     pub(super) fn set_staged(&mut self, page: u32, place: u32) {
         self.place[page as usize] = place;
         self.state[page as usize] = State::Staged;
-        self.staged.push_back((page, place));
         self.staged_pages += 1;
     }
 
+    /// The folio of this page is in staging places: it is to be written.
+    pub(super) fn queue_staged(&mut self, page: u32) {
+        self.staged.push_back((page, self.place[page as usize]));
+    }
+
     /// The page is in a staging place no more.
-    fn leave_place(&mut self, page: u32, to: State) {
+    pub(super) fn leave_place(&mut self, page: u32, to: State) {
         let state = &mut self.state[page as usize];
         self.staged_pages -= u64::from(*state == State::Staged);
         *state = to;
@@ -150,62 +156,6 @@ impl Memory {
         }
     }
 
-    /// Puts the content of a page in its place and lets those who wait for it go on.
-    fn map(&mut self, page: u32) {
-        let state = self.state[page as usize];
-        let source = match state {
-            State::Mapped | State::Leaving | State::Poisoned => return,
-            State::Empty if self.write => Some(ZEROS.0.as_ptr()),
-            State::Empty => None,
-            State::Staged | State::Written => Some(self.staging.address(self.place[page as usize]) as *const u8),
-            State::Reading => match &self.arrived {
-                Some(content) => Some(content.0.as_ptr()),
-                None => return self.counts.inconsistent += 1,
-            },
-            State::Writing | State::Stored => return self.counts.inconsistent += 1,
-        };
-        if !self.fill(page, source) {
-            return;
-        }
-        if self.control.holds {
-            self.control.held.push(page);
-        }
-        match state {
-            State::Staged | State::Written => self.leave_place(page, State::Mapped),
-            _ => self.state[page as usize] = State::Mapped,
-        }
-        if let Some(waiters) = &self.waiters {
-            waiters.wake();
-        }
-    }
-
-    /// Copies a page into its place, or zeros. False: it could not be done, and whoever waits goes on waiting.
-    fn fill(&mut self, page: u32, source: Option<*const u8>) -> bool {
-        let to = self.address(page);
-        let quiet = self.control.holds || self.waiters.is_some();
-        for attempt in 0..8 {
-            let done = match source {
-                // SAFETY: the source is a page: zeros, a buffer, or a staging place that is filled (the page is in state Staged or
-                // Written, and this lock is held). The destination is a page of the region, which is watched.
-                Some(from) => unsafe { self.uffd.copy_in_mode(to, from, PAGE, FillMode { quiet, protected: false }) },
-                // SAFETY: as above.
-                None if quiet => unsafe { self.uffd.zero_quietly(to) },
-                // SAFETY: as above.
-                None => unsafe { self.uffd.zero(to, PAGE) },
-            };
-            match done.errno {
-                0 if done.bytes == PAGE => return true,
-                // Something is there that nobody put there: it may be older than what was to go there.
-                libc::EEXIST => fatal("a page that is out of memory is in the page tables"),
-                0 | libc::EAGAIN => {}
-                libc::ENOMEM => std::thread::sleep(std::time::Duration::from_millis(1 << attempt)),
-                _ => break,
-            }
-        }
-        self.counts.fill_errors += 1;
-        false
-    }
-
     /// Nobody needs this memory any more.
     fn release(&mut self, page: u32) {
         match self.state[page as usize] {
@@ -225,48 +175,17 @@ impl Memory {
             State::Leaving | State::Writing | State::Reading => self.counts.inconsistent += 1,
         }
     }
-
-    fn swap_out(&mut self, page: u32, slot: u32) -> Ack {
-        self.slot[page as usize] = slot;
-        match self.state[page as usize] {
-            State::Mapped => {
-                self.state[page as usize] = State::Leaving;
-                self.leaving.push_back(page);
-            }
-            // It is out of reach already: a write of it failed, or it is written once more.
-            State::Written => self.set_staged(page, self.place[page as usize]),
-            State::Staged => self.staged.push_back((page, self.place[page as usize])),
-            // Whatever it held is lost; its frame is free.
-            State::Poisoned => return Ack::Done,
-            _ => {
-                self.counts.inconsistent += 1;
-                return Ack::Failed;
-            }
-        }
-        Ack::Pending
-    }
 }
 
 impl World for Memory {
     fn effect(&mut self, effect: Effect) -> Ack {
         match effect {
-            // There are no files, and no folios of more than a page are asked for.
+            // There are no files.
             Effect::Read { .. } | Effect::Write { .. } => return Ack::Failed,
-            Effect::SwapIn { order, .. } | Effect::SwapOut { order, .. } if order > 0 => return Ack::Failed,
-            // It would be read ahead; the engine does not know that it is lost.
-            Effect::SwapIn { page, .. } if self.state[page.index()] == State::Poisoned => return Ack::Failed,
-            Effect::SwapIn { page, slot, .. } => {
-                if self.state[page.index()] != State::Stored {
-                    self.counts.inconsistent += 1;
-                    return Ack::Failed;
-                }
-                self.state[page.index()] = State::Reading;
-                self.reads.push((page.0, slot.0));
-                return Ack::Pending;
-            }
-            Effect::SwapOut { page, slot, .. } => return self.swap_out(page.0, slot.0),
+            Effect::SwapIn { page, order, slot } => return self.swap_in(page.0, order, slot.0),
+            Effect::SwapOut { page, order, slot } => return self.swap_out(page.0, order, slot.0),
             Effect::Map { page, young, .. } => {
-                self.map(page.0);
+                self.folios.to_map.push(page.0);
                 self.young[page.index()] |= young;
             }
             // It stays in place until it is moved out as a whole.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Call, PAGE, Progress, Uffd, abi, progress, range};
+use super::{Call, Progress, Uffd, abi, progress, range};
 
 /// How a page is put in its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -35,16 +35,16 @@ impl Uffd {
         self.planned(Call::Copy, make, || ())
     }
 
-    /// As [`Uffd::zero`], for one page, without waking anyone.
+    /// As [`Uffd::zero`], without waking anyone.
     ///
     /// # Safety
     /// As for [`Uffd::zero`].
-    pub unsafe fn zero_quietly(&self, at: usize) -> Progress {
+    pub unsafe fn zero_quietly(&self, start: usize, len: usize) -> Progress {
         let mode = FillMode { quiet: true, protected: false }.bits();
-        let mut arg = abi::ZeroPage { range: range(at, PAGE), mode, done: 0 };
+        let mut arg = abi::ZeroPage { range: range(start, len), mode, done: 0 };
         let make = || {
             let result = self.ioctl(abi::UFFDIO_ZEROPAGE, &mut arg);
-            progress(result, arg.done, PAGE)
+            progress(result, arg.done, len)
         };
         self.planned(Call::Zero, make, || ())
     }

@@ -8,7 +8,7 @@ use crate::machine::preset_with_overrides;
 use refault_mm::tiering::TieringConfig;
 use refault_mm::{
     Backoff, Bound, Clock, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, SwapAllocator, SwapOverflow,
-    SwapRotational, ThpConfig, ThpMode, ThpSize, WritebackSort, ZswapConfig,
+    SwapRotational, ThpConfig, ThpDefrag, ThpMode, ThpSize, WritebackSort, ZswapConfig,
 };
 use std::collections::BTreeMap;
 
@@ -107,7 +107,7 @@ fn thp(field: &Field<'_>) -> Result<ThpConfig> {
     ];
     let mut thp = ThpConfig::default();
     thp.enabled = s.or("enabled", thp.enabled, |f| f.choice(&modes))?;
-    thp.defrag = s.or("defrag", thp.defrag, |f| f.choice(&modes))?;
+    thp.defrag = s.or("defrag", thp.defrag, |f| f.choice(&ThpDefrag::ALL))?;
     thp.swap_in = s.or("swap_in", thp.swap_in, Field::boolean)?;
     for (order, size) in orders().zip(&sizes) {
         let place = &mut thp.sizes[usize::from(order)];

@@ -1,5 +1,7 @@
 //! Pages in slots that follow one another: written and read in one go, if the store gains by it.
 
+use std::borrow::BorrowMut;
+
 use super::{Kind, SwapArea, checksum, repeated_word};
 use crate::store::{Page, PageBuf, StoreError};
 
@@ -29,7 +31,11 @@ impl SwapArea {
     }
 
     /// As [`SwapArea::read`], of several: slot and page of the owner. What fails is tried once more.
-    pub fn read_several(&self, items: &[(u32, u32)], contents: &mut [Box<PageBuf>]) -> Vec<Result<(), StoreError>> {
+    pub fn read_several<B: BorrowMut<PageBuf>>(
+        &self,
+        items: &[(u32, u32)],
+        contents: &mut [B],
+    ) -> Vec<Result<(), StoreError>> {
         let metas: Vec<_> = {
             let cells = self.cells();
             items.iter().map(|&(slot, _)| cells.of(slot).map(|cell| (cell, cells.cells.get(cell)))).collect()
@@ -42,14 +48,14 @@ impl SwapArea {
             let from = results.len();
             let more = (from..items.len() - 1).take_while(|&i| goes_on(i)).count();
             let run = from..from + 1 + more;
-            let mut pages: Vec<&mut Page> = contents[run.clone()].iter_mut().map(|b| &mut b.0).collect();
+            let mut pages: Vec<&mut Page> = contents[run.clone()].iter_mut().map(|b| &mut b.borrow_mut().0).collect();
             let at_once = match whole(from) {
                 Some(cell) if more > 0 && self.takes_runs() => self.store.read_run(cell, &mut pages).is_ok(),
                 _ => false,
             };
             for i in run {
                 let (slot, page) = items[i];
-                let content = &mut contents[i].0;
+                let content = &mut contents[i].borrow_mut().0;
                 let right = at_once && metas[i].is_some_and(|(_, m)| checksum(page, m.turn, content) == m.word);
                 results.push(match right {
                     true => Ok(()),
