@@ -109,9 +109,16 @@ impl Pagemap {
     pub fn is_written(&self, address: usize) -> io::Result<bool> {
         const PRESENT: u64 = 1 << 63;
         const PROTECTED: u64 = 1 << 57;
-        let mut bytes = [0; 8];
-        self.read(&mut bytes, address)?;
-        Ok(u64::from_ne_bytes(bytes) & (PRESENT | PROTECTED) == PRESENT)
+        let mut entry = 0u64;
+        let at = (address / PAGE * size_of::<u64>()) as libc::off_t;
+        // Asked of each page that may leave: the C library's `pread` is a point of cancellation, which costs a sixth of it.
+        let (file, to) = (self.0.as_raw_fd(), &raw mut entry);
+        // SAFETY: the kernel writes at most the size of `entry`, which any bytes are valid for.
+        let read = || unsafe { libc::syscall(libc::SYS_pread64, file, to, size_of::<u64>(), at) };
+        match calls::number(Call::ReadPagemap, read)? {
+            8 => Ok(entry & (PRESENT | PROTECTED) == PRESENT),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
     }
 
     /// Finds pages of the range that are in place and were written since they were found last, and protects them, all before any of them

@@ -324,3 +324,34 @@ fn a_region_that_is_gone_leaves_its_addresses_to_others() {
     // SAFETY: a mapping that only this test knows.
     unsafe { (mapping.start() as *mut u64).write_volatile(1) };
 }
+
+/// Reads a region when its thread ends, and evicts for it: what the pager keeps for the thread is gone by then.
+struct AtEnd(usize);
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        for page in 0..PAGES {
+            // SAFETY: inside a region that outlives the thread.
+            let found = unsafe { ((self.0 + page * PAGE) as *const u64).read_volatile() };
+            assert_eq!(found, pattern(page, 1, 0));
+        }
+    }
+}
+
+#[test]
+fn a_thread_that_ends_still_faults() {
+    install_own();
+    thread_local!(static AT_END: std::cell::RefCell<Option<AtEnd>> = const { std::cell::RefCell::new(None) });
+    let pool = Some(PoolConfig { codec: Codec::Zstd, max_bytes: 3 << 20 });
+    let Some(region) = made(Region::new(&RegionConfig { pool, ..config() })) else { return };
+    std::thread::scope(|s| {
+        // Made before what the pager keeps, so it goes after it.
+        let ends = s.spawn(|| {
+            AT_END.with_borrow_mut(|at_end| *at_end = Some(AtEnd(region.as_ptr() as usize)));
+            (0..PAGES).for_each(|page| write(&region, page, 1));
+        });
+        ends.join().unwrap();
+    });
+    let counts = region.stats().counts;
+    assert!(counts.swapped_in > 500 && counts.poisoned == 0, "{counts:?}");
+}

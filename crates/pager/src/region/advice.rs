@@ -235,7 +235,7 @@ impl Core {
                 true
             }
             Outcome::Waiting => {
-                self.waiting.entry(page).or_default();
+                self.waiting.add(page, false);
                 true
             }
             Outcome::Throttled | Outcome::Failed | Outcome::Oom(_) => false,

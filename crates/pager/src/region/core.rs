@@ -1,6 +1,5 @@
 //! The engine with the memory it decides about: what a fault, a read, a move and a write lead to.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use refault_mm::{Advice, Engine, KswapdStep, MappingId, MemcgId, Outcome, PageId, Touch};
@@ -8,6 +7,7 @@ use refault_mm::{Advice, Engine, KswapdStep, MappingId, MemcgId, Outcome, PageId
 use super::WINDOW;
 use super::limits::Limits;
 use super::stats::RegionStats;
+use super::waiters::Waiting;
 use super::world::{Memory, State, fatal, say};
 use crate::mem::Pagemap;
 use crate::store::{PageBuf, StoreError};
@@ -50,7 +50,7 @@ pub(super) struct Core {
     started: Instant,
     pub(super) stall_limit: Duration,
     /// Faults on pages that are between two states, and whether one of them is a write.
-    pub(super) waiting: HashMap<u32, bool>,
+    pub(super) waiting: Waiting,
     starved: Vec<Starved>,
     /// Pages in staging places that stay there without being written.
     pub(super) standby_pages: u64,
@@ -88,7 +88,7 @@ impl Core {
             pagemap: Pagemap::open()?,
             started: Instant::now(),
             stall_limit,
-            waiting: HashMap::new(),
+            waiting: Waiting::default(),
             starved: Vec::new(),
             standby_pages,
             min_mark,
@@ -117,7 +117,7 @@ impl Core {
             State::Mapped => self.wake_mapped(page),
             // Whoever tries again gets the signal.
             State::Poisoned => self.wake(page),
-            State::Leaving | State::Writing | State::Reading => *self.waiting.entry(page).or_default() |= write,
+            State::Leaving | State::Writing | State::Reading => self.waiting.add(page, write),
             State::Empty | State::Stored if !forced && self.is_short() => {
                 self.starved.push(Starved { page, write, since });
             }
@@ -157,7 +157,7 @@ impl Core {
                     self.poison(page, "the kernel could not put it in its place");
                 }
             }
-            Outcome::Waiting => *self.waiting.entry(page).or_default() |= write,
+            Outcome::Waiting => self.waiting.add(page, write),
             Outcome::Throttled => self.starved.push(Starved { page, write, since }),
             Outcome::Failed => self.poison(page, "it could not be read"),
             // The verdict is about the new limit, which is not in force.
@@ -220,7 +220,7 @@ impl Core {
     /// A page was read, or could not be.
     pub(super) fn arrive(&mut self, page: u32, content: Result<Box<PageBuf>, StoreError>) {
         let id = PageId(page);
-        let waiting = self.waiting.remove(&page);
+        let waiting = self.waiting.remove(page);
         let write = waiting.unwrap_or(false);
         match content {
             Ok(content) => {
@@ -244,7 +244,7 @@ impl Core {
     }
 
     pub(super) fn serve_waiting(&mut self, page: u32) {
-        if let Some(write) = self.waiting.remove(&page) {
+        if let Some(write) = self.waiting.remove(page) {
             self.serve(page, write, Instant::now(), false);
         }
     }

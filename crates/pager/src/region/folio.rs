@@ -258,7 +258,7 @@ impl Core {
         let (pages, id) = (read.first..read.first + read.pages, PageId(read.first));
         let reading = |c: &Core, p: &u32| c.memory.state[*p as usize] == State::Reading;
         let there = pages.clone().filter(|p| reading(self, p)).count();
-        let waiting: Vec<(u32, bool)> = pages.clone().filter_map(|p| Some((p, self.waiting.remove(&p)?))).collect();
+        let waiting: Vec<(u32, bool)> = pages.clone().filter_map(|p| Some((p, self.waiting.remove(p)?))).collect();
         self.memory.counts.swapped_in += (there - errors.len()) as u64;
         self.memory.counts.read_errors += errors.len() as u64;
         let some = errors.len() < there;

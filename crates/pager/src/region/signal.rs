@@ -198,7 +198,7 @@ impl Core {
         match self.memory.state[page as usize] {
             State::Leaving | State::Writing | State::Reading => {
                 // It may have come, and be on its way out again.
-                *self.waiting.entry(page).or_default() |= write;
+                self.waiting.add(page, write);
                 true
             }
             _ => self.is_page_starved(page) || self.memory.control.is_asleep(page),

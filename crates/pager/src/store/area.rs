@@ -240,12 +240,16 @@ impl SwapArea {
 
     /// Reads page `page` of the owner. What comes back is what was written last, or an error; then `content` is anything.
     pub fn read(&self, slot: u32, page: u32, content: &mut Page) -> Result<(), StoreError> {
-        let cell = self.cells().of(slot);
-        self.read_counted(cell, page, content)
+        let known = {
+            let cells = self.cells();
+            cells.of(slot).map(|cell| (cell, cells.cells.get(cell)))
+        };
+        self.read_counted(known, page, content)
     }
 
-    fn read_counted(&self, cell: Option<u32>, page: u32, content: &mut Page) -> Result<(), StoreError> {
-        let result = cell.ok_or(StoreError::Absent).and_then(|cell| self.read_checked(cell, page, content));
+    fn read_counted(&self, known: Option<(u32, Meta)>, page: u32, content: &mut Page) -> Result<(), StoreError> {
+        let result =
+            known.ok_or(StoreError::Absent).and_then(|(cell, meta)| self.read_checked(cell, meta, page, content));
         match &result {
             Err(StoreError::Corrupt(_)) => self.corrupt.fetch_add(1, Ordering::Relaxed),
             Err(_) => self.read_errors.fetch_add(1, Ordering::Relaxed),
@@ -254,8 +258,7 @@ impl SwapArea {
         result
     }
 
-    fn read_checked(&self, cell: u32, page: u32, content: &mut Page) -> Result<(), StoreError> {
-        let meta = self.cells().cells.get(cell);
+    fn read_checked(&self, cell: u32, meta: Meta, page: u32, content: &mut Page) -> Result<(), StoreError> {
         if meta.kind == Kind::Empty {
             return Err(StoreError::Absent);
         }
@@ -325,7 +328,8 @@ impl SwapArea {
 
     /// Reads what was lent.
     pub fn read_loan(&self, loan: Loan, content: &mut Page) -> Result<(), StoreError> {
-        self.read_counted(Some(loan.cell), loan.page, content)
+        let meta = self.cells().cells.get(loan.cell);
+        self.read_counted(Some((loan.cell, meta)), loan.page, content)
     }
 
     /// What was lent is needed no more.

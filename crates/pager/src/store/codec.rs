@@ -71,9 +71,19 @@ impl Scratch {
     }
 }
 
+/// A thread that is ending has no scratch any more, but may still fault on a page.
+fn with_scratch<R>(use_it: impl FnOnce(&mut Scratch) -> R) -> R {
+    let mut use_it = Some(use_it);
+    let done = SCRATCH.try_with(|scratch| use_it.take().map(|f| f(&mut scratch.borrow_mut()))).ok().flatten();
+    match (done, use_it) {
+        (Some(result), _) => result,
+        (None, f) => f.expect("it was not used")(&mut Scratch { lz4: CompressTable::small(), zstd: None }),
+    }
+}
+
 /// Compresses a page; the number of bytes of `out` that it took. `None`: it does not get smaller than `out`.
 pub(super) fn compress(codec: Codec, page: &Page, out: &mut [u8; COMPRESS_BOUND]) -> Result<Option<usize>, StoreError> {
-    SCRATCH.with_borrow_mut(|scratch| match codec {
+    with_scratch(|scratch| match codec {
         Codec::Lz4 => Ok(compress_into_with_table(page, out, &mut scratch.lz4).ok()),
         Codec::Zstd => Ok(scratch.zstd()?.0.compress_to_buffer(page, &mut out[..]).ok()),
     })
@@ -81,9 +91,9 @@ pub(super) fn compress(codec: Codec, page: &Page, out: &mut [u8; COMPRESS_BOUND]
 
 /// The reverse. Anything but exactly one page is an error.
 pub(super) fn decompress(codec: Codec, bytes: &[u8], page: &mut Page) -> Result<(), StoreError> {
-    let done = SCRATCH.with_borrow_mut(|scratch| match codec {
-        Codec::Lz4 => Ok(decompress_into(bytes, page).ok()),
-        Codec::Zstd => Ok(scratch.zstd()?.1.decompress_to_buffer(bytes, &mut page[..]).ok()),
-    })?;
+    let done = match codec {
+        Codec::Lz4 => decompress_into(bytes, page).ok(),
+        Codec::Zstd => with_scratch(|scratch| Ok(scratch.zstd()?.1.decompress_to_buffer(bytes, &mut page[..]).ok()))?,
+    };
     if done == Some(PAGE) { Ok(()) } else { Err(StoreError::Corrupt("it does not decompress to a page")) }
 }
