@@ -44,6 +44,14 @@ const char *refault_version(void);
 /* How the pool compresses. */
 enum { REFAULT_POOL_NONE = 0, REFAULT_POOL_LZ4 = 1, REFAULT_POOL_ZSTD = 2 };
 
+/* Who serves faults of a region: its threads, or whoever makes them, in a handler of SIGBUS, which is faster. Then
+ * - a system call that is handed memory which is not in place fails with EFAULT: REFAULT_POPULATE it first;
+ * - threads that touch the region do not block SIGBUS, or the kernel ends the process, and have 64 KiB of stack left;
+ * - malloc takes no memory from the region, because a fault takes memory from malloc;
+ * - a handler of SIGBUS that was there before the first such region gets what is not a region's fault, and pages that are lost. One that is installed
+ *   later has to call the one that it replaced. */
+enum { REFAULT_FAULTS_BY_THREADS = 0, REFAULT_FAULTS_BY_SIGNAL = 1 };
+
 /* A region: anonymous memory. */
 typedef struct refault_region refault_region;
 
@@ -61,7 +69,7 @@ typedef struct refault_region_config {
     uint32_t pool;              /* REFAULT_POOL_... */
     uint32_t fault_threads;     /* 0: as many as there are CPUs, at most 4 */
     uint32_t standby_percent;   /* of memory, for pages that are out of reach and not written yet */
-    uint32_t reserved;          /* 0 */
+    uint32_t fault_mode;        /* REFAULT_FAULTS_... */
 } refault_region_config;
 
 /* Fills in defaults: everything may go out, to a pool of LZ4 in half of the memory. */

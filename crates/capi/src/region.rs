@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use refault_pager::store::Codec;
-use refault_pager::{Limits, PoolConfig, Region, RegionConfig};
+use refault_pager::{FaultMode, Limits, PoolConfig, Region, RegionConfig};
 
 use crate::error::{Failure, guard};
 use crate::{borrow, check_struct, give, give_prefix, policy, range, size, text};
@@ -36,7 +36,7 @@ pub struct refault_region_config {
     pub pool: u32,
     pub fault_threads: u32,
     pub standby_percent: u32,
-    pub reserved: u32,
+    pub fault_mode: u32,
 }
 
 /// `refault_limits`.
@@ -78,6 +78,9 @@ const POOL_NONE: u32 = 0;
 const POOL_LZ4: u32 = 1;
 const POOL_ZSTD: u32 = 2;
 
+const FAULTS_BY_THREADS: u32 = 0;
+const FAULTS_BY_SIGNAL: u32 = 1;
+
 const PAGE: u64 = 4096;
 
 /// Fills in defaults.
@@ -99,7 +102,7 @@ pub unsafe extern "C" fn refault_region_config_init(config: *mut refault_region_
         pool: POOL_LZ4,
         fault_threads: 0,
         standby_percent: 0,
-        reserved: 0,
+        fault_mode: FAULTS_BY_THREADS,
     };
     // SAFETY: the caller's contract.
     unsafe { give(config, new) };
@@ -115,6 +118,11 @@ unsafe fn config(c: &refault_region_config) -> Result<RegionConfig, Failure> {
         POOL_ZSTD => Some(Codec::Zstd),
         other => return Err(Failure::argument(format!("pool: there is no codec {other}"))),
     };
+    let fault_mode = match c.fault_mode {
+        FAULTS_BY_THREADS => FaultMode::Threads,
+        FAULTS_BY_SIGNAL => FaultMode::Signal,
+        other => return Err(Failure::argument(format!("fault_mode: there is no mode {other}"))),
+    };
     // SAFETY: the caller's contract.
     let (name, directory) = unsafe { (text(c.policy), text(c.swap_directory)) };
     Ok(RegionConfig {
@@ -123,6 +131,7 @@ unsafe fn config(c: &refault_region_config) -> Result<RegionConfig, Failure> {
         policy: policy(name)?,
         pool: codec.map(|codec| PoolConfig { codec, max_bytes: size(c.zswap_max) }),
         swap_directory: directory.map(|d| OsStr::from_bytes(d.to_bytes()).into()),
+        fault_mode,
         fault_threads: c.fault_threads as usize,
         standby_percent: c.standby_percent,
         stall_limit: Duration::from_millis(c.stall_limit_ms),

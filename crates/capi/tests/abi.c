@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "refault.h"
 
@@ -38,6 +39,8 @@ static int nonsense(void) {
     c.pool = 9;
     EXPECT(refault_region_create(&c, &region), REFAULT_ERR_ARGUMENT, "no codec 9");
     c.pool = REFAULT_POOL_ZSTD;
+    c.fault_mode = 9;
+    EXPECT(refault_region_create(&c, &region), REFAULT_ERR_ARGUMENT, "no mode 9");
     c.struct_bytes = 8;
     EXPECT(refault_region_create(&c, &region), REFAULT_ERR_ARGUMENT, "refault_region_config_init");
     refault_region_config_init(&c, 8 << 20, 100);
@@ -85,11 +88,42 @@ static int nonsense(void) {
     return 0;
 }
 
+/* Faults that their own thread serves: all of it comes back, and what is out of memory is EFAULT for system calls. */
+static int by_signal(void) {
+    refault_region *region = NULL;
+    refault_region_config c;
+    uint64_t pages, *words;
+    int ends[2];
+
+    refault_region_config_init(&c, 16 << 20, 8 << 20);
+    c.fault_mode = REFAULT_FAULTS_BY_SIGNAL;
+    if (refault_region_create(&c, &region) == REFAULT_ERR_UNSUPPORTED)
+        return 77;
+    words = refault_region_pointer(region);
+    for (uint64_t i = 0; i < (16 << 20) / 8; i++)
+        words[i] = i / 16;
+    for (uint64_t i = 0; i < (16 << 20) / 8; i++)
+        if (words[i] != i / 16)
+            return 1;
+    EXPECT(refault_region_advise(region, 0, 4096, REFAULT_PAGE_OUT, &pages), REFAULT_OK, "");
+    if (pages != 1 || pipe(ends) != 0)
+        return 1;
+    if (write(ends[1], words, 4096) != -1 || errno != EFAULT)
+        return 1;
+    EXPECT(refault_region_advise(region, 0, 4096, REFAULT_POPULATE, &pages), REFAULT_OK, "");
+    if (pages != 1 || write(ends[1], words, 4096) != 4096)
+        return 1;
+    refault_region_destroy(region);
+    return 0;
+}
+
 int main(int argc, char **argv) {
+    int result;
     (void)argv;
     if (argc == 1) {
         layouts();
         return 0;
     }
-    return nonsense();
+    result = nonsense();
+    return result ? result : by_signal();
 }

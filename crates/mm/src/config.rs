@@ -376,6 +376,10 @@ pub struct Config {
     pub dirty_background_ratio: u64,
     /// Share of the cache that may be dirty before those who write have to wait, in percent; 20 in Linux.
     pub dirty_ratio: u64,
+    /// `dirty_expire_centisecs`: pages that are dirty for so long are written by [`crate::Engine::flush_expired`]; 30 s in Linux.
+    pub dirty_expire_ns: u64,
+    /// `dirty_writeback_centisecs`: how often it looks for them; 5 s in Linux.
+    pub dirty_writeback_ns: u64,
     /// The size of the node; none: only the limits of memcgs count.
     pub node: Option<NodeConfig>,
     /// Several nodes, in the place of that one.
@@ -437,6 +441,8 @@ impl Config {
             seed: 0,
             dirty_background_ratio: 10,
             dirty_ratio: 20,
+            dirty_expire_ns: 30_000_000_000,
+            dirty_writeback_ns: 5_000_000_000,
             node: None,
             numa: None,
             page_cluster: 3,

@@ -13,10 +13,12 @@ use crate::lruvec::{ACTIVE_FILE, INACTIVE_FILE};
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 
-/// Pages that were dirtied, oldest first. A page that was cleaned otherwise is passed over.
+/// Pages that were dirtied, and when, oldest first. A page that was cleaned otherwise is passed over.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DirtyQueue {
-    pages: VecDeque<PageId>,
+    pages: VecDeque<(PageId, u64)>,
+    /// When the flusher looks for pages that are dirty for too long.
+    next_look_ns: u64,
     /// Dirty pages of files, and pages under writeback, of all groups.
     total: u64,
     writeback: u64,
@@ -65,7 +67,7 @@ impl Engine {
         let nr = self.folios.st(f).nr_pages();
         self.memcgs.get_mut(memcg).dirty += nr;
         self.dirty.total += nr;
-        self.dirty.pages.push_back(self.folios.page(f));
+        self.dirty.pages.push_back((self.folios.page(f), self.now_ns));
         self.forget_cleaned();
         memcg
     }
@@ -117,7 +119,7 @@ impl Engine {
         let dirty = self.dirty.total;
         if self.dirty.pages.len() as u64 > 2 * dirty + 1024 {
             let folios = &self.folios;
-            self.dirty.pages.retain(|&p| folios.slot(p).folio().is_some_and(|f| folios.st(f).has(State::DIRTY)));
+            self.dirty.pages.retain(|&(p, _)| folios.slot(p).folio().is_some_and(|f| folios.st(f).has(State::DIRTY)));
         }
     }
 
@@ -164,16 +166,41 @@ impl Engine {
         // Half of what waits, so that it does not start for every page. A page whose write fails waits for the next time.
         let mut left = if all { self.dirty.pages.len() } else { self.dirty.pages.len().div_ceil(2) };
         while left > 0 {
-            let Some(page) = self.dirty.pages.pop_front() else { break };
             left -= 1;
-            let Some(f) = self.folios.slot(page).folio() else { continue };
-            let st = self.folios.st(f);
-            if st.has(State::MIGRATING) {
-                self.dirty.pages.push_back(page);
-            } else if st.has(State::DIRTY) && !st.has(State::WRITEBACK | State::ANON) {
-                self.start_write(w, f, true);
-            }
+            self.flush_oldest(w);
         }
         self.flushing = false;
+    }
+
+    /// Writes file pages that are dirty for longer than `dirty_expire_ns`, if the last look for them was `dirty_writeback_ns` ago. A
+    /// driver with a flusher that runs by itself calls this now and then.
+    pub fn flush_expired<W: World>(&mut self, w: &mut W) {
+        if self.now_ns < self.dirty.next_look_ns || std::mem::replace(&mut self.flushing, true) {
+            return;
+        }
+        self.dirty.next_look_ns = self.now_ns + self.cfg.dirty_writeback_ns;
+        // What cannot be written now goes to the end of the queue, and is not met again.
+        let mut left = self.dirty.pages.len();
+        let (now_ns, expire_ns) = (self.now_ns, self.cfg.dirty_expire_ns);
+        let is_old = |since_ns: u64| since_ns + expire_ns <= now_ns;
+        while left > 0 && self.dirty.pages.front().is_some_and(|&(_, since_ns)| is_old(since_ns)) {
+            left -= 1;
+            self.flush_oldest(w);
+        }
+        self.flushing = false;
+    }
+
+    fn flush_oldest<W: World>(&mut self, w: &mut W) {
+        let Some((page, _)) = self.dirty.pages.pop_front() else { return };
+        let Some(f) = self.folios.slot(page).folio() else { return };
+        let st = self.folios.st(f);
+        if !st.has(State::DIRTY) || st.has(State::ANON) {
+            return;
+        }
+        // It was dirtied again while it is written or moved.
+        match st.has(State::MIGRATING | State::WRITEBACK) {
+            true => self.dirty.pages.push_back((page, self.now_ns)),
+            false => self.start_write(w, f, true),
+        }
     }
 }

@@ -28,4 +28,4 @@ pub use error::Error;
 pub use file::{MappedFile, MappedFileConfig};
 pub use heap::HugeHeap;
 pub use refault_mm::{HugeAdvice, MemcgEvents, Policy, SizeCounter, SizeStats, ThpConfig, ThpDefrag, ThpMode, ThpSize};
-pub use region::{Counts, Limits, PoolConfig, Region, RegionConfig, RegionStats};
+pub use region::{Counts, FaultMode, Limits, PoolConfig, Region, RegionConfig, RegionStats};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use refault_pager::store::{Codec, Fault, Faulty};
 use refault_pager::uffd::{Call, CallFault, CallPlan};
-use refault_pager::{Error, Limits, Policy, PoolConfig, Region, RegionConfig};
+use refault_pager::{Error, FaultMode, Limits, Policy, PoolConfig, Region, RegionConfig};
 
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;
@@ -31,9 +31,11 @@ fn directory() -> Option<std::path::PathBuf> {
     Some(env!("CARGO_MANIFEST_DIR").into())
 }
 
-/// Every policy is asked: what is inactive, what is active and what is a generation differs.
-fn configs(bytes: usize, memory_max: usize) -> [RegionConfig; 2] {
-    [Policy::Lru, Policy::Mglru].map(|policy| RegionConfig { policy, ..RegionConfig::new(bytes, memory_max) })
+/// Every policy is asked: what is inactive, what is active and what is a generation differs. And faults that their own threads serve.
+fn configs(bytes: usize, memory_max: usize) -> [RegionConfig; 3] {
+    let modes =
+        [(Policy::Lru, FaultMode::Threads), (Policy::Mglru, FaultMode::Threads), (Policy::Mglru, FaultMode::Signal)];
+    modes.map(|(policy, fault_mode)| RegionConfig { policy, fault_mode, ..RegionConfig::new(bytes, memory_max) })
 }
 
 /// What page `i` holds; noise does not get smaller.
@@ -373,8 +375,12 @@ fn high_keeps_memory_low_where_pages_can_go() {
 /// Where nothing can go, who faults sleeps, the longer the further it is beyond; nobody else does.
 #[test]
 fn who_goes_beyond_high_sleeps_and_others_do_not() {
+    [FaultMode::Threads, FaultMode::Signal].into_iter().for_each(beyond_high);
+}
+
+fn beyond_high(fault_mode: FaultMode) {
     let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: MIB });
-    let config = RegionConfig { pool, memory_high: 8 * MIB, ..RegionConfig::new(16 * MIB, 24 * MIB) };
+    let config = RegionConfig { pool, memory_high: 8 * MIB, fault_mode, ..RegionConfig::new(16 * MIB, 24 * MIB) };
     let Some(r) = region(&config) else { return };
     let base = r.as_ptr() as usize;
     let ended = AtomicBool::new(false);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use refault_pager::store::Codec;
-use refault_pager::{Error, Policy, PoolConfig, Region, RegionConfig, ThpConfig, ThpSize};
+use refault_pager::{Error, FaultMode, Policy, PoolConfig, Region, RegionConfig, ThpConfig, ThpSize};
 
 const PAGE: usize = 4096;
 const THREADS: usize = 4;
@@ -152,6 +152,11 @@ fn config(policy: Policy) -> RegionConfig {
     RegionConfig { policy, fault_threads: 2, ..RegionConfig::new(48 << 20, 16 << 20) }
 }
 
+/// Whoever faults serves its fault.
+fn by_signal(config: RegionConfig) -> RegionConfig {
+    RegionConfig { fault_mode: FaultMode::Signal, ..config }
+}
+
 fn directory() -> Option<std::path::PathBuf> {
     Some(env!("CARGO_MANIFEST_DIR").into())
 }
@@ -223,4 +228,44 @@ fn folios_on_standby() {
     let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 2 << 20 });
     let c = RegionConfig { pool, swap_directory: directory(), standby_percent: 6, ..config(Policy::Mglru) };
     stress("folios on standby", &folios(&[2], true, c));
+}
+
+#[test]
+fn by_signal_pool_of_lz4() {
+    let mut c = by_signal(config(Policy::Mglru));
+    c.bytes = 28 << 20;
+    stress("by signal, pool of lz4", &c);
+}
+
+#[test]
+fn by_signal_file_alone_and_two_lists() {
+    let c = RegionConfig { pool: None, swap_directory: directory(), ..by_signal(config(Policy::Lru)) };
+    stress("by signal, file, two lists", &c);
+}
+
+#[test]
+fn by_signal_pool_before_file_and_standby() {
+    let pool = Some(PoolConfig { codec: Codec::Zstd, max_bytes: 2 << 20 });
+    let c = RegionConfig { pool, swap_directory: directory(), standby_percent: 6, ..by_signal(config(Policy::Mglru)) };
+    stress("by signal, pool before file, standby", &c);
+}
+
+/// In 4 MiB, threads wait for room and for pages that are on their way.
+#[test]
+fn by_signal_with_next_to_no_memory() {
+    let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 1 << 20 });
+    let c = RegionConfig {
+        pool,
+        bytes: 24 << 20,
+        memory_max: 5 << 20,
+        swap_directory: directory(),
+        ..by_signal(config(Policy::Mglru))
+    };
+    stress("by signal, 5 MiB", &c);
+}
+
+#[test]
+fn by_signal_folios() {
+    let c = RegionConfig { bytes: 28 << 20, ..by_signal(config(Policy::Mglru)) };
+    stress("by signal, folios", &folios(&[2, 4], true, c));
 }

@@ -287,6 +287,27 @@ fn a_bad_page_does_not_spoil_its_neighbours() {
     file.validate().unwrap();
 }
 
+/// Without a flush, and without any need of memory.
+#[test]
+fn what_is_dirty_for_long_gets_into_the_file() {
+    let mut content = noise(MIB, 12);
+    let temp = Temp::new(&content);
+    let config = MappedFileConfig { dirty_expire: Duration::from_millis(200), ..config(Policy::Mglru) };
+    let Some(mut file) = made(MappedFile::open(&temp.0, &config)) else { return };
+    for page in (0..content.len()).step_by(7 * PAGE) {
+        content[page] = !content[page];
+        bytes_mut(&mut file)[page] = content[page];
+    }
+    let end = Instant::now() + Duration::from_secs(20);
+    while file.stats().dirty_pages + file.stats().writeback_pages > 0 && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let s = file.stats();
+    assert!((s.dirty_pages, s.counts.flushes) == (0, 0), "{s:?}");
+    temp.check(&content);
+    file.validate().unwrap();
+}
+
 /// A lower limit drops and writes at once; one that cannot be met for writes that fail is an error, and the limit is as it was.
 #[test]
 fn the_limit_changes_while_the_file_is_in_use() {

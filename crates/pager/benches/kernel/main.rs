@@ -16,10 +16,10 @@ mod table;
 use std::process::{Command, ExitCode};
 
 use refault_pager::store::Codec;
-use refault_pager::{PoolConfig, Region, RegionConfig, ThpSize};
+use refault_pager::{FaultMode, PoolConfig, Region, RegionConfig, ThpSize};
 
 use self::load::Figures;
-use self::options::{Options, Swap};
+use self::options::{Faults, Options, Swap};
 use self::rig::Rig;
 
 /// Which part of the work a process of this program does; unset: it is the one that was started.
@@ -70,8 +70,9 @@ fn compare(o: &Options, args: &[String]) -> Result<(), String> {
                         Ok(rig) => run_in(rig, &row, args)?,
                         Err(_) => None,
                     };
-                    let pager = run(&format!("pager {row} -"), args)?;
-                    table.add(&format!("{swap}, {workload}, {threads} thr."), round, kernel, pager);
+                    let of = |&faults: &Faults| Ok((faults, run(&format!("{} {row} -", faults.name()), args)?));
+                    let pagers = o.faults.iter().map(of).collect::<Result<Vec<_>, String>>()?;
+                    table.add(&format!("{swap}, {workload}, {threads} thr."), round, kernel, &pagers);
                 }
             }
         }
@@ -126,13 +127,13 @@ fn work(role: &str, o: &Options) -> Result<(), String> {
             figures.in_place_bytes = rig::usage_bytes(&group)?;
             figures
         }
-        _ => in_region(o, workload, threads, swap)?,
+        faults => in_region(o, workload, threads, swap, Faults::parse(faults)?)?,
     };
     println!("{}", figures.line());
     Ok(())
 }
 
-fn in_region(o: &Options, workload: &str, threads: usize, swap: Swap) -> Result<Figures, String> {
+fn in_region(o: &Options, workload: &str, threads: usize, swap: Swap, faults: Faults) -> Result<Figures, String> {
     let mut config = RegionConfig::new(o.region, o.memory);
     config.overhead_beside = !o.inside;
     config.policy = o.policy;
@@ -142,6 +143,10 @@ fn in_region(o: &Options, workload: &str, threads: usize, swap: Swap) -> Result<
         config.thp.sizes[o.folio_order] = ThpSize::Always;
     }
     config.fault_threads = o.fault_threads;
+    config.fault_mode = match faults {
+        Faults::Threads => FaultMode::Threads,
+        Faults::Signal => FaultMode::Signal,
+    };
     (config.pool, config.swap_directory) = match swap {
         Swap::Zram => (
             Some(PoolConfig { codec: Codec::Lz4, max_bytes: if o.inside { o.memory / 4 * 3 } else { o.region } }),

@@ -14,6 +14,7 @@ cargo bench -p refault-pager --bench kernel -- [OPTIONS]
   --threads LIST     [1,2]
   --workloads LIST   of uniform, zipf, scan, phases [all]
   --swap LIST        of zram (the pager: a pool), file (the pager: its swap file) [zram,file]
+  --faults LIST      of threads, signal: who serves those of the pager [threads,signal]
   --swap-dir DIR     where the swap files are made
   --rounds N         runs of each row; the table has the medians [1]
   --scale F          more or fewer accesses [1]
@@ -50,6 +51,27 @@ impl fmt::Display for Swap {
     }
 }
 
+/// Who serves faults of the pager.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Faults {
+    Threads,
+    Signal,
+}
+
+impl Faults {
+    pub fn parse(s: &str) -> Result<Faults, String> {
+        let all = [Faults::Threads, Faults::Signal];
+        all.into_iter().find(|f| f.name() == s).ok_or_else(|| format!("unknown {s:?}; known are threads, signal"))
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Faults::Threads => "threads",
+            Faults::Signal => "signal",
+        }
+    }
+}
+
 pub struct Options {
     pub region: usize,
     pub memory: usize,
@@ -57,6 +79,7 @@ pub struct Options {
     pub threads: Vec<usize>,
     pub workloads: Vec<String>,
     pub swaps: Vec<Swap>,
+    pub faults: Vec<Faults>,
     pub directory: PathBuf,
     pub rounds: usize,
     pub scale: f64,
@@ -79,6 +102,7 @@ impl Options {
             threads: vec![1, 2],
             workloads: super::load::WORKLOADS.map(String::from).to_vec(),
             swaps: vec![Swap::Zram, Swap::File],
+            faults: vec![Faults::Threads, Faults::Signal],
             directory: env!("CARGO_TARGET_TMPDIR").into(),
             rounds: 1,
             scale: 1.0,
@@ -137,6 +161,7 @@ impl Options {
                 }
             }
             "--swap" => self.swaps = list().map(|v| Swap::parse(&v)).collect::<Result<_, _>>()?,
+            "--faults" => self.faults = list().map(|v| Faults::parse(&v)).collect::<Result<_, _>>()?,
             "--swap-dir" => self.directory = value.into(),
             "--rounds" => self.rounds = number()?.max(1),
             "--scale" => self.scale = value.parse().map_err(|e: std::num::ParseFloatError| e.to_string())?,

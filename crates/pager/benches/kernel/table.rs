@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::load::Figures;
+use super::options::Faults;
 
 pub const HEADER: &str = "\
 row                          system  accesses/s  misses  pages read  CPU us/read  p50 us  p99 us  in place MiB";
@@ -20,9 +21,10 @@ pub struct Table(Vec<Row>);
 
 impl Table {
     /// Takes note of a round, and prints it.
-    pub fn add(&mut self, name: &str, round: usize, kernel: Option<Figures>, pager: Figures) {
-        for (system, f) in [("kernel", kernel), ("pager", Some(pager))] {
-            let Some(f) = f else { continue };
+    pub fn add(&mut self, name: &str, round: usize, kernel: Option<Figures>, pagers: &[(Faults, Figures)]) {
+        let kernel_line = kernel.map(|f| ("kernel", f));
+        let pager_lines = pagers.iter().map(|&(faults, f)| (faults.name(), f));
+        for (system, f) in kernel_line.into_iter().chain(pager_lines) {
             println!(
                 "{name:28} {system:7} {:>10.0} {:>6.2}% {:>10.2}% {:>12.1} {:>7.1} {:>7.1} {:>13.1}",
                 f.per_second,
@@ -35,11 +37,14 @@ impl Table {
             );
         }
         if round == 0 {
-            self.0.push(Row { name: name.into(), ..Row::default() });
+            let rows = pagers.iter().map(|(faults, _)| format!("{name}, {}", faults.name()));
+            self.0.extend(rows.map(|name| Row { name, ..Row::default() }));
         }
-        let row = self.0.last_mut().expect("the first round made it");
-        row.kernel.extend(kernel);
-        row.pager.push(pager);
+        let first = self.0.len() - pagers.len();
+        for (row, &(_, pager)) in self.0[first..].iter_mut().zip(pagers) {
+            row.kernel.extend(kernel);
+            row.pager.push(pager);
+        }
     }
 
     /// The medians. Speed is the median of the ratios of rows that were run one after the other.

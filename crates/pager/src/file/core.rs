@@ -233,6 +233,7 @@ impl Core {
 
     /// One step of background reclaim, and of the flusher.
     pub(super) fn step(&mut self) {
+        self.engine.flush_expired(&mut self.memory);
         if std::mem::take(&mut self.memory.flusher_due) {
             self.engine.flush(&mut self.memory);
         }

@@ -47,6 +47,8 @@ impl Shared {
                 }
                 let waited = self.work.wait_timeout(core, IDLE);
                 core = waited.unwrap_or_else(|_| fatal("a thread of the pager died at work")).0;
+                core.tick();
+                core.step();
             }
             if self.stop.load(Ordering::Relaxed) {
                 return;

@@ -49,6 +49,9 @@ pub struct MappedFileConfig {
     pub policy: Policy,
     /// It may be written to.
     pub writable: bool,
+    /// `dirty_expire_centisecs`: what was written to it is on its way to the file after so long, without a flush. Looked at every 5 s, or as
+    /// often as it is shorter.
+    pub dirty_expire: Duration,
     /// Threads that serve faults; 0: as many as there are CPUs, at most 4.
     pub fault_threads: usize,
     /// A fault that finds no room for so long ends in an error (`SIGBUS`).
@@ -62,6 +65,7 @@ impl MappedFileConfig {
             memory_max,
             policy: Policy::Mglru,
             writable: true,
+            dirty_expire: Duration::from_secs(30),
             fault_threads: 0,
             stall_limit: Duration::from_secs(30),
         }
@@ -71,6 +75,8 @@ impl MappedFileConfig {
         let mut cfg = Config::new(self.policy);
         let pages = (self.memory_max / PAGE) as u64;
         cfg.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) });
+        cfg.dirty_expire_ns = u64::try_from(self.dirty_expire.as_nanos()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2);
+        cfg.dirty_writeback_ns = cfg.dirty_writeback_ns.min(cfg.dirty_expire_ns);
         (cfg.total_pages, cfg.swap_pages, cfg.file_map_ahead) = (pages, 0, true);
         cfg
     }

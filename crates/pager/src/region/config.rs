@@ -22,6 +22,24 @@ pub struct PoolConfig {
     pub max_bytes: usize,
 }
 
+/// Who serves a fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FaultMode {
+    /// Threads of the region. Whoever touches the memory, system calls too, sleeps until it is there.
+    #[default]
+    Threads,
+    /// The thread that faults, in a handler of `SIGBUS`: no switch to another thread, so a fault costs less. What that asks of the program:
+    ///
+    /// - A system call that is handed memory which is not in place fails with `EFAULT`: [`Region::populate`](super::Region::populate) it first.
+    /// - Threads that touch the region do not block `SIGBUS`, or the kernel ends the process, and have 64 KiB of stack left.
+    /// - The allocator of the program takes no memory from the region, because a fault takes memory from the allocator.
+    /// - A handler of `SIGBUS` that the program had before the first such region gets what is not a region's fault. One that is installed
+    ///   later has to call the one that it replaced (`sigaction` tells which).
+    ///
+    /// Other signals of the thread wait until its fault is served, as they do in a fault that the kernel serves.
+    Signal,
+}
+
 /// A region.
 #[derive(Clone, Debug)]
 pub struct RegionConfig {
@@ -45,7 +63,9 @@ pub struct RegionConfig {
     pub swap_directory: Option<PathBuf>,
     /// How the swap file is written.
     pub swap_io: SwapIo,
-    /// Threads that serve faults; 0: as many as there are CPUs, at most 4.
+    /// Who serves faults.
+    pub fault_mode: FaultMode,
+    /// Threads that serve faults; 0: as many as there are CPUs, at most 4. With [`FaultMode::Signal`] there are none.
     pub fault_threads: usize,
     /// Pages that are out of reach but not written yet, in percent of the memory. An access brings them back for next to nothing,
     /// and tells the policy that they are in use.
@@ -73,6 +93,7 @@ impl RegionConfig {
             pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: memory_max / 2 }),
             swap_directory: None,
             swap_io: SwapIo::default(),
+            fault_mode: FaultMode::Threads,
             fault_threads: 0,
             standby_percent: 0,
             overhead_beside: false,

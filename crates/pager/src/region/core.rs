@@ -8,7 +8,7 @@ use refault_mm::{Advice, Engine, KswapdStep, MappingId, MemcgId, Outcome, PageId
 use super::WINDOW;
 use super::limits::Limits;
 use super::stats::RegionStats;
-use super::world::{Memory, State, fatal};
+use super::world::{Memory, State, fatal, say};
 use crate::mem::Pagemap;
 use crate::store::{PageBuf, StoreError};
 use crate::uffd::PAGE;
@@ -61,6 +61,10 @@ pub(super) struct Core {
     fixed_bytes: usize,
     /// It is not taken from the memory.
     pub(super) overhead_beside: bool,
+    /// The evictor sleeps until it is told of work.
+    pub(super) evictor_sleeps: bool,
+    /// Someone is at work on background reclaim.
+    pub(super) evicting: bool,
 }
 
 impl Core {
@@ -91,6 +95,8 @@ impl Core {
             peak_pages: 0,
             fixed_bytes,
             overhead_beside: false,
+            evictor_sleeps: false,
+            evicting: false,
         })
     }
 
@@ -183,6 +189,9 @@ impl Core {
     }
 
     pub(super) fn wake(&mut self, page: u32) {
+        if let Some(waiters) = &self.memory.waiters {
+            return waiters.wake();
+        }
         // An error means that the memory is gone, and with it those who wait.
         _ = self.memory.uffd.wake(self.memory.address(page), PAGE);
     }
@@ -196,7 +205,7 @@ impl Core {
         }
         self.memory.counts.poisoned += 1;
         if self.memory.counts.poisoned <= MAX_MESSAGES {
-            eprintln!("refault: page {page} of the region at {:#x} is lost: {why}", self.memory.start);
+            say(&format!("page {page} of the region at {:#x} is lost: {why}", self.memory.start));
         }
         // SAFETY: the page is of the region, which is watched.
         let done = unsafe { self.memory.uffd.poison(address, PAGE) };
@@ -269,6 +278,10 @@ impl Core {
 
     pub(super) fn is_starved(&self) -> bool {
         !self.starved.is_empty()
+    }
+
+    pub(super) fn is_page_starved(&self, page: u32) -> bool {
+        self.starved.iter().any(|s| s.page == page)
     }
 
     /// Slots that the engine freed are free now: what was in them is in memory.

@@ -30,25 +30,57 @@ impl Shared {
                     return;
                 }
                 let pause = next.map_or(IDLE, |next| next.min(IDLE));
+                core.evictor_sleeps = true;
                 let waited = self.work.wait_timeout(core, pause);
                 core = waited.unwrap_or_else(|_| fatal("a thread of the pager died at work")).0;
+                core.evictor_sleeps = false;
                 next = core.wake_sleepers();
             }
             if self.stop.load(Ordering::Relaxed) {
                 return;
             }
-            core.tick();
-            core.kswapd_step();
-            core = self.evict_round(core);
-            core.retry_starved();
-            core.charge_overhead();
-            core = self.finish(core);
+            core.evicting = true;
+            core = self.evict_step(core);
+            core.evicting = false;
             if core.is_starved() {
                 // Room comes from others that are at work, or not at all: either takes a moment.
                 drop(core);
                 std::thread::yield_now();
                 core = self.lock();
             }
+        }
+    }
+
+    /// A step of background reclaim, and all that follows from it.
+    fn evict_step<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        core.tick();
+        core.kswapd_step();
+        core = self.evict_round(core);
+        core.retry_starved();
+        core.charge_overhead();
+        self.finish(core)
+    }
+
+    /// After a fault that its own thread served: that thread evicts, one at a time.
+    pub(super) fn evict_here<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        if self.evicts_here && core.memory.kswapd_awake && !core.evicting {
+            core.evicting = true;
+            core = self.evict_step(core);
+            core.evicting = false;
+        }
+        let work = match self.evicts_here {
+            true => core.is_starved() || core.memory.control.new_sleepers,
+            false => core.has_work(),
+        };
+        if work {
+            self.tell_evictor(&mut core);
+        }
+        core
+    }
+
+    pub(super) fn tell_evictor(&self, core: &mut Core) {
+        if std::mem::take(&mut core.evictor_sleeps) {
+            self.work.notify_one();
         }
     }
 

@@ -178,6 +178,9 @@ impl Memory {
                 done = self.fill(page, 1, source.nth(at));
             }
             (page..page + done as u32).for_each(|p| self.is_in_place(p));
+            if let Some(waiters) = self.waiters.as_ref().filter(|_| done > 0) {
+                waiters.wake();
+            }
             if done == 0 {
                 self.counts.fill_errors += 1;
                 self.folios.failed.push(page);
@@ -199,7 +202,7 @@ impl Memory {
     /// Copies pages into their places, or zeros; how many. 0: it could not be done, and whoever waits goes on waiting.
     fn fill(&mut self, first: u32, n: usize, source: Source) -> usize {
         let (to, len) = (self.address(first), n * PAGE);
-        let mode = FillMode { quiet: self.control.holds, protected: false };
+        let mode = FillMode { quiet: self.control.holds || self.waiters.is_some(), protected: false };
         for attempt in 0..8 {
             let done = match source {
                 // SAFETY: the source is that many pages: zeros, a buffer, or staging places that are filled (the pages are in state

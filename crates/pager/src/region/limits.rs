@@ -71,6 +71,8 @@ impl Region {
     /// if there is one.
     pub fn set_limits(&self, limits: &Limits) -> Result<(), Error> {
         let made = self.config.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // They may be in a region themselves: nothing there is read under the lock.
+        let limits = &{ *limits };
         limits.check(&made)?;
         let before = self.limits();
         let standby = |bytes: usize| (bytes / PAGE) as u64 * u64::from(made.standby_percent) / 100;

@@ -13,9 +13,12 @@ mod folio;
 mod leave;
 mod limits;
 mod placement;
+mod registry;
+mod signal;
 mod staging;
 mod stats;
 mod throttle;
+mod waiters;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,13 +28,15 @@ use std::thread::JoinHandle;
 
 use refault_mm::{Engine, MappingKind, MemcgId};
 
-pub use config::{PoolConfig, RegionConfig};
+pub use config::{FaultMode, PoolConfig, RegionConfig};
 pub use limits::Limits;
 pub use stats::{Counts, RegionStats};
 
 use self::core::Core;
 use self::placement::Placement;
+use self::registry::Listing;
 pub(crate) use self::staging::{Staging, WINDOW};
+use self::waiters::Waiters;
 use self::world::Memory;
 pub(crate) use self::world::fatal;
 use crate::error::Error;
@@ -56,8 +61,10 @@ struct Shared {
     pagemap: Pagemap,
     placement: Placement,
     start: usize,
-    /// A page for each fault thread: a touch of it ends one.
-    doorbell: Mapping,
+    /// A page for each fault thread: a touch of it ends one. `None`: there are no such threads.
+    doorbell: Option<Mapping>,
+    /// Who faults evicts.
+    evicts_here: bool,
     staging_range: std::ops::Range<usize>,
 }
 
@@ -67,8 +74,12 @@ struct Shared {
 /// page that cannot be brought back (its store failed, or there is no room and nothing to reclaim) raises `SIGBUS` in
 /// whoever touches it, and a line on standard error says why; it never reads as zeros or as something older.
 ///
+/// With [`FaultMode::Signal`], some of that is different for the program.
+///
 /// Do not change its mapping (`munmap`, `mremap`, `madvise`, `mprotect`). Children of `fork` do not inherit it.
 pub struct Region {
+    /// Goes before what it names.
+    listing: Option<Listing>,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     evictor: Option<JoinHandle<()>>,
@@ -98,7 +109,8 @@ impl Region {
         if page_bytes != PAGE as u64 {
             return Err(Error::Unsupported(format!("pages have {page_bytes} bytes; the pager knows 4096")));
         }
-        let (mut uffd, tells_writes) = open_uffd()?;
+        let by_signal = config.fault_mode == FaultMode::Signal;
+        let (mut uffd, tells_writes) = open_uffd(config.fault_mode)?;
         if let Some(plan) = plan {
             uffd.fail_by(plan);
         }
@@ -111,15 +123,18 @@ impl Region {
             0 => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
             n => n,
         };
-        let doorbell = Mapping::new(threads * PAGE).map_err(Error::io("mapping memory"))?;
-        // SAFETY: the mappings are new, and their faults are served by the threads below, which touch none of them.
+        let doorbell = match by_signal {
+            true => None,
+            false => Some(Mapping::new(threads * PAGE).map_err(Error::io("mapping memory"))?),
+        };
+        // SAFETY: the mappings are new, and their faults are served by the threads below, which touch none of them, or by whoever makes them.
         unsafe {
             match tells_writes {
                 true => uffd.register_with_writes(memory.start(), memory.bytes()),
                 false => uffd.register(memory.start(), memory.bytes()),
             }
             .and_then(|()| uffd.register(staging.mapping().start(), staging.mapping().bytes()))
-            .and_then(|()| uffd.register(doorbell.start(), doorbell.bytes()))
+            .and_then(|()| doorbell.as_ref().map_or(Ok(()), |d| uffd.register(d.start(), d.bytes())))
         }
         .map_err(Error::io("registering memory with userfaultfd"))?;
         let mut engine_config = config.engine();
@@ -134,6 +149,9 @@ impl Region {
         let mut state = Memory::new(uffd.clone(), area.clone(), memory.start(), pages, staging);
         if tells_writes {
             state.writes = Some(Pagemap::open().map_err(Error::io("opening /proc/self/pagemap"))?);
+        }
+        if by_signal {
+            state.waiters = Some(Arc::new(Waiters::default()));
         }
         // Places whose content is of no use, and not yet discarded: a batch of each thread.
         let in_passing = (threads + 1) * (core::DISCARD_BATCH + WINDOW) * PAGE;
@@ -163,16 +181,23 @@ impl Region {
             placement: Placement::new(),
             start: memory.start(),
             doorbell,
+            evicts_here: by_signal,
             staging_range,
         });
         let (len, made_with) = (config.bytes, Mutex::new(config.clone()));
-        let mut region = Region { shared, threads: Vec::new(), evictor: None, memory, len, config: made_with };
+        let mut region =
+            Region { listing: None, shared, threads: Vec::new(), evictor: None, memory, len, config: made_with };
         // If a thread cannot be made, those that were made end with `region`.
-        for _ in 0..threads {
+        for _ in 0..if by_signal { 0 } else { threads } {
             let thread = spawn("refault-fault", &region.shared, Shared::serve_faults)?;
             region.threads.push(thread);
         }
         region.evictor = Some(spawn("refault-evict", &region.shared, Shared::evict)?);
+        if by_signal {
+            signal::install()?;
+            let memory = region.memory.start()..region.memory.start() + region.memory.bytes();
+            region.listing = Some(registry::enter(memory, Arc::as_ptr(&region.shared))?);
+        }
         region.set_limits(&Limits::of(config))?;
         Ok(region)
     }
@@ -240,22 +265,28 @@ impl Drop for Region {
         if let Some(evictor) = self.evictor.take() {
             _ = evictor.join();
         }
-        for (i, _) in self.threads.iter().enumerate() {
+        for (page, _) in self.shared.doorbell.iter().flat_map(|d| (d.start()..).step_by(PAGE)).zip(&self.threads) {
             // SAFETY: the page is mapped; the thread that reads of this fault leaves it to the kernel, and ends.
-            unsafe { std::ptr::read_volatile((self.shared.doorbell.start() + i * PAGE) as *const u8) };
+            unsafe { std::ptr::read_volatile(page as *const u8) };
         }
         self.threads.drain(..).for_each(|t| _ = t.join());
     }
 }
 
 /// And whether the kernel tells what was written.
-fn open_uffd() -> Result<(Uffd, bool), Error> {
-    const NEEDED: [Feature; 3] = [Feature::MOVE, Feature::POISON, Feature::THREAD_ID];
-    const WRITES: [Feature; 5] = [NEEDED[0], NEEDED[1], NEEDED[2], Feature::PAGEFAULT_FLAG_WP, Feature::WP_ASYNC];
-    if let Ok(uffd) = Uffd::open(&WRITES) {
+fn open_uffd(mode: FaultMode) -> Result<(Uffd, bool), Error> {
+    let by_signal = mode == FaultMode::Signal;
+    let needed = [Feature::MOVE, Feature::POISON, if by_signal { Feature::SIGBUS } else { Feature::THREAD_ID }];
+    let writes = [needed.as_slice(), &[Feature::PAGEFAULT_FLAG_WP, Feature::WP_ASYNC]].concat();
+    // A fault in a system call is no signal, so more than those of user mode would be of no use, and take privileges.
+    let open = |features: &[Feature]| match by_signal {
+        true => Uffd::open_scope(Scope::UserMode, features),
+        false => Uffd::open(features),
+    };
+    if let Ok(uffd) = open(&writes) {
         return Ok((uffd, true));
     }
-    Uffd::open(&NEEDED).map(|uffd| (uffd, false)).map_err(unsupported)
+    open(&needed).map(|uffd| (uffd, false)).map_err(unsupported)
 }
 
 /// Why there is no userfaultfd as it is needed.
@@ -316,7 +347,7 @@ impl Shared {
             let mut core = self.lock();
             core.tick();
             for f in &faults {
-                if self.doorbell.contains(f.address) {
+                if self.doorbell.as_ref().is_some_and(|d| d.contains(f.address)) {
                     // The kernel serves it from now on, and who touched it goes on.
                     if let Err(e) = self.uffd.unregister(f.address, PAGE) {
                         fatal(&format!("ending a thread: {e}"));
@@ -337,7 +368,7 @@ impl Shared {
                 core = self.finish(core);
             }
             if core.has_work() {
-                self.work.notify_one();
+                self.tell_evictor(&mut core);
             }
             drop(core);
             drop(turn);

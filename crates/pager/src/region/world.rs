@@ -10,6 +10,7 @@ use super::control::Control;
 use super::folio::Folios;
 use super::staging::Staging;
 use super::stats::Counts;
+use super::waiters::Waiters;
 use crate::mem::Pagemap;
 use crate::store::{Page, PageBuf, SwapArea};
 use crate::uffd::{PAGE, Uffd};
@@ -46,6 +47,8 @@ pub(super) struct Memory {
     young: Vec<bool>,
     /// Tells which pages were written since the last walk; `None`: this kernel does not tell.
     pub(super) writes: Option<Pagemap>,
+    /// Those who serve their own faults, and wait; `None`: threads of the region serve faults, and the kernel wakes who waits.
+    pub(super) waiters: Option<Arc<Waiters>>,
     /// The swap slot that the engine gave the page.
     pub(super) slot: Vec<u32>,
     /// The staging place of the page.
@@ -84,6 +87,7 @@ impl Memory {
             state: vec![State::Empty; pages],
             young: vec![false; pages],
             writes: None,
+            waiters: None,
             slot: vec![0; pages],
             place: vec![0; pages],
             staging,
@@ -254,6 +258,13 @@ pub(super) unsafe fn staged_content<'a>(address: usize) -> &'a Page {
 
 /// What may not happen did. Memory cannot be trusted any more, so nothing goes on.
 pub(crate) fn fatal(what: &str) -> ! {
-    eprintln!("refault: fatal: {what}");
+    say(&format!("fatal: {what}"));
     std::process::abort();
+}
+
+/// A line on standard error, from wherever: a signal handler may have interrupted who holds the lock of the standard library's.
+pub(super) fn say(what: &str) {
+    let line = format!("refault: {what}\n");
+    // SAFETY: the text outlives the call. If it cannot be written, nobody is to be told.
+    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
 }

@@ -1,0 +1,326 @@
+//! Faults that are served in a handler of `SIGBUS`: what a program has to know of it, and its own handlers. Without userfaultfd the tests
+//! say that they skip.
+
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use refault_pager::mem::Mapping;
+use refault_pager::store::{Codec, Fault, Faulty};
+use refault_pager::uffd::Scope;
+use refault_pager::{Error, FaultMode, Policy, PoolConfig, Region, RegionConfig};
+
+const PAGE: usize = 4096;
+const PAGES: usize = 1500;
+const ROLE: &str = "REFAULT_TEST_ROLE";
+
+fn config() -> RegionConfig {
+    RegionConfig {
+        policy: Policy::Lru,
+        fault_mode: FaultMode::Signal,
+        pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: 3 << 20 }),
+        overhead_beside: true,
+        ..RegionConfig::new(PAGES * PAGE, 4 << 20)
+    }
+}
+
+fn made(region: Result<Region, Error>) -> Option<Region> {
+    match region {
+        Ok(r) => Some(r),
+        Err(Error::Unsupported(why)) => {
+            eprintln!("skipped: {why}");
+            None
+        }
+        Err(e) => panic!("{e}"),
+    }
+}
+
+/// The program's own handler puts a page of this where it was called for.
+const MARK: u64 = 0xEEEE_EEEE_EEEE_EEEE;
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn own_handler(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: the kernel's; the page is that of the fault, and whoever expects it knows of this handler.
+    unsafe {
+        let at = (*info).si_addr() as usize & !(PAGE - 1);
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+        let new = libc::mmap(at as *mut _, PAGE, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        if new == libc::MAP_FAILED {
+            libc::abort();
+        }
+        (0..PAGE / 8).for_each(|i| (at as *mut u64).add(i).write_volatile(MARK));
+    }
+    CALLS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The program had a handler before there was any region: every test says so first, since they share a process.
+fn install_own() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: plain data, and a handler of the signature that the flag asks for.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = own_handler as extern "C" fn(_, _, _) as usize;
+            action.sa_flags = libc::SA_SIGINFO;
+            assert_eq!(libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut()), 0);
+        }
+    });
+}
+
+fn word(page: usize, version: u64) -> u64 {
+    (page as u64 + 1) << 32 | version
+}
+
+/// What a word of a page is.
+fn pattern(page: usize, version: u64, i: usize) -> u64 {
+    word(page, version) ^ (i as u64 / 8)
+}
+
+fn read(region: &Region, page: usize, word: usize) -> u64 {
+    // SAFETY: inside the region.
+    unsafe { region.as_ptr().cast::<u64>().add(page * PAGE / 8 + word).read_volatile() }
+}
+
+fn write(region: &Region, page: usize, version: u64) {
+    // SAFETY: inside the region, which only this thread knows.
+    (0..PAGE / 8).for_each(|i| unsafe {
+        region.as_ptr().cast::<u64>().add(page * PAGE / 8 + i).write_volatile(pattern(page, version, i));
+    });
+}
+
+/// Whether the page is lost; else it has to be right.
+fn is_lost(region: &Region, page: usize, version: u64) -> bool {
+    if read(region, page, 0) == MARK {
+        return true;
+    }
+    (0..PAGE / 8).for_each(|i| assert_eq!(read(region, page, i), pattern(page, version, i), "page {page}"));
+    false
+}
+
+/// Writes all pages, and reads them twice; how many were lost.
+fn lost_of(region: &Region) -> usize {
+    (0..PAGES).for_each(|page| write(region, page, 1));
+    let lost: Vec<bool> = (0..PAGES).map(|page| is_lost(region, page, 1)).collect();
+    (0..PAGES).filter(|&page| is_lost(region, page, 1) || lost[page]).count()
+}
+
+#[test]
+fn a_page_that_is_lost_is_the_programs_signal_and_all_others_are_right() {
+    install_own();
+    for (fault, most) in
+        [(Fault::ReadFails, 0), (Fault::WriteFails, 0), (Fault::WriteIsLost, 1), (Fault::WriteIsTorn, 1)]
+    {
+        let mut seen = 0;
+        for at in [0, 1, 63, 64, 500, 1700, 2600] {
+            let store = Faulty::new(move |n, _| (n == at).then_some(fault));
+            let Some(region) = made(Region::with_store(&config(), Box::new(store))) else { return };
+            let lost = lost_of(&region);
+            assert!(lost <= most, "{fault:?} at operation {at}: {lost} pages lost");
+            region.validate().unwrap();
+            seen += lost;
+        }
+        assert!(most == 0 || seen > 0, "{fault:?}: no fault was met");
+    }
+}
+
+#[test]
+fn what_is_no_regions_goes_to_the_handler_that_was_there_before() {
+    install_own();
+    let Some(region) = made(Region::new(&config())) else { return };
+    write(&region, 3, 1);
+    // A file that ends before its mapping does.
+    let path = std::env::temp_dir().join(format!("refault-signal-{}", std::process::id()));
+    let file = std::fs::File::create_new(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let at = unsafe {
+        libc::mmap(std::ptr::null_mut(), PAGE, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) as usize
+    };
+    assert_ne!(at as *mut libc::c_void, libc::MAP_FAILED);
+    let before = CALLS.load(Ordering::Relaxed);
+    // SAFETY: the handler puts memory there.
+    assert_eq!(unsafe { (at as *const u64).read_volatile() }, MARK);
+    assert!(CALLS.load(Ordering::Relaxed) > before);
+    assert!(!is_lost(&region, 3, 1));
+    // SAFETY: the page that the handler put there.
+    unsafe { libc::munmap(at as *mut _, PAGE) };
+}
+
+#[test]
+fn system_calls_on_what_is_not_in_place_fail_until_it_is_populated() {
+    install_own();
+    let Some(region) = made(Region::new(&config())) else { return };
+    assert_eq!(region.scope(), Scope::UserMode);
+    (0..PAGES).for_each(|page| write(&region, page, 2));
+    let (mut from, to) = std::io::pipe().unwrap();
+    // SAFETY: the kernel reads a page of the region, and says so if it cannot.
+    let give = |page: usize| unsafe { libc::write(to.as_raw_fd(), region.as_ptr().add(page * PAGE).cast(), PAGE) };
+    region.page_out(0..8 * PAGE).unwrap();
+    assert_eq!(give(5), -1);
+    assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EFAULT));
+    assert_eq!(region.populate(5 * PAGE..6 * PAGE).unwrap(), 1);
+    assert_eq!(give(5), PAGE as isize);
+    let mut page = [0; PAGE];
+    from.read_exact(&mut page).unwrap();
+    assert_eq!(u64::from_ne_bytes(page[..8].try_into().unwrap()), word(5, 2));
+}
+
+#[test]
+fn several_regions_and_errno_stay_apart() {
+    install_own();
+    let regions: Vec<Region> = (0..5).map_while(|_| made(Region::new(&config()))).collect();
+    std::thread::scope(|s| {
+        for (n, region) in regions.iter().enumerate() {
+            s.spawn(move || {
+                for round in 0..4 {
+                    for page in 0..PAGES {
+                        // SAFETY: errno is this thread's.
+                        unsafe { *libc::__errno_location() = 77 };
+                        write(region, page, (n + round) as u64);
+                        // SAFETY: as above.
+                        assert_eq!(unsafe { *libc::__errno_location() }, 77);
+                    }
+                    assert!((0..PAGES).all(|page| !is_lost(region, page, (n + round) as u64)));
+                }
+            });
+        }
+    });
+    for r in &regions {
+        let counts = r.stats().counts;
+        assert!(counts.swapped_in > 1000 && counts.poisoned == 0 && counts.inconsistent == 0, "{counts:?}");
+        r.validate().unwrap();
+    }
+}
+
+#[test]
+fn the_places_of_regions_that_are_gone_are_used_again() {
+    install_own();
+    for n in 0..600 {
+        let Some(region) = made(Region::new(&RegionConfig { bytes: 8 * PAGE, ..config() })) else { return };
+        write(&region, n % 8, n as u64);
+        assert!(!is_lost(&region, n % 8, n as u64));
+    }
+}
+
+/// Limits that lie in the region itself: nothing of it is read under its lock.
+#[test]
+fn limits_may_be_kept_in_a_region() {
+    install_own();
+    let Some(region) = made(Region::new(&config())) else { return };
+    let at = region.as_ptr().cast::<refault_pager::Limits>();
+    // SAFETY: inside the region and aligned.
+    unsafe { at.write(region.limits()) };
+    (1..PAGES).for_each(|page| write(&region, page, 1));
+    region.page_out(0..PAGE).unwrap();
+    // SAFETY: written above, and not changed any more.
+    region.set_limits(unsafe { &*at }).unwrap();
+    region.page_out(0..PAGE).unwrap();
+    // SAFETY: as above.
+    assert_eq!(region.limits(), unsafe { *at });
+}
+
+/// Runs a role of [`the_roles`] in a process of its own.
+fn in_role(role: &str) -> Output {
+    let exe = std::env::current_exe().unwrap();
+    let mut command = Command::new(exe);
+    command.args(["--exact", "the_roles", "--nocapture", "-q"]).env(ROLE, role);
+    command.output().unwrap()
+}
+
+fn says_that_it_skips(output: &Output) -> bool {
+    let skips = String::from_utf8_lossy(&output.stderr).contains("skipped:");
+    if skips {
+        eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    skips
+}
+
+/// Not a test of its own: programs that end by a signal.
+#[test]
+fn the_roles() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let lost = role == "lost";
+    let store = Faulty::new(move |n, _| (lost && n < 64).then_some(Fault::WriteIsLost));
+    let Some(region) = made(Region::with_store(&config(), Box::new(store))) else { return };
+    (0..PAGES).for_each(|page| write(&region, page, 1));
+    match role.as_str() {
+        "lost" => {}
+        "blocks" => {
+            region.page_out(0..64 * PAGE).unwrap();
+            // SAFETY: plain data, filled before it is used.
+            unsafe {
+                let mut set = std::mem::zeroed();
+                libc::sigemptyset(&mut set);
+                libc::sigaddset(&mut set, libc::SIGBUS);
+                libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+            }
+        }
+        "elsewhere" => {
+            // SAFETY: ends this process.
+            unsafe { libc::raise(libc::SIGBUS) };
+        }
+        "child" => {
+            // SAFETY: the child reads memory, and ends.
+            let pid = unsafe { libc::fork() };
+            if pid == 0 {
+                read(&region, 0, 0);
+                // SAFETY: ends the child.
+                unsafe { libc::_exit(0) };
+            }
+            let mut status = 0;
+            // SAFETY: the child.
+            unsafe { libc::waitpid(pid, &mut status, 0) };
+            assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGSEGV, "{status:#x}");
+            assert!((0..PAGES).all(|page| !is_lost(&region, page, 1)));
+            println!("the child was told apart");
+            return;
+        }
+        other => panic!("{other}"),
+    }
+    (0..PAGES).for_each(|page| _ = read(&region, page, 0));
+    println!("nothing happened");
+}
+
+#[test]
+fn without_a_handler_of_the_programs_a_lost_page_ends_it_with_a_line() {
+    let output = in_role("lost");
+    if says_that_it_skips(&output) {
+        return;
+    }
+    assert_eq!(output.status.signal(), Some(libc::SIGBUS), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is lost"), "{output:?}");
+}
+
+#[test]
+fn a_signal_that_was_sent_ends_the_program_as_ever() {
+    let output = in_role("elsewhere");
+    assert!(says_that_it_skips(&output) || output.status.signal() == Some(libc::SIGBUS), "{output:?}");
+}
+
+/// As documented: the kernel does not wait for who blocks a signal of its own fault.
+#[test]
+fn a_thread_that_blocks_the_signal_ends_the_process() {
+    let output = in_role("blocks");
+    assert!(says_that_it_skips(&output) || output.status.signal() == Some(libc::SIGBUS), "{output:?}");
+}
+
+#[test]
+fn a_child_has_no_region() {
+    let output = in_role("child");
+    let told = String::from_utf8_lossy(&output.stdout).contains("the child was told apart");
+    assert!(says_that_it_skips(&output) || told, "{output:?}");
+}
+
+/// Nothing of a mapping that is gone is taken for a region's.
+#[test]
+fn a_region_that_is_gone_leaves_its_addresses_to_others() {
+    install_own();
+    let Some(region) = made(Region::new(&config())) else { return };
+    drop(region);
+    let mapping = Mapping::new(PAGES * PAGE).unwrap();
+    // SAFETY: a mapping that only this test knows.
+    unsafe { (mapping.start() as *mut u64).write_volatile(1) };
+}
