@@ -269,3 +269,10 @@ fn by_signal_folios() {
     let c = RegionConfig { bytes: 28 << 20, ..by_signal(config(Policy::Mglru)) };
     stress("by signal, folios", &folios(&[2, 4], true, c));
 }
+
+#[test]
+fn samples() {
+    let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 2 << 20 });
+    let c = RegionConfig { pool, swap_directory: directory(), sample_cpu_percent: 5, ..config(Policy::Mglru) };
+    stress("samples", &c);
+}
