@@ -98,7 +98,7 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     let with = |more: &[&'static str]| [&SMALL[..], more].concat();
     refused(&with(&["--", "no-such-program-anywhere"]), "no such program in PATH");
     refused(&with(&["--", "/etc/passwd"]), "not executable");
-    refused(&with(&["--pool", "none", "--", "true"]), "--swap-file");
+    refused(&with(&["--pool", "none", "--swap-file", "none", "--", "true"]), "--swap-file");
     refused(&with(&["--swap-file", "/no/such/dir", "--", "true"]), "is no directory");
     refused(&with(&["--policy", "best", "--", "true"]), "mglru");
     refused(&with(&["--json", "/no/such/dir/x", "--", "true"]), "--json");

@@ -89,13 +89,13 @@ impl SampleBudget {
         self.away_pages -= pages;
         self.charged_ns -= charged;
         self.tokens += (i128::from(charged) - i128::from(cost_ns)) * 100;
-        self.tokens = self.tokens.min(self.burst());
         self.stats.seen += seen.min(pages);
         self.stats.cost_ns += cost_ns;
         self.stats.overrun_ns += cost_ns.saturating_sub(charged);
         if let Some(each) = cost_ns.checked_div(seen) {
             self.charge_ns = each.max(self.charge_ns - self.charge_ns / DECAY).max(1);
         }
+        self.tokens = self.tokens.min(self.burst());
     }
 
     /// Pages that are away now, as far as it knows.

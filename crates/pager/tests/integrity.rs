@@ -197,39 +197,6 @@ fn standby() {
     stress("standby, two lists", &c);
 }
 
-/// Folios of these orders, which come back page by page or whole.
-fn folios(orders: &[usize], swap_in: bool, config: RegionConfig) -> RegionConfig {
-    let mut thp = ThpConfig { swap_in, ..config.thp };
-    orders.iter().for_each(|&order| thp.sizes[order] = ThpSize::Always);
-    RegionConfig { thp, ..config }
-}
-
-#[test]
-fn folios_in_the_pool() {
-    let c = folios(&[2, 4], true, RegionConfig { bytes: 28 << 20, ..config(Policy::Mglru) });
-    stress("folios in the pool", &c);
-}
-
-#[test]
-fn folios_in_the_file() {
-    let c = RegionConfig { pool: None, swap_directory: directory(), ..config(Policy::Mglru) };
-    stress("folios in the file", &folios(&[4], true, c));
-}
-
-#[test]
-fn folios_whose_pages_come_back_by_themselves() {
-    let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 2 << 20 });
-    let c = RegionConfig { pool, swap_directory: directory(), ..config(Policy::Lru) };
-    stress("folios, page by page, two lists", &folios(&[3, 6], false, c));
-}
-
-#[test]
-fn folios_on_standby() {
-    let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 2 << 20 });
-    let c = RegionConfig { pool, swap_directory: directory(), standby_percent: 6, ..config(Policy::Mglru) };
-    stress("folios on standby", &folios(&[2], true, c));
-}
-
 #[test]
 fn by_signal_pool_of_lz4() {
     let mut c = by_signal(config(Policy::Mglru));
@@ -264,10 +231,37 @@ fn by_signal_with_next_to_no_memory() {
     stress("by signal, 5 MiB", &c);
 }
 
+/// Folios of these orders, which come back page by page or whole.
+fn folios(orders: &[usize], swap_in: bool, config: RegionConfig) -> RegionConfig {
+    let mut thp = ThpConfig { swap_in, ..config.thp };
+    orders.iter().for_each(|&order| thp.sizes[order] = ThpSize::Always);
+    RegionConfig { thp, ..config }
+}
+
 #[test]
-fn by_signal_folios() {
-    let c = RegionConfig { bytes: 28 << 20, ..by_signal(config(Policy::Mglru)) };
-    stress("by signal, folios", &folios(&[2, 4], true, c));
+fn folios_in_the_pool() {
+    let c = folios(&[2, 4], true, RegionConfig { bytes: 28 << 20, ..config(Policy::Mglru) });
+    stress("folios in the pool", &c);
+}
+
+#[test]
+fn folios_in_the_file() {
+    let c = RegionConfig { pool: None, swap_directory: directory(), ..config(Policy::Mglru) };
+    stress("folios in the file", &folios(&[4], true, c));
+}
+
+#[test]
+fn folios_whose_pages_come_back_by_themselves() {
+    let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 2 << 20 });
+    let c = RegionConfig { pool, swap_directory: directory(), ..config(Policy::Lru) };
+    stress("folios, page by page, two lists", &folios(&[3, 6], false, c));
+}
+
+#[test]
+fn folios_on_standby() {
+    let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 2 << 20 });
+    let c = RegionConfig { pool, swap_directory: directory(), standby_percent: 6, ..config(Policy::Mglru) };
+    stress("folios on standby", &folios(&[2], true, c));
 }
 
 #[test]

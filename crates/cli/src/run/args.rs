@@ -4,15 +4,16 @@ use crate::Failure;
 use crate::replay::size::Size;
 use clap::{Args, ValueEnum};
 use refault_mm::Policy;
-use refault_pager::store::{Codec, nameless_file};
+use refault_pager::store::{Codec, nameless_file, swap_directory};
 use refault_pager::tree::TreeConfig;
 use refault_pager::{PoolConfig, RegionConfig};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 const DETAILS: &str = "\
-What does not fit in --memory-max is in a compressed pool, in a swap file, or in both: the pool first, and from there the coldest \
-pages go on to the file. It comes back when it is touched. The program needs no change and notices nothing but the time.
+What does not fit in --memory-max is in a compressed pool, and what does not shrink, or has been there longest, in a swap file. The pool \
+is part of --memory-max: without a file (--swap-file none) a program that has twice as much memory works in a sixth of the limit if \
+its pages shrink to less than half, and not at all if they do not. It comes back when it is touched. The program needs no change and notices nothing but the time.
 
 An experiment still: stress tests of several threads find every byte, but they have run for minutes, on one kernel.
 
@@ -26,8 +27,8 @@ Exit status: that of the program; if a signal ended it, refault ends by the same
 Examples:
   A sort in a tenth of the memory that it asks for
     refault run --memory-max 100M --swap-max 2G -- sort -S 1G big.txt -o sorted.txt
-  The coldest pages in a file, figures for machines
-    refault run --memory-max 1G --swap-max 8G --pool zstd --swap-file /var/tmp --json run.json -- python3 job.py
+  The swap file on another disk, figures for machines
+    refault run --memory-max 1G --swap-max 8G --pool zstd --swap-file /mnt/fast --json run.json -- python3 job.py
   What would other policies and sizes have made of it?
     refault run --memory-max 1G --swap-max 8G --record job.parquet -- ./job
     refault replay job.parquet --memory 25%,50%
@@ -50,11 +51,12 @@ pub struct RunArgs {
     #[arg(long, value_name = "CODEC", default_value = "lz4")]
     pool: PoolArg,
 
-    /// Of --memory-max, what the pool may take, at most three quarters [default: half; with --swap-file a quarter]
+    /// Of --memory-max, what the pool may take, at most three quarters [default: a fifth; without a swap file half]
     #[arg(long, value_name = "SIZE")]
     pool_max: Option<Size>,
 
-    /// A directory for a swap file; the file has no name there and is gone with the run [default: no file]
+    /// A directory for a swap file, which has no name there and is gone with the run; none: no file, all that leaves memory is in the pool
+    /// [default: TMPDIR, /var/tmp or /tmp, the first that is on a disk]
     #[arg(long, value_name = "DIR")]
     swap_file: Option<PathBuf>,
 
@@ -105,6 +107,15 @@ fn bytes(flag: &str, size: &Size) -> Result<usize, Failure> {
 }
 
 impl RunArgs {
+    /// Where the swap file is made, if there is to be one.
+    pub(super) fn swap_directory(&self) -> Option<PathBuf> {
+        match &self.swap_file {
+            Some(dir) if dir.as_os_str() == "none" => None,
+            Some(dir) => Some(dir.clone()),
+            None => swap_directory(),
+        }
+    }
+
     pub(super) fn config(&self) -> Result<TreeConfig, Failure> {
         let memory_max = bytes("--memory-max", &self.memory_max)?;
         let swap_max = bytes("--swap-max", &self.swap_max)?;
@@ -113,7 +124,9 @@ impl RunArgs {
             PoolArg::Zstd => Some(Codec::Zstd),
             PoolArg::None => None,
         };
-        let share = if self.swap_file.is_some() { 4 } else { 2 };
+        let file = self.swap_directory();
+        // A fifth is what zswap takes by default (max_pool_percent).
+        let share = if file.is_some() { 5 } else { 2 };
         let max_bytes = match &self.pool_max {
             Some(size) => bytes("--pool-max", size)?,
             None => memory_max / share,
@@ -124,17 +137,17 @@ impl RunArgs {
         if max_bytes > memory_max / 4 * 3 {
             return Err("--pool-max is more than three quarters of --memory-max".into());
         }
-        if codec.is_none() && self.swap_file.is_none() && swap_max > 0 {
+        if codec.is_none() && file.is_none() && swap_max > 0 {
             return Err("--pool none needs --swap-file, or --swap-max 0".into());
         }
-        if let Some(dir) = self.swap_file.as_ref().filter(|dir| !dir.is_dir()) {
+        if let Some(dir) = file.as_ref().filter(|dir| !dir.is_dir()) {
             return Err(format!("--swap-file {}: is no directory", dir.display()).into());
         }
         let memory = RegionConfig {
             swap_max,
             policy: self.policy,
             pool: codec.map(|codec| PoolConfig { codec, max_bytes }),
-            swap_directory: self.swap_file.clone(),
+            swap_directory: file,
             ..RegionConfig::new(swap_max.max(4096), memory_max)
         };
         let record = match &self.record {

@@ -23,6 +23,8 @@ struct Json {
     peak_resident_bytes: u64,
     peak_swap_bytes: u64,
     peak_pool_bytes: u64,
+    peak_file_bytes: u64,
+    swap_directory: Option<String>,
     manager_bytes: u64,
     processes: u64,
     forks: u64,
@@ -61,6 +63,8 @@ impl Json {
             peak_resident_bytes: s.peak_resident_pages * PAGE,
             peak_swap_bytes: s.peak_swap_pages * PAGE,
             peak_pool_bytes: s.peak_pool_bytes,
+            peak_file_bytes: s.peak_file_pages * PAGE,
+            swap_directory: args.swap_directory().map(|dir| dir.display().to_string()),
             manager_bytes: s.own_bytes,
             processes: s.processes,
             forks: s.forks,
@@ -90,7 +94,7 @@ pub(super) fn check(json: Option<&Path>) -> Result<(), Failure> {
 
 pub(super) fn give(args: &RunArgs, outcome: &Outcome) -> Result<(), Failure> {
     if !args.quiet {
-        eprintln!("{}", line(outcome));
+        eprintln!("{}", line(args, outcome));
     }
     let Some(path) = &args.json else { return Ok(()) };
     let text = serde_json::to_string_pretty(&Json::of(args, outcome))? + "\n";
@@ -104,14 +108,14 @@ fn mib(pages: u64) -> String {
     format!("{:.0} MiB", (pages * PAGE) as f64 / f64::from(1 << 20))
 }
 
-fn line(o: &Outcome) -> String {
+fn line(args: &RunArgs, o: &Outcome) -> String {
     let (s, c) = (&o.stats, &o.stats.counts);
     if !o.was_served {
         return "refault: the program ended before its memory could be served".into();
     }
     let stall = s.stall_ns as f64 / 1e7 / o.wall.as_secs_f64().max(1e-9);
     format!(
-        "refault: {:.2} s; peak {} of {} (processes {}, pool {}), swapped {} at most; {} faults, {} read back, {} refaults; stalled {stall:.1} % \
+        "refault: {:.2} s; peak {} of {} (processes {}, pool {}), swapped {} at most, {} of it in {}; {} faults, {} read back, {} refaults; stalled {stall:.1} % \
          of the time",
         o.wall.as_secs_f64(),
         mib(s.peak_pages),
@@ -119,6 +123,8 @@ fn line(o: &Outcome) -> String {
         mib(s.peak_resident_pages),
         mib(s.peak_pool_bytes.div_ceil(PAGE)),
         mib(s.peak_swap_pages),
+        mib(s.peak_file_pages),
+        args.swap_directory().map_or("no swap file".into(), |dir| format!("a file in {}", dir.display())),
         c.faults,
         c.swapped_in,
         refaults(s),

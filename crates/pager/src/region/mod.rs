@@ -34,7 +34,7 @@ pub use limits::Limits;
 pub use stats::{Counts, RegionStats};
 
 use self::core::Core;
-use self::placement::Placement;
+pub(crate) use self::placement::Placement;
 use self::registry::Listing;
 use self::sample::Sampling;
 pub(crate) use self::staging::{Staging, WINDOW};

@@ -20,7 +20,7 @@ const PATIENCE: u32 = 4;
 const MAX_THREADS: usize = 64;
 
 /// What is known of a region's threads, and of those who fault.
-pub(super) struct Placement {
+pub(crate) struct Placement {
     turn: Mutex<Voter>,
     threads: [AtomicU32; MAX_THREADS],
     n: AtomicUsize,
@@ -30,7 +30,7 @@ pub(super) struct Placement {
 
 /// Who faults most, by the majority vote of Boyer and Moore.
 #[derive(Debug, Default)]
-pub(super) struct Voter {
+pub(crate) struct Voter {
     candidate: u32,
     score: u32,
     seen: u32,
@@ -68,13 +68,13 @@ impl Cpus {
 }
 
 impl Placement {
-    pub(super) fn new() -> Placement {
+    pub(crate) fn new() -> Placement {
         let threads = [const { AtomicU32::new(0) }; MAX_THREADS];
         Placement { turn: Mutex::default(), threads, n: AtomicUsize::new(0), all: Cpus::here() }
     }
 
     /// This thread belongs to the region.
-    pub(super) fn join(&self) {
+    pub(crate) fn join(&self) {
         // SAFETY: takes nothing, cannot fail.
         let tid = unsafe { libc::gettid() } as u32;
         if let Some(place) = self.threads.get(self.n.fetch_add(1, Ordering::Relaxed)) {
@@ -83,12 +83,12 @@ impl Placement {
     }
 
     /// Waits until it is this thread's turn to wait for faults; it is as long as the guard lives.
-    pub(super) fn turn(&self) -> MutexGuard<'_, Voter> {
+    pub(crate) fn turn(&self) -> MutexGuard<'_, Voter> {
         self.turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// A fault of a thread, as it is told by whose turn it is.
-    pub(super) fn fault_of(&self, voter: &mut Voter, thread: u32) {
+    pub(crate) fn fault_of(&self, voter: &mut Voter, thread: u32) {
         let Some(alone) = voter.window_of(thread) else { return };
         // Where it runs may have changed.
         let cpu = alone.map(cpu_of);
@@ -140,9 +140,9 @@ impl Voter {
     }
 }
 
-/// The CPU on which a thread of this process runs, or ran last.
+/// The CPU on which a thread runs, or ran last.
 fn cpu_of(thread: u32) -> Option<usize> {
-    let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).ok()?;
+    let stat = fs::read_to_string(format!("/proc/{thread}/stat")).ok()?;
     // Field 39; the name, field 2, may have spaces.
     stat.rsplit_once(") ")?.1.split(' ').nth(36)?.trim().parse().ok()
 }

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
@@ -97,6 +97,26 @@ impl FileStore {
     pub(super) fn holds(&self, slot: u32) -> bool {
         let held = self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         held.0.get(slot as usize / 64).is_some_and(|w| w & 1 << (slot % 64) != 0)
+    }
+}
+
+/// The directory for swap files where none is named: the first of `TMPDIR`, `/var/tmp` and `/tmp` in which a file can be made, and that is
+/// not in memory itself.
+pub fn swap_directory() -> Option<PathBuf> {
+    let named = std::env::var_os("TMPDIR").map(PathBuf::from).into_iter();
+    let mut all = named.chain(["/var/tmp".into(), "/tmp".into()]);
+    all.find(|dir| !is_in_memory(dir) && nameless_file(dir).is_ok())
+}
+
+/// Whether the files of a directory take memory, and go nowhere else.
+fn is_in_memory(directory: &Path) -> bool {
+    const TMPFS: u64 = 0x0102_1994;
+    const RAMFS: u64 = 0x8584_58F6;
+    let Ok(name) = std::ffi::CString::new(directory.as_os_str().as_encoded_bytes()) else { return false };
+    // SAFETY: the name ends in a zero byte; the structure is plain data that the call fills.
+    unsafe {
+        let mut about: libc::statfs = std::mem::zeroed();
+        libc::statfs(name.as_ptr(), &raw mut about) == 0 && [TMPFS, RAMFS].contains(&(about.f_type as u64))
     }
 }
 

@@ -21,7 +21,7 @@ use std::io;
 pub use area::{AreaStats, Loan, SwapArea};
 pub use codec::Codec;
 pub use faulty::{Fault, Faulty};
-pub use file::{FileStore, SwapIo, nameless_file};
+pub use file::{FileStore, SwapIo, nameless_file, swap_directory};
 pub use pool::Pool;
 pub use tiers::Tiers;
 

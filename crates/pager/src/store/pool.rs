@@ -73,16 +73,22 @@ impl Pool {
         self.lock().insert(slot, packed)
     }
 
+    /// Pages that it holds.
+    pub(super) fn pages(&self) -> usize {
+        self.lock().pages as usize
+    }
+
     /// It takes more than it may, since its limit was lowered.
     pub(super) fn is_beyond_limit(&self) -> bool {
         self.lock().slab.is_beyond_limit()
     }
 
-    /// The slot that was written longest ago, and its turn.
-    pub(super) fn coldest(&self) -> Option<(u32, u32)> {
+    /// The slots that were written longest ago, the coldest first, and their turns.
+    pub(super) fn coldest(&self, most: usize) -> Vec<(u32, u32)> {
         let inner = self.lock();
-        let slot = inner.coldest;
-        (slot != NONE).then(|| (slot, inner.entries.get(slot).turn))
+        let some = |slot: u32| (slot != NONE).then_some(slot);
+        let slots = std::iter::successors(some(inner.coldest), |&slot| some(inner.entries.get(slot).hotter));
+        slots.take(most).map(|slot| (slot, inner.entries.get(slot).turn)).collect()
     }
 
     /// The page of a slot, if it is still the one of that turn.

@@ -204,7 +204,7 @@ fn what_the_pool_has_no_room_for_goes_on_to_the_file_coldest_first() {
     assert!(u.file_pages > 100 && u.pool_pages > 10, "{u:?}");
     assert_eq!(u.file_pages + u.pool_pages, 200);
     // The last ones are in memory.
-    assert!(tiers.pool().coldest().unwrap().0 > 100);
+    assert!(tiers.pool().coldest(1)[0].0 > 100);
     // What does not get smaller goes to the file at once and pushes nothing out.
     tiers.write(500, &content(401)).unwrap();
     assert_eq!(tiers.usage(), Usage { file_pages: u.file_pages + 1, memory_bytes: tiers.usage().memory_bytes, ..u });
@@ -213,6 +213,37 @@ fn what_the_pool_has_no_room_for_goes_on_to_the_file_coldest_first() {
         tiers.read(slot, &mut page).unwrap();
         assert_eq!(page, content(slot * 4 + 2));
     });
+}
+
+/// Batches and runs over both tiers, in any mix of what is in the pool, below, of noise, and written again.
+#[test]
+fn runs_over_both_tiers_are_as_page_by_page() {
+    let tiers = Tiers::new(Pool::new(Codec::Lz4, 64 << 10).unwrap(), file(4096));
+    assert!(tiers.takes_runs());
+    let mut held = HashMap::new();
+    for round in 0..40u32 {
+        let first = round.wrapping_mul(37) % 160;
+        let pages: Vec<(u32, PageBuf)> =
+            (0..48).map(|i| (first + i, PageBuf(*content((round * 48 + i) * 4 + i % 2 + 1)))).collect();
+        let batch: Vec<(u32, &Page)> = pages.iter().map(|(slot, page)| (*slot, &page.0)).collect();
+        assert!(tiers.write_many(&batch).iter().all(Result::is_ok));
+        held.extend(pages);
+        let mut back = vec![PageBuf::default(); 48];
+        let mut refs: Vec<&mut Page> = back.iter_mut().map(|b| &mut b.0).collect();
+        tiers.read_run(first, &mut refs).unwrap();
+        (0..48).for_each(|i| assert_eq!(back[i].0, held[&(first + i as u32)].0, "slot {}", first + i as u32));
+        tiers.pool().validate();
+    }
+    let u = tiers.usage();
+    assert!(u.pool_pages > 0 && u.written_back > 0 && u.file_pages + u.pool_pages == held.len() as u64, "{u:?}");
+    held.remove(&100);
+    tiers.free(100);
+    let mut page = content(0);
+    assert!(matches!(tiers.read_run(100, &mut [&mut page]), Err(StoreError::Absent)));
+    for (slot, expected) in held {
+        tiers.read(slot, &mut page).unwrap();
+        assert_eq!(*page, expected.0, "slot {slot}");
+    }
 }
 
 #[test]

@@ -4,20 +4,18 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use refault_mm::{Advice, Engine, KswapdStep, MappingId, MappingKind, MemcgId, Outcome, PageId, Touch};
+use refault_mm::{Advice, Engine, MappingId, MappingKind, MemcgId, Outcome, PageId, Touch};
 
 use super::memory::{Memory, State};
 use super::record::Recorder;
 use super::space::Space;
 use super::table::BLOCK;
-use crate::region::{WINDOW, fatal};
+use crate::region::fatal;
 use crate::store::{PageBuf, StoreError};
 use crate::uffd::{Fault, PAGE, Uffd};
 
 /// Discarding waits until there are so many places, for each call costs a flush of other CPUs.
 pub(super) const DISCARD_BATCH: usize = 32;
-/// A fault for which there is no room while nothing leaves memory for so long ends the process.
-const NO_PROGRESS: Duration = Duration::from_secs(2);
 /// Messages about lost pages.
 const MAX_MESSAGES: u64 = 16;
 
@@ -35,7 +33,7 @@ pub(super) struct Core {
     pub(super) engine: Engine,
     pub(super) memory: Memory,
     pub(super) spaces: Vec<Option<Space>>,
-    group: MemcgId,
+    pub(super) group: MemcgId,
     /// Mappings of the engine by their first page, and those that no process has.
     mappings: HashMap<u32, MappingId>,
     pub(super) free_blocks: Vec<u32>,
@@ -47,26 +45,34 @@ pub(super) struct Core {
     pub(super) starved: Vec<Pending>,
     /// Faults of processes whose mappings are changing.
     pub(super) unsettled: Vec<Pending>,
+    /// Threads that faulted, as it was read.
+    pub(super) threads: Vec<u32>,
     /// Processes whose descriptors nobody waits for yet.
     pub(super) is_new: Vec<usize>,
     /// The process whose bell was rung last.
     pub(super) rung: Option<usize>,
+    /// The evictor waits to be told that there is work.
+    pub(super) evictor_waits: bool,
     pub(super) recorder: Option<Recorder>,
     pub(super) started: Instant,
     pub(super) stall_limit: Duration,
     pub(super) max_pages: u64,
-    min_mark: u64,
-    high_mark: u64,
+    pub(super) min_mark: u64,
+    pub(super) high_mark: u64,
     /// Pages of the engine that stand for memory it does not know of, and how many more there should be.
-    taken: u64,
-    owed: u64,
-    /// When something was moved out or written last, and how much it was then.
-    progress: (Instant, u64),
+    pub(super) taken: u64,
+    pub(super) owed: u64,
+    /// When something was moved out or written last, how much it was then, and how often there was no room since.
+    pub(super) progress: (Instant, u64),
+    pub(super) rounds: u32,
     pub(super) peak_pages: u64,
     /// The most pages of anonymous memory that the processes had at one time, as the kernel counts them.
     pub(super) peak_resident: u64,
     pub(super) peak_swap: u64,
     pub(super) peak_pool_bytes: u64,
+    pub(super) peak_file: u64,
+    /// `memory.swap.max`.
+    pub(super) swap_pages: u64,
     /// Nanoseconds that threads waited for pages that had been in memory before, or for room.
     pub(super) stall_ns: u64,
     /// Times that a process was forked with pages out of memory or not, and that one began.
@@ -79,7 +85,7 @@ pub(super) struct Core {
     pub(super) strays: u64,
     /// Pages that are marked although nothing is known that should be there, and since when.
     pub(super) puzzles: HashMap<(usize, usize), Instant>,
-    fixed_bytes: usize,
+    pub(super) fixed_bytes: usize,
 }
 
 impl Core {
@@ -98,8 +104,10 @@ impl Core {
             waiting: HashMap::new(),
             starved: Vec::new(),
             unsettled: Vec::new(),
+            threads: Vec::new(),
             is_new: Vec::new(),
             rung: None,
+            evictor_waits: false,
             recorder: None,
             started: Instant::now(),
             stall_limit: Duration::from_secs(30),
@@ -109,10 +117,13 @@ impl Core {
             taken: 0,
             owed: 0,
             progress: (Instant::now(), 0),
+            rounds: 0,
             peak_pages: 0,
             peak_resident: 0,
             peak_swap: 0,
             peak_pool_bytes: 0,
+            peak_file: 0,
+            swap_pages: 0,
             stall_ns: 0,
             forks: 0,
             processes: 0,
@@ -195,7 +206,8 @@ impl Core {
 
     /// `forced`: even if there is next to no room.
     pub(super) fn serve(&mut self, p: Pending, forced: bool) {
-        if !self.settle(p.space) {
+        // What has happened and was not read yet has the kernel refuse whatever is done to the page.
+        if self.has_batch(p.space) && !self.settle(p.space) {
             return self.unsettled.push(p);
         }
         if self.space(p.space).is_none_or(|s| s.is_condemned) {
@@ -234,11 +246,6 @@ impl Core {
     fn wait_for(&mut self, page: u32, p: Pending) {
         let known = self.waiting.entry(page).or_insert(p);
         known.write |= p.write;
-    }
-
-    /// Reclaim is at work, and what is left is for it.
-    fn is_short(&self) -> bool {
-        self.memory.kswapd_awake && self.engine.free_pages() <= self.min_mark
     }
 
     /// A page whose content is that of the process that this one was forked from.
@@ -331,30 +338,6 @@ impl Core {
         self.wake(page);
     }
 
-    /// There is no room and nothing to reclaim: the process that asks dies, as it would without a pager.
-    fn out_of_memory(&mut self, p: Pending) {
-        let Some(s) = self.space_mut(p.space) else { return };
-        let pid = s.pid;
-        if pid > 0 && !std::mem::replace(&mut s.is_killed, true) {
-            let mib = |bytes: u64| bytes >> 20;
-            let resident: u64 = self.memory.resident.iter().sum();
-            eprintln!(
-                "refault: out of memory and swap: process {pid} is killed (of {} MiB, the stores take {}, tables of the pager {}, pages in place {})",
-                mib(self.max_pages * PAGE as u64),
-                mib(self.memory.area.stats().usage.memory_bytes),
-                mib(self.own_bytes() as u64),
-                mib(resident * PAGE as u64),
-            );
-            // SAFETY: the process is one that is served here; a number that was used again would be of this user, too.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
-        }
-        if pid == 0
-            && let Some(page) = self.page_at(p.space, p.address)
-        {
-            self.poison(page, "there is no room for it, and nothing to reclaim");
-        }
-    }
-
     /// What is at this page is of no use any more.
     pub(super) fn drop_page(&mut self, page: u32) {
         let (id, state) = (PageId(page), self.memory.state(page));
@@ -399,6 +382,11 @@ impl Core {
                 self.touch(page, p);
                 self.memory.arrived = None;
                 self.stall_ns += p.since.elapsed().as_nanos() as u64;
+            }
+            // It was read ahead. Whoever needs it may have better luck.
+            Err(_) if waiter.is_none() => {
+                self.memory.set_state(page, State::Stored);
+                self.engine.read_done(&mut self.memory, id, false);
             }
             Err(e) => {
                 self.memory.counts.read_errors += 1;
@@ -470,52 +458,6 @@ impl Core {
         }
     }
 
-    /// One step of background reclaim.
-    pub(super) fn kswapd_step(&mut self) {
-        if self.memory.kswapd_awake && self.engine.kswapd_step(&mut self.memory) == KswapdStep::Sleep {
-            self.memory.kswapd_awake = false;
-        }
-        self.fill_others();
-    }
-
-    /// Pages that are missing because of memory that the engine does not know of.
-    pub(super) fn missing(&self) -> u64 {
-        let (free, low): (u64, u64) =
-            self.engine.zones().fold((0, 0), |(f, l), (.., free, marks)| (f + free, l + marks.low));
-        (low + self.owed).saturating_sub(free)
-    }
-
-    /// As much as is missing is reclaimed.
-    pub(super) fn make_up(&mut self) {
-        let missing = self.missing();
-        if missing > 0 && !self.memory.kswapd_awake && self.memory.leaving.is_empty() {
-            // Less than asked for: the next round goes on.
-            _ = self.engine.reclaim(&mut self.memory, self.group, missing.min(WINDOW as u64 * 4), None);
-            self.fill_others();
-        }
-    }
-
-    /// Faults that found no room try again. Without anyone who makes room, they reclaim for themselves.
-    pub(super) fn retry_starved(&mut self) {
-        let done = self.memory.counts.moved_out + self.memory.counts.swapped_out;
-        if done != self.progress.1 || self.starved.is_empty() {
-            self.progress = (Instant::now(), done);
-        }
-        let is_stuck = self.progress.0.elapsed() > NO_PROGRESS;
-        let mut victim = false;
-        for p in std::mem::take(&mut self.starved) {
-            let waited = p.since.elapsed();
-            if waited > self.stall_limit || is_stuck && !victim && waited > NO_PROGRESS {
-                // One at a time: its memory is for the others.
-                victim = true;
-                self.progress = (Instant::now(), done);
-                self.out_of_memory(p);
-            } else {
-                self.serve(p, !self.memory.kswapd_awake);
-            }
-        }
-    }
-
     /// Whether the evictor has anything to do.
     pub(super) fn has_work(&self) -> bool {
         let m = &self.memory;
@@ -537,52 +479,10 @@ impl Core {
         }
     }
 
-    /// What the pool and the pager take, and what processes have beyond what the engine knows of, is taken from the memory.
-    pub(super) fn charge_overhead(&mut self) {
-        let area = self.memory.area.stats();
-        self.peak_swap = self.peak_swap.max(area.pages);
-        self.peak_pool_bytes = self.peak_pool_bytes.max(area.usage.memory_bytes);
-        let overhead = (self.own_bytes() + area.usage.memory_bytes as usize).div_ceil(PAGE);
-        let unknown: u64 = self.spaces.iter().flatten().map(|s| s.unknown).sum();
-        self.set_external(overhead as u64 + unknown);
-        self.note_peak();
-    }
-
-    /// Takes memory for what the engine does not know of, as far as there is any; reclaim sees to the rest.
-    fn set_external(&mut self, pages: u64) {
-        let before = self.engine.free_pages();
-        let all = self.engine.set_external_pages(pages);
-        self.taken = if all { pages } else { self.taken + before - self.engine.free_pages() };
-        self.owed = pages - self.taken;
-    }
-
-    pub(super) fn own_bytes(&self) -> usize {
-        let (folios, nodes, swap) = self.engine.memory_bytes();
-        let tables: usize = self.spaces.iter().flatten().map(|s| s.table.bytes()).sum();
-        self.fixed_bytes + folios + nodes + swap + self.memory.table_bytes() + tables
-    }
-
-    fn note_peak(&mut self) {
-        self.peak_pages = self.peak_pages.max(self.max_pages - self.engine.free_pages());
-    }
-
-    /// A page that is in place already becomes known to the engine. False: there is no room for it now.
-    pub(super) fn adopt(&mut self, page: u32) -> bool {
-        // It was counted with what is not known: as much becomes free as the engine must have to give a page.
-        let free = self.engine.free_pages();
-        if free < self.high_mark + 32 {
-            self.set_external(self.taken.saturating_sub(self.high_mark + 32 - free));
-        }
-        self.memory.in_place = true;
-        self.engine.access(&mut self.memory, PageId(page), Touch::MapWrite);
-        self.memory.in_place = false;
-        self.fill_others();
-        self.memory.state(page) == State::Mapped
-    }
-
     /// A fault that was read.
     pub(super) fn push(&mut self, space: usize, fault: Fault) {
         let since = Instant::now();
+        self.threads.push(fault.thread);
         self.pending.push_back(Pending { space, address: fault.address, write: fault.write, since });
     }
 
@@ -591,6 +491,9 @@ impl Core {
         self.engine.validate()?;
         let m = &self.memory;
         let count = |state| m.states().iter().filter(|&&s| s == state).count() as u64;
+        if (count(State::Writing) + count(State::Reading) > 0) != m.is_under_way() {
+            return Err("pages that are read or written are counted otherwise".into());
+        }
         if count(State::Staged) != m.staged_pages {
             return Err(format!("{} pages are staged, {} counted", count(State::Staged), m.staged_pages));
         }

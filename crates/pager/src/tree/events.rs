@@ -108,12 +108,12 @@ impl Core {
     fn read(&mut self, space: usize) -> bool {
         let mut any = false;
         let mut events = Vec::new();
-        while let Some(uffd) = self.space(space).map(|s| s.uffd.clone()) {
-            match uffd.read_events(&mut events) {
-                Ok(true) => {}
-                Ok(false) => break,
+        let mut more = true;
+        while let Some(uffd) = self.space(space).map(|s| s.uffd.clone()).filter(|_| more) {
+            more = match uffd.read_events(&mut events) {
+                Ok(more) => more,
                 Err(e) => fatal(&format!("reading faults: {e}")),
-            }
+            };
             for event in events.drain(..) {
                 match event {
                     Event::Fault(fault) => self.push(space, fault),

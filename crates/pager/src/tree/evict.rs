@@ -25,8 +25,10 @@ impl Shared {
                 if self.stop.load(Ordering::Relaxed) {
                     return;
                 }
+                core.evictor_waits = true;
                 let waited = self.work.wait_timeout(core, Duration::from_millis(100));
                 core = waited.unwrap_or_else(|_| fatal("a thread of the pager died at work")).0;
+                core.evictor_waits = false;
             }
             if self.stop.load(Ordering::Relaxed) {
                 return;
@@ -57,16 +59,17 @@ impl Shared {
         while core.move_out() {}
         core.free_slots();
         loop {
-            let claimed = core.claim_writes(CLAIM);
+            let claimed = core.claim_writes(if self.area.takes_runs() { WINDOW } else { CLAIM });
             if claimed.is_empty() {
                 break;
             }
             drop(core);
-            let write = |&(page, slot, address): &(u32, u32, usize)| {
+            let content = |&(page, slot, address): &(u32, u32, usize)| {
                 // SAFETY: the page was claimed: it stays in its place until the write is settled, and nobody writes to it.
-                self.area.write(slot, page, unsafe { &*(address as *const crate::store::Page) })
+                (slot, page, unsafe { &*(address as *const crate::store::Page) })
             };
-            let results: Vec<_> = claimed.iter().map(write).collect();
+            let pages: Vec<_> = claimed.iter().map(content).collect();
+            let results = self.area.write_many(&pages);
             core = self.lock();
             core.tick();
             core.settle_writes(&claimed, &results);

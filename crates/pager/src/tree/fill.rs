@@ -73,7 +73,9 @@ impl Core {
         let page = fill.page;
         self.memory.filling = Some(fill);
         self.fill_or_drop(page, p);
-        self.memory.filling = None;
+        if let Some(Fill { source: Source::Content(buffer), .. }) = self.memory.filling.take() {
+            self.memory.take_back(buffer);
+        }
     }
 
     fn fill_or_drop(&mut self, page: u32, p: Pending) {

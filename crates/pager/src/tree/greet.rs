@@ -12,13 +12,14 @@ use super::space::Space;
 use crate::uffd::{Feature, PAGE, Uffd};
 
 /// What an agent's userfaultfd has.
-const FEATURES: [Feature; 8] = [
+const FEATURES: [Feature; 9] = [
     Feature::PAGEFAULT_FLAG_WP,
     Feature::WP_UNPOPULATED,
     Feature::EVENT_FORK,
     Feature::EVENT_REMAP,
     Feature::EVENT_REMOVE,
     Feature::EVENT_UNMAP,
+    Feature::THREAD_ID,
     Feature::POISON,
     Feature::MOVE,
 ];

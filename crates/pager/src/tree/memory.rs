@@ -33,6 +33,9 @@ pub(super) enum State {
     Poisoned,
 }
 
+/// Buffers that are kept.
+const SPARE: usize = 32;
+
 /// A page is to be put in its place.
 pub(super) struct Fill {
     pub(super) page: u32,
@@ -92,6 +95,8 @@ pub(super) struct Memory {
     /// Pages in staging places, the first to be written in front, likewise.
     pub(super) staged: VecDeque<(u32, u32)>,
     pub(super) staged_pages: u64,
+    /// Pages that are being written or read.
+    busy_pages: u64,
     /// Staging places whose content is of no use any more.
     pub(super) discards: Vec<u32>,
     /// Slots that the engine freed: kept until what was in them is in memory.
@@ -100,6 +105,8 @@ pub(super) struct Memory {
     pub(super) reads: Vec<(u32, u32)>,
     /// The content that was read for the page whose access goes on.
     pub(super) arrived: Option<Box<PageBuf>>,
+    /// Buffers to read into.
+    spare: Vec<Box<PageBuf>>,
     /// Content that belongs to another process, too.
     pub(super) loans: std::collections::HashMap<u32, Loan>,
     /// Pages that are to be put in place as soon as the engine returns.
@@ -140,10 +147,12 @@ impl Memory {
             leaving: VecDeque::new(),
             staged: VecDeque::new(),
             staged_pages: 0,
+            busy_pages: 0,
             discards: Vec::new(),
             freed: Vec::new(),
             reads: Vec::new(),
             arrived: None,
+            spare: Vec::new(),
             loans: std::collections::HashMap::new(),
             fills: VecDeque::new(),
             filling: None,
@@ -152,6 +161,18 @@ impl Memory {
             dropping: false,
             kswapd_awake: false,
             counts: Counts::default(),
+        }
+    }
+
+    /// A buffer to read into.
+    pub(super) fn buffer(&mut self) -> Box<PageBuf> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// A buffer that is not needed any more.
+    pub(super) fn take_back(&mut self, buffer: Box<PageBuf>) {
+        if self.spare.len() < SPARE {
+            self.spare.push(buffer);
         }
     }
 
@@ -194,12 +215,19 @@ impl Memory {
 
     pub(super) fn set_state(&mut self, page: u32, to: State) {
         let from = std::mem::replace(&mut self.state[page as usize], to);
+        let is_busy = |state| matches!(state, State::Writing | State::Reading);
+        self.busy_pages = self.busy_pages + u64::from(is_busy(to)) - u64::from(is_busy(from));
         let resident = &mut self.resident[self.owner[page as usize] as usize];
         match (is_resident(from), is_resident(to)) {
             (false, true) => *resident += 1,
             (true, false) => *resident -= 1,
             _ => {}
         }
+    }
+
+    /// Whether anything is on its way out of memory or back.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.busy_pages > 0
     }
 
     /// Bytes of its tables.

@@ -23,6 +23,7 @@ mod memory;
 mod order;
 mod poll;
 mod record;
+mod room;
 mod scan;
 mod space;
 mod stats;
@@ -35,7 +36,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
-use refault_mm::{Engine, MemcgId};
+use refault_mm::{Engine, MemcgId, SwapAllocator};
 
 use self::agent::Listener;
 use self::core::Core;
@@ -43,8 +44,8 @@ use self::memory::Memory;
 use self::poll::{Poll, Ready};
 use self::record::Recorder;
 use crate::error::Error;
-use crate::region::{RegionConfig, Staging, WINDOW, block_signals, fatal};
-use crate::store::{PageBuf, SwapArea};
+use crate::region::{Placement, RegionConfig, Staging, WINDOW, block_signals, fatal};
+use crate::store::SwapArea;
 use crate::uffd::PAGE;
 
 pub use launch::{Outcome, exit_like, run};
@@ -53,6 +54,9 @@ pub use stats::TreeStats;
 
 /// Stack, buffers and codec tables of a thread, as far as they are touched.
 const THREAD_BYTES: usize = 160 << 10;
+
+/// Up to 2 to the power of this pages are read at a time, while faults follow one another.
+const READ_AHEAD_ORDER: u32 = 4;
 
 /// What is loaded into programs.
 static PRELOAD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
@@ -74,6 +78,7 @@ struct Shared {
     stop: AtomicBool,
     area: Arc<SwapArea>,
     poll: Poll,
+    placement: Placement,
     listener: Listener,
     /// What became of the program itself: it is served, or why not.
     first: Mutex<Option<Result<(), String>>>,
@@ -98,7 +103,11 @@ impl Tree {
         let slots = m.slots();
         let store = m.store(slots.saturating_mul(2))?;
         let area = Arc::new(SwapArea::lending(store, slots));
-        let mut engine = Engine::new(m.engine()).map_err(Error::Config)?;
+        let mut config_of_engine = m.engine();
+        (config_of_engine.page_cluster, config_of_engine.swap_map_ahead) = (READ_AHEAD_ORDER, true);
+        // As kernels since 6.13: clusters that are used in part come first. So slots in use, and with them the tables, stay close together.
+        config_of_engine.swap.allocator = SwapAllocator::OneFrag;
+        let mut engine = Engine::new(config_of_engine).map_err(Error::Config)?;
         let group =
             engine.add_memcg(MemcgId::ROOT, "/run", u64::MAX, (m.swap_max / PAGE) as u64).map_err(Error::Config)?;
         let staging = Staging::new(max_pages / 8 + 16).map_err(Error::io("mapping staging windows"))?;
@@ -110,6 +119,7 @@ impl Tree {
         let fixed = (serving + 3) * THREAD_BYTES + in_passing;
         let mut core = Core::new(engine, group, Memory::new(area.clone(), staging), max_pages as u64, fixed);
         core.stall_limit = m.stall_limit;
+        core.swap_pages = (m.swap_max / PAGE) as u64;
         core.recorder = config.record.take().map(Recorder::new);
         core.charge_overhead();
         let shared = Arc::new(Shared {
@@ -117,6 +127,7 @@ impl Tree {
             work: Condvar::new(),
             stop: AtomicBool::new(false),
             area,
+            placement: Placement::new(),
             poll: Poll::new().map_err(Error::io("waiting for faults"))?,
             listener: Listener::new(name).map_err(Error::io("opening a socket for the program"))?,
             first: Mutex::new(None),
@@ -167,6 +178,7 @@ impl Shared {
 
     /// A thread that serves faults.
     fn serve(&self) {
+        self.placement.join();
         loop {
             let ready = match self.poll.wait() {
                 Ok(Some(ready)) => ready,
@@ -177,7 +189,11 @@ impl Shared {
             core.tick();
             match ready {
                 Ready::Stop => return,
-                Ready::Faults(index) => _ = core.settle(index),
+                Ready::Faults(index) => {
+                    _ = core.settle(index);
+                    let mut voter = self.placement.turn();
+                    core.threads.drain(..).for_each(|thread| self.placement.fault_of(&mut voter, thread));
+                }
                 Ready::Gone(index, serial) => {
                     if core.space(index).is_some_and(|s| s.serial == serial) {
                         core.bury(index);
@@ -198,7 +214,13 @@ impl Shared {
             core.retry_starved();
             core = self.finish(core);
         }
-        if core.has_work() {
+        self.tell_evictor(&mut core);
+    }
+
+    /// Wakes the evictor if it waits and there is something for it.
+    fn tell_evictor(&self, core: &mut Core) {
+        if core.evictor_waits && core.has_work() {
+            core.evictor_waits = false;
             self.work.notify_one();
         }
     }
@@ -217,20 +239,24 @@ impl Shared {
             if reads.is_empty() {
                 break;
             }
-            for (page, slot) in reads {
-                drop(core);
-                let mut content = Box::<PageBuf>::default();
-                let mut result = self.area.read(slot, page, &mut content.0);
-                if result.is_err() {
-                    // Once more: what failed on the way may be well where it is.
-                    result = self.area.read(slot, page, &mut content.0);
-                }
-                let result = result.map(|()| content);
-                core = self.lock();
-                core.tick();
-                core.arrive(page, result);
+            for several in reads.chunks(1 << READ_AHEAD_ORDER) {
+                core = self.read(core, several);
             }
         }
         if core.memory.discards.len() >= core::DISCARD_BATCH { self.discard(core) } else { core }
+    }
+
+    /// Reads pages, and tells the engine. What failed on the way may be well where it is, so it is tried once more.
+    fn read<'a>(&'a self, mut core: MutexGuard<'a, Core>, reads: &[(u32, u32)]) -> MutexGuard<'a, Core> {
+        let mut contents: Vec<_> = reads.iter().map(|_| core.memory.buffer()).collect();
+        drop(core);
+        let slots: Vec<_> = reads.iter().map(|&(page, slot)| (slot, page)).collect();
+        let results = self.area.read_several(&slots, &mut contents);
+        let mut core = self.lock();
+        core.tick();
+        for ((&(page, _), result), content) in reads.iter().zip(results).zip(contents) {
+            core.arrive(page, result.map(|()| content));
+        }
+        core
     }
 }

@@ -45,9 +45,10 @@ impl Poll {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Waits for a process's faults, until its descriptor is closed.
+    /// Waits for a process's faults, until its descriptor is closed. Each is told to one thread, which must read all there is: told until it
+    /// is read, all threads would come for it, and all but one in vain.
     pub(super) fn add_faults(&self, fd: RawFd, index: usize) -> io::Result<()> {
-        self.add(fd, libc::EPOLLIN, FAULTS | index as u64)
+        self.add(fd, libc::EPOLLIN | libc::EPOLLET, FAULTS | index as u64)
     }
 
     /// Waits for the end of an agent.

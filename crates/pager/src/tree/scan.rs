@@ -96,9 +96,7 @@ impl Shared {
                 looks.push(Look { index, pid, pagemap, map, reconcile });
             }
         }
-        if core.has_work() {
-            self.work.notify_one();
-        }
+        self.tell_evictor(&mut core);
         looks
     }
 

@@ -26,6 +26,8 @@ pub struct TreeStats {
     pub peak_swap_pages: u64,
     /// The most bytes that the stores had in memory at one time.
     pub peak_pool_bytes: u64,
+    /// The most pages in the swap file at one time.
+    pub peak_file_pages: u64,
     /// The swap area now.
     pub area: AreaStats,
     /// Programs that were started and served.
@@ -55,6 +57,7 @@ impl Core {
             own_bytes: self.own_bytes() as u64,
             peak_swap_pages: self.peak_swap,
             peak_pool_bytes: self.peak_pool_bytes,
+            peak_file_pages: self.peak_file,
             area,
             processes: self.processes,
             forks: self.forks,

@@ -356,7 +356,7 @@ impl Uffd {
         Ok(())
     }
 
-    /// What there is, without waiting: false if there was nothing.
+    /// What there is, without waiting. True: there may be more.
     pub fn read_events(&self, events: &mut Vec<Event>) -> io::Result<bool> {
         const ROOM: usize = 32;
         let mut messages = [abi::Message::default(); ROOM];
@@ -374,7 +374,8 @@ impl Uffd {
         for m in messages {
             events.push(self.event(m)?);
         }
-        Ok(!messages.is_empty())
+        // The kernel goes on until there is no room or nothing more.
+        Ok(messages.len() == ROOM)
     }
 
     fn event(&self, m: &abi::Message) -> io::Result<Event> {

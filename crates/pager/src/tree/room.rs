@@ -1,0 +1,156 @@
+//! Room: what takes memory besides the pages that the engine knows of, who waits for some, and what becomes of those who get none.
+
+use std::time::{Duration, Instant};
+
+use refault_mm::{KswapdStep, PageId, Touch};
+
+use super::core::{Core, Pending};
+use super::memory::State;
+use crate::region::WINDOW;
+use crate::uffd::PAGE;
+
+/// A fault for which there is no room ends the process if for so long, and so many attempts of the evictor, no page left memory, and none is
+/// on its way.
+const NO_PROGRESS: Duration = Duration::from_secs(2);
+const NO_PROGRESS_ROUNDS: u32 = 200;
+
+impl Core {
+    /// Reclaim is at work, and what is left is for it.
+    pub(super) fn is_short(&self) -> bool {
+        self.memory.kswapd_awake && self.engine.free_pages() <= self.min_mark
+    }
+
+    /// What takes the memory, and what would help.
+    fn what_is_short(&self) -> String {
+        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+        let (area, max) = (self.memory.area.stats(), self.max_pages * PAGE as u64);
+        let (pool, tables) = (area.usage.memory_bytes, self.own_bytes() as u64);
+        let resident = self.memory.resident.iter().sum::<u64>() * PAGE as u64;
+        let advice = if self.engine.swap_used_pages() >= self.swap_pages {
+            "--swap-max is used up: give it more"
+        } else if area.write_errors > 0 || pool > max / 2 {
+            "there is no room where pages go: give it a swap file (--swap-file DIR, on a disk with room) or more --memory-max"
+        } else if tables > max / 4 {
+            "tables grow with the memory of all processes: give it more --memory-max"
+        } else {
+            "what is in place cannot be moved out (locked, or in use by a device): give it more --memory-max"
+        };
+        format!(
+            "of {} MiB the stores take {}, tables {}, pages in place {}; {advice}",
+            mib(max),
+            mib(pool),
+            mib(tables),
+            mib(resident)
+        )
+    }
+
+    /// There is no room and nothing to reclaim: the process that asks dies, as it would without a pager.
+    fn out_of_memory(&mut self, p: Pending) {
+        let Some(s) = self.space_mut(p.space) else { return };
+        let pid = s.pid;
+        if pid > 0 && !std::mem::replace(&mut s.is_killed, true) {
+            eprintln!("refault: out of memory: process {pid} is killed; {}", self.what_is_short());
+            // SAFETY: the process is one that is served here; a number that was used again would be of this user, too.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        if pid == 0
+            && let Some(page) = self.page_at(p.space, p.address)
+        {
+            self.poison(page, "there is no room for it, and nothing to reclaim");
+        }
+    }
+
+    /// One step of background reclaim.
+    pub(super) fn kswapd_step(&mut self) {
+        if self.memory.kswapd_awake && self.engine.kswapd_step(&mut self.memory) == KswapdStep::Sleep {
+            self.memory.kswapd_awake = false;
+        }
+        self.fill_others();
+    }
+
+    /// Pages that are missing because of memory that the engine does not know of.
+    pub(super) fn missing(&self) -> u64 {
+        let (free, low): (u64, u64) =
+            self.engine.zones().fold((0, 0), |(f, l), (.., free, marks)| (f + free, l + marks.low));
+        (low + self.owed).saturating_sub(free)
+    }
+
+    /// As much as is missing is reclaimed.
+    pub(super) fn make_up(&mut self) {
+        let missing = self.missing();
+        if missing > 0 && !self.memory.kswapd_awake && self.memory.leaving.is_empty() {
+            // Less than asked for: the next round goes on.
+            _ = self.engine.reclaim(&mut self.memory, self.group, missing.min(WINDOW as u64 * 4), None);
+            self.fill_others();
+        }
+    }
+
+    /// Faults that found no room try again. Without anyone who makes room, they reclaim for themselves.
+    pub(super) fn retry_starved(&mut self) {
+        let c = &self.memory.counts;
+        let done = c.moved_out + c.swapped_out + c.swapped_in;
+        if done != self.progress.1 || self.starved.is_empty() {
+            (self.progress, self.rounds) = ((Instant::now(), done), 0);
+        }
+        self.rounds = self.rounds.saturating_add(1);
+        let stuck_for = self.progress.0.elapsed();
+        // What is on its way may take as long as a slow disk takes.
+        let is_stuck = stuck_for > NO_PROGRESS && self.rounds > NO_PROGRESS_ROUNDS && !self.memory.is_under_way()
+            || stuck_for > self.stall_limit;
+        let mut victim = false;
+        for p in std::mem::take(&mut self.starved) {
+            if is_stuck && !victim && p.since.elapsed() > NO_PROGRESS {
+                // One at a time: its memory is for the others.
+                victim = true;
+                (self.progress, self.rounds) = ((Instant::now(), done), 0);
+                self.out_of_memory(p);
+            } else {
+                self.serve(p, !self.memory.kswapd_awake);
+            }
+        }
+    }
+
+    /// What the pool and the pager take, and what processes have beyond what the engine knows of, is taken from the memory.
+    pub(super) fn charge_overhead(&mut self) {
+        let area = self.memory.area.stats();
+        self.peak_swap = self.peak_swap.max(area.pages);
+        self.peak_pool_bytes = self.peak_pool_bytes.max(area.usage.memory_bytes);
+        self.peak_file = self.peak_file.max(area.usage.file_pages);
+        let overhead = (self.own_bytes() + area.usage.memory_bytes as usize).div_ceil(PAGE);
+        let unknown: u64 = self.spaces.iter().flatten().map(|s| s.unknown).sum();
+        self.set_external(overhead as u64 + unknown);
+        self.note_peak();
+    }
+
+    /// Takes memory for what the engine does not know of, as far as there is any; reclaim sees to the rest.
+    fn set_external(&mut self, pages: u64) {
+        let before = self.engine.free_pages();
+        let all = self.engine.set_external_pages(pages);
+        self.taken = if all { pages } else { self.taken + before - self.engine.free_pages() };
+        self.owed = pages - self.taken;
+    }
+
+    pub(super) fn own_bytes(&self) -> usize {
+        let (folios, nodes, swap) = self.engine.memory_bytes();
+        let tables: usize = self.spaces.iter().flatten().map(|s| s.table.bytes()).sum();
+        self.fixed_bytes + folios + nodes + swap + self.memory.table_bytes() + tables
+    }
+
+    pub(super) fn note_peak(&mut self) {
+        self.peak_pages = self.peak_pages.max(self.max_pages - self.engine.free_pages());
+    }
+
+    /// A page that is in place already becomes known to the engine. False: there is no room for it now.
+    pub(super) fn adopt(&mut self, page: u32) -> bool {
+        // It was counted with what is not known: as much becomes free as the engine must have to give a page.
+        let free = self.engine.free_pages();
+        if free < self.high_mark + 32 {
+            self.set_external(self.taken.saturating_sub(self.high_mark + 32 - free));
+        }
+        self.memory.in_place = true;
+        self.engine.access(&mut self.memory, PageId(page), Touch::MapWrite);
+        self.memory.in_place = false;
+        self.fill_others();
+        self.memory.state(page) == State::Mapped
+    }
+}
