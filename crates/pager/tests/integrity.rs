@@ -263,3 +263,10 @@ fn folios_on_standby() {
     let c = RegionConfig { pool, swap_directory: directory(), standby_percent: 6, ..config(Policy::Mglru) };
     stress("folios on standby", &folios(&[2], true, c));
 }
+
+#[test]
+fn samples() {
+    let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 2 << 20 });
+    let c = RegionConfig { pool, swap_directory: directory(), sample_cpu_percent: 5, ..config(Policy::Mglru) };
+    stress("samples", &c);
+}

@@ -2,7 +2,7 @@
 
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::core::{Core, Moved};
@@ -97,8 +97,10 @@ impl Shared {
                 .map(|&(page, place)| (core.memory.address(page), core.memory.staging.address(place)))
                 .collect();
             drop(core);
+            let begun = Instant::now();
             let (outcomes, calls, misreported) = self.move_out(&addresses);
             core = self.lock();
+            core.sampling.moved(begun, moves.len());
             core.tick();
             core.memory.counts.moves += calls;
             core.memory.counts.misreported_moves += misreported;
@@ -106,6 +108,7 @@ impl Shared {
             core.free_slots();
         }
         loop {
+            core.take_samples();
             let most = if self.area.takes_runs() { WINDOW } else { CLAIM };
             let claimed = core.claim_writes(most, false);
             if claimed.is_empty() {

@@ -97,6 +97,7 @@ impl Shared {
             return Err(Error::Limit(what));
         }
         core.standby_pages = standby_pages;
+        core.sampling.set_memory((limits.memory_max / PAGE) as u64);
         core.set_group(limits, u64::MAX)?;
         let mut core = self.resize(core, (limits.memory_max / PAGE) as u64, patience)?;
         core.limits = *limits;
