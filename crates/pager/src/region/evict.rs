@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::Shared;
-use super::core::{Core, Moved};
+use super::core::{Core, DISCARD_BATCH, Moved};
 use super::staging::WINDOW;
 use super::world::{fatal, staged_content};
 use crate::calls;
@@ -125,6 +125,10 @@ impl Shared {
             core.tick();
             core.settle_writes(&claimed, &results);
             core.free_slots();
+            // The engine takes these frames for free: no more of them than is counted as the pager's own.
+            if core.memory.discards.len() >= DISCARD_BATCH {
+                core = self.discard(core);
+            }
         }
         if core.memory.discards.is_empty() { core } else { self.discard(core) }
     }

@@ -79,6 +79,10 @@ impl Shared {
             core.tick();
             core.settle_writes(&claimed, &results);
             core.free_slots();
+            // The engine takes these frames for free: no more of them than is counted as the pager's own.
+            if core.memory.discards.len() >= DISCARD_BATCH {
+                core = self.discard(core);
+            }
         }
         if core.memory.discards.len() >= DISCARD_BATCH { self.discard(core) } else { core }
     }
