@@ -228,13 +228,20 @@ fn memory_that_the_kernel_has_not() {
 /// Found by injection: a read that failed made the count of pages that came in smaller than it was before, and the thread that asked panicked.
 #[test]
 fn pages_that_are_needed_soon_and_cannot_be_read() {
-    let Some(region) = region(Faulty::new(|n, write| (!write && n > 1500).then_some(Fault::ReadFails))) else { return };
+    let failing = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let fails = failing.clone();
+    let store = Faulty::new(move |_, write| {
+        (!write && fails.load(std::sync::atomic::Ordering::Relaxed)).then_some(Fault::ReadFails)
+    });
+    let Some(region) = region(store) else { return };
     let (r, w) = std::io::pipe().unwrap();
     let mut pipe = Pipe(r, w);
     let at = |page: usize| region.as_ptr().wrapping_add(page * PAGE);
     (0..PAGES).for_each(|p| assert!(pipe.put(at(p), &content(p, 1))));
-    region.page_out(0..64 * PAGE).unwrap();
-    _ = region.will_need(0..64 * PAGE).unwrap();
+    // In order, so that reading ahead begins.
+    (0..PAGES).for_each(|p| assert!(pipe.get(at(p)).is_some()));
+    failing.store(true, std::sync::atomic::Ordering::Relaxed);
+    _ = region.will_need(0..PAGES * PAGE).unwrap();
     region.validate().unwrap();
 }
 
