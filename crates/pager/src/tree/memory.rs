@@ -121,6 +121,8 @@ pub(super) struct Memory {
     /// The engine is told that pages are gone.
     pub(super) dropping: bool,
     pub(super) kswapd_awake: bool,
+    /// Reclaim waits when so many pages are on their way: they take memory until they are written.
+    pub(super) most_under_way: u64,
     pub(super) high: High,
     pub(super) counts: Counts,
 }
@@ -162,6 +164,7 @@ impl Memory {
             in_place: false,
             dropping: false,
             kswapd_awake: false,
+            most_under_way: u64::MAX,
             high: High::default(),
             counts: Counts::default(),
         }
@@ -365,7 +368,8 @@ impl World for Memory {
     }
 
     fn is_write_queue_full(&self) -> bool {
-        self.leaving.len() >= self.high.most_leaving
+        let under_way = self.leaving.len() as u64 + self.staged_pages + self.busy_pages;
+        under_way >= self.most_under_way || self.leaving.len() >= self.high.most_leaving
     }
 
     /// The page tables know, but asking them costs more than writing the page once more.

@@ -60,6 +60,10 @@ const THREAD_BYTES: usize = 160 << 10;
 /// Up to 2 to the power of this pages are read at a time, while faults follow one another.
 const READ_AHEAD_ORDER: u32 = 4;
 
+/// Of the memory, this part may be pages that are on their way out, and so many at the most: 16 batches.
+const UNDER_WAY: u64 = 16;
+const MOST_UNDER_WAY: u64 = 1024;
+
 /// What is loaded into programs.
 static PRELOAD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
 
@@ -122,6 +126,7 @@ impl Tree {
         let mut core = Core::new(engine, group, Memory::new(area.clone(), staging), max_pages as u64, fixed);
         core.stall_limit = m.stall_limit;
         core.swap_pages = (m.swap_max / PAGE) as u64;
+        core.memory.most_under_way = (max_pages as u64 / UNDER_WAY).clamp(WINDOW as u64, MOST_UNDER_WAY);
         core.set_high(m.memory_high, core.swap_pages)?;
         core.recorder = config.record.take().map(Recorder::new);
         core.charge_overhead();
