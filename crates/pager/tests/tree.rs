@@ -3,6 +3,8 @@
 //!
 //! Seconds by default; `REFAULT_STRESS_SECONDS` makes each case as long as one likes. Without userfaultfd the tests say that they skip.
 
+mod common;
+
 use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
@@ -11,6 +13,8 @@ use refault_pager::store::Codec;
 use refault_pager::tree::{Outcome, TreeConfig, run};
 use refault_pager::{Error, Policy, PoolConfig, RegionConfig};
 
+use self::common::Rng;
+
 const PAGE: usize = 4096;
 const WORDS: usize = PAGE / 8;
 /// Tells the program what to do; without it this is the test.
@@ -18,22 +22,6 @@ const ROLE: &str = "REFAULT_TEST_ROLE";
 
 fn seconds() -> f64 {
     std::env::var("REFAULT_STRESS_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(2.0)
-}
-
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
 }
 
 /// What a page holds at a version; version 0 is untouched memory. Some pages are noise, some compress well, some repeat one word.
