@@ -69,6 +69,7 @@ mod protection;
 mod psi;
 mod readahead;
 mod resize;
+mod sample;
 mod scan;
 mod shadow;
 mod shadow_nodes;
@@ -109,6 +110,7 @@ pub use node::Watermarks;
 pub use protection::effective_protection;
 pub use psi::{Psi, PsiKind, PsiLine};
 pub use readahead::Readahead;
+pub use sample::{SampleBudget, SampleStats};
 pub use stat::{Counter, Gauge, Stats};
 pub use swap::{
     MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapAllocator, SwapCluster, SwapDeviceConfig, SwapDeviceInfo, SwapList,

@@ -20,6 +20,7 @@ mod error;
 pub mod file;
 mod heap;
 pub mod mem;
+mod patience;
 mod region;
 pub mod store;
 pub mod tree;
@@ -28,5 +29,7 @@ pub mod uffd;
 pub use error::Error;
 pub use file::{MappedFile, MappedFileConfig};
 pub use heap::HugeHeap;
-pub use refault_mm::{HugeAdvice, MemcgEvents, Policy, SizeCounter, SizeStats, ThpConfig, ThpDefrag, ThpMode, ThpSize};
+pub use refault_mm::{
+    HugeAdvice, MemcgEvents, Policy, SampleStats, SizeCounter, SizeStats, ThpConfig, ThpDefrag, ThpMode, ThpSize,
+};
 pub use region::{Counts, FaultMode, Limits, PoolConfig, Region, RegionConfig, RegionStats};

@@ -1,7 +1,11 @@
 //! What a region says that it takes, beside what the kernel says that the process takes. One test, for it looks at the whole process.
 //! Without userfaultfd it says that it skips.
 
-use refault_pager::{Error, PoolConfig, Region, RegionConfig, store::Codec};
+mod common;
+
+use refault_pager::{PoolConfig, Region, RegionConfig, store::Codec};
+
+use self::common::made;
 
 /// Anonymous memory and page tables of this process, in bytes.
 fn taken() -> u64 {
@@ -25,11 +29,7 @@ fn a_region_counts_all_that_it_takes() {
         let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: memory_max / 2 });
         let config = RegionConfig { pool, swap_directory: directory, ..RegionConfig::new(bytes, memory_max) };
         let before = taken();
-        let mut region = match Region::new(&config) {
-            Ok(r) => r,
-            Err(Error::Unsupported(why)) => return eprintln!("skipped: {why}"),
-            Err(e) => panic!("{e}"),
-        };
+        let Some(mut region) = made(Region::new(&config)) else { return };
         let mut peak = 0;
         for round in 0..2u64 {
             for (i, word) in region.as_mut_slice()[..bytes.min(256 * MIB)].as_chunks_mut::<8>().0.iter_mut().enumerate()

@@ -1,5 +1,7 @@
 //! Advice and limits of a region that is in use. Without userfaultfd the tests say that they skip.
 
+mod common;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,19 +11,10 @@ use refault_pager::store::{Codec, Fault, Faulty};
 use refault_pager::uffd::{Call, CallFault, CallPlan};
 use refault_pager::{Error, FaultMode, Limits, Policy, PoolConfig, Region, RegionConfig};
 
+use self::common::made;
+
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;
-
-fn made(region: Result<Region, Error>) -> Option<Region> {
-    match region {
-        Ok(r) => Some(r),
-        Err(Error::Unsupported(why)) => {
-            eprintln!("skipped: {why}");
-            None
-        }
-        Err(e) => panic!("{e}"),
-    }
-}
 
 fn region(config: &RegionConfig) -> Option<Region> {
     made(Region::new(config))

@@ -1,12 +1,16 @@
 //! A store that fails: what a region gives back is right, or an explicit error. Without userfaultfd the tests say that they skip.
 
+mod common;
+
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use refault_pager::store::{Fault, Faulty};
-use refault_pager::uffd::{Call, CallFault, CallPlan, Scope};
-use refault_pager::{Error, Policy, Region, RegionConfig};
+use refault_pager::uffd::{Call, CallFault, CallPlan};
+use refault_pager::{Policy, Region, RegionConfig};
+
+use self::common::made_for_system_calls;
 
 const PAGE: usize = 4096;
 const PAGES: usize = 1500;
@@ -25,18 +29,7 @@ fn region(store: Faulty) -> Option<Region> {
 }
 
 fn region_with(store: Faulty, plan: Option<CallPlan>) -> Option<Region> {
-    match Region::with_faults(&config(), Box::new(store), plan) {
-        Ok(r) if r.scope() == Scope::UserMode => {
-            eprintln!("skipped: system calls cannot be handed memory that is not in place");
-            None
-        }
-        Ok(r) => Some(r),
-        Err(Error::Unsupported(why)) => {
-            eprintln!("skipped: {why}");
-            None
-        }
-        Err(e) => panic!("{e}"),
-    }
+    made_for_system_calls(Region::with_faults(&config(), Box::new(store), plan))
 }
 
 fn word(page: usize, version: u64) -> u64 {
@@ -265,11 +258,8 @@ fn pages_that_are_lost_in_a_staging_place_are_staged_no_more() {
     let plan =
         CallPlan::new(|call, n: u64| (call == Call::Copy && n % 50 == 7).then_some(CallFault::Fails(libc::EINVAL)));
     let config = RegionConfig { standby_percent: 20, ..config() };
-    let region = match Region::with_faults(&config, Box::new(Faulty::new(|_, _| None)), Some(plan)) {
-        Ok(r) if r.scope() == Scope::Everything => r,
-        Ok(_) | Err(Error::Unsupported(_)) => return eprintln!("skipped: no userfaultfd"),
-        Err(e) => panic!("{e}"),
-    };
+    let store = Box::new(Faulty::new(|_, _| None));
+    let Some(region) = made_for_system_calls(Region::with_faults(&config, store, Some(plan))) else { return };
     assert!(run(&region) > 0 && region.stats().counts.rescued > 0);
     region.validate().unwrap();
 }

@@ -1,12 +1,16 @@
 //! Folios of a region: what comes, goes and fails as one, and that bytes of neighbours are never mixed up. Without userfaultfd the tests
 //! say that they skip.
 
+mod common;
+
 use std::io::Read;
 use std::os::fd::AsRawFd;
 
 use refault_pager::store::{Fault, Faulty};
-use refault_pager::uffd::{Call, CallFault, CallPlan, Scope};
-use refault_pager::{Error, Policy, PoolConfig, Region, RegionConfig, ThpSize};
+use refault_pager::uffd::{Call, CallFault, CallPlan};
+use refault_pager::{Policy, PoolConfig, Region, RegionConfig, ThpSize};
+
+use self::common::{Rng, made_for_system_calls};
 
 const PAGE: usize = 4096;
 const WORDS: usize = PAGE / 8;
@@ -17,22 +21,6 @@ fn config() -> RegionConfig {
     config.thp.sizes[4] = ThpSize::Always;
     config.thp.swap_in = true;
     config
-}
-
-/// It, or the reason for skipping, printed.
-fn check(region: Result<Region, Error>) -> Option<Region> {
-    match region {
-        Ok(r) if r.scope() == Scope::UserMode => {
-            eprintln!("skipped: system calls cannot be handed memory that is not in place");
-            None
-        }
-        Ok(r) => Some(r),
-        Err(Error::Unsupported(why)) => {
-            eprintln!("skipped: {why}");
-            None
-        }
-        Err(e) => panic!("{e}"),
-    }
 }
 
 /// What a word of a page is at a version. Version 0 is memory that was never touched.
@@ -73,7 +61,7 @@ fn expected(page: usize, version: u64) -> Vec<u64> {
 
 #[test]
 fn a_first_touch_fills_a_folio_and_one_call_moves_it_out() {
-    let Some(mut r) = check(Region::new(&config())) else { return };
+    let Some(mut r) = made_for_system_calls(Region::new(&config())) else { return };
     (32..48).for_each(|page| write(&mut r, page, 1));
     let s = r.stats();
     assert_eq!((s.counts.faults, s.counts.first_touches, r.pages_in_memory().unwrap()), (1, 1, 16));
@@ -94,7 +82,7 @@ fn folios_come_back_whole_or_page_by_page_as_the_engine_orders() {
         let mut config = config();
         config.thp.swap_in = swap_in;
         config.policy = Policy::Mglru;
-        let Some(mut r) = check(Region::new(&config)) else { return };
+        let Some(mut r) = made_for_system_calls(Region::new(&config)) else { return };
         let pages = r.len() / PAGE;
         (0..pages).for_each(|page| write(&mut r, page, 1));
         r.validate().unwrap();
@@ -112,7 +100,9 @@ fn folios_come_back_whole_or_page_by_page_as_the_engine_orders() {
 #[test]
 fn a_part_of_a_folio_is_given_up_and_the_rest_stays_what_it_was() {
     for standby_percent in [0, 20] {
-        let Some(mut r) = check(Region::new(&RegionConfig { standby_percent, ..config() })) else { return };
+        let Some(mut r) = made_for_system_calls(Region::new(&RegionConfig { standby_percent, ..config() })) else {
+            return;
+        };
         for out in [false, true] {
             (0..32).for_each(|page| write(&mut r, page, 3));
             if out {
@@ -138,7 +128,9 @@ fn a_folio_of_which_a_page_is_held_stays_and_is_split() {
     let plan = CallPlan::new(|call, n| (call == Call::Move && n == 0).then_some(CallFault::Fails(libc::EBUSY)));
     let config = config();
     let store = Box::new(Faulty::new(|_, _| None));
-    let Some(mut r) = check(Region::with_faults(&config, store, Some(plan))) else { return };
+    // For what the test itself moves out, too.
+    let _entered = plan.enter();
+    let Some(mut r) = made_for_system_calls(Region::with_store(&config, store)) else { return };
     (0..16).for_each(|page| write(&mut r, page, 1));
     assert_eq!(r.page_out(bytes(0..16)).unwrap(), 0, "one page is held, so all of them stay");
     let c = r.stats().counts;
@@ -156,7 +148,7 @@ fn a_folio_of_which_a_page_is_held_stays_and_is_split() {
 #[test]
 fn a_write_that_fails_in_the_middle_of_a_folio_loses_nothing() {
     let store = Box::new(Faulty::new(|n, write| (write && n == 7).then_some(Fault::WriteFails)));
-    let Some(mut r) = check(Region::with_store(&config(), store)) else { return };
+    let Some(mut r) = made_for_system_calls(Region::with_store(&config(), store)) else { return };
     (0..16).for_each(|page| write(&mut r, page, 1));
     r.page_out(bytes(0..16)).unwrap();
     let c = r.stats().counts;
@@ -176,7 +168,7 @@ fn a_page_that_cannot_be_read_is_lost_and_its_folio_is_not() {
     let store = Box::new(Faulty::new(|_, write| {
         (!write && matches!(READS.fetch_add(1, Ordering::Relaxed), 3 | 4)).then_some(Fault::ReadFails)
     }));
-    let Some(mut r) = check(Region::with_store(&config(), store)) else { return };
+    let Some(mut r) = made_for_system_calls(Region::with_store(&config(), store)) else { return };
     let pages = r.len() / PAGE;
     (0..pages).for_each(|page| write(&mut r, page, 1));
     // Room, so that folios come in whole.
@@ -208,29 +200,14 @@ fn a_page_that_cannot_be_read_is_lost_and_its_folio_is_not() {
 fn a_folio_that_vanishes_while_it_is_moved_is_an_error() {
     let plan = CallPlan::new(|call, n| (call == Call::Move && n == 0).then_some(CallFault::Loses(libc::EIO)));
     let store = Box::new(Faulty::new(|_, _| None));
-    let Some(mut r) = check(Region::with_faults(&config(), store, Some(plan))) else { return };
+    let _entered = plan.enter();
+    let Some(mut r) = made_for_system_calls(Region::with_store(&config(), store)) else { return };
     (0..32).for_each(|page| write(&mut r, page, 1));
     r.page_out(bytes(0..16)).unwrap();
     r.validate().unwrap();
     assert!((0..16).all(|page| get(&r, page).is_none()));
     assert!((16..32).all(|page| get(&r, page) == Some(expected(page, 1))));
     assert_eq!(r.stats().counts.poisoned, 16);
-}
-
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
 }
 
 /// One operation on the region and on what it should hold.
@@ -278,7 +255,8 @@ fn whatever_happens_every_page_is_its_own() {
             (call == Call::Move && (n + seed).is_multiple_of(23)).then_some(CallFault::Fails(libc::EBUSY))
         });
         let store = Box::new(Faulty::new(move |n, write| (write && n % 97 == seed).then_some(Fault::WriteFails)));
-        let Some(mut r) = check(Region::with_faults(&config, store, Some(plan))) else { return };
+        let _entered = plan.enter();
+        let Some(mut r) = made_for_system_calls(Region::with_store(&config, store)) else { return };
         let (mut rng, mut versions) = (Rng(seed), vec![0; r.len() / PAGE]);
         for _ in 0..300 {
             operate(&mut r, &mut versions, &mut rng, seed);

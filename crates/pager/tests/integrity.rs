@@ -2,11 +2,15 @@
 //!
 //! Seconds by default; `REFAULT_STRESS_SECONDS` makes each case as long as one likes. Without userfaultfd the tests say that they skip.
 
+mod common;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use refault_pager::store::Codec;
-use refault_pager::{Error, FaultMode, Policy, PoolConfig, Region, RegionConfig, ThpConfig, ThpSize};
+use refault_pager::{FaultMode, Policy, PoolConfig, Region, RegionConfig, ThpConfig, ThpSize};
+
+use self::common::{Rng, made};
 
 const PAGE: usize = 4096;
 const THREADS: usize = 4;
@@ -15,34 +19,6 @@ const PART: usize = PAGE / THREADS;
 
 fn seconds() -> f64 {
     std::env::var("REFAULT_STRESS_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(1.5)
-}
-
-/// A region, or the reason for skipping, printed.
-fn region(config: &RegionConfig) -> Option<Region> {
-    match Region::new(config) {
-        Ok(r) => Some(r),
-        Err(Error::Unsupported(why)) => {
-            eprintln!("skipped: {why}");
-            None
-        }
-        Err(e) => panic!("{e}"),
-    }
-}
-
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
 }
 
 /// What a part of a page holds at a version; version 0 is untouched memory. Some pages are noise, some compress well, some repeat one word.
@@ -86,10 +62,10 @@ fn work(base: Base, pages: u64, thread: u64, seed: u64, stop: &AtomicBool, ops: 
     while !stop.load(Ordering::Relaxed) {
         for _ in 0..64 {
             let page = match rng.below(4) {
-                0 => rng.below(pages),
-                1 => rng.below(pages / 4),
-                _ => rng.below(pages / 16),
-            };
+                0 => rng.below(pages as usize),
+                1 => rng.below(pages as usize / 4),
+                _ => rng.below(pages as usize / 16),
+            } as u64;
             let version = &mut versions[page as usize];
             check(page, *version);
             if rng.below(3) > 0 {
@@ -106,7 +82,7 @@ fn work(base: Base, pages: u64, thread: u64, seed: u64, stop: &AtomicBool, ops: 
 }
 
 fn stress(name: &str, config: &RegionConfig) {
-    let Some(region) = region(config) else { return };
+    let Some(region) = made(Region::new(config)) else { return };
     let pages = (config.bytes / PAGE) as u64;
     let (stop, ops) = (AtomicBool::new(false), AtomicU64::new(0));
     let base = Base(region.as_ptr().cast());
@@ -262,4 +238,11 @@ fn folios_on_standby() {
     let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 2 << 20 });
     let c = RegionConfig { pool, swap_directory: directory(), standby_percent: 6, ..config(Policy::Mglru) };
     stress("folios on standby", &folios(&[2], true, c));
+}
+
+#[test]
+fn samples() {
+    let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 2 << 20 });
+    let c = RegionConfig { pool, swap_directory: directory(), sample_cpu_percent: 5, ..config(Policy::Mglru) };
+    stress("samples", &c);
 }

@@ -3,32 +3,20 @@
 //!
 //! All accesses write: the pager sees writes to pages in place, but not reads. Without userfaultfd the test says that it skips.
 
+mod common;
+
 use refault_mm::{
     Ack, Config, Effect, Engine, MappingKind, MemcgId, NodeConfig, Outcome, PageId, Policy, Touch, World,
 };
 use refault_pager::store::Codec;
-use refault_pager::{Error, PoolConfig, Region, RegionConfig, ThpConfig, ThpDefrag, ThpSize};
+use refault_pager::{PoolConfig, Region, RegionConfig, ThpConfig, ThpDefrag, ThpSize};
+
+use self::common::{Rng, made};
 
 const PAGE: usize = 4096;
 const PAGES: usize = 8192;
 const MEMORY_PAGES: usize = 4096;
 const ACCESSES: usize = 400_000;
-
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-}
 
 /// The pages of a workload, in order.
 fn accesses(workload: &str) -> Vec<usize> {
@@ -59,14 +47,7 @@ fn in_region(pages: &[usize], thp: &ThpConfig) -> Option<f64> {
         overhead_beside: true,
         ..RegionConfig::new(PAGES * PAGE, MEMORY_PAGES * PAGE)
     };
-    let mut region = match Region::new(&config) {
-        Ok(region) => region,
-        Err(Error::Unsupported(why)) => {
-            eprintln!("skipped: {why}");
-            return None;
-        }
-        Err(e) => panic!("{e}"),
-    };
+    let mut region = made(Region::new(&config))?;
     let bytes = region.as_mut_slice();
     for &page in pages {
         let byte = &mut bytes[page * PAGE];

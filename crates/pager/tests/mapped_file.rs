@@ -1,5 +1,7 @@
 //! Mapped files: every byte, beside a copy that is kept in memory, with files that fail. Without userfaultfd the tests say that they skip.
 
+mod common;
+
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsRawFd;
@@ -12,6 +14,8 @@ use std::time::{Duration, Instant};
 use refault_pager::file::{FaultyFile, FileIo, IoCall, IoFault, RealFile};
 use refault_pager::uffd::{Call, CallFault, CallPlan, Scope};
 use refault_pager::{Error, MappedFile, MappedFileConfig, Policy};
+
+use self::common::made;
 
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;
@@ -66,17 +70,6 @@ fn noise(len: usize, seed: u64) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..len / 8 + 1).flat_map(|_| rng.next().to_ne_bytes()).collect();
     bytes.truncate(len);
     bytes
-}
-
-fn made(file: Result<MappedFile, Error>) -> Option<MappedFile> {
-    match file {
-        Ok(f) => Some(f),
-        Err(Error::Unsupported(why)) => {
-            eprintln!("skipped: {why}");
-            None
-        }
-        Err(e) => panic!("{e}"),
-    }
 }
 
 fn config(policy: Policy) -> MappedFileConfig {

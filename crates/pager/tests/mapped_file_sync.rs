@@ -1,10 +1,14 @@
 //! Mapped files on a medium whose `fdatasync` fails. Without userfaultfd the tests say that they skip.
 
+mod common;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use refault_pager::file::FileIo;
-use refault_pager::{Error, MappedFile, MappedFileConfig, Policy};
+use refault_pager::{MappedFile, MappedFileConfig, Policy};
+
+use self::common::made;
 
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;
@@ -67,14 +71,8 @@ fn on_medium(bytes: usize) -> Option<(Arc<Medium>, MappedFile)> {
     *medium.bytes.lock().unwrap() = content(bytes);
     *medium.cache.lock().unwrap() = content(bytes);
     let config = MappedFileConfig { policy: Policy::Lru, fault_threads: 2, ..MappedFileConfig::new(6 * MIB) };
-    match MappedFile::with_io(Box::new(Cached(medium.clone())), &config, None) {
-        Ok(file) => Some((medium, file)),
-        Err(Error::Unsupported(why)) => {
-            eprintln!("skipped: {why}");
-            None
-        }
-        Err(e) => panic!("{e}"),
-    }
+    let file = made(MappedFile::with_io(Box::new(Cached(medium.clone())), &config, None))?;
+    Some((medium, file))
 }
 
 /// The kernel takes what it could not write for written, so the next sync says that all is well: then it must be.

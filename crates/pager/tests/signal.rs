@@ -1,6 +1,8 @@
 //! Faults that are served in a handler of `SIGBUS`: what a program has to know of it, and its own handlers. Without userfaultfd the tests
 //! say that they skip.
 
+mod common;
+
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
@@ -11,7 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use refault_pager::mem::Mapping;
 use refault_pager::store::{Codec, Fault, Faulty};
 use refault_pager::uffd::Scope;
-use refault_pager::{Error, FaultMode, Policy, PoolConfig, Region, RegionConfig};
+use refault_pager::{FaultMode, Policy, PoolConfig, Region, RegionConfig};
+
+use self::common::made;
 
 const PAGE: usize = 4096;
 const PAGES: usize = 1500;
@@ -24,17 +28,6 @@ fn config() -> RegionConfig {
         pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: 3 << 20 }),
         overhead_beside: true,
         ..RegionConfig::new(PAGES * PAGE, 4 << 20)
-    }
-}
-
-fn made(region: Result<Region, Error>) -> Option<Region> {
-    match region {
-        Ok(r) => Some(r),
-        Err(Error::Unsupported(why)) => {
-            eprintln!("skipped: {why}");
-            None
-        }
-        Err(e) => panic!("{e}"),
     }
 }
 

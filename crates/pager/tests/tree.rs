@@ -3,6 +3,8 @@
 //!
 //! Seconds by default; `REFAULT_STRESS_SECONDS` makes each case as long as one likes. Without userfaultfd the tests say that they skip.
 
+mod common;
+
 use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
@@ -11,6 +13,8 @@ use refault_pager::store::Codec;
 use refault_pager::tree::{Outcome, TreeConfig, run};
 use refault_pager::{Error, Policy, PoolConfig, RegionConfig};
 
+use self::common::Rng;
+
 const PAGE: usize = 4096;
 const WORDS: usize = PAGE / 8;
 /// Tells the program what to do; without it this is the test.
@@ -18,22 +22,6 @@ const ROLE: &str = "REFAULT_TEST_ROLE";
 
 fn seconds() -> f64 {
     std::env::var("REFAULT_STRESS_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(2.0)
-}
-
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
 }
 
 /// What a page holds at a version; version 0 is untouched memory. Some pages are noise, some compress well, some repeat one word.
@@ -370,9 +358,27 @@ fn work(role: &str) {
 /// Not a test of its own: what the others start as the program.
 #[test]
 fn the_program() {
-    if let Ok(role) = std::env::var(ROLE) {
-        work(&role);
+    match std::env::var(ROLE) {
+        Ok(role) if role == GROW => grow(),
+        Ok(role) => work(&role),
+        Err(_) => {}
     }
+}
+
+/// The role of a program whose memory grows until it has to wait.
+const GROW: &str = "grow";
+
+/// Fills somewhat more memory than `memory.high` of the test below has left for it, the last of it slowly, so that it is served by then.
+fn grow() {
+    const PAGES: usize = 5800;
+    let mut segment = Segment::new(PAGES);
+    for page in 0..PAGES {
+        segment.write(page, page as u64 + 1);
+        if page > 4300 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    assert_eq!(segment.wrong(), None);
 }
 
 /// Runs the program of this file; `None`: it was said why not.
@@ -448,4 +454,26 @@ fn stress_of_changing_mappings() {
     // With five forked processes at a time, tables come to 27 MiB; with less memory there would be no room at times.
     let memory = RegionConfig { pool, swap_directory: directory(), memory_max: 52 << 20, ..config(Policy::Mglru) };
     stress_with("changes", memory, 100 << 20, 5, true);
+}
+
+/// What cannot leave memory goes beyond `memory.high`, and whoever makes it grow has to wait.
+#[test]
+fn beyond_memory_high_whoever_faults_waits() {
+    let memory = RegionConfig { memory_high: 24 << 20, memory_max: 64 << 20, swap_max: 0, ..config(Policy::Mglru) };
+    let Some(o) = run_self("high", GROW, memory) else { return };
+    let c = o.stats.counts;
+    assert!(o.status.success(), "{}", o.status);
+    assert!(c.throttled > 0 && c.throttled_ns > 0 && c.swapped_out == 0, "{c:?}");
+}
+
+/// Below it everyone goes on, also while pages leave memory and come back.
+#[test]
+fn memory_high_changes_no_byte() {
+    let memory = RegionConfig {
+        memory_high: 44 << 20,
+        memory_max: 48 << 20,
+        swap_directory: directory(),
+        ..config(Policy::Mglru)
+    };
+    stress("high, both", memory);
 }

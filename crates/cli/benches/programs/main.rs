@@ -59,7 +59,7 @@ fn run(program: &Program) -> Result<Row, String> {
     let mut plain = Launcher::plain();
     let wanted = (program.work)(&mut plain, dir.path(), bytes)?;
     let limit = format!("{}M", program.limit_mib);
-    let mut limited = Launcher::refault(&["--memory-max", &limit, "--swap-max", "4G", "--swap-file", "."], dir.path());
+    let mut limited = Launcher::refault(&["--memory-max", &limit, "--swap-max", "4G"], dir.path());
     let got = (program.work)(&mut limited, dir.path(), bytes)?;
     if got != wanted {
         return Err(format!("another result: {got:?} instead of {wanted:?}"));
@@ -73,15 +73,24 @@ fn run(program: &Program) -> Result<Row, String> {
     Ok(Row {
         plain_s: plain.wall_s,
         limited_s: limited.wall_s,
-        peak_of_limit: figures.number("peak_bytes")? / figures.number("memory_max_bytes")?,
+        peak_of_limit: figures.number("peak_taken_bytes")? / figures.number("memory_max_bytes")?,
         swapped_out: figures.number("swapped_out")?,
         swapped_in: figures.number("swapped_in")?,
     })
 }
 
+/// How busy the machine is.
+fn load() -> String {
+    let all = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    all.split(' ').next().unwrap_or("unknown").to_owned()
+}
+
 fn main() -> ExitCode {
     let chosen: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    println!("each in half of the memory that it works on, with an LZ4 pool before a swap file");
+    println!(
+        "each in half of the memory that it works on, with an LZ4 pool before a swap file, as by default; load {}",
+        load()
+    );
     println!(
         "{:<14}{:>7}{:>10}{:>10}{:>8}{:>11}{:>11}{:>11}",
         "", "MiB", "alone, s", "in it, s", "", "peak", "pages out", "back"

@@ -43,6 +43,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "SIZE")]
     memory_max: Size,
 
+    /// Beyond so much, counted likewise, whoever touches memory that is not in place waits, the longer the further beyond
+    #[arg(long, value_name = "SIZE")]
+    memory_high: Option<Size>,
+
     /// How much of the program's memory may be out of memory, before compression
     #[arg(long, value_name = "SIZE")]
     swap_max: Size,
@@ -143,7 +147,9 @@ impl RunArgs {
         if let Some(dir) = file.as_ref().filter(|dir| !dir.is_dir()) {
             return Err(format!("--swap-file {}: is no directory", dir.display()).into());
         }
+        let memory_high = self.memory_high.as_ref().map(|size| bytes("--memory-high", size)).transpose()?;
         let memory = RegionConfig {
+            memory_high: memory_high.unwrap_or(usize::MAX),
             swap_max,
             policy: self.policy,
             pool: codec.map(|codec| PoolConfig { codec, max_bytes }),

@@ -138,6 +138,7 @@ fn in_region(o: &Options, workload: &str, threads: usize, swap: Swap, faults: Fa
     config.overhead_beside = !o.inside;
     config.policy = o.policy;
     config.standby_percent = o.standby_percent;
+    config.sample_cpu_percent = o.sample_cpu_percent;
     config.thp.swap_in = o.folio_swap_in;
     if o.folio_order > 0 {
         config.thp.sizes[o.folio_order] = ThpSize::Always;

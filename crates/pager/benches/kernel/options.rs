@@ -21,6 +21,7 @@ cargo bench -p refault-pager --bench kernel -- [OPTIONS]
   --reads PERCENT    accesses that only read; the others write, too [0]
   --policy NAME      of the pager [mglru]
   --standby PERCENT  of the pager [0]
+  --sample PERCENT   of the pager: of a processor, for access sampling [0]
   --folio-order N    of the pager: folios of 2^N pages, 2 to 6; 0: single pages [0]
   --folio-swap-in    of the pager: folios come back from swap whole
   --fault-threads N  of the pager; 0: as it likes [0]
@@ -86,6 +87,7 @@ pub struct Options {
     pub reads_percent: u64,
     pub policy: Policy,
     pub standby_percent: u32,
+    pub sample_cpu_percent: u32,
     pub folio_order: usize,
     pub folio_swap_in: bool,
     pub fault_threads: usize,
@@ -109,6 +111,7 @@ impl Options {
             reads_percent: 0,
             policy: Policy::Mglru,
             standby_percent: 0,
+            sample_cpu_percent: 0,
             folio_order: 0,
             folio_swap_in: false,
             fault_threads: 0,
@@ -168,6 +171,7 @@ impl Options {
             "--reads" => self.reads_percent = number()?.min(100) as u64,
             "--policy" => self.policy = value.parse()?,
             "--standby" => self.standby_percent = number()? as u32,
+            "--sample" => self.sample_cpu_percent = number()? as u32,
             "--folio-order" => match number()? {
                 order @ (0 | 2..=6) => self.folio_order = order,
                 _ => return Err("0, or 2 to 6".into()),

@@ -1,16 +1,12 @@
 //! The limit of a mapped file, changed while it is in use.
 
-use std::time::{Duration, Instant};
-
 use refault_mm::MemcgLimits;
 
 use super::core::Core;
 use super::{MappedFile, Shared};
 use crate::error::Error;
+use crate::patience::Patience;
 use crate::uffd::PAGE;
-
-/// Rounds without progress, and with nothing on its way to the file, after which a limit cannot be met.
-const MAX_FRUITLESS: u32 = 16;
 
 impl MappedFile {
     /// `memory.max`, in bytes.
@@ -43,19 +39,14 @@ impl Shared {
             let what = format!("half of memory_max would go to the tables of so large a file; leave it {need} bytes");
             return Err(Error::Limit(what));
         }
-        let (mut fewest, mut fruitless, mut since) = (u64::MAX, 0, Instant::now());
+        let mut patience = Patience::new(core.stall_limit);
         loop {
             core.tick();
             let left = core.resize(pages)?;
             if left == 0 {
                 return Ok(());
             }
-            if left < fewest {
-                (fewest, fruitless, since) = (left, 0, Instant::now());
-            } else if core.memory.writing.is_empty() {
-                fruitless += 1;
-            }
-            if fruitless > MAX_FRUITLESS || since.elapsed() > core.stall_limit {
+            if !patience.goes_on(left, !core.memory.writing.is_empty()) {
                 return Err(Error::Limit(format!(
                     "memory_max {}: {} bytes cannot leave memory (see flush for errors of writing)",
                     pages as usize * PAGE,
@@ -67,8 +58,7 @@ impl Shared {
             core.retry_starved();
             core = self.finish(core);
             drop(core);
-            // Others are at work on it, too.
-            std::thread::sleep(Duration::from_micros(if fruitless > 0 { 1000 } else { 0 }));
+            patience.pause();
             core = self.lock();
         }
     }

@@ -11,12 +11,11 @@ use super::world::{State, fatal};
 use super::{Region, Shared, WINDOW};
 use crate::calls;
 use crate::error::Error;
+use crate::patience::Patience;
 use crate::uffd::PAGE;
 
 /// Pages for which the lock is held at a time.
 const CHUNK: u32 = WINDOW as u32;
-/// Rounds of reclaim that a page is worth that nobody waits for yet, while nothing is on its way out.
-const MAX_FRUITLESS: u32 = 16;
 const PAUSE: Duration = Duration::from_micros(100);
 
 impl Region {
@@ -153,19 +152,17 @@ impl Shared {
         in_place
     }
 
-    /// Brings a page in, reclaiming for it. False: there is no room, or it took too long. How often others had to be waited for says
-    /// nothing: a write may take its time.
+    /// Brings a page in, reclaiming for it. False: there is no room, or it took too long.
     fn bring_page<'a>(
         &'a self,
         mut core: MutexGuard<'a, Core>,
         page: u32,
         fresh: bool,
     ) -> (MutexGuard<'a, Core>, bool) {
-        let (since, mut fruitless) = (Instant::now(), 0);
+        let mut patience = Patience::new(core.stall_limit);
         while core.wants(page, fresh) && !core.bring(page) {
             let moving = is_moving(core.memory.state[page as usize]);
-            fruitless += u32::from(!moving && !core.is_writing());
-            if fruitless > MAX_FRUITLESS || since.elapsed() > core.stall_limit {
+            if !patience.goes_on(1, moving || core.is_writing()) {
                 return (core, false);
             }
             core.kswapd_step();

@@ -70,6 +70,8 @@ pub struct RegionConfig {
     /// Pages that are out of reach but not written yet, in percent of the memory. An access brings them back for next to nothing,
     /// and tells the policy that they are in use.
     pub standby_percent: u32,
+    /// More of them, as many as this percentage of one processor pays for when they are touched, up to 12 % of the memory; 0: none.
+    pub sample_cpu_percent: u32,
     /// The pool and the pager itself take memory beside `memory_max`, not out of it: for comparisons with kernels, whose cgroups do not
     /// count zram.
     pub overhead_beside: bool,
@@ -96,6 +98,7 @@ impl RegionConfig {
             fault_mode: FaultMode::Threads,
             fault_threads: 0,
             standby_percent: 0,
+            sample_cpu_percent: 0,
             overhead_beside: false,
             stall_limit: Duration::from_secs(30),
         }
@@ -128,6 +131,8 @@ impl RegionConfig {
             "the pool may take more than three quarters of memory_max; give it less, or more memory".to_string()
         } else if self.max_order() > MAX_ORDER {
             format!("thp: folios of a region have at most {} KiB", 4 << MAX_ORDER)
+        } else if self.sample_cpu_percent > 50 {
+            "sample_cpu_percent is at most 50".to_string()
         } else if self.standby_percent > 50 {
             "standby_percent is at most 50".to_string()
         } else if self.pool.is_none() && self.swap_directory.is_none() && self.swap_max > 0 {

@@ -6,6 +6,7 @@ use refault_mm::{Advice, Engine, KswapdStep, MappingId, MemcgId, Outcome, PageId
 
 use super::WINDOW;
 use super::limits::Limits;
+use super::sample::Sampling;
 use super::stats::RegionStats;
 use super::waiters::Waiting;
 use super::world::{Memory, State, fatal, say};
@@ -54,6 +55,7 @@ pub(super) struct Core {
     starved: Vec<Starved>,
     /// Pages in staging places that stay there without being written.
     pub(super) standby_pages: u64,
+    pub(super) sampling: Sampling,
     pub(super) max_pages: u64,
     pub(super) min_mark: u64,
     peak_pages: u64,
@@ -91,6 +93,7 @@ impl Core {
             waiting: Waiting::default(),
             starved: Vec::new(),
             standby_pages,
+            sampling: Sampling::new(0),
             min_mark,
             peak_pages: 0,
             fixed_bytes,
@@ -122,6 +125,7 @@ impl Core {
                 self.starved.push(Starved { page, write, since });
             }
             state => {
+                let begun = Instant::now();
                 match state {
                     State::Staged => self.call_off(page, write, since),
                     _ => self.touch(page, write, since),
@@ -131,6 +135,9 @@ impl Core {
                         self.memory.counts.rescued += 1;
                         let unit = self.unit(page);
                         self.engine.advise_range(PageId(unit.start), unit.len() as u32, Advice::InUse);
+                        if state == State::Staged {
+                            self.sample_seen(begun, unit.len() as u64);
+                        }
                     }
                     State::Empty if self.memory.state[page as usize] == State::Mapped => {
                         self.memory.counts.first_touches += 1;
@@ -272,7 +279,7 @@ impl Core {
         let m = &self.memory;
         m.kswapd_awake
             || !m.leaving.is_empty()
-            || m.staged_pages > self.standby_pages
+            || m.staged_pages > self.pages_to_keep()
             || m.discards.len() >= DISCARD_BATCH
             || !self.starved.is_empty()
             || m.control.new_sleepers
@@ -331,6 +338,7 @@ impl Core {
             events: self.engine.memcg_events(self.group),
             area,
             sizes: self.engine.size_stats().clone(),
+            samples: self.sampling.stats(),
             vmstat: self.engine.vmstat().iter().collect(),
         }
     }
@@ -349,6 +357,7 @@ impl Core {
             return Err(format!("{held} pages have a place, but {} are in use", m.staging.in_use()));
         }
         self.validate_folios()?;
+        self.sampling.validate()?;
         if m.counts.inconsistent > 0 {
             return Err(format!("{} orders did not fit the state of their page", m.counts.inconsistent));
         }

@@ -2,10 +2,10 @@
 
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Shared;
-use super::core::{Core, Moved};
+use super::core::{Core, DISCARD_BATCH, Moved};
 use super::staging::WINDOW;
 use super::world::{fatal, staged_content};
 use crate::calls;
@@ -97,8 +97,10 @@ impl Shared {
                 .map(|&(page, place)| (core.memory.address(page), core.memory.staging.address(place)))
                 .collect();
             drop(core);
+            let begun = Instant::now();
             let (outcomes, calls, misreported) = self.move_out(&addresses);
             core = self.lock();
+            core.sampling.moved(begun, moves.len());
             core.tick();
             core.memory.counts.moves += calls;
             core.memory.counts.misreported_moves += misreported;
@@ -106,6 +108,7 @@ impl Shared {
             core.free_slots();
         }
         loop {
+            core.take_samples();
             let most = if self.area.takes_runs() { WINDOW } else { CLAIM };
             let claimed = core.claim_writes(most, false);
             if claimed.is_empty() {
@@ -122,6 +125,10 @@ impl Shared {
             core.tick();
             core.settle_writes(&claimed, &results);
             core.free_slots();
+            // The engine takes these frames for free: no more of them than is counted as the pager's own.
+            if core.memory.discards.len() >= DISCARD_BATCH {
+                core = self.discard(core);
+            }
         }
         if core.memory.discards.is_empty() { core } else { self.discard(core) }
     }

@@ -1,18 +1,16 @@
 //! Limits of a region, changed while it is in use.
 
 use std::sync::MutexGuard;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use refault_mm::MemcgLimits;
 
 use super::core::Core;
 use super::{Region, RegionConfig, Shared};
 use crate::error::Error;
+use crate::patience::Patience;
 use crate::store::Pool;
 use crate::uffd::PAGE;
-
-/// Rounds without progress, and with nothing on its way out, after which a limit cannot be met.
-const MAX_FRUITLESS: u32 = 16;
 
 /// The limits of a region, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -97,6 +95,7 @@ impl Shared {
             return Err(Error::Limit(what));
         }
         core.standby_pages = standby_pages;
+        core.sampling.set_memory((limits.memory_max / PAGE) as u64);
         core.set_group(limits, u64::MAX)?;
         let mut core = self.resize(core, (limits.memory_max / PAGE) as u64, patience)?;
         core.limits = *limits;
@@ -116,7 +115,7 @@ impl Shared {
         pages: u64,
         patience: Duration,
     ) -> Result<MutexGuard<'a, Core>, Error> {
-        let (mut fewest, mut fruitless, mut since) = (u64::MAX, 0, Instant::now());
+        let mut patience = Patience::new(patience);
         loop {
             core.tick();
             core.charge_overhead();
@@ -125,12 +124,7 @@ impl Shared {
                 core.memory.control.lowering = false;
                 return Ok(core);
             }
-            if left < fewest {
-                (fewest, fruitless, since) = (left, 0, Instant::now());
-            } else if !core.is_writing() {
-                fruitless += 1;
-            }
-            if fruitless > MAX_FRUITLESS || since.elapsed() > patience {
+            if !patience.goes_on(left, core.is_writing()) {
                 core.memory.control.lowering = false;
                 let bytes = left as usize * PAGE;
                 return Err(Error::Limit(format!(
@@ -144,8 +138,7 @@ impl Shared {
             core.retry_starved();
             core = self.finish(core);
             drop(core);
-            // Others are at work on it, too.
-            std::thread::sleep(Duration::from_micros(if fruitless > 0 { 1000 } else { 0 }));
+            patience.pause();
             core = self.lock();
         }
     }

@@ -14,6 +14,7 @@ mod leave;
 mod limits;
 mod placement;
 mod registry;
+mod sample;
 mod signal;
 mod staging;
 mod stats;
@@ -35,6 +36,7 @@ pub use stats::{Counts, RegionStats};
 use self::core::Core;
 pub(crate) use self::placement::Placement;
 use self::registry::Listing;
+use self::sample::Sampling;
 pub(crate) use self::staging::{Staging, WINDOW};
 use self::waiters::Waiters;
 use self::world::Memory;
@@ -163,6 +165,7 @@ impl Region {
             .map_err(Error::io("opening /proc/self/pagemap"))?;
         core.overhead_beside = config.overhead_beside;
         core.mapping = mapping;
+        core.sampling = Sampling::new(config.sample_cpu_percent);
         core.charge_overhead();
         if !config.overhead_beside && core.stats().overhead_pages > max_pages as u64 / 2 {
             let need = core.stats().overhead_pages as usize * 2 * PAGE;

@@ -1,6 +1,6 @@
 //! What a region did, holds and takes.
 
-use refault_mm::{MemcgEvents, SizeStats};
+use refault_mm::{MemcgEvents, SampleStats, SizeStats};
 
 use super::limits::Limits;
 use crate::store::AreaStats;
@@ -79,6 +79,8 @@ pub struct RegionStats {
     pub events: MemcgEvents,
     /// The swap area.
     pub area: AreaStats,
+    /// Access sampling.
+    pub samples: SampleStats,
     /// Those of the sizes of folios: `hugepages-<size>kB/stats`.
     pub sizes: SizeStats,
     /// The counters of the engine, under their kernel names.

@@ -68,6 +68,8 @@ pub(super) struct Core {
     pub(super) peak_pages: u64,
     /// The most pages of anonymous memory that the processes had at one time, as the kernel counts them.
     pub(super) peak_resident: u64,
+    /// The same with pages on their way out, the pool and the pager.
+    pub(super) peak_taken: u64,
     pub(super) peak_swap: u64,
     pub(super) peak_pool_bytes: u64,
     pub(super) peak_file: u64,
@@ -120,6 +122,7 @@ impl Core {
             rounds: 0,
             peak_pages: 0,
             peak_resident: 0,
+            peak_taken: 0,
             peak_swap: 0,
             peak_pool_bytes: 0,
             peak_file: 0,
@@ -469,6 +472,7 @@ impl Core {
             || !self.unsettled.is_empty()
             || (0..self.spaces.len()).any(|index| self.has_batch(index))
             || !m.to_mark.is_empty()
+            || self.memory.high.new_sleepers
             || self.missing() > 0
     }
 

@@ -16,19 +16,24 @@ use crate::uffd::PAGE;
 /// Pages that are claimed for writing at a time: whoever touches one of them waits for all.
 const CLAIM: usize = 8;
 
+/// Without anything to do it looks round so often.
+const IDLE: Duration = Duration::from_millis(100);
+
 impl Shared {
     /// The evictor's thread.
     pub(super) fn evict(&self) {
         let mut core = self.lock();
         loop {
+            let mut next = core.wake_sleepers();
             while !core.has_work() {
                 if self.stop.load(Ordering::Relaxed) {
                     return;
                 }
                 core.evictor_waits = true;
-                let waited = self.work.wait_timeout(core, Duration::from_millis(100));
+                let waited = self.work.wait_timeout(core, next.map_or(IDLE, |next| next.min(IDLE)));
                 core = waited.unwrap_or_else(|_| fatal("a thread of the pager died at work")).0;
                 core.evictor_waits = false;
+                next = core.wake_sleepers();
             }
             if self.stop.load(Ordering::Relaxed) {
                 return;
@@ -74,6 +79,10 @@ impl Shared {
             core.tick();
             core.settle_writes(&claimed, &results);
             core.free_slots();
+            // The engine takes these frames for free: no more of them than is counted as the pager's own.
+            if core.memory.discards.len() >= DISCARD_BATCH {
+                core = self.discard(core);
+            }
         }
         if core.memory.discards.len() >= DISCARD_BATCH { self.discard(core) } else { core }
     }

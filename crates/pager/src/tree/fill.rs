@@ -8,7 +8,7 @@ use super::core::{Core, Pending};
 use super::memory::{Fill, Source, State};
 use super::table::BLOCK;
 use crate::region::fatal;
-use crate::uffd::PAGE;
+use crate::uffd::{FillMode, PAGE};
 
 /// A page that is marked, and nobody knows why, ends the process after so long.
 const PUZZLED: Duration = Duration::from_secs(2);
@@ -21,6 +21,8 @@ impl Core {
         let done = unsafe { uffd.zero(p.address, PAGE) };
         match done.errno {
             0 if done.bytes == PAGE => self.memory.doomed[page as usize] = false,
+            // Who faulted first has to wait for it, and so has who comes after.
+            libc::EEXIST if self.memory.high.is_asleep(p) => {}
             libc::EEXIST => {
                 self.wake(page);
                 self.check_mark(p);
@@ -55,7 +57,14 @@ impl Core {
     /// Carries out what the engine ordered.
     pub(super) fn fill_all(&mut self, p: Pending) {
         while let Some(fill) = self.memory.fills.pop_front() {
+            let asked = fill.page;
             self.fill(fill, p);
+            // It is in its place, and who waits there was not woken.
+            if self.memory.high.pages.is_some() && self.memory.state(asked) == State::Mapped {
+                let i = asked as usize;
+                let (space, address) = (self.memory.owner[i] as usize, self.memory.address[i]);
+                self.memory.high.hold(Pending { space, address, ..p });
+            }
         }
     }
 
@@ -64,6 +73,9 @@ impl Core {
         while let Some(fill) = self.memory.fills.pop_front() {
             let p = self.unasked(fill.page);
             self.fill(fill, p);
+            if self.memory.high.pages.is_some() {
+                self.wake_at(p);
+            }
         }
     }
 
@@ -86,14 +98,14 @@ impl Core {
             }
             let (space, to) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
             let (Some(uffd), Some(fill)) = (self.uffd(space), &self.memory.filling) else { return };
+            let mode = FillMode { quiet: self.memory.high.pages.is_some(), protected: false };
             // SAFETY: the source is a page: zeros, a buffer, or a staging place that was given up under this lock and so is not emptied
             // yet. The destination is of a program that is served, and was watched, or the call fails.
             let done = unsafe {
-                match &fill.source {
-                    Source::Zero => uffd.zero(to, PAGE),
-                    Source::Zeros => uffd.zero(to, PAGE),
-                    Source::Place(at) => uffd.copy(to, *at as *const u8, PAGE),
-                    Source::Content(content) => uffd.copy(to, content.0.as_ptr(), PAGE),
+                match fill.source.content() {
+                    None if mode.quiet => uffd.zero_quietly(to, PAGE),
+                    None => uffd.zero(to, PAGE),
+                    Some(content) => uffd.copy_in_mode(to, content, PAGE, mode),
                 }
             };
             let is_zeros = fill.source.content().is_none();
@@ -101,7 +113,7 @@ impl Core {
                 0 if done.bytes == PAGE => {
                     self.memory.doomed[page as usize] = false;
                     self.memory.lingers[page as usize] = false;
-                    if attempt > 0 {
+                    if attempt > 0 && !mode.quiet {
                         self.wake_at(p);
                     }
                     return;

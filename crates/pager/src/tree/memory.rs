@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use refault_mm::{Ack, Effect, PageId, World};
+use refault_mm::{Ack, Effect, PageId, ThrottleReason, World};
 
+use super::throttle::High;
 use crate::region::{Counts, Staging};
 use crate::store::{Loan, PageBuf, SwapArea};
 
@@ -120,6 +121,9 @@ pub(super) struct Memory {
     /// The engine is told that pages are gone.
     pub(super) dropping: bool,
     pub(super) kswapd_awake: bool,
+    /// Reclaim waits when so many pages are on their way: they take memory until they are written.
+    pub(super) most_under_way: u64,
+    pub(super) high: High,
     pub(super) counts: Counts,
 }
 
@@ -160,6 +164,8 @@ impl Memory {
             in_place: false,
             dropping: false,
             kswapd_awake: false,
+            most_under_way: u64::MAX,
+            high: High::default(),
             counts: Counts::default(),
         }
     }
@@ -346,6 +352,10 @@ impl World for Memory {
             | Effect::ZswapLoad { .. }
             | Effect::ZswapDrop { .. }
             | Effect::WakeZswap => return Ack::Failed,
+            Effect::Throttle { reason: ThrottleReason::High, max_wait_ns } => {
+                self.high.sleep_ns = max_wait_ns;
+                return Ack::Pending;
+            }
             // Who faults waits until it is served anyway; nothing else is throttled.
             Effect::WakeFlusher | Effect::Throttle { .. } | Effect::Unthrottle { .. } => {}
             Effect::Oom { .. } => self.counts.oom += 1,
@@ -355,6 +365,11 @@ impl World for Memory {
 
     fn test_and_clear_young(&mut self, page: PageId) -> bool {
         std::mem::take(&mut self.young[page.index()])
+    }
+
+    fn is_write_queue_full(&self) -> bool {
+        let under_way = self.leaving.len() as u64 + self.staged_pages + self.busy_pages;
+        under_way >= self.most_under_way || self.leaving.len() >= self.high.most_leaving
     }
 
     /// The page tables know, but asking them costs more than writing the page once more.

@@ -28,6 +28,7 @@ mod scan;
 mod space;
 mod stats;
 mod table;
+mod throttle;
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -58,6 +59,10 @@ const THREAD_BYTES: usize = 160 << 10;
 
 /// Up to 2 to the power of this pages are read at a time, while faults follow one another.
 const READ_AHEAD_ORDER: u32 = 4;
+
+/// Of the memory, this part may be pages that are on their way out, and so many at the most: 16 batches.
+const UNDER_WAY: u64 = 16;
+const MOST_UNDER_WAY: u64 = 1024;
 
 /// What is loaded into programs.
 static PRELOAD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
@@ -121,6 +126,8 @@ impl Tree {
         let mut core = Core::new(engine, group, Memory::new(area.clone(), staging), max_pages as u64, fixed);
         core.stall_limit = m.stall_limit;
         core.swap_pages = (m.swap_max / PAGE) as u64;
+        core.memory.most_under_way = (max_pages as u64 / UNDER_WAY).clamp(WINDOW as u64, MOST_UNDER_WAY);
+        core.set_high(m.memory_high, core.swap_pages)?;
         core.recorder = config.record.take().map(Recorder::new);
         core.charge_overhead();
         let shared = Arc::new(Shared {
@@ -243,6 +250,9 @@ impl Shared {
             for several in reads.chunks(1 << READ_AHEAD_ORDER) {
                 core = self.read(core, several);
             }
+        }
+        if core.has_held() {
+            core = self.let_go(core);
         }
         if core.memory.discards.len() >= core::DISCARD_BATCH { self.discard(core) } else { core }
     }

@@ -20,6 +20,11 @@ impl Core {
         self.memory.kswapd_awake && self.engine.free_pages() <= self.min_mark
     }
 
+    /// Pages of `memory.high`, or of `memory.max`.
+    pub(super) fn lowest_limit(&self) -> u64 {
+        self.memory.high.pages.map_or(self.max_pages, |high| high.min(self.max_pages))
+    }
+
     /// What takes the memory, and what would help.
     fn what_is_short(&self) -> String {
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
@@ -116,10 +121,15 @@ impl Core {
         self.peak_swap = self.peak_swap.max(area.pages);
         self.peak_pool_bytes = self.peak_pool_bytes.max(area.usage.memory_bytes);
         self.peak_file = self.peak_file.max(area.usage.file_pages);
-        let overhead = (self.own_bytes() + area.usage.memory_bytes as usize).div_ceil(PAGE);
         let unknown: u64 = self.spaces.iter().flatten().map(|s| s.unknown).sum();
-        self.set_external(overhead as u64 + unknown);
+        self.set_external(self.overhead_pages() + unknown);
         self.note_peak();
+    }
+
+    /// What the pool and the pager take.
+    pub(super) fn overhead_pages(&self) -> u64 {
+        let stores = self.memory.area.stats().usage.memory_bytes;
+        (self.own_bytes() as u64 + stores).div_ceil(PAGE as u64)
     }
 
     /// Takes memory for what the engine does not know of, as far as there is any; reclaim sees to the rest.
@@ -128,6 +138,10 @@ impl Core {
         let all = self.engine.set_external_pages(pages);
         self.taken = if all { pages } else { self.taken + before - self.engine.free_pages() };
         self.owed = pages - self.taken;
+        if self.memory.high.pages.is_some() {
+            // And counts against `memory.high`. The group is there, so this does not fail.
+            _ = self.engine.set_memcg_external_pages(self.group, pages);
+        }
     }
 
     pub(super) fn own_bytes(&self) -> usize {

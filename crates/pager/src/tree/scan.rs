@@ -19,10 +19,20 @@ const WORTH_WATCHING: u64 = 64;
 const WORTH_A_LOOK: u64 = 16;
 /// All watched memory is looked through again after so long, and when so many pages more are unknown.
 const RECONCILE_EVERY: Duration = Duration::from_millis(500);
-/// The time between two looks is at least this, and this many times what a look takes.
+/// The time between two looks is at least this, and this many times the processor time that a look takes.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 const MOST_PAUSE: Duration = Duration::from_millis(20);
 const SHARE: u32 = 20;
+/// The scanner goes before programs.
+const NICE: libc::c_int = -10;
+
+/// Processor time of this thread.
+fn processor_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is filled by the call, and zero if it fails.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
 
 /// What is to be done about a process.
 struct Look {
@@ -36,9 +46,12 @@ struct Look {
 impl Shared {
     /// The scanner's thread.
     pub(super) fn scan(&self) {
+        // What it finds late is memory beyond the limit. If the system does not let it go first, that is only later.
+        // SAFETY: the call changes the priority of this thread (0 names it).
+        _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
         let mut reconciled = Instant::now();
         while !self.stop.load(Ordering::Relaxed) {
-            let began = Instant::now();
+            let (began, worked) = (Instant::now(), processor_time());
             let all = reconciled.elapsed() > RECONCILE_EVERY;
             if all {
                 reconciled = began;
@@ -52,7 +65,8 @@ impl Shared {
                 }
                 self.note_known(look.index);
             }
-            std::thread::sleep((began.elapsed() * SHARE).clamp(LEAST_PAUSE, MOST_PAUSE));
+            let worked = processor_time().saturating_sub(worked);
+            std::thread::sleep((worked * SHARE).clamp(LEAST_PAUSE, MOST_PAUSE));
         }
     }
 
@@ -69,6 +83,8 @@ impl Shared {
         core.tick();
         let total: u64 = pages.iter().map(|p| p.2).sum();
         core.peak_resident = core.peak_resident.max(total);
+        let beside = core.overhead_pages() + core.memory.staging.in_use();
+        core.peak_taken = core.peak_taken.max(total + beside);
         for &(i, pid, n) in &pages {
             let known = core.memory.resident[i];
             if let Some(s) = core.space_mut(i).filter(|s| s.pid == pid) {
@@ -81,7 +97,7 @@ impl Shared {
             core.bury_orphans();
         }
         core.charge_overhead();
-        let is_tight = core.recorder.is_some() || core.engine.free_pages() < core.max_pages / 2;
+        let is_tight = core.recorder.is_some() || core.engine.free_pages() < core.max_pages - core.lowest_limit() / 2;
 
         let mut looks = Vec::new();
         for (index, pid, n) in pages {

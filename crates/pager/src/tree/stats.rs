@@ -3,7 +3,6 @@
 use super::core::Core;
 use crate::region::Counts;
 use crate::store::AreaStats;
-use crate::uffd::PAGE;
 
 /// A run at a moment. Sizes are in pages of 4 KiB where the name says no other.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +15,9 @@ pub struct TreeStats {
     pub peak_pages: u64,
     /// The most anonymous memory that the processes had at one time, as the kernel counts it.
     pub peak_resident_pages: u64,
+    /// The most memory that was taken at one time: anonymous memory of the processes as the kernel counts it (what is shared after `fork` counts in
+    /// each), pages on their way out, the pool and the pager. It is above the limit where memory grew faster than it was found.
+    pub peak_taken_pages: u64,
     /// Memory that is counted now.
     pub memory_pages: u64,
     /// Of it, what the pool and the pager use.
@@ -52,8 +54,9 @@ impl Core {
             max_pages: self.max_pages,
             peak_pages: self.peak_pages,
             peak_resident_pages: self.peak_resident,
+            peak_taken_pages: self.peak_taken,
             memory_pages: self.max_pages - self.engine.free_pages(),
-            overhead_pages: (self.own_bytes() + area.usage.memory_bytes as usize).div_ceil(PAGE) as u64,
+            overhead_pages: self.overhead_pages(),
             own_bytes: self.own_bytes() as u64,
             peak_swap_pages: self.peak_swap,
             peak_pool_bytes: self.peak_pool_bytes,
