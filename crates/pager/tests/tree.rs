@@ -470,8 +470,8 @@ fn beyond_memory_high_whoever_faults_waits() {
 #[test]
 fn memory_high_changes_no_byte() {
     let memory = RegionConfig {
-        memory_high: 44 << 20,
-        memory_max: 48 << 20,
+        memory_high: 22 << 20,
+        memory_max: 28 << 20,
         swap_directory: directory(),
         ..config(Policy::Mglru)
     };
