@@ -326,6 +326,10 @@ impl World for Contents {
         std::mem::take(&mut self.pte[page.0 as usize].young)
     }
 
+    fn keeps_swap_copy(&self, slot: SwapSlot) -> bool {
+        slot.0.is_multiple_of(3)
+    }
+
     fn test_and_clear_dirty(&mut self, page: PageId) -> bool {
         std::mem::take(&mut self.pte[page.0 as usize].dirty)
     }

@@ -115,6 +115,8 @@ pub struct AreaStats {
     pub read_errors: u64,
     /// Writes that failed.
     pub write_errors: u64,
+    /// Writes that were not made, because the slot held the very page already.
+    pub unchanged: u64,
     /// What the store holds and takes, with the tables of the area.
     pub usage: Usage,
 }
@@ -128,6 +130,7 @@ pub struct SwapArea {
     corrupt: AtomicU64,
     read_errors: AtomicU64,
     write_errors: AtomicU64,
+    unchanged: AtomicU64,
 }
 
 impl SwapArea {
@@ -154,6 +157,7 @@ impl SwapArea {
             corrupt: AtomicU64::default(),
             read_errors: AtomicU64::default(),
             write_errors: AtomicU64::default(),
+            unchanged: AtomicU64::default(),
         }
     }
 
@@ -177,7 +181,30 @@ impl SwapArea {
 
     /// Writes what is page `page` of the owner. After an error the slot holds nothing.
     pub fn write(&self, slot: u32, page: u32, content: &Page) -> Result<(), StoreError> {
-        self.write_cell(self.claim(slot), page, content)
+        match self.holds(slot, page, content) {
+            true => Ok(()),
+            false => self.write_cell(self.claim(slot), page, content),
+        }
+    }
+
+    /// Whether a slot has this very page already: it was read from there, and the slot was kept. What the page holds decides, by its checksum,
+    /// so nothing depends on when it was looked whether it had been written.
+    fn holds(&self, slot: u32, page: u32, content: &Page) -> bool {
+        let meta = {
+            let cells = self.cells();
+            cells.of(slot).map(|cell| cells.cells.get(cell)).unwrap_or_default()
+        };
+        let held = meta.kind == Kind::Stored && meta.page == page && checksum(page, meta.turn, content) == meta.word;
+        self.unchanged.fetch_add(u64::from(held), Ordering::Relaxed);
+        held
+    }
+
+    /// Whether what is in a slot takes memory of the store. If it does not, it costs nothing to keep it when the page was read.
+    pub fn takes_no_memory(&self, slot: u32) -> bool {
+        let cells = self.cells();
+        let stored = cells.of(slot).filter(|&cell| cells.cells.get(cell).kind == Kind::Stored);
+        drop(cells);
+        stored.is_some_and(|cell| self.store.takes_no_memory(cell))
     }
 
     /// The cell that a slot is written to. It holds nothing until it is written.
@@ -361,6 +388,7 @@ impl SwapArea {
             corrupt: get(&self.corrupt),
             read_errors: get(&self.read_errors),
             write_errors: get(&self.write_errors),
+            unchanged: get(&self.unchanged),
             usage,
         }
     }
