@@ -238,7 +238,7 @@ impl World for Memory {
     }
 
     fn keeps_swap_copy(&self, slot: SwapSlot) -> bool {
-        self.area.takes_no_memory(slot.0)
+        self.area.keeps_copy(slot.0)
     }
 
     fn is_write_queue_full(&self) -> bool {

@@ -4,6 +4,7 @@
 //! mixes up, loses, tears, or keeps from an earlier time is found when it is read. Pages that repeat one word are kept
 //! as that word and never reach the store.
 
+mod copies;
 mod runs;
 
 use std::sync::Mutex;
@@ -11,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use twox_hash::XxHash3_64;
 
+use self::copies::Copies;
 use super::sparse::{Entry, Sparse};
 use super::{Page, Store, StoreError, Usage};
 use crate::uffd::PAGE;
@@ -130,7 +132,7 @@ pub struct SwapArea {
     corrupt: AtomicU64,
     read_errors: AtomicU64,
     write_errors: AtomicU64,
-    unchanged: AtomicU64,
+    copies: Copies,
 }
 
 impl SwapArea {
@@ -157,7 +159,7 @@ impl SwapArea {
             corrupt: AtomicU64::default(),
             read_errors: AtomicU64::default(),
             write_errors: AtomicU64::default(),
-            unchanged: AtomicU64::default(),
+            copies: Copies::new(),
         }
     }
 
@@ -185,26 +187,6 @@ impl SwapArea {
             true => Ok(()),
             false => self.write_cell(self.claim(slot), page, content),
         }
-    }
-
-    /// Whether a slot has this very page already: it was read from there, and the slot was kept. What the page holds decides, by its checksum,
-    /// so nothing depends on when it was looked whether it had been written.
-    fn holds(&self, slot: u32, page: u32, content: &Page) -> bool {
-        let meta = {
-            let cells = self.cells();
-            cells.of(slot).map(|cell| cells.cells.get(cell)).unwrap_or_default()
-        };
-        let held = meta.kind == Kind::Stored && meta.page == page && checksum(page, meta.turn, content) == meta.word;
-        self.unchanged.fetch_add(u64::from(held), Ordering::Relaxed);
-        held
-    }
-
-    /// Whether what is in a slot takes memory of the store. If it does not, it costs nothing to keep it when the page was read.
-    pub fn takes_no_memory(&self, slot: u32) -> bool {
-        let cells = self.cells();
-        let stored = cells.of(slot).filter(|&cell| cells.cells.get(cell).kind == Kind::Stored);
-        drop(cells);
-        stored.is_some_and(|cell| self.store.takes_no_memory(cell))
     }
 
     /// The cell that a slot is written to. It holds nothing until it is written.
@@ -388,7 +370,7 @@ impl SwapArea {
             corrupt: get(&self.corrupt),
             read_errors: get(&self.read_errors),
             write_errors: get(&self.write_errors),
-            unchanged: get(&self.unchanged),
+            unchanged: self.copies.unchanged(),
             usage,
         }
     }
