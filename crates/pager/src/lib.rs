@@ -20,6 +20,7 @@ mod error;
 pub mod file;
 mod heap;
 pub mod mem;
+mod pagemap;
 mod patience;
 mod region;
 pub mod store;

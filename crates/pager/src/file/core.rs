@@ -9,7 +9,7 @@ use refault_mm::{Engine, KswapdStep, MemcgId, Outcome, PageId, Touch};
 use super::stats::FileStats;
 use super::world::{Memory, State};
 use crate::calls;
-use crate::mem::Pagemap;
+use crate::pagemap::Pagemap;
 use crate::region::fatal;
 use crate::uffd::PAGE;
 

@@ -10,7 +10,7 @@ use super::sample::Sampling;
 use super::stats::RegionStats;
 use super::waiters::Waiting;
 use super::world::{Memory, State, fatal, say};
-use crate::mem::Pagemap;
+use crate::pagemap::Pagemap;
 use crate::store::{PageBuf, StoreError};
 use crate::uffd::PAGE;
 

@@ -43,7 +43,8 @@ use self::world::Memory;
 pub(crate) use self::world::fatal;
 use crate::calls;
 use crate::error::Error;
-use crate::mem::{Mapping, Pagemap};
+use crate::mem::Mapping;
+use crate::pagemap::Pagemap;
 use crate::store::{Store, SwapArea};
 use crate::uffd::{CallPlan, Feature, PAGE, Scope, Uffd};
 

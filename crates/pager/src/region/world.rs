@@ -12,7 +12,7 @@ use super::staging::Staging;
 use super::stats::Counts;
 use super::waiters::Waiters;
 use crate::calls;
-use crate::mem::Pagemap;
+use crate::pagemap::Pagemap;
 use crate::store::{Page, PageBuf, SwapArea};
 use crate::uffd::{PAGE, Uffd};
 
