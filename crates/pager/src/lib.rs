@@ -24,6 +24,7 @@ mod pagemap;
 mod patience;
 mod region;
 pub mod store;
+mod threads;
 pub mod tree;
 pub mod uffd;
 

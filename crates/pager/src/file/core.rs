@@ -10,7 +10,7 @@ use super::stats::FileStats;
 use super::world::{Memory, State};
 use crate::calls;
 use crate::pagemap::Pagemap;
-use crate::region::fatal;
+use crate::threads::fatal;
 use crate::uffd::PAGE;
 
 /// Messages about lost pages.

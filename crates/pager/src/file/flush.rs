@@ -11,7 +11,7 @@ use refault_mm::PageId;
 use super::core::Core;
 use super::{IDLE, MappedFile, Shared};
 use crate::error::Error;
-use crate::region::fatal;
+use crate::threads::fatal;
 use crate::uffd::PAGE;
 
 /// Pages of a write: whoever writes to one of them waits for all.

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use refault_mm::{Advice, HugeAdvice, Outcome, PageId, Touch, World};
 
 use super::core::Core;
-use super::world::{State, fatal};
+use super::world::State;
 use super::{Region, Shared, WINDOW};
 use crate::calls;
 use crate::error::Error;
 use crate::patience::Patience;
+use crate::threads::fatal;
 use crate::uffd::PAGE;
 
 /// Pages for which the lock is held at a time.

@@ -9,9 +9,10 @@ use super::limits::Limits;
 use super::sample::Sampling;
 use super::stats::RegionStats;
 use super::waiters::Waiting;
-use super::world::{Memory, State, fatal, say};
+use super::world::{Memory, State};
 use crate::pagemap::Pagemap;
 use crate::store::{PageBuf, StoreError};
+use crate::threads::{fatal, say};
 use crate::uffd::PAGE;
 
 /// Discarding waits until there are so many places, for each call costs a flush of other CPUs.

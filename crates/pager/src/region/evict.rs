@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use super::Shared;
 use super::core::{Core, DISCARD_BATCH, Moved};
 use super::staging::WINDOW;
-use super::world::{fatal, staged_content};
+use super::world::staged_content;
 use crate::calls;
+use crate::threads::fatal;
 use crate::uffd::PAGE;
 
 /// Pages that are claimed for writing at a time: whoever touches one of them waits for all. Where writing them together is faster it is
@@ -23,6 +24,7 @@ const IDLE: Duration = Duration::from_millis(100);
 impl Shared {
     /// The evictor's thread.
     pub(super) fn evict(&self) {
+        self.placement.join();
         let mut core = self.lock();
         loop {
             let mut next = core.wake_sleepers();

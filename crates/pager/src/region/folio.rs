@@ -9,8 +9,9 @@ use refault_mm::{Ack, Advice, PageId};
 
 use super::Shared;
 use super::core::Core;
-use super::world::{Memory, State, fatal};
+use super::world::{Memory, State};
 use crate::store::{PageBuf, StoreError};
+use crate::threads::fatal;
 use crate::uffd::{FillMode, PAGE};
 
 /// The largest folios have so many pages: a staging window takes a folio.

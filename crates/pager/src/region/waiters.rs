@@ -4,7 +4,7 @@ use std::sync::{Condvar, MutexGuard};
 use std::time::Duration;
 
 use super::core::Core;
-use super::world::fatal;
+use crate::threads::fatal;
 
 #[derive(Default)]
 pub(super) struct Waiters {

@@ -255,16 +255,3 @@ pub(super) unsafe fn staged_content<'a>(address: usize) -> &'a Page {
     // SAFETY: a filled place is a page of readable memory that only the pager knows; the rest is the caller's contract.
     unsafe { &*(address as *const Page) }
 }
-
-/// What may not happen did. Memory cannot be trusted any more, so nothing goes on.
-pub(crate) fn fatal(what: &str) -> ! {
-    say(&format!("fatal: {what}"));
-    std::process::abort();
-}
-
-/// A line on standard error, from wherever: a signal handler may have interrupted who holds the lock of the standard library's.
-pub(super) fn say(what: &str) {
-    let line = format!("refault: {what}\n");
-    // SAFETY: the text outlives the call. If it cannot be written, nobody is to be told.
-    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
-}

@@ -10,8 +10,8 @@ use super::memory::{Memory, State};
 use super::record::Recorder;
 use super::space::Space;
 use super::table::BLOCK;
-use crate::region::fatal;
 use crate::store::{PageBuf, StoreError};
+use crate::threads::fatal;
 use crate::uffd::{Fault, PAGE, Uffd};
 
 /// Discarding waits until there are so many places, for each call costs a flush of other CPUs.

@@ -10,7 +10,8 @@ use super::core::{Core, DISCARD_BATCH};
 use super::maps;
 use super::memory::State;
 use crate::calls;
-use crate::region::{WINDOW, fatal};
+use crate::region::WINDOW;
+use crate::threads::fatal;
 use crate::uffd::PAGE;
 
 /// Pages that are claimed for writing at a time: whoever touches one of them waits for all.

@@ -7,7 +7,7 @@ use refault_mm::{PageId, Touch};
 use super::core::{Core, Pending};
 use super::memory::{Fill, Source, State};
 use super::table::BLOCK;
-use crate::region::fatal;
+use crate::threads::fatal;
 use crate::uffd::{FillMode, PAGE};
 
 /// A page that is marked, and nobody knows why, ends the process after so long.
