@@ -16,9 +16,11 @@
 
 pub mod calls;
 pub mod doctor;
+mod effects;
 mod error;
 pub mod file;
 mod heap;
+mod high;
 pub mod mem;
 mod pagemap;
 mod patience;

@@ -1,8 +1,9 @@
 //! Threads of the pager, the lock that they share, and the end of a process whose memory cannot be trusted.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::calls;
 use crate::error::Error;
@@ -34,7 +35,16 @@ fn block_signals() {
 
 /// The lock on states and engine. Whoever held it when it died left them in between.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|_| fatal("a thread of the pager died at work"))
+    mutex.lock().unwrap_or_else(|_| died_at_work())
+}
+
+/// Waits to be told, or for so long, without the lock.
+pub(crate) fn wait<'a, T>(on: &Condvar, guard: MutexGuard<'a, T>, most: Duration) -> MutexGuard<'a, T> {
+    on.wait_timeout(guard, most).unwrap_or_else(|_| died_at_work()).0
+}
+
+fn died_at_work() -> ! {
+    fatal("a thread of the pager died at work")
 }
 
 /// What may not happen did. Memory cannot be trusted any more, so nothing goes on.

@@ -259,9 +259,9 @@ impl Core {
         let held = |s: &State| *s != State::Empty;
         self.memory.counts.given_up += pages.clone().filter(|&p| held(&self.memory.state[p as usize])).count() as u64;
         let cut = self.call_off_range(pages.clone());
-        self.memory.control.dropping = true;
+        self.memory.dropping = true;
         self.engine.drop_range(&mut self.memory, PageId(first), nr as u32);
-        self.memory.control.dropping = false;
+        self.memory.dropping = false;
         for page in pages {
             let state = &mut self.memory.state[page as usize];
             match state {

@@ -6,7 +6,6 @@
 
 mod advice;
 mod config;
-mod control;
 mod core;
 mod evict;
 mod folio;
@@ -16,7 +15,7 @@ mod placement;
 mod registry;
 mod sample;
 mod signal;
-mod staging;
+pub(crate) mod staging;
 mod stats;
 mod throttle;
 mod waiters;
@@ -371,7 +370,7 @@ impl Shared {
                 core = self.read_folio(core, folio);
             }
         }
-        if core.has_held() {
+        if core.memory.high.has_held() {
             core = self.let_go(core);
         }
         if core.memory.discards.len() >= core::DISCARD_BATCH { self.discard(core) } else { core }

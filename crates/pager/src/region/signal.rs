@@ -202,7 +202,7 @@ impl Core {
                 self.waiting.add(page, write);
                 true
             }
-            _ => self.is_page_starved(page) || self.memory.control.is_asleep(page),
+            _ => self.is_page_starved(page) || self.memory.high.is_asleep(&page),
         }
     }
 }

@@ -238,7 +238,7 @@ impl Shared {
                 core = self.read(core, several);
             }
         }
-        if core.has_held() {
+        if core.memory.high.has_held() {
             core = self.let_go(core);
         }
         if core.memory.discards.len() >= core::DISCARD_BATCH { self.discard(core) } else { core }
