@@ -188,6 +188,11 @@ impl NodeConfig {
         NodeConfig { pages, min_free_kbytes: None, watermark_scale_factor: 10, low_zones: NodeConfig::PC_ZONES }
     }
 
+    /// The min mark of a machine that has this node and no other, in pages: no ordinary allocation takes what is below it.
+    pub fn min_mark_pages(&self) -> u64 {
+        crate::node::MachineMarks::new(std::slice::from_ref(self)).min_pages()
+    }
+
     /// What is impossible in it, on a machine of so many pages.
     fn check(&self, machine_pages: u64) -> Result<(), String> {
         let limits = [

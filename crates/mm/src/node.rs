@@ -247,6 +247,11 @@ impl MachineMarks {
             scale_factor: first.map_or(0, |n| u64::from(n.watermark_scale_factor)),
         }
     }
+
+    /// The min marks of all zones together.
+    pub(crate) fn min_pages(&self) -> u64 {
+        self.min_pages
+    }
 }
 
 /// 7.1.

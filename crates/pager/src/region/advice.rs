@@ -143,7 +143,7 @@ impl Shared {
             }
             core = self.finish(core);
             in_place += chunk.filter(|&p| core.memory.state[p as usize] == State::Mapped).count() as u64;
-            if core.has_work() {
+            if core.has_work() || core.memory.kswapd_awake {
                 self.work.notify_one();
             }
             // Whoever faults comes first.

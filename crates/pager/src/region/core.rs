@@ -68,6 +68,8 @@ pub(super) struct Core {
     pub(super) evictor_sleeps: bool,
     /// Someone is at work on background reclaim.
     pub(super) evicting: bool,
+    /// Pages that are being written.
+    pub(super) writing_pages: u64,
 }
 
 impl Core {
@@ -101,6 +103,7 @@ impl Core {
             overhead_beside: false,
             evictor_sleeps: false,
             evicting: false,
+            writing_pages: 0,
         })
     }
 
@@ -275,15 +278,24 @@ impl Core {
         }
     }
 
-    /// Whether the evictor has anything to do.
+    /// Whether there is work for the evictor, beside background reclaim, which is done by who serves faults.
     pub(super) fn has_work(&self) -> bool {
         let m = &self.memory;
-        m.kswapd_awake
-            || !m.leaving.is_empty()
+        self.is_left_behind()
             || m.staged_pages > self.pages_to_keep()
             || m.discards.len() >= DISCARD_BATCH
             || !self.starved.is_empty()
             || m.high.new_sleepers
+    }
+
+    /// Pages are to leave, and nobody is about to move them.
+    pub(super) fn is_left_behind(&self) -> bool {
+        !self.evicting && !self.memory.leaving.is_empty()
+    }
+
+    /// Pages in staging places that are to be written, or are being written.
+    pub(super) fn pages_to_write(&self) -> u64 {
+        self.memory.staged_pages.saturating_sub(self.pages_to_keep()) + self.writing_pages
     }
 
     pub(super) fn is_starved(&self) -> bool {
@@ -320,7 +332,12 @@ impl Core {
     }
 
     fn note_peak(&mut self) {
-        self.peak_pages = self.peak_pages.max(self.max_pages - self.engine.free_pages());
+        self.peak_pages = self.peak_pages.max(self.used_pages());
+    }
+
+    /// Pages of memory in use: for content, the store and the pager.
+    pub(super) fn used_pages(&self) -> u64 {
+        self.engine.managed_pages() - self.engine.free_pages()
     }
 
     pub(super) fn stats(&self) -> RegionStats {
@@ -329,7 +346,7 @@ impl Core {
             counts: self.memory.counts,
             limits: self.limits,
             max_pages: self.max_pages,
-            memory_pages: self.max_pages - self.engine.free_pages(),
+            memory_pages: self.used_pages(),
             peak_pages: self.peak_pages,
             overhead_pages: (self.own_bytes() + area.usage.memory_bytes as usize).div_ceil(PAGE) as u64,
             own_bytes: self.own_bytes() as u64,
@@ -356,6 +373,10 @@ impl Core {
             m.state.iter().filter(|s| matches!(s, State::Staged | State::Writing | State::Written)).count() as u64;
         if m.staging.in_use() < held + m.discards.len() as u64 {
             return Err(format!("{held} pages have a place, but {} are in use", m.staging.in_use()));
+        }
+        let writing = m.state.iter().filter(|&&s| s == State::Writing).count() as u64;
+        if writing != self.writing_pages {
+            return Err(format!("{writing} pages are being written, {} counted", self.writing_pages));
         }
         self.validate_folios()?;
         self.sampling.validate()?;

@@ -23,25 +23,28 @@ const IDLE: Duration = Duration::from_millis(100);
 impl Shared {
     /// The evictor's thread.
     pub(super) fn evict(&self) {
-        self.placement.join();
         let mut core = self.lock();
+        // Nobody else may be at work on background reclaim: it was not asked for anything, and looks round.
+        let mut alone = true;
         loop {
             let mut next = core.wake_sleepers();
-            while !core.has_work() {
+            while !(core.has_work() || alone && core.memory.kswapd_awake) {
                 if self.stop.load(Ordering::Relaxed) {
                     return;
                 }
                 core.evictor_sleeps = true;
                 core = threads::wait(&self.work, core, next.map_or(IDLE, |next| next.min(IDLE)));
-                core.evictor_sleeps = false;
+                alone = std::mem::take(&mut core.evictor_sleeps);
                 next = core.wake_sleepers();
             }
             if self.stop.load(Ordering::Relaxed) {
                 return;
             }
-            core.evicting = true;
-            core = self.evict_step(core);
-            core.evicting = false;
+            core = match alone || core.is_starved() || core.is_left_behind() {
+                true => self.evict_alone(core, Shared::evict_step),
+                false => self.write_step(core),
+            };
+            alone = false;
             if core.is_starved() {
                 // Room comes from others that are at work, or not at all: either takes a moment.
                 drop(core);
@@ -49,6 +52,37 @@ impl Shared {
                 core = self.lock();
             }
         }
+    }
+
+    /// Background reclaim, one at a time: nothing if someone is at it.
+    fn evict_alone<'a>(
+        &'a self,
+        mut core: MutexGuard<'a, Core>,
+        step: fn(&'a Shared, MutexGuard<'a, Core>) -> MutexGuard<'a, Core>,
+    ) -> MutexGuard<'a, Core> {
+        if std::mem::replace(&mut core.evicting, true) {
+            return self.write_step(core);
+        }
+        core = step(self, core);
+        core.evicting = false;
+        core
+    }
+
+    /// Writes what waits for it; who waits for room tries again.
+    fn write_step<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        core = self.write_round(core);
+        core.retry_starved();
+        core.charge_overhead();
+        self.finish(core)
+    }
+
+    /// A step of background reclaim whose writes are the evictor's: what is ordered out is moved out.
+    fn move_step<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        core.tick();
+        core.kswapd_step();
+        core = self.move_round(core);
+        core.charge_overhead();
+        self.finish(core)
     }
 
     /// A step of background reclaim, and all that follows from it.
@@ -61,16 +95,23 @@ impl Shared {
         self.finish(core)
     }
 
-    /// After a fault that its own thread served: that thread evicts, one at a time.
+    /// Whether the thread that served a fault is to evict. If writes wait for a device, they are the evictor's: then it is when those that
+    /// were handed to it are nearly done, for memory is free only after them.
+    pub(super) fn evicts_now(&self, core: &Core) -> bool {
+        let behind = self.area.reads_wait() && core.pages_to_write() >= WINDOW as u64;
+        core.memory.kswapd_awake && !core.evicting && !behind
+    }
+
+    /// After a fault was served: the thread that served it evicts, one at a time.
     pub(super) fn evict_here<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        if self.evicts_here && core.memory.kswapd_awake && !core.evicting {
-            core.evicting = true;
-            core = self.evict_step(core);
-            core.evicting = false;
+        if self.evicts_now(&core) {
+            let step = if self.area.reads_wait() { Shared::move_step } else { Shared::evict_step };
+            core = self.evict_alone(core, step);
         }
-        let work = match self.evicts_here {
-            true => core.is_starved() || core.memory.high.new_sleepers,
-            false => core.has_work(),
+        // Writes that take a processor's time and nothing else are made by who evicts.
+        let work = match self.area.reads_wait() {
+            true => core.has_work(),
+            false => core.is_starved() || core.memory.high.new_sleepers,
         };
         if work {
             self.tell_evictor(&mut core);
@@ -85,7 +126,12 @@ impl Shared {
     }
 
     /// Moves out what is to leave, writes what is to be written, discards what is of no use.
-    pub(super) fn evict_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+    pub(super) fn evict_round<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        let core = self.move_round(core);
+        self.write_round(core)
+    }
+
+    fn move_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         loop {
             let moves = core.take_leaving(WINDOW);
             if moves.is_empty() {
@@ -106,6 +152,11 @@ impl Shared {
             core.settle_moves(&moves, &outcomes);
             core.free_slots();
         }
+        core
+    }
+
+    fn write_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        core.tick();
         loop {
             core.take_samples();
             let most = if self.area.takes_runs() { WINDOW } else { CLAIM };

@@ -111,6 +111,7 @@ impl Core {
             }
             self.memory.staged.pop_front();
         }
+        self.writing_pages += claimed.len() as u64;
         claimed
     }
 
@@ -127,6 +128,7 @@ impl Core {
 
     /// What became of them.
     pub(super) fn settle_writes(&mut self, claimed: &[(u32, u32, usize)], results: &[Result<(), StoreError>]) {
+        self.writing_pages -= claimed.len() as u64;
         let mut at = 0;
         while at < claimed.len() {
             let unit = self.unit(claimed[at].0);

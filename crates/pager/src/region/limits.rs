@@ -3,10 +3,10 @@
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-use refault_mm::MemcgLimits;
+use refault_mm::{MemcgLimits, NodeConfig};
 
 use super::core::Core;
-use super::{Region, RegionConfig, Shared};
+use super::{Region, RegionConfig, Shared, WINDOW};
 use crate::error::Error;
 use crate::patience::Patience;
 use crate::store::Pool;
@@ -171,10 +171,13 @@ impl Core {
 
     /// Pages that are still too many.
     fn resize(&mut self, pages: u64) -> Result<u64, Error> {
-        let left = self.engine.resize_node(pages).map_err(Error::Config)?;
-        self.max_pages = self.engine.managed_pages();
+        // Pages of the region are never taken from what is below the min mark, so that much of the node is beyond the limit. But what the store
+        // grows by is charged after it was written, and is.
+        let reserve = NodeConfig::new(pages).min_mark_pages().saturating_sub(WINDOW as u64);
+        let left = self.engine.resize_node(pages + reserve).map_err(Error::Config)?;
+        self.max_pages = pages;
         self.min_mark = self.engine.zones().map(|(.., marks)| marks.min).sum();
-        Ok(left)
+        Ok(left.max(self.used_pages().saturating_sub(pages)))
     }
 
     /// Whether anything is on its way out of memory.

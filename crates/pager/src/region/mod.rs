@@ -64,8 +64,6 @@ struct Shared {
     start: usize,
     /// A page for each fault thread: a touch of it ends one. `None`: there are no such threads.
     doorbell: Option<Mapping>,
-    /// Who faults evicts.
-    evicts_here: bool,
     staging_range: std::ops::Range<usize>,
 }
 
@@ -119,7 +117,11 @@ impl Region {
         let max_pages = config.memory_max / PAGE;
         let staging = Staging::new(max_pages / 8 + 16).map_err(Error::io("mapping staging windows"))?;
         let threads = match config.fault_threads {
-            0 => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
+            0 => {
+                let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
+                // Who waits for no device gains nothing by company, and takes a processor from those who fault.
+                if store.reads_wait() { cpus.min(4) } else { (cpus / 2).clamp(1, 4) }
+            }
             n => n,
         };
         let doorbell = match by_signal {
@@ -181,7 +183,6 @@ impl Region {
             placement: Placement::new(),
             start: memory.start(),
             doorbell,
-            evicts_here: by_signal,
             staging_range,
         });
         let (len, made_with) = (config.bytes, Mutex::new(config.clone()));
@@ -346,9 +347,10 @@ impl Shared {
                 core.retry_starved();
                 core = self.finish(core);
             }
-            if core.has_work() {
-                self.tell_evictor(&mut core);
+            if self.evicts_now(&core) {
+                turn = None;
             }
+            core = self.evict_here(core);
             drop(core);
             drop(turn);
         }
