@@ -57,8 +57,7 @@ const ALL: &[Program] = &[
     half("numpy", 64, &["python3", "python3:numpy"], batch::numpy),
     half("python-dicts", 48, &["python3"], batch::dicts),
     half("sort", 48, &["sort"], batch::sort),
-    half("g++ -j2", 140, &["g++"], batch::compile),
-    Program { name: "g++ -j2, half", needs: &["g++"], limit: Limit::HalfOfPeak, work_mib: 280, work: batch::compile },
+    Program { name: "g++ -j2", needs: &["g++"], limit: Limit::HalfOfPeak, work_mib: 280, work: batch::compile },
     half("redis", 48, &["redis-server"], servers::redis),
     half("memcached", 48, &["memcached"], servers::memcached),
 ];

@@ -230,7 +230,11 @@ pub fn clean_up() {
                 .and_then(|()| put(Path::new("/sys/class/zram-control/hot_remove"), which)),
             _ if !path.exists() => Ok(()),
             "file" => fs::remove_file(path).map_err(|e| e.to_string()),
-            "directory" => fs::remove_dir_all(path).map_err(|e| e.to_string()),
+            // A swap file in it is another janitor's, who may still be at it.
+            "directory" => match retried(|| fs::remove_dir_all(path).is_ok()) {
+                true => Ok(()),
+                false => fs::remove_dir_all(path).map_err(|e| e.to_string()),
+            },
             _ => match retried(|| fs::remove_dir(path).is_ok()) {
                 true => Ok(()),
                 false => Err("it is in use".into()),
@@ -252,7 +256,7 @@ fn is_on(path: &Path) -> bool {
 }
 
 fn retried(mut done: impl FnMut() -> bool) -> bool {
-    (0..100).any(|_| {
+    (0..600).any(|_| {
         let ok = done();
         if !ok {
             std::thread::sleep(Duration::from_millis(50));
