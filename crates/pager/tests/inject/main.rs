@@ -3,8 +3,9 @@
 //! line on standard error, or the end of the process with such a line. Never other bytes, never a hang: each run is a process of its own,
 //! with a watchdog. Allocations fail likewise, and pairs of calls that a seed chooses.
 //!
-//! By default some of the failures are tried, each at one call. `REFAULT_INJECT=each` tries all failures, `REFAULT_INJECT=all` at every call
-//! (minutes to hours), `REFAULT_INJECT=all/7` at every seventh. What may come of each failure is in a table in `docs/reliability.md`; a call
+//! By default some of the failures are tried, each at one call. `REFAULT_INJECT=small` tries every failure of every call of the small scenarios,
+//! one by one (an hour); `REFAULT_INJECT=each` tries all failures of all scenarios, `REFAULT_INJECT=all` at every call (hours to days),
+//! `REFAULT_INJECT=all/7` at every seventh. What may come of each failure is in a table in `docs/reliability.md`; a call
 //! that is not in it fails the test, and so does, with `REFAULT_INJECT`, an outcome that is not (without, it is said). `REFAULT_INJECT_WRITE=1`
 //! writes the table anew, `REFAULT_INJECT_WRITE=add` adds to it. Arguments that are no options name the parts that are to be run.
 
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use refault_pager::calls::{AgentFault, Call, CallFault, CallPlan};
-use runner::{Done, Inject, Job, Planned, Report, Run, run_all};
+use runner::{AT_A_TIME, Done, Inject, Job, Planned, Report, Run, SMALL_AT_A_TIME, run_all};
 use table::{Cells, SCENARIOS};
 
 #[global_allocator]
@@ -136,7 +137,7 @@ impl Scenario {
     /// What it calls, without a fault. `None`: this machine does not allow it.
     fn base(&self) -> Option<Done> {
         let runs = if self.is_small() && step().is_some() { BASES } else { 1 };
-        let mut all = run_all((0..runs).map(|_| self.job("without a fault".into(), Inject::None)).collect());
+        let mut all = run_all((0..runs).map(|_| self.job("without a fault".into(), Inject::None)).collect(), AT_A_TIME);
         if let Some(skipped) = all.iter().find(|r| r.run == Run::Skipped) {
             println!("{}: skipped: {}", self.name, skipped.stderr.trim());
             return None;
@@ -200,9 +201,6 @@ impl Scenario {
         };
         for &call in Call::ALL.iter().filter(|c| is_about(c)) {
             let made = base.counts[call as usize];
-            if std::env::var_os("REFAULT_INJECT_COUNT").is_some() && made > 0 {
-                println!("{}: {} {made}", self.name, call.name());
-            }
             for (i, fault) in catalogue::faults(call).into_iter().enumerate() {
                 if !self.is_kept(call as u64 * 64 + i as u64) {
                     continue;
@@ -281,7 +279,7 @@ fn main() {
         let jobs =
             [s.single_calls(&base), s.pairs(&base), s.allocations(&base), s.agents()].into_iter().flatten().collect();
         let mut classes: BTreeMap<String, u64> = BTreeMap::new();
-        for r in run_all(jobs) {
+        for r in run_all(jobs, if s.is_small() { SMALL_AT_A_TIME } else { AT_A_TIME }) {
             runs += 1;
             *classes.entry(format!("{:?}", r.run)).or_default() += 1;
             match (r.run, r.inject) {
@@ -312,7 +310,8 @@ fn main() {
                 }
             }
         }
-        println!("{}: {classes:?}, {:.1} s so far", s.name, began.elapsed().as_secs_f64());
+        let (calls, seconds) = (base.counts.iter().sum::<u64>(), began.elapsed().as_secs_f64());
+        println!("{} ({calls} calls, {} allocations): {classes:?}, {seconds:.1} s so far", s.name, base.allocations);
     }
     println!("{runs} runs, {met} met their fault, {bad} bad");
     assert!(bad == 0, "{bad} runs were neither right nor an explicit error");

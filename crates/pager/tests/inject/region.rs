@@ -61,7 +61,7 @@ fn content(page: usize, version: u64) -> [u8; PAGE] {
 /// What a region should hold.
 pub struct Model<'a> {
     report: &'static Report,
-    pub region: &'a Region,
+    region: &'a Region,
     /// Without one, by instructions.
     pipe: Option<Pipe>,
     version: Vec<u64>,
@@ -73,6 +73,10 @@ impl<'a> Model<'a> {
     pub fn new(report: &'static Report, region: &'a Region, pages: usize, mode: FaultMode) -> Model<'a> {
         let pipe = (mode == FaultMode::Threads).then(Pipe::new);
         Model { report, region, pipe, version: vec![0; pages], lost: vec![false; pages] }
+    }
+
+    pub fn pages(&self) -> usize {
+        self.version.len()
     }
 
     /// What a call said.
