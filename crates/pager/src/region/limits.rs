@@ -171,9 +171,14 @@ impl Core {
 
     /// Pages that are still too many.
     fn resize(&mut self, pages: u64) -> Result<u64, Error> {
-        // Pages of the region are never taken from what is below the min mark, so that much of the node is beyond the limit. But what the store
-        // grows by is charged after it was written, and is.
-        let reserve = NodeConfig::new(pages).min_mark_pages().saturating_sub(WINDOW as u64);
+        // Pages of the region are never taken from what is below the min mark, so that much of the node may be beyond the limit. What a pool grows
+        // by is charged after it was written, and is taken from there; tables grow slowly.
+        let min = NodeConfig::new(pages).min_mark_pages();
+        let reserve = match (self.overhead_beside, self.limits.zswap_max) {
+            (true, _) => min,
+            (false, 0) => min.saturating_sub(WINDOW as u64),
+            (false, _) => 0,
+        };
         let left = self.engine.resize_node(pages + reserve).map_err(Error::Config)?;
         self.max_pages = pages;
         self.min_mark = self.engine.zones().map(|(.., marks)| marks.min).sum();
