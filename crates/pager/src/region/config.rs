@@ -65,7 +65,7 @@ pub struct RegionConfig {
     pub swap_io: SwapIo,
     /// Who serves faults.
     pub fault_mode: FaultMode,
-    /// Threads that serve faults; 0: as many as there are CPUs, at most 4. With [`FaultMode::Signal`] there are none.
+    /// Threads that serve faults; 0: as many as there are CPUs, half of that with a pool alone, at most 4. With [`FaultMode::Signal`] there are none.
     pub fault_threads: usize,
     /// Pages that are out of reach but not written yet, in percent of the memory. An access brings them back for next to nothing,
     /// and tells the policy that they are in use.

@@ -98,18 +98,18 @@ impl Shared {
     /// Whether the thread that served a fault is to evict. If writes wait for a device, they are the evictor's: then it is when those that
     /// were handed to it are nearly done, for memory is free only after them.
     pub(super) fn evicts_now(&self, core: &Core) -> bool {
-        let behind = self.area.reads_wait() && core.pages_to_write() >= WINDOW as u64;
+        let behind = self.area.writes_wait() && core.pages_to_write() >= WINDOW as u64;
         core.memory.kswapd_awake && !core.evicting && !behind
     }
 
     /// After a fault was served: the thread that served it evicts, one at a time.
     pub(super) fn evict_here<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         if self.evicts_now(&core) {
-            let step = if self.area.reads_wait() { Shared::move_step } else { Shared::evict_step };
+            let step = if self.area.writes_wait() { Shared::move_step } else { Shared::evict_step };
             core = self.evict_alone(core, step);
         }
         // Writes that take a processor's time and nothing else are made by who evicts.
-        let work = match self.area.reads_wait() {
+        let work = match self.area.writes_wait() {
             true => core.has_work(),
             false => core.is_starved() || core.memory.high.new_sleepers,
         };

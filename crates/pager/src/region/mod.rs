@@ -1,6 +1,7 @@
 //! A region: anonymous memory that may be larger than the memory it takes.
 //!
-//! Faults are served by threads of the region; what is to leave memory is moved out and written by one more, the evictor. The
+//! Faults are served by threads of the region, or by who makes them; who served one moves out what is to leave memory when it is low. One more
+//! thread, the evictor, writes that to a device, and makes room where someone waits for it. The
 //! engine decides all of it, under one lock with the states of the pages. Calls that take long (moving out, writing,
 //! reading, discarding) happen without the lock, on pages whose state keeps everyone else off.
 

@@ -247,6 +247,11 @@ impl SwapArea {
         self.store.reads_wait()
     }
 
+    /// Whether most writes wait for a device.
+    pub fn writes_wait(&self) -> bool {
+        self.store.writes_wait()
+    }
+
     /// Reads page `page` of the owner. What comes back is what was written last, or an error; then `content` is anything.
     pub fn read(&self, slot: u32, page: u32, content: &mut Page) -> Result<(), StoreError> {
         let known = {

@@ -122,6 +122,11 @@ pub trait Store: Send + Sync {
         true
     }
 
+    /// Whether most writes wait for a device.
+    fn writes_wait(&self) -> bool {
+        self.reads_wait()
+    }
+
     /// Whether the page of a slot takes no memory here, so that it may as well stay when it was read.
     fn takes_no_memory(&self, _slot: u32) -> bool {
         false
@@ -167,6 +172,10 @@ impl<S: Store + ?Sized> Store for Box<S> {
 
     fn reads_wait(&self) -> bool {
         (**self).reads_wait()
+    }
+
+    fn writes_wait(&self) -> bool {
+        (**self).writes_wait()
     }
 
     fn takes_no_memory(&self, slot: u32) -> bool {

@@ -136,6 +136,11 @@ impl<L: Store> Store for Tiers<L> {
         self.lower.takes_runs()
     }
 
+    /// They go to the pool first, and take a processor's time.
+    fn writes_wait(&self) -> bool {
+        false
+    }
+
     fn takes_no_memory(&self, slot: u32) -> bool {
         self.lower.takes_no_memory(slot)
     }
