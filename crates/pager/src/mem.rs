@@ -107,45 +107,68 @@ impl Pagemap {
 
     /// Whether the page of that address is in place and was written since it was protected last, or never was.
     pub fn is_written(&self, address: usize) -> io::Result<bool> {
-        const PRESENT: u64 = 1 << 63;
-        const PROTECTED: u64 = 1 << 57;
-        let mut entry = 0u64;
-        let at = (address / PAGE * size_of::<u64>()) as libc::off_t;
-        // Asked of each page that may leave: the C library's `pread` is a point of cancellation, which costs a sixth of it.
-        let (file, to) = (self.0.as_raw_fd(), &raw mut entry);
-        // SAFETY: the kernel writes at most the size of `entry`, which any bytes are valid for.
-        let read = || unsafe { libc::syscall(libc::SYS_pread64, file, to, size_of::<u64>(), at) };
-        match calls::number(Call::ReadPagemap, read)? {
-            8 => Ok(entry & (PRESENT | PROTECTED) == PRESENT),
-            _ => Err(io::ErrorKind::UnexpectedEof.into()),
-        }
+        is_written(&self.0, address)
     }
 
     /// Finds pages of the range that are in place and were written since they were found last, and protects them, all before any of them
     /// can be written again. Where it stopped; what was found until then is added to `found`. The range has to be watched with [`crate::uffd::Uffd::register_with_writes`].
     pub fn take_written(&self, range: Range<usize>, found: &mut Vec<Range<usize>>) -> io::Result<usize> {
-        /// At a time: 24 bytes each.
-        const ROOM: usize = 1024;
-        let mut regions = [PageRegion::default(); ROOM];
-        let mut arg = ScanArg {
-            size: size_of::<ScanArg>() as u64,
-            flags: SCAN_WP_MATCHING | SCAN_CHECK_WPASYNC,
-            start: range.start as u64,
-            end: range.end as u64,
-            vec: regions.as_mut_ptr().addr() as u64,
-            vec_len: ROOM as u64,
-            // Without those that are not there: protecting them would leave a mark in their place.
-            category_mask: PAGE_IS_WRITTEN | PAGE_IS_PRESENT,
-            return_mask: PAGE_IS_WRITTEN,
-            ..ScanArg::default()
-        };
-        // SAFETY: the structure belongs to the request, and it and the array that it names, of that length, outlive the call. It changes
-        // no content, and faults on what it protects are resolved by the kernel.
-        let make = || unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN, &raw mut arg) };
-        let n = calls::number(Call::ScanPagemap, make)?;
-        found.extend(regions[..n as usize].iter().map(|r| r.start as usize..r.end as usize));
-        Ok(arg.walk_end as usize)
+        take_written(&self.0, range, SCAN_CHECK_WPASYNC, found)
     }
+}
+
+/// As [`Pagemap::is_written`], of any process.
+pub(crate) fn is_written(pagemap: &File, address: usize) -> io::Result<bool> {
+    const PRESENT: u64 = 1 << 63;
+    const PROTECTED: u64 = 1 << 57;
+    let mut entry = 0u64;
+    let at = (address / PAGE * size_of::<u64>()) as libc::off_t;
+    // Asked of each page that may leave: the C library's `pread` is a point of cancellation, which costs a sixth of it.
+    let (file, to) = (pagemap.as_raw_fd(), &raw mut entry);
+    // SAFETY: the kernel writes at most the size of `entry`, which any bytes are valid for.
+    let read = || unsafe { libc::syscall(libc::SYS_pread64, file, to, size_of::<u64>(), at) };
+    match calls::number(Call::ReadPagemap, read)? {
+        8 => Ok(entry & (PRESENT | PROTECTED) == PRESENT),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// As [`Pagemap::take_written`], of any process. Memory that is not watched so is passed over.
+pub(crate) fn take_written_of_watched(
+    pagemap: &File,
+    range: Range<usize>,
+    found: &mut Vec<Range<usize>>,
+) -> io::Result<usize> {
+    take_written(pagemap, range, 0, found)
+}
+
+fn take_written(
+    pagemap: &File,
+    range: Range<usize>,
+    flags: u64,
+    found: &mut Vec<Range<usize>>,
+) -> io::Result<usize> {
+    /// At a time: 24 bytes each.
+    const ROOM: usize = 1024;
+    let mut regions = [PageRegion::default(); ROOM];
+    let mut arg = ScanArg {
+        size: size_of::<ScanArg>() as u64,
+        flags: SCAN_WP_MATCHING | flags,
+        start: range.start as u64,
+        end: range.end as u64,
+        vec: regions.as_mut_ptr().addr() as u64,
+        vec_len: ROOM as u64,
+        // Without those that are not there: protecting them would leave a mark in their place.
+        category_mask: PAGE_IS_WRITTEN | PAGE_IS_PRESENT,
+        return_mask: PAGE_IS_WRITTEN,
+        ..ScanArg::default()
+    };
+    // SAFETY: the structure belongs to the request, and it and the array that it names, of that length, outlive the call. It changes
+    // no content, and faults on what it protects are resolved by the kernel.
+    let make = || unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, &raw mut arg) };
+    let n = calls::number(Call::ScanPagemap, make)?;
+    found.extend(regions[..n as usize].iter().map(|r| r.start as usize..r.end as usize));
+    Ok(arg.walk_end as usize)
 }
 
 const PAGE_IS_WRITTEN: u64 = 1 << 1;

@@ -12,7 +12,7 @@ use super::space::Space;
 use crate::uffd::{Feature, PAGE, Uffd};
 
 /// What an agent's userfaultfd has.
-const FEATURES: [Feature; 9] = [
+const FEATURES: [Feature; 10] = [
     Feature::PAGEFAULT_FLAG_WP,
     Feature::WP_UNPOPULATED,
     Feature::EVENT_FORK,
@@ -21,6 +21,7 @@ const FEATURES: [Feature; 9] = [
     Feature::EVENT_UNMAP,
     Feature::THREAD_ID,
     Feature::POISON,
+    Feature::WP_ASYNC,
     Feature::MOVE,
 ];
 /// An agent that says nothing for so long is given up.
@@ -155,7 +156,8 @@ impl Shared {
         s.pagemap = Pagemap::open(pid).ok().map(Arc::new);
         s.arena = arena(hello);
         s.watched.insert(arena(hello));
-        let uffd = s.uffd.clone();
+        let (uffd, pagemap) = (s.uffd.clone(), s.pagemap.clone());
+        core.memory.written.set_pagemap(index, pagemap);
         // SAFETY: the scratch pages are the agent's own.
         unsafe { uffd.register(hello.scratch as usize, WINDOW * PAGE)? };
         self.install(core, index, agent, Some(uffd))

@@ -53,6 +53,9 @@ pub(super) fn is_stopped(pid: i32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
 }
 
+/// The end of what programs have of the address space.
+const END: usize = (1 << 47) - PAGE;
+
 /// `/proc/PID/pagemap`.
 #[derive(Debug)]
 pub(super) struct Pagemap(fs::File);
@@ -122,6 +125,24 @@ impl Pagemap {
             at += n * PAGE;
         }
         Ok(found)
+    }
+
+    /// Finds watched pages that are in place and were written since they were found last, and protects them, all before any of them can be
+    /// written again. The kernel lifts that protection by itself. An error: the process is gone, or some of it was not looked at.
+    pub(super) fn take_written(&self, found: &mut Vec<Range<usize>>) -> io::Result<()> {
+        let mut at = 0;
+        while at < END {
+            match crate::mem::take_written_of_watched(&self.0, at..END, found)? {
+                to if to > at => at = to,
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a page is in place and was written since it was found last.
+    pub(super) fn is_written(&self, address: usize) -> io::Result<bool> {
+        crate::mem::is_written(&self.0, address)
     }
 
     /// Ranges of pages in memory, but for those that are the kernel's page of zeros.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use refault_mm::{Ack, Effect, PageId, ThrottleReason, World};
 
+use super::record::Recorder;
 use super::throttle::High;
+use super::written::Written;
 use crate::region::{Counts, Staging};
 use crate::store::{Loan, PageBuf, SwapArea};
 
@@ -70,7 +72,8 @@ impl Source {
 pub(super) struct Memory {
     pub(super) area: Arc<SwapArea>,
     state: Vec<State>,
-    young: Vec<bool>,
+    pub(super) young: Vec<bool>,
+    pub(super) written: Written,
     /// `madvise` is about to drop what is in place, or did: it must not be moved out as long as it may be there.
     pub(super) doomed: Vec<bool>,
     /// What is being read or written is of no use any more.
@@ -124,6 +127,7 @@ pub(super) struct Memory {
     /// Reclaim waits when so many pages are on their way: they take memory until they are written.
     pub(super) most_under_way: u64,
     pub(super) high: High,
+    pub(super) recorder: Option<Recorder>,
     pub(super) counts: Counts,
 }
 
@@ -137,6 +141,7 @@ impl Memory {
             area,
             state: Vec::new(),
             young: Vec::new(),
+            written: Written::default(),
             doomed: Vec::new(),
             dropped: Vec::new(),
             unmarked: Vec::new(),
@@ -166,6 +171,7 @@ impl Memory {
             kswapd_awake: false,
             most_under_way: u64::MAX,
             high: High::default(),
+            recorder: None,
             counts: Counts::default(),
         }
     }
@@ -192,6 +198,7 @@ impl Memory {
             numbers.resize(pages, 0);
         }
         self.address.resize(pages, 0);
+        self.written.grow(pages);
     }
 
     pub(super) fn state(&self, page: u32) -> State {
@@ -238,7 +245,7 @@ impl Memory {
 
     /// Bytes of its tables.
     pub(super) fn table_bytes(&self) -> usize {
-        self.state.capacity() * (6 + 3 * size_of::<u32>() + size_of::<usize>())
+        self.state.capacity() * (7 + 3 * size_of::<u32>() + size_of::<usize>())
             + self.staged.capacity() * 8
             + self.leaving.capacity() * size_of::<u32>()
             + self.loans.capacity() * 24
@@ -264,7 +271,10 @@ impl Memory {
         let state = self.state(page);
         let source = match state {
             State::Mapped | State::Leaving | State::Poisoned => return,
-            State::Empty if self.in_place => return self.set_state(page, State::Mapped),
+            State::Empty if self.in_place => {
+                self.written.came(page, false);
+                return self.set_state(page, State::Mapped);
+            }
             State::Empty if self.write => Source::Zeros,
             State::Empty => Source::Zero,
             State::Staged | State::Written => Source::Place(self.staging.address(self.place[page as usize])),
@@ -365,6 +375,16 @@ impl World for Memory {
 
     fn test_and_clear_young(&mut self, page: PageId) -> bool {
         std::mem::take(&mut self.young[page.index()])
+    }
+
+    fn before_walk(&mut self) {
+        self.counts.walks += 1;
+        self.collect_writes();
+    }
+
+    /// Asked of what may leave, so it should be known to the moment.
+    fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
+        u32::from(self.test_and_clear_young(page) || self.is_written(page.0))
     }
 
     fn is_write_queue_full(&self) -> bool {

@@ -56,6 +56,16 @@ impl Recorder {
         }
     }
 
+    /// Pages (processes and addresses) of which each was written at some time between two: it is recorded as if they had been touched one after the
+    /// other, in no order of their addresses.
+    pub(super) fn touched_between(&mut self, since: Instant, until: Instant, pages: &[(usize, usize)]) {
+        let span = until.saturating_duration_since(since);
+        for (i, &(space, address)) in pages.iter().enumerate() {
+            _ = (i, span);
+            self.touch(until, space, address, true);
+        }
+    }
+
     /// The process is gone: its number may be another's.
     pub(super) fn end(&mut self, space: usize) {
         self.processes.remove(&space);
