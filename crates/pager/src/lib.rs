@@ -16,13 +16,17 @@
 
 pub mod calls;
 pub mod doctor;
+mod effects;
 mod error;
 pub mod file;
 mod heap;
+mod high;
 pub mod mem;
+mod pagemap;
 mod patience;
 mod region;
 pub mod store;
+mod threads;
 pub mod tree;
 pub mod uffd;
 

@@ -9,8 +9,8 @@ use refault_mm::{Engine, KswapdStep, MemcgId, Outcome, PageId, Touch};
 use super::stats::FileStats;
 use super::world::{Memory, State};
 use crate::calls;
-use crate::mem::Pagemap;
-use crate::region::fatal;
+use crate::pagemap::Pagemap;
+use crate::threads::fatal;
 use crate::uffd::PAGE;
 
 /// Messages about lost pages.

@@ -11,7 +11,7 @@ use refault_mm::PageId;
 use super::core::Core;
 use super::{IDLE, MappedFile, Shared};
 use crate::error::Error;
-use crate::region::fatal;
+use crate::threads;
 use crate::uffd::PAGE;
 
 /// Pages of a write: whoever writes to one of them waits for all.
@@ -62,8 +62,7 @@ impl Shared {
                 if self.stop.load(Ordering::Relaxed) {
                     return;
                 }
-                let waited = self.work.wait_timeout(core, IDLE);
-                core = waited.unwrap_or_else(|_| fatal("a thread of the pager died at work")).0;
+                core = threads::wait(&self.work, core, IDLE);
                 core.tick();
                 core.step();
             }
@@ -140,8 +139,7 @@ impl Shared {
                 break;
             }
             // The writer has the rest.
-            let waited = self.written.wait_timeout(core, Duration::from_millis(10));
-            core = waited.unwrap_or_else(|_| fatal("a thread of the pager died at work")).0;
+            core = threads::wait(&self.written, core, Duration::from_millis(10));
         }
         match core.write_error.take() {
             Some(source) => Err(Error::Io { what: "writing to the file", source }),

@@ -13,7 +13,6 @@ mod stats;
 mod world;
 
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -28,10 +27,9 @@ pub use stats::{FileCounts, FileStats};
 
 use self::core::Core;
 use self::world::{Memory, State};
-use crate::calls;
 use crate::error::Error;
 use crate::mem::Mapping;
-use crate::region::{block_signals, fatal};
+use crate::threads::{self, fatal};
 use crate::uffd::{CallPlan, Feature, PAGE, Scope, Uffd};
 
 /// Stack and buffers of a thread, as far as they are touched.
@@ -185,10 +183,10 @@ impl MappedFile {
         let mut file = MappedFile { shared, threads: Vec::new(), writer: None, memory, writable };
         // If a thread cannot be made, those that were made end with `file`.
         for _ in 0..threads {
-            let thread = spawn("refault-fault", &file.shared, Shared::serve_faults)?;
+            let thread = threads::spawn("refault-fault", &file.shared, Shared::serve_faults)?;
             file.threads.push(thread);
         }
-        file.writer = Some(spawn("refault-write", &file.shared, Shared::run_writer)?);
+        file.writer = Some(threads::spawn("refault-write", &file.shared, Shared::run_writer)?);
         Ok(file)
     }
 
@@ -300,21 +298,9 @@ impl Drop for MappedFile {
     }
 }
 
-/// A thread that takes no signals of the program. If it dies, the memory it serves would hang whoever touches it, so the process dies.
-fn spawn(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> Result<JoinHandle<()>, Error> {
-    let shared = shared.clone();
-    let body = move || {
-        block_signals();
-        if catch_unwind(AssertUnwindSafe(|| run(&shared))).is_err() {
-            fatal("a thread of the pager died");
-        }
-    };
-    calls::spawn(name, body).map_err(Error::io("starting a thread"))
-}
-
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Core> {
-        self.core.lock().unwrap_or_else(|_| fatal("a thread of the pager died at work"))
+        threads::lock(&self.core)
     }
 
     /// A fault thread.

@@ -10,8 +10,8 @@ use refault_mm::{Ack, Effect, PageId, World};
 
 use super::stats::FileCounts;
 use crate::calls;
-use crate::region::fatal;
 use crate::store::PageBuf;
+use crate::threads::fatal;
 use crate::uffd::{FillMode, PAGE, Uffd};
 
 /// A call that the kernel asks to repeat is repeated so often.

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use refault_mm::{Advice, HugeAdvice, Outcome, PageId, Touch, World};
 
 use super::core::Core;
-use super::world::{State, fatal};
+use super::world::State;
 use super::{Region, Shared, WINDOW};
 use crate::calls;
 use crate::error::Error;
 use crate::patience::Patience;
+use crate::threads::fatal;
 use crate::uffd::PAGE;
 
 /// Pages for which the lock is held at a time.
@@ -258,9 +259,9 @@ impl Core {
         let held = |s: &State| *s != State::Empty;
         self.memory.counts.given_up += pages.clone().filter(|&p| held(&self.memory.state[p as usize])).count() as u64;
         let cut = self.call_off_range(pages.clone());
-        self.memory.control.dropping = true;
+        self.memory.dropping = true;
         self.engine.drop_range(&mut self.memory, PageId(first), nr as u32);
-        self.memory.control.dropping = false;
+        self.memory.dropping = false;
         for page in pages {
             let state = &mut self.memory.state[page as usize];
             match state {

@@ -9,9 +9,10 @@ use super::limits::Limits;
 use super::sample::Sampling;
 use super::stats::RegionStats;
 use super::waiters::Waiting;
-use super::world::{Memory, State, fatal, say};
-use crate::mem::Pagemap;
+use super::world::{Memory, State};
+use crate::pagemap::Pagemap;
 use crate::store::{PageBuf, StoreError};
+use crate::threads::{fatal, say};
 use crate::uffd::PAGE;
 
 /// Discarding waits until there are so many places, for each call costs a flush of other CPUs.
@@ -168,7 +169,7 @@ impl Core {
             Outcome::Throttled => self.starved.push(Starved { page, write, since }),
             Outcome::Failed => self.poison(page, "it could not be read"),
             // The verdict is about the new limit, which is not in force.
-            Outcome::Oom(_) if self.memory.control.lowering => self.starved.push(Starved { page, write, since }),
+            Outcome::Oom(_) if self.memory.lowering => self.starved.push(Starved { page, write, since }),
             Outcome::Oom(_) => self.poison(page, "there is no room for it, and nothing to reclaim"),
         }
     }
@@ -176,9 +177,9 @@ impl Core {
     /// The engine learns of a touch, and what it maps is put in place. If it reclaims for it, it stops when a window of pages is to leave:
     /// none of them is free before it is written, and it would order out all there is.
     pub(super) fn access(&mut self, page: u32, touch: Touch) -> Outcome {
-        self.memory.control.most_leaving = self.memory.leaving.len() + WINDOW;
+        self.memory.high.most_leaving = self.memory.leaving.len() + WINDOW;
         let outcome = self.engine.access(&mut self.memory, PageId(page), touch);
-        self.memory.control.most_leaving = usize::MAX;
+        self.memory.high.most_leaving = usize::MAX;
         self.map_all();
         outcome
     }
@@ -188,7 +189,7 @@ impl Core {
     fn wake_mapped(&mut self, page: u32) {
         match self.pagemap.populated(self.memory.address(page), 1) {
             // Who faulted first has to wait for it, and so has who comes after.
-            Ok(there) if there[0] && self.memory.control.is_asleep(page) => {}
+            Ok(there) if there[0] && self.memory.high.is_asleep(&page) => {}
             Ok(there) if there[0] => self.wake(page),
             Ok(_) => self.poison(page, "its memory was changed by madvise, mremap or munmap"),
             Err(e) => fatal(&format!("reading /proc/self/pagemap: {e}")),
@@ -282,7 +283,7 @@ impl Core {
             || m.staged_pages > self.pages_to_keep()
             || m.discards.len() >= DISCARD_BATCH
             || !self.starved.is_empty()
-            || m.control.new_sleepers
+            || m.high.new_sleepers
     }
 
     pub(super) fn is_starved(&self) -> bool {
@@ -315,7 +316,7 @@ impl Core {
 
     pub(super) fn own_bytes(&self) -> usize {
         let (folios, nodes, swap) = self.engine.memory_bytes();
-        self.fixed_bytes + folios + nodes + swap + self.memory.table_bytes() + self.memory.control.bytes()
+        self.fixed_bytes + folios + nodes + swap + self.memory.table_bytes() + self.memory.high.bytes()
     }
 
     fn note_peak(&mut self) {

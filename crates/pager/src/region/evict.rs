@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::core::{Core, DISCARD_BATCH, Moved};
-use super::staging::WINDOW;
-use super::world::{fatal, staged_content};
-use crate::calls;
+use super::staging::{self, WINDOW};
+use super::world::staged_content;
+use crate::threads::{self, fatal};
 use crate::uffd::PAGE;
 
 /// Pages that are claimed for writing at a time: whoever touches one of them waits for all. Where writing them together is faster it is
@@ -23,6 +23,7 @@ const IDLE: Duration = Duration::from_millis(100);
 impl Shared {
     /// The evictor's thread.
     pub(super) fn evict(&self) {
+        self.placement.join();
         let mut core = self.lock();
         loop {
             let mut next = core.wake_sleepers();
@@ -30,10 +31,8 @@ impl Shared {
                 if self.stop.load(Ordering::Relaxed) {
                     return;
                 }
-                let pause = next.map_or(IDLE, |next| next.min(IDLE));
                 core.evictor_sleeps = true;
-                let waited = self.work.wait_timeout(core, pause);
-                core = waited.unwrap_or_else(|_| fatal("a thread of the pager died at work")).0;
+                core = threads::wait(&self.work, core, next.map_or(IDLE, |next| next.min(IDLE)));
                 core.evictor_sleeps = false;
                 next = core.wake_sleepers();
             }
@@ -70,7 +69,7 @@ impl Shared {
             core.evicting = false;
         }
         let work = match self.evicts_here {
-            true => core.is_starved() || core.memory.control.new_sleepers,
+            true => core.is_starved() || core.memory.high.new_sleepers,
             false => core.has_work(),
         };
         if work {
@@ -182,14 +181,8 @@ impl Shared {
         let mut places = std::mem::take(&mut core.memory.discards);
         let base = core.memory.staging.address(0);
         drop(core);
-        places.sort_unstable();
-        for run in places.chunk_by(|a, b| a + 1 == *b) {
-            let (start, len) = (base + run[0] as usize * PAGE, run.len() * PAGE);
-            // SAFETY: the places are taken, and no page refers to them any more.
-            if let Err(e) = unsafe { calls::discard(start, len) } {
-                fatal(&format!("discarding memory: {e}"));
-            }
-        }
+        // SAFETY: the places are taken, and no page refers to them any more.
+        unsafe { staging::empty(base, &mut places) };
         let mut core = self.lock();
         places.iter().for_each(|&p| core.memory.staging.give_back(p));
         core

@@ -9,8 +9,9 @@ use refault_mm::{Ack, Advice, PageId};
 
 use super::Shared;
 use super::core::Core;
-use super::world::{Memory, State, fatal};
+use super::world::{Memory, State};
 use crate::store::{PageBuf, StoreError};
+use crate::threads::fatal;
 use crate::uffd::{FillMode, PAGE};
 
 /// The largest folios have so many pages: a staging window takes a folio.
@@ -190,8 +191,8 @@ impl Memory {
     }
 
     fn is_in_place(&mut self, page: u32) {
-        if self.control.holds {
-            self.control.held.push(page);
+        if self.high.holds {
+            self.high.hold(page);
         }
         match self.state[page as usize] {
             State::Staged | State::Written => self.leave_place(page, State::Mapped),
@@ -202,7 +203,7 @@ impl Memory {
     /// Copies pages into their places, or zeros; how many. 0: it could not be done, and whoever waits goes on waiting.
     fn fill(&mut self, first: u32, n: usize, source: Source) -> usize {
         let (to, len) = (self.address(first), n * PAGE);
-        let mode = FillMode { quiet: self.control.holds || self.waiters.is_some(), protected: false };
+        let mode = FillMode { quiet: self.high.holds || self.waiters.is_some(), protected: false };
         for attempt in 0..8 {
             let done = match source {
                 // SAFETY: the source is that many pages: zeros, a buffer, or staging places that are filled (the pages are in state

@@ -97,7 +97,7 @@ impl Core {
     /// Pages to be written now: (page, slot, address). They cannot be touched until [`Core::settle_writes`]. Folios are not cut; one at
     /// least is taken.
     pub(super) fn claim_writes(&mut self, most: usize, all: bool) -> Vec<(u32, u32, usize)> {
-        let keep = if all || self.is_starved() || self.memory.control.lowering { 0 } else { self.pages_to_keep() };
+        let keep = if all || self.is_starved() || self.memory.lowering { 0 } else { self.pages_to_keep() };
         let mut claimed = Vec::new();
         while self.memory.staged_pages > keep {
             let Some(&(page, place)) = self.memory.staged.front() else { break };

@@ -99,7 +99,7 @@ impl Shared {
         core.set_group(limits, u64::MAX)?;
         let mut core = self.resize(core, (limits.memory_max / PAGE) as u64, patience)?;
         core.limits = *limits;
-        core.memory.control.holds = limits.memory_high != usize::MAX;
+        core.memory.high.holds = limits.memory_high != usize::MAX;
         // What was charged beyond the old limit is forgotten.
         core.release_held();
         core.wake_all_sleepers();
@@ -121,18 +121,18 @@ impl Shared {
             core.charge_overhead();
             let left = core.resize(pages)?;
             if left == 0 {
-                core.memory.control.lowering = false;
+                core.memory.lowering = false;
                 return Ok(core);
             }
             if !patience.goes_on(left, core.is_writing()) {
-                core.memory.control.lowering = false;
+                core.memory.lowering = false;
                 let bytes = left as usize * PAGE;
                 return Err(Error::Limit(format!(
                     "memory_max {}: {bytes} bytes cannot leave memory; allow more swap, or more memory",
                     pages as usize * PAGE
                 )));
             }
-            core.memory.control.lowering = true;
+            core.memory.lowering = true;
             core.reclaim(left)?;
             core = self.evict_round(core);
             core.retry_starved();
@@ -156,9 +156,9 @@ impl Core {
         // No more than what is too much, though none of it is free before it is written.
         let usage = self.engine.memcg_usage_pages(self.group);
         let too_much = usage.saturating_sub(group.high.min(group.max));
-        self.memory.control.most_leaving = self.memory.leaving.len() + too_much as usize;
+        self.memory.high.most_leaving = self.memory.leaving.len() + too_much as usize;
         let result = self.engine.set_memcg_limits(&mut self.memory, self.group, &group);
-        self.memory.control.most_leaving = usize::MAX;
+        self.memory.high.most_leaving = usize::MAX;
         result.map_err(Error::Config)
     }
 

@@ -6,7 +6,6 @@
 
 mod advice;
 mod config;
-mod control;
 mod core;
 mod evict;
 mod folio;
@@ -16,13 +15,12 @@ mod placement;
 mod registry;
 mod sample;
 mod signal;
-mod staging;
+pub(crate) mod staging;
 mod stats;
 mod throttle;
 mod waiters;
 mod world;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -40,11 +38,11 @@ use self::sample::Sampling;
 pub(crate) use self::staging::{Staging, WINDOW};
 use self::waiters::Waiters;
 use self::world::Memory;
-pub(crate) use self::world::fatal;
-use crate::calls;
 use crate::error::Error;
-use crate::mem::{Mapping, Pagemap};
+use crate::mem::Mapping;
+use crate::pagemap::Pagemap;
 use crate::store::{Store, SwapArea};
+use crate::threads::{self, fatal};
 use crate::uffd::{CallPlan, Feature, PAGE, Scope, Uffd};
 
 /// Stack, buffers and codec tables of a thread, as far as they are touched.
@@ -191,10 +189,10 @@ impl Region {
             Region { listing: None, shared, threads: Vec::new(), evictor: None, memory, len, config: made_with };
         // If a thread cannot be made, those that were made end with `region`.
         for _ in 0..if by_signal { 0 } else { threads } {
-            let thread = spawn("refault-fault", &region.shared, Shared::serve_faults)?;
+            let thread = threads::spawn("refault-fault", &region.shared, Shared::serve_faults)?;
             region.threads.push(thread);
         }
-        region.evictor = Some(spawn("refault-evict", &region.shared, Shared::evict)?);
+        region.evictor = Some(threads::spawn("refault-evict", &region.shared, Shared::evict)?);
         if by_signal {
             signal::install()?;
             let memory = region.memory.start()..region.memory.start() + region.memory.bytes();
@@ -301,35 +299,14 @@ pub(crate) fn unsupported(e: std::io::Error) -> Error {
     }
 }
 
-/// A thread that takes no signals of the program. If it dies, the memory it serves would hang whoever touches it, so the process dies.
-fn spawn(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> Result<JoinHandle<()>, Error> {
-    let shared = shared.clone();
-    let body = move || {
-        block_signals();
-        shared.placement.join();
-        if catch_unwind(AssertUnwindSafe(|| run(&shared))).is_err() {
-            fatal("a thread of the pager died");
-        }
-    };
-    calls::spawn(name, body).map_err(Error::io("starting a thread"))
-}
-
-pub(crate) fn block_signals() {
-    // SAFETY: a signal set is plain data, filled before it is used; only the mask of this thread changes.
-    unsafe {
-        let mut all = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_BLOCK, &all, std::ptr::null_mut());
-    }
-}
-
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Core> {
-        self.core.lock().unwrap_or_else(|_| fatal("a thread of the pager died at work"))
+        threads::lock(&self.core)
     }
 
     /// A fault thread.
     fn serve_faults(&self) {
+        self.placement.join();
         let mut faults = Vec::new();
         let mut end = false;
         while !end {
@@ -393,7 +370,7 @@ impl Shared {
                 core = self.read_folio(core, folio);
             }
         }
-        if core.has_held() {
+        if core.memory.high.has_held() {
             core = self.let_go(core);
         }
         if core.memory.discards.len() >= core::DISCARD_BATCH { self.discard(core) } else { core }

@@ -13,8 +13,9 @@ use std::time::Duration;
 use super::Shared;
 use super::core::Core;
 use super::registry;
-use super::world::{State, fatal};
+use super::world::State;
 use crate::error::Error;
+use crate::threads::fatal;
 use crate::uffd::PAGE;
 
 /// Who waits for a page looks again after so long, whether it was woken or not.
@@ -201,7 +202,7 @@ impl Core {
                 self.waiting.add(page, write);
                 true
             }
-            _ => self.is_page_starved(page) || self.memory.control.is_asleep(page),
+            _ => self.is_page_starved(page) || self.memory.high.is_asleep(&page),
         }
     }
 }

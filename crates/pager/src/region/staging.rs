@@ -5,11 +5,28 @@
 
 use std::io;
 
+use crate::calls;
 use crate::mem::Mapping;
+use crate::threads::fatal;
 use crate::uffd::PAGE;
 
 /// Pages of a window.
 pub(crate) const WINDOW: usize = 64;
+
+/// Empties places of the windows at `base`, neighbours by one call: each interrupts other CPUs.
+///
+/// # Safety
+/// They were given out, and nobody refers to what is in them.
+pub(crate) unsafe fn empty(base: usize, places: &mut [u32]) {
+    places.sort_unstable();
+    for run in places.chunk_by(|a, b| a + 1 == *b) {
+        let (start, len) = (base + run[0] as usize * PAGE, run.len() * PAGE);
+        // SAFETY: that nobody is surprised is the caller's contract.
+        if let Err(e) = unsafe { calls::discard(start, len) } {
+            fatal(&format!("discarding memory: {e}"));
+        }
+    }
+}
 
 /// The windows.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::sync::{Condvar, MutexGuard};
 use std::time::Duration;
 
 use super::core::Core;
-use super::world::fatal;
+use crate::threads;
 
 #[derive(Default)]
 pub(super) struct Waiters {
@@ -18,8 +18,7 @@ impl Waiters {
     pub(super) fn wait<'a>(&self, core: MutexGuard<'a, Core>, most: Duration) -> MutexGuard<'a, Core> {
         use std::sync::atomic::Ordering::Relaxed;
         self.n.fetch_add(1, Relaxed);
-        let waited = self.arrived.wait_timeout(core, most);
-        let core = waited.unwrap_or_else(|_| fatal("a thread of the pager died at work")).0;
+        let core = threads::wait(&self.arrived, core, most);
         self.n.fetch_sub(1, Relaxed);
         core
     }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use refault_mm::{Ack, Effect, PageId, ThrottleReason, World};
 
-use super::control::Control;
 use super::folio::Folios;
 use super::staging::Staging;
 use super::stats::Counts;
 use super::waiters::Waiters;
 use crate::calls;
-use crate::mem::Pagemap;
+use crate::effects;
+use crate::high::High;
+use crate::pagemap::Pagemap;
 use crate::store::{Page, PageBuf, SwapArea};
 use crate::uffd::{PAGE, Uffd};
 
@@ -75,7 +76,11 @@ pub(super) struct Memory {
     /// The access is a write: a page of zeros of its own is better than the shared one.
     pub(super) write: bool,
     pub(super) kswapd_awake: bool,
-    pub(super) control: Control,
+    pub(super) high: High<u32>,
+    /// A limit is being lowered: that there is nothing to reclaim is no verdict.
+    pub(super) lowering: bool,
+    /// The owner gives pages up.
+    pub(super) dropping: bool,
     pub(super) counts: Counts,
 }
 
@@ -103,7 +108,9 @@ impl Memory {
             folios: Folios::default(),
             write: false,
             kswapd_awake: false,
-            control: Control::default(),
+            high: High::default(),
+            lowering: false,
+            dropping: false,
             counts: Counts::default(),
         }
     }
@@ -163,7 +170,7 @@ impl Memory {
             State::Written => self.leave_place(page, State::Stored),
             State::Staged => self.leave_place(page, State::Empty),
             // Its owner gave it up, and the whole range is discarded in one go.
-            State::Mapped if self.control.dropping => self.state[page as usize] = State::Empty,
+            State::Mapped if self.dropping => self.state[page as usize] = State::Empty,
             State::Mapped => {
                 // SAFETY: the engine frees a page that is mapped only if its content is of no use.
                 match unsafe { calls::discard(self.address(page), PAGE) } {
@@ -180,41 +187,26 @@ impl Memory {
 impl World for Memory {
     fn effect(&mut self, effect: Effect) -> Ack {
         match effect {
-            // There are no files.
-            Effect::Read { .. } | Effect::Write { .. } => return Ack::Failed,
             Effect::SwapIn { page, order, slot } => return self.swap_in(page.0, order, slot.0),
             Effect::SwapOut { page, order, slot } => return self.swap_out(page.0, order, slot.0),
             Effect::Map { page, young, .. } => {
                 self.folios.to_map.push(page.0);
                 self.young[page.index()] |= young;
             }
-            // It stays in place until it is moved out as a whole.
-            Effect::Unmap { .. } | Effect::WriteProtect { .. } => {}
             Effect::Free { page, order } => (page.0..page.0 + (1 << order)).for_each(|p| self.release(p)),
             Effect::FreeSlot { slot } => self.freed.push(slot.0),
             Effect::WakeKswapd { .. } => {
                 self.kswapd_awake = true;
                 return Ack::Pending;
             }
-            // A region has one node.
-            Effect::Migrate { .. } => return Ack::Failed,
-            // A slot that is free is forgotten as it is.
-            Effect::Discard { .. } => {}
-            // The pool is the pager's own: zswap is off, and what pages hold is not told.
-            Effect::ZeroFill { .. }
-            | Effect::ZswapStore { .. }
-            | Effect::ZswapLoad { .. }
-            | Effect::ZswapDrop { .. }
-            | Effect::WakeZswap => return Ack::Failed,
             Effect::Throttle { reason: ThrottleReason::High, max_wait_ns } => {
-                self.control.sleep_ns = max_wait_ns;
+                self.high.sleep_ns = max_wait_ns;
                 return Ack::Pending;
             }
-            // Who faults waits until it is served anyway; nothing else is throttled.
-            Effect::WakeFlusher | Effect::Throttle { .. } | Effect::Unthrottle { .. } => {}
             // The limit that is tried may be impossible.
-            Effect::Oom { .. } if self.control.lowering => {}
+            Effect::Oom { .. } if self.lowering => {}
             Effect::Oom { .. } => self.counts.oom += 1,
+            other => return effects::answer(&other),
         }
         Ack::Done
     }
@@ -238,7 +230,7 @@ impl World for Memory {
     }
 
     fn is_write_queue_full(&self) -> bool {
-        self.leaving.len() >= self.control.most_leaving
+        self.leaving.len() >= self.high.most_leaving
     }
 
     /// The page tables know, but asking them costs more than writing the page once more.
@@ -254,17 +246,4 @@ impl World for Memory {
 pub(super) unsafe fn staged_content<'a>(address: usize) -> &'a Page {
     // SAFETY: a filled place is a page of readable memory that only the pager knows; the rest is the caller's contract.
     unsafe { &*(address as *const Page) }
-}
-
-/// What may not happen did. Memory cannot be trusted any more, so nothing goes on.
-pub(crate) fn fatal(what: &str) -> ! {
-    say(&format!("fatal: {what}"));
-    std::process::abort();
-}
-
-/// A line on standard error, from wherever: a signal handler may have interrupted who holds the lock of the standard library's.
-pub(super) fn say(what: &str) {
-    let line = format!("refault: {what}\n");
-    // SAFETY: the text outlives the call. If it cannot be written, nobody is to be told.
-    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use io_uring::{IoUring, opcode, types};
 
 use crate::calls::{self, Call, CallFault};
-use crate::region::fatal;
+use crate::threads::fatal;
 
 /// Writes at a time.
 const ENTRIES: u32 = 64;

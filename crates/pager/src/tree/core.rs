@@ -9,8 +9,8 @@ use refault_mm::{Advice, Engine, MappingId, MappingKind, MemcgId, Outcome, PageI
 use super::memory::{Memory, State};
 use super::space::Space;
 use super::table::BLOCK;
-use crate::region::fatal;
 use crate::store::{PageBuf, StoreError};
+use crate::threads::fatal;
 use crate::uffd::{Fault, PAGE, Uffd};
 
 /// Discarding waits until there are so many places, for each call costs a flush of other CPUs.
@@ -75,6 +75,8 @@ pub(super) struct Core {
     pub(super) peak_file: u64,
     /// `memory.swap.max`.
     pub(super) swap_pages: u64,
+    /// `memory.high`, if there is one.
+    pub(super) high_pages: Option<u64>,
     /// Nanoseconds that threads waited for pages that had been in memory before, or for room.
     pub(super) stall_ns: u64,
     /// Times that a process was forked with pages out of memory or not, and that one began.
@@ -127,6 +129,7 @@ impl Core {
             peak_pool_bytes: 0,
             peak_file: 0,
             swap_pages: 0,
+            high_pages: None,
             stall_ns: 0,
             forks: 0,
             processes: 0,

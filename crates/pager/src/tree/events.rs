@@ -14,8 +14,8 @@ use super::memory::State;
 use super::order::{self, Change, Doubt, Evidence, Mark, Outcome, Piece, Watched};
 use super::space::Space;
 use super::table::BLOCK;
-use crate::region::fatal;
 use crate::store::{Loan, PageBuf};
+use crate::threads::fatal;
 use crate::uffd::{Event, PAGE, Probe, Uffd};
 
 /// Who waits for changes that are under way, with the lock, looks so often.

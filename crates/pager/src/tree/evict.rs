@@ -9,9 +9,8 @@ use super::abi;
 use super::core::{Core, DISCARD_BATCH};
 use super::maps;
 use super::memory::State;
-use crate::calls;
-use crate::region::{WINDOW, fatal};
-use crate::uffd::PAGE;
+use crate::region::{WINDOW, staging};
+use crate::threads;
 
 /// Pages that are claimed for writing at a time: whoever touches one of them waits for all.
 const CLAIM: usize = 8;
@@ -30,8 +29,7 @@ impl Shared {
                     return;
                 }
                 core.evictor_waits = true;
-                let waited = self.work.wait_timeout(core, next.map_or(IDLE, |next| next.min(IDLE)));
-                core = waited.unwrap_or_else(|_| fatal("a thread of the pager died at work")).0;
+                core = threads::wait(&self.work, core, next.map_or(IDLE, |next| next.min(IDLE)));
                 core.evictor_waits = false;
                 next = core.wake_sleepers();
             }
@@ -92,14 +90,8 @@ impl Shared {
         let mut places = std::mem::take(&mut core.memory.discards);
         let base = core.memory.staging.address(0);
         drop(core);
-        places.sort_unstable();
-        for run in places.chunk_by(|a, b| a + 1 == *b) {
-            let (start, len) = (base + run[0] as usize * PAGE, run.len() * PAGE);
-            // SAFETY: the places are taken, and no page refers to them any more.
-            if let Err(e) = unsafe { calls::discard(start, len) } {
-                fatal(&format!("discarding memory: {e}"));
-            }
-        }
+        // SAFETY: the places are taken, and no page refers to them any more.
+        unsafe { staging::empty(base, &mut places) };
         let mut core = self.lock();
         places.iter().for_each(|&p| core.memory.staging.give_back(p));
         core

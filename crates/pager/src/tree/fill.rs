@@ -7,7 +7,7 @@ use refault_mm::{PageId, Touch};
 use super::core::{Core, Pending};
 use super::memory::{Fill, Source, State};
 use super::table::BLOCK;
-use crate::region::fatal;
+use crate::threads::fatal;
 use crate::uffd::{FillMode, PAGE};
 
 /// A page that is marked, and nobody knows why, ends the process after so long.
@@ -22,7 +22,7 @@ impl Core {
         match done.errno {
             0 if done.bytes == PAGE => self.memory.doomed[page as usize] = false,
             // Who faulted first has to wait for it, and so has who comes after.
-            libc::EEXIST if self.memory.high.is_asleep(p) => {}
+            libc::EEXIST if self.memory.high.is_asleep(&(p.space, p.address)) => {}
             libc::EEXIST => {
                 self.wake(page);
                 self.check_mark(p);
@@ -60,10 +60,10 @@ impl Core {
             let asked = fill.page;
             self.fill(fill, p);
             // It is in its place, and who waits there was not woken.
-            if self.memory.high.pages.is_some() && self.memory.state(asked) == State::Mapped {
+            if self.memory.high.holds && self.memory.state(asked) == State::Mapped {
                 let i = asked as usize;
                 let (space, address) = (self.memory.owner[i] as usize, self.memory.address[i]);
-                self.memory.high.hold(Pending { space, address, ..p });
+                self.memory.high.hold((space, address));
             }
         }
     }
@@ -73,7 +73,7 @@ impl Core {
         while let Some(fill) = self.memory.fills.pop_front() {
             let p = self.unasked(fill.page);
             self.fill(fill, p);
-            if self.memory.high.pages.is_some() {
+            if self.memory.high.holds {
                 self.wake_at(p);
             }
         }
@@ -100,7 +100,7 @@ impl Core {
             let (Some(uffd), Some(fill)) = (self.uffd(space), &self.memory.filling) else { return };
             let is_content = fill.source.content().is_some();
             let protected = is_content && !p.write && self.memory.protects();
-            let mode = FillMode { quiet: self.memory.high.pages.is_some(), protected };
+            let mode = FillMode { quiet: self.memory.high.holds, protected };
             // SAFETY: the source is a page: zeros, a buffer, or a staging place that was given up under this lock and so is not emptied
             // yet. The destination is of a program that is served, and was watched, or the call fails.
             let done = unsafe {

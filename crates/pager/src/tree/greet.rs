@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use super::Shared;
 use super::abi::{self, Hello, WINDOW};
 use super::agent::{Agent, Link};
-use super::maps::{self, Pagemap};
+use super::maps;
 use super::space::Space;
+use crate::pagemap::Pagemap;
 use crate::uffd::{Feature, PAGE, Uffd};
 
 /// What an agent's userfaultfd has.
@@ -153,7 +154,7 @@ impl Shared {
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
         s.pid = pid;
-        s.pagemap = Pagemap::open(pid).ok().map(Arc::new);
+        s.pagemap = Pagemap::of(pid).ok().map(Arc::new);
         s.arena = arena(hello);
         s.watched.insert(arena(hello));
         let (uffd, pagemap) = (s.uffd.clone(), s.pagemap.clone());

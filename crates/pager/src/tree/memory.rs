@@ -6,8 +6,10 @@ use std::sync::Arc;
 use refault_mm::{Ack, Effect, PageId, ThrottleReason, World};
 
 use super::record::Recorder;
-use super::throttle::High;
+use super::throttle::Place;
 use super::written::Written;
+use crate::effects;
+use crate::high::High;
 use crate::region::{Counts, Staging};
 use crate::store::{Loan, PageBuf, SwapArea};
 
@@ -126,7 +128,7 @@ pub(super) struct Memory {
     pub(super) kswapd_awake: bool,
     /// Reclaim waits when so many pages are on their way: they take memory until they are written.
     pub(super) most_under_way: u64,
-    pub(super) high: High,
+    pub(super) high: High<Place>,
     pub(super) recorder: Option<Recorder>,
     pub(super) counts: Counts,
 }
@@ -327,8 +329,7 @@ impl Memory {
 impl World for Memory {
     fn effect(&mut self, effect: Effect) -> Ack {
         match effect {
-            // There are no files, and no folios of more than a page are asked for.
-            Effect::Read { .. } | Effect::Write { .. } => return Ack::Failed,
+            // No folios of more than a page are asked for.
             Effect::SwapIn { order, .. } | Effect::SwapOut { order, .. } if order > 0 => return Ack::Failed,
             Effect::SwapIn { page, slot, .. } => {
                 if self.state(page.0) != State::Stored {
@@ -344,31 +345,18 @@ impl World for Memory {
                 self.map(page.0);
                 self.young[page.index()] |= young;
             }
-            // It stays in place until it is moved out as a whole.
-            Effect::Unmap { .. } | Effect::WriteProtect { .. } => {}
             Effect::Free { page, order } => (page.0..page.0 + (1 << order)).for_each(|p| self.release(p)),
             Effect::FreeSlot { slot } => self.freed.push(slot.0),
             Effect::WakeKswapd { .. } => {
                 self.kswapd_awake = true;
                 return Ack::Pending;
             }
-            // There is one node.
-            Effect::Migrate { .. } => return Ack::Failed,
-            // A slot that is free is forgotten as it is.
-            Effect::Discard { .. } => {}
-            // The pool is the pager's own: zswap is off, and what pages hold is not told.
-            Effect::ZeroFill { .. }
-            | Effect::ZswapStore { .. }
-            | Effect::ZswapLoad { .. }
-            | Effect::ZswapDrop { .. }
-            | Effect::WakeZswap => return Ack::Failed,
             Effect::Throttle { reason: ThrottleReason::High, max_wait_ns } => {
                 self.high.sleep_ns = max_wait_ns;
                 return Ack::Pending;
             }
-            // Who faults waits until it is served anyway; nothing else is throttled.
-            Effect::WakeFlusher | Effect::Throttle { .. } | Effect::Unthrottle { .. } => {}
             Effect::Oom { .. } => self.counts.oom += 1,
+            other => return effects::answer(&other),
         }
         Ack::Done
     }

@@ -33,7 +33,6 @@ mod written;
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -45,10 +44,10 @@ use self::core::Core;
 use self::memory::Memory;
 use self::poll::{Poll, Ready};
 use self::record::Recorder;
-use crate::calls;
 use crate::error::Error;
-use crate::region::{Placement, RegionConfig, Staging, WINDOW, block_signals, fatal};
+use crate::region::{Placement, RegionConfig, Staging, WINDOW};
 use crate::store::SwapArea;
+use crate::threads::{self, fatal};
 use crate::uffd::PAGE;
 
 pub use launch::{Outcome, exit_like, run};
@@ -145,7 +144,7 @@ impl Tree {
         });
         let mut tree = Tree { shared, threads: Vec::new() };
         let mut start = |name: &str, run: fn(&Shared)| -> Result<(), Error> {
-            tree.threads.push(spawn(name, &tree.shared, run)?);
+            tree.threads.push(threads::spawn(name, &tree.shared, run)?);
             Ok(())
         };
         for _ in 0..serving {
@@ -169,21 +168,9 @@ impl Drop for Tree {
     }
 }
 
-/// A thread that takes no signals. If it dies, the memory it serves would hang whoever touches it, so all end.
-fn spawn(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> Result<JoinHandle<()>, Error> {
-    let shared = shared.clone();
-    let body = move || {
-        block_signals();
-        if catch_unwind(AssertUnwindSafe(|| run(&shared))).is_err() {
-            fatal("a thread of the pager died");
-        }
-    };
-    calls::spawn(name, body).map_err(Error::io("starting a thread"))
-}
-
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Core> {
-        self.core.lock().unwrap_or_else(|_| fatal("a thread of the pager died at work"))
+        threads::lock(&self.core)
     }
 
     /// A thread that serves faults.
@@ -253,7 +240,7 @@ impl Shared {
                 core = self.read(core, several);
             }
         }
-        if core.has_held() {
+        if core.memory.high.has_held() {
             core = self.let_go(core);
         }
         if core.memory.discards.len() >= core::DISCARD_BATCH { self.discard(core) } else { core }

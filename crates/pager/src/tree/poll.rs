@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::calls::{self, Call};
-use crate::region::fatal;
+use crate::threads::fatal;
 
 /// What there is to be done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -22,7 +22,7 @@ impl Core {
 
     /// Pages of `memory.high`, or of `memory.max`.
     pub(super) fn lowest_limit(&self) -> u64 {
-        self.memory.high.pages.map_or(self.max_pages, |high| high.min(self.max_pages))
+        self.high_pages.map_or(self.max_pages, |high| high.min(self.max_pages))
     }
 
     /// What takes the memory, and what would help.
@@ -139,7 +139,7 @@ impl Core {
         let all = self.engine.set_external_pages(pages);
         self.taken = if all { pages } else { self.taken + before - self.engine.free_pages() };
         self.owed = pages - self.taken;
-        if self.memory.high.pages.is_some() {
+        if self.memory.high.holds {
             // And counts against `memory.high`. The group is there, so this does not fail.
             _ = self.engine.set_memcg_external_pages(self.group, pages);
         }

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::core::Core;
-use super::maps::{self, Pagemap};
+use super::maps;
 use super::memory::State;
+use crate::pagemap::Pagemap;
 use crate::uffd::{PAGE, Probe};
 
 /// Bytes that are looked at under the lock at a time.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::agent::Agent;
-use super::maps::Pagemap;
 use super::order::Change;
 use super::table::{Ranges, Table};
+use crate::pagemap::Pagemap;
 use crate::uffd::{PAGE, Uffd};
 
 /// A process.
@@ -78,7 +78,7 @@ impl Space {
             active: false,
             forked: false,
             blocks: Vec::new(),
-            pagemap: (pid > 0).then(|| Pagemap::open(pid).ok().map(Arc::new)).flatten(),
+            pagemap: (pid > 0).then(|| Pagemap::of(pid).ok().map(Arc::new)).flatten(),
             beyond: 0,
             unknown: 0,
             known_unknown: 0,

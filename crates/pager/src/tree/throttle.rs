@@ -1,59 +1,18 @@
-//! `memory.high` of whole programs: faults that are served, and wait.
-//!
-//! As in a region: the page is put in its place without waking who faulted on it. When the engine has reclaimed and said how long to
-//! sleep, that thread goes on, at once or later; others go on meanwhile.
+//! `memory.high` of whole programs.
 
 use std::sync::MutexGuard;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use refault_mm::{MemcgLimits, ThrottleReason};
 
 use super::Shared;
-use super::core::{Core, Pending};
+use super::core::Core;
 use crate::error::Error;
+use crate::high::{MOST_LEAVING, Released};
 use crate::uffd::PAGE;
 
-/// Pages that may be ordered out for one return: a batch of charges.
-const MOST_LEAVING: usize = 64;
-
 /// Where somebody waits: the process and the address.
-type Place = (usize, usize);
-
-/// Who is to wait. With the default, nobody ever.
-pub(super) struct High {
-    /// There is a `memory.high`, in pages.
-    pub(super) pages: Option<u64>,
-    /// Pages that are in place and whose faults were not let go yet.
-    held: Vec<Place>,
-    /// How long they are to wait: the engine's last word.
-    pub(super) sleep_ns: u64,
-    /// Pages whose faults wait, and until when.
-    sleepers: Vec<(Instant, Vec<Place>)>,
-    /// Somebody began to wait since the evictor looked.
-    pub(super) new_sleepers: bool,
-    /// Reclaim stops when so many pages are on their way out.
-    pub(super) most_leaving: usize,
-}
-
-impl Default for High {
-    fn default() -> High {
-        let (held, sleepers) = (Vec::new(), Vec::new());
-        High { pages: None, held, sleep_ns: 0, sleepers, new_sleepers: false, most_leaving: usize::MAX }
-    }
-}
-
-impl High {
-    /// A page was put in its place, and who asked for it was not woken.
-    pub(super) fn hold(&mut self, p: Pending) {
-        self.held.push((p.space, p.address));
-    }
-
-    /// Whether a fault on the page is served, and waits.
-    pub(super) fn is_asleep(&self, p: Pending) -> bool {
-        let all = self.sleepers.iter().flat_map(|(_, places)| places).chain(&self.held);
-        self.pages.is_some() && all.into_iter().any(|&place| place == (p.space, p.address))
-    }
-}
+pub(super) type Place = (usize, usize);
 
 impl Shared {
     /// Who was served goes on, now or later. Pages that reclaim orders out for it are out, and then free, before the engine says how long;
@@ -81,15 +40,11 @@ impl Shared {
 impl Core {
     /// Sets `memory.high`.
     pub(super) fn set_high(&mut self, bytes: usize, swap_pages: u64) -> Result<(), Error> {
-        self.memory.high.pages = (bytes != usize::MAX).then_some((bytes / PAGE) as u64);
-        let high = self.memory.high.pages.unwrap_or(u64::MAX);
+        self.high_pages = (bytes != usize::MAX).then_some((bytes / PAGE) as u64);
+        self.memory.high.holds = self.high_pages.is_some();
+        let high = self.high_pages.unwrap_or(u64::MAX);
         let limits = MemcgLimits { high, max: u64::MAX, swap_max: swap_pages, ..MemcgLimits::default() };
         self.engine.set_memcg_limits(&mut self.memory, self.group, &limits).map_err(Error::Config)
-    }
-
-    /// Faults were served whose threads do not go on yet.
-    pub(super) fn has_held(&self) -> bool {
-        !self.memory.high.held.is_empty()
     }
 
     /// The threads whose faults were served go on, or wait if their group went beyond `memory.high`.
@@ -100,14 +55,11 @@ impl Core {
             self.memory.high.most_leaving = usize::MAX;
             self.fill_others();
         }
-        let places = std::mem::take(&mut self.memory.high.held);
-        match std::mem::take(&mut self.memory.high.sleep_ns) {
-            0 => self.wake_all(places),
-            ns => {
-                self.memory.counts.throttled += places.len() as u64;
+        match self.memory.high.release() {
+            Released::Now(places) => self.wake_all(places),
+            Released::Later(n, ns) => {
+                self.memory.counts.throttled += n;
                 self.memory.counts.throttled_ns += ns;
-                self.memory.high.sleepers.push((Instant::now() + Duration::from_nanos(ns), places));
-                self.memory.high.new_sleepers = true;
             }
         }
     }
@@ -123,16 +75,10 @@ impl Core {
 
     /// Those whose time has come go on. Returns how long it is until the next.
     pub(super) fn wake_sleepers(&mut self) -> Option<Duration> {
-        self.memory.high.new_sleepers = false;
-        if self.memory.high.sleepers.is_empty() {
-            return None;
-        }
-        let now = Instant::now();
-        let due: Vec<_> = self.memory.high.sleepers.extract_if(.., |(until, _)| *until <= now).collect();
-        for (_, places) in due {
+        for places in self.memory.high.take_due() {
             self.engine.throttle_ended(ThrottleReason::High);
             self.wake_all(places);
         }
-        self.memory.high.sleepers.iter().map(|(until, _)| until.saturating_duration_since(now)).min()
+        self.memory.high.next()
     }
 }

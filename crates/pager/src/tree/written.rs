@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::maps::Pagemap;
 use super::memory::{Memory, State};
+use crate::pagemap::Pagemap;
 
 /// What it takes to know.
 #[derive(Default)]
@@ -45,7 +45,7 @@ impl Written {
         let take = |map: &Option<Arc<Pagemap>>| {
             let mut found = Vec::new();
             // An error: the process is gone, or will be looked at again before the next walk.
-            _ = map.as_ref().map(|map| map.take_written(&mut found));
+            _ = map.as_ref().map(|map| map.take_all_written(&mut found));
             found
         };
         self.pagemaps.iter().map(take).collect()

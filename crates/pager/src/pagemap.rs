@@ -1,0 +1,294 @@
+//! What the kernel says about the pages of a process.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+
+use crate::calls::{self, Call};
+use crate::uffd::PAGE;
+
+/// `/proc/PID/pagemap`: what is in the page tables of a process.
+#[derive(Debug)]
+pub struct Pagemap(File);
+
+impl Pagemap {
+    /// That of this process.
+    pub fn open() -> io::Result<Pagemap> {
+        calls::made(Call::OpenPagemap, || File::open("/proc/self/pagemap")).map(Pagemap)
+    }
+
+    /// That of another process.
+    pub(crate) fn of(pid: i32) -> io::Result<Pagemap> {
+        calls::made(Call::OpenPagemap, || File::open(format!("/proc/{pid}/pagemap"))).map(Pagemap)
+    }
+
+    /// The entries from the page of an address on.
+    fn read(&self, bytes: &mut [u8], address: usize) -> io::Result<()> {
+        let at = address / PAGE * 8;
+        calls::read_exact(Call::ReadPagemap, bytes, |part, done| self.0.read_at(part, (at + done) as u64))
+    }
+
+    /// Whether each of `n` pages from `address` on has content (in memory, or where the kernel itself swapped it to).
+    pub fn populated(&self, address: usize, n: usize) -> io::Result<Vec<bool>> {
+        const PRESENT_OR_SWAPPED: u64 = 3 << 62;
+        let mut bytes = vec![0; n * 8];
+        self.read(&mut bytes, address)?;
+        let entries = bytes.chunks_exact(8).map(|b| u64::from_ne_bytes(b.try_into().expect("8 bytes")));
+        Ok(entries.map(|e| e & PRESENT_OR_SWAPPED != 0).collect())
+    }
+
+    /// Whether the page of that address is in place and was written since it was protected last, or never was.
+    pub fn is_written(&self, address: usize) -> io::Result<bool> {
+        const PRESENT: u64 = 1 << 63;
+        const PROTECTED: u64 = 1 << 57;
+        let mut entry = 0u64;
+        let at = (address / PAGE * size_of::<u64>()) as libc::off_t;
+        // Asked of each page that may leave: the C library's `pread` is a point of cancellation, which costs a sixth of it.
+        let (file, to) = (self.0.as_raw_fd(), &raw mut entry);
+        // SAFETY: the kernel writes at most the size of `entry`, which any bytes are valid for.
+        let read = || unsafe { libc::syscall(libc::SYS_pread64, file, to, size_of::<u64>(), at) };
+        match calls::number(Call::ReadPagemap, read)? {
+            8 => Ok(entry & (PRESENT | PROTECTED) == PRESENT),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    fn entry(&self, address: usize) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        self.read(&mut bytes, address)?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+
+    /// Whether a page is in memory and nobody shares it.
+    pub(crate) fn is_exclusive(&self, address: usize) -> io::Result<bool> {
+        const PRESENT: u64 = 1 << 63;
+        const EXCLUSIVE: u64 = 1 << 56;
+        Ok(self.entry(address)? & (PRESENT | EXCLUSIVE) == PRESENT | EXCLUSIVE)
+    }
+
+    /// Pages that are not in memory and marked (write-protected by a userfaultfd).
+    pub(crate) fn marked(&self, range: &Range<usize>) -> io::Result<Vec<usize>> {
+        const ROOM: usize = 1024;
+        const PRESENT: u64 = 1 << 63;
+        const MARKED: u64 = 1 << 57;
+        let mut bytes = vec![0; range.len().div_ceil(PAGE).min(ROOM) * 8];
+        let mut found = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let n = ((range.end - at) / PAGE).min(ROOM);
+            self.read(&mut bytes[..n * 8], at)?;
+            for (i, entry) in bytes[..n * 8].as_chunks().0.iter().enumerate() {
+                if u64::from_ne_bytes(*entry) & (PRESENT | MARKED) == MARKED {
+                    found.push(at + i * PAGE);
+                }
+            }
+            at += n * PAGE;
+        }
+        Ok(found)
+    }
+
+    /// Ranges of pages in memory, but for those that are the kernel's page of zeros.
+    pub(crate) fn present(&self, range: &Range<usize>) -> io::Result<Vec<Range<usize>>> {
+        const ROOM: usize = 256;
+        let mut found = Vec::new();
+        let mut regions = [PageRegion::default(); ROOM];
+        let mut at = range.start;
+        while at < range.end {
+            let arg = ScanArg {
+                category_inverted: PAGE_IS_ZERO,
+                category_mask: PAGE_IS_PRESENT | PAGE_IS_ZERO,
+                return_mask: PAGE_IS_PRESENT,
+                ..ScanArg::default()
+            };
+            at = self.scan(at..range.end, arg, &mut regions, &mut found)?.max(at + PAGE);
+        }
+        Ok(found)
+    }
+
+    /// Finds pages of the range that are in place and were written since they were found last, and protects them, all before any of them
+    /// can be written again. Where it stopped; what was found until then is added to `found`. The range has to be watched with [`crate::uffd::Uffd::register_with_writes`].
+    pub fn take_written(&self, range: Range<usize>, found: &mut Vec<Range<usize>>) -> io::Result<usize> {
+        /// At a time: 24 bytes each.
+        const ROOM: usize = 1024;
+        let mut regions = [PageRegion::default(); ROOM];
+        let arg = ScanArg { flags: SCAN_WP_MATCHING | SCAN_CHECK_WPASYNC, ..WRITTEN };
+        self.scan(range, arg, &mut regions, found)
+    }
+
+    /// As [`Pagemap::take_written`], of all memory of a process. What is not watched so is passed over.
+    pub(crate) fn take_all_written(&self, found: &mut Vec<Range<usize>>) -> io::Result<()> {
+        /// At a time: 24 bytes each.
+        const ROOM: usize = 1024;
+        /// The end of what programs have of the address space.
+        const END: usize = (1 << 47) - PAGE;
+        let mut regions = [PageRegion::default(); ROOM];
+        let mut at = 0;
+        while at < END {
+            let arg = ScanArg { flags: SCAN_WP_MATCHING, ..WRITTEN };
+            match self.scan(at..END, arg, &mut regions, found)? {
+                to if to > at => at = to,
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds ranges of pages as `arg` says, as many as there is room for. Where it stopped.
+    fn scan(
+        &self,
+        range: Range<usize>,
+        arg: ScanArg,
+        room: &mut [PageRegion],
+        found: &mut Vec<Range<usize>>,
+    ) -> io::Result<usize> {
+        let mut arg = ScanArg {
+            size: size_of::<ScanArg>() as u64,
+            start: range.start as u64,
+            end: range.end as u64,
+            vec: room.as_mut_ptr().addr() as u64,
+            vec_len: room.len() as u64,
+            ..arg
+        };
+        // SAFETY: the structure belongs to the request, and it and the array that it names, of that length, outlive the call. It changes
+        // no content, and faults on what it protects are resolved by the kernel.
+        let make = || unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN, &raw mut arg) };
+        let n = calls::number(Call::ScanPagemap, make)?;
+        found.extend(room[..n as usize].iter().map(|r| r.start as usize..r.end as usize));
+        Ok(arg.walk_end as usize)
+    }
+}
+
+const PAGE_IS_WRITTEN: u64 = 1 << 1;
+const PAGE_IS_PRESENT: u64 = 1 << 3;
+const PAGE_IS_ZERO: u64 = 1 << 5;
+/// What matches is write-protected.
+const SCAN_WP_MATCHING: u64 = 1;
+/// Memory whose protection the kernel does not lift by itself is an error.
+const SCAN_CHECK_WPASYNC: u64 = 2;
+const PAGEMAP_SCAN: libc::c_ulong =
+    3 << 30 | (size_of::<ScanArg>() as libc::c_ulong) << 16 | (b'f' as libc::c_ulong) << 8 | 16;
+
+/// Of `PAGEMAP_SCAN`, as the kernel's documentation has it.
+#[repr(C)]
+#[derive(Default)]
+struct ScanArg {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    /// Where it ended.
+    walk_end: u64,
+    vec: u64,
+    vec_len: u64,
+    max_pages: u64,
+    category_inverted: u64,
+    category_mask: u64,
+    category_anyof_mask: u64,
+    return_mask: u64,
+}
+
+/// Pages that were written and are in place: protecting those that are not there would leave a mark in their place.
+const WRITTEN: ScanArg = ScanArg {
+    size: 0,
+    flags: 0,
+    start: 0,
+    end: 0,
+    walk_end: 0,
+    vec: 0,
+    vec_len: 0,
+    max_pages: 0,
+    category_inverted: 0,
+    category_mask: PAGE_IS_WRITTEN | PAGE_IS_PRESENT,
+    category_anyof_mask: 0,
+    return_mask: PAGE_IS_WRITTEN,
+};
+
+/// Pages of the same kind.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct PageRegion {
+    start: u64,
+    end: u64,
+    categories: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mem::Mapping;
+    use crate::uffd::{Feature, Uffd};
+
+    #[test]
+    fn pagemap_sees_what_was_touched_and_what_was_discarded() {
+        let m = Mapping::new(4 * PAGE).unwrap();
+        let map = Pagemap::open().unwrap();
+        // SAFETY: the second page of a mapping that nobody else knows.
+        unsafe { *((m.start() + PAGE) as *mut u8) = 1 };
+        assert_eq!(map.populated(m.start(), 4).unwrap(), [false, true, false, false]);
+        // SAFETY: nobody refers to it.
+        unsafe { m.discard(m.start() + PAGE, PAGE).unwrap() };
+        assert_eq!(map.populated(m.start(), 4).unwrap(), [false; 4]);
+    }
+
+    #[test]
+    fn what_was_written_is_found_once_and_what_is_missing_stays_missing() {
+        let wanted = [Feature::MOVE, Feature::PAGEFAULT_FLAG_WP, Feature::WP_ASYNC];
+        let uffd = match Uffd::open(&wanted) {
+            Ok(uffd) => uffd,
+            Err(e) => return eprintln!("skipped: {e}"),
+        };
+        let m = Mapping::new(8 * PAGE).unwrap();
+        // SAFETY: this thread touches only pages that it filled.
+        unsafe { uffd.register_with_writes(m.start(), m.bytes()).unwrap() };
+        let at = |page: usize| m.start() + page * PAGE;
+        // SAFETY: the range is watched, and nobody refers to it.
+        (1..4).for_each(|p| assert_eq!(unsafe { uffd.zero(at(p), PAGE) }.bytes, PAGE));
+        let map = Pagemap::open().unwrap();
+        let taken = || {
+            let mut found = Vec::new();
+            assert_eq!(map.take_written(at(0)..at(8), &mut found).unwrap(), at(8));
+            found.iter().flat_map(|r| r.clone().step_by(PAGE)).map(|a| (a - m.start()) / PAGE).collect::<Vec<_>>()
+        };
+        assert_eq!(taken(), [1, 2, 3], "what came in counts as written");
+        assert_eq!(taken(), []);
+        // SAFETY: it was filled.
+        unsafe { (at(1) as *mut u8).write_volatile(1) };
+        // SAFETY: it was filled.
+        unsafe { (at(2) as *mut u8).read_volatile() };
+        assert_eq!((map.is_written(at(1)).unwrap(), map.is_written(at(2)).unwrap()), (true, false));
+        assert_eq!(taken(), [1], "reading is not seen");
+        // SAFETY: nobody refers to it; page 5 was never there.
+        assert_eq!(unsafe { uffd.move_pages(at(5), at(1), PAGE) }.bytes, PAGE);
+        assert_eq!(map.populated(at(0), 8).unwrap(), [false, false, true, true, false, true, false, false]);
+        assert_eq!(taken(), [5], "what was moved counts as written");
+        let content = [7u64; PAGE / 8];
+        // SAFETY: the source is a page; the destination is watched.
+        (0..2).for_each(|p| assert_eq!(unsafe { uffd.copy(at(p), content.as_ptr().cast(), PAGE) }.bytes, PAGE));
+        // SAFETY: it was never there, and nobody refers to it.
+        assert_eq!(unsafe { uffd.zero(at(7), PAGE) }.bytes, PAGE);
+        assert_eq!(taken(), [0, 1, 7], "scanning left no mark where nothing is");
+        // SAFETY: moved there above.
+        assert_eq!(unsafe { (at(5) as *const u8).read_volatile() }, 1);
+    }
+
+    #[test]
+    fn present_pages_are_those_that_were_touched() {
+        let m = Mapping::new(8 * PAGE).unwrap();
+        for i in [1, 2, 5] {
+            // SAFETY: pages of a mapping that nobody else knows.
+            unsafe { *((m.start() + i * PAGE) as *mut u8) = 1 };
+        }
+        // SAFETY: as above; a read, which the kernel serves with its page of zeros.
+        unsafe { std::ptr::read_volatile((m.start() + 7 * PAGE) as *const u8) };
+        let map = Pagemap::of(std::process::id() as i32).unwrap();
+        let found = match map.present(&(m.start()..m.start() + m.bytes())) {
+            Ok(found) => found,
+            Err(e) => return eprintln!("skipped: no PAGEMAP_SCAN: {e}"),
+        };
+        let expected = [1..3, 5..6].map(|r: Range<usize>| m.start() + r.start * PAGE..m.start() + r.end * PAGE);
+        assert_eq!(found, expected);
+        assert!(map.is_exclusive(m.start() + 2 * PAGE).unwrap() && !map.is_exclusive(m.start()).unwrap());
+    }
+}

@@ -1,0 +1,61 @@
+//! Threads of the pager, the lock that they share, and the end of a process whose memory cannot be trusted.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::calls;
+use crate::error::Error;
+
+/// A thread that takes no signals of the program. If it dies, the memory it serves would hang whoever touches it, so the process dies.
+pub(crate) fn spawn<S: Send + Sync + 'static>(
+    name: &str,
+    shared: &Arc<S>,
+    run: fn(&S),
+) -> Result<JoinHandle<()>, Error> {
+    let shared = shared.clone();
+    let body = move || {
+        block_signals();
+        if catch_unwind(AssertUnwindSafe(|| run(&shared))).is_err() {
+            fatal("a thread of the pager died");
+        }
+    };
+    calls::spawn(name, body).map_err(Error::io("starting a thread"))
+}
+
+fn block_signals() {
+    // SAFETY: a signal set is plain data, filled before it is used; only the mask of this thread changes.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &all, std::ptr::null_mut());
+    }
+}
+
+/// The lock on states and engine. Whoever held it when it died left them in between.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|_| died_at_work())
+}
+
+/// Waits to be told, or for so long, without the lock.
+pub(crate) fn wait<'a, T>(on: &Condvar, guard: MutexGuard<'a, T>, most: Duration) -> MutexGuard<'a, T> {
+    on.wait_timeout(guard, most).unwrap_or_else(|_| died_at_work()).0
+}
+
+fn died_at_work() -> ! {
+    fatal("a thread of the pager died at work")
+}
+
+/// What may not happen did. Memory cannot be trusted any more, so nothing goes on.
+pub(crate) fn fatal(what: &str) -> ! {
+    say(&format!("fatal: {what}"));
+    std::process::abort();
+}
+
+/// A line on standard error, from wherever: a signal handler may have interrupted who holds the lock of the standard library's.
+pub(crate) fn say(what: &str) {
+    let line = format!("refault: {what}\n");
+    // SAFETY: the text outlives the call. If it cannot be written, nobody is to be told.
+    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+}
