@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use refault_mm::{Ack, Effect, PageId, ThrottleReason, World};
+use refault_mm::{Ack, Effect, PageId, SwapSlot, ThrottleReason, World};
 
 use super::record::Recorder;
 use super::throttle::Place;
@@ -373,6 +373,10 @@ impl World for Memory {
     /// Asked of what may leave, so it should be known to the moment.
     fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
         u32::from(self.test_and_clear_young(page) || self.is_written(page.0))
+    }
+
+    fn keeps_swap_copy(&self, slot: SwapSlot) -> bool {
+        self.area.keeps_copy(slot.0)
     }
 
     fn is_write_queue_full(&self) -> bool {

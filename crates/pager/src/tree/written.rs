@@ -16,8 +16,8 @@ use crate::pagemap::Pagemap;
 pub(super) struct Written {
     /// Of the processes, by their numbers.
     pagemaps: Vec<Option<Arc<Pagemap>>>,
-    /// The last walk.
-    walked: Option<Instant>,
+    /// There was a walk.
+    has_walked: bool,
     /// Pages that came in unprotected since then: the walk takes them for written, whatever was done to them.
     came: Vec<bool>,
 }
@@ -89,10 +89,9 @@ impl Memory {
                 seen.push((process, address));
             }
         }
-        let now = Instant::now();
-        let since = self.written.walked.replace(now).unwrap_or(now);
+        self.written.has_walked = true;
         if let Some(r) = &mut self.recorder {
-            r.touched_between(since, now, &seen);
+            r.found_written(Instant::now(), &seen);
         }
     }
 
@@ -101,12 +100,12 @@ impl Memory {
     pub(super) fn is_written(&self, page: u32) -> bool {
         let map = self.written.pagemaps.get(self.owner[page as usize] as usize);
         let is_written = |map: &Arc<Pagemap>| map.is_written(self.address[page as usize]).unwrap_or(false);
-        self.written.walked.is_some() && map.and_then(Option::as_ref).is_some_and(is_written)
+        self.written.has_walked && map.and_then(Option::as_ref).is_some_and(is_written)
     }
 
     /// Whether pages that come in because they were read are protected: so that it is known whether they are written later.
     pub(super) fn protects(&self) -> bool {
-        self.written.walked.is_some()
+        self.written.has_walked
     }
 }
 
