@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(taken(), [], "what came in protected was not written");
         // SAFETY: it is there.
         unsafe { (at(3) as *mut u8).write_volatile(8) };
-        assert_eq!(taken(), [at(3)..at(4)], "nobody was asked");
+        assert_eq!(taken(), std::slice::from_ref(&(at(3)..at(4))), "nobody was asked");
         assert_eq!(map.marked(&(at(0)..at(4))).unwrap(), [at(0), at(1)], "scans leave marks alone");
         // SAFETY: it is there.
         unsafe { (at(3) as *mut u8).write_volatile(9) };
