@@ -232,8 +232,12 @@ mod tests {
         assert_eq!(map.populated(m.start(), 4).unwrap(), [false; 4]);
     }
 
+    /// A look at all memory of this process takes what others wait to find.
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
     #[test]
     fn what_was_written_is_found_once_and_what_is_missing_stays_missing() {
+        let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let wanted = [Feature::MOVE, Feature::PAGEFAULT_FLAG_WP, Feature::WP_ASYNC];
         let uffd = match Uffd::open(&wanted) {
             Ok(uffd) => uffd,
@@ -277,6 +281,7 @@ mod tests {
     #[test]
     fn marks_stay_marks_and_written_bits_follow_fork_and_mremap() {
         use crate::uffd::{Event, FillMode};
+        let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let wanted = [
             Feature::MOVE,
             Feature::PAGEFAULT_FLAG_WP,
@@ -318,7 +323,8 @@ mod tests {
         assert_eq!(taken(), [], "what came in protected was not written");
         // SAFETY: it is there.
         unsafe { (at(3) as *mut u8).write_volatile(8) };
-        assert_eq!(taken(), std::slice::from_ref(&(at(3)..at(4))), "nobody was asked");
+        let written = at(3)..at(4);
+        assert_eq!(taken(), std::slice::from_ref(&written), "nobody was asked");
         assert_eq!(map.marked(&(at(0)..at(4))).unwrap(), [at(0), at(1)], "scans leave marks alone");
         // SAFETY: it is there.
         unsafe { (at(3) as *mut u8).write_volatile(9) };
