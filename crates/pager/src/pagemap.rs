@@ -113,14 +113,26 @@ impl Pagemap {
         /// At a time: 24 bytes each.
         const ROOM: usize = 1024;
         let mut regions = [PageRegion::default(); ROOM];
-        let arg = ScanArg {
-            flags: SCAN_WP_MATCHING | SCAN_CHECK_WPASYNC,
-            // Without those that are not there: protecting them would leave a mark in their place.
-            category_mask: PAGE_IS_WRITTEN | PAGE_IS_PRESENT,
-            return_mask: PAGE_IS_WRITTEN,
-            ..ScanArg::default()
-        };
+        let arg = ScanArg { flags: SCAN_WP_MATCHING | SCAN_CHECK_WPASYNC, ..WRITTEN };
         self.scan(range, arg, &mut regions, found)
+    }
+
+    /// As [`Pagemap::take_written`], of all memory of a process. What is not watched so is passed over.
+    pub(crate) fn take_all_written(&self, found: &mut Vec<Range<usize>>) -> io::Result<()> {
+        /// At a time: 24 bytes each.
+        const ROOM: usize = 1024;
+        /// The end of what programs have of the address space.
+        const END: usize = (1 << 47) - PAGE;
+        let mut regions = [PageRegion::default(); ROOM];
+        let mut at = 0;
+        while at < END {
+            let arg = ScanArg { flags: SCAN_WP_MATCHING, ..WRITTEN };
+            match self.scan(at..END, arg, &mut regions, found)? {
+                to if to > at => at = to,
+                _ => break,
+            }
+        }
+        Ok(())
     }
 
     /// Finds ranges of pages as `arg` says, as many as there is room for. Where it stopped.
@@ -177,6 +189,22 @@ struct ScanArg {
     return_mask: u64,
 }
 
+/// Pages that were written and are in place: protecting those that are not there would leave a mark in their place.
+const WRITTEN: ScanArg = ScanArg {
+    size: 0,
+    flags: 0,
+    start: 0,
+    end: 0,
+    walk_end: 0,
+    vec: 0,
+    vec_len: 0,
+    max_pages: 0,
+    category_inverted: 0,
+    category_mask: PAGE_IS_WRITTEN | PAGE_IS_PRESENT,
+    category_anyof_mask: 0,
+    return_mask: PAGE_IS_WRITTEN,
+};
+
 /// Pages of the same kind.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -204,8 +232,12 @@ mod tests {
         assert_eq!(map.populated(m.start(), 4).unwrap(), [false; 4]);
     }
 
+    /// A look at all memory of this process takes what others wait to find.
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
     #[test]
     fn what_was_written_is_found_once_and_what_is_missing_stays_missing() {
+        let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let wanted = [Feature::MOVE, Feature::PAGEFAULT_FLAG_WP, Feature::WP_ASYNC];
         let uffd = match Uffd::open(&wanted) {
             Ok(uffd) => uffd,
@@ -243,6 +275,109 @@ mod tests {
         assert_eq!(taken(), [0, 1, 7], "scanning left no mark where nothing is");
         // SAFETY: moved there above.
         assert_eq!(unsafe { (at(5) as *const u8).read_volatile() }, 1);
+    }
+
+    /// Programs have both: marks where pages are away, and the same bit on pages that are there.
+    #[test]
+    fn marks_stay_marks_and_written_bits_follow_fork_and_mremap() {
+        use crate::uffd::{Event, FillMode};
+        let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let wanted = [
+            Feature::MOVE,
+            Feature::PAGEFAULT_FLAG_WP,
+            Feature::WP_ASYNC,
+            Feature::WP_UNPOPULATED,
+            Feature::EVENT_FORK,
+            Feature::EVENT_REMAP,
+        ];
+        let uffd = match Uffd::open(&wanted) {
+            Ok(uffd) => std::sync::Arc::new(uffd),
+            Err(e) => return eprintln!("skipped: {e}"),
+        };
+        let (m, other) = (Mapping::new(4 * PAGE).unwrap(), Mapping::new(4 * PAGE).unwrap());
+        let start = m.start();
+        // SAFETY: a mapping of this test.
+        assert_eq!(unsafe { libc::madvise(start as *mut _, m.bytes(), libc::MADV_DOFORK) }, 0);
+        let at = move |page: usize| start + page * PAGE;
+        let content = [7u64; PAGE / 8];
+        let quiet = FillMode { protected: true, ..FillMode::default() };
+        let puts = uffd.clone();
+        let put = move |page| {
+            // SAFETY: the source is a page, the destination is watched.
+            let done = unsafe { puts.copy_in_mode(at(page), content.as_ptr().cast(), PAGE, quiet) };
+            assert_eq!(done.bytes, PAGE, "{done:?}");
+        };
+        // SAFETY: this thread touches only pages that are there, or that the other one fills.
+        unsafe {
+            uffd.register_with_marks(m.start(), m.bytes()).unwrap();
+            uffd.write_protect(at(0), 2 * PAGE, true).unwrap();
+        }
+        (2..4).for_each(&put);
+        let map = Pagemap::open().unwrap();
+        let taken = || {
+            let mut found = Vec::new();
+            map.take_all_written(&mut found).unwrap();
+            found.retain(|r| r.start >= at(0) && r.end <= at(4));
+            found
+        };
+        assert_eq!(taken(), [], "what came in protected was not written");
+        // SAFETY: it is there.
+        unsafe { (at(3) as *mut u8).write_volatile(8) };
+        let written = at(3)..at(4);
+        assert_eq!(taken(), std::slice::from_ref(&written), "nobody was asked");
+        assert_eq!(map.marked(&(at(0)..at(4))).unwrap(), [at(0), at(1)], "scans leave marks alone");
+        // SAFETY: it is there.
+        unsafe { (at(3) as *mut u8).write_volatile(9) };
+
+        // Marks are gone when it is closed.
+        let _open = uffd.clone();
+        let served = std::thread::spawn(move || {
+            // With room for all: `fork` holds the lock of the allocator while it waits for this thread.
+            let (mut events, mut seen) = (Vec::with_capacity(8), Vec::with_capacity(8));
+            while seen.len() < 3 {
+                uffd.read_events(&mut events).unwrap();
+                for event in events.drain(..) {
+                    if let Event::Fault(fault) = &event {
+                        assert_eq!(fault.address, at(0));
+                        put(0);
+                    }
+                    seen.push(event);
+                }
+            }
+            seen
+        });
+        // SAFETY: the other thread fills it.
+        assert_eq!(unsafe { (at(0) as *const u64).read_volatile() }, 7, "a mark is a missing page");
+        assert_eq!(map.marked(&(at(0)..at(4))).unwrap(), [at(1)]);
+        // SAFETY: the child waits for its end.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            loop {
+                // SAFETY: waits for a signal.
+                unsafe { libc::pause() };
+            }
+        }
+        let of_child = Pagemap::of(child).unwrap();
+        assert_eq!(of_child.marked(&(at(0)..at(4))).unwrap(), [at(1)]);
+        let written = [0, 2, 3].map(|p| of_child.is_written(at(p)).unwrap());
+        // SAFETY: the child that was just made.
+        unsafe {
+            libc::kill(child, libc::SIGKILL);
+            libc::waitpid(child, std::ptr::null_mut(), 0);
+        }
+        assert_eq!(written, [false, false, true], "fork copies");
+        let (flags, to) = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED, other.start());
+        // SAFETY: both mappings are this test's; what is moved away is mapped anew, so that it may be unmapped.
+        unsafe {
+            let got = libc::mremap(at(0) as *mut _, m.bytes(), m.bytes(), flags, to as *mut libc::c_void);
+            assert_eq!(got as usize, to);
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+            libc::mmap(m.start() as *mut _, m.bytes(), libc::PROT_READ, flags, -1, 0);
+        }
+        assert_eq!(map.marked(&(to..to + 4 * PAGE)).unwrap(), [to + PAGE]);
+        assert_eq!([0, 2, 3].map(|p| map.is_written(to + p * PAGE).unwrap()), [false, false, true], "mremap moves");
+        let seen = served.join().unwrap();
+        assert!(matches!(seen[..], [Event::Fault(_), Event::Fork(_), Event::Remap { .. }]), "{seen:?}");
     }
 
     #[test]

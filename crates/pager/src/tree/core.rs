@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use refault_mm::{Advice, Engine, MappingId, MappingKind, MemcgId, Outcome, PageId, Touch};
 
 use super::memory::{Memory, State};
-use super::record::Recorder;
 use super::space::Space;
 use super::table::BLOCK;
 use crate::store::{PageBuf, StoreError};
@@ -53,7 +52,8 @@ pub(super) struct Core {
     pub(super) rung: Option<usize>,
     /// The evictor waits to be told that there is work.
     pub(super) evictor_waits: bool,
-    pub(super) recorder: Option<Recorder>,
+    /// The pool and the pager are not counted.
+    pub(super) overhead_beside: bool,
     pub(super) started: Instant,
     pub(super) stall_limit: Duration,
     pub(super) max_pages: u64,
@@ -112,7 +112,7 @@ impl Core {
             is_new: Vec::new(),
             rung: None,
             evictor_waits: false,
-            recorder: None,
+            overhead_beside: false,
             started: Instant::now(),
             stall_limit: Duration::from_secs(30),
             max_pages,
@@ -203,7 +203,7 @@ impl Core {
         }
         while let Some(p) = self.pending.pop_front() {
             self.memory.counts.faults += 1;
-            if let Some(r) = &mut self.recorder {
+            if let Some(r) = &mut self.memory.recorder {
                 r.touch(p.since, p.space, p.address, p.write);
             }
             self.serve(p, false);
@@ -387,6 +387,10 @@ impl Core {
                 let p = waiter.unwrap_or_else(|| self.unasked(page));
                 self.touch(page, p);
                 self.memory.arrived = None;
+                if waiter.is_none() {
+                    // Nobody has touched it yet.
+                    self.memory.young[page as usize] = false;
+                }
                 self.stall_ns += p.since.elapsed().as_nanos() as u64;
             }
             // It was read ahead. Whoever needs it may have better luck.

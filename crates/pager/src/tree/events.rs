@@ -408,6 +408,7 @@ impl Core {
             self.spaces.push(None);
             self.memory.resident.push(0);
         }
+        self.memory.written.set_pagemap(index, space.pagemap.clone());
         self.spaces[index] = Some(space);
         self.is_new.push(index);
         index
@@ -417,6 +418,7 @@ impl Core {
     pub(super) fn bury(&mut self, index: usize) {
         self.settle_the_last(index);
         let Some(space) = self.spaces.get_mut(index).and_then(Option::take) else { return };
+        self.memory.written.set_pagemap(index, None);
         for &first in &space.blocks {
             (first..first + BLOCK as u32).for_each(|page| self.drop_page(page));
         }
@@ -426,7 +428,7 @@ impl Core {
         self.unsettled.retain(|p| p.space != index);
         self.puzzles.retain(|at, _| at.0 != index);
         self.free_drained();
-        if let Some(r) = &mut self.recorder {
+        if let Some(r) = &mut self.memory.recorder {
             r.end(index);
         }
     }

@@ -98,7 +98,9 @@ impl Core {
             }
             let (space, to) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
             let (Some(uffd), Some(fill)) = (self.uffd(space), &self.memory.filling) else { return };
-            let mode = FillMode { quiet: self.memory.high.holds, protected: false };
+            let is_content = fill.source.content().is_some();
+            let protected = is_content && !p.write && self.memory.protects();
+            let mode = FillMode { quiet: self.memory.high.holds, protected };
             // SAFETY: the source is a page: zeros, a buffer, or a staging place that was given up under this lock and so is not emptied
             // yet. The destination is of a program that is served, and was watched, or the call fails.
             let done = unsafe {
@@ -108,9 +110,9 @@ impl Core {
                     Some(content) => uffd.copy_in_mode(to, content, PAGE, mode),
                 }
             };
-            let is_zeros = fill.source.content().is_none();
             match done.errno {
                 0 if done.bytes == PAGE => {
+                    self.memory.written.came(page, protected);
                     self.memory.doomed[page as usize] = false;
                     self.memory.lingers[page as usize] = false;
                     if attempt > 0 && !mode.quiet {
@@ -120,7 +122,7 @@ impl Core {
                 }
                 // Something changes the mappings, and the kernel waits until that was read of: it may be about this page.
                 0 | libc::EAGAIN => _ = self.settle_for_certain(space),
-                libc::EEXIST if is_zeros => break,
+                libc::EEXIST if !is_content => break,
                 // Something is there that nobody put there: it may be older than what was to go there.
                 libc::EEXIST => fatal("a page that is out of memory is in the page tables"),
                 libc::ENOMEM => std::thread::sleep(Duration::from_millis(1)),
@@ -129,7 +131,7 @@ impl Core {
                     if self.settle_for_certain(space) || !self.is_quiet(space) {
                         continue;
                     }
-                    self.strays += u64::from(done.errno != libc::ESRCH && !is_zeros);
+                    self.strays += u64::from(done.errno != libc::ESRCH && is_content);
                     self.drop_page(page);
                     break;
                 }

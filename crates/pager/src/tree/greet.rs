@@ -13,7 +13,7 @@ use crate::pagemap::Pagemap;
 use crate::uffd::{Feature, PAGE, Uffd};
 
 /// What an agent's userfaultfd has.
-const FEATURES: [Feature; 9] = [
+const FEATURES: [Feature; 10] = [
     Feature::PAGEFAULT_FLAG_WP,
     Feature::WP_UNPOPULATED,
     Feature::EVENT_FORK,
@@ -22,6 +22,7 @@ const FEATURES: [Feature; 9] = [
     Feature::EVENT_UNMAP,
     Feature::THREAD_ID,
     Feature::POISON,
+    Feature::WP_ASYNC,
     Feature::MOVE,
 ];
 /// An agent that says nothing for so long is given up.
@@ -156,7 +157,8 @@ impl Shared {
         s.pagemap = Pagemap::of(pid).ok().map(Arc::new);
         s.arena = arena(hello);
         s.watched.insert(arena(hello));
-        let uffd = s.uffd.clone();
+        let (uffd, pagemap) = (s.uffd.clone(), s.pagemap.clone());
+        core.memory.written.set_pagemap(index, pagemap);
         // SAFETY: the scratch pages are the agent's own.
         unsafe { uffd.register(hello.scratch as usize, WINDOW * PAGE)? };
         self.install(core, index, agent, Some(uffd))

@@ -69,7 +69,7 @@ pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result
         eprintln!("refault: defect: {defect}");
     }
     let stats = core.stats();
-    let recording = core.recorder.take().map(super::record::Recorder::finish).transpose();
+    let recording = core.memory.recorder.take().map(super::record::Recorder::finish).transpose();
     drop(core);
     let recording = recording.map_err(Error::io("writing the record"))?;
     Ok(Outcome { status, was_served, stats, wall, recording })

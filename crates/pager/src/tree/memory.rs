@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use refault_mm::{Ack, Effect, PageId, ThrottleReason, World};
+use refault_mm::{Ack, Effect, PageId, SwapSlot, ThrottleReason, World};
 
+use super::record::Recorder;
 use super::throttle::Place;
+use super::written::Written;
 use crate::effects;
 use crate::high::High;
 use crate::region::{Counts, Staging};
@@ -72,7 +74,8 @@ impl Source {
 pub(super) struct Memory {
     pub(super) area: Arc<SwapArea>,
     state: Vec<State>,
-    young: Vec<bool>,
+    pub(super) young: Vec<bool>,
+    pub(super) written: Written,
     /// `madvise` is about to drop what is in place, or did: it must not be moved out as long as it may be there.
     pub(super) doomed: Vec<bool>,
     /// What is being read or written is of no use any more.
@@ -126,6 +129,7 @@ pub(super) struct Memory {
     /// Reclaim waits when so many pages are on their way: they take memory until they are written.
     pub(super) most_under_way: u64,
     pub(super) high: High<Place>,
+    pub(super) recorder: Option<Recorder>,
     pub(super) counts: Counts,
 }
 
@@ -139,6 +143,7 @@ impl Memory {
             area,
             state: Vec::new(),
             young: Vec::new(),
+            written: Written::default(),
             doomed: Vec::new(),
             dropped: Vec::new(),
             unmarked: Vec::new(),
@@ -168,6 +173,7 @@ impl Memory {
             kswapd_awake: false,
             most_under_way: u64::MAX,
             high: High::default(),
+            recorder: None,
             counts: Counts::default(),
         }
     }
@@ -194,6 +200,7 @@ impl Memory {
             numbers.resize(pages, 0);
         }
         self.address.resize(pages, 0);
+        self.written.grow(pages);
     }
 
     pub(super) fn state(&self, page: u32) -> State {
@@ -240,7 +247,7 @@ impl Memory {
 
     /// Bytes of its tables.
     pub(super) fn table_bytes(&self) -> usize {
-        self.state.capacity() * (6 + 3 * size_of::<u32>() + size_of::<usize>())
+        self.state.capacity() * (7 + 3 * size_of::<u32>() + size_of::<usize>())
             + self.staged.capacity() * 8
             + self.leaving.capacity() * size_of::<u32>()
             + self.loans.capacity() * 24
@@ -266,7 +273,10 @@ impl Memory {
         let state = self.state(page);
         let source = match state {
             State::Mapped | State::Leaving | State::Poisoned => return,
-            State::Empty if self.in_place => return self.set_state(page, State::Mapped),
+            State::Empty if self.in_place => {
+                self.written.came(page, false);
+                return self.set_state(page, State::Mapped);
+            }
             State::Empty if self.write => Source::Zeros,
             State::Empty => Source::Zero,
             State::Staged | State::Written => Source::Place(self.staging.address(self.place[page as usize])),
@@ -353,6 +363,20 @@ impl World for Memory {
 
     fn test_and_clear_young(&mut self, page: PageId) -> bool {
         std::mem::take(&mut self.young[page.index()])
+    }
+
+    fn before_walk(&mut self) {
+        self.counts.walks += 1;
+        self.collect_writes();
+    }
+
+    /// Asked of what may leave, so it should be known to the moment.
+    fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
+        u32::from(self.test_and_clear_young(page) || self.is_written(page.0))
+    }
+
+    fn keeps_swap_copy(&self, slot: SwapSlot) -> bool {
+        self.area.keeps_copy(slot.0)
     }
 
     fn is_write_queue_full(&self) -> bool {

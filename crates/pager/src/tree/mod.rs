@@ -29,6 +29,7 @@ mod space;
 mod stats;
 mod table;
 mod throttle;
+mod written;
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -127,7 +128,8 @@ impl Tree {
         core.swap_pages = (m.swap_max / PAGE) as u64;
         core.memory.most_under_way = (max_pages as u64 / UNDER_WAY).clamp(WINDOW as u64, MOST_UNDER_WAY);
         core.set_high(m.memory_high, core.swap_pages)?;
-        core.recorder = config.record.take().map(Recorder::new);
+        core.memory.recorder = config.record.take().map(Recorder::new);
+        core.overhead_beside = m.overhead_beside;
         core.charge_overhead();
         let shared = Arc::new(Shared {
             core: Mutex::new(core),

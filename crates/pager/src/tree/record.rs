@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::uffd::PAGE;
 
-/// A touch of a page, as it was seen: by a fault, or because the page was found in place.
+/// A touch of a page, as it was seen: by a fault, because the page was found in place, or because it was found written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Touched {
     /// Since the start.
@@ -21,6 +21,8 @@ pub struct Touched {
 }
 
 const BYTES: usize = 24;
+/// So many touches are kept to be put in order at the most.
+const RECENT: usize = 1 << 16;
 
 /// Writes touches to a file, in a form that takes next to no time.
 #[derive(Debug)]
@@ -30,29 +32,65 @@ pub(super) struct Recorder {
     /// The processes that there are, by their numbers, and how many there were.
     processes: HashMap<usize, u32>,
     known: u32,
+    /// Touches since the last walk, and when that was.
+    recent: Vec<Touched>,
+    since_ns: u64,
     error: Option<io::Error>,
 }
 
 impl Recorder {
     pub(super) fn new(file: File) -> Recorder {
         let file = BufWriter::with_capacity(256 << 10, file);
-        Recorder { file, started: Instant::now(), processes: HashMap::new(), known: 0, error: None }
+        let (processes, recent) = (HashMap::new(), Vec::new());
+        Recorder { file, started: Instant::now(), processes, known: 0, recent, since_ns: 0, error: None }
     }
 
-    pub(super) fn touch(&mut self, at: Instant, space: usize, address: usize, write: bool) {
+    fn time_ns(&self, at: Instant) -> u64 {
+        at.saturating_duration_since(self.started).as_nanos() as u64
+    }
+
+    fn note(&mut self, time_ns: u64, space: usize, address: usize, write: bool) {
         let known = &mut self.known;
         let process = *self.processes.entry(space).or_insert_with(|| {
             *known += 1;
             *known - 1
         });
-        let mut bytes = [0; BYTES];
-        let time_ns = at.saturating_duration_since(self.started).as_nanos() as u64;
-        bytes[..8].copy_from_slice(&time_ns.to_ne_bytes());
-        bytes[8..16].copy_from_slice(&((address / PAGE) as u64).to_ne_bytes());
-        bytes[16..20].copy_from_slice(&process.to_ne_bytes());
-        bytes[20] = u8::from(write);
-        if let Err(e) = self.file.write_all(&bytes) {
-            self.error.get_or_insert(e);
+        self.recent.push(Touched { time_ns, process, page: (address / PAGE) as u64, write });
+    }
+
+    pub(super) fn touch(&mut self, at: Instant, space: usize, address: usize, write: bool) {
+        if self.recent.len() >= RECENT {
+            self.put_in_order(self.time_ns(at));
+        }
+        self.note(self.time_ns(at), space, address, write);
+    }
+
+    /// Pages (processes and addresses) that were found written: each was at some time since they were looked for last. Nobody knows when, so they are
+    /// spread over that time, in no order of their addresses.
+    pub(super) fn found_written(&mut self, now: Instant, pages: &[(usize, usize)]) {
+        const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
+        let (since_ns, now_ns) = (self.since_ns, self.time_ns(now));
+        for (i, &(space, address)) in pages.iter().enumerate() {
+            let part = ((i + 1) as f64 * GOLDEN_RATIO).fract();
+            let time_ns = since_ns + (now_ns.saturating_sub(since_ns) as f64 * part) as u64;
+            self.note(time_ns, space, address, true);
+        }
+        self.put_in_order(now_ns);
+    }
+
+    /// Writes what was seen until now.
+    fn put_in_order(&mut self, now_ns: u64) {
+        self.since_ns = now_ns;
+        self.recent.sort_by_key(|t| t.time_ns);
+        for t in self.recent.drain(..) {
+            let mut bytes = [0; BYTES];
+            bytes[..8].copy_from_slice(&t.time_ns.to_ne_bytes());
+            bytes[8..16].copy_from_slice(&t.page.to_ne_bytes());
+            bytes[16..20].copy_from_slice(&t.process.to_ne_bytes());
+            bytes[20] = u8::from(t.write);
+            if let Err(e) = self.file.write_all(&bytes) {
+                self.error.get_or_insert(e);
+            }
         }
     }
 
@@ -63,6 +101,7 @@ impl Recorder {
 
     /// What was recorded.
     pub(super) fn finish(mut self) -> io::Result<Recording> {
+        self.put_in_order(u64::MAX);
         self.file.flush()?;
         if let Some(e) = self.error {
             return Err(e);
@@ -112,10 +151,18 @@ mod tests {
         r.touch(now, 9, 6 * PAGE, false);
         r.end(3);
         r.touch(now, 3, usize::MAX / PAGE * PAGE, false);
+        let later = |ms| now + std::time::Duration::from_millis(ms);
+        r.touch(later(30), 3, 9 * PAGE, false);
+        r.found_written(later(40), &[(3, 7 * PAGE), (3, 8 * PAGE)]);
+        r.found_written(later(50), &[(3, 7 * PAGE)]);
         let recording = r.finish().unwrap();
         assert_eq!(recording.processes, 3);
         let all: Vec<Touched> = recording.touches().map(Result::unwrap).collect();
         let found: Vec<_> = all.iter().map(|t| (t.process, t.page, t.write)).collect();
-        assert_eq!(found, [(0, 5, true), (1, 6, false), (2, (usize::MAX / PAGE) as u64, false)]);
+        let last = (usize::MAX / PAGE) as u64;
+        // Written at 24.7, 9.4 and 46.2 ms.
+        let written = [(2, 8, true), (2, 7, true), (2, 9, false), (2, 7, true)];
+        assert_eq!(found, [[(0, 5, true), (1, 6, false), (2, last, false)].as_slice(), &written].concat());
+        assert!(all.is_sorted_by_key(|t| t.time_ns), "{all:?}");
     }
 }

@@ -122,7 +122,8 @@ impl Core {
         self.peak_pool_bytes = self.peak_pool_bytes.max(area.usage.memory_bytes);
         self.peak_file = self.peak_file.max(area.usage.file_pages);
         let unknown: u64 = self.spaces.iter().flatten().map(|s| s.unknown).sum();
-        self.set_external(self.overhead_pages() + unknown);
+        let own = if self.overhead_beside { 0 } else { self.overhead_pages() };
+        self.set_external(own + unknown);
         self.note_peak();
     }
 

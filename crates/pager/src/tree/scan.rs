@@ -98,7 +98,8 @@ impl Shared {
             core.bury_orphans();
         }
         core.charge_overhead();
-        let is_tight = core.recorder.is_some() || core.engine.free_pages() < core.max_pages - core.lowest_limit() / 2;
+        let is_tight =
+            core.memory.recorder.is_some() || core.engine.free_pages() < core.max_pages - core.lowest_limit() / 2;
 
         let mut looks = Vec::new();
         for (index, pid, n) in pages {
@@ -237,7 +238,7 @@ impl Core {
                 }
                 return;
             }
-            if let Some(r) = &mut self.recorder {
+            if let Some(r) = &mut self.memory.recorder {
                 r.touch(Instant::now(), look.index, address, true);
             }
         }

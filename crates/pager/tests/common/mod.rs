@@ -1,6 +1,8 @@
 //! What several tests need.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod lab;
+
 use refault_pager::uffd::Scope;
 use refault_pager::{Error, Region};
 
