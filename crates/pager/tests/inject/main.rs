@@ -7,7 +7,8 @@
 //! one by one (an hour); `REFAULT_INJECT=each` tries all failures of all scenarios, `REFAULT_INJECT=all` at every call (hours to days),
 //! `REFAULT_INJECT=all/7` at every seventh. What may come of each failure is in a table in `docs/reliability.md`; a call
 //! that is not in it fails the test, and so does, with `REFAULT_INJECT`, an outcome that is not (without, it is said). `REFAULT_INJECT_WRITE=1`
-//! writes the table anew, `REFAULT_INJECT_WRITE=add` adds to it. Arguments that are no options name the parts that are to be run.
+//! writes the table anew, `REFAULT_INJECT_WRITE=add` adds to it. Arguments that are no options name the parts that are to be run;
+//! `REFAULT_INJECT_COUNTS=1` says how many calls of each kind they make.
 
 mod catalogue;
 mod file;
@@ -53,6 +54,8 @@ enum Calls {
 
 /// Failures of a small scenario that are tried by default.
 const SAMPLED: u64 = 24;
+/// Calls of a kind that each fail in one way, not in all.
+const MANY: u64 = 150;
 /// A small scenario is run so often without a fault: its threads take turns as they like, and so make more calls or fewer.
 const BASES: usize = 5;
 
@@ -85,6 +88,8 @@ const ALL: &[Scenario] = &[
     small("small-both", 0, small::both),
     small("small-folios-2", 0, small::folios_2),
     small("small-folios-4", 0, small::folios_4),
+    small("small-mapped-file", 2, file::small),
+    small("small-run", 3, tree::small),
     small("small-signal-pool", 1, small::signal_pool),
     small("small-signal-file", 1, small::signal_file),
     small("small-signal-both", 1, small::signal_both),
@@ -201,11 +206,16 @@ impl Scenario {
         };
         for &call in Call::ALL.iter().filter(|c| is_about(c)) {
             let made = base.counts[call as usize];
-            for (i, fault) in catalogue::faults(call).into_iter().enumerate() {
+            let faults = catalogue::faults(call);
+            let of_many = faults.len() as u64;
+            for (i, fault) in faults.into_iter().enumerate() {
                 if !self.is_kept(call as u64 * 64 + i as u64) {
                     continue;
                 }
-                for n in tried(made, fault, (call as u64) << 8 | i as u64) {
+                let all = tried(made, fault, (call as u64) << 8 | i as u64);
+                // Each call fails, and the failures take turns.
+                let is_turn = |n: &u64| !self.is_small() || made <= MANY || n % of_many == i as u64;
+                for n in all.into_iter().filter(is_turn) {
                     jobs.push(self.failing((call, n, fault), made));
                 }
             }
@@ -263,8 +273,8 @@ impl Scenario {
 }
 
 fn main() {
-    if std::env::var_os(tree::ROLE).is_some() {
-        tree::program();
+    if let Ok(pages) = std::env::var(tree::ROLE) {
+        tree::program(pages.parse().expect("a number of pages"));
     }
     let words: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     if std::env::args().any(|a| a == "--list") {
@@ -309,6 +319,10 @@ fn main() {
                     println!("BAD {}: {:?}\n{}", r.title, r.run, said.join("\n"));
                 }
             }
+        }
+        if std::env::var_os("REFAULT_INJECT_COUNTS").is_some() {
+            let made = Call::ALL.iter().filter(|&&c| base.counts[c as usize] > 0);
+            made.for_each(|&c| println!("{}: {} {}", s.name, base.counts[c as usize], c.name()));
         }
         let (calls, seconds) = (base.counts.iter().sum::<u64>(), began.elapsed().as_secs_f64());
         println!("{} ({calls} calls, {} allocations): {classes:?}, {seconds:.1} s so far", s.name, base.allocations);
