@@ -58,7 +58,7 @@ fn compare(o: &Options, args: &[String]) -> Result<(), String> {
     for &swap in &o.swaps {
         let rig = Rig::new(Setup {
             memory_max_bytes: Some(o.memory as u64),
-            swap: Some((swap, o.region as u64 + (16 << 20))),
+            swap: Some((swap, o.swap_bytes as u64 + (16 << 20))),
             directory: &o.directory,
         });
         if let Err(why) = &rig {
@@ -144,6 +144,7 @@ fn work(role: &str, o: &Options) -> Result<(), String> {
 
 fn in_region(o: &Options, workload: &str, threads: usize, swap: Swap, faults: Faults) -> Result<Figures, String> {
     let mut config = RegionConfig::new(o.region, o.memory);
+    config.swap_max = o.swap_bytes;
     config.overhead_beside = !o.inside;
     config.policy = o.policy;
     config.standby_percent = o.standby_percent;
