@@ -39,6 +39,13 @@ impl Engine {
         self.folio_of(page).map(|f| self.folios.st(f).order())
     }
 
+    /// Splits the large folio that holds a page, in the swap cache, too: of one whose read failed, each page can be tried by itself then.
+    /// False: it is busy.
+    pub fn split(&mut self, page: PageId) -> bool {
+        self.drain_all();
+        self.folio_of(page).is_none_or(|f| self.split_unless_busy(f))
+    }
+
     /// The folio that holds a page: in its slot, or in the swap cache.
     pub(crate) fn folio_of(&self, page: PageId) -> Option<FolioId> {
         self.folios.slot(page).folio().or_else(|| self.swap_entry(page).and_then(|s| self.swap.cached(s)))

@@ -162,11 +162,13 @@ fn a_write_that_fails_in_the_middle_of_a_folio_loses_nothing() {
 
 #[test]
 fn a_page_that_cannot_be_read_is_lost_and_its_folio_is_not() {
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     static READS: AtomicU64 = AtomicU64::new(0);
+    static ALL_FAIL: AtomicBool = AtomicBool::new(false);
     // Of the first folio that is read, the fourth page fails, and again when it is tried once more.
     let store = Box::new(Faulty::new(|_, write| {
-        (!write && matches!(READS.fetch_add(1, Ordering::Relaxed), 3 | 4)).then_some(Fault::ReadFails)
+        let is_one = !write && matches!(READS.fetch_add(u64::from(!write), Ordering::Relaxed), 3 | 4);
+        (is_one || !write && ALL_FAIL.load(Ordering::Relaxed)).then_some(Fault::ReadFails)
     }));
     let Some(mut r) = made_for_system_calls(Region::with_store(&config(), store)) else { return };
     let pages = r.len() / PAGE;
@@ -176,10 +178,22 @@ fn a_page_that_cannot_be_read_is_lost_and_its_folio_is_not() {
     r.dont_need(bytes(most..pages)).unwrap();
     let pages = most;
     let before = r.stats().counts.swapped_in;
-    let lost: Vec<usize> = (0..pages).filter(|&page| get(&r, page).is_none_or(|c| c != expected(page, 1))).collect();
+    let mut lost = Vec::new();
+    for page in 0..pages {
+        let was = r.stats().counts.read_errors;
+        if get(&r, page).is_none_or(|c| c != expected(page, 1)) {
+            lost.push(page);
+        }
+        if (was, r.stats().counts.read_errors) == (0, 1) {
+            // Its folio did not come in. The fourth page is read by itself now, and cannot be.
+            ALL_FAIL.store(true, Ordering::Relaxed);
+            assert_eq!(get(&r, page / 16 * 16 + 3), None);
+            ALL_FAIL.store(false, Ordering::Relaxed);
+        }
+    }
     let s = r.stats();
     assert!(s.counts.swapped_in > before, "some had to be read");
-    assert_eq!((lost.len(), s.counts.poisoned, s.counts.read_errors), (1, 1, 1), "{lost:?}");
+    assert_eq!((lost.len(), s.counts.poisoned, s.counts.read_errors), (1, 1, 2), "{lost:?}");
     r.validate().unwrap();
     assert_eq!(get(&r, lost[0]), None, "an error, and no zeros");
     // The rest of its folio goes out and comes back without it.
@@ -193,6 +207,31 @@ fn a_page_that_cannot_be_read_is_lost_and_its_folio_is_not() {
     assert_eq!(get(&r, lost[0]), None);
     r.dont_need(bytes(lost[0]..lost[0] + 1)).unwrap();
     assert_eq!(get(&r, lost[0]), Some(expected(0, 0)), "given up, it can be used again");
+    r.validate().unwrap();
+}
+
+/// It was lost whichever page of its folio was touched.
+#[test]
+fn a_page_that_cannot_be_read_is_not_lost_for_a_touch_of_its_neighbour() {
+    // The eighth page of the first folio that comes in cannot be read, and not when it is tried once more; later, by itself, it can.
+    let mut n = 0;
+    let store = Box::new(Faulty::new(move |_, write| {
+        n += u64::from(!write);
+        (!write && matches!(n, 8 | 9)).then_some(Fault::ReadFails)
+    }));
+    let Some(mut r) = made_for_system_calls(Region::with_store(&config(), store)) else { return };
+    let pages = r.len() / PAGE;
+    (0..pages / 2).for_each(|page| write(&mut r, page, 1));
+    r.page_out(bytes(0..pages / 2)).unwrap();
+    // What was written gives up its memory, and then there is room for a folio.
+    (pages / 2..pages / 2 + 300).for_each(|page| write(&mut r, page, 1));
+    r.dont_need(bytes(pages / 2..pages)).unwrap();
+    assert!(is(&r, 2, 1));
+    let counts = r.stats().counts;
+    assert_eq!((counts.swapped_in, counts.read_errors, counts.poisoned), (16, 1, 0), "15 of the folio, and one alone");
+    r.validate().unwrap();
+    let lost = (0..16).find(|&page| get(&r, page).is_none_or(|c| c != expected(page, 1)));
+    assert_eq!((lost, r.stats().counts.poisoned), (None, 0), "each can be read by itself");
     r.validate().unwrap();
 }
 

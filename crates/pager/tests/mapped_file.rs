@@ -656,3 +656,29 @@ fn a_page_that_was_lost_can_be_read_again() {
     assert!(bytes(&file) == content);
     file.validate().unwrap();
 }
+
+/// For the engine such a page is in memory, read and mapped; touched again it was lost again, and an order came for a page that was nowhere.
+#[test]
+fn a_page_that_was_not_put_in_its_place_can_be_read_again() {
+    let content = noise(2 * MIB, 11);
+    let temp = Temp::new(&content);
+    for write in [false, true] {
+        let plan = CallPlan::new(|call, n| (call == Call::Copy && n < 1).then_some(CallFault::Fails(libc::EFAULT)));
+        let io = RealFile::open(&temp.0, true).unwrap();
+        let Some(file) = made(MappedFile::with_io(Box::new(io), &config(Policy::Mglru), Some(plan))) else { return };
+        if file.scope() == Scope::UserMode {
+            return eprintln!("skipped: system calls cannot be handed memory that is not in place");
+        }
+        let mut pipe = Pipe::new();
+        match write {
+            true => assert!(!pipe.put(file.as_ptr(), &content[..PAGE])),
+            false => assert!(pipe.get(file.as_ptr(), PAGE).is_none()),
+        }
+        assert_eq!(file.read_again(0..2 * MIB).unwrap(), 1);
+        assert!(pipe.get(file.as_ptr(), PAGE).unwrap() == content[..PAGE]);
+        assert!(bytes(&file) == content);
+        file.validate().unwrap();
+        file.flush().unwrap();
+    }
+    temp.check(&content);
+}

@@ -122,6 +122,7 @@ impl Core {
                     State::Absent | State::Reading => false,
                 };
                 if !there {
+                    self.memory.unplaced.insert(page);
                     self.lose(page, "the kernel could not put it in its place");
                 }
             }
@@ -263,13 +264,25 @@ impl Core {
             if self.memory.state[page as usize] != State::Lost {
                 continue;
             }
-            self.engine.drop_range(&mut self.memory, PageId(page), 1);
+            if self.memory.unplaced.contains(&page) && !self.forget_unplaced(page) {
+                continue;
+            }
             // SAFETY: nothing is there but the mark of a page that is lost; whoever touches it faults, and waits for the lock.
             unsafe { calls::discard(self.memory.address(page), PAGE)? };
             self.memory.state[page as usize] = State::Absent;
             n += 1;
         }
         Ok(n)
+    }
+
+    /// A page that was read and could not be put in its place is in memory, mapped and perhaps dirty, for all that the engine knows. Whether
+    /// it is that no more.
+    fn forget_unplaced(&mut self, page: u32) -> bool {
+        // What is dirty goes only when it is written; there is nothing to be written.
+        self.engine.write_page(&mut self.memory, PageId(page));
+        self.engine.page_out(&mut self.memory, PageId(page), 1);
+        let is_gone = !self.engine.is_resident(PageId(page));
+        is_gone && self.memory.unplaced.remove(&page)
     }
 
     /// One step of background reclaim, and of the flusher.

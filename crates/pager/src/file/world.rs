@@ -48,6 +48,8 @@ pub(super) struct Memory {
     pub(super) writes: VecDeque<u32>,
     /// Pages in state Writing.
     pub(super) writing: BTreeSet<u32>,
+    /// Pages that are lost although the engine has them in memory.
+    pub(super) unplaced: BTreeSet<u32>,
     /// Pages to be read.
     pub(super) reads: Vec<u32>,
     /// Pages that are of no use in place: dropped together.
@@ -75,6 +77,7 @@ impl Memory {
             dirty: BTreeSet::new(),
             writes: VecDeque::new(),
             writing: BTreeSet::new(),
+            unplaced: BTreeSet::new(),
             reads: Vec::new(),
             drops: Vec::new(),
             buffer: Vec::new(),
@@ -93,7 +96,7 @@ impl Memory {
 
     /// Bytes of its tables. A node of a tree has room for 11 and is half full at least.
     pub(super) fn table_bytes(&self) -> usize {
-        let trees = 3 * (self.dirty.len() + self.writing.len());
+        let trees = 3 * (self.dirty.len() + self.writing.len() + self.unplaced.len());
         let lists = self.writes.capacity() + self.reads.capacity() + self.drops.capacity() + trees;
         self.state.capacity() * 2 + lists * size_of::<u32>()
     }
@@ -165,6 +168,10 @@ impl Memory {
 
     /// Starts to write a page: protected first, for a write that nobody learns of would be lost.
     fn write(&mut self, page: u32) -> Ack {
+        // A touch that was to write to it never came about: the file has what there is.
+        if self.state[page as usize] == State::Lost {
+            return Ack::Done;
+        }
         if self.state[page as usize] != State::Dirty || !self.protect(page, true) {
             return Ack::Failed;
         }

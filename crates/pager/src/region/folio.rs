@@ -254,22 +254,18 @@ impl Core {
         self.engine.advise(PageId(page), Advice::InUse);
     }
 
-    /// A folio was read, or some of its pages could not be. What is not to be had of a folio that comes in is lost.
-    fn folio_arrived(&mut self, read: FolioRead, buffer: Box<[PageBuf]>, errors: Vec<(u32, StoreError)>) {
+    /// A folio was read, or some of its pages could not be: then it does not come in, and those that were touched are read by themselves.
+    fn folio_arrived(&mut self, read: FolioRead, buffer: Box<[PageBuf]>, errors: &[(u32, StoreError)]) {
         let (pages, id) = (read.first..read.first + read.pages, PageId(read.first));
         let reading = |c: &Core, p: &u32| c.memory.state[*p as usize] == State::Reading;
         let there = pages.clone().filter(|p| reading(self, p)).count();
         let waiting: Vec<(u32, bool)> = pages.clone().filter_map(|p| Some((p, self.waiting.remove(p)?))).collect();
         self.memory.counts.swapped_in += (there - errors.len()) as u64;
         self.memory.counts.read_errors += errors.len() as u64;
-        let some = errors.len() < there;
-        self.engine.read_done(&mut self.memory, id, some);
-        for (page, e) in errors {
-            match some || waiting.iter().any(|(p, _)| *p == page) {
-                true => self.poison(page, &format!("reading it from swap: {e}")),
-                // The folio does not come in. Whoever needs this page may have better luck.
-                false => self.memory.state[page as usize] = State::Stored,
-            }
+        self.engine.read_done(&mut self.memory, id, errors.is_empty());
+        if !errors.is_empty() {
+            self.memory.folios.spare = Some(buffer);
+            return self.folio_failed(pages, &waiting);
         }
         let first = waiting.first().copied().filter(|(p, _)| reading(self, p));
         let first = first.or_else(|| Some((pages.clone().find(|p| reading(self, p))?, false)));
@@ -281,6 +277,21 @@ impl Core {
         // Who faulted on others may have been woken, too, and is served like anyone.
         for (page, write) in waiting.into_iter().filter(|(p, _)| first.is_none_or(|(touched, _)| touched != *p)) {
             self.serve(page, write, Instant::now(), false);
+        }
+    }
+
+    /// Its pages are where they were, and no folio from now on. Who waits for one of them may have better luck with that one alone.
+    fn folio_failed(&mut self, pages: Range<u32>, waiting: &[(u32, bool)]) {
+        for page in pages.clone().filter(|&p| self.memory.state[p as usize] == State::Reading).collect::<Vec<_>>() {
+            self.memory.state[page as usize] = State::Stored;
+        }
+        self.engine.split(PageId(pages.start));
+        for &(page, write) in waiting {
+            match self.unit(page).len() {
+                1 => self.serve(page, write, Instant::now(), false),
+                // It would be read with the others again, and so on for ever.
+                _ => self.poison(page, "its folio could not be read"),
+            }
         }
     }
 
@@ -349,7 +360,7 @@ impl Shared {
         }
         core = self.lock();
         core.tick();
-        core.folio_arrived(read, buffer, errors);
+        core.folio_arrived(read, buffer, &errors);
         core
     }
 }

@@ -301,14 +301,13 @@ impl Core {
 
     pub(super) fn wake(&self, page: u32) {
         if let Some(uffd) = self.uffd(self.memory.owner[page as usize] as usize) {
-            // An error means that the memory is gone, and with it those who wait.
-            _ = uffd.wake(self.memory.address[page as usize], PAGE);
+            wake_at(&uffd, self.memory.address[page as usize], PAGE);
         }
     }
 
     pub(super) fn wake_at(&self, p: Pending) {
         if let Some(uffd) = self.uffd(p.space) {
-            _ = uffd.wake(p.address, PAGE);
+            wake_at(&uffd, p.address, PAGE);
         }
     }
 
@@ -533,4 +532,25 @@ impl Core {
         }
         Ok(())
     }
+}
+
+/// Those who wait there go on.
+pub(super) fn wake_at(uffd: &Uffd, start: usize, len: usize) {
+    let mut errno = 0;
+    for attempt in 0..8 {
+        errno = match uffd.wake(start, len) {
+            Ok(()) => return,
+            Err(e) => e.raw_os_error().unwrap_or(0),
+        };
+        match errno {
+            // The memory is gone, and with it those who wait.
+            libc::ENOENT | libc::ESRCH => return,
+            libc::EAGAIN | libc::EINTR | libc::ENOMEM | libc::EBUSY => {
+                std::thread::sleep(Duration::from_millis(1 << attempt));
+            }
+            _ => break,
+        }
+    }
+    // They would wait for ever.
+    fatal(&format!("whoever waits for a page cannot be woken: error {errno}"));
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::core::Core;
+use super::core::{Core, wake_at};
 use super::memory::State;
 use super::order::{self, Change, Doubt, Evidence, Mark, Outcome, Piece, Watched};
 use super::space::Space;
@@ -211,8 +211,8 @@ impl Core {
         }
         unmapped.into_iter().for_each(|page| self.memory.lingers[page as usize] = false);
         // Whoever waits there tries again, and finds out what there is.
-        for range in batch.iter().flat_map(Change::ranges) {
-            _ = uffd.wake(range.start, range.len());
+        for range in batch.iter().flat_map(Change::ranges).filter(|r| !r.is_empty()) {
+            wake_at(&uffd, range.start, range.len());
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use refault_mm::{MemcgLimits, ThrottleReason};
 
 use super::Shared;
-use super::core::Core;
+use super::core::{Core, wake_at};
 use crate::error::Error;
 use crate::high::{MOST_LEAVING, Released};
 use crate::uffd::PAGE;
@@ -67,8 +67,7 @@ impl Core {
     fn wake_all(&self, places: Vec<Place>) {
         for (space, address) in places {
             if let Some(uffd) = self.uffd(space) {
-                // An error means that the memory is gone, and with it those who wait.
-                _ = uffd.wake(address, PAGE);
+                wake_at(&uffd, address, PAGE);
             }
         }
     }

@@ -127,3 +127,80 @@ pub fn plain(report: &'static Report) {
 pub fn lossy(report: &'static Report) {
     run(report, |call, n| (call == Call::FileRead && n % 60 < 20).then_some(CallFault::Fails(libc::EIO)));
 }
+
+/// Of a file that does not fit, for the pager itself takes half of so little.
+const SMALL_PAGES: usize = 700;
+const SMALL_BYTES: usize = SMALL_PAGES * PAGE - 500;
+/// Of them, so many pages are written: far from each other, for each is a fault.
+const SMALL_EVERY: usize = 40;
+
+/// Everything once, with few calls: pages are read in order, so most of them come ahead of their touch, in runs.
+pub fn small(report: &'static Report) {
+    let mut expected = vec![0; SMALL_BYTES];
+    fill(&mut expected, 7);
+    let (path, content) = nameless(&expected);
+    let config = MappedFileConfig {
+        fault_threads: 3,
+        stall_limit: Duration::from_secs(2),
+        ..MappedFileConfig::new(2 * refault_pager::RegionConfig::MIN_MEMORY)
+    };
+    let _plan = crate::plan(report, |_, _| None).enter();
+    let file = match MappedFile::open(&path, &config) {
+        Ok(f) if f.scope() == Scope::UserMode => {
+            report.unsupported("system calls cannot be handed memory that is not in place")
+        }
+        Ok(f) => f,
+        Err(Error::Unsupported(why)) => report.unsupported(&why),
+        Err(_) => return report.got(ERROR_VALUE),
+    };
+    let told = |is_well: bool| {
+        if !is_well {
+            report.got(ERROR_VALUE);
+        }
+        is_well
+    };
+    let (mut pipe, mut lost) = (Pipe::new(), vec![false; SMALL_PAGES]);
+    told(file.will_need(100 * PAGE..140 * PAGE).is_ok());
+    for round in 0..2 {
+        for (page, lost) in lost.iter_mut().enumerate() {
+            let (from, to) = (page * PAGE, SMALL_BYTES.min((page + 1) * PAGE));
+            let (at, mut found) = (file.as_ptr().wrapping_add(from), vec![0; to - from]);
+            let mut is_there = pipe.get(at, &mut found);
+            if is_there && found != expected[from..to] {
+                report.wrong(&format!("page {page} in round {round}"));
+            }
+            if is_there && *lost {
+                report.wrong(&format!("page {page} was lost and is back"));
+            }
+            if is_there && page % SMALL_EVERY == round {
+                fill(&mut found, (page * 10 + round) as u64);
+                is_there = pipe.put(at, &found);
+                if is_there {
+                    expected[from..to].copy_from_slice(&found);
+                }
+            }
+            if !is_there {
+                *lost = true;
+                report.got(LOST);
+            }
+        }
+        // Pages that were changed leave, too.
+        told(file.set_memory_max(refault_pager::RegionConfig::MIN_MEMORY).is_ok());
+        validate(report, &file);
+        if told(file.flush().is_ok()) && content() != expected {
+            report.wrong(&format!("the file after the flush in round {round}"));
+        }
+        if told(file.read_again(0..SMALL_BYTES).is_ok()) {
+            lost.fill(false);
+        }
+    }
+    validate(report, &file);
+    // One more than failures that are planned.
+    if !(0..3).any(|_| told(file.flush().is_ok())) {
+        return;
+    }
+    told(file.close().is_ok());
+    if content() != expected {
+        report.wrong("the file after it was closed");
+    }
+}

@@ -95,7 +95,8 @@ pub fn settle(found: &Cells, columns: &[&str]) {
     for ((call, fault), row) in &found.0 {
         let old = known.0.get(&(*call, fault.clone())).copied().unwrap_or_default();
         for (column, (&now, &then)) in columns.iter().zip(row.iter().zip(&old)) {
-            if now & !then != 0 {
+            // Right bytes are never wrong: the failure did not matter this time.
+            if now & !then & !RIGHT != 0 {
                 news.push(format!("{column}, {call}, {fault}: {}; in the table: {}", cell(now), cell(then)));
             }
         }
@@ -103,8 +104,5 @@ pub fn settle(found: &Cells, columns: &[&str]) {
     let is_there = |call: &str| known.0.keys().any(|k| k.0 == call);
     let missing: Vec<&str> = found.0.keys().map(|k| k.0).filter(|call| !is_there(call)).collect();
     assert!(missing.is_empty(), "docs/reliability.md says nothing of: {}", missing.join(", "));
-    // What comes of a failure may depend on how threads take turns; a few runs are no reason to call the table wrong.
-    let is_thorough = std::env::var_os("REFAULT_INJECT").is_some();
-    assert!(news.is_empty() || !is_thorough, "docs/reliability.md does not say so:\n{}", news.join("\n"));
-    news.iter().for_each(|n| println!("not in docs/reliability.md: {n}"));
+    assert!(news.is_empty(), "docs/reliability.md does not say so:\n{}", news.join("\n"));
 }

@@ -14,6 +14,8 @@ use crate::runner::{ENDED, ERROR_VALUE, RIGHT, Report, WRONG};
 /// Tells this executable that it is the program.
 pub const ROLE: &str = "REFAULT_INJECT_PROGRAM";
 const PAGES: usize = 4000;
+/// Of a program of which each call of the pager can fail in each way: what little there is for it then, it cannot do without the pager.
+const SMALL_PAGES: usize = 400;
 /// The forked child was ended by a signal.
 const CHILD_ENDED: i32 = 7;
 
@@ -53,26 +55,30 @@ impl Memory {
 }
 
 /// The program.
-pub fn program() -> ! {
+pub fn program(pages: usize) -> ! {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: new mappings, where the kernel chooses; what is moved, discarded and read is of this one, which this thread alone uses. The child
     // reads and writes memory, and ends.
     unsafe {
         let rw = libc::PROT_READ | libc::PROT_WRITE;
-        let at = libc::mmap(std::ptr::null_mut(), PAGES * PAGE, rw, flags, -1, 0);
+        let at = libc::mmap(std::ptr::null_mut(), pages * PAGE, rw, flags, -1, 0);
         assert_ne!(at, libc::MAP_FAILED);
-        let mut m = Memory { at: at as usize, version: vec![0; PAGES] };
-        (0..PAGES).for_each(|p| m.write(p, 1));
-        (0..PAGES).for_each(|p| m.check(p));
+        let mut m = Memory { at: at as usize, version: vec![0; pages] };
+        (0..pages).for_each(|p| m.write(p, 1));
+        // A program that is over in no time is not served before it ends.
+        if pages == SMALL_PAGES {
+            std::thread::sleep(Duration::from_millis(60));
+        }
+        (0..pages).for_each(|p| m.check(p));
         let pid = libc::fork();
         if pid == 0 {
-            (0..PAGES).step_by(2).for_each(|p| m.check(p));
-            (0..PAGES).step_by(7).for_each(|p| m.write(p, 2));
-            (0..PAGES).for_each(|p| m.check(p));
+            (0..pages).step_by(2).for_each(|p| m.check(p));
+            (0..pages).step_by(7).for_each(|p| m.write(p, 2));
+            (0..pages).for_each(|p| m.check(p));
             libc::_exit(0);
         }
         assert!(pid > 0);
-        (0..PAGES).step_by(5).for_each(|p| m.write(p, 3));
+        (0..pages).step_by(5).for_each(|p| m.write(p, 3));
         let mut status = 0;
         assert_eq!(libc::waitpid(pid, &raw mut status, 0), pid);
         if status != 0 {
@@ -80,17 +86,17 @@ pub fn program() -> ! {
         }
         libc::madvise((m.at + 100 * PAGE) as *mut _, 64 * PAGE, libc::MADV_DONTNEED);
         m.version[100..164].fill(0);
-        let to = libc::mmap(std::ptr::null_mut(), PAGES * PAGE, libc::PROT_NONE, flags, -1, 0);
+        let to = libc::mmap(std::ptr::null_mut(), pages * PAGE, libc::PROT_NONE, flags, -1, 0);
         let fixed = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-        if libc::mremap(m.at as *mut _, PAGES * PAGE, PAGES * PAGE, fixed, to) != libc::MAP_FAILED {
+        if libc::mremap(m.at as *mut _, pages * PAGE, pages * PAGE, fixed, to) != libc::MAP_FAILED {
             m.at = to as usize;
         }
-        (0..PAGES).for_each(|i| m.check(i * 461 % PAGES));
+        (0..pages).for_each(|i| m.check(i * 461 % pages));
         libc::_exit(0);
     }
 }
 
-fn run(report: &'static Report, base: fn(Call, u64) -> Option<CallFault>) {
+fn run(report: &'static Report, pages: usize, memory_max: usize, base: fn(Call, u64) -> Option<CallFault>) {
     let _plan = crate::plan(report, base).enter();
     let memory = RegionConfig {
         pool: None,
@@ -98,10 +104,10 @@ fn run(report: &'static Report, base: fn(Call, u64) -> Option<CallFault>) {
         fault_threads: 2,
         stall_limit: Duration::from_secs(8),
         swap_max: 64 << 20,
-        ..RegionConfig::new(64 << 20, 12 << 20)
+        ..RegionConfig::new(64 << 20, memory_max)
     };
     let exe = std::env::current_exe().expect("it runs");
-    let words: Vec<OsString> = ["env".into(), format!("{ROLE}=1").into(), exe.into()].into();
+    let words: Vec<OsString> = ["env".into(), format!("{ROLE}={pages}").into(), exe.into()].into();
     match run_tree(TreeConfig { memory, record: None }, "/usr/bin/env".as_ref(), &words) {
         Ok(outcome) if outcome.status.success() => report.got(RIGHT),
         Ok(outcome) if outcome.status.code() == Some(WRONG) => report.exit(WRONG),
@@ -114,10 +120,17 @@ fn run(report: &'static Report, base: fn(Call, u64) -> Option<CallFault>) {
 }
 
 pub fn plain(report: &'static Report) {
-    run(report, |_, _| None);
+    run(report, PAGES, 12 << 20, |_, _| None);
 }
 
 /// Pages are lost: some reads fail twice.
 pub fn lossy(report: &'static Report) {
-    run(report, |call, n| (call == Call::SwapRead && n % 400 >= 380).then_some(CallFault::Fails(libc::EIO)));
+    run(report, PAGES, 12 << 20, |call, n| {
+        (call == Call::SwapRead && n % 400 >= 380).then_some(CallFault::Fails(libc::EIO))
+    });
+}
+
+/// With few calls.
+pub fn small(report: &'static Report) {
+    run(report, SMALL_PAGES, RegionConfig::MIN_MEMORY, |_, _| None);
 }
