@@ -14,6 +14,8 @@ pub mod abi;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod agent;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod gate;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod link;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod start;

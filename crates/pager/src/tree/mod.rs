@@ -16,6 +16,7 @@ mod core;
 mod events;
 mod evict;
 mod fill;
+mod gate;
 mod greet;
 mod launch;
 mod maps;

@@ -54,6 +54,7 @@ impl Core {
         let Some(s) = self.space_mut(p.space) else { return };
         let pid = s.pid;
         if pid > 0 && !std::mem::replace(&mut s.is_killed, true) {
+            self.killed += 1;
             eprintln!("refault: out of memory: process {pid} is killed; {}", self.what_is_short());
             // SAFETY: the process is one that is served here; a number that was used again would be of this user, too.
             unsafe { libc::kill(pid, libc::SIGKILL) };
@@ -121,8 +122,10 @@ impl Core {
         self.peak_swap = self.peak_swap.max(area.pages);
         self.peak_pool_bytes = self.peak_pool_bytes.max(area.usage.memory_bytes);
         self.peak_file = self.peak_file.max(area.usage.file_pages);
+        let tables = (self.own_bytes() - self.fixed_bytes) as u64;
+        self.peak_tables = self.peak_tables.max((tables, self.memory.states().len() as u64));
         let unknown: u64 = self.spaces.iter().flatten().map(|s| s.unknown).sum();
-        self.set_external(self.overhead_pages() + unknown);
+        self.set_external(self.overhead_pages() + unknown + self.unknown_shared + self.unshared);
         self.note_peak();
     }
 
