@@ -66,10 +66,12 @@ typedef struct refault_region_config {
     uint64_t stall_limit_ms;    /* a fault that finds no room for so long is SIGBUS */
     const char *policy;         /* as `refault replay --policy`: "mglru", "lru", ...; null: "mglru" */
     const char *swap_directory; /* where a swap file without a name is made; null: none */
+    const char *thp;            /* sizes of folios, as `refault replay --thp`, between blanks: "64k=always swap-in=on"; 16k to 256k; null: single pages */
     uint32_t pool;              /* REFAULT_POOL_... */
     uint32_t fault_threads;     /* 0: as many as there are CPUs, at most 4 */
     uint32_t standby_percent;   /* of memory, for pages that are out of reach and not written yet */
     uint32_t fault_mode;        /* REFAULT_FAULTS_... */
+    uint32_t sample_cpu_percent; /* pages out of reach whose touch tells the policy, as many as so much of a processor pays for; 0: none */
 } refault_region_config;
 
 /* Fills in defaults: everything may go out, to a pool of LZ4 in half of the memory. */
@@ -97,6 +99,10 @@ enum {
 /* Advice on `length` bytes from `offset` on. `pages`, unless null: how many pages of the range are in place after WILL_NEED and POPULATE, how
  * many are not after PAGE_OUT, else 0. What is written to a range by others while it is given up may be gone. */
 int refault_region_advise(refault_region *region, uint64_t offset, uint64_t length, int advice, uint64_t *pages);
+
+/* Whether first touches may make folios of the sizes that `thp` sets to "madvise" (or "inherit", with "enabled=madvise"): for all of the region. */
+enum { REFAULT_HUGE_NONE = 0, REFAULT_HUGE = 1, REFAULT_NO_HUGE = 2 };
+int refault_region_advise_huge(refault_region *region, int advice);
 
 /* Limits, as in the configuration. */
 typedef struct refault_limits {
@@ -130,6 +136,13 @@ typedef struct refault_region_stats {
     uint64_t lost_pages;     /* whoever touches one gets SIGBUS */
     uint64_t events_high;    /* `high` of memory.events */
     uint64_t events_max;     /* `max` */
+    uint64_t samples_taken;  /* pages put out of reach for sample_cpu_percent */
+    uint64_t samples_seen;   /* of those, touched in time */
+    uint64_t sample_cost_ns; /* of processor time */
+    uint64_t folios_made;    /* folios of more than a page, of any size: by first touches */
+    uint64_t folios_out;     /* moved out whole */
+    uint64_t folios_in;      /* read back whole */
+    uint64_t folios_split;
 } refault_region_stats;
 
 /* `size` is sizeof(refault_region_stats) of the caller's header: a newer library fills in what that has. */

@@ -1,11 +1,11 @@
 //! Regions.
 
-use std::ffi::{OsStr, c_char, c_int, c_void};
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use refault_pager::store::Codec;
-use refault_pager::{FaultMode, Limits, PoolConfig, Region, RegionConfig};
+use refault_pager::{FaultMode, HugeAdvice, Limits, PoolConfig, Region, RegionConfig, SizeCounter, ThpConfig};
 
 use crate::error::{Failure, guard};
 use crate::{borrow, check_struct, give, give_prefix, policy, range, size, text};
@@ -33,10 +33,12 @@ pub struct refault_region_config {
     pub stall_limit_ms: u64,
     pub policy: *const c_char,
     pub swap_directory: *const c_char,
+    pub thp: *const c_char,
     pub pool: u32,
     pub fault_threads: u32,
     pub standby_percent: u32,
     pub fault_mode: u32,
+    pub sample_cpu_percent: u32,
 }
 
 /// `refault_limits`.
@@ -72,6 +74,13 @@ pub struct refault_region_stats {
     pub lost_pages: u64,
     pub events_high: u64,
     pub events_max: u64,
+    pub samples_taken: u64,
+    pub samples_seen: u64,
+    pub sample_cost_ns: u64,
+    pub folios_made: u64,
+    pub folios_out: u64,
+    pub folios_in: u64,
+    pub folios_split: u64,
 }
 
 const POOL_NONE: u32 = 0;
@@ -99,10 +108,12 @@ pub unsafe extern "C" fn refault_region_config_init(config: *mut refault_region_
         stall_limit_ms: 30_000,
         policy: std::ptr::null(),
         swap_directory: std::ptr::null(),
+        thp: std::ptr::null(),
         pool: POOL_LZ4,
         fault_threads: 0,
         standby_percent: 0,
         fault_mode: FAULTS_BY_THREADS,
+        sample_cpu_percent: 0,
     };
     // SAFETY: the caller's contract.
     unsafe { give(config, new) };
@@ -124,7 +135,8 @@ unsafe fn config(c: &refault_region_config) -> Result<RegionConfig, Failure> {
         other => return Err(Failure::argument(format!("fault_mode: there is no mode {other}"))),
     };
     // SAFETY: the caller's contract.
-    let (name, directory) = unsafe { (text(c.policy), text(c.swap_directory)) };
+    let (name, directory, sizes) = unsafe { (text(c.policy), text(c.swap_directory), text(c.thp)) };
+    let new = RegionConfig::new(size(c.bytes), size(c.memory_max));
     Ok(RegionConfig {
         memory_high: size(c.memory_high),
         swap_max: size(c.swap_max),
@@ -134,9 +146,19 @@ unsafe fn config(c: &refault_region_config) -> Result<RegionConfig, Failure> {
         fault_mode,
         fault_threads: c.fault_threads as usize,
         standby_percent: c.standby_percent,
+        sample_cpu_percent: c.sample_cpu_percent,
+        thp: thp(new.thp.clone(), sizes)?,
         stall_limit: Duration::from_millis(c.stall_limit_ms),
-        ..RegionConfig::new(size(c.bytes), size(c.memory_max))
+        ..new
     })
+}
+
+/// Sizes of folios: settings between blanks.
+fn thp(mut config: ThpConfig, settings: Option<&CStr>) -> Result<ThpConfig, Failure> {
+    for setting in settings.map(CStr::to_string_lossy).unwrap_or_default().split_ascii_whitespace() {
+        config.set(setting).map_err(|e| Failure::config(format!("thp: {e}")))?;
+    }
+    Ok(config)
 }
 
 /// Makes a region.
@@ -227,6 +249,25 @@ pub unsafe extern "C" fn refault_region_advise(
     })
 }
 
+/// `MADV_HUGEPAGE`, `MADV_NOHUGEPAGE`, or neither, for all of it.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn refault_region_advise_huge(region: *mut refault_region, advice: c_int) -> c_int {
+    guard(|| {
+        // SAFETY: a handle that lives, or null.
+        let region = &unsafe { borrow(region, "region") }?.0;
+        region.advise_huge(match advice {
+            0 => HugeAdvice::None,
+            1 => HugeAdvice::Huge,
+            2 => HugeAdvice::NoHuge,
+            other => return Err(Failure::argument(format!("there is no advice on folios {other}"))),
+        });
+        Ok(())
+    })
+}
+
 /// The limits as they are.
 ///
 /// # Safety
@@ -283,6 +324,7 @@ pub unsafe extern "C" fn refault_region_get_stats(
         // SAFETY: a handle that lives, or null.
         let s = unsafe { borrow(region, "region") }?.0.stats();
         let c = s.counts;
+        let folios = |which| s.sizes.iter().filter(|&(_, counter, _)| counter == which).map(|(.., n)| n).sum();
         let new = refault_region_stats {
             memory_bytes: s.memory_pages * PAGE,
             peak_bytes: s.peak_pages * PAGE,
@@ -301,6 +343,13 @@ pub unsafe extern "C" fn refault_region_get_stats(
             lost_pages: c.poisoned,
             events_high: s.events.high,
             events_max: s.events.max,
+            samples_taken: s.samples.taken,
+            samples_seen: s.samples.seen,
+            sample_cost_ns: s.samples.cost_ns,
+            folios_made: folios(SizeCounter::AnonFaultAlloc),
+            folios_out: folios(SizeCounter::Swpout),
+            folios_in: folios(SizeCounter::Swpin),
+            folios_split: folios(SizeCounter::Split),
         };
         // SAFETY: the caller's contract; nothing but `u64` is in it.
         unsafe { give_prefix(stats, size, new) }

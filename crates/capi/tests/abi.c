@@ -41,6 +41,14 @@ static int nonsense(void) {
     c.pool = REFAULT_POOL_ZSTD;
     c.fault_mode = 9;
     EXPECT(refault_region_create(&c, &region), REFAULT_ERR_ARGUMENT, "no mode 9");
+    c.fault_mode = REFAULT_FAULTS_BY_THREADS;
+    c.thp = "64k=always 3k=always";
+    EXPECT(refault_region_create(&c, &region), REFAULT_ERR_CONFIG, "thp: unknown size \"3k\"");
+    c.thp = "1m=always";
+    EXPECT(refault_region_create(&c, &region), REFAULT_ERR_CONFIG, "at most 256 KiB");
+    c.thp = NULL;
+    c.sample_cpu_percent = 99;
+    EXPECT(refault_region_create(&c, &region), REFAULT_ERR_CONFIG, "at most 50");
     c.struct_bytes = 8;
     EXPECT(refault_region_create(&c, &region), REFAULT_ERR_ARGUMENT, "refault_region_config_init");
     refault_region_config_init(&c, 8 << 20, 100);
@@ -72,6 +80,8 @@ static int nonsense(void) {
     EXPECT(refault_region_advise(region, 0, (8 << 20) + 1, REFAULT_COLD, NULL), REFAULT_ERR_RANGE, "there are no bytes");
     EXPECT(refault_region_advise(region, 1, 4096, REFAULT_FREE, NULL), REFAULT_ERR_RANGE, "whole pages");
     EXPECT(refault_region_advise(region, 0, 4096, 99, NULL), REFAULT_ERR_ARGUMENT, "no advice 99");
+    EXPECT(refault_region_advise_huge(region, 9), REFAULT_ERR_ARGUMENT, "no advice on folios 9");
+    EXPECT(refault_region_advise_huge(NULL, 1), REFAULT_ERR_ARGUMENT, "region is null");
     EXPECT(refault_region_get_limits(region, NULL), REFAULT_ERR_ARGUMENT, "limits is null");
     EXPECT(refault_region_get_limits(region, &limits), REFAULT_OK, "");
     if (limits.memory_max != 8 << 20 || limits.memory_high != REFAULT_MAX || limits.zswap_max != 4 << 20)
@@ -117,6 +127,34 @@ static int by_signal(void) {
     return 0;
 }
 
+/* Folios of 64 KiB, once the region is advised to have them, and samples: all of it comes back. */
+static int folios(void) {
+    refault_region *region = NULL;
+    refault_region_config c;
+    refault_region_stats before, stats;
+    uint64_t *words;
+
+    refault_region_config_init(&c, 16 << 20, 8 << 20);
+    c.thp = "64k=madvise";
+    c.sample_cpu_percent = 2;
+    if (refault_region_create(&c, &region) == REFAULT_ERR_UNSUPPORTED)
+        return 77;
+    words = refault_region_pointer(region);
+    words[0] = 1;
+    EXPECT(refault_region_get_stats(region, &before, sizeof before), REFAULT_OK, "");
+    EXPECT(refault_region_advise_huge(region, REFAULT_HUGE), REFAULT_OK, "");
+    for (uint64_t i = 0; i < (16 << 20) / 8; i++)
+        words[i] = i / 16;
+    for (uint64_t i = 0; i < (16 << 20) / 8; i++)
+        if (words[i] != i / 16)
+            return 1;
+    EXPECT(refault_region_get_stats(region, &stats, sizeof stats), REFAULT_OK, "");
+    if (before.folios_made != 0 || stats.folios_made < 16 || stats.folios_out + stats.folios_split == 0 || stats.swapped_out == 0)
+        return 1;
+    refault_region_destroy(region);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     int result;
     (void)argv;
@@ -125,5 +163,6 @@ int main(int argc, char **argv) {
         return 0;
     }
     result = nonsense();
-    return result ? result : by_signal();
+    result = result ? result : by_signal();
+    return result ? result : folios();
 }

@@ -116,13 +116,14 @@ fn size_of_field<S, F>(_: impl Fn(&S) -> &F) -> usize {
 fn structs_are_laid_out_as_in_the_header() {
     let (fields, expected) = layout! {
         refault_region_config {
-            struct_bytes, bytes, memory_max, memory_high, swap_max, zswap_max, stall_limit_ms, policy, swap_directory, pool,
-            fault_threads, standby_percent, fault_mode,
+            struct_bytes, bytes, memory_max, memory_high, swap_max, zswap_max, stall_limit_ms, policy, swap_directory, thp, pool,
+            fault_threads, standby_percent, fault_mode, sample_cpu_percent,
         }
         refault_limits { memory_max, memory_high, swap_max, zswap_max }
         refault_region_stats {
             memory_bytes, peak_bytes, own_bytes, store_bytes, swap_bytes, faults, first_touches, swapped_in, swapped_out, rescued,
-            throttled, throttled_ns, read_errors, write_errors, lost_pages, events_high, events_max,
+            throttled, throttled_ns, read_errors, write_errors, lost_pages, events_high, events_max, samples_taken,
+            samples_seen, sample_cost_ns, folios_made, folios_out, folios_in, folios_split,
         }
         refault_file_config { struct_bytes, memory_max, stall_limit_ms, policy, writable, fault_threads }
         refault_file_stats {
@@ -160,5 +161,5 @@ fn the_header_has_what_the_library_has() {
         .filter_map(|l| functions(l, "refault_").into_iter().find(|name| l.contains(&format!("{name}("))))
         .collect();
     assert_eq!(defined, declared);
-    assert_eq!(defined.len(), 21);
+    assert_eq!(defined.len(), 22);
 }

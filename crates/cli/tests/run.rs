@@ -39,6 +39,16 @@ fn output_and_exit_status_pass_through() {
     assert_eq!((quiet.status.code(), stderr(&quiet).as_str()), (Some(0), ""));
 }
 
+/// The limit alone says enough: there is swap of four times that.
+#[test]
+fn a_limit_is_all_that_is_needed() {
+    let s = Sandbox::new();
+    let Some(o) = run(&s, &["--memory-max", "24M"], "head -c 40000000 /dev/zero | tr '\\0' x | sort | wc -c") else {
+        return;
+    };
+    assert_eq!((o.status.code(), o.stdout.trim_ascii()), (Some(0), b"40000001".as_slice()), "{}", stderr(&o));
+}
+
 #[test]
 fn a_signal_ends_both() {
     let s = Sandbox::new();

@@ -497,7 +497,7 @@ impl Engine {
             self.folios.store(PageId(p), Slot::resident(f));
             self.swap.put(self.folios.swap(f).nth(p - f.0));
         }
-        let synchronous = self.swap.is_synchronous(slot);
+        let synchronous = self.swap.is_synchronous(slot) && !w.keeps_swap_copy(slot);
         self.settle_swap(w);
         // The copy in swap is dropped if it will be stale at once, if swap is short, or if reading again costs nothing.
         let drop_copy = synchronous || touch.is_write() || self.is_swap_full(f);

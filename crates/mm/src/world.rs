@@ -237,6 +237,13 @@ pub trait World {
         false
     }
 
+    /// Whether the copy in a swap slot that was just read is kept, though its device answers at once: what is not written until it leaves
+    /// memory again then need not be written there once more. For devices of which a part is not memory, where a copy costs
+    /// next to nothing. Copies on other devices are kept anyway, as long as there is swap enough.
+    fn keeps_swap_copy(&self, _slot: SwapSlot) -> bool {
+        false
+    }
+
     /// Whether a page is among the hottest: asked only for [`crate::tiering::PromotionPolicy::Oracle`].
     fn is_hottest(&mut self, _page: PageId) -> bool {
         false

@@ -144,6 +144,7 @@ fn run_with(
     let mut driver = Driver::new(cfg, device, files, anons, memory, u64::MAX);
     driver.world.kind = (!memory.is_multiple_of(3)).then_some(Contents::mixed);
     driver.world.may_be_empty |= !memory.is_multiple_of(3);
+    driver.world.keeps_copies = memory.is_multiple_of(2);
     for (i, &op) in ops.iter().enumerate() {
         driver.step(op).map_err(|e| TestCaseError::fail(format!("step {i}, {op:?}: {e}")))?;
     }

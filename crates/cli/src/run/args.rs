@@ -26,7 +26,7 @@ Exit status: that of the program; if a signal ended it, refault ends by the same
 
 Examples:
   A sort in a tenth of the memory that it asks for
-    refault run --memory-max 100M --swap-max 2G -- sort -S 1G big.txt -o sorted.txt
+    refault run --memory-max 100M -- sort -S 1G big.txt -o sorted.txt
   The swap file on another disk, figures for machines
     refault run --memory-max 1G --swap-max 8G --pool zstd --swap-file /mnt/fast --json run.json -- python3 job.py
   What would other policies and sizes have made of it?
@@ -47,9 +47,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "SIZE")]
     memory_high: Option<Size>,
 
-    /// How much of the program's memory may be out of memory, before compression
+    /// How much of the program's memory may be out of memory, before compression [default: four times --memory-max]
     #[arg(long, value_name = "SIZE")]
-    swap_max: Size,
+    swap_max: Option<Size>,
 
     /// The codec of the compressed pool; none: no pool, all goes to the file of --swap-file
     #[arg(long, value_name = "CODEC", default_value = "lz4")]
@@ -98,14 +98,15 @@ fn policy(name: &str) -> Result<Policy, String> {
     found.ok_or_else(|| format!("known are {}", known()))
 }
 
+/// More than a process can have, of anything but a mistake.
+const MOST_BYTES: u64 = 1 << 46;
+
 fn bytes(flag: &str, size: &Size) -> Result<usize, Failure> {
-    // More than a process can have, of anything but a mistake.
-    const MOST: u64 = 1 << 46;
     if size.is_max() || size.is_beyond_all() || size.to_string().ends_with('%') {
         return Err(format!("{flag} {size}: give bytes (512M, 4G) or pages (4096p)").into());
     }
     match size.pages(4096, 0).checked_mul(4096) {
-        Some(bytes) if bytes <= MOST => Ok(bytes as usize),
+        Some(bytes) if bytes <= MOST_BYTES => Ok(bytes as usize),
         _ => Err(format!("{flag} {size}: at most 64T").into()),
     }
 }
@@ -122,7 +123,10 @@ impl RunArgs {
 
     pub(super) fn config(&self) -> Result<TreeConfig, Failure> {
         let memory_max = bytes("--memory-max", &self.memory_max)?;
-        let swap_max = bytes("--swap-max", &self.swap_max)?;
+        let swap_max = match &self.swap_max {
+            Some(size) => bytes("--swap-max", size)?,
+            None => memory_max.saturating_mul(4).min(MOST_BYTES as usize),
+        };
         let codec = match self.pool {
             PoolArg::Lz4 => Some(Codec::Lz4),
             PoolArg::Zstd => Some(Codec::Zstd),

@@ -68,6 +68,8 @@ pub struct Contents {
     pub may_be_empty: bool,
     /// Every write to swap fails.
     pub swap_fails: bool,
+    /// Copies in some slots are worth keeping, on devices that answer at once.
+    pub keeps_copies: bool,
     /// Writes to swap that were tried.
     pub swap_tries: u64,
     /// The slot that last took the content of an anonymous page.
@@ -100,6 +102,7 @@ impl Contents {
             zswap_by_hand: false,
             may_be_empty: false,
             swap_fails: false,
+            keeps_copies: false,
             swap_tries: 0,
             slot_of: BTreeMap::new(),
             pte: vec![Pte::default(); pages],
@@ -324,6 +327,10 @@ impl World for Contents {
 
     fn test_and_clear_young(&mut self, page: PageId) -> bool {
         std::mem::take(&mut self.pte[page.0 as usize].young)
+    }
+
+    fn keeps_swap_copy(&self, slot: SwapSlot) -> bool {
+        self.keeps_copies && slot.0.is_multiple_of(3)
     }
 
     fn test_and_clear_dirty(&mut self, page: PageId) -> bool {

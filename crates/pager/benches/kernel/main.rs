@@ -135,6 +135,7 @@ fn work(role: &str, o: &Options) -> Result<(), String> {
 
 fn in_region(o: &Options, workload: &str, threads: usize, swap: Swap, faults: Faults) -> Result<Figures, String> {
     let mut config = RegionConfig::new(o.region, o.memory);
+    config.swap_max = o.swap_bytes;
     config.overhead_beside = !o.inside;
     config.policy = o.policy;
     config.standby_percent = o.standby_percent;

@@ -10,6 +10,7 @@ cargo bench -p refault-pager --bench kernel -- [OPTIONS]
 
   --region-mib N     memory that is accessed [256]
   --memory-mib N     limit of the cgroup, and memory of the pager for pages in place [half of the region]
+  --swap-mib N       swap that there is, for both [the region, and a little more for the kernel]
   --inside           memory_max of the pager is that limit: pool and tables inside (the kernel does not count zram)
   --threads LIST     [1,2]
   --workloads LIST   of uniform, zipf, scan, phases [all]
@@ -76,6 +77,8 @@ impl Faults {
 pub struct Options {
     pub region: usize,
     pub memory: usize,
+    /// 0: as much as the region.
+    pub swap_bytes: usize,
     pub inside: bool,
     pub threads: Vec<usize>,
     pub workloads: Vec<String>,
@@ -100,6 +103,7 @@ impl Options {
         let mut o = Options {
             region: 256 << 20,
             memory: 0,
+            swap_bytes: 0,
             inside: false,
             threads: vec![1, 2],
             workloads: super::load::WORKLOADS.map(String::from).to_vec(),
@@ -142,6 +146,9 @@ impl Options {
         if o.memory == 0 {
             o.memory = o.region / 2;
         }
+        if o.swap_bytes == 0 {
+            o.swap_bytes = o.region;
+        }
         if !(8 << 20..o.region).contains(&o.memory) {
             return Err("the memory is at least 8 MiB and less than the region".into());
         }
@@ -154,6 +161,7 @@ impl Options {
         match flag {
             "--region-mib" => self.region = number()? << 20,
             "--memory-mib" => self.memory = number()? << 20,
+            "--swap-mib" => self.swap_bytes = number()? << 20,
             "--threads" => {
                 self.threads = list().map(|v| v.parse().map_err(|e| format!("{v}: {e}"))).collect::<Result<_, _>>()?
             }

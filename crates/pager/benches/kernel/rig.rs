@@ -87,7 +87,7 @@ impl Rig {
         self.zram = Some(id);
         let block = PathBuf::from(format!("/sys/block/zram{id}"));
         put(&block.join("comp_algorithm"), "lz4")?;
-        put(&block.join("disksize"), &(o.region + (16 << 20)).to_string())?;
+        put(&block.join("disksize"), &(o.swap_bytes + (16 << 20)).to_string())?;
         Ok(format!("/dev/zram{id}").into())
     }
 
@@ -97,7 +97,7 @@ impl Rig {
         let file = fs::File::create_new(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         file.set_permissions(mode).map_err(|e| format!("{}: {e}", path.display()))?;
-        let bytes = (o.region + (16 << 20)) as libc::off_t;
+        let bytes = (o.swap_bytes + (16 << 20)) as libc::off_t;
         // SAFETY: the descriptor is open.
         let error = unsafe { libc::posix_fallocate(std::os::fd::AsRawFd::as_raw_fd(&file), 0, bytes) };
         if error != 0 {

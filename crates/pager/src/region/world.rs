@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use refault_mm::{Ack, Effect, PageId, ThrottleReason, World};
+use refault_mm::{Ack, Effect, PageId, SwapSlot, ThrottleReason, World};
 
 use super::folio::Folios;
 use super::staging::Staging;
@@ -227,6 +227,10 @@ impl World for Memory {
         let is_written = |map: &Pagemap| map.is_written(address).unwrap_or(false);
         let young = self.test_and_clear_young(page);
         u32::from(young || self.counts.walks > 0 && self.writes.as_ref().is_some_and(is_written))
+    }
+
+    fn keeps_swap_copy(&self, slot: SwapSlot) -> bool {
+        self.area.keeps_copy(slot.0)
     }
 
     fn is_write_queue_full(&self) -> bool {

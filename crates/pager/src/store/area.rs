@@ -4,6 +4,7 @@
 //! mixes up, loses, tears, or keeps from an earlier time is found when it is read. Pages that repeat one word are kept
 //! as that word and never reach the store.
 
+mod copies;
 mod runs;
 
 use std::sync::Mutex;
@@ -11,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use twox_hash::XxHash3_64;
 
+use self::copies::Copies;
 use super::sparse::{Entry, Sparse};
 use super::{Page, Store, StoreError, Usage};
 use crate::uffd::PAGE;
@@ -115,6 +117,8 @@ pub struct AreaStats {
     pub read_errors: u64,
     /// Writes that failed.
     pub write_errors: u64,
+    /// Writes that were not made, because the slot held the very page already.
+    pub unchanged: u64,
     /// What the store holds and takes, with the tables of the area.
     pub usage: Usage,
 }
@@ -128,6 +132,7 @@ pub struct SwapArea {
     corrupt: AtomicU64,
     read_errors: AtomicU64,
     write_errors: AtomicU64,
+    copies: Copies,
 }
 
 impl SwapArea {
@@ -154,6 +159,7 @@ impl SwapArea {
             corrupt: AtomicU64::default(),
             read_errors: AtomicU64::default(),
             write_errors: AtomicU64::default(),
+            copies: Copies::new(),
         }
     }
 
@@ -177,7 +183,10 @@ impl SwapArea {
 
     /// Writes what is page `page` of the owner. After an error the slot holds nothing.
     pub fn write(&self, slot: u32, page: u32, content: &Page) -> Result<(), StoreError> {
-        self.write_cell(self.claim(slot), page, content)
+        match self.holds(slot, page, content) {
+            true => Ok(()),
+            false => self.write_cell(self.claim(slot), page, content),
+        }
     }
 
     /// The cell that a slot is written to. It holds nothing until it is written.
@@ -361,6 +370,7 @@ impl SwapArea {
             corrupt: get(&self.corrupt),
             read_errors: get(&self.read_errors),
             write_errors: get(&self.write_errors),
+            unchanged: self.copies.unchanged(),
             usage,
         }
     }

@@ -255,6 +255,10 @@ impl Store for FileStore {
         true
     }
 
+    fn takes_no_memory(&self, slot: u32) -> bool {
+        self.holds(slot)
+    }
+
     fn read_run(&self, first: u32, pages: &mut [&mut Page]) -> Result<(), StoreError> {
         let slots = first..first + pages.len() as u32;
         if !slots.clone().all(|slot| self.holds(slot)) {

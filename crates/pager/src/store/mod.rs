@@ -122,6 +122,11 @@ pub trait Store: Send + Sync {
         true
     }
 
+    /// Whether the page of a slot takes no memory here, so that it may as well stay when it was read.
+    fn takes_no_memory(&self, _slot: u32) -> bool {
+        false
+    }
+
     /// Another limit of what it takes of memory for pages, not above the first one. What is beyond stays where it is.
     fn set_pool_limit(&self, _bytes: usize) {}
 
@@ -162,6 +167,10 @@ impl<S: Store + ?Sized> Store for Box<S> {
 
     fn reads_wait(&self) -> bool {
         (**self).reads_wait()
+    }
+
+    fn takes_no_memory(&self, slot: u32) -> bool {
+        (**self).takes_no_memory(slot)
     }
 
     fn set_pool_limit(&self, bytes: usize) {

@@ -54,7 +54,7 @@ enum Op {
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     let op = prop_oneof![
-        3 => (0..48u32, any::<u32>()).prop_map(|(slot, seed)| Op::Write(slot, seed)),
+        3 => (0..48u32, prop_oneof![any::<u32>(), 0..4u32]).prop_map(|(slot, seed)| Op::Write(slot, seed)),
         2 => (0..48u32).prop_map(Op::Read),
         1 => (0..48u32).prop_map(Op::Free),
     ];

@@ -136,6 +136,10 @@ impl<L: Store> Store for Tiers<L> {
         self.lower.takes_runs()
     }
 
+    fn takes_no_memory(&self, slot: u32) -> bool {
+        self.lower.takes_no_memory(slot)
+    }
+
     /// Those that are below, as runs, the others one by one.
     fn read_run(&self, first: u32, pages: &mut [&mut Page]) -> Result<(), StoreError> {
         let mut at = 0;

@@ -13,19 +13,22 @@ impl SwapArea {
 
     /// Writes several pages as (slot, page of the owner, content), no slot twice; what became of each is as of [`SwapArea::write`].
     pub fn write_many(&self, pages: &[(u32, u32, &Page)]) -> Vec<Result<(), StoreError>> {
-        let claims: Vec<_> = pages.iter().map(|&(slot, ..)| self.claim(slot)).collect();
         let mut results: Vec<Result<(), StoreError>> = Vec::with_capacity(pages.len());
         let mut stored = Vec::with_capacity(pages.len());
-        for (i, (&(_, page, content), &claim)) in pages.iter().zip(&claims).enumerate() {
+        for (i, &(slot, page, content)) in pages.iter().enumerate() {
             results.push(Ok(()));
+            if self.holds(slot, page, content) {
+                continue;
+            }
+            let claim = self.claim(slot);
             match repeated_word(content) {
                 Some(word) => self.note_filled(claim, page, word),
-                None => stored.push((i, checksum(page, claim.turn, content))),
+                None => stored.push((i, claim, checksum(page, claim.turn, content))),
             }
         }
-        let batch: Vec<(u32, &Page)> = stored.iter().map(|&(i, _)| (claims[i].cell, pages[i].2)).collect();
-        for (&(i, word), result) in stored.iter().zip(self.store.write_many(&batch)) {
-            results[i] = self.note_written(claims[i], pages[i].1, word, result);
+        let batch: Vec<(u32, &Page)> = stored.iter().map(|&(i, claim, _)| (claim.cell, pages[i].2)).collect();
+        for (&(i, claim, word), result) in stored.iter().zip(self.store.write_many(&batch)) {
+            results[i] = self.note_written(claim, pages[i].1, word, result);
         }
         results
     }
