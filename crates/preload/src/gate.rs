@@ -7,7 +7,9 @@
 //!
 //! These functions are run by threads of the program, so they may touch memory that is not in place.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
+#[cfg(preload)]
+use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::abi::{self, CALLS, Gate, PAGE};
@@ -104,7 +106,7 @@ fn ask(gate: &Gate, calls: usize, start: usize, bytes: usize) {
     for _ in 0..ATTEMPTS {
         let n = gate.next.fetch_add(1, Ordering::AcqRel);
         let (turn, entry) = (n / HALF, (n % CALLS as u64) as usize);
-        if n % HALF == 0 {
+        if n.is_multiple_of(HALF) {
             // The other half, so that it is empty when its turn comes. Whoever still waits in it asks again.
             let other = calls + (turn + 1) as usize % 2 * HALF as usize * PAGE;
             // SAFETY: pages of the arena, in which nothing is but zeros.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use refault_mm::{KswapdStep, PageId, Touch};
+use refault_mm::{KswapdStep, PageId, ReclaimRequest, ReclaimRound, Touch};
 
 use super::core::{Core, Pending};
 use super::memory::State;
@@ -81,12 +81,14 @@ impl Core {
         (low + self.owed).saturating_sub(free)
     }
 
-    /// As much as is missing is reclaimed.
+    /// As much as is missing is reclaimed, as far as it goes while not too much is on its way out: nothing of that is free yet, so without this
+    /// limit all memory would be ordered out at once.
     pub(super) fn make_up(&mut self) {
         let missing = self.missing();
         if missing > 0 && !self.memory.kswapd_awake && self.memory.leaving.is_empty() {
+            let mut request = ReclaimRequest::new(self.group, missing.min(WINDOW as u64 * 4), None);
             // Less than asked for: the next round goes on.
-            _ = self.engine.reclaim(&mut self.memory, self.group, missing.min(WINDOW as u64 * 4), None);
+            while let Ok(ReclaimRound::More) = self.engine.reclaim_round(&mut self.memory, &mut request) {}
             self.fill_others();
         }
     }
