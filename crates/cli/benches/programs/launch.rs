@@ -1,7 +1,9 @@
-//! Where a program runs: as it is, or under `refault run`.
+//! How a program is started: as it is, or under `refault run`, in a cgroup or not.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Starts programs, and knows how the last one fared.
@@ -10,6 +12,21 @@ pub struct Launcher {
     json: Option<PathBuf>,
     /// Seconds of the last program, from its start to its end.
     pub wall_s: f64,
+    pid: Pid,
+}
+
+/// The process that was started last.
+#[derive(Clone, Default)]
+pub struct Pid(Arc<AtomicU32>);
+
+impl Pid {
+    /// Ends it.
+    pub fn end(&self) {
+        let pid = self.0.load(Ordering::Relaxed);
+        if pid > 0 {
+            let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).stderr(Stdio::null()).status();
+        }
+    }
 }
 
 /// How a program under `refault run` fared.
@@ -24,18 +41,32 @@ impl Finished {
 
 impl Launcher {
     /// The program as it is.
-    pub fn plain() -> Launcher {
-        Launcher { prefix: Vec::new(), json: None, wall_s: 0.0 }
+    pub fn plain(cgroup: Option<&Path>) -> Launcher {
+        let prefix = cgroup.map_or_else(Vec::new, |cgroup| {
+            let enter = "echo $$ > \"$0\"/cgroup.procs && exec \"$@\"";
+            ["sh", "-c", enter, cgroup.to_str().expect("plain text")].map(str::to_owned).to_vec()
+        });
+        Launcher { prefix, json: None, wall_s: 0.0, pid: Pid::default() }
     }
 
     /// The program under `refault run` with these flags; its figures go into `dir`.
-    pub fn refault(flags: &[&str], dir: &Path) -> Launcher {
+    pub fn refault(cgroup: Option<&Path>, flags: &[&str], dir: &Path) -> Launcher {
         let json = dir.join("run.json");
-        let mut prefix = vec![env!("CARGO_BIN_EXE_refault").to_owned(), "run".to_owned(), "--quiet".to_owned()];
-        prefix.extend(["--json".to_owned(), json.to_str().expect("plain text").to_owned()]);
-        prefix.extend(flags.iter().map(ToString::to_string));
-        prefix.push("--".to_owned());
-        Launcher { prefix, json: Some(json), wall_s: 0.0 }
+        let mut launcher = Launcher::plain(cgroup);
+        let start = [env!("CARGO_BIN_EXE_refault"), "run", "--quiet", "--json", json.to_str().expect("plain text")];
+        launcher.prefix.extend(start.iter().chain(flags).chain(&["--"]).map(ToString::to_string));
+        Launcher { json: Some(json), ..launcher }
+    }
+
+    /// Of what it starts.
+    pub fn pid(&self) -> Pid {
+        self.pid.clone()
+    }
+
+    fn spawn(&self, program: &str, command: &mut Command) -> Result<Child, String> {
+        let child = command.spawn().map_err(|e| format!("{program}: {e}"))?;
+        self.pid.0.store(child.id(), Ordering::Relaxed);
+        Ok(child)
     }
 
     fn command(&self, program: &str, args: &[&str]) -> Command {
@@ -49,7 +80,9 @@ impl Launcher {
     /// Runs a program to its end; its standard output.
     pub fn run(&mut self, dir: &Path, program: &str, args: &[&str]) -> Result<String, String> {
         let start = Instant::now();
-        let output = self.command(program, args).current_dir(dir).output().map_err(|e| format!("{program}: {e}"))?;
+        let mut command = self.command(program, args);
+        command.current_dir(dir).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = self.spawn(program, &mut command)?.wait_with_output().map_err(|e| format!("{program}: {e}"))?;
         self.wall_s = start.elapsed().as_secs_f64();
         finished(program, &output)?;
         String::from_utf8(output.stdout).map_err(|e| format!("{program}: {e}"))
@@ -59,11 +92,7 @@ impl Launcher {
     pub fn server(&self, dir: &Path, program: &str, args: &[&str]) -> Result<Server, String> {
         let mut command = self.command(program, args);
         command.current_dir(dir).stdout(Stdio::null()).stderr(Stdio::piped());
-        Ok(Server {
-            child: command.spawn().map_err(|e| format!("{program}: {e}"))?,
-            name: program.to_owned(),
-            start: Instant::now(),
-        })
+        Ok(Server { child: self.spawn(program, &mut command)?, name: program.to_owned(), start: Instant::now() })
     }
 
     /// The figures of the last run, under `refault run`.
@@ -106,9 +135,9 @@ impl Server {
         if status.success() { Ok(()) } else { Err(format!("{}: {status}: {said}", self.name)) }
     }
 
-    /// Tries until it works, for 20 s.
+    /// Tries until it works, or the server ends, for four minutes.
     pub fn wait_for<T>(&mut self, mut what: impl FnMut() -> Option<T>) -> Result<T, String> {
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + Duration::from_secs(240);
         loop {
             if let Some(got) = what() {
                 return Ok(got);

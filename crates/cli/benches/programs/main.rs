@@ -1,14 +1,30 @@
-//! Real programs, unmodified, as they are and under `refault run` in half of the memory that they take: the results must be the same, and
-//! nothing may be lost. Each does its work under some launcher and says what came out, as text that must not depend on where it ran. What is not
-//! installed, or not allowed here, is skipped, and said. Words behind `--` choose programs by name.
+//! Real programs, unmodified: as they are, under `refault run` in less memory than they take, and in a memory cgroup of the kernel with the same
+//! limit, whose swap is zram or a file. The results must be the same, and nothing may be lost. Each does its work under some launcher and says
+//! what came out, as text that must not depend on where it ran. What is not installed, or not allowed here, is skipped, and said.
+//!
+//! ```text
+//! cargo bench -p refault-cli --bench programs -- [--time-out SECONDS] [NAME...]
+//! ```
+//!
+//! Cgroups, zram and swap take root; what was set up is undone whatever ends this program.
 
 mod batch;
 mod launch;
+mod place;
+// The benchmark of regions uses the rest of it.
+#[allow(dead_code)]
+#[path = "../../../pager/benches/kernel/rig.rs"]
+mod rig;
 mod servers;
+mod table;
 
-use launch::Launcher;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
+
+use launch::Launcher;
+use place::{Order, Outcome, SYSTEMS, System, Work};
+use table::Row;
 
 const MIB: u64 = 1 << 20;
 
@@ -18,19 +34,32 @@ struct Program {
     name: &'static str,
     /// What must be there: programs, or `python3:numpy` for a module of Python.
     needs: &'static [&'static str],
-    /// Of memory that it is given, in MiB: half of what it works on.
-    limit_mib: u64,
-    /// Does the work in a directory of its own, on about so many bytes of memory; the result as text.
-    work: fn(&mut Launcher, &Path, u64) -> Result<String, String>,
+    limit: Limit,
+    /// Of memory that it is asked to work on, in MiB.
+    work_mib: u64,
+    work: Work,
+}
+
+/// Of memory that a program is given.
+#[derive(Clone, Copy)]
+enum Limit {
+    Mib(u64),
+    /// Half of what it and all that it starts took at most, alone.
+    HalfOfPeak,
+}
+
+/// Half of what it works on is what it is given.
+const fn half(name: &'static str, limit_mib: u64, needs: &'static [&'static str], work: Work) -> Program {
+    Program { name, needs, limit: Limit::Mib(limit_mib), work_mib: 2 * limit_mib, work }
 }
 
 const ALL: &[Program] = &[
-    Program { name: "numpy", limit_mib: 64, needs: &["python3", "python3:numpy"], work: batch::numpy },
-    Program { name: "python-dicts", limit_mib: 48, needs: &["python3"], work: batch::dicts },
-    Program { name: "sort", limit_mib: 48, needs: &["sort"], work: batch::sort },
-    Program { name: "g++ -j2", limit_mib: 140, needs: &["g++"], work: batch::compile },
-    Program { name: "redis", limit_mib: 48, needs: &["redis-server"], work: servers::redis },
-    Program { name: "memcached", limit_mib: 48, needs: &["memcached"], work: servers::memcached },
+    half("numpy", 64, &["python3", "python3:numpy"], batch::numpy),
+    half("python-dicts", 48, &["python3"], batch::dicts),
+    half("sort", 48, &["sort"], batch::sort),
+    Program { name: "g++ -j2", needs: &["g++"], limit: Limit::HalfOfPeak, work_mib: 280, work: batch::compile },
+    half("redis", 48, &["redis-server"], servers::redis),
+    half("memcached", 48, &["memcached"], servers::memcached),
 ];
 
 /// What of `needs` is not here, if anything.
@@ -44,39 +73,50 @@ fn missing(program: &Program) -> Option<&'static str> {
     })
 }
 
-/// How a program did: seconds as it is and under the limit, and what the pager did.
-struct Row {
-    plain_s: f64,
-    limited_s: f64,
-    peak_of_limit: f64,
-    swapped_out: f64,
-    swapped_in: f64,
-}
-
-fn run(program: &Program) -> Result<Row, String> {
-    let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let bytes = 2 * program.limit_mib * MIB;
-    let mut plain = Launcher::plain();
-    let wanted = (program.work)(&mut plain, dir.path(), bytes)?;
-    let limit = format!("{}M", program.limit_mib);
-    let mut limited = Launcher::refault(&["--memory-max", &limit, "--swap-max", "4G"], dir.path());
-    let got = (program.work)(&mut limited, dir.path(), bytes)?;
-    if got != wanted {
-        return Err(format!("another result: {got:?} instead of {wanted:?}"));
+/// The program under each system, in turn; every line is printed as it comes.
+fn run(program: &Program, directory: &Path, time_out: Duration) -> Row {
+    let mut row = Row { name: program.name, limit_bytes: 0, load: load(), outcomes: Vec::new() };
+    if let Limit::Mib(mib) = program.limit {
+        row.limit_bytes = mib * MIB;
     }
-    let figures = limited.finished().ok_or("the run left no figures")?;
-    for what in ["lost_pages", "read_errors", "write_errors"] {
-        if figures.number(what)? > 0.0 {
-            return Err(format!("{what}: {}", figures.number(what)?));
+    let work_bytes = program.work_mib * MIB;
+    let mut swap_bytes = 0;
+    for system in SYSTEMS {
+        let order = Order {
+            system,
+            work: program.work,
+            directory,
+            work_bytes,
+            memory_max_bytes: row.limit_bytes,
+            swap_bytes,
+            time_out,
+        };
+        let mut outcome = place::run(&order);
+        if system == System::Alone {
+            let peak = outcome.figures().and_then(|f| f.anon_peak_bytes);
+            match (program.limit, peak, &outcome) {
+                // Whole pages.
+                (Limit::HalfOfPeak, Some(bytes), _) => row.limit_bytes = bytes / 8192 * 4096,
+                (Limit::HalfOfPeak, None, Outcome::Ended(_)) => {
+                    outcome = Outcome::Skipped("what it takes alone cannot be measured: it takes root".into());
+                }
+                _ => {}
+            }
+            // A child of fork may have its own copy of all.
+            swap_bytes = 2 * peak.unwrap_or(2 * work_bytes) + 64 * MIB;
+        }
+        if let (Some(f), Some(wanted)) = (outcome.figures(), row.of(System::Alone).and_then(Outcome::figures))
+            && f.result != wanted.result
+        {
+            outcome = Outcome::Failed(format!("another result: {:?} instead of {:?}", f.result, wanted.result));
+        }
+        row.outcomes.push((system, outcome));
+        row.print_last();
+        if row.of(System::Alone).and_then(Outcome::figures).is_none() {
+            break;
         }
     }
-    Ok(Row {
-        plain_s: plain.wall_s,
-        limited_s: limited.wall_s,
-        peak_of_limit: figures.number("peak_taken_bytes")? / figures.number("memory_max_bytes")?,
-        swapped_out: figures.number("swapped_out")?,
-        swapped_in: figures.number("swapped_in")?,
-    })
+    row
 }
 
 /// How busy the machine is.
@@ -85,42 +125,65 @@ fn load() -> String {
     all.split(' ').next().unwrap_or("unknown").to_owned()
 }
 
-fn main() -> ExitCode {
-    let chosen: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
-    println!(
-        "each in half of the memory that it works on, with an LZ4 pool before a swap file, as by default; load {}",
-        load()
-    );
-    println!(
-        "{:<14}{:>7}{:>10}{:>10}{:>8}{:>11}{:>11}{:>11}",
-        "", "MiB", "alone, s", "in it, s", "", "peak", "pages out", "back"
-    );
-    let mut failed = false;
-    for program in ALL.iter().filter(|p| chosen.is_empty() || chosen.iter().any(|c| p.name.contains(c.as_str()))) {
-        if let Some(what) = missing(program) {
-            println!("{:<14}skipped: there is no {what}", program.name);
-            continue;
-        }
-        match run(program) {
-            Ok(r) => println!(
-                "{:<14}{:>7}{:>10.2}{:>10.2}{:>8}{:>10.1}%{:>11}{:>11}",
-                program.name,
-                program.limit_mib,
-                r.plain_s,
-                r.limited_s,
-                format!("x{:.1}", r.limited_s / r.plain_s),
-                r.peak_of_limit * 100.0,
-                r.swapped_out,
-                r.swapped_in
-            ),
-            Err(e) if ["userfaultfd", "kernel has not", "forks"].iter().any(|w| e.contains(w)) => {
-                println!("{:<14}skipped: {}", program.name, e.trim_end());
+/// The time limit of a run, and the names of what is to be run.
+fn arguments() -> Result<(Duration, Vec<String>), String> {
+    let (mut time_out, mut chosen) = (Duration::from_secs(240), Vec::new());
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--bench" => {}
+            "--time-out" => {
+                let value = args.next().unwrap_or_default();
+                let seconds = value.parse().map_err(|e| format!("--time-out {value}: {e}"))?;
+                time_out = Duration::from_secs(seconds);
             }
-            Err(e) => {
-                failed = true;
-                println!("{:<14}FAILED: {}", program.name, e.trim_end());
+            flag if flag.starts_with('-') => {
+                return Err(format!("{flag}: unknown option; there is --time-out SECONDS"));
             }
+            name if ALL.iter().any(|p| p.name.contains(name)) => chosen.push(name.to_owned()),
+            name => return Err(format!("{name}: no such program")),
         }
     }
-    ExitCode::from(u8::from(failed))
+    Ok((time_out, chosen))
+}
+
+fn compare() -> Result<bool, String> {
+    let (time_out, chosen) = arguments()?;
+    let mut janitor = rig::Janitor::start()?;
+    println!(
+        "with an LZ4 pool before a swap file, as by default; the peak is in % of the limit: counted by the pager,"
+    );
+    println!("and anonymous memory of program and pager as the kernel counts it; load {}", load());
+    println!("{}", table::HEADER);
+    let mut rows = Vec::new();
+    for program in ALL.iter().filter(|p| chosen.is_empty() || chosen.iter().any(|c| p.name.contains(c.as_str()))) {
+        if let Some(what) = missing(program) {
+            println!("{:<16}skipped: there is no {what}", program.name);
+            continue;
+        }
+        let directory = tempfile::tempdir().map_err(|e| e.to_string())?;
+        janitor.told("directory", directory.path().display())?;
+        rows.push(run(program, directory.path(), time_out));
+    }
+    print!("{}", table::markdown(&rows));
+    janitor.end()?;
+    Ok(!rows.iter().flat_map(|r| &r.outcomes).any(|o| matches!(o.1, Outcome::Failed(_))))
+}
+
+fn main() -> ExitCode {
+    if std::env::var(rig::ROLE).is_ok_and(|role| role == "janitor") {
+        rig::clean_up();
+        return ExitCode::SUCCESS;
+    }
+    if !std::env::args().any(|a| a == "--bench") {
+        println!("skipped: this takes minutes, and is run by cargo bench");
+        return ExitCode::SUCCESS;
+    }
+    match compare() {
+        Ok(all_well) => ExitCode::from(u8::from(!all_well)),
+        Err(e) => {
+            eprintln!("error: {e}");
+            ExitCode::from(2)
+        }
+    }
 }

@@ -125,11 +125,11 @@ pub fn redis(launcher: &mut Launcher, dir: &Path, bytes: u64) -> Result<String, 
     server.wait_for(|| dir.join("dump.rdb").exists().then_some(()))?;
     c.send("SHUTDOWN NOSAVE\r\n")?;
     server.end(launcher)?;
-    let plain = Launcher::plain();
+    let plain = Launcher::plain(None);
     let (server, mut c) = redis_up(&plain, dir)?;
     redis_check(&mut c, &keys, 1).map_err(|e| format!("the snapshot: {e}"))?;
     c.send("SHUTDOWN NOSAVE\r\n")?;
-    server.end(&mut Launcher::plain())?;
+    server.end(&mut Launcher::plain(None))?;
     Ok(format!("{} keys, {} of them changed during a snapshot", keys.len(), changed.len()))
 }
 

@@ -10,6 +10,8 @@
 
 mod load;
 mod options;
+// The benchmark of whole programs uses the rest of it.
+#[allow(dead_code)]
 mod rig;
 mod table;
 
@@ -19,11 +21,8 @@ use refault_pager::store::Codec;
 use refault_pager::{FaultMode, PoolConfig, Region, RegionConfig, ThpSize};
 
 use self::load::Figures;
-use self::options::{Faults, Options, Swap};
-use self::rig::Rig;
-
-/// Which part of the work a process of this program does; unset: it is the one that was started.
-const ROLE: &str = "REFAULT_BENCH_ROLE";
+use self::options::{Faults, Options};
+use self::rig::{ROLE, Rig, Setup, Swap};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -57,7 +56,11 @@ fn compare(o: &Options, args: &[String]) -> Result<(), String> {
     println!("{}", o.describe());
     let mut table = table::Table::default();
     for &swap in &o.swaps {
-        let rig = Rig::new(o, swap);
+        let rig = Rig::new(Setup {
+            memory_max_bytes: Some(o.memory as u64),
+            swap: Some((swap, o.swap_bytes as u64 + (16 << 20))),
+            directory: &o.directory,
+        });
         if let Err(why) = &rig {
             println!("the kernel's rows with {swap} are skipped: {why}");
         }
@@ -110,9 +113,15 @@ fn run(role: &str, args: &[String]) -> Result<Figures, String> {
     Figures::parse(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| format!("{role}: no figures"))
 }
 
+/// A row ends when the one that wants it does.
+fn die_with_parent() {
+    // SAFETY: changes only what signal this process gets then.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+}
+
 /// What such a process does.
 fn work(role: &str, o: &Options) -> Result<(), String> {
-    rig::die_with_parent();
+    die_with_parent();
     let words: Vec<&str> = role.split(' ').collect();
     let [system, workload, threads, swap, cgroup] = words[..] else {
         return Err(format!("{ROLE} is for processes that this program starts, and was {role:?}"));

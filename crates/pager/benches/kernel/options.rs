@@ -1,9 +1,10 @@
 //! What can be asked for.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use refault_pager::Policy;
+
+use super::rig::Swap;
 
 const HELP: &str = "\
 cargo bench -p refault-pager --bench kernel -- [OPTIONS]
@@ -27,31 +28,6 @@ cargo bench -p refault-pager --bench kernel -- [OPTIONS]
   --folio-swap-in    of the pager: folios come back from swap whole
   --fault-threads N  of the pager; 0: as it likes [0]
   --verbose          what the pager counted";
-
-/// Where pages go.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Swap {
-    /// Compressed memory.
-    Zram,
-    /// A swap file.
-    File,
-}
-
-impl Swap {
-    pub fn parse(s: &str) -> Result<Swap, String> {
-        match s {
-            "zram" => Ok(Swap::Zram),
-            "file" => Ok(Swap::File),
-            _ => Err(format!("unknown swap {s:?}; known are zram, file")),
-        }
-    }
-}
-
-impl fmt::Display for Swap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if *self == Swap::Zram { "zram" } else { "file" })
-    }
-}
 
 /// Who serves faults of the pager.
 #[derive(Clone, Copy, PartialEq, Eq)]

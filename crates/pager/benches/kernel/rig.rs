@@ -1,12 +1,54 @@
-//! The kernel's side: a cgroup with a limit, and swap. Another process, the janitor, undoes it all when this one is gone.
+//! The kernel's side: a cgroup, with a limit or without, and swap. Another process, the janitor, undoes it all when this one is gone. The
+//! benchmark of whole programs (`crates/cli/benches/programs`) includes this file, too, so it does by commands what else were `unsafe`.
 
+use std::fmt;
 use std::fs;
 use std::io::{BufRead as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::options::{Options, Swap};
+/// Which part of the work a process of this program does; unset: it is the one that was started.
+pub const ROLE: &str = "REFAULT_BENCH_ROLE";
+
+/// Where pages go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Swap {
+    /// Compressed memory.
+    Zram,
+    /// A swap file.
+    File,
+}
+
+impl Swap {
+    pub fn parse(s: &str) -> Result<Swap, String> {
+        match s {
+            "zram" => Ok(Swap::Zram),
+            "file" => Ok(Swap::File),
+            _ => Err(format!("unknown swap {s:?}; known are zram, file")),
+        }
+    }
+}
+
+impl fmt::Display for Swap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Swap::Zram { "zram" } else { "file" })
+    }
+}
+
+/// What is to be set up.
+#[derive(Clone, Copy)]
+pub struct Setup<'a> {
+    /// The limit of the cgroup; none: it only counts.
+    pub memory_max_bytes: Option<u64>,
+    /// Where pages go, and how much of them at most.
+    pub swap: Option<(Swap, u64)>,
+    /// Where a swap file is made.
+    pub directory: &'a Path,
+}
 
 /// What was set up.
 pub struct Rig {
@@ -16,23 +58,26 @@ pub struct Rig {
 }
 
 /// It is told of everything before it is made, and undoes it, the last first, when it hears no more.
-struct Janitor(Child);
+pub struct Janitor(Child);
 
 impl Janitor {
-    fn start() -> Result<Janitor, String> {
+    /// A process group of its own, and deaf: what ends the others must not end it.
+    pub fn start() -> Result<Janitor, String> {
         let me = std::env::current_exe().map_err(|e| format!("where this program is: {e}"))?;
-        let mut command = Command::new(me);
-        command.arg("--bench").env(super::ROLE, "janitor").stdin(Stdio::piped());
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' INT TERM HUP QUIT PIPE; exec \"$0\" --bench"]).arg(me);
+        command.env(ROLE, "janitor").stdin(Stdio::piped()).process_group(0);
         command.spawn().map(Janitor).map_err(|e| format!("starting a process: {e}"))
     }
 
-    fn told(&mut self, what: &str, which: impl std::fmt::Display) -> Result<(), String> {
+    /// Something will be there: a `cgroup`, `swap` on a device, a `zram` device, a `file` or a `directory`.
+    pub fn told(&mut self, what: &str, which: impl fmt::Display) -> Result<(), String> {
         let stdin = self.0.stdin.as_mut().expect("it is piped");
         writeln!(stdin, "{what} {which}").map_err(|e| format!("the process that cleans up: {e}"))
     }
 
     /// Has it undo everything.
-    fn end(&mut self) -> Result<(), String> {
+    pub fn end(&mut self) -> Result<(), String> {
         drop(self.0.stdin.take());
         match self.0.wait() {
             Ok(status) if status.success() => Ok(()),
@@ -49,15 +94,20 @@ impl Drop for Janitor {
     }
 }
 
+/// Names of what is set up differ.
+fn number() -> String {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    format!("{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed))
+}
+
 impl Rig {
     /// Sets it up, or says why it cannot be.
-    pub fn new(o: &Options, swap: Swap) -> Result<Rig, String> {
-        // SAFETY: takes nothing, cannot fail.
-        if unsafe { libc::geteuid() } != 0 {
-            return Err("they need root".into());
+    pub fn new(setup: Setup) -> Result<Rig, String> {
+        if !fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0) {
+            return Err("it takes root".into());
         }
         let swaps = fs::read_to_string("/proc/swaps").map_err(|e| format!("/proc/swaps: {e}"))?;
-        if swaps.lines().count() > 1 {
+        if setup.swap.is_some() && swaps.lines().count() > 1 {
             return Err("swap is on already, and would be used, too".into());
         }
         let v1 = Path::new("/sys/fs/cgroup/memory");
@@ -65,21 +115,29 @@ impl Rig {
             true => (v1, "memory.limit_in_bytes"),
             false => (Path::new("/sys/fs/cgroup"), "memory.max"),
         };
-        let cgroup = root.join(format!("refault-bench-{}", std::process::id()));
+        let cgroup = root.join(format!("refault-bench-{}", number()));
         let mut rig = Rig { janitor: Janitor::start()?, cgroup, zram: None };
         rig.janitor.told("cgroup", rig.cgroup.display())?;
         fs::create_dir(&rig.cgroup).map_err(|e| format!("making a cgroup: {e}"))?;
-        put(&rig.cgroup.join(limit), &o.memory.to_string())?;
-        let device = match swap {
-            Swap::Zram => rig.zram(o)?,
-            Swap::File => rig.swap_file(o)?,
-        };
-        rig.janitor.told("swap", device.display())?;
-        rig.swap_on(&device)?;
+        if !rig.cgroup.join("memory.stat").exists() {
+            return Err(format!("{} has no memory controller", root.display()));
+        }
+        if let Some(bytes) = setup.memory_max_bytes {
+            put(&rig.cgroup.join(limit), &bytes.to_string())?;
+        }
+        if let Some((swap, bytes)) = setup.swap {
+            let device = match swap {
+                Swap::Zram => rig.zram(bytes)?,
+                Swap::File => rig.swap_file(setup.directory, bytes)?,
+            };
+            rig.janitor.told("swap", device.display())?;
+            command("mkswap", &[device.as_os_str()])?;
+            command("swapon", &[device.as_os_str()])?;
+        }
         Ok(rig)
     }
 
-    fn zram(&mut self, o: &Options) -> Result<PathBuf, String> {
+    fn zram(&mut self, bytes: u64) -> Result<PathBuf, String> {
         let id =
             fs::read_to_string("/sys/class/zram-control/hot_add").map_err(|e| format!("adding a zram device: {e}"))?;
         let id: u32 = id.trim().parse().map_err(|e| format!("the number of a zram device: {e}"))?;
@@ -87,37 +145,18 @@ impl Rig {
         self.zram = Some(id);
         let block = PathBuf::from(format!("/sys/block/zram{id}"));
         put(&block.join("comp_algorithm"), "lz4")?;
-        put(&block.join("disksize"), &(o.swap_bytes + (16 << 20)).to_string())?;
+        put(&block.join("disksize"), &bytes.to_string())?;
         Ok(format!("/dev/zram{id}").into())
     }
 
-    fn swap_file(&mut self, o: &Options) -> Result<PathBuf, String> {
-        let path = o.directory.join(format!("refault-bench-swap-{}", std::process::id()));
+    fn swap_file(&mut self, directory: &Path, bytes: u64) -> Result<PathBuf, String> {
+        let path = directory.join(format!("refault-bench-swap-{}", number()));
         self.janitor.told("file", path.display())?;
         let file = fs::File::create_new(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         file.set_permissions(mode).map_err(|e| format!("{}: {e}", path.display()))?;
-        let bytes = (o.swap_bytes + (16 << 20)) as libc::off_t;
-        // SAFETY: the descriptor is open.
-        let error = unsafe { libc::posix_fallocate(std::os::fd::AsRawFd::as_raw_fd(&file), 0, bytes) };
-        if error != 0 {
-            return Err(format!("{}: {}", path.display(), std::io::Error::from_raw_os_error(error)));
-        }
+        command("fallocate", &["-l".as_ref(), bytes.to_string().as_ref(), path.as_os_str()])?;
         Ok(path)
-    }
-
-    fn swap_on(&self, device: &Path) -> Result<(), String> {
-        let made = Command::new("mkswap").arg(device).output().map_err(|e| format!("mkswap: {e}"))?;
-        if !made.status.success() {
-            return Err(format!("mkswap: {}", String::from_utf8_lossy(&made.stderr).trim_end()));
-        }
-        match swap_call(device, |path| {
-            // SAFETY: a path and flags; it changes no memory of this process.
-            unsafe { libc::swapon(path.as_ptr(), 0) }
-        }) {
-            0 => Ok(()),
-            _ => Err(format!("swapon: {}", std::io::Error::last_os_error())),
-        }
     }
 
     pub fn cgroup(&self) -> &Path {
@@ -135,6 +174,26 @@ impl Rig {
         }
     }
 
+    /// Anonymous memory of all that is in the cgroup, as the kernel counts it now; what is shared after a fork counts once.
+    pub fn anon_bytes(&self) -> Option<u64> {
+        let stat = fs::read_to_string(self.cgroup.join("memory.stat")).ok()?;
+        let of =
+            |name: &str| stat.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' ')?.trim().parse::<u64>().ok());
+        of("total_rss").or_else(|| of("anon"))
+    }
+
+    /// How many processes the kernel has ended here for lack of memory.
+    pub fn killed(&self) -> u64 {
+        let read = |name: &str| fs::read_to_string(self.cgroup.join(name));
+        let text = read("memory.oom_control").or_else(|_| read("memory.events")).unwrap_or_default();
+        text.lines().find_map(|l| l.strip_prefix("oom_kill ")?.trim().parse().ok()).unwrap_or(0)
+    }
+
+    /// Ends all that is in the cgroup.
+    pub fn end_all(&self) {
+        empty(&self.cgroup);
+    }
+
     /// Undoes it.
     pub fn end(mut self) -> Result<(), String> {
         self.janitor.end()
@@ -145,20 +204,16 @@ fn put(path: &Path, value: &str) -> Result<(), String> {
     fs::write(path, value).map_err(|e| format!("writing {value} to {}: {e}", path.display()))
 }
 
-fn swap_call(device: &Path, call: impl Fn(&std::ffi::CStr) -> libc::c_int) -> libc::c_int {
-    let path = std::ffi::CString::new(device.as_os_str().as_encoded_bytes()).expect("a path has no zero byte");
-    call(&path)
+fn command(name: &str, args: &[&std::ffi::OsStr]) -> Result<(), String> {
+    let made = Command::new(name).args(args).output().map_err(|e| format!("{name}: {e}"))?;
+    match made.status.success() {
+        true => Ok(()),
+        false => Err(format!("{name}: {}", String::from_utf8_lossy(&made.stderr).trim_end())),
+    }
 }
 
 /// The janitor.
 pub fn clean_up() {
-    // SAFETY: only what this process does about signals, and its session, change: what ends the others must not end it.
-    unsafe {
-        libc::setsid();
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
-            libc::signal(signal, libc::SIG_IGN);
-        }
-    }
     let lines: Vec<String> = std::io::stdin().lock().lines().map_while(Result::ok).collect();
     // Whoever is in the cgroup ends first: what is swapped out of it need not come back.
     for group in lines.iter().filter_map(|l| l.strip_prefix("cgroup ")) {
@@ -169,22 +224,24 @@ pub fn clean_up() {
         let (what, which) = line.split_once(' ').unwrap_or((line, ""));
         let path = Path::new(which);
         let done = match what {
-            "swap" => {
-                !is_on(path)
-                    || swap_call(path, |p| {
-                        // SAFETY: a path; it changes no memory of this process.
-                        unsafe { libc::swapoff(p.as_ptr()) }
-                    }) == 0
-            }
-            "zram" => {
-                fs::write(format!("/sys/block/zram{which}/reset"), "1").is_ok()
-                    && fs::write("/sys/class/zram-control/hot_remove", which).is_ok()
-            }
-            "file" => !path.exists() || fs::remove_file(path).is_ok(),
-            _ => !path.exists() || retried(|| fs::remove_dir(path).is_ok()),
+            "swap" if is_on(path) => command("swapoff", &[path.as_os_str()]),
+            "swap" => Ok(()),
+            "zram" => put(Path::new(&format!("/sys/block/zram{which}/reset")), "1")
+                .and_then(|()| put(Path::new("/sys/class/zram-control/hot_remove"), which)),
+            _ if !path.exists() => Ok(()),
+            "file" => fs::remove_file(path).map_err(|e| e.to_string()),
+            // A swap file in it is another janitor's, who may still be at it.
+            "directory" => match retried(|| fs::remove_dir_all(path).is_ok()) {
+                true => Ok(()),
+                false => fs::remove_dir_all(path).map_err(|e| e.to_string()),
+            },
+            _ => match retried(|| fs::remove_dir(path).is_ok()) {
+                true => Ok(()),
+                false => Err("it is in use".into()),
+            },
         };
-        if !done {
-            eprintln!("error: cleaning up {line}: {}", std::io::Error::last_os_error());
+        if let Err(e) = done {
+            eprintln!("error: cleaning up {line}: {e}");
             all_done = false;
         }
     }
@@ -199,7 +256,7 @@ fn is_on(path: &Path) -> bool {
 }
 
 fn retried(mut done: impl FnMut() -> bool) -> bool {
-    (0..100).any(|_| {
+    (0..600).any(|_| {
         let ok = done();
         if !ok {
             std::thread::sleep(Duration::from_millis(50));
@@ -208,21 +265,16 @@ fn retried(mut done: impl FnMut() -> bool) -> bool {
     })
 }
 
+/// Ends all processes of a cgroup that is ours.
 fn empty(group: &Path) {
     retried(|| {
         let procs = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-        for pid in procs.lines().filter_map(|p| p.parse().ok()) {
-            // SAFETY: the process is one of ours: it is in a cgroup that we made.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
+        let pids: Vec<&str> = procs.split_whitespace().collect();
+        if !pids.is_empty() {
+            _ = Command::new("sh").args(["-c", "kill -9 \"$@\" 2>/dev/null", "sh"]).args(&pids).status();
         }
-        procs.is_empty()
+        pids.is_empty()
     });
-}
-
-/// A row ends when the one that wants it does.
-pub fn die_with_parent() {
-    // SAFETY: changes only what signal this process gets then.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
 /// This process goes into the cgroup.

@@ -3,8 +3,9 @@
 //! line on standard error, or the end of the process with such a line. Never other bytes, never a hang: each run is a process of its own,
 //! with a watchdog. Allocations fail likewise, and pairs of calls that a seed chooses.
 //!
-//! By default some of the failures are tried, each at one call. `REFAULT_INJECT=each` tries all failures, `REFAULT_INJECT=all` at every call
-//! (minutes to hours), `REFAULT_INJECT=all/7` at every seventh. What may come of each failure is in a table in `docs/reliability.md`; a call
+//! By default some of the failures are tried, each at one call. `REFAULT_INJECT=small` tries every failure of every call of the small scenarios,
+//! one by one (an hour); `REFAULT_INJECT=each` tries all failures of all scenarios, `REFAULT_INJECT=all` at every call (hours to days),
+//! `REFAULT_INJECT=all/7` at every seventh. What may come of each failure is in a table in `docs/reliability.md`; a call
 //! that is not in it fails the test, and so does, with `REFAULT_INJECT`, an outcome that is not (without, it is said). `REFAULT_INJECT_WRITE=1`
 //! writes the table anew, `REFAULT_INJECT_WRITE=add` adds to it. Arguments that are no options name the parts that are to be run.
 
@@ -13,6 +14,7 @@ mod file;
 mod heap;
 mod region;
 mod runner;
+mod small;
 mod table;
 mod tree;
 
@@ -20,7 +22,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use refault_pager::calls::{AgentFault, Call, CallFault, CallPlan};
-use runner::{Done, Inject, Job, Planned, Report, Run, run_all};
+use runner::{AT_A_TIME, Done, Inject, Job, Planned, Report, Run, SMALL_AT_A_TIME, run_all};
 use table::{Cells, SCENARIOS};
 
 #[global_allocator]
@@ -44,15 +46,26 @@ struct Scenario {
 #[derive(Clone, Copy)]
 enum Calls {
     All,
+    /// All, and few enough that each of them can fail in each way.
+    Small,
     Only(&'static [Call]),
 }
+
+/// Failures of a small scenario that are tried by default.
+const SAMPLED: u64 = 24;
+/// A small scenario is run so often without a fault: its threads take turns as they like, and so make more calls or fewer.
+const BASES: usize = 5;
 
 const RING: Calls = Calls::Only(&[Call::RingSetup, Call::RingEnter, Call::RingResult]);
 const POISON: Calls = Calls::Only(&[Call::Poison]);
 const WAKE: Calls = Calls::Only(&[Call::Wake]);
 
 const fn of(name: &'static str, column: usize, calls: Calls, pairs: u64, body: fn(&'static Report)) -> Scenario {
-    Scenario { name, column, calls, allocations: matches!(calls, Calls::All), pairs, body }
+    Scenario { name, column, calls, allocations: matches!(calls, Calls::All | Calls::Small), pairs, body }
+}
+
+const fn small(name: &'static str, column: usize, body: fn(&'static Report)) -> Scenario {
+    of(name, column, Calls::Small, 1, body)
 }
 
 const ALL: &[Scenario] = &[
@@ -67,16 +80,28 @@ const ALL: &[Scenario] = &[
     of("file-lossy", 2, POISON, 6, file::lossy),
     of("run", 3, Calls::All, 4, tree::plain),
     of("run-lossy", 3, POISON, 0, tree::lossy),
+    small("small-pool", 0, small::pool),
+    small("small-file", 0, small::file),
+    small("small-both", 0, small::both),
+    small("small-folios-2", 0, small::folios_2),
+    small("small-folios-4", 0, small::folios_4),
+    small("small-signal-pool", 1, small::signal_pool),
+    small("small-signal-file", 1, small::signal_file),
+    small("small-signal-both", 1, small::signal_both),
+    small("small-signal-folios-3", 1, small::signal_folios_3),
+    small("small-signal-folios-4", 1, small::signal_folios_4),
 ];
 
 /// How thorough it is to be: `None`: as by default, else every n-th.
 fn step() -> Option<u64> {
     match std::env::var("REFAULT_INJECT").as_deref() {
-        Ok("all") => Some(1),
+        Ok("all" | "small") => Some(1),
         Ok("each") => None,
-        Ok(word) => {
-            Some(word.strip_prefix("all/").and_then(|n| n.parse().ok()).expect("REFAULT_INJECT is each, all or all/N"))
-        }
+        Ok(word) => Some(
+            word.strip_prefix("all/")
+                .and_then(|n| n.parse().ok())
+                .expect("REFAULT_INJECT is small, each, all or all/N"),
+        ),
         Err(_) => None,
     }
 }
@@ -109,6 +134,25 @@ impl Scenario {
         }
     }
 
+    /// What it calls, without a fault. `None`: this machine does not allow it.
+    fn base(&self) -> Option<Done> {
+        let runs = if self.is_small() && step().is_some() { BASES } else { 1 };
+        let mut all = run_all((0..runs).map(|_| self.job("without a fault".into(), Inject::None)).collect(), AT_A_TIME);
+        if let Some(skipped) = all.iter().find(|r| r.run == Run::Skipped) {
+            println!("{}: skipped: {}", self.name, skipped.stderr.trim());
+            return None;
+        }
+        for run in &all {
+            assert!(run.run == self.healthy(), "{}: {:?}\n{}", self.name, run.run, run.stderr);
+        }
+        let mut most = all.remove(0);
+        for run in all {
+            most.counts.iter_mut().zip(&run.counts).for_each(|(most, n)| *most = (*most).max(*n));
+            most.allocations = most.allocations.max(run.allocations);
+        }
+        Some(most)
+    }
+
     fn job(&self, what: String, inject: Inject) -> Job {
         Job { title: format!("{}: {what}", self.name), inject, body: self.body }
     }
@@ -125,10 +169,34 @@ impl Scenario {
         matches!(self.calls, Calls::Only(_)) && self.column != 3
     }
 
+    fn is_small(&self) -> bool {
+        matches!(self.calls, Calls::Small)
+    }
+
+    fn failing(&self, (call, n, fault): Planned, made: u64) -> Job {
+        let what = format!("{} {n} of {made}: {}", call.name(), catalogue::name(fault));
+        self.job(what, Inject::Call((call, n, fault)))
+    }
+
+    /// Some of all failures of all calls, always the same.
+    fn sample(&self, base: &Done) -> Vec<Job> {
+        let mut all = Vec::new();
+        for (&call, &made) in Call::ALL.iter().zip(&base.counts) {
+            let faults = catalogue::faults(call);
+            let short = faults.into_iter().filter(|f| *f != CallFault::Stalls(catalogue::TEN_SECONDS));
+            all.extend(short.flat_map(|fault| (0..made).map(move |n| ((call, n, fault), made))));
+        }
+        let chosen = (0..SAMPLED).map(|i| all[mixed(i << 8 | self.name.len() as u64) as usize % all.len()]);
+        chosen.map(|(planned, made)| self.failing(planned, made)).collect()
+    }
+
     fn single_calls(&self, base: &Done) -> Vec<Job> {
         let mut jobs = Vec::new();
+        if self.is_small() && step().is_none() {
+            return self.sample(base);
+        }
         let is_about = |call: &Call| match self.calls {
-            Calls::All => true,
+            Calls::All | Calls::Small => true,
             Calls::Only(these) => these.contains(call),
         };
         for &call in Call::ALL.iter().filter(|c| is_about(c)) {
@@ -138,8 +206,7 @@ impl Scenario {
                     continue;
                 }
                 for n in tried(made, fault, (call as u64) << 8 | i as u64) {
-                    let what = format!("{} {n} of {made}: {}", call.name(), catalogue::name(fault));
-                    jobs.push(self.job(what, Inject::Call((call, n, fault))));
+                    jobs.push(self.failing((call, n, fault), made));
                 }
             }
         }
@@ -157,7 +224,7 @@ impl Scenario {
     }
 
     fn pairs(&self, base: &Done) -> Vec<Job> {
-        let n = self.pairs * if step().is_some() { 20 } else { 1 };
+        let n = self.pairs * if step().is_some() { 20 } else { 1 } * if self.is_small() { 5 } else { 1 };
         let pair = |seed: u64| {
             let (a, b) = (self.random_call(base, seed * 2), self.random_call(base, seed * 2 + 1));
             let name = |c: Planned| format!("{} {}: {}", c.0.name(), c.1, catalogue::name(c.2));
@@ -188,6 +255,7 @@ impl Scenario {
         let chosen: Vec<u64> = match step() {
             Some(step) => (0..made).filter(|n| n % step == 0 || *n < 300).collect(),
             // Most places allocate early, and some often.
+            None if self.is_small() => (0..8).map(|i| mixed(i) % made.max(1)).collect(),
             None => (0..).map(|i| i * i * i * (1 + self.column as u64) / 2 + i).take_while(|&n| n < made).collect(),
         };
         chosen.into_iter().map(|n| self.job(format!("allocation {n} of {made} fails"), Inject::Allocation(n))).collect()
@@ -205,17 +273,13 @@ fn main() {
     let is_wanted = |name: &str| words.is_empty() || words.iter().any(|w| name == w.as_str());
     let (mut found, mut bad, mut runs, mut met) = (Cells::default(), 0, 0, 0);
     let began = Instant::now();
-    for s in ALL.iter().filter(|s| is_wanted(s.name)) {
-        let base = run_all(vec![s.job("without a fault".into(), Inject::None)]).remove(0);
-        if base.run == Run::Skipped {
-            println!("{}: skipped: {}", s.name, base.stderr.trim());
-            continue;
-        }
-        assert!(base.run == s.healthy(), "{}: {:?}\n{}", s.name, base.run, base.stderr);
+    let only_small = std::env::var("REFAULT_INJECT").is_ok_and(|how| how == "small");
+    for s in ALL.iter().filter(|s| is_wanted(s.name) && (s.is_small() || !only_small)) {
+        let Some(base) = s.base() else { continue };
         let jobs =
             [s.single_calls(&base), s.pairs(&base), s.allocations(&base), s.agents()].into_iter().flatten().collect();
         let mut classes: BTreeMap<String, u64> = BTreeMap::new();
-        for r in run_all(jobs) {
+        for r in run_all(jobs, if s.is_small() { SMALL_AT_A_TIME } else { AT_A_TIME }) {
             runs += 1;
             *classes.entry(format!("{:?}", r.run)).or_default() += 1;
             match (r.run, r.inject) {
@@ -246,7 +310,8 @@ fn main() {
                 }
             }
         }
-        println!("{}: {classes:?}, {:.1} s so far", s.name, began.elapsed().as_secs_f64());
+        let (calls, seconds) = (base.counts.iter().sum::<u64>(), began.elapsed().as_secs_f64());
+        println!("{} ({calls} calls, {} allocations): {classes:?}, {seconds:.1} s so far", s.name, base.allocations);
     }
     println!("{runs} runs, {met} met their fault, {bad} bad");
     assert!(bad == 0, "{bad} runs were neither right nor an explicit error");

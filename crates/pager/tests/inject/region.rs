@@ -59,7 +59,7 @@ fn content(page: usize, version: u64) -> [u8; PAGE] {
 }
 
 /// What a region should hold.
-struct Model<'a> {
+pub struct Model<'a> {
     report: &'static Report,
     region: &'a Region,
     /// Without one, by instructions.
@@ -68,7 +68,47 @@ struct Model<'a> {
     lost: Vec<bool>,
 }
 
-impl Model<'_> {
+impl<'a> Model<'a> {
+    /// Of a region of so many pages, in which nothing was stored.
+    pub fn new(report: &'static Report, region: &'a Region, pages: usize, mode: FaultMode) -> Model<'a> {
+        let pipe = (mode == FaultMode::Threads).then(Pipe::new);
+        Model { report, region, pipe, version: vec![0; pages], lost: vec![false; pages] }
+    }
+
+    pub fn pages(&self) -> usize {
+        self.version.len()
+    }
+
+    /// What a call said.
+    pub fn told<T>(&self, result: Result<T, Error>) {
+        if result.is_err() {
+            self.report.got(ERROR_VALUE);
+        }
+    }
+
+    /// Gives pages up.
+    pub fn dont_need(&mut self, pages: std::ops::Range<usize>) {
+        // SAFETY: nobody refers to these pages.
+        match unsafe { self.region.dont_need_shared(pages.start * PAGE..pages.end * PAGE) } {
+            Ok(()) => {
+                self.version[pages.clone()].fill(0);
+                self.lost[pages].fill(false);
+            }
+            Err(_) => self.report.got(ERROR_VALUE),
+        }
+    }
+
+    /// At the end: the pager knows of what was lost, and nothing is broken.
+    pub fn end(&self) {
+        let lost = self.lost.iter().filter(|&&l| l).count() as u64;
+        if self.region.stats().counts.poisoned < lost {
+            self.report.broken("more pages are lost than were counted");
+        }
+        if let Err(e) = self.region.validate() {
+            self.report.broken(&e);
+        }
+    }
+
     fn at(&self, page: usize) -> *mut u8 {
         self.region.as_ptr().wrapping_add(page * PAGE)
     }
@@ -84,7 +124,7 @@ impl Model<'_> {
         }
     }
 
-    fn put(&mut self, page: usize, version: u64) {
+    pub fn put(&mut self, page: usize, version: u64) {
         let (at, bytes) = (self.at(page), content(page, version));
         let put = |to: *mut u8| {
             // SAFETY: a page of the region, which nobody else uses.
@@ -100,7 +140,7 @@ impl Model<'_> {
         }
     }
 
-    fn check(&mut self, page: usize) {
+    pub fn check(&mut self, page: usize) {
         let mut found = [0; PAGE];
         let at = self.at(page);
         let is_there = match &mut self.pipe {
@@ -122,49 +162,38 @@ impl Model<'_> {
     }
 }
 
-fn directory() -> PathBuf {
+pub fn directory() -> PathBuf {
     env!("CARGO_TARGET_TMPDIR").into()
+}
+
+/// A region, or none: the run has its outcome then.
+pub fn made(report: &'static Report, config: &RegionConfig) -> Option<Region> {
+    match Region::new(config) {
+        Ok(r) if r.scope() == Scope::UserMode && config.fault_mode == FaultMode::Threads => {
+            report.unsupported("system calls cannot be handed memory that is not in place")
+        }
+        Ok(r) => Some(r),
+        Err(Error::Unsupported(why)) => report.unsupported(&why),
+        Err(_) => {
+            report.got(ERROR_VALUE);
+            None
+        }
+    }
 }
 
 fn run(report: &'static Report, config: &RegionConfig, base: fn(Call, u64) -> Option<CallFault>) {
     let _plan = crate::plan(report, base).enter();
-    let region = match Region::new(config) {
-        Ok(r) if r.scope() == Scope::UserMode && config.fault_mode == FaultMode::Threads => {
-            report.unsupported("system calls cannot be handed memory that is not in place")
-        }
-        Ok(r) => r,
-        Err(Error::Unsupported(why)) => report.unsupported(&why),
-        Err(_) => return report.got(ERROR_VALUE),
-    };
-    let pipe = (config.fault_mode == FaultMode::Threads).then(Pipe::new);
-    let mut m = Model { report, region: &region, pipe, version: vec![0; PAGES], lost: vec![false; PAGES] };
+    let Some(region) = made(report, config) else { return };
+    let mut m = Model::new(report, &region, PAGES, config.fault_mode);
     (0..PAGES).for_each(|p| m.put(p, 1));
     (0..PAGES).for_each(|p| m.check(p));
-    let told = |result: Result<u64, Error>| {
-        if result.is_err() {
-            report.got(ERROR_VALUE);
-        }
-    };
-    told(region.page_out(0..64 * PAGE));
-    told(region.will_need(0..48 * PAGE));
-    // SAFETY: nobody refers to these pages.
-    match unsafe { region.dont_need_shared(200 * PAGE..264 * PAGE) } {
-        Ok(()) => {
-            m.version[200..264].fill(0);
-            m.lost[200..264].fill(false);
-        }
-        Err(_) => report.got(ERROR_VALUE),
-    }
+    m.told(region.page_out(0..64 * PAGE));
+    m.told(region.will_need(0..48 * PAGE));
+    m.dont_need(200..264);
     (0..PAGES).step_by(3).for_each(|p| m.put(p, 2));
     // Far from each other: nothing is read ahead.
     (0..PAGES).for_each(|i| m.check(i * 461 % PAGES));
-    let lost = m.lost.iter().filter(|&&l| l).count() as u64;
-    if region.stats().counts.poisoned < lost {
-        report.broken("more pages are lost than were counted");
-    }
-    if let Err(e) = region.validate() {
-        report.broken(&e);
-    }
+    m.end();
 }
 
 fn config() -> RegionConfig {

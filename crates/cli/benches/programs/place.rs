@@ -1,0 +1,205 @@
+//! Where a program runs, what is watched meanwhile, and what came of it.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::launch::Launcher;
+use super::rig::{Rig, Setup, Swap};
+
+/// Does the work of a program in a directory of its own, on about so many bytes of memory; the result as text.
+pub type Work = fn(&mut Launcher, &Path, u64) -> Result<String, String>;
+
+/// Under what a program runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum System {
+    /// Nothing, with as much memory as it likes.
+    Alone,
+    /// `refault run`.
+    Refault,
+    /// A memory cgroup with swap of the kernel.
+    Kernel(Swap),
+}
+
+/// All of them, in the order in which they are run.
+pub const SYSTEMS: [System; 4] =
+    [System::Alone, System::Refault, System::Kernel(Swap::Zram), System::Kernel(Swap::File)];
+
+impl fmt::Display for System {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            System::Alone => f.pad("alone"),
+            System::Refault => f.pad("refault run"),
+            System::Kernel(swap) => f.pad(&format!("cgroup, {swap}")),
+        }
+    }
+}
+
+/// A run that is to be done.
+#[derive(Clone, Copy)]
+pub struct Order<'a> {
+    pub system: System,
+    pub work: Work,
+    pub directory: &'a Path,
+    /// What the program works on.
+    pub work_bytes: u64,
+    pub memory_max_bytes: u64,
+    /// What swap of the kernel can hold.
+    pub swap_bytes: u64,
+    pub time_out: Duration,
+}
+
+/// What a run came to.
+#[derive(Clone, Default)]
+pub struct Figures {
+    /// What the program computed.
+    pub result: String,
+    pub wall_s: f64,
+    /// The most anonymous memory of all that ran, by the kernel's count, looked at every millisecond.
+    pub anon_peak_bytes: Option<u64>,
+    /// The most that the pager counts against its limit.
+    pub taken_peak_bytes: Option<f64>,
+    pub pages_out: f64,
+    pub pages_back: f64,
+    /// What there is to say beside.
+    pub note: String,
+}
+
+/// How a run ended.
+pub enum Outcome {
+    /// By itself.
+    Ended(Figures),
+    /// The kernel ended it for lack of memory, twice.
+    Killed,
+    /// It took too long, and was ended.
+    TimedOut,
+    /// It cannot be done here, and why.
+    Skipped(String),
+    /// It went wrong.
+    Failed(String),
+}
+
+impl Outcome {
+    pub fn figures(&self) -> Option<&Figures> {
+        if let Outcome::Ended(figures) = self { Some(figures) } else { None }
+    }
+}
+
+/// Runs the program. What the kernel ends for lack of memory is run once more: it does so now and then while there is swap left.
+pub fn run(order: &Order) -> Outcome {
+    match run_once(order) {
+        Outcome::Killed => match run_once(order) {
+            Outcome::Ended(f) => Outcome::Ended(Figures { note: format!("killed the first time; {}", f.note), ..f }),
+            other => other,
+        },
+        other => other,
+    }
+}
+
+fn run_once(o: &Order) -> Outcome {
+    let rig = Rig::new(Setup {
+        memory_max_bytes: matches!(o.system, System::Kernel(_)).then_some(o.memory_max_bytes),
+        swap: if let System::Kernel(swap) = o.system { Some((swap, o.swap_bytes)) } else { None },
+        directory: o.directory,
+    });
+    let rig = match (rig, o.system) {
+        (Ok(rig), _) => Some(rig),
+        (Err(why), System::Kernel(_)) => return Outcome::Skipped(why),
+        // Nobody counts from outside, then.
+        (Err(_), _) => None,
+    };
+    let cgroup = rig.as_ref().map(Rig::cgroup);
+    let mut launcher = match o.system {
+        System::Refault => Launcher::refault(
+            cgroup,
+            &["--memory-max", &o.memory_max_bytes.to_string(), "--swap-max", "4G"],
+            o.directory,
+        ),
+        _ => Launcher::plain(cgroup),
+    };
+    let before = swapped();
+    let (result, anon_peak_bytes, is_late) = watched(o, rig.as_ref(), &mut launcher);
+    let after = swapped();
+    let killed = rig.as_ref().map_or(0, Rig::killed);
+    let note = rig.as_ref().map_or_else(String::new, Rig::used);
+    if let Some(Err(e)) = rig.map(Rig::end) {
+        return Outcome::Failed(e);
+    }
+    let result = match result {
+        Ok(result) => result,
+        Err(_) if is_late => return Outcome::TimedOut,
+        Err(_) if killed > 0 => return Outcome::Killed,
+        Err(e) if ["userfaultfd", "kernel has not", "forks"].iter().any(|w| e.contains(w)) => {
+            return Outcome::Skipped(e);
+        }
+        Err(e) => return Outcome::Failed(e),
+    };
+    let figures = Figures {
+        result,
+        wall_s: launcher.wall_s,
+        anon_peak_bytes,
+        taken_peak_bytes: None,
+        pages_out: after.0 - before.0,
+        pages_back: after.1 - before.1,
+        note,
+    };
+    if o.system != System::Refault {
+        return Outcome::Ended(figures);
+    }
+    match of_pager(figures, &launcher) {
+        Ok(figures) => Outcome::Ended(figures),
+        Err(e) => Outcome::Failed(e),
+    }
+}
+
+/// With what `refault run` says; an error if it says that something was lost.
+fn of_pager(figures: Figures, launcher: &Launcher) -> Result<Figures, String> {
+    let said = launcher.finished().ok_or("the run left no figures")?;
+    for what in ["lost_pages", "read_errors", "write_errors"] {
+        if said.number(what)? > 0.0 {
+            return Err(format!("{what}: {}", said.number(what)?));
+        }
+    }
+    Ok(Figures {
+        taken_peak_bytes: Some(said.number("peak_taken_bytes")?),
+        pages_out: said.number("swapped_out")?,
+        pages_back: said.number("swapped_in")?,
+        ..figures
+    })
+}
+
+/// The work, its memory looked at every millisecond, and ended when it takes too long: its result, the most memory, whether it was late.
+fn watched(o: &Order, rig: Option<&Rig>, launcher: &mut Launcher) -> (Result<String, String>, Option<u64>, bool) {
+    let (is_over, is_late) = (AtomicBool::new(false), AtomicBool::new(false));
+    let deadline = Instant::now() + o.time_out;
+    let pid = launcher.pid();
+    std::thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut most = None;
+            while !is_over.load(Ordering::Relaxed) {
+                most = most.max(rig.and_then(Rig::anon_bytes));
+                if Instant::now() > deadline {
+                    is_late.store(true, Ordering::Relaxed);
+                    match rig {
+                        Some(rig) => rig.end_all(),
+                        None => pid.end(),
+                    }
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            most
+        });
+        let result = (o.work)(launcher, o.directory, o.work_bytes);
+        is_over.store(true, Ordering::Relaxed);
+        let most = watch.join().expect("it only looks");
+        (result, most, is_late.load(Ordering::Relaxed))
+    })
+}
+
+/// Pages that the kernel has written to swap and read back, of the whole system: nothing else swaps, since no other swap is on.
+fn swapped() -> (f64, f64) {
+    let vmstat = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let of = |name: &str| vmstat.lines().find_map(|l| l.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0.0);
+    (of("pswpout "), of("pswpin "))
+}
