@@ -25,6 +25,8 @@ const ROLE: &str = "REFAULT_TEST_ROLE";
 const LIMIT: usize = 48 * MIB;
 /// What is over the limit at the most.
 const TOLERANCE: f64 = 1.05;
+/// The same while memory is shared since a fork: what leaves one process is a page more until it is written.
+const FORKED_TOLERANCE: f64 = 1.15;
 
 /// Memory of the program: where it is, its pages, and what it was filled with.
 struct Block {
@@ -243,7 +245,7 @@ fn config() -> RegionConfig {
     }
 }
 
-fn stays_within(role: &str) {
+fn stays_within(role: &str, tolerance: f64) {
     let _alone = alone();
     let Some((o, counted)) = run_and_count(role, config()) else { return };
     let of_limit = |bytes: usize| bytes as f64 / LIMIT as f64;
@@ -258,17 +260,17 @@ fn stays_within(role: &str) {
     assert!(o.stats.counts.swapped_out > 0, "{role}: there was eviction");
     assert_eq!((o.stats.undecided, o.stats.strays, o.stats.counts.poisoned), (0, 0, 0), "{role}");
     assert!(o.stats.asks > 0 && o.stats.uncaught == 0, "{role}: memory is watched before it is touched");
-    assert!(said <= TOLERANCE && counted <= TOLERANCE, "{role}: {said:.3} and {counted:.3} of the limit");
+    assert!(said <= tolerance && counted <= tolerance, "{role}: {said:.3} and {counted:.3} of the limit");
 }
 
 #[test]
 fn fresh_memory_that_is_filled_at_once_stays_within_the_limit() {
-    stays_within("blocks");
+    stays_within("blocks", TOLERANCE);
 }
 
 #[test]
 fn so_does_that_of_a_forked_process() {
-    stays_within("forked");
+    stays_within("forked", FORKED_TOLERANCE);
 }
 
 /// What does not shrink and has nowhere to go ends the process.

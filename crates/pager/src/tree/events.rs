@@ -336,6 +336,7 @@ impl Core {
     /// it is not where the parent had it. Its number.
     fn fork(&mut self, parent: usize, uffd: Arc<Uffd>, pieces: &[Piece]) -> usize {
         self.forks += 1;
+        self.limit_under_way(true);
         let Some(s) = self.space(parent) else { fatal("a process was forked that is not known") };
         let mut child = Space::new(0, uffd, s.bell);
         (child.forked, child.shares) = (true, true);

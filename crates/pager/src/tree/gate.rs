@@ -9,6 +9,8 @@ use std::ops::Range;
 
 use super::core::Core;
 use super::maps::{self, Size};
+use super::{MOST_UNDER_WAY, SHARED_UNDER_WAY, UNDER_WAY};
+use crate::region::WINDOW;
 use crate::uffd::{PAGE, Probe};
 
 /// Bytes that a process may make before it asks for the first time.
@@ -143,6 +145,8 @@ impl Core {
     /// once.
     pub(super) fn count(&mut self) -> Vec<Sized> {
         let are_forked = self.spaces.iter().flatten().any(|s| s.forked);
+        let all_known = self.all_sharers_known();
+        self.limit_under_way(are_forked);
         let mut sizes = Vec::new();
         let (mut total, mut shared, mut shared_known) = (0, 0, 0);
         for (i, pid) in self.pids() {
@@ -153,18 +157,38 @@ impl Core {
             let mut size = maps::size(pid);
             s.beyond = size.resident.saturating_sub(known);
             s.unknown = if shares { 0 } else { s.beyond };
-            if let Some(part) = shares.then(|| maps::proportional(pid)).flatten() {
-                size.resident = part;
-                (shared, shared_known) = (shared + part, shared_known + known);
+            if shares {
+                let part = if all_known { maps::proportional(pid) } else { None };
+                size.resident = part.unwrap_or(size.resident);
+                (shared, shared_known) = (shared + size.resident, shared_known + known);
+            } else {
+                total += size.resident;
             }
-            total += size.resident;
             sizes.push((i, pid, size));
         }
+        // It may count twice as long as not all who share it are known; what the engine knows of does not.
+        total += if all_known { shared } else { shared_known + self.unshared };
         self.peak_resident = self.peak_resident.max(total);
         self.peak_taken = self.peak_taken.max(total + self.beside());
-        (self.unknown_shared, self.unshared) = (shared.saturating_sub(shared_known), 0);
+        self.unknown_shared = shared.saturating_sub(shared_known);
+        if all_known {
+            // These are among what was counted.
+            self.unshared = 0;
+        }
         self.charge_overhead();
         sizes
+    }
+
+    /// Sets how much may be on its way out at a time.
+    pub(super) fn limit_under_way(&mut self, are_forked: bool) {
+        let part = if are_forked { SHARED_UNDER_WAY } else { UNDER_WAY };
+        self.memory.most_under_way = (self.max_pages / part).clamp(WINDOW as u64, MOST_UNDER_WAY);
+    }
+
+    /// Whether all processes that may share memory are known by their numbers: a part of a page that counts for one that is not would be missing.
+    fn all_sharers_known(&self) -> bool {
+        let sharers = self.spaces.iter().enumerate().filter_map(|(i, s)| Some((i, s.as_ref().filter(|s| s.shares)?)));
+        sharers.into_iter().all(|(i, s)| s.pid > 0 && self.is_quiet(i))
     }
 
     /// Pages that are taken beside those that processes have.
