@@ -20,6 +20,9 @@ const LEAST: u64 = 64;
 /// A process with fewer pages is only counted, until it asks.
 pub(super) const WORTH_WATCHING: u64 = 64;
 
+/// Copies of shared pages that were not counted yet are this part of the memory at most.
+const MOST_UNSHARED: u64 = 16;
+
 /// A process with its number, and its memory.
 pub(super) type Sized = (usize, i32, Size);
 
@@ -145,7 +148,8 @@ impl Core {
     /// once.
     pub(super) fn count(&mut self) -> Vec<Sized> {
         let are_forked = self.spaces.iter().flatten().any(|s| s.forked);
-        let all_known = self.all_sharers_known();
+        // A part of a page that counts for a process whose number is not known would be missing.
+        let all_known = self.spaces.iter().flatten().all(|s| s.pid > 0 || !s.shares);
         self.limit_under_way(are_forked);
         let mut sizes = Vec::new();
         let (mut total, mut shared, mut shared_known) = (0, 0, 0);
@@ -153,28 +157,31 @@ impl Core {
             let known = self.memory.resident[i];
             let Some(s) = self.space_mut(i) else { continue };
             s.shares &= are_forked;
-            let shares = s.shares;
             let mut size = maps::size(pid);
             s.beyond = size.resident.saturating_sub(known);
-            s.unknown = if shares { 0 } else { s.beyond };
-            if shares {
-                let part = if all_known { maps::proportional(pid) } else { None };
-                size.resident = part.unwrap_or(size.resident);
+            if s.shares && all_known {
+                s.unknown = 0;
+                size.resident = maps::proportional(pid).unwrap_or(size.resident);
                 (shared, shared_known) = (shared + size.resident, shared_known + known);
-            } else {
                 total += size.resident;
+            } else {
+                // What a forked process shares is another's; what it does not is found soon.
+                let is_shared = s.forked;
+                s.unknown = if is_shared { 0 } else { s.beyond };
+                total += if is_shared { known } else { size.resident };
             }
             sizes.push((i, pid, size));
         }
-        // It may count twice as long as not all who share it are known; what the engine knows of does not.
-        total += if all_known { shared } else { shared_known + self.unshared };
-        self.peak_resident = self.peak_resident.max(total);
-        self.peak_taken = self.peak_taken.max(total + self.beside());
         self.unknown_shared = shared.saturating_sub(shared_known);
         if all_known {
             // These are among what was counted.
             self.unshared = 0;
         }
+        // Those who had them may be gone before they are known.
+        self.unshared = self.unshared.min(self.max_pages / MOST_UNSHARED);
+        total += self.unshared;
+        self.peak_resident = self.peak_resident.max(total);
+        self.peak_taken = self.peak_taken.max(total + self.beside());
         self.charge_overhead();
         sizes
     }
@@ -183,12 +190,6 @@ impl Core {
     pub(super) fn limit_under_way(&mut self, are_forked: bool) {
         let part = if are_forked { SHARED_UNDER_WAY } else { UNDER_WAY };
         self.memory.most_under_way = (self.max_pages / part).clamp(WINDOW as u64, MOST_UNDER_WAY);
-    }
-
-    /// Whether all processes that may share memory are known by their numbers: a part of a page that counts for one that is not would be missing.
-    fn all_sharers_known(&self) -> bool {
-        let sharers = self.spaces.iter().enumerate().filter_map(|(i, s)| Some((i, s.as_ref().filter(|s| s.shares)?)));
-        sharers.into_iter().all(|(i, s)| s.pid > 0 && self.is_quiet(i))
     }
 
     /// Pages that are taken beside those that processes have.

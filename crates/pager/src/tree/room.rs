@@ -105,6 +105,12 @@ impl Core {
         // What is on its way may take as long as a slow disk takes.
         let is_stuck = stuck_for > NO_PROGRESS && self.rounds > NO_PROGRESS_ROUNDS && !self.memory.is_under_way()
             || stuck_for > self.stall_limit;
+        if is_stuck && self.unshared > 0 {
+            // What is not known for certain has nobody killed.
+            self.unshared = 0;
+            (self.progress, self.rounds) = ((Instant::now(), done), 0);
+            return self.charge_overhead();
+        }
         let mut victim = false;
         for p in std::mem::take(&mut self.starved) {
             if is_stuck && !victim && p.since.elapsed() > NO_PROGRESS {
