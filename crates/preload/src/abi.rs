@@ -1,7 +1,9 @@
 //! What the manager and the agent in a program say to each other. Both compile this file.
 //!
 //! They talk over a socket of packets. What is moved, and what became of it, is in memory that both map: a page of [`Control`], then
-//! [`WINDOW`] pages of content.
+//! [`WINDOW`] pages of content, then a page of [`Gate`], by which threads of the program have memory watched that they have just made.
+
+use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 
 /// Pages that are moved at a time.
 pub const WINDOW: usize = 64;
@@ -10,7 +12,10 @@ pub const WINDOW: usize = 64;
 pub const PAGE: usize = 4096;
 
 /// Bytes of the memory that both map.
-pub const SHARED_BYTES: usize = (1 + WINDOW) * PAGE;
+pub const SHARED_BYTES: usize = (2 + WINDOW) * PAGE;
+
+/// Where the page of [`Gate`] is in it.
+pub const GATE_AT: usize = (1 + WINDOW) * PAGE;
 
 /// The variable that names the manager's socket, in the abstract name space.
 pub const VARIABLE: &str = "REFAULT_RUN";
@@ -36,9 +41,21 @@ pub struct Hello {
     pub arena_bytes: u64,
     /// Where pages are moved to: [`WINDOW`] pages.
     pub scratch: u64,
-    /// A page that is watched and never touched: discarding it tells which process the agent is in.
+    /// A page that is watched and never touched: discarding it tells which process the agent is in. The page behind it is empty in every
+    /// child of `fork`; in it is where the [`Gate`] is mapped.
     pub bell: u64,
+    /// [`CALLS`] pages of the arena that are watched: touching one says that there is something in the [`Gate`].
+    pub calls: u64,
+    /// Functions of the C library that were found and go through the [`Gate`], of [`CAUGHT_ALL`].
+    pub caught: u32,
+    /// For the size to be a multiple of eight.
+    pub padding: u32,
 }
+
+/// The bell, and the page behind it.
+pub const BELL_BYTES: usize = 2 * PAGE;
+/// [`Hello::caught`]: `mmap`, `brk`, `mremap` and `mprotect`.
+pub const CAUGHT_ALL: u32 = 0b1111;
 
 /// A process that has just been started.
 pub const NEW: u32 = 0;
@@ -80,6 +97,36 @@ pub struct Control {
     pub address: [u64; WINDOW],
     /// 0: it is in its place of the window. [`UNMARKED`]: likewise, but where it was is not marked. An errno: it is where it was, or nowhere.
     pub outcome: [u32; WINDOW],
+    /// Of these, pages that were shared with another process since a fork, and had to become this one's own first: what the other has is as much
+    /// memory as before.
+    pub unshared: u32,
 }
 
 const _: () = assert!(size_of::<Control>() <= PAGE);
+
+/// Threads that may ask at a time.
+pub const CALLS: usize = 128;
+
+/// How memory that the program makes comes to be watched before the program touches it. The functions of the C library that make memory count what
+/// they make. As long as it is within the allowance, that is all. Beyond it, and before they return, they put the range into an entry
+/// and touch the page of that number of [`Hello::calls`]: a fault, which the manager serves when the range is watched, or when it has found
+/// that there is room for it unwatched.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Gate {
+    /// Bytes that may be made unwatched. Below [`WATCHED`], everything is watched.
+    pub allowance: AtomicI64,
+    /// Times that somebody asked.
+    pub next: AtomicU64,
+    /// Times that half of the pages of calls was emptied.
+    pub emptied: AtomicU64,
+    /// 1: this entry is in use.
+    pub busy: [AtomicU32; CALLS],
+    /// What was made: where it starts, and its bytes.
+    pub range: [[AtomicU64; 2]; CALLS],
+}
+
+/// An allowance below this says that all memory is watched.
+pub const WATCHED: i64 = -(1 << 60);
+
+const _: () = assert!(size_of::<Gate>() <= PAGE);

@@ -2,12 +2,15 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::abi::{self, Control, Hello, PAGE, WINDOW};
+use crate::abi::{self, CALLS, Control, Hello, PAGE, WINDOW};
+use crate::gate;
 use crate::link::Link;
 use crate::sys::{self, call, call3};
 
-/// The agent's own memory: its stack, what it was told, and the pages that others are moved to.
-pub const ARENA_BYTES: usize = STACK_BYTES + PAGE + WINDOW * PAGE;
+/// The agent's own memory: its stack, what it was told, the pages that others are moved to, and those that are touched to ask something.
+pub const ARENA_BYTES: usize = CALLS_AT + CALLS * PAGE;
+const SCRATCH_AT: usize = STACK_BYTES + PAGE;
+const CALLS_AT: usize = SCRATCH_AT + WINDOW * PAGE;
 const STACK_BYTES: usize = 16 * PAGE;
 
 /// What the thread that starts the agent tells it, behind the stack.
@@ -93,7 +96,7 @@ impl Agent {
             call3(sys::CLOSE, 1, 0, 0);
             call3(sys::CLOSE_RANGE, 3, u32::MAX as usize, 0);
         }
-        let scratch = brief.arena + STACK_BYTES + PAGE;
+        let (scratch, calls) = (brief.arena + SCRATCH_AT, brief.arena + CALLS_AT);
         let mut hello = Hello {
             magic: abi::HELLO_MAGIC,
             kind: brief.kind,
@@ -101,6 +104,8 @@ impl Agent {
             arena_bytes: ARENA_BYTES as u64,
             scratch: scratch as u64,
             bell: brief.bell as u64,
+            calls: calls as u64,
+            caught: gate::caught(),
             ..Hello::default()
         };
         let mut uffd = -1;
@@ -133,6 +138,9 @@ impl Agent {
                     // Children would have no use for it, and the manager's pages are not theirs. MADV_DONTFORK.
                     // SAFETY: the mapping that was just made.
                     unsafe { call3(sys::MADVISE, shared as usize, abi::SHARED_BYTES, 10) };
+                    if shared > 0 {
+                        gate::open(shared as usize + abi::GATE_AT, calls);
+                    }
                     return (shared > 0).then_some(Agent {
                         link,
                         uffd: uffd as usize,
@@ -168,6 +176,7 @@ impl Agent {
         // SAFETY: the manager does not touch the shared memory until it is answered, and the agent has it mapped for ever.
         let control = unsafe { &mut *self.control() };
         let mut at = 0;
+        control.unshared = 0;
         while at < count {
             let follows = |i: usize| control.address[i] == control.address[i - 1] + PAGE as u64;
             let mut run = 1;
@@ -181,6 +190,7 @@ impl Agent {
                 // SAFETY: the advice changes no content.
                 unsafe { call3(sys::MADVISE, control.address[at] as usize, PAGE, MADV_POPULATE_WRITE) };
                 (moved, error) = self.move_run(control.address[at] as usize, at, 1);
+                control.unshared += moved as u32;
             }
             let done = if moved == 0 || self.mark(control.address[at], moved) { 0 } else { abi::UNMARKED };
             (at..at + moved).for_each(|i| control.outcome[i] = done);

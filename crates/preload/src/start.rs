@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
 use crate::abi::{self, PAGE};
 use crate::agent::{self, ARENA_BYTES, Brief, Name};
+use crate::gate;
 #[cfg(preload)]
 use crate::sys::raw;
 use crate::sys::{self, call, call3};
@@ -34,13 +35,15 @@ static START: extern "C" fn(c_int, *const *const c_char, *const *const c_char) =
 #[cfg_attr(not(preload), expect(dead_code, reason = "the entry of the shared object"))]
 extern "C" fn start(_: c_int, _: *const *const c_char, environment: *const *const c_char) {
     let Some(name) = find_variable(environment) else { return };
-    let bell = map(PAGE);
+    let bell = map(abi::BELL_BYTES);
     if bell == 0 {
         return;
     }
+    gate::set_up(bell + PAGE);
     NAME.iter().zip(name).for_each(|(to, from)| to.store(from, Ordering::Relaxed));
     sys::plan(&name);
     BELL.store(bell, Ordering::Relaxed);
+    gate::catch_all();
     if !start_agent(abi::NEW) {
         return;
     }

@@ -6,9 +6,14 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub const WRITE: usize = 1;
 pub const CLOSE: usize = 3;
+pub const STAT: usize = 4;
 pub const MMAP: usize = 9;
+pub const MPROTECT: usize = 10;
+pub const BRK: usize = 12;
 pub const SIGPROCMASK: usize = 14;
 pub const IOCTL: usize = 16;
+pub const SCHED_YIELD: usize = 24;
+pub const MREMAP: usize = 25;
 pub const MINCORE: usize = 27;
 pub const MADVISE: usize = 28;
 pub const GETPID: usize = 39;

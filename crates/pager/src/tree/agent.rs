@@ -3,8 +3,9 @@
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::Ordering;
 
-use super::abi::{self, Control, Hello, Order, WINDOW};
+use super::abi::{self, CALLS, Control, Gate, Hello, Order, WINDOW};
 use crate::calls::{self, Call};
 use crate::store::PageBuf;
 use crate::uffd::PAGE;
@@ -198,6 +199,40 @@ impl Agent {
             self.link.answer()?;
             Ok((0..n).map(|i| (&raw const (*control).outcome[i]).read_volatile()).collect())
         }
+    }
+
+    /// Pages of the last order that the process shared with another, which has them still.
+    pub(super) fn unshared(&self) -> u64 {
+        let control = self.shared as *const Control;
+        // SAFETY: as above.
+        let n = unsafe { (&raw const (*control).unshared).read_volatile() };
+        u64::from(n).min(WINDOW as u64)
+    }
+
+    /// What threads of the program and the manager tell each other.
+    fn gate(&self) -> &Gate {
+        // SAFETY: the shared memory is mapped as long as `self` lives; all in it is atomic, and any numbers are valid for it.
+        unsafe { &*((self.shared + abi::GATE_AT) as *const Gate) }
+    }
+
+    /// How many bytes the program may make that are not watched; `None`: none, everything is watched.
+    pub(super) fn allow(&self, bytes: Option<u64>) {
+        let bytes = bytes.map_or(2 * abi::WATCHED, |b| b.min(1 << 50) as i64);
+        self.gate().allowance.store(bytes, Ordering::Release);
+    }
+
+    /// What of that is left.
+    pub(super) fn allowed(&self) -> u64 {
+        self.gate().allowance.load(Ordering::Acquire).max(0) as u64
+    }
+
+    /// What a thread of the program asks to be seen to, if that is whole pages of memory.
+    pub(super) fn asked(&self, entry: usize) -> Option<std::ops::Range<usize>> {
+        const MOST: usize = 1 << 47;
+        let [start, bytes] = &self.gate().range[entry % CALLS];
+        let (start, bytes) = (start.load(Ordering::Acquire) as usize, bytes.load(Ordering::Acquire) as usize);
+        let is_memory = start < MOST && bytes < MOST - start && bytes > 0 && (start | bytes).is_multiple_of(PAGE);
+        is_memory.then(|| start..start + bytes)
     }
 
     /// Copies a page of the window that was moved there.

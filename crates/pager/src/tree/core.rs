@@ -44,6 +44,8 @@ pub(super) struct Core {
     pub(super) starved: Vec<Pending>,
     /// Faults of processes whose mappings are changing.
     pub(super) unsettled: Vec<Pending>,
+    /// Threads that ask about memory that they have made: their processes, and the pages that they touched for it.
+    pub(super) asked: Vec<(usize, usize)>,
     /// Threads that faulted, as it was read.
     pub(super) threads: Vec<u32>,
     /// Processes whose descriptors nobody waits for yet.
@@ -70,6 +72,14 @@ pub(super) struct Core {
     pub(super) peak_resident: u64,
     /// The same with pages on their way out, the pool and the pager.
     pub(super) peak_taken: u64,
+    /// What processes that share memory since a fork have together beyond what the engine knows of, when it was counted last, and pages that
+    /// came to that since.
+    pub(super) unknown_shared: u64,
+    pub(super) unshared: u64,
+    /// The most bytes of tables, and of how many pages they were then.
+    pub(super) peak_tables: (u64, u64),
+    /// Processes that were killed since there was no room for them.
+    pub(super) killed: u64,
     pub(super) peak_swap: u64,
     pub(super) peak_pool_bytes: u64,
     pub(super) peak_file: u64,
@@ -82,6 +92,10 @@ pub(super) struct Core {
     /// Times that a process was forked with pages out of memory or not, and that one began.
     pub(super) forks: u64,
     pub(super) processes: u64,
+    /// Processes whose C library could not be caught: what they make is found, not told.
+    pub(super) uncaught: u64,
+    /// Times that a thread asked about memory that it had made.
+    pub(super) asks: u64,
     /// Batches of changes whose order could not be told, and pages with content that had no place any more: there should be none.
     pub(super) undecided: u64,
     /// Batches of changes that were dealt with.
@@ -108,6 +122,7 @@ impl Core {
             waiting: HashMap::new(),
             starved: Vec::new(),
             unsettled: Vec::new(),
+            asked: Vec::new(),
             threads: Vec::new(),
             is_new: Vec::new(),
             rung: None,
@@ -125,6 +140,10 @@ impl Core {
             peak_pages: 0,
             peak_resident: 0,
             peak_taken: 0,
+            unknown_shared: 0,
+            unshared: 0,
+            peak_tables: (0, 0),
+            killed: 0,
             peak_swap: 0,
             peak_pool_bytes: 0,
             peak_file: 0,
@@ -133,6 +152,8 @@ impl Core {
             stall_ns: 0,
             forks: 0,
             processes: 0,
+            uncaught: 0,
+            asks: 0,
             undecided: 0,
             batches: 0,
             strays: 0,
@@ -198,6 +219,7 @@ impl Core {
                 self.settle(index);
             }
         }
+        self.serve_asked();
         for p in std::mem::take(&mut self.unsettled) {
             self.serve(p, false);
         }
@@ -476,6 +498,7 @@ impl Core {
             || m.discards.len() >= DISCARD_BATCH
             || !self.starved.is_empty()
             || !self.unsettled.is_empty()
+            || !self.asked.is_empty()
             || (0..self.spaces.len()).any(|index| self.has_batch(index))
             || !m.to_mark.is_empty()
             || self.memory.high.new_sleepers
@@ -493,6 +516,9 @@ impl Core {
     pub(super) fn push(&mut self, space: usize, fault: Fault) {
         let since = Instant::now();
         self.threads.push(fault.thread);
+        if self.space(space).is_some_and(|s| s.calls.contains(&fault.address)) {
+            return self.asked.push((space, fault.address));
+        }
         self.pending.push_back(Pending { space, address: fault.address, write: fault.write, since });
     }
 

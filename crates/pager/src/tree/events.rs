@@ -132,6 +132,7 @@ impl Core {
                 self.rung = Some(space);
                 return false;
             }
+            Event::Remove(range) if s.calls.contains(&range.start) => return false,
             Event::Remove(range) => Change::Remove(range),
             Event::Unmap(range) => Change::Unmap(range),
             Event::Remap { from, to, len } => Change::Remap { from, to, len },
@@ -335,9 +336,10 @@ impl Core {
     /// it is not where the parent had it. Its number.
     fn fork(&mut self, parent: usize, uffd: Arc<Uffd>, pieces: &[Piece]) -> usize {
         self.forks += 1;
+        self.limit_under_way(true);
         let Some(s) = self.space(parent) else { fatal("a process was forked that is not known") };
         let mut child = Space::new(0, uffd, s.bell);
-        child.forked = true;
+        (child.forked, child.shares) = (true, true);
         child.active = s.active;
         s.watched.iter().for_each(|r| child.watched.insert(r));
         for piece in pieces {
@@ -360,6 +362,9 @@ impl Core {
             pages.extend(there.into_iter().map(|(address, page)| (address - from + to.start, page)));
         }
         let index = self.insert_space(child);
+        if let Some(s) = self.space_mut(parent) {
+            s.shares = true;
+        }
         for (address, page) in pages {
             let loan = match self.memory.state(page) {
                 _ if self.memory.dropped[page as usize] => continue,
@@ -426,6 +431,7 @@ impl Core {
         self.pending.retain(|p| p.space != index);
         self.starved.retain(|p| p.space != index);
         self.unsettled.retain(|p| p.space != index);
+        self.asked.retain(|a| a.0 != index);
         self.puzzles.retain(|at, _| at.0 != index);
         self.free_drained();
         if let Some(r) = &mut self.memory.recorder {

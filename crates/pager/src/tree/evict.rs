@@ -48,7 +48,11 @@ impl Shared {
             if !core.draining.is_empty() {
                 core.free_drained();
             }
-            if !core.starved.is_empty() || !core.unsettled.is_empty() || core.memory.counts.moved_out == before {
+            if !core.starved.is_empty()
+                || !core.unsettled.is_empty()
+                || !core.asked.is_empty()
+                || core.memory.counts.moved_out == before
+            {
                 // Room comes from others that are at work, or not at all: either takes a moment.
                 drop(core);
                 std::thread::sleep(Duration::from_micros(50));
@@ -154,7 +158,15 @@ impl Core {
         }
         let agent = space.agent.as_mut()?;
         match agent.carry_out(abi::MOVE, &addresses) {
-            Ok(outcomes) => Some(outcomes),
+            Ok(outcomes) => {
+                let unshared = agent.unshared();
+                if unshared > 0 {
+                    // Nothing becomes free by these.
+                    self.unshared += unshared;
+                    self.charge_overhead();
+                }
+                Some(outcomes)
+            }
             Err(_) => {
                 // The process is gone; who waits for its end hears of it.
                 self.space_mut(owner)?.agent = None;

@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::Shared;
-use super::abi::{self, Hello, WINDOW};
+use super::abi::{self, BELL_BYTES, CALLS, CAUGHT_ALL, Hello, WINDOW};
 use super::agent::{Agent, Link};
+use super::gate;
 use super::maps;
 use super::space::Space;
 use crate::pagemap::Pagemap;
@@ -111,15 +112,18 @@ impl Shared {
         let mut space = Space::new(pid, uffd.clone(), hello.bell as usize);
         space.arena = arena(hello);
         space.watched.insert(space.arena.clone());
-        space.watched.insert(space.bell..space.bell + PAGE);
+        space.watched.insert(space.bell..space.bell + BELL_BYTES);
+        space.calls = calls(hello);
         let agent = Agent::new(link)?;
-        // SAFETY: both are the agent's own, which touches the scratch pages only when something is in them, and never the bell.
+        // SAFETY: all are the agent's own, which touches the scratch pages only when something is in them, and never the bell.
         unsafe {
+            uffd.register(space.calls.start, space.calls.len())?;
             uffd.register(hello.scratch as usize, WINDOW * PAGE)?;
             uffd.register(hello.bell as usize, PAGE)?;
         }
         let mut core = self.lock();
         core.processes += 1;
+        core.uncaught += u64::from(hello.caught != CAUGHT_ALL);
         let index = core.insert_space(space);
         self.install(core, index, agent, None)?;
         let mut first = self.first.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -157,10 +161,14 @@ impl Shared {
         s.pagemap = Pagemap::of(pid).ok().map(Arc::new);
         s.arena = arena(hello);
         s.watched.insert(arena(hello));
-        let (uffd, pagemap) = (s.uffd.clone(), s.pagemap.clone());
+        s.calls = calls(hello);
+        let (uffd, calls, pagemap) = (s.uffd.clone(), s.calls.clone(), s.pagemap.clone());
         core.memory.written.set_pagemap(index, pagemap);
-        // SAFETY: the scratch pages are the agent's own.
-        unsafe { uffd.register(hello.scratch as usize, WINDOW * PAGE)? };
+        // SAFETY: the scratch pages and those of calls are the agent's own.
+        unsafe {
+            uffd.register(hello.scratch as usize, WINDOW * PAGE)?;
+            uffd.register(calls.start, calls.len())?;
+        }
         self.install(core, index, agent, Some(uffd))
     }
 
@@ -173,6 +181,8 @@ impl Shared {
     ) -> std::io::Result<()> {
         let serial = core.space(index).map_or(0, |s| s.serial);
         self.poll.add_agent(agent.link.raw(), index, serial)?;
+        let is_active = core.space(index).is_some_and(|s| s.active);
+        agent.allow((!is_active).then_some(gate::FREE));
         let go = agent.go(uffd.as_ref().map(|u| u.as_fd()));
         if let Some(s) = core.space_mut(index) {
             s.agent = Some(agent);
@@ -184,6 +194,10 @@ impl Shared {
 
 fn arena(hello: &Hello) -> std::ops::Range<usize> {
     hello.arena as usize..(hello.arena + hello.arena_bytes) as usize
+}
+
+fn calls(hello: &Hello) -> std::ops::Range<usize> {
+    hello.calls as usize..hello.calls as usize + CALLS * PAGE
 }
 
 /// Whether a process was started by this one, or by one that was.

@@ -5,6 +5,7 @@ use std::io;
 use std::ops::Range;
 
 use crate::calls::{self, Call};
+use crate::uffd::PAGE;
 
 /// The anonymous private mappings of a process that may be watched: all but its stack and what the kernel put there.
 pub(super) fn anonymous(pid: i32) -> io::Result<Vec<Range<usize>>> {
@@ -29,12 +30,32 @@ fn parse(line: &str) -> Option<Range<usize>> {
     Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
 }
 
-/// Pages of anonymous memory that a process has, as its counters say (they may be off by some 64 a thread).
-pub(super) fn anonymous_pages(pid: i32) -> Option<u64> {
-    let statm = read(pid, "statm").ok()?;
-    let mut fields = statm.split(' ').skip(1).map(|f| f.parse::<u64>());
+/// Memory of a process, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Size {
+    /// Anonymous memory that it has, as its counters say (they may be off by some 64 a thread).
+    pub(super) resident: u64,
+    /// What it may write to of its own: what it could have without another mapping.
+    pub(super) writable: u64,
+}
+
+/// How much memory a process has. Nothing: it is gone.
+pub(super) fn size(pid: i32) -> Size {
+    read(pid, "statm").ok().and_then(|statm| parse_size(&statm)).unwrap_or_default()
+}
+
+/// Anonymous memory of a process, in pages, where each page counts by how many processes have it; `None`: it is gone.
+pub(super) fn proportional(pid: i32) -> Option<u64> {
+    let text = read(pid, "smaps_rollup").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss_Anon:"))?;
+    Some(line.split_ascii_whitespace().next()?.parse::<u64>().ok()?.div_ceil(PAGE as u64 >> 10))
+}
+
+/// `statm`: size, resident, shared, text, 0, data, 0.
+fn parse_size(statm: &str) -> Option<Size> {
+    let mut fields = statm.split_ascii_whitespace().skip(1).map(|f| f.parse::<u64>());
     let (resident, shared) = (fields.next()?.ok()?, fields.next()?.ok()?);
-    Some(resident.saturating_sub(shared))
+    Some(Size { resident: resident.saturating_sub(shared), writable: fields.nth(2)?.ok()? })
 }
 
 /// The process that started a process.
@@ -53,6 +74,12 @@ pub(super) fn is_stopped(pid: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_of_memory() {
+        assert_eq!(parse_size("5000 1200 200 10 0 3000 0\n"), Some(Size { resident: 1000, writable: 3000 }));
+        assert_eq!(parse_size("5000 1200"), None);
+    }
 
     #[test]
     fn lines_of_maps() {

@@ -137,6 +137,15 @@ fn is_resident(state: State) -> bool {
     matches!(state, State::Mapped | State::Leaving)
 }
 
+/// Makes a table longer, with an eighth to spare: all of it counts as memory, and doubled it would take too much.
+pub(super) fn extend<T: Clone>(table: &mut Vec<T>, len: usize, with: T) {
+    const SPARE_PART: usize = 8;
+    if len > table.capacity() {
+        table.reserve_exact(len + len / SPARE_PART - table.len());
+    }
+    table.resize(len, with);
+}
+
 impl Memory {
     pub(super) fn new(area: Arc<SwapArea>, staging: Staging) -> Memory {
         Memory {
@@ -192,14 +201,14 @@ impl Memory {
 
     /// Makes room for so many pages.
     pub(super) fn grow(&mut self, pages: usize) {
-        self.state.resize(pages, State::Empty);
+        extend(&mut self.state, pages, State::Empty);
         for flags in [&mut self.young, &mut self.doomed, &mut self.dropped, &mut self.unmarked, &mut self.lingers] {
-            flags.resize(pages, false);
+            extend(flags, pages, false);
         }
         for numbers in [&mut self.slot, &mut self.place, &mut self.owner] {
-            numbers.resize(pages, 0);
+            extend(numbers, pages, 0);
         }
-        self.address.resize(pages, 0);
+        extend(&mut self.address, pages, 0);
         self.written.grow(pages);
     }
 

@@ -16,6 +16,7 @@ mod core;
 mod events;
 mod evict;
 mod fill;
+mod gate;
 mod greet;
 mod launch;
 mod maps;
@@ -63,6 +64,8 @@ const READ_AHEAD_ORDER: u32 = 4;
 /// Of the memory, this part may be pages that are on their way out, and so many at the most: 16 batches.
 const UNDER_WAY: u64 = 16;
 const MOST_UNDER_WAY: u64 = 1024;
+/// While processes share memory, this part: a page that leaves one of them is copied first, which is a page more until it is written.
+const SHARED_UNDER_WAY: u64 = 64;
 
 /// What is loaded into programs.
 static PRELOAD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
@@ -126,7 +129,7 @@ impl Tree {
         let mut core = Core::new(engine, group, Memory::new(area.clone(), staging), max_pages as u64, fixed);
         core.stall_limit = m.stall_limit;
         core.swap_pages = (m.swap_max / PAGE) as u64;
-        core.memory.most_under_way = (max_pages as u64 / UNDER_WAY).clamp(WINDOW as u64, MOST_UNDER_WAY);
+        core.limit_under_way(false);
         core.set_high(m.memory_high, core.swap_pages)?;
         core.memory.recorder = config.record.take().map(Recorder::new);
         core.overhead_beside = m.overhead_beside;

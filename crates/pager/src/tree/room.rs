@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use refault_mm::{KswapdStep, PageId, Touch};
+use refault_mm::{KswapdStep, PageId, ReclaimRequest, ReclaimRound, Touch};
 
 use super::core::{Core, Pending};
 use super::memory::State;
@@ -54,6 +54,7 @@ impl Core {
         let Some(s) = self.space_mut(p.space) else { return };
         let pid = s.pid;
         if pid > 0 && !std::mem::replace(&mut s.is_killed, true) {
+            self.killed += 1;
             eprintln!("refault: out of memory: process {pid} is killed; {}", self.what_is_short());
             // SAFETY: the process is one that is served here; a number that was used again would be of this user, too.
             unsafe { libc::kill(pid, libc::SIGKILL) };
@@ -80,12 +81,14 @@ impl Core {
         (low + self.owed).saturating_sub(free)
     }
 
-    /// As much as is missing is reclaimed.
+    /// As much as is missing is reclaimed, as far as it goes while not too much is on its way out: nothing of that is free yet, so without this
+    /// limit all memory would be ordered out at once.
     pub(super) fn make_up(&mut self) {
         let missing = self.missing();
         if missing > 0 && !self.memory.kswapd_awake && self.memory.leaving.is_empty() {
+            let mut request = ReclaimRequest::new(self.group, missing.min(WINDOW as u64 * 4), None);
             // Less than asked for: the next round goes on.
-            _ = self.engine.reclaim(&mut self.memory, self.group, missing.min(WINDOW as u64 * 4), None);
+            while let Ok(ReclaimRound::More) = self.engine.reclaim_round(&mut self.memory, &mut request) {}
             self.fill_others();
         }
     }
@@ -102,6 +105,12 @@ impl Core {
         // What is on its way may take as long as a slow disk takes.
         let is_stuck = stuck_for > NO_PROGRESS && self.rounds > NO_PROGRESS_ROUNDS && !self.memory.is_under_way()
             || stuck_for > self.stall_limit;
+        if is_stuck && self.unshared > 0 {
+            // What is not known for certain has nobody killed.
+            self.unshared = 0;
+            (self.progress, self.rounds) = ((Instant::now(), done), 0);
+            return self.charge_overhead();
+        }
         let mut victim = false;
         for p in std::mem::take(&mut self.starved) {
             if is_stuck && !victim && p.since.elapsed() > NO_PROGRESS {
@@ -121,9 +130,11 @@ impl Core {
         self.peak_swap = self.peak_swap.max(area.pages);
         self.peak_pool_bytes = self.peak_pool_bytes.max(area.usage.memory_bytes);
         self.peak_file = self.peak_file.max(area.usage.file_pages);
+        let tables = (self.own_bytes() - self.fixed_bytes) as u64;
+        self.peak_tables = self.peak_tables.max((tables, self.memory.states().len() as u64));
         let unknown: u64 = self.spaces.iter().flatten().map(|s| s.unknown).sum();
         let own = if self.overhead_beside { 0 } else { self.overhead_pages() };
-        self.set_external(own + unknown);
+        self.set_external(own + unknown + self.unknown_shared + self.unshared);
         self.note_peak();
     }
 

@@ -7,15 +7,14 @@ use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::core::Core;
+use super::gate::WORTH_WATCHING;
 use super::maps;
 use super::memory::State;
 use crate::pagemap::Pagemap;
-use crate::uffd::{PAGE, Probe};
+use crate::uffd::PAGE;
 
 /// Bytes that are looked at under the lock at a time.
 const CHUNK: usize = 64 << 20;
-/// A process with fewer pages is only counted.
-const WORTH_WATCHING: u64 = 64;
 /// Mappings are looked at again when a process has so many pages more that the engine does not know of.
 const WORTH_A_LOOK: u64 = 16;
 /// All watched memory is looked through again after so long, and when so many pages more are unknown.
@@ -73,38 +72,22 @@ impl Shared {
 
     /// Counts the memory of all processes; which of them need a closer look.
     fn look_around(&self, all: bool) -> Vec<Look> {
-        let pids: Vec<(usize, i32)> = {
-            let core = self.lock();
-            let spaces = core.spaces.iter().enumerate();
-            spaces.filter_map(|(i, s)| Some((i, s.as_ref()?.pid)).filter(|&(_, pid)| pid > 0)).collect()
-        };
-        let pages: Vec<_> =
-            pids.into_iter().map(|(i, pid)| (i, pid, maps::anonymous_pages(pid).unwrap_or(0))).collect();
         let mut core = self.lock();
         core.tick();
-        let total: u64 = pages.iter().map(|p| p.2).sum();
-        core.peak_resident = core.peak_resident.max(total);
-        let beside = core.overhead_pages() + core.memory.staging.in_use();
-        core.peak_taken = core.peak_taken.max(total + beside);
-        for &(i, pid, n) in &pages {
-            let known = core.memory.resident[i];
-            if let Some(s) = core.space_mut(i).filter(|s| s.pid == pid) {
-                s.beyond = n.saturating_sub(known);
-                // What a forked process shares is another's; what it does not is found soon.
-                s.unknown = if s.forked { 0 } else { s.beyond };
-            }
-        }
         if all {
             core.bury_orphans();
         }
-        core.charge_overhead();
+        let sizes = core.count();
         let is_tight =
             core.memory.recorder.is_some() || core.engine.free_pages() < core.max_pages - core.lowest_limit() / 2;
 
         let mut looks = Vec::new();
-        for (index, pid, n) in pages {
+        for (index, pid, size) in sizes {
             let Some(s) = core.space_mut(index).filter(|s| s.pid == pid) else { continue };
-            s.active |= is_tight && n >= WORTH_WATCHING;
+            if is_tight && size.resident >= WORTH_WATCHING && !s.active {
+                core.activate(index);
+            }
+            let Some(s) = core.space_mut(index) else { continue };
             let Some(pagemap) = s.pagemap.clone().filter(|_| s.active) else { continue };
             let grown = s.beyond.saturating_sub(s.known_unknown) >= WORTH_A_LOOK;
             let again = all || s.forked || std::mem::take(&mut s.is_unfinished);
@@ -123,9 +106,9 @@ impl Shared {
         let mut core = self.lock();
         let known = core.memory.resident.get(index).copied().unwrap_or(0);
         if let Some(s) = core.space_mut(index) {
-            let now = maps::anonymous_pages(s.pid).unwrap_or(0).saturating_sub(known);
+            let now = maps::size(s.pid).resident.saturating_sub(known);
             (s.beyond, s.known_unknown) = (now, now);
-            s.unknown = if s.forked { 0 } else { now };
+            s.unknown = if s.shares { 0 } else { now };
         }
     }
 
@@ -137,12 +120,12 @@ impl Shared {
                 let mut core = self.lock();
                 let Some(s) = core.space(look.index).filter(|s| s.pid == look.pid) else { return };
                 let gaps = s.watched.gaps(&mapping);
-                if gaps.is_empty() {
+                if gaps.is_empty() && s.unadopted.parts(&mapping).is_empty() {
                     continue;
                 }
                 core.tick();
                 // In one piece: memory that is watched in part is two mappings, which some calls do not take for one.
-                gaps.iter().for_each(|gap| core.watch(look.index, gap));
+                gaps.iter().for_each(|gap| _ = core.watch(look.index, gap, false));
                 self.after(core);
             }
             for chunk in chunks(mapping) {
@@ -186,25 +169,6 @@ impl Core {
             if gone.is_err_and(|e| matches!(e.raw_os_error(), Some(libc::ENOMEM | libc::ESRCH))) {
                 self.bury(index);
             }
-        }
-    }
-
-    fn watch(&mut self, index: usize, range: &Range<usize>) {
-        // Only if nothing is under way: else it would not be known whether it was watched before or after that.
-        let is_quiet = self.settle(index) && self.is_quiet(index);
-        let Some(s) = self.space_mut(index) else { return };
-        if !is_quiet {
-            s.is_unwatched = true;
-            return;
-        }
-        // SAFETY: the memory is of a program that is served. What was mapped there may be something else by now: then it is either
-        // refused or watched as well.
-        if unsafe { s.uffd.register_with_marks(range.start, range.len()) }.is_ok() {
-            s.watched.insert(range.clone());
-            s.unadopted.insert(range.clone());
-        }
-        if s.uffd.probe(s.bell) == Probe::Changing {
-            s.doubtful.insert(range.clone());
         }
     }
 

@@ -4,11 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::abi::BELL_BYTES;
 use super::agent::Agent;
 use super::order::Change;
 use super::table::{Ranges, Table};
 use crate::pagemap::Pagemap;
-use crate::uffd::{PAGE, Uffd};
+use crate::uffd::Uffd;
 
 /// A process.
 pub(super) struct Space {
@@ -22,6 +23,8 @@ pub(super) struct Space {
     pub(super) bell: usize,
     /// The agent's own memory.
     pub(super) arena: Range<usize>,
+    /// Pages of it that threads touch to ask something.
+    pub(super) calls: Range<usize>,
     pub(super) table: Table,
     /// What is watched, or never to be: the agent's pages and the bell are in it.
     pub(super) watched: Ranges,
@@ -31,6 +34,8 @@ pub(super) struct Space {
     pub(super) active: bool,
     /// Its memory is in part that of the process it was forked from.
     pub(super) forked: bool,
+    /// It was forked from another, or another from it, so memory may be that of both.
+    pub(super) shares: bool,
     /// First pages of its blocks.
     pub(super) blocks: Vec<u32>,
     pub(super) pagemap: Option<Arc<Pagemap>>,
@@ -72,11 +77,13 @@ impl Space {
             agent: None,
             bell,
             arena: 0..0,
+            calls: 0..0,
             table: Table::default(),
             watched: Ranges::default(),
             unadopted: Ranges::default(),
             active: false,
             forked: false,
+            shares: false,
             blocks: Vec::new(),
             pagemap: (pid > 0).then(|| Pagemap::of(pid).ok().map(Arc::new)).flatten(),
             beyond: 0,
@@ -96,7 +103,7 @@ impl Space {
 
     /// Whether an address is the agent's or the bell: nothing is ever moved out there, or put there.
     pub(super) fn is_ours(&self, address: usize) -> bool {
-        self.arena.contains(&address) || (self.bell..self.bell + PAGE).contains(&address)
+        self.arena.contains(&address) || (self.bell..self.bell + BELL_BYTES).contains(&address)
     }
 
     /// Whether an address is of the program's and known to be watched.

@@ -24,6 +24,12 @@ pub struct TreeStats {
     pub overhead_pages: u64,
     /// Of the overhead, bytes that are tables of the engine and of the pager, stacks and buffers.
     pub own_bytes: u64,
+    /// The most bytes that tables (of the engine and of the pager) took, and of how many pages they were then.
+    pub peak_table_bytes: u64,
+    /// Pages that the tables were of.
+    pub peak_table_pages: u64,
+    /// Processes that were killed since there was no room for them.
+    pub killed: u64,
     /// Pages out of memory at most, at one time.
     pub peak_swap_pages: u64,
     /// The most bytes that the stores had in memory at one time.
@@ -34,6 +40,10 @@ pub struct TreeStats {
     pub area: AreaStats,
     /// Programs that were started and served.
     pub processes: u64,
+    /// Of these, those whose C library could not be caught: memory that they make is found later, instead of being watched before it is touched.
+    pub uncaught: u64,
+    /// Times that a thread asked about memory that it had made.
+    pub asks: u64,
     /// Processes that were forked from those.
     pub forks: u64,
     /// Times that the order of changes of mappings could not be told; the process is killed then.
@@ -58,11 +68,16 @@ impl Core {
             memory_pages: self.max_pages - self.engine.free_pages(),
             overhead_pages: self.overhead_pages(),
             own_bytes: self.own_bytes() as u64,
+            peak_table_bytes: self.peak_tables.0,
+            peak_table_pages: self.peak_tables.1,
+            killed: self.killed,
             peak_swap_pages: self.peak_swap,
             peak_pool_bytes: self.peak_pool_bytes,
             peak_file_pages: self.peak_file,
             area,
             processes: self.processes,
+            uncaught: self.uncaught,
+            asks: self.asks,
             forks: self.forks,
             undecided: self.undecided,
             strays: self.strays,

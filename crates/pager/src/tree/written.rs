@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::memory::extend;
 use super::memory::{Memory, State};
 use crate::pagemap::Pagemap;
 
@@ -32,7 +33,7 @@ impl Written {
     }
 
     pub(super) fn grow(&mut self, pages: usize) {
-        self.came.resize(pages, false);
+        extend(&mut self.came, pages, false);
     }
 
     /// A page came in.
