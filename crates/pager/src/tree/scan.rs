@@ -108,7 +108,9 @@ impl Shared {
         if let Some(s) = core.space_mut(index) {
             let now = maps::size(s.pid).resident.saturating_sub(known);
             (s.beyond, s.known_unknown) = (now, now);
-            s.unknown = if s.shares { 0 } else { now };
+            if !s.shares {
+                s.unknown = now;
+            }
         }
     }
 

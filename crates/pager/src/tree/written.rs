@@ -8,8 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::memory::extend;
-use super::memory::{Memory, State};
+use super::memory::{Memory, State, extend};
 use crate::pagemap::Pagemap;
 
 /// What it takes to know.
