@@ -335,15 +335,20 @@ impl Core {
 
     /// The page cannot be had: whoever touches it gets a signal.
     pub(super) fn poison(&mut self, page: u32, why: &str) {
-        let (space, address) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
         self.memory.set_state(page, State::Poisoned);
         self.end_loan(page);
+        self.say_lost(page, why);
+        self.mark_poisoned(page);
+    }
+
+    /// A page is lost: it counts, and a line says so.
+    pub(super) fn say_lost(&mut self, page: u32, why: &str) {
+        let (space, address) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
         self.memory.counts.poisoned += 1;
         if self.memory.counts.poisoned <= MAX_MESSAGES {
             let pid = self.space(space).map_or(0, |s| s.pid);
             eprintln!("refault: process {pid}: the page at {address:#x} is lost: {why}");
         }
-        self.mark_poisoned(page);
     }
 
     fn mark_poisoned(&mut self, page: u32) {

@@ -391,7 +391,12 @@ impl Core {
                     self.memory.set_state(copy, State::Lent);
                 }
                 // What cannot be had is an error, never zeros.
-                None => self.memory.set_state(copy, State::Poisoned),
+                None => {
+                    if self.memory.state(page) != State::Poisoned {
+                        self.say_lost(copy, "it could not be written when the process was forked");
+                    }
+                    self.memory.set_state(copy, State::Poisoned);
+                }
             }
         }
         index
@@ -403,7 +408,8 @@ impl Core {
         // SAFETY: a staging place that is filled, for the page is in a state that says so, or a page that is being put in its place; the
         // lock is held, and whoever writes it to the swap area only reads it, too.
         unsafe { std::ptr::copy_nonoverlapping(at, content.0.as_mut_ptr(), PAGE) };
-        self.memory.area.keep(page, &content.0).ok()
+        // A write that fails may go well the next time.
+        self.memory.area.keep(page, &content.0).or_else(|_| self.memory.area.keep(page, &content.0)).ok()
     }
 
     /// A process more; its number.

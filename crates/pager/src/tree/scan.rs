@@ -55,6 +55,7 @@ impl Shared {
             let all = reconciled.elapsed() > RECONCILE_EVERY;
             if all {
                 reconciled = began;
+                self.catch_up();
             }
             for look in self.look_around(all) {
                 if look.map {
@@ -67,6 +68,18 @@ impl Shared {
             }
             let worked = processor_time().saturating_sub(worked);
             std::thread::sleep((worked * SHARE).clamp(LEAST_PAUSE, MOST_PAUSE));
+        }
+    }
+
+    /// Reads what there is of all processes. Waiting threads are told of a descriptor once: had one of them not read all of it, whoever
+    /// faulted would wait until somebody else of that process faults.
+    fn catch_up(&self) {
+        let spaces = self.lock().spaces.len();
+        for index in 0..spaces {
+            let mut core = self.lock();
+            core.tick();
+            _ = core.settle(index);
+            self.after(core);
         }
     }
 

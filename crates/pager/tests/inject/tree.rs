@@ -82,6 +82,7 @@ pub fn program(pages: usize) -> ! {
         let mut status = 0;
         assert_eq!(libc::waitpid(pid, &raw mut status, 0), pid);
         if status != 0 {
+            eprintln!("the child that was forked: status {status:#x}");
             libc::_exit(if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { CHILD_ENDED });
         }
         libc::madvise((m.at + 100 * PAGE) as *mut _, 64 * PAGE, libc::MADV_DONTNEED);
@@ -111,8 +112,14 @@ fn run(report: &'static Report, pages: usize, memory_max: usize, base: fn(Call, 
     match run_tree(TreeConfig { memory, record: None }, "/usr/bin/env".as_ref(), &words) {
         Ok(outcome) if outcome.status.success() => report.got(RIGHT),
         Ok(outcome) if outcome.status.code() == Some(WRONG) => report.exit(WRONG),
-        Ok(outcome) if outcome.status.code() == Some(CHILD_ENDED) => report.got(ENDED),
-        Ok(outcome) if outcome.status.signal().is_some() => report.got(ENDED),
+        Ok(outcome) if outcome.status.code() == Some(CHILD_ENDED) => {
+            eprintln!("the forked child was ended");
+            report.got(ENDED);
+        }
+        Ok(outcome) if outcome.status.signal().is_some() => {
+            eprintln!("the program: {}", outcome.status);
+            report.got(ENDED);
+        }
         Ok(outcome) => report.broken(&format!("the program ended with {}", outcome.status)),
         Err(Error::Unsupported(why)) => report.unsupported(&why),
         Err(_) => report.got(ERROR_VALUE),
@@ -133,4 +140,11 @@ pub fn lossy(report: &'static Report) {
 /// With few calls.
 pub fn small(report: &'static Report) {
     run(report, SMALL_PAGES, RegionConfig::MIN_MEMORY, |_, _| None);
+}
+
+/// A third of all writes fail, also those of what a forked child is to have.
+pub fn failing_writes(report: &'static Report) {
+    run(report, SMALL_PAGES, RegionConfig::MIN_MEMORY, |call, n| {
+        (call == Call::SwapWrite && n.is_multiple_of(3)).then_some(CallFault::Fails(libc::EIO))
+    });
 }
