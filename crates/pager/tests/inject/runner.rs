@@ -277,7 +277,8 @@ impl Running {
                 _ => Run::Silent(status),
             };
         }
-        match said.lines().any(|l| l.starts_with("refault: fatal: ") || l.starts_with("memory allocation of ")) {
+        // Anywhere in a line: other processes of the run may be in the middle of one.
+        match said.contains("refault: fatal: ") || said.contains("memory allocation of ") {
             true if libc::WTERMSIG(status) == libc::SIGABRT => Run::Fine(ENDED),
             // Touched by an instruction, not by a system call.
             false if libc::WTERMSIG(status) == libc::SIGBUS && said.contains(" is lost: ") => Run::Fine(LOST),
