@@ -2,7 +2,7 @@
 
 use crate::Engine;
 use crate::folio::State;
-use crate::ids::{FolioId, LruvecId, MappingId, MemcgId, PageId};
+use crate::ids::{FolioId, LruvecId, MappingId, MemcgId, PageId, SwapSlot};
 use crate::world::World;
 
 impl Engine {
@@ -21,7 +21,7 @@ impl Engine {
         self.drain_all();
         let lists: Vec<_> = self.lruvecs_of(from).collect();
         let folios: Vec<FolioId> = lists.into_iter().flat_map(|v| self.take_listed(mapping, v)).collect();
-        self.move_swap(mapping, from, to);
+        self.move_swap(mapping, to);
         self.move_tables(mapping, from, to);
         let v = self.memcgs.get(to).lruvec;
         self.space.mappings[mapping.index()].memcg = to;
@@ -75,20 +75,36 @@ impl Engine {
         self.memcgs.force_charge(to, pages);
     }
 
-    fn move_swap(&mut self, mapping: MappingId, from: MemcgId, to: MemcgId) {
+    /// Slot by slot, for of a folio in the swap cache some pages may be back in page tables while others are still swap entries. A slot
+    /// whose page was dropped stays with its folio's first one.
+    fn move_swap(&mut self, mapping: MappingId, to: MemcgId) {
         for page in self.mapping_pages(mapping).map(PageId) {
-            let cached = |page: PageId| {
-                let f = self.folios.slot(page).folio()?;
-                let first = self.folios.page(f) == page && self.folios.st(f).has(State::SWAPCACHE);
-                first.then(|| (self.folios.swap(f), self.folios.st(f).order()))
-            };
-            let Some((slot, order)) = self.swap_entry(page).map(|slot| (slot, 0)).or_else(|| cached(page)) else {
-                continue;
-            };
-            self.swap.set_memcg(slot, order, to);
-            self.move_stored(slot, to);
-            self.memcgs.add_swap(from, -(1i64 << order));
-            self.memcgs.add_swap(to, 1 << order);
+            let Some((first, nr)) = self.slots_known_by(page) else { continue };
+            for slot in (0..nr).map(|i| first.nth(i)) {
+                let from = self.swap.charge(slot, to);
+                if from == to {
+                    continue;
+                }
+                self.move_stored(slot, to);
+                self.memcgs.add_swap(from, -1);
+                self.memcgs.add_swap(to, 1);
+            }
+        }
+    }
+
+    /// The slots to which a page leads: its own, or all those of its folio if it is the first page of one in the swap cache.
+    fn slots_known_by(&self, page: PageId) -> Option<(SwapSlot, u32)> {
+        let of_folio = |f: FolioId| {
+            let nr = page.0 - self.folios.page(f).0;
+            let cached = self.folios.st(f).has(State::SWAPCACHE);
+            cached.then(|| match nr {
+                0 => (self.folios.swap(f), 1 << self.folios.st(f).order()),
+                n => (self.folios.swap(f).nth(n), 1),
+            })
+        };
+        match self.folios.slot(page).folio() {
+            Some(f) => of_folio(f),
+            None => self.swap_entry(page).map(|slot| (slot, 1)),
         }
     }
 

@@ -4,8 +4,8 @@ mod model;
 
 use model::{Device, Driver, Op};
 use refault_mm::{
-    Ack, Advice, Config, Effect, Engine, HugeAdvice, MappingKind, MemcgId, NodeConfig, PageId, Policy, SizeCounter,
-    ThpConfig, Touch, World,
+    Ack, Advice, Config, Effect, Engine, HugeAdvice, MappingId, MappingKind, MemcgId, NodeConfig, PageId, Policy,
+    SizeCounter, ThpConfig, Touch, World,
 };
 
 /// File pages before the anonymous ones.
@@ -387,5 +387,29 @@ fn a_dropped_range_in_swap_frees_its_slots() {
         assert_eq!((d.engine.swap_used_pages(), gauge(&d, "swap.current")), (44, 44), "{policy}");
         write(&mut d, 0..64);
         assert_eq!(d.engine.swap_used_pages(), 0, "{policy}: a device that answers at once keeps no copies");
+    }
+}
+
+/// A page of a large folio is dropped while the folio is written; then a fault maps the rest of it again. The slot of that page was
+/// counted twice when the mapping moved to another group: once with its folio, once as a swap entry.
+#[test]
+fn regression_swap_of_a_folio_that_is_partly_dropped_and_mapped_again_moves_once() {
+    for policy in [Policy::Lru, Policy::Mglru] {
+        let cfg = Config { swap_pages: 4000, swap_synchronous: false, ..config(policy, &["64k=always"]) };
+        let mut d = Driver::new(cfg, Device::Slow, FILES, 64, 60, u64::MAX);
+        write(&mut d, [0]);
+        assert_eq!(order(&d, 0), Some(4), "{policy:?}");
+        d.step(Op::Reclaim(0, 1)).unwrap();
+        assert_eq!(gauge(&d, "swap.current"), 16, "{policy:?}: its slots are taken, and it is being written");
+        d.step(Op::DropRange(anon(3).0, 1)).unwrap();
+        write(&mut d, [0]);
+        assert_eq!(order(&d, 0), Some(4), "{policy:?}");
+        assert_eq!(gauge(&d, "swap.current"), 16, "{policy:?}: nothing is free before the write has ended");
+        let new = d.engine.add_memcg(MemcgId::ROOT, "/new", u64::MAX, u64::MAX).expect("a group");
+        d.engine.move_mapping(&mut d.world, MappingId(1), new).expect("it moves");
+        d.engine.validate().unwrap();
+        let of_new = d.engine.memcg_gauges(new);
+        let moved = of_new.iter().find(|g| g.name == "swap.current").expect("a gauge").value;
+        assert_eq!((gauge(&d, "swap.current"), moved), (0, 16), "{policy:?}");
     }
 }

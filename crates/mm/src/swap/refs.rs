@@ -116,10 +116,17 @@ impl Swap {
     }
 
     /// Who is charged for 2^order slots.
-    pub(crate) fn set_memcg(&mut self, slot: SwapSlot, order: u8, memcg: MemcgId) {
+    pub(super) fn set_memcg(&mut self, slot: SwapSlot, order: u8, memcg: MemcgId) {
         let (d, _) = self.device_mut(slot);
         let (c, at) = d.place(slot.offset());
         d.clusters.slots_mut(c).memcg[at..at + (1 << order)].fill(memcg);
+    }
+
+    /// Charges another group for a slot; says which one was before.
+    pub(crate) fn charge(&mut self, slot: SwapSlot, memcg: MemcgId) -> MemcgId {
+        let (d, _) = self.device_mut(slot);
+        let (c, at) = d.place(slot.offset());
+        std::mem::replace(&mut d.clusters.slots_mut(c).memcg[at], memcg)
     }
 }
 
