@@ -228,8 +228,8 @@ impl Core {
         self.wake(page);
     }
 
-    /// A page was read, or could not be.
-    pub(super) fn arrive(&mut self, page: u32, content: Result<Box<PageBuf>, StoreError>) {
+    /// A page was read, or could not be. `placed`: it is in place already, which nobody but who put it there knows yet.
+    pub(super) fn arrive(&mut self, page: u32, content: Result<Box<PageBuf>, StoreError>, placed: bool) {
         let id = PageId(page);
         let waiting = self.waiting.remove(page);
         let write = waiting.unwrap_or(false);
@@ -238,8 +238,13 @@ impl Core {
                 self.memory.counts.swapped_in += 1;
                 self.engine.read_done(&mut self.memory, id, true);
                 self.memory.arrived = Some(content);
+                self.memory.placed = placed.then_some(page);
                 self.touch(page, write, Instant::now());
                 self.memory.spare.extend(self.memory.arrived.take());
+                if self.memory.placed.take().is_some() {
+                    // It could free what it does not know to be in use.
+                    fatal("a page is in place, and the engine did not map it");
+                }
             }
             // It was read ahead. Whoever needs it may have better luck.
             Err(_) if waiting.is_none() => {

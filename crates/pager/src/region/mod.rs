@@ -379,26 +379,32 @@ impl Shared {
         if core.memory.discards.len() >= core::DISCARD_BATCH { self.discard(core) } else { core }
     }
 
-    /// Reads pages, and tells the engine. What failed on the way may be well where it is, so it is tried once more.
+    /// Reads pages, puts them in place and tells the engine. What failed on the way may be well where it is, so it is tried once more.
     fn read<'a>(&'a self, mut core: MutexGuard<'a, Core>, reads: &[(u32, u32)]) -> MutexGuard<'a, Core> {
+        // Who goes beyond it may have to wait although its page is there.
+        let at_once = !core.memory.high.holds;
         if let &[(page, slot)] = reads {
             let mut content = core.memory.spare.pop().unwrap_or_default();
             drop(core);
             let result = self.area.read(slot, page, &mut content.0);
-            let result = result.or_else(|_| self.area.read(slot, page, &mut content.0)).map(|()| content);
+            let result = result.or_else(|_| self.area.read(slot, page, &mut content.0));
+            let placed = at_once && result.is_ok() && self.put_in_place(page, &content);
             core = self.lock();
             core.tick();
-            core.arrive(page, result);
+            core.arrive(page, result.map(|()| content), placed);
             return core;
         }
         let mut contents: Vec<_> = reads.iter().map(|_| core.memory.spare.pop().unwrap_or_default()).collect();
         drop(core);
         let slots: Vec<_> = reads.iter().map(|&(page, slot)| (slot, page)).collect();
         let results = self.area.read_several(&slots, &mut contents);
+        let placed: Vec<bool> = (reads.iter().zip(&results).zip(&contents))
+            .map(|((&(page, _), result), content)| at_once && result.is_ok() && self.put_in_place(page, content))
+            .collect();
         core = self.lock();
         core.tick();
-        for ((&(page, _), result), content) in reads.iter().zip(results).zip(contents) {
-            core.arrive(page, result.map(|()| content));
+        for (((&(page, _), result), content), placed) in reads.iter().zip(results).zip(contents).zip(placed) {
+            core.arrive(page, result.map(|()| content), placed);
         }
         core
     }

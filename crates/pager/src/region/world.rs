@@ -70,6 +70,8 @@ pub(super) struct Memory {
     pub(super) reads: Vec<(u32, u32)>,
     /// The content that was read for the page whose access goes on.
     pub(super) arrived: Option<Box<PageBuf>>,
+    /// That page, if it was put in place before the engine was told.
+    pub(super) placed: Option<u32>,
     /// Buffers to read into.
     pub(super) spare: Vec<Box<PageBuf>>,
     pub(super) folios: Folios,
@@ -104,6 +106,7 @@ impl Memory {
             freed: Vec::new(),
             reads: Vec::new(),
             arrived: None,
+            placed: None,
             spare: Vec::new(),
             folios: Folios::default(),
             write: false,
