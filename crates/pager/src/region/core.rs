@@ -265,11 +265,17 @@ impl Core {
         }
     }
 
+    /// Pages that the next step of background reclaim may ask the kernel about.
+    pub(super) fn to_look_up(&mut self) -> Vec<u32> {
+        if self.memory.kswapd_awake { self.memory.to_look_up(&self.engine, self.group) } else { Vec::new() }
+    }
+
     /// One step of background reclaim.
     pub(super) fn kswapd_step(&mut self) {
         if self.memory.kswapd_awake && self.engine.kswapd_step(&mut self.memory) == KswapdStep::Sleep {
             self.memory.kswapd_awake = false;
         }
+        self.memory.looked_up.clear();
     }
 
     /// Faults that found no room try again. Without anyone who makes room, they reclaim for themselves.

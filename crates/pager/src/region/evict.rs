@@ -90,8 +90,23 @@ impl Shared {
         self.finish(core)
     }
 
+    /// Asks the kernel what the next step of background reclaim will want to know, without the lock: which of the oldest pages were written.
+    fn look_ahead<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        let pages = core.to_look_up();
+        if pages.is_empty() {
+            return core;
+        }
+        drop(core);
+        let written = |page: u32| self.pagemap.is_written(self.start + page as usize * PAGE).ok();
+        let looked_up = pages.into_iter().filter_map(|page| Some((page, written(page)?))).collect();
+        let mut core = self.lock();
+        core.memory.looked_up = looked_up;
+        core
+    }
+
     /// A step of background reclaim whose writes are the evictor's: what is ordered out is moved out.
     fn move_step<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        core = self.look_ahead(core);
         core.tick();
         core.kswapd_step();
         core = self.move_round(core);
@@ -101,6 +116,7 @@ impl Shared {
 
     /// A step of background reclaim, and all that follows from it.
     fn evict_step<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        core = self.look_ahead(core);
         core.tick();
         core.kswapd_step();
         core = self.evict_round(core);
