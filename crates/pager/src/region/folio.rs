@@ -244,9 +244,9 @@ unsafe fn fill(uffd: &Uffd, to: usize, len: usize, source: Source, mode: FillMod
 
 impl Shared {
     /// Puts a page that was read in its place, without the lock: in state Reading nobody else does anything about it, and it stays in that
-    /// state until the engine has mapped it. False: that is left to whoever holds the lock.
+    /// state until the engine has mapped it. Nobody is woken before. False: that is left to whoever holds the lock.
     pub(super) fn put_in_place(&self, page: u32, content: &PageBuf) -> bool {
-        let mode = FillMode { quiet: self.doorbell.is_none(), protected: false };
+        let mode = FillMode { quiet: true, protected: false };
         let (to, from) = (self.start + page as usize * PAGE, Source::Copy(content.0.as_ptr().addr()));
         // SAFETY: the buffer is a page; the destination is one of the region, which is watched.
         unsafe { fill(&self.uffd, to, PAGE, from, mode) == 1 }

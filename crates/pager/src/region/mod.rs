@@ -381,8 +381,9 @@ impl Shared {
 
     /// Reads pages, puts them in place and tells the engine. What failed on the way may be well where it is, so it is tried once more.
     fn read<'a>(&'a self, mut core: MutexGuard<'a, Core>, reads: &[(u32, u32)]) -> MutexGuard<'a, Core> {
-        // Who goes beyond it may have to wait although its page is there.
-        let at_once = !core.memory.high.holds;
+        // Where threads of the region serve faults, who faulted would go on before what it led to is counted; and beyond `memory.high`
+        // it may have to wait although its page is there.
+        let at_once = core.memory.waiters.is_some() && !core.memory.high.holds;
         if let &[(page, slot)] = reads {
             let mut content = core.memory.spare.pop().unwrap_or_default();
             drop(core);
