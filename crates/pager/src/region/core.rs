@@ -266,8 +266,8 @@ impl Core {
     }
 
     /// Pages that the next step of background reclaim may ask the kernel about.
-    pub(super) fn to_look_up(&mut self) -> Vec<u32> {
-        if self.memory.kswapd_awake { self.memory.to_look_up(&self.engine, self.group) } else { Vec::new() }
+    pub(super) fn pages_to_look_up(&mut self) -> Vec<u32> {
+        if self.memory.kswapd_awake { self.memory.pages_to_look_up(&self.engine, self.group) } else { Vec::new() }
     }
 
     /// One step of background reclaim.

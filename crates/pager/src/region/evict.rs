@@ -92,7 +92,7 @@ impl Shared {
 
     /// Asks the kernel what the next step of background reclaim will want to know, without the lock: which of the oldest pages were written.
     fn look_ahead<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        let pages = core.to_look_up();
+        let pages = core.pages_to_look_up();
         if pages.is_empty() {
             return core;
         }

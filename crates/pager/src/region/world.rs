@@ -186,7 +186,7 @@ impl Memory {
     }
 
     /// Pages that the next step of reclaim may ask [`Memory::was_written`] about: as many as it did when it last asked, in order.
-    pub(super) fn to_look_up(&mut self, engine: &Engine, group: MemcgId) -> Vec<u32> {
+    pub(super) fn pages_to_look_up(&mut self, engine: &Engine, group: MemcgId) -> Vec<u32> {
         let mut next = Vec::new();
         if self.writes.is_some() && self.counts.walks > 0 {
             engine.foresee(group, self.asked.min(MAX_LOOKED_UP), &mut next);
