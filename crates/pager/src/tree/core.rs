@@ -65,7 +65,7 @@ pub(super) struct Core {
     pub(super) taken: u64,
     pub(super) owed: u64,
     /// When something was moved out or written last, how much it was then, and how often there was no room since.
-    pub(super) progress: (Instant, u64),
+    pub(super) progress: (Instant, u64, u64),
     pub(super) rounds: u32,
     pub(super) peak_pages: u64,
     /// The most pages of anonymous memory that the processes had at one time, as the kernel counts them.
@@ -135,7 +135,7 @@ impl Core {
             high_mark,
             taken: 0,
             owed: 0,
-            progress: (Instant::now(), 0),
+            progress: (Instant::now(), 0, 0),
             rounds: 0,
             peak_pages: 0,
             peak_resident: 0,
