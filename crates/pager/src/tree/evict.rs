@@ -48,6 +48,13 @@ impl Shared {
             if !core.draining.is_empty() {
                 core.free_drained();
             }
+            if self.area.wants_tending() && core.starved.is_empty() {
+                // Nobody waits for it.
+                drop(core);
+                self.area.tend();
+                core = self.lock();
+                core.charge_overhead();
+            }
             if !core.starved.is_empty()
                 || !core.unsettled.is_empty()
                 || !core.asked.is_empty()
