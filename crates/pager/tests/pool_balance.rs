@@ -70,7 +70,7 @@ fn region(adapts: bool) -> Option<(Region, Arc<AtomicU64>)> {
 
 /// What a page has in its words: half of it compresses to nothing, the other half not at all.
 fn word(page: usize, version: u64, i: usize) -> u64 {
-    if i % 2 == 0 {
+    if i.is_multiple_of(2) {
         (page as u64) << 32 | version
     } else {
         (page as u64 ^ version << 40 ^ i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
