@@ -88,6 +88,8 @@ impl Shared {
             core.tick();
             core.settle_writes(&claimed, &results);
             core.free_slots();
+            // What the pool grew by is taken before others get what is free now.
+            core.charge_overhead();
             // The engine takes these frames for free: no more of them than is counted as the pager's own.
             if core.memory.discards.len() >= DISCARD_BATCH {
                 core = self.discard(core);
