@@ -59,6 +59,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "SIZE")]
     pool_max: Option<Size>,
 
+    /// Whether the engine decides, while it runs, how much of that the pool gets, from what loads from the pool and from the swap file cost; false: always
+    /// all of it
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pool_adapts: bool,
+
     /// A directory for a swap file, which has no name there and is gone with the run; none: no file, all that leaves memory is in the pool
     /// [default: TMPDIR, /var/tmp or /tmp, the first that is on a disk]
     #[arg(long, value_name = "DIR")]
@@ -165,6 +170,7 @@ impl RunArgs {
             swap_max,
             policy: self.policy,
             pool: codec.map(|codec| PoolConfig { codec, max_bytes }),
+            pool_adapts: self.pool_adapts,
             swap_directory: file,
             ..RegionConfig::new(swap_max.max(4096), memory_max)
         };

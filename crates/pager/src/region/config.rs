@@ -59,6 +59,9 @@ pub struct RegionConfig {
     pub thp: ThpConfig,
     /// The compressed pool; without one, pages go to the file.
     pub pool: Option<PoolConfig>,
+    /// Between a pool and a swap file: the engine decides how much of what the pool may take it has ([`refault_mm::PoolBalance`]), from what loads from
+    /// either cost. `false`: always all of it.
+    pub pool_adapts: bool,
     /// Where the swap file is made; without one, pages stay in the pool.
     pub swap_directory: Option<PathBuf>,
     /// How the swap file is written.
@@ -95,6 +98,7 @@ impl RegionConfig {
             policy: Policy::Mglru,
             thp: ThpConfig { defrag: ThpDefrag::Defer, ..ThpConfig::default() },
             pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: memory_max / 2 }),
+            pool_adapts: true,
             swap_directory: None,
             swap_io: SwapIo::default(),
             fault_mode: FaultMode::Threads,
@@ -175,6 +179,7 @@ impl RegionConfig {
             None => None,
         };
         Ok(match (pool, file) {
+            (Some(pool), Some(file)) if self.pool_adapts => Box::new(Tiers::adapting(pool, file)),
             (Some(pool), Some(file)) => Box::new(Tiers::new(pool, file)),
             (Some(pool), None) => Box::new(pool),
             (None, Some(file)) => Box::new(file),

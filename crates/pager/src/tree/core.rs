@@ -417,7 +417,11 @@ impl Core {
                     // Nobody has touched it yet.
                     self.memory.young[page as usize] = false;
                 }
-                self.stall_ns += p.since.elapsed().as_nanos() as u64;
+                let served = p.since.elapsed().as_nanos() as u64;
+                self.stall_ns += served;
+                if waiter.is_some() {
+                    self.memory.area.fault_served(served);
+                }
             }
             // It was read ahead. Whoever needs it may have better luck.
             Err(_) if waiter.is_none() => {
@@ -507,6 +511,7 @@ impl Core {
             || (0..self.spaces.len()).any(|index| self.has_batch(index))
             || !m.to_mark.is_empty()
             || self.memory.high.new_sleepers
+            || m.area.wants_tending()
             || self.missing() > 0
     }
 
