@@ -232,8 +232,14 @@ impl Core {
         self.wake(page);
     }
 
-    /// A page was read, or could not be. `placed`: it is in place already, which nobody but who put it there knows yet.
-    pub(super) fn arrive(&mut self, page: u32, content: Result<Box<PageBuf>, StoreError>, placed: bool) {
+    /// A page was read, or could not be; its read began then. `placed`: it is in place already, which nobody but who put it there knows yet.
+    pub(super) fn arrive(
+        &mut self,
+        page: u32,
+        content: Result<Box<PageBuf>, StoreError>,
+        begun: Instant,
+        placed: bool,
+    ) {
         let id = PageId(page);
         let waiting = self.waiting.remove(page);
         let write = waiting.unwrap_or(false);
@@ -248,6 +254,9 @@ impl Core {
                 if self.memory.placed.take().is_some() {
                     // It could free what it does not know to be in use.
                     fatal("a page is in place, and the engine did not map it");
+                }
+                if waiting.is_some() {
+                    self.memory.area.fault_served(begun.elapsed().as_nanos() as u64);
                 }
             }
             // It was read ahead. Whoever needs it may have better luck.
@@ -301,6 +310,7 @@ impl Core {
             || m.discards.len() >= DISCARD_BATCH
             || !self.starved.is_empty()
             || m.high.new_sleepers
+            || m.area.wants_tending()
     }
 
     /// Pages are to leave, and nobody is about to move them.
