@@ -228,8 +228,14 @@ impl Core {
         self.wake(page);
     }
 
-    /// A page was read, or could not be; its read began then.
-    pub(super) fn arrive(&mut self, page: u32, content: Result<Box<PageBuf>, StoreError>, begun: Instant) {
+    /// A page was read, or could not be; its read began then. `placed`: it is in place already, which nobody but who put it there knows yet.
+    pub(super) fn arrive(
+        &mut self,
+        page: u32,
+        content: Result<Box<PageBuf>, StoreError>,
+        begun: Instant,
+        placed: bool,
+    ) {
         let id = PageId(page);
         let waiting = self.waiting.remove(page);
         let write = waiting.unwrap_or(false);
@@ -238,8 +244,13 @@ impl Core {
                 self.memory.counts.swapped_in += 1;
                 self.engine.read_done(&mut self.memory, id, true);
                 self.memory.arrived = Some(content);
+                self.memory.placed = placed.then_some(page);
                 self.touch(page, write, Instant::now());
                 self.memory.spare.extend(self.memory.arrived.take());
+                if self.memory.placed.take().is_some() {
+                    // It could free what it does not know to be in use.
+                    fatal("a page is in place, and the engine did not map it");
+                }
                 if waiting.is_some() {
                     self.memory.area.fault_served(begun.elapsed().as_nanos() as u64);
                 }
@@ -263,11 +274,17 @@ impl Core {
         }
     }
 
+    /// Pages that the next step of background reclaim may ask the kernel about.
+    pub(super) fn pages_to_look_up(&mut self) -> Vec<u32> {
+        if self.memory.kswapd_awake { self.memory.pages_to_look_up(&self.engine, self.group) } else { Vec::new() }
+    }
+
     /// One step of background reclaim.
     pub(super) fn kswapd_step(&mut self) {
         if self.memory.kswapd_awake && self.engine.kswapd_step(&mut self.memory) == KswapdStep::Sleep {
             self.memory.kswapd_awake = false;
         }
+        self.memory.looked_up.clear();
     }
 
     /// Faults that found no room try again. Without anyone who makes room, they reclaim for themselves.
