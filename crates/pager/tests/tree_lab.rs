@@ -143,7 +143,7 @@ fn a_record_hits_as_often_when_it_is_replayed() {
         let (hits, misses) = hits_in_lab(&pages, numbers.len(), room, &ThpConfig::default());
         let replayed = hits as f64 / pages.len() as f64;
         eprintln!(
-            "{workload}: of {} touches that were seen {:.2} % hit in the run ({missed} missed), {:.2} % when they are replayed ({misses} missed)",
+            "{workload}: of {} touches that were seen {:.2} % hit in the run ({missed} missed), {:.2} % when they are replayed ({misses} missed); {c:?}",
             pages.len(),
             in_run * 100.0,
             replayed * 100.0,

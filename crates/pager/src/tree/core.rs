@@ -165,6 +165,7 @@ impl Core {
     /// Time goes on.
     pub(super) fn tick(&mut self) {
         self.engine.set_now_ns(self.started.elapsed().as_nanos() as u64);
+        self.memory.look_for_record();
     }
 
     pub(super) fn space(&self, space: usize) -> Option<&Space> {

@@ -8,10 +8,11 @@
 //! `REFAULT_INJECT=all/7` at every seventh. What may come of each failure is in a table in `docs/reliability.md`; a call
 //! that is not in it fails the test, and with `REFAULT_INJECT` so does an outcome that is not. `REFAULT_INJECT_WRITE=1`
 //! writes the table anew, `REFAULT_INJECT_WRITE=add` adds to it. Arguments that are no options name the parts that are to be run;
-//! `REFAULT_INJECT_COUNTS=1` says how many calls of each kind they make.
+//! `REFAULT_INJECT_COUNTS=1` says how many calls of each kind they make, and `REFAULT_INJECT_AT_A_TIME=N` has N runs at a time.
 
 mod catalogue;
 mod file;
+mod group;
 mod heap;
 mod region;
 mod runner;
@@ -288,6 +289,12 @@ impl Scenario {
     }
 }
 
+/// `REFAULT_INJECT_AT_A_TIME=N` says how many runs at a time.
+fn at_a_time(s: &Scenario) -> usize {
+    let usual = if s.is_small() { SMALL_AT_A_TIME } else { AT_A_TIME };
+    std::env::var("REFAULT_INJECT_AT_A_TIME").map_or(usual, |n| n.parse().expect("REFAULT_INJECT_AT_A_TIME is a number"))
+}
+
 fn is_against_the_rule(s: &Scenario, planned: Planned, outcome: u32) -> bool {
     let rule = ALWAYS.iter().find(|a| a.0 == s.column && a.1 == planned);
     s.is_small() && rule.is_some_and(|a| a.2 != outcome)
@@ -315,7 +322,7 @@ fn main() {
         let jobs =
             [s.single_calls(&base), s.pairs(&base), s.allocations(&base), s.agents()].into_iter().flatten().collect();
         let mut classes: BTreeMap<String, u64> = BTreeMap::new();
-        for r in run_all(jobs, if s.is_small() { SMALL_AT_A_TIME } else { AT_A_TIME }) {
+        for r in run_all(jobs, at_a_time(s)) {
             runs += 1;
             *classes.entry(format!("{:?}", r.run)).or_default() += 1;
             match (r.run, r.inject) {
@@ -345,7 +352,7 @@ fn main() {
                 (Run::Fine(_), _) => met += u64::from(r.met),
                 _ => {
                     bad += 1;
-                    let said: Vec<&str> = r.stderr.lines().take(12).collect();
+                    let said: Vec<&str> = r.stderr.lines().take(60).collect();
                     println!("BAD {}: {:?}\n{}", r.title, r.run, said.join("\n"));
                 }
             }
