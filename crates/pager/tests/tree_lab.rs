@@ -143,12 +143,12 @@ fn a_record_hits_as_often_when_it_is_replayed() {
         let (hits, misses) = hits_in_lab(&pages, numbers.len(), room, &ThpConfig::default());
         let replayed = hits as f64 / pages.len() as f64;
         eprintln!(
-            "{workload}: of {} touches that were seen {:.2} % hit in the run ({missed} missed), {:.2} % when they are replayed ({misses} missed); {c:?}",
+            "{workload}: of {} touches that were seen {:.2} % hit in the run ({missed} missed), {:.2} % when they are replayed ({misses} missed)",
             pages.len(),
             in_run * 100.0,
             replayed * 100.0,
         );
-        // Where in between a page was written is a guess.
-        assert!((in_run - replayed).abs() < 0.03, "{workload}: {in_run:.4} in the run, {replayed:.4} replayed");
+        // Where in between two looks a page was written is a guess.
+        assert!((in_run - replayed).abs() < 0.02, "{workload}: {in_run:.4} in the run, {replayed:.4} replayed");
     }
 }

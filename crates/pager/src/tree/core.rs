@@ -228,6 +228,9 @@ impl Core {
             self.memory.counts.faults += 1;
             if let Some(r) = &mut self.memory.recorder {
                 r.touch(p.since, p.space, p.address, p.write);
+                if self.memory.counts.moved_out > 0 {
+                    r.fault_beside(self.memory.resident.iter().sum());
+                }
             }
             self.serve(p, false);
         }

@@ -40,6 +40,9 @@ pub(super) struct Recorder {
     since_ns: u64,
     /// When they are to be looked for again.
     next_look: Instant,
+    /// Faults since reclaim began, and the sum of the pages in place at each of them.
+    faults: u64,
+    in_place: u64,
     error: Option<io::Error>,
 }
 
@@ -47,7 +50,18 @@ impl Recorder {
     pub(super) fn new(file: File) -> Recorder {
         let file = BufWriter::with_capacity(256 << 10, file);
         let (processes, recent, now) = (HashMap::new(), Vec::new(), Instant::now());
-        Recorder { file, started: now, processes, known: 0, recent, since_ns: 0, next_look: now, error: None }
+        Recorder {
+            file,
+            started: now,
+            processes,
+            known: 0,
+            recent,
+            since_ns: 0,
+            next_look: now,
+            faults: 0,
+            in_place: 0,
+            error: None,
+        }
     }
 
     fn time_ns(&self, at: Instant) -> u64 {
@@ -74,6 +88,12 @@ impl Recorder {
         }
         // What was read before a look and is served after it belongs behind it.
         self.note(self.time_ns(at).max(self.since_ns), space, address, write);
+    }
+
+    /// A fault with so many pages in place. Before reclaim begins nothing limits them.
+    pub(super) fn fault_beside(&mut self, in_place: u64) {
+        self.faults += 1;
+        self.in_place += in_place;
     }
 
     /// Whether it is time to look for written pages, also where the engine walks no page tables: the closer the looks, the less is guessed.
@@ -130,7 +150,8 @@ impl Recorder {
         }
         let mut file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.rewind()?;
-        Ok(Recording { file, processes: self.known })
+        let in_place_pages = self.in_place.checked_div(self.faults);
+        Ok(Recording { file, processes: self.known, in_place_pages })
     }
 }
 
@@ -140,6 +161,8 @@ pub struct Recording {
     file: File,
     /// How many processes there were.
     pub processes: u32,
+    /// How many pages there were in place at faults, on average; `None`: no page ever left memory. A replay in so much memory is one under the same limit.
+    pub in_place_pages: Option<u64>,
 }
 
 impl Recording {
