@@ -53,7 +53,8 @@ pub(super) fn write(
         header.tasks.push(format!("process {i}"));
     }
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    header.source = Some(format!("refault run: faults, pages found in place and pages found written of: {}", words.join(" ")));
+    header.source =
+        Some(format!("refault run: faults, pages found in place and pages found written of: {}", words.join(" ")));
     header.recorded_on =
         std::fs::read_to_string("/proc/sys/kernel/osrelease").ok().map(|r| format!("Linux {}", r.trim()));
     let mut chunk = Vec::with_capacity(CHUNK);

@@ -242,8 +242,10 @@ impl Core {
         if self.has_batch(p.space) && !self.settle(p.space) {
             return self.unsettled.push(p);
         }
-        if self.space(p.space).is_none_or(|s| s.is_condemned) {
-            return;
+        let Some(s) = self.space(p.space) else { return };
+        if s.is_condemned {
+            // It may not have been known when it was condemned, and waits.
+            return self.kill(p.space);
         }
         let Some(page) = self.page_at(p.space, p.address) else { return };
         let state = self.memory.state(page);
@@ -525,6 +527,9 @@ impl Core {
     pub(super) fn push(&mut self, space: usize, fault: Fault) {
         let since = Instant::now();
         self.threads.push(fault.thread);
+        if let Some(s) = self.space_mut(space).filter(|s| s.pid == 0) {
+            s.toucher = fault.thread as i32;
+        }
         if self.space(space).is_some_and(|s| s.calls.contains(&fault.address)) {
             return self.asked.push((space, fault.address));
         }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::core::{Core, wake_at};
+use super::greet::is_descendant;
 use super::memory::State;
 use super::order::{self, Change, Doubt, Evidence, Mark, Outcome, Piece, Watched};
 use super::space::Space;
@@ -243,8 +244,27 @@ impl Core {
     pub(super) fn condemn(&mut self, space: usize, why: &str) {
         let Some(s) = self.space_mut(space) else { return };
         s.is_condemned = true;
-        let pid = s.pid;
+        let pid = self.pid_of(space);
         eprintln!("refault: process {pid} {why}; it is killed");
+        self.kill(space);
+    }
+
+    /// The number of a process. One that was forked and did not say so yet is known by a thread that faulted; 0: not at all.
+    pub(super) fn pid_of(&self, space: usize) -> i32 {
+        match self.space(space) {
+            Some(s) if s.pid == 0 && s.toucher > 0 => {
+                // It may be somebody else who reads that memory, or a number of another namespace.
+                let is_another = self.spaces.iter().flatten().any(|other| other.pid == s.toucher);
+                if is_another || !is_descendant(s.toucher) { 0 } else { s.toucher }
+            }
+            Some(s) => s.pid,
+            None => 0,
+        }
+    }
+
+    /// Kills a process, if its number is known.
+    pub(super) fn kill(&self, space: usize) {
+        let pid = self.pid_of(space);
         if pid > 0 {
             // SAFETY: the process is one that is served here; a number that was used again would be of this user, too.
             unsafe { libc::kill(pid, libc::SIGKILL) };

@@ -107,8 +107,7 @@ impl Recorder {
         const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
         // The look itself is part of the time: pages are protected one after the other.
         let (since_ns, now_ns) = (self.since_ns, self.time_ns(began));
-        let touched: HashMap<(u32, u64), u64> =
-            self.recent.iter().map(|t| ((t.process, t.page), t.time_ns)).collect();
+        let touched: HashMap<(u32, u64), u64> = self.recent.iter().map(|t| ((t.process, t.page), t.time_ns)).collect();
         for (i, &(space, address)) in pages.iter().enumerate() {
             let part = ((i + 1) as f64 * GOLDEN_RATIO).fract();
             let at = (self.process(space), (address / PAGE) as u64);

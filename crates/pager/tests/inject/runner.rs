@@ -141,6 +141,13 @@ pub struct Job {
     pub body: fn(&'static Report),
 }
 
+impl Job {
+    /// Whether it is a call of this name that fails, and nothing else.
+    pub fn is_about(&self, name: &str) -> bool {
+        matches!(self.inject, Inject::Call((call, _, _)) if call.name() == name)
+    }
+}
+
 /// A run that was done.
 pub struct Done {
     pub title: String,
@@ -254,7 +261,10 @@ impl Running {
                 return None;
             }
             // What it was at is part of what it said.
-            _ = self.stderr.seek(std::io::SeekFrom::End(0)).and_then(|_| self.stderr.write_all(group.threads.as_bytes()));
+            _ = self
+                .stderr
+                .seek(std::io::SeekFrom::End(0))
+                .and_then(|_| self.stderr.write_all(group.threads.as_bytes()));
             // SAFETY: the group of a child of this process, which was not waited for or has members.
             unsafe { libc::kill(-self.pid, libc::SIGKILL) };
             if self.status.is_none() {
