@@ -124,6 +124,7 @@ impl Shared {
         let mut core = self.lock();
         core.processes += 1;
         core.uncaught += u64::from(hello.caught != CAUGHT_ALL);
+        core.missed |= CAUGHT_ALL & !hello.caught;
         let index = core.insert_space(space);
         self.install(core, index, agent, None)?;
         let mut first = self.first.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
