@@ -15,6 +15,7 @@ use super::memory::State;
 use super::order::{self, Change, Doubt, Evidence, Mark, Outcome, Piece, Watched};
 use super::space::Space;
 use super::table::BLOCK;
+use crate::pagemap::Pagemap;
 use crate::store::{Loan, PageBuf};
 use crate::threads::fatal;
 use crate::uffd::{Event, PAGE, Probe, Uffd};
@@ -42,7 +43,9 @@ impl Evidence for Seen<'_> {
     }
 
     fn marks(&mut self, range: &Range<usize>) -> Option<Vec<usize>> {
-        self.space.pagemap.as_ref()?.marked(range).ok()
+        // If it could not be opened, it may be now: without it nothing can be decided.
+        let opened = || Pagemap::of(self.space.pid).ok().map(Arc::new);
+        self.space.pagemap.clone().or_else(opened)?.marked(range).ok()
     }
 
     fn has_content(&mut self, fork: usize, address: usize) -> Watched {
