@@ -72,6 +72,7 @@ typedef struct refault_region_config {
     uint32_t standby_percent;   /* of memory, for pages that are out of reach and not written yet */
     uint32_t fault_mode;        /* REFAULT_FAULTS_... */
     uint32_t sample_cpu_percent; /* pages out of reach whose touch tells the policy, as many as so much of a processor pays for; 0: none */
+    uint32_t pool_adapts;       /* between a pool and a swap file: how much of zswap_max the pool gets is decided while the region is used; 0: always all */
 } refault_region_config;
 
 /* Fills in defaults: everything may go out, to a pool of LZ4 in half of the memory. */
@@ -143,6 +144,7 @@ typedef struct refault_region_stats {
     uint64_t folios_out;     /* moved out whole */
     uint64_t folios_in;      /* read back whole */
     uint64_t folios_split;
+    uint64_t pool_limit_bytes; /* what the pool may take now: zswap_max, or less with pool_adapts */
 } refault_region_stats;
 
 /* `size` is sizeof(refault_region_stats) of the caller's header: a newer library fills in what that has. */

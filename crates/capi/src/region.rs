@@ -39,6 +39,7 @@ pub struct refault_region_config {
     pub standby_percent: u32,
     pub fault_mode: u32,
     pub sample_cpu_percent: u32,
+    pub pool_adapts: u32,
 }
 
 /// `refault_limits`.
@@ -81,6 +82,7 @@ pub struct refault_region_stats {
     pub folios_out: u64,
     pub folios_in: u64,
     pub folios_split: u64,
+    pub pool_limit_bytes: u64,
 }
 
 const POOL_NONE: u32 = 0;
@@ -114,6 +116,7 @@ pub unsafe extern "C" fn refault_region_config_init(config: *mut refault_region_
         standby_percent: 0,
         fault_mode: FAULTS_BY_THREADS,
         sample_cpu_percent: 0,
+        pool_adapts: 1,
     };
     // SAFETY: the caller's contract.
     unsafe { give(config, new) };
@@ -147,6 +150,7 @@ unsafe fn config(c: &refault_region_config) -> Result<RegionConfig, Failure> {
         fault_threads: c.fault_threads as usize,
         standby_percent: c.standby_percent,
         sample_cpu_percent: c.sample_cpu_percent,
+        pool_adapts: c.pool_adapts != 0,
         thp: thp(new.thp.clone(), sizes)?,
         stall_limit: Duration::from_millis(c.stall_limit_ms),
         ..new
@@ -350,6 +354,7 @@ pub unsafe extern "C" fn refault_region_get_stats(
             folios_out: folios(SizeCounter::Swpout),
             folios_in: folios(SizeCounter::Swpin),
             folios_split: folios(SizeCounter::Split),
+            pool_limit_bytes: s.area.usage.pool_limit_bytes,
         };
         // SAFETY: the caller's contract; nothing but `u64` is in it.
         unsafe { give_prefix(stats, size, new) }

@@ -117,13 +117,14 @@ fn structs_are_laid_out_as_in_the_header() {
     let (fields, expected) = layout! {
         refault_region_config {
             struct_bytes, bytes, memory_max, memory_high, swap_max, zswap_max, stall_limit_ms, policy, swap_directory, thp, pool,
-            fault_threads, standby_percent, fault_mode, sample_cpu_percent,
+            fault_threads, standby_percent, fault_mode, sample_cpu_percent, pool_adapts,
         }
         refault_limits { memory_max, memory_high, swap_max, zswap_max }
         refault_region_stats {
             memory_bytes, peak_bytes, own_bytes, store_bytes, swap_bytes, faults, first_touches, swapped_in, swapped_out, rescued,
             throttled, throttled_ns, read_errors, write_errors, lost_pages, events_high, events_max, samples_taken,
             samples_seen, sample_cost_ns, folios_made, folios_out, folios_in, folios_split,
+            pool_limit_bytes,
         }
         refault_file_config { struct_bytes, memory_max, stall_limit_ms, policy, writable, fault_threads }
         refault_file_stats {

@@ -140,6 +140,44 @@ fn a_replay_of_a_record_hits_as_often_as_the_run() {
     assert!(stderr(&o).contains(&line), "{line}: {}", stderr(&o));
 }
 
+/// What was being loaded when the program ended found nobody to serve it: it was killed, or ran without a limit.
+#[test]
+fn regression_what_the_program_leaves_behind_is_served_to_its_end() {
+    let s = Sandbox::new();
+    for i in 0..5 {
+        let script = "sh -c 'sleep 0.2; echo done >> log' & exit 0";
+        let Some(o) = run(&s, &[&SMALL[..], &["--quiet"]].concat(), script) else { return };
+        assert_eq!((o.status.code(), stderr(&o).as_str()), (Some(0), ""), "run {i}");
+        let log = std::fs::read_to_string(s.path("log")).unwrap_or_default();
+        assert_eq!(log, "done\n".repeat(i + 1), "refault waits for it");
+    }
+}
+
+/// Pages that could not be written came back, and that counted as progress for ever.
+#[test]
+fn regression_a_full_swap_directory_ends_a_program_with_a_line() {
+    let s = Sandbox::new();
+    let mount = |script: &str| {
+        std::process::Command::new("unshare").args(["-m", "sh", "-c", script]).current_dir(s.path("")).output()
+    };
+    std::fs::create_dir(s.path("small")).expect("ours");
+    let small = "mount -t tmpfs -o size=1m none small";
+    if !mount(small).is_ok_and(|o| o.status.success()) {
+        eprintln!("skipped: nothing can be mounted here");
+        return;
+    }
+    if run(&s, &SMALL, "true").is_none() {
+        return;
+    }
+    let flags = "run --memory-max 24M --pool none --swap-file small --json run.json";
+    let program = "head -c 60000000 /dev/zero | tr '\\0' x | tail -c 59000000 | cksum";
+    let o =
+        mount(&format!("{small} && exec {} {flags} -- sh -c \"{program}\"", env!("CARGO_BIN_EXE_refault"))).unwrap();
+    let said = stderr(&o);
+    assert!(said.contains("out of memory") && said.contains("on a disk with room"), "{said}");
+    assert!(said.contains("could not be written to the swap file (no room)"), "{said}");
+}
+
 #[test]
 fn what_cannot_be_run_is_refused_in_one_line() {
     let s = Sandbox::new();
@@ -158,6 +196,11 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     refused(&with(&["--json", "/no/such/dir/x", "--", "true"]), "--json");
     refused(&with(&["--record", "/no/such/dir/x", "--", "true"]), "/no/such/dir/x");
     refused(&with(&["--pool-max", "31M", "--", "true"]), "three quarters");
+    refused(&with(&["--pool-max", "0", "--", "true"]), "--pool-max: at least 32K");
+    refused(&with(&["--pool", "none", "--pool-max", "4M", "--", "true"]), "no pool");
+    refused(&with(&["--memory-high", "0", "--", "true"]), "--memory-high: at least 4M");
+    refused(&["--memory-max", "1G", "--swap-max", "2T", "--", "true"], "at most 1T");
+    refused(&with(&["--", ""]), "name of the program is empty");
     refused(&["--memory-max", "1M", "--swap-max", "1G", "--", "true"], "at least 4M");
     refused(&["--memory-max", "50%", "--swap-max", "1G", "--", "true"], "bytes");
     refused(&with(&[]), "PROGRAM");

@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::replay::size::Size;
 use clap::{Args, ValueEnum};
 use refault_mm::Policy;
-use refault_pager::store::{Codec, nameless_file, swap_directory};
+use refault_pager::store::{Codec, Pool, nameless_file, swap_directory};
 use refault_pager::tree::TreeConfig;
 use refault_pager::{PoolConfig, RegionConfig};
 use std::ffi::OsString;
@@ -59,6 +59,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "SIZE")]
     pool_max: Option<Size>,
 
+    /// Whether the engine decides, while it runs, how much of that the pool gets, from what loads from the pool and from the swap file cost; false: always
+    /// all of it
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pool_adapts: bool,
+
     /// A directory for a swap file, which has no name there and is gone with the run; none: no file, all that leaves memory is in the pool
     /// [default: TMPDIR, /var/tmp or /tmp, the first that is on a disk]
     #[arg(long, value_name = "DIR")]
@@ -98,8 +103,7 @@ fn policy(name: &str) -> Result<Policy, String> {
     found.ok_or_else(|| format!("known are {}", known()))
 }
 
-/// More than a process can have, of anything but a mistake.
-const MOST_BYTES: u64 = 1 << 46;
+const MOST_BYTES: u64 = RegionConfig::MAX_BYTES as u64;
 
 fn bytes(flag: &str, size: &Size) -> Result<usize, Failure> {
     if size.is_max() || size.is_beyond_all() || size.to_string().ends_with('%') {
@@ -107,7 +111,7 @@ fn bytes(flag: &str, size: &Size) -> Result<usize, Failure> {
     }
     match size.pages(4096, 0).checked_mul(4096) {
         Some(bytes) if bytes <= MOST_BYTES => Ok(bytes as usize),
-        _ => Err(format!("{flag} {size}: at most 64T").into()),
+        _ => Err(format!("{flag} {size}: at most 1T").into()),
     }
 }
 
@@ -127,6 +131,7 @@ impl RunArgs {
             Some(size) => bytes("--swap-max", size)?,
             None => memory_max.saturating_mul(4).min(MOST_BYTES as usize),
         };
+        let memory_high = self.memory_high.as_ref().map(|size| bytes("--memory-high", size)).transpose()?;
         let codec = match self.pool {
             PoolArg::Lz4 => Some(Codec::Lz4),
             PoolArg::Zstd => Some(Codec::Zstd),
@@ -142,6 +147,15 @@ impl RunArgs {
         if memory_max < RegionConfig::MIN_MEMORY {
             return Err(format!("--memory-max {}: at least 4M", self.memory_max).into());
         }
+        if memory_high.is_some_and(|high| high < RegionConfig::MIN_MEMORY) {
+            return Err("--memory-high: at least 4M".into());
+        }
+        if let (None, Some(size)) = (codec, &self.pool_max) {
+            return Err(format!("--pool-max {size}: there is no pool with --pool none").into());
+        }
+        if max_bytes < Pool::MIN_BYTES {
+            return Err(format!("--pool-max: at least {}K", Pool::MIN_BYTES >> 10).into());
+        }
         if max_bytes > memory_max / 4 * 3 {
             return Err("--pool-max is more than three quarters of --memory-max".into());
         }
@@ -151,12 +165,12 @@ impl RunArgs {
         if let Some(dir) = file.as_ref().filter(|dir| !dir.is_dir()) {
             return Err(format!("--swap-file {}: is no directory", dir.display()).into());
         }
-        let memory_high = self.memory_high.as_ref().map(|size| bytes("--memory-high", size)).transpose()?;
         let memory = RegionConfig {
             memory_high: memory_high.unwrap_or(usize::MAX),
             swap_max,
             policy: self.policy,
             pool: codec.map(|codec| PoolConfig { codec, max_bytes }),
+            pool_adapts: self.pool_adapts,
             swap_directory: file,
             ..RegionConfig::new(swap_max.max(4096), memory_max)
         };

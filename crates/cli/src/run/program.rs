@@ -18,6 +18,9 @@ const PT_INTERP: u32 = 3;
 /// The file of a program: as it is if its name has a slash, else looked for in `PATH`.
 pub(super) fn find(name: &OsStr) -> Result<PathBuf, Failure> {
     let is_program = |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+    if name.is_empty() {
+        return Err("the name of the program is empty".into());
+    }
     if name.as_bytes().contains(&b'/') {
         let path = PathBuf::from(name);
         return match path.metadata() {

@@ -59,6 +59,9 @@ pub struct RegionConfig {
     pub thp: ThpConfig,
     /// The compressed pool; without one, pages go to the file.
     pub pool: Option<PoolConfig>,
+    /// Between a pool and a swap file: the engine decides how much of what the pool may take it has ([`refault_mm::PoolBalance`]), from what loads from
+    /// either cost. `false`: always all of it.
+    pub pool_adapts: bool,
     /// Where the swap file is made; without one, pages stay in the pool.
     pub swap_directory: Option<PathBuf>,
     /// How the swap file is written.
@@ -82,6 +85,8 @@ pub struct RegionConfig {
 impl RegionConfig {
     /// The least memory that makes sense.
     pub const MIN_MEMORY: usize = 4 << 20;
+    /// The most bytes that a region can have, and the most memory that it can be given.
+    pub const MAX_BYTES: usize = 1 << 40;
 
     /// A region of so many bytes in so much memory, with a pool of up to half of it and no file.
     pub fn new(bytes: usize, memory_max: usize) -> RegionConfig {
@@ -93,6 +98,7 @@ impl RegionConfig {
             policy: Policy::Mglru,
             thp: ThpConfig { defrag: ThpDefrag::Defer, ..ThpConfig::default() },
             pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: memory_max / 2 }),
+            pool_adapts: true,
             swap_directory: None,
             swap_io: SwapIo::default(),
             fault_mode: FaultMode::Threads,
@@ -121,10 +127,16 @@ impl RegionConfig {
     pub(crate) fn check(&self) -> Result<(), Error> {
         let wrong = if self.bytes == 0 {
             "the region has no bytes".to_string()
-        } else if self.pages() > 1 << 28 {
+        } else if self.bytes > Self::MAX_BYTES {
             format!("the region has {} bytes; at most 1 TiB", self.bytes)
         } else if self.memory_max < Self::MIN_MEMORY {
             format!("memory_max is {} bytes; at least 4 MiB", self.memory_max)
+        } else if self.memory_max > Self::MAX_BYTES {
+            format!("memory_max is {} bytes; at most 1 TiB", self.memory_max)
+        } else if self.memory_high < Self::MIN_MEMORY {
+            format!("memory_high is {} bytes; at least 4 MiB", self.memory_high)
+        } else if self.swap_max > Self::MAX_BYTES {
+            format!("swap_max is {} bytes; at most 1 TiB", self.swap_max)
         } else if self.pool.as_ref().is_some_and(|p| p.max_bytes < Pool::MIN_BYTES) {
             format!("the pool has less than {} bytes", Pool::MIN_BYTES)
         } else if !self.overhead_beside && self.pool.as_ref().is_some_and(|p| p.max_bytes > self.memory_max / 4 * 3) {
@@ -167,6 +179,7 @@ impl RegionConfig {
             None => None,
         };
         Ok(match (pool, file) {
+            (Some(pool), Some(file)) if self.pool_adapts => Box::new(Tiers::adapting(pool, file)),
             (Some(pool), Some(file)) => Box::new(Tiers::new(pool, file)),
             (Some(pool), None) => Box::new(pool),
             (None, Some(file)) => Box::new(file),

@@ -228,8 +228,8 @@ impl Core {
         self.wake(page);
     }
 
-    /// A page was read, or could not be.
-    pub(super) fn arrive(&mut self, page: u32, content: Result<Box<PageBuf>, StoreError>) {
+    /// A page was read, or could not be; its read began then.
+    pub(super) fn arrive(&mut self, page: u32, content: Result<Box<PageBuf>, StoreError>, begun: Instant) {
         let id = PageId(page);
         let waiting = self.waiting.remove(page);
         let write = waiting.unwrap_or(false);
@@ -240,6 +240,9 @@ impl Core {
                 self.memory.arrived = Some(content);
                 self.touch(page, write, Instant::now());
                 self.memory.spare.extend(self.memory.arrived.take());
+                if waiting.is_some() {
+                    self.memory.area.fault_served(begun.elapsed().as_nanos() as u64);
+                }
             }
             // It was read ahead. Whoever needs it may have better luck.
             Err(_) if waiting.is_none() => {
@@ -286,6 +289,7 @@ impl Core {
             || m.discards.len() >= DISCARD_BATCH
             || !self.starved.is_empty()
             || m.high.new_sleepers
+            || m.area.wants_tending()
     }
 
     /// Pages are to leave, and nobody is about to move them.

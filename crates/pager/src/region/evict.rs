@@ -45,6 +45,13 @@ impl Shared {
                 false => self.write_step(core),
             };
             alone = false;
+            if self.area.wants_tending() && !core.is_starved() {
+                // Nobody waits for it.
+                drop(core);
+                self.area.tend();
+                core = self.lock();
+                core.charge_overhead();
+            }
             if core.is_starved() {
                 // Room comes from others that are at work, or not at all: either takes a moment.
                 drop(core);
@@ -111,7 +118,7 @@ impl Shared {
         // Writes that take a processor's time and nothing else are made by who evicts.
         let work = match self.area.writes_wait() {
             true => core.has_work(),
-            false => core.is_starved() || core.memory.high.new_sleepers,
+            false => core.is_starved() || core.memory.high.new_sleepers || self.area.wants_tending(),
         };
         if work {
             self.tell_evictor(&mut core);
@@ -175,6 +182,8 @@ impl Shared {
             core.tick();
             core.settle_writes(&claimed, &results);
             core.free_slots();
+            // What the pool grew by is taken before others get what is free now.
+            core.charge_overhead();
             // The engine takes these frames for free: no more of them than is counted as the pager's own.
             if core.memory.discards.len() >= DISCARD_BATCH {
                 core = self.discard(core);

@@ -25,6 +25,7 @@ mod world;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use refault_mm::{Engine, MappingKind, MemcgId};
 
@@ -384,21 +385,23 @@ impl Shared {
         if let &[(page, slot)] = reads {
             let mut content = core.memory.spare.pop().unwrap_or_default();
             drop(core);
+            let begun = Instant::now();
             let result = self.area.read(slot, page, &mut content.0);
             let result = result.or_else(|_| self.area.read(slot, page, &mut content.0)).map(|()| content);
             core = self.lock();
             core.tick();
-            core.arrive(page, result);
+            core.arrive(page, result, begun);
             return core;
         }
         let mut contents: Vec<_> = reads.iter().map(|_| core.memory.spare.pop().unwrap_or_default()).collect();
         drop(core);
+        let begun = Instant::now();
         let slots: Vec<_> = reads.iter().map(|&(page, slot)| (slot, page)).collect();
         let results = self.area.read_several(&slots, &mut contents);
         core = self.lock();
         core.tick();
         for ((&(page, _), result), content) in reads.iter().zip(results).zip(contents) {
-            core.arrive(page, result.map(|()| content));
+            core.arrive(page, result.map(|()| content), begun);
         }
         core
     }

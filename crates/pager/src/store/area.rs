@@ -14,7 +14,7 @@ use twox_hash::XxHash3_64;
 
 use self::copies::Copies;
 use super::sparse::{Entry, Sparse};
-use super::{Page, Store, StoreError, Usage};
+use super::{Note, Page, Store, StoreError, Usage};
 use crate::uffd::PAGE;
 
 /// What is known of a slot.
@@ -226,6 +226,7 @@ impl SwapArea {
             self.store.free(claim.cell);
         }
         self.set(claim, page, word, Kind::Filled);
+        self.store.note(Note::LeftUnwritten(None));
     }
 
     fn note_written(
@@ -359,6 +360,21 @@ impl SwapArea {
     /// Writes some of what is beyond that limit to disk, if there is one. Whether there is more.
     pub fn shrink_pool(&self) -> Result<bool, StoreError> {
         self.store.shrink_pool()
+    }
+
+    /// A fault on a page that was out of memory was served, in so many nanoseconds.
+    pub fn fault_served(&self, ns: u64) {
+        self.store.note(Note::FaultServed { ns });
+    }
+
+    /// Whether [`SwapArea::tend`] has something to do.
+    pub fn wants_tending(&self) -> bool {
+        self.store.wants_tending()
+    }
+
+    /// Does some of what can wait: for a thread for which nobody waits.
+    pub fn tend(&self) {
+        self.store.tend();
     }
 
     /// What it did, holds and takes.

@@ -14,6 +14,7 @@ mod sparse;
 #[cfg(test)]
 mod tests;
 mod tiers;
+mod tuner;
 
 use std::fmt;
 use std::io;
@@ -80,12 +81,28 @@ impl std::error::Error for StoreError {}
 pub struct Usage {
     /// Pages in memory.
     pub pool_pages: u64,
+    /// Bytes that the pool may take for pages now.
+    pub pool_limit_bytes: u64,
+    /// Times that the pool was made smaller, and larger, since its size adapts.
+    pub pool_moves: (u64, u64),
     /// Bytes of memory, with everything the store needs for itself.
     pub memory_bytes: u64,
     /// Pages on disk.
     pub file_pages: u64,
     /// Pages that went from memory to disk since the start.
     pub written_back: u64,
+}
+
+/// What a store can be told that it does not see.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Note {
+    /// A page left memory and was not written: its slot, that holds it already, or none, for it is kept elsewhere.
+    LeftUnwritten(Option<u32>),
+    /// A fault on a page that was out of memory was served, in so many nanoseconds in all.
+    FaultServed {
+        /// From the fault, as far as that is known, until the page was in place.
+        ns: u64,
+    },
 }
 
 /// A set of slots that hold a page each. The pager never has two operations on one slot at a time; on different slots it has.
@@ -139,6 +156,17 @@ pub trait Store: Send + Sync {
     fn shrink_pool(&self) -> Result<bool, StoreError> {
         Ok(false)
     }
+
+    /// Something happened that it may want to know of.
+    fn note(&self, _note: Note) {}
+
+    /// Whether [`Store::tend`] has something to do.
+    fn wants_tending(&self) -> bool {
+        false
+    }
+
+    /// Does some of what can wait: for a thread for which nobody waits.
+    fn tend(&self) {}
 }
 
 impl<S: Store + ?Sized> Store for Box<S> {
@@ -188,5 +216,17 @@ impl<S: Store + ?Sized> Store for Box<S> {
 
     fn shrink_pool(&self) -> Result<bool, StoreError> {
         (**self).shrink_pool()
+    }
+
+    fn note(&self, note: Note) {
+        (**self).note(note);
+    }
+
+    fn wants_tending(&self) -> bool {
+        (**self).wants_tending()
+    }
+
+    fn tend(&self) {
+        (**self).tend();
     }
 }

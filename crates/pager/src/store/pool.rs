@@ -78,6 +78,17 @@ impl Pool {
         self.lock().pages as usize
     }
 
+    /// Bytes that it may take for pages.
+    pub(super) fn limit_bytes(&self) -> usize {
+        self.lock().slab.limit_bytes()
+    }
+
+    /// Bytes that it takes for pages, and the slot that was written longest ago.
+    pub(super) fn extent(&self) -> (usize, Option<u32>) {
+        let inner = self.lock();
+        (inner.slab.block_bytes(), Some(inner.coldest).filter(|&slot| slot != NONE))
+    }
+
     /// It takes more than it may, since its limit was lowered.
     pub(super) fn is_beyond_limit(&self) -> bool {
         self.lock().slab.is_beyond_limit()
@@ -193,7 +204,8 @@ impl Store for Pool {
     fn usage(&self) -> Usage {
         let inner = self.lock();
         let memory = inner.slab.memory_bytes() + inner.entries.memory_bytes();
-        Usage { pool_pages: inner.pages, memory_bytes: memory as u64, ..Usage::default() }
+        let limit = inner.slab.limit_bytes() as u64;
+        Usage { pool_pages: inner.pages, pool_limit_bytes: limit, memory_bytes: memory as u64, ..Usage::default() }
     }
 
     fn reads_wait(&self) -> bool {

@@ -81,9 +81,19 @@ impl Slab {
         self.in_use > self.limit
     }
 
+    /// Bytes that may be in use.
+    pub(super) fn limit_bytes(&self) -> usize {
+        self.limit * BLOCK
+    }
+
+    /// Bytes of blocks.
+    pub(super) fn block_bytes(&self) -> usize {
+        (self.in_use + self.kept.len()) * BLOCK
+    }
+
     /// Bytes in use, with the tables.
     pub(super) fn memory_bytes(&self) -> usize {
-        (self.in_use + self.kept.len()) * BLOCK + self.blocks.capacity() * size_of::<Block>()
+        self.block_bytes() + self.blocks.capacity() * size_of::<Block>()
     }
 
     /// Stores bytes, at most a page and at least one. `None`: there is no room.

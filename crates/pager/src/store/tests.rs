@@ -42,6 +42,8 @@ fn stores() -> Vec<(&'static str, SwapArea)> {
         ("a file that is soon full", SwapArea::new(Box::new(file(16)))),
         ("both", SwapArea::new(Box::new(Tiers::new(pool(Codec::Lz4, 64 << 10), file(64))))),
         ("both full", SwapArea::new(Box::new(Tiers::new(pool(Codec::Lz4, 64 << 10), file(16))))),
+        ("adapting", SwapArea::new(Box::new(Tiers::adapting(pool(Codec::Lz4, 128 << 10), file(64))))),
+        ("adapting, full", SwapArea::new(Box::new(Tiers::adapting(pool(Codec::Lz4, 64 << 10), file(16))))),
     ]
 }
 
@@ -50,6 +52,8 @@ enum Op {
     Write(u32, u32),
     Read(u32),
     Free(u32),
+    /// Of the pool, in bytes.
+    Limit(usize),
 }
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
@@ -57,6 +61,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         3 => (0..48u32, prop_oneof![any::<u32>(), 0..4u32]).prop_map(|(slot, seed)| Op::Write(slot, seed)),
         2 => (0..48u32).prop_map(Op::Read),
         1 => (0..48u32).prop_map(Op::Free),
+        1 => (0..128usize << 10).prop_map(Op::Limit),
     ];
     prop::collection::vec(op, 1..300)
 }
@@ -81,6 +86,14 @@ fn check(name: &str, area: &SwapArea, ops: &[Op]) {
                 area.free(slot);
                 model.remove(&slot);
             }
+            Op::Limit(bytes) if name.contains("adapting") => {
+                area.set_pool_limit(bytes);
+                while !name.contains("full") && area.wants_tending() {
+                    area.tend();
+                }
+                area.tend();
+            }
+            Op::Limit(_) => {}
         }
     }
     let stats = area.stats();
@@ -100,7 +113,7 @@ proptest! {
     #[test]
     fn the_pool_keeps_its_lists_in_order(ops in ops()) {
         let pool = Pool::new(Codec::Lz4, 128 << 10).unwrap();
-        let tiers = Tiers::new(Pool::new(Codec::Lz4, 64 << 10).unwrap(), file(48));
+        let tiers = Tiers::adapting(Pool::new(Codec::Lz4, 64 << 10).unwrap(), file(48));
         for op in ops {
             match op {
                 Op::Write(slot, seed) => {
@@ -109,6 +122,11 @@ proptest! {
                 }
                 Op::Read(slot) => _ = tiers.read(slot, &mut content(0)),
                 Op::Free(slot) => [&pool as &dyn Store, &tiers].map(|s| s.free(slot)).iter().for_each(|()| ()),
+                Op::Limit(bytes) => {
+                    tiers.set_pool_limit(bytes);
+                    tiers.tend();
+                    tiers.tuner().validate();
+                }
             }
             pool.validate();
             tiers.pool().validate();
@@ -121,27 +139,37 @@ proptest! {
         use Fault::*;
         const ALL: [Fault; 7] =
             [ReadFails, ReadFlipsABit, ReadIsStale, WriteFails, WriteIsFull, WriteIsTorn, WriteIsLost];
-        let area = SwapArea::new(Box::new(Faulty::new(move |n, _| {
-            faults.get(n as usize).and_then(|&f| ALL.get(usize::from(f)).copied())
-        })));
-        let mut model: HashMap<u32, Box<Page>> = HashMap::new();
-        let mut page = Box::new([0; PAGE]);
-        for op in ops {
-            match op {
-                Op::Write(slot, seed) => {
-                    model.remove(&slot);
-                    if area.write(slot, slot, &content(seed)).is_ok() {
-                        model.insert(slot, content(seed));
+        let faulty = |faults: &Vec<u8>| {
+            let faults = faults.clone();
+            Faulty::new(move |n, _| faults.get(n as usize).and_then(|&f| ALL.get(usize::from(f)).copied()))
+        };
+        let before_it = Pool::new(Codec::Lz4, 64 << 10).unwrap();
+        let areas: [Box<dyn Store>; 2] =
+            [Box::new(faulty(&faults)), Box::new(Tiers::adapting(before_it, faulty(&faults)))];
+        for area in areas.map(SwapArea::new) {
+            let mut model: HashMap<u32, Box<Page>> = HashMap::new();
+            let mut page = Box::new([0; PAGE]);
+            for op in &ops {
+                match *op {
+                    Op::Write(slot, seed) => {
+                        model.remove(&slot);
+                        if area.write(slot, slot, &content(seed)).is_ok() {
+                            model.insert(slot, content(seed));
+                        }
                     }
-                }
-                Op::Read(slot) => {
-                    if area.read(slot, slot, &mut page).is_ok() {
-                        prop_assert_eq!(Some(&page), model.get(&slot));
+                    Op::Read(slot) => {
+                        if area.read(slot, slot, &mut page).is_ok() {
+                            prop_assert_eq!(Some(&page), model.get(&slot));
+                        }
                     }
-                }
-                Op::Free(slot) => {
-                    area.free(slot);
-                    model.remove(&slot);
+                    Op::Free(slot) => {
+                        area.free(slot);
+                        model.remove(&slot);
+                    }
+                    Op::Limit(bytes) => {
+                        area.set_pool_limit(bytes);
+                        area.tend();
+                    }
                 }
             }
         }

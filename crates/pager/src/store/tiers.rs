@@ -1,10 +1,15 @@
-//! The pool before the file: pages go to the pool first; when it is full, the coldest go on to the file.
+//! The pool before the file: pages go to the pool first; when it is full, the coldest go on to the file. The engine may decide how large the
+//! pool is ([`Tiers::adapting`]).
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use refault_mm::PoolTier;
 
 use super::codec::COMPRESS_BOUND;
-use super::{Page, PageBuf, Pool, Store, StoreError, Usage};
+use super::tuner::{Tuner, Way};
+use super::{Note, Page, PageBuf, Pool, Store, StoreError, Usage};
 use crate::uffd::PAGE;
 
 /// Locks for slots that are being written to the lower store: two slots may share one.
@@ -24,13 +29,52 @@ pub struct Tiers<L> {
     /// A write to the lower store that was overtaken by another of the same slot must not come after it.
     writing: [Mutex<()>; STRIPES],
     written_back: AtomicU64,
+    /// `None`: the pool may always take all that it may.
+    tuner: Option<Tuner>,
 }
 
 impl<L: Store> Tiers<L> {
     /// Of these two.
     pub fn new(pool: Pool, lower: L) -> Tiers<L> {
         let writing = std::array::from_fn(|_| Mutex::new(()));
-        Tiers { pool, lower, writing, written_back: AtomicU64::new(0) }
+        Tiers { pool, lower, writing, written_back: AtomicU64::new(0), tuner: None }
+    }
+
+    /// Of these two, the pool as large as the engine decides, and never larger than it may be.
+    pub fn adapting(pool: Pool, lower: L) -> Tiers<L> {
+        let tuner = Some(Tuner::new(pool.limit_bytes()));
+        Tiers { tuner, ..Tiers::new(pool, lower) }
+    }
+
+    /// Writes to the lower store, with the locks of the slots held.
+    fn write_below(&self, pages: &[(u32, &Page)]) -> Vec<Result<(), StoreError>> {
+        let begun = Instant::now();
+        let results = self.lower.write_many(pages);
+        if let Some(t) = self.tuner.as_ref().filter(|_| results.iter().all(|r| r.is_ok())) {
+            t.stored(PoolTier::Device, pages.len(), begun);
+        }
+        results
+    }
+
+    /// The lower store did not take a page. If the pool could be larger, it is from now on. What became of the page.
+    fn write_after_all(&self, slot: u32, page: &Page, error: StoreError) -> Result<(), StoreError> {
+        if !self.tuner.as_ref().is_some_and(Tuner::device_is_full) {
+            return Err(error);
+        }
+        self.follow_target();
+        let mut out = [0; COMPRESS_BOUND];
+        self.pool.insert(slot, self.pool.pack(page, &mut out)?).map_err(|_| error)
+    }
+
+    /// The pool may take what was decided.
+    fn follow_target(&self) {
+        if let Some(t) = &self.tuner {
+            let target = t.target_bytes();
+            if target / Pool::MIN_BYTES != self.pool.limit_bytes() / Pool::MIN_BYTES {
+                self.pool.set_pool_limit(target);
+            }
+            t.set_due(self.pool.is_beyond_limit());
+        }
     }
 
     fn stripe(&self, slot: u32) -> std::sync::MutexGuard<'_, ()> {
@@ -56,7 +100,7 @@ impl<L: Store> Tiers<L> {
         }
         let batch: Vec<(u32, &Page)> = found.iter().map(|&((slot, _), page)| (slot, page)).collect();
         let mut failed = None;
-        for (&((slot, turn), _), result) in found.iter().zip(self.lower.write_many(&batch)) {
+        for (&((slot, turn), _), result) in found.iter().zip(self.write_below(&batch)) {
             match result {
                 Err(e) => failed = Some(e),
                 Ok(()) if self.pool.remove_turn(slot, turn) => _ = self.written_back.fetch_add(1, Ordering::Relaxed),
@@ -69,9 +113,19 @@ impl<L: Store> Tiers<L> {
 
     /// Puts a page into the pool, which may have others go on for it. False: it is better off below.
     fn insert(&self, slot: u32, page: &Page) -> Result<bool, StoreError> {
+        let way = self.tuner.as_ref().map_or(Way::Pool, Tuner::way);
+        if way == Way::Device || way == Way::Pool && self.tuner.is_some() && self.pool.is_beyond_limit() {
+            // Beyond its limit it is being emptied, by who has the time for it.
+            return Ok(false);
+        }
+        let begun = Instant::now();
         let mut out = [0; COMPRESS_BOUND];
         let packed = self.pool.pack(page, &mut out)?;
-        if packed.len() > WORTH_KEEPING {
+        let is_worth_it = packed.len() <= WORTH_KEEPING;
+        if let Some(t) = &self.tuner {
+            t.packed(is_worth_it.then_some(packed.len()), begun);
+        }
+        if !is_worth_it || way == Way::Trial {
             return Ok(false);
         }
         let mut gone = 0;
@@ -89,6 +143,25 @@ impl<L: Store> Tiers<L> {
         Ok(false)
     }
 
+    /// The slot is to be written: it holds nothing, and its page has left memory.
+    fn make_way(&self, slot: u32) {
+        self.free(slot);
+        if let Some(t) = &self.tuner {
+            t.left(Some(slot));
+        }
+    }
+
+    fn note_loaded(&self, tier: PoolTier, first: u32, pages: usize, begun: Instant) {
+        if let Some(t) = &self.tuner {
+            t.loaded(tier, first, pages, begun);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn tuner(&self) -> &Tuner {
+        self.tuner.as_ref().expect("it adapts")
+    }
+
     #[cfg(test)]
     pub(super) fn pool(&self) -> &Pool {
         &self.pool
@@ -97,19 +170,21 @@ impl<L: Store> Tiers<L> {
 
 impl<L: Store> Store for Tiers<L> {
     fn write(&self, slot: u32, page: &Page) -> Result<(), StoreError> {
-        self.free(slot);
+        self.make_way(slot);
         if self.insert(slot, page)? {
             return Ok(());
         }
-        let _alone = self.stripe(slot);
-        self.lower.write(slot, page)
+        let alone = self.stripe(slot);
+        let result = self.write_below(&[(slot, page)]).pop().expect("a result for the page");
+        drop(alone);
+        result.or_else(|e| self.write_after_all(slot, page, e))
     }
 
     fn write_many(&self, pages: &[(u32, &Page)]) -> Vec<Result<(), StoreError>> {
         let mut results = Vec::with_capacity(pages.len());
         let mut below = Vec::new();
         for (i, &(slot, page)) in pages.iter().enumerate() {
-            self.free(slot);
+            self.make_way(slot);
             let inserted = self.insert(slot, page);
             if matches!(inserted, Ok(false)) {
                 below.push(i);
@@ -117,19 +192,28 @@ impl<L: Store> Store for Tiers<L> {
             results.push(inserted.map(drop));
         }
         let batch: Vec<(u32, &Page)> = below.iter().map(|&i| pages[i]).collect();
-        let _alone = self.stripes(batch.iter().map(|&(slot, _)| slot));
-        for (i, result) in below.into_iter().zip(self.lower.write_many(&batch)) {
-            results[i] = result;
+        let alone = self.stripes(batch.iter().map(|&(slot, _)| slot));
+        let written = if batch.is_empty() { Vec::new() } else { self.write_below(&batch) };
+        drop(alone);
+        for (i, result) in below.into_iter().zip(written) {
+            let (slot, page) = pages[i];
+            results[i] = result.or_else(|e| self.write_after_all(slot, page, e));
         }
         results
     }
 
     fn read(&self, slot: u32, page: &mut Page) -> Result<(), StoreError> {
+        let begun = Instant::now();
         match self.pool.read(slot, page) {
+            Ok(()) => self.note_loaded(PoolTier::Pool, slot, 1, begun),
             // It is below, or went there just now.
-            Err(StoreError::Absent) => self.lower.read(slot, page),
-            other => other,
+            Err(StoreError::Absent) => {
+                self.lower.read(slot, page)?;
+                self.note_loaded(PoolTier::Device, slot, 1, begun);
+            }
+            Err(e) => return Err(e),
         }
+        Ok(())
     }
 
     fn takes_runs(&self) -> bool {
@@ -151,14 +235,20 @@ impl<L: Store> Store for Tiers<L> {
         while at < pages.len() {
             let mut end = at;
             while let Some(page) = pages.get_mut(end) {
+                let begun = Instant::now();
                 match self.pool.read(first + end as u32, page) {
                     Err(StoreError::Absent) => end += 1,
-                    Ok(()) => break,
+                    Ok(()) => {
+                        self.note_loaded(PoolTier::Pool, first + end as u32, 1, begun);
+                        break;
+                    }
                     Err(e) => return Err(e),
                 }
             }
             if end > at {
+                let begun = Instant::now();
                 self.lower.read_run(first + at as u32, &mut pages[at..end])?;
+                self.note_loaded(PoolTier::Device, first + at as u32, end - at, begun);
             }
             // The one at the end was in the pool.
             at = end + 1;
@@ -168,12 +258,44 @@ impl<L: Store> Store for Tiers<L> {
 
     fn free(&self, slot: u32) {
         self.pool.free(slot);
+        if let Some(t) = &self.tuner {
+            t.forget(slot);
+        }
         let _alone = self.stripe(slot);
         self.lower.free(slot);
     }
 
+    fn note(&self, note: Note) {
+        match (&self.tuner, note) {
+            (Some(t), Note::LeftUnwritten(Some(slot))) => t.left_unwritten(slot),
+            (Some(t), Note::LeftUnwritten(None)) => t.left(None),
+            (Some(t), Note::FaultServed { ns }) => t.fault_served(ns),
+            (None, _) => {}
+        }
+    }
+
     fn set_pool_limit(&self, bytes: usize) {
-        self.pool.set_pool_limit(bytes);
+        match &self.tuner {
+            Some(t) => {
+                t.set_max(bytes);
+                self.follow_target();
+            }
+            None => self.pool.set_pool_limit(bytes),
+        }
+    }
+
+    fn wants_tending(&self) -> bool {
+        self.tuner.as_ref().is_some_and(Tuner::is_due)
+    }
+
+    fn tend(&self) {
+        let Some(t) = &self.tuner else { return };
+        let (bytes, coldest) = self.pool.extent();
+        t.decide(bytes, coldest);
+        self.follow_target();
+        if self.shrink_pool().is_ok() {
+            t.set_due(self.pool.is_beyond_limit());
+        }
     }
 
     fn shrink_pool(&self) -> Result<bool, StoreError> {
@@ -182,9 +304,14 @@ impl<L: Store> Store for Tiers<L> {
             if !self.pool.is_beyond_limit() {
                 return Ok(false);
             }
-            match self.write_back_coldest()? {
-                0 => return Ok(false),
-                n => gone += n,
+            match self.write_back_coldest() {
+                Ok(0) => return Ok(false),
+                Ok(n) => gone += n,
+                Err(e) => {
+                    let may_stay = self.tuner.as_ref().is_some_and(Tuner::device_is_full);
+                    self.follow_target();
+                    return if may_stay && !self.pool.is_beyond_limit() { Ok(false) } else { Err(e) };
+                }
             }
         }
         Ok(true)
@@ -192,9 +319,12 @@ impl<L: Store> Store for Tiers<L> {
 
     fn usage(&self) -> Usage {
         let (pool, lower) = (self.pool.usage(), self.lower.usage());
+        let tuner = self.tuner.as_ref().map_or(0, Tuner::memory_bytes);
         Usage {
             pool_pages: pool.pool_pages,
-            memory_bytes: pool.memory_bytes + lower.memory_bytes,
+            pool_limit_bytes: pool.pool_limit_bytes,
+            pool_moves: self.tuner.as_ref().map_or((0, 0), |t| (t.stats().shrunk, t.stats().grown)),
+            memory_bytes: pool.memory_bytes + lower.memory_bytes + tuner as u64,
             file_pages: lower.file_pages,
             written_back: self.written_back.load(Ordering::Relaxed),
         }

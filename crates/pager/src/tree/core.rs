@@ -13,13 +13,15 @@ use super::space::Space;
 use super::table::BLOCK;
 use crate::pagemap::Pagemap;
 use crate::store::{PageBuf, StoreError};
-use crate::threads::fatal;
+use crate::threads::{self, fatal};
 use crate::uffd::{Fault, PAGE, Uffd};
 
 /// Discarding waits until there are so many places, for each call costs a flush of other CPUs.
 pub(super) const DISCARD_BATCH: usize = 32;
 /// Messages about lost pages.
 const MAX_MESSAGES: u64 = 16;
+/// Writes that failed before that is said.
+const MANY_FAILED: u64 = 16;
 
 /// A fault that was not served yet.
 #[derive(Clone, Copy, Debug)]
@@ -67,8 +69,11 @@ pub(super) struct Core {
     /// Pages of the engine that stand for memory it does not know of, and how many more there should be.
     pub(super) taken: u64,
     pub(super) owed: u64,
-    /// When something was moved out or written last, how much it was then, and how often there was no room since.
-    pub(super) progress: (Instant, u64),
+    /// When something was written or read last, how much it was then, and how many writes had failed.
+    pub(super) progress: (Instant, u64, u64),
+    pub(super) has_swap_file: bool,
+    failed_writes: u64,
+    /// How often there was no room since.
     pub(super) rounds: u32,
     pub(super) peak_pages: u64,
     /// The most pages of anonymous memory that the processes had at one time, as the kernel counts them.
@@ -140,7 +145,9 @@ impl Core {
             high_mark,
             taken: 0,
             owed: 0,
-            progress: (Instant::now(), 0),
+            progress: (Instant::now(), 0, 0),
+            has_swap_file: false,
+            failed_writes: 0,
             rounds: 0,
             peak_pages: 0,
             peak_resident: 0,
@@ -379,6 +386,16 @@ impl Core {
         self.mark_poisoned(page);
     }
 
+    /// A write failed, which may be nothing: a pool alone takes no page that does not shrink. If a swap file goes on so, a line says it, once.
+    fn note_failed_write(&mut self, why: &StoreError) {
+        self.failed_writes += u64::from(self.has_swap_file);
+        if self.failed_writes == MANY_FAILED {
+            threads::say(&format!(
+                "{MANY_FAILED} pages could not be written to the swap file ({why}); what cannot stays in memory"
+            ));
+        }
+    }
+
     /// A page is lost: it counts, and a line says so.
     pub(super) fn say_lost(&mut self, page: u32, why: &str) {
         let (space, address) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
@@ -455,7 +472,11 @@ impl Core {
                     // Nobody has touched it yet.
                     self.memory.young[page as usize] = false;
                 }
-                self.stall_ns += p.since.elapsed().as_nanos() as u64;
+                let served = p.since.elapsed().as_nanos() as u64;
+                self.stall_ns += served;
+                if waiter.is_some() {
+                    self.memory.area.fault_served(served);
+                }
             }
             // It was read ahead. Whoever needs it may have better luck.
             Err(_) if waiter.is_none() => {
@@ -515,18 +536,22 @@ impl Core {
             if std::mem::take(&mut self.memory.dropped[page as usize]) {
                 self.memory.leave_place(page, State::Empty);
                 self.engine.write_done(&mut self.memory, id, true);
-            } else if result.is_ok() {
-                self.memory.counts.swapped_out += 1;
-                self.memory.set_state(page, State::Written);
-                self.engine.write_done(&mut self.memory, id, true);
-            } else {
+                self.serve_waiting(page);
+                continue;
+            }
+            if let Err(why) = result {
                 // Back to where it was.
                 self.memory.counts.write_errors += 1;
+                self.note_failed_write(why);
                 self.memory.set_state(page, State::Staged);
                 self.memory.staged_pages += 1;
                 self.engine.write_done(&mut self.memory, id, false);
                 let p = self.unasked(page);
                 self.touch(page, p);
+            } else {
+                self.memory.counts.swapped_out += 1;
+                self.memory.set_state(page, State::Written);
+                self.engine.write_done(&mut self.memory, id, true);
             }
             self.serve_waiting(page);
         }
@@ -545,6 +570,7 @@ impl Core {
             || (0..self.spaces.len()).any(|index| self.has_batch(index))
             || !m.to_mark.is_empty()
             || self.memory.high.new_sleepers
+            || m.area.wants_tending()
             || self.missing() > 0
     }
 

@@ -48,6 +48,13 @@ impl Shared {
             if !core.draining.is_empty() {
                 core.free_drained();
             }
+            if self.area.wants_tending() && core.starved.is_empty() {
+                // Nobody waits for it.
+                drop(core);
+                self.area.tend();
+                core = self.lock();
+                core.charge_overhead();
+            }
             if !core.starved.is_empty()
                 || !core.unsettled.is_empty()
                 || !core.asked.is_empty()
@@ -81,6 +88,8 @@ impl Shared {
             core.tick();
             core.settle_writes(&claimed, &results);
             core.free_slots();
+            // What the pool grew by is taken before others get what is free now.
+            core.charge_overhead();
             // The engine takes these frames for free: no more of them than is counted as the pager's own.
             if core.memory.discards.len() >= DISCARD_BATCH {
                 core = self.discard(core);

@@ -60,6 +60,7 @@ pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result
     pass_signals_on(child.id() as libc::pid_t);
     let was_served = wait_for_agent(&tree.shared, &mut child)?;
     let status = child.wait().map_err(Error::io("waiting for the program"))?;
+    wait_for_orphans();
     while tree.shared.lock().spaces.iter().any(Option::is_some) {
         std::thread::sleep(Duration::from_micros(500));
     }
@@ -102,6 +103,15 @@ fn wait_for_agent(shared: &Shared, child: &mut Child) -> Result<bool, Error> {
         let waited = shared.arrived.wait_timeout(first, Duration::from_millis(5));
         first = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
     }
+}
+
+/// Waits for all that the program left behind. What has just been forked or is being loaded has no memory that is served yet, and would find
+/// nobody to serve it; as an orphan it is a child of this process.
+fn wait_for_orphans() {
+    // SAFETY: the call takes numbers only; this process has no other children by now.
+    while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::__WALL) } > 0
+        || std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
+    {}
 }
 
 /// What this process and all that it starts must be: without huge pages (they would have to be split), and processes whose parents are

@@ -129,6 +129,7 @@ impl Tree {
         let mut core = Core::new(engine, group, Memory::new(area.clone(), staging), max_pages as u64, fixed);
         core.stall_limit = m.stall_limit;
         core.swap_pages = (m.swap_max / PAGE) as u64;
+        core.has_swap_file = m.swap_directory.is_some();
         core.limit_under_way(false);
         core.set_high(m.memory_high, core.swap_pages)?;
         core.memory.recorder = config.record.take().map(Recorder::new);

@@ -31,7 +31,8 @@ impl Core {
         let (area, max) = (self.memory.area.stats(), self.max_pages * PAGE as u64);
         let (pool, tables) = (area.usage.memory_bytes, self.own_bytes() as u64);
         let resident = self.memory.resident.iter().sum::<u64>() * PAGE as u64;
-        let advice = if self.engine.swap_used_pages() >= self.swap_pages {
+        // Slots that are kept by processors, and what does not fit a cluster, are not all used.
+        let advice = if self.engine.swap_used_pages() + self.swap_pages / 16 >= self.swap_pages {
             "--swap-max is used up: give it more"
         } else if area.write_errors > 0 || pool > max / 2 {
             "there is no room where pages go: give it a swap file (--swap-file DIR, on a disk with room) or more --memory-max"
@@ -96,19 +97,21 @@ impl Core {
     /// Faults that found no room try again. Without anyone who makes room, they reclaim for themselves.
     pub(super) fn retry_starved(&mut self) {
         let c = &self.memory.counts;
-        let done = c.moved_out + c.swapped_out + c.swapped_in;
+        // A page that is moved out is no progress: where nothing can be written, it comes back.
+        let (done, failed) = (c.swapped_out + c.swapped_in, c.write_errors);
         if done != self.progress.1 || self.starved.is_empty() {
-            (self.progress, self.rounds) = ((Instant::now(), done), 0);
+            (self.progress, self.rounds) = ((Instant::now(), done, failed), 0);
         }
         self.rounds = self.rounds.saturating_add(1);
         let stuck_for = self.progress.0.elapsed();
-        // What is on its way may take as long as a slow disk takes.
-        let is_stuck = stuck_for > NO_PROGRESS && self.rounds > NO_PROGRESS_ROUNDS && !self.memory.is_under_way()
+        // What is on its way may take as long as a slow disk takes, unless such ways have ended in errors.
+        let is_waited_for = self.memory.is_under_way() && failed == self.progress.2;
+        let is_stuck = stuck_for > NO_PROGRESS && self.rounds > NO_PROGRESS_ROUNDS && !is_waited_for
             || stuck_for > self.stall_limit;
         if is_stuck && self.unshared > 0 {
             // What is not known for certain has nobody killed.
             self.unshared = 0;
-            (self.progress, self.rounds) = ((Instant::now(), done), 0);
+            (self.progress, self.rounds) = ((Instant::now(), done, failed), 0);
             return self.charge_overhead();
         }
         let mut victim = false;
@@ -116,7 +119,7 @@ impl Core {
             if is_stuck && !victim && p.since.elapsed() > NO_PROGRESS {
                 // One at a time: its memory is for the others.
                 victim = true;
-                (self.progress, self.rounds) = ((Instant::now(), done), 0);
+                (self.progress, self.rounds) = ((Instant::now(), done, failed), 0);
                 self.out_of_memory(p);
             } else {
                 self.serve(p, !self.memory.kswapd_awake);

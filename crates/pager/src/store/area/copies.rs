@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::{Kind, SwapArea, checksum};
-use crate::store::Page;
+use crate::store::{Note, Page};
 
 /// The share of copies that were good when their pages left memory again, lately: all of them is `ONE`.
 const ONE: u32 = 1 << 16;
@@ -60,15 +60,16 @@ impl SwapArea {
     /// Whether a slot has this very page already: it was read from there, and the slot was kept. What the page holds decides, by its
     /// checksum, so nothing depends on who wrote to it when.
     pub(super) fn holds(&self, slot: u32, page: u32, content: &Page) -> bool {
-        let meta = {
+        let known = {
             let cells = self.cells();
-            cells.of(slot).map(|cell| cells.cells.get(cell)).unwrap_or_default()
+            cells.of(slot).map(|cell| (cell, cells.cells.get(cell)))
         };
-        if meta.kind != Kind::Stored {
-            return false;
-        }
+        let Some((cell, meta)) = known.filter(|(_, meta)| meta.kind == Kind::Stored) else { return false };
         let held = meta.page == page && checksum(page, meta.turn, content) == meta.word;
         self.copies.seen(held);
+        if held {
+            self.store.note(Note::LeftUnwritten(Some(cell)));
+        }
         held
     }
 }
