@@ -1,14 +1,17 @@
 //! The engine with the memory of processes: what a fault, a read and a write lead to.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use refault_mm::{Advice, Engine, MappingId, MappingKind, MemcgId, Outcome, PageId, Touch};
 
+use super::maps;
 use super::memory::{Memory, State};
 use super::space::Space;
 use super::table::BLOCK;
+use crate::pagemap::Pagemap;
 use crate::store::{PageBuf, StoreError};
 use crate::threads::{self, fatal};
 use crate::uffd::{Fault, PAGE, Uffd};
@@ -99,6 +102,8 @@ pub(super) struct Core {
     pub(super) processes: u64,
     /// Processes whose C library could not be caught: what they make is found, not told.
     pub(super) uncaught: u64,
+    /// What was not caught in any of them: bits of [`super::abi::CAUGHT_ALL`].
+    pub(super) missed: u32,
     /// Times that a thread asked about memory that it had made.
     pub(super) asks: u64,
     /// Batches of changes whose order could not be told, and pages with content that had no place any more: there should be none.
@@ -160,6 +165,7 @@ impl Core {
             forks: 0,
             processes: 0,
             uncaught: 0,
+            missed: 0,
             asks: 0,
             undecided: 0,
             batches: 0,
@@ -172,6 +178,7 @@ impl Core {
     /// Time goes on.
     pub(super) fn tick(&mut self) {
         self.engine.set_now_ns(self.started.elapsed().as_nanos() as u64);
+        self.memory.look_for_record();
     }
 
     pub(super) fn space(&self, space: usize) -> Option<&Space> {
@@ -234,6 +241,10 @@ impl Core {
             self.memory.counts.faults += 1;
             if let Some(r) = &mut self.memory.recorder {
                 r.touch(p.since, p.space, p.address, p.write);
+                if self.memory.counts.moved_out > 0 {
+                    // Those that are about to be written are at hand, too.
+                    r.fault_beside(self.memory.resident.iter().sum::<u64>() + self.memory.staged_pages);
+                }
             }
             self.serve(p, false);
         }
@@ -245,8 +256,10 @@ impl Core {
         if self.has_batch(p.space) && !self.settle(p.space) {
             return self.unsettled.push(p);
         }
-        if self.space(p.space).is_none_or(|s| s.is_condemned) {
-            return;
+        let Some(s) = self.space(p.space) else { return };
+        if s.is_condemned {
+            // It may not have been known when it was condemned, and waits.
+            return self.kill(p.space);
         }
         let Some(page) = self.page_at(p.space, p.address) else { return };
         let state = self.memory.state(page);
@@ -254,6 +267,7 @@ impl Core {
             State::Mapped | State::Leaving => self.refill(page, p),
             State::Poisoned => self.mark_poisoned(page),
             State::Writing | State::Reading => self.wait_for(page, p),
+            State::Lent if self.was_wiped(page, p) => self.serve(p, forced),
             State::Empty | State::Stored | State::Lent if !forced && self.is_short() => self.starved.push(p),
             State::Lent => self.serve_lent(page, p),
             _ => {
@@ -281,6 +295,30 @@ impl Core {
     fn wait_for(&mut self, page: u32, p: Pending) {
         let known = self.waiting.entry(page).or_insert(p);
         known.write |= p.write;
+    }
+
+    /// Whether a page that was lent is of memory that the fork has wiped (`MADV_WIPEONFORK`): then neither it nor any other of that mapping is lent any
+    /// more. The kernel did not copy the marks there; but that alone is no proof, for the parent's may have been made a moment later.
+    fn was_wiped(&mut self, page: u32, p: Pending) -> bool {
+        let pid = self.pid_of(p.space);
+        let known = self.space(p.space).and_then(|s| s.pagemap.clone());
+        let Some(pagemap) = known.or_else(|| Pagemap::of(pid).ok().map(Arc::new)) else { return false };
+        let is_marked = |range: &Range<usize>| pagemap.marked(range).ok();
+        if self.memory.unmarked[page as usize]
+            || is_marked(&(p.address..p.address + PAGE)).is_none_or(|marks| !marks.is_empty())
+        {
+            return false;
+        }
+        let Some(range) = maps::wiped_on_fork(pid, p.address) else { return false };
+        let Some(marks) = is_marked(&range) else { return false };
+        let pages = self.space(p.space).map_or(Vec::new(), |s| s.table.pages(&range));
+        for (address, page) in pages {
+            let is_lent = self.memory.state(page) == State::Lent && !self.memory.unmarked[page as usize];
+            if is_lent && marks.binary_search(&address).is_err() {
+                self.drop_page(page);
+            }
+        }
+        self.memory.state(page) == State::Empty
     }
 
     /// A page whose content is that of the process that this one was forked from.
@@ -547,6 +585,9 @@ impl Core {
     pub(super) fn push(&mut self, space: usize, fault: Fault) {
         let since = Instant::now();
         self.threads.push(fault.thread);
+        if let Some(s) = self.space_mut(space).filter(|s| s.pid == 0) {
+            s.toucher = fault.thread as i32;
+        }
         if self.space(space).is_some_and(|s| s.calls.contains(&fault.address)) {
             return self.asked.push((space, fault.address));
         }

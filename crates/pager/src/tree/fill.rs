@@ -1,5 +1,6 @@
 //! Putting pages in their places.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use refault_mm::{PageId, Touch};
@@ -42,7 +43,9 @@ impl Core {
     /// not go on. For a moment it may be so, between the word of `madvise` and the deed.
     fn check_mark(&mut self, p: Pending) {
         let at = (p.space, p.address);
-        let pagemap = self.space(p.space).and_then(|s| s.pagemap.clone());
+        // Of a child that was forked a moment ago nothing is known but who faulted.
+        let of_toucher = || crate::pagemap::Pagemap::of(self.pid_of(p.space)).ok().map(Arc::new);
+        let pagemap = self.space(p.space).and_then(|s| s.pagemap.clone()).or_else(of_toucher);
         let marks = pagemap.and_then(|m| m.marked(&(p.address..p.address + PAGE)).ok());
         if marks.is_none_or(|m| m.is_empty()) {
             self.puzzles.remove(&at);

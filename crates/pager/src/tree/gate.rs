@@ -60,9 +60,14 @@ impl Core {
         // SAFETY: the page is of the agent's, and there to be filled.
         match unsafe { s.uffd.zero(at, PAGE) }.errno {
             libc::EAGAIN => return false,
-            // Somebody else asked with the same page, which was not emptied since; an error means that nobody waits any more.
-            libc::EEXIST => _ = s.uffd.wake(at, PAGE),
-            _ => {}
+            0 => {}
+            // Somebody else asked with the same page, which was not emptied since. Or it could not be filled: whoever asks touches it once more.
+            errno => {
+                if errno != libc::EEXIST {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                }
+                super::core::wake_at(&s.uffd, at, PAGE);
+            }
         }
         self.asks += 1;
         true

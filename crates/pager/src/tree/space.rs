@@ -17,6 +17,8 @@ pub(super) struct Space {
     pub(super) serial: u32,
     /// 0: not known (a child of `fork` that has no agent).
     pub(super) pid: i32,
+    /// While it is not known: a thread of it that faulted.
+    pub(super) toucher: i32,
     pub(super) uffd: Arc<Uffd>,
     /// None: nothing can be moved out of it.
     pub(super) agent: Option<Agent>,
@@ -73,6 +75,7 @@ impl Space {
         Space {
             serial: NEXT.fetch_add(1, Ordering::Relaxed) & SERIAL_MASK,
             pid,
+            toucher: 0,
             uffd,
             agent: None,
             bell,
