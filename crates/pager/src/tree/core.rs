@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use refault_mm::{Advice, Engine, MappingId, MappingKind, MemcgId, Outcome, PageId, Touch};
 
 use super::memory::{Memory, State};
+use super::share::Sharing;
 use super::space::Space;
 use super::table::BLOCK;
 use crate::store::{PageBuf, StoreError};
@@ -72,10 +73,8 @@ pub(super) struct Core {
     pub(super) peak_resident: u64,
     /// The same with pages on their way out, the pool and the pager.
     pub(super) peak_taken: u64,
-    /// What processes that share memory since a fork have together beyond what the engine knows of, when it was counted last, and pages that
-    /// came to that since.
-    pub(super) unknown_shared: u64,
-    pub(super) unshared: u64,
+    /// What processes share since a fork.
+    pub(super) sharing: Sharing,
     /// The most bytes of tables, and of how many pages they were then.
     pub(super) peak_tables: (u64, u64),
     /// Processes that were killed since there was no room for them.
@@ -140,8 +139,7 @@ impl Core {
             peak_pages: 0,
             peak_resident: 0,
             peak_taken: 0,
-            unknown_shared: 0,
-            unshared: 0,
+            sharing: Sharing::default(),
             peak_tables: (0, 0),
             killed: 0,
             peak_swap: 0,
@@ -247,7 +245,12 @@ impl Core {
             State::Mapped | State::Leaving => self.refill(page, p),
             State::Poisoned => self.mark_poisoned(page),
             State::Writing | State::Reading => self.wait_for(page, p),
-            State::Empty | State::Stored | State::Lent if !forced && self.is_short() => self.starved.push(p),
+            // What a process takes to become known has others make room.
+            State::Empty | State::Stored | State::Lent
+                if !forced && self.is_short() && !self.is_newborn(p.space) =>
+            {
+                self.starved.push(p);
+            }
             State::Lent => self.serve_lent(page, p),
             _ => {
                 if state == State::Staged {

@@ -26,6 +26,7 @@ mod poll;
 mod record;
 mod room;
 mod scan;
+mod share;
 mod space;
 mod stats;
 mod table;

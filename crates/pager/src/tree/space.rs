@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
 
 use super::abi::BELL_BYTES;
 use super::agent::Agent;
@@ -36,6 +37,11 @@ pub(super) struct Space {
     pub(super) forked: bool,
     /// It was forked from another, or another from it, so memory may be that of both.
     pub(super) shares: bool,
+    /// Since when it is known.
+    pub(super) since: Instant,
+    /// Its minor faults when copies were counted last, and those of them since then that are known not to be copies.
+    pub(super) minor_faults: u64,
+    pub(super) made_its_own: u64,
     /// First pages of its blocks.
     pub(super) blocks: Vec<u32>,
     pub(super) pagemap: Option<Arc<Pagemap>>,
@@ -84,6 +90,9 @@ impl Space {
             active: false,
             forked: false,
             shares: false,
+            since: Instant::now(),
+            minor_faults: 0,
+            made_its_own: 0,
             blocks: Vec::new(),
             pagemap: (pid > 0).then(|| Pagemap::of(pid).ok().map(Arc::new)).flatten(),
             beyond: 0,
