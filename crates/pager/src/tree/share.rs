@@ -22,7 +22,7 @@ const MOST_UNKNOWN: u64 = 16;
 /// Pages that processes have beyond those that were counted, which have them counted again.
 const GROWN: u64 = 64;
 /// A process that was forked is waited for so long: until it is there, no page that it shares can leave memory.
-const NEWBORN: Duration = Duration::from_millis(100);
+const NEWBORN: Duration = Duration::from_millis(500);
 
 /// What is known of memory that is shared.
 #[derive(Default, Debug)]
