@@ -246,9 +246,7 @@ impl Core {
             State::Poisoned => self.mark_poisoned(page),
             State::Writing | State::Reading => self.wait_for(page, p),
             // What a process takes to become known has others make room.
-            State::Empty | State::Stored | State::Lent
-                if !forced && self.is_short() && !self.is_newborn(p.space) =>
-            {
+            State::Empty | State::Stored | State::Lent if !forced && self.is_short() && !self.is_newborn(p.space) => {
                 self.starved.push(p);
             }
             State::Lent => self.serve_lent(page, p),

@@ -119,7 +119,8 @@ impl Core {
 
     /// Pages that have left a process leave the others that shared them. What is there is theirs alone now, unless there are still two.
     pub(super) fn follow(&mut self, owner: usize, addresses: &[usize]) {
-        let others = |i: &usize| *i != owner && self.space(*i).is_some_and(|s| s.shares && s.active && s.agent.is_some());
+        let others =
+            |i: &usize| *i != owner && self.space(*i).is_some_and(|s| s.shares && s.active && s.agent.is_some());
         let others: Vec<usize> = (0..self.spaces.len()).filter(others).collect();
         for other in others {
             if !self.settle(other) {
