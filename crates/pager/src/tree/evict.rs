@@ -4,12 +4,15 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use refault_mm::PageId;
+
 use super::Shared;
 use super::abi;
 use super::core::{Core, DISCARD_BATCH};
 use super::maps;
 use super::memory::State;
 use crate::region::{WINDOW, staging};
+use crate::store::StoreError;
 use crate::threads;
 
 /// Pages that are claimed for writing at a time: whoever touches one of them waits for all.
@@ -203,5 +206,44 @@ impl Core {
         }
         self.memory.counts.busy += 1;
         self.stay(page);
+    }
+
+    /// Pages to be written now: (page, slot, address). They cannot be touched until [`Core::settle_writes`].
+    pub(super) fn claim_writes(&mut self, most: usize) -> Vec<(u32, u32, usize)> {
+        let mut claimed = Vec::new();
+        while claimed.len() < most {
+            let Some((page, place)) = self.memory.staged.pop_front() else { break };
+            let i = page as usize;
+            if self.memory.state(page) == State::Staged && self.memory.place[i] == place {
+                self.memory.set_state(page, State::Writing);
+                self.memory.staged_pages -= 1;
+                claimed.push((page, self.memory.slot[i], self.memory.staging.address(place)));
+            }
+        }
+        claimed
+    }
+
+    /// What became of them.
+    pub(super) fn settle_writes(&mut self, claimed: &[(u32, u32, usize)], results: &[Result<(), StoreError>]) {
+        for (&(page, ..), result) in claimed.iter().zip(results) {
+            let id = PageId(page);
+            if std::mem::take(&mut self.memory.dropped[page as usize]) {
+                self.memory.leave_place(page, State::Empty);
+                self.engine.write_done(&mut self.memory, id, true);
+            } else if result.is_ok() {
+                self.memory.counts.swapped_out += 1;
+                self.memory.set_state(page, State::Written);
+                self.engine.write_done(&mut self.memory, id, true);
+            } else {
+                // Back to where it was.
+                self.memory.counts.write_errors += 1;
+                self.memory.set_state(page, State::Staged);
+                self.memory.staged_pages += 1;
+                self.engine.write_done(&mut self.memory, id, false);
+                let p = self.unasked(page);
+                self.touch(page, p);
+            }
+            self.serve_waiting(page);
+        }
     }
 }

@@ -19,6 +19,7 @@ mod fill;
 mod gate;
 mod greet;
 mod launch;
+mod lost;
 mod maps;
 mod memory;
 mod order;
@@ -31,6 +32,7 @@ mod space;
 mod stats;
 mod table;
 mod throttle;
+mod validate;
 mod written;
 
 use std::fs::File;

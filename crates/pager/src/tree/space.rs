@@ -65,9 +65,39 @@ pub(super) struct Space {
     pub(super) batch_forks: Vec<Arc<Uffd>>,
     /// What was first watched while something may have been under way that is not read yet.
     pub(super) doubtful: Ranges,
-    /// Where a first touch would be the next of a row, and how long the row is.
-    pub(super) next_fresh: usize,
-    pub(super) fresh_run: usize,
+    /// First touches in order.
+    pub(super) fresh: FreshRuns,
+}
+
+/// First touches in order: a program fills some areas at a time, each from its beginning on.
+#[derive(Debug, Default)]
+pub(super) struct FreshRuns {
+    /// Where the next first touch of a row would be, and how many pages the row's last fault brought.
+    rows: [(usize, usize); ROWS],
+    /// The row that is given up for the next.
+    oldest: usize,
+}
+
+/// Rows that are followed at a time: as many as the engine follows for reading ahead.
+const ROWS: usize = 8;
+/// The most pages that a fault brings: 256 KiB, half of what a read brings at the most.
+const MOST_FRESH: usize = 64;
+
+impl FreshRuns {
+    /// Pages that a first touch should bring, itself among them, and the row that it belongs to.
+    pub(super) fn touched(&mut self, address: usize) -> (usize, usize) {
+        if let Some(row) = self.rows.iter().position(|&(next, pages)| pages > 0 && next == address) {
+            return ((self.rows[row].1 * 2).min(MOST_FRESH), row);
+        }
+        let row = self.oldest;
+        self.oldest = (row + 1) % ROWS;
+        (1, row)
+    }
+
+    /// What a first touch brought: a row is as long as there was room for it.
+    pub(super) fn came(&mut self, row: usize, next: usize, pages: usize) {
+        self.rows[row] = (next, pages);
+    }
 }
 
 /// Numbers that tell processes apart, as far as they are kept.
@@ -105,8 +135,7 @@ impl Space {
             batch: Vec::new(),
             batch_forks: Vec::new(),
             doubtful: Ranges::default(),
-            next_fresh: 0,
-            fresh_run: 0,
+            fresh: FreshRuns::default(),
         }
     }
 
