@@ -62,9 +62,10 @@ impl Sharing {
         }
     }
 
-    /// Nothing is taken for certain that was not counted. Whether there was anything.
+    /// Nothing is taken for certain that was not counted. Whether there was anything, and it cannot be counted.
     pub(super) fn forget(&mut self) -> bool {
-        let had = self.copies() > 0;
+        const LATE: Duration = COUNT_EVERY.saturating_mul(10);
+        let had = self.copies() > 0 && self.counted.is_none_or(|at| at.elapsed() > LATE);
         (self.moved, self.written, self.possible, self.is_due) = (0, 0, 0, true);
         had
     }
