@@ -70,6 +70,11 @@ impl Source {
 impl Memory {
     /// The engine orders a folio in.
     pub(super) fn swap_in(&mut self, first: u32, order: u8, slot: u32) -> Ack {
+        if order == 0 && self.state[first as usize] == State::Stored {
+            self.state[first as usize] = State::Reading;
+            self.reads.push((first, slot));
+            return Ack::Pending;
+        }
         let pages = first..first + (1 << order);
         // A page that is lost may be part of a folio that is not. By itself it would be read ahead; the engine does not know of it.
         let is = |state: State| pages.clone().filter(|&p| self.state[p as usize] == state).count();

@@ -362,6 +362,11 @@ impl Shared {
     fn finish<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         loop {
             core.free_slots();
+            if let &[one] = &core.memory.reads[..] {
+                core.memory.reads.clear();
+                core = self.read(core, &[one]);
+                continue;
+            }
             let reads = std::mem::take(&mut core.memory.reads);
             let folios = std::mem::take(&mut core.memory.folios.reads);
             if reads.is_empty() && folios.is_empty() {
