@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use super::orphans;
 use super::record::Recording;
 use super::{PRELOAD, Shared, Tree, TreeConfig, TreeStats, abi};
 use crate::calls::{self, Call};
@@ -61,7 +62,7 @@ pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result
     pass_signals_on(child.id() as libc::pid_t);
     let was_served = wait_for_agent(&tree.shared, &mut child)?;
     let status = child.wait().map_err(Error::io("waiting for the program"))?;
-    wait_for_orphans();
+    orphans::wait_for_all(&name);
     while tree.shared.lock().spaces.iter().any(Option::is_some) {
         std::thread::sleep(Duration::from_micros(500));
     }
@@ -104,15 +105,6 @@ fn wait_for_agent(shared: &Shared, child: &mut Child) -> Result<bool, Error> {
         let waited = shared.arrived.wait_timeout(first, Duration::from_millis(5));
         first = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
     }
-}
-
-/// Waits for all that the program left behind. What has just been forked or is being loaded has no memory that is served yet, and would find
-/// nobody to serve it; as an orphan it is a child of this process.
-fn wait_for_orphans() {
-    // SAFETY: the call takes numbers only; this process has no other children by now.
-    while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::__WALL) } > 0
-        || std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
-    {}
 }
 
 /// Has the C library's allocator give back what is freed. Tables grow, and what they leave behind is too small for them, and large: by default blocks

@@ -23,6 +23,7 @@ mod lost;
 mod maps;
 mod memory;
 mod order;
+mod orphans;
 mod poll;
 mod record;
 mod room;
