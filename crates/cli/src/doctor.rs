@@ -3,7 +3,7 @@
 use crate::terminal::printable;
 use crate::{Failure, print};
 use clap::Args;
-use refault_pager::doctor::{Probe, Report, Verdict};
+use refault_pager::doctor::{Probe, Report, Verdict, watches_new_memory};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -29,7 +29,11 @@ pub fn run(args: &DoctorArgs) -> Result<bool, Failure> {
         None => std::env::var_os("TMPDIR").map_or_else(|| "/var/tmp".into(), PathBuf::from),
     };
     let report = Report::new(&directory);
-    let text = if args.json { serde_json::to_string_pretty(&Json::of(&report))? + "\n" } else { table(&report) };
+    let new_memory = watches_new_memory();
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&Json::of(&report, &new_memory))? + "\n",
+        false => table(&report, &new_memory),
+    };
     print(&text)?;
     Ok(report.verdict() != Verdict::Nothing)
 }
@@ -49,6 +53,7 @@ struct Json<'a> {
     unprivileged_userfaultfd: Option<&'a str>,
     features: BTreeMap<&'a str, bool>,
     moves: JsonProbe<'a>,
+    new_memory: JsonProbe<'a>,
     io_uring: JsonProbe<'a>,
     swap_io: &'a str,
     capabilities: BTreeMap<&'a str, bool>,
@@ -83,7 +88,7 @@ struct JsonDirectory<'a> {
 }
 
 impl<'a> Json<'a> {
-    fn of(r: &'a Report) -> Json<'a> {
+    fn of(r: &'a Report, new_memory: &'a Probe) -> Json<'a> {
         let d = &r.swap_directory;
         Json {
             refault: env!("CARGO_PKG_VERSION"),
@@ -98,6 +103,7 @@ impl<'a> Json<'a> {
             unprivileged_userfaultfd: r.unprivileged_userfaultfd.as_deref(),
             features: r.features.iter().copied().collect(),
             moves: (&r.moves).into(),
+            new_memory: new_memory.into(),
             io_uring: (&r.io_uring).into(),
             swap_io: r.swap_io(),
             capabilities: r.capabilities.iter().copied().collect(),
@@ -118,7 +124,7 @@ impl<'a> Json<'a> {
     }
 }
 
-fn table(r: &Report) -> String {
+fn table(r: &Report, new_memory: &Probe) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{name:<24}{value}");
@@ -139,6 +145,13 @@ fn table(r: &Report) -> String {
     line("  features", &named(&r.features, true));
     line("  not there", &named(&r.features, false));
     line("  moving pages", &probe(&r.moves));
+    line(
+        "new memory of programs",
+        &new_memory
+            .error
+            .as_ref()
+            .map_or("watched before it is touched".into(), |e| format!("not watched before it is touched: {e}")),
+    );
     line("io_uring", &probe(&r.io_uring));
     line("capabilities", &named(&r.capabilities, true));
     line("  not there", &named(&r.capabilities, false));

@@ -21,6 +21,11 @@ fn json_and_text_say_the_same() {
     assert_eq!(found["improvement"].is_null(), found["why"].is_null());
     assert_eq!(found["features"]["MOVE"].as_bool(), found["features"].as_object().map(|f| f["MOVE"] == true));
 
+    // Where there is userfaultfd for all, the C library is one that is known, or it says which of its functions are not.
+    let new_memory = &found["new_memory"];
+    let said = new_memory["error"].as_str();
+    assert_eq!(new_memory["works"] == true, said.is_none(), "{found}");
+
     // Whether io_uring works or not: regions have to ask for it.
     assert_eq!(found["swap_io"], "pwritev");
 
@@ -28,6 +33,8 @@ fn json_and_text_say_the_same() {
     assert_eq!(text.status.code(), json.status.code());
     let text = String::from_utf8(text.stdout).expect("text");
     assert_eq!(text.contains("The pager works here"), works, "{text}");
+    let watched = if said.is_none() { "watched before it is touched" } else { "not watched before it is touched: " };
+    assert!(text.contains(&format!("new memory of programs  {watched}{}", said.unwrap_or_default())), "{text}");
     for value in [&found["kernel"], &found["improvement"], &found["swap_io"]].into_iter().filter_map(Value::as_str) {
         assert!(text.contains(value), "{value} in {text}");
     }

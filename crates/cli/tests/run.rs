@@ -96,6 +96,50 @@ fn a_record_is_replayed() {
     assert!(info.status.success() && text.contains("process 0"), "{text}");
 }
 
+/// Tells this executable that it is the program of the test below.
+const WRITES: &str = "REFAULT_TEST_WRITES";
+
+/// Not a test of its own: writes to pages of 40 MB, some of them much more often than others.
+#[test]
+fn the_program_that_writes() {
+    if std::env::var_os(WRITES).is_none() {
+        return;
+    }
+    const PAGES: usize = 10_000;
+    let mut memory = vec![0u8; PAGES * 4096];
+    let mut seed = 1u64;
+    for _ in 0..400_000 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let unit = (seed >> 11) as f64 / (1u64 << 53) as f64;
+        // By inversion of the continuous distribution; ranks are scattered.
+        let rank = ((PAGES as f64 + 1.0).ln() * unit).exp() as usize - 1;
+        let byte = &mut memory[rank.min(PAGES - 1) * 5741 % PAGES * 4096];
+        *byte = std::hint::black_box(byte.wrapping_add(1));
+    }
+    std::hint::black_box(&memory);
+}
+
+#[test]
+fn a_replay_of_a_record_hits_as_often_as_the_run() {
+    let s = Sandbox::new();
+    let flags = ["--memory-max", "20M", "--swap-max", "256M", "--record", "run.parquet", "--json", "run.json"];
+    let exe = std::env::current_exe().expect("it runs");
+    let script = format!("{WRITES}=1 exec {} --exact the_program_that_writes -q --test-threads=1", exe.display());
+    let Some(o) = run(&s, &flags, &script) else { return };
+    assert!(o.status.success(), "{}", stderr(&o));
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(s.path("run.json")).unwrap()).unwrap();
+    let number = |of: &serde_json::Value, key: &str| of[key].as_f64().unwrap_or_else(|| panic!("{key} in {of}"));
+    let (in_run, memory) = (number(&json["recorded"], "hit_rate"), number(&json["recorded"], "memory_bytes"));
+    let replay = s.run(&["replay", "run.parquet", "--memory", &memory.to_string(), "--policy", "mglru", "--json"]);
+    assert!(replay.status.success(), "{}", stderr(&replay));
+    let rows: serde_json::Value = serde_json::from_slice(&replay.stdout).unwrap();
+    let replayed = number(&rows["rows"][0], "hit_rate");
+    eprintln!("{in_run:.4} hit in the run, {replayed:.4} replayed in {memory} bytes");
+    assert!(in_run > 0.5 && (in_run - replayed).abs() < 0.02, "{in_run:.4} in the run, {replayed:.4} replayed: {json}");
+    let line = format!("--policy mglru --memory {}K", memory as u64 >> 10);
+    assert!(stderr(&o).contains(&line), "{line}: {}", stderr(&o));
+}
+
 /// What was being loaded when the program ended found nobody to serve it: it was killed, or ran without a limit.
 #[test]
 fn regression_what_the_program_leaves_behind_is_served_to_its_end() {

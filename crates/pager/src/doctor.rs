@@ -7,7 +7,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::mem::Mapping;
-use crate::store::SwapIo;
+use crate::region::{PoolConfig, RegionConfig};
+use crate::store::{Codec, SwapIo};
+use crate::tree::{self, TreeConfig};
 use crate::uffd::{Feature, PAGE, Scope, Uffd};
 
 /// A capability that some part of the pager can use: its number and its name.
@@ -49,6 +51,31 @@ impl Probe {
     fn of<T>(result: io::Result<T>) -> Probe {
         Probe { works: result.is_ok(), error: result.err().map(|e| e.to_string()) }
     }
+}
+
+/// Whether `refault run` watches memory that programs make before they touch it: it runs a shell that does nothing, as `refault run` would.
+/// Afterwards this process blocks signals that such runs pass on.
+pub fn watches_new_memory() -> Probe {
+    let pool = PoolConfig { codec: Codec::Lz4, max_bytes: 1 << 20 };
+    let memory = RegionConfig { pool: Some(pool), ..RegionConfig::new(8 << 20, RegionConfig::MIN_MEMORY) };
+    let words = ["sh", "-c", ":"].map(Into::into);
+    let outcome = tree::run(TreeConfig { memory, record: None }, "/bin/sh".as_ref(), &words);
+    of_functions(outcome.map_err(|e| e.to_string()).map(|o| (o.was_served).then_some(o.stats.uncaught_functions)))
+}
+
+/// `None`: no process was served.
+fn of_functions(uncaught: Result<Option<Vec<&str>>, String>) -> Probe {
+    let error = match uncaught {
+        Err(e) => Some(e),
+        Ok(None) => Some("a shell that was tried ended before its memory could be served".into()),
+        Ok(Some(names)) if names.is_empty() => None,
+        Ok(Some(names)) => Some(format!(
+            "{} of the C library cannot be caught (they begin otherwise than expected, or this system does not let a program change its code), so memory \
+             is found after programs touch it, and may be over the limit until then",
+            names.join(", ")
+        )),
+    };
+    Probe { works: error.is_none(), error }
 }
 
 /// A directory for swap files.
@@ -302,6 +329,15 @@ fn look_at(directory: &Path) -> Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_caught_is_named() {
+        assert_eq!(of_functions(Ok(Some(vec![]))), Probe { works: true, error: None });
+        let said = |found| of_functions(found).error.unwrap();
+        assert!(said(Ok(Some(vec!["mmap", "brk"]))).starts_with("mmap, brk of the C library cannot be caught"));
+        assert!(said(Ok(None)).contains("ended before"));
+        assert_eq!(said(Err("no userfaultfd".into())), "no userfaultfd");
+    }
 
     #[test]
     fn the_verdict_is_what_a_region_meets() {

@@ -18,12 +18,20 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let config = args.config()?;
     report::check(args.json.as_deref())?;
     let trace = record::start(args.record.as_deref())?;
-    let outcome =
+    let mut outcome =
         tree::run(config, &program, &args.command).map_err(|e| format!("{}: {e}", args.command[0].display()))?;
-    report::give(args, &outcome)?;
     let status = outcome.status;
-    if let (Some(trace), Some(recording)) = (trace, outcome.recording) {
-        record::write(trace, recording, &args.command)?;
+    let recording = trace.zip(outcome.recording.take());
+    let read_back = outcome.stats.counts.swapped_in;
+    let recorded = recording.map(|(trace, recording)| record::write(trace, recording, read_back, &args.command));
+    // What the run did is said also where its record cannot be written.
+    let (recorded, failed) = match recorded.transpose() {
+        Ok(recorded) => (recorded, None),
+        Err(e) => (None, Some(e)),
+    };
+    report::give(args, &outcome, recorded.as_ref())?;
+    if let Some(e) = failed {
+        return Err(e);
     }
     Ok(ExitCode::from(tree::exit_like(status)))
 }

@@ -3,6 +3,8 @@
 use crate::Failure;
 use refault_pager::tree::Recording;
 use refault_trace::{Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, Via};
+use serde::Serialize;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -14,20 +16,52 @@ pub(super) fn start(path: Option<&Path>) -> Result<Option<NativeWriter>, Failure
     Ok(path.map(NativeWriter::create).transpose()?)
 }
 
-/// Writes what was touched. Each process is an object and a task.
-pub(super) fn write(mut writer: NativeWriter, recording: Recording, command: &[OsString]) -> Result<(), Failure> {
+/// What is in a record: what a replay of it is to be compared with.
+#[derive(Serialize)]
+pub(super) struct Recorded {
+    /// Touches that were seen.
+    pub accesses: u64,
+    /// Of these, those that found their page in place: all but first touches and pages that were read back.
+    pub hit_rate: f64,
+    /// Memory that pages had while there was reclaim, on average; null: none left memory.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Recorded {
+    /// For people.
+    pub(super) fn line(&self, path: &Path) -> String {
+        let how = match self.memory_bytes {
+            Some(bytes) => format!("refault replay {} --policy mglru --memory {}K", path.display(), bytes >> 10),
+            None => "no page left memory".into(),
+        };
+        format!("refault: recorded {} touches, {:.2} % of them hits; {how}", self.accesses, self.hit_rate * 100.0)
+    }
+}
+
+/// Writes what was touched. Each process is an object and a task. `read_back`: pages that had left memory and came back.
+pub(super) fn write(
+    mut writer: NativeWriter,
+    recording: Recording,
+    read_back: u64,
+    command: &[OsString],
+) -> Result<Recorded, Failure> {
+    let memory_bytes = recording.in_place_pages.map(|pages| pages * 4096);
+    let (mut accesses, mut pages) = (0, HashSet::new());
     let mut header = Header::new(Format::Native);
     for i in 0..recording.processes {
         header.objects.push(ObjectInfo::new(format!("process {i}"), ObjectKind::Anon));
         header.tasks.push(format!("process {i}"));
     }
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    header.source = Some(format!("refault run: faults and pages found in place of: {}", words.join(" ")));
+    header.source =
+        Some(format!("refault run: faults, pages found in place and pages found written of: {}", words.join(" ")));
     header.recorded_on =
         std::fs::read_to_string("/proc/sys/kernel/osrelease").ok().map(|r| format!("Linux {}", r.trim()));
     let mut chunk = Vec::with_capacity(CHUNK);
     for touched in recording.touches() {
         let t = touched.map_err(|e| format!("--record: reading back what was recorded: {e}"))?;
+        accesses += 1;
+        pages.insert((t.process, t.page));
         chunk.push(Record {
             time_ns: t.time_ns,
             page: t.page,
@@ -44,5 +78,8 @@ pub(super) fn write(mut writer: NativeWriter, recording: Recording, command: &[O
     }
     writer.write(&chunk)?;
     writer.finish(&header)?;
-    Ok(())
+    // Of a run without a touch nothing was missed; pages that were read ahead and never touched are among those that came back.
+    let missed = accesses.min(pages.len() as u64 + read_back);
+    let hit_rate = 1.0 - missed as f64 / accesses.max(1) as f64;
+    Ok(Recorded { accesses, hit_rate, memory_bytes })
 }

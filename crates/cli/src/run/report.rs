@@ -1,6 +1,7 @@
 //! What a run says at its end: a line for people, an object for machines.
 
 use super::RunArgs;
+use super::record::Recorded;
 use crate::{Failure, print};
 use refault_pager::tree::{Outcome, TreeStats};
 use serde::Serialize;
@@ -11,7 +12,7 @@ const PAGE: u64 = 4096;
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Json {
+struct Json<'a> {
     refault: &'static str,
     command: Vec<String>,
     exit_status: Option<i32>,
@@ -49,14 +50,17 @@ struct Json {
     write_errors: u64,
     lost_pages: u64,
     undecided: u64,
+    /// With `--record`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded: Option<&'a Recorded>,
 }
 
 fn refaults(s: &TreeStats) -> u64 {
     s.vmstat.iter().find(|(name, _)| *name == "workingset_refault_anon").map_or(0, |&(_, n)| n)
 }
 
-impl Json {
-    fn of(args: &RunArgs, o: &Outcome) -> Json {
+impl<'a> Json<'a> {
+    fn of(args: &RunArgs, o: &Outcome, recorded: Option<&'a Recorded>) -> Json<'a> {
         let (s, c) = (&o.stats, &o.stats.counts);
         let (wall_s, stall_s) = (o.wall.as_secs_f64(), s.stall_ns as f64 / 1e9);
         Json {
@@ -97,6 +101,7 @@ impl Json {
             write_errors: c.write_errors,
             lost_pages: c.poisoned + s.strays,
             undecided: s.undecided,
+            recorded,
         }
     }
 }
@@ -108,12 +113,15 @@ pub(super) fn check(json: Option<&Path>) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn give(args: &RunArgs, outcome: &Outcome) -> Result<(), Failure> {
+pub(super) fn give(args: &RunArgs, outcome: &Outcome, recorded: Option<&Recorded>) -> Result<(), Failure> {
     if !args.quiet {
         eprintln!("{}", line(args, outcome));
+        if let (Some(recorded), Some(path)) = (recorded, &args.record) {
+            eprintln!("{}", recorded.line(path));
+        }
     }
     let Some(path) = &args.json else { return Ok(()) };
-    let text = serde_json::to_string_pretty(&Json::of(args, outcome))? + "\n";
+    let text = serde_json::to_string_pretty(&Json::of(args, outcome, recorded))? + "\n";
     if path == Path::new("-") {
         return print(&text);
     }

@@ -10,10 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::core::{Core, wake_at};
+use super::greet::is_descendant;
 use super::memory::State;
 use super::order::{self, Change, Doubt, Evidence, Mark, Outcome, Piece, Watched};
 use super::space::Space;
 use super::table::BLOCK;
+use crate::pagemap::Pagemap;
 use crate::store::{Loan, PageBuf};
 use crate::threads::fatal;
 use crate::uffd::{Event, PAGE, Probe, Uffd};
@@ -41,7 +43,9 @@ impl Evidence for Seen<'_> {
     }
 
     fn marks(&mut self, range: &Range<usize>) -> Option<Vec<usize>> {
-        self.space.pagemap.as_ref()?.marked(range).ok()
+        // If it could not be opened, it may be now: without it nothing can be decided.
+        let opened = || Pagemap::of(self.space.pid).ok().map(Arc::new);
+        self.space.pagemap.clone().or_else(opened)?.marked(range).ok()
     }
 
     fn has_content(&mut self, fork: usize, address: usize) -> Watched {
@@ -243,8 +247,27 @@ impl Core {
     pub(super) fn condemn(&mut self, space: usize, why: &str) {
         let Some(s) = self.space_mut(space) else { return };
         s.is_condemned = true;
-        let pid = s.pid;
+        let pid = self.pid_of(space);
         eprintln!("refault: process {pid} {why}; it is killed");
+        self.kill(space);
+    }
+
+    /// The number of a process. One that was forked and did not say so yet is known by a thread that faulted; 0: not at all.
+    pub(super) fn pid_of(&self, space: usize) -> i32 {
+        match self.space(space) {
+            Some(s) if s.pid == 0 && s.toucher > 0 => {
+                // It may be somebody else who reads that memory, or a number of another namespace.
+                let is_another = self.spaces.iter().flatten().any(|other| other.pid == s.toucher);
+                if is_another || !is_descendant(s.toucher) { 0 } else { s.toucher }
+            }
+            Some(s) => s.pid,
+            None => 0,
+        }
+    }
+
+    /// Kills a process, if its number is known.
+    pub(super) fn kill(&self, space: usize) {
+        let pid = self.pid_of(space);
         if pid > 0 {
             // SAFETY: the process is one that is served here; a number that was used again would be of this user, too.
             unsafe { libc::kill(pid, libc::SIGKILL) };
@@ -362,9 +385,7 @@ impl Core {
             pages.extend(there.into_iter().map(|(address, page)| (address - from + to.start, page)));
         }
         let index = self.insert_space(child);
-        if let Some(s) = self.space_mut(parent) {
-            s.shares = true;
-        }
+        self.note_fork(parent);
         for (address, page) in pages {
             let loan = match self.memory.state(page) {
                 _ if self.memory.dropped[page as usize] => continue,
@@ -430,6 +451,7 @@ impl Core {
         self.settle_the_last(index);
         let Some(space) = self.spaces.get_mut(index).and_then(Option::take) else { return };
         self.memory.written.set_pagemap(index, None);
+        self.sharing.is_due = true;
         for &first in &space.blocks {
             (first..first + BLOCK as u32).for_each(|page| self.drop_page(page));
         }

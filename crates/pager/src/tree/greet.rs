@@ -124,6 +124,7 @@ impl Shared {
         let mut core = self.lock();
         core.processes += 1;
         core.uncaught += u64::from(hello.caught != CAUGHT_ALL);
+        core.missed |= CAUGHT_ALL & !hello.caught;
         let index = core.insert_space(space);
         self.install(core, index, agent, None)?;
         let mut first = self.first.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -187,6 +188,10 @@ impl Shared {
         if let Some(s) = core.space_mut(index) {
             s.agent = Some(agent);
         }
+        if go.is_err() {
+            // If it is still there, it waits for that word, with all that it has.
+            core.kill(index);
+        }
         self.after(core);
         go
     }
@@ -201,7 +206,7 @@ fn calls(hello: &Hello) -> std::ops::Range<usize> {
 }
 
 /// Whether a process was started by this one, or by one that was.
-fn is_descendant(pid: i32) -> bool {
+pub(super) fn is_descendant(pid: i32) -> bool {
     let own = std::process::id() as i32;
     std::iter::successors(Some(pid), |&p| maps::parent(p).filter(|&p| p > 1)).take(1000).any(|p| p == own)
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use super::orphans;
 use super::record::Recording;
 use super::{PRELOAD, Shared, Tree, TreeConfig, TreeStats, abi};
 use crate::calls::{self, Call};
@@ -40,6 +41,7 @@ pub struct Outcome {
 /// This process serves that memory: it must not be ended before. It takes signals that end processes and passes them on.
 pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result<Outcome, Error> {
     let mask = prepare()?;
+    return_what_is_freed();
     let name = format!("refault-{}-{:x}{}", std::process::id(), token()?, calls::for_agents());
     let preload = preload_file().map_err(Error::io("making a file for the library"))?;
     let tree = Tree::new(&mut config, &name)?;
@@ -60,7 +62,7 @@ pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result
     pass_signals_on(child.id() as libc::pid_t);
     let was_served = wait_for_agent(&tree.shared, &mut child)?;
     let status = child.wait().map_err(Error::io("waiting for the program"))?;
-    wait_for_orphans();
+    orphans::wait_for_all(&name);
     while tree.shared.lock().spaces.iter().any(Option::is_some) {
         std::thread::sleep(Duration::from_micros(500));
     }
@@ -105,13 +107,17 @@ fn wait_for_agent(shared: &Shared, child: &mut Child) -> Result<bool, Error> {
     }
 }
 
-/// Waits for all that the program left behind. What has just been forked or is being loaded has no memory that is served yet, and would find
-/// nobody to serve it; as an orphan it is a child of this process.
-fn wait_for_orphans() {
-    // SAFETY: the call takes numbers only; this process has no other children by now.
-    while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::__WALL) } > 0
-        || std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
-    {}
+/// Has the C library's allocator give back what is freed. Tables grow, and what they leave behind is too small for them, and large: by default blocks
+/// of up to 32 MiB stay in heaps, one for each thread, so that a fifth of what the pager had was memory that nobody used.
+fn return_what_is_freed() {
+    const LARGE_BYTES: libc::c_int = 64 << 10;
+    const HEAPS: libc::c_int = 2;
+    // SAFETY: the calls take numbers and change how memory is allocated from here on.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES);
+        libc::mallopt(libc::M_ARENA_MAX, HEAPS);
+    }
 }
 
 /// What this process and all that it starts must be: without huge pages (they would have to be split), and processes whose parents are

@@ -51,11 +51,41 @@ pub(super) fn proportional(pid: i32) -> Option<u64> {
     Some(line.split_ascii_whitespace().next()?.parse::<u64>().ok()?.div_ceil(PAGE as u64 >> 10))
 }
 
+/// Faults of a process that needed nothing to be read, since it began: among them are all by which it got a copy of a page that it shared.
+pub(super) fn minor_faults(pid: i32) -> u64 {
+    const AFTER_THE_NAME: usize = 7;
+    let stat = read(pid, "stat").unwrap_or_default();
+    let faults = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(AFTER_THE_NAME));
+    faults.and_then(|f| f.parse().ok()).unwrap_or(0)
+}
+
 /// `statm`: size, resident, shared, text, 0, data, 0.
 fn parse_size(statm: &str) -> Option<Size> {
     let mut fields = statm.split_ascii_whitespace().skip(1).map(|f| f.parse::<u64>());
     let (resident, shared) = (fields.next()?.ok()?, fields.next()?.ok()?);
     Some(Size { resident: resident.saturating_sub(shared), writable: fields.nth(2)?.ok()? })
+}
+
+/// The mapping of an address, if a forked process gets zeros in its place (`MADV_WIPEONFORK`).
+pub(super) fn wiped_on_fork(pid: i32, address: usize) -> Option<Range<usize>> {
+    parse_wiped(&read(pid, "smaps").ok()?, address)
+}
+
+/// `smaps`: a line of `maps` for each mapping, then lines `Name: value`, the last of which are the flags.
+fn parse_wiped(smaps: &str, address: usize) -> Option<Range<usize>> {
+    let mut here = None;
+    for line in smaps.lines() {
+        if let Some(flags) = line.strip_prefix("VmFlags:") {
+            let is_wiped = flags.split_ascii_whitespace().any(|flag| flag == "wf");
+            here = here.filter(|_| is_wiped);
+            if here.is_some() {
+                return here;
+            }
+        } else if line.starts_with(|c: char| c.is_ascii_digit() || c.is_ascii_lowercase()) {
+            here = parse(line).filter(|range| range.contains(&address));
+        }
+    }
+    None
 }
 
 /// The process that started a process.
@@ -74,6 +104,15 @@ pub(super) fn is_stopped(pid: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mappings_that_are_wiped() {
+        let of = |at: &str, flags: &str| format!("{at} rw-p 00000000 00:00 0 \nSize: 8 kB\nVmFlags: rd wr {flags}\n");
+        let text = [of("1000-3000", "mr wf"), of("3000-5000", "mr"), of("a000-c000", "wf ac")].concat();
+        assert_eq!(parse_wiped(&text, 0x2000), Some(0x1000..0x3000));
+        assert_eq!(parse_wiped(&text, 0xBFFF), Some(0xA000..0xC000));
+        assert_eq!((parse_wiped(&text, 0x3000), parse_wiped(&text, 0x9000)), (None, None));
+    }
 
     #[test]
     fn sizes_of_memory() {

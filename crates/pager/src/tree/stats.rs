@@ -42,6 +42,8 @@ pub struct TreeStats {
     pub processes: u64,
     /// Of these, those whose C library could not be caught: memory that they make is found later, instead of being watched before it is touched.
     pub uncaught: u64,
+    /// The functions of the C library that could not be caught in any of them.
+    pub uncaught_functions: Vec<&'static str>,
     /// Times that a thread asked about memory that it had made.
     pub asks: u64,
     /// Processes that were forked from those.
@@ -54,6 +56,12 @@ pub struct TreeStats {
     pub stall_ns: u64,
     /// The counters of the engine, under their kernel names.
     pub vmstat: Vec<(&'static str, u64)>,
+}
+
+/// The names of functions by their bits, in the order of those.
+fn names(bits: u32) -> Vec<&'static str> {
+    let all = ["mmap", "brk", "mremap", "mprotect"].into_iter().enumerate();
+    all.filter(|(i, _)| bits >> i & 1 == 1).map(|(_, name)| name).collect()
 }
 
 impl Core {
@@ -77,6 +85,7 @@ impl Core {
             area,
             processes: self.processes,
             uncaught: self.uncaught,
+            uncaught_functions: names(self.missed),
             asks: self.asks,
             forks: self.forks,
             undecided: self.undecided,
@@ -84,5 +93,17 @@ impl Core {
             stall_ns: self.stall_ns,
             vmstat: self.engine.vmstat().iter().collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::abi::CAUGHT_ALL;
+    use super::names;
+
+    #[test]
+    fn every_function_that_can_be_caught_has_a_name() {
+        assert_eq!(names(CAUGHT_ALL).len() as u32, CAUGHT_ALL.count_ones());
+        assert_eq!((names(0), names(0b1010)), (vec![], vec!["brk", "mprotect"]));
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::memory::{Memory, State, extend};
+use super::record::Recorder;
 use crate::pagemap::Pagemap;
 
 /// What it takes to know.
@@ -72,6 +73,7 @@ impl Finder<'_> {
 impl Memory {
     /// Pages that were written since the last time are young.
     pub(super) fn collect_writes(&mut self) {
+        let began = Instant::now();
         let found = self.written.take();
         let mut finders: Vec<Finder> = found.iter().map(|ranges| Finder { ranges, at: 0 }).collect();
         let mut seen = Vec::new();
@@ -91,7 +93,14 @@ impl Memory {
         }
         self.written.has_walked = true;
         if let Some(r) = &mut self.recorder {
-            r.found_written(Instant::now(), &seen);
+            r.found_written(began, &seen);
+        }
+    }
+
+    /// For a record: as before a walk, from time to time.
+    pub(super) fn look_for_record(&mut self) {
+        if self.recorder.as_ref().is_some_and(Recorder::is_look_due) {
+            self.collect_writes();
         }
     }
 

@@ -7,11 +7,12 @@
 //! one by one (an hour); `REFAULT_INJECT=each` tries all failures of all scenarios, `REFAULT_INJECT=all` at every call (hours to days),
 //! `REFAULT_INJECT=all/7` at every seventh. What may come of each failure is in a table in `docs/reliability.md`; a call
 //! that is not in it fails the test, and with `REFAULT_INJECT` so does an outcome that is not. `REFAULT_INJECT_WRITE=1`
-//! writes the table anew, `REFAULT_INJECT_WRITE=add` adds to it. Arguments that are no options name the parts that are to be run;
-//! `REFAULT_INJECT_COUNTS=1` says how many calls of each kind they make.
+//! writes the table anew, `REFAULT_INJECT_WRITE=add` adds to it. Arguments that are no options name the scenarios and the calls that are to be run;
+//! `REFAULT_INJECT_COUNTS=1` says how many calls of each kind they make, and `REFAULT_INJECT_AT_A_TIME=N` has N runs at a time.
 
 mod catalogue;
 mod file;
+mod group;
 mod heap;
 mod region;
 mod runner;
@@ -62,6 +63,8 @@ const ALWAYS: &[(usize, Planned, u32)] = &[
     (3, (Call::Wake, 0, CallFault::Fails(libc::ESRCH)), runner::RIGHT),
     (3, (Call::Wake, 0, CallFault::Fails(libc::EAGAIN)), runner::RIGHT),
     (3, (Call::Wake, 0, CallFault::Fails(libc::EINVAL)), runner::ENDED),
+    // The word to a process that its memory is served now, for which it waits.
+    (3, (Call::SendOrder, 1, CallFault::Fails(libc::EPIPE)), runner::ENDED),
 ];
 /// Calls of a kind that each fail in one way, not in all.
 const MANY: u64 = 150;
@@ -93,6 +96,7 @@ const ALL: &[Scenario] = &[
     of("run", 3, Calls::All, 4, tree::plain),
     of("run-lossy", 3, POISON, 0, tree::lossy),
     of("run-failing-writes", 3, Calls::Only(&[]), 0, tree::failing_writes),
+    of("run-refused-zeros", 3, Calls::Only(&[]), 0, tree::refused_zeros),
     small("small-pool", 0, small::pool),
     small("small-file", 0, small::file),
     small("small-both", 0, small::both),
@@ -151,7 +155,8 @@ impl Scenario {
 
     /// What it calls, without a fault. `None`: this machine does not allow it.
     fn base(&self) -> Option<Done> {
-        let is_repeated = self.is_small() && step().is_some() || self.name == "run-failing-writes";
+        let is_repeated =
+            self.is_small() && step().is_some() || matches!(self.calls, Calls::Only([])) && self.column == 3;
         let runs = if is_repeated { BASES } else { 1 };
         let mut all = run_all((0..runs).map(|_| self.job("without a fault".into(), Inject::None)).collect(), AT_A_TIME);
         if let Some(skipped) = all.iter().find(|r| r.run == Run::Skipped) {
@@ -288,6 +293,13 @@ impl Scenario {
     }
 }
 
+/// `REFAULT_INJECT_AT_A_TIME=N` says how many runs at a time.
+fn at_a_time(s: &Scenario) -> usize {
+    let usual = if s.is_small() { SMALL_AT_A_TIME } else { AT_A_TIME };
+    std::env::var("REFAULT_INJECT_AT_A_TIME")
+        .map_or(usual, |n| n.parse().expect("REFAULT_INJECT_AT_A_TIME is a number"))
+}
+
 fn is_against_the_rule(s: &Scenario, planned: Planned, outcome: u32) -> bool {
     let rule = ALWAYS.iter().find(|a| a.0 == s.column && a.1 == planned);
     s.is_small() && rule.is_some_and(|a| a.2 != outcome)
@@ -301,6 +313,8 @@ fn main() {
     if std::env::args().any(|a| a == "--list") {
         return;
     }
+    let are_calls = |w: &&String| Call::ALL.iter().any(|c| c.name() == w.as_str());
+    let (only, words): (Vec<_>, Vec<_>) = words.iter().partition(are_calls);
     let is_wanted = |name: &str| words.is_empty() || words.iter().any(|w| name == w.as_str());
     let (mut found, mut bad, mut runs, mut met) = (Cells::default(), 0, 0, 0);
     let began = Instant::now();
@@ -312,10 +326,11 @@ fn main() {
             continue;
         }
         let Some(base) = s.base() else { continue };
-        let jobs =
+        let mut jobs: Vec<Job> =
             [s.single_calls(&base), s.pairs(&base), s.allocations(&base), s.agents()].into_iter().flatten().collect();
+        jobs.retain(|job| only.is_empty() || only.iter().any(|call| job.is_about(call)));
         let mut classes: BTreeMap<String, u64> = BTreeMap::new();
-        for r in run_all(jobs, if s.is_small() { SMALL_AT_A_TIME } else { AT_A_TIME }) {
+        for r in run_all(jobs, at_a_time(s)) {
             runs += 1;
             *classes.entry(format!("{:?}", r.run)).or_default() += 1;
             match (r.run, r.inject) {
@@ -345,7 +360,7 @@ fn main() {
                 (Run::Fine(_), _) => met += u64::from(r.met),
                 _ => {
                     bad += 1;
-                    let said: Vec<&str> = r.stderr.lines().take(12).collect();
+                    let said: Vec<&str> = r.stderr.lines().take(60).collect();
                     println!("BAD {}: {:?}\n{}", r.title, r.run, said.join("\n"));
                 }
             }
@@ -358,8 +373,11 @@ fn main() {
         println!("{} ({calls} calls, {} allocations): {classes:?}, {seconds:.1} s so far", s.name, base.allocations);
     }
     println!("{runs} runs, {met} met their fault, {bad} bad");
+    let settled = table::settle(&found, &SCENARIOS);
     assert!(bad == 0, "{bad} runs were neither right nor an explicit error");
-    table::settle(&found, &SCENARIOS);
+    if let Err(news) = settled {
+        panic!("{news}");
+    }
 }
 
 /// The plan of a run: counts, and fails the call that is to fail.

@@ -1,17 +1,18 @@
 //! Runs in processes of their own, with a watchdog.
 
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{Read, Seek, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use refault_pager::calls::{AgentFault, Call, CallFault};
 
-use crate::heap;
+use crate::{group, heap};
 
-/// A run that takes longer hangs.
+/// A run that takes longer hangs; what its threads waited for a processor does not count, up to so much.
 const WATCHDOG: Duration = Duration::from_secs(25);
+const MOST_WAITED: Duration = Duration::from_secs(180);
 /// Runs at a time; those of small scenarios sleep most of the time (`memory_high` has them).
 pub const AT_A_TIME: usize = 2;
 pub const SMALL_AT_A_TIME: usize = 24;
@@ -140,6 +141,13 @@ pub struct Job {
     pub body: fn(&'static Report),
 }
 
+impl Job {
+    /// Whether it is a call of this name that fails, and nothing else.
+    pub fn is_about(&self, name: &str) -> bool {
+        matches!(self.inject, Inject::Call((call, _, _)) if call.name() == name)
+    }
+}
+
 /// A run that was done.
 pub struct Done {
     pub title: String,
@@ -156,6 +164,8 @@ struct Running {
     pid: i32,
     status: Option<i32>,
     since: Instant,
+    /// How long it may take.
+    allowed: Duration,
     report: &'static Report,
     stderr: File,
     /// At its end when all processes of the run have ended.
@@ -226,7 +236,7 @@ fn start(job: Job) -> Running {
             report.exit(0);
         }
         drop(held);
-        Running { job, pid, status: None, since: Instant::now(), report, stderr, alive }
+        Running { job, pid, status: None, since: Instant::now(), allowed: WATCHDOG, report, stderr, alive }
     }
 }
 
@@ -244,7 +254,17 @@ impl Running {
         if is_over {
             return Some(self.class(self.status?));
         }
-        if self.since.elapsed() > WATCHDOG {
+        if self.since.elapsed() > self.allowed {
+            let group = group::look(self.pid);
+            self.allowed = WATCHDOG + group.waited.min(MOST_WAITED);
+            if self.since.elapsed() <= self.allowed {
+                return None;
+            }
+            // What it was at is part of what it said.
+            _ = self
+                .stderr
+                .seek(std::io::SeekFrom::End(0))
+                .and_then(|_| self.stderr.write_all(group.threads.as_bytes()));
             // SAFETY: the group of a child of this process, which was not waited for or has members.
             unsafe { libc::kill(-self.pid, libc::SIGKILL) };
             if self.status.is_none() {

@@ -142,6 +142,14 @@ pub fn small(report: &'static Report) {
     run(report, SMALL_PAGES, RegionConfig::MIN_MEMORY, |_, _| None);
 }
 
+/// A third of all calls that put zeros in place fail, also those for memory that a thread has just made and waits for.
+pub fn refused_zeros(report: &'static Report) {
+    run(report, SMALL_PAGES, RegionConfig::MIN_MEMORY, |call, n| {
+        let errno = if n.is_multiple_of(2) { libc::ENOMEM } else { libc::EINVAL };
+        (call == Call::Zero && n.is_multiple_of(3)).then_some(CallFault::Fails(errno))
+    });
+}
+
 /// A third of all writes fail, also those of what a forked child is to have.
 pub fn failing_writes(report: &'static Report) {
     run(report, SMALL_PAGES, RegionConfig::MIN_MEMORY, |call, n| {
