@@ -178,6 +178,18 @@ fn regression_a_full_swap_directory_ends_a_program_with_a_line() {
     assert!(said.contains("could not be written to the swap file (no room)"), "{said}");
 }
 
+/// That there was nothing to record made a good run a failed one.
+#[test]
+fn regression_a_record_without_a_touch_is_no_failure() {
+    let s = Sandbox::new();
+    s.write("old", b"as it was");
+    let Some(o) = run(&s, &["--memory-max", "400M", "--record", "old"], "exit 3") else { return };
+    let said = stderr(&o);
+    assert_eq!(o.status.code(), Some(3), "{said}");
+    assert!(said.contains("nothing was recorded"), "{said}");
+    assert_eq!(std::fs::read(s.path("old")).unwrap(), b"as it was");
+}
+
 #[test]
 fn what_cannot_be_run_is_refused_in_one_line() {
     let s = Sandbox::new();
@@ -196,6 +208,9 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     refused(&with(&["--json", "/no/such/dir/x", "--", "true"]), "--json");
     refused(&with(&["--record", "/no/such/dir/x", "--", "true"]), "/no/such/dir/x");
     refused(&with(&["--pool-max", "31M", "--", "true"]), "three quarters");
+    refused(&with(&["--json", "/dev/full", "--", "true"]), "not a regular file");
+    refused(&with(&["--record", "/dev/null", "--", "true"]), "/dev/null");
+    refused(&with(&["--json", "same", "--record", "./same", "--", "true"]), "--record is to be there");
     refused(&with(&["--pool-max", "0", "--", "true"]), "--pool-max: at least 32K");
     refused(&with(&["--pool", "none", "--pool-max", "4M", "--", "true"]), "no pool");
     refused(&with(&["--memory-high", "0", "--", "true"]), "--memory-high: at least 4M");

@@ -22,7 +22,7 @@ Sizes are bytes with K, M, G or T (powers of 1024), or pages (4096p).
 Limited is anonymous memory (heap, stacks of threads, what is mapped without a file) of the program and of all processes that it starts \
 together, with the pool and the pager's own tables. Files, which the kernel caches and drops by itself, are not.
 
-Exit status: that of the program; if a signal ended it, refault ends by the same. 2: it could not be run, and one line says why.
+Exit status: that of the program; if a signal ended it, refault ends by the same. 2: it could not be run, or what it ended well with could not be written, and one line says why.
 
 Examples:
   A sort in a tenth of the memory that it asks for

@@ -16,7 +16,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let program = program::find(&args.command[0])?;
     program::check(&program)?;
     let config = args.config()?;
-    report::check(args.json.as_deref())?;
+    let json = report::start(args)?;
     let trace = record::start(args.record.as_deref())?;
     let mut outcome =
         tree::run(config, &program, &args.command).map_err(|e| format!("{}: {e}", args.command[0].display()))?;
@@ -29,9 +29,13 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         Ok(recorded) => (recorded, None),
         Err(e) => (None, Some(e)),
     };
-    report::give(args, &outcome, recorded.as_ref())?;
-    if let Some(e) = failed {
-        return Err(e);
+    let given = report::give(args, json, &outcome, recorded.as_ref());
+    if let Some(e) = failed.or(given.err()) {
+        if status.success() {
+            return Err(e);
+        }
+        // That the program failed says more.
+        eprintln!("error: {e}");
     }
     Ok(ExitCode::from(tree::exit_like(status)))
 }

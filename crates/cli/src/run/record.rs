@@ -30,6 +30,10 @@ pub(super) struct Recorded {
 impl Recorded {
     /// For people.
     pub(super) fn line(&self, path: &Path) -> String {
+        if self.accesses == 0 {
+            let why = "the program stayed far enough below its limit that no touch had to be seen";
+            return format!("refault: nothing was recorded, and {} is not written: {why}", path.display());
+        }
         let how = match self.memory_bytes {
             Some(bytes) => format!("refault replay {} --policy mglru --memory {}K", path.display(), bytes >> 10),
             None => "no page left memory".into(),
@@ -77,7 +81,9 @@ pub(super) fn write(
         }
     }
     writer.write(&chunk)?;
-    writer.finish(&header)?;
+    if accesses > 0 {
+        writer.finish(&header)?;
+    }
     // Of a run without a touch nothing was missed; pages that were read ahead and never touched are among those that came back.
     let missed = accesses.min(pages.len() as u64 + read_back);
     let hit_rate = 1.0 - missed as f64 / accesses.max(1) as f64;

@@ -4,7 +4,9 @@ use super::RunArgs;
 use super::record::Recorded;
 use crate::{Failure, print};
 use refault_pager::tree::{Outcome, TreeStats};
+use refault_trace::AtomicFile;
 use serde::Serialize;
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
@@ -106,26 +108,45 @@ impl<'a> Json<'a> {
     }
 }
 
-/// Says before the run what would fail at its end.
-pub(super) fn check(json: Option<&Path>) -> Result<(), Failure> {
-    let Some(path) = json.filter(|path| *path != Path::new("-")) else { return Ok(()) };
-    std::fs::File::create(path).map_err(|e| format!("--json {}: {e}", path.display()))?;
-    Ok(())
+/// Where the figures go.
+pub(super) enum Sink {
+    Stdout,
+    File(AtomicFile),
 }
 
-pub(super) fn give(args: &RunArgs, outcome: &Outcome, recorded: Option<&Recorded>) -> Result<(), Failure> {
+/// Says before the run what would fail at its end.
+pub(super) fn start(args: &RunArgs) -> Result<Option<Sink>, Failure> {
+    let Some(path) = &args.json else { return Ok(None) };
+    if path == Path::new("-") {
+        return Ok(Some(Sink::Stdout));
+    }
+    if args.record.as_ref().is_some_and(|record| std::path::absolute(record).ok() == std::path::absolute(path).ok()) {
+        return Err(format!("--json {}: the trace of --record is to be there", path.display()).into());
+    }
+    Ok(Some(Sink::File(AtomicFile::create(path).map_err(|e| format!("--json {e}"))?)))
+}
+
+pub(super) fn give(
+    args: &RunArgs,
+    json: Option<Sink>,
+    outcome: &Outcome,
+    recorded: Option<&Recorded>,
+) -> Result<(), Failure> {
     if !args.quiet {
         eprintln!("{}", line(args, outcome));
         if let (Some(recorded), Some(path)) = (recorded, &args.record) {
             eprintln!("{}", recorded.line(path));
         }
     }
-    let Some(path) = &args.json else { return Ok(()) };
+    let Some(sink) = json else { return Ok(()) };
     let text = serde_json::to_string_pretty(&Json::of(args, outcome, recorded))? + "\n";
-    if path == Path::new("-") {
-        return print(&text);
+    match sink {
+        Sink::Stdout => print(&text),
+        Sink::File(mut file) => {
+            file.write_all(text.as_bytes()).map_err(|e| format!("--json: {e}"))?;
+            Ok(file.commit().map_err(|e| format!("--json {e}"))?)
+        }
     }
-    std::fs::write(path, text).map_err(|e| format!("--json {}: {e}", path.display()).into())
 }
 
 fn mib(pages: u64) -> String {
