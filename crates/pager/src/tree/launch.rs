@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::record::Recording;
@@ -56,6 +57,7 @@ pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result
     command.env("LD_PRELOAD", loaded).env(abi::VARIABLE, &name);
     // SAFETY: between fork and exec one system call, on a set of the closure's own.
     unsafe { command.pre_exec(move || set_mask(libc::SIG_SETMASK, &mask).map(drop)) };
+    let _run = UnderWay::begin();
     let mut child = calls::made(Call::Start, || command.spawn()).map_err(Error::io("starting the program"))?;
     pass_signals_on(child.id() as libc::pid_t);
     let was_served = wait_for_agent(&tree.shared, &mut child)?;
@@ -108,10 +110,45 @@ fn wait_for_agent(shared: &Shared, child: &mut Child) -> Result<bool, Error> {
 /// Waits for all that the program left behind. What has just been forked or is being loaded has no memory that is served yet, and would find
 /// nobody to serve it; as an orphan it is a child of this process.
 fn wait_for_orphans() {
-    // SAFETY: the call takes numbers only; this process has no other children by now.
-    while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::__WALL) } > 0
-        || std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
-    {}
+    loop {
+        let others = under_way();
+        // Whose child it is cannot be told where several programs are run at once, and that of another run is not to be taken from it.
+        if *others > 1 {
+            return;
+        }
+        // SAFETY: the call takes numbers only; this process has no other children, and starts none before the lock is free.
+        match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::__WALL | libc::WNOHANG) } {
+            0 => {
+                drop(others);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            n if n < 0 && std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted => return,
+            _ => {}
+        }
+    }
+}
+
+/// Runs of this process that have begun and are not over.
+static UNDER_WAY: Mutex<usize> = Mutex::new(0);
+
+fn under_way() -> MutexGuard<'static, usize> {
+    UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A run.
+struct UnderWay;
+
+impl UnderWay {
+    fn begin() -> UnderWay {
+        *under_way() += 1;
+        UnderWay
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        *under_way() -= 1;
+    }
 }
 
 /// What this process and all that it starts must be: without huge pages (they would have to be split), and processes whose parents are
