@@ -99,8 +99,6 @@ pub fn settle(found: &Cells, columns: &[&str]) -> Result<(), String> {
         for (column, (&now, &then)) in columns.iter().zip(row.iter().zip(&old)) {
             // Right bytes are never wrong: the failure did not matter this time.
             if now & !then & !RIGHT != 0 {
-                let news =
-                    if column == SCENARIOS.last().expect("there are some") { &mut of_programs } else { &mut news };
                 news.push(format!("{column}, {call}, {fault}: {}; in the table: {}", cell(now), cell(then)));
             }
         }
