@@ -39,6 +39,7 @@ mod exit;
 mod fault;
 mod fault_around;
 mod folio;
+mod foresee;
 mod high;
 mod hint;
 mod ids;

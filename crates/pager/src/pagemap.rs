@@ -9,6 +9,9 @@ use std::os::unix::fs::FileExt;
 use crate::calls::{self, Call};
 use crate::uffd::PAGE;
 
+/// Of an entry: the page is in memory.
+const PRESENT: u64 = 1 << 63;
+
 /// `/proc/PID/pagemap`: what is in the page tables of a process.
 #[derive(Debug)]
 pub struct Pagemap(File);
@@ -41,7 +44,6 @@ impl Pagemap {
 
     /// Whether the page of that address is in place and was written since it was protected last, or never was.
     pub fn is_written(&self, address: usize) -> io::Result<bool> {
-        const PRESENT: u64 = 1 << 63;
         const PROTECTED: u64 = 1 << 57;
         let mut entry = 0u64;
         let at = (address / PAGE * size_of::<u64>()) as libc::off_t;
@@ -55,24 +57,21 @@ impl Pagemap {
         }
     }
 
-    fn entry(&self, address: usize) -> io::Result<u64> {
-        let mut bytes = [0; 8];
-        self.read(&mut bytes, address)?;
-        Ok(u64::from_ne_bytes(bytes))
-    }
-
-    /// Whether a page is in memory and nobody shares it.
-    pub(crate) fn is_exclusive(&self, address: usize) -> io::Result<bool> {
-        const PRESENT: u64 = 1 << 63;
+    /// Pages that are in memory and that nobody shares.
+    pub(crate) fn exclusive(&self, range: &Range<usize>) -> io::Result<Vec<usize>> {
         const EXCLUSIVE: u64 = 1 << 56;
-        Ok(self.entry(address)? & (PRESENT | EXCLUSIVE) == PRESENT | EXCLUSIVE)
+        self.entries_with(range, PRESENT | EXCLUSIVE, PRESENT | EXCLUSIVE)
     }
 
     /// Pages that are not in memory and marked (write-protected by a userfaultfd).
     pub(crate) fn marked(&self, range: &Range<usize>) -> io::Result<Vec<usize>> {
-        const ROOM: usize = 1024;
-        const PRESENT: u64 = 1 << 63;
         const MARKED: u64 = 1 << 57;
+        self.entries_with(range, PRESENT | MARKED, MARKED)
+    }
+
+    /// Pages whose entries have, of the bits of a mask, these.
+    fn entries_with(&self, range: &Range<usize>, mask: u64, wanted: u64) -> io::Result<Vec<usize>> {
+        const ROOM: usize = 1024;
         let mut bytes = vec![0; range.len().div_ceil(PAGE).min(ROOM) * 8];
         let mut found = Vec::new();
         let mut at = range.start;
@@ -80,7 +79,7 @@ impl Pagemap {
             let n = ((range.end - at) / PAGE).min(ROOM);
             self.read(&mut bytes[..n * 8], at)?;
             for (i, entry) in bytes[..n * 8].as_chunks().0.iter().enumerate() {
-                if u64::from_ne_bytes(*entry) & (PRESENT | MARKED) == MARKED {
+                if u64::from_ne_bytes(*entry) & mask == wanted {
                     found.push(at + i * PAGE);
                 }
             }
@@ -396,6 +395,7 @@ mod tests {
         };
         let expected = [1..3, 5..6].map(|r: Range<usize>| m.start() + r.start * PAGE..m.start() + r.end * PAGE);
         assert_eq!(found, expected);
-        assert!(map.is_exclusive(m.start() + 2 * PAGE).unwrap() && !map.is_exclusive(m.start()).unwrap());
+        let own = map.exclusive(&(m.start()..m.start() + m.bytes())).unwrap();
+        assert_eq!(own, [1, 2, 5].map(|i| m.start() + i * PAGE));
     }
 }

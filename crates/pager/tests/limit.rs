@@ -25,9 +25,9 @@ const ROLE: &str = "REFAULT_TEST_ROLE";
 const LIMIT: usize = 48 * MIB;
 /// What is over the limit at the most.
 const TOLERANCE: f64 = 1.05;
-/// The same while memory is shared since a fork: what leaves one process is a page more until it is written, and a child that comes late may hold
-/// copies of all that is shared, which is a third. (98 to 104 % as a rule, 124 % once in 24 runs on a busy machine.)
-const FORKED_TOLERANCE: f64 = 1.45;
+/// The same while memory is shared since a fork: a child that comes later than it is waited for (half a second) may hold copies of what left its parent
+/// meanwhile. (95 to 102.5 % in 28 runs beside two busy loops.)
+const FORKED_TOLERANCE: f64 = 1.25;
 
 /// Memory of the program: where it is, its pages, and what it was filled with.
 struct Block {

@@ -97,9 +97,9 @@ pub struct Control {
     pub address: [u64; WINDOW],
     /// 0: it is in its place of the window. [`UNMARKED`]: likewise, but where it was is not marked. An errno: it is where it was, or nowhere.
     pub outcome: [u32; WINDOW],
-    /// Of these, pages that were shared with another process since a fork, and had to become this one's own first: what the other has is as much
-    /// memory as before.
-    pub unshared: u32,
+    /// Of these, pages (a bit for each entry) that could only be moved when they had been made this process's own: as a rule they were shared with
+    /// another since a fork, and what the other has is as much memory as before.
+    pub unshared: u64,
 }
 
 const _: () = assert!(size_of::<Control>() <= PAGE);

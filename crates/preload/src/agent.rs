@@ -190,7 +190,7 @@ impl Agent {
                 // SAFETY: the advice changes no content.
                 unsafe { call3(sys::MADVISE, control.address[at] as usize, PAGE, MADV_POPULATE_WRITE) };
                 (moved, error) = self.move_run(control.address[at] as usize, at, 1);
-                control.unshared += moved as u32;
+                control.unshared |= u64::from(moved > 0) << at;
             }
             let done = if moved == 0 || self.mark(control.address[at], moved) { 0 } else { abi::UNMARKED };
             (at..at + moved).for_each(|i| control.outcome[i] = done);

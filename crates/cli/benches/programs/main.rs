@@ -3,8 +3,10 @@
 //! what came out, as text that must not depend on where it ran. What is not installed, or not allowed here, is skipped, and said.
 //!
 //! ```text
-//! cargo bench -p refault-cli --bench programs -- [--time-out SECONDS] [NAME...]
+//! cargo bench -p refault-cli --bench programs -- [--time-out SECONDS] [--without-kernel] [--flag FLAG]... [NAME...]
 //! ```
+//!
+//! `--without-kernel` leaves the cgroups out; `--flag` is one more word for `refault run` (`--flag --pool --flag none`).
 //!
 //! Cgroups, zram and swap take root; what was set up is undone whatever ends this program.
 
@@ -74,14 +76,15 @@ fn missing(program: &Program) -> Option<&'static str> {
 }
 
 /// The program under each system, in turn; every line is printed as it comes.
-fn run(program: &Program, directory: &Path, time_out: Duration) -> Row {
+fn run(program: &Program, directory: &Path, chosen: &Chosen) -> Row {
     let mut row = Row { name: program.name, limit_bytes: 0, load: load(), outcomes: Vec::new() };
     if let Limit::Mib(mib) = program.limit {
         row.limit_bytes = mib * MIB;
     }
     let work_bytes = program.work_mib * MIB;
     let mut swap_bytes = 0;
-    for system in SYSTEMS {
+    let wanted = |s: &System| !(chosen.without_kernel && matches!(s, System::Kernel(_)));
+    for system in SYSTEMS.into_iter().filter(wanted) {
         let order = Order {
             system,
             work: program.work,
@@ -89,7 +92,8 @@ fn run(program: &Program, directory: &Path, time_out: Duration) -> Row {
             work_bytes,
             memory_max_bytes: row.limit_bytes,
             swap_bytes,
-            time_out,
+            time_out: chosen.time_out,
+            flags: &chosen.flags,
         };
         let mut outcome = place::run(&order);
         if system == System::Alone {
@@ -125,9 +129,21 @@ fn load() -> String {
     all.split(' ').next().unwrap_or("unknown").to_owned()
 }
 
-/// The time limit of a run, and the names of what is to be run.
-fn arguments() -> Result<(Duration, Vec<String>), String> {
-    let (mut time_out, mut chosen) = (Duration::from_secs(240), Vec::new());
+/// What the command line asks for.
+struct Chosen {
+    /// Of a run.
+    time_out: Duration,
+    /// Not in cgroups of the kernel.
+    without_kernel: bool,
+    /// For `refault run`.
+    flags: Vec<String>,
+    /// Programs; none: all.
+    names: Vec<String>,
+}
+
+fn arguments() -> Result<Chosen, String> {
+    let time_out = Duration::from_secs(240);
+    let mut chosen = Chosen { time_out, without_kernel: false, flags: Vec::new(), names: Vec::new() };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -135,35 +151,41 @@ fn arguments() -> Result<(Duration, Vec<String>), String> {
             "--time-out" => {
                 let value = args.next().unwrap_or_default();
                 let seconds = value.parse().map_err(|e| format!("--time-out {value}: {e}"))?;
-                time_out = Duration::from_secs(seconds);
+                chosen.time_out = Duration::from_secs(seconds);
             }
+            "--without-kernel" => chosen.without_kernel = true,
+            "--flag" => chosen.flags.push(args.next().ok_or("--flag: which?")?),
             flag if flag.starts_with('-') => {
-                return Err(format!("{flag}: unknown option; there is --time-out SECONDS"));
+                return Err(format!(
+                    "{flag}: unknown option; there are --time-out SECONDS, --without-kernel and --flag FLAG"
+                ));
             }
-            name if ALL.iter().any(|p| p.name.contains(name)) => chosen.push(name.to_owned()),
+            name if ALL.iter().any(|p| p.name.contains(name)) => chosen.names.push(name.to_owned()),
             name => return Err(format!("{name}: no such program")),
         }
     }
-    Ok((time_out, chosen))
+    Ok(chosen)
 }
 
 fn compare() -> Result<bool, String> {
-    let (time_out, chosen) = arguments()?;
+    let chosen = arguments()?;
     let mut janitor = rig::Janitor::start()?;
     println!(
-        "with an LZ4 pool before a swap file, as by default; the peak is in % of the limit: counted by the pager,"
+        "with an LZ4 pool before a swap file, as by default {:?}; the peak is in % of the limit: counted by the pager,",
+        chosen.flags
     );
     println!("and anonymous memory of program and pager as the kernel counts it; load {}", load());
     println!("{}", table::HEADER);
     let mut rows = Vec::new();
-    for program in ALL.iter().filter(|p| chosen.is_empty() || chosen.iter().any(|c| p.name.contains(c.as_str()))) {
+    let names = &chosen.names;
+    for program in ALL.iter().filter(|p| names.is_empty() || names.iter().any(|c| p.name.contains(c.as_str()))) {
         if let Some(what) = missing(program) {
             println!("{:<16}skipped: there is no {what}", program.name);
             continue;
         }
         let directory = tempfile::tempdir().map_err(|e| e.to_string())?;
         janitor.told("directory", directory.path().display())?;
-        rows.push(run(program, directory.path(), time_out));
+        rows.push(run(program, directory.path(), &chosen));
     }
     print!("{}", table::markdown(&rows));
     janitor.end()?;

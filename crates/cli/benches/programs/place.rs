@@ -48,6 +48,8 @@ pub struct Order<'a> {
     /// What swap of the kernel can hold.
     pub swap_bytes: u64,
     pub time_out: Duration,
+    /// More flags for `refault run`.
+    pub flags: &'a [String],
 }
 
 /// What a run came to.
@@ -111,11 +113,12 @@ fn run_once(o: &Order) -> Outcome {
     };
     let cgroup = rig.as_ref().map(Rig::cgroup);
     let mut launcher = match o.system {
-        System::Refault => Launcher::refault(
-            cgroup,
-            &["--memory-max", &o.memory_max_bytes.to_string(), "--swap-max", "4G"],
-            o.directory,
-        ),
+        System::Refault => {
+            let limit = o.memory_max_bytes.to_string();
+            let mut flags = vec!["--memory-max", &limit, "--swap-max", "4G"];
+            flags.extend(o.flags.iter().map(String::as_str));
+            Launcher::refault(cgroup, &flags, o.directory)
+        }
         _ => Launcher::plain(cgroup),
     };
     let before = swapped();

@@ -50,6 +50,8 @@ pub(super) struct Core {
     pub(super) limits: Limits,
     pagemap: Pagemap,
     started: Instant,
+    /// When time last went on.
+    now: Instant,
     pub(super) stall_limit: Duration,
     /// Faults on pages that are between two states, and whether one of them is a write.
     pub(super) waiting: Waiting,
@@ -92,6 +94,7 @@ impl Core {
             limits,
             pagemap: Pagemap::open()?,
             started: Instant::now(),
+            now: Instant::now(),
             stall_limit,
             waiting: Waiting::default(),
             starved: Vec::new(),
@@ -109,13 +112,14 @@ impl Core {
 
     /// Time goes on.
     pub(super) fn tick(&mut self) {
-        self.engine.set_now_ns(self.started.elapsed().as_nanos() as u64);
+        self.now = Instant::now();
+        self.engine.set_now_ns(self.now.duration_since(self.started).as_nanos() as u64);
     }
 
     /// Someone touched a page that is not in place.
     pub(super) fn fault(&mut self, page: u32, write: bool) {
         self.memory.counts.faults += 1;
-        self.serve(page, write, Instant::now(), false);
+        self.serve(page, write, self.now, false);
     }
 
     /// `forced`: even if there is next to no room.
@@ -129,7 +133,7 @@ impl Core {
                 self.starved.push(Starved { page, write, since });
             }
             state => {
-                let begun = Instant::now();
+                let begun = (state == State::Staged).then(Instant::now);
                 match state {
                     State::Staged => self.call_off(page, write, since),
                     _ => self.touch(page, write, since),
@@ -139,7 +143,7 @@ impl Core {
                         self.memory.counts.rescued += 1;
                         let unit = self.unit(page);
                         self.engine.advise_range(PageId(unit.start), unit.len() as u32, Advice::InUse);
-                        if state == State::Staged {
+                        if let Some(begun) = begun {
                             self.sample_seen(begun, unit.len() as u64);
                         }
                     }
@@ -228,8 +232,14 @@ impl Core {
         self.wake(page);
     }
 
-    /// A page was read, or could not be; its read began then.
-    pub(super) fn arrive(&mut self, page: u32, content: Result<Box<PageBuf>, StoreError>, begun: Instant) {
+    /// A page was read, or could not be; its read began then. `placed`: it is in place already, which nobody but who put it there knows yet.
+    pub(super) fn arrive(
+        &mut self,
+        page: u32,
+        content: Result<Box<PageBuf>, StoreError>,
+        begun: Instant,
+        placed: bool,
+    ) {
         let id = PageId(page);
         let waiting = self.waiting.remove(page);
         let write = waiting.unwrap_or(false);
@@ -238,8 +248,13 @@ impl Core {
                 self.memory.counts.swapped_in += 1;
                 self.engine.read_done(&mut self.memory, id, true);
                 self.memory.arrived = Some(content);
-                self.touch(page, write, Instant::now());
+                self.memory.placed = placed.then_some(page);
+                self.touch(page, write, self.now);
                 self.memory.spare.extend(self.memory.arrived.take());
+                if self.memory.placed.take().is_some() {
+                    // It could free what it does not know to be in use.
+                    fatal("a page is in place, and the engine did not map it");
+                }
                 if waiting.is_some() {
                     self.memory.area.fault_served(begun.elapsed().as_nanos() as u64);
                 }
@@ -259,8 +274,13 @@ impl Core {
 
     pub(super) fn serve_waiting(&mut self, page: u32) {
         if let Some(write) = self.waiting.remove(page) {
-            self.serve(page, write, Instant::now(), false);
+            self.serve(page, write, self.now, false);
         }
+    }
+
+    /// Pages that the next step of background reclaim may ask the kernel about.
+    pub(super) fn pages_to_look_up(&mut self) -> Vec<u32> {
+        if self.memory.kswapd_awake { self.memory.pages_to_look_up(&self.engine, self.group) } else { Vec::new() }
     }
 
     /// One step of background reclaim.
@@ -268,6 +288,7 @@ impl Core {
         if self.memory.kswapd_awake && self.engine.kswapd_step(&mut self.memory) == KswapdStep::Sleep {
             self.memory.kswapd_awake = false;
         }
+        self.memory.looked_up.clear();
     }
 
     /// Faults that found no room try again. Without anyone who makes room, they reclaim for themselves.

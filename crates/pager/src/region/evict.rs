@@ -17,8 +17,22 @@ const CLAIM: usize = 8;
 /// A move that the kernel asks to repeat is repeated so often.
 const MOVE_ATTEMPTS: u32 = 8;
 
+/// Pages are moved under the lock for so long, at most and but for one call: who faults meanwhile sleeps, and its processor need not be
+/// interrupted for each move, which takes several times as long as the move (see docs/pager.md). 64 single pages take half of this.
+const MOVE_UNDER_LOCK: Duration = Duration::from_micros(50);
+
 /// Without anything to do it looks round so often.
 const IDLE: Duration = Duration::from_millis(100);
+
+/// What became of moves.
+#[derive(Default)]
+struct MoveResults {
+    /// Of each page that was tried, in order.
+    outcomes: Vec<Moved>,
+    calls: u64,
+    /// Calls that reported what was not true.
+    misreported: u64,
+}
 
 impl Shared {
     /// The evictor's thread.
@@ -83,8 +97,23 @@ impl Shared {
         self.finish(core)
     }
 
+    /// Asks the kernel what the next step of background reclaim will want to know, without the lock: which of the oldest pages were written.
+    fn look_ahead<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        let pages = core.pages_to_look_up();
+        if pages.is_empty() {
+            return core;
+        }
+        drop(core);
+        let written = |page: u32| self.pagemap.is_written(self.start + page as usize * PAGE).ok();
+        let looked_up = pages.into_iter().filter_map(|page| Some((page, written(page)?))).collect();
+        let mut core = self.lock();
+        core.memory.looked_up = looked_up;
+        core
+    }
+
     /// A step of background reclaim whose writes are the evictor's: what is ordered out is moved out.
     fn move_step<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        core = self.look_ahead(core);
         core.tick();
         core.kswapd_step();
         core = self.move_round(core);
@@ -94,6 +123,7 @@ impl Shared {
 
     /// A step of background reclaim, and all that follows from it.
     fn evict_step<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        core = self.look_ahead(core);
         core.tick();
         core.kswapd_step();
         core = self.evict_round(core);
@@ -148,15 +178,20 @@ impl Shared {
                 .iter()
                 .map(|&(page, place)| (core.memory.address(page), core.memory.staging.address(place)))
                 .collect();
-            drop(core);
             let begun = Instant::now();
-            let (outcomes, calls, misreported) = self.move_out(&addresses);
-            core = self.lock();
+            let mut moved = MoveResults::default();
+            self.move_out(&addresses, &mut moved, Some(begun + MOVE_UNDER_LOCK));
+            if moved.outcomes.len() < addresses.len() {
+                // Someone runs all the while, and is interrupted. Who faults need not wait for that.
+                drop(core);
+                self.move_out(&addresses, &mut moved, None);
+                core = self.lock();
+            }
             core.sampling.moved(begun, moves.len());
             core.tick();
-            core.memory.counts.moves += calls;
-            core.memory.counts.misreported_moves += misreported;
-            core.settle_moves(&moves, &outcomes);
+            core.memory.counts.moves += moved.calls;
+            core.memory.counts.misreported_moves += moved.misreported;
+            core.settle_moves(&moves, &moved.outcomes);
             core.free_slots();
         }
         core
@@ -192,20 +227,19 @@ impl Shared {
         if core.memory.discards.is_empty() { core } else { self.discard(core) }
     }
 
-    /// Moves pages to their places, neighbours in one call; how many calls, and how many reports were not true.
-    fn move_out(&self, moves: &[(usize, usize)]) -> (Vec<Moved>, u64, u64) {
-        let mut outcomes = Vec::with_capacity(moves.len());
-        let (mut calls, mut misreported, mut attempts) = (0, 0, 0);
-        while outcomes.len() < moves.len() {
-            let rest = &moves[outcomes.len()..];
+    /// Moves pages to their places, neighbours in one call, from the first that was not tried yet, until all are or that time comes.
+    fn move_out(&self, moves: &[(usize, usize)], moved: &mut MoveResults, until: Option<Instant>) {
+        let mut attempts = 0;
+        while moved.outcomes.len() < moves.len() && until.is_none_or(|until| Instant::now() < until) {
+            let rest = &moves[moved.outcomes.len()..];
             let follows = |w: &&[(usize, usize)]| w[1].0 == w[0].0 + PAGE && w[1].1 == w[0].1 + PAGE;
             let run = 1 + rest.windows(2).take_while(follows).count();
             let (from, to) = rest[0];
-            calls += 1;
+            moved.calls += 1;
             // SAFETY: the source pages are of the region, whose faults are served; the places were free and are watched.
             let done = unsafe { self.uffd.move_pages(to, from, run * PAGE) };
             let n = done.bytes / PAGE;
-            outcomes.extend(std::iter::repeat_n(Moved::Out, n));
+            moved.outcomes.extend(std::iter::repeat_n(Moved::Out, n));
             if n > 0 || done.errno == 0 {
                 attempts = 0;
                 continue;
@@ -213,16 +247,15 @@ impl Shared {
             match done.errno {
                 libc::EAGAIN if attempts < MOVE_ATTEMPTS => attempts += 1,
                 // Held by a device or by another task: another time.
-                libc::EBUSY | libc::EAGAIN => outcomes.push(Moved::Busy),
+                libc::EBUSY | libc::EAGAIN => moved.outcomes.push(Moved::Busy),
                 _ => {
                     // What is where decides, not what the error says.
                     let outcome = self.look(from, to);
-                    misreported += u64::from(outcome == Moved::Out);
-                    outcomes.push(outcome);
+                    moved.misreported += u64::from(outcome == Moved::Out);
+                    moved.outcomes.push(outcome);
                 }
             }
         }
-        (outcomes, calls, misreported)
     }
 
     fn look(&self, from: usize, to: usize) -> Moved {

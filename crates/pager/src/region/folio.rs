@@ -12,7 +12,7 @@ use super::core::Core;
 use super::world::{Memory, State};
 use crate::store::{PageBuf, StoreError};
 use crate::threads::fatal;
-use crate::uffd::{FillMode, PAGE};
+use crate::uffd::{FillMode, PAGE, Uffd};
 
 /// The largest folios have so many pages: a staging window takes a folio.
 pub(super) const MAX_PAGES: usize = super::WINDOW;
@@ -70,6 +70,11 @@ impl Source {
 impl Memory {
     /// The engine orders a folio in.
     pub(super) fn swap_in(&mut self, first: u32, order: u8, slot: u32) -> Ack {
+        if order == 0 && self.state[first as usize] == State::Stored {
+            self.state[first as usize] = State::Reading;
+            self.reads.push((first, slot));
+            return Ack::Pending;
+        }
         let pages = first..first + (1 << order);
         // A page that is lost may be part of a folio that is not. By itself it would be read ahead; the engine does not know of it.
         let is = |state: State| pages.clone().filter(|&p| self.state[p as usize] == state).count();
@@ -133,6 +138,13 @@ impl Memory {
         let mut pages = std::mem::take(&mut self.folios.to_map);
         let mut at = 0;
         while at < pages.len() {
+            if self.placed == Some(pages[at]) {
+                self.placed = None;
+                self.state[pages[at] as usize] = State::Mapped;
+                if let Some(waiters) = &self.waiters {
+                    waiters.wake();
+                }
+            }
             let Some(source) = self.source(pages[at]) else {
                 at += 1;
                 continue;
@@ -202,28 +214,47 @@ impl Memory {
 
     /// Copies pages into their places, or zeros; how many. 0: it could not be done, and whoever waits goes on waiting.
     fn fill(&mut self, first: u32, n: usize, source: Source) -> usize {
-        let (to, len) = (self.address(first), n * PAGE);
         let mode = FillMode { quiet: self.high.holds || self.waiters.is_some(), protected: false };
-        for attempt in 0..8 {
-            let done = match source {
-                // SAFETY: the source is that many pages: zeros, a buffer, or staging places that are filled (the pages are in state
-                // Staged or Written, and this lock is held). The destination is pages of the region, which is watched.
-                Source::Copy(from) => unsafe { self.uffd.copy_in_mode(to, from as *const u8, len, mode) },
-                // SAFETY: as above.
-                Source::Zeros if mode.quiet => unsafe { self.uffd.zero_quietly(to, len) },
-                // SAFETY: as above.
-                Source::Zeros => unsafe { self.uffd.zero(to, len) },
-            };
-            match done.errno {
-                0 if done.bytes >= PAGE => return done.bytes / PAGE,
-                // Something is there that nobody put there: it may be older than what was to go there.
-                libc::EEXIST => fatal("a page that is out of memory is in the page tables"),
-                0 | libc::EAGAIN => {}
-                libc::ENOMEM => std::thread::sleep(std::time::Duration::from_millis(1 << attempt)),
-                _ => break,
-            }
+        // SAFETY: the source is that many pages: zeros, a buffer, or staging places that are filled (the pages are in state Staged or
+        // Written, and this lock is held). The destination is pages of the region, which is watched.
+        unsafe { fill(&self.uffd, self.address(first), n * PAGE, source, mode) }
+    }
+}
+
+/// Fills missing pages; how many.
+///
+/// # Safety
+/// The source can be read and is that long; the destination is watched.
+unsafe fn fill(uffd: &Uffd, to: usize, len: usize, source: Source, mode: FillMode) -> usize {
+    for attempt in 0..8 {
+        let done = match source {
+            // SAFETY: the caller's contract.
+            Source::Copy(from) => unsafe { uffd.copy_in_mode(to, from as *const u8, len, mode) },
+            // SAFETY: as above.
+            Source::Zeros if mode.quiet => unsafe { uffd.zero_quietly(to, len) },
+            // SAFETY: as above.
+            Source::Zeros => unsafe { uffd.zero(to, len) },
+        };
+        match done.errno {
+            0 if done.bytes >= PAGE => return done.bytes / PAGE,
+            // Something is there that nobody put there: it may be older than what was to go there.
+            libc::EEXIST => fatal("a page that is out of memory is in the page tables"),
+            0 | libc::EAGAIN => {}
+            libc::ENOMEM => std::thread::sleep(std::time::Duration::from_millis(1 << attempt)),
+            _ => break,
         }
-        0
+    }
+    0
+}
+
+impl Shared {
+    /// Puts a page that was read in its place, without the lock: in state Reading nobody else does anything about it, and it stays in that
+    /// state until the engine has mapped it. Nobody is woken before. False: that is left to whoever holds the lock.
+    pub(super) fn put_in_place(&self, page: u32, content: &PageBuf) -> bool {
+        let mode = FillMode { quiet: true, protected: false };
+        let (to, from) = (self.start + page as usize * PAGE, Source::Copy(content.0.as_ptr().addr()));
+        // SAFETY: the buffer is a page; the destination is one of the region, which is watched.
+        unsafe { fill(&self.uffd, to, PAGE, from, mode) == 1 }
     }
 }
 

@@ -362,6 +362,11 @@ impl Shared {
     fn finish<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         loop {
             core.free_slots();
+            if let &[one] = &core.memory.reads[..] {
+                core.memory.reads.clear();
+                core = self.read(core, &[one]);
+                continue;
+            }
             let reads = std::mem::take(&mut core.memory.reads);
             let folios = std::mem::take(&mut core.memory.folios.reads);
             if reads.is_empty() && folios.is_empty() {
@@ -380,17 +385,21 @@ impl Shared {
         if core.memory.discards.len() >= core::DISCARD_BATCH { self.discard(core) } else { core }
     }
 
-    /// Reads pages, and tells the engine. What failed on the way may be well where it is, so it is tried once more.
+    /// Reads pages, puts them in place and tells the engine. What failed on the way may be well where it is, so it is tried once more.
     fn read<'a>(&'a self, mut core: MutexGuard<'a, Core>, reads: &[(u32, u32)]) -> MutexGuard<'a, Core> {
+        // Where threads of the region serve faults, who faulted would go on before what it led to is counted; and beyond `memory.high`
+        // it may have to wait although its page is there.
+        let at_once = core.memory.waiters.is_some() && !core.memory.high.holds;
         if let &[(page, slot)] = reads {
             let mut content = core.memory.spare.pop().unwrap_or_default();
             drop(core);
             let begun = Instant::now();
             let result = self.area.read(slot, page, &mut content.0);
-            let result = result.or_else(|_| self.area.read(slot, page, &mut content.0)).map(|()| content);
+            let result = result.or_else(|_| self.area.read(slot, page, &mut content.0));
+            let placed = at_once && result.is_ok() && self.put_in_place(page, &content);
             core = self.lock();
             core.tick();
-            core.arrive(page, result, begun);
+            core.arrive(page, result.map(|()| content), begun, placed);
             return core;
         }
         let mut contents: Vec<_> = reads.iter().map(|_| core.memory.spare.pop().unwrap_or_default()).collect();
@@ -398,10 +407,13 @@ impl Shared {
         let begun = Instant::now();
         let slots: Vec<_> = reads.iter().map(|&(page, slot)| (slot, page)).collect();
         let results = self.area.read_several(&slots, &mut contents);
+        let placed: Vec<bool> = (reads.iter().zip(&results).zip(&contents))
+            .map(|((&(page, _), result), content)| at_once && result.is_ok() && self.put_in_place(page, content))
+            .collect();
         core = self.lock();
         core.tick();
-        for ((&(page, _), result), content) in reads.iter().zip(results).zip(contents) {
-            core.arrive(page, result.map(|()| content), begun);
+        for (((&(page, _), result), content), placed) in reads.iter().zip(results).zip(contents).zip(placed) {
+            core.arrive(page, result.map(|()| content), begun, placed);
         }
         core
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use refault_mm::{Ack, Effect, PageId, SwapSlot, ThrottleReason, World};
+use refault_mm::{Ack, Effect, Engine, MemcgId, PageId, SwapSlot, ThrottleReason, World};
 
 use super::folio::Folios;
 use super::staging::Staging;
@@ -40,6 +40,9 @@ pub(super) enum State {
     Poisoned,
 }
 
+/// Pages that are looked up at a time, at most.
+const MAX_LOOKED_UP: usize = 512;
+
 /// The memory of a region. Everything here is changed under one lock.
 pub(super) struct Memory {
     pub(super) uffd: Arc<Uffd>,
@@ -49,6 +52,10 @@ pub(super) struct Memory {
     young: Vec<bool>,
     /// Tells which pages were written since the last walk; `None`: this kernel does not tell.
     pub(super) writes: Option<Pagemap>,
+    /// Whether pages that reclaim is about to ask about were written, asked beforehand; by page.
+    pub(super) looked_up: Vec<(u32, bool)>,
+    /// How many reclaim asked about, in the last step in which it did.
+    asked: usize,
     /// Those who serve their own faults, and wait; `None`: threads of the region serve faults, and the kernel wakes who waits.
     pub(super) waiters: Option<Arc<Waiters>>,
     /// The swap slot that the engine gave the page.
@@ -70,6 +77,8 @@ pub(super) struct Memory {
     pub(super) reads: Vec<(u32, u32)>,
     /// The content that was read for the page whose access goes on.
     pub(super) arrived: Option<Box<PageBuf>>,
+    /// That page, if it was put in place before the engine was told.
+    pub(super) placed: Option<u32>,
     /// Buffers to read into.
     pub(super) spare: Vec<Box<PageBuf>>,
     pub(super) folios: Folios,
@@ -93,6 +102,8 @@ impl Memory {
             state: vec![State::Empty; pages],
             young: vec![false; pages],
             writes: None,
+            looked_up: Vec::new(),
+            asked: 0,
             waiters: None,
             slot: vec![0; pages],
             place: vec![0; pages],
@@ -104,6 +115,7 @@ impl Memory {
             freed: Vec::new(),
             reads: Vec::new(),
             arrived: None,
+            placed: None,
             spare: Vec::new(),
             folios: Folios::default(),
             write: false,
@@ -162,6 +174,30 @@ impl Memory {
             self.young[from..to].fill(true);
             self.counts.seen_written += (to - from) as u64;
         }
+    }
+
+    /// Whether a page was written since the last walk.
+    fn was_written(&mut self, page: u32) -> bool {
+        self.asked += 1;
+        match self.looked_up.binary_search_by_key(&page, |&(p, _)| p) {
+            Ok(i) => self.looked_up[i].1,
+            Err(_) => self.writes.as_ref().is_some_and(|map| map.is_written(self.address(page)).unwrap_or(false)),
+        }
+    }
+
+    /// Pages that the next step of reclaim may ask [`Memory::was_written`] about: as many as it did when it last asked, in order.
+    pub(super) fn pages_to_look_up(&mut self, engine: &Engine, group: MemcgId) -> Vec<u32> {
+        let mut next = Vec::new();
+        if self.writes.is_some() && self.counts.walks > 0 {
+            engine.foresee(group, self.asked.min(MAX_LOOKED_UP), &mut next);
+        }
+        let is_asked = |&p: &u32| self.state[p as usize] == State::Mapped && !self.young[p as usize];
+        let mut pages: Vec<u32> = next.iter().map(|p| p.0).filter(is_asked).collect();
+        if !pages.is_empty() {
+            self.asked = 0;
+        }
+        pages.sort_unstable();
+        pages
     }
 
     /// Nobody needs this memory any more.
@@ -223,10 +259,8 @@ impl World for Memory {
     /// Asked of what may leave, so it should be known to the moment. Under a policy that never walks, pages are never protected, and
     /// all of them are as if written.
     fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
-        let address = self.address(page.0);
-        let is_written = |map: &Pagemap| map.is_written(address).unwrap_or(false);
         let young = self.test_and_clear_young(page);
-        u32::from(young || self.counts.walks > 0 && self.writes.as_ref().is_some_and(is_written))
+        u32::from(young || self.counts.walks > 0 && self.was_written(page.0))
     }
 
     fn keeps_swap_copy(&self, slot: SwapSlot) -> bool {

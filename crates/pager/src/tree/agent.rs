@@ -201,12 +201,11 @@ impl Agent {
         }
     }
 
-    /// Pages of the last order that the process shared with another, which has them still.
+    /// Pages of the last order, a bit for each, that had to be made the process's own first.
     pub(super) fn unshared(&self) -> u64 {
         let control = self.shared as *const Control;
         // SAFETY: as above.
-        let n = unsafe { (&raw const (*control).unshared).read_volatile() };
-        u64::from(n).min(WINDOW as u64)
+        unsafe { (&raw const (*control).unshared).read_volatile() }
     }
 
     /// What threads of the program and the manager tell each other.

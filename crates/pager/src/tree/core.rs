@@ -9,19 +9,16 @@ use refault_mm::{Advice, Engine, MappingId, MappingKind, MemcgId, Outcome, PageI
 
 use super::maps;
 use super::memory::{Memory, State};
+use super::share::Sharing;
 use super::space::Space;
 use super::table::BLOCK;
 use crate::pagemap::Pagemap;
 use crate::store::{PageBuf, StoreError};
-use crate::threads::{self, fatal};
+use crate::threads::fatal;
 use crate::uffd::{Fault, PAGE, Uffd};
 
 /// Discarding waits until there are so many places, for each call costs a flush of other CPUs.
 pub(super) const DISCARD_BATCH: usize = 32;
-/// Messages about lost pages.
-const MAX_MESSAGES: u64 = 16;
-/// Writes that failed before that is said.
-const MANY_FAILED: u64 = 16;
 
 /// A fault that was not served yet.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +62,7 @@ pub(super) struct Core {
     pub(super) stall_limit: Duration,
     pub(super) max_pages: u64,
     pub(super) min_mark: u64,
+    pub(super) low_mark: u64,
     pub(super) high_mark: u64,
     /// Pages of the engine that stand for memory it does not know of, and how many more there should be.
     pub(super) taken: u64,
@@ -72,7 +70,7 @@ pub(super) struct Core {
     /// When something was written or read last, how much it was then, and how many writes had failed.
     pub(super) progress: (Instant, u64, u64),
     pub(super) has_swap_file: bool,
-    failed_writes: u64,
+    pub(super) failed_writes: u64,
     /// How often there was no room since.
     pub(super) rounds: u32,
     pub(super) peak_pages: u64,
@@ -80,10 +78,8 @@ pub(super) struct Core {
     pub(super) peak_resident: u64,
     /// The same with pages on their way out, the pool and the pager.
     pub(super) peak_taken: u64,
-    /// What processes that share memory since a fork have together beyond what the engine knows of, when it was counted last, and pages that
-    /// came to that since.
-    pub(super) unknown_shared: u64,
-    pub(super) unshared: u64,
+    /// What processes share since a fork.
+    pub(super) sharing: Sharing,
     /// The most bytes of tables, and of how many pages they were then.
     pub(super) peak_tables: (u64, u64),
     /// Processes that were killed since there was no room for them.
@@ -119,6 +115,7 @@ pub(super) struct Core {
 impl Core {
     pub(super) fn new(engine: Engine, group: MemcgId, memory: Memory, max_pages: u64, fixed_bytes: usize) -> Core {
         let min_mark = engine.zones().map(|(.., marks)| marks.min).sum();
+        let low_mark = engine.zones().map(|(.., marks)| marks.low).sum();
         let high_mark = engine.zones().map(|(.., marks)| marks.high).sum();
         Core {
             engine,
@@ -142,6 +139,7 @@ impl Core {
             stall_limit: Duration::from_secs(30),
             max_pages,
             min_mark,
+            low_mark,
             high_mark,
             taken: 0,
             owed: 0,
@@ -152,8 +150,7 @@ impl Core {
             peak_pages: 0,
             peak_resident: 0,
             peak_taken: 0,
-            unknown_shared: 0,
-            unshared: 0,
+            sharing: Sharing::default(),
             peak_tables: (0, 0),
             killed: 0,
             peak_swap: 0,
@@ -268,7 +265,10 @@ impl Core {
             State::Poisoned => self.mark_poisoned(page),
             State::Writing | State::Reading => self.wait_for(page, p),
             State::Lent if self.was_wiped(page, p) => self.serve(p, forced),
-            State::Empty | State::Stored | State::Lent if !forced && self.is_short() => self.starved.push(p),
+            // What a process takes to become known has others make room.
+            State::Empty | State::Stored | State::Lent if !forced && self.is_short() && !self.is_newborn(p.space) => {
+                self.starved.push(p);
+            }
             State::Lent => self.serve_lent(page, p),
             _ => {
                 if state == State::Staged {
@@ -345,7 +345,7 @@ impl Core {
         }
     }
 
-    fn end_loan(&mut self, page: u32) {
+    pub(super) fn end_loan(&mut self, page: u32) {
         if let Some(loan) = self.memory.loans.remove(&page) {
             self.memory.area.end_loan(loan);
         }
@@ -376,53 +376,6 @@ impl Core {
         if let Some(uffd) = self.uffd(p.space) {
             wake_at(&uffd, p.address, PAGE);
         }
-    }
-
-    /// The page cannot be had: whoever touches it gets a signal.
-    pub(super) fn poison(&mut self, page: u32, why: &str) {
-        self.memory.set_state(page, State::Poisoned);
-        self.end_loan(page);
-        self.say_lost(page, why);
-        self.mark_poisoned(page);
-    }
-
-    /// A write failed, which may be nothing: a pool alone takes no page that does not shrink. If a swap file goes on so, a line says it, once.
-    fn note_failed_write(&mut self, why: &StoreError) {
-        self.failed_writes += u64::from(self.has_swap_file);
-        if self.failed_writes == MANY_FAILED {
-            threads::say(&format!(
-                "{MANY_FAILED} pages could not be written to the swap file ({why}); what cannot stays in memory"
-            ));
-        }
-    }
-
-    /// A page is lost: it counts, and a line says so.
-    pub(super) fn say_lost(&mut self, page: u32, why: &str) {
-        let (space, address) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
-        self.memory.counts.poisoned += 1;
-        if self.memory.counts.poisoned <= MAX_MESSAGES {
-            let pid = self.space(space).map_or(0, |s| s.pid);
-            eprintln!("refault: process {pid}: the page at {address:#x} is lost: {why}");
-        }
-    }
-
-    fn mark_poisoned(&mut self, page: u32) {
-        while self.memory.state(page) == State::Poisoned {
-            let (space, address) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
-            let Some(uffd) = self.uffd(space) else { return };
-            // SAFETY: the page is of a program that is served; nothing is in place, and its mark is lifted, for no mark is replaced.
-            let done = unsafe {
-                _ = uffd.write_protect(address, PAGE, false);
-                uffd.poison(address, PAGE)
-            };
-            match done.errno {
-                0 if done.bytes == PAGE => break,
-                0 | libc::EAGAIN => _ = self.settle_for_certain(space),
-                libc::EEXIST | libc::ENOENT | libc::ESRCH | libc::EINVAL => break,
-                e => fatal(&format!("a page that is lost cannot be marked: error {e}")),
-            }
-        }
-        self.wake(page);
     }
 
     /// What is at this page is of no use any more.
@@ -514,49 +467,6 @@ impl Core {
         }
     }
 
-    /// Pages to be written now: (page, slot, address). They cannot be touched until [`Core::settle_writes`].
-    pub(super) fn claim_writes(&mut self, most: usize) -> Vec<(u32, u32, usize)> {
-        let mut claimed = Vec::new();
-        while claimed.len() < most {
-            let Some((page, place)) = self.memory.staged.pop_front() else { break };
-            let i = page as usize;
-            if self.memory.state(page) == State::Staged && self.memory.place[i] == place {
-                self.memory.set_state(page, State::Writing);
-                self.memory.staged_pages -= 1;
-                claimed.push((page, self.memory.slot[i], self.memory.staging.address(place)));
-            }
-        }
-        claimed
-    }
-
-    /// What became of them.
-    pub(super) fn settle_writes(&mut self, claimed: &[(u32, u32, usize)], results: &[Result<(), StoreError>]) {
-        for (&(page, ..), result) in claimed.iter().zip(results) {
-            let id = PageId(page);
-            if std::mem::take(&mut self.memory.dropped[page as usize]) {
-                self.memory.leave_place(page, State::Empty);
-                self.engine.write_done(&mut self.memory, id, true);
-                self.serve_waiting(page);
-                continue;
-            }
-            if let Err(why) = result {
-                // Back to where it was.
-                self.memory.counts.write_errors += 1;
-                self.note_failed_write(why);
-                self.memory.set_state(page, State::Staged);
-                self.memory.staged_pages += 1;
-                self.engine.write_done(&mut self.memory, id, false);
-                let p = self.unasked(page);
-                self.touch(page, p);
-            } else {
-                self.memory.counts.swapped_out += 1;
-                self.memory.set_state(page, State::Written);
-                self.engine.write_done(&mut self.memory, id, true);
-            }
-            self.serve_waiting(page);
-        }
-    }
-
     /// Whether the evictor has anything to do.
     pub(super) fn has_work(&self) -> bool {
         let m = &self.memory;
@@ -592,43 +502,6 @@ impl Core {
             return self.asked.push((space, fault.address));
         }
         self.pending.push_back(Pending { space, address: fault.address, write: fault.write, since });
-    }
-
-    /// The invariants: those of the engine, and that states, places and counts agree.
-    pub(super) fn validate(&self) -> Result<(), String> {
-        self.engine.validate()?;
-        let m = &self.memory;
-        let count = |state| m.states().iter().filter(|&&s| s == state).count() as u64;
-        if (count(State::Writing) + count(State::Reading) > 0) != m.is_under_way() {
-            return Err("pages that are read or written are counted otherwise".into());
-        }
-        if count(State::Staged) != m.staged_pages {
-            return Err(format!("{} pages are staged, {} counted", count(State::Staged), m.staged_pages));
-        }
-        let resident = count(State::Mapped) + count(State::Leaving);
-        if resident != m.resident.iter().sum::<u64>() {
-            return Err(format!("{resident} pages are in place, {:?} counted", m.resident));
-        }
-        let held = count(State::Staged) + count(State::Writing) + count(State::Written);
-        if m.staging.in_use() < held + m.discards.len() as u64 {
-            return Err(format!("{held} pages have a place, but {} are in use", m.staging.in_use()));
-        }
-        if count(State::Lent) != m.loans.len() as u64 {
-            return Err(format!("{} pages are lent, {} loans", count(State::Lent), m.loans.len()));
-        }
-        if m.counts.inconsistent > 0 {
-            return Err(format!("{} orders did not fit the state of their page", m.counts.inconsistent));
-        }
-        for (i, space) in self.spaces.iter().enumerate() {
-            let pages = space.iter().flat_map(|s| s.table.pages(&(0..usize::MAX)));
-            for (address, page) in pages {
-                let (owner, there) = (m.owner[page as usize] as usize, m.address[page as usize]);
-                if (owner, there) != (i, address) {
-                    return Err(format!("page {page} is at {i}:{address:#x} and says {owner}:{there:#x}"));
-                }
-            }
-        }
-        Ok(())
     }
 }
 

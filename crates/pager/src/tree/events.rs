@@ -385,9 +385,7 @@ impl Core {
             pages.extend(there.into_iter().map(|(address, page)| (address - from + to.start, page)));
         }
         let index = self.insert_space(child);
-        if let Some(s) = self.space_mut(parent) {
-            s.shares = true;
-        }
+        self.note_fork(parent);
         for (address, page) in pages {
             let loan = match self.memory.state(page) {
                 _ if self.memory.dropped[page as usize] => continue,
@@ -453,6 +451,7 @@ impl Core {
         self.settle_the_last(index);
         let Some(space) = self.spaces.get_mut(index).and_then(Option::take) else { return };
         self.memory.written.set_pagemap(index, None);
+        self.sharing.is_due = true;
         for &first in &space.blocks {
             (first..first + BLOCK as u32).for_each(|page| self.drop_page(page));
         }

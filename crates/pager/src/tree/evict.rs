@@ -4,12 +4,15 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use refault_mm::PageId;
+
 use super::Shared;
 use super::abi;
 use super::core::{Core, DISCARD_BATCH};
 use super::maps;
 use super::memory::State;
 use crate::region::{WINDOW, staging};
+use crate::store::StoreError;
 use crate::threads;
 
 /// Pages that are claimed for writing at a time: whoever touches one of them waits for all.
@@ -119,9 +122,10 @@ impl Core {
         let mut pages: Vec<u32> = Vec::new();
         let mut owner = None;
         if let Some(&first) = self.memory.leaving.front()
-            && !self.settle(self.memory.owner[first as usize] as usize)
+            && let owner = self.memory.owner[first as usize] as usize
+            && (!self.settle(owner) || self.must_wait_for_child(owner))
         {
-            // It is not known what is where. Others may be moved meanwhile.
+            // It is not known what is where, or nothing would be gained. Others may be moved meanwhile.
             self.memory.leaving.rotate_left(1);
             return false;
         }
@@ -145,7 +149,8 @@ impl Core {
         self.memory.leaving.extend(pages.drain(places.len()..));
         // Of these, what may be about to be dropped stays where it is.
         let (doomed, pages): (Vec<u32>, Vec<u32>) = pages.iter().partition(|&&p| self.memory.doomed[p as usize]);
-        let outcomes = self.order_moves(owner as usize, &pages);
+        let addresses: Vec<usize> = pages.iter().map(|&p| self.memory.address[p as usize]).collect();
+        let (outcomes, copied) = self.order_moves(owner as usize, &addresses);
         self.memory.counts.moves += 1;
         for (i, (&page, &place)) in pages.iter().zip(&places).enumerate() {
             let outcome = outcomes.as_ref().map_or(libc::EBUSY as u32, |o| o[i]);
@@ -156,30 +161,35 @@ impl Core {
         }
         doomed.into_iter().for_each(|page| self.stay(page));
         pages.into_iter().for_each(|page| self.serve_waiting(page));
+        if copied != 0 {
+            let copied = addresses.iter().enumerate().filter(|(i, _)| copied >> i & 1 != 0);
+            let copied: Vec<usize> = copied.map(|(_, &address)| address).collect();
+            self.follow(owner as usize, &copied);
+        }
         !places.is_empty()
     }
 
-    fn order_moves(&mut self, owner: usize, pages: &[u32]) -> Option<Vec<u32>> {
-        let addresses: Vec<usize> = pages.iter().map(|&p| self.memory.address[p as usize]).collect();
-        let space = self.space_mut(owner)?;
-        if addresses.is_empty() || maps::is_stopped(space.pid) {
-            return None;
-        }
-        let agent = space.agent.as_mut()?;
-        match agent.carry_out(abi::MOVE, &addresses) {
+    /// Has pages moved to the window. What became of each, and a bit for each that is a copy: another process has the original.
+    fn order_moves(&mut self, owner: usize, addresses: &[usize]) -> (Option<Vec<u32>>, u64) {
+        let Some(space) = self.space(owner).filter(|s| !addresses.is_empty() && !maps::is_stopped(s.pid)) else {
+            return (None, 0);
+        };
+        let shared = if space.agent.is_some() { self.shared_of(owner, addresses) } else { 0 };
+        let Some(agent) = self.space_mut(owner).and_then(|s| s.agent.as_mut()) else { return (None, 0) };
+        match agent.carry_out(abi::MOVE, addresses) {
             Ok(outcomes) => {
-                let unshared = agent.unshared();
-                if unshared > 0 {
-                    // Nothing becomes free by these.
-                    self.unshared += unshared;
-                    self.charge_overhead();
-                }
-                Some(outcomes)
+                let made_own = agent.unshared();
+                let copied = made_own & shared;
+                // Nothing becomes free by these.
+                self.note_copies(owner, u64::from(made_own.count_ones()), u64::from(copied.count_ones()));
+                (Some(outcomes), copied)
             }
             Err(_) => {
                 // The process is gone; who waits for its end hears of it.
-                self.space_mut(owner)?.agent = None;
-                None
+                if let Some(s) = self.space_mut(owner) {
+                    s.agent = None;
+                }
+                (None, 0)
             }
         }
     }
@@ -205,5 +215,48 @@ impl Core {
         }
         self.memory.counts.busy += 1;
         self.stay(page);
+    }
+
+    /// Pages to be written now: (page, slot, address). They cannot be touched until [`Core::settle_writes`].
+    pub(super) fn claim_writes(&mut self, most: usize) -> Vec<(u32, u32, usize)> {
+        let mut claimed = Vec::new();
+        while claimed.len() < most {
+            let Some((page, place)) = self.memory.staged.pop_front() else { break };
+            let i = page as usize;
+            if self.memory.state(page) == State::Staged && self.memory.place[i] == place {
+                self.memory.set_state(page, State::Writing);
+                self.memory.staged_pages -= 1;
+                claimed.push((page, self.memory.slot[i], self.memory.staging.address(place)));
+            }
+        }
+        claimed
+    }
+
+    /// What became of them.
+    pub(super) fn settle_writes(&mut self, claimed: &[(u32, u32, usize)], results: &[Result<(), StoreError>]) {
+        for (&(page, ..), result) in claimed.iter().zip(results) {
+            let id = PageId(page);
+            if std::mem::take(&mut self.memory.dropped[page as usize]) {
+                self.memory.leave_place(page, State::Empty);
+                self.engine.write_done(&mut self.memory, id, true);
+                self.serve_waiting(page);
+                continue;
+            }
+            if let Err(why) = result {
+                // Back to where it was.
+                self.memory.counts.write_errors += 1;
+                self.note_failed_write(why);
+                self.memory.set_state(page, State::Staged);
+                self.memory.staged_pages += 1;
+                self.engine.write_done(&mut self.memory, id, false);
+                let p = self.unasked(page);
+                self.touch(page, p);
+            } else {
+                self.memory.counts.swapped_out += 1;
+                self.memory.set_state(page, State::Written);
+                self.engine.write_done(&mut self.memory, id, true);
+            }
+            self.serve_waiting(page);
+        }
     }
 }

@@ -150,23 +150,23 @@ impl Core {
         self.wake(page);
     }
 
-    /// The program fills memory in order: the next pages are put in place before they are asked for.
+    /// The program fills memory in order: the next pages are put in place before they are asked for, as long as there is memory that reclaim does
+    /// not work for.
     pub(super) fn fill_ahead(&mut self, p: Pending) {
-        const MOST: usize = 16;
         let Some(s) = self.spaces[p.space].as_mut() else { return };
-        s.fresh_run = if s.next_fresh == p.address { (s.fresh_run * 2).clamp(2, MOST) } else { 1 };
-        let (first, ahead) = (p.address + PAGE, s.fresh_run - 1);
+        let (run, row) = s.fresh.touched(p.address);
+        let first = p.address + PAGE;
         // Only inside the block, and only where the mapping is known to be.
         let room = BLOCK - 1 - p.address / PAGE % BLOCK;
         let is_watched = |i: &usize| s.is_watched(first + i * PAGE);
-        let most = (0..ahead.min(room)).take_while(is_watched).count();
+        let most = (0..(run - 1).min(room)).take_while(is_watched).count();
         let uffd = s.uffd.clone();
         let mut pages = Vec::new();
         self.memory.in_place = true;
         for i in 0..most {
             let page = self.spaces[p.space].as_ref().and_then(|s| s.table.get(first + i * PAGE));
             let Some(page) = page.filter(|&q| self.memory.state(q) == State::Empty) else { break };
-            if self.memory.kswapd_awake || self.memory.doomed[page as usize] {
+            if self.engine.free_pages() <= self.low_mark || self.memory.doomed[page as usize] {
                 break;
             }
             self.engine.access(&mut self.memory, PageId(page), Touch::MapWrite);
@@ -184,7 +184,7 @@ impl Core {
         };
         pages[done..].iter().for_each(|&page| self.drop_page(page));
         if let Some(s) = self.space_mut(p.space) {
-            s.next_fresh = first + done * PAGE;
+            s.fresh.came(row, first + done * PAGE, done + 1);
         }
     }
 }

@@ -20,9 +20,6 @@ const LEAST: u64 = 64;
 /// A process with fewer pages is only counted, until it asks.
 pub(super) const WORTH_WATCHING: u64 = 64;
 
-/// Copies of shared pages that were not counted yet are this part of the memory at most.
-const MOST_UNSHARED: u64 = 16;
-
 /// A process with its number, and its memory.
 pub(super) type Sized = (usize, i32, Size);
 
@@ -153,38 +150,20 @@ impl Core {
     /// once.
     pub(super) fn count(&mut self) -> Vec<Sized> {
         let are_forked = self.spaces.iter().flatten().any(|s| s.forked);
-        // A part of a page that counts for a process whose number is not known would be missing.
-        let all_known = self.spaces.iter().flatten().all(|s| s.pid > 0 || !s.shares);
         self.limit_under_way(are_forked);
         let mut sizes = Vec::new();
-        let (mut total, mut shared, mut shared_known) = (0, 0, 0);
+        let mut total = 0;
         for (i, pid) in self.pids() {
             let known = self.memory.resident[i];
             let Some(s) = self.space_mut(i) else { continue };
             s.shares &= are_forked;
-            let mut size = maps::size(pid);
+            let size = maps::size(pid);
             s.beyond = size.resident.saturating_sub(known);
-            if s.shares && all_known {
-                s.unknown = 0;
-                size.resident = maps::proportional(pid).unwrap_or(size.resident);
-                (shared, shared_known) = (shared + size.resident, shared_known + known);
-                total += size.resident;
-            } else {
-                // What a forked process shares is another's; what it does not is found soon.
-                let is_shared = s.forked;
-                s.unknown = if is_shared { 0 } else { s.beyond };
-                total += if is_shared { known } else { size.resident };
-            }
+            s.unknown = if s.shares { 0 } else { s.beyond };
+            total += if s.shares { 0 } else { size.resident };
             sizes.push((i, pid, size));
         }
-        self.unknown_shared = shared.saturating_sub(shared_known);
-        if all_known {
-            // These are among what was counted.
-            self.unshared = 0;
-        }
-        // Those who had them may be gone before they are known.
-        self.unshared = self.unshared.min(self.max_pages / MOST_UNSHARED);
-        total += self.unshared;
+        total = self.count_shared(&sizes, total);
         self.peak_resident = self.peak_resident.max(total);
         self.peak_taken = self.peak_taken.max(total + self.beside());
         self.charge_overhead();

@@ -7,9 +7,9 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::orphans;
 use super::record::Recording;
 use super::{PRELOAD, Shared, Tree, TreeConfig, TreeStats, abi};
 use crate::calls::{self, Call};
@@ -41,6 +41,7 @@ pub struct Outcome {
 /// This process serves that memory: it must not be ended before. It takes signals that end processes and passes them on.
 pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result<Outcome, Error> {
     let mask = prepare()?;
+    return_what_is_freed();
     let name = format!("refault-{}-{:x}{}", std::process::id(), token()?, calls::for_agents());
     let preload = preload_file().map_err(Error::io("making a file for the library"))?;
     let tree = Tree::new(&mut config, &name)?;
@@ -57,12 +58,11 @@ pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result
     command.env("LD_PRELOAD", loaded).env(abi::VARIABLE, &name);
     // SAFETY: between fork and exec one system call, on a set of the closure's own.
     unsafe { command.pre_exec(move || set_mask(libc::SIG_SETMASK, &mask).map(drop)) };
-    let _run = UnderWay::begin();
     let mut child = calls::made(Call::Start, || command.spawn()).map_err(Error::io("starting the program"))?;
     pass_signals_on(child.id() as libc::pid_t);
     let was_served = wait_for_agent(&tree.shared, &mut child)?;
     let status = child.wait().map_err(Error::io("waiting for the program"))?;
-    wait_for_orphans();
+    orphans::wait_for_all(&name);
     while tree.shared.lock().spaces.iter().any(Option::is_some) {
         std::thread::sleep(Duration::from_micros(500));
     }
@@ -107,47 +107,16 @@ fn wait_for_agent(shared: &Shared, child: &mut Child) -> Result<bool, Error> {
     }
 }
 
-/// Waits for all that the program left behind. What has just been forked or is being loaded has no memory that is served yet, and would find
-/// nobody to serve it; as an orphan it is a child of this process.
-fn wait_for_orphans() {
-    loop {
-        let others = under_way();
-        // Whose child it is cannot be told where several programs are run at once, and that of another run is not to be taken from it.
-        if *others > 1 {
-            return;
-        }
-        // SAFETY: the call takes numbers only; this process has no other children, and starts none before the lock is free.
-        match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::__WALL | libc::WNOHANG) } {
-            0 => {
-                drop(others);
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            n if n < 0 && std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted => return,
-            _ => {}
-        }
-    }
-}
-
-/// Runs of this process that have begun and are not over.
-static UNDER_WAY: Mutex<usize> = Mutex::new(0);
-
-fn under_way() -> MutexGuard<'static, usize> {
-    UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A run.
-struct UnderWay;
-
-impl UnderWay {
-    fn begin() -> UnderWay {
-        *under_way() += 1;
-        UnderWay
-    }
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        *under_way() -= 1;
+/// Has the C library's allocator give back what is freed. Tables grow, and what they leave behind is too small for them, and large: by default blocks
+/// of up to 32 MiB stay in heaps, one for each thread, so that a fifth of what the pager had was memory that nobody used.
+fn return_what_is_freed() {
+    const LARGE_BYTES: libc::c_int = 64 << 10;
+    const HEAPS: libc::c_int = 2;
+    // SAFETY: the calls take numbers and change how memory is allocated from here on.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES);
+        libc::mallopt(libc::M_ARENA_MAX, HEAPS);
     }
 }
 

@@ -108,9 +108,8 @@ impl Core {
         let is_waited_for = self.memory.is_under_way() && failed == self.progress.2;
         let is_stuck = stuck_for > NO_PROGRESS && self.rounds > NO_PROGRESS_ROUNDS && !is_waited_for
             || stuck_for > self.stall_limit;
-        if is_stuck && self.unshared > 0 {
+        if is_stuck && self.sharing.forget() {
             // What is not known for certain has nobody killed.
-            self.unshared = 0;
             (self.progress, self.rounds) = ((Instant::now(), done, failed), 0);
             return self.charge_overhead();
         }
@@ -137,7 +136,7 @@ impl Core {
         self.peak_tables = self.peak_tables.max((tables, self.memory.states().len() as u64));
         let unknown: u64 = self.spaces.iter().flatten().map(|s| s.unknown).sum();
         let own = if self.overhead_beside { 0 } else { self.overhead_pages() };
-        self.set_external(own + unknown + self.unknown_shared + self.unshared);
+        self.set_external(own + unknown + self.sharing.pages());
         self.note_peak();
     }
 
@@ -180,6 +179,10 @@ impl Core {
         self.engine.access(&mut self.memory, PageId(page), Touch::MapWrite);
         self.memory.in_place = false;
         self.fill_others();
-        self.memory.state(page) == State::Mapped
+        let is_known = self.memory.state(page) == State::Mapped;
+        if is_known && self.space(self.memory.owner[page as usize] as usize).is_some_and(|s| s.shares) {
+            self.sharing.found();
+        }
+        is_known
     }
 }

@@ -23,6 +23,8 @@ const RECONCILE_EVERY: Duration = Duration::from_millis(500);
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 const MOST_PAUSE: Duration = Duration::from_millis(20);
 const SHARE: u32 = 20;
+/// While processes can copy much of what they share without a word.
+const MOST_PAUSE_SHARED: Duration = Duration::from_millis(2);
 /// The scanner goes before programs.
 const NICE: libc::c_int = -10;
 
@@ -50,6 +52,8 @@ impl Shared {
         // SAFETY: the call changes the priority of this thread (0 names it).
         _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
         let mut reconciled = Instant::now();
+        // Closer looks take longer, and pause for themselves.
+        let mut closer_at = reconciled;
         while !self.stop.load(Ordering::Relaxed) {
             let (began, worked) = (Instant::now(), processor_time());
             let all = reconciled.elapsed() > RECONCILE_EVERY;
@@ -57,7 +61,10 @@ impl Shared {
                 reconciled = began;
                 self.catch_up();
             }
-            for look in self.look_around(all) {
+            let (looks, most) = self.look_around(all, all || began >= closer_at);
+            let counted = processor_time().saturating_sub(worked);
+            let is_closer = !looks.is_empty();
+            for look in looks {
                 if look.map {
                     self.watch_mappings(&look);
                 }
@@ -66,8 +73,11 @@ impl Shared {
                 }
                 self.note_known(look.index);
             }
-            let worked = processor_time().saturating_sub(worked);
-            std::thread::sleep((worked * SHARE).clamp(LEAST_PAUSE, MOST_PAUSE));
+            let looked = processor_time().saturating_sub(worked + counted);
+            if is_closer {
+                closer_at = Instant::now() + (looked * SHARE).min(MOST_PAUSE);
+            }
+            std::thread::sleep((counted * SHARE).clamp(LEAST_PAUSE, most));
         }
     }
 
@@ -83,8 +93,8 @@ impl Shared {
         }
     }
 
-    /// Counts the memory of all processes; which of them need a closer look.
-    fn look_around(&self, all: bool) -> Vec<Look> {
+    /// Counts the memory of all processes; which of them need a closer look, if there may be one, and the longest pause until the next count.
+    fn look_around(&self, all: bool, closer: bool) -> (Vec<Look>, Duration) {
         let mut core = self.lock();
         core.tick();
         if all {
@@ -95,7 +105,8 @@ impl Shared {
             core.memory.recorder.is_some() || core.engine.free_pages() < core.max_pages - core.lowest_limit() / 2;
 
         let mut looks = Vec::new();
-        for (index, pid, size) in sizes {
+        let most = if core.can_copy_much() { MOST_PAUSE_SHARED } else { MOST_PAUSE };
+        for (index, pid, size) in sizes.into_iter().filter(|_| closer) {
             let Some(s) = core.space_mut(index).filter(|s| s.pid == pid) else { continue };
             if is_tight && size.resident >= WORTH_WATCHING && !s.active {
                 core.activate(index);
@@ -111,7 +122,7 @@ impl Shared {
             }
         }
         self.tell_evictor(&mut core);
-        looks
+        (looks, most)
     }
 
     /// After a look: what is unknown now was not to be found.
@@ -195,15 +206,15 @@ impl Core {
             }
             return;
         }
-        let Ok(present) = look.pagemap.present(range) else { return };
-        let forked = self.space(look.index).is_some_and(|s| s.forked);
+        let Ok(mut present) = look.pagemap.present(range) else { return };
         self.forgive(look.index, range, &present);
+        if self.space(look.index).is_some_and(|s| s.forked) {
+            // What is shared with another process is that process's.
+            let own = present.iter().filter_map(|r| look.pagemap.exclusive(r).ok()).flatten();
+            present = own.map(|address| address..address + PAGE).collect();
+        }
         for address in present.into_iter().flat_map(|r| r.step_by(PAGE)) {
             if self.space(look.index).is_none_or(|s| !s.is_watched(address)) {
-                continue;
-            }
-            // What is shared with another process is that process's.
-            if forked && !look.pagemap.is_exclusive(address).unwrap_or(false) {
                 continue;
             }
             let Some(page) = self.page_at(look.index, address) else { return };
@@ -225,7 +236,7 @@ impl Core {
 
     /// Whether the kernel would tell of a fault at this page, which is in place. A range may be registered although parts of it are not
     /// mapped any more, and what is mapped there later is not watched. From now on it would be told if the page goes.
-    fn is_surely_watched(&mut self, index: usize, address: usize) -> bool {
+    pub(super) fn is_surely_watched(&mut self, index: usize, address: usize) -> bool {
         let Some(s) = self.space_mut(index) else { return false };
         // SAFETY: the page is of a program that is served, and nothing is replaced.
         match unsafe { s.uffd.zero(address, PAGE) }.errno {

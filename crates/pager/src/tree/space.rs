@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
 
 use super::abi::BELL_BYTES;
 use super::agent::Agent;
@@ -38,6 +39,11 @@ pub(super) struct Space {
     pub(super) forked: bool,
     /// It was forked from another, or another from it, so memory may be that of both.
     pub(super) shares: bool,
+    /// Since when it is known.
+    pub(super) since: Instant,
+    /// Its minor faults when copies were counted last, and those of them since then that are known not to be copies.
+    pub(super) minor_faults: u64,
+    pub(super) made_its_own: u64,
     /// First pages of its blocks.
     pub(super) blocks: Vec<u32>,
     pub(super) pagemap: Option<Arc<Pagemap>>,
@@ -61,9 +67,39 @@ pub(super) struct Space {
     pub(super) batch_forks: Vec<Arc<Uffd>>,
     /// What was first watched while something may have been under way that is not read yet.
     pub(super) doubtful: Ranges,
-    /// Where a first touch would be the next of a row, and how long the row is.
-    pub(super) next_fresh: usize,
-    pub(super) fresh_run: usize,
+    /// First touches in order.
+    pub(super) fresh: FreshRuns,
+}
+
+/// First touches in order: a program fills some areas at a time, each from its beginning on.
+#[derive(Debug, Default)]
+pub(super) struct FreshRuns {
+    /// Where the next first touch of a row would be, and how many pages the row's last fault brought.
+    rows: [(usize, usize); ROWS],
+    /// The row that is given up for the next.
+    oldest: usize,
+}
+
+/// Rows that are followed at a time: as many as the engine follows for reading ahead.
+const ROWS: usize = 8;
+/// The most pages that a fault brings: 256 KiB, half of what a read brings at the most.
+const MOST_FRESH: usize = 64;
+
+impl FreshRuns {
+    /// Pages that a first touch should bring, itself among them, and the row that it belongs to.
+    pub(super) fn touched(&mut self, address: usize) -> (usize, usize) {
+        if let Some(row) = self.rows.iter().position(|&(next, pages)| pages > 0 && next == address) {
+            return ((self.rows[row].1 * 2).min(MOST_FRESH), row);
+        }
+        let row = self.oldest;
+        self.oldest = (row + 1) % ROWS;
+        (1, row)
+    }
+
+    /// What a first touch brought: a row is as long as there was room for it.
+    pub(super) fn came(&mut self, row: usize, next: usize, pages: usize) {
+        self.rows[row] = (next, pages);
+    }
 }
 
 /// Numbers that tell processes apart, as far as they are kept.
@@ -87,6 +123,9 @@ impl Space {
             active: false,
             forked: false,
             shares: false,
+            since: Instant::now(),
+            minor_faults: 0,
+            made_its_own: 0,
             blocks: Vec::new(),
             pagemap: (pid > 0).then(|| Pagemap::of(pid).ok().map(Arc::new)).flatten(),
             beyond: 0,
@@ -99,8 +138,7 @@ impl Space {
             batch: Vec::new(),
             batch_forks: Vec::new(),
             doubtful: Ranges::default(),
-            next_fresh: 0,
-            fresh_run: 0,
+            fresh: FreshRuns::default(),
         }
     }
 
