@@ -143,6 +143,28 @@ fn forked() {
     assert_eq!(status, 0);
 }
 
+/// Children that share more than the limit with each other, and read all of it.
+fn siblings() {
+    let shared = Block::map(LIMIT / 2 * 3).fill(5);
+    let child = || {
+        // SAFETY: the process has one thread.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            shared.check();
+            shared.check();
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(0) };
+        }
+        pid
+    };
+    for pid in [child(), child(), child()] {
+        let mut status = 0;
+        // SAFETY: a child that was just made.
+        assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+        assert_eq!(status, 0);
+    }
+}
+
 /// More than there is room for, of noise.
 fn noise() {
     let mut rng = Rng(9);
@@ -160,6 +182,7 @@ fn the_program() {
     match std::env::var(ROLE).as_deref() {
         Ok("blocks") => blocks(),
         Ok("forked") => forked(),
+        Ok("siblings") => siblings(),
         Ok("noise") => noise(),
         _ => {}
     }
@@ -272,6 +295,15 @@ fn fresh_memory_that_is_filled_at_once_stays_within_the_limit() {
 #[test]
 fn so_does_that_of_a_forked_process() {
     stays_within("forked", FORKED_TOLERANCE);
+}
+
+/// What two children shared when it had left their parent was nobody's and stayed in memory, so one of them was killed.
+#[test]
+fn regression_what_children_share_leaves_all_of_them() {
+    let _alone = alone();
+    let memory = RegionConfig { swap_max: 8 * LIMIT, bytes: 8 * LIMIT, ..config() };
+    let Some(o) = run_self("siblings", memory) else { return };
+    assert!(o.status.success() && o.stats.killed == 0, "{}: {:?}", o.status, o.stats);
 }
 
 /// What does not shrink and has nowhere to go ends the process.

@@ -209,9 +209,14 @@ impl Core {
         let Ok(mut present) = look.pagemap.present(range) else { return };
         self.forgive(look.index, range, &present);
         if self.space(look.index).is_some_and(|s| s.forked) {
-            // What is shared with another process is that process's.
+            // What is shared with another process is that process's, unless that has it no more: it ended, or the page left it.
             let own = present.iter().filter_map(|r| look.pagemap.exclusive(r).ok()).flatten();
-            present = own.map(|address| address..address + PAGE).collect();
+            let own: Vec<usize> = own.collect();
+            let is_short = self.missing() > 0;
+            let is_own =
+                |a: &usize| own.binary_search(a).is_ok() || is_short && !self.is_known_of_another(look.index, *a);
+            let all = present.iter().flat_map(|r| r.clone().step_by(PAGE));
+            present = all.filter(is_own).map(|address| address..address + PAGE).collect();
         }
         for address in present.into_iter().flat_map(|r| r.step_by(PAGE)) {
             if self.space(look.index).is_none_or(|s| !s.is_watched(address)) {

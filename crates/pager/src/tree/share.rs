@@ -4,6 +4,7 @@
 //! to it, which nobody is told of, or as soon as it leaves one of them: what leaves is a copy. So copies are counted as they are made: exactly, page by
 //! page, now and then (`Pss_Anon`), and in between as many as they can be at the most. And a page that leaves one process leaves the others right after.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use refault_mm::PageId;
@@ -118,16 +119,25 @@ impl Core {
         }
     }
 
-    /// Pages that have left a process leave the others that shared them. What is there is theirs alone now, unless there are still two.
+    /// Pages that have left a process leave the others that shared them. What is there is theirs alone now; where there are still two, it is known as one of
+    /// the first from now on, and leaves the next when it has left that one.
     pub(super) fn follow(&mut self, owner: usize, addresses: &[usize]) {
         let others =
             |i: &usize| *i != owner && self.space(*i).is_some_and(|s| s.shares && s.active && s.agent.is_some());
         let others: Vec<usize> = (0..self.spaces.len()).filter(others).collect();
+        let mut addresses = addresses.to_vec();
         for other in others {
             if !self.settle(other) {
                 continue;
             }
-            let known: Vec<u32> = addresses.iter().filter_map(|&a| self.become_known(other, a)).collect();
+            let mut known = Vec::new();
+            addresses.retain(|&a| match self.become_known(other, a) {
+                Some((page, is_shared)) => {
+                    known.push(page);
+                    !is_shared
+                }
+                None => true,
+            });
             for page in known {
                 self.engine.page_out(&mut self.memory, PageId(page), 1);
             }
@@ -135,13 +145,29 @@ impl Core {
         self.fill_others();
     }
 
-    /// Has the engine know of a page of a process, if it is in place, nobody else has it, and it is watched.
-    fn become_known(&mut self, index: usize, address: usize) -> Option<u32> {
+    /// Has the engine know of a page of a process, if it is in place, not known as that of another, and watched. The page, and whether others share it.
+    fn become_known(&mut self, index: usize, address: usize) -> Option<(u32, bool)> {
         let s = self.space(index).filter(|s| s.is_watched(address))?;
-        let is_its_own = s.pagemap.as_ref()?.exclusive(&(address..address + PAGE)).is_ok_and(|own| !own.is_empty());
-        let page = is_its_own.then(|| self.page_at(index, address)).flatten()?;
+        let range = address..address + PAGE;
+        let is_shared = s.pagemap.as_ref()?.exclusive(&range).is_ok_and(|own| own.is_empty());
+        if is_shared && (self.is_known_of_another(index, address) || !self.is_present(index, &range)) {
+            return None;
+        }
+        let page = self.page_at(index, address)?;
         let is_new = self.memory.state(page) == State::Empty && !self.memory.doomed[page as usize];
-        (is_new && self.is_surely_watched(index, address) && self.adopt(page)).then_some(page)
+        (is_new && self.is_surely_watched(index, address) && self.adopt(page)).then_some((page, is_shared))
+    }
+
+    fn is_present(&self, index: usize, range: &Range<usize>) -> bool {
+        let pagemap = self.space(index).and_then(|s| s.pagemap.as_ref());
+        pagemap.is_some_and(|p| p.present(range).is_ok_and(|there| !there.is_empty()))
+    }
+
+    /// Whether another process that shares memory has a page in place at this address that the engine knows of: that is likely the one that is shared.
+    pub(super) fn is_known_of_another(&self, index: usize, address: usize) -> bool {
+        let is_known = |page| matches!(self.memory.state(page), State::Mapped | State::Leaving);
+        let others = self.spaces.iter().enumerate().filter(|(i, _)| *i != index).filter_map(|(_, s)| s.as_ref());
+        others.filter(|s| s.shares).filter_map(|s| s.table.get(address)).any(is_known)
     }
 
     /// Counts the memory of processes that share some. Others have been counted: `total` pages. All of it.
