@@ -4,7 +4,8 @@
  * machine allows is told by `refault doctor`.
  *
  * Functions that return int return REFAULT_OK or one of the errors below; what went wrong, in words, is refault_last_error().
- * Handles may be used by several threads at a time, but for destroy and close. Nothing here may be called from a signal handler.
+ * Handles may be used by several threads at a time, but for destroy and close. A child of fork has neither the memory nor the threads of its parent's
+ * handles: it may not use them, and destroy and close do nothing there. Nothing here may be called from a signal handler.
  *
  * A touch of memory that cannot be had (its store failed, or there is no room) raises SIGBUS, and a line on standard error says why;
  * system calls that are handed it fail with EFAULT or EHWPOISON. Children of fork do not have the memory. Do not unmap or remap it.

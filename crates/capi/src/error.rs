@@ -58,6 +58,23 @@ thread_local! {
     static LAST: RefCell<(CString, c_int)> = RefCell::default();
 }
 
+/// The process that made a handle. A child of fork has neither its memory nor its threads, and its locks are held by nobody who is there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner(u32);
+
+impl Owner {
+    pub(crate) fn this() -> Owner {
+        Owner(std::process::id())
+    }
+
+    pub(crate) fn check(self) -> Result<(), Failure> {
+        match self.0 == std::process::id() {
+            true => Ok(()),
+            false => Err(Failure::argument("it is of the process that this one was forked from".into())),
+        }
+    }
+}
+
 /// Does it, and makes a number of what comes of it. A panic stops here.
 pub(crate) fn guard(call: impl FnOnce() -> Result<(), Failure>) -> c_int {
     // What a panic leaves half done is the pager's own state, whose lock is poisoned by it: the next call aborts.

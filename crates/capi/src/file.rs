@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use refault_pager::{MappedFile, MappedFileConfig};
 
-use crate::error::{Failure, guard};
+use crate::error::{Failure, Owner, guard};
 use crate::{borrow, check_struct, give, give_prefix, policy, range, size, text};
 
 /// The handle of a mapped file.
 #[allow(non_camel_case_types)]
-pub struct refault_file(MappedFile);
+pub struct refault_file(MappedFile, Owner);
 
 const _: () = {
     const fn is_shared_by_threads<T: Send + Sync>() {}
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn refault_file_open(
         };
         let made = MappedFile::open(Path::new(OsStr::from_bytes(path.to_bytes())), &config)?;
         // SAFETY: it is not null; the caller's contract.
-        unsafe { give(file, Box::into_raw(Box::new(refault_file(made)))) };
+        unsafe { give(file, Box::into_raw(Box::new(refault_file(made, Owner::this())))) };
         Ok(())
     })
 }
@@ -172,8 +172,12 @@ pub unsafe extern "C" fn refault_file_close(file: *mut refault_file) -> c_int {
     if file.is_null() {
         return crate::error::REFAULT_OK;
     }
-    // SAFETY: the handle is a box of `refault_file_open`, and is given up once.
-    guard(|| Ok(unsafe { Box::from_raw(file) }.0.close()?))
+    guard(|| {
+        // SAFETY: the handle is a box of `refault_file_open`.
+        unsafe { &*file }.1.check()?;
+        // SAFETY: and is given up once.
+        Ok(unsafe { Box::from_raw(file) }.0.close()?)
+    })
 }
 
 /// What it did, holds and takes.

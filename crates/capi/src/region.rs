@@ -7,12 +7,12 @@ use std::time::Duration;
 use refault_pager::store::Codec;
 use refault_pager::{FaultMode, HugeAdvice, Limits, PoolConfig, Region, RegionConfig, SizeCounter, ThpConfig};
 
-use crate::error::{Failure, guard};
+use crate::error::{Failure, Owner, guard};
 use crate::{borrow, check_struct, give, give_prefix, policy, range, size, text};
 
 /// The handle of a region.
 #[allow(non_camel_case_types)]
-pub struct refault_region(Region);
+pub struct refault_region(Region, Owner);
 
 const _: () = {
     const fn is_shared_by_threads<T: Send + Sync>() {}
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn refault_region_create(
         }
         // SAFETY: the configuration and its texts are the caller's, by contract unchanged during the call.
         let config = unsafe { config(borrow(from, "config")?)? };
-        let made = Box::into_raw(Box::new(refault_region(Region::new(&config)?)));
+        let made = Box::into_raw(Box::new(refault_region(Region::new(&config)?, Owner::this())));
         // SAFETY: it is not null; the caller's contract.
         unsafe { give(region, made) };
         Ok(())
@@ -195,7 +195,9 @@ pub unsafe extern "C" fn refault_region_create(
 pub unsafe extern "C" fn refault_region_destroy(region: *mut refault_region) {
     if !region.is_null() {
         guard(|| {
-            // SAFETY: the handle is a box of `refault_region_create`, and is given up once.
+            // SAFETY: the handle is a box of `refault_region_create`.
+            unsafe { &*region }.1.check()?;
+            // SAFETY: and is given up once.
             drop(unsafe { Box::from_raw(region) });
             Ok(())
         });

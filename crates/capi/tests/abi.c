@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "refault.h"
@@ -94,6 +95,15 @@ static int nonsense(void) {
     if (stats.memory_bytes == 0 || stats.own_bytes != UINT64_C(0xeeeeeeeeeeeeeeee))
         return 1;
     EXPECT(refault_region_get_stats(region, NULL, 8), REFAULT_ERR_ARGUMENT, "stats is null");
+    /* A child of fork has it not, and must not wait for its threads. */
+    pid_t child = fork();
+    if (child == 0) {
+        refault_region_destroy(region);
+        _exit(strstr(refault_last_error(), "forked") ? 0 : 1);
+    }
+    int status;
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+        return 1;
     refault_region_destroy(region);
     return 0;
 }

@@ -4,6 +4,7 @@ use crate::terminal::printable;
 use crate::{Failure, print};
 use clap::Args;
 use refault_pager::doctor::{Probe, Report, Verdict, watches_new_memory};
+use refault_pager::store::swap_directory;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +17,7 @@ pub struct DoctorArgs {
     #[arg(long)]
     json: bool,
 
-    /// Where swap files would be made; default: $TMPDIR, or /var/tmp
+    /// Where swap files would be made [default: TMPDIR, /var/tmp or /tmp, the first that is on a disk]
     #[arg(long, value_name = "DIR")]
     swap_file: Option<PathBuf>,
 }
@@ -26,7 +27,7 @@ pub fn run(args: &DoctorArgs) -> Result<bool, Failure> {
     let directory = match &args.swap_file {
         Some(dir) if !dir.is_dir() => return Err(format!("--swap-file {}: is no directory", dir.display()).into()),
         Some(dir) => dir.clone(),
-        None => std::env::var_os("TMPDIR").map_or_else(|| "/var/tmp".into(), PathBuf::from),
+        None => swap_directory().unwrap_or_else(|| "/tmp".into()),
     };
     let report = Report::new(&directory);
     let new_memory = watches_new_memory();
