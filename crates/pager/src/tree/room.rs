@@ -108,9 +108,9 @@ impl Core {
         let is_waited_for = self.memory.is_under_way() && failed == self.progress.2;
         let is_stuck = stuck_for > NO_PROGRESS && self.rounds > NO_PROGRESS_ROUNDS && !is_waited_for
             || stuck_for > self.stall_limit;
-        if is_stuck && self.sharing.forget() {
+        if is_stuck && stuck_for <= self.stall_limit && self.sharing.forget() {
             // What is not known for certain has nobody killed.
-            (self.progress, self.rounds) = ((Instant::now(), done, failed), 0);
+            self.rounds = 0;
             return self.charge_overhead();
         }
         let mut victim = false;

@@ -104,6 +104,7 @@ impl Shared {
         let is_tight =
             core.memory.recorder.is_some() || core.engine.free_pages() < core.max_pages - core.lowest_limit() / 2;
 
+        core.open_pagemaps();
         let mut looks = Vec::new();
         let most = if core.can_copy_much() { MOST_PAUSE_SHARED } else { MOST_PAUSE };
         for (index, pid, size) in sizes.into_iter().filter(|_| closer) {
@@ -186,6 +187,16 @@ fn chunks(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 }
 
 impl Core {
+    /// Whose pagemap could not be opened when it came, perhaps for lack of descriptors: what it has in place cannot be found without.
+    fn open_pagemaps(&mut self) {
+        for index in 0..self.spaces.len() {
+            let Some(s) = self.space_mut(index).filter(|s| s.pid > 0 && s.pagemap.is_none()) else { continue };
+            s.pagemap = Pagemap::of(s.pid).ok().map(Arc::new);
+            let pagemap = s.pagemap.clone();
+            self.memory.written.set_pagemap(index, pagemap);
+        }
+    }
+
     /// Processes without an agent, of which nothing tells when they are gone.
     fn bury_orphans(&mut self) {
         for index in 0..self.spaces.len() {
