@@ -15,7 +15,7 @@ What does not fit in --memory-max is in a compressed pool, and what does not shr
 is part of --memory-max: without a file (--swap-file none) a program that has twice as much memory works in a sixth of the limit if \
 its pages shrink to less than half, and not at all if they do not. It comes back when it is touched. The program needs no change and notices nothing but the time.
 
-An experiment still: stress tests of several threads find every byte, but they have run for minutes, on one kernel.
+An experiment still: stress tests of several threads find every byte, but they have run for an hour or two, not days, on one kernel.
 
 Sizes are bytes with K, M, G or T (powers of 1024), or pages (4096p).
 
