@@ -64,12 +64,12 @@ typedef struct refault_region_config {
     uint64_t memory_high;       /* beyond it, who faults is slowed down; REFAULT_MAX: never */
     uint64_t swap_max;          /* what may be out of memory, before compression */
     uint64_t zswap_max;         /* what the pool may take of memory_max */
-    uint64_t stall_limit_ms;    /* a fault that finds no room for so long is SIGBUS */
+    uint64_t stall_limit_ms;    /* a fault that finds no room for so long is SIGBUS; 1 or more */
     const char *policy;         /* as `refault replay --policy`: "mglru", "lru", ...; null: "mglru" */
     const char *swap_directory; /* where a swap file without a name is made; null: none */
     const char *thp;            /* sizes of folios, as `refault replay --thp`, between blanks: "64k=always swap-in=on"; 16k to 256k; null: single pages */
     uint32_t pool;              /* REFAULT_POOL_... */
-    uint32_t fault_threads;     /* 0: as many as there are CPUs, at most 4 */
+    uint32_t fault_threads;     /* at most 256; 0: as many as there are CPUs, at most 4 */
     uint32_t standby_percent;   /* of memory, for pages that are out of reach and not written yet */
     uint32_t fault_mode;        /* REFAULT_FAULTS_... */
     uint32_t sample_cpu_percent; /* pages out of reach whose touch tells the policy, as many as so much of a processor pays for; 0: none */
@@ -157,10 +157,10 @@ typedef struct refault_file refault_file;
 typedef struct refault_file_config {
     uint64_t struct_bytes;   /* sizeof(refault_file_config); set by refault_file_config_init */
     uint64_t memory_max;     /* its pages and the pager itself take no more than that; at least 4 MiB */
-    uint64_t stall_limit_ms; /* a fault that finds no room for so long is SIGBUS */
+    uint64_t stall_limit_ms; /* a fault that finds no room for so long is SIGBUS; 1 or more */
     const char *policy;      /* null: "mglru" */
     uint32_t writable;       /* 0: to be read */
-    uint32_t fault_threads;  /* 0: as many as there are CPUs, at most 4 */
+    uint32_t fault_threads;  /* at most 256; 0: as many as there are CPUs, at most 4 */
 } refault_file_config;
 
 /* Fills in defaults: to be read and written. */

@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn errors_of_the_system_keep_their_number() {
         let source = std::io::Error::from_raw_os_error(28);
-        assert_eq!(guard(|| Err(Error::Io { what: "writing", source }.into())), REFAULT_ERR_IO);
+        assert_eq!(guard(|| Err(Error::Io { what: "writing".into(), source }.into())), REFAULT_ERR_IO);
         assert_eq!(refault_last_errno(), 28);
         let other = std::thread::spawn(|| refault_last_errno()).join();
         assert_eq!(other.ok(), Some(0), "each thread has its own");

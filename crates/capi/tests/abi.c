@@ -50,6 +50,12 @@ static int nonsense(void) {
     c.thp = NULL;
     c.sample_cpu_percent = 99;
     EXPECT(refault_region_create(&c, &region), REFAULT_ERR_CONFIG, "at most 50");
+    c.sample_cpu_percent = 0;
+    c.stall_limit_ms = 0;
+    EXPECT(refault_region_create(&c, &region), REFAULT_ERR_CONFIG, "stall_limit is 0ns");
+    c.stall_limit_ms = 1;
+    c.fault_threads = 1000;
+    EXPECT(refault_region_create(&c, &region), REFAULT_ERR_CONFIG, "fault_threads is 1000; at most 256");
     c.struct_bytes = 8;
     EXPECT(refault_region_create(&c, &region), REFAULT_ERR_ARGUMENT, "refault_region_config_init");
     refault_region_config_init(&c, 8 << 20, 100);
@@ -58,7 +64,7 @@ static int nonsense(void) {
     EXPECT(refault_region_create(&c, &region), REFAULT_ERR_CONFIG, "at most 1 TiB");
     refault_region_config_init(&c, 8 << 20, 8 << 20);
     c.swap_directory = "/nowhere";
-    EXPECT(refault_region_create(&c, &region), REFAULT_ERR_IO, "making the swap file");
+    EXPECT(refault_region_create(&c, &region), REFAULT_ERR_IO, "making the swap file in /nowhere: ");
     if (refault_last_errno() != ENOENT || region != NULL)
         return 1;
     refault_region_destroy(NULL);

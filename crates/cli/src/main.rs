@@ -32,7 +32,17 @@ enum Command {
 /// The exit status of bad input.
 const BAD_INPUT: u8 = 2;
 
+/// The least stack with which the command line is read in every build.
+const LEAST_STACK: u64 = 1 << 20;
+
 fn main() -> ExitCode {
+    if let Some(bytes) = refault_pager::doctor::limit("stack_bytes").filter(|&bytes| bytes < LEAST_STACK) {
+        eprintln!(
+            "error: the stack may have no more than {} KiB here (ulimit -s); refault takes 1024: raise that limit",
+            bytes >> 10
+        );
+        return ExitCode::from(BAD_INPUT);
+    }
     let mut command = Cli::command();
     let parsed = command.try_get_matches_from_mut(std::env::args_os());
     let (cli, given) = match parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches))) {

@@ -190,6 +190,60 @@ fn regression_a_record_without_a_touch_is_no_failure() {
     assert_eq!(std::fs::read(s.path("old")).unwrap(), b"as it was");
 }
 
+/// Runs `refault run` with these flags behind something that a shell is to do first.
+fn after(s: &Sandbox, first: &str, flags: &str, program: &str, redirections: &str) -> Output {
+    let refault = env!("CARGO_BIN_EXE_refault");
+    let script = format!("{first}; exec {refault} run --memory-max 32M {flags} -- {program} {redirections}");
+    std::process::Command::new("sh").args(["-c", &script]).current_dir(s.path("")).output().expect("there is a shell")
+}
+
+/// The runtime opens `/dev/null` in their place, which the program found.
+#[test]
+fn regression_standard_descriptors_that_are_closed_are_so_for_the_program() {
+    let s = Sandbox::new();
+    if run(&s, &SMALL, "true").is_none() {
+        return;
+    }
+    let program = "sh -c 'for n in 0 1 2; do [ -e /proc/$$/fd/$n ] || a=$a$n; done; echo $a >closed'";
+    for (redirections, closed) in [("", ""), ("<&-", "0"), (">&-", "1"), ("<&- >&-", "01"), ("<&- >&- 2>&-", "012")] {
+        let o = after(&s, "true", "--quiet", program, redirections);
+        assert_eq!(o.status.code(), Some(0), "{redirections}: {}", stderr(&o));
+        assert_eq!(std::fs::read_to_string(s.path("closed")).unwrap().trim(), closed, "{redirections}");
+    }
+}
+
+/// A signal ended the one that serves the memory, and with it the program.
+#[test]
+fn regression_a_limit_on_the_size_of_files_ends_in_a_line() {
+    let s = Sandbox::new();
+    if run(&s, &SMALL, "true").is_none() {
+        return;
+    }
+    let o = after(&s, "ulimit -f 100", "", "true", "");
+    let said = stderr(&o);
+    assert_eq!((o.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+    assert!(said.contains("more than 51200 bytes here (ulimit -f)"), "{said}");
+    // Enough to begin with, and not for what is swapped.
+    let o = after(
+        &s,
+        "ulimit -f 2000",
+        "--pool none",
+        "sh -c 'head -c 90000000 /dev/zero | tr \\\\0 x | tail -c 89000000 | cksum'",
+        "",
+    );
+    let said = stderr(&o);
+    assert!(said.contains("the swap file may have no more than 1024000 bytes (ulimit -f)"), "{said}");
+    assert!(o.status.code() != Some(2) && said.contains("refault: out of memory"), "{said}");
+}
+
+#[test]
+fn a_stack_that_is_too_small_is_refused_in_one_line() {
+    let o = after(&Sandbox::new(), "ulimit -s 64", "", "true", "");
+    let said = stderr(&o);
+    assert_eq!((o.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+    assert!(said.contains("64 KiB here (ulimit -s)"), "{said}");
+}
+
 #[test]
 fn what_cannot_be_run_is_refused_in_one_line() {
     let s = Sandbox::new();
@@ -217,7 +271,10 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     refused(&["--memory-max", "1G", "--swap-max", "2T", "--", "true"], "at most 1T");
     refused(&with(&["--", ""]), "name of the program is empty");
     refused(&["--memory-max", "1M", "--swap-max", "1G", "--", "true"], "at least 4M");
-    refused(&["--memory-max", "50%", "--swap-max", "1G", "--", "true"], "bytes");
+    refused(&["--memory-max", "50%", "--swap-max", "1G", "--", "true"], "4096p (pages); --help");
+    refused(&with(&["--pool-max", "lots", "--", "true"]), "write 512M, 1.5G or 4096p (pages); --help");
+    refused(&with(&["--record", "-", "--", "true"]), "-: a file is written whole");
+    refused(&with(&["--swap-file", "/proc", "--", "true"]), "--swap-file /proc: no file can be made there");
     refused(&with(&[]), "PROGRAM");
     std::fs::copy("/bin/true", s.path("setuid")).expect("there is a true");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o4755);

@@ -304,7 +304,13 @@ fn limits() -> Vec<(&'static str, Option<u64>)> {
         ("file_size_bytes", get(libc::RLIMIT_FSIZE)),
         ("open_files", get(libc::RLIMIT_NOFILE)),
         ("processes", get(libc::RLIMIT_NPROC)),
+        ("stack_bytes", get(libc::RLIMIT_STACK)),
     ]
+}
+
+/// A limit of this process by the name that it has in [`Report::limits`], if there is one.
+pub fn limit(name: &str) -> Option<u64> {
+    limits().into_iter().find(|limit| limit.0 == name)?.1
 }
 
 fn look_at(directory: &Path) -> Directory {

@@ -1,5 +1,6 @@
 //! What can go wrong when memory is asked for, or something is asked of it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
@@ -18,7 +19,7 @@ pub enum Error {
     /// A system call failed.
     Io {
         /// What was tried.
-        what: &'static str,
+        what: Cow<'static, str>,
         /// The error.
         source: io::Error,
     },
@@ -26,7 +27,7 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn io(what: &'static str) -> impl FnOnce(io::Error) -> Error {
-        move |source| Error::Io { what, source }
+        move |source| Error::Io { what: what.into(), source }
     }
 }
 

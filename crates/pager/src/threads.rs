@@ -24,6 +24,25 @@ pub(crate) fn spawn<S: Send + Sync + 'static>(
     calls::spawn(name, body).map_err(Error::io("starting a thread"))
 }
 
+/// More of them would only wait for one another: what they do is done under one lock. Each takes half a MiB.
+const MOST_SERVING: usize = 256;
+
+/// What is wrong with the number of threads that are to serve faults, or with how long a fault may wait for room.
+pub(crate) fn check_serving(fault_threads: usize, stall_limit: Duration) -> Result<(), Error> {
+    let wrong = if fault_threads > MOST_SERVING {
+        format!(
+            "fault_threads is {fault_threads}; at most {MOST_SERVING}, and 0 is as many as suit this machine, at most 4"
+        )
+    } else if stall_limit < Duration::from_millis(1) {
+        format!(
+            "stall_limit is {stall_limit:?}: a page would be lost whenever a fault has to wait for room; at least 1 ms, 30 s is usual"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Error::Config(wrong))
+}
+
 fn block_signals() {
     // SAFETY: a signal set is plain data, filled before it is used; only the mask of this thread changes.
     unsafe {

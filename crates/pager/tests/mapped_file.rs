@@ -524,6 +524,18 @@ fn run_faulty(temp: &Temp, plan: impl Fn(IoCall, u64) -> Option<IoFault> + Send 
     run(temp, Box::new(FaultyFile::new(file, plan)), None)
 }
 
+#[test]
+fn what_cannot_be_mapped_is_refused_by_name() {
+    let temp = Temp::new(&[]);
+    let refused = |config: &MappedFileConfig| MappedFile::open(&temp.0, config).err().expect("an error").to_string();
+    let usual = MappedFileConfig::new(8 * MIB);
+    assert!(refused(&usual).starts_with(&format!("{} is empty; ", temp.0.display())), "{}", refused(&usual));
+    std::fs::write(&temp.0, [1]).unwrap();
+    assert!(refused(&MappedFileConfig { stall_limit: Duration::ZERO, ..usual.clone() }).contains("stall_limit is 0ns"));
+    let many = refused(&MappedFileConfig { fault_threads: 1000, ..usual });
+    assert!(many.contains("fault_threads is 1000; at most 256"), "{many}");
+}
+
 /// Every kind of call fails once, each in turn, in every way. The first call of all is the one that asks for the length.
 #[test]
 fn one_fault_at_a_time() {

@@ -51,6 +51,7 @@ const UFFDIO_WRITEPROTECT: usize = 0xC018_AA06;
 const USERFAULTFD_IOC_NEW: usize = 0xAA00;
 /// PAGEFAULT_FLAG_WP, EVENT_FORK, EVENT_REMAP, EVENT_REMOVE, EVENT_UNMAP, THREAD_ID, WP_UNPOPULATED, POISON, WP_ASYNC, MOVE.
 const FEATURES: u64 = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 8 | 1 << 13 | 1 << 14 | 1 << 15 | 1 << 16;
+const AT_FDCWD: usize = -100_isize as usize;
 const CLOEXEC: usize = 0x80000;
 const NONBLOCK: usize = 0x800;
 
@@ -87,7 +88,7 @@ impl Agent {
     fn set_up(brief: &Brief) -> Option<Agent> {
         // Descriptors of its own from here on: what the program opens and closes is no business of the agent's, and the
         // other way round. Standard error stays, for the last message.
-        // SAFETY: this thread alone gets another table, and all in it but standard error is closed.
+        // SAFETY: this thread alone gets another table, and all in it but standard error is closed; a file is opened.
         unsafe {
             if call3(sys::UNSHARE, 0x400, 0, 0) < 0 {
                 return None;
@@ -95,6 +96,13 @@ impl Agent {
             call3(sys::CLOSE, 0, 0, 0);
             call3(sys::CLOSE, 1, 0, 0);
             call3(sys::CLOSE_RANGE, 3, u32::MAX as usize, 0);
+            // Where the program has no standard error, its number is not to be that of the link: that message would go there.
+            if call3(sys::FCNTL, 2, 1, 0) < 0 {
+                const NULL: &[u8] = b"/dev/null\0";
+                const WRITE_ONLY: usize = 1;
+                let null = call3(sys::OPENAT, AT_FDCWD, NULL.as_ptr() as usize, WRITE_ONLY);
+                call3(sys::DUP2, null as usize, 2, 0);
+            }
         }
         let (scratch, calls) = (brief.arena + SCRATCH_AT, brief.arena + CALLS_AT);
         let mut hello = Hello {
@@ -288,7 +296,6 @@ fn open_uffd() -> Result<usize, (u32, u32)> {
     if fd == -1 {
         // Not permitted: but who may open the device may have one.
         const DEVICE: &[u8] = b"/dev/userfaultfd\0";
-        const AT_FDCWD: usize = -100_isize as usize;
         // SAFETY: the path ends in a zero byte.
         unsafe {
             let device = call(sys::OPENAT, [AT_FDCWD, DEVICE.as_ptr() as usize, 2 | CLOEXEC, 0, 0, 0]);

@@ -21,6 +21,11 @@ impl AtomicFile {
             let name = path.display().to_string();
             Err(TraceError::new(ErrorKind::Io, name, Place::Whole, what))
         };
+        if path == Path::new("-") {
+            return fail(
+                "a file is written whole, which standard output is not; name a file, or ./- for one of that name",
+            );
+        }
         // A link stays a link: what it points to is replaced.
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         match std::fs::metadata(&path) {
@@ -112,6 +117,8 @@ mod tests {
         assert!(error.to_string().contains("is a directory"), "{error}");
         let error = AtomicFile::create(&dir.path().join("no/such")).expect_err("no directory");
         assert!(error.to_string().ends_with("no/such: cannot be written: No such file or directory"), "{error}");
+        let error = AtomicFile::create(Path::new("-")).expect_err("no name of a file elsewhere");
+        assert!(error.to_string().contains("or ./- for one of that name"), "{error}");
         let error = AtomicFile::create(Path::new("/dev/null")).expect_err("a device");
         assert!(error.to_string().contains("not a regular file"), "{error}");
     }

@@ -28,6 +28,17 @@ impl Size {
 
     /// Reads a size; `whole` is what percent are of.
     pub fn parse(text: &str, whole: &str) -> Result<Size, String> {
+        let wrong = || format!("{text:?} is not a size; write 512M, 1.5G, 4096p (pages) or 25% (of {whole})");
+        Size::read(text).ok_or_else(wrong)
+    }
+
+    /// Reads a size where there is nothing that it could be a share of, and no size without a limit.
+    pub fn absolute(text: &str) -> Result<Size, String> {
+        let found = Size::read(text).filter(|size| matches!(size.amount, Amount::Bytes(_) | Amount::Pages(_)));
+        found.ok_or_else(|| format!("{text:?} is not a size; write 512M, 1.5G or 4096p (pages)"))
+    }
+
+    fn read(text: &str) -> Option<Size> {
         let text = text.trim();
         let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(unit_at);
@@ -37,8 +48,7 @@ impl Size {
             "%" => number.parse().ok().filter(|p: &f64| p.is_finite()).map(Amount::Percent),
             _ => byte_unit(unit).and_then(|shift| scaled(number, 1 << shift)).map(Amount::Bytes),
         };
-        let wrong = || format!("{text:?} is not a size; write 512M, 1.5G, 4096p (pages) or 25% (of {whole})");
-        Ok(Size { text: text.to_owned(), amount: amount.ok_or_else(wrong)? })
+        Some(Size { text: text.to_owned(), amount: amount? })
     }
 
     /// Whether it is no limit at all.
@@ -150,6 +160,15 @@ mod tests {
         {
             let error = text.parse::<Size>().expect_err(text);
             assert!(error.contains("is not a size"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_size_that_is_no_share_is_not_advised_to_be_one() {
+        assert_eq!(Size::absolute("512M").map(|size| size.pages(4096, 0)), Ok(131_072));
+        for text in ["25%", "max", "x", ""] {
+            let error = Size::absolute(text).expect_err(text);
+            assert!(error.contains("4096p") && !error.contains("25% ("), "{error}");
         }
     }
 

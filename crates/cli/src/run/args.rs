@@ -8,7 +8,7 @@ use refault_pager::store::{Codec, Pool, nameless_file, swap_directory};
 use refault_pager::tree::TreeConfig;
 use refault_pager::{PoolConfig, RegionConfig};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const DETAILS: &str = "\
 What does not fit in --memory-max is in a compressed pool, and what does not shrink, or has been there longest, in a swap file. The pool \
@@ -40,15 +40,15 @@ docs/pager.md says more; `refault doctor` says what this machine allows.";
 #[command(after_long_help = DETAILS)]
 pub struct RunArgs {
     /// Memory for the program and all that it starts, with the pool and the pager: bytes with K, M, G or T; at least 4M
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = Size::absolute)]
     memory_max: Size,
 
     /// Beyond so much, counted likewise, whoever touches memory that is not in place waits, the longer the further beyond
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = Size::absolute)]
     memory_high: Option<Size>,
 
     /// How much of the program's memory may be out of memory, before compression [default: four times --memory-max]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = Size::absolute)]
     swap_max: Option<Size>,
 
     /// The codec of the compressed pool; none: no pool, all goes to the file of --swap-file
@@ -56,7 +56,7 @@ pub struct RunArgs {
     pool: PoolArg,
 
     /// Of --memory-max, what the pool may take, at most three quarters [default: a fifth; without a swap file half]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = Size::absolute)]
     pool_max: Option<Size>,
 
     /// Whether the engine decides, while it runs, how much of that the pool gets, from what loads from the pool and from the swap file cost; false: always
@@ -106,13 +106,21 @@ fn policy(name: &str) -> Result<Policy, String> {
 const MOST_BYTES: u64 = RegionConfig::MAX_BYTES as u64;
 
 fn bytes(flag: &str, size: &Size) -> Result<usize, Failure> {
-    if size.is_max() || size.is_beyond_all() || size.to_string().ends_with('%') {
-        return Err(format!("{flag} {size}: give bytes (512M, 4G) or pages (4096p)").into());
-    }
     match size.pages(4096, 0).checked_mul(4096) {
         Some(bytes) if bytes <= MOST_BYTES => Ok(bytes as usize),
         _ => Err(format!("{flag} {size}: at most 1T").into()),
     }
+}
+
+/// What would fail when the swap file is made: the error names the flag.
+fn check_directory(dir: &Path) -> Result<(), Failure> {
+    if !dir.is_dir() {
+        return Err(format!("--swap-file {}: is no directory", dir.display()).into());
+    }
+    let say = |e| {
+        format!("--swap-file {}: no file can be made there ({e}); name a directory on a disk, or none", dir.display())
+    };
+    Ok(nameless_file(dir).map(drop).map_err(say)?)
 }
 
 impl RunArgs {
@@ -162,8 +170,8 @@ impl RunArgs {
         if codec.is_none() && file.is_none() && swap_max > 0 {
             return Err("--pool none needs --swap-file, or --swap-max 0".into());
         }
-        if let Some(dir) = file.as_ref().filter(|dir| !dir.is_dir()) {
-            return Err(format!("--swap-file {}: is no directory", dir.display()).into());
+        if let Some(dir) = &file {
+            check_directory(dir)?;
         }
         let memory = RegionConfig {
             memory_high: memory_high.unwrap_or(usize::MAX),

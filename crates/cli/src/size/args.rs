@@ -76,7 +76,7 @@ pub struct SizeArgs {
     pub(super) range: Option<Range>,
 
     /// How exactly the answer must be known, a size [default: 1/64 of the range, rounded up to a power of two]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = part_of_whole)]
     pub(super) resolution: Option<Size>,
 
     /// Limits of the groups, a file as for `refault replay`; that of --limit is tried on top of them
@@ -264,9 +264,12 @@ impl FromStr for Range {
 
     fn from_str(text: &str) -> Result<Range, String> {
         let (low, high) = text.split_once("..").ok_or_else(|| format!("{text:?} is not a range; write 64M..1G"))?;
-        let size = |text: &str| Size::parse(text, "the machine's memory, or of the footprint of a trace");
-        Ok(Range { low: size(low)?, high: size(high)? })
+        Ok(Range { low: part_of_whole(low)?, high: part_of_whole(high)? })
     }
+}
+
+fn part_of_whole(text: &str) -> Result<Size, String> {
+    Size::parse(text, "the machine's memory, or of the footprint of a trace")
 }
 
 /// `--policy`: one that the engine runs.

@@ -41,7 +41,7 @@ impl MappedFile {
                 "{} pages left memory before an earlier fdatasync failed, and may not be on the medium; open the file again and check it",
                 core.uncertain
             );
-            return Err(Error::Io { what: "syncing the file", source: io::Error::other(what) });
+            return Err(Error::Io { what: "syncing the file".into(), source: io::Error::other(what) });
         }
         core.memory.counts.flushes += 1;
         Ok(())
@@ -142,7 +142,7 @@ impl Shared {
             core = threads::wait(&self.written, core, Duration::from_millis(10));
         }
         match core.write_error.take() {
-            Some(source) => Err(Error::Io { what: "writing to the file", source }),
+            Some(source) => Err(Error::Io { what: "writing to the file".into(), source }),
             None => Ok(()),
         }
     }

@@ -51,9 +51,9 @@ pub struct MappedFileConfig {
     /// `dirty_expire_centisecs`: what was written to it is on its way to the file after so long, without a flush. Looked at every 5 s, or as
     /// often as it is shorter.
     pub dirty_expire: Duration,
-    /// Threads that serve faults; 0: as many as there are CPUs, at most 4.
+    /// Threads that serve faults, at most 256; 0: as many as there are CPUs, at most 4.
     pub fault_threads: usize,
-    /// A fault that finds no room for so long ends in an error (`SIGBUS`).
+    /// A fault that finds no room for so long ends in an error (`SIGBUS`); at least 1 ms.
     pub stall_limit: Duration,
 }
 
@@ -121,7 +121,7 @@ impl MappedFile {
     pub fn open(path: &Path, config: &MappedFileConfig) -> Result<MappedFile, Error> {
         let file = RealFile::open(path, config.writable)
             .map_err(|e| Error::Config(format!("opening {}: {e}", path.display())))?;
-        MappedFile::with_io(Box::new(file), config, None)
+        MappedFile::with_name(Box::new(file), config, None, &path.display().to_string())
     }
 
     /// As [`MappedFile::open`], of anything that behaves like a file, with calls that fail by plan: for tests.
@@ -130,9 +130,18 @@ impl MappedFile {
         config: &MappedFileConfig,
         plan: Option<CallPlan>,
     ) -> Result<MappedFile, Error> {
+        MappedFile::with_name(io, config, plan, "the file")
+    }
+
+    fn with_name(
+        io: Box<dyn FileIo>,
+        config: &MappedFileConfig,
+        plan: Option<CallPlan>,
+        name: &str,
+    ) -> Result<MappedFile, Error> {
         let _plan = plan.map(CallPlan::enter);
         let bytes = io.bytes().map_err(Error::io("asking for the length of the file"))?;
-        check(config, bytes)?;
+        check(config, bytes, name)?;
         let uffd = Uffd::open(&[Feature::PAGEFAULT_FLAG_WP, Feature::POISON]).map_err(crate::region::unsupported)?;
         let uffd = Arc::new(uffd);
         let pages = bytes.div_ceil(PAGE as u64) as usize;
@@ -162,7 +171,7 @@ impl MappedFile {
         core.charge_overhead();
         if core.own_bytes() > config.memory_max / 2 {
             return Err(Error::Config(format!(
-                "half of memory_max would go to the tables of so large a file; give it {} bytes at least",
+                "half of memory_max would go to the tables of so large a file and to {threads} threads; give it {} bytes at least",
                 core.own_bytes() * 2
             )));
         }
@@ -264,15 +273,15 @@ impl MappedFile {
     }
 }
 
-fn check(config: &MappedFileConfig, bytes: u64) -> Result<(), Error> {
+fn check(config: &MappedFileConfig, bytes: u64, name: &str) -> Result<(), Error> {
     let wrong = if bytes == 0 {
-        "the file is empty".to_string()
+        format!("{name} is empty; write to it first, or give it a length")
     } else if bytes > 1 << 40 {
-        format!("the file has {bytes} bytes; at most 1 TiB")
+        format!("{name} has {bytes} bytes; at most 1 TiB")
     } else if config.memory_max < crate::RegionConfig::MIN_MEMORY {
         format!("memory_max is {} bytes; at least 4 MiB", config.memory_max)
     } else {
-        return Ok(());
+        return threads::check_serving(config.fault_threads, config.stall_limit);
     };
     Err(Error::Config(wrong))
 }

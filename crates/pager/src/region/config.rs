@@ -8,6 +8,7 @@ use refault_mm::{Config, HugeAdvice, NodeConfig, Policy, ThpConfig, ThpDefrag};
 use super::WINDOW;
 use crate::error::Error;
 use crate::store::{Codec, FileStore, Pool, Store, SwapIo, Tiers};
+use crate::threads::check_serving;
 use crate::uffd::PAGE;
 
 /// The largest folios: those that fill a staging window.
@@ -68,7 +69,7 @@ pub struct RegionConfig {
     pub swap_io: SwapIo,
     /// Who serves faults.
     pub fault_mode: FaultMode,
-    /// Threads that serve faults; 0: as many as there are CPUs, half of that with a pool alone, at most 4. With [`FaultMode::Signal`] there are none.
+    /// Threads that serve faults, at most 256; 0: as many as there are CPUs, half of that with a pool alone, at most 4. With [`FaultMode::Signal`] there are none.
     pub fault_threads: usize,
     /// Pages that are out of reach but not written yet, in percent of the memory. An access brings them back for next to nothing,
     /// and tells the policy that they are in use.
@@ -78,7 +79,7 @@ pub struct RegionConfig {
     /// The pool and the pager itself take memory beside `memory_max`, not out of it: for comparisons with kernels, whose cgroups do not
     /// count zram.
     pub overhead_beside: bool,
-    /// A fault that finds no room for so long ends in an error (`SIGBUS`).
+    /// A fault that finds no room for so long ends in an error (`SIGBUS`); at least 1 ms.
     pub stall_limit: Duration,
 }
 
@@ -150,7 +151,7 @@ impl RegionConfig {
         } else if self.pool.is_none() && self.swap_directory.is_none() && self.swap_max > 0 {
             "swap_max is above 0, but there is neither a pool nor a swap file".to_string()
         } else {
-            return Ok(());
+            return check_serving(self.fault_threads, self.stall_limit);
         };
         Err(Error::Config(wrong))
     }
@@ -175,7 +176,11 @@ impl RegionConfig {
             None => None,
         };
         let file = match &self.swap_directory {
-            Some(dir) => Some(FileStore::with_io(dir, slots, self.swap_io).map_err(Error::io("making the swap file"))?),
+            Some(dir) => {
+                let failed =
+                    |source| Error::Io { what: format!("making the swap file in {}", dir.display()).into(), source };
+                Some(FileStore::with_io(dir, slots, self.swap_io).map_err(failed)?)
+            }
             None => None,
         };
         Ok(match (pool, file) {

@@ -172,7 +172,7 @@ impl Region {
         if !config.overhead_beside && core.stats().overhead_pages > max_pages as u64 / 2 {
             let need = core.stats().overhead_pages as usize * 2 * PAGE;
             return Err(Error::Config(format!(
-                "half of memory_max would go to the tables of so large a region; give it {need} bytes at least"
+                "half of memory_max would go to the tables of so large a region and to {threads} threads; give it {need} bytes at least"
             )));
         }
         let shared = Arc::new(Shared {

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use super::inherited;
 use super::orphans;
 use super::record::Recording;
 use super::{PRELOAD, Shared, Tree, TreeConfig, TreeStats, abi};
@@ -40,6 +41,7 @@ pub struct Outcome {
 ///
 /// This process serves that memory: it must not be ended before. It takes signals that end processes and passes them on.
 pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result<Outcome, Error> {
+    inherited::check_file_limit()?;
     let mask = prepare()?;
     return_what_is_freed();
     let name = format!("refault-{}-{:x}{}", std::process::id(), token()?, calls::for_agents());
@@ -56,8 +58,10 @@ pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result
         command.arg0(name).args(args);
     }
     command.env("LD_PRELOAD", loaded).env(abi::VARIABLE, &name);
-    // SAFETY: between fork and exec one system call, on a set of the closure's own.
-    unsafe { command.pre_exec(move || set_mask(libc::SIG_SETMASK, &mask).map(drop)) };
+    let as_it_was =
+        move || inherited::close_what_was_closed().and_then(|()| set_mask(libc::SIG_SETMASK, &mask).map(drop));
+    // SAFETY: between fork and exec system calls alone, on a set of the closure's own and on numbers.
+    unsafe { command.pre_exec(as_it_was) };
     let mut child = calls::made(Call::Start, || command.spawn()).map_err(Error::io("starting the program"))?;
     pass_signals_on(child.id() as libc::pid_t);
     let was_served = wait_for_agent(&tree.shared, &mut child)?;
@@ -122,14 +126,18 @@ fn return_what_is_freed() {
 
 /// What this process and all that it starts must be: without huge pages (they would have to be split), and processes whose parents are
 /// gone come to this one, so that it knows them as its own. The signals that are passed on are blocked from here on; the mask from before is the
-/// program's.
+/// program's. Blocked, too, is the signal by which the kernel says that a file would be larger than `ulimit -f` allows: the write fails, and that is
+/// said.
 fn prepare() -> Result<libc::sigset_t, Error> {
     // SAFETY: the calls take numbers and change properties of this process.
     unsafe {
         libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     }
-    set_mask(libc::SIG_BLOCK, &signal_set()).map_err(Error::io("blocking signals"))
+    let mut blocked = signal_set();
+    // SAFETY: the set was made, and is changed.
+    unsafe { libc::sigaddset(&raw mut blocked, libc::SIGXFSZ) };
+    set_mask(libc::SIG_BLOCK, &blocked).map_err(Error::io("blocking signals"))
 }
 
 /// Changes the signal mask of this thread; what it was.
@@ -177,7 +185,7 @@ fn token() -> Result<u128, Error> {
     let get = || unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     match calls::number(Call::Random, get).map_err(Error::io("random numbers"))? {
         16 => Ok(u128::from_ne_bytes(bytes)),
-        _ => Err(Error::Io { what: "random numbers", source: std::io::ErrorKind::UnexpectedEof.into() }),
+        _ => Err(Error::Io { what: "random numbers".into(), source: std::io::ErrorKind::UnexpectedEof.into() }),
     }
 }
 

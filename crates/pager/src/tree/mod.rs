@@ -18,6 +18,7 @@ mod evict;
 mod fill;
 mod gate;
 mod greet;
+mod inherited;
 mod launch;
 mod lost;
 mod maps;

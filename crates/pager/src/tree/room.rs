@@ -6,6 +6,7 @@ use refault_mm::{KswapdStep, PageId, ReclaimRequest, ReclaimRound, Touch};
 
 use super::core::{Core, Pending};
 use super::memory::State;
+use crate::doctor;
 use crate::region::WINDOW;
 use crate::uffd::PAGE;
 
@@ -31,9 +32,13 @@ impl Core {
         let (area, max) = (self.memory.area.stats(), self.max_pages * PAGE as u64);
         let (pool, tables) = (area.usage.memory_bytes, self.own_bytes() as u64);
         let resident = self.memory.resident.iter().sum::<u64>() * PAGE as u64;
+        let file_limit =
+            doctor::limit("file_size_bytes").filter(|&l| self.has_swap_file && l < self.swap_pages * PAGE as u64);
         // Slots that are kept by processors, and what does not fit a cluster, are not all used.
         let advice = if self.engine.swap_used_pages() + self.swap_pages / 16 >= self.swap_pages {
             "--swap-max is used up: give it more"
+        } else if let Some(limit) = file_limit.filter(|_| area.write_errors > 0) {
+            return format!("the swap file may have no more than {limit} bytes (ulimit -f): raise that limit");
         } else if area.write_errors > 0 || pool > max / 2 {
             "there is no room where pages go: give it a swap file (--swap-file DIR, on a disk with room) or more --memory-max"
         } else if tables > max / 4 {

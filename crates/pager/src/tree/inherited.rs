@@ -1,0 +1,50 @@
+//! What whoever started this process gave it, and the program is to find as it was: standard descriptors that are closed, and limits that the
+//! manager has to keep, too.
+
+use std::io;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use super::{PRELOAD, abi};
+use crate::doctor;
+use crate::error::Error;
+
+/// A bit for each standard descriptor that was closed when this process began.
+static CLOSED: AtomicU8 = AtomicU8::new(0);
+
+/// The runtime of the language opens `/dev/null` in the place of standard descriptors that are closed, and then nobody can tell any more. What is
+/// listed here is called before.
+#[used]
+// SAFETY: the loader calls what is in this section as functions of the C language; this one needs nothing to be set up.
+#[unsafe(link_section = ".init_array")]
+static LOOK: extern "C" fn() = look;
+
+extern "C" fn look() {
+    for fd in 0..3 {
+        // SAFETY: the call asks for a flag of a number, whatever it is the number of.
+        if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
+            CLOSED.fetch_or(1 << fd, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Closes what was closed. For a child between `fork` and `exec`: nothing but system calls.
+pub(super) fn close_what_was_closed() -> io::Result<()> {
+    let closed = CLOSED.load(Ordering::Relaxed);
+    for fd in (0..3).filter(|fd| closed & 1 << fd != 0) {
+        // SAFETY: in this process nobody but the runtime, which opened it, has anything to do with it; its only thread is this one.
+        unsafe { libc::close(fd) };
+    }
+    Ok(())
+}
+
+/// Refuses a limit on the size of files (`ulimit -f`) that is too small for what is shared with programs. A swap file that it is too small for is a
+/// full one.
+pub(super) fn check_file_limit() -> Result<(), Error> {
+    let needed = PRELOAD.len().max(abi::SHARED_BYTES) as u64;
+    match doctor::limit("file_size_bytes") {
+        Some(limit) if limit < needed => Err(Error::Unsupported(format!(
+            "files may have no more than {limit} bytes here (ulimit -f), and what is shared with the program has {needed}: raise that limit"
+        ))),
+        _ => Ok(()),
+    }
+}
