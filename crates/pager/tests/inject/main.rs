@@ -8,7 +8,8 @@
 //! `REFAULT_INJECT=all/7` at every seventh. What may come of each failure is in a table in `docs/reliability.md`; a call
 //! that is not in it fails the test, and with `REFAULT_INJECT` so does an outcome that is not. `REFAULT_INJECT_WRITE=1`
 //! writes the table anew, `REFAULT_INJECT_WRITE=add` adds to it. Arguments that are no options name the scenarios and the calls that are to be run;
-//! `REFAULT_INJECT_COUNTS=1` says how many calls of each kind they make, and `REFAULT_INJECT_AT_A_TIME=N` has N runs at a time.
+//! `REFAULT_INJECT_COUNTS=1` says how many calls of each kind they make, `REFAULT_INJECT_AT_A_TIME=N` has N runs at a time, and
+//! `REFAULT_INJECT_PART=2/8` takes the second eighth of all runs.
 
 mod catalogue;
 mod file;
@@ -300,6 +301,15 @@ fn at_a_time(s: &Scenario) -> usize {
         .map_or(usual, |n| n.parse().expect("REFAULT_INJECT_AT_A_TIME is a number"))
 }
 
+/// Whether a run is of the part that is asked for. Which part it is of depends on nothing but what fails in it, so that the parts together are all.
+fn is_in_part(job: &Job) -> bool {
+    let Ok(part) = std::env::var("REFAULT_INJECT_PART") else { return true };
+    let numbers = part.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
+    let (k, n): (u64, u64) = numbers.expect("REFAULT_INJECT_PART is K/N");
+    let text = format!("{:?}", job.inject);
+    text.bytes().fold(0, |hash, byte| mixed(hash ^ u64::from(byte))) % n == k - 1
+}
+
 fn is_against_the_rule(s: &Scenario, planned: Planned, outcome: u32) -> bool {
     let rule = ALWAYS.iter().find(|a| a.0 == s.column && a.1 == planned);
     s.is_small() && rule.is_some_and(|a| a.2 != outcome)
@@ -328,7 +338,7 @@ fn main() {
         let Some(base) = s.base() else { continue };
         let mut jobs: Vec<Job> =
             [s.single_calls(&base), s.pairs(&base), s.allocations(&base), s.agents()].into_iter().flatten().collect();
-        jobs.retain(|job| only.is_empty() || only.iter().any(|call| job.is_about(call)));
+        jobs.retain(|job| is_in_part(job) && (only.is_empty() || only.iter().any(|call| job.is_about(call))));
         let mut classes: BTreeMap<String, u64> = BTreeMap::new();
         for r in run_all(jobs, at_a_time(s)) {
             runs += 1;
