@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 
 use refault_pager::store::{Fault, Faulty};
 use refault_pager::uffd::{Call, CallFault, CallPlan};
-use refault_pager::{Policy, PoolConfig, Region, RegionConfig, ThpSize};
+use refault_pager::{Policy, PoolConfig, Region, RegionConfig, ThpDefrag, ThpSize};
 
 use self::common::{Rng, made_for_system_calls};
 
@@ -309,6 +309,27 @@ fn whatever_happens_every_page_is_its_own() {
         let whole: u64 = [2, 4, 6].map(|o| s.sizes.get(o, refault_pager::SizeCounter::Swpout)).iter().sum();
         assert!(whole > 10, "seed {seed}: {whole} folios went out whole");
         eprintln!("seed {seed}: {:?}", s.counts);
+    }
+}
+
+/// Nothing that is ordered out is free before it is written, so the reclaim of a single fault went on until nearly all memory was to leave.
+#[test]
+fn regression_a_fault_does_not_order_all_memory_out() {
+    for policy in [Policy::Lru, Policy::Mglru] {
+        let mut config = RegionConfig { policy, ..config() };
+        // Whoever faults reclaims for its folio.
+        config.thp.defrag = ThpDefrag::Always;
+        let Some(mut r) = made_for_system_calls(Region::new(&config)) else { return };
+        let (pages, mut before, mut most, mut in_place) = (r.len() / PAGE, 0, 0, 0);
+        for page in 0..pages {
+            write(&mut r, page, 1);
+            let moved_out = r.stats().counts.moved_out;
+            (most, before) = (most.max(moved_out - before), moved_out);
+            in_place = in_place.max(r.pages_in_memory().unwrap());
+        }
+        assert!(most < in_place / 2, "{policy:?}: {most} of {in_place} pages left for one touch");
+        assert_eq!(r.stats().counts.poisoned, 0, "{policy:?}");
+        r.validate().unwrap();
     }
 }
 
