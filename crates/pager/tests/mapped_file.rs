@@ -1,90 +1,22 @@
-//! Mapped files: every byte, beside a copy that is kept in memory, with files that fail. Without userfaultfd the tests say that they skip.
+//! Mapped files: every byte, beside a copy that is kept in memory. Without userfaultfd the tests say that they skip.
 
 mod common;
+#[path = "common/files.rs"]
+mod files;
 
 use std::fs::File;
-use std::io::Read;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use refault_pager::file::{FaultyFile, FileIo, IoCall, IoFault, RealFile};
+use refault_pager::file::{FileIo, RealFile};
 use refault_pager::uffd::{Call, CallFault, CallPlan, Scope};
 use refault_pager::{Error, MappedFile, MappedFileConfig, Policy};
 
-use self::common::made;
-
-const PAGE: usize = 4096;
-const MIB: usize = 1 << 20;
-
-/// A file that is removed in the end.
-struct Temp(PathBuf);
-
-impl Temp {
-    fn new(content: &[u8]) -> Temp {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("mapped-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        std::fs::write(&path, content).unwrap();
-        Temp(path)
-    }
-
-    fn content(&self) -> Vec<u8> {
-        std::fs::read(&self.0).unwrap()
-    }
-
-    fn check(&self, expected: &[u8]) {
-        let found = self.content();
-        assert_eq!(found.len(), expected.len());
-        if let Some(at) = (0..expected.len()).find(|&i| found[i] != expected[i]) {
-            panic!("byte {at}, page {}: {} for {}", at / PAGE, found[at], expected[at]);
-        }
-    }
-}
-
-impl Drop for Temp {
-    fn drop(&mut self) {
-        _ = std::fs::remove_file(&self.0);
-    }
-}
-
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z ^ (z >> 29)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-}
-
-fn noise(len: usize, seed: u64) -> Vec<u8> {
-    let mut rng = Rng(seed);
-    let mut bytes: Vec<u8> = (0..len / 8 + 1).flat_map(|_| rng.next().to_ne_bytes()).collect();
-    bytes.truncate(len);
-    bytes
-}
-
-fn config(policy: Policy) -> MappedFileConfig {
-    MappedFileConfig { policy, fault_threads: 2, ..MappedFileConfig::new(6 * MIB) }
-}
-
-fn bytes(file: &MappedFile) -> &[u8] {
-    // SAFETY: the tests write to their files by this mapping alone while such a reference lives.
-    unsafe { file.as_slice() }
-}
-
-fn bytes_mut(file: &mut MappedFile) -> &mut [u8] {
-    // SAFETY: as above.
-    unsafe { file.as_mut_slice() }
-}
+use self::common::{Rng, made};
+use self::files::{MIB, PAGE, Pipe, Temp, bytes, bytes_mut, config, noise};
 
 #[test]
 fn a_file_that_is_larger_than_its_memory_is_read_as_it_is() {
@@ -311,9 +243,13 @@ fn the_limit_changes_while_the_file_is_in_use() {
     let full = Arc::new(AtomicBool::new(false));
     let plan = {
         let full = full.clone();
-        move |call, _| (call == IoCall::Write && full.load(Ordering::Relaxed)).then_some(IoFault::Fails(libc::ENOSPC))
+        move |call, _| {
+            (call == Call::FileWrite && full.load(Ordering::Relaxed)).then_some(CallFault::Fails(libc::ENOSPC))
+        }
     };
-    let io = FaultyFile::new(RealFile::open(&temp.0, true).unwrap(), plan);
+    // Flushes are calls of this thread.
+    let _plan = CallPlan::new(plan).enter();
+    let io = RealFile::open(&temp.0, true).unwrap();
     let config = MappedFileConfig { policy: Policy::Mglru, ..MappedFileConfig::new(18 * MIB) };
     let Some(mut file) = made(MappedFile::with_io(Box::new(io), &config, None)) else { return };
     for page in (0..content.len()).step_by(PAGE) {
@@ -343,39 +279,6 @@ fn the_limit_changes_while_the_file_is_in_use() {
     file.validate().unwrap();
     file.close().unwrap();
     temp.check(&content);
-}
-
-/// Reads and writes pages by system calls, which report a lost page as an error where a load would raise a signal.
-struct Pipe(std::io::PipeReader, std::io::PipeWriter);
-
-impl Pipe {
-    fn new() -> Pipe {
-        let (r, w) = std::io::pipe().unwrap();
-        Pipe(r, w)
-    }
-
-    fn get(&mut self, at: *const u8, len: usize) -> Option<Vec<u8>> {
-        // SAFETY: the kernel reads bytes of the mapping, and says so if it cannot.
-        let n = unsafe { libc::write(self.1.as_raw_fd(), at.cast(), len) };
-        if n < 0 {
-            return None;
-        }
-        assert_eq!(n, len as isize, "a pipe takes a page at once");
-        let mut page = vec![0; len];
-        self.0.read_exact(&mut page).unwrap();
-        Some(page)
-    }
-
-    fn put(&mut self, at: *mut u8, page: &[u8]) -> bool {
-        std::io::Write::write_all(&mut self.1, page).unwrap();
-        // SAFETY: the kernel writes bytes of the mapping, and says so if it cannot.
-        let n = unsafe { libc::read(self.0.as_raw_fd(), at.cast(), page.len()) };
-        if n < 0 {
-            let mut rest = vec![0; page.len()];
-            self.0.read_exact(&mut rest).unwrap();
-        }
-        n == page.len() as isize
-    }
 }
 
 #[test]
@@ -449,250 +352,14 @@ fn what_cannot_be_mapped_is_an_error() {
         assert!(error.contains(what), "{error}");
     }
     let empty = Temp::new(b"");
-    assert!(open(&empty.0, 4 * MIB).unwrap_err().to_string().contains("empty"));
+    let error = open(&empty.0, 4 * MIB).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{} is empty; ", empty.0.display())), "{error}");
     let small = Temp::new(b"x");
     assert!(open(&small.0, MIB).unwrap_err().to_string().contains("4 MiB"));
-}
-
-/// A file of 1,500 pages in memory for about 900.
-const PAGES: usize = 1500;
-
-struct Run {
-    lost: usize,
-    failed_flushes: usize,
-}
-
-/// Reads all pages, writes every second, flushes, reads, writes every third, flushes until that goes well, and compares with what it
-/// should be. A page is right, or an error.
-fn run(temp: &Temp, io: Box<dyn FileIo>, plan: Option<CallPlan>) -> Option<Run> {
-    let mut expected = noise(PAGES * PAGE - 500, 7);
-    File::options().write(true).open(&temp.0).unwrap().write_all_at(&expected, 0).unwrap();
-    let config = MappedFileConfig {
-        policy: Policy::Lru,
-        fault_threads: 1,
-        stall_limit: Duration::from_secs(5),
-        ..MappedFileConfig::new(4 * MIB)
-    };
-    let file = made(MappedFile::with_io(io, &config, plan))?;
-    if file.scope() == Scope::UserMode {
-        eprintln!("skipped: system calls cannot be handed memory that is not in place");
-        return None;
-    }
-    let mut pipe = Pipe::new();
-    let mut lost = vec![false; PAGES];
-    let mut failed_flushes = 0;
-    for round in 1..=3 {
-        for (page, lost) in lost.iter_mut().enumerate() {
-            let (from, to) = (page * PAGE, expected.len().min((page + 1) * PAGE));
-            let at = file.as_ptr().wrapping_add(from);
-            match pipe.get(at, to - from) {
-                Some(found) => {
-                    assert!(!*lost, "page {page} was lost and is back");
-                    assert!(found == expected[from..to], "page {page} in round {round}");
-                }
-                None => *lost = true,
-            }
-            if round < 3 && page % (round + 1) == 0 {
-                let new = noise(to - from, (page * 10 + round) as u64);
-                if pipe.put(at, &new) {
-                    assert!(!*lost, "page {page} was lost and is back");
-                    expected[from..to].copy_from_slice(&new);
-                } else {
-                    *lost = true;
-                }
-            }
-        }
-        file.validate().unwrap();
-        while let Err(e) = file.flush() {
-            failed_flushes += 1;
-            assert!(failed_flushes < 50, "{e}");
-        }
-        // What a flush that went well leaves in the file is all.
-        temp.check(&expected);
-    }
-    let s = file.stats();
-    assert!(s.peak_pages <= s.max_pages && s.counts.writes > 1000, "{s:?}");
-    let lost = lost.iter().filter(|&&l| l).count();
-    assert_eq!(s.counts.lost, lost as u64, "{s:?}");
-    file.close().unwrap();
-    temp.check(&expected);
-    Some(Run { lost, failed_flushes })
-}
-
-fn run_faulty(temp: &Temp, plan: impl Fn(IoCall, u64) -> Option<IoFault> + Send + Sync + 'static) -> Option<Run> {
-    let file = RealFile::open(&temp.0, true).unwrap();
-    run(temp, Box::new(FaultyFile::new(file, plan)), None)
-}
-
-#[test]
-fn what_cannot_be_mapped_is_refused_by_name() {
-    let temp = Temp::new(&[]);
-    let refused = |config: &MappedFileConfig| MappedFile::open(&temp.0, config).err().expect("an error").to_string();
-    let usual = MappedFileConfig::new(8 * MIB);
-    assert!(refused(&usual).starts_with(&format!("{} is empty; ", temp.0.display())), "{}", refused(&usual));
-    std::fs::write(&temp.0, [1]).unwrap();
-    assert!(refused(&MappedFileConfig { stall_limit: Duration::ZERO, ..usual.clone() }).contains("stall_limit is 0ns"));
+    let refused = |config: &MappedFileConfig| MappedFile::open(&small.0, config).err().expect("an error").to_string();
+    let usual = MappedFileConfig::new(4 * MIB);
+    let at_once = refused(&MappedFileConfig { stall_limit: Duration::ZERO, ..usual.clone() });
+    assert!(at_once.contains("stall_limit is 0ns"), "{at_once}");
     let many = refused(&MappedFileConfig { fault_threads: 1000, ..usual });
     assert!(many.contains("fault_threads is 1000; at most 256"), "{many}");
-}
-
-/// Every kind of call fails once, each in turn, in every way. The first call of all is the one that asks for the length.
-#[test]
-fn one_fault_at_a_time() {
-    use IoFault::*;
-    let temp = Temp::new(&noise(PAGES * PAGE - 500, 7));
-    for (call, fault) in [
-        (IoCall::Read, Fails(libc::EIO)),
-        (IoCall::Read, Fails(libc::EINTR)),
-        (IoCall::Read, Short(0)),
-        (IoCall::Read, Short(1000)),
-        (IoCall::Read, Stalls(50)),
-        (IoCall::Write, Fails(libc::EIO)),
-        (IoCall::Write, Fails(libc::ENOSPC)),
-        (IoCall::Write, Fails(libc::EINTR)),
-        (IoCall::Write, Short(0)),
-        (IoCall::Write, Short(1000)),
-        (IoCall::Write, Stalls(50)),
-        (IoCall::Bytes, Fails(libc::EIO)),
-        (IoCall::Bytes, Short(0)),
-    ] {
-        let places: &[u64] = match call {
-            // Has tests of its own, below.
-            IoCall::Sync => &[],
-            IoCall::Bytes | IoCall::Write => &[1, 2, 5, 20],
-            IoCall::Read => &[0, 1, 2, 20, 100],
-        };
-        let met = Arc::new(AtomicU64::new(0));
-        let (mut failed, mut lost) = (0, 0);
-        for &n in places {
-            let met = met.clone();
-            let plan =
-                move |c, m| (c == call && m == n).then(|| _ = met.fetch_add(1, Ordering::Relaxed)).map(|()| fault);
-            let Some(r) = run_faulty(&temp, plan) else { return };
-            (failed, lost) = (failed + r.failed_flushes, lost + r.lost);
-        }
-        eprintln!(
-            "{call:?} {fault:?}: {} faults, {lost} pages lost, {failed} flushes failed",
-            met.load(Ordering::Relaxed)
-        );
-        assert_eq!(met.load(Ordering::Relaxed), places.len() as u64, "{call:?} {fault:?}: all were met");
-        assert_eq!(lost, 0, "{call:?} {fault:?}: a read is tried again, a page that was not written stays");
-        let harmless = matches!(fault, Stalls(_) | Fails(libc::EINTR) | Short(1000)) || call == IoCall::Read;
-        assert_eq!(failed, if harmless { 0 } else { places.len() }, "{call:?} {fault:?}: told once each");
-    }
-}
-
-#[test]
-fn reads_that_fail_again_and_again_are_errors_and_no_zeros() {
-    let temp = Temp::new(&noise(PAGES * PAGE - 500, 7));
-    let plan = |call, n: u64| (call == IoCall::Read && n % 30 < 3).then_some(IoFault::Fails(libc::EIO));
-    let Some(r) = run_faulty(&temp, plan) else { return };
-    assert!(r.lost > 5 && r.failed_flushes == 0, "{} lost", r.lost);
-}
-
-/// No room on the medium for a long time: nothing is lost, each flush says so, and when there is room all is written.
-#[test]
-fn writes_that_fail_for_a_while_lose_nothing() {
-    let temp = Temp::new(&noise(PAGES * PAGE - 500, 7));
-    let plan = |call, n: u64| (call == IoCall::Write && n < 40).then_some(IoFault::Fails(libc::ENOSPC));
-    let Some(r) = run_faulty(&temp, plan) else { return };
-    assert!(r.failed_flushes > 0 && r.lost == 0, "{} flushes failed, {} lost", r.failed_flushes, r.lost);
-}
-
-#[test]
-fn an_error_of_writing_in_the_background_is_told_once() {
-    let temp = Temp::new(&noise(16 * MIB, 8));
-    let failing = Arc::new(AtomicBool::new(true));
-    let plan = {
-        let failing = failing.clone();
-        move |call, _| {
-            (call == IoCall::Write && failing.load(Ordering::Relaxed)).then_some(IoFault::Fails(libc::ENOSPC))
-        }
-    };
-    let io = FaultyFile::new(RealFile::open(&temp.0, true).unwrap(), plan);
-    let Some(mut file) = made(MappedFile::with_io(Box::new(io), &config(Policy::Lru), None)) else { return };
-    // So much that the flusher begins.
-    for page in 0..400 {
-        bytes_mut(&mut file)[page * PAGE] = 1;
-    }
-    let begin = Instant::now();
-    while file.stats().counts.write_errors == 0 {
-        assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", file.stats());
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    failing.store(false, Ordering::Relaxed);
-    let error = file.flush().unwrap_err().to_string();
-    assert!(error.contains("No space left"), "{error}");
-    file.flush().unwrap();
-    assert!((0..400).all(|page| temp.content()[page * PAGE] == 1));
-}
-
-/// Calls of the kernel that fail for the moment, and a protection that cannot be had: nothing is lost.
-#[test]
-fn calls_of_the_kernel_that_fail() {
-    let temp = Temp::new(&noise(PAGES * PAGE - 500, 7));
-    for (call, errno, every) in [
-        (Call::Copy, libc::EAGAIN, 3),
-        (Call::Copy, libc::ENOMEM, 50),
-        (Call::Protect, libc::EAGAIN, 3),
-        (Call::Protect, libc::ENOMEM, 50),
-    ] {
-        let plan = CallPlan::new(move |c, n| (c == call && n % every == 1).then_some(CallFault::Fails(errno)));
-        let io = RealFile::open(&temp.0, true).unwrap();
-        let Some(r) = run(&temp, Box::new(io), Some(plan)) else { return };
-        assert_eq!((r.lost, r.failed_flushes), (0, 0), "{call:?} {errno}");
-    }
-    for n in [0, 1, 10, 100, 1000] {
-        let plan = CallPlan::new(move |c, m| {
-            (c == Call::Copy && (n..n + 8).contains(&m)).then_some(CallFault::Fails(libc::ENOMEM))
-        });
-        let Some(r) = run(&temp, Box::new(RealFile::open(&temp.0, true).unwrap()), Some(plan)) else { return };
-        assert_eq!(r.lost, 1, "a page that the kernel cannot put in its place is an error");
-    }
-}
-
-#[test]
-fn a_page_that_was_lost_can_be_read_again() {
-    let content = noise(2 * MIB, 10);
-    let temp = Temp::new(&content);
-    let plan = |call, n: u64| (call == IoCall::Read && n < 3).then_some(IoFault::Fails(libc::EIO));
-    let io = FaultyFile::new(RealFile::open(&temp.0, true).unwrap(), plan);
-    let Some(file) = made(MappedFile::with_io(Box::new(io), &config(Policy::Lru), None)) else { return };
-    if file.scope() == Scope::UserMode {
-        return eprintln!("skipped: system calls cannot be handed memory that is not in place");
-    }
-    let mut pipe = Pipe::new();
-    for _ in 0..2 {
-        assert!(pipe.get(file.as_ptr(), PAGE).is_none());
-    }
-    assert_eq!((file.read_again(0..2 * MIB).unwrap(), file.read_again(0..2 * MIB).unwrap()), (1, 0));
-    assert!(pipe.get(file.as_ptr(), PAGE).unwrap() == content[..PAGE]);
-    assert!(bytes(&file) == content);
-    file.validate().unwrap();
-}
-
-/// For the engine such a page is in memory, read and mapped; touched again it was lost again, and an order came for a page that was nowhere.
-#[test]
-fn a_page_that_was_not_put_in_its_place_can_be_read_again() {
-    let content = noise(2 * MIB, 11);
-    let temp = Temp::new(&content);
-    for write in [false, true] {
-        let plan = CallPlan::new(|call, n| (call == Call::Copy && n < 1).then_some(CallFault::Fails(libc::EFAULT)));
-        let io = RealFile::open(&temp.0, true).unwrap();
-        let Some(file) = made(MappedFile::with_io(Box::new(io), &config(Policy::Mglru), Some(plan))) else { return };
-        if file.scope() == Scope::UserMode {
-            return eprintln!("skipped: system calls cannot be handed memory that is not in place");
-        }
-        let mut pipe = Pipe::new();
-        match write {
-            true => assert!(!pipe.put(file.as_ptr(), &content[..PAGE])),
-            false => assert!(pipe.get(file.as_ptr(), PAGE).is_none()),
-        }
-        assert_eq!(file.read_again(0..2 * MIB).unwrap(), 1);
-        assert!(pipe.get(file.as_ptr(), PAGE).unwrap() == content[..PAGE]);
-        assert!(bytes(&file) == content);
-        file.validate().unwrap();
-        file.flush().unwrap();
-    }
-    temp.check(&content);
 }

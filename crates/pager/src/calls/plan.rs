@@ -103,7 +103,8 @@ pub enum CallFault {
     /// A move: the pages are in neither place afterwards, and this is the error. A write: nothing is written, and it says that all was. Of
     /// other calls as [`CallFault::Fails`].
     Loses(i32),
-    /// A read or a write moves so many bytes at the most; none of a read is the end of the file. A change of pages stops after so many bytes.
+    /// A read or a write moves so many bytes at the most; none of a read is the end of the file. A change of pages stops after so many bytes. A file
+    /// is said to have so many at the most.
     Short(usize),
     /// One bit of what is read is another.
     Flips,

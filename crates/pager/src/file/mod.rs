@@ -4,7 +4,6 @@
 //! kernel's page cache has no part in it where the file system has direct I/O.
 
 mod core;
-mod faulty;
 mod flush;
 mod io;
 mod limits;
@@ -21,7 +20,6 @@ use std::time::Duration;
 
 use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, Policy};
 
-pub use faulty::{FaultyFile, IoCall, IoFault};
 pub use io::{FileIo, RealFile};
 pub use stats::{FileCounts, FileStats};
 

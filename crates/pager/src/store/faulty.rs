@@ -1,4 +1,7 @@
 //! A store that fails as it is told: for tests of whoever uses one.
+//!
+//! Calls that fail by plan ([`crate::calls`]) are not enough for that. What a store does wrong and no single call can, is to give back an older content of
+//! a slot, or half of a page; that is told by the number of its operation, of a pool (which makes no call) as of a file, and without a file on any medium.
 
 use std::sync::Mutex;
 use std::time::Duration;
