@@ -29,6 +29,7 @@ pub mod store;
 mod threads;
 pub mod tree;
 pub mod uffd;
+mod waiting;
 
 pub use error::Error;
 pub use file::{MappedFile, MappedFileConfig};

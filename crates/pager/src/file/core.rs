@@ -1,6 +1,6 @@
 //! The engine with the pages of a file: what a fault, a read and a write lead to.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -12,16 +12,10 @@ use crate::calls;
 use crate::pagemap::Pagemap;
 use crate::threads::fatal;
 use crate::uffd::PAGE;
+use crate::waiting::{Starved, Waiting};
 
 /// Messages about lost pages.
 const MAX_MESSAGES: u64 = 16;
-
-/// A fault that found no room.
-struct Starved {
-    page: u32,
-    write: bool,
-    since: Instant,
-}
 
 pub(super) struct Core {
     pub(super) engine: Engine,
@@ -38,7 +32,7 @@ pub(super) struct Core {
     started: Instant,
     pub(super) stall_limit: Duration,
     /// Faults on pages that are on their way, and whether one of them is a write.
-    waiting: HashMap<u32, bool>,
+    waiting: Waiting,
     starved: Vec<Starved>,
     pub(super) max_pages: u64,
     pub(super) min_mark: u64,
@@ -66,7 +60,7 @@ impl Core {
             pagemap: Pagemap::open()?,
             started: Instant::now(),
             stall_limit,
-            waiting: HashMap::new(),
+            waiting: Waiting::default(),
             starved: Vec::new(),
             peak_pages: 0,
             fixed_bytes,
@@ -89,8 +83,8 @@ impl Core {
         match self.memory.state[page as usize] {
             // Whoever tries again gets the signal.
             State::Lost => self.wake(page),
-            State::Reading => *self.waiting.entry(page).or_default() |= write,
-            State::Writing if write => *self.waiting.entry(page).or_default() |= write,
+            State::Reading => self.waiting.add(page, write),
+            State::Writing if write => self.waiting.add(page, write),
             State::Absent if !forced && self.is_short() => self.starve(page, write, since),
             State::Absent => self.touch(page, write, since),
             State::Clean | State::Dirty if write => {
@@ -126,7 +120,7 @@ impl Core {
                     self.lose(page, "the kernel could not put it in its place");
                 }
             }
-            Outcome::Waiting => *self.waiting.entry(page).or_default() |= write,
+            Outcome::Waiting => self.waiting.add(page, write),
             Outcome::Throttled => self.starve(page, write, since),
             Outcome::Failed => self.lose(page, "it could not be read"),
             Outcome::Oom(_) => self.lose(page, "there is no room for it, and nothing to reclaim"),
@@ -187,7 +181,7 @@ impl Core {
     /// A page was read, to that place of the buffer, or could not be.
     pub(super) fn arrive(&mut self, page: u32, content: Result<usize, String>) {
         let id = PageId(page);
-        let waiting = self.waiting.remove(&page);
+        let waiting = self.waiting.remove(page);
         let write = waiting.unwrap_or(false);
         match content {
             Ok(content) => {
@@ -237,7 +231,7 @@ impl Core {
         for &page in pages {
             self.memory.written(page, ok);
             self.engine.write_done(&mut self.memory, PageId(page), ok);
-            if let Some(write) = self.waiting.remove(&page) {
+            if let Some(write) = self.waiting.remove(page) {
                 self.serve(page, write, Instant::now(), false);
             }
         }

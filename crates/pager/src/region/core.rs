@@ -8,12 +8,12 @@ use super::WINDOW;
 use super::limits::Limits;
 use super::sample::Sampling;
 use super::stats::RegionStats;
-use super::waiters::Waiting;
 use super::world::{Memory, State};
 use crate::pagemap::Pagemap;
 use crate::store::{PageBuf, StoreError};
 use crate::threads::{fatal, say};
 use crate::uffd::PAGE;
+use crate::waiting::{Starved, Waiting};
 
 /// Discarding waits until there are so many places, for each call costs a flush of other CPUs.
 pub(super) const DISCARD_BATCH: usize = 32;
@@ -31,13 +31,6 @@ pub(super) enum Moved {
     PlaceTaken,
     /// It is in neither place.
     Lost,
-}
-
-/// A fault that found no room.
-struct Starved {
-    page: u32,
-    write: bool,
-    since: Instant,
 }
 
 pub(super) struct Core {

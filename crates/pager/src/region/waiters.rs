@@ -1,4 +1,4 @@
-//! Who waits for pages that are between two states, and threads that wait in a handler of their own faults.
+//! Threads that wait in a handler of their own faults.
 
 use std::sync::{Condvar, MutexGuard};
 use std::time::Duration;
@@ -28,25 +28,5 @@ impl Waiters {
         if self.n.load(std::sync::atomic::Ordering::Relaxed) > 0 {
             self.arrived.notify_all();
         }
-    }
-}
-
-/// Pages between two states that were touched, and whether to write. There are seldom more than the threads that fault, and a page is looked
-/// up whenever one arrives or leaves, so it is a list.
-#[derive(Default)]
-pub(super) struct Waiting(Vec<(u32, bool)>);
-
-impl Waiting {
-    pub(super) fn add(&mut self, page: u32, write: bool) {
-        match self.0.iter_mut().find(|(p, _)| *p == page) {
-            Some((_, w)) => *w |= write,
-            None => self.0.push((page, write)),
-        }
-    }
-
-    /// Whether someone waited for it, and to write.
-    pub(super) fn remove(&mut self, page: u32) -> Option<bool> {
-        let at = self.0.iter().position(|&(p, _)| p == page)?;
-        Some(self.0.swap_remove(at).1)
     }
 }

@@ -1,18 +1,15 @@
 //! The engine with the memory of processes: what a fault, a read and a write lead to.
 
 use std::collections::{HashMap, VecDeque};
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use refault_mm::{Advice, Engine, MappingId, MappingKind, MemcgId, Outcome, PageId, Touch};
 
-use super::maps;
 use super::memory::{Memory, State};
 use super::share::Sharing;
 use super::space::Space;
 use super::table::BLOCK;
-use crate::pagemap::Pagemap;
 use crate::store::{PageBuf, StoreError};
 use crate::threads::fatal;
 use crate::uffd::{Fault, PAGE, Uffd};
@@ -295,60 +292,6 @@ impl Core {
     fn wait_for(&mut self, page: u32, p: Pending) {
         let known = self.waiting.entry(page).or_insert(p);
         known.write |= p.write;
-    }
-
-    /// Whether a page that was lent is of memory that the fork has wiped (`MADV_WIPEONFORK`): then neither it nor any other of that mapping is lent any
-    /// more. The kernel did not copy the marks there; but that alone is no proof, for the parent's may have been made a moment later.
-    fn was_wiped(&mut self, page: u32, p: Pending) -> bool {
-        let pid = self.pid_of(p.space);
-        let known = self.space(p.space).and_then(|s| s.pagemap.clone());
-        let Some(pagemap) = known.or_else(|| Pagemap::of(pid).ok().map(Arc::new)) else { return false };
-        let is_marked = |range: &Range<usize>| pagemap.marked(range).ok();
-        if self.memory.unmarked[page as usize]
-            || is_marked(&(p.address..p.address + PAGE)).is_none_or(|marks| !marks.is_empty())
-        {
-            return false;
-        }
-        let Some(range) = maps::wiped_on_fork(pid, p.address) else { return false };
-        let Some(marks) = is_marked(&range) else { return false };
-        let pages = self.space(p.space).map_or(Vec::new(), |s| s.table.pages(&range));
-        for (address, page) in pages {
-            let is_lent = self.memory.state(page) == State::Lent && !self.memory.unmarked[page as usize];
-            if is_lent && marks.binary_search(&address).is_err() {
-                self.drop_page(page);
-            }
-        }
-        self.memory.state(page) == State::Empty
-    }
-
-    /// A page whose content is that of the process that this one was forked from.
-    fn serve_lent(&mut self, page: u32, p: Pending) {
-        let Some(&loan) = self.memory.loans.get(&page) else {
-            fatal("a page was lent, but not by whom");
-        };
-        let mut content = Box::<PageBuf>::default();
-        let mut result = self.memory.area.read_loan(loan, &mut content.0);
-        if result.is_err() {
-            result = self.memory.area.read_loan(loan, &mut content.0);
-        }
-        if let Err(e) = result {
-            self.memory.counts.read_errors += 1;
-            return self.poison(page, &format!("reading it from swap: {e}"));
-        }
-        self.memory.arrived = Some(content);
-        self.touch(page, p);
-        self.memory.arrived = None;
-        if self.memory.state(page) == State::Mapped {
-            self.memory.counts.swapped_in += 1;
-            self.stall_ns += p.since.elapsed().as_nanos() as u64;
-            self.end_loan(page);
-        }
-    }
-
-    pub(super) fn end_loan(&mut self, page: u32) {
-        if let Some(loan) = self.memory.loans.remove(&page) {
-            self.memory.area.end_loan(loan);
-        }
     }
 
     /// Tells the engine of a touch, and does what it orders.

@@ -20,6 +20,7 @@ mod gate;
 mod greet;
 mod inherited;
 mod launch;
+mod lent;
 mod lost;
 mod maps;
 mod memory;
