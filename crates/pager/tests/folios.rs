@@ -333,6 +333,20 @@ fn regression_a_fault_does_not_order_all_memory_out() {
     }
 }
 
+/// Multi-gen LRU leaves anonymous memory alone while fewer than 64 slots are free. With fewer pages than that in place, and all else out of memory, a
+/// page was lost for lack of room, although what was written took up memory.
+#[test]
+fn regression_with_all_but_a_few_pages_out_of_memory_there_is_room() {
+    let mut config = RegionConfig { policy: Policy::Mglru, ..config() };
+    config.thp.defrag = ThpDefrag::Always;
+    let Some(mut r) = made_for_system_calls(Region::new(&config)) else { return };
+    let pages = r.len() / PAGE;
+    (0..pages).for_each(|page| write(&mut r, page, 1));
+    let lost = (0..pages).find(|&page| get(&r, page) != Some(expected(page, 1)));
+    assert_eq!((lost, r.stats().counts.poisoned), (None, 0));
+    r.validate().unwrap();
+}
+
 #[test]
 fn sizes_that_do_not_fit_a_window_are_refused() {
     let mut config = config();

@@ -14,6 +14,10 @@ use crate::uffd::PAGE;
 /// The largest folios: those that fill a staging window.
 const MAX_ORDER: u32 = WINDOW.ilog2();
 
+/// Where all of a region may be out of memory, so many slots are never used. Multi-gen LRU leaves anonymous memory alone while fewer are free, also
+/// what is written and needs none: with next to everything out of memory there was no room for the rest.
+pub(super) const SPARE_SLOTS: usize = 64;
+
 /// The compressed pool.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
@@ -122,7 +126,12 @@ impl RegionConfig {
 
     /// Slots of its swap area: slot 0 is never used.
     pub(crate) fn slots(&self) -> u32 {
-        (self.swap_max / PAGE + 1) as u32
+        (self.swap_max / PAGE + SPARE_SLOTS + 1) as u32
+    }
+
+    /// Whether all of it may be out of memory: then swap has slots to spare, and is never used up.
+    pub(super) fn swap_is_ample(&self) -> bool {
+        self.swap_max.div_ceil(PAGE) >= self.pages()
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {

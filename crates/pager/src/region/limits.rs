@@ -150,7 +150,11 @@ impl Core {
         let group = MemcgLimits {
             high: pages(limits.memory_high),
             max: max_pages,
-            swap_max: pages(limits.swap_max),
+            swap_max: if limits.swap_max.div_ceil(PAGE) >= self.memory.state.len() {
+                u64::MAX
+            } else {
+                pages(limits.swap_max)
+            },
             ..MemcgLimits::default()
         };
         // No more than what is too much, though none of it is free before it is written.
