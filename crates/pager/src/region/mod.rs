@@ -10,6 +10,7 @@ mod config;
 mod core;
 mod evict;
 mod folio;
+mod frames;
 mod leave;
 mod limits;
 mod placement;
@@ -382,7 +383,7 @@ impl Shared {
         if core.memory.high.has_held() {
             core = self.let_go(core);
         }
-        if core.memory.discards.len() >= core::DISCARD_BATCH { self.discard(core) } else { core }
+        if core.has_discards() { self.discard(core) } else { core }
     }
 
     /// Reads pages, puts them in place and tells the engine. What failed on the way may be well where it is, so it is tried once more.
@@ -391,6 +392,14 @@ impl Shared {
         // it may have to wait although its page is there.
         let at_once = core.memory.waiters.is_some() && !core.memory.high.holds;
         if let &[(page, slot)] = reads {
+            let frame = if at_once { core.take_frame() } else { None };
+            let mut core = match frame {
+                Some(place) => match self.read_into_frame(core, page, slot, place) {
+                    Ok(core) => return core,
+                    Err(core) => core,
+                },
+                None => core,
+            };
             let mut content = core.memory.spare.pop().unwrap_or_default();
             drop(core);
             let begun = Instant::now();
@@ -399,7 +408,7 @@ impl Shared {
             let placed = at_once && result.is_ok() && self.put_in_place(page, &content);
             core = self.lock();
             core.tick();
-            core.arrive(page, result.map(|()| content), begun, placed);
+            core.arrive(page, result.map(|()| Some(content)), begun, placed);
             return core;
         }
         let mut contents: Vec<_> = reads.iter().map(|_| core.memory.spare.pop().unwrap_or_default()).collect();
@@ -413,7 +422,7 @@ impl Shared {
         core = self.lock();
         core.tick();
         for (((&(page, _), result), content), placed) in reads.iter().zip(results).zip(contents).zip(placed) {
-            core.arrive(page, result.map(|()| content), begun, placed);
+            core.arrive(page, result.map(|()| Some(content)), begun, placed);
         }
         core
     }
