@@ -283,7 +283,7 @@ impl Core {
     }
 
     /// Pages that the next step of background reclaim may ask the kernel about.
-    pub(super) fn pages_to_look_up(&mut self) -> Vec<u32> {
+    pub(super) fn pages_to_look_up(&self) -> Vec<u32> {
         if self.memory.kswapd_awake { self.memory.pages_to_look_up(&self.engine, self.group) } else { Vec::new() }
     }
 
@@ -291,8 +291,8 @@ impl Core {
     pub(super) fn kswapd_step(&mut self) {
         if self.memory.kswapd_awake && self.engine.kswapd_step(&mut self.memory) == KswapdStep::Sleep {
             self.memory.kswapd_awake = false;
+            self.memory.forget_looked_up();
         }
-        self.memory.looked_up.clear();
     }
 
     /// Faults that found no room try again. Without anyone who makes room, they reclaim for themselves.
