@@ -13,6 +13,7 @@ mod folio;
 mod frames;
 mod leave;
 mod limits;
+mod looked_up;
 mod placement;
 mod registry;
 mod sample;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use refault_mm::{Ack, Effect, Engine, MemcgId, PageId, SwapSlot, ThrottleReason, World};
 
 use super::folio::Folios;
+use super::looked_up::LookedUp;
 use super::staging::Staging;
 use super::stats::Counts;
 use super::waiters::Waiters;
@@ -38,54 +39,6 @@ pub(super) enum State {
     Reading,
     /// It cannot be had any more; whoever touches it gets a signal.
     Poisoned,
-}
-
-/// Pages that are looked up at a time, at most.
-const MAX_LOOKED_UP: usize = 512;
-
-/// Whether pages that reclaim is about to ask about were written, asked beforehand.
-#[derive(Default)]
-struct LookedUp {
-    /// By page, until background reclaim sleeps or other pages are looked up.
-    answers: Vec<(u32, bool)>,
-    /// Answers that were not needed yet.
-    left: usize,
-    /// How many pages reclaim asked about since the last look, and how many of them were not among the answers.
-    asked: usize,
-    not_found: usize,
-}
-
-impl LookedUp {
-    fn answer(&mut self, page: u32) -> Option<bool> {
-        self.asked += 1;
-        match self.answers.binary_search_by_key(&page, |&(p, _)| p) {
-            Ok(i) => {
-                self.left = self.left.saturating_sub(1);
-                Some(self.answers[i].1)
-            }
-            Err(_) => {
-                self.not_found += 1;
-                None
-            }
-        }
-    }
-
-    /// How many pages are to be looked up now: as many as were asked about since the last look. None while there are answers, for many steps of
-    /// reclaim ask about nothing; but if it asks about others, they are of no use.
-    fn wanted(&self) -> usize {
-        let useful = self.left > 0 && self.not_found < self.answers.len();
-        if useful { 0 } else { self.asked.min(MAX_LOOKED_UP) }
-    }
-
-    fn set(&mut self, answers: Vec<(u32, bool)>) {
-        *self = LookedUp { left: answers.len(), answers, asked: 0, not_found: 0 };
-    }
-
-    /// Until reclaim works again, much may have been written.
-    fn forget(&mut self) {
-        self.answers.clear();
-        self.left = 0;
-    }
 }
 
 /// The memory of a region. Everything here is changed under one lock.
@@ -220,9 +173,8 @@ impl Memory {
     /// Whether a page was written since the last walk.
     fn was_written(&mut self, page: u32) -> bool {
         let known = self.looked_up.answer(page);
-        known.unwrap_or_else(|| {
-            self.writes.as_ref().is_some_and(|map| map.is_written(self.address(page)).unwrap_or(false))
-        })
+        let ask = || self.writes.as_ref().is_some_and(|map| map.is_written(self.address(page)).unwrap_or(false));
+        known.unwrap_or_else(ask)
     }
 
     /// Pages that the next steps of reclaim may ask [`Memory::was_written`] about, in order.
@@ -245,7 +197,7 @@ impl Memory {
 
     /// Background reclaim sleeps.
     pub(super) fn forget_looked_up(&mut self) {
-        self.looked_up.forget();
+        self.looked_up.end_burst();
     }
 
     /// Nobody needs this memory any more.
