@@ -282,16 +282,21 @@ impl Core {
         }
     }
 
-    /// Pages that the next step of background reclaim may ask the kernel about.
-    pub(super) fn pages_to_look_up(&self) -> Vec<u32> {
-        if self.memory.kswapd_awake { self.memory.pages_to_look_up(&self.engine, self.group) } else { Vec::new() }
+    /// Pages that the next steps of background reclaim may ask the kernel about.
+    pub(super) fn pages_to_look_up(&mut self) -> Vec<u32> {
+        let awake = self.memory.kswapd_awake;
+        if awake { self.memory.pages_to_look_up(&self.engine, self.group, self.now) } else { Vec::new() }
+    }
+
+    /// What came of that: whether each was written.
+    pub(super) fn set_looked_up(&mut self, answers: Vec<(u32, bool)>) {
+        self.memory.set_looked_up(answers, self.now);
     }
 
     /// One step of background reclaim.
     pub(super) fn kswapd_step(&mut self) {
         if self.memory.kswapd_awake && self.engine.kswapd_step(&mut self.memory) == KswapdStep::Sleep {
             self.memory.kswapd_awake = false;
-            self.memory.forget_looked_up();
         }
     }
 

@@ -107,7 +107,7 @@ impl Shared {
         let written = |page: u32| self.pagemap.is_written(self.start + page as usize * PAGE).ok();
         let looked_up = pages.into_iter().filter_map(|page| Some((page, written(page)?))).collect();
         let mut core = self.lock();
-        core.memory.set_looked_up(looked_up);
+        core.set_looked_up(looked_up);
         core
     }
 

@@ -1,55 +1,59 @@
 //! Whether pages that reclaim is about to ask about were written, asked of the kernel beforehand, without the lock.
 //!
-//! Background reclaim works in bursts, from when it is woken until it sleeps, and asks about nearly as many pages in each. Many of its steps ask about none: that there is a
-//! step is no reason to look anything up.
+//! Many steps of reclaim ask about nothing, so answers are kept until they are needed, for a moment. That a page was written in that moment is not known then: what
+//! counts is whether it was written since the last walk, which is some hundred times as long ago.
+
+use std::time::{Duration, Instant};
 
 /// Pages that are looked up at a time, at most.
 const MOST: usize = 512;
+/// How long answers are good for.
+const FRESH: Duration = Duration::from_millis(10);
 
 /// The answers, and what they are wanted for.
 #[derive(Default)]
 pub(super) struct LookedUp {
     /// By page.
     answers: Vec<(u32, bool)>,
-    /// Pages that the last burst asked about, this one, and this one since pages were looked up.
-    last_burst: usize,
-    burst: usize,
-    since: usize,
+    /// When they were asked for.
+    at: Option<Instant>,
+    /// Answers that were not needed yet.
+    left: usize,
+    /// Pages that reclaim asked about since, and those of them that were not among the answers.
+    asked: usize,
+    not_found: usize,
 }
 
 impl LookedUp {
     /// Reclaim asks about a page.
     pub(super) fn answer(&mut self, page: u32) -> Option<bool> {
-        self.burst += 1;
-        self.since += 1;
-        let i = self.answers.binary_search_by_key(&page, |&(p, _)| p).ok()?;
-        Some(self.answers[i].1)
+        self.asked += 1;
+        match self.answers.binary_search_by_key(&page, |&(p, _)| p) {
+            Ok(i) => {
+                self.left = self.left.saturating_sub(1);
+                Some(self.answers[i].1)
+            }
+            Err(_) => {
+                self.not_found += 1;
+                None
+            }
+        }
     }
 
-    /// How many pages are to be looked up now: as many as the last burst asked about, at the beginning of one; and if it goes on for far longer than
-    /// that, as many as since the last look.
-    pub(super) fn wanted(&self) -> usize {
-        let begins = self.burst == 0 && self.answers.is_empty();
-        let goes_on = self.since >= self.last_burst && self.burst >= 2 * self.last_burst;
-        match (begins, goes_on) {
-            (true, _) => self.last_burst.min(MOST),
-            (false, true) => self.since.min(MOST),
-            _ => 0,
+    /// How many pages are to be looked up before a step of reclaim: as many as it asked about since the last look, when the answers of that
+    /// were needed, are old, or are about others than it asks about.
+    pub(super) fn wanted(&mut self, now: Instant) -> usize {
+        if self.at.is_none_or(|at| now.saturating_duration_since(at) > FRESH) {
+            self.answers.clear();
+            self.left = 0;
         }
+        let useful = self.left > 0 && self.not_found < self.answers.len();
+        if useful { 0 } else { self.asked.min(MOST) }
     }
 
     /// They were looked up; in the order of pages.
-    pub(super) fn set(&mut self, answers: Vec<(u32, bool)>) {
-        (self.answers, self.since) = (answers, 0);
-    }
-
-    /// Background reclaim sleeps. Until it works again, much may be written.
-    pub(super) fn end_burst(&mut self) {
-        if self.burst > 0 {
-            self.last_burst = self.burst;
-        }
-        (self.burst, self.since) = (0, 0);
-        self.answers.clear();
+    pub(super) fn set(&mut self, answers: Vec<(u32, bool)>, now: Instant) {
+        *self = LookedUp { left: answers.len(), answers, at: Some(now), asked: 0, not_found: 0 };
     }
 }
 
@@ -57,46 +61,54 @@ impl LookedUp {
 mod tests {
     use super::*;
 
-    fn ask(l: &mut LookedUp, pages: std::ops::Range<u32>) -> usize {
-        pages.filter(|&p| l.answer(p).is_some()).count()
-    }
-
-    #[test]
-    fn each_burst_has_as_many_answers_as_the_last_one_asked_for() {
-        let mut l = LookedUp::default();
-        assert_eq!(l.wanted(), 0, "nothing is known yet");
-        assert_eq!(ask(&mut l, 0..100), 0);
-        l.end_burst();
-        for burst in 1..5 {
-            assert_eq!(l.wanted(), 100);
-            let first = burst * 100;
-            l.set((first..first + 100).map(|p| (p, p % 2 == 0)).collect());
-            assert_eq!(l.wanted(), 0, "a step that asks about nothing");
-            assert_eq!(l.answer(first), Some(first % 2 == 0));
-            assert_eq!(ask(&mut l, first + 1..first + 100), 99);
-            assert_eq!(l.wanted(), 0, "it may end now");
-            l.end_burst();
-            assert_eq!(ask(&mut l, 0..0), 0);
-        }
-        l.end_burst();
-        assert_eq!(l.wanted(), 100, "a burst that asked about nothing tells nothing");
-    }
-
-    #[test]
-    fn a_burst_that_goes_on_has_answers_again() {
-        let mut l = LookedUp::default();
-        ask(&mut l, 0..100);
-        l.end_burst();
-        l.set((0..l.wanted() as u32).map(|p| (p, true)).collect());
-        let (mut next, mut found) = (0, 0);
-        for _ in 0..100 {
-            found += ask(&mut l, next..next + 50);
-            next += 50;
-            match l.wanted() as u32 {
+    /// Steps of reclaim that ask about so many pages, and how much later each is; how many were asked about, looked up, and answered.
+    fn run(steps: &[(u32, Duration)]) -> (u32, usize, usize) {
+        let (mut l, mut now) = (LookedUp::default(), Instant::now());
+        let (mut next, mut looked, mut answered) = (0, 0, 0);
+        for &(asks, later) in steps {
+            now += later;
+            match l.wanted(now) as u32 {
                 0 => {}
-                n => l.set((next..next + n).map(|p| (p, true)).collect()),
+                n => {
+                    looked += n as usize;
+                    l.set((next..next + n).map(|p| (p, p % 2 == 0)).collect(), now);
+                }
             }
+            for page in next..next + asks {
+                match l.answer(page) {
+                    Some(written) => {
+                        assert_eq!(written, page % 2 == 0);
+                        answered += 1;
+                    }
+                    None => {}
+                }
+            }
+            next += asks;
         }
-        assert!(found > 4500, "{found} of {next}");
+        (next, looked, answered)
+    }
+
+    #[test]
+    fn answers_wait_for_the_step_that_needs_them() {
+        let ms = Duration::from_millis;
+        let steps: Vec<_> = (0..200).map(|n| (if n % 2 == 0 { 100 } else { 0 }, ms(1))).collect();
+        assert_eq!(run(&steps), (10_000, 9_900, 9_900));
+    }
+
+    #[test]
+    fn old_answers_are_not_used() {
+        let ms = Duration::from_millis;
+        // Each is looked up in a step that asks about nothing, long before.
+        let steps: Vec<_> = (0..200).map(|n| if n % 2 == 0 { (100, ms(20)) } else { (0, ms(1)) }).collect();
+        let (asked, looked, answered) = run(&steps);
+        assert_eq!(asked, 10_000);
+        assert!(answered == 0 && looked <= 10_000, "{looked} {answered}");
+    }
+
+    #[test]
+    fn steps_of_all_sizes_find_most_answers() {
+        let steps: Vec<_> = (0..1000u32).map(|n| (n * 7919 % 60, Duration::from_millis(1))).collect();
+        let (asked, looked, answered) = run(&steps);
+        assert!(answered * 10 > asked as usize * 6 && looked <= asked as usize, "{asked} {looked} {answered}");
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use refault_mm::{Ack, Effect, Engine, MemcgId, PageId, SwapSlot, ThrottleReason, World};
 
@@ -178,9 +179,9 @@ impl Memory {
     }
 
     /// Pages that the next steps of reclaim may ask [`Memory::was_written`] about, in order.
-    pub(super) fn pages_to_look_up(&self, engine: &Engine, group: MemcgId) -> Vec<u32> {
+    pub(super) fn pages_to_look_up(&mut self, engine: &Engine, group: MemcgId, now: Instant) -> Vec<u32> {
         let mut next = Vec::new();
-        let wanted = self.looked_up.wanted();
+        let wanted = self.looked_up.wanted(now);
         if wanted > 0 && self.writes.is_some() && self.counts.walks > 0 {
             engine.foresee(group, wanted, &mut next);
         }
@@ -191,13 +192,8 @@ impl Memory {
     }
 
     /// What came of that: whether each was written.
-    pub(super) fn set_looked_up(&mut self, answers: Vec<(u32, bool)>) {
-        self.looked_up.set(answers);
-    }
-
-    /// Background reclaim sleeps.
-    pub(super) fn forget_looked_up(&mut self) {
-        self.looked_up.end_burst();
+    pub(super) fn set_looked_up(&mut self, answers: Vec<(u32, bool)>, now: Instant) {
+        self.looked_up.set(answers, now);
     }
 
     /// Nobody needs this memory any more.
