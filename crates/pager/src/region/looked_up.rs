@@ -1,14 +1,14 @@
 //! Whether pages that reclaim is about to ask about were written, asked of the kernel beforehand, without the lock.
 //!
-//! Many steps of reclaim ask about nothing, so answers are kept until they are needed, for a moment. That a page was written in that moment is not known then: what
-//! counts is whether it was written since the last walk, which is some hundred times as long ago.
+//! Many steps of reclaim ask about nothing, so answers are kept until they are needed: for a moment, and until the next walk. That a page was written in that
+//! moment is not known then.
 
 use std::time::{Duration, Instant};
 
 /// Pages that are looked up at a time, at most.
 const MOST: usize = 512;
-/// How long answers are good for.
-const FRESH: Duration = Duration::from_millis(10);
+/// How long answers are good for: under pressure steps of reclaim follow each other within milliseconds, with a slow disk within tens of them.
+const FRESH: Duration = Duration::from_millis(100);
 
 /// The answers, and what they are wanted for.
 #[derive(Default)]
@@ -28,6 +28,7 @@ impl LookedUp {
     /// Reclaim asks about a page.
     pub(super) fn answer(&mut self, page: u32) -> Option<bool> {
         self.asked += 1;
+
         match self.answers.binary_search_by_key(&page, |&(p, _)| p) {
             Ok(i) => {
                 self.left = self.left.saturating_sub(1);
@@ -44,11 +45,16 @@ impl LookedUp {
     /// were needed, are old, or are about others than it asks about.
     pub(super) fn wanted(&mut self, now: Instant) -> usize {
         if self.at.is_none_or(|at| now.saturating_duration_since(at) > FRESH) {
-            self.answers.clear();
-            self.left = 0;
+            self.forget();
         }
         let useful = self.left > 0 && self.not_found < self.answers.len();
         if useful { 0 } else { self.asked.min(MOST) }
+    }
+
+    /// Nothing was written since now: page tables were walked.
+    pub(super) fn forget(&mut self) {
+        self.answers.clear();
+        self.left = 0;
     }
 
     /// They were looked up; in the order of pages.
@@ -99,7 +105,7 @@ mod tests {
     fn old_answers_are_not_used() {
         let ms = Duration::from_millis;
         // Each is looked up in a step that asks about nothing, long before.
-        let steps: Vec<_> = (0..200).map(|n| if n % 2 == 0 { (100, ms(20)) } else { (0, ms(1)) }).collect();
+        let steps: Vec<_> = (0..200).map(|n| if n % 2 == 0 { (100, ms(200)) } else { (0, ms(1)) }).collect();
         let (asked, looked, answered) = run(&steps);
         assert_eq!(asked, 10_000);
         assert!(answered == 0 && looked <= 10_000, "{looked} {answered}");

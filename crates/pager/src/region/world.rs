@@ -249,6 +249,7 @@ impl World for Memory {
 
     fn before_walk(&mut self) {
         self.counts.walks += 1;
+        self.looked_up.forget();
         self.collect_writes(0..self.state.len() as u32);
     }
 
