@@ -28,7 +28,6 @@ impl LookedUp {
     /// Reclaim asks about a page.
     pub(super) fn answer(&mut self, page: u32) -> Option<bool> {
         self.asked += 1;
-
         match self.answers.binary_search_by_key(&page, |&(p, _)| p) {
             Ok(i) => {
                 self.left = self.left.saturating_sub(1);
