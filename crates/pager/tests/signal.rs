@@ -189,6 +189,42 @@ fn several_regions_and_errno_stay_apart() {
 }
 
 #[test]
+fn who_faults_alone_reads_into_frames_of_pages_that_have_left() {
+    install_own();
+    // Room for a few frames.
+    let config = RegionConfig { bytes: 3000 * PAGE, ..RegionConfig { memory_max: 8 << 20, ..config() } };
+    let Some(region) = made(Region::new(&config)) else { return };
+    for round in 0..4 {
+        // Neighbours would be read ahead of their faults, several at a time.
+        let pages = || (0..3000).map(|n| n * 1009 % 3000);
+        pages().for_each(|page| assert!(round == 0 || !is_lost(&region, page, round - 1)));
+        pages().for_each(|page| write(&region, page, round));
+        region.validate().unwrap();
+    }
+    let alone = region.stats().counts;
+    assert!(alone.frames_reused > 0 && alone.frames_reused <= alone.swapped_in, "{alone:?}");
+    // Two that take turns: neither is alone. The pages are left as they are.
+    let turn = AtomicU64::new(0);
+    let touch = |mine: u64| {
+        for n in (mine..2000).step_by(2) {
+            while turn.load(Ordering::Acquire) != n {
+                std::hint::spin_loop();
+            }
+            is_lost(&region, n as usize * 1009 % 3000, 3);
+            turn.store(n + 1, Ordering::Release);
+        }
+    };
+    std::thread::scope(|s| {
+        s.spawn(|| touch(0));
+        touch(1);
+    });
+    let both = region.stats().counts;
+    assert!(both.swapped_in > alone.swapped_in + 200, "{both:?}");
+    assert!(both.frames_reused < alone.frames_reused + 64, "{alone:?} {both:?}");
+    region.validate().unwrap();
+}
+
+#[test]
 fn the_places_of_regions_that_are_gone_are_used_again() {
     install_own();
     for n in 0..600 {

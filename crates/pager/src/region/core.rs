@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use refault_mm::{Advice, Engine, KswapdStep, MappingId, MemcgId, Outcome, PageId, Touch};
 
 use super::WINDOW;
+use super::frames::Frames;
 use super::limits::Limits;
 use super::sample::Sampling;
 use super::stats::RegionStats;
@@ -65,6 +66,7 @@ pub(super) struct Core {
     pub(super) evicting: bool,
     /// Pages that are being written.
     pub(super) writing_pages: u64,
+    pub(super) frames: Frames,
 }
 
 impl Core {
@@ -100,6 +102,7 @@ impl Core {
             evictor_sleeps: false,
             evicting: false,
             writing_pages: 0,
+            frames: Frames::default(),
         })
     }
 
@@ -225,11 +228,12 @@ impl Core {
         self.wake(page);
     }
 
-    /// A page was read, or could not be; its read began then. `placed`: it is in place already, which nobody but who put it there knows yet.
+    /// A page was read, or could not be; its read began then. `placed`: it is in place already, which nobody but who put it there knows yet;
+    /// then the content may be only there.
     pub(super) fn arrive(
         &mut self,
         page: u32,
-        content: Result<Box<PageBuf>, StoreError>,
+        content: Result<Option<Box<PageBuf>>, StoreError>,
         begun: Instant,
         placed: bool,
     ) {
@@ -240,7 +244,7 @@ impl Core {
             Ok(content) => {
                 self.memory.counts.swapped_in += 1;
                 self.engine.read_done(&mut self.memory, id, true);
-                self.memory.arrived = Some(content);
+                self.memory.arrived = content;
                 self.memory.placed = placed.then_some(page);
                 self.touch(page, write, self.now);
                 self.memory.spare.extend(self.memory.arrived.take());
@@ -271,9 +275,15 @@ impl Core {
         }
     }
 
-    /// Pages that the next step of background reclaim may ask the kernel about.
+    /// Pages that the next steps of background reclaim may ask the kernel about.
     pub(super) fn pages_to_look_up(&mut self) -> Vec<u32> {
-        if self.memory.kswapd_awake { self.memory.pages_to_look_up(&self.engine, self.group) } else { Vec::new() }
+        let awake = self.memory.kswapd_awake;
+        if awake { self.memory.pages_to_look_up(&self.engine, self.group, self.now) } else { Vec::new() }
+    }
+
+    /// What came of that: whether each was written.
+    pub(super) fn set_looked_up(&mut self, answers: Vec<(u32, bool)>) {
+        self.memory.set_looked_up(answers, self.now);
     }
 
     /// One step of background reclaim.
@@ -281,7 +291,6 @@ impl Core {
         if self.memory.kswapd_awake && self.engine.kswapd_step(&mut self.memory) == KswapdStep::Sleep {
             self.memory.kswapd_awake = false;
         }
-        self.memory.looked_up.clear();
     }
 
     /// Faults that found no room try again. Without anyone who makes room, they reclaim for themselves.
@@ -300,7 +309,7 @@ impl Core {
         let m = &self.memory;
         self.is_left_behind()
             || m.staged_pages > self.pages_to_keep()
-            || m.discards.len() >= DISCARD_BATCH
+            || self.has_discards()
             || !self.starved.is_empty()
             || m.high.new_sleepers
             || m.area.wants_tending()
@@ -346,7 +355,8 @@ impl Core {
 
     pub(super) fn own_bytes(&self) -> usize {
         let (folios, nodes, swap) = self.engine.memory_bytes();
-        self.fixed_bytes + folios + nodes + swap + self.memory.table_bytes() + self.memory.high.bytes()
+        let frames = self.most_frames() * PAGE;
+        self.fixed_bytes + folios + nodes + swap + self.memory.table_bytes() + self.memory.high.bytes() + frames
     }
 
     fn note_peak(&mut self) {

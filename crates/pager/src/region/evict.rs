@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::Shared;
-use super::core::{Core, DISCARD_BATCH, Moved};
+use super::core::{Core, Moved};
 use super::staging::{self, WINDOW};
 use super::world::staged_content;
 use crate::threads::{self, fatal};
@@ -107,7 +107,7 @@ impl Shared {
         let written = |page: u32| self.pagemap.is_written(self.start + page as usize * PAGE).ok();
         let looked_up = pages.into_iter().filter_map(|page| Some((page, written(page)?))).collect();
         let mut core = self.lock();
-        core.memory.looked_up = looked_up;
+        core.set_looked_up(looked_up);
         core
     }
 
@@ -220,11 +220,11 @@ impl Shared {
             // What the pool grew by is taken before others get what is free now.
             core.charge_overhead();
             // The engine takes these frames for free: no more of them than is counted as the pager's own.
-            if core.memory.discards.len() >= DISCARD_BATCH {
+            if core.has_discards() {
                 core = self.discard(core);
             }
         }
-        if core.memory.discards.is_empty() { core } else { self.discard(core) }
+        if core.memory.discards.len() <= core.frames_to_keep() { core } else { self.discard(core) }
     }
 
     /// Moves pages to their places, neighbours in one call, from the first that was not tried yet, until all are or that time comes.
@@ -258,7 +258,7 @@ impl Shared {
         }
     }
 
-    fn look(&self, from: usize, to: usize) -> Moved {
+    pub(super) fn look(&self, from: usize, to: usize) -> Moved {
         let there = |address| self.pagemap.populated(address, 1).map(|p| p[0]);
         match (there(from), there(to)) {
             (Ok(true), Ok(false)) => Moved::Busy,
@@ -269,9 +269,10 @@ impl Shared {
         }
     }
 
-    /// Empties the places whose content is of no use, and gives them back.
+    /// Empties the places whose content is of no use, but for those whose frames are kept, and gives them back.
     pub(super) fn discard<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        let mut places = std::mem::take(&mut core.memory.discards);
+        let kept = core.frames_to_keep().min(core.memory.discards.len());
+        let mut places: Vec<u32> = core.memory.discards.drain(kept..).collect();
         let base = core.memory.staging.address(0);
         drop(core);
         // SAFETY: the places are taken, and no page refers to them any more.

@@ -10,8 +10,10 @@ mod config;
 mod core;
 mod evict;
 mod folio;
+mod frames;
 mod leave;
 mod limits;
+mod looked_up;
 mod placement;
 mod registry;
 mod sample;
@@ -384,7 +386,7 @@ impl Shared {
         if core.memory.high.has_held() {
             core = self.let_go(core);
         }
-        if core.memory.discards.len() >= core::DISCARD_BATCH { self.discard(core) } else { core }
+        if core.has_discards() { self.discard(core) } else { core }
     }
 
     /// Reads pages, puts them in place and tells the engine. What failed on the way may be well where it is, so it is tried once more.
@@ -393,6 +395,14 @@ impl Shared {
         // it may have to wait although its page is there.
         let at_once = core.memory.waiters.is_some() && !core.memory.high.holds;
         if let &[(page, slot)] = reads {
+            let frame = if at_once { core.take_frame() } else { None };
+            let mut core = match frame {
+                Some(place) => match self.read_into_frame(core, page, slot, place) {
+                    Ok(core) => return core,
+                    Err(core) => core,
+                },
+                None => core,
+            };
             let mut content = core.memory.spare.pop().unwrap_or_default();
             drop(core);
             let begun = Instant::now();
@@ -401,7 +411,7 @@ impl Shared {
             let placed = at_once && result.is_ok() && self.put_in_place(page, &content);
             core = self.lock();
             core.tick();
-            core.arrive(page, result.map(|()| content), begun, placed);
+            core.arrive(page, result.map(|()| Some(content)), begun, placed);
             return core;
         }
         let mut contents: Vec<_> = reads.iter().map(|_| core.memory.spare.pop().unwrap_or_default()).collect();
@@ -415,7 +425,7 @@ impl Shared {
         core = self.lock();
         core.tick();
         for (((&(page, _), result), content), placed) in reads.iter().zip(results).zip(contents).zip(placed) {
-            core.arrive(page, result.map(|()| content), begun, placed);
+            core.arrive(page, result.map(|()| Some(content)), begun, placed);
         }
         core
     }

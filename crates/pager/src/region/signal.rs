@@ -170,6 +170,8 @@ impl Shared {
             return false;
         }
         core.tick();
+        // SAFETY: takes nothing, cannot fail.
+        core.frames.fault_of(unsafe { libc::pthread_self() });
         core.fault(page, write);
         core = self.finish(core);
         if core.is_starved() {

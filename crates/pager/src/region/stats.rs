@@ -14,6 +14,8 @@ pub struct Counts {
     pub first_touches: u64,
     /// Pages read from the swap area.
     pub swapped_in: u64,
+    /// Of those, pages that were read into the frame of a page that had left, which was moved into the region.
+    pub frames_reused: u64,
     /// Pages written to the swap area.
     pub swapped_out: u64,
     /// Pages that were touched after they had been moved out, and before their frames were free.

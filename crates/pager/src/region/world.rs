@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use refault_mm::{Ack, Effect, Engine, MemcgId, PageId, SwapSlot, ThrottleReason, World};
 
 use super::folio::Folios;
+use super::looked_up::LookedUp;
 use super::staging::Staging;
 use super::stats::Counts;
 use super::waiters::Waiters;
@@ -40,9 +42,6 @@ pub(super) enum State {
     Poisoned,
 }
 
-/// Pages that are looked up at a time, at most.
-const MAX_LOOKED_UP: usize = 512;
-
 /// The memory of a region. Everything here is changed under one lock.
 pub(super) struct Memory {
     pub(super) uffd: Arc<Uffd>,
@@ -52,10 +51,7 @@ pub(super) struct Memory {
     young: Vec<bool>,
     /// Tells which pages were written since the last walk; `None`: this kernel does not tell.
     pub(super) writes: Option<Pagemap>,
-    /// Whether pages that reclaim is about to ask about were written, asked beforehand; by page.
-    pub(super) looked_up: Vec<(u32, bool)>,
-    /// How many reclaim asked about, in the last step in which it did.
-    asked: usize,
+    looked_up: LookedUp,
     /// Those who serve their own faults, and wait; `None`: threads of the region serve faults, and the kernel wakes who waits.
     pub(super) waiters: Option<Arc<Waiters>>,
     /// The swap slot that the engine gave the page.
@@ -102,8 +98,7 @@ impl Memory {
             state: vec![State::Empty; pages],
             young: vec![false; pages],
             writes: None,
-            looked_up: Vec::new(),
-            asked: 0,
+            looked_up: LookedUp::default(),
             waiters: None,
             slot: vec![0; pages],
             place: vec![0; pages],
@@ -178,26 +173,27 @@ impl Memory {
 
     /// Whether a page was written since the last walk.
     fn was_written(&mut self, page: u32) -> bool {
-        self.asked += 1;
-        match self.looked_up.binary_search_by_key(&page, |&(p, _)| p) {
-            Ok(i) => self.looked_up[i].1,
-            Err(_) => self.writes.as_ref().is_some_and(|map| map.is_written(self.address(page)).unwrap_or(false)),
-        }
+        let known = self.looked_up.answer(page);
+        let ask = || self.writes.as_ref().is_some_and(|map| map.is_written(self.address(page)).unwrap_or(false));
+        known.unwrap_or_else(ask)
     }
 
-    /// Pages that the next step of reclaim may ask [`Memory::was_written`] about: as many as it did when it last asked, in order.
-    pub(super) fn pages_to_look_up(&mut self, engine: &Engine, group: MemcgId) -> Vec<u32> {
+    /// Pages that the next steps of reclaim may ask [`Memory::was_written`] about, in order.
+    pub(super) fn pages_to_look_up(&mut self, engine: &Engine, group: MemcgId, now: Instant) -> Vec<u32> {
         let mut next = Vec::new();
-        if self.writes.is_some() && self.counts.walks > 0 {
-            engine.foresee(group, self.asked.min(MAX_LOOKED_UP), &mut next);
+        let wanted = self.looked_up.wanted(now);
+        if wanted > 0 && self.writes.is_some() && self.counts.walks > 0 {
+            engine.foresee(group, wanted, &mut next);
         }
         let is_asked = |&p: &u32| self.state[p as usize] == State::Mapped && !self.young[p as usize];
         let mut pages: Vec<u32> = next.iter().map(|p| p.0).filter(is_asked).collect();
-        if !pages.is_empty() {
-            self.asked = 0;
-        }
         pages.sort_unstable();
         pages
+    }
+
+    /// What came of that: whether each was written.
+    pub(super) fn set_looked_up(&mut self, answers: Vec<(u32, bool)>, now: Instant) {
+        self.looked_up.set(answers, now);
     }
 
     /// Nobody needs this memory any more.
@@ -253,6 +249,7 @@ impl World for Memory {
 
     fn before_walk(&mut self) {
         self.counts.walks += 1;
+        self.looked_up.forget();
         self.collect_writes(0..self.state.len() as u32);
     }
 

@@ -1,0 +1,109 @@
+//! Frames of pages that have left are used for those that come, where that saves a copy and the way through the kernel's allocator.
+//!
+//! A page that has been written lies in its staging place until the place is discarded. Instead, the next page can be read into that frame,
+//! and the frame be moved into the region. A move interrupts all processors that run threads of the process, which costs more than it saves.
+//! So it is done while one thread makes all faults, and serves them itself.
+
+use std::sync::MutexGuard;
+use std::time::Instant;
+
+use super::Shared;
+use super::core::{Core, DISCARD_BATCH, Moved};
+use crate::store::Page;
+use crate::uffd::PAGE;
+
+/// After so many faults of one thread it is held to be alone.
+const ALONE: u32 = 64;
+/// Frames that are kept at most: this part of the memory, and so many.
+const PART: u64 = 256;
+const MOST: u64 = 512;
+
+/// Who made the last faults.
+#[derive(Default)]
+pub(super) struct Frames {
+    thread: libc::pthread_t,
+    faults: u32,
+}
+
+impl Frames {
+    /// A fault of a thread that serves it itself.
+    pub(super) fn fault_of(&mut self, thread: libc::pthread_t) {
+        if self.thread != thread {
+            (self.thread, self.faults) = (thread, 0);
+        }
+        self.faults = self.faults.saturating_add(1);
+    }
+
+    fn is_alone(&self) -> bool {
+        self.faults >= ALONE
+    }
+}
+
+impl Core {
+    /// Frames that may be kept: they are counted as the pager's own, whether they are there or not. None where others serve faults.
+    pub(super) fn most_frames(&self) -> usize {
+        if self.memory.waiters.is_none() { 0 } else { (self.engine.managed_pages() / PART).min(MOST) as usize }
+    }
+
+    /// Places that are not discarded now, for their frames are wanted soon.
+    pub(super) fn frames_to_keep(&self) -> usize {
+        if self.frames.is_alone() && !self.memory.lowering { self.most_frames() } else { 0 }
+    }
+
+    /// There are enough places for a call that discards them.
+    pub(super) fn has_discards(&self) -> bool {
+        self.memory.discards.len() >= self.frames_to_keep() + DISCARD_BATCH
+    }
+
+    /// A place whose frame is of no use any more, for a page that comes.
+    pub(super) fn take_frame(&mut self) -> Option<u32> {
+        if self.frames.is_alone() { self.memory.discards.pop() } else { None }
+    }
+}
+
+impl Shared {
+    /// Reads a page into the frame of such a place, and moves it to where it belongs. If that does not work, the place is given back and
+    /// the page is to be read in another way.
+    pub(super) fn read_into_frame<'a>(
+        &'a self,
+        core: MutexGuard<'a, Core>,
+        page: u32,
+        slot: u32,
+        place: u32,
+    ) -> Result<MutexGuard<'a, Core>, MutexGuard<'a, Core>> {
+        let (from, to) = (core.memory.staging.address(place), core.memory.address(page));
+        drop(core);
+        let begun = Instant::now();
+        // SAFETY: the place is a page of memory that is filled and was taken from those to be discarded: nobody else refers to it. Any
+        // bytes are a valid page. The reference ends before the page moves.
+        let read = unsafe { self.area.read(slot, page, &mut *(from as *mut Page)) };
+        let outcome = if read.is_ok() { self.move_in(from, to) } else { Moved::Busy };
+        let mut core = self.lock();
+        core.tick();
+        match outcome {
+            Moved::Out => {
+                core.memory.staging.give_back(place);
+                core.memory.counts.frames_reused += 1;
+                core.arrive(page, Ok(None), begun, true);
+                return Ok(core);
+            }
+            Moved::Busy | Moved::PlaceTaken => core.memory.discards.push(place),
+            // What was read is in the slot still.
+            Moved::Lost => core.memory.staging.give_back(place),
+        }
+        Err(core)
+    }
+
+    /// Moves a page from its place; nobody is woken.
+    fn move_in(&self, from: usize, to: usize) -> Moved {
+        // SAFETY: the place is the pager's, and nobody refers to it; the page of the region is missing, and watched.
+        let done = unsafe { self.uffd.move_pages(to, from, PAGE) };
+        match done.errno {
+            0 if done.bytes == PAGE => Moved::Out,
+            // Held for a moment.
+            libc::EBUSY | libc::EAGAIN => Moved::Busy,
+            // What is where decides, not what the error says.
+            _ => self.look(from, to),
+        }
+    }
+}
