@@ -80,12 +80,9 @@ mod tests {
                 }
             }
             for page in next..next + asks {
-                match l.answer(page) {
-                    Some(written) => {
-                        assert_eq!(written, page % 2 == 0);
-                        answered += 1;
-                    }
-                    None => {}
+                if let Some(written) = l.answer(page) {
+                    assert_eq!(written, page % 2 == 0);
+                    answered += 1;
                 }
             }
             next += asks;
