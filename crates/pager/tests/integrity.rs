@@ -82,6 +82,10 @@ fn work(base: Base, pages: u64, thread: u64, seed: u64, stop: &AtomicBool, ops: 
 }
 
 fn stress(name: &str, config: &RegionConfig) {
+    stress_by(THREADS, name, config);
+}
+
+fn stress_by(threads: usize, name: &str, config: &RegionConfig) {
     let Some(region) = made(Region::new(config)) else { return };
     let pages = (config.bytes / PAGE) as u64;
     let (stop, ops) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -89,7 +93,7 @@ fn stress(name: &str, config: &RegionConfig) {
     let end = Instant::now() + Duration::from_secs_f64(seconds());
     let mut most = 0;
     std::thread::scope(|s| {
-        for t in 0..THREADS as u64 {
+        for t in 0..threads as u64 {
             let (stop, ops) = (&stop, &ops);
             s.spawn(move || work(base, pages, t, t + 1, stop, ops));
         }
@@ -107,6 +111,7 @@ fn stress(name: &str, config: &RegionConfig) {
         stop.store(true, Ordering::Relaxed);
     });
     let s = region.stats();
+    assert!(threads > 1 || s.counts.frames_reused > 100, "{name}: {:?}", s.counts);
     eprintln!(
         "{name}: {} operations, {} evictions, peak {} of {} pages (seen {most}), {:?} {:?} {:?}",
         ops.load(Ordering::Relaxed),
@@ -191,6 +196,23 @@ fn by_signal_pool_before_file_and_standby() {
     let pool = Some(PoolConfig { codec: Codec::Zstd, max_bytes: 2 << 20 });
     let c = RegionConfig { pool, swap_directory: directory(), standby_percent: 6, ..by_signal(config(Policy::Mglru)) };
     stress("by signal, pool before file, standby", &c);
+}
+
+/// Who faults alone reads pages into the frames of others.
+#[test]
+fn by_signal_alone_pool_of_lz4() {
+    stress_by(
+        1,
+        "by signal, one thread, pool of lz4",
+        &RegionConfig { bytes: 28 << 20, ..by_signal(config(Policy::Mglru)) },
+    );
+}
+
+#[test]
+fn by_signal_alone_pool_before_file() {
+    let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 2 << 20 });
+    let c = RegionConfig { pool, swap_directory: directory(), ..by_signal(config(Policy::Lru)) };
+    stress_by(1, "by signal, one thread, pool before file", &c);
 }
 
 /// In 4 MiB, threads wait for room and for pages that are on their way.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use refault_pager::mem::Mapping;
 use refault_pager::store::{Codec, Fault, Faulty};
-use refault_pager::uffd::Scope;
+use refault_pager::uffd::{Call, CallFault, CallPlan, Scope};
 use refault_pager::{FaultMode, Policy, PoolConfig, Region, RegionConfig};
 
 use self::common::made;
@@ -222,6 +222,32 @@ fn who_faults_alone_reads_into_frames_of_pages_that_have_left() {
     assert!(both.swapped_in > alone.swapped_in + 200, "{both:?}");
     assert!(both.frames_reused < alone.frames_reused + 64, "{alone:?} {both:?}");
     region.validate().unwrap();
+}
+
+/// Moves out and moves in fail by turns, and are where they are whatever the call said.
+#[test]
+fn pages_that_could_not_be_moved_into_the_region_are_right() {
+    install_own();
+    use CallFault::{DoneButFails, Fails, Loses, Short};
+    let (busy, again, other) = (libc::EBUSY, libc::EAGAIN, libc::EINVAL);
+    for fault in [Fails(busy), Fails(again), Fails(other), DoneButFails(other), Short(0), Loses(libc::EIO)] {
+        let plan = CallPlan::new(move |call, n| (call == Call::Move && n % 7 == 3 && n > 3000).then_some(fault));
+        let config = RegionConfig { bytes: 3000 * PAGE, memory_max: 8 << 20, ..config() };
+        let store = Box::new(Faulty::new(|_, _| None));
+        let Some(region) = made(Region::with_faults(&config, store, Some(plan))) else { return };
+        let pages = || (0..3000).map(|n| n * 1009 % 3000);
+        let (mut lost, mut moved) = (0, 0);
+        for round in 0..4 {
+            // What is written goes on being lost only where the move out lost it.
+            pages().for_each(|page| write(&region, page, round));
+            lost += pages().filter(|&page| is_lost(&region, page, round)).count();
+            let counts = region.stats().counts;
+            assert!(round == 0 || counts.frames_reused > moved, "{fault:?}: {counts:?}");
+            moved = counts.frames_reused;
+            region.validate().unwrap();
+        }
+        assert!(lost == 0 || matches!(fault, Loses(_)), "{fault:?}: {lost} pages were lost");
+    }
 }
 
 #[test]
