@@ -40,6 +40,7 @@ pub struct refault_region_config {
     pub fault_mode: u32,
     pub sample_cpu_percent: u32,
     pub pool_adapts: u32,
+    pub poll: u32,
 }
 
 /// `refault_limits`.
@@ -117,6 +118,7 @@ pub unsafe extern "C" fn refault_region_config_init(config: *mut refault_region_
         fault_mode: FAULTS_BY_THREADS,
         sample_cpu_percent: 0,
         pool_adapts: 1,
+        poll: 1,
     };
     // SAFETY: the caller's contract.
     unsafe { give(config, new) };
@@ -151,6 +153,7 @@ unsafe fn config(c: &refault_region_config) -> Result<RegionConfig, Failure> {
         standby_percent: c.standby_percent,
         sample_cpu_percent: c.sample_cpu_percent,
         pool_adapts: c.pool_adapts != 0,
+        poll: c.poll != 0,
         thp: thp(new.thp.clone(), sizes)?,
         stall_limit: Duration::from_millis(c.stall_limit_ms),
         ..new

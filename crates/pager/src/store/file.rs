@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
+use super::polled::PolledReads;
 use super::ring::Ring;
 use super::{Page, PageBuf, Store, StoreError, Usage};
 use crate::calls::{self, Call, CallFault};
@@ -33,6 +34,8 @@ pub struct FileStore {
     wanted: SwapIo,
     /// Made when a batch is written for the first time.
     ring: OnceLock<Option<Mutex<Ring>>>,
+    /// `None`: reads sleep.
+    polled: Option<PolledReads>,
     /// Slots that hold a page, a bit each.
     held: Mutex<(Vec<u64>, u64)>,
 }
@@ -43,6 +46,12 @@ impl FileStore {
         FileStore::with_io(directory, slots, SwapIo::default())
     }
 
+    /// Who reads is to poll for the page rather than sleep until it is there, while the device is fast and there is io_uring.
+    pub fn polling(mut self) -> FileStore {
+        self.polled = Some(PolledReads::default());
+        self
+    }
+
     /// The same, written in a way of one's choice.
     pub fn with_io(directory: &Path, slots: u32, swap_io: SwapIo) -> io::Result<FileStore> {
         let (file, direct) = match nameless(directory, libc::O_DIRECT) {
@@ -51,7 +60,15 @@ impl FileStore {
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => (nameless(directory, 0)?, false),
             Err(e) => return Err(e),
         };
-        Ok(FileStore { file, direct, slots, wanted: swap_io, ring: OnceLock::new(), held: Mutex::default() })
+        Ok(FileStore {
+            file,
+            direct,
+            slots,
+            wanted: swap_io,
+            ring: OnceLock::new(),
+            polled: None,
+            held: Mutex::default(),
+        })
     }
 
     /// Whether it goes round the page cache. Where it does not, its pages take memory that nobody counts but the kernel.
@@ -81,6 +98,25 @@ impl FileStore {
             _ => calls.iter().map(|(at, pages)| pwritev(&self.file, pages, *at)).collect(),
         };
         results.iter().zip(&calls).map(|(&n, (_, pages))| n == (pages.len() * PAGE) as isize).collect()
+    }
+
+    /// As `preadv`.
+    fn read_parts(&self, parts: &[libc::iovec], at: u64) -> io::Result<usize> {
+        // SAFETY: the parts are pages, or parts of one, that nobody else refers to and that outlive the call; any bytes are a valid page.
+        let polled = self.polled.as_ref().and_then(|polled| unsafe { polled.read(&self.file, parts, at) });
+        polled.unwrap_or_else(|| {
+            // SAFETY: as above.
+            let n = unsafe { libc::preadv(self.file.as_raw_fd(), parts.as_ptr(), parts.len() as i32, at as i64) };
+            usize::try_from(n).map_err(|_| io::Error::last_os_error())
+        })
+    }
+
+    /// A file that ends before the page is an error of kind UnexpectedEof.
+    fn read_all(&self, page: &mut Page, at: u64) -> io::Result<()> {
+        calls::read_exact(Call::SwapRead, page, |part, done| {
+            let part = libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: part.len() };
+            self.read_parts(&[part], at + done as u64)
+        })
     }
 
     fn mark(&self, slot: u32, holds: bool) {
@@ -171,11 +207,6 @@ fn write_all(file: &File, page: &Page, at: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// A file that ends before the page is an error of kind UnexpectedEof.
-fn read_all(file: &File, page: &mut Page, at: u64) -> io::Result<()> {
-    calls::read_exact(Call::SwapRead, page, |part, done| file.read_at(part, at + done as u64))
-}
-
 fn is_aligned(page: &Page) -> bool {
     page.as_ptr().addr().is_multiple_of(PAGE)
 }
@@ -236,10 +267,10 @@ impl Store for FileStore {
             return Err(StoreError::Absent);
         }
         let result = match is_aligned(page) {
-            true => read_all(&self.file, page, at(slot)),
+            true => self.read_all(page, at(slot)),
             false => {
                 let mut buffer = PageBuf::default();
-                let result = read_all(&self.file, &mut buffer.0, at(slot));
+                let result = self.read_all(&mut buffer.0, at(slot));
                 page.copy_from_slice(&buffer.0);
                 result
             }
@@ -269,11 +300,7 @@ impl Store for FileStore {
         }
         let of = |p: &mut &mut Page| libc::iovec { iov_base: p.as_mut_ptr().cast(), iov_len: PAGE };
         let parts: Vec<libc::iovec> = pages.iter_mut().map(of).collect();
-        let read = |n: usize| {
-            // SAFETY: the parts are pages that nobody else refers to and that outlive the call; any bytes are a valid page.
-            let n = unsafe { libc::preadv(self.file.as_raw_fd(), parts.as_ptr(), n as i32, at(first) as i64) };
-            usize::try_from(n).map_err(|_| io::Error::last_os_error())
-        };
+        let read = |n: usize| self.read_parts(&parts[..n], at(first));
         let n = match calls::next(Call::SwapRead) {
             Some(CallFault::Fails(errno)) => Err(io::Error::from_raw_os_error(errno)),
             Some(CallFault::Short(most)) => read((most / PAGE).min(parts.len())),
@@ -286,7 +313,9 @@ impl Store for FileStore {
     fn usage(&self) -> Usage {
         let held = self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let ring = if self.ring.get().is_some_and(Option::is_some) { Ring::BYTES } else { 0 };
-        Usage { memory_bytes: held.0.capacity() as u64 * 8 + ring, file_pages: held.1, ..Usage::default() }
+        let (polling, rings) = self.polled.as_ref().map(PolledReads::usage).unwrap_or_default();
+        let memory_bytes = held.0.capacity() as u64 * 8 + ring + rings;
+        Usage { memory_bytes, file_pages: held.1, polling, ..Usage::default() }
     }
 }
 

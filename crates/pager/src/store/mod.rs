@@ -7,6 +7,7 @@ mod area;
 mod codec;
 mod faulty;
 mod file;
+mod polled;
 mod pool;
 mod ring;
 mod slab;
@@ -25,6 +26,8 @@ pub use faulty::{Fault, Faulty};
 pub use file::{FileStore, SwapIo, nameless_file, swap_directory};
 pub use pool::Pool;
 pub use tiers::Tiers;
+
+use refault_mm::PollingStats;
 
 use crate::uffd::PAGE;
 
@@ -91,6 +94,8 @@ pub struct Usage {
     pub file_pages: u64,
     /// Pages that went from memory to disk since the start.
     pub written_back: u64,
+    /// What became of waits for reads from disk, where they are polled for.
+    pub polling: PollingStats,
 }
 
 /// What a store can be told that it does not see.

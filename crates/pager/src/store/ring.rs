@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use io_uring::{IoUring, opcode, types};
+use io_uring::{IoUring, cqueue, opcode, types};
 
 use crate::calls::{self, Call, CallFault};
 use crate::threads::fatal;
@@ -59,26 +59,44 @@ impl Ring {
 
     /// Waits until so many entries are complete. It does not give up: the kernel may be reading the pages.
     fn wait(&mut self, entries: usize, results: &mut [isize]) {
-        let (mut left, mut attempts) = (entries, 0);
+        let (mut left, mut patience) = (entries, Patience::default());
         while left > 0 {
-            match calls::made(Call::RingEnter, || self.0.submit_and_wait(left)) {
-                Ok(_) => attempts = 0,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // The kernel is short of something for the moment.
-                Err(e) if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY)) && attempts < ATTEMPTS => {
-                    attempts += 1;
-                    std::thread::sleep(PAUSE);
-                }
-                Err(e) => fatal(&format!("io_uring: {e}")),
-            }
+            patience.enter(|| self.0.submit_and_wait(left));
             for entry in self.0.completion() {
-                results[entry.user_data() as usize] = match calls::next(Call::RingResult) {
-                    Some(CallFault::Fails(errno)) => -(errno as isize),
-                    Some(CallFault::Short(most)) => (entry.result() as isize).min(most as isize),
-                    _ => entry.result() as isize,
-                };
+                results[entry.user_data() as usize] = result(&entry);
                 left -= 1;
             }
+        }
+    }
+}
+
+/// What an entry came to, as of the call that it stands for.
+pub(super) fn result(entry: &cqueue::Entry) -> isize {
+    match calls::next(Call::RingResult) {
+        Some(CallFault::Fails(errno)) => -(errno as isize),
+        Some(CallFault::Short(most)) => (entry.result() as isize).min(most as isize),
+        _ => entry.result() as isize,
+    }
+}
+
+/// With a kernel that refuses for the moment, while entries are under way that cannot be given up.
+#[derive(Default)]
+pub(super) struct Patience {
+    attempts: u32,
+}
+
+impl Patience {
+    /// Enters the kernel, to wait for completions; there may be none afterwards.
+    pub(super) fn enter(&mut self, enter: impl FnOnce() -> io::Result<usize>) {
+        match calls::made(Call::RingEnter, enter) {
+            Ok(_) => self.attempts = 0,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            // The kernel may be short of something for the moment. What is under way completes whatever this call says.
+            Err(_) if self.attempts < ATTEMPTS => {
+                self.attempts += 1;
+                std::thread::sleep(PAUSE);
+            }
+            Err(e) => fatal(&format!("io_uring: {e}")),
         }
     }
 }

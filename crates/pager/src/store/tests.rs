@@ -6,6 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
+use crate::calls::{Call, CallFault, CallPlan};
 
 /// A page by number: noise, half noise, repeated words, or text that compresses well.
 fn content(seed: u32) -> Box<Page> {
@@ -342,6 +343,74 @@ fn a_batch_is_written_as_page_by_page() {
                     false => assert!(matches!(result, Err(StoreError::Full)), "{result:?}"),
                 }
             }
+        }
+    }
+}
+
+/// What is polled for is what was written, also by several at a time, and it is counted.
+#[test]
+fn reads_that_are_polled_for_are_right() {
+    let store = file(256).polling();
+    (0..256).for_each(|slot| store.write(slot, &content(slot)).unwrap());
+    std::thread::scope(|scope| {
+        for thread in 0..4u32 {
+            let store = &store;
+            scope.spawn(move || {
+                let mut back = PageBuf::default();
+                let mut run = [PageBuf::default(), PageBuf::default(), PageBuf::default()];
+                for i in 0..500u32 {
+                    let slot = (i * 7 + thread * 64) % 253;
+                    store.read(slot, &mut back.0).unwrap();
+                    assert_eq!(back.0, *content(slot));
+                    let mut pages: Vec<&mut Page> = run.iter_mut().map(|p| &mut p.0).collect();
+                    store.read_run(slot, &mut pages).unwrap();
+                    (0..3).for_each(|n| assert_eq!(run[n as usize].0, *content(slot + n)));
+                }
+            });
+        }
+    });
+    let odd = &mut Box::new((0u8, [0; PAGE])).1;
+    store.read(5, odd).unwrap();
+    assert_eq!(*odd, *content(5));
+    let (usage, most) = (store.usage(), 4001);
+    let p = usage.polling;
+    if p == PollingStats::default() {
+        eprintln!("skipped: there is no io_uring");
+        return;
+    }
+    assert!(p.polled + p.in_vain + p.slept <= most && p.polled + p.in_vain > 0, "{p:?}");
+    assert!(usage.memory_bytes > file(256).usage().memory_bytes);
+}
+
+#[test]
+fn without_io_uring_nothing_is_polled_for() {
+    for fault in [CallFault::Fails(libc::ENOSYS), CallFault::Fails(libc::EPERM)] {
+        let plan = CallPlan::new(move |call, _| (call == Call::RingSetup).then_some(fault));
+        let _entered = plan.enter();
+        let store = file(8).polling();
+        store.write(3, &content(3)).unwrap();
+        let mut back = content(0);
+        (0..10).for_each(|_| store.read(3, &mut back).unwrap());
+        assert_eq!(*back, *content(3));
+        assert_eq!(store.usage().polling.polled, 0);
+    }
+}
+
+/// Whatever the calls say, what was handed to the kernel is waited for, and what was not is read in another way.
+#[test]
+fn calls_of_polled_reads_may_fail() {
+    let faults = [libc::EINTR, libc::EAGAIN, libc::EBUSY, libc::EINVAL, libc::ENOMEM]
+        .into_iter()
+        .flat_map(|e| [CallFault::Fails(e), CallFault::DoneButFails(e)]);
+    for fault in faults {
+        let plan = CallPlan::new(move |call, n| (call == Call::RingEnter && n % 2 == 0).then_some(fault));
+        let _entered = plan.enter();
+        let store = file(8).polling();
+        store.write(3, &content(3)).unwrap();
+        for _ in 0..20 {
+            let mut back = PageBuf::default();
+            store.read(3, &mut back.0).unwrap();
+            assert_eq!(back.0, *content(3), "{fault:?}");
         }
     }
 }

@@ -327,6 +327,7 @@ impl<L: Store> Store for Tiers<L> {
             memory_bytes: pool.memory_bytes + lower.memory_bytes + tuner as u64,
             file_pages: lower.file_pages,
             written_back: self.written_back.load(Ordering::Relaxed),
+            polling: lower.polling,
         }
     }
 }
