@@ -41,6 +41,7 @@ pub struct refault_region_config {
     pub sample_cpu_percent: u32,
     pub pool_adapts: u32,
     pub poll: u32,
+    pub awake_cpus: u32,
 }
 
 /// `refault_limits`.
@@ -119,6 +120,7 @@ pub unsafe extern "C" fn refault_region_config_init(config: *mut refault_region_
         sample_cpu_percent: 0,
         pool_adapts: 1,
         poll: 1,
+        awake_cpus: RegionConfig::AWAKE_CPUS as u32,
     };
     // SAFETY: the caller's contract.
     unsafe { give(config, new) };
@@ -154,6 +156,7 @@ unsafe fn config(c: &refault_region_config) -> Result<RegionConfig, Failure> {
         sample_cpu_percent: c.sample_cpu_percent,
         pool_adapts: c.pool_adapts != 0,
         poll: c.poll != 0,
+        awake_cpus: c.awake_cpus as usize,
         thp: thp(new.thp.clone(), sizes)?,
         stall_limit: Duration::from_millis(c.stall_limit_ms),
         ..new

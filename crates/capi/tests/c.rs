@@ -117,7 +117,7 @@ fn structs_are_laid_out_as_in_the_header() {
     let (fields, expected) = layout! {
         refault_region_config {
             struct_bytes, bytes, memory_max, memory_high, swap_max, zswap_max, stall_limit_ms, policy, swap_directory, thp, pool,
-            fault_threads, standby_percent, fault_mode, sample_cpu_percent, pool_adapts, poll,
+            fault_threads, standby_percent, fault_mode, sample_cpu_percent, pool_adapts, poll, awake_cpus,
         }
         refault_limits { memory_max, memory_high, swap_max, zswap_max }
         refault_region_stats {

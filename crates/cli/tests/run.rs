@@ -81,6 +81,17 @@ fn figures_for_machines() {
     assert!(number("peak_swap_bytes") > 16e6, "tail keeps 150 MB: {json}");
     assert!(number("processes") >= 3.0 && number("faults") > 0.0 && number("wall_s") > 0.0);
     assert_eq!((number("lost_pages"), number("read_errors")), (0.0, 0.0));
+    assert!((0.0..=number("wall_s")).contains(&number("awake_s")), "{json}");
+}
+
+#[test]
+fn processors_may_halt_if_it_is_said() {
+    let s = Sandbox::new();
+    let flags = [&SMALL[..], &["--awake-cpus", "0", "--json", "run.json"]].concat();
+    let Some(o) = run(&s, &flags, "head -c 200000000 /dev/zero | tail -c 150000000 | cksum") else { return };
+    assert!(o.status.success(), "{}", stderr(&o));
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(s.path("run.json")).unwrap()).unwrap();
+    assert_eq!(json["awake_s"].as_f64(), Some(0.0), "{json}");
 }
 
 #[test]

@@ -14,6 +14,7 @@
 //! ```
 #![deny(missing_docs)]
 
+mod awake;
 pub mod calls;
 pub mod doctor;
 mod effects;

@@ -78,6 +78,8 @@ calls! {
     ReadProc = "read of a file of /proc/PID";
     Random = "getrandom";
     Start = "start of the program";
+    OpenLatency = "open of /dev/cpu_dma_latency";
+    AskLatency = "write to /dev/cpu_dma_latency";
 }
 
 /// A call that an agent makes in a program and that fails: agents count for themselves, and say on standard error that they did.

@@ -78,6 +78,10 @@ pub struct RegionConfig {
     pub fault_mode: FaultMode,
     /// Threads that serve faults, at most 256; 0: as many as there are CPUs, half of that with a pool alone, at most 4. With [`FaultMode::Signal`] there are none.
     pub fault_threads: usize,
+    /// While faults that others serve come fast, processors without work are kept from halting, for a wake of one that has halted takes as long as
+    /// the rest of a fault in a virtual machine. That is a property of the whole machine: not with more processors than this; 0: never. It takes the
+    /// right to open `/dev/cpu_dma_latency`.
+    pub awake_cpus: usize,
     /// Pages that are out of reach but not written yet, in percent of the memory. An access brings them back for next to nothing,
     /// and tells the policy that they are in use.
     pub standby_percent: u32,
@@ -96,6 +100,9 @@ impl RegionConfig {
     /// The most bytes that a region can have, and the most memory that it can be given.
     pub const MAX_BYTES: usize = 1 << 40;
 
+    /// [`RegionConfig::awake_cpus`], unless it is chosen: on larger machines, most of what is kept awake would be of no use to who faults.
+    pub const AWAKE_CPUS: usize = 4;
+
     /// A region of so many bytes in so much memory, with a pool of up to half of it and no file.
     pub fn new(bytes: usize, memory_max: usize) -> RegionConfig {
         RegionConfig {
@@ -112,6 +119,7 @@ impl RegionConfig {
             poll: true,
             fault_mode: FaultMode::Threads,
             fault_threads: 0,
+            awake_cpus: RegionConfig::AWAKE_CPUS,
             standby_percent: 0,
             sample_cpu_percent: 0,
             overhead_beside: false,

@@ -383,6 +383,7 @@ impl Core {
             swap_pages: self.engine.swap_used_pages(),
             events: self.engine.memcg_events(self.group),
             area,
+            awake: Default::default(),
             sizes: self.engine.size_stats().clone(),
             samples: self.sampling.stats(),
             vmstat: self.engine.vmstat().iter().collect(),

@@ -42,6 +42,7 @@ use self::sample::Sampling;
 pub(crate) use self::staging::{Staging, WINDOW};
 use self::waiters::Waiters;
 use self::world::Memory;
+use crate::awake::{self, Awake};
 use crate::error::Error;
 use crate::mem::Mapping;
 use crate::pagemap::Pagemap;
@@ -65,6 +66,7 @@ struct Shared {
     area: Arc<SwapArea>,
     pagemap: Pagemap,
     placement: Placement,
+    awake: Awake,
     start: usize,
     /// A page for each fault thread: a touch of it ends one. `None`: there are no such threads.
     doorbell: Option<Mapping>,
@@ -164,7 +166,7 @@ impl Region {
         let in_passing = (threads + 1) * (core::DISCARD_BATCH + WINDOW) * PAGE;
         // What a folio is read into.
         let folios = if config.max_order() > 0 { ((threads + 1) * PAGE) << config.max_order() } else { 0 };
-        let fixed = (threads + 1) * THREAD_BYTES + in_passing + folios;
+        let fixed = (threads + 1) * THREAD_BYTES + awake::THREAD_BYTES + in_passing + folios;
         let standby = max_pages as u64 * u64::from(config.standby_percent) / 100;
         let limits = Limits { memory_high: usize::MAX, ..Limits::of(config) };
         let mut core = Core::new(engine, state, group, limits, standby, config.stall_limit, fixed)
@@ -187,6 +189,8 @@ impl Region {
             area,
             pagemap: Pagemap::open().map_err(Error::io("opening /proc/self/pagemap"))?,
             placement: Placement::new(),
+            // Who serves a fault by itself wakes nobody.
+            awake: Awake::new(if by_signal { 0 } else { config.awake_cpus })?,
             start: memory.start(),
             doorbell,
             staging_range,
@@ -243,7 +247,7 @@ impl Region {
 
     /// What it did, holds and takes.
     pub fn stats(&self) -> RegionStats {
-        self.shared.lock().stats()
+        RegionStats { awake: self.shared.awake.stats(), ..self.shared.lock().stats() }
     }
 
     /// Checks every structure. An error is a defect of the pager or of the engine.
@@ -325,6 +329,7 @@ impl Shared {
             if faults.is_empty() {
                 continue;
             }
+            self.awake.woke(faults.len());
             faults.iter().for_each(|f| self.placement.fault_of(turn.as_mut().expect("it was taken"), f.thread));
             if faults.len() > 1 || self.area.reads_wait() {
                 // This one is busy for a while: another waits for the next.

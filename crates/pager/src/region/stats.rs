@@ -1,6 +1,6 @@
 //! What a region did, holds and takes.
 
-use refault_mm::{MemcgEvents, SampleStats, SizeStats};
+use refault_mm::{KeepAwakeStats, MemcgEvents, SampleStats, SizeStats};
 
 use super::limits::Limits;
 use crate::store::AreaStats;
@@ -81,6 +81,8 @@ pub struct RegionStats {
     pub events: MemcgEvents,
     /// The swap area.
     pub area: AreaStats,
+    /// How often, and how long, processors were kept from halting.
+    pub awake: KeepAwakeStats,
     /// Access sampling.
     pub samples: SampleStats,
     /// Those of the sizes of folios: `hugepages-<size>kB/stats`.

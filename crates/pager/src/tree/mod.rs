@@ -51,6 +51,7 @@ use self::core::Core;
 use self::memory::Memory;
 use self::poll::{Poll, Ready};
 use self::record::Recorder;
+use crate::awake::{self, Awake};
 use crate::error::Error;
 use crate::region::{Placement, RegionConfig, Staging, WINDOW};
 use crate::store::SwapArea;
@@ -94,6 +95,7 @@ struct Shared {
     area: Arc<SwapArea>,
     poll: Poll,
     placement: Placement,
+    awake: Awake,
     listener: Listener,
     /// What became of the program itself: it is served, or why not.
     first: Mutex<Option<Result<(), String>>>,
@@ -131,7 +133,7 @@ impl Tree {
             n => n,
         };
         let in_passing = (serving + 1) * (core::DISCARD_BATCH + WINDOW) * PAGE;
-        let fixed = (serving + 3) * THREAD_BYTES + in_passing;
+        let fixed = (serving + 3) * THREAD_BYTES + awake::THREAD_BYTES + in_passing;
         let mut core = Core::new(engine, group, Memory::new(area.clone(), staging), max_pages as u64, fixed);
         core.stall_limit = m.stall_limit;
         core.swap_pages = (m.swap_max / PAGE) as u64;
@@ -147,6 +149,7 @@ impl Tree {
             stop: AtomicBool::new(false),
             area,
             placement: Placement::new(),
+            awake: Awake::new(m.awake_cpus)?,
             poll: Poll::new().map_err(Error::io("waiting for faults"))?,
             listener: Listener::new(name).map_err(Error::io("opening a socket for the program"))?,
             first: Mutex::new(None),
@@ -198,6 +201,7 @@ impl Shared {
                 Ready::Stop => return,
                 Ready::Faults(index) => {
                     _ = core.settle(index);
+                    self.awake.woke(core.threads.len());
                     let mut voter = self.placement.turn();
                     core.threads.drain(..).for_each(|thread| self.placement.fault_of(&mut voter, thread));
                 }

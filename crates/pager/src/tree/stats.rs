@@ -1,5 +1,7 @@
 //! What a run did and took.
 
+use refault_mm::KeepAwakeStats;
+
 use super::core::Core;
 use crate::region::Counts;
 use crate::store::AreaStats;
@@ -36,6 +38,8 @@ pub struct TreeStats {
     pub peak_pool_bytes: u64,
     /// The most pages in the swap file at one time.
     pub peak_file_pages: u64,
+    /// How often, and how long, processors were kept from halting.
+    pub awake: KeepAwakeStats,
     /// The swap area now.
     pub area: AreaStats,
     /// Programs that were started and served.
@@ -82,6 +86,7 @@ impl Core {
             peak_swap_pages: self.peak_swap,
             peak_pool_bytes: self.peak_pool_bytes,
             peak_file_pages: self.peak_file,
+            awake: KeepAwakeStats::default(),
             area,
             processes: self.processes,
             uncaught: self.uncaught,

@@ -85,6 +85,8 @@ pub fn faults(call: Call) -> Vec<CallFault> {
         Call::Truncate => errors(&[libc::ENOSPC, libc::EINTR]),
         Call::ReadProc => errors(&[libc::ESRCH, libc::EACCES, libc::ENOMEM, libc::EMFILE]),
         Call::Random => errors(&[libc::ENOSYS, libc::EAGAIN]),
+        Call::OpenLatency => errors(&[libc::EACCES, libc::ENOENT, libc::EMFILE]),
+        Call::AskLatency => errors(&[libc::EINVAL, libc::EIO]),
         Call::Start => errors(&[libc::EAGAIN, libc::ENOENT]),
         Call::FileOpen => errors(&[libc::EACCES, libc::ENOENT, libc::EMFILE, libc::EINVAL]),
         Call::FileLength => errors(&[libc::EIO, libc::ENOMEM]),

@@ -1,0 +1,142 @@
+//! Whether processors that have nothing to do are kept from halting.
+//!
+//! Who waits for a page that another thread brings sleeps, and so does that thread until it is asked. If the processor that either is woken on has
+//! halted meanwhile, a wake takes 15 to 25 µs in a virtual machine, which is as much as all else that is done about a page in a compressed pool. A processor that polls for
+//! work instead is there at once, and takes power for it. So processors are kept awake while wakes come fast, and for a moment after.
+
+/// While processors may halt, it is looked how fast wakes come after so many of them.
+pub const LOOK_WAKES: u64 = 64;
+/// While they are kept awake, after so long.
+pub const LOOK_NS: u64 = 4_000_000;
+/// They are kept awake from when wakes come as often as this: two wakes of 20 µs are a sixth of the time between them.
+const BEGIN_NS: u64 = 250_000;
+/// Until they come as seldom as this. So what hovers about one rate does not change it every few milliseconds: each change interrupts all processors.
+const END_NS: u64 = 1_000_000;
+
+/// What is known of wakes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeepAwake {
+    may: bool,
+    awake: bool,
+    /// When it was last looked, and how many wakes there had been.
+    at_ns: u64,
+    wakes: u64,
+    stats: KeepAwakeStats,
+}
+
+/// How often and for how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeepAwakeStats {
+    /// Times that it began.
+    pub times: u64,
+    /// Nanoseconds, to the last look.
+    pub ns: u64,
+}
+
+impl KeepAwake {
+    /// For a machine with so many processors, where at most `most` of them may be kept awake. It is all of them or none.
+    pub fn new(processors: usize, most: usize) -> KeepAwake {
+        KeepAwake { may: processors <= most, awake: false, at_ns: 0, wakes: 0, stats: KeepAwakeStats::default() }
+    }
+
+    /// Whether it can come to anything.
+    pub fn may(&self) -> bool {
+        self.may
+    }
+
+    /// It is `now_ns`, and there were so many wakes in all. Whether processors are kept awake from now on.
+    pub fn look(&mut self, now_ns: u64, wakes: u64) -> bool {
+        let (ns, new) = (now_ns.saturating_sub(self.at_ns), wakes.saturating_sub(self.wakes));
+        (self.at_ns, self.wakes) = (now_ns, wakes);
+        if self.awake {
+            self.stats.ns += ns;
+            self.awake = ns < new.saturating_mul(END_NS);
+        } else {
+            self.awake = self.may && new >= LOOK_WAKES && ns < new.saturating_mul(BEGIN_NS);
+            self.stats.times += u64::from(self.awake);
+        }
+        self.awake
+    }
+
+    /// They are not, whatever the wakes are, and never will be: it was refused.
+    pub fn give_up(&mut self) {
+        (self.may, self.awake) = (false, false);
+    }
+
+    /// How often they were, and for how long.
+    pub fn stats(&self) -> KeepAwakeStats {
+        self.stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Wakes at this distance for a while, looked at as a driver does. Whether processors are awake at the end.
+    fn wakes(k: &mut KeepAwake, at: &mut (u64, u64), between_ns: u64, for_ns: u64) -> bool {
+        let end = at.0 + for_ns;
+        let mut looked = at.0;
+        while at.0 < end {
+            let step = if k.awake { (looked + LOOK_NS).min(at.0 + between_ns) - at.0 } else { between_ns };
+            at.0 += step.max(1);
+            at.1 += u64::from(step == between_ns);
+            if if k.awake { at.0 >= looked + LOOK_NS } else { at.1.is_multiple_of(LOOK_WAKES) } {
+                k.look(at.0, at.1);
+                looked = at.0;
+            }
+        }
+        k.awake
+    }
+
+    #[test]
+    fn awake_while_wakes_come_fast() {
+        let (mut k, mut at) = (KeepAwake::new(2, 4), (0, 0));
+        assert!(!wakes(&mut k, &mut at, 2_000_000, 1_000_000_000), "one every 2 ms is slow");
+        assert!(wakes(&mut k, &mut at, 50_000, 100_000_000));
+        assert!(wakes(&mut k, &mut at, 500_000, 100_000_000), "not so fast, but it goes on");
+        assert_eq!(k.stats().times, 1);
+        assert!(!wakes(&mut k, &mut at, 2_000_000, 20_000_000));
+        assert!(!wakes(&mut k, &mut at, 500_000, 100_000_000), "it does not begin for that");
+        let ns = k.stats().ns;
+        assert!((190_000_000..220_000_000).contains(&ns), "{ns}");
+    }
+
+    #[test]
+    fn it_ends_at_the_first_look_without_wakes() {
+        let mut k = KeepAwake::new(2, 4);
+        assert!(k.look(64 * 50_000, 64));
+        assert!(!k.look(64 * 50_000 + LOOK_NS, 64));
+        // A burst after a long time is not looked at as if it had taken that long for ever.
+        assert!(!k.look(60_000_000_000, 128));
+        assert!(k.look(60_003_000_000, 192));
+    }
+
+    #[test]
+    fn not_on_a_machine_of_many_processors_and_not_after_a_refusal() {
+        let mut k = KeepAwake::new(64, 4);
+        assert!(!k.may() && !k.look(1000, 1_000_000));
+        let mut k = KeepAwake::new(4, 4);
+        assert!(k.may() && k.look(1000, 1_000_000));
+        k.give_up();
+        assert!(!k.may() && !k.look(2000, 2_000_000));
+    }
+
+    proptest! {
+        /// Whatever happens: it is awake only after wakes that came fast, and never longer than there was time.
+        #[test]
+        fn awake_for_a_reason(looks in prop::collection::vec((0u64..1 << 40, 0u64..1 << 40), 1..200)) {
+            let mut k = KeepAwake::new(2, 2);
+            let (mut last, mut first) = ((0, 0), u64::MAX);
+            for (now, wakes) in looks {
+                let awake = k.look(now, wakes);
+                let (ns, new) = (now.saturating_sub(last.0), wakes.saturating_sub(last.1));
+                prop_assert!(!awake || new > 0 && ns / new < END_NS);
+                last = (now, wakes);
+                first = first.min(now);
+                prop_assert!(k.stats().ns <= 200 << 40);
+            }
+        }
+    }
+}
