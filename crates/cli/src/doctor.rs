@@ -57,6 +57,7 @@ struct Json<'a> {
     new_memory: JsonProbe<'a>,
     io_uring: JsonProbe<'a>,
     swap_io: &'a str,
+    stays_awake: JsonProbe<'a>,
     capabilities: BTreeMap<&'a str, bool>,
     seccomp: Option<u32>,
     cgroup_memory_max_bytes: Option<u64>,
@@ -107,6 +108,7 @@ impl<'a> Json<'a> {
             new_memory: new_memory.into(),
             io_uring: (&r.io_uring).into(),
             swap_io: r.swap_io(),
+            stays_awake: (&r.stays_awake).into(),
             capabilities: r.capabilities.iter().copied().collect(),
             seccomp: r.seccomp,
             cgroup_memory_max_bytes: r.cgroup_memory_max,
@@ -154,6 +156,7 @@ fn table(r: &Report, new_memory: &Probe) -> String {
             .map_or("watched before it is touched".into(), |e| format!("not watched before it is touched: {e}")),
     );
     line("io_uring", &probe(&r.io_uring));
+    line("processors kept awake", &probe(&r.stays_awake));
     line("capabilities", &named(&r.capabilities, true));
     line("  not there", &named(&r.capabilities, false));
     line(

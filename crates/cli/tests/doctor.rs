@@ -35,6 +35,8 @@ fn json_and_text_say_the_same() {
     assert_eq!(text.contains("The pager works here"), works, "{text}");
     let watched = if said.is_none() { "watched before it is touched" } else { "not watched before it is touched: " };
     assert!(text.contains(&format!("new memory of programs  {watched}{}", said.unwrap_or_default())), "{text}");
+    let awake = found["stays_awake"]["error"].as_str().map_or("yes".to_owned(), |e| format!("no: {e}"));
+    assert!(text.contains(&format!("processors kept awake   {awake}")), "{text}");
     for value in [&found["kernel"], &found["improvement"], &found["swap_io"]].into_iter().filter_map(Value::as_str) {
         assert!(text.contains(value), "{value} in {text}");
     }

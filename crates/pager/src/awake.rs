@@ -3,8 +3,8 @@
 //! The kernel does that for whoever holds `/dev/cpu_dma_latency` open and asks for a latency of 0. What polls is the idle loop, so everything that
 //! can run has the processor at once, and a wake from another processor takes no interrupt. If this process dies, the kernel takes the request back.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -14,6 +14,7 @@ use refault_mm::{KeepAwake, KeepAwakeStats, LOOK_NS, LOOK_WAKES};
 
 use crate::calls::{self, Call};
 use crate::error::Error;
+use crate::region::RegionConfig;
 use crate::threads;
 
 const DEVICE: &str = "/dev/cpu_dma_latency";
@@ -51,7 +52,6 @@ impl Awake {
     /// Of a machine with at most `most` processors.
     pub(crate) fn new(most: usize) -> Result<Awake, Error> {
         let rule = KeepAwake::new(processors(), most);
-        let open = || OpenOptions::new().write(true).open(DEVICE);
         let device = if rule.may() { calls::made(Call::OpenLatency, open).ok() } else { None };
         let Some(device) = device else { return Ok(Awake { keeper: None, thread: None }) };
         let state = Mutex::new(State { rule, device: Some(device), stop: false });
@@ -131,6 +131,26 @@ impl State {
             self.rule.give_up();
         }
         asked
+    }
+}
+
+fn open() -> io::Result<File> {
+    OpenOptions::new().write(true).open(DEVICE)
+}
+
+/// Whether processors are kept awake here with settings as they are by default; or why not.
+pub(crate) fn probe() -> io::Result<()> {
+    let (n, most) = (processors(), RegionConfig::AWAKE_CPUS);
+    if n > most {
+        return Err(io::Error::other(format!(
+            "there are {n} processors, and all would be; it is done with {most} at most"
+        )));
+    }
+    open().map_err(|e| io::Error::other(format!("{DEVICE}: {e}")))?;
+    let driver = fs::read_to_string("/sys/devices/system/cpu/cpuidle/current_driver").unwrap_or_default();
+    match driver.trim() {
+        "" | "none" => Err(io::Error::other("nothing comes of it, since the kernel has no driver of cpuidle")),
+        _ => Ok(()),
     }
 }
 

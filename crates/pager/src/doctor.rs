@@ -6,6 +6,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::awake;
 use crate::mem::Mapping;
 use crate::region::{PoolConfig, RegionConfig};
 use crate::store::{Codec, SwapIo};
@@ -112,6 +113,8 @@ pub struct Report {
     pub moves: Probe,
     /// io_uring can be set up.
     pub io_uring: Probe,
+    /// While faults come fast, processors without work are kept from halting ([`RegionConfig::awake_cpus`]).
+    pub stays_awake: Probe,
     /// Capabilities of use, and whether this process has them.
     pub capabilities: Vec<(&'static str, bool)>,
     /// What `/proc/self/status` says of seccomp: 0 none, 1 strict, 2 a filter.
@@ -153,6 +156,7 @@ impl Report {
             features,
             moves: Probe::of(try_move()),
             io_uring: Probe::of(try_io_uring()),
+            stays_awake: Probe::of(awake::probe()),
             capabilities: CAPABILITIES.iter().map(|&(bit, name)| (name, caps >> bit & 1 == 1)).collect(),
             seccomp: field(&status, "Seccomp:").and_then(|s| s.parse().ok()),
             cgroup_memory_max: cgroup_memory_max(),
