@@ -75,7 +75,7 @@ typedef struct refault_region_config {
     uint32_t sample_cpu_percent; /* pages out of reach whose touch tells the policy, as many as so much of a processor pays for; 0: none */
     uint32_t pool_adapts;       /* between a pool and a swap file: how much of zswap_max the pool gets is decided while the region is used; 0: always all */
     uint32_t poll;              /* by signal: who waits for a page of the swap file polls for it while it comes soon, which takes a processor, and not the time to wake it; 0: sleeps */
-    uint32_t awake_cpus;        /* by threads: on a machine with at most so many processors, those without work are kept from halting while faults come fast; 0: never */
+    uint32_t awake_cpus;        /* on a machine with at most so many processors, those without work are kept from halting while faults come fast; 0: never */
 } refault_region_config;
 
 /* Fills in defaults: everything may go out, to a pool of LZ4 in half of the memory. */

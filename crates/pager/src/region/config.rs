@@ -78,7 +78,7 @@ pub struct RegionConfig {
     pub fault_mode: FaultMode,
     /// Threads that serve faults, at most 256; 0: as many as there are CPUs, half of that with a pool alone, at most 4. With [`FaultMode::Signal`] there are none.
     pub fault_threads: usize,
-    /// While faults that others serve come fast, processors without work are kept from halting, for a wake of one that has halted takes as long as
+    /// While faults come fast that others serve, or that several threads make, processors without work are kept from halting, for a wake of one that has halted takes as long as
     /// the rest of a fault in a virtual machine. That is a property of the whole machine: not with more processors than this; 0: never. It takes the
     /// right to open `/dev/cpu_dma_latency`.
     pub awake_cpus: usize,

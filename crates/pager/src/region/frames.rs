@@ -34,7 +34,7 @@ impl Frames {
         self.faults = self.faults.saturating_add(1);
     }
 
-    fn is_alone(&self) -> bool {
+    pub(super) fn is_alone(&self) -> bool {
         self.faults >= ALONE
     }
 }

@@ -189,8 +189,7 @@ impl Region {
             area,
             pagemap: Pagemap::open().map_err(Error::io("opening /proc/self/pagemap"))?,
             placement: Placement::new(),
-            // Who serves a fault by itself wakes nobody.
-            awake: Awake::new(if by_signal { 0 } else { config.awake_cpus })?,
+            awake: Awake::new(config.awake_cpus)?,
             start: memory.start(),
             doorbell,
             staging_range,

@@ -172,6 +172,7 @@ impl Shared {
         core.tick();
         // SAFETY: takes nothing, cannot fail.
         core.frames.fault_of(unsafe { libc::pthread_self() });
+        let alone = core.frames.is_alone();
         core.fault(page, write);
         core = self.finish(core);
         if core.is_starved() {
@@ -182,6 +183,10 @@ impl Shared {
         }
         core = self.evict_here(core);
         drop(self.wait_for(core, page, write));
+        if !alone {
+            // Who serves a fault by itself wakes nobody, but several wait for each other: one moves pages out, and others for the lock.
+            self.awake.woke(1);
+        }
         true
     }
 
