@@ -50,7 +50,14 @@ fn note_swap_cache(folios: &FolioTable, memcgs: &mut Memcgs, lruvecs: &[Lruvec],
 impl Engine {
     /// Whether anon of a memcg on a node can go anywhere.
     pub(crate) fn can_reclaim_anon(&self, memcg: MemcgId, nid: NodeId) -> bool {
-        self.can_demote(nid) || self.memcgs.swap_room(memcg, self.swap.free_pages()) > 0
+        self.can_demote(nid)
+            || self.memcgs.swap_room(memcg, self.swap.free_pages()) > 0
+            || self.cfg.reclaim_swap_cache && self.has_swap_cache(memcg)
+    }
+
+    /// Whether a page of the group, or of one below it, is in the swap cache.
+    fn has_swap_cache(&self, memcg: MemcgId) -> bool {
+        self.memcgs.subtree(memcg).any(|m| self.memcgs.get(m).swap_cached > 0)
     }
 
     /// The half rule (8.2), for the machine and the memcg.

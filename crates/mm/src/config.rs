@@ -391,6 +391,10 @@ pub struct Config {
     pub numa: Option<NumaConfig>,
     /// `page_cluster`: a swap-in from a queueing device reads up to 2^page_cluster pages; 3 in Linux, 0 = one.
     pub page_cluster: u32,
+    /// Where no swap slot is free, anon is scanned all the same while there are pages in the swap cache: they have slots, and once they are written nothing
+    /// is needed but to find them. With that, multi-gen LRU scans it, too, where fewer than 64 slots are free. Not of Linux, which leaves these pages, and says that
+    /// there is nothing to reclaim. For drivers whose writes take long: reclaim may have given slots to more pages than it needs before the first of them is free.
+    pub reclaim_swap_cache: bool,
     /// The driver maps what was read ahead at once, whatever the device: there are no faults on it that would tell whether it was of
     /// use. So it is a run of faults, each where the last window ended, that makes windows grow. Not of Linux, where
     /// such pages wait in the swap cache.
@@ -451,6 +455,7 @@ impl Config {
             node: None,
             numa: None,
             page_cluster: 3,
+            reclaim_swap_cache: false,
             swap_map_ahead: false,
             file_map_ahead: false,
             read_ahead_pages: 32,

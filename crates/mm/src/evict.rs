@@ -66,6 +66,7 @@ impl Engine {
         }
         let (memcg, free) = (self.lruvecs[v.index()].memcg, self.swap.free_pages());
         let room = free >= MIN_LRU_BATCH && self.memcgs.swap_room(memcg, free) >= MIN_LRU_BATCH;
+        let room = room || self.cfg.reclaim_swap_cache && self.can_reclaim_anon(memcg, sc.nid);
         if room || self.can_demote(sc.nid) { self.swappiness(memcg, sc) } else { 0 }
     }
 

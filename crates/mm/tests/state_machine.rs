@@ -125,7 +125,7 @@ prop_compose! {
         Config {
             zswap, memcgs, stat_flush_interval_ns, node, page_cluster, read_ahead_pages, batch_folios, swap_cluster_max, charge_batch, charge_kernel, swap_synchronous, fault_around_young,
             one_list: one_list && batch_folios == 0, swappiness, swap_pages, fault_around_pages, eviction_bits_max,
-            cpus: 2, seed, total_pages: 4096, thp, swap_map_ahead: seed & 1 > 0, file_map_ahead: seed & 2 > 0, ..cfg
+            cpus: 2, seed, total_pages: 4096, thp, swap_map_ahead: seed & 1 > 0, file_map_ahead: seed & 2 > 0, reclaim_swap_cache: seed & 4 > 0, ..cfg
         }
     }
 }

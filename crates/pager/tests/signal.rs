@@ -249,6 +249,24 @@ fn pages_that_could_not_be_moved_into_the_region_are_right() {
     }
 }
 
+/// Slow writes, so that reclaim gives slots to more pages than need leave before any of them is free. When all slots are used, those pages are
+/// found when they have been written: they were left, and all that was touched from then on was lost for want of room.
+#[test]
+fn regression_pages_that_were_written_are_found_where_swap_is_full() {
+    install_own();
+    for policy in [Policy::Lru, Policy::Mglru] {
+        let config = RegionConfig { bytes: 3000 * PAGE, memory_max: 8 << 20, policy, ..config() };
+        let store = Faulty::new(|n, _| (n < 4000 && n.is_multiple_of(8)).then_some(Fault::Stalls(20)));
+        let Some(region) = made(Region::with_store(&config, Box::new(store))) else { return };
+        for round in 0..2 {
+            (0..3000).for_each(|page| write(&region, page, round));
+            let lost = (0..3000).filter(|&page| is_lost(&region, page, round)).count();
+            assert_eq!(lost, 0, "{policy:?}: {:?} {:?}", region.stats().counts, region.stats().events);
+            region.validate().unwrap();
+        }
+    }
+}
+
 #[test]
 fn the_places_of_regions_that_are_gone_are_used_again() {
     install_own();

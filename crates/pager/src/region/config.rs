@@ -187,6 +187,8 @@ impl RegionConfig {
         cfg.swap_synchronous = true;
         cfg.page_cluster = 0;
         cfg.thp = self.thp.clone();
+        // Pages are free only when their writes are, and those may be late: then slots are used up by pages that are still in memory.
+        cfg.reclaim_swap_cache = true;
         cfg
     }
 
