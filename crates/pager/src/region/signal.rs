@@ -1,8 +1,8 @@
 //! Faults that are served by whoever makes them, in a handler of `SIGBUS`.
 //!
-//! The handler takes the lock of the region and memory from the allocator. A fault is made by an instruction, not by the clock, so
-//! this is a deadlock only if that instruction runs under one of the two locks. Under the lock of the region, nothing is read or written
-//! that the program may have put into a region: arguments are copied before. The allocator touches its own memory only, which may therefore not be in a
+//! The handler takes the lock of the region, that of keeping processors awake, and memory from the allocator. A fault is made by an
+//! instruction, not by the clock, so this is a deadlock only if that instruction runs under one of these locks. Under the first two, nothing
+//! is read or written that the program may have put into a region: arguments are copied before. The allocator touches its own memory only, which may therefore not be in a
 //! region. All other signals are blocked meanwhile, so no other handler of the program runs on top of this one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
