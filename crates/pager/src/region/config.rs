@@ -14,8 +14,8 @@ use crate::uffd::PAGE;
 /// The largest folios: those that fill a staging window.
 const MAX_ORDER: u32 = WINDOW.ilog2();
 
-/// Where all of a region may be out of memory, so many slots are never used. Multi-gen LRU leaves anonymous memory alone while fewer are free, also
-/// what is written and needs none: with next to everything out of memory there was no room for the rest.
+/// Where all of a region may be out of memory, so many slots are never used: with none free, only what has a slot already can leave
+/// (`reclaim_swap_cache`), and with next to everything out of memory there was no room for the rest.
 pub(super) const SPARE_SLOTS: usize = 64;
 
 /// The compressed pool.
