@@ -80,7 +80,7 @@ static PRELOAD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
 /// A program and the memory of its processes.
 #[derive(Debug)]
 pub struct TreeConfig {
-    /// Limits, policy and stores, as of a region; its size is of no meaning.
+    /// Limits, policy and stores, as of a region. Of no meaning are its size, who serves faults and how they wait, standby places, samples and folios.
     pub memory: RegionConfig,
     /// A file for what was touched.
     pub record: Option<File>,
