@@ -76,7 +76,7 @@ pub struct RunArgs {
 
     /// Who decides what leaves memory; the names are those of `refault replay`
     #[arg(long, value_name = "POLICY", default_value = "mglru", value_parser = policy)]
-    policy: Policy,
+    pub(super) policy: Policy,
 
     /// Write the figures as a JSON object to a file; - is standard output. The schema is in docs/pager.md
     #[arg(long, value_name = "FILE")]

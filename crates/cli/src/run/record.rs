@@ -1,6 +1,7 @@
 //! `--record`: what was touched, as a trace.
 
 use crate::Failure;
+use refault_pager::Policy;
 use refault_pager::tree::Recording;
 use refault_trace::{Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, Via};
 use serde::Serialize;
@@ -22,23 +23,35 @@ pub(super) struct Recorded {
     /// Touches that were seen.
     pub accesses: u64,
     /// Of these, those that found their page in place: all but first touches and pages that were read back.
-    pub hit_rate: f64,
+    pub hit_rate: Option<f64>,
     /// Memory that pages had while there was reclaim, on average; null: none left memory.
     pub memory_bytes: Option<u64>,
 }
 
 impl Recorded {
     /// For people.
-    pub(super) fn line(&self, path: &Path) -> String {
-        if self.accesses == 0 {
+    pub(super) fn line(&self, path: &Path, policy: Policy) -> String {
+        let Some(hit_rate) = self.hit_rate else {
             let why = "the program stayed far enough below its limit that no touch had to be seen";
             return format!("refault: nothing was recorded, and {} is not written: {why}", path.display());
-        }
+        };
         let how = match self.memory_bytes {
-            Some(bytes) => format!("refault replay {} --policy mglru --memory {}K", path.display(), bytes >> 10),
+            Some(bytes) => {
+                let path = quoted(&path.display().to_string());
+                format!("refault replay {path} --policy {} --memory {}K", policy.name(), bytes >> 10)
+            }
             None => "no page left memory".into(),
         };
-        format!("refault: recorded {} touches, {:.2} % of them hits; {how}", self.accesses, self.hit_rate * 100.0)
+        format!("refault: recorded {} touches, {:.2} % of them hits; {how}", self.accesses, hit_rate * 100.0)
+    }
+}
+
+/// As a word of a shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./+,:=@%".contains(c);
+    match word.chars().all(is_plain) {
+        true => word.into(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 
@@ -86,6 +99,22 @@ pub(super) fn write(
     }
     // Of a run without a touch nothing was missed; pages that were read ahead and never touched are among those that came back.
     let missed = accesses.min(pages.len() as u64 + read_back);
-    let hit_rate = 1.0 - missed as f64 / accesses.max(1) as f64;
+    let hit_rate = (accesses > 0).then(|| 1.0 - missed as f64 / accesses as f64);
     Ok(Recorded { accesses, hit_rate, memory_bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_replay_that_is_named_is_a_command_with_the_policy_of_the_run() {
+        let r = Recorded { accesses: 10, hit_rate: Some(0.5), memory_bytes: Some(3 << 20) };
+        let line = r.line(Path::new("my 'own' trace.parquet"), Policy::Lru);
+        assert!(
+            line.ends_with(r"; refault replay 'my '\''own'\'' trace.parquet' --policy lru --memory 3072K"),
+            "{line}"
+        );
+        assert!(r.line(Path::new("t.parquet"), Policy::Mglru).contains(" replay t.parquet --policy mglru "));
+    }
 }

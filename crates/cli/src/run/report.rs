@@ -137,7 +137,7 @@ pub(super) fn give(
     if !args.quiet {
         eprintln!("{}", line(args, outcome));
         if let (Some(recorded), Some(path)) = (recorded, &args.record) {
-            eprintln!("{}", recorded.line(path));
+            eprintln!("{}", recorded.line(path, args.policy));
         }
     }
     let Some(sink) = json else { return Ok(()) };
@@ -160,20 +160,26 @@ fn line(args: &RunArgs, o: &Outcome) -> String {
     if !o.was_served {
         return "refault: the program ended before its memory could be served".into();
     }
+    let throttled = match c.throttled {
+        0 => String::new(),
+        n => format!(", and {n} faults waited for {:.1} s because of --memory-high", c.throttled_ns as f64 / 1e9),
+    };
     let stall = s.stall_ns as f64 / 1e7 / o.wall.as_secs_f64().max(1e-9);
     format!(
-        "refault: {:.2} s; peak {} of {} (processes {}, pool {}), swapped {} at most, {} of it in {}; {} faults, {} read back, {} refaults; stalled {stall:.1} % \
-         of the time",
+        "refault: {:.2} s; peak {} of {} (processes {}, pool {}), swapped {} at most, {}; {} faults, {} read back, {} refaults; stalled {stall:.1} % \
+         of the time{}",
         o.wall.as_secs_f64(),
         mib(s.peak_pages),
         mib(s.max_pages),
         mib(s.peak_resident_pages),
         mib(s.peak_pool_bytes.div_ceil(PAGE)),
         mib(s.peak_swap_pages),
-        mib(s.peak_file_pages),
-        args.swap_directory().map_or("no swap file".into(), |dir| format!("a file in {}", dir.display())),
+        args.swap_directory().map_or("without a swap file".into(), |dir| {
+            format!("{} of it in a file in {}", mib(s.peak_file_pages), dir.display())
+        }),
         c.faults,
         c.swapped_in,
         refaults(s),
+        throttled,
     )
 }

@@ -149,12 +149,11 @@ impl MappedFile {
             n => n,
         };
         let doorbell = Mapping::new(threads * PAGE).map_err(Error::io("mapping memory"))?;
-        let registering = "registering memory with userfaultfd";
         // SAFETY: the mappings are new, and their faults are served by the threads below. Of these the writer alone touches the first
         // one, where pages are in place.
         unsafe {
-            uffd.register_with_writes(memory.start(), memory.bytes()).map_err(Error::io(registering))?;
-            uffd.register(doorbell.start(), doorbell.bytes()).map_err(Error::io(registering))?;
+            uffd.register_with_writes(memory.start(), memory.bytes()).map_err(crate::region::not_registered)?;
+            uffd.register(doorbell.start(), doorbell.bytes()).map_err(crate::region::not_registered)?;
         }
         if !config.writable {
             memory.forbid_writes().map_err(Error::io("protecting memory"))?;

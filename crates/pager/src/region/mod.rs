@@ -143,7 +143,7 @@ impl Region {
             .and_then(|()| uffd.register(staging.mapping().start(), staging.mapping().bytes()))
             .and_then(|()| doorbell.as_ref().map_or(Ok(()), |d| uffd.register(d.start(), d.bytes())))
         }
-        .map_err(Error::io("registering memory with userfaultfd"))?;
+        .map_err(not_registered)?;
         let mut engine_config = config.engine();
         (engine_config.page_cluster, engine_config.swap_map_ahead) = (READ_AHEAD_ORDER, true);
         let mut swap_max = (config.swap_max / PAGE) as u64;
@@ -297,6 +297,16 @@ fn open_uffd(mode: FaultMode) -> Result<(Uffd, bool), Error> {
         return Ok((uffd, true));
     }
     open(&needed).map(|uffd| (uffd, false)).map_err(unsupported)
+}
+
+/// Why memory cannot be watched.
+pub(crate) fn not_registered(e: std::io::Error) -> Error {
+    match e.raw_os_error() {
+        Some(libc::EBUSY) => Error::Unsupported(
+            "new memory of this process is watched by another userfaultfd already, as in programs under refault run; run it without".into(),
+        ),
+        _ => Error::io("registering memory with userfaultfd")(e),
+    }
 }
 
 /// Why there is no userfaultfd as it is needed.

@@ -183,6 +183,10 @@ impl Core {
             n => unsafe { uffd.zero(first, n * PAGE) }.bytes / PAGE,
         };
         pages[done..].iter().for_each(|&page| self.drop_page(page));
+        if let Some(r) = &mut self.memory.recorder {
+            // For the engine they were touched. A look for written pages does not name what has just come.
+            (0..done).for_each(|i| r.touch(p.since, p.space, first + i * PAGE, true));
+        }
         if let Some(s) = self.space_mut(p.space) {
             s.fresh.came(row, first + done * PAGE, done + 1);
         }
