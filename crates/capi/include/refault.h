@@ -163,6 +163,8 @@ typedef struct refault_file_config {
     const char *policy;      /* null: "mglru" */
     uint32_t writable;       /* 0: to be read */
     uint32_t fault_threads;  /* at most 256; 0: as many as there are CPUs, at most 4 */
+    uint32_t awake_cpus;     /* as of refault_region_config */
+    uint32_t dirty_background_ratio; /* more than so many percent of its memory changed and not written: the older half is written; at most 100 */
 } refault_file_config;
 
 /* Fills in defaults: to be read and written. */

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-use refault_pager::{MappedFile, MappedFileConfig};
+use refault_pager::{MappedFile, MappedFileConfig, RegionConfig};
 
 use crate::error::{Failure, Owner, guard};
 use crate::{borrow, check_struct, give, give_prefix, policy, range, size, text};
@@ -30,6 +30,8 @@ pub struct refault_file_config {
     pub policy: *const c_char,
     pub writable: u32,
     pub fault_threads: u32,
+    pub awake_cpus: u32,
+    pub dirty_background_ratio: u32,
 }
 
 /// `refault_file_stats`: nothing but `u64`.
@@ -65,6 +67,8 @@ pub unsafe extern "C" fn refault_file_config_init(config: *mut refault_file_conf
         policy: std::ptr::null(),
         writable: 1,
         fault_threads: 0,
+        awake_cpus: RegionConfig::AWAKE_CPUS as u32,
+        dirty_background_ratio: 10,
     };
     // SAFETY: the caller's contract.
     unsafe { give(config, new) };
@@ -93,6 +97,8 @@ pub unsafe extern "C" fn refault_file_open(
             policy: policy(unsafe { text(c.policy) })?,
             writable: c.writable != 0,
             fault_threads: c.fault_threads as usize,
+            awake_cpus: c.awake_cpus as usize,
+            dirty_background_ratio: c.dirty_background_ratio,
             stall_limit: Duration::from_millis(c.stall_limit_ms),
             ..MappedFileConfig::new(size(c.memory_max))
         };

@@ -126,7 +126,7 @@ fn structs_are_laid_out_as_in_the_header() {
             samples_seen, sample_cost_ns, folios_made, folios_out, folios_in, folios_split,
             pool_limit_bytes,
         }
-        refault_file_config { struct_bytes, memory_max, stall_limit_ms, policy, writable, fault_threads }
+        refault_file_config { struct_bytes, memory_max, stall_limit_ms, policy, writable, fault_threads, awake_cpus, dirty_background_ratio }
         refault_file_stats {
             memory_bytes, peak_bytes, own_bytes, dirty_bytes, writeback_bytes, faults, reads, writes, read_errors, write_errors,
             lost_pages,

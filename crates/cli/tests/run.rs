@@ -181,6 +181,25 @@ fn regression_what_the_program_leaves_behind_is_served_to_its_end() {
     }
 }
 
+/// Each process takes some of the manager's descriptors, and the usual limit of 1,024 ended a build of 300 processes.
+#[test]
+fn regression_more_processes_than_files_that_the_program_may_open() {
+    let s = Sandbox::new();
+    let script = "ulimit -Sn 64; exec \"$REFAULT\" run --memory-max 200M -- \
+        sh -c 'for i in $(seq 60); do sleep 2 & done; ulimit -Sn; wait'";
+    let o =
+        std::process::Command::new("sh").args(["-c", script]).env("REFAULT", env!("CARGO_BIN_EXE_refault")).output();
+    let o = o.expect("there is a shell");
+    if run(&s, &SMALL, "true").is_some() {
+        assert_eq!((o.status.code(), String::from_utf8_lossy(&o.stdout).trim()), (Some(0), "64"), "{}", stderr(&o));
+    }
+    let few = "ulimit -n 50; exec \"$REFAULT\" run --memory-max 200M -- true";
+    let o = std::process::Command::new("sh").args(["-c", few]).env("REFAULT", env!("CARGO_BIN_EXE_refault")).output();
+    let o = o.expect("there is a shell");
+    assert_eq!(o.status.code(), Some(2), "{}", stderr(&o));
+    assert!(stderr(&o).contains("50 files may be open here (ulimit -n)"), "{}", stderr(&o));
+}
+
 /// Pages that could not be written came back, and that counted as progress for ever.
 #[test]
 fn regression_a_full_swap_directory_ends_a_program_with_a_line() {

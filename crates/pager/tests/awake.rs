@@ -5,24 +5,64 @@
 
 mod common;
 
+use std::fs::File;
+use std::os::fd::{AsRawFd as _, FromRawFd as _};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use refault_pager::{FaultMode, Region, RegionConfig};
+use refault_mm::KeepAwakeStats;
+use refault_pager::{FaultMode, MappedFile, MappedFileConfig, Region, RegionConfig};
 
-use self::common::Rng;
+use self::common::{Rng, made};
 
 const PAGE: usize = 4096;
 const PAGES: usize = 4096;
 
-/// Twice as much as there is memory for, touched at random until it is enough, or for so long. Whether it was enough.
-fn touch(region: &mut Region, longest: Duration, enough: impl Fn(&Region) -> bool) -> bool {
+/// A region, or a mapped file, of twice as much as there is memory for.
+trait Memory {
+    fn start(&self) -> *mut u8;
+    fn awake(&self) -> KeepAwakeStats;
+    fn check(&self) -> Result<(), String>;
+}
+
+impl Memory for Region {
+    fn start(&self) -> *mut u8 {
+        self.as_ptr()
+    }
+
+    fn awake(&self) -> KeepAwakeStats {
+        self.stats().awake
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.validate()
+    }
+}
+
+impl Memory for MappedFile {
+    fn start(&self) -> *mut u8 {
+        self.as_ptr()
+    }
+
+    fn awake(&self) -> KeepAwakeStats {
+        self.stats().awake
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.validate()
+    }
+}
+
+/// Touched at random until it is enough, or for so long. Whether it was enough.
+fn touch(memory: &dyn Memory, longest: Duration, enough: impl Fn(KeepAwakeStats) -> bool) -> bool {
     let (since, mut rng) = (Instant::now(), Rng(1));
     while since.elapsed() < longest {
         for _ in 0..100 {
-            let at = rng.next() as usize % PAGES * PAGE;
-            region.as_mut_slice()[at] = region.as_slice()[at].wrapping_add(1);
+            let at = memory.start().wrapping_add(rng.next() as usize % PAGES * PAGE);
+            // SAFETY: inside the memory, which nobody else has.
+            unsafe { at.write_volatile(at.read_volatile().wrapping_add(1)) };
         }
-        if enough(region) {
+        if enough(memory.awake()) {
             return true;
         }
     }
@@ -33,7 +73,16 @@ fn region(change: impl Fn(&mut RegionConfig)) -> Option<Region> {
     let mut config = RegionConfig::new(PAGES * PAGE, PAGES * PAGE / 2);
     config.awake_cpus = usize::MAX;
     change(&mut config);
-    Region::new(&config).map_err(|e| eprintln!("skipped: {e}")).ok()
+    made(Region::new(&config))
+}
+
+/// Of a file in memory, for no disk is to be fast enough.
+fn mapped_file(awake_cpus: usize) -> Option<MappedFile> {
+    // SAFETY: the name is a C string; the descriptor is new.
+    let file = unsafe { File::from_raw_fd(libc::memfd_create(c"file".as_ptr(), 0)) };
+    file.set_len((PAGES * PAGE) as u64).expect("a descriptor");
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    made(MappedFile::open(&path, &MappedFileConfig { awake_cpus, ..MappedFileConfig::new(PAGES * PAGE / 2) }))
 }
 
 /// The processor's time of this process.
@@ -59,23 +108,35 @@ fn awake_while_faults_come_fast() {
     if let Err(e) = may {
         return eprintln!("skipped: /dev/cpu_dma_latency: {e}");
     }
-    let Some(mut region) = region(|_| ()) else { return };
-    assert!(touch(&mut region, Duration::from_secs(120), |r| r.stats().awake.times > 0));
-    assert!(touch(&mut region, Duration::from_secs(120), |r| r.stats().awake.ns > 20_000_000), "it goes on");
+    let Some(region) = region(|_| ()) else { return };
+    starts_and_ends(&region);
+    drop(region);
+    let Some(file) = mapped_file(usize::MAX) else { return };
+    starts_and_ends(&file);
+}
+
+fn starts_and_ends(memory: &dyn Memory) {
+    assert!(touch(memory, Duration::from_secs(120), |a| a.times > 0));
+    assert!(touch(memory, Duration::from_secs(120), |a| a.ns > 20_000_000), "it goes on");
     // No faults: it ends, and nothing is done any more.
     std::thread::sleep(Duration::from_millis(300));
-    let (before, took) = (region.stats().awake, processor_time());
+    let (before, took) = (memory.awake(), processor_time());
     std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(region.stats().awake, before);
+    assert_eq!(memory.awake(), before);
     let took = processor_time() - took;
-    assert!(took < Duration::from_millis(30), "an idle region takes {took:?} of 300 ms");
-    region.validate().unwrap();
+    assert!(took < Duration::from_millis(30), "what is idle takes {took:?} of 300 ms");
+    memory.check().unwrap();
 }
 
 fn never_where_it_is_not_to_be_or_of_no_use() {
+    let never = |memory: &dyn Memory| {
+        touch(memory, Duration::from_millis(300), |_| false);
+        assert_eq!(memory.awake(), Default::default());
+    };
     for change in [|c: &mut RegionConfig| c.awake_cpus = 0, |c: &mut RegionConfig| c.fault_mode = FaultMode::Signal] {
-        let Some(mut region) = region(change) else { return };
-        touch(&mut region, Duration::from_millis(300), |_| false);
-        assert_eq!(region.stats().awake, Default::default());
+        let Some(region) = region(change) else { return };
+        never(&region);
     }
+    let Some(file) = mapped_file(0) else { return };
+    never(&file);
 }

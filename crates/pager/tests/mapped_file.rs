@@ -214,6 +214,28 @@ fn a_bad_page_does_not_spoil_its_neighbours() {
     file.validate().unwrap();
 }
 
+/// A third of the memory is changed: more than the usual tenth, so some of it is written, and less than three fifths.
+#[test]
+fn as_much_may_be_dirty_as_is_said() {
+    let temp = Temp::new(&noise(4 * MIB, 1));
+    for (ratio, is_written) in [(10, true), (60, false)] {
+        let config = MappedFileConfig { dirty_background_ratio: ratio, ..config(Policy::Mglru) };
+        let Some(mut file) = made(MappedFile::open(&temp.0, &config)) else { return };
+        bytes_mut(&mut file)[..500 * PAGE].fill(ratio as u8);
+        let since = Instant::now();
+        while is_written && file.stats().counts.writes == 0 && since.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if !is_written {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        assert_eq!(file.stats().counts.writes > 0, is_written, "{ratio} %: {:?}", file.stats());
+        file.close().unwrap();
+    }
+    let config = MappedFileConfig { dirty_background_ratio: 101, ..config(Policy::Mglru) };
+    assert!(matches!(MappedFile::open(&temp.0, &config), Err(Error::Config(_))));
+}
+
 /// Without a flush, and without any need of memory.
 #[test]
 fn what_is_dirty_for_long_gets_into_the_file() {

@@ -73,9 +73,18 @@ fn usage() -> libc::rusage {
 
 /// Major faults of this process, and pages that the system read from swap.
 pub fn kernel_misses() -> (u64, u64) {
-    let vmstat = fs::read_to_string("/proc/vmstat").unwrap_or_default();
-    let read = vmstat.lines().find_map(|l| l.strip_prefix("pswpin ")?.parse().ok());
-    (usage().ru_majflt as u64, read.unwrap_or(0))
+    (usage().ru_majflt as u64, vmstat("pswpin"))
+}
+
+/// Major faults of this process, and pages that the system read from files.
+pub fn kernel_file_misses() -> (u64, u64) {
+    // In KiB, whatever its name says.
+    (usage().ru_majflt as u64, vmstat("pgpgin") / 4)
+}
+
+fn vmstat(name: &str) -> u64 {
+    let all = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    all.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' ')?.parse().ok()).unwrap_or(0)
 }
 
 /// CPU time of this process, and of kswapd.

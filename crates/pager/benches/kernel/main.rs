@@ -1,4 +1,5 @@
-//! The same accesses to a region of the pager, and to ordinary memory in a cgroup whose swap is zram or a file.
+//! The same accesses to a region of the pager, and to ordinary memory in a cgroup whose swap is zram or a file; or to a file that the pager maps, and
+//! that the kernel does.
 //!
 //! ```text
 //! cargo bench -p refault-pager --bench kernel -- [--region-mib N] [--memory-mib N] [...]
@@ -9,6 +10,7 @@
 //! pager's rows are run alone. What was set up is undone whatever ends this program, for another process sees to it.
 
 mod load;
+mod mapped;
 mod options;
 // The benchmark of whole programs uses the rest of it.
 #[allow(dead_code)]
@@ -21,7 +23,7 @@ use refault_pager::store::Codec;
 use refault_pager::{FaultMode, PoolConfig, Region, RegionConfig, ThpSize};
 
 use self::load::Figures;
-use self::options::{Faults, Options};
+use self::options::{Backing, Faults, Options};
 use self::rig::{ROLE, Rig, Setup, Swap};
 
 fn main() -> ExitCode {
@@ -55,27 +57,30 @@ fn main() -> ExitCode {
 fn compare(o: &Options, args: &[String]) -> Result<(), String> {
     println!("{}", o.describe());
     let mut table = table::Table::default();
-    for &swap in &o.swaps {
+    for &backing in &o.backings {
         let rig = Rig::new(Setup {
             memory_max_bytes: Some(o.memory as u64),
-            swap: Some((swap, o.swap_bytes as u64 + (16 << 20))),
+            swap: backing.swap().map(|swap| (swap, o.swap_bytes as u64 + (16 << 20))),
             directory: &o.directory,
         });
         if let Err(why) = &rig {
-            println!("the kernel's rows with {swap} are skipped: {why}");
+            println!("the kernel's rows with {backing} are skipped: {why}");
         }
         println!("{}", table::HEADER);
+        // Nobody serves faults of a mapped file in their own thread.
+        let faults: Vec<Faults> =
+            o.faults.iter().copied().filter(|&f| backing != Backing::Mapped || f == Faults::Threads).collect();
         for &threads in &o.threads {
             for workload in &o.workloads {
                 for round in 0..o.rounds {
-                    let row = format!("{workload} {threads} {swap}");
+                    let row = format!("{workload} {threads} {backing}");
                     let kernel = match &rig {
                         Ok(rig) => run_in(rig, &row, args)?,
                         Err(_) => None,
                     };
-                    let of = |&faults: &Faults| Ok((faults, run(&format!("{} {row} -", faults.name()), args)?));
-                    let pagers = o.faults.iter().map(of).collect::<Result<Vec<_>, String>>()?;
-                    table.add(&format!("{swap}, {workload}, {threads} thr."), round, kernel, &pagers);
+                    let of = |faults: Faults| Ok((faults, run(&format!("{} {row} -", faults.name()), args)?));
+                    let pagers = faults.iter().copied().map(of).collect::<Result<Vec<_>, String>>()?;
+                    table.add(&format!("{backing}, {workload}, {threads} thr."), round, kernel, &pagers);
                 }
             }
         }
@@ -127,16 +132,23 @@ fn work(role: &str, o: &Options) -> Result<(), String> {
         return Err(format!("{ROLE} is for processes that this program starts, and was {role:?}"));
     };
     let threads = threads.parse().map_err(|e| format!("{ROLE}: {threads:?}: {e}"))?;
-    let swap = Swap::parse(swap)?;
-    let figures = match system {
-        "kernel" => {
+    let backing = Backing::parse(swap)?;
+    let figures = match (system, backing) {
+        ("kernel", Backing::Mapped) => {
+            let group = rig::enter(cgroup)?;
+            let mut figures = mapped::by_kernel(o, workload, threads)?;
+            figures.in_place_bytes = rig::usage_bytes(&group)?;
+            figures
+        }
+        ("kernel", Backing::Swap(_)) => {
             let group = rig::enter(cgroup)?;
             let memory = refault_pager::mem::Mapping::new(o.region).map_err(|e| format!("mapping memory: {e}"))?;
             let mut figures = load::run(o, workload, threads, memory.start() as *mut u8, load::kernel_misses);
             figures.in_place_bytes = rig::usage_bytes(&group)?;
             figures
         }
-        faults => in_region(o, workload, threads, swap, Faults::parse(faults)?)?,
+        (_, Backing::Mapped) => mapped::by_pager(o, workload, threads)?,
+        (faults, Backing::Swap(swap)) => in_region(o, workload, threads, swap, Faults::parse(faults)?)?,
     };
     println!("{}", figures.line());
     Ok(())

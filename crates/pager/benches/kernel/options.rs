@@ -1,5 +1,6 @@
 //! What can be asked for.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use refault_pager::Policy;
@@ -15,9 +16,12 @@ cargo bench -p refault-pager --bench kernel -- [OPTIONS]
   --inside           memory_max of the pager is that limit: pool and tables inside (the kernel does not count zram)
   --threads LIST     [1,2]
   --workloads LIST   of uniform, zipf, scan, phases [all]
-  --swap LIST        of zram (the pager: a pool), file (the pager: its swap file) [zram,file]
+  --swap LIST        of zram (the pager: a pool), file (the pager: its swap file), mapped: no swap, the memory is a file that is mapped
+                     (the pager: a MappedFile, whose faults threads serve) [zram,file]
   --faults LIST      of threads, signal: who serves those of the pager [threads,signal]
-  --swap-dir DIR     where the swap files are made
+  --random           the kernel is told that a mapped file is accessed at random (MADV_RANDOM): it reads nothing around what is touched
+  --dirty-background PERCENT  of the pager's mapped files [10]
+  --swap-dir DIR     where the swap files and the mapped ones are made
   --rounds N         runs of each row; the table has the medians [1]
   --scale F          more or fewer accesses [1]
   --reads PERCENT    accesses that only read; the others write, too [0]
@@ -50,6 +54,39 @@ impl Faults {
     }
 }
 
+/// Where pages go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Backing {
+    Swap(Swap),
+    /// To the file that is mapped.
+    Mapped,
+}
+
+impl Backing {
+    pub fn parse(s: &str) -> Result<Backing, String> {
+        match s {
+            "mapped" => Ok(Backing::Mapped),
+            _ => Swap::parse(s).map(Backing::Swap).map_err(|e| e + ", mapped"),
+        }
+    }
+
+    pub fn swap(self) -> Option<Swap> {
+        match self {
+            Backing::Swap(swap) => Some(swap),
+            Backing::Mapped => None,
+        }
+    }
+}
+
+impl fmt::Display for Backing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Backing::Swap(swap) => swap.fmt(f),
+            Backing::Mapped => f.write_str("mapped"),
+        }
+    }
+}
+
 pub struct Options {
     pub region: usize,
     pub memory: usize,
@@ -58,7 +95,9 @@ pub struct Options {
     pub inside: bool,
     pub threads: Vec<usize>,
     pub workloads: Vec<String>,
-    pub swaps: Vec<Swap>,
+    pub backings: Vec<Backing>,
+    pub random: bool,
+    pub dirty_background_ratio: u32,
     pub faults: Vec<Faults>,
     pub directory: PathBuf,
     pub rounds: usize,
@@ -83,7 +122,9 @@ impl Options {
             inside: false,
             threads: vec![1, 2],
             workloads: super::load::WORKLOADS.map(String::from).to_vec(),
-            swaps: vec![Swap::Zram, Swap::File],
+            backings: [Swap::Zram, Swap::File].map(Backing::Swap).to_vec(),
+            random: false,
+            dirty_background_ratio: 10,
             faults: vec![Faults::Threads, Faults::Signal],
             directory: env!("CARGO_TARGET_TMPDIR").into(),
             rounds: 1,
@@ -103,6 +144,7 @@ impl Options {
             match flag.as_str() {
                 "--bench" => is_bench = true,
                 "--inside" => o.inside = true,
+                "--random" => o.random = true,
                 "--folio-swap-in" => o.folio_swap_in = true,
                 "--verbose" => o.verbose = true,
                 "--help" => {
@@ -147,8 +189,9 @@ impl Options {
                     return Err(format!("unknown workload {w:?}"));
                 }
             }
-            "--swap" => self.swaps = list().map(|v| Swap::parse(&v)).collect::<Result<_, _>>()?,
+            "--swap" => self.backings = list().map(|v| Backing::parse(&v)).collect::<Result<_, _>>()?,
             "--faults" => self.faults = list().map(|v| Faults::parse(&v)).collect::<Result<_, _>>()?,
+            "--dirty-background" => self.dirty_background_ratio = number()? as u32,
             "--swap-dir" => self.directory = value.into(),
             "--rounds" => self.rounds = number()?.max(1),
             "--scale" => self.scale = value.parse().map_err(|e: std::num::ParseFloatError| e.to_string())?,

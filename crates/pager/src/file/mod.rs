@@ -25,8 +25,10 @@ pub use stats::{FileCounts, FileStats};
 
 use self::core::Core;
 use self::world::{Memory, State};
+use crate::awake::{self, Awake};
 use crate::error::Error;
 use crate::mem::Mapping;
+use crate::region::{Placement, RegionConfig};
 use crate::threads::{self, fatal};
 use crate::uffd::{CallPlan, Feature, PAGE, Scope, Uffd};
 
@@ -49,8 +51,13 @@ pub struct MappedFileConfig {
     /// `dirty_expire_centisecs`: what was written to it is on its way to the file after so long, without a flush. Looked at every 5 s, or as
     /// often as it is shorter.
     pub dirty_expire: Duration,
+    /// `dirty_background_ratio`: when more than so many percent of its memory were changed and not written, the older half is written. A page that
+    /// is written again after that takes another fault.
+    pub dirty_background_ratio: u32,
     /// Threads that serve faults, at most 256; 0: as many as there are CPUs, at most 4.
     pub fault_threads: usize,
+    /// As [`RegionConfig::awake_cpus`](crate::RegionConfig::awake_cpus).
+    pub awake_cpus: usize,
     /// A fault that finds no room for so long ends in an error (`SIGBUS`); at least 1 ms.
     pub stall_limit: Duration,
 }
@@ -63,7 +70,9 @@ impl MappedFileConfig {
             policy: Policy::Mglru,
             writable: true,
             dirty_expire: Duration::from_secs(30),
+            dirty_background_ratio: 10,
             fault_threads: 0,
+            awake_cpus: RegionConfig::AWAKE_CPUS,
             stall_limit: Duration::from_secs(30),
         }
     }
@@ -74,6 +83,7 @@ impl MappedFileConfig {
         cfg.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) });
         cfg.dirty_expire_ns = u64::try_from(self.dirty_expire.as_nanos()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2);
         cfg.dirty_writeback_ns = cfg.dirty_writeback_ns.min(cfg.dirty_expire_ns);
+        cfg.dirty_background_ratio = self.dirty_background_ratio.into();
         (cfg.total_pages, cfg.swap_pages, cfg.file_map_ahead) = (pages, 0, true);
         cfg
     }
@@ -98,6 +108,8 @@ struct Shared {
     bytes: u64,
     /// A page for each fault thread: a touch of it ends one.
     doorbell: Mapping,
+    placement: Placement,
+    awake: Awake,
 }
 
 /// A file as memory. What is written to it is in the file after [`MappedFile::flush`].
@@ -140,7 +152,8 @@ impl MappedFile {
         let _plan = plan.map(CallPlan::enter);
         let bytes = io.bytes().map_err(Error::io("asking for the length of the file"))?;
         check(config, bytes, name)?;
-        let uffd = Uffd::open(&[Feature::PAGEFAULT_FLAG_WP, Feature::POISON]).map_err(crate::region::unsupported)?;
+        let uffd = Uffd::open(&[Feature::PAGEFAULT_FLAG_WP, Feature::POISON, Feature::THREAD_ID])
+            .map_err(crate::region::unsupported)?;
         let uffd = Arc::new(uffd);
         let pages = bytes.div_ceil(PAGE as u64) as usize;
         let memory = Mapping::new(pages * PAGE).map_err(Error::io("mapping memory"))?;
@@ -162,7 +175,7 @@ impl MappedFile {
         let group = engine.add_memcg(MemcgId::ROOT, "/file", u64::MAX, 0).map_err(Error::Config)?;
         engine.add_mapping(MappingKind::File, group, 0..pages as u64).map_err(Error::Config)?;
         let state = Memory::new(uffd.clone(), memory.start(), pages);
-        let fixed = (threads + 1) * (THREAD_BYTES + READ_RUN * PAGE);
+        let fixed = (threads + 1) * (THREAD_BYTES + READ_RUN * PAGE) + awake::THREAD_BYTES;
         let mut core = Core::new(engine, state, group, config.stall_limit, fixed)
             .map_err(Error::io("opening /proc/self/pagemap"))?;
         core.charge_overhead();
@@ -184,6 +197,8 @@ impl MappedFile {
             start: memory.start(),
             bytes,
             doorbell,
+            placement: Placement::new(),
+            awake: Awake::new(config.awake_cpus)?,
         });
         let writable = config.writable;
         let mut file = MappedFile { shared, threads: Vec::new(), writer: None, memory, writable };
@@ -261,7 +276,7 @@ impl MappedFile {
 
     /// What it did, holds and takes.
     pub fn stats(&self) -> FileStats {
-        self.shared.lock().stats()
+        FileStats { awake: self.shared.awake.stats(), ..self.shared.lock().stats() }
     }
 
     /// Checks every structure. An error is a defect of the pager or of the engine.
@@ -275,8 +290,10 @@ fn check(config: &MappedFileConfig, bytes: u64, name: &str) -> Result<(), Error>
         format!("{name} is empty; write to it first, or give it a length")
     } else if bytes > 1 << 40 {
         format!("{name} has {bytes} bytes; at most 1 TiB")
-    } else if config.memory_max < crate::RegionConfig::MIN_MEMORY {
+    } else if config.memory_max < RegionConfig::MIN_MEMORY {
         format!("memory_max is {} bytes; at least 4 MiB", config.memory_max)
+    } else if config.dirty_background_ratio > 100 {
+        format!("dirty_background_ratio is {}; at most 100", config.dirty_background_ratio)
     } else {
         return threads::check_serving(config.fault_threads, config.stall_limit);
     };
@@ -311,16 +328,22 @@ impl Shared {
 
     /// A fault thread.
     fn serve_faults(&self) {
+        self.placement.join();
         let mut faults = Vec::new();
         let mut end = false;
         while !end {
             faults.clear();
+            let mut turn = self.placement.turn();
             if let Err(e) = self.uffd.wait(&mut faults) {
                 fatal(&format!("waiting for faults: {e}"));
             }
             if faults.is_empty() {
                 continue;
             }
+            self.awake.woke(faults.len());
+            faults.iter().for_each(|f| self.placement.fault_of(&mut turn, f.thread));
+            // This one reads the file: another waits for the next.
+            drop(turn);
             let mut core = self.lock();
             core.tick();
             for f in &faults {

@@ -1,5 +1,7 @@
 //! What a mapped file did, holds and takes.
 
+use refault_mm::KeepAwakeStats;
+
 /// What happened, counted where it happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FileCounts {
@@ -52,6 +54,8 @@ pub struct FileStats {
     pub dirty_pages: u64,
     /// Pages that are being written.
     pub writeback_pages: u64,
+    /// How often and how long processors were kept from halting.
+    pub awake: KeepAwakeStats,
     /// The counters of the engine, under their kernel names.
     pub vmstat: Vec<(&'static str, u64)>,
 }

@@ -116,6 +116,12 @@ impl Core {
         while let Some(uffd) = self.space(space).map(|s| s.uffd.clone()).filter(|_| more) {
             more = match uffd.read_events(&mut events) {
                 Ok(more) => more,
+                Err(e) if e.raw_os_error() == Some(libc::EMFILE) => {
+                    let n = self.spaces.iter().flatten().count();
+                    fatal(&format!(
+                        "with {n} processes there are no files left to open for another: raise the hard limit of ulimit -n"
+                    ))
+                }
                 Err(e) => fatal(&format!("reading faults: {e}")),
             };
             for event in events.drain(..) {

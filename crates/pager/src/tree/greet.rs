@@ -188,12 +188,15 @@ impl Shared {
         if let Some(s) = core.space_mut(index) {
             s.agent = Some(agent);
         }
-        if go.is_err() {
+        let told = go.map_err(|e| {
             // If it is still there, it waits for that word, with all that it has.
+            let pid = core.pid_of(index);
             core.kill(index);
-        }
+            // Said whether it is still there or not: nobody can tell any more who ended it.
+            std::io::Error::other(format!("process {pid} cannot be told that it is served ({e}); it is killed"))
+        });
         self.after(core);
-        go
+        told
     }
 }
 

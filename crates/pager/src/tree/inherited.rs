@@ -1,5 +1,5 @@
 //! What whoever started this process gave it, and the program is to find as it was: standard descriptors that are closed, and limits that the
-//! manager has to keep, too.
+//! manager has to keep, too, or raises for itself.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -35,6 +35,37 @@ pub(super) fn close_what_was_closed() -> io::Result<()> {
         unsafe { libc::close(fd) };
     }
     Ok(())
+}
+
+/// With fewer open files, no process could be served that starts a few others.
+const FEWEST_OPEN_FILES: u64 = 64;
+
+/// This process has some files open for each process that it serves, so it may have as many as it can (`ulimit -n`), whatever the program may.
+/// What the program may; a limit that is too small is refused.
+pub(super) fn raise_open_files() -> Result<libc::rlimit, Error> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is filled by the call.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
+        return Err(Error::io("asking for the limit of open files")(io::Error::last_os_error()));
+    }
+    if limit.rlim_max < FEWEST_OPEN_FILES {
+        return Err(Error::Unsupported(format!(
+            "{} files may be open here (ulimit -n), and refault has some open for each process: raise that limit to {FEWEST_OPEN_FILES} or more",
+            limit.rlim_max
+        )));
+    }
+    // If that is refused, there are fewer processes.
+    _ = set_open_files(libc::rlimit { rlim_cur: limit.rlim_max, ..limit });
+    Ok(limit)
+}
+
+/// For a child between `fork` and `exec`, too: a system call.
+pub(super) fn set_open_files(limit: libc::rlimit) -> io::Result<()> {
+    // SAFETY: the structure outlives the call.
+    match unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Refuses a limit on the size of files (`ulimit -f`) that is too small for what is shared with programs. A swap file that it is too small for is a

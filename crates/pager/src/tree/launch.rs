@@ -42,6 +42,7 @@ pub struct Outcome {
 /// This process serves that memory: it must not be ended before. It takes signals that end processes and passes them on.
 pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result<Outcome, Error> {
     inherited::check_file_limit()?;
+    let open_files = inherited::raise_open_files()?;
     let mask = prepare()?;
     return_what_is_freed();
     let name = format!("refault-{}-{:x}{}", std::process::id(), token()?, calls::for_agents());
@@ -58,8 +59,11 @@ pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result
         command.arg0(name).args(args);
     }
     command.env("LD_PRELOAD", loaded).env(abi::VARIABLE, &name);
-    let as_it_was =
-        move || inherited::close_what_was_closed().and_then(|()| set_mask(libc::SIG_SETMASK, &mask).map(drop));
+    let as_it_was = move || {
+        inherited::close_what_was_closed()?;
+        inherited::set_open_files(open_files)?;
+        set_mask(libc::SIG_SETMASK, &mask).map(drop)
+    };
     // SAFETY: between fork and exec system calls alone, on a set of the closure's own and on numbers.
     unsafe { command.pre_exec(as_it_was) };
     let mut child = calls::made(Call::Start, || command.spawn()).map_err(Error::io("starting the program"))?;
