@@ -75,7 +75,7 @@ static int nonsense(void) {
 
     refault_file_config_init(&f, 8 << 20);
     EXPECT(refault_file_open(NULL, &f, &file), REFAULT_ERR_ARGUMENT, "path is null");
-    EXPECT(refault_file_open("/nowhere/at/all", &f, &file), REFAULT_ERR_CONFIG, "No such file");
+    EXPECT(refault_file_open("/nowhere/at/all", &f, &file), REFAULT_ERR_IO, "No such file");
     EXPECT(refault_file_flush(NULL), REFAULT_ERR_ARGUMENT, "file is null");
     EXPECT(refault_file_set_memory_max(NULL, 8 << 20), REFAULT_ERR_ARGUMENT, "file is null");
     EXPECT(refault_file_close(NULL), REFAULT_OK, "");

@@ -42,6 +42,7 @@ pub fn brief_at(arena: usize) -> usize {
 }
 
 const EBUSY: u32 = 16;
+const EINVAL: u32 = 22;
 const MADV_POPULATE_WRITE: usize = 23;
 const UFFDIO_API: usize = 0xC018_AA3F;
 const UFFDIO_REGISTER: usize = 0xC020_AA00;
@@ -250,7 +251,14 @@ impl Agent {
         unsafe {
             // Discarded while it is watched, it would wait for the manager, which waits for the answer to this order.
             insist(|| call3(sys::IOCTL, self.uffd, UFFDIO_UNREGISTER, range.as_ptr() as usize));
-            insist(|| call3(sys::MADVISE, self.scratch, bytes as usize, 4));
+            insist(|| {
+                let result = call3(sys::MADVISE, self.scratch, bytes as usize, 4);
+                if result == -(EINVAL as isize) {
+                    // Locked, and so full of what is nobody's.
+                    end(b"refault: this program has locked all of its memory (mlockall), so none of it can leave; the program ends\n");
+                }
+                result
+            });
             insist(|| call3(sys::IOCTL, self.uffd, UFFDIO_REGISTER, register.as_mut_ptr() as usize));
         }
     }

@@ -37,7 +37,9 @@ impl Recorded {
         };
         let how = match self.memory_bytes {
             Some(bytes) => {
-                let path = quoted(&path.display().to_string());
+                // Not a flag, whatever it begins with.
+                let before = if path.as_os_str().as_encoded_bytes().starts_with(b"-") { "./" } else { "" };
+                let path = quoted(&format!("{before}{}", path.display()));
                 format!("refault replay {path} --policy {} --memory {}K", policy.name(), bytes >> 10)
             }
             None => "no page left memory".into(),
@@ -115,6 +117,7 @@ mod tests {
             line.ends_with(r"; refault replay 'my '\''own'\'' trace.parquet' --policy lru --memory 3072K"),
             "{line}"
         );
+        assert!(r.line(Path::new("-t.parquet"), Policy::Mglru).contains(" replay ./-t.parquet "));
         assert!(r.line(Path::new("t.parquet"), Policy::Mglru).contains(" replay t.parquet --policy mglru "));
     }
 }

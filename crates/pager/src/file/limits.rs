@@ -17,9 +17,7 @@ impl MappedFile {
     /// Sets `memory.max`, in bytes, while the file is in use. A lower one drops pages, after writing those that were changed, before this
     /// returns; if that cannot be done (writes fail) the error says so, and the limit is as it was.
     pub fn set_memory_max(&self, bytes: usize) -> Result<(), Error> {
-        if bytes < crate::RegionConfig::MIN_MEMORY {
-            return Err(Error::Config(format!("memory_max is {bytes} bytes; at least 4 MiB")));
-        }
+        super::check_memory(bytes)?;
         let _one = self.shared.resizing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let before = self.shared.lock().max_pages;
         let result = self.shared.resize((bytes / PAGE) as u64);

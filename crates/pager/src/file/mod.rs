@@ -130,7 +130,7 @@ impl MappedFile {
     /// Maps a file as long as it is now.
     pub fn open(path: &Path, config: &MappedFileConfig) -> Result<MappedFile, Error> {
         let file = RealFile::open(path, config.writable)
-            .map_err(|e| Error::Config(format!("opening {}: {e}", path.display())))?;
+            .map_err(|source| Error::Io { what: format!("opening {}", path.display()).into(), source })?;
         MappedFile::with_name(Box::new(file), config, None, &path.display().to_string())
     }
 
@@ -290,14 +290,25 @@ fn check(config: &MappedFileConfig, bytes: u64, name: &str) -> Result<(), Error>
         format!("{name} is empty; write to it first, or give it a length")
     } else if bytes > 1 << 40 {
         format!("{name} has {bytes} bytes; at most 1 TiB")
-    } else if config.memory_max < RegionConfig::MIN_MEMORY {
-        format!("memory_max is {} bytes; at least 4 MiB", config.memory_max)
     } else if config.dirty_background_ratio > 100 {
         format!("dirty_background_ratio is {}; at most 100", config.dirty_background_ratio)
     } else {
+        check_memory(config.memory_max)?;
         return threads::check_serving(config.fault_threads, config.stall_limit);
     };
     Err(Error::Config(wrong))
+}
+
+fn check_memory(bytes: usize) -> Result<(), Error> {
+    match bytes {
+        _ if bytes < RegionConfig::MIN_MEMORY => {
+            Err(Error::Config(format!("memory_max is {bytes} bytes; at least 4 MiB")))
+        }
+        _ if bytes > RegionConfig::MAX_BYTES => {
+            Err(Error::Config(format!("memory_max is {bytes} bytes; at most 1 TiB")))
+        }
+        _ => Ok(()),
+    }
 }
 
 impl Drop for MappedFile {

@@ -46,7 +46,8 @@ impl Shared {
         let expected = (self.bytes - at).min(bytes.len() as u64) as usize;
         let n = io::read_all(&*self.io, bytes, at).map_err(|e| format!("reading byte {at} of the file: {e}"))?;
         if n < expected {
-            return Err(format!("the file was cut to {} bytes", at + n as u64));
+            let bytes = self.io.bytes().ok().filter(|&b| b < at + expected as u64).unwrap_or(at + n as u64);
+            return Err(format!("the file was cut to {bytes} bytes"));
         }
         bytes[expected..].fill(0);
         Ok(())

@@ -121,7 +121,8 @@ impl Region {
         let pages = config.pages();
         let memory = Mapping::new(pages * PAGE).map_err(Error::io("mapping the region"))?;
         let max_pages = config.memory_max / PAGE;
-        let staging = Staging::new(max_pages / 8 + 16).map_err(Error::io("mapping staging windows"))?;
+        let staging = Staging::new(max_pages / 8 + 16)
+            .map_err(Error::io("mapping staging windows (is ulimit -v or -d too small?)"))?;
         let threads = match config.fault_threads {
             0 => {
                 let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());

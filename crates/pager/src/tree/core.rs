@@ -362,6 +362,12 @@ impl Core {
                 self.engine.read_done(&mut self.memory, id, true);
                 self.memory.arrived = Some(content);
                 let p = waiter.unwrap_or_else(|| self.unasked(page));
+                if waiter.is_none()
+                    && let Some(r) = &mut self.memory.recorder
+                {
+                    // It is among those that came back, so a record without it would have more hits than the run.
+                    r.touch(p.since, p.space, p.address, false);
+                }
                 self.touch(page, p);
                 self.memory.arrived = None;
                 if waiter.is_none() {

@@ -8,6 +8,9 @@ use super::{PRELOAD, abi};
 use crate::doctor;
 use crate::error::Error;
 
+/// Its file, as it is called in the maps of processes that have it.
+pub(super) const PRELOAD_NAME: &str = "librefault_preload.so";
+
 /// A bit for each standard descriptor that was closed when this process began.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
@@ -65,6 +68,17 @@ pub(super) fn set_open_files(limit: libc::rlimit) -> io::Result<()> {
     match unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Refuses to serve programs from a process that is served itself: their memory is watched already, and each run would wait for the other.
+pub(super) fn check_not_served() -> Result<(), Error> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    match maps.lines().any(|line| line.contains(PRELOAD_NAME)) {
+        true => Err(Error::Unsupported(
+            "this is in a refault run already, which serves the memory of all programs that it starts: run it outside of that".into(),
+        )),
+        false => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Starting a program, passing signals on, and waiting for its end.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -41,6 +41,7 @@ pub struct Outcome {
 ///
 /// This process serves that memory: it must not be ended before. It takes signals that end processes and passes them on.
 pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result<Outcome, Error> {
+    inherited::check_not_served()?;
     inherited::check_file_limit()?;
     let open_files = inherited::raise_open_files()?;
     let mask = prepare()?;
@@ -197,8 +198,8 @@ fn token() -> Result<u128, Error> {
 fn preload_file() -> std::io::Result<File> {
     // SAFETY: the name ends in a zero byte; the descriptor is new and ours.
     let mut file = unsafe {
-        let name = c"librefault_preload.so".as_ptr();
-        let fd = calls::number(Call::MemFd, || libc::memfd_create(name, libc::MFD_CLOEXEC))?;
+        let name = CString::new(inherited::PRELOAD_NAME)?;
+        let fd = calls::number(Call::MemFd, || libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC))?;
         File::from_raw_fd(fd)
     };
     file.write_all(PRELOAD)?;

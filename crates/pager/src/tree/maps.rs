@@ -44,9 +44,13 @@ pub(super) fn size(pid: i32) -> Size {
     read(pid, "statm").ok().and_then(|statm| parse_size(&statm)).unwrap_or_default()
 }
 
-/// Anonymous memory of a process, in pages, where each page counts by how many processes have it; `None`: it is gone.
+/// Anonymous memory of a process, in pages, where each page counts by how many processes have it; `None`: that cannot be known.
 pub(super) fn proportional(pid: i32) -> Option<u64> {
-    let text = read(pid, "smaps_rollup").ok()?;
+    let text = match read(pid, "smaps_rollup") {
+        // It is gone: others have what it had.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound || e.raw_os_error() == Some(libc::ESRCH) => return Some(0),
+        text => text.ok()?,
+    };
     let line = text.lines().find_map(|line| line.strip_prefix("Pss_Anon:"))?;
     Some(line.split_ascii_whitespace().next()?.parse::<u64>().ok()?.div_ceil(PAGE as u64 >> 10))
 }

@@ -127,7 +127,8 @@ impl Tree {
         let mut engine = Engine::new(config_of_engine).map_err(Error::Config)?;
         let group =
             engine.add_memcg(MemcgId::ROOT, "/run", u64::MAX, (m.swap_max / PAGE) as u64).map_err(Error::Config)?;
-        let staging = Staging::new(max_pages / 8 + 16).map_err(Error::io("mapping staging windows"))?;
+        let staging = Staging::new(max_pages / 8 + 16)
+            .map_err(Error::io("mapping staging windows (is ulimit -v or -d too small?)"))?;
         let serving = match m.fault_threads {
             0 => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
             n => n,
