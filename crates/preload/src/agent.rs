@@ -42,7 +42,6 @@ pub fn brief_at(arena: usize) -> usize {
 }
 
 const EBUSY: u32 = 16;
-const EINVAL: u32 = 22;
 const MADV_POPULATE_WRITE: usize = 23;
 const UFFDIO_API: usize = 0xC018_AA3F;
 const UFFDIO_REGISTER: usize = 0xC020_AA00;
@@ -245,32 +244,31 @@ impl Agent {
     fn empty_scratch(&self) {
         let bytes = (WINDOW * PAGE) as u64;
         let range = [self.scratch as u64, bytes];
+        const LOCKED: &[u8] =
+            b"refault: this program has locked all of its memory (mlockall), so none of it can leave; the program ends\n";
         // The range, MISSING, and what can be done with it.
         let mut register = [self.scratch as u64, bytes, 1, 0];
         // SAFETY: the scratch pages are the agent's, and what was in them is in the window.
         unsafe {
             // Discarded while it is watched, it would wait for the manager, which waits for the answer to this order.
             insist(|| call3(sys::IOCTL, self.uffd, UFFDIO_UNREGISTER, range.as_ptr() as usize));
-            insist(|| {
-                let result = call3(sys::MADVISE, self.scratch, bytes as usize, 4);
-                if result == -(EINVAL as isize) {
-                    // Locked, and so full of what is nobody's.
-                    end(b"refault: this program has locked all of its memory (mlockall), so none of it can leave; the program ends\n");
-                }
-                result
-            });
+            // Refused for good if the program locked all of its memory, and these pages with it.
+            insist_or(|| call3(sys::MADVISE, self.scratch, bytes as usize, 4), LOCKED);
             insist(|| call3(sys::IOCTL, self.uffd, UFFDIO_REGISTER, register.as_mut_ptr() as usize));
         }
     }
 }
 
 /// Makes a call that the kernel has no reason to refuse but for the moment; if it goes on refusing, the program ends.
-fn insist(mut make: impl FnMut() -> isize) {
+fn insist(make: impl FnMut() -> isize) {
+    insist_or(make, b"refault: the kernel refuses what this program's memory takes to be served; the program ends\n");
+}
+
+/// The same, with what is said in the end.
+fn insist_or(mut make: impl FnMut() -> isize, last: &[u8]) {
     const ATTEMPTS: u32 = 1000;
-    const LAST: &[u8] =
-        b"refault: the kernel refuses what this program's memory takes to be served; the program ends\n";
     if !(0..ATTEMPTS).any(|_| make() >= 0) {
-        end(LAST);
+        end(last);
     }
 }
 
