@@ -13,6 +13,8 @@ pub use crate::pagemap::Pagemap;
 pub struct Mapping {
     start: usize,
     len: usize,
+    /// Who made it. In a child of that process, something else may be at its address.
+    process: u32,
 }
 
 impl Mapping {
@@ -23,7 +25,7 @@ impl Mapping {
         // SAFETY: a new mapping at an address that the kernel chooses touches nothing that exists.
         let make = || unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) } as isize;
         let start = calls::number(Call::Map, make)?;
-        let mapping = Mapping { start: start as usize, len };
+        let mapping = Mapping { start: start as usize, len, process: std::process::id() };
         mapping.advise(libc::MADV_DONTFORK)?;
         // A kernel without huge pages does not know this one.
         _ = mapping.advise(libc::MADV_NOHUGEPAGE);
@@ -38,6 +40,11 @@ impl Mapping {
     /// Its length.
     pub fn bytes(&self) -> usize {
         self.len
+    }
+
+    /// Whether this process made it. A child of `fork` has neither the memory nor the threads that serve it.
+    pub fn is_ours(&self) -> bool {
+        self.process == std::process::id()
     }
 
     /// Whether the address is inside.
@@ -71,6 +78,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if !self.is_ours() {
+            return;
+        }
         // SAFETY: the mapping is ours alone; those who were given addresses of it had to let go before it was dropped.
         _ = calls::number(Call::Unmap, || unsafe { libc::munmap(self.start as *mut _, self.len) });
     }

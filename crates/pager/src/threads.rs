@@ -43,6 +43,12 @@ pub(crate) fn check_serving(fault_threads: usize, stall_limit: Duration) -> Resu
     Err(Error::Config(wrong))
 }
 
+/// In a child of `fork`: what the threads share, and their handles, stay as they are. Neither the threads nor who may hold a lock are there.
+pub(crate) fn abandon<S>(shared: &Arc<S>, threads: impl Iterator<Item = JoinHandle<()>>) {
+    std::mem::forget(shared.clone());
+    threads.for_each(std::mem::forget);
+}
+
 fn block_signals() {
     // SAFETY: a signal set is plain data, filled before it is used; only the mask of this thread changes.
     unsafe {

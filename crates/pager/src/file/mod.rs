@@ -115,7 +115,10 @@ struct Shared {
 /// A file as memory. What is written to it is in the file after [`MappedFile::flush`].
 ///
 /// It is ordinary memory: read it and write it through [`MappedFile::as_ptr`]. A page that cannot be read raises `SIGBUS` in whoever
-/// touches it, now and later (until [`MappedFile::read_again`]), and a line on standard error says why. Do not change its mapping. Children of `fork` do not inherit it.
+/// touches it, now and later (until [`MappedFile::read_again`]), and a line on standard error says why. Do not change its mapping.
+///
+/// Children of `fork` do not inherit it: there, dropping it does nothing, and nothing else may be done with it (something else may be at its address, and
+/// its lock may be held by a thread that is not there).
 ///
 /// What others write to the file while it is mapped may or may not be seen, page by page; what is written here replaces whole pages of it.
 pub struct MappedFile {
@@ -313,6 +316,10 @@ fn check_memory(bytes: usize) -> Result<(), Error> {
 
 impl Drop for MappedFile {
     fn drop(&mut self) {
+        if !self.memory.is_ours() {
+            // What is at its address would be written to the file, and no thread is there to end.
+            return threads::abandon(&self.shared, self.threads.drain(..).chain(self.writer.take()));
+        }
         if self.writer.is_some()
             && let Err(e) = self.shared.write_back()
         {

@@ -81,7 +81,10 @@ struct Shared {
 ///
 /// With [`FaultMode::Signal`], some of that is different for the program.
 ///
-/// Do not change its mapping (`munmap`, `mremap`, `madvise`, `mprotect`). Children of `fork` do not inherit it.
+/// Do not change its mapping (`munmap`, `mremap`, `madvise`, `mprotect`).
+///
+/// Children of `fork` do not inherit it: there, dropping it does nothing, and nothing else may be done with it (something else may be at its address, and
+/// its lock may be held by a thread that is not there).
 pub struct Region {
     /// Goes before what it names.
     listing: Option<Listing>,
@@ -270,6 +273,10 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
+        if !self.memory.is_ours() {
+            std::mem::forget(self.listing.take());
+            return threads::abandon(&self.shared, self.threads.drain(..).chain(self.evictor.take()));
+        }
         self.shared.stop.store(true, Ordering::Relaxed);
         drop(self.shared.lock());
         self.shared.work.notify_all();
