@@ -5,7 +5,9 @@
  *
  * Functions that return int return REFAULT_OK or one of the errors below; what went wrong, in words, is refault_last_error().
  * Handles may be used by several threads at a time, but for destroy and close. A child of fork has neither the memory nor the threads of its parent's
- * handles: it may not use them, and destroy and close do nothing there. Nothing here may be called from a signal handler.
+ * handles: it may not use them, and destroy and close do nothing there. Nothing here may be called from a signal handler,
+ * and a handler may not touch memory of a region or a mapped file if it may interrupt a call of these, or, by signal, the program's allocator: both hold
+ * locks that a fault takes.
  *
  * A touch of memory that cannot be had (its store failed, or there is no room) raises SIGBUS, and a line on standard error says why;
  * system calls that are handed it fail with EFAULT or EHWPOISON. Children of fork do not have the memory. Do not unmap or remap it.
@@ -69,7 +71,7 @@ typedef struct refault_region_config {
     const char *swap_directory; /* where a swap file without a name is made; null: none */
     const char *thp;            /* sizes of folios, as `refault replay --thp`, between blanks: "64k=always swap-in=on"; 16k to 256k; null: single pages */
     uint32_t pool;              /* REFAULT_POOL_... */
-    uint32_t fault_threads;     /* at most 256; 0: as many as there are CPUs, at most 4 */
+    uint32_t fault_threads;     /* at most 256; 0: as many as suit this machine, at most 4, with a pool alone half of its CPUs */
     uint32_t standby_percent;   /* of memory, for pages that are out of reach and not written yet */
     uint32_t fault_mode;        /* REFAULT_FAULTS_... */
     uint32_t sample_cpu_percent; /* pages out of reach whose touch tells the policy, as many as so much of a processor pays for; 0: none */

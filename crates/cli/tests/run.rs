@@ -49,6 +49,18 @@ fn a_limit_is_all_that_is_needed() {
     assert_eq!((o.status.code(), o.stdout.trim_ascii()), (Some(0), b"40000001".as_slice()), "{}", stderr(&o));
 }
 
+/// The agent's thread kept the process for ever.
+#[test]
+fn a_program_whose_threads_end_by_themselves_ends_with_their_status() {
+    const PROGRAM: &str = "import ctypes; ctypes.CDLL(None).syscall(60, 3)";
+    let s = Sandbox::new();
+    let Some(o) = run(&s, &SMALL, &format!("python3 -c '{PROGRAM}'")) else { return };
+    match o.status.code() {
+        Some(127) => eprintln!("skipped: there is no python3"),
+        status => assert_eq!(status, Some(3), "{}", stderr(&o)),
+    }
+}
+
 #[test]
 fn a_signal_ends_both() {
     let s = Sandbox::new();

@@ -263,6 +263,9 @@ impl Engine {
     /// Bytes that a shadow takes: its slot, its place, and the byte of flags.
     pub const BYTES_PER_SHADOW: usize = FolioTable::ENTRY_BYTES + 1;
 
+    /// Bytes that a swap slot takes, of a cluster of which one at least is in use. Those of other clusters take next to nothing.
+    pub const BYTES_PER_SWAP_SLOT: usize = crate::swap::BYTES_PER_SLOT;
+
     #[inline(always)]
     pub(crate) fn count(&mut self, f: FolioId, c: Counter, nr: u64) {
         self.count_lruvec(self.folios.lruvec(f), c, nr);

@@ -178,14 +178,16 @@ impl Engine {
     fn fault<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch) -> Outcome {
         let mapping = &self.space.mappings[self.space.mapping_of(page).index()];
         let (kind, memcg, orders) = (mapping.kind, mapping.memcg, mapping.orders);
-        if touch.is_mapped() {
-            self.memcgs.get_mut(memcg).stat.add(Counter::Pgfault, 1);
-        }
         let result = match kind {
             MappingKind::File => self.fault_file(w, page, touch, memcg),
             MappingKind::Anon => self.fault_anon(w, page, touch, memcg, orders),
         };
-        result.unwrap_or_else(|over| self.no_room(over))
+        let outcome = result.unwrap_or_else(|over| self.no_room(over));
+        // What is to be tried again counts then.
+        if touch.is_mapped() && !matches!(outcome, Outcome::Waiting | Outcome::Throttled) {
+            self.memcgs.get_mut(memcg).stat.add(Counter::Pgfault, 1);
+        }
+        outcome
     }
 
     fn no_room(&self, over: MemcgId) -> Outcome {

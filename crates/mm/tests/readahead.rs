@@ -52,6 +52,15 @@ fn touch(engine: &mut Engine, w: &mut Reads, page: PageId) -> usize {
     read.len()
 }
 
+/// It counted once more when the page had come.
+#[test]
+fn a_fault_that_waits_for_a_read_counts_once() {
+    let (mut engine, first) = machine(4000);
+    assert_eq!(touch(&mut engine, &mut Reads::default(), first), 1);
+    let counts: Vec<_> = engine.vmstat().iter().filter(|(name, _)| ["pgfault", "pgmajfault"].contains(name)).collect();
+    assert_eq!(counts, [("pgfault", 1), ("pgmajfault", 1)]);
+}
+
 #[test]
 fn a_run_of_faults_on_a_file_reads_ever_more_up_to_the_maximum() {
     let (mut engine, first) = machine(4000);

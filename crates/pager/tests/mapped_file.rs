@@ -385,3 +385,16 @@ fn what_cannot_be_mapped_is_an_error() {
     let many = refused(&MappedFileConfig { fault_threads: 1000, ..usual });
     assert!(many.contains("fault_threads is 1000; at most 256"), "{many}");
 }
+
+/// It waited for who writes to it.
+#[test]
+fn a_pipe_is_refused_at_once() {
+    let name = std::env::temp_dir().join(format!("refault-fifo-{}", std::process::id()));
+    let path = std::ffi::CString::new(name.to_str().unwrap()).unwrap();
+    // SAFETY: the name ends in a zero byte.
+    assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+    let refused = MappedFile::open(&name, &MappedFileConfig { writable: false, ..config(Policy::Mglru) });
+    std::fs::remove_file(&name).unwrap();
+    let text = refused.err().expect("a pipe is no file").to_string();
+    assert!(text.contains("regular file"), "{text}");
+}

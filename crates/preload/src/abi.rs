@@ -85,6 +85,8 @@ pub const GO: u32 = 2;
 pub const LEAVE: u32 = 3;
 /// Move the pages of the control page to the window. Answered by one byte.
 pub const MOVE: u32 = 4;
+/// All threads of the program have ended: so does the agent, with the status that comes as the count. Not answered.
+pub const END: u32 = 5;
 
 /// The page was moved, but the kernel refused to mark where it was, since mappings change.
 pub const UNMARKED: u32 = u32::MAX;

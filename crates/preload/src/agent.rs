@@ -68,12 +68,10 @@ pub extern "C" fn run(at: usize) -> ! {
     // FUTEX_WAKE.
     // SAFETY: the word lives as long as the process.
     unsafe { call3(sys::FUTEX, &raw const brief.ready as usize, 1, 1) };
-    if let Some(agent) = agent {
-        agent.serve();
-    }
+    let status = agent.map_or(0, |agent| agent.serve());
     loop {
         // SAFETY: ends this thread.
-        unsafe { call3(sys::EXIT, 0, 0, 0) };
+        unsafe { call3(sys::EXIT, status, 0, 0) };
     }
 }
 
@@ -161,17 +159,22 @@ impl Agent {
         }
     }
 
-    fn serve(&self) {
+    /// Until all other threads have ended: their status.
+    fn serve(&self) -> usize {
         while let Some(received) = self.link.receive() {
             let count = (received.order.count as usize).min(WINDOW);
-            if received.order.kind == abi::MOVE {
-                self.move_out(count);
+            match received.order.kind {
+                abi::MOVE => self.move_out(count),
+                // For the kernel, the status of the last thread is that of the process.
+                abi::END => return received.order.count as usize,
+                _ => {}
             }
             if !self.link.answer() {
                 break;
             }
         }
         die();
+        0
     }
 
     /// The control page.

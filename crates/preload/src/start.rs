@@ -121,7 +121,8 @@ fn find_variable(environment: *const *const c_char) -> Option<Name> {
 }
 
 /// `madvise` of the program. `MADV_FREE` becomes `MADV_DONTNEED`, which it may act like at any time: the kernel reports both in the same way,
-/// and after the second the pages are certainly gone.
+/// and after the second the pages are certainly gone. `MADV_GUARD_INSTALL` discards what is there, and the kernel does not report it: a
+/// `MADV_DONTNEED` after it does.
 ///
 /// # Safety
 /// As `madvise`.
@@ -130,6 +131,7 @@ fn find_variable(environment: *const *const c_char) -> Option<Name> {
 pub unsafe extern "C" fn madvise(address: *mut c_void, len: usize, advice: c_int) -> c_int {
     const FREE: c_int = 8;
     const DONTNEED: c_int = 4;
+    const GUARD_INSTALL: c_int = 102;
     let advice = if advice == FREE { DONTNEED } else { advice };
     // SAFETY: the caller's contract; `errno` is the calling thread's.
     unsafe {
@@ -137,6 +139,10 @@ pub unsafe extern "C" fn madvise(address: *mut c_void, len: usize, advice: c_int
         if done < 0 {
             *__errno_location() = -done as c_int;
             return -1;
+        }
+        if advice == GUARD_INSTALL {
+            // Guards stay. Where it could be installed, this cannot fail, but for a range that is changed meanwhile.
+            _ = raw(sys::MADVISE, [address as usize, len, DONTNEED as usize, 0, 0, 0]);
         }
     }
     0

@@ -81,6 +81,8 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
+    /// Bytes that one takes of which slots are in use.
+    pub(super) const BYTES: usize = size_of::<Cluster>() + Slots::BYTES;
     const UNUSED: Cluster = Cluster { slots: None, link: UNLINKED, count: 0, order: 0, flag: Flag::Free };
 }
 

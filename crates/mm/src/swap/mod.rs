@@ -36,6 +36,9 @@ use crate::ids::{MemcgId, SwapSlot};
 use device::{Common, Device};
 use slot_cache::SlotCaches;
 
+/// Bytes that a slot of a cluster in use takes.
+pub(crate) const BYTES_PER_SLOT: usize = cluster::Cluster::BYTES.div_ceil(cluster::MAX_CLUSTER_PAGES);
+
 /// All swap devices.
 #[derive(Clone, Debug)]
 pub(crate) struct Swap {

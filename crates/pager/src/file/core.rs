@@ -1,9 +1,9 @@
 //! The engine with the pages of a file: what a fault, a read and a write lead to.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use fixedbitset::FixedBitSet;
 use refault_mm::{Engine, KeepAwakeStats, KswapdStep, MemcgId, Outcome, PageId, Touch};
 
 use super::stats::FileStats;
@@ -25,7 +25,7 @@ pub(super) struct Core {
     /// The first error of writing since the last flush told of one.
     pub(super) write_error: Option<std::io::Error>,
     /// Pages that were written and are not known to be on the medium: no `fdatasync` that began later went well.
-    pub(super) unsynced: BTreeSet<u32>,
+    pub(super) unsynced: FixedBitSet,
     /// Pages that left memory before a `fdatasync` failed that was to bring them to the medium. Nobody can write them again.
     pub(super) uncertain: u64,
     pagemap: Pagemap,
@@ -52,10 +52,10 @@ impl Core {
             max_pages: engine.managed_pages(),
             min_mark: engine.zones().map(|(.., marks)| marks.min).sum(),
             engine,
+            unsynced: FixedBitSet::with_capacity(memory.state.len()),
             memory,
             group,
             write_error: None,
-            unsynced: BTreeSet::new(),
             uncertain: 0,
             pagemap: Pagemap::open()?,
             started: Instant::now(),
@@ -226,7 +226,7 @@ impl Core {
             self.write_error.get_or_insert(e);
         } else {
             self.memory.counts.writes += pages.len() as u64;
-            self.unsynced.extend(pages);
+            self.unsynced.extend(pages.iter().map(|&page| page as usize));
         }
         for &page in pages {
             self.memory.written(page, ok);
@@ -237,11 +237,17 @@ impl Core {
         }
     }
 
+    /// The pages that a `fdatasync` which begins now is to bring to the medium.
+    pub(super) fn take_unsynced(&mut self) -> FixedBitSet {
+        let none = FixedBitSet::with_capacity(self.unsynced.len());
+        std::mem::replace(&mut self.unsynced, none)
+    }
+
     /// `fdatasync` failed. The kernel takes what it could not write for written, so the next one may go well without it: what was written
     /// before is dirty again. What is not in memory any more cannot be written again, and so is not known to be on the medium.
-    pub(super) fn sync_failed(&mut self, pages: BTreeSet<u32>) {
+    pub(super) fn sync_failed(&mut self, pages: &FixedBitSet) {
         self.tick();
-        for page in pages {
+        for page in pages.ones().map(|page| page as u32) {
             if self.memory.state[page as usize] == State::Clean {
                 self.touch(page, true, Instant::now());
             }
@@ -319,8 +325,8 @@ impl Core {
 
     pub(super) fn own_bytes(&self) -> usize {
         let (folios, nodes, swap) = self.engine.memory_bytes();
-        // A node of a tree has room for 11 and is half full at least.
-        let unsynced = 3 * self.unsynced.len() * size_of::<u32>();
+        // While it is synced, what is written meanwhile is noted in another set.
+        let unsynced = 2 * self.unsynced.len() / 8;
         self.fixed_bytes + folios + nodes + swap + self.memory.table_bytes() + unsynced
     }
 

@@ -29,11 +29,11 @@ impl MappedFile {
         let _one = self.shared.flushing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let written = self.shared.write_back();
         // What is written while the call is under way may come too late for it.
-        let before = std::mem::take(&mut self.shared.lock().unsynced);
+        let before = self.shared.lock().take_unsynced();
         let synced = self.shared.io.sync();
         let mut core = self.shared.lock();
         if synced.is_err() {
-            core.sync_failed(before);
+            core.sync_failed(&before);
         }
         written.and(synced.map_err(Error::io("syncing the file")))?;
         if core.uncertain > 0 {

@@ -38,7 +38,8 @@ impl RealFile {
             o.read(true).write(writable);
             o
         };
-        let file = calls::made(Call::FileOpen, || options().open(path))?;
+        // A pipe would have this wait for who writes to it.
+        let file = calls::made(Call::FileOpen, || options().custom_flags(libc::O_NONBLOCK).open(path))?;
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
         }

@@ -159,6 +159,8 @@ impl MappedFile {
             .map_err(crate::region::unsupported)?;
         let uffd = Arc::new(uffd);
         let pages = bytes.div_ceil(PAGE as u64) as usize;
+        // So large ones are not even made.
+        check_tables(pages * (Memory::BYTES_PER_PAGE + Engine::BYTES_PER_SHADOW), config, "")?;
         let memory = Mapping::new(pages * PAGE).map_err(Error::io("mapping memory"))?;
         let threads = match config.fault_threads {
             0 => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
@@ -182,12 +184,7 @@ impl MappedFile {
         let mut core = Core::new(engine, state, group, config.stall_limit, fixed)
             .map_err(Error::io("opening /proc/self/pagemap"))?;
         core.charge_overhead();
-        if core.own_bytes() > config.memory_max / 2 {
-            return Err(Error::Config(format!(
-                "half of memory_max would go to the tables of so large a file and to {threads} threads; give it {} bytes at least",
-                core.own_bytes() * 2
-            )));
-        }
+        check_tables(core.own_bytes(), config, &format!(" and to {threads} threads"))?;
         let shared = Arc::new(Shared {
             core: Mutex::new(core),
             work: Condvar::new(),
@@ -300,6 +297,16 @@ fn check(config: &MappedFileConfig, bytes: u64, name: &str) -> Result<(), Error>
         return threads::check_serving(config.fault_threads, config.stall_limit);
     };
     Err(Error::Config(wrong))
+}
+
+fn check_tables(own_bytes: usize, config: &MappedFileConfig, and: &str) -> Result<(), Error> {
+    if own_bytes <= config.memory_max / 2 {
+        return Ok(());
+    }
+    let need = (own_bytes * 2).next_multiple_of(1 << 20);
+    Err(Error::Config(format!(
+        "half of memory_max would go to the tables of so large a file{and}; give it {need} bytes at least"
+    )))
 }
 
 fn check_memory(bytes: usize) -> Result<(), Error> {

@@ -94,11 +94,14 @@ impl Memory {
         self.start + page as usize * PAGE
     }
 
+    /// Bytes of tables for each page of the file.
+    pub(super) const BYTES_PER_PAGE: usize = 2;
+
     /// Bytes of its tables. A node of a tree has room for 11 and is half full at least.
     pub(super) fn table_bytes(&self) -> usize {
         let trees = 3 * (self.dirty.len() + self.writing.len() + self.unplaced.len());
         let lists = self.writes.capacity() + self.reads.capacity() + self.drops.capacity() + trees;
-        self.state.capacity() * 2 + lists * size_of::<u32>()
+        self.state.capacity() * Self::BYTES_PER_PAGE + lists * size_of::<u32>()
     }
 
     /// A page is dirty from now on, and may be written to.

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use refault_mm::{Config, HugeAdvice, NodeConfig, Policy, ThpConfig, ThpDefrag};
+use refault_mm::{Config, Engine, HugeAdvice, NodeConfig, Policy, ThpConfig, ThpDefrag};
 
 use super::WINDOW;
+use super::world::Memory;
 use crate::error::Error;
-use crate::store::{Codec, FileStore, Pool, Store, SwapIo, Tiers};
+use crate::store::{Codec, FileStore, Pool, Store, SwapArea, SwapIo, Tiers};
 use crate::threads::check_serving;
 use crate::uffd::PAGE;
 
@@ -92,6 +93,14 @@ pub struct RegionConfig {
     pub overhead_beside: bool,
     /// A fault that finds no room for so long ends in an error (`SIGBUS`); at least 1 ms.
     pub stall_limit: Duration,
+}
+
+/// Why a region cannot have so little memory.
+pub(super) fn too_large(own_bytes: usize, and: &str) -> Error {
+    let need = (own_bytes * 2).next_multiple_of(1 << 20);
+    Error::Config(format!(
+        "half of memory_max would go to the tables of so large a region{and}; give it {need} bytes at least"
+    ))
 }
 
 impl RegionConfig {
@@ -190,6 +199,27 @@ impl RegionConfig {
         // Pages are free only when their writes are, and those may be late: then slots are used up by pages that are still in memory.
         cfg.reclaim_swap_cache = true;
         cfg
+    }
+
+    /// Bytes of the tables that are there from the start.
+    fn first_table_bytes(&self) -> usize {
+        self.pages() * (Memory::BYTES_PER_PAGE + Engine::BYTES_PER_SHADOW)
+    }
+
+    /// Bytes that tables grow by until all that can be is out of memory. A pool holds pages of a quarter of their size, or larger ones.
+    pub(super) fn growing_table_bytes(&self) -> usize {
+        let out = self.pages().min(self.swap_max / PAGE);
+        let in_pool = self.pool.as_ref().map_or(0, |p| out.min(p.max_bytes / (PAGE / 4)));
+        out * (Engine::BYTES_PER_SWAP_SLOT + SwapArea::BYTES_PER_PAGE) + in_pool * Pool::BYTES_PER_PAGE
+    }
+
+    /// An error if tables would take half of `memory_max`. So large ones are not even made.
+    pub(super) fn check_tables(&self) -> Result<(), Error> {
+        let bytes = self.first_table_bytes() + self.growing_table_bytes();
+        match !self.overhead_beside && bytes > self.memory_max / 2 {
+            true => Err(too_large(bytes, "")),
+            false => Ok(()),
+        }
     }
 
     /// The store that it asks for, of so many slots.

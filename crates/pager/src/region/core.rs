@@ -18,6 +18,8 @@ use crate::waiting::{Starved, Waiting};
 
 /// Discarding waits until there are so many places, for each call costs a flush of other CPUs.
 pub(super) const DISCARD_BATCH: usize = 32;
+/// After so many rounds that led to nothing, a pool before a file is asked for memory.
+const ROOM_ROUNDS: u32 = 20;
 /// Messages about lost pages.
 const MAX_MESSAGES: u64 = 16;
 
@@ -50,6 +52,8 @@ pub(super) struct Core {
     /// Faults on pages that are between two states, and whether one of them is a write.
     pub(super) waiting: Waiting,
     starved: Vec<Starved>,
+    /// Rounds of the evictor that led to nothing while faults waited for room.
+    fruitless: u32,
     /// Pages in staging places that stay there without being written.
     pub(super) standby_pages: u64,
     pub(super) sampling: Sampling,
@@ -58,6 +62,8 @@ pub(super) struct Core {
     peak_pages: u64,
     /// Bytes that the pager takes beyond what it can ask for.
     fixed_bytes: usize,
+    /// What the pager itself takes at most: with tables that are as large as they can get.
+    pub(super) most_own_bytes: usize,
     /// It is not taken from the memory.
     pub(super) overhead_beside: bool,
     /// The evictor sleeps until it is told of work.
@@ -93,11 +99,13 @@ impl Core {
             stall_limit,
             waiting: Waiting::default(),
             starved: Vec::new(),
+            fruitless: 0,
             standby_pages,
             sampling: Sampling::new(0),
             min_mark,
             peak_pages: 0,
             fixed_bytes,
+            most_own_bytes: 0,
             overhead_beside: false,
             evictor_sleeps: false,
             evicting: false,
@@ -173,6 +181,7 @@ impl Core {
             Outcome::Failed => self.poison(page, "it could not be read"),
             // The verdict is about the new limit, which is not in force.
             Outcome::Oom(_) if self.memory.lowering => self.starved.push(Starved { page, write, since }),
+            Outcome::Oom(_) if self.memory.area.ask_for_room() => self.starved.push(Starved { page, write, since }),
             Outcome::Oom(_) => self.poison(page, "there is no room for it, and nothing to reclaim"),
         }
     }
@@ -290,6 +299,20 @@ impl Core {
     pub(super) fn kswapd_step(&mut self) {
         if self.memory.kswapd_awake && self.engine.kswapd_step(&mut self.memory) == KswapdStep::Sleep {
             self.memory.kswapd_awake = false;
+        }
+    }
+
+    /// After a round of the evictor: where faults wait for room and nothing is on its way out, again and again, a pool before a file is asked for
+    /// memory. Background reclaim may go on for long before it finds that there is nothing.
+    pub(super) fn note_fruitless(&mut self) {
+        let m = &self.memory;
+        let under_way = m.staged_pages > self.standby_pages || self.writing_pages > 0 || !m.leaving.is_empty();
+        self.fruitless = if self.starved.is_empty() || under_way { 0 } else { self.fruitless + 1 };
+        // Where swap is used up, more rounds would find no more.
+        let used_up = self.engine.swap_used_pages() as usize >= self.limits.swap_max / PAGE;
+        if self.fruitless >= if used_up { 1 } else { ROOM_ROUNDS } {
+            self.fruitless = 0;
+            m.area.ask_for_room();
         }
     }
 

@@ -67,6 +67,13 @@ impl Shared {
                 core = self.lock();
                 core.charge_overhead();
             }
+            core.note_fruitless();
+            if self.area.is_asked_for_room() {
+                drop(core);
+                self.area.give_room();
+                core = self.lock();
+                core.charge_overhead();
+            }
             if core.is_starved() {
                 // Room comes from others that are at work, or not at all: either takes a moment.
                 drop(core);

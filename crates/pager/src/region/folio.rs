@@ -36,17 +36,29 @@ pub(super) struct Folios {
     failed: Vec<u32>,
     /// Folios to be read.
     pub(super) reads: Vec<FolioRead>,
-    /// The content that was read for the folio whose access goes on, and its first page.
-    arrived: Option<(u32, Box<[PageBuf]>)>,
-    /// A buffer to read into.
-    spare: Option<Box<[PageBuf]>>,
+    /// The content that was read for the folio whose access goes on.
+    arrived: Option<(FolioRead, Box<[PageBuf]>)>,
+    /// Buffers to read into: each takes the largest folio.
+    spare: Vec<Box<[PageBuf]>>,
+    /// Buffers that there are, in use or not. They are kept: who faults may be any thread, and allocators keep what each of them frees.
+    buffers: usize,
+    /// Pages of the largest folios that there may be.
+    pub(super) most_pages: usize,
 }
 
 impl Folios {
-    /// Bytes that it takes. Buffers are counted with the threads that read into them.
+    /// Bytes that it takes.
     pub(super) fn bytes(&self) -> usize {
         (self.to_map.capacity() + self.failed.capacity()) * size_of::<u32>()
             + self.reads.capacity() * size_of::<FolioRead>()
+            + self.buffers * self.most_pages * PAGE
+    }
+
+    /// A buffer, if one is to spare; else one has to be made, without the lock, and counts from now on.
+    fn take_buffer(&mut self) -> Option<Box<[PageBuf]>> {
+        let spare = self.spare.pop();
+        self.buffers += usize::from(spare.is_none());
+        spare
     }
 }
 
@@ -170,8 +182,10 @@ impl Memory {
             State::Empty => Some(Source::Zeros),
             State::Staged | State::Written => Some(Source::Copy(self.staging.address(self.place[i]))),
             State::Reading => match (&self.folios.arrived, &self.arrived) {
-                (Some((first, buffer)), _) => {
-                    let content = page.checked_sub(*first).and_then(|n| buffer.get(n as usize));
+                (Some((read, buffer)), _) => {
+                    // The buffer may be larger than the folio.
+                    let content =
+                        page.checked_sub(read.first).and_then(|n| buffer[..read.pages as usize].get(n as usize));
                     content.map(|c| Source::Copy(c.0.as_ptr().addr()))
                 }
                 (None, Some(content)) => Some(Source::Copy(content.0.as_ptr().addr())),
@@ -295,16 +309,17 @@ impl Core {
         self.memory.counts.read_errors += errors.len() as u64;
         self.engine.read_done(&mut self.memory, id, errors.is_empty());
         if !errors.is_empty() {
-            self.memory.folios.spare = Some(buffer);
+            self.memory.folios.spare.push(buffer);
             return self.folio_failed(pages, &waiting);
         }
         let first = waiting.first().copied().filter(|(p, _)| reading(self, p));
         let first = first.or_else(|| Some((pages.clone().find(|p| reading(self, p))?, false)));
+        self.memory.folios.arrived = Some((read, buffer));
         if let Some((page, write)) = first {
-            self.memory.folios.arrived = Some((read.first, buffer));
             self.touch(page, write, Instant::now());
-            self.memory.folios.spare = self.memory.folios.arrived.take().map(|(_, buffer)| buffer);
         }
+        let arrived = self.memory.folios.arrived.take();
+        self.memory.folios.spare.extend(arrived.map(|(_, buffer)| buffer));
         // Who faulted on others may have been woken, too, and is served like anyone.
         for (page, write) in waiting.into_iter().filter(|(p, _)| first.is_none_or(|(touched, _)| touched != *p)) {
             self.serve(page, write, Instant::now(), false);
@@ -379,9 +394,10 @@ impl Shared {
         let pages: Vec<u32> = (read.first..read.first + read.pages)
             .filter(|&p| core.memory.state[p as usize] == State::Reading)
             .collect();
-        let spare = core.memory.folios.spare.take().filter(|b| b.len() == read.pages as usize);
+        let spare = core.memory.folios.take_buffer();
+        let most_pages = core.memory.folios.most_pages;
         drop(core);
-        let mut buffer = spare.unwrap_or_else(|| vec![PageBuf::default(); read.pages as usize].into());
+        let mut buffer = spare.unwrap_or_else(|| vec![PageBuf::default(); most_pages].into());
         let mut errors = Vec::new();
         for run in pages.chunk_by(|a, b| a + 1 == *b) {
             let behind = (run[0] - read.first) as usize;

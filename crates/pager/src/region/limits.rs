@@ -41,6 +41,10 @@ impl Limits {
         let first = Limits::of(made);
         let wrong = if self.memory_max < RegionConfig::MIN_MEMORY {
             format!("memory_max is {} bytes; at least 4 MiB", self.memory_max)
+        } else if self.memory_max > RegionConfig::MAX_BYTES {
+            format!("memory_max is {} bytes; at most 1 TiB", self.memory_max)
+        } else if self.memory_high < RegionConfig::MIN_MEMORY {
+            format!("memory_high is {} bytes; at least 4 MiB", self.memory_high)
         } else if self.swap_max > first.swap_max {
             format!("swap_max is {} bytes; at most the {} that the region was made with", self.swap_max, first.swap_max)
         } else if self.zswap_max > first.zswap_max {
@@ -89,8 +93,9 @@ impl Shared {
         self.area.set_pool_limit(limits.zswap_max);
         while self.area.shrink_pool().map_err(|e| Error::Limit(format!("emptying the pool: {e}")))? {}
         let mut core = self.lock();
-        if core.own_bytes() > limits.memory_max / 2 {
-            let need = core.own_bytes() * 2;
+        let own_bytes = core.own_bytes().max(if core.overhead_beside { 0 } else { core.most_own_bytes });
+        if own_bytes > limits.memory_max / 2 {
+            let need = own_bytes * 2;
             let what = format!("half of memory_max would go to the tables of so large a region; leave it {need} bytes");
             return Err(Error::Limit(what));
         }

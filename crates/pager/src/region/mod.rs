@@ -101,6 +101,7 @@ impl Region {
     /// A region, or why there can be none.
     pub fn new(config: &RegionConfig) -> Result<Region, Error> {
         config.check()?;
+        config.check_tables()?;
         let store = config.store(config.slots())?;
         Region::with_store(config, store)
     }
@@ -113,6 +114,7 @@ impl Region {
     /// As [`Region::with_store`], with calls that fail by plan: for tests.
     pub fn with_faults(config: &RegionConfig, store: Box<dyn Store>, plan: Option<CallPlan>) -> Result<Region, Error> {
         config.check()?;
+        config.check_tables()?;
         let page_bytes = crate::doctor::page_bytes();
         if page_bytes != PAGE as u64 {
             return Err(Error::Unsupported(format!("pages have {page_bytes} bytes; the pager knows 4096")));
@@ -127,7 +129,8 @@ impl Region {
         let staging = Staging::new(max_pages / 8 + 16)
             .map_err(Error::io("mapping staging windows (is ulimit -v or -d too small?)"))?;
         let threads = match config.fault_threads {
-            0 => {
+            // Who faults serves itself; at work at a time are about as many.
+            n if n == 0 || by_signal => {
                 let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
                 // Who waits for no device gains nothing by company, and takes a processor from those who fault.
                 if store.reads_wait() { cpus.min(4) } else { (cpus / 2).clamp(1, 4) }
@@ -168,9 +171,8 @@ impl Region {
         }
         // Places whose content is of no use, and not yet discarded: a batch of each thread.
         let in_passing = (threads + 1) * (core::DISCARD_BATCH + WINDOW) * PAGE;
-        // What a folio is read into.
-        let folios = if config.max_order() > 0 { ((threads + 1) * PAGE) << config.max_order() } else { 0 };
-        let fixed = (threads + 1) * THREAD_BYTES + awake::THREAD_BYTES + in_passing + folios;
+        state.folios.most_pages = 1 << config.max_order();
+        let fixed = (threads + 1) * THREAD_BYTES + awake::THREAD_BYTES + in_passing;
         let standby = max_pages as u64 * u64::from(config.standby_percent) / 100;
         let limits = Limits { memory_high: usize::MAX, ..Limits::of(config) };
         let mut core = Core::new(engine, state, group, limits, standby, config.stall_limit, fixed)
@@ -179,11 +181,10 @@ impl Region {
         core.mapping = mapping;
         core.sampling = Sampling::new(config.sample_cpu_percent);
         core.charge_overhead();
-        if !config.overhead_beside && core.stats().overhead_pages > max_pages as u64 / 2 {
-            let need = core.stats().overhead_pages as usize * 2 * PAGE;
-            return Err(Error::Config(format!(
-                "half of memory_max would go to the tables of so large a region and to {threads} threads; give it {need} bytes at least"
-            )));
+        core.most_own_bytes = core.own_bytes() + config.growing_table_bytes();
+        if !config.overhead_beside && core.most_own_bytes > config.memory_max / 2 {
+            let and = if by_signal { String::new() } else { format!(" and to {threads} threads") };
+            return Err(config::too_large(core.most_own_bytes, &and));
         }
         let shared = Arc::new(Shared {
             core: Mutex::new(core),

@@ -126,9 +126,12 @@ impl Memory {
         self.start + page as usize * PAGE
     }
 
+    /// Bytes of tables for each page of the region.
+    pub(super) const BYTES_PER_PAGE: usize = 2 + 2 * size_of::<u32>();
+
     /// Bytes of its tables.
     pub(super) fn table_bytes(&self) -> usize {
-        self.state.capacity() * (2 + 2 * size_of::<u32>())
+        self.state.capacity() * Self::BYTES_PER_PAGE
             + self.staged.capacity() * 8
             + self.leaving.capacity() * size_of::<u32>()
             + self.folios.bytes()

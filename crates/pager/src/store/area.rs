@@ -5,6 +5,7 @@
 //! as that word and never reach the store.
 
 mod copies;
+mod room;
 mod runs;
 
 use std::sync::Mutex;
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use twox_hash::XxHash3_64;
 
 use self::copies::Copies;
+use self::room::Room;
 use super::sparse::{Entry, Sparse};
 use super::{Note, Page, Store, StoreError, Usage};
 use crate::uffd::PAGE;
@@ -133,9 +135,13 @@ pub struct SwapArea {
     read_errors: AtomicU64,
     write_errors: AtomicU64,
     copies: Copies,
+    room: Room,
 }
 
 impl SwapArea {
+    /// Bytes that a page takes in its tables, and in those of a file.
+    pub const BYTES_PER_PAGE: usize = size_of::<Meta>() + size_of::<Option<u32>>() + 1;
+
     /// An area over a store, of which nothing is lent.
     pub fn new(store: Box<dyn Store>) -> SwapArea {
         SwapArea::lending(store, u32::MAX)
@@ -160,6 +166,7 @@ impl SwapArea {
             read_errors: AtomicU64::default(),
             write_errors: AtomicU64::default(),
             copies: Copies::new(),
+            room: Room::default(),
         }
     }
 
@@ -237,7 +244,10 @@ impl SwapArea {
         result: Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         match result {
-            Ok(()) => self.set(claim, page, word, Kind::Stored),
+            Ok(()) => {
+                self.set(claim, page, word, Kind::Stored);
+                self.room.may_be_there();
+            }
             Err(_) => _ = self.write_errors.fetch_add(1, Ordering::Relaxed),
         }
         result

@@ -172,6 +172,11 @@ pub trait Store: Send + Sync {
 
     /// Does some of what can wait: for a thread for which nobody waits.
     fn tend(&self) {}
+
+    /// There is no room for pages, and nothing to reclaim: gives memory for it, if it can keep what is there elsewhere. Whether any.
+    fn give_room(&self) -> bool {
+        false
+    }
 }
 
 impl<S: Store + ?Sized> Store for Box<S> {
@@ -233,5 +238,9 @@ impl<S: Store + ?Sized> Store for Box<S> {
 
     fn tend(&self) {
         (**self).tend();
+    }
+
+    fn give_room(&self) -> bool {
+        (**self).give_room()
     }
 }

@@ -55,6 +55,9 @@ impl Pool {
         Ok(Pool { codec, inner: Mutex::new(inner) })
     }
 
+    /// Bytes of tables for each page that it holds.
+    pub const BYTES_PER_PAGE: usize = size_of::<Entry>();
+
     /// The smallest that makes sense.
     pub const MIN_BYTES: usize = BLOCK;
 

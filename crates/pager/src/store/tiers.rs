@@ -317,6 +317,21 @@ impl<L: Store> Store for Tiers<L> {
         Ok(true)
     }
 
+    fn give_room(&self) -> bool {
+        let (mut gone, enough) = (0, MAX_WRITEBACK.max(self.pool.pages() / BATCH_OF_POOL));
+        while gone < enough {
+            match self.write_back_coldest() {
+                Ok(n) if n > 0 => gone += n,
+                _ => break,
+            }
+        }
+        if gone > 0 && self.tuner.is_none() {
+            // Else it would take the room again.
+            self.pool.set_pool_limit(self.pool.extent().0);
+        }
+        gone > 0
+    }
+
     fn usage(&self) -> Usage {
         let (pool, lower) = (self.pool.usage(), self.lower.usage());
         let tuner = self.tuner.as_ref().map_or(0, Tuner::memory_bytes);

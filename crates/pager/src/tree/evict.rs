@@ -58,6 +58,12 @@ impl Shared {
                 core = self.lock();
                 core.charge_overhead();
             }
+            if self.area.is_asked_for_room() {
+                drop(core);
+                self.area.give_room();
+                core = self.lock();
+                core.charge_overhead();
+            }
             if !core.starved.is_empty()
                 || !core.unsettled.is_empty()
                 || !core.asked.is_empty()

@@ -53,10 +53,16 @@ impl Core {
         self.memory.arrived = Some(content);
         self.touch(page, p);
         self.memory.arrived = None;
-        if self.memory.state(page) == State::Mapped {
-            self.memory.counts.swapped_in += 1;
-            self.stall_ns += p.since.elapsed().as_nanos() as u64;
-            self.end_loan(page);
+        match self.memory.state(page) {
+            // There is no room for it yet.
+            State::Lent => {}
+            State::Mapped => {
+                self.memory.counts.swapped_in += 1;
+                self.stall_ns += p.since.elapsed().as_nanos() as u64;
+                self.end_loan(page);
+            }
+            // Its process ended while it was put in place.
+            _ => self.end_loan(page),
         }
     }
 

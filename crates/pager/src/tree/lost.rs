@@ -35,8 +35,11 @@ impl Core {
         let (space, address) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
         self.memory.counts.poisoned += 1;
         if self.memory.counts.poisoned <= MAX_MESSAGES {
-            let pid = self.space(space).map_or(0, |s| s.pid);
-            eprintln!("refault: process {pid}: the page at {address:#x} is lost: {why}");
+            let process = match self.pid_of(space) {
+                0 => "a process without an agent".to_string(),
+                pid => format!("process {pid}"),
+            };
+            eprintln!("refault: {process}: the page at {address:#x} is lost: {why}");
         }
     }
 

@@ -105,6 +105,21 @@ pub(super) fn is_stopped(pid: i32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
 }
 
+/// The status of a program of whose threads none is left: its first one has ended, and there is one more, the agent.
+pub(super) fn ended_with(pid: i32) -> Option<u32> {
+    let status = parse_ended(&read(pid, "stat").ok()?)?;
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    (threads.count() == 2).then_some(status)
+}
+
+/// The status that its first thread ended with. Fields are counted from the state on, behind the name.
+fn parse_ended(stat: &str) -> Option<u32> {
+    const STATUS: usize = 49;
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
+    let status: u32 = fields.get(STATUS)?.parse().ok()?;
+    (fields[0] == "Z").then_some(status >> 8 & 0xFF)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +131,12 @@ mod tests {
         assert_eq!(parse_wiped(&text, 0x2000), Some(0x1000..0x3000));
         assert_eq!(parse_wiped(&text, 0xBFFF), Some(0xA000..0xC000));
         assert_eq!((parse_wiped(&text, 0x3000), parse_wiped(&text, 0x9000)), (None, None));
+    }
+
+    #[test]
+    fn a_status_after_the_end() {
+        let of = |state: char| format!("7 (a) (b) {state}{} 768\n", " 1".repeat(48));
+        assert_eq!((parse_ended(&of('Z')), parse_ended(&of('S')), parse_ended("7 (a) Z 1")), (Some(3), None, None));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use refault_mm::{KswapdStep, PageId, ReclaimRequest, ReclaimRound, Touch};
 
 use super::core::{Core, Pending};
+use super::maps;
 use super::memory::State;
 use crate::doctor;
 use crate::region::WINDOW;
@@ -14,6 +15,8 @@ use crate::uffd::PAGE;
 /// on its way.
 const NO_PROGRESS: Duration = Duration::from_secs(2);
 const NO_PROGRESS_ROUNDS: u32 = 200;
+/// After so many, and so many again, a pool before a file is asked for memory.
+const ROOM_ROUNDS: u32 = 20;
 
 impl Core {
     /// Reclaim is at work, and what is left is for it.
@@ -43,8 +46,13 @@ impl Core {
             "there is no room where pages go: give it a swap file (--swap-file DIR, on a disk with room) or more --memory-max"
         } else if tables > max / 4 {
             "tables grow with the memory of all processes: give it more --memory-max"
+        } else if let Some(s) = self.spaces.iter().flatten().find(|s| s.pid > 0 && maps::is_stopped(s.pid)) {
+            let pid = s.pid;
+            return format!(
+                "process {pid} is stopped (by a signal or a debugger), so its memory cannot be moved out: let it go on"
+            );
         } else {
-            "what is in place cannot be moved out (locked, or in use by a device): give it more --memory-max"
+            "what is in place cannot be moved out (locked, not writable, or in use by a device): give it more --memory-max"
         };
         format!(
             "of {} MiB the stores take {}, tables {}, pages in place {}; {advice}",
@@ -108,6 +116,9 @@ impl Core {
             (self.progress, self.rounds) = ((Instant::now(), done, failed), 0);
         }
         self.rounds = self.rounds.saturating_add(1);
+        if self.rounds.is_multiple_of(ROOM_ROUNDS) && !self.memory.is_under_way() && self.memory.area.ask_for_room() {
+            return;
+        }
         let stuck_for = self.progress.0.elapsed();
         // What is on its way may take as long as a slow disk takes, unless such ways have ended in errors.
         let is_waited_for = self.memory.is_under_way() && failed == self.progress.2;

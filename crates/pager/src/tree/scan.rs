@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::Shared;
+use super::abi;
 use super::core::Core;
 use super::gate::WORTH_WATCHING;
 use super::maps;
@@ -99,6 +100,7 @@ impl Shared {
         core.tick();
         if all {
             core.bury_orphans();
+            core.end_agents();
         }
         let sizes = core.count();
         let is_tight =
@@ -205,6 +207,16 @@ impl Core {
             let gone = unsafe { s.uffd.register(s.bell, PAGE) };
             if gone.is_err_and(|e| matches!(e.raw_os_error(), Some(libc::ENOMEM | libc::ESRCH))) {
                 self.bury(index);
+            }
+        }
+    }
+
+    /// Programs all of whose threads have ended by themselves, with no call that ends the process: the agent would keep it for ever.
+    fn end_agents(&mut self) {
+        for s in self.spaces.iter().flatten().filter(|s| s.pid > 0) {
+            if let (Some(agent), Some(status)) = (&s.agent, maps::ended_with(s.pid)) {
+                // If it cannot be told, it has ended, too.
+                _ = agent.link.order(abi::END, status as usize, &[]);
             }
         }
     }

@@ -1,0 +1,62 @@
+//! A program that guards memory (`MADV_GUARD_INSTALL`), which the kernel does not report: it finds what it finds without a pager.
+//!
+//! This test starts itself as the program. Without userfaultfd it says that it skips.
+
+use std::ffi::OsString;
+
+use refault_pager::store::Codec;
+use refault_pager::tree::{TreeConfig, run};
+use refault_pager::{Error, PoolConfig, RegionConfig};
+
+const PAGE: usize = 4096;
+/// Twice the memory that there is.
+const PAGES: usize = 4096;
+/// Tells this executable that it is the program.
+const ROLE: &str = "REFAULT_TEST_GUARDED";
+
+/// Memory that is filled, the first half of it guarded and free again: zeros.
+fn guarded() {
+    const GUARD_INSTALL: libc::c_int = 102;
+    const GUARD_REMOVE: libc::c_int = 103;
+    let (rw, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping where the kernel chooses, of which this thread alone refers to words.
+    unsafe {
+        let at = libc::mmap(std::ptr::null_mut(), PAGES * PAGE, rw, flags, -1, 0);
+        assert_ne!(at, libc::MAP_FAILED);
+        let word = |page: usize| at.cast::<u64>().add(page * PAGE / 8);
+        (0..PAGES).for_each(|p| word(p).write_volatile(p as u64 + 1));
+        if libc::madvise(at, PAGES / 2 * PAGE, GUARD_INSTALL) != 0 {
+            return eprintln!("skipped: this kernel has no guards");
+        }
+        assert_eq!(libc::madvise(at, PAGES / 2 * PAGE, GUARD_REMOVE), 0);
+        let expected = |p: usize| if p < PAGES / 2 { 0 } else { p as u64 + 1 };
+        let wrong = (0..PAGES).filter(|&p| word(p).read_volatile() != expected(p)).count();
+        assert_eq!(wrong, 0, "pages with other bytes");
+    }
+}
+
+/// Not a test of its own: the program.
+#[test]
+fn the_program() {
+    if std::env::var_os(ROLE).is_some() {
+        guarded();
+    }
+}
+
+#[test]
+fn what_was_guarded_is_zeros() {
+    let exe = std::env::current_exe().expect("it runs");
+    let role = format!("{ROLE}=1");
+    let words = ["env", &role, exe.to_str().expect("plain text"), "--exact", "the_program", "--test-threads=1"];
+    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    let memory = RegionConfig {
+        pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: 2 << 20 }),
+        swap_max: 64 << 20,
+        ..RegionConfig::new(64 << 20, PAGES / 2 * PAGE)
+    };
+    match run(TreeConfig { memory, record: None }, "/usr/bin/env".as_ref(), &words) {
+        Ok(outcome) => assert!(outcome.status.success(), "{}", outcome.status),
+        Err(Error::Unsupported(why)) => eprintln!("skipped: {why}"),
+        Err(e) => panic!("{e}"),
+    }
+}
