@@ -305,7 +305,6 @@ fn limits_that_make_no_sense_are_errors() {
         Limits { zswap_max: 0, ..first },
         Limits { memory_max: 8 * MIB, ..first },
         Limits { memory_max: usize::MAX, ..first },
-        Limits { memory_high: 0, ..first },
     ] {
         assert!(matches!(r.set_limits(&wrong), Err(Error::Config(_))), "{wrong:?}");
         assert_eq!(r.limits(), first);

@@ -164,9 +164,14 @@ fn line(args: &RunArgs, o: &Outcome) -> String {
         0 => String::new(),
         n => format!(", and {n} faults waited for {:.1} s because of --memory-high", c.throttled_ns as f64 / 1e9),
     };
+    // Memory that is found when it is there already, as after a fork.
+    let beyond = match s.peak_taken_pages > s.max_pages + s.max_pages / 20 {
+        true => format!(", {} for a moment with what was found late", mib(s.peak_taken_pages)),
+        false => String::new(),
+    };
     let stall = s.stall_ns as f64 / 1e7 / o.wall.as_secs_f64().max(1e-9);
     format!(
-        "refault: {:.2} s; peak {} of {} (processes {}, pool {}), swapped {} at most, {}; {} faults, {} read back, {} refaults; stalled {stall:.1} % \
+        "refault: {:.2} s; peak {} of {}{beyond} (processes {}, pool {}), swapped {} at most, {}; {} faults, {} read back, {} refaults; stalled {stall:.1} % \
          of the time{}",
         o.wall.as_secs_f64(),
         mib(s.peak_pages),

@@ -18,7 +18,7 @@ pub struct Limits {
     /// `memory.max`: what its pages, the pool and the pager itself may take together.
     pub memory_max: usize,
     /// `memory.high`: beyond it, counted likewise, whoever faults makes room, and waits the longer the further beyond.
-    /// `usize::MAX`: never.
+    /// `usize::MAX`: never. A region is not made with less than 4 MiB; later any number will do, and slows down whoever faults.
     pub memory_high: usize,
     /// `memory.swap.max`: what may be out of memory, before compression.
     pub swap_max: usize,
@@ -43,8 +43,6 @@ impl Limits {
             format!("memory_max is {} bytes; at least 4 MiB", self.memory_max)
         } else if self.memory_max > RegionConfig::MAX_BYTES {
             format!("memory_max is {} bytes; at most 1 TiB", self.memory_max)
-        } else if self.memory_high < RegionConfig::MIN_MEMORY {
-            format!("memory_high is {} bytes; at least 4 MiB", self.memory_high)
         } else if self.swap_max > first.swap_max {
             format!("swap_max is {} bytes; at most the {} that the region was made with", self.swap_max, first.swap_max)
         } else if self.zswap_max > first.zswap_max {
