@@ -2,11 +2,12 @@
 //!
 //! This test starts itself as the program. Without userfaultfd it says that it skips.
 
-use std::ffi::OsString;
+mod common;
 
 use refault_pager::store::Codec;
-use refault_pager::tree::{TreeConfig, run};
-use refault_pager::{Error, PoolConfig, RegionConfig};
+use refault_pager::{PoolConfig, RegionConfig};
+
+use self::common::run_the_program;
 
 const PAGE: usize = 4096;
 /// Twice the memory that there is.
@@ -45,18 +46,10 @@ fn the_program() {
 
 #[test]
 fn what_was_guarded_is_zeros() {
-    let exe = std::env::current_exe().expect("it runs");
-    let role = format!("{ROLE}=1");
-    let words = ["env", &role, exe.to_str().expect("plain text"), "--exact", "the_program", "--test-threads=1"];
-    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
     let memory = RegionConfig {
         pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: 2 << 20 }),
         swap_max: 64 << 20,
         ..RegionConfig::new(64 << 20, PAGES / 2 * PAGE)
     };
-    match run(TreeConfig { memory, record: None }, "/usr/bin/env".as_ref(), &words) {
-        Ok(outcome) => assert!(outcome.status.success(), "{}", outcome.status),
-        Err(Error::Unsupported(why)) => eprintln!("skipped: {why}"),
-        Err(e) => panic!("{e}"),
-    }
+    run_the_program(ROLE, memory);
 }

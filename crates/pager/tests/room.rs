@@ -5,13 +5,11 @@ mod common;
 #[path = "common/files.rs"]
 mod files;
 
-use std::ffi::OsString;
 use std::fs::File;
 
-use refault_pager::tree::{TreeConfig, run};
 use refault_pager::{Error, FaultMode, MappedFile, MappedFileConfig, PoolConfig, Region, RegionConfig, store::Codec};
 
-use self::common::{Rng, made};
+use self::common::{Rng, made, run_the_program};
 use self::files::{MIB, PAGE, Temp};
 
 /// Tells this executable that it is the program.
@@ -145,13 +143,5 @@ fn the_program() {
 
 #[test]
 fn a_pool_gives_its_memory_before_a_program_is_killed() {
-    let exe = std::env::current_exe().expect("it runs");
-    let role = format!("{ROLE}=1");
-    let words = ["env", &role, exe.to_str().expect("plain text"), "--exact", "the_program", "--test-threads=1"];
-    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-    match run(TreeConfig { memory: tight(), record: None }, "/usr/bin/env".as_ref(), &words) {
-        Ok(outcome) => assert!(outcome.status.success(), "{}", outcome.status),
-        Err(Error::Unsupported(why)) => eprintln!("skipped: {why}"),
-        Err(e) => panic!("{e}"),
-    }
+    run_the_program(ROLE, tight());
 }

@@ -3,8 +3,11 @@
 
 pub mod lab;
 
+use std::ffi::OsString;
+
+use refault_pager::tree::{TreeConfig, run};
 use refault_pager::uffd::Scope;
-use refault_pager::{Error, Region};
+use refault_pager::{Error, Region, RegionConfig};
 
 /// Numbers that look random and are the same each time (splitmix64).
 pub struct Rng(pub u64);
@@ -43,4 +46,16 @@ pub fn made_for_system_calls(result: Result<Region, Error>) -> Option<Region> {
         return None;
     }
     Some(region)
+}
+
+/// Runs this executable's `the_program` with a variable set that tells it so. It ends well, or it was printed why this is skipped.
+pub fn run_the_program(role: &str, memory: RegionConfig) {
+    let exe = std::env::current_exe().expect("it runs");
+    let role = format!("{role}=1");
+    let exe = exe.to_str().expect("plain text");
+    // Naming the places of a failure takes more memory than there is.
+    let words = ["env", "RUST_BACKTRACE=0", &role, exe, "--exact", "the_program", "--test-threads=1"];
+    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    let outcome = made(run(TreeConfig { memory, record: None }, "/usr/bin/env".as_ref(), &words));
+    assert!(outcome.is_none_or(|o| o.status.success()), "the program failed");
 }
