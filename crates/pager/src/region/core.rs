@@ -18,8 +18,8 @@ use crate::waiting::{Starved, Waiting};
 
 /// Discarding waits until there are so many places, for each call costs a flush of other CPUs.
 pub(super) const DISCARD_BATCH: usize = 32;
-/// After so many rounds that led to nothing, a pool before a file is asked for memory.
-const ROOM_ROUNDS: u32 = 20;
+/// After so many steps that led to nothing, a pool before a file is asked for memory.
+const ROOM_STEPS: u32 = 20;
 /// Messages about lost pages.
 const MAX_MESSAGES: u64 = 16;
 
@@ -52,8 +52,8 @@ pub(super) struct Core {
     /// Faults on pages that are between two states, and whether one of them is a write.
     pub(super) waiting: Waiting,
     starved: Vec<Starved>,
-    /// Rounds of the evictor that led to nothing while faults waited for room.
-    fruitless: u32,
+    /// Steps that led to nothing while faults waited for room, and pages that had been moved out and in before them.
+    fruitless: (u32, u64),
     /// Pages in staging places that stay there without being written.
     pub(super) standby_pages: u64,
     pub(super) sampling: Sampling,
@@ -99,7 +99,7 @@ impl Core {
             stall_limit,
             waiting: Waiting::default(),
             starved: Vec::new(),
-            fruitless: 0,
+            fruitless: (0, 0),
             standby_pages,
             sampling: Sampling::new(0),
             min_mark,
@@ -302,16 +302,21 @@ impl Core {
         }
     }
 
-    /// After a round of the evictor: where faults wait for room and nothing is on its way out, again and again, a pool before a file is asked for
-    /// memory. Background reclaim may go on for long before it finds that there is nothing.
-    pub(super) fn note_fruitless(&mut self) {
+    /// After a step of reclaim, by whoever it was: where faults wait for room and nothing is on its way out, again and again, a pool before a
+    /// file is asked for memory. Background reclaim may go on for long before it finds that there is nothing.
+    pub(super) fn note_step(&mut self) {
         let m = &self.memory;
         let under_way = m.staged_pages > self.standby_pages || self.writing_pages > 0 || !m.leaving.is_empty();
-        self.fruitless = if self.starved.is_empty() || under_way { 0 } else { self.fruitless + 1 };
-        // Where swap is used up, more rounds would find no more.
+        let moved = m.counts.swapped_out + m.counts.swapped_in;
+        if self.starved.is_empty() || under_way || moved != self.fruitless.1 {
+            self.fruitless = (0, moved);
+            return;
+        }
+        self.fruitless.0 += 1;
+        // Where swap is used up, more steps would find no more.
         let used_up = self.engine.swap_used_pages() as usize >= self.limits.swap_max / PAGE;
-        if self.fruitless >= if used_up { 1 } else { ROOM_ROUNDS } {
-            self.fruitless = 0;
+        if self.fruitless.0 >= if used_up { 1 } else { ROOM_STEPS } {
+            self.fruitless.0 = 0;
             m.area.ask_for_room();
         }
     }

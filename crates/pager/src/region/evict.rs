@@ -67,7 +67,6 @@ impl Shared {
                 core = self.lock();
                 core.charge_overhead();
             }
-            core.note_fruitless();
             if self.area.is_asked_for_room() {
                 drop(core);
                 self.area.give_room();
@@ -94,6 +93,7 @@ impl Shared {
         }
         core = step(self, core);
         core.evicting = false;
+        core.note_step();
         core
     }
 
