@@ -65,7 +65,8 @@ impl Engine {
     #[cold]
     fn take_frames_slow<W: World>(&mut self, w: &mut W, nr: u64) -> Result<ZoneId, MemcgId> {
         self.wake_all_kswapds(w);
-        if let Some(zone) = self.nodes.take(self.nid, nr, Mark::Min) {
+        let mark = if self.memalloc { Mark::None } else { Mark::Min };
+        if let Some(zone) = self.nodes.take(self.nid, nr, mark) {
             return Ok(zone);
         }
         let mut fruitless = 0;
@@ -251,6 +252,12 @@ impl Engine {
     /// marks, since reclaim needs them; false: there are not so many.
     pub fn set_external_pages(&mut self, pages: u64) -> bool {
         self.nodes.set_external(pages)
+    }
+
+    /// Whether the accesses that follow are of a task that reclaim waits for: it may take what is kept below the min mark, to the last frame, as
+    /// a task of Linux with `PF_MEMALLOC`.
+    pub fn set_memalloc(&mut self, memalloc: bool) {
+        self.memalloc = memalloc;
     }
 
     /// Free pages of all nodes; 0 without a size.

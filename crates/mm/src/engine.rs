@@ -46,6 +46,8 @@ pub struct Engine {
     pub(crate) throttled: Throttled,
     /// The last reclaim for a task ended because swap takes no more writes for now.
     pub(crate) reclaim_blocked: bool,
+    /// Allocations may take what is kept for reclaim.
+    pub(crate) memalloc: bool,
     pub(crate) work: Work,
     pub(crate) sizes: SizeStats,
     /// Reads that the driver has not ended.
@@ -110,6 +112,7 @@ impl Engine {
             nodes,
             throttled: Throttled::default(),
             reclaim_blocked: false,
+            memalloc: false,
             work: Work::default(),
             sizes: SizeStats::default(),
             reads_pending: 0,

@@ -7,10 +7,12 @@ mod common;
 
 use std::ffi::OsString;
 use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use refault_pager::store::Codec;
-use refault_pager::tree::{Outcome, TreeConfig, run};
+use refault_pager::tree::{Outcome, TreeConfig, TreeStats, run};
+use refault_pager::uffd::{Call, CallFault, CallPlan};
 use refault_pager::{Error, Policy, PoolConfig, RegionConfig};
 
 use self::common::Rng;
@@ -360,6 +362,8 @@ fn work(role: &str) {
 fn the_program() {
     match std::env::var(ROLE) {
         Ok(role) if role == GROW => grow(),
+        Ok(role) if role == TRACE => trace(),
+        Ok(role) if role == FORKS => forks(),
         Ok(role) => work(&role),
         Err(_) => {}
     }
@@ -379,6 +383,103 @@ fn grow() {
         }
     }
     assert_eq!(segment.wrong(), None);
+}
+
+/// The role of a program that forks while other threads have pages come in.
+const FORKS: &str = "forks";
+
+fn forks() {
+    const PAGES: usize = 10_000;
+    let mut segment = Segment::new(PAGES);
+    (0..PAGES).for_each(|page| segment.write(page, page as u64 + 1));
+    let (segment, is_over) = (&segment, AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for seed in 0..2 {
+            let (mut rng, is_over) = (Rng(seed), &is_over);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    segment.check(rng.below(PAGES), "a fork");
+                }
+            });
+        }
+        let end = Instant::now() + Duration::from_secs_f64(seconds());
+        let mut forks = 0;
+        while Instant::now() < end {
+            // SAFETY: the child reads memory, and ends without a word.
+            let child = unsafe { libc::fork() };
+            assert!(child >= 0);
+            if child == 0 {
+                let is_wrong = (forks % 16..PAGES).step_by(16).any(|page| segment.wrong_page(page).is_some());
+                // SAFETY: ends the child.
+                unsafe { libc::_exit(i32::from(is_wrong)) };
+            }
+            forks += 1;
+            let mut status = 0;
+            // SAFETY: the child that was just made.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            if status != 0 {
+                eprintln!("a forked child ended with status {status:#x}");
+                std::process::exit(1);
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        eprintln!("{forks} forks");
+    });
+}
+
+/// The role of a program that has another under its control, all of its threads, as `strace -f` has.
+const TRACE: &str = "trace";
+
+/// At each system call of the child, its agent's among them, memory is needed that may be out. The manager must not wait for the one with the other.
+fn trace() {
+    let mut own = Segment::new(400);
+    (0..400).for_each(|page| own.write(page, page as u64 + 1));
+    // SAFETY: the child reads and writes memory, and ends without a word.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        let mut segment = Segment::new(12_000);
+        for version in 1..3 {
+            (0..12_000).for_each(|page| segment.write(page, version << 20 | page as u64));
+            if segment.wrong().is_some() {
+                std::process::exit(1);
+            }
+        }
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(0) };
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    let threads = std::fs::read_dir(format!("/proc/{child}/task")).expect("it is there").flatten();
+    for thread in threads.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok()) {
+        // SAFETY: requests about a thread of the child, with numbers only.
+        unsafe {
+            assert_eq!(libc::ptrace(libc::PTRACE_SEIZE, thread, 0, libc::PTRACE_O_TRACESYSGOOD), 0);
+            assert_eq!(libc::ptrace(libc::PTRACE_INTERRUPT, thread, 0, 0), 0);
+        }
+    }
+    let mut rng = Rng(3);
+    let mut stops = 0;
+    loop {
+        let mut status = 0;
+        // SAFETY: room for a number.
+        let thread = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) };
+        assert!(thread > 0, "{}", std::io::Error::last_os_error());
+        if !libc::WIFSTOPPED(status) {
+            if thread != child {
+                continue;
+            }
+            assert_eq!(status, 0, "the child's memory is as it should be");
+            break;
+        }
+        stops += 1;
+        own.check(rng.below(400), "a stop");
+        let is_own = status >> 16 != 0 || libc::WSTOPSIG(status) & 0x7F == libc::SIGTRAP;
+        let signal = if is_own { 0 } else { libc::WSTOPSIG(status) };
+        // SAFETY: as above; it may have ended meanwhile.
+        _ = unsafe { libc::ptrace(libc::PTRACE_SYSCALL, thread, 0, signal) };
+    }
+    assert_eq!(own.wrong(), None);
+    assert!(stops > 500, "{stops} stops");
 }
 
 /// Runs the program of this file; `None`: it was said why not.
@@ -405,10 +506,11 @@ fn stress(name: &str, memory: RegionConfig) {
     stress_with(name, memory, DATA, 3, false);
 }
 
-fn stress_with(name: &str, memory: RegionConfig, data: usize, threads: usize, churns: bool) {
+/// `None`: skipped.
+fn stress_with(name: &str, memory: RegionConfig, data: usize, threads: usize, churns: bool) -> Option<TreeStats> {
     let pages = data / PAGE;
     let role = format!("{threads} {pages} {} {}", seconds(), u8::from(churns));
-    let Some(o) = run_self(name, &role, memory) else { return };
+    let o = run_self(name, &role, memory)?;
     let c = o.stats.counts;
     assert!(o.status.success(), "{name}: {}", o.status);
     // On a busy machine two seconds may not be enough for memory to be tight.
@@ -416,6 +518,7 @@ fn stress_with(name: &str, memory: RegionConfig, data: usize, threads: usize, ch
     let s = &o.stats;
     assert_eq!((s.undecided, s.strays), (0, 0), "{name}: order of changes not known, content without a place");
     assert_eq!((c.poisoned, c.inconsistent, o.stats.area.corrupt), (0, 0, 0), "{name}");
+    Some(o.stats)
 }
 
 /// What the programs have, twice to three times the memory.
@@ -476,4 +579,78 @@ fn memory_high_changes_no_byte() {
         ..config(Policy::Mglru)
     };
     stress("high, both", memory);
+}
+
+/// Every other answer of an agent does not come in time: faults, reads, writes and changes of mappings wait for it, and no byte is lost.
+#[test]
+fn stress_of_late_answers() {
+    let plan =
+        |call, n: u64| (call == Call::ReadAnswer && n.is_multiple_of(2)).then_some(CallFault::Fails(libc::EAGAIN));
+    let _plan = CallPlan::new(plan).enter();
+    let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 4 << 20 });
+    let memory = RegionConfig { pool, swap_directory: directory(), memory_max: 52 << 20, ..config(Policy::Mglru) };
+    let outcome = stress_with("late answers", memory, 100 << 20, 5, true);
+    assert!(outcome.is_none_or(|s| s.unanswered > 100), "they are late");
+}
+
+/// Processes are stopped at any time, also while they move pages, and go on.
+#[test]
+fn stress_of_stopped_processes() {
+    let is_over = AtomicBool::new(false);
+    let memory = RegionConfig { swap_directory: directory(), memory_max: 32 << 20, ..config(Policy::Mglru) };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut rng = Rng(7);
+            while !is_over.load(Ordering::Relaxed) {
+                let ours = descendants();
+                if !ours.is_empty() {
+                    let pid = ours[rng.below(ours.len())];
+                    // SAFETY: processes of this test, which are told to go on again.
+                    unsafe {
+                        libc::kill(pid, libc::SIGSTOP);
+                        std::thread::sleep(Duration::from_millis(rng.below(40) as u64));
+                        libc::kill(pid, libc::SIGCONT);
+                    }
+                }
+                std::thread::sleep(Duration::from_millis(rng.below(20) as u64));
+            }
+        });
+        let result = std::panic::catch_unwind(|| stress_with("stopped", memory, DATA, 3, false));
+        is_over.store(true, Ordering::Relaxed);
+        result.unwrap_or_else(|why| std::panic::resume_unwind(why));
+    });
+}
+
+/// What runs below this process: the program's name is that of this file.
+fn descendants() -> Vec<i32> {
+    let parent = |pid: i32| -> Option<i32> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+    };
+    let own = std::process::id() as i32;
+    let entries = std::fs::read_dir("/proc").expect("it is there").flatten();
+    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());
+    let is_below = |pid: &i32| std::iter::successors(parent(*pid), |&p| parent(p)).take(8).any(|p| p == own);
+    pids.filter(is_below).collect()
+}
+
+/// Who stops the threads of another process, its agent among them, is served meanwhile.
+#[test]
+fn a_debugger_inside_of_the_run_goes_on() {
+    let memory = RegionConfig { swap_directory: directory(), ..config(Policy::Mglru) };
+    let Some(o) = run_self("trace", TRACE, memory) else { return };
+    assert!(o.status.success(), "{}", o.status);
+    assert!(o.stats.unanswered > 0, "{:?}", o.stats);
+    assert_eq!((o.stats.undecided, o.stats.strays, o.stats.counts.poisoned, o.stats.killed), (0, 0, 0, 0));
+}
+
+/// It is not known for long that a fork is over: it is read of, and dealt with later. What comes in meanwhile was not there for the child.
+#[test]
+fn a_child_has_what_came_in_while_it_was_forked() {
+    let plan = |call, n: u64| (call == Call::Probe && n % 50 < 45).then_some(CallFault::Fails(libc::EAGAIN));
+    let _plan = CallPlan::new(plan).enter();
+    let memory = RegionConfig { swap_directory: directory(), memory_max: 32 << 20, ..config(Policy::Mglru) };
+    let Some(o) = run_self("forks", FORKS, memory) else { return };
+    assert!(o.status.success(), "{}", o.status);
+    assert_eq!((o.stats.undecided, o.stats.strays, o.stats.counts.poisoned), (0, 0, 0));
 }

@@ -63,6 +63,7 @@ calls! {
     EpollCreate = "epoll_create1";
     EventFd = "eventfd";
     EpollAdd = "epoll_ctl";
+    EpollChange = "epoll_ctl(EPOLL_CTL_MOD)";
     EpollWait = "epoll_wait";
     EventWrite = "write of an eventfd";
     Socket = "socket";
@@ -70,6 +71,7 @@ calls! {
     Listen = "listen";
     Accept = "accept4";
     PeerOf = "getsockopt(SO_PEERCRED)";
+    SetPatience = "setsockopt(SO_RCVTIMEO)";
     ReadHello = "recvmsg of a greeting";
     SendOrder = "sendmsg of an order";
     ReadAnswer = "recv of an answer";

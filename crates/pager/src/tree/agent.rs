@@ -4,11 +4,16 @@ use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::abi::{self, CALLS, Control, Gate, Hello, Order, WINDOW};
 use crate::calls::{self, Call};
 use crate::store::PageBuf;
 use crate::uffd::PAGE;
+
+/// An agent that has not answered after so long is stopped, or has no processor: others need not wait for it. It answers in microseconds, as a
+/// rule.
+const ANSWERS_WITHIN: Duration = Duration::from_millis(10);
 
 /// A connection to an agent.
 #[derive(Debug)]
@@ -80,19 +85,29 @@ impl Link {
         }
     }
 
-    /// Waits for the answer to an order. An error: the process is gone.
-    fn answer(&self) -> io::Result<()> {
+    /// Whether there is an answer to an order, for which it waits a moment, or not at all (`MSG_DONTWAIT`). An error: the process is gone.
+    fn answer(&self, flags: libc::c_int) -> io::Result<bool> {
         let mut byte = 0u8;
         loop {
             // SAFETY: one byte of this frame.
-            let receive = || unsafe { libc::recv(self.raw(), (&raw mut byte).cast(), 1, 0) };
+            let receive = || unsafe { libc::recv(self.raw(), (&raw mut byte).cast(), 1, flags) };
             match calls::number(Call::ReadAnswer, receive) {
-                Ok(1) => return Ok(()),
+                Ok(1) => return Ok(true),
                 Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
         }
+    }
+
+    /// Answers are waited for so long.
+    fn set_patience(&self, patience: Duration) -> io::Result<()> {
+        let time = libc::timeval { tv_sec: 0, tv_usec: patience.subsec_micros().into() };
+        let (at, len) = ((&raw const time).cast(), size_of::<libc::timeval>() as libc::socklen_t);
+        // SAFETY: the structure lives until the call is done, which is told its size.
+        let set = || unsafe { libc::setsockopt(self.raw(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, at, len) };
+        calls::number(Call::SetPatience, set).map(drop)
     }
 
     /// The process at the other end.
@@ -158,11 +173,14 @@ pub(super) struct Agent {
     /// The memory that both map.
     shared: usize,
     memory: OwnedFd,
+    /// It was late the last time: it is not waited for.
+    pub(super) is_late: bool,
 }
 
 impl Agent {
     /// Of a connection; makes the memory that both map.
     pub(super) fn new(link: Link) -> io::Result<Agent> {
+        link.set_patience(ANSWERS_WITHIN)?;
         // SAFETY: the name ends in a zero byte; the descriptor is new and ours, the mapping is new, where the kernel chooses.
         unsafe {
             let fd = calls::number(Call::MemFd, || libc::memfd_create(c"refault".as_ptr(), libc::MFD_CLOEXEC))?;
@@ -171,7 +189,7 @@ impl Agent {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let map = || libc::mmap(std::ptr::null_mut(), abi::SHARED_BYTES, protection, libc::MAP_SHARED, fd, 0);
             let at = calls::number(Call::Map, || map() as isize)?;
-            Ok(Agent { link, shared: at as usize, memory })
+            Ok(Agent { link, shared: at as usize, memory, is_late: false })
         }
     }
 
@@ -184,8 +202,9 @@ impl Agent {
         }
     }
 
-    /// Has it do something to pages, at most [`WINDOW`]; what became of each. An error: the process is gone.
-    pub(super) fn carry_out(&mut self, kind: u32, addresses: &[usize]) -> io::Result<Vec<u32>> {
+    /// Has it do something to pages, at most [`WINDOW`]; what became of each. `None`: it has not answered, so what it does may still be done. An
+    /// error: the process is gone.
+    pub(super) fn carry_out(&mut self, kind: u32, addresses: &[usize]) -> io::Result<Option<Vec<u32>>> {
         let n = addresses.len().min(WINDOW);
         let control = self.shared as *mut Control;
         // SAFETY: the shared memory is mapped as long as `self` lives; the agent touches it between an order and its answer only, and a
@@ -195,10 +214,21 @@ impl Agent {
                 (&raw mut (*control).address[i]).write_volatile(a as u64);
                 (&raw mut (*control).outcome[i]).write_volatile(libc::EIO as u32);
             }
-            self.link.order(kind, n, &[])?;
-            self.link.answer()?;
-            Ok((0..n).map(|i| (&raw const (*control).outcome[i]).read_volatile()).collect())
         }
+        self.link.order(kind, n, &[])?;
+        let flags = if self.is_late { libc::MSG_DONTWAIT } else { 0 };
+        Ok(self.link.answer(flags)?.then(|| self.outcomes(n)))
+    }
+
+    /// The answer that did not come in time, to an order about so many pages; `None`: it has not come.
+    pub(super) fn late_answer(&self, n: usize) -> io::Result<Option<Vec<u32>>> {
+        Ok(self.link.answer(libc::MSG_DONTWAIT)?.then(|| self.outcomes(n)))
+    }
+
+    fn outcomes(&self, n: usize) -> Vec<u32> {
+        let control = self.shared as *const Control;
+        // SAFETY: as above.
+        unsafe { (0..n.min(WINDOW)).map(|i| (&raw const (*control).outcome[i]).read_volatile()).collect() }
     }
 
     /// Pages of the last order, a bit for each, that had to be made the process's own first.

@@ -49,6 +49,10 @@ pub(super) struct Core {
     pub(super) threads: Vec<u32>,
     /// Processes whose descriptors nobody waits for yet.
     pub(super) is_new: Vec<usize>,
+    /// Processes that have not answered an order in time, or have now.
+    pub(super) turned: Vec<usize>,
+    /// How often one had not.
+    pub(super) unanswered: u64,
     /// The process whose bell was rung last.
     pub(super) rung: Option<usize>,
     /// The evictor waits to be told that there is work.
@@ -129,6 +133,8 @@ impl Core {
             asked: Vec::new(),
             threads: Vec::new(),
             is_new: Vec::new(),
+            turned: Vec::new(),
+            unanswered: 0,
             rung: None,
             evictor_waits: false,
             overhead_beside: false,
@@ -215,7 +221,7 @@ impl Core {
     }
 
     /// Changes of its mappings were read that are not dealt with.
-    fn has_batch(&self, space: usize) -> bool {
+    pub(super) fn has_batch(&self, space: usize) -> bool {
         self.space(space).is_some_and(|s| !s.batch.is_empty())
     }
 
@@ -246,6 +252,9 @@ impl Core {
 
     /// `forced`: even if there is next to no room.
     pub(super) fn serve(&mut self, p: Pending, forced: bool) {
+        if self.holds_fault(p) {
+            return;
+        }
         // What has happened and was not read yet has the kernel refuse whatever is done to the page.
         if self.has_batch(p.space) && !self.settle(p.space) {
             return self.unsettled.push(p);
@@ -349,6 +358,7 @@ impl Core {
 
     /// A page was read, or could not be.
     pub(super) fn arrive(&mut self, page: u32, content: Result<Box<PageBuf>, StoreError>) {
+        let Some(content) = self.holds_read(page, content) else { return };
         let id = PageId(page);
         if std::mem::take(&mut self.memory.dropped[page as usize]) {
             self.memory.set_state(page, State::Empty);

@@ -82,6 +82,9 @@ fn is_alone(batch: &[Change], i: usize) -> bool {
 impl Core {
     /// Reads what there is of a process, and deals with it. False: something is under way, so it is not known what is where.
     pub(super) fn settle(&mut self, space: usize) -> bool {
+        if self.is_unanswered(space) {
+            return false;
+        }
         for look in 0..LOOKS {
             self.read(space);
             if self.space(space).is_none_or(|s| s.batch.is_empty()) || self.resolve(space) {
@@ -97,6 +100,9 @@ impl Core {
     /// As [`Core::settle`], for as long as it takes: until something was dealt with, or nothing is under way. Whether there was anything.
     pub(super) fn settle_for_certain(&mut self, space: usize) -> bool {
         let before = self.batches;
+        if self.is_unanswered(space) {
+            fatal("a page of a process that does not answer is to be put in its place");
+        }
         while !self.settle(space) || self.batches == before && !self.is_quiet(space) {
             std::thread::sleep(BETWEEN_LOOKS);
         }
@@ -236,6 +242,9 @@ impl Core {
                 || self.memory.in_flight(page).is_some()
             {
                 self.memory.unmarked[page as usize] = false;
+                continue;
+            }
+            if self.holds_mark(space, page) {
                 continue;
             }
             let is_settled = self.settle(space);
@@ -454,6 +463,8 @@ impl Core {
 
     /// A process is gone, and all its memory.
     pub(super) fn bury(&mut self, index: usize) {
+        self.hear(index);
+        self.give_up_order(index);
         self.settle_the_last(index);
         let Some(space) = self.spaces.get_mut(index).and_then(Option::take) else { return };
         self.memory.written.set_pagemap(index, None);

@@ -9,7 +9,6 @@ use refault_mm::PageId;
 use super::Shared;
 use super::abi;
 use super::core::{Core, DISCARD_BATCH};
-use super::maps;
 use super::memory::State;
 use crate::region::{WINDOW, staging};
 use crate::store::StoreError;
@@ -127,13 +126,17 @@ impl Core {
     pub(super) fn move_out(&mut self) -> bool {
         let mut pages: Vec<u32> = Vec::new();
         let mut owner = None;
-        if let Some(&first) = self.memory.leaving.front()
-            && let owner = self.memory.owner[first as usize] as usize
-            && (!self.settle(owner) || self.must_wait_for_child(owner))
-        {
-            // It is not known what is where, or nothing would be gained. Others may be moved meanwhile.
-            self.memory.leaving.rotate_left(1);
-            return false;
+        if let Some(&first) = self.memory.leaving.front() {
+            let owner = self.memory.owner[first as usize] as usize;
+            if self.is_unanswered(owner) || self.is_helped(owner) {
+                self.keep_all(owner);
+                return true;
+            }
+            if !self.settle(owner) || self.must_wait_for_child(owner) {
+                // It is not known what is where, or nothing would be gained. Others may be moved meanwhile.
+                self.memory.leaving.rotate_left(1);
+                return false;
+            }
         }
         while pages.len() < WINDOW {
             let Some(&page) = self.memory.leaving.front() else { break };
@@ -155,48 +158,58 @@ impl Core {
         self.memory.leaving.extend(pages.drain(places.len()..));
         // Of these, what may be about to be dropped stays where it is.
         let (doomed, pages): (Vec<u32>, Vec<u32>) = pages.iter().partition(|&&p| self.memory.doomed[p as usize]);
-        let addresses: Vec<usize> = pages.iter().map(|&p| self.memory.address[p as usize]).collect();
-        let (outcomes, copied) = self.order_moves(owner as usize, &addresses);
-        self.memory.counts.moves += 1;
-        for (i, (&page, &place)) in pages.iter().zip(&places).enumerate() {
-            let outcome = outcomes.as_ref().map_or(libc::EBUSY as u32, |o| o[i]);
-            self.settle_move(owner as usize, (page, place), i, outcome);
-        }
         for &place in &places[pages.len()..] {
             self.memory.staging.give_back(place);
         }
+        let is_any = !places.is_empty();
+        self.order_moves(owner as usize, pages.into_iter().zip(places).collect());
         doomed.into_iter().for_each(|page| self.stay(page));
-        pages.into_iter().for_each(|page| self.serve_waiting(page));
-        if copied != 0 {
-            let copied = addresses.iter().enumerate().filter(|(i, _)| copied >> i & 1 != 0);
-            let copied: Vec<usize> = copied.map(|(_, &address)| address).collect();
-            self.follow(owner as usize, &copied);
-        }
-        !places.is_empty()
+        is_any
     }
 
-    /// Has pages moved to the window. What became of each, and a bit for each that is a copy: another process has the original.
-    fn order_moves(&mut self, owner: usize, addresses: &[usize]) -> (Option<Vec<u32>>, u64) {
-        let Some(space) = self.space(owner).filter(|s| !addresses.is_empty() && !maps::is_stopped(s.pid)) else {
-            return (None, 0);
+    /// Has pages of a process moved to the window, and takes them to their places.
+    fn order_moves(&mut self, owner: usize, moves: Vec<(u32, u32)>) {
+        self.memory.counts.moves += 1;
+        let addresses: Vec<usize> = moves.iter().map(|&(p, _)| self.memory.address[p as usize]).collect();
+        let has_agent = !moves.is_empty() && self.space(owner).is_some_and(|s| s.agent.is_some());
+        let shared = if has_agent { self.shared_of(owner, &addresses) } else { 0 };
+        let Some(agent) = self.space_mut(owner).and_then(|s| s.agent.as_mut()).filter(|_| has_agent) else {
+            return self.settle_moves(owner, &moves, None, 0);
         };
-        let shared = if space.agent.is_some() { self.shared_of(owner, addresses) } else { 0 };
-        let Some(agent) = self.space_mut(owner).and_then(|s| s.agent.as_mut()) else { return (None, 0) };
-        match agent.carry_out(abi::MOVE, addresses) {
-            Ok(outcomes) => {
-                let made_own = agent.unshared();
-                let copied = made_own & shared;
-                // Nothing becomes free by these.
-                self.note_copies(owner, u64::from(made_own.count_ones()), u64::from(copied.count_ones()));
-                (Some(outcomes), copied)
-            }
+        match agent.carry_out(abi::MOVE, &addresses) {
+            Ok(None) => self.leave_open(owner, moves, shared),
+            Ok(outcomes) => self.settle_moves(owner, &moves, outcomes, shared),
             Err(_) => {
                 // The process is gone; who waits for its end hears of it.
                 if let Some(s) = self.space_mut(owner) {
                     s.agent = None;
                 }
-                (None, 0)
+                self.settle_moves(owner, &moves, None, 0);
             }
+        }
+    }
+
+    /// What became of pages that were ordered out, with their places. `None`: they are where they were. `shared`: a bit for each that another
+    /// process has, too.
+    pub(super) fn settle_moves(&mut self, owner: usize, moves: &[(u32, u32)], outcomes: Option<Vec<u32>>, shared: u64) {
+        let mut copied = 0;
+        if let Some(agent) = self.space(owner).and_then(|s| s.agent.as_ref()).filter(|_| outcomes.is_some()) {
+            let made_own = agent.unshared();
+            // Another process has the original.
+            copied = made_own & shared;
+            // Nothing becomes free by these.
+            self.note_copies(owner, u64::from(made_own.count_ones()), u64::from(copied.count_ones()));
+        }
+        for (i, &moved) in moves.iter().enumerate() {
+            let outcome = outcomes.as_ref().map_or(libc::EBUSY as u32, |o| o[i]);
+            self.settle_move(owner, moved, i, outcome);
+        }
+        moves.iter().for_each(|&(page, _)| self.serve_waiting(page));
+        if copied != 0 {
+            let is_copied = |&(i, _): &(usize, &(u32, u32))| copied >> i & 1 != 0;
+            let address = |(_, &(page, _)): (usize, &(u32, u32))| self.memory.address[page as usize];
+            let copied: Vec<usize> = moves.iter().enumerate().filter(is_copied).map(address).collect();
+            self.follow(owner, &copied);
         }
     }
 
@@ -249,20 +262,33 @@ impl Core {
                 continue;
             }
             if let Err(why) = result {
-                // Back to where it was.
                 self.memory.counts.write_errors += 1;
                 self.note_failed_write(why);
-                self.memory.set_state(page, State::Staged);
-                self.memory.staged_pages += 1;
-                self.engine.write_done(&mut self.memory, id, false);
-                let p = self.unasked(page);
-                self.touch(page, p);
-            } else {
-                self.memory.counts.swapped_out += 1;
-                self.memory.set_state(page, State::Written);
-                self.engine.write_done(&mut self.memory, id, true);
+                if !self.holds_unwritten(page) {
+                    self.bring_back(page);
+                }
+                continue;
             }
+            self.memory.counts.swapped_out += 1;
+            self.memory.set_state(page, State::Written);
+            self.engine.write_done(&mut self.memory, id, true);
             self.serve_waiting(page);
         }
+    }
+
+    /// A page that could not be written goes back to where it was.
+    pub(super) fn bring_back(&mut self, page: u32) {
+        let id = PageId(page);
+        if std::mem::take(&mut self.memory.dropped[page as usize]) {
+            self.memory.leave_place(page, State::Empty);
+            self.engine.write_done(&mut self.memory, id, true);
+        } else {
+            self.memory.set_state(page, State::Staged);
+            self.memory.staged_pages += 1;
+            self.engine.write_done(&mut self.memory, id, false);
+            let p = self.unasked(page);
+            self.touch(page, p);
+        }
+        self.serve_waiting(page);
     }
 }

@@ -99,7 +99,13 @@ impl Core {
             if self.memory.state(page) != State::Mapped {
                 break;
             }
-            let (space, to) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
+            let space = self.memory.owner[page as usize] as usize;
+            if self.has_batch(space) {
+                // A fork that was read of and not dealt with has the page as it is now: after this it would be lost for the child.
+                self.settle_for_certain(space);
+                continue;
+            }
+            let to = self.memory.address[page as usize];
             let (Some(uffd), Some(fill)) = (self.uffd(space), &self.memory.filling) else { return };
             let is_content = fill.source.content().is_some();
             let protected = is_content && !p.write && self.memory.protects();

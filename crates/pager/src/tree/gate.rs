@@ -33,7 +33,7 @@ impl Core {
     /// Answers who asked, as far as it is known what is where.
     pub(super) fn serve_asked(&mut self) {
         for asked in std::mem::take(&mut self.asked) {
-            if !self.see_to(asked.0, asked.1) {
+            if !self.holds_asked(asked) && !self.see_to(asked.0, asked.1) {
                 self.asked.push(asked);
             }
         }
@@ -100,6 +100,10 @@ impl Core {
         for (index, pid) in self.pids() {
             let size = maps::size(pid);
             if index != asking && size.resident < WORTH_WATCHING || !self.activate(index) {
+                continue;
+            }
+            if self.is_unanswered(index) {
+                // Its mappings will be looked at.
                 continue;
             }
             for mapping in maps::anonymous(pid).unwrap_or_default() {

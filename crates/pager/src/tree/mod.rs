@@ -35,6 +35,7 @@ mod space;
 mod stats;
 mod table;
 mod throttle;
+mod unanswered;
 mod validate;
 mod written;
 
@@ -206,6 +207,14 @@ impl Shared {
                     let mut voter = self.placement.turn();
                     core.threads.drain(..).for_each(|thread| self.placement.fault_of(&mut voter, thread));
                 }
+                Ready::Answered(index, serial) => {
+                    if core.space(index).is_some_and(|s| s.serial == serial) {
+                        core.hear(index);
+                        // Faults were told of meanwhile, once.
+                        _ = core.settle(index);
+                        core.threads.clear();
+                    }
+                }
                 Ready::Gone(index, serial) => {
                     if core.space(index).is_some_and(|s| s.serial == serial) {
                         core.bury(index);
@@ -247,6 +256,7 @@ impl Shared {
                     fatal(&format!("waiting for the faults of a process: {e}"));
                 }
             }
+            self.watch_answers(&mut core);
             let reads = std::mem::take(&mut core.memory.reads);
             if reads.is_empty() {
                 break;

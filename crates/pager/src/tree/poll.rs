@@ -13,6 +13,8 @@ pub(super) enum Ready {
     Faults(usize),
     /// The agent of a process is gone: its number, and which process of that number it was.
     Gone(usize, u32),
+    /// It has answered, later than it should; likewise.
+    Answered(usize, u32),
     /// It is over.
     Stop,
 }
@@ -27,6 +29,13 @@ pub(super) struct Poll {
 const FAULTS: u64 = 1 << 62;
 const GONE: u64 = 2 << 62;
 const SERIAL_BITS: u32 = 30;
+/// What tells that an agent is gone.
+const END: libc::c_int = libc::EPOLLRDHUP | libc::EPOLLHUP;
+
+/// What is said of an agent.
+fn of_agent(index: usize, serial: u32) -> u64 {
+    GONE | u64::from(serial & ((1 << SERIAL_BITS) - 1)) << 32 | index as u64
+}
 
 impl Poll {
     pub(super) fn new() -> io::Result<Poll> {
@@ -43,10 +52,13 @@ impl Poll {
     }
 
     fn add(&self, fd: RawFd, events: libc::c_int, data: u64) -> io::Result<()> {
+        calls::number(Call::EpollAdd, || self.control(libc::EPOLL_CTL_ADD, fd, events, data)).map(drop)
+    }
+
+    fn control(&self, operation: libc::c_int, fd: RawFd, events: libc::c_int, data: u64) -> libc::c_int {
         let mut event = libc::epoll_event { events: events as u32, u64: data };
         // SAFETY: the event lives until the call is done.
-        let add = || unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut event) };
-        calls::number(Call::EpollAdd, add).map(drop)
+        unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd, &raw mut event) }
     }
 
     /// Waits for a process's faults, until its descriptor is closed. Each is told to one thread, which must read all there is: told until it
@@ -57,8 +69,14 @@ impl Poll {
 
     /// Waits for the end of an agent.
     pub(super) fn add_agent(&self, fd: RawFd, index: usize, serial: u32) -> io::Result<()> {
-        let serial = u64::from(serial & ((1 << SERIAL_BITS) - 1));
-        self.add(fd, libc::EPOLLRDHUP | libc::EPOLLHUP, GONE | serial << 32 | index as u64)
+        self.add(fd, END, of_agent(index, serial))
+    }
+
+    /// Waits for its answer, too, or no longer.
+    pub(super) fn watch_answer(&self, fd: RawFd, index: usize, serial: u32, waits: bool) -> io::Result<()> {
+        let events = if waits { END | libc::EPOLLIN } else { END };
+        let change = || self.control(libc::EPOLL_CTL_MOD, fd, events, of_agent(index, serial));
+        calls::number(Call::EpollChange, change).map(drop)
     }
 
     /// Waits for one thing.
@@ -75,7 +93,11 @@ impl Poll {
         let (data, index) = (event.u64, event.u64 as u32 as usize);
         Ok(Some(match data & (FAULTS | GONE) {
             FAULTS => Ready::Faults(index),
-            GONE => Ready::Gone(index, (data >> 32) as u32 & ((1 << SERIAL_BITS) - 1)),
+            GONE => {
+                let (events, serial) = (event.events, (data >> 32) as u32 & ((1 << SERIAL_BITS) - 1));
+                let is_gone = events & (END | libc::EPOLLERR) as u32 != 0;
+                if is_gone { Ready::Gone(index, serial) } else { Ready::Answered(index, serial) }
+            }
             _ => Ready::Stop,
         }))
     }

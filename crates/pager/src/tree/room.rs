@@ -15,10 +15,20 @@ use crate::uffd::PAGE;
 /// on its way.
 const NO_PROGRESS: Duration = Duration::from_secs(2);
 const NO_PROGRESS_ROUNDS: u32 = 200;
+/// A fault for which there is no room for so long, while a process does not move its pages out, gets some of what is kept for reclaim.
+const HELPED_AFTER: Duration = Duration::from_millis(20);
 /// After so many, and so many again, a pool before a file is asked for memory.
 const ROOM_ROUNDS: u32 = 20;
 
+/// What it has then stays in memory for so long: nothing else may be left that can leave.
+const HELPED_FOR: Duration = Duration::from_millis(100);
+
 impl Core {
+    /// Whether a process got some of what is kept for reclaim a moment ago.
+    pub(super) fn is_helped(&self, space: usize) -> bool {
+        self.space(space).and_then(|s| s.helped).is_some_and(|at| at.elapsed() < HELPED_FOR)
+    }
+
     /// Reclaim is at work, and what is left is for it.
     pub(super) fn is_short(&self) -> bool {
         self.memory.kswapd_awake && self.engine.free_pages() <= self.min_mark
@@ -46,7 +56,9 @@ impl Core {
             "there is no room where pages go: give it a swap file (--swap-file DIR, on a disk with room) or more --memory-max"
         } else if tables > max / 4 {
             "tables grow with the memory of all processes: give it more --memory-max"
-        } else if let Some(s) = self.spaces.iter().flatten().find(|s| s.pid > 0 && maps::is_stopped(s.pid)) {
+        } else if let Some(s) =
+            self.spaces.iter().flatten().find(|s| s.pid > 0 && (s.unanswered.is_some() || maps::is_stopped(s.pid)))
+        {
             let pid = s.pid;
             return format!(
                 "process {pid} is stopped (by a signal or a debugger), so its memory cannot be moved out: let it go on"
@@ -129,6 +141,7 @@ impl Core {
             self.rounds = 0;
             return self.charge_overhead();
         }
+        let is_blocked = self.spaces.iter().flatten().any(|s| s.unanswered.is_some());
         let mut victim = false;
         for p in std::mem::take(&mut self.starved) {
             if is_stuck && !victim && p.since.elapsed() > NO_PROGRESS {
@@ -137,7 +150,16 @@ impl Core {
                 (self.progress, self.rounds) = ((Instant::now(), done, failed), 0);
                 self.out_of_memory(p);
             } else {
-                self.serve(p, !self.memory.kswapd_awake);
+                // Who holds a process that does not answer may be among those who wait: what is kept for reclaim helps it on.
+                let helps = is_blocked && p.since.elapsed() > HELPED_AFTER;
+                self.engine.set_memalloc(helps);
+                let before = self.starved.len();
+                self.serve(p, helps || !self.memory.kswapd_awake);
+                self.engine.set_memalloc(false);
+                let is_served = self.starved.len() == before;
+                if let Some(s) = self.space_mut(p.space).filter(|_| helps && is_served) {
+                    s.helped = Some(Instant::now());
+                }
             }
         }
     }

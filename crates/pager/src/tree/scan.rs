@@ -89,6 +89,7 @@ impl Shared {
         for index in 0..spaces {
             let mut core = self.lock();
             core.tick();
+            core.hear(index);
             _ = core.settle(index);
             self.after(core);
         }
@@ -110,7 +111,7 @@ impl Shared {
         let mut looks = Vec::new();
         let most = if core.can_copy_much() { MOST_PAUSE_SHARED } else { MOST_PAUSE };
         for (index, pid, size) in sizes.into_iter().filter(|_| closer) {
-            let Some(s) = core.space_mut(index).filter(|s| s.pid == pid) else { continue };
+            let Some(s) = core.space_mut(index).filter(|s| s.pid == pid && s.unanswered.is_none()) else { continue };
             if is_tight && size.resident >= WORTH_WATCHING && !s.active {
                 core.activate(index);
             }
@@ -213,7 +214,7 @@ impl Core {
 
     /// Programs all of whose threads have ended by themselves, with no call that ends the process: the agent would keep it for ever.
     fn end_agents(&mut self) {
-        for s in self.spaces.iter().flatten().filter(|s| s.pid > 0) {
+        for s in self.spaces.iter().flatten().filter(|s| s.pid > 0 && s.unanswered.is_none()) {
             if let (Some(agent), Some(status)) = (&s.agent, maps::ended_with(s.pid)) {
                 // If it cannot be told, it has ended, too.
                 _ = agent.link.order(abi::END, status as usize, &[]);

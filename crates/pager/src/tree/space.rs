@@ -9,6 +9,7 @@ use super::abi::BELL_BYTES;
 use super::agent::Agent;
 use super::order::Change;
 use super::table::{Ranges, Table};
+use super::unanswered::Unanswered;
 use crate::pagemap::Pagemap;
 use crate::uffd::Uffd;
 
@@ -23,6 +24,10 @@ pub(super) struct Space {
     pub(super) uffd: Arc<Uffd>,
     /// None: nothing can be moved out of it.
     pub(super) agent: Option<Agent>,
+    /// When it last got some of what is kept for reclaim.
+    pub(super) helped: Option<Instant>,
+    /// An order that it has not answered.
+    pub(super) unanswered: Option<Box<Unanswered>>,
     pub(super) bell: usize,
     /// The agent's own memory.
     pub(super) arena: Range<usize>,
@@ -114,6 +119,8 @@ impl Space {
             toucher: 0,
             uffd,
             agent: None,
+            helped: None,
+            unanswered: None,
             bell,
             arena: 0..0,
             calls: 0..0,

@@ -50,6 +50,8 @@ pub struct TreeStats {
     pub uncaught_functions: Vec<&'static str>,
     /// Times that a thread asked about memory that it had made.
     pub asks: u64,
+    /// Times that a process was not there to move its pages, for it was stopped or had no processor: until it was, it was not served, and others were.
+    pub unanswered: u64,
     /// Processes that were forked from those.
     pub forks: u64,
     /// Times that the order of changes of mappings could not be told; the process is killed then.
@@ -92,6 +94,7 @@ impl Core {
             uncaught: self.uncaught,
             uncaught_functions: names(self.missed),
             asks: self.asks,
+            unanswered: self.unanswered,
             forks: self.forks,
             undecided: self.undecided,
             strays: self.strays,

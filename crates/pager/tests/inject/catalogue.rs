@@ -74,13 +74,14 @@ pub fn faults(call: Call) -> Vec<CallFault> {
             [errors(&[libc::EIO, libc::ENOSPC, libc::EINTR, libc::EAGAIN]), vec![Short(0), Short(512)]].concat()
         }
         Call::EpollCreate | Call::EventFd | Call::Socket | Call::MemFd => errors(&[libc::EMFILE, libc::ENOMEM]),
-        Call::EpollAdd => errors(&[libc::ENOMEM, libc::ENOSPC, libc::EEXIST]),
+        Call::EpollAdd | Call::EpollChange => errors(&[libc::ENOMEM, libc::ENOSPC, libc::EEXIST]),
         Call::EpollWait => errors(&[libc::EINTR, libc::EINVAL]),
         Call::EventWrite => errors(&[libc::EINTR, libc::EAGAIN]),
         Call::Bind | Call::Listen => errors(&[libc::EACCES, libc::EINVAL]),
         Call::Accept => errors(&[libc::EMFILE, libc::EINTR, libc::ENOMEM]),
-        Call::PeerOf => errors(&[libc::EINVAL]),
-        Call::ReadHello | Call::ReadAnswer => errors(&[libc::EINTR, libc::ECONNRESET, libc::ENOMEM]),
+        Call::PeerOf | Call::SetPatience => errors(&[libc::EINVAL]),
+        Call::ReadHello => errors(&[libc::EINTR, libc::ECONNRESET, libc::ENOMEM]),
+        Call::ReadAnswer => errors(&[libc::EINTR, libc::EAGAIN, libc::ECONNRESET, libc::ENOMEM]),
         Call::SendOrder => errors(&[libc::EINTR, libc::EPIPE, libc::ECONNRESET, libc::ENOMEM]),
         Call::Truncate => errors(&[libc::ENOSPC, libc::EINTR]),
         Call::ReadProc => errors(&[libc::ESRCH, libc::EACCES, libc::ENOMEM, libc::EMFILE]),
