@@ -61,7 +61,7 @@ impl Shared {
             // SAFETY: the process is the one that was started.
             unsafe { libc::kill(pid, libc::SIGKILL) };
             self.arrived.notify_all();
-        } else if why.kind() != std::io::ErrorKind::Other {
+        } else if why.kind() != std::io::ErrorKind::Other && !maps::has_ended(pid) {
             eprintln!("refault: process {pid} is not served, if it is still there: {why}");
         }
     }

@@ -99,10 +99,23 @@ pub(super) fn parent(pid: i32) -> Option<i32> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
+/// The process that has a process under its control, as a debugger.
+pub(super) fn tracer(pid: i32) -> Option<i32> {
+    let status = read(pid, "status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("TracerPid:"))?;
+    line.trim().parse().ok().filter(|&tracer| tracer > 0)
+}
+
 /// Whether a process is stopped, by a signal or a debugger: its agent would not answer.
 pub(super) fn is_stopped(pid: i32) -> bool {
     let stat = read(pid, "stat").unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
+}
+
+/// Whether a process has ended: who started it may not have asked for its status yet.
+pub(super) fn has_ended(pid: i32) -> bool {
+    let stat = read(pid, "stat").unwrap_or_default();
+    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
 }
 
 /// The status of a program of whose threads none is left: its first one has ended, and there is one more, the agent.

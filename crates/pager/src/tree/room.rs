@@ -15,18 +15,31 @@ use crate::uffd::PAGE;
 /// on its way.
 const NO_PROGRESS: Duration = Duration::from_secs(2);
 const NO_PROGRESS_ROUNDS: u32 = 200;
-/// A fault for which there is no room for so long, while a process does not move its pages out, gets some of what is kept for reclaim.
-const HELPED_AFTER: Duration = Duration::from_millis(20);
+/// A fault for which there is no room for so long, of a process that holds one which does not move its pages out, gets some of what is kept for
+/// reclaim.
+const HELPED_AFTER: Duration = Duration::from_millis(2);
 /// After so many, and so many again, a pool before a file is asked for memory.
 const ROOM_ROUNDS: u32 = 20;
 
-/// What it has then stays in memory for so long: nothing else may be left that can leave.
+/// What it has then stays in memory for so long: it may be all that can leave, and would come and go.
 const HELPED_FOR: Duration = Duration::from_millis(100);
+
+/// For that, this part of the memory may be missing.
+const MOST_OWED: u64 = 10;
 
 impl Core {
     /// Whether a process got some of what is kept for reclaim a moment ago.
     pub(super) fn is_helped(&self, space: usize) -> bool {
         self.space(space).and_then(|s| s.helped).is_some_and(|at| at.elapsed() < HELPED_FOR)
+    }
+
+    /// Debuggers of processes that do not answer. They may be among those who wait, and until they go on, those do not.
+    fn tracers(&self) -> Vec<i32> {
+        if self.starved.is_empty() {
+            return Vec::new();
+        }
+        let unanswered = self.spaces.iter().flatten().filter(|s| s.unanswered.is_some());
+        unanswered.filter_map(|s| maps::tracer(s.pid)).collect()
     }
 
     /// Reclaim is at work, and what is left is for it.
@@ -141,7 +154,7 @@ impl Core {
             self.rounds = 0;
             return self.charge_overhead();
         }
-        let is_blocked = self.spaces.iter().flatten().any(|s| s.unanswered.is_some());
+        let tracers = self.tracers();
         let mut victim = false;
         for p in std::mem::take(&mut self.starved) {
             if is_stuck && !victim && p.since.elapsed() > NO_PROGRESS {
@@ -150,9 +163,12 @@ impl Core {
                 (self.progress, self.rounds) = ((Instant::now(), done, failed), 0);
                 self.out_of_memory(p);
             } else {
-                // Who holds a process that does not answer may be among those who wait: what is kept for reclaim helps it on.
-                let helps = is_blocked && p.since.elapsed() > HELPED_AFTER;
+                let holds = self.space(p.space).is_some_and(|s| tracers.contains(&s.pid));
+                let helps = holds && p.since.elapsed() > HELPED_AFTER;
                 self.engine.set_memalloc(helps);
+                if helps {
+                    self.owe_a_page();
+                }
                 let before = self.starved.len();
                 self.serve(p, helps || !self.memory.kswapd_awake);
                 self.engine.set_memalloc(false);
@@ -193,6 +209,14 @@ impl Core {
         if self.memory.high.holds {
             // And counts against `memory.high`. The group is there, so this does not fail.
             _ = self.engine.set_memcg_external_pages(self.group, pages);
+        }
+    }
+
+    /// If all is taken, a page of what the engine does not know of is owed instead: memory is beyond the limit by as much, for a while.
+    fn owe_a_page(&mut self) {
+        if self.engine.free_pages() == 0 && self.taken > 0 && self.owed < self.max_pages / MOST_OWED {
+            self.engine.set_external_pages(self.taken - 1);
+            (self.taken, self.owed) = (self.taken - 1, self.owed + 1);
         }
     }
 

@@ -19,7 +19,7 @@ use refault_pager::uffd::{Call, CallFault, CallPlan};
 use refault_pager::{Error, Policy, PoolConfig, RegionConfig};
 
 use self::common::Rng;
-use self::roles::{FORKS, GROW, TRACE, forks, grow, trace, work};
+use self::roles::{FORKS, GROW, HOLD, TRACE, forks, grow, hold, trace, work};
 use self::segment::PAGE;
 
 /// Tells the program what to do; without it this is the test.
@@ -36,6 +36,7 @@ fn the_program() {
         Ok(role) if role == GROW => grow(),
         Ok(role) if role == TRACE => trace(),
         Ok(role) if role == FORKS => forks(),
+        Ok(role) if role == HOLD => hold(),
         Ok(role) => work(&role),
         Err(_) => {}
     }
@@ -212,4 +213,12 @@ fn a_child_has_what_came_in_while_it_was_forked() {
     let Some(o) = run_self("forks", FORKS, memory) else { return };
     assert!(o.status.success(), "{}", o.status);
     assert_eq!((o.stats.undecided, o.stats.strays, o.stats.counts.poisoned), (0, 0, 0));
+}
+
+#[test]
+fn others_go_on_beside_a_stopped_process() {
+    let memory = RegionConfig { swap_directory: directory(), ..config(Policy::Mglru) };
+    let Some(o) = run_self("hold", HOLD, memory) else { return };
+    assert!(o.status.success(), "{}", o.status);
+    assert_eq!((o.stats.undecided, o.stats.strays, o.stats.counts.poisoned, o.stats.killed), (0, 0, 0, 0));
 }

@@ -146,3 +146,37 @@ pub fn trace() {
     assert_eq!(own.wrong(), None);
     assert!(stops > 500, "{stops} stops");
 }
+
+/// The role of a program with a child that is stopped and has much of the memory.
+pub const HOLD: &str = "hold";
+
+/// What the stopped child has cannot leave memory. Others make do with what is left, as well as with that much memory alone.
+pub fn hold() {
+    // SAFETY: the child writes memory and reads it, and ends without a word.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        let mut segment = Segment::new(3000);
+        (0..3000).for_each(|page| segment.write(page, page as u64 + 1));
+        // SAFETY: stops this process, until it is told to go on.
+        unsafe { libc::raise(libc::SIGSTOP) };
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(i32::from(segment.wrong().is_some())) };
+    }
+    let mut status = 0;
+    // SAFETY: the child that was just made.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, libc::WUNTRACED) }, child);
+    assert!(libc::WIFSTOPPED(status), "{status:#x}");
+    let began = Instant::now();
+    let mut own = Segment::new(8000);
+    (0..8000).for_each(|page| own.write(page, page as u64 + 7));
+    assert_eq!(own.wrong(), None);
+    // A second or less; with a wait for each page, minutes.
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    // SAFETY: as above.
+    unsafe {
+        libc::kill(child, libc::SIGCONT);
+        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+    }
+    assert_eq!(status, 0, "the child's memory is as it should be");
+}
