@@ -101,9 +101,12 @@ pub(super) fn parent(pid: i32) -> Option<i32> {
 
 /// The process that has a process under its control, as a debugger.
 pub(super) fn tracer(pid: i32) -> Option<i32> {
-    let status = read(pid, "status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("TracerPid:"))?;
-    line.trim().parse().ok().filter(|&tracer| tracer > 0)
+    let number = |pid: i32, name: &str| {
+        let status = read(pid, "status").ok()?;
+        status.lines().find_map(|line| line.strip_prefix(name))?.trim().parse::<i32>().ok()
+    };
+    // That is the thread; it may be any of its process.
+    number(number(pid, "TracerPid:").filter(|&tracer| tracer > 0)?, "Tgid:")
 }
 
 /// Whether a process is stopped, by a signal or a debugger: its agent would not answer.
