@@ -15,16 +15,15 @@ use crate::uffd::PAGE;
 /// on its way.
 const NO_PROGRESS: Duration = Duration::from_secs(2);
 const NO_PROGRESS_ROUNDS: u32 = 200;
-/// A fault for which there is no room for so long, of a process that holds one which does not move its pages out, gets some of what is kept for
-/// reclaim.
-const HELPED_AFTER: Duration = Duration::from_millis(2);
 /// After so many, and so many again, a pool before a file is asked for memory.
 const ROOM_ROUNDS: u32 = 20;
 
+/// A debugger of a process that does not move its pages out gets some of what is kept for reclaim when it has waited for room for so long.
+const HELPED_AFTER: Duration = Duration::from_millis(2);
 /// What it has then stays in memory for so long: it may be all that can leave, and would come and go.
 const HELPED_FOR: Duration = Duration::from_millis(100);
 
-/// For that, this part of the memory may be missing.
+/// If nothing is kept any more, it gets memory beyond the limit, while less than one part in so many of the memory is missing.
 const MOST_OWED: u64 = 10;
 
 impl Core {
