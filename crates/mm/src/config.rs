@@ -3,10 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::folio::thp::ThpConfig;
 use crate::ids::NodeId;
-use crate::nodes::MAX_NUMNODES;
+use crate::node::nodes::MAX_NUMNODES;
 use crate::swap::{MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapDeviceConfig, SwapPolicy};
-use crate::thp::ThpConfig;
 use crate::tiering::{TieringConfig, Tiers};
 
 /// How an lruvec keeps its folios.
@@ -190,7 +190,7 @@ impl NodeConfig {
 
     /// The min mark of a machine that has this node and no other, in pages: no ordinary allocation takes what is below it.
     pub fn min_mark_pages(&self) -> u64 {
-        crate::node::MachineMarks::new(std::slice::from_ref(self)).min_pages()
+        crate::node::node::MachineMarks::new(std::slice::from_ref(self)).min_pages()
     }
 
     /// What is impossible in it, on a machine of so many pages.

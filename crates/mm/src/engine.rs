@@ -2,26 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::alloc::{Throttled, Work};
-use crate::batch::CpuBatches;
+use crate::alloc::frames::{Throttled, Work};
 use crate::config::{Config, Lru};
-use crate::dirty::DirtyQueue;
-use crate::folio::{FolioTable, State};
-use crate::hint::Hints;
+use crate::folio::mapping::{MappingKind, Owner, PageSpace};
+use crate::folio::table::{FolioTable, State};
+use crate::folio::thp::{HugeAdvice, SizeStats};
 use crate::ids::{FolioId, LruvecId, MappingId, MemcgId, NodeId, PageId};
-use crate::lruvec::Lruvec;
-use crate::mapping::{MappingKind, Owner, PageSpace};
-use crate::memcg::Memcgs;
-use crate::memcg_lru::MemcgLru;
-use crate::memcg_quiet::Quiet;
-use crate::migrate::Migration;
-use crate::nodes::Nodes;
-use crate::scan::ScanControl;
-use crate::shadow::Layout;
+use crate::lru::batch::CpuBatches;
+use crate::lru::lruvec::Lruvec;
+use crate::memcg::empty_memcg_cache::Quiet;
+use crate::memcg::group::Memcgs;
+use crate::memcg::memcg_lru::MemcgLru;
+use crate::node::migrate::Migration;
+use crate::node::nodes::Nodes;
+use crate::reclaim::scan::ScanControl;
 use crate::stat::Counter;
 use crate::swap::Swap;
-use crate::thp::{HugeAdvice, SizeStats};
-use crate::zeromap::ZeroMap;
+use crate::swap::zeromap::ZeroMap;
+use crate::tiering::hint::Hints;
+use crate::workingset::shadow::Layout;
+use crate::writeback::dirty::DirtyQueue;
 use crate::zswap::Zswap;
 
 /// Linux's memory management as a deterministic state machine.
@@ -218,7 +218,7 @@ impl Engine {
     /// The oldest generation of file pages and the youngest of all, of one memcg.
     pub fn lru_gen_seqs(&self, memcg: MemcgId) -> (u64, u64) {
         let g = &self.lruvecs[self.memcgs.get(memcg).lruvec.index()].r#gen;
-        (g.min_seq[crate::lruvec::FILE], g.max_seq)
+        (g.min_seq[crate::lru::lruvec::FILE], g.max_seq)
     }
 
     /// Nodes of the machine.

@@ -2,12 +2,12 @@
 
 use crate::Engine;
 use crate::config::{Lru, RefaultTest};
-use crate::folio::State;
+use crate::folio::list::List;
+use crate::folio::table::State;
 use crate::ids::{FolioId, PageId};
-use crate::list::List;
-use crate::lruvec::{ANON, FILE, list_index};
-use crate::memcg::{NODE_CHARGE_BYTES, PAGE_BYTES};
-use crate::multi_gen::gen_index;
+use crate::lru::lruvec::{ANON, FILE, list_index};
+use crate::lru::multi_gen::gen_index;
+use crate::memcg::group::{NODE_CHARGE_BYTES, PAGE_BYTES};
 
 impl Engine {
     /// Checks every structure. The error names what is wrong; it is a defect of the engine.

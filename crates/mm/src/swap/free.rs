@@ -3,8 +3,8 @@
 use super::cluster::Flag;
 use super::device::{Common, Device, Freed, SwapHost};
 use super::map::BAD;
+use crate::folio::slot::Slot;
 use crate::ids::SwapSlot;
-use crate::slot::Slot;
 use crate::world::Ack;
 
 impl Device {

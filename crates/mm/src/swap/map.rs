@@ -4,8 +4,8 @@
 //! cache holds it; 0x80 where more references are counted elsewhere. A slot is free if its byte is 0.
 
 use super::cluster::MAX_CLUSTER_PAGES;
+use crate::folio::slot::Slot;
 use crate::ids::MemcgId;
-use crate::slot::Slot;
 
 /// Someone other than a page table holds the slot.
 pub(super) const HAS_CACHE: u8 = 0x40;

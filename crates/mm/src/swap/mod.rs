@@ -5,6 +5,7 @@
 
 mod alloc;
 mod avail;
+pub(crate) mod cache;
 mod cluster;
 mod config;
 mod device;
@@ -22,6 +23,7 @@ mod space;
 mod tests;
 mod validate;
 mod view;
+pub(crate) mod zeromap;
 
 pub use config::{
     MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapAllocator, SwapDeviceConfig, SwapOverflow, SwapPolicy, SwapRotational,

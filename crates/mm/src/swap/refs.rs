@@ -3,8 +3,8 @@
 use super::Swap;
 use super::device::Device;
 use super::map::{self, CONTINUED, COUNT_MAX, HAS_CACHE};
+use crate::folio::slot::Slot;
 use crate::ids::{FolioId, MemcgId, SwapSlot};
-use crate::slot::Slot;
 
 impl Swap {
     fn slot_entry(&self, slot: SwapSlot) -> Slot {

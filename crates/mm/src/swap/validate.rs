@@ -84,7 +84,7 @@ impl Device {
             // I8.7, as far as it can be seen from here.
             let held = byte == BAD || byte & HAS_CACHE != 0 || count(byte) > 0;
             let stray = folio && (byte == BAD || byte & HAS_CACHE == 0);
-            let left = byte == 0 && slots.cache[at] != crate::slot::Slot::EMPTY;
+            let left = byte == 0 && slots.cache[at] != crate::folio::slot::Slot::EMPTY;
             if (byte != 0 && !held) || stray || left {
                 return Err(format!("slot {at}: byte {byte:#x}, cache {:?}", slots.cache[at]));
             }

@@ -14,6 +14,7 @@
 //! | `sysctl` | what can be set, under the names that Linux gives it |
 
 mod cadence;
+pub(crate) mod hint;
 mod limit;
 mod perf;
 mod promotion;

@@ -5,13 +5,14 @@
 
 mod store;
 mod writeback;
+pub(crate) mod zspool;
 
 pub(crate) use store::Front;
 
 use std::collections::HashMap;
 
 use crate::ids::{MemcgId, PageId, SwapSlot};
-use crate::zspool::ZsPool;
+use crate::zswap::zspool::ZsPool;
 
 pub use writeback::ZswapStep;
 

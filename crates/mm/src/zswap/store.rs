@@ -1,10 +1,10 @@
 //! What zswap takes: the limits of the pool and of groups, the accept threshold, and whom the memory is charged to.
 
 use crate::Engine;
-use crate::folio::State;
+use crate::folio::table::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
-use crate::memcg::PAGE_BYTES;
-use crate::node::Mark;
+use crate::memcg::group::PAGE_BYTES;
+use crate::node::node::Mark;
 use crate::stat::Counter;
 use crate::world::{Ack, Content, Effect, World};
 

@@ -1,10 +1,10 @@
 //! From zswap to the device: the oldest entries, each spared once, to make room in the pool or in a group.
 
 use crate::Engine;
-use crate::folio::State;
+use crate::folio::table::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
-use crate::node::Mark;
-use crate::nodes::ZoneId;
+use crate::node::node::Mark;
+use crate::node::nodes::ZoneId;
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 

@@ -1,0 +1,121 @@
+//! `memory.reclaim`: a group is asked to give something back before anybody needs it (6.4).
+
+use crate::Engine;
+use crate::cgroupfs::admin::MAX_RECLAIM_RETRIES;
+use crate::ids::MemcgId;
+use crate::reclaim::scan::ScanControl;
+use crate::world::World;
+
+/// What `memory.reclaim` fails with (`EAGAIN`): less than was asked for could be freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReclaimAgain {
+    /// Pages that were freed.
+    pub reclaimed: u64,
+}
+
+impl std::fmt::Display for ReclaimAgain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "try again: {} pages were reclaimed", self.reclaimed)
+    }
+}
+
+impl std::error::Error for ReclaimAgain {}
+
+/// A write to `memory.reclaim` on its way: what a driver whose time goes on meanwhile carries out a round at a time.
+#[derive(Clone, Debug)]
+pub struct ReclaimRequest {
+    memcg: MemcgId,
+    pages: u64,
+    swappiness: Option<u32>,
+    /// Waits for a swap device that takes no more writes, instead of piling them up.
+    waits: bool,
+    reclaimed: u64,
+    retries: u32,
+}
+
+impl ReclaimRequest {
+    /// So many pages of a memcg and its descendants, with another swappiness if one is given.
+    pub fn new(memcg: MemcgId, pages: u64, swappiness: Option<u32>) -> ReclaimRequest {
+        let swappiness = swappiness.map(|s| s.min(200));
+        ReclaimRequest { memcg, pages, swappiness, waits: true, reclaimed: 0, retries: MAX_RECLAIM_RETRIES }
+    }
+
+    /// Pages that were freed.
+    pub fn reclaimed(&self) -> u64 {
+        self.reclaimed
+    }
+}
+
+/// How a request goes on after a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReclaimRound {
+    /// As much was freed as was asked for.
+    Done,
+    /// The next round may follow at once.
+    More,
+    /// Nothing was freed, and writes are under way: the next round should wait for some of them.
+    Wait,
+    /// There is nothing more to free ([`ReclaimAgain`]).
+    Again,
+}
+
+impl Engine {
+    /// `memory.reclaim`: frees so many pages of a memcg and its descendants, with another swappiness if one is given. No time
+    /// passes: what is still being written when all else is gone is not waited for.
+    pub fn reclaim<W: World>(
+        &mut self,
+        w: &mut W,
+        id: MemcgId,
+        pages: u64,
+        swappiness: Option<u32>,
+    ) -> Result<u64, ReclaimAgain> {
+        let mut request = ReclaimRequest { waits: false, ..ReclaimRequest::new(id, pages, swappiness) };
+        loop {
+            match self.reclaim_batch(w, &mut request) {
+                ReclaimRound::More | ReclaimRound::Wait => {}
+                ReclaimRound::Done => break,
+                ReclaimRound::Again => {
+                    self.reap_memcgs();
+                    return Err(ReclaimAgain { reclaimed: request.reclaimed });
+                }
+            }
+        }
+        self.reap_memcgs();
+        Ok(request.reclaimed)
+    }
+
+    /// A round of `memory.reclaim`: a quarter of what is missing. An error: the group is not there any more.
+    pub fn reclaim_round<W: World>(&mut self, w: &mut W, request: &mut ReclaimRequest) -> Result<ReclaimRound, String> {
+        self.online_memcg(request.memcg)?;
+        let round = self.reclaim_batch(w, request);
+        self.reap_memcgs();
+        Ok(round)
+    }
+
+    fn reclaim_batch<W: World>(&mut self, w: &mut W, request: &mut ReclaimRequest) -> ReclaimRound {
+        if request.reclaimed >= request.pages {
+            return ReclaimRound::Done;
+        }
+        // The last attempt finds what waits in batches, too.
+        if request.retries == 0 {
+            self.drain_all();
+        }
+        let batch = ((request.pages - request.reclaimed) / 4).max(self.cfg.swap_cluster_max);
+        let mut sc = ScanControl::for_memcg(request.memcg, batch, request.swappiness);
+        (sc.proactive, sc.held_up) = (true, request.waits);
+        let now = self.try_to_free(w, &mut sc);
+        request.reclaimed += now;
+        if now > 0 {
+            let done = request.reclaimed >= request.pages;
+            return if done { ReclaimRound::Done } else { ReclaimRound::More };
+        }
+        if request.waits && (sc.blocked || self.is_write_pending(request.memcg)) {
+            return ReclaimRound::Wait;
+        }
+        if request.retries == 0 {
+            return ReclaimRound::Again;
+        }
+        request.retries -= 1;
+        ReclaimRound::More
+    }
+}

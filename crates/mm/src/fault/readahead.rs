@@ -1,0 +1,315 @@
+//! Reading ahead: sequential reads of a file get a growing window, swap-ins take their neighbours along.
+//!
+//! A driver keeps a [`Readahead`] for every open file and passes it with the read. The window starts with a read at the
+//! start of the file or next to the last one, doubles up to `read_ahead_pages`, and is renewed when the reader reaches the page at
+//! which less than the next window is left. Random reads get no window, nor do readers that said so.
+
+use crate::Engine;
+use crate::config::RefaultTest;
+use crate::fault::access::{Outcome, Touch};
+use crate::folio::mapping::MappingKind;
+use crate::folio::slot::Slot;
+use crate::folio::table::State;
+use crate::ids::{MemcgId, PageId};
+use crate::stat::Counter;
+use crate::world::World;
+
+/// What is remembered of an open file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Readahead {
+    /// The window: from this id on …
+    start: u32,
+    /// … so many pages.
+    size: u32,
+    /// How many of them were read beyond what was asked for when the window was opened.
+    async_size: u32,
+    /// One more than the page read last; 0: none yet.
+    next: u32,
+    /// Said to be random: no window, ever.
+    random: bool,
+}
+
+impl Readahead {
+    /// For a file whose reads are said to be random.
+    pub fn random() -> Readahead {
+        Readahead { random: true, ..Readahead::default() }
+    }
+
+    /// The first window for a read of `asked` pages.
+    fn initial(asked: u32, max: u32) -> u32 {
+        let size = asked.next_power_of_two();
+        if size <= max / 32 {
+            size * 4
+        } else if size <= max / 4 {
+            size * 2
+        } else {
+            max
+        }
+    }
+
+    /// The window after one of `size`.
+    fn following(size: u32, max: u32) -> u32 {
+        if size < max / 16 {
+            size * 4
+        } else if size <= max / 2 {
+            size * 2
+        } else {
+            max
+        }
+    }
+
+    /// The page that, when read, opens the next window.
+    fn mark(&self) -> Option<u32> {
+        (self.async_size > 0).then(|| self.start + self.size - self.async_size)
+    }
+
+    /// The window to read now, if any: its first page and length.
+    fn window(&mut self, page: u32, asked: u32, first: u32, missed: bool, max: u32) -> Option<(u32, u32)> {
+        let sequential = page == first || (self.next > 0 && (page == self.next || page + 1 == self.next));
+        if self.mark() == Some(page) || (missed && self.size > 0 && page == self.start + self.size) {
+            self.start += self.size;
+            self.size = Self::following(self.size, max);
+            self.async_size = self.size;
+        } else if missed && sequential {
+            self.start = page;
+            self.size = Self::initial(asked, max);
+            self.async_size = if self.size > asked { self.size - asked } else { self.size };
+        } else {
+            return None;
+        }
+        Some((self.start, self.size))
+    }
+}
+
+/// What is remembered of the swap-ins of a mapping.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SwapReadahead {
+    last: u32,
+    window: u32,
+    hits: u32,
+}
+
+/// Runs of faults that go up, several at a time, for threads share a mapping: where each is expected to go on, and its window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Streams {
+    runs: [(u32, u32); Streams::MAX],
+    /// The one that is given up next.
+    oldest: usize,
+    /// The one that the last fault belongs to.
+    current: usize,
+}
+
+impl Streams {
+    const MAX: usize = 8;
+
+    /// The window of a fault: one page unless it goes on where a run is expected to; then twice the last window, at least four pages.
+    fn next_window(&mut self, page: u32, max: u32) -> u32 {
+        // What is in memory within a window lets the run skip ahead.
+        let goes_on = |&(end, window): &(u32, u32)| window > 0 && (end..end + window).contains(&page);
+        if let Some(i) = self.runs.iter().position(goes_on) {
+            let window = (self.runs[i].1 * 2).max(4).min(max);
+            (self.runs[i], self.current) = ((page + window, window), i);
+            return window;
+        }
+        (self.runs[self.oldest], self.current) = ((page + 1, 1), self.oldest);
+        self.oldest = (self.oldest + 1) % Streams::MAX;
+        1
+    }
+
+    /// There was no room to read on from this page: that is where the run goes on.
+    fn cut(&mut self, page: u32) {
+        self.runs[self.current].0 = page;
+    }
+}
+
+impl SwapReadahead {
+    /// The next window: two more than the hits of the last, to a power of two, and not below half of the last.
+    fn next_window(&mut self, page: u32, max: u32) -> u32 {
+        let wanted = std::mem::take(&mut self.hits) + 2;
+        let near = page.abs_diff(self.last) == 1;
+        let grown = if wanted == 2 && !near { 1 } else { wanted.next_power_of_two().max(4) };
+        self.window = grown.min(max).max(self.window / 2);
+        self.window
+    }
+}
+
+impl Engine {
+    /// A read of a file by descriptor, `asked` pages from `page` on of which this is the access of the first: as
+    /// [`Engine::access`], with reading ahead.
+    pub fn read_file<W: World>(
+        &mut self,
+        w: &mut W,
+        page: PageId,
+        asked: u32,
+        touch: Touch,
+        ra: &mut Readahead,
+    ) -> Outcome {
+        let max = self.cfg.read_ahead_pages;
+        let missed = self.folios.slot(page).folio().is_none();
+        let off = ra.random || max == 0;
+        if !off && (missed || ra.mark() == Some(page.0)) {
+            self.open_window(w, page, asked, missed, ra, max);
+        }
+        ra.next = page.0 + 1;
+        let outcome = self.access(w, page, touch);
+        // It was read just now, if by a device that answers at once.
+        if missed && outcome == Outcome::Hit { Outcome::Major } else { outcome }
+    }
+
+    fn open_window<W: World>(
+        &mut self,
+        w: &mut W,
+        page: PageId,
+        asked: u32,
+        missed: bool,
+        ra: &mut Readahead,
+        max: u32,
+    ) {
+        let m = &self.space.mappings[self.space.mapping_of(page).index()];
+        let (first, memcg) = (m.first, m.memcg);
+        if m.kind != MappingKind::File {
+            return;
+        }
+        let end = self.mapping_end(page);
+        let Some((start, size)) = ra.window(page.0, asked.max(1), first.0, missed, max.max(asked)) else { return };
+        let base = self.page_index(page) as i64 - i64::from(page.0);
+        for p in (start.min(end)..start.saturating_add(size).min(end)).map(PageId) {
+            // Ids are consecutive, indices need not be.
+            if self.page_index(p) as i64 - i64::from(p.0) != base || self.folios.slot(p).folio().is_some() {
+                continue;
+            }
+            let Ok(f) = self.add_file_folio(w, p, Touch::Read, memcg) else { return };
+            self.read_folio(w, f);
+        }
+    }
+
+    /// One more than the last id of the page's mapping.
+    pub(crate) fn mapping_end(&self, page: PageId) -> u32 {
+        let m = self.space.mapping_of(page).index();
+        self.space.mappings.get(m + 1).map_or(self.folios.len() as u32, |m| m.first.0)
+    }
+
+    /// Reads the neighbours of a swapped page that are in swap, too.
+    pub(crate) fn swap_read_ahead<W: World>(&mut self, w: &mut W, page: PageId, memcg: MemcgId) {
+        let max = 1u32 << self.cfg.page_cluster;
+        if max == 1 {
+            return;
+        }
+        let mapping = self.space.mapping_of(page).index();
+        let (first, end) = (self.space.mappings[mapping].first.0, self.mapping_end(page));
+        let map_ahead = self.cfg.swap_map_ahead;
+        let m = &mut self.space.mappings[mapping];
+        let (ra, streams) = (&mut m.swap_readahead, &mut m.streams);
+        let window = if map_ahead { streams.next_window(page.0, max) } else { ra.next_window(page.0, max) };
+        let from = match page.0 {
+            p if map_ahead => p,
+            p if p == ra.last + 1 => p,
+            p if p + 1 == ra.last => p.saturating_sub(window - 1),
+            p => p.saturating_sub((window - 1) / 2),
+        };
+        ra.last = page.0;
+        for p in (from.max(first)..(from + window).min(end)).map(PageId).filter(|&p| p != page) {
+            let Some(slot) = self.swap_entry(p) else { continue };
+            if self.swap.cached(slot).is_some() || (!map_ahead && self.swap.is_synchronous(slot)) {
+                continue;
+            }
+            if map_ahead && !self.has_room_ahead() {
+                return self.space.mappings[mapping].streams.cut(p.0);
+            }
+            let Ok(f) = self.add_swap_folio(w, p, slot, memcg) else { return };
+            if self.folios.st(f).has(State::UPTODATE | State::LOCKED) {
+                continue;
+            }
+            self.folios.set(f, State::READAHEAD);
+            self.count(f, Counter::SwapRa, 1);
+            self.read_folio(w, f);
+        }
+    }
+
+    /// Reads what follows a page of a file that was touched in memory, if it goes on with a run of faults.
+    pub(crate) fn file_map_ahead<W: World>(&mut self, w: &mut W, page: PageId, memcg: MemcgId) {
+        let mapping = self.space.mapping_of(page).index();
+        let end = self.mapping_end(page);
+        let streams = &mut self.space.mappings[mapping].streams;
+        let window = streams.next_window(page.0, self.cfg.read_ahead_pages.max(1));
+        for p in (page.0 + 1..page.0.saturating_add(window).min(end)).map(PageId) {
+            if self.folios.slot(p).folio().is_some() {
+                continue;
+            }
+            if !self.has_room_ahead() {
+                return self.space.mappings[mapping].streams.cut(p.0);
+            }
+            let Ok(f) = self.add_file_folio(w, p, Touch::MapRead, memcg) else { return };
+            self.read_folio(w, f);
+        }
+    }
+
+    /// Whether there is room for a page that nobody asked for: not what is left for reclaim.
+    fn has_room_ahead(&self) -> bool {
+        let min: u64 = self.zones().map(|(.., marks)| marks.min).sum();
+        self.cfg.node.is_none() || self.free_pages() > min + 1
+    }
+
+    /// A fault found a page in the swap cache: if it was read ahead, that was worth it.
+    pub(crate) fn note_swap_ra_hit(&mut self, f: crate::FolioId) {
+        if self.folios.st(f).has(State::READAHEAD) {
+            self.folios.clear(f, State::READAHEAD);
+            self.count(f, Counter::SwapRaHit, 1);
+            let mapping = self.space.mapping_of(self.folios.page(f)).index();
+            self.space.mappings[mapping].swap_readahead.hits += 1;
+        }
+    }
+
+    /// Whether waiting for this page is a memory stall (7.6): it is read again after it was evicted from the working set.
+    pub fn is_refault_wait(&self, page: PageId) -> bool {
+        let cached = || self.swap_entry(page).and_then(|s| self.swap.cached(s));
+        let folio = self.folios.slot(page).folio().or_else(cached);
+        self.cfg.refault != RefaultTest::None
+            && folio.is_some_and(|f| self.folios.st(f).has(State::LOCKED) && self.folios.st(f).has(State::WORKINGSET))
+    }
+
+    /// Whether a slot is empty: neither in memory nor in swap, nor with a shadow.
+    pub fn is_untouched(&self, page: PageId) -> bool {
+        self.folios.slot(page) == Slot::EMPTY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_grow_to_the_maximum_and_follow_one_another() {
+        let (mut ra, mut end) = (Readahead::default(), 0);
+        let mut sizes = Vec::new();
+        for page in 0..400 {
+            let missed = page >= end;
+            if let Some((start, size)) = ra.window(page, 1, 0, missed, 32) {
+                assert_eq!(start, end, "at {page}");
+                end = start + size;
+                sizes.push(size);
+            }
+            assert!(page < end);
+            ra.next = page + 1;
+        }
+        assert_eq!(sizes[..5], [4, 8, 16, 32, 32]);
+    }
+
+    #[test]
+    fn several_runs_of_faults_grow_side_by_side_and_random_ones_read_nothing_ahead() {
+        let mut s = Streams::default();
+        let windows: Vec<u32> = [10, 500, 11, 501, 15, 505, 23, 900, 39, 514].map(|p| s.next_window(p, 16)).to_vec();
+        assert_eq!(windows, [1, 1, 4, 4, 8, 8, 16, 1, 16, 16], "514: a page of the run was in memory");
+        let random = (0..64u32).map(|i| i.wrapping_mul(2_654_435_761) >> 8).filter(|&p| s.next_window(p, 16) > 1);
+        assert_eq!(random.count(), 0);
+    }
+
+    #[test]
+    fn random_reads_open_no_window() {
+        let mut ra = Readahead::default();
+        for page in [900, 17, 400, 3, 555] {
+            assert_eq!(ra.window(page, 1, 0, true, 32), None);
+            ra.next = page + 1;
+        }
+    }
+}

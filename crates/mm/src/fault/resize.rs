@@ -1,0 +1,119 @@
+//! Memory that comes and goes while the machine runs, and memory of a group that the engine does not see.
+
+use crate::Engine;
+use crate::config::NodeConfig;
+use crate::ids::{MemcgId, NodeId};
+use crate::node::node::{MachineMarks, Node};
+
+/// The smallest machine.
+const MIN_PAGES: u64 = 64;
+
+impl Node {
+    /// Makes its highest zone larger or smaller, the latter as far as frames are free, and sets its marks anew (7.1). Returns how many
+    /// frames are still to go.
+    fn resize(&mut self, pages: u64, cfg: &NodeConfig) -> u64 {
+        let below = self.managed_pages();
+        let Some(top) = self.zones.last_mut() else { return 0 };
+        let want = pages.saturating_sub(below - top.managed);
+        if want > top.managed {
+            top.free += want - top.managed;
+            top.managed = want;
+        }
+        let taken = (top.managed - want).min(top.free);
+        top.managed -= taken;
+        top.free -= taken;
+        let left = top.managed - want;
+        let machine = NodeConfig { pages: self.managed_pages(), ..cfg.clone() };
+        crate::node::node::set_watermarks(&mut self.zones, &MachineMarks::new(std::slice::from_ref(&machine)));
+        left
+    }
+}
+
+impl Engine {
+    /// Memory hot-plug on a machine of one node: it has so many pages from now on. What is to go must be free: the result is how many
+    /// pages are still to be taken away; reclaim, and call it again. The watermarks follow. A machine that has no size or several nodes
+    /// cannot be resized.
+    pub fn resize_node(&mut self, pages: u64) -> Result<u64, String> {
+        let Some(cfg) = self.cfg.node.clone().filter(|_| !self.nodes.are_several() && self.nodes.is_limited()) else {
+            return Err("only a machine of one node can be resized".into());
+        };
+        if !(MIN_PAGES..1 << 30).contains(&pages) {
+            return Err(format!("{pages} pages: a node has 64 to 2^30"));
+        }
+        Ok(self.nodes.get_mut(NodeId::default()).resize(pages, &cfg))
+    }
+
+    /// Pages of all nodes, free or not.
+    pub fn managed_pages(&self) -> u64 {
+        self.nodes.managed_pages()
+    }
+
+    /// Sets how many pages a group is charged for what the engine does not see. That cannot fail: a group that is beyond its limit by it
+    /// may stay there. An unknown group is an error.
+    pub fn set_memcg_external_pages(&mut self, id: MemcgId, pages: u64) -> Result<(), String> {
+        self.online_memcg(id)?;
+        let before = std::mem::replace(&mut self.memcgs.get_mut(id).reserved, pages);
+        if pages > before {
+            self.memcgs.force_charge(id, pages - before);
+            self.memcgs.tolerate(id);
+        } else {
+            self.memcgs.uncharge(id, before - pages);
+        }
+        Ok(())
+    }
+
+    /// `memory.current`, in pages.
+    pub fn memcg_usage_pages(&self, id: MemcgId) -> u64 {
+        self.memcgs.get(id).usage
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Policy};
+
+    fn machine(pages: u64, low_zones: [u64; 2]) -> Engine {
+        let node = NodeConfig { low_zones, ..NodeConfig::new(pages) };
+        Engine::new(Config { node: Some(node), total_pages: pages, ..Config::new(Policy::Lru) }).unwrap()
+    }
+
+    #[test]
+    fn a_node_that_is_resized_is_as_one_made_so_large() {
+        for (from, to) in [(4096, 1024), (1024, 4096), (4096, 4096)] {
+            let mut e = machine(from, [0, 0]);
+            assert_eq!(e.resize_node(to), Ok(0));
+            let zones = |e: &Engine| e.zones().collect::<Vec<_>>();
+            assert_eq!(zones(&e), zones(&machine(to, [0, 0])), "{from} to {to}");
+            e.validate().unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_in_use_is_still_to_go() {
+        let mut e = machine(4096, [0, 0]);
+        assert!(e.set_external_pages(3000));
+        assert_eq!((e.resize_node(1000), e.managed_pages(), e.free_pages()), (Ok(2000), 3000, 0));
+        assert!(e.set_external_pages(500));
+        assert_eq!((e.resize_node(1000), e.managed_pages(), e.free_pages()), (Ok(0), 1000, 500));
+        e.validate().unwrap();
+    }
+
+    #[test]
+    fn machines_that_cannot_be_resized_say_so() {
+        assert!(Engine::new(Config::new(Policy::Lru)).unwrap().resize_node(1000).is_err());
+        assert!(machine(4096, [0, 0]).resize_node(3).is_err());
+    }
+
+    #[test]
+    fn external_pages_of_a_group_count_as_its_own() {
+        let mut e = machine(4096, [0, 0]);
+        let g = e.add_memcg(MemcgId::ROOT, "/g", 100, 0).unwrap();
+        for pages in [70, 120, 30, 0] {
+            e.set_memcg_external_pages(g, pages).unwrap();
+            assert_eq!(e.memcg_usage_pages(g), pages);
+            e.validate().unwrap();
+        }
+        assert!(e.set_memcg_external_pages(MemcgId(9), 1).is_err());
+    }
+}

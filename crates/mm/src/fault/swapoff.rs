@@ -1,0 +1,184 @@
+//! Adding swap devices and taking them away while they are in use (8.1).
+//!
+//! Taking one away reads back everything that is on it. Nothing new goes there meanwhile. If there is no room, or a read fails, the
+//! device is as it was before; what was read is in memory, and nothing is lost.
+
+use crate::Engine;
+use crate::folio::mapping::MappingKind;
+use crate::folio::slot::Slot;
+use crate::folio::table::State;
+use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
+use crate::swap::SwapDeviceConfig;
+use crate::world::{Ack, Content, Effect, World};
+
+/// How far taking a swap device away is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Swapoff {
+    /// The device is gone.
+    Done,
+    /// I/O is under way, or kswapd has to make room: call again when some of that is done.
+    Waiting,
+    /// The device goes on as it was.
+    Failed(SwapoffError),
+}
+
+/// Why a swap device could not be taken away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SwapoffError {
+    /// There is no such device.
+    NoDevice,
+    /// There is no room for what is on it: the memcg whose limit it is, or the root.
+    NoMemory(MemcgId),
+    /// A page of it could not be read.
+    Read(PageId),
+}
+
+/// Why a page is not back yet.
+enum Held {
+    Io,
+    For(SwapoffError),
+}
+
+/// Nobody is to be killed for want of room: then the device stays.
+struct Patient<'a, W>(&'a mut W);
+
+impl<W: World> World for Patient<'_, W> {
+    fn effect(&mut self, effect: Effect) -> Ack {
+        match effect {
+            Effect::Oom { .. } => Ack::Done,
+            other => self.0.effect(other),
+        }
+    }
+
+    fn test_and_clear_young(&mut self, page: PageId) -> bool {
+        self.0.test_and_clear_young(page)
+    }
+
+    fn before_walk(&mut self) {
+        self.0.before_walk();
+    }
+
+    fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
+        self.0.test_and_clear_young_count(page)
+    }
+
+    fn test_and_clear_dirty(&mut self, page: PageId) -> bool {
+        self.0.test_and_clear_dirty(page)
+    }
+
+    fn content(&mut self, page: PageId) -> Content {
+        self.0.content(page)
+    }
+
+    fn is_hottest(&mut self, page: PageId) -> bool {
+        self.0.is_hottest(page)
+    }
+
+    fn is_shared_executable(&self, page: PageId) -> bool {
+        self.0.is_shared_executable(page)
+    }
+
+    fn is_pinned(&self, page: PageId) -> bool {
+        self.0.is_pinned(page)
+    }
+}
+
+impl Engine {
+    /// Adds a swap device; says its number, which is that in the slots on it.
+    pub fn swapon(&mut self, device: SwapDeviceConfig) -> Result<u8, String> {
+        self.swap.add(device)
+    }
+
+    /// Takes a swap device away: everything on it comes back to memory. `Waiting`: call it again, until it says something else.
+    pub fn swapoff<W: World>(&mut self, w: &mut W, device: u8) -> Swapoff {
+        if !self.swap.start_removal(device) {
+            return Swapoff::Failed(SwapoffError::NoDevice);
+        }
+        self.settle_swap(w);
+        let result = self.unuse_device(&mut Patient(w), device);
+        self.settle_swap(w);
+        match result {
+            Err(Held::For(error)) => {
+                self.swap.cancel_removal(device);
+                Swapoff::Failed(error)
+            }
+            Ok(()) if self.swap.finish_removal(device) => Swapoff::Done,
+            Ok(()) | Err(Held::Io) => Swapoff::Waiting,
+        }
+    }
+
+    fn unuse_device<W: World>(&mut self, w: &mut W, device: u8) -> Result<(), Held> {
+        let mut waiting = false;
+        // Copies of what is in memory go first: else reclaim could drop such a page again while another one is read.
+        for f in self.swap.cached_on(device) {
+            if self.folios.st(f).has(State::LOCKED | State::WRITEBACK) {
+                waiting = true;
+            } else {
+                self.release_swap_cache(w, f);
+            }
+        }
+        let anon: Vec<_> = (0..self.space.mappings.len())
+            .filter(|&m| self.space.mappings[m].kind == MappingKind::Anon)
+            .map(|m| (self.space.mappings[m].first.0, self.mapping_end(self.space.mappings[m].first)))
+            .collect();
+        for page in anon.into_iter().flat_map(|(first, end)| first..end).map(PageId) {
+            let Some(slot) = self.swap_entry(page).filter(|s| s.device() == device) else { continue };
+            match self.unuse_page(w, page, slot) {
+                Ok(()) => {}
+                Err(Held::Io) => waiting = true,
+                Err(held) => return Err(held),
+            }
+        }
+        if waiting { Err(Held::Io) } else { Ok(()) }
+    }
+
+    /// Reads one page back and maps it, as if nobody had touched it for a while.
+    fn unuse_page<W: World>(&mut self, w: &mut W, page: PageId, slot: SwapSlot) -> Result<(), Held> {
+        if self.dropping.contains(&page) {
+            return Err(Held::Io);
+        }
+        let memcg = self.space.mappings[self.space.mapping_of(page).index()].memcg;
+        // First, because making room for it could take the page away again.
+        self.charge_table(w, self.table_of(page), memcg).map_err(|over| self.no_room_for_swapoff(over))?;
+        let f = match self.swap.cached(slot) {
+            Some(f) => f,
+            None => self.add_swap_folio(w, page, slot, memcg).map_err(|over| self.no_room_for_swapoff(over))?,
+        };
+        if self.folios.st(f).has(State::LOCKED) {
+            return Err(Held::Io);
+        }
+        if !self.folios.st(f).has(State::UPTODATE) {
+            match self.read_folio(w, f) {
+                Ack::Done => {}
+                Ack::Pending => return Err(Held::Io),
+                Ack::Failed => return Err(Held::For(SwapoffError::Read(page))),
+            }
+        }
+        self.attach_swapped(w, f);
+        if self.folios.st(f).has(State::WRITEBACK) {
+            return Err(Held::Io);
+        }
+        self.release_swap_cache(w, f);
+        Ok(())
+    }
+
+    /// The slots of all pages of a folio in the swap cache hold it again, and it is mapped.
+    fn attach_swapped<W: World>(&mut self, w: &mut W, f: FolioId) {
+        for page in self.pages_of(f).map(PageId) {
+            if let Some(slot) = self.swap_entry(page).filter(|_| !self.dropping.contains(&page)) {
+                self.folios.store(page, Slot::resident(f));
+                self.swap.put(slot);
+                self.map_page(w, f, page, false, true);
+            }
+        }
+        self.settle_swap(w);
+    }
+
+    fn no_room_for_swapoff(&self, over: MemcgId) -> Held {
+        let exhausted = over == MemcgId::ROOT && self.is_kswapd_first();
+        match exhausted || self.is_io_pending(over) {
+            true => Held::Io,
+            false => Held::For(SwapoffError::NoMemory(over)),
+        }
+    }
+}

@@ -1,0 +1,473 @@
+//! Lists of folios: FIFO with removal from anywhere, as rings of places.
+//!
+//! A list is a sequence of places with an id each; a folio knows its list and its place, and leaving empties the place. Unlike
+//! links from folio to folio, the next ones to reclaim are then known without visiting those before them, so that their cache
+//! misses overlap, and leaving the middle of a list touches no neighbour. The head side is the newest; reclaim takes from
+//! the tail. Empty places go when an end of the list passes them, or when there are too many and the list is packed.
+
+use crate::folio::slot::{Change, Entry, Link};
+use crate::folio::table::State;
+use crate::ids::{FolioId, LruvecId, PageId};
+use crate::node::nodes::ZoneId;
+use crate::tiering::Stamp;
+use std::slice::GetDisjointMutError;
+
+/// An empty place, and a list that is none.
+const NONE: u32 = u32::MAX;
+
+/// Places of a list that was never longer.
+const MIN_PLACES: usize = 64;
+
+/// Numbers reserved for the lists of an lruvec.
+const LISTS_PER_LRUVEC: u32 = 32;
+
+/// The name of a list. Those of an lruvec follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct List(u32);
+
+impl List {
+    /// A folio's link to a place of it.
+    #[inline(always)]
+    fn link(self, place: u32) -> Link {
+        Link { list: self.0 % LISTS_PER_LRUVEC, place }
+    }
+}
+
+/// Where [`Links::add_each`] puts folios, and what becomes of their flags there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target {
+    list: List,
+    change: Change,
+}
+
+impl Target {
+    /// A list on which folios keep these flags and get those.
+    pub(crate) fn new(list: List, keep: u32, set: u32) -> Target {
+        Target { list, change: Change::new(keep, set, list.link(0)) }
+    }
+}
+
+/// A list to which many are added.
+struct Head<'a> {
+    ring: &'a mut [u32],
+    next: u32,
+}
+
+impl Head<'_> {
+    /// Puts an id at the head; returns its place.
+    #[inline(always)]
+    fn push(&mut self, id: u32) -> u32 {
+        let place = self.next;
+        let i = place as usize & self.ring.len().wrapping_sub(1);
+        self.ring[i] = id;
+        self.next = place.wrapping_add(1);
+        place
+    }
+}
+
+/// One list. Its first and its last place are never empty.
+#[derive(Clone, Debug, Default)]
+struct Places {
+    /// A power of two of places, or none.
+    ring: Vec<u32>,
+    /// The oldest place.
+    tail: u32,
+    /// Places from the tail to the head, empty ones included.
+    span: u32,
+    live: u32,
+}
+
+impl Places {
+    #[inline(always)]
+    fn index(&self, place: u32) -> usize {
+        place as usize & self.ring.len().wrapping_sub(1)
+    }
+
+    #[inline(always)]
+    fn get(&self, place: u32) -> u32 {
+        self.ring[self.index(place)]
+    }
+
+    #[inline(always)]
+    fn set(&mut self, place: u32, id: u32) {
+        let i = self.index(place);
+        self.ring[i] = id;
+    }
+
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.span as usize == self.ring.len()
+    }
+
+    /// Puts an id beyond the newest. There must be room.
+    #[inline(always)]
+    fn push(&mut self, id: u32) -> u32 {
+        let place = self.tail.wrapping_add(self.span);
+        self.set(place, id);
+        self.span += 1;
+        self.live += 1;
+        place
+    }
+
+    /// Puts an id before the oldest. There must be room.
+    fn push_tail(&mut self, id: u32) -> u32 {
+        self.tail = self.tail.wrapping_sub(1);
+        self.set(self.tail, id);
+        self.span += 1;
+        self.live += 1;
+        self.tail
+    }
+
+    /// Takes the oldest. There must be one.
+    #[inline(always)]
+    fn pop(&mut self) {
+        self.live -= 1;
+        loop {
+            self.tail = self.tail.wrapping_add(1);
+            self.span -= 1;
+            if self.span == 0 || self.get(self.tail) != NONE {
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    fn remove(&mut self, place: u32) {
+        if place == self.tail {
+            return self.pop();
+        }
+        self.live -= 1;
+        self.set(place, NONE);
+        if place.wrapping_add(1) == self.tail.wrapping_add(self.span) {
+            // The tail is not empty, so this ends there at the latest.
+            while self.get(self.tail.wrapping_add(self.span - 1)) == NONE {
+                self.span -= 1;
+            }
+        }
+    }
+
+    /// Collects the `nr` oldest, without a branch on empty places. Returns how many places that passes.
+    #[inline]
+    fn oldest(&self, nr: usize, out: &mut Vec<FolioId>) -> u32 {
+        out.clear();
+        out.resize(nr.min(self.live as usize), FolioId(0));
+        let (mut n, mut passed) = (0, 0);
+        while n < out.len() {
+            let id = self.get(self.tail.wrapping_add(passed));
+            out[n] = FolioId(id);
+            n += usize::from(id != NONE);
+            passed += 1;
+        }
+        passed
+    }
+
+    /// Takes the `nr` oldest, which pass so many places.
+    #[inline]
+    fn pop_passed(&mut self, nr: usize, passed: u32) {
+        self.live -= nr as u32;
+        self.tail = self.tail.wrapping_add(passed);
+        self.span -= passed;
+        while self.span > 0 && self.get(self.tail) == NONE {
+            self.tail = self.tail.wrapping_add(1);
+            self.span -= 1;
+        }
+    }
+
+    /// Ready for `nr` more at the head; [`Places::close`] ends it.
+    #[inline(always)]
+    fn open(&mut self, nr: usize, entries: &mut [Entry]) -> Head<'_> {
+        if self.ring.len() - (self.span as usize) < nr {
+            self.make_room(nr, entries);
+        }
+        Head { next: self.tail.wrapping_add(self.span), ring: &mut self.ring }
+    }
+
+    /// The next one would get this place.
+    #[inline(always)]
+    fn close(&mut self, next: u32) {
+        let span = next.wrapping_sub(self.tail);
+        self.live += span - self.span;
+        self.span = span;
+    }
+
+    /// Writes the list anew without its empty places, with room for `nr` more: into the same ring if a third of it stays empty, else
+    /// into the double or what is needed.
+    #[cold]
+    fn make_room(&mut self, nr: usize, entries: &mut [Entry]) {
+        let old = std::mem::take(self);
+        let needed = old.live as usize + nr;
+        let same = needed <= old.ring.len() / 3 * 2;
+        let room =
+            if same { old.ring.len() } else { (old.ring.len() * 2).max(needed.next_power_of_two()).max(MIN_PLACES) };
+        self.ring = vec![NONE; room];
+        for id in old.iter() {
+            entries[id as usize].set_place(self.push(id));
+        }
+    }
+
+    /// Ids, oldest first.
+    fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        let places = (0..self.span).map(|i| self.get(self.tail.wrapping_add(i)));
+        places.filter(|&id| id != NONE)
+    }
+}
+
+/// The entries of all pages, and the lists on which those of folios stand.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Links {
+    pub(crate) entries: Vec<Entry>,
+    /// By tree node: the lruvec of its folios, on the first memory node.
+    pub(crate) owners: Vec<LruvecId>,
+    /// By page: where the frame is of what is in memory. Empty where there is one zone in all.
+    frames: Vec<ZoneId>,
+    /// By page, for a folio its first, and only where there are several nodes: when it was marked for a hint fault.
+    stamps: Vec<Stamp>,
+    keeps_frames: bool,
+    several_nodes: bool,
+    lists: Vec<Places>,
+}
+
+impl Links {
+    /// The next list is the first one of an lruvec.
+    pub(crate) fn start_lruvec(&mut self) {
+        self.lists.resize(self.lists.len().next_multiple_of(LISTS_PER_LRUVEC as usize), Places::default());
+    }
+
+    /// A new, empty list.
+    pub(crate) fn new_list(&mut self) -> List {
+        self.lists.push(Places::default());
+        List(self.lists.len() as u32 - 1)
+    }
+
+    /// Where frames are is kept from now on, since there are several zones, and perhaps several nodes.
+    pub(crate) fn keep_frames(&mut self, several_nodes: bool) {
+        (self.keeps_frames, self.several_nodes) = (true, several_nodes);
+    }
+
+    /// One more page.
+    #[inline]
+    pub(crate) fn push(&mut self, e: Entry) {
+        self.entries.push(e);
+        if self.keeps_frames {
+            self.frames.push(ZoneId::default());
+            if self.several_nodes {
+                self.stamps.push(Stamp::NONE);
+            }
+        }
+    }
+
+    /// The frames of `nr` pages from `first` on are there, from now on. They were not marked yet.
+    #[inline]
+    pub(crate) fn note_frames(&mut self, first: PageId, nr: u64, zone: ZoneId) {
+        if self.keeps_frames {
+            let pages = first.index()..first.index() + nr as usize;
+            self.frames[pages.clone()].fill(zone);
+            if self.several_nodes {
+                self.stamps[pages].fill(Stamp::NONE);
+            }
+        }
+    }
+
+    /// When a folio was marked for a hint fault.
+    pub(crate) fn stamp(&self, f: FolioId) -> Stamp {
+        self.stamps.get(f.index()).copied().unwrap_or(Stamp::NONE)
+    }
+
+    /// A folio is marked for a hint fault, or is a part of one that was. For machines of several nodes.
+    pub(crate) fn set_stamp(&mut self, f: FolioId, stamp: Stamp) {
+        if let Some(s) = self.stamps.get_mut(f.index()) {
+            *s = stamp;
+        }
+    }
+
+    /// Where the frame of a page is.
+    #[inline(always)]
+    pub(crate) fn frame(&self, page: PageId) -> ZoneId {
+        if self.keeps_frames { self.frames[page.index()] } else { ZoneId::default() }
+    }
+
+    /// The lruvec of a folio: all those of one mapping on one node have the same.
+    #[inline(always)]
+    pub(crate) fn lruvec(&self, f: FolioId) -> LruvecId {
+        let own = self.owners[self.entries[f.index()].location.node().index()];
+        if self.several_nodes { own.on(self.frames[f.index()].nid()) } else { own }
+    }
+
+    /// Whether these folios are on one node.
+    pub(crate) fn are_on_one_node(&self, folios: &[FolioId]) -> bool {
+        !self.several_nodes
+            || folios.windows(2).all(|w| self.frames[w[0].index()].nid() == self.frames[w[1].index()].nid())
+    }
+
+    /// A list, with room for one more.
+    #[inline(always)]
+    fn room(&mut self, list: List) -> &mut Places {
+        let places = &mut self.lists[list.0 as usize];
+        if places.is_full() {
+            places.make_room(1, &mut self.entries);
+        }
+        places
+    }
+
+    /// Puts folios, in this order, at the head of different lists: of two, the second gets the active ones. Returns how many are active.
+    ///
+    /// As [`Links::add_as`] for each, but what does not change from one to the next is looked up once.
+    #[inline]
+    pub(crate) fn add_each<const N: usize>(
+        &mut self,
+        hot: &mut [u8],
+        folios: &[FolioId],
+        to: &[Target; N],
+    ) -> Result<u64, GetDisjointMutError> {
+        let entries = &mut self.entries[..];
+        let mut lists = self.lists.get_disjoint_mut(to.map(|t| t.list.0 as usize))?;
+        let mut heads = lists.each_mut().map(|l| l.open(folios.len(), entries));
+        let mut active = 0;
+        for &f in folios {
+            let (e, byte) = (&mut entries[f.index()], &mut hot[f.index()]);
+            let is_active = u32::from(u32::from(*byte) & State::ACTIVE != 0);
+            active += u64::from(is_active);
+            let i = is_active as usize % N;
+            *byte = to[i].change.of_byte(*byte);
+            e.change(to[i].change, heads[i].push(f.0));
+        }
+        let pushed = heads.map(|h| h.next);
+        lists.into_iter().zip(pushed).for_each(|(l, next)| l.close(next));
+        Ok(active)
+    }
+
+    /// Takes folios off the list `from` before [`Links::add_each`] puts them on others.
+    pub(crate) fn del_each(&mut self, from: List, folios: &[FolioId]) {
+        let (entries, places) = (&self.entries[..], &mut self.lists[from.0 as usize]);
+        folios.iter().for_each(|f| places.remove(entries[f.index()].link().place));
+    }
+
+    /// Puts `f` at the head (newest).
+    #[inline]
+    pub(crate) fn add(&mut self, list: List, f: FolioId) {
+        let place = self.room(list).push(f.0);
+        self.entries[f.index()].set_link(list.link(place));
+    }
+
+    /// Puts `f` at the tail (oldest).
+    pub(crate) fn add_tail(&mut self, list: List, f: FolioId) {
+        let place = self.room(list).push_tail(f.0);
+        self.entries[f.index()].set_link(list.link(place));
+    }
+
+    /// The list on which a folio stands, and its place.
+    #[inline(always)]
+    fn place_of(&self, f: FolioId) -> (List, u32) {
+        let Link { list, place } = self.entries[f.index()].link();
+        (List(self.lruvec(f).0 * LISTS_PER_LRUVEC + list), place)
+    }
+
+    /// Takes `f` off its list.
+    #[inline]
+    pub(crate) fn del(&mut self, f: FolioId) {
+        let (list, place) = self.place_of(f);
+        self.lists[list.0 as usize].remove(place);
+    }
+
+    /// Takes the oldest off a list that has one.
+    #[inline(always)]
+    pub(crate) fn pop_tail(&mut self, list: List) {
+        self.lists[list.0 as usize].pop();
+    }
+
+    /// Looks at the `nr` oldest of a list.
+    #[inline(always)]
+    pub(crate) fn for_oldest(&self, list: List, nr: usize, mut look: impl FnMut(FolioId)) {
+        let places = &self.lists[list.0 as usize];
+        let (mut at, mut left) = (0, nr);
+        while at < places.span && left > 0 {
+            let id = places.get(places.tail.wrapping_add(at));
+            at += 1;
+            if id != NONE {
+                look(FolioId(id));
+                left -= 1;
+            }
+        }
+    }
+
+    /// Collects the `nr` oldest of a list, oldest first. Returns what [`Links::pop_oldest`] needs to take them.
+    #[inline]
+    pub(crate) fn oldest(&self, list: List, nr: usize, out: &mut Vec<FolioId>) -> u32 {
+        self.lists[list.0 as usize].oldest(nr, out)
+    }
+
+    /// Takes the `nr` oldest off a list, as [`Links::oldest`] has just found them.
+    #[inline]
+    pub(crate) fn pop_oldest(&mut self, list: List, nr: usize, passed: u32) {
+        self.lists[list.0 as usize].pop_passed(nr, passed);
+    }
+
+    /// Loads the places of folios on their lists: leaving one from the middle empties it.
+    #[inline]
+    pub(crate) fn warm_places(&self, folios: &[FolioId]) -> u64 {
+        let place = |&f: &FolioId| {
+            let (list, place) = self.place_of(f);
+            let places = &self.lists[list.0 as usize];
+            // A folio on no list has no place.
+            places.ring.get(places.index(place)).copied().map_or(0, u64::from)
+        };
+        folios.iter().map(place).sum()
+    }
+
+    /// Puts `f`, in state `st` but for the low byte of its flags, at the head of a list.
+    #[inline]
+    pub(crate) fn add_as(&mut self, list: List, f: FolioId, st: State) {
+        let place = self.room(list).push(f.0);
+        self.entries[f.index()].set_cold_and_link(st, list.link(place));
+    }
+
+    /// The oldest entry.
+    #[inline]
+    pub(crate) fn tail(&self, list: List) -> Option<FolioId> {
+        let places = &self.lists[list.0 as usize];
+        (places.span > 0).then(|| FolioId(places.get(places.tail)))
+    }
+
+    /// Whether the list holds nothing.
+    #[inline]
+    pub(crate) fn is_empty(&self, list: List) -> bool {
+        self.lists[list.0 as usize].span == 0
+    }
+
+    /// From the oldest to the newest.
+    #[inline]
+    pub(crate) fn oldest_first(&self, list: List) -> impl Iterator<Item = FolioId> + '_ {
+        self.lists[list.0 as usize].iter().map(FolioId)
+    }
+
+    /// Bytes held.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let places: usize = self.lists.iter().map(|l| l.ring.capacity()).sum();
+        (places + self.owners.capacity()) * 4
+            + self.frames.capacity()
+            + self.stamps.capacity() * 4
+            + self.entries.capacity() * size_of::<Entry>()
+    }
+
+    /// Checks that every place of the list holds a folio that knows it, and that the ends are right.
+    pub(crate) fn validate(&self, list: List) -> Result<(), String> {
+        let l = &self.lists[list.0 as usize];
+        let fail =
+            |what: &str| Err(format!("list {}: {what}: tail {} span {} live {}", list.0, l.tail, l.span, l.live));
+        let knows = |i: u32| {
+            let place = l.tail.wrapping_add(i);
+            let id = l.get(place);
+            id == NONE || self.place_of(FolioId(id)) == (list, place)
+        };
+        if !(0..l.span).all(knows) {
+            return fail("a folio stands elsewhere");
+        }
+        if l.iter().count() != l.live as usize || (l.span == 0) != (l.live == 0) {
+            return fail("counts");
+        }
+        if l.span > 0 && (l.get(l.tail) == NONE || l.get(l.tail.wrapping_add(l.span - 1)) == NONE) {
+            return fail("an end is empty");
+        }
+        Ok(())
+    }
+}

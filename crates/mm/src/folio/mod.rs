@@ -1,0 +1,7 @@
+//! TODO map
+
+pub(crate) mod list;
+pub(crate) mod mapping;
+pub(crate) mod slot;
+pub(crate) mod table;
+pub(crate) mod thp;

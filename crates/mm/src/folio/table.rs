@@ -1,0 +1,527 @@
+//! The folio table: what is resident, in which state, on which list.
+//!
+//! A folio has the number of its first page, and its flags, its list and its place stand in the page's own entry (see `slot`): a
+//! fault, an eviction or a move touches one cache line of 12-byte entries and no more. What a hit by descriptor reads and sets
+//! lies apart, a byte a page: a hit needs nothing else, and the bytes of a million pages fit a processor's second-level cache.
+
+use crate::folio::list::{Links, List, Target};
+use crate::folio::slot::{Entry, Location, Slot};
+use crate::ids::{FolioId, LruvecId, NodeId, PageId, SwapSlot, XaNodeId};
+use crate::node::nodes::ZoneId;
+
+/// The largest order of a folio: 2^9 pages are 2 MiB.
+pub const MAX_ORDER: u8 = 9;
+
+/// The flags of a folio, its generation, its refs and its order, in 32 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct State(pub(crate) u32);
+
+impl State {
+    // The low byte is kept by page, where a hit by descriptor finds it without knowing the folio.
+    pub(crate) const UPTODATE: u32 = 1 << 0;
+    pub(crate) const REFERENCED: u32 = 1 << 1;
+    pub(crate) const WORKINGSET: u32 = 1 << 2;
+    pub(crate) const REFS_SHIFT: u32 = 3;
+    /// 2 bits: accesses by descriptor beyond `REFERENCED` and `WORKINGSET`.
+    pub(crate) const REFS_MASK: u32 = 3 << Self::REFS_SHIFT;
+    pub(crate) const ACTIVE: u32 = 1 << 5;
+    pub(crate) const UNEVICTABLE: u32 = 1 << 6;
+    /// The byte of a page of a large folio that is not its first: the flags are in the first one's.
+    pub(crate) const TAIL: u32 = 1 << 7;
+
+    pub(crate) const LOCKED: u32 = 1 << 8;
+    pub(crate) const DIRTY: u32 = 1 << 9;
+    pub(crate) const WRITEBACK: u32 = 1 << 10;
+    /// On an LRU list; clearing it claims the folio.
+    pub(crate) const LRU: u32 = 1 << 11;
+    /// Writeback completion must rotate the folio to the tail.
+    pub(crate) const RECLAIM: u32 = 1 << 12;
+    pub(crate) const SWAPBACKED: u32 = 1 << 13;
+    pub(crate) const SWAPCACHE: u32 = 1 << 14;
+    pub(crate) const MAPPED: u32 = 1 << 15;
+    /// Mapped executable.
+    pub(crate) const EXEC: u32 = 1 << 16;
+    /// Belongs to an anonymous mapping, whatever `SWAPBACKED` says.
+    pub(crate) const ANON: u32 = 1 << 17;
+    /// Waits in an add batch.
+    pub(crate) const ADDING: u32 = 1 << 18;
+    /// On its way to another node: locked, unmapped, on no list.
+    pub(crate) const MIGRATING: u32 = 1 << 19;
+    /// Read from swap ahead of need, and not needed yet.
+    pub(crate) const READAHEAD: u32 = 1 << 20;
+
+    const GEN_SHIFT: u32 = 21;
+    /// 3 bits: 0 = on no multi-gen list, else generation index + 1.
+    pub(crate) const GEN_MASK: u32 = 7 << Self::GEN_SHIFT;
+    const ORDER_SHIFT: u32 = 24;
+    /// More than one page.
+    pub(crate) const LARGE: u32 = 15 << Self::ORDER_SHIFT;
+    /// The bits kept by page.
+    pub(crate) const HOT: u32 = 0xff;
+
+    pub(crate) fn new(order: u8) -> Self {
+        State(u32::from(order) << Self::ORDER_SHIFT)
+    }
+
+    /// Whether any of `bits` is set.
+    #[inline(always)]
+    pub(crate) fn has(self, bits: u32) -> bool {
+        self.0 & bits != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&mut self, bits: u32) {
+        self.0 |= bits;
+    }
+
+    #[inline(always)]
+    pub(crate) fn clear(&mut self, bits: u32) {
+        self.0 &= !bits;
+    }
+
+    #[inline(always)]
+    pub(crate) fn order(self) -> u8 {
+        ((self.0 >> Self::ORDER_SHIFT) & 15) as u8
+    }
+
+    /// The same in another order.
+    pub(crate) fn of_order(self, order: u8) -> State {
+        State(self.0 & !Self::LARGE | Self::new(order).0)
+    }
+
+    /// Pages of the folio.
+    #[inline(always)]
+    pub(crate) fn nr_pages(self) -> u64 {
+        1 << self.order()
+    }
+
+    /// 0 for anon, 1 for file: lazily freed anon counts as file.
+    #[inline(always)]
+    pub(crate) fn type_index(self) -> usize {
+        usize::from(!self.has(Self::SWAPBACKED))
+    }
+
+    /// The generation index (seq mod 4), if on a multi-gen list.
+    #[inline(always)]
+    pub(crate) fn generation(self) -> Option<usize> {
+        ((self.0 & Self::GEN_MASK) >> Self::GEN_SHIFT).checked_sub(1).map(|g| g as usize)
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_generation(&mut self, index: usize) {
+        self.0 = (self.0 & !Self::GEN_MASK) | ((index as u32 + 1) << Self::GEN_SHIFT);
+    }
+
+    /// An access by descriptor (4.3). 1st: `referenced`; 2nd: `workingset`; later ones count up to 3 more.
+    #[inline]
+    pub(crate) fn inc_refs(&mut self) {
+        if self.has(Self::UNEVICTABLE) {
+            return;
+        }
+        if !self.has(Self::REFERENCED) {
+            self.set(Self::REFERENCED);
+        } else if !self.has(Self::WORKINGSET) {
+            self.set(Self::WORKINGSET);
+        } else if self.0 & Self::REFS_MASK != Self::REFS_MASK {
+            self.0 += 1 << Self::REFS_SHIFT;
+        }
+    }
+
+    /// Claimed by eviction and off its list: without `referenced`, refs count for nothing.
+    #[inline(always)]
+    pub(crate) fn isolated(mut self) -> State {
+        if !self.has(Self::REFERENCED) {
+            self.clear(Self::REFS_MASK | Self::WORKINGSET);
+        }
+        self.clear(Self::LRU | Self::REFERENCED | Self::RECLAIM | Self::GEN_MASK);
+        self
+    }
+
+    /// Accesses by descriptor beyond the first, 0 to 4.
+    #[inline(always)]
+    pub(crate) fn refs(self) -> u32 {
+        ((self.0 & Self::REFS_MASK) >> Self::REFS_SHIFT) + u32::from(self.has(Self::WORKINGSET))
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const NAMES: [(u32, &str); 18] = [
+            (State::LOCKED, "locked"),
+            (State::UPTODATE, "uptodate"),
+            (State::DIRTY, "dirty"),
+            (State::WRITEBACK, "writeback"),
+            (State::LRU, "lru"),
+            (State::REFERENCED, "referenced"),
+            (State::ACTIVE, "active"),
+            (State::WORKINGSET, "workingset"),
+            (State::RECLAIM, "reclaim"),
+            (State::SWAPBACKED, "swapbacked"),
+            (State::SWAPCACHE, "swapcache"),
+            (State::UNEVICTABLE, "unevictable"),
+            (State::MAPPED, "mapped"),
+            (State::EXEC, "exec"),
+            (State::ANON, "anon"),
+            (State::ADDING, "adding"),
+            (State::READAHEAD, "readahead"),
+            (State::MIGRATING, "migrating"),
+        ];
+        for (bit, name) in NAMES {
+            if self.has(bit) {
+                write!(f, "{name} ")?;
+            }
+        }
+        write!(f, "gen={:?} refs={} order={}", self.generation(), self.refs(), self.order())
+    }
+}
+
+/// All folios, and what stands in the slots of all pages.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FolioTable {
+    pub(crate) links: Links,
+    /// The low byte of the flags, by page; 0 where the page is not resident and up to date.
+    pub(crate) hot: Vec<u8>,
+    /// By page: the swap slot of a swap-cache folio. Empty until the first one.
+    swap: Vec<SwapSlot>,
+}
+
+impl FolioTable {
+    /// Bytes of a page's entry.
+    pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>();
+
+    /// A new, empty list.
+    pub(crate) fn new_list(&mut self) -> List {
+        self.links.new_list()
+    }
+
+    /// Room for so many pages more.
+    pub(crate) fn reserve(&mut self, pages: usize) {
+        self.links.entries.reserve(pages);
+        self.hot.reserve(pages);
+    }
+
+    /// One more page, with nothing in its slot.
+    #[inline]
+    pub(crate) fn push_page(&mut self, location: Location) {
+        self.links.push(Entry::new(location));
+        self.hot.push(0);
+    }
+
+    #[inline(always)]
+    fn at(&self, f: FolioId) -> &Entry {
+        &self.links.entries[f.index()]
+    }
+
+    #[inline(always)]
+    fn at_mut(&mut self, f: FolioId) -> &mut Entry {
+        &mut self.links.entries[f.index()]
+    }
+
+    /// Which of a range of at most 64 pages are there and up to date, a bit each.
+    #[inline]
+    pub(crate) fn up_to_date(&self, ids: std::ops::Range<u32>) -> u64 {
+        let bytes = &self.hot[ids.start as usize..ids.end as usize];
+        bytes.iter().enumerate().fold(0, |bits, (i, &byte)| bits | u64::from(u32::from(byte) & State::UPTODATE) << i)
+    }
+
+    /// Loads the oldest entries of a list into the processor's caches: their misses overlap instead of following one another.
+    #[inline]
+    pub(crate) fn warm_tail(&self, list: List, nr: usize) {
+        let mut sum = 0;
+        self.links.for_oldest(list, nr, |f| sum += u64::from(self.hot[f.index()]) + self.at(f).touch());
+        // Else the loads would be optimised away.
+        std::hint::black_box(sum);
+    }
+
+    /// Loads the entry of a page, likewise.
+    #[inline(always)]
+    pub(crate) fn warm(&self, page: PageId) -> u64 {
+        self.links.entries[page.index()].touch()
+    }
+
+    /// A folio from `page` on, in state `st` and on no list, in the slot of its first page.
+    #[inline]
+    pub(crate) fn alloc(&mut self, page: PageId, st: State) -> FolioId {
+        let f = FolioId(page.0);
+        self.at_mut(f).make_folio(st);
+        self.hot[page.index()] = st.0 as u8;
+        if st.has(State::LARGE) {
+            (f.0 + 1..f.0 + st.nr_pages() as u32).for_each(|p| self.store(PageId(p), Slot::resident(f)));
+        }
+        f
+    }
+
+    /// A page of a large folio becomes a folio of its own, on no list; what is in its slot stays.
+    pub(crate) fn split_off(&mut self, page: PageId, st: State) -> FolioId {
+        let was = self.slot(page);
+        let part = self.alloc(page, st);
+        if was.folio().is_none() {
+            self.links.entries[page.index()].store(page, was);
+        }
+        part
+    }
+
+    /// A folio of one page is gone, and left this in its slot.
+    #[inline(always)]
+    pub(crate) fn evict(&mut self, f: FolioId, left: Slot) {
+        self.at_mut(f).put(left);
+        self.hot[f.index()] = 0;
+    }
+
+    /// Folios of one page each are gone. `leave` gets the page of each, its state and its node, and says what stays in the slot.
+    #[inline(always)]
+    pub(crate) fn evict_each(&mut self, folios: &[FolioId], mut leave: impl FnMut(PageId, State, XaNodeId) -> Slot) {
+        let (entries, hot) = (&mut self.links.entries[..], &mut self.hot[..]);
+        for &f in folios {
+            let (e, byte) = (&mut entries[f.index()], &mut hot[f.index()]);
+            let left = leave(PageId(f.0), State(e.cold() | u32::from(*byte)), e.location.node());
+            e.put(left);
+            *byte = 0;
+        }
+    }
+
+    /// Puts a folio on a list, in state `st`: at its head, or at its tail.
+    #[inline(always)]
+    pub(crate) fn put_on(&mut self, list: List, f: FolioId, st: State, tail: bool) {
+        self.hot[f.index()] = st.0 as u8;
+        if tail {
+            self.at_mut(f).set_cold(st);
+            self.links.add_tail(list, f);
+        } else {
+            self.links.add_as(list, f, st);
+        }
+    }
+
+    /// Puts folios at the head of lists, see [`Links::add_each`].
+    #[inline]
+    pub(crate) fn add_each<const N: usize>(&mut self, folios: &[FolioId], to: &[Target; N]) -> u64 {
+        self.links.add_each(&mut self.hot, folios, to).expect("different lists")
+    }
+
+    /// The flags that any of these folios has, and those that all have.
+    #[inline]
+    pub(crate) fn flags_of(&self, folios: &[FolioId]) -> (u32, u32) {
+        let (entries, hot) = (&self.links.entries[..], &self.hot[..]);
+        let st = folios.iter().map(|f| entries[f.index()].cold() | u32::from(hot[f.index()]));
+        st.fold((0, u32::MAX), |(any, all), st| (any | st, all & st))
+    }
+
+    /// The lruvec of these folios, if all have the same one and none of them has any of the flags `odd`.
+    #[inline]
+    pub(crate) fn plain_lruvec(&self, folios: &[FolioId], odd: u32) -> Option<LruvecId> {
+        let first = *folios.first()?;
+        let (own, base) = (self.lruvec(first), self.links.owners[self.node_of(self.page(first)).index()]);
+        let (entries, owners, hot) = (&self.links.entries[..], &self.links.owners[..], &self.hot[..]);
+        let (mut any, mut other) = (0, 0);
+        for f in folios {
+            let e = &entries[f.index()];
+            any |= e.cold() | u32::from(hot[f.index()]);
+            other |= owners[e.location.node().index()].0 ^ base.0;
+        }
+        (any & odd == 0 && other == 0 && self.links.are_on_one_node(folios)).then_some(own)
+    }
+
+    /// The folio is gone: its slot holds what was put there instead.
+    #[inline]
+    pub(crate) fn release(&mut self, f: FolioId) {
+        self.hot[f.index()] = 0;
+        if self.at(f).is_folio() {
+            let st = State(self.at(f).cold());
+            if st.has(State::LARGE) {
+                self.release_tails(f, st.nr_pages() as u32);
+            }
+            let left = self.slot(self.page(f));
+            let left = if left.folio().is_some() { Slot::EMPTY } else { left };
+            self.at_mut(f).put(left);
+        }
+    }
+
+    #[cold]
+    fn release_tails(&mut self, f: FolioId, nr: u32) {
+        for page in (f.0 + 1..f.0 + nr).map(PageId) {
+            if self.slot(page).folio() == Some(f) {
+                self.store(page, Slot::EMPTY);
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn st(&self, f: FolioId) -> State {
+        State(self.at(f).cold() | u32::from(self.hot[f.index()]))
+    }
+
+    /// Replaces all flags.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, f: FolioId, st: State) {
+        self.at_mut(f).set_cold(st);
+        self.hot[f.index()] = st.0 as u8;
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&mut self, f: FolioId, bits: u32) {
+        if bits & !State::HOT != 0 {
+            let e = self.at_mut(f);
+            e.set_cold(State(e.cold() | bits));
+        }
+        if bits & State::HOT != 0 {
+            self.hot[f.index()] |= bits as u8;
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn clear(&mut self, f: FolioId, bits: u32) {
+        if bits & !State::HOT != 0 {
+            let e = self.at_mut(f);
+            e.set_cold(State(e.cold() & !bits));
+        }
+        if bits & State::HOT != 0 {
+            self.hot[f.index()] &= !(bits as u8);
+        }
+    }
+
+    /// Whether there is a folio of that number.
+    pub(crate) fn is_used(&self, f: FolioId) -> bool {
+        self.at(f).is_folio()
+    }
+
+    /// Whether the slot of a page holds the folio of its number.
+    #[inline(always)]
+    pub(crate) fn is_attached(&self, f: FolioId) -> bool {
+        self.at(f).is_attached()
+    }
+
+    /// Whether there is nothing of a page but a value in its slot, if that.
+    #[inline(always)]
+    pub(crate) fn is_vacant(&self, page: PageId) -> bool {
+        self.links.entries[page.index()].vacant().is_some()
+    }
+
+    /// The first page of a folio.
+    #[inline(always)]
+    pub(crate) fn page(&self, f: FolioId) -> PageId {
+        PageId(f.0)
+    }
+
+    #[inline(always)]
+    pub(crate) fn lruvec(&self, f: FolioId) -> LruvecId {
+        self.links.lruvec(f)
+    }
+
+    /// The memory node of a folio.
+    #[inline(always)]
+    pub(crate) fn nid(&self, f: FolioId) -> NodeId {
+        self.zone_of(f).nid()
+    }
+
+    /// Where the frames of a folio are.
+    #[inline(always)]
+    pub(crate) fn zone_of(&self, f: FolioId) -> ZoneId {
+        self.links.frame(self.page(f))
+    }
+
+    /// The list of a folio among those of the zones.
+    #[inline(always)]
+    pub(crate) fn zone_list(&self, f: FolioId) -> usize {
+        self.zone_of(f).zone()
+    }
+
+    /// The frames of `nr` pages from `first` on are there.
+    #[inline(always)]
+    pub(crate) fn note_frames(&mut self, first: PageId, nr: u64, zone: ZoneId) {
+        self.links.note_frames(first, nr, zone);
+    }
+
+    pub(crate) fn swap(&self, f: FolioId) -> SwapSlot {
+        self.swap.get(f.index()).copied().unwrap_or(SwapSlot::NONE)
+    }
+
+    pub(crate) fn set_swap(&mut self, f: FolioId, slot: SwapSlot) {
+        if self.swap.len() <= f.index() {
+            self.swap.resize(self.len(), SwapSlot::NONE);
+        }
+        self.swap[f.index()] = slot;
+    }
+
+    /// What stands in the slot of a page.
+    #[inline(always)]
+    pub(crate) fn slot(&self, page: PageId) -> Slot {
+        let e = &self.links.entries[page.index()];
+        if e.is_attached() { Slot::resident(FolioId(page.0)) } else { self.slot_apart(page) }
+    }
+
+    /// As [`FolioTable::slot`], for a page that is most likely not resident.
+    #[inline(always)]
+    pub(crate) fn slot_of_absent(&self, page: PageId) -> Slot {
+        self.links.entries[page.index()].vacant().unwrap_or_else(|| self.slot_apart(page))
+    }
+
+    fn slot_apart(&self, page: PageId) -> Slot {
+        let e = &self.links.entries[page.index()];
+        e.apart().unwrap_or_else(|| Slot::value(u64::from(self.swap(FolioId(page.0)).0)))
+    }
+
+    /// Stores into a slot without regard to its node. A folio of that page stays what it is: it may be in the swap cache while the slot
+    /// holds its swap entry, or about to be released.
+    pub(crate) fn store(&mut self, page: PageId, new: Slot) {
+        debug_assert!(
+            !self.is_used(FolioId(page.0))
+                || new.as_value().is_none_or(|v| v == u64::from(self.swap(FolioId(page.0)).0))
+        );
+        self.links.entries[page.index()].store(page, new);
+        if !self.is_used(FolioId(page.0)) {
+            self.hot[page.index()] = if new.folio().is_some() { State::TAIL as u8 } else { 0 };
+        }
+    }
+
+    /// Stores a shadow, or nothing, in the place of whatever is there; of a folio only [`FolioTable::release`] may follow.
+    #[inline(always)]
+    pub(crate) fn replace(&mut self, page: PageId, new: Slot) {
+        self.links.entries[page.index()].put(new);
+    }
+
+    /// The leaf node of a page.
+    #[inline(always)]
+    pub(crate) fn node_of(&self, page: PageId) -> XaNodeId {
+        self.location(page).node()
+    }
+
+    /// Where a page is in its mapping.
+    #[inline(always)]
+    pub(crate) fn location(&self, page: PageId) -> Location {
+        self.links.entries[page.index()].location
+    }
+
+    /// Pages.
+    pub(crate) fn len(&self) -> usize {
+        self.links.entries.len()
+    }
+
+    /// Bytes held, with the room that vectors keep in reserve.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.links.memory_bytes() + self.hot.capacity() + self.swap.capacity() * 4
+    }
+
+    /// Folios in use.
+    pub(crate) fn in_use(&self) -> impl Iterator<Item = FolioId> + '_ {
+        (0..self.len() as u32).map(FolioId).filter(|&f| self.is_used(f))
+    }
+
+    /// What is no folio has no flags.
+    pub(crate) fn validate(&self) -> Result<(), String> {
+        for p in 0..self.len() as u32 {
+            if self.is_used(FolioId(p)) {
+                continue;
+            }
+            let of = self.slot(PageId(p)).folio();
+            let expected = if of.is_some() { State::TAIL } else { 0 };
+            if u32::from(self.hot[p as usize]) != expected {
+                return Err(format!("page {p} of {of:?} has flags {:#x} of its own", self.hot[p as usize]));
+            }
+            let inside = |f: FolioId| self.is_used(f) && (f.0 + 1..f.0 + self.st(f).nr_pages() as u32).contains(&p);
+            if of.is_some_and(|f| !inside(f)) {
+                return Err(format!("page {p} says that it is of {of:?}"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,301 @@
+//! Which sizes of anonymous folios a fault may make: the settings of `/sys/kernel/mm/transparent_hugepage`, and the advice of
+//! programs.
+
+use std::fmt;
+
+use crate::folio::table::MAX_ORDER;
+
+/// `transparent_hugepage/enabled`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ThpMode {
+    /// For every mapping.
+    Always,
+    /// For mappings advised [`HugeAdvice::Huge`].
+    Madvise,
+    /// For none.
+    Never,
+}
+
+/// `transparent_hugepage/defrag`: what a fault does that finds no room for a large folio.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ThpDefrag {
+    /// It reclaims.
+    Always,
+    /// It wakes kswapd, so that there is room next time.
+    Defer,
+    /// It reclaims in mappings advised [`HugeAdvice::Huge`], and wakes kswapd in others.
+    DeferMadvise,
+    /// It reclaims in mappings so advised.
+    Madvise,
+    /// Nothing.
+    Never,
+}
+
+impl ThpDefrag {
+    /// All of them, with their names.
+    pub const ALL: [(&str, ThpDefrag); 5] = [
+        ("always", ThpDefrag::Always),
+        ("defer", ThpDefrag::Defer),
+        ("defer+madvise", ThpDefrag::DeferMadvise),
+        ("madvise", ThpDefrag::Madvise),
+        ("never", ThpDefrag::Never),
+    ];
+}
+
+/// `hugepages-<size>kB/enabled`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ThpSize {
+    /// For every mapping.
+    Always,
+    /// As the setting for all sizes says.
+    Inherit,
+    /// For mappings advised [`HugeAdvice::Huge`].
+    Madvise,
+    /// For none.
+    Never,
+}
+
+/// What a program said about large folios in a mapping.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum HugeAdvice {
+    /// Nothing.
+    #[default]
+    None,
+    /// `MADV_HUGEPAGE`.
+    Huge,
+    /// `MADV_NOHUGEPAGE`.
+    NoHuge,
+}
+
+/// Sizes of anonymous folios. Files have single pages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThpConfig {
+    /// `transparent_hugepage/enabled`: what sizes set to `inherit` follow.
+    pub enabled: ThpMode,
+    /// `hugepages-<size>kB/enabled`, by order. There is no setting for orders 0 and 1: a single page is always possible, two are not.
+    pub sizes: [ThpSize; MAX_ORDER as usize + 1],
+    /// `transparent_hugepage/defrag`: for whom a fault reclaims to make a large folio. Others get a smaller one if there is no room.
+    pub defrag: ThpDefrag,
+    /// A fault on a page in swap may bring in a large folio at once, of the sizes that a first touch could make.
+    pub swap_in: bool,
+}
+
+impl Default for ThpConfig {
+    /// As a kernel booted with `transparent_hugepage=never`: single pages only.
+    fn default() -> ThpConfig {
+        let mut sizes = [ThpSize::Never; MAX_ORDER as usize + 1];
+        sizes[usize::from(MAX_ORDER)] = ThpSize::Inherit;
+        ThpConfig { enabled: ThpMode::Never, sizes, defrag: ThpDefrag::Madvise, swap_in: false }
+    }
+}
+
+impl ThpConfig {
+    /// The smallest order of a large anonymous folio.
+    pub const MIN_ORDER: u8 = 2;
+    /// The largest.
+    pub const MAX_ORDER: u8 = MAX_ORDER;
+
+    /// The orders above 0 that faults in a mapping so advised may make, a bit each.
+    pub fn orders(&self, advice: HugeAdvice) -> u16 {
+        let all = self.enabled == ThpMode::Always;
+        let advised = advice == HugeAdvice::Huge;
+        let is_allowed = |&order: &u8| match self.sizes[usize::from(order)] {
+            ThpSize::Always => true,
+            ThpSize::Madvise => advised,
+            ThpSize::Inherit => all || (advised && self.enabled == ThpMode::Madvise),
+            ThpSize::Never => false,
+        };
+        if advice == HugeAdvice::NoHuge {
+            return 0;
+        }
+        (Self::MIN_ORDER..=MAX_ORDER).filter(is_allowed).map(|order| 1 << order).sum()
+    }
+
+    /// Whether a fault in a mapping so advised reclaims to make room for a large folio.
+    pub fn may_reclaim(&self, advice: HugeAdvice) -> bool {
+        match self.defrag {
+            ThpDefrag::Always => true,
+            ThpDefrag::Madvise | ThpDefrag::DeferMadvise => advice == HugeAdvice::Huge,
+            ThpDefrag::Defer | ThpDefrag::Never => false,
+        }
+    }
+
+    /// Whether such a fault wakes kswapd.
+    pub fn wakes_kswapd(&self, advice: HugeAdvice) -> bool {
+        self.defrag == ThpDefrag::Defer || (self.defrag == ThpDefrag::DeferMadvise && advice != HugeAdvice::Huge)
+    }
+
+    /// Changes one setting: `64k=always` (sizes from 16k to 2m; also `inherit`, `madvise`, `never`), `enabled=always`,
+    /// `defrag=madvise`, `swap-in=on`. The error says what is wrong and what is known.
+    pub fn set(&mut self, setting: &str) -> Result<(), String> {
+        let (key, value) = setting
+            .split_once('=')
+            .ok_or_else(|| format!("{setting:?} is no setting; write SIZE=WHEN, as 64k=always"))?;
+        let one_of = |what: &str| format!("{setting:?}: unknown value {value:?}; known are {what}");
+        let mode = || match value {
+            "always" => Ok(ThpMode::Always),
+            "madvise" => Ok(ThpMode::Madvise),
+            "never" => Ok(ThpMode::Never),
+            _ => Err(one_of("always, madvise, never")),
+        };
+        match key {
+            "enabled" => self.enabled = mode()?,
+            "defrag" => {
+                let known = ThpDefrag::ALL.into_iter().find(|(name, _)| *name == value);
+                self.defrag = known.ok_or_else(|| one_of("always, defer, defer+madvise, madvise, never"))?.1;
+            }
+            "swap-in" => {
+                self.swap_in = match value {
+                    "on" => true,
+                    "off" => false,
+                    _ => return Err(one_of("on, off")),
+                }
+            }
+            size => {
+                self.sizes[usize::from(parse_order(size)?)] = match value {
+                    "always" => ThpSize::Always,
+                    "inherit" => ThpSize::Inherit,
+                    "madvise" => ThpSize::Madvise,
+                    "never" => ThpSize::Never,
+                    _ => return Err(one_of("always, inherit, madvise, never")),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is impossible in it, if anything.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match self.sizes[..usize::from(Self::MIN_ORDER)].iter().all(|&s| s == ThpSize::Never) {
+            true => Ok(()),
+            false => Err("anonymous folios of order 0 or 1 cannot be set".into()),
+        }
+    }
+}
+
+/// The order of a size as `64k`, `64kB`, `2m` or `2M`.
+fn parse_order(size: &str) -> Result<u8, String> {
+    let lower = size.to_ascii_lowercase();
+    let bare = lower.strip_suffix('b').unwrap_or(&lower);
+    let kib = match (bare.strip_suffix('k'), bare.strip_suffix('m')) {
+        (Some(k), _) => k.parse::<u64>().ok(),
+        (_, Some(m)) => m.parse::<u64>().ok().and_then(|m| m.checked_mul(1024)),
+        _ => None,
+    };
+    let known = |&order: &u8| kib == Some(4 << order);
+    (ThpConfig::MIN_ORDER..=MAX_ORDER).find(known).ok_or_else(|| {
+        let names: Vec<_> = (ThpConfig::MIN_ORDER..=MAX_ORDER).map(|order| format!("{}k", 4u32 << order)).collect();
+        format!("unknown size {size:?}; known are {}", names.join(", "))
+    })
+}
+
+macro_rules! size_counters {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// A counter of `hugepages-<size>kB/stats`, in folios.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(usize)]
+        pub enum SizeCounter { $($(#[$doc])* $variant,)* }
+
+        impl SizeCounter {
+            /// All of them, in the order in which they are printed.
+            pub const ALL: &'static [SizeCounter] = &[$(SizeCounter::$variant,)*];
+
+            /// The kernel's name for it.
+            pub fn name(self) -> &'static str {
+                match self { $(SizeCounter::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+size_counters! {
+    /// Made by a first touch.
+    AnonFaultAlloc = "anon_fault_alloc",
+    /// A first touch wanted one and made a smaller one.
+    AnonFaultFallback = "anon_fault_fallback",
+    /// Of those, because the memcg had no room.
+    AnonFaultFallbackCharge = "anon_fault_fallback_charge",
+    /// Read whole from swap.
+    Swpin = "swpin",
+    /// Sent whole to swap.
+    Swpout = "swpout",
+    /// Split, since swap had no range for it.
+    SwpoutFallback = "swpout_fallback",
+    /// Split, for any reason.
+    Split = "split",
+}
+
+/// The counters of every size.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SizeStats([[u64; SizeCounter::ALL.len()]; MAX_ORDER as usize]);
+
+impl SizeStats {
+    /// The value of one counter for one order above 0.
+    pub fn get(&self, order: u8, c: SizeCounter) -> u64 {
+        self.0[usize::from(order) - 1][c as usize]
+    }
+
+    pub(crate) fn add(&mut self, order: u8, c: SizeCounter) {
+        self.0[usize::from(order) - 1][c as usize] += 1;
+    }
+
+    /// Order, counter and value, without the sizes that nothing happened to.
+    pub fn iter(&self) -> impl Iterator<Item = (u8, SizeCounter, u64)> + '_ {
+        let used = (1..=MAX_ORDER).filter(|&o| self.0[usize::from(o) - 1] != [0; SizeCounter::ALL.len()]);
+        used.flat_map(move |o| SizeCounter::ALL.iter().map(move |&c| (o, c, self.get(o, c))))
+    }
+
+    /// The directory of an order, as `hugepages-64kB`.
+    pub fn directory(order: u8) -> impl fmt::Display {
+        struct Directory(u8);
+        impl fmt::Display for Directory {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "hugepages-{}kB", 4u32 << self.0)
+            }
+        }
+        Directory(order)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(settings: &[&str]) -> ThpConfig {
+        let mut c = ThpConfig::default();
+        settings.iter().for_each(|s| c.set(s).unwrap());
+        c
+    }
+
+    #[test]
+    fn sizes_follow_their_setting_the_common_one_and_the_advice() {
+        use HugeAdvice::{Huge, NoHuge, None};
+        let orders = |settings: &[&str], advice| config(settings).orders(advice);
+        assert_eq!(orders(&[], Huge), 0, "off by default");
+        assert_eq!(orders(&["enabled=always"], None), 1 << 9, "the largest one inherits");
+        assert_eq!(orders(&["enabled=madvise"], None), 0);
+        assert_eq!(orders(&["enabled=madvise"], Huge), 1 << 9);
+        assert_eq!(orders(&["64k=always", "32k=madvise"], None), 1 << 4);
+        assert_eq!(orders(&["64k=always", "32k=madvise"], Huge), 1 << 4 | 1 << 3, "whatever the common one says");
+        assert_eq!(orders(&["64kB=inherit", "2M=never", "enabled=always"], None), 1 << 4);
+        assert_eq!(orders(&["64k=always", "enabled=always"], NoHuge), 0);
+    }
+
+    #[test]
+    fn bad_settings_are_named() {
+        let bad = |s: &str| ThpConfig::default().set(s).unwrap_err();
+        assert!(bad("64k").contains("SIZE=WHEN"));
+        assert!(bad("8k=always").contains("known are 16k, 32k, 64k"), "two pages are no size");
+        assert!(bad("64k=often").contains("always, inherit, madvise, never"));
+        assert!(bad("enabled=inherit").contains("always, madvise, never"));
+        assert!(bad("18446744073709551615m=always").contains("unknown size"));
+    }
+
+    #[test]
+    fn names_are_the_kernels() {
+        assert_eq!(SizeStats::directory(4).to_string(), "hugepages-64kB");
+        let mut s = SizeStats::default();
+        s.add(9, SizeCounter::Swpout);
+        assert_eq!((s.get(9, SizeCounter::Swpout), s.iter().count()), (1, SizeCounter::ALL.len()));
+    }
+}

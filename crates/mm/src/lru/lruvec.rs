@@ -1,0 +1,214 @@
+//! The lists of one (memcg, node): two lists a type, or generations, and what both keep beside them.
+
+use crate::folio::list::List;
+use crate::folio::mapping::{NONE, PageSpace};
+use crate::folio::table::FolioTable;
+use crate::ids::{LruvecId, MemcgId, NodeId, XaNodeId};
+use crate::lru::multi_gen::MultiGen;
+use crate::memcg::stat_flush::Flushed;
+
+/// Index of anon in `[anon, file]`.
+pub(crate) const ANON: usize = 0;
+/// Index of file in `[anon, file]`.
+pub(crate) const FILE: usize = 1;
+
+/// The LRU lists, in the order in which reclaim visits them.
+pub(crate) const INACTIVE_ANON: usize = 0;
+pub(crate) const ACTIVE_ANON: usize = 1;
+pub(crate) const INACTIVE_FILE: usize = 2;
+pub(crate) const ACTIVE_FILE: usize = 3;
+pub(crate) const UNEVICTABLE: usize = 4;
+/// Their names in `memory.stat`.
+pub(crate) const LIST_NAMES: [&str; 5] =
+    ["inactive_anon", "active_anon", "inactive_file", "active_file", "unevictable"];
+
+/// The list of a type.
+#[inline(always)]
+pub(crate) fn list_index(type_index: usize, active: bool) -> usize {
+    type_index * 2 + usize::from(active)
+}
+
+/// Nodes that hold nothing but shadows, oldest first.
+#[derive(Clone, Debug)]
+pub(crate) struct ShadowNodes {
+    oldest: u32,
+    newest: u32,
+    pub(crate) len: u64,
+}
+
+impl ShadowNodes {
+    fn new() -> ShadowNodes {
+        ShadowNodes { oldest: NONE, newest: NONE, len: 0 }
+    }
+
+    pub(crate) fn push(&mut self, space: &mut PageSpace, n: XaNodeId) {
+        let node = &mut space.nodes[n.index()];
+        (node.prev, node.next) = (self.newest, NONE);
+        match self.newest {
+            NONE => self.oldest = n.0,
+            newest => space.nodes[newest as usize].next = n.0,
+        }
+        self.newest = n.0;
+        self.len += 1;
+    }
+
+    pub(crate) fn remove(&mut self, space: &mut PageSpace, n: XaNodeId) {
+        let node = &mut space.nodes[n.index()];
+        let (prev, next) = (node.prev, node.next);
+        (node.prev, node.next) = (NONE, NONE);
+        match prev {
+            NONE => self.oldest = next,
+            p => space.nodes[p as usize].next = next,
+        }
+        match next {
+            NONE => self.newest = prev,
+            x => space.nodes[x as usize].prev = prev,
+        }
+        self.len -= 1;
+    }
+
+    pub(crate) fn oldest(&self) -> Option<XaNodeId> {
+        (self.oldest != NONE).then_some(XaNodeId(self.oldest))
+    }
+
+    fn validate(&self, space: &PageSpace) -> Result<(), String> {
+        let (mut at, mut n, mut prev) = (self.oldest, 0, NONE);
+        while at != NONE {
+            let node = &space.nodes[at as usize];
+            if node.prev != prev || !space.fill[at as usize].is_shadows_only() || n > self.len {
+                return Err(format!("shadow nodes: broken at node {at}"));
+            }
+            (prev, at, n) = (at, node.next, n + 1);
+        }
+        if n != self.len || prev != self.newest {
+            return Err(format!("shadow nodes: {} counted, {n} linked", self.len));
+        }
+        Ok(())
+    }
+}
+
+/// The lists of one (memcg, node).
+#[derive(Clone, Debug)]
+pub(crate) struct Lruvec {
+    pub(crate) memcg: MemcgId,
+    pub(crate) nid: NodeId,
+    /// The lruvec of the parent memcg on the same node.
+    pub(crate) parent: Option<LruvecId>,
+    /// The clock of the pages that are not resident.
+    pub(crate) nonresident_age: u64,
+    /// Cost of reclaiming anon and file.
+    pub(crate) cost: [u64; 2],
+    /// `workingset_activate` at the end of the last reclaim, anon and file.
+    pub(crate) refaults: [u64; 2],
+    /// Pages on each list (multi-gen: the two youngest generations count as active).
+    pub(crate) size: [u64; 5],
+    /// The two-list LRU; only the unevictable list is used under multi-gen LRU.
+    pub(crate) lists: [List; 5],
+    pub(crate) r#gen: MultiGen,
+    pub(crate) shadow_nodes: ShadowNodes,
+    /// Tree nodes of the memcg that lie on this memory node.
+    pub(crate) xa_nodes: u64,
+    /// Shadow nodes that the shrinker should have taken, in less than a batch.
+    pub(crate) deferred_shadow_nodes: u64,
+    /// `workingset_activate` of the two lists, anon and file.
+    pub(crate) activated: [u64; 2],
+    pub(crate) flushed: Flushed,
+}
+
+impl Lruvec {
+    pub(crate) fn new(folios: &mut FolioTable, memcg: MemcgId, nid: NodeId, seed: u64) -> Lruvec {
+        folios.links.start_lruvec();
+        Lruvec {
+            memcg,
+            nid,
+            parent: None,
+            nonresident_age: 0,
+            cost: [0; 2],
+            refaults: [0; 2],
+            size: [0; 5],
+            lists: std::array::from_fn(|_| folios.new_list()),
+            r#gen: MultiGen::new(folios, seed),
+            shadow_nodes: ShadowNodes::new(),
+            xa_nodes: 0,
+            deferred_shadow_nodes: 0,
+            activated: [0; 2],
+            flushed: Flushed::default(),
+        }
+    }
+
+    /// For another group: nothing is on its lists, and it has seen nothing.
+    pub(crate) fn start_over(&mut self) {
+        (self.nonresident_age, self.cost, self.refaults) = (0, [0; 2], [0; 2]);
+        (self.activated, self.deferred_shadow_nodes, self.flushed) = ([0; 2], 0, Flushed::default());
+        self.r#gen.start_over();
+    }
+
+    /// Pages on the four evictable lists.
+    #[inline]
+    pub(crate) fn lru_pages(&self) -> u64 {
+        self.size[..UNEVICTABLE].iter().sum()
+    }
+
+    /// Charges the cost of reclaim to a type, and forgets half of it when it outgrows a quarter of the lists.
+    #[inline]
+    pub(crate) fn note_cost(&mut self, type_index: usize, cost: u64, lru_pages: u64) {
+        self.cost[type_index] += cost;
+        if self.cost[ANON] + self.cost[FILE] > lru_pages / 4 {
+            self.cost[ANON] /= 2;
+            self.cost[FILE] /= 2;
+        }
+    }
+
+    pub(crate) fn validate(&self, space: &PageSpace) -> Result<(), String> {
+        self.shadow_nodes.validate(space)
+    }
+}
+
+/// 2.6: low ⇔ inactive·ratio < active, ratio = isqrt(10·GiB) from a GiB of the type on. The sizes may be those of a whole tree.
+/// `gib_pages`: of a GiB; none: the ratio is 1.
+pub(crate) fn is_low(size: &[u64; 5], type_index: usize, gib_pages: Option<u64>) -> bool {
+    let inactive = size[list_index(type_index, false)];
+    let active = size[list_index(type_index, true)];
+    let gib = gib_pages.map_or(0, |pages| (inactive + active) / pages);
+    let ratio = if gib == 0 { 1 } else { (10 * gib).isqrt() };
+    inactive * ratio < active
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratio_of_inactive_to_active_grows_with_the_root_of_size() {
+        let mut folios = FolioTable::default();
+        let mut l = Lruvec::new(&mut folios, MemcgId(0), NodeId(0), 0);
+        // Checkpoints of 2.6: 1 GiB → 3, 10 GiB → 10, 100 GiB → 31, 1 TiB → 101.
+        for (gib, ratio) in [(1u64, 3u64), (10, 10), (100, 31), (1024, 101)] {
+            let total = gib << 18;
+            let inactive = total / (ratio + 1);
+            l.size[INACTIVE_FILE] = inactive + 1;
+            l.size[ACTIVE_FILE] = total - inactive - 1;
+            assert!(!is_low(&l.size, FILE, Some(1 << 18)), "{gib} GiB");
+            l.size[INACTIVE_FILE] = inactive - 1;
+            l.size[ACTIVE_FILE] = total - inactive + 1;
+            assert!(is_low(&l.size, FILE, Some(1 << 18)), "{gib} GiB");
+            assert!(is_low(&l.size, FILE, None));
+        }
+        // The same on a machine that is divided by 1024.
+        (l.size[INACTIVE_FILE], l.size[ACTIVE_FILE]) = (25_600 / 32 + 1, 25_600 - 25_600 / 32 - 1);
+        assert!(!is_low(&l.size, FILE, Some(1 << 8)) && is_low(&l.size, FILE, Some(1 << 18)));
+        (l.size[INACTIVE_FILE], l.size[ACTIVE_FILE]) = (100, 100);
+        assert!(!is_low(&l.size, FILE, Some(1 << 18)), "below a GiB the ratio is 1");
+    }
+
+    #[test]
+    fn costs_are_halved_when_they_outgrow_a_quarter_of_the_lists() {
+        let mut folios = FolioTable::default();
+        let mut l = Lruvec::new(&mut folios, MemcgId(0), NodeId(0), 0);
+        l.size[INACTIVE_FILE] = 400;
+        l.note_cost(FILE, 100, 400);
+        assert_eq!(l.cost, [0, 100]);
+        l.note_cost(ANON, 10, 400);
+        assert_eq!(l.cost, [5, 50]);
+    }
+}

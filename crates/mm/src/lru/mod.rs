@@ -1,0 +1,6 @@
+//! TODO map
+
+pub(crate) mod batch;
+pub(crate) mod lruvec;
+pub(crate) mod multi_gen;
+pub(crate) mod place;

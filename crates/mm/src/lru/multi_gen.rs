@@ -1,0 +1,282 @@
+//! The state of multi-gen LRU in one lruvec: generations, tiers, the controller, Bloom filters.
+//!
+//! Aging, eviction and refaults change it from `aging`, `evict` and `workingset`; the formulas are here.
+
+use crate::folio::list::List;
+use crate::folio::table::FolioTable;
+use crate::lru::lruvec::{ANON, FILE};
+use crate::node::node::MAX_NR_ZONES;
+
+/// Generations that stay when reclaim must stop and aging start.
+pub(crate) const MIN_NR_GENS: u64 = 2;
+/// Generations at most.
+pub(crate) const MAX_NR_GENS: u64 = 4;
+/// Tiers.
+pub(crate) const MAX_NR_TIERS: usize = 4;
+/// Refaults below which a tier says nothing, and pages that end an eviction batch.
+pub(crate) const MIN_LRU_BATCH: u64 = 64;
+/// Folios that one eviction batch sorts at most.
+pub(crate) const MAX_LRU_BATCH: u64 = 4096;
+
+/// The list index of a generation.
+#[inline(always)]
+pub(crate) fn gen_index(seq: u64) -> usize {
+    (seq % MAX_NR_GENS) as usize
+}
+
+/// tier = log2ceil(refs + 1).
+#[inline(always)]
+pub(crate) fn tier_from_refs(refs: u32) -> usize {
+    (refs + 1).next_power_of_two().trailing_zeros() as usize
+}
+
+/// Where a (type, tier) stands in the controller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CtrlPos {
+    pub(crate) refaulted: u64,
+    pub(crate) total: u64,
+    pub(crate) gain: u64,
+}
+
+/// Whether `pv` is no worse than the set point `sp`: its refault rate, by gain, is not above it.
+pub(crate) fn may_evict(sp: CtrlPos, pv: CtrlPos) -> bool {
+    pv.refaulted < MIN_LRU_BATCH
+        || u128::from(pv.refaulted) * u128::from((sp.total + MIN_LRU_BATCH) * sp.gain)
+            <= u128::from(sp.refaulted + 1) * u128::from(pv.total * pv.gain)
+}
+
+const BLOOM_BITS: u32 = 15;
+
+/// 2^15 bits, two hashes: tables worth visiting in an aging walk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bloom {
+    words: Vec<u64>,
+    seed: u64,
+}
+
+impl Bloom {
+    /// Empties it, and brings it into being.
+    fn reset(&mut self) {
+        self.words.clear();
+        self.words.resize(1 << (BLOOM_BITS - 6), 0);
+    }
+
+    /// Bits of the two halves of a multiplicative hash.
+    fn keys(&self, table: u32) -> [u32; 2] {
+        let h =
+            (u64::from(table) + 1).wrapping_add(self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - 2 * BLOOM_BITS);
+        [(h as u32) & ((1 << BLOOM_BITS) - 1), (h >> BLOOM_BITS) as u32]
+    }
+
+    /// A filter that does not exist yet lets everything through.
+    pub(crate) fn test(&self, table: u32) -> bool {
+        self.words.is_empty() || self.keys(table).iter().all(|k| self.words[(k >> 6) as usize] >> (k & 63) & 1 == 1)
+    }
+
+    pub(crate) fn insert(&mut self, table: u32) {
+        if !self.words.is_empty() {
+            self.keys(table).iter().for_each(|k| self.words[(k >> 6) as usize] |= 1 << (k & 63));
+        }
+    }
+}
+
+/// Generations and tiers of one lruvec.
+#[derive(Clone, Debug)]
+pub(crate) struct MultiGen {
+    pub(crate) max_seq: u64,
+    pub(crate) min_seq: [u64; 2],
+    pub(crate) birth_ns: [u64; MAX_NR_GENS as usize],
+    /// By generation, type and zone.
+    pub(crate) lists: [[[List; MAX_NR_ZONES]; 2]; MAX_NR_GENS as usize],
+    pub(crate) nr_pages: [[u64; 2]; MAX_NR_GENS as usize],
+    pub(crate) avg_refaulted: [[u64; MAX_NR_TIERS]; 2],
+    pub(crate) avg_total: [[u64; MAX_NR_TIERS]; 2],
+    pub(crate) evicted: [[u64; MAX_NR_TIERS]; 2],
+    pub(crate) refaulted: [[u64; MAX_NR_TIERS]; 2],
+    pub(crate) protected: [[u64; MAX_NR_TIERS - 1]; 2],
+    /// Highest seq for which the page tables were walked.
+    pub(crate) walked_seq: u64,
+    filters: [Bloom; 2],
+    /// Leaf entries seen, young ones, tables entered and kept, over all walks: without a history of generations nothing resets them.
+    pub(crate) walk_stats: [u64; 4],
+}
+
+impl MultiGen {
+    pub(crate) fn new(folios: &mut FolioTable, seed: u64) -> MultiGen {
+        let lists = std::array::from_fn(|_| std::array::from_fn(|_| std::array::from_fn(|_| folios.new_list())));
+        MultiGen::with_lists(lists, std::array::from_fn(|_| Bloom { words: Vec::new(), seed }))
+    }
+
+    fn with_lists(lists: [[[List; MAX_NR_ZONES]; 2]; MAX_NR_GENS as usize], filters: [Bloom; 2]) -> MultiGen {
+        MultiGen {
+            max_seq: MIN_NR_GENS + 1,
+            min_seq: [0; 2],
+            birth_ns: [0; MAX_NR_GENS as usize],
+            lists,
+            nr_pages: [[0; 2]; MAX_NR_GENS as usize],
+            avg_refaulted: [[0; MAX_NR_TIERS]; 2],
+            avg_total: [[0; MAX_NR_TIERS]; 2],
+            evicted: [[0; MAX_NR_TIERS]; 2],
+            refaulted: [[0; MAX_NR_TIERS]; 2],
+            protected: [[0; MAX_NR_TIERS - 1]; 2],
+            walked_seq: MIN_NR_GENS,
+            filters,
+            walk_stats: [0; 4],
+        }
+    }
+
+    /// As new, with its lists, which are empty.
+    pub(crate) fn start_over(&mut self) {
+        let filters = self.filters.clone().map(|f| Bloom { words: Vec::new(), seed: f.seed });
+        *self = MultiGen::with_lists(self.lists, filters);
+    }
+
+    /// Generations of a type.
+    #[inline(always)]
+    pub(crate) fn nr_gens(&self, t: usize) -> u64 {
+        self.max_seq - self.min_seq[t] + 1
+    }
+
+    /// Whether a generation index counts as active: the two youngest do.
+    #[inline(always)]
+    pub(crate) fn is_active(&self, index: usize) -> bool {
+        index == gen_index(self.max_seq) || index == gen_index(self.max_seq - 1)
+    }
+
+    /// The Bloom filter of a seq.
+    pub(crate) fn filter(&mut self, seq: u64) -> &mut Bloom {
+        &mut self.filters[(seq & 1) as usize]
+    }
+
+    /// Starts the walk for `seq`: the filter of the next one is emptied.
+    pub(crate) fn start_walk(&mut self) {
+        let next = self.max_seq + 1;
+        self.filter(next).reset();
+    }
+
+    fn ctrl_pos(&self, t: usize, tier: usize, gain: u64) -> CtrlPos {
+        let protected = if tier > 0 { self.protected[t][tier - 1] } else { 0 };
+        CtrlPos {
+            refaulted: self.avg_refaulted[t][tier] + self.refaulted[t][tier],
+            total: self.avg_total[t][tier] + self.evicted[t][tier] + protected,
+            gain,
+        }
+    }
+
+    /// Highest tier that may be evicted: the first that refaults twice as much as tier 0 ends it.
+    pub(crate) fn tier_limit(&self, t: usize) -> usize {
+        let sp = self.ctrl_pos(t, 0, 1);
+        (1..MAX_NR_TIERS).find(|&k| !may_evict(sp, self.ctrl_pos(t, k, 2))).unwrap_or(MAX_NR_TIERS) - 1
+    }
+
+    /// The type to scan and its highest evictable tier, by the refault rates of both.
+    pub(crate) fn type_to_scan(&self, swappiness: u32) -> (usize, usize) {
+        let gain = [u64::from(swappiness), 200 - u64::from(swappiness)];
+        let file = may_evict(self.ctrl_pos(ANON, 0, gain[ANON]), self.ctrl_pos(FILE, 0, gain[FILE]));
+        let t = usize::from(file);
+        let sp = self.ctrl_pos(1 - t, 0, gain[1 - t]);
+        let stop = |k: &usize| !may_evict(sp, self.ctrl_pos(t, *k, gain[t]));
+        (t, (1..MAX_NR_TIERS).find(stop).unwrap_or(MAX_NR_TIERS) - 1)
+    }
+
+    /// The oldest generation of `t` is gone: half of what was seen is remembered.
+    ///
+    /// Under RFC v3 a refault may be credited to a tier that did not evict it, so the total is lifted to it first.
+    pub(crate) fn carry_over(&mut self, t: usize) {
+        for tier in 0..MAX_NR_TIERS {
+            let CtrlPos { refaulted, total, .. } = self.ctrl_pos(t, tier, 1);
+            self.avg_refaulted[t][tier] = refaulted / 2;
+            self.avg_total[t][tier] = total.max(refaulted) / 2;
+        }
+        self.refaulted[t] = [0; MAX_NR_TIERS];
+        self.evicted[t] = [0; MAX_NR_TIERS];
+        self.protected[t] = [0; MAX_NR_TIERS - 1];
+    }
+
+    /// I4.1, I4.2's order, I5.2.
+    pub(crate) fn validate(&self) -> Result<(), String> {
+        let (anon, file) = (self.nr_gens(ANON), self.nr_gens(FILE));
+        if !(MIN_NR_GENS <= file && file <= anon && anon <= MAX_NR_GENS) {
+            return Err(format!("generations: min {:?} max {}", self.min_seq, self.max_seq));
+        }
+        for t in [ANON, FILE] {
+            if (0..MAX_NR_TIERS).any(|k| self.avg_refaulted[t][k] > self.avg_total[t][k]) {
+                return Err(format!("type {t}: refaulted {:?} > total {:?}", self.avg_refaulted, self.avg_total));
+            }
+        }
+        let newest = self.birth_ns[gen_index(self.max_seq)];
+        if self.birth_ns.iter().any(|&b| b > newest) {
+            return Err(format!("births: {:?}, max_seq {}", self.birth_ns, self.max_seq));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiers_by_accesses() {
+        // N accesses → refs N - 1 (cut at 4) → tier log2ceil(N).
+        let tiers: Vec<_> = (0..=4).map(tier_from_refs).collect();
+        assert_eq!(tiers, [0, 1, 2, 2, 3]);
+    }
+
+    #[test]
+    fn few_refaults_evict_every_tier() {
+        let mut folios = FolioTable::default();
+        let mut g = MultiGen::new(&mut folios, 0);
+        g.refaulted[FILE] = [63; 4];
+        assert_eq!(g.tier_limit(FILE), 3, "I4.5");
+    }
+
+    #[test]
+    fn a_tier_that_refaults_more_than_twice_as_often_is_protected() {
+        let mut folios = FolioTable::default();
+        let mut g = MultiGen::new(&mut folios, 0);
+        g.evicted[FILE] = [10_000, 1000, 0, 0];
+        g.refaulted[FILE] = [1000, 190, 0, 0];
+        assert_eq!(g.tier_limit(FILE), 3, "19 % against 10 %");
+        g.refaulted[FILE][1] = 210;
+        assert_eq!(g.tier_limit(FILE), 0, "21 % against 10 %");
+    }
+
+    #[test]
+    fn type_follows_swappiness_when_both_refault_alike() {
+        let mut folios = FolioTable::default();
+        let mut g = MultiGen::new(&mut folios, 0);
+        for t in [ANON, FILE] {
+            g.evicted[t][0] = 10_000;
+            g.refaulted[t][0] = 1000;
+        }
+        assert_eq!(g.type_to_scan(60).0, FILE);
+        assert_eq!(g.type_to_scan(160).0, ANON);
+    }
+
+    #[test]
+    fn carry_over_halves_and_clears() {
+        let mut folios = FolioTable::default();
+        let mut g = MultiGen::new(&mut folios, 0);
+        g.evicted[FILE] = [100, 10, 0, 0];
+        g.protected[FILE] = [30, 0, 0];
+        g.refaulted[FILE] = [50, 60, 0, 0];
+        g.carry_over(FILE);
+        assert_eq!(g.avg_refaulted[FILE], [25, 30, 0, 0]);
+        assert_eq!(g.avg_total[FILE], [50, 30, 0, 0], "lifted to what refaulted");
+        assert_eq!((g.evicted[FILE], g.refaulted[FILE]), ([0; 4], [0; 4]));
+        g.validate().unwrap();
+    }
+
+    #[test]
+    fn bloom_filter_lets_all_through_until_it_exists() {
+        let mut b = Bloom::default();
+        assert!(b.test(7));
+        b.reset();
+        assert!(!b.test(7));
+        b.insert(7);
+        assert!(b.test(7));
+        let false_positives = (100..10_100).filter(|&t| b.test(t)).count();
+        assert!(false_positives < 10, "{false_positives} of 10000");
+    }
+}

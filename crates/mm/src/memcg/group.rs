@@ -1,0 +1,485 @@
+//! Memory cgroups: who is charged, up to which limit, and the batches in which charges are taken.
+
+use crate::ids::{LruvecId, MemcgId};
+use crate::memcg::protection::Protection;
+use crate::memcg::tree::Links;
+use crate::stat::Stats;
+
+/// Bytes charged for a 64-slot tree node: 576 of the object and 8 of its owner pointer; 7 fit a page.
+pub(crate) const NODE_CHARGE_BYTES: u64 = 584;
+/// Bytes of a page.
+pub(crate) const PAGE_BYTES: u64 = 4096;
+
+/// `memory.events`, and `memory.events.local`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemcgEvents {
+    /// Times it was reclaimed although it was below its `memory.low`.
+    pub low: u64,
+    /// Times it was reclaimed because it was above its `memory.high`.
+    pub high: u64,
+    /// Times a charge met the limit.
+    pub max: u64,
+    /// Times reclaim could not make room.
+    pub oom: u64,
+    /// Tasks that were killed.
+    pub oom_kill: u64,
+    /// Times that all its tasks were killed together.
+    pub oom_group_kill: u64,
+    /// `memory.swap.events`: times one of its tasks went on while it was above its `memory.swap.high`.
+    pub swap_high: u64,
+    /// `memory.swap.events`: times a page was kept because of a limit on swap.
+    pub swap_max: u64,
+    /// Times a page was kept because of a limit on swap, or because no device had a slot for it.
+    pub swap_fail: u64,
+}
+
+/// What a memory cgroup has in zswap.
+#[derive(Clone, Debug)]
+pub(crate) struct MemcgZswap {
+    /// `memory.zswap.writeback`: its pages may be written to the device.
+    pub(crate) writeback: bool,
+    /// Pages stored.
+    pub(crate) stored: u64,
+    /// Their bytes, compressed.
+    pub(crate) own_bytes: u64,
+    /// The same with those of descendants.
+    pub(crate) bytes: u64,
+}
+
+impl Default for MemcgZswap {
+    fn default() -> Self {
+        MemcgZswap { writeback: true, stored: 0, own_bytes: 0, bytes: 0 }
+    }
+}
+
+impl MemcgZswap {
+    /// Pages charged for its compressed pages.
+    pub(crate) fn pages(&self) -> u64 {
+        self.own_bytes.div_ceil(PAGE_BYTES)
+    }
+}
+
+/// What can be set of a group, in pages; `u64::MAX` is `max`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemcgLimits {
+    /// `memory.min`: never reclaimed below that.
+    pub min: u64,
+    /// `memory.low`: not reclaimed below that while others can give.
+    pub low: u64,
+    /// `memory.high`: above that its tasks reclaim, then sleep.
+    pub high: u64,
+    /// `memory.max`: nothing is charged above that.
+    pub max: u64,
+    /// `memory.swap.high`: above that its tasks sleep.
+    pub swap_high: u64,
+    /// `memory.swap.max`.
+    pub swap_max: u64,
+    /// `memory.zswap.max`.
+    pub zswap_max: u64,
+    /// `memory.zswap.writeback`: without it nothing of the group goes from zswap to the device.
+    pub zswap_writeback: bool,
+    /// Swappiness of the group; none: that of the machine.
+    pub swappiness: Option<u32>,
+    /// `memory.oom.group`: its tasks are killed together or not at all.
+    pub oom_group: bool,
+}
+
+impl Default for MemcgLimits {
+    fn default() -> MemcgLimits {
+        MemcgLimits {
+            min: 0,
+            low: 0,
+            high: u64::MAX,
+            max: u64::MAX,
+            swap_high: u64::MAX,
+            swap_max: u64::MAX,
+            zswap_max: u64::MAX,
+            zswap_writeback: true,
+            swappiness: None,
+            oom_group: false,
+        }
+    }
+}
+
+/// Whether a group is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// It is.
+    Online,
+    /// It was removed, and something is still charged to it.
+    Offline,
+    /// Nothing is; only shadows may name it.
+    Gone,
+}
+
+/// One memory cgroup.
+#[derive(Clone, Debug)]
+pub(crate) struct Memcg {
+    pub(crate) parent: Option<MemcgId>,
+    pub(crate) links: Links,
+    pub(crate) life: Life,
+    pub(crate) name: String,
+    /// Its lists on the first node; those on the others follow.
+    pub(crate) lruvec: LruvecId,
+    /// Pages charged, those in the stock and of descendants included.
+    pub(crate) usage: u64,
+    pub(crate) max: u64,
+    pub(crate) high: u64,
+    pub(crate) peak: u64,
+    /// It may use so much, although that is above `max`: that was lowered, or something was charged that cannot fail.
+    pub(crate) tolerated: u64,
+    pub(crate) protection: Protection,
+    pub(crate) swappiness: Option<u32>,
+    pub(crate) oom_group: bool,
+    /// Pages charged ahead and not used yet.
+    pub(crate) stock: u64,
+    /// Bytes of a charged page that no kernel object uses yet.
+    pub(crate) obj_bytes: u64,
+    /// Pages charged for kernel objects.
+    pub(crate) kernel: u64,
+    /// Of those, pages of page tables.
+    pub(crate) page_tables: u64,
+    /// Pages charged for what the engine does not see.
+    pub(crate) reserved: u64,
+    /// Tree nodes that exist.
+    pub(crate) nodes: u64,
+    pub(crate) swap_usage: u64,
+    /// Of it, its own: without its descendants.
+    pub(crate) swap_own: u64,
+    pub(crate) swap_max: u64,
+    pub(crate) swap_high: u64,
+    pub(crate) zswap_max: u64,
+    pub(crate) dirty: u64,
+    pub(crate) writeback: u64,
+    pub(crate) swap_cached: u64,
+    pub(crate) zswap: MemcgZswap,
+    /// Of the group and its descendants, and of the group alone.
+    pub(crate) events: MemcgEvents,
+    pub(crate) events_local: MemcgEvents,
+    pub(crate) stat: Stats,
+}
+
+impl Memcg {
+    pub(crate) fn new(parent: Option<MemcgId>, name: &str, lruvec: LruvecId, max: u64, swap_max: u64) -> Memcg {
+        Memcg {
+            parent,
+            links: Links::default(),
+            life: Life::Online,
+            name: name.into(),
+            lruvec,
+            usage: 0,
+            max,
+            high: u64::MAX,
+            peak: 0,
+            tolerated: 0,
+            protection: Protection::default(),
+            swappiness: None,
+            oom_group: false,
+            stock: 0,
+            obj_bytes: 0,
+            kernel: 0,
+            page_tables: 0,
+            reserved: 0,
+            nodes: 0,
+            swap_usage: 0,
+            swap_own: 0,
+            swap_max,
+            swap_high: u64::MAX,
+            zswap_max: u64::MAX,
+            dirty: 0,
+            writeback: 0,
+            swap_cached: 0,
+            zswap: MemcgZswap::default(),
+            events: MemcgEvents::default(),
+            events_local: MemcgEvents::default(),
+            stat: Stats::default(),
+        }
+    }
+
+    pub(crate) fn is_online(&self) -> bool {
+        self.life == Life::Online
+    }
+}
+
+/// The tree. The root is number 0 and has no limit.
+#[derive(Clone, Debug)]
+pub(crate) struct Memcgs {
+    pub(crate) all: Vec<Memcg>,
+    charge_batch: u64,
+    /// With what the ancestors leave unclaimed (`memory_recursiveprot`).
+    pub(crate) recursive_protection: bool,
+    /// Whether any group has `min` or `low`, and whether any has `high` or `swap.high`.
+    pub(crate) any_protected: bool,
+    pub(crate) any_high: bool,
+    /// Pages that the call under way charged to groups above their `high`, and to which group.
+    pub(crate) over_high: Option<(MemcgId, u64)>,
+    /// Groups that were removed and have something charged to them.
+    pub(crate) offline: Vec<MemcgId>,
+    /// Groups that are gone, whose numbers shadows may still name.
+    pub(crate) gone: Vec<MemcgId>,
+    /// Numbers that nothing names.
+    pub(crate) unused: Vec<MemcgId>,
+}
+
+impl Memcgs {
+    pub(crate) fn new(charge_batch: u64, recursive_protection: bool) -> Memcgs {
+        let root = Memcg::new(None, "/", LruvecId(0), u64::MAX, u64::MAX);
+        Memcgs {
+            all: vec![root],
+            charge_batch,
+            recursive_protection,
+            any_protected: false,
+            any_high: false,
+            over_high: None,
+            offline: Vec::new(),
+            gone: Vec::new(),
+            unused: Vec::new(),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, id: MemcgId) -> &Memcg {
+        &self.all[id.index()]
+    }
+
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self, id: MemcgId) -> &mut Memcg {
+        &mut self.all[id.index()]
+    }
+
+    /// `id` and its ancestors.
+    pub(crate) fn chain(&self, id: MemcgId) -> impl Iterator<Item = MemcgId> + '_ {
+        std::iter::successors(Some(id), |&m| self.get(m).parent)
+    }
+
+    /// Counts an event of a group: for it and for those above, of which the root has none.
+    pub(crate) fn event(&mut self, id: MemcgId, which: fn(&mut MemcgEvents) -> &mut u64) {
+        *which(&mut self.get_mut(id).events_local) += 1;
+        let mut at = Some(id);
+        while let Some(m) = at.filter(|&m| m == id || m != MemcgId::ROOT) {
+            let m = self.get_mut(m);
+            *which(&mut m.events) += 1;
+            at = m.parent;
+        }
+    }
+
+    /// What is above its limit now may stay, here and above.
+    pub(crate) fn tolerate(&mut self, id: MemcgId) {
+        let mut at = Some(id);
+        while let Some(m) = at {
+            let m = self.get_mut(m);
+            if m.usage > m.max {
+                m.tolerated = m.usage;
+            }
+            at = m.parent;
+        }
+    }
+
+    /// Takes `nr` pages from the stock, or charges a batch, or just `nr`. On failure names the memcg over its limit.
+    #[inline(always)]
+    pub(crate) fn try_charge(&mut self, id: MemcgId, nr: u64, batch: bool) -> Result<(), MemcgId> {
+        let m = self.get_mut(id);
+        if m.stock >= nr {
+            m.stock -= nr;
+            return Ok(());
+        }
+        // A group at its own limit need not ask its ancestors.
+        let room = m.max.saturating_sub(m.usage);
+        if room < nr {
+            return Err(id);
+        }
+        if batch && self.charge_batch > nr && room >= self.charge_batch {
+            return self.charge_ahead(id, nr);
+        }
+        self.charge_counter(id, nr)?;
+        self.note_high(id, nr);
+        Ok(())
+    }
+
+    /// Charges a batch of which `nr` are used now, or, if that is too much for a group above, just those.
+    fn charge_ahead(&mut self, id: MemcgId, nr: u64) -> Result<(), MemcgId> {
+        if self.charge_counter(id, self.charge_batch).is_err() {
+            self.charge_counter(id, nr)?;
+            self.note_high(id, nr);
+            return Ok(());
+        }
+        self.refill_stock(id, self.charge_batch - nr);
+        self.note_high(id, self.charge_batch);
+        Ok(())
+    }
+
+    /// Charges what fits under the limit of the group itself, if it fits under those above.
+    #[inline(always)]
+    fn charge_counter(&mut self, id: MemcgId, nr: u64) -> Result<(), MemcgId> {
+        // Its own room is known to be enough, and that of the root has no end.
+        let mut at = self.get(id).parent;
+        while let Some(above) = at.filter(|&a| a != MemcgId::ROOT) {
+            let m = self.get(above);
+            if m.max.saturating_sub(m.usage) < nr {
+                return Err(above);
+            }
+            at = m.parent;
+        }
+        self.force_charge(id, nr);
+        Ok(())
+    }
+
+    /// Charges beyond the limit: for what cannot fail.
+    #[inline]
+    pub(crate) fn force_charge(&mut self, id: MemcgId, nr: u64) {
+        let mut at = Some(id);
+        while let Some(id) = at {
+            let m = self.get_mut(id);
+            m.usage += nr;
+            m.peak = m.peak.max(m.usage);
+            if m.usage > m.max {
+                m.tolerated = m.usage;
+            }
+            at = m.parent;
+            if m.protection.is_set() {
+                self.propagate_protection(id);
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn uncharge(&mut self, id: MemcgId, nr: u64) {
+        let mut at = Some(id);
+        while let Some(id) = at {
+            let m = self.get_mut(id);
+            m.usage -= nr;
+            at = m.parent;
+            if m.protection.is_set() {
+                self.propagate_protection(id);
+            }
+        }
+    }
+
+    /// Pages that were charged ahead go into the stock; more than a batch of them is given back.
+    fn refill_stock(&mut self, id: MemcgId, nr: u64) {
+        let batch = self.charge_batch;
+        let m = self.get_mut(id);
+        m.stock += nr;
+        if m.stock > batch {
+            self.drain_stock(id);
+        }
+    }
+
+    /// Gives the stock back to the counter.
+    pub(crate) fn drain_stock(&mut self, id: MemcgId) {
+        let stock = std::mem::take(&mut self.get_mut(id).stock);
+        self.uncharge(id, stock);
+    }
+
+    /// Pages that can still be charged before a limit is met.
+    pub(crate) fn margin(&self, id: MemcgId) -> u64 {
+        let m = self.get(id);
+        m.max.saturating_sub(m.usage)
+    }
+
+    /// Takes the bytes of a kernel object from the charged remainder of a page.
+    pub(crate) fn consume_object(&mut self, id: MemcgId, bytes: u64) -> bool {
+        let m = self.get_mut(id);
+        let enough = m.obj_bytes >= bytes;
+        if enough {
+            m.obj_bytes -= bytes;
+        }
+        enough
+    }
+
+    /// A page was charged for kernel objects, and `used` bytes of it are taken.
+    pub(crate) fn add_object_page(&mut self, id: MemcgId, used: u64) {
+        let m = self.get_mut(id);
+        m.kernel += 1;
+        m.obj_bytes += PAGE_BYTES - used;
+    }
+
+    /// A kernel object is freed. Whole pages go back, by way of the stock; returns how many.
+    pub(crate) fn free_object(&mut self, id: MemcgId, bytes: u64) -> u64 {
+        let m = self.get_mut(id);
+        m.obj_bytes += bytes;
+        if m.obj_bytes <= PAGE_BYTES {
+            return 0;
+        }
+        let pages = m.obj_bytes / PAGE_BYTES;
+        m.obj_bytes %= PAGE_BYTES;
+        m.kernel -= pages;
+        self.refill_stock(id, pages);
+        pages
+    }
+
+    /// Swap that a memcg may still use, given what the device has left.
+    pub(crate) fn swap_room(&self, id: MemcgId, device_free: u64) -> u64 {
+        let room = |m: MemcgId| self.get(m).swap_max.saturating_sub(self.get(m).swap_usage);
+        self.chain(id).map(room).fold(device_free, u64::min)
+    }
+
+    /// Adds to (or takes from) the swap usage of a memcg and its ancestors.
+    pub(crate) fn add_swap(&mut self, id: MemcgId, nr: i64) {
+        let own = &mut self.get_mut(id).swap_own;
+        *own = own.checked_add_signed(nr).expect("swap usage never goes below zero");
+        let mut at = Some(id);
+        while let Some(m) = at {
+            let m = self.get_mut(m);
+            m.swap_usage = m.swap_usage.checked_add_signed(nr).expect("swap usage never goes below zero");
+            at = m.parent;
+        }
+    }
+
+    /// A page could not be swapped out: because of a limit, or because there was no slot.
+    pub(crate) fn note_swap_failed(&mut self, id: MemcgId, limit: bool) {
+        let over = |m: &Memcg| m.swap_usage >= m.swap_max;
+        let at_limit = if limit { self.chain(id).find(|&m| over(self.get(m))) } else { None };
+        if limit {
+            self.event(at_limit.unwrap_or(id), |e| &mut e.swap_max);
+        }
+        self.event(id, |e| &mut e.swap_fail);
+    }
+
+    /// The half rule for one memcg: usage·2 ≥ its high or its limit.
+    pub(crate) fn swap_is_half_used(&self, id: MemcgId) -> bool {
+        let half_used = |m: &Memcg| {
+            let bound = m.swap_max.min(m.swap_high);
+            bound != u64::MAX && m.swap_usage * 2 >= bound
+        };
+        self.chain(id).any(|m| half_used(self.get(m)))
+    }
+
+    /// Whether a group may store more in zswap: it and all above it are below their limits, in whole pages.
+    pub(crate) fn may_zswap(&self, id: MemcgId) -> bool {
+        self.chain(id).map(|m| self.get(m)).all(|m| m.zswap.bytes / PAGE_BYTES < m.zswap_max)
+    }
+
+    /// A compressed page is stored, even beyond the limit: the page that it was made of goes in return.
+    pub(crate) fn charge_zswap(&mut self, id: MemcgId, bytes: u64) {
+        let z = &mut self.get_mut(id).zswap;
+        let before = z.pages();
+        z.stored += 1;
+        z.own_bytes += bytes;
+        let more = z.pages() - before;
+        self.add_zswap_bytes(id, bytes as i64);
+        if more > 0 {
+            self.force_charge(id, more);
+        }
+    }
+
+    /// A compressed page is gone.
+    pub(crate) fn uncharge_zswap(&mut self, id: MemcgId, bytes: u64) {
+        let z = &mut self.get_mut(id).zswap;
+        let before = z.pages();
+        z.stored -= 1;
+        z.own_bytes -= bytes;
+        let less = before - z.pages();
+        self.add_zswap_bytes(id, -(bytes as i64));
+        self.uncharge(id, less);
+    }
+
+    fn add_zswap_bytes(&mut self, id: MemcgId, bytes: i64) {
+        let mut at = Some(id);
+        while let Some(m) = at {
+            let m = self.get_mut(m);
+            m.zswap.bytes = m.zswap.bytes.checked_add_signed(bytes).expect("zswap never holds less than nothing");
+            at = m.parent;
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! TODO map
+
+pub(crate) mod migrate;
+pub(crate) mod node;
+pub(crate) mod nodes;

@@ -1,0 +1,305 @@
+//! The memory nodes of a machine: which one an allocation falls back to, which CPU belongs to which, where a frame is.
+//!
+//! Most machines here have one node; then a folio's node is not kept anywhere, and no lookup is made for it.
+
+use crate::config::{Config, NumaConfig};
+use crate::ids::NodeId;
+use crate::node::node::{MachineMarks, Mark, Node};
+
+/// Nodes at most.
+pub(crate) const MAX_NUMNODES: usize = 16;
+
+/// A zone of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct ZoneId(u8);
+
+impl ZoneId {
+    const ZONE_BITS: u32 = 2;
+
+    /// The zone of a node, by its place from the lowest.
+    pub(crate) fn new(node: NodeId, zone: usize) -> ZoneId {
+        ZoneId(node.0 << Self::ZONE_BITS | zone as u8)
+    }
+
+    /// Its node.
+    #[inline(always)]
+    pub(crate) fn nid(self) -> NodeId {
+        NodeId(self.0 >> Self::ZONE_BITS)
+    }
+
+    /// Its place among the zones of the node.
+    #[inline(always)]
+    pub(crate) fn zone(self) -> usize {
+        usize::from(self.0 & ((1 << Self::ZONE_BITS) - 1))
+    }
+}
+
+/// All nodes.
+#[derive(Clone, Debug)]
+pub(crate) struct Nodes {
+    /// One at least.
+    pub(crate) all: Vec<Node>,
+    /// By node: all of them, the nearest first.
+    zonelists: Vec<Vec<NodeId>>,
+    /// By CPU.
+    of_cpu: Vec<NodeId>,
+    /// Pages that the driver took.
+    external: u64,
+    /// By node: where reclaim moves pages to, if demotion is on.
+    demotion: Vec<Demotion>,
+    random: u64,
+}
+
+/// Where the cold pages of a node go.
+#[derive(Clone, Debug, Default)]
+struct Demotion {
+    targets: Vec<NodeId>,
+    /// All slower nodes.
+    allowed: Vec<NodeId>,
+}
+
+impl Demotion {
+    /// Of a node; nowhere if it is off.
+    fn new(numa: Option<&NumaConfig>, nid: NodeId) -> Demotion {
+        let Some(numa) = numa.filter(|n| n.tiering.demotion_enabled) else { return Demotion::default() };
+        let of = |lists: &[Vec<NodeId>]| lists.get(nid.index()).cloned().unwrap_or_default();
+        Demotion { targets: of(&numa.demotion_targets), allowed: of(&numa.demotion_allowed) }
+    }
+}
+
+impl Nodes {
+    pub(crate) fn new(cfg: &Config) -> Nodes {
+        let (configs, numa) = match (&cfg.numa, &cfg.node) {
+            (Some(numa), _) => (&numa.nodes[..], Some(numa)),
+            (None, Some(node)) => (std::slice::from_ref(node), None),
+            (None, None) => (&[][..], None),
+        };
+        let marks = MachineMarks::new(configs);
+        let promo = numa.is_some_and(|n| n.tiering.promotes());
+        let mut all: Vec<Node> = configs.iter().map(|n| Node::new(n, &marks, promo)).collect();
+        all.resize(all.len().max(1), Node::default());
+        let of_cpu = |cpu: usize| numa.and_then(|n| n.cpu_nodes.get(cpu)).copied().unwrap_or_default();
+        Nodes {
+            zonelists: (0..all.len()).map(|n| zonelist(numa, NodeId(n as u8), all.len())).collect(),
+            of_cpu: (0..cfg.cpus).map(of_cpu).collect(),
+            external: 0,
+            demotion: (0..all.len()).map(|n| Demotion::new(numa, NodeId(n as u8))).collect(),
+            random: cfg.seed,
+            all,
+        }
+    }
+
+    /// Whether there is more than one.
+    #[inline(always)]
+    pub(crate) fn are_several(&self) -> bool {
+        self.all.len() > 1
+    }
+
+    /// Their names.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.all.len() as u8).map(NodeId)
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, nid: NodeId) -> &Node {
+        &self.all[nid.index()]
+    }
+
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self, nid: NodeId) -> &mut Node {
+        &mut self.all[nid.index()]
+    }
+
+    /// Pages on the lists of all groups of a node, to be changed.
+    #[inline(always)]
+    pub(crate) fn size(&mut self, nid: NodeId) -> &mut [u64; 5] {
+        &mut self.all[nid.index()].size
+    }
+
+    /// Pages on the lists of all groups of all nodes.
+    pub(crate) fn total_size(&self) -> [u64; 5] {
+        self.all.iter().fold([0; 5], |sum, n| std::array::from_fn(|l| sum[l] + n.size[l]))
+    }
+
+    /// The node of a CPU.
+    pub(crate) fn of_cpu(&self, cpu: usize) -> NodeId {
+        self.of_cpu.get(cpu).copied().unwrap_or_default()
+    }
+
+    /// The nodes in the order in which an allocation on `nid` tries them.
+    pub(crate) fn zonelist(&self, nid: NodeId) -> &[NodeId] {
+        &self.zonelists[nid.index()]
+    }
+
+    /// Whether they have sizes.
+    #[inline(always)]
+    pub(crate) fn is_limited(&self) -> bool {
+        self.all[0].is_limited()
+    }
+
+    /// The largest number of zones of a node: so many lists a generation and type has.
+    pub(crate) fn zone_lists(&self) -> usize {
+        self.all.iter().map(Node::zone_lists).max().unwrap_or(1)
+    }
+
+    /// Frames from the nearest node that has a zone with more than the mark; which one.
+    #[inline]
+    pub(crate) fn take(&mut self, from: NodeId, nr: u64, mark: Mark) -> Option<ZoneId> {
+        let Nodes { all, zonelists, .. } = self;
+        let take = |&n: &NodeId| all[n.index()].take(nr, mark).map(|zone| ZoneId::new(n, zone));
+        zonelists[from.index()].iter().find_map(take)
+    }
+
+    /// Frames of this node alone.
+    pub(crate) fn take_on(&mut self, nid: NodeId, nr: u64, mark: Mark) -> Option<ZoneId> {
+        self.get_mut(nid).take(nr, mark).map(|zone| ZoneId::new(nid, zone))
+    }
+
+    /// Whether reclaim may move pages of a node to a slower one.
+    pub(crate) fn demotes(&self, nid: NodeId) -> bool {
+        !self.demotion[nid.index()].targets.is_empty()
+    }
+
+    /// Where to, of several by chance.
+    pub(crate) fn demotion_target(&mut self, nid: NodeId) -> Option<NodeId> {
+        let targets = &self.demotion[nid.index()].targets;
+        let nr = targets.len() as u64;
+        if nr <= 1 {
+            return targets.first().copied();
+        }
+        // Knuth's linear congruential generator; its high bits are the random ones.
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        Some(targets[((self.random >> 33) % nr) as usize])
+    }
+
+    /// The other slower nodes, the nearest to the target first.
+    pub(crate) fn demotion_fallbacks(&self, from: NodeId, target: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let allowed = &self.demotion[from.index()].allowed;
+        self.zonelist(target).iter().copied().filter(move |n| *n != target && allowed.contains(n))
+    }
+
+    /// Frames are free again, or given back unused.
+    #[inline]
+    pub(crate) fn give_back(&mut self, zone: ZoneId, nr: u64) {
+        self.get_mut(zone.nid()).give_back(zone.zone(), nr);
+    }
+
+    /// These frames hold no folio.
+    pub(crate) fn note_kernel(&mut self, zone: ZoneId, nr: u64) {
+        self.get_mut(zone.nid()).note_kernel(zone.zone(), nr);
+    }
+
+    /// Frames without a folio are free again. Which ones is not kept: those of the first node that has some.
+    pub(crate) fn free_kernel(&mut self, nr: u64) {
+        self.all.iter_mut().fold(nr, |left, n| n.free_kernel(left));
+    }
+
+    /// Sets what the driver takes of the machine, from the first node on. More than is free is refused.
+    pub(crate) fn set_external(&mut self, pages: u64) -> bool {
+        if pages < self.external {
+            self.free_kernel(self.external - pages);
+        }
+        if self.is_limited() {
+            for n in &mut self.all {
+                let want = pages.saturating_sub(self.external);
+                self.external += n.take_kernel(want);
+            }
+            if self.external < pages {
+                return false;
+            }
+        }
+        self.external = pages;
+        true
+    }
+
+    /// Free pages of all nodes.
+    pub(crate) fn free_pages(&self) -> u64 {
+        self.all.iter().map(Node::free_pages).sum()
+    }
+
+    /// All frames.
+    pub(crate) fn managed_pages(&self) -> u64 {
+        self.all.iter().map(Node::managed_pages).sum()
+    }
+
+    /// Every frame of every node is free, a folio's (or about to be), or the kernel's. `folio_pages`: by node.
+    pub(crate) fn validate(&self, folio_pages: &[u64]) -> Result<(), String> {
+        self.all.iter().zip(folio_pages).enumerate().try_for_each(|(i, (n, &pages))| {
+            n.validate(pages).map_err(|e| if self.are_several() { format!("node {i}: {e}") } else { e })
+        })
+    }
+}
+
+/// All nodes by their distance from one; of those as far away the first.
+fn zonelist(numa: Option<&NumaConfig>, from: NodeId, nr: usize) -> Vec<NodeId> {
+    let mut list: Vec<NodeId> = (0..nr as u8).map(NodeId).collect();
+    // Stable: the order of numbers stays where the distance is the same.
+    list.sort_by_key(|&to| numa.map_or(0, |n| n.distance(from, to)));
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{NodeConfig, Policy};
+
+    fn machine(sizes: &[u64], cpu_nodes: &[u8]) -> Nodes {
+        let nodes = sizes.iter().map(|&pages| NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) }).collect();
+        let numa = NumaConfig { cpu_nodes: cpu_nodes.iter().map(|&n| NodeId(n)).collect(), ..NumaConfig::new(nodes) };
+        let cfg = Config { cpus: cpu_nodes.len().max(1), numa: Some(numa), ..Config::new(Policy::Lru) };
+        cfg.check().unwrap();
+        Nodes::new(&cfg)
+    }
+
+    #[test]
+    fn an_allocation_goes_from_node_to_node_by_distance() {
+        let nodes = [400, 400, 400].map(|pages| NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) }).to_vec();
+        let distances = vec![vec![10, 30, 20], vec![30, 10, 20], vec![20, 20, 10]];
+        let numa = NumaConfig { distances, ..NumaConfig::new(nodes) };
+        let mut n = Nodes::new(&Config { numa: Some(numa), ..Config::new(Policy::Lru) });
+        let mut order = Vec::new();
+        while let Some(zone) = n.take(NodeId(0), 1, Mark::Low) {
+            if order.last() != Some(&zone.nid()) {
+                order.push(zone.nid());
+            }
+        }
+        assert_eq!(order, [NodeId(0), NodeId(2), NodeId(1)]);
+        assert_eq!(n.zonelist(NodeId(2)), [NodeId(2), NodeId(0), NodeId(1)], "as far away: by number");
+    }
+
+    #[test]
+    fn marks_are_shares_of_those_of_the_machine() {
+        // 2 GiB together: isqrt(16 · 2097152 kB) = 5792 kB = 1448 pages, three quarters of them on the larger node.
+        let n = machine(&[393_216, 131_072], &[0]);
+        let min = |i: usize| n.all[i].zones[0].marks.min;
+        assert_eq!((min(0), min(1)), (1086, 362));
+    }
+
+    #[test]
+    fn cpus_without_a_node_of_their_own_are_on_the_first() {
+        let n = machine(&[400, 400], &[1, 0, 1]);
+        assert_eq!([0, 1, 2, 7].map(|cpu| n.of_cpu(cpu).0), [1, 0, 1, 0]);
+    }
+
+    #[test]
+    fn what_the_driver_takes_is_bounded_by_what_is_free() {
+        let mut n = machine(&[1 << 14], &[]);
+        assert!(n.set_external(1000));
+        assert_eq!(n.free_pages(), (1 << 14) - 1000);
+        assert!(n.set_external(10));
+        assert_eq!(n.free_pages(), (1 << 14) - 10);
+        assert!(!n.set_external(1 << 20));
+        let mut n = machine(&[400, 400], &[]);
+        assert!(n.set_external(500), "from one node and the next");
+        assert_eq!([n.all[0].free_pages(), n.all[1].free_pages()], [0, 300]);
+        n.validate(&[0, 0]).unwrap();
+    }
+
+    #[test]
+    fn a_zone_knows_its_node() {
+        for (node, zone) in [(0, 0), (0, 2), (5, 1), (15, 2)] {
+            let z = ZoneId::new(NodeId(node), zone);
+            assert_eq!((z.nid(), z.zone()), (NodeId(node), zone));
+        }
+    }
+}

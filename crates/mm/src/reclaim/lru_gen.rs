@@ -1,0 +1,189 @@
+//! The `lru_gen` files of debugfs: their text, their commands, and `min_ttl_ms` (4.8).
+
+use std::fmt::Write;
+
+use crate::Engine;
+use crate::ids::{LruvecId, MemcgId, NodeId};
+use crate::lru::lruvec::{ANON, FILE, Lruvec};
+use crate::lru::multi_gen::{MAX_NR_GENS, MAX_NR_TIERS, MIN_NR_GENS, gen_index};
+use crate::memcg::protection::Shield;
+use crate::reclaim::scan::{DEF_PRIORITY, ScanControl};
+use crate::world::{Effect, World};
+
+impl Engine {
+    /// The text of `lru_gen`: per memcg and generation its age in milliseconds, anon pages, file pages.
+    pub fn lru_gen_text(&self) -> String {
+        self.lru_gen(false)
+    }
+
+    /// The text of `lru_gen_full`: all four generations, and for each tier what was refaulted, evicted and protected.
+    pub fn lru_gen_full_text(&self) -> String {
+        self.lru_gen(true)
+    }
+
+    fn lru_gen(&self, full: bool) -> String {
+        let mut out = String::new();
+        for id in self.memcgs.subtree(MemcgId::ROOT) {
+            let m = self.memcgs.get(id);
+            let _ = writeln!(out, "memcg {:5} {}", id.0, m.name);
+            for nid in self.nodes.ids() {
+                let _ = writeln!(out, " node {:5}", nid.0);
+                self.lru_gen_lruvec(&mut out, m.lruvec.on(nid), full);
+            }
+        }
+        out
+    }
+
+    fn lru_gen_lruvec(&self, out: &mut String, v: LruvecId, full: bool) {
+        let g = &self.lruvecs[v.index()].r#gen;
+        let first = if full { (g.max_seq + 1).saturating_sub(MAX_NR_GENS) } else { g.min_seq[ANON] };
+        for seq in first..=g.max_seq {
+            let i = gen_index(seq);
+            let age_ms = (self.now_ns - g.birth_ns[i].min(self.now_ns)) / 1_000_000;
+            let _ = write!(out, " {seq:10} {age_ms:10}");
+            for t in [ANON, FILE] {
+                let mark = if full && seq < g.min_seq[t] { 'x' } else { ' ' };
+                let _ = write!(out, " {:10}{mark}", g.nr_pages[i][t]);
+            }
+            out.push('\n');
+            if full {
+                self.lru_gen_tiers(out, v, seq);
+            }
+        }
+    }
+
+    /// Youngest: averages `R` and `T`; oldest: `r`efaulted, `e`victed, `p`rotected; others are not kept: `x`.
+    fn lru_gen_tiers(&self, out: &mut String, v: LruvecId, seq: u64) {
+        let g = &self.lruvecs[v.index()].r#gen;
+        for tier in 0..MAX_NR_TIERS {
+            let _ = write!(out, "            {tier:10}");
+            for t in [ANON, FILE] {
+                let (marks, n) = if seq == g.max_seq {
+                    ("RTx", [g.avg_refaulted[t][tier], g.avg_total[t][tier], 0])
+                } else if seq == g.min_seq[t] {
+                    let protected = if tier > 0 { g.protected[t][tier - 1] } else { 0 };
+                    ("rep", [g.refaulted[t][tier], g.evicted[t][tier], protected])
+                } else {
+                    ("xxx", [0; 3])
+                };
+                marks.chars().zip(n).for_each(|(mark, n)| _ = write!(out, " {n:10}{mark}"));
+            }
+            out.push('\n');
+        }
+        let (marks, stats) = if seq == g.max_seq { ("TYFA", g.walk_stats) } else { ("xxxx", [0; 4]) };
+        let _ = write!(out, "{:22}", "");
+        marks.chars().zip(stats).for_each(|(mark, n)| _ = write!(out, " {n:10}{mark}"));
+        out.push('\n');
+    }
+
+    /// Runs commands as written to `lru_gen`, separated by `,`, `;` or a newline:
+    /// `+ memcg node max_seq [swappiness [force]]` ages, `- memcg node seq [swappiness [nr]]` evicts.
+    ///
+    /// The error names the command and what is wrong with it; the commands before it have been carried out.
+    pub fn lru_gen_command<W: World>(&mut self, w: &mut W, text: &str) -> Result<(), String> {
+        for command in text.split([',', ';', '\n']).map(str::trim).filter(|c| !c.is_empty()) {
+            self.run_command(w, command).map_err(|e| format!("lru_gen: {command:?}: {e}"))?;
+        }
+        Ok(())
+    }
+
+    fn run_command<W: World>(&mut self, w: &mut W, command: &str) -> Result<(), String> {
+        let mut words = command.split_whitespace();
+        let verb = words.next().unwrap_or_default();
+        let numbers: Result<Vec<u64>, _> = words.map(str::parse).collect();
+        let numbers = numbers.map_err(|_| "memcg, node and seq are numbers")?;
+        let (&[memcg, node, seq], rest) = numbers
+            .split_at_checked(3)
+            .and_then(|(a, b)| Some((a.first_chunk()?, b)))
+            .ok_or("too few numbers: memcg node seq")?;
+        if rest.len() > 2 {
+            return Err("too many numbers".into());
+        }
+        let there = self.memcgs.all.get(memcg as usize).is_some_and(crate::memcg::group::Memcg::is_online);
+        if node >= self.nodes.all.len() as u64 || !there {
+            return Err(format!("there is no memcg {memcg} on node {node}"));
+        }
+        let (memcg, nid) = (MemcgId(memcg as u16), NodeId(node as u8));
+        let own = self.memcgs.get(memcg).swappiness.unwrap_or(self.cfg.swappiness);
+        let swappiness = rest.first().copied().unwrap_or(u64::from(own));
+        if swappiness > 200 {
+            return Err("swappiness is 0 to 200".into());
+        }
+        let last = rest.get(1).copied();
+        match verb {
+            "+" => self.run_aging(w, self.lruvec_of(memcg, nid), seq, swappiness > 0, last != Some(0)),
+            "-" => self.run_eviction(w, self.lruvec_of(memcg, nid), seq, swappiness as u32, last.unwrap_or(u64::MAX)),
+            _ => Err("a command starts with + or -".into()),
+        }
+    }
+
+    fn run_aging<W: World>(
+        &mut self,
+        w: &mut W,
+        v: LruvecId,
+        seq: u64,
+        can_swap: bool,
+        force: bool,
+    ) -> Result<(), String> {
+        let g = &self.lruvecs[v.index()].r#gen;
+        if seq < g.max_seq {
+            return Ok(());
+        }
+        if seq > g.max_seq {
+            return Err(format!("max_seq is {}", g.max_seq));
+        }
+        if !force && g.min_seq[if can_swap { ANON } else { FILE }] + MAX_NR_GENS - 1 <= g.max_seq {
+            return Err("there are four generations already, and force is off".into());
+        }
+        self.try_to_inc_max_seq(w, v, seq, can_swap, force);
+        self.walk_context = false;
+        Ok(())
+    }
+
+    fn run_eviction<W: World>(
+        &mut self,
+        w: &mut W,
+        v: LruvecId,
+        seq: u64,
+        swappiness: u32,
+        nr: u64,
+    ) -> Result<(), String> {
+        if seq + MIN_NR_GENS > self.lruvecs[v.index()].r#gen.max_seq {
+            return Err("the two youngest generations cannot be evicted".into());
+        }
+        self.drain_batches();
+        let Lruvec { memcg, nid, .. } = self.lruvecs[v.index()];
+        let mut sc = ScanControl { nid, ..ScanControl::for_memcg(memcg, nr, Some(swappiness)) };
+        let oldest = |e: &Self| e.lruvecs[v.index()].r#gen.min_seq[if swappiness > 0 { ANON } else { FILE }];
+        while oldest(self) <= seq && sc.nr_reclaimed < nr {
+            if self.evict_folios(w, v, &mut sc, swappiness) == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What kswapd does before each shrink, for the first node: with `min_ttl_ms`, out of memory if every group's working set is younger
+    /// than that. True: it was.
+    pub fn age_node<W: World>(&mut self, w: &mut W) -> bool {
+        self.age_node_on(w, NodeId::default())
+    }
+
+    pub(crate) fn age_node_on<W: World>(&mut self, w: &mut W, nid: NodeId) -> bool {
+        let reclaimable = |v: &Lruvec| v.nid == nid && self.is_reclaimable(v);
+        if self.cfg.min_ttl_ns == 0 || !self.is_multi_gen() || self.lruvecs.iter().any(reclaimable) {
+            return false;
+        }
+        w.effect(Effect::Oom { memcg: MemcgId::ROOT });
+        true
+    }
+
+    fn is_reclaimable(&self, v: &Lruvec) -> bool {
+        if self.memcgs.shield(MemcgId::ROOT, v.memcg) == Shield::Min {
+            return false;
+        }
+        let g = &v.r#gen;
+        let born = g.birth_ns[gen_index(g.min_seq[FILE])];
+        v.lru_pages() >> DEF_PRIORITY > 0 && born.saturating_add(self.cfg.min_ttl_ns) <= self.now_ns
+    }
+}

@@ -1,0 +1,151 @@
+//! Many memory cgroups under multi-gen LRU before the memcg LRU: all of them in turn, in proportion to their sizes (6.1).
+//!
+//! In the first form of "optimize multiple memcgs" kswapd takes single-use, unmapped, clean pages wherever they are before it ages
+//! or swaps anywhere, and stops when it has enough. The plain iteration before it ages every group at every step.
+
+use crate::Engine;
+use crate::config::{Backoff, MemcgSelection};
+use crate::ids::{LruvecId, MemcgId};
+use crate::lru::lruvec::{ANON, FILE};
+use crate::lru::multi_gen::{MIN_LRU_BATCH, MIN_NR_GENS};
+use crate::memcg::protection::Shield;
+use crate::reclaim::scan::{DEF_PRIORITY, ScanControl};
+use crate::world::World;
+
+/// Priorities above this one are low: few pages are scanned.
+const HIGHEST_LOW_PRIORITY: u32 = DEF_PRIORITY - 2;
+
+impl Engine {
+    /// What kswapd does before each pass: ages every group that needs it, unless the last pass found easy pages.
+    pub(crate) fn age_memcgs<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
+        sc.last_reclaimed = sc.nr_reclaimed;
+        if self.cfg.memcgs == MemcgSelection::First && !std::mem::replace(&mut sc.need_aging, true) {
+            return;
+        }
+        let mut at = Some(sc.target);
+        while let Some(m) = at {
+            at = self.memcgs.next_in(sc.target, m);
+            if self.memcgs.shield(sc.target, m) == Shield::Min {
+                continue;
+            }
+            let v = self.lruvec_of(m, sc.nid);
+            let swappiness = self.effective_swappiness(v, sc);
+            if self.should_run_aging(v, swappiness).wanted {
+                let seq = self.lruvecs[v.index()].r#gen.max_seq;
+                self.try_to_inc_max_seq(w, v, seq, swappiness > 0, false);
+            }
+        }
+        self.walk_context = false;
+    }
+
+    /// A pass over all groups of the subtree.
+    pub(crate) fn shrink_proportionally<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
+        let mut at = Some(sc.target);
+        while let Some(m) = at {
+            self.note_visit(m);
+            self.shrink_lruvec_first(w, m, sc);
+            self.shrink_shadow_nodes(self.lruvec_of(m, sc.nid), sc.priority);
+            if sc.blocked {
+                return;
+            }
+            at = self.memcgs.next_in(sc.target, m);
+        }
+    }
+
+    /// Shrinks one group in batches, until enough was scanned for this priority or it is time to stop.
+    fn shrink_lruvec_first<W: World>(&mut self, w: &mut W, memcg: MemcgId, sc: &mut ScanControl) {
+        self.drain_batches();
+        let v = self.lruvec_of(memcg, sc.nid);
+        let (before, start) = (sc.nr_reclaimed, self.lruvecs[v.index()].r#gen.max_seq);
+        let (mut scanned, mut age_wanted) = (0, false);
+        sc.took_anon = false;
+        let finished = loop {
+            match self.memcgs.shield(sc.target, memcg) {
+                Shield::Min => break false,
+                Shield::Low if !sc.low_reclaim => {
+                    sc.low_skipped = true;
+                    break false;
+                }
+                Shield::Low if scanned == 0 => self.memcgs.event(memcg, |e| &mut e.low),
+                _ => {}
+            }
+            let swappiness = self.swappiness_first(v, sc);
+            let aging = self.should_run_aging(v, swappiness);
+            age_wanted = aging.wanted;
+            let nr_to_scan = if self.memcgs.get(memcg).is_online() { aging.total >> sc.priority } else { aging.total };
+            if (age_wanted && !self.may_go_on_aging(w, v, sc, swappiness)) || nr_to_scan == 0 {
+                break false;
+            }
+            let delta = self.evict_folios(w, v, sc, swappiness);
+            if delta == 0 {
+                break false;
+            }
+            scanned += delta;
+            if sc.blocked || scanned >= nr_to_scan || self.should_back_off(v, start, sc) {
+                break true;
+            }
+        };
+        if finished && sc.nr_reclaimed - before >= MIN_LRU_BATCH && !age_wanted {
+            // Easy pages: the next step need not age anyone.
+            sc.need_aging = false;
+        }
+        self.walk_context = false;
+    }
+
+    /// A group should be aged. Whether to evict from it all the same: after aging it, or at the first priority.
+    fn may_go_on_aging<W: World>(&mut self, w: &mut W, v: LruvecId, sc: &ScanControl, swappiness: u32) -> bool {
+        if sc.priority != DEF_PRIORITY {
+            if sc.kswapd {
+                // It ages between passes.
+                return false;
+            }
+            let seq = self.lruvecs[v.index()].r#gen.max_seq;
+            if self.try_to_inc_max_seq(w, v, seq, swappiness > 0, false) {
+                return true;
+            }
+        }
+        let first = if swappiness > 0 { ANON } else { FILE };
+        let g = &self.lruvecs[v.index()].r#gen;
+        g.min_seq[first] + MIN_NR_GENS <= g.max_seq
+    }
+
+    /// Where swapping is configured and not permitted now, the machine prefers files and a group has nothing else.
+    fn swappiness_first(&self, v: LruvecId, sc: &mut ScanControl) -> u32 {
+        let permitted = std::mem::replace(&mut sc.may_swap, true);
+        let swappiness = self.effective_swappiness(v, sc);
+        sc.may_swap = permitted;
+        match permitted {
+            true => swappiness,
+            false => u32::from(!sc.is_cgroup_reclaim() && swappiness > 0),
+        }
+    }
+
+    /// Whether to leave a group before its share is scanned. For all but kswapd, if it was aged more than once, or a batch was swapped
+    /// although the target is met; for the machine, once many are scanned and every zone has what it needs.
+    fn should_back_off(&self, v: LruvecId, start: u64, sc: &mut ScanControl) -> bool {
+        if self.cfg.memcgs == MemcgSelection::Iterate {
+            return false;
+        }
+        let low_priority = sc.priority > HIGHEST_LOW_PRIORITY;
+        if !sc.kswapd {
+            let aged = self.lruvecs[v.index()].r#gen.max_seq - start > 1;
+            let over_swapping = sc.nr_reclaimed >= sc.nr_to_reclaim && sc.took_anon;
+            let applies = self.cfg.backoff == Backoff::AnyPriority || low_priority;
+            if applies && (aged || over_swapping) {
+                return true;
+            }
+            if sc.is_cgroup_reclaim() {
+                return false;
+            }
+        } else if sc.nr_reclaimed - sc.last_reclaimed < sc.nr_to_reclaim {
+            return false;
+        }
+        if low_priority || !self.nodes.is_limited() || !self.nodes.get(sc.nid).has_enough(sc.kswapd) {
+            return false;
+        }
+        // So that the caller stops, too.
+        sc.nr_reclaimed += MIN_LRU_BATCH;
+        sc.credited += MIN_LRU_BATCH;
+        true
+    }
+}

@@ -1,0 +1,435 @@
+//! Random trees of groups under random loads: what must hold of protection, limits and turns (tests only).
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use crate::config::{Config, MemcgSelection, NodeConfig, Policy};
+use crate::folio::mapping::MappingKind;
+use crate::ids::{MappingId, MemcgId, PageId};
+use crate::memcg::group::{MemcgEvents, MemcgLimits};
+use crate::memcg::protection::Shield;
+use crate::world::{Ack, Effect, World};
+use crate::{Counter, Engine, OomTask, Touch};
+
+/// Every read and write is done at once; accessed bits are kept.
+#[derive(Default)]
+struct Instant {
+    young: BTreeSet<PageId>,
+    mapped: BTreeSet<PageId>,
+}
+
+impl World for Instant {
+    fn effect(&mut self, effect: Effect) -> Ack {
+        match effect {
+            Effect::Map { page, young, .. } => {
+                self.mapped.insert(page);
+                if young {
+                    self.young.insert(page);
+                }
+            }
+            Effect::Unmap { page } => {
+                self.mapped.remove(&page);
+            }
+            _ => {}
+        }
+        Ack::Done
+    }
+
+    fn test_and_clear_young(&mut self, page: PageId) -> bool {
+        self.young.remove(&page)
+    }
+
+    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
+        true
+    }
+}
+
+/// Pages of a group's file and of its anonymous memory.
+const PAGES: u32 = 120;
+
+#[derive(Clone, Debug)]
+enum Op {
+    /// So many accesses of one group from a page on.
+    Load {
+        group: u8,
+        first: u8,
+        len: u8,
+        anon: bool,
+        write: bool,
+    },
+    Limits {
+        group: u8,
+        which: u8,
+        pages: u16,
+    },
+    Reclaim {
+        group: u8,
+        pages: u8,
+    },
+    Kswapd,
+    Add {
+        parent: u8,
+    },
+    Remove {
+        group: u8,
+    },
+    Exit {
+        group: u8,
+    },
+    /// The tasks of a group go to another one, with its anonymous memory or its file.
+    Move {
+        group: u8,
+        to: u8,
+        anon: bool,
+    },
+    Kill {
+        group: u8,
+    },
+    Wait(u16),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let group = any::<u8>();
+    prop_oneof![
+        12 => (group, any::<u8>(), 1u8..120, any::<bool>(), any::<bool>())
+            .prop_map(|(group, first, len, anon, write)| Op::Load { group, first, len, anon, write }),
+        4 => (group, 0u8..8, 0u16..400).prop_map(|(group, which, pages)| Op::Limits { group, which, pages }),
+        3 => (group, 1u8..200).prop_map(|(group, pages)| Op::Reclaim { group, pages }),
+        2 => Just(Op::Kswapd),
+        2 => group.prop_map(|parent| Op::Add { parent }),
+        1 => group.prop_map(|group| Op::Remove { group }),
+        1 => group.prop_map(|group| Op::Exit { group }),
+        1 => (group, any::<u8>(), any::<bool>()).prop_map(|(group, to, anon)| Op::Move { group, to, anon }),
+        1 => group.prop_map(|group| Op::Kill { group }),
+        1 => (0u16..5000).prop_map(Op::Wait),
+    ]
+}
+
+struct Group {
+    id: MemcgId,
+    file: PageId,
+    anon: PageId,
+    region: MappingId,
+}
+
+struct Machine {
+    engine: Engine,
+    world: Instant,
+    groups: Vec<Group>,
+    now_ms: u64,
+}
+
+/// What a group has on its lists, and its events.
+type Having = Vec<(u64, MemcgEvents)>;
+
+impl Machine {
+    fn new(cfg: Config) -> Machine {
+        let engine = Engine::new(cfg).expect("a possible configuration");
+        Machine { engine, world: Instant::default(), groups: Vec::new(), now_ms: 0 }
+    }
+
+    fn add(&mut self, parent: MemcgId) {
+        let e = &mut self.engine;
+        let Ok(id) = e.add_memcg(parent, &format!("/{}", self.groups.len()), u64::MAX, u64::MAX) else { return };
+        let pages = || 0..u64::from(PAGES);
+        let (_, file) = e.add_mapping(MappingKind::File, id, pages()).expect("a file");
+        let (region, anon) = e.add_mapping(MappingKind::Anon, id, pages()).expect("a region");
+        self.groups.push(Group { id, file, anon, region });
+    }
+
+    fn pick(&self, n: u8) -> Option<&Group> {
+        (!self.groups.is_empty()).then(|| &self.groups[usize::from(n) % self.groups.len()])
+    }
+
+    fn having(&self) -> Having {
+        let e = &self.engine;
+        let has = |id: MemcgId| e.lruvecs[e.memcgs.get(id).lruvec.index()].size.iter().sum();
+        self.groups.iter().map(|g| (has(g.id), e.memcg_events_local(g.id))).collect()
+    }
+
+    fn load(&mut self, g: usize, first: u8, len: u8, anon: bool, write: bool) -> Result<(), String> {
+        let from = if anon { self.groups[g].anon } else { self.groups[g].file };
+        for i in 0..u32::from(len) {
+            let page = PageId(from.0 + (u32::from(first) + i) % PAGES);
+            if self.world.mapped.contains(&page) {
+                self.world.young.insert(page);
+                continue;
+            }
+            let touch = match (anon, write) {
+                (true, false) => Touch::MapRead,
+                (true, true) => Touch::MapWrite,
+                (false, false) => Touch::Read,
+                (false, true) => Touch::Write,
+            };
+            self.engine.access(&mut self.world, page, touch);
+            if self.engine.is_over_high() {
+                self.engine.return_to_user(&mut self.world);
+            }
+        }
+        Ok(())
+    }
+
+    fn limits(&mut self, g: usize, which: u8, pages: u64) {
+        let id = self.groups[g].id;
+        let mut l = self.engine.memcg_limits(id);
+        let bound = if pages < 40 { u64::MAX } else { pages };
+        match which {
+            0 => l.min = pages / 4,
+            1 => l.low = pages / 2,
+            2 => l.high = bound,
+            3 | 4 => l.max = bound,
+            5 => l.swap_max = bound,
+            6 => l.swappiness = Some(pages as u32 % 201),
+            _ => l = MemcgLimits { oom_group: pages.is_multiple_of(2), ..l },
+        }
+        // A group that was removed refuses.
+        let _ = self.engine.set_memcg_limits(&mut self.world, id, &l);
+    }
+
+    /// Reclaim on behalf of `target` by `run`: what is below its min keeps all, what is below its low gives only when an event says so.
+    fn protected(&mut self, target: MemcgId, run: impl FnOnce(&mut Machine)) -> Result<(), String> {
+        self.engine.drain_all();
+        let shields: Vec<Shield> = self.groups.iter().map(|g| self.engine.memcgs.shield(target, g.id)).collect();
+        let before = self.having();
+        run(self);
+        self.engine.drain_all();
+        for (g, ((shield, was), is)) in self.groups.iter().zip(shields.iter().zip(&before).zip(self.having())) {
+            let lost: u64 = was.0 - is.0;
+            match shield {
+                Shield::Min if lost > 0 => return Err(format!("{:?} is below its min and lost {lost}", g.id)),
+                Shield::Low if lost > 0 && is.1.low == was.1.low => {
+                    return Err(format!("{:?} is below its low and lost {lost} without an event", g.id));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, op: &Op) -> Result<(), String> {
+        let count = self.groups.len().max(1);
+        let index = |n: u8| usize::from(n) % count;
+        match *op {
+            Op::Add { parent } if self.groups.len() < 12 => {
+                let n = usize::from(parent) % (self.groups.len() + 1);
+                let parent = n.checked_sub(1).map_or(MemcgId::ROOT, |n| self.groups[n].id);
+                self.add(parent);
+            }
+            Op::Wait(ms) => {
+                self.now_ms += u64::from(ms);
+                self.engine.set_now_ns(self.now_ms * 1_000_000);
+            }
+            Op::Kswapd => self.protected(MemcgId::ROOT, |m| {
+                m.engine.nodes.all[0].kswapd.awake = true;
+                m.engine.nodes.all[0].kswapd.failures = 0;
+                m.engine.run_kswapd(&mut m.world, 200);
+            })?,
+            _ if self.groups.is_empty() => {}
+            Op::Load { group, first, len, anon, write } => self.load(index(group), first, len, anon, write)?,
+            Op::Limits { group, which, pages } => self.limits(index(group), which, u64::from(pages)),
+            Op::Reclaim { group, pages } => {
+                // Of the root, too.
+                let target = if group % 5 == 0 { MemcgId::ROOT } else { self.groups[index(group)].id };
+                self.protected(target, |m| {
+                    let before = m.engine.vmstat();
+                    let got = m.engine.reclaim(&mut m.world, target, u64::from(pages), None);
+                    let stolen = |s: &crate::Stats| s.get(Counter::steal(0)) + s.get(Counter::steal(1));
+                    let freed = stolen(&m.engine.vmstat()) - stolen(&before);
+                    // The first form adds 64 pages to say that it is enough.
+                    let plain = m.engine.cfg.memcgs != MemcgSelection::First;
+                    let said = got.unwrap_or_else(|again| again.reclaimed);
+                    assert!(!plain || said == freed, "{said} pages said, {freed} freed");
+                })?;
+            }
+            Op::Remove { group } => _ = self.engine.remove_memcg(self.groups[index(group)].id),
+            Op::Exit { group } => {
+                let region = self.groups[index(group)].region;
+                self.engine.drop_mapping(&mut self.world, region);
+            }
+            Op::Move { group, to, anon } => {
+                let mapping = self.groups[index(group)].region.0 - u32::from(!anon);
+                let to = self.groups[index(to)].id;
+                // A group that is gone takes nothing.
+                let _ = self.engine.move_mapping(&mut self.world, MappingId(mapping), to);
+            }
+            Op::Kill { group } => {
+                let task = |g: &Group| OomTask { memcg: g.id, score_adj: 0, mappings: vec![g.region] };
+                let tasks: Vec<OomTask> = self.groups.iter().map(task).collect();
+                let over = self.pick(group).map_or(MemcgId::ROOT, |g| g.id);
+                let victims = self.engine.oom_kill(over, &tasks);
+                let inside = |t: &OomTask| self.engine.memcgs.is_within(t.memcg, over);
+                assert!(victims.iter().all(|&v| inside(&tasks[v])), "{over:?}: {victims:?}");
+                for v in victims {
+                    self.engine.drop_mapping(&mut self.world, tasks[v].mappings[0]);
+                }
+            }
+            Op::Add { .. } => {}
+        }
+        self.turns()?;
+        self.engine.validate()
+    }
+
+    /// I6.3: nobody is visited twice in a pass, but those that the memcg LRU sent to a tail: they are tried once more.
+    fn turns(&mut self) -> Result<(), String> {
+        let visits = std::mem::take(&mut self.engine.visits);
+        for pass in visits.split(|v| v.is_none()) {
+            for id in pass.iter().flatten() {
+                let times = pass.iter().flatten().filter(|v| *v == id).count();
+                if times > 2 || (times > 1 && self.engine.cfg.memcgs != MemcgSelection::MemcgLru) {
+                    return Err(format!("{id:?} was visited {times} times in {pass:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+prop_compose! {
+    fn config()(
+        policy in prop::sample::select(&Policy::ALL[..]),
+        memcgs in prop::sample::select(vec![MemcgSelection::Iterate, MemcgSelection::First, MemcgSelection::MemcgLru]),
+        (recursive_protection, charge_kernel, low_backoff) in any::<(bool, bool, bool)>(),
+        (swap_pages, batch_folios, charge_batch) in (
+            prop::sample::select(vec![0u64, 50, 5000]),
+            prop::sample::select(vec![0usize, 31]),
+            prop::sample::select(vec![1u64, 64]),
+        ),
+        stat_flush_interval_ns in prop::sample::select(vec![0u64, 2_000_000_000]),
+        node in prop::option::of(300u64..900),
+        (swappiness, seed) in (0u32..=200, any::<u64>()),
+    ) -> Config {
+        Config {
+            memcgs, recursive_protection, charge_kernel, swap_pages, batch_folios, charge_batch, stat_flush_interval_ns, swappiness, seed,
+            backoff: if low_backoff { crate::Backoff::LowPriorities } else { crate::Backoff::AnyPriority },
+            node: node.map(|pages| NodeConfig { low_zones: [pages / 8, pages / 2], ..NodeConfig::new(pages) }),
+            total_pages: 4096, fault_around_pages: 1, ..Config::new(policy)
+        }
+    }
+}
+
+/// Reclaim for a charge took the last page of the group that was charged, which had been removed: the group was gone before the page
+/// that was charged came.
+#[test]
+fn regression_a_group_stays_while_something_is_being_charged_to_it() {
+    let node = NodeConfig { low_zones: [51, 205], ..NodeConfig::new(411) };
+    let mut m =
+        Machine::new(Config { node: Some(node), swap_pages: 0, fault_around_pages: 1, ..Config::new(Policy::Lru) });
+    (0..4).for_each(|_| m.add(MemcgId::ROOT));
+    let load = |group, first, len, anon| Op::Load { group, first, len, anon, write: false };
+    for op in [
+        load(3, 0, 100, false),
+        Op::Remove { group: 1 },
+        load(2, 3, 74, false),
+        load(1, 0, 17, false),
+        load(1, 0, 98, true),
+        load(0, 0, 62, false),
+        Op::Remove { group: 0 },
+        load(2, 5, 115, false),
+        load(0, 27, 36, false),
+    ] {
+        m.step(&op).unwrap();
+    }
+}
+
+thread_local! {
+    /// Visits of all cases below that knew.
+    static KNOWN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+#[test]
+fn visits_that_know_are_visits_that_look() {
+    know_or_look();
+    let known = KNOWN.with(std::cell::Cell::get);
+    assert!(known > 10_000, "so few visits knew that nothing was tested: {known}");
+}
+
+proptest! {
+    #[test]
+    fn trees_keep_their_limits_and_protection(cfg in config(), ops in prop::collection::vec(op(), 1..60)) {
+        let mut m = Machine::new(cfg);
+        (0..3).for_each(|_| m.add(MemcgId::ROOT));
+        for (i, op) in ops.iter().enumerate() {
+            m.step(op).map_err(|e| TestCaseError::fail(format!("step {i}, {op:?}: {e}")))?;
+        }
+    }
+
+    /// Visits that rely on what was seen before move groups as those do that look at everything, and take the same pages.
+    fn know_or_look(
+        cfg in config().prop_filter("multi-gen LRU", |c| c.lru == crate::Lru::MultiGen), groups in 1u8..40, parents in prop::collection::vec(any::<u8>(), 40), ops in prop::collection::vec(op(), 1..40),
+    ) {
+        let mut machines = [false, true].map(|closely| {
+            let mut m = Machine::new(Config { memcgs: MemcgSelection::MemcgLru, ..cfg.clone() });
+            m.engine.looks_closely = closely;
+            for n in 0..groups {
+                let above = usize::from(parents[usize::from(n)]) % (usize::from(n) + 2);
+                m.add(m.groups.get(above).map_or(MemcgId::ROOT, |g| g.id));
+            }
+            m
+        });
+        for (i, op) in ops.iter().enumerate() {
+            let [one, two] = machines.each_mut().map(|m| {
+                let failed = m.step(op);
+                let e = &m.engine;
+                (failed, format!("{:?}", e.memcg_lru), e.lru_gen_full_text(), e.vmstat().iter().collect::<Vec<_>>())
+            });
+            prop_assert_eq!(&one, &two, "step {}, {:?}", i, op);
+            prop_assert_eq!(one.0, Ok(()), "step {}, {:?}", i, op);
+        }
+        let known: u64 = machines[0].engine.quiet.known;
+        prop_assert_eq!(machines[1].engine.quiet.known, 0);
+        KNOWN.with(|all| all.set(all.get() + known));
+    }
+
+    /// Partial walks of two-list reclaim: everyone has a turn before anyone has a second.
+    #[test]
+    fn partial_walks_go_round(groups in 2u8..10, parents in prop::collection::vec(any::<u8>(), 10), rounds in 20usize..60) {
+        let mut m = Machine::new(Config { charge_batch: 1, batch_folios: 0, ..Config::new(Policy::Lru) });
+        for n in 0..groups {
+            m.step(&Op::Add { parent: parents[usize::from(n)] % (n + 1) }).map_err(TestCaseError::fail)?;
+        }
+        for g in 0..usize::from(groups) {
+            m.load(g, 0, 120, false, false).map_err(TestCaseError::fail)?;
+        }
+        m.engine.visits.clear();
+        for _ in 0..rounds {
+            let mut sc = crate::reclaim::scan::ScanControl::for_memcg(MemcgId::ROOT, 1, None);
+            (sc.proactive, sc.priority) = (true, 3);
+            m.engine.shrink_node(&mut m.world, &mut sc);
+        }
+        let visits: Vec<MemcgId> = std::mem::take(&mut m.engine.visits).into_iter().flatten().collect();
+        let round = usize::from(groups) + 1;
+        prop_assert!(visits.len() > round || rounds < round);
+        for turn in visits.chunks(round) {
+            let distinct: BTreeSet<_> = turn.iter().collect();
+            prop_assert_eq!(distinct.len(), turn.len(), "{:?}", visits);
+        }
+    }
+
+    /// The memcg LRU: everyone in the old generation is tried before the generations move on (I6.4).
+    #[test]
+    fn generations_of_groups_move_on_when_all_were_tried(
+        groups in 1u8..12, parents in prop::collection::vec(any::<u8>(), 12), seed in any::<u64>(), rounds in 1usize..60,
+    ) {
+        let mut m = Machine::new(Config { seed, charge_batch: 1, batch_folios: 0, ..Config::new(Policy::Mglru) });
+        for n in 0..groups {
+            m.step(&Op::Add { parent: parents[usize::from(n)] % (n + 1) }).map_err(TestCaseError::fail)?;
+        }
+        m.engine.visits.clear();
+        let mut tried = BTreeSet::new();
+        for round in 0..rounds {
+            m.load(round % usize::from(groups), round as u8, 100, round % 2 == 0, false).map_err(TestCaseError::fail)?;
+            let (seq, old) = (m.engine.memcg_lru[0].seq(), m.engine.memcg_lru[0].old_generation());
+            let mut sc = crate::reclaim::scan::ScanControl::for_memcg(MemcgId::ROOT, 16, None);
+            (sc.proactive, sc.priority) = (true, 2);
+            m.engine.shrink_node(&mut m.world, &mut sc);
+            tried.extend(std::mem::take(&mut m.engine.visits).into_iter().flatten());
+            m.engine.validate().map_err(TestCaseError::fail)?;
+            if m.engine.memcg_lru[0].seq() > seq {
+                let missed: Vec<_> = old.iter().filter(|id| !tried.contains(*id)).collect();
+                prop_assert!(missed.is_empty(), "{missed:?} were not tried, {tried:?} were");
+                tried.clear();
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Shadows of evicted folios, and dropping clean, unmapped file folios: those are most of what reclaim frees, so what is the
+//! same for a batch is done once a batch.
+//!
+//! All folios of a batch were isolated from one lruvec. Nothing else happens between [`Engine::start_dropping`] and
+//! [`Engine::finish_dropping`], so the clock and the controller may learn of the whole batch at its end.
+
+use crate::Engine;
+use crate::config::{Config, Lru, RefaultTest};
+use crate::folio::slot::Slot;
+use crate::folio::table::State;
+use crate::ids::{FolioId, LruvecId, MemcgId, PageId};
+use crate::lru::lruvec::FILE;
+use crate::lru::multi_gen::{MAX_NR_TIERS, tier_from_refs};
+use crate::reclaim::scan::{ScanControl, ShrinkStat};
+use crate::stat::Counter;
+use crate::workingset::shadow::{Layout, REFS_BITS};
+use crate::world::{Effect, World};
+
+/// What the folios of a batch have in common, and what they add up to.
+pub(crate) struct Dropping {
+    /// Their lruvec.
+    own: LruvecId,
+    /// Their type.
+    t: usize,
+    /// The lruvec whose clock stamps them.
+    clock: LruvecId,
+    /// What says whose they are, in a shadow.
+    owner: u64,
+    age: u64,
+    /// The oldest generation, under multi-gen LRU.
+    min_seq: u64,
+    evicted: [u64; MAX_NR_TIERS],
+    dropped: u64,
+}
+
+impl Dropping {
+    /// The shadow of one folio of the batch.
+    #[inline(always)]
+    fn shadow_of(&mut self, cfg: &Config, l: &Layout, st: State) -> Slot {
+        let nr = st.nr_pages();
+        let age = self.age + self.dropped;
+        let (workingset, eviction) = match (cfg.lru, cfg.refault) {
+            (_, RefaultTest::None) => return Slot::EMPTY,
+            (Lru::TwoList, RefaultTest::Distance2013) if self.t != FILE => return Slot::EMPTY,
+            (Lru::MultiGen, test) => {
+                let refs = st.refs();
+                self.evicted[tier_from_refs(refs)] += nr;
+                let token = self.min_seq << REFS_BITS | u64::from(refs.saturating_sub(1));
+                let stamp = Layout::stamp(age, l.gen_eviction_bits, l.gen_bucket_order);
+                let shadow_position = test == RefaultTest::ShadowPosition;
+                (refs > 0, if shadow_position { token << l.gen_eviction_bits | stamp } else { token })
+            }
+            // 2013: the stamp is read after the clock advanced.
+            (Lru::TwoList, RefaultTest::Distance2013) => {
+                (false, Layout::stamp(age + nr, l.eviction_bits, l.bucket_order))
+            }
+            (Lru::TwoList, _) => (st.has(State::WORKINGSET), Layout::stamp(age, l.eviction_bits, l.bucket_order)),
+        };
+        Slot::value(l.pack_with(self.owner, eviction, workingset))
+    }
+}
+
+impl Engine {
+    /// Prepares for a batch that was isolated from the lruvec of `first`.
+    pub(crate) fn start_dropping(&self, first: Option<FolioId>, sc: &ScanControl) -> Dropping {
+        self.dropping(first.map_or(LruvecId(0), |f| self.folios.lruvec(f)), FILE, sc.target)
+    }
+
+    /// The shadow of one folio that reclaim on behalf of `target` evicts; advances the clock.
+    pub(crate) fn workingset_eviction(&mut self, f: FolioId, target: MemcgId) -> Slot {
+        let st = self.folios.st(f);
+        let mut d = self.dropping(self.folios.lruvec(f), st.type_index(), target);
+        let shadow = d.shadow_of(&self.cfg, &self.layout, st);
+        self.note_evictions(&mut d, st.nr_pages());
+        shadow
+    }
+
+    fn dropping(&self, own: LruvecId, t: usize, target: MemcgId) -> Dropping {
+        // Under two lists the group whose pressure evicts stamps the shadow; the other models know only the folio's own.
+        let by_target = self.cfg.lru == Lru::TwoList && self.cfg.refault != RefaultTest::Distance2013;
+        let clock = if by_target { self.lruvec_of(target, self.lruvecs[own.index()].nid) } else { own };
+        let v = &self.lruvecs[clock.index()];
+        Dropping {
+            own,
+            t,
+            clock,
+            owner: self.layout.pack_owner(v.nid, v.memcg),
+            age: v.nonresident_age,
+            min_seq: self.lruvecs[own.index()].r#gen.min_seq[t],
+            evicted: [0; MAX_NR_TIERS],
+            dropped: 0,
+        }
+    }
+
+    /// Drops one folio of the batch.
+    #[inline(always)]
+    pub(crate) fn drop_clean<W: World>(&mut self, w: &mut W, f: FolioId, st: State, d: &mut Dropping) {
+        debug_assert_eq!(self.folios.lruvec(f), d.own);
+        let shadow = d.shadow_of(&self.cfg, &self.layout, st);
+        let (page, nr) = (self.folios.page(f), st.nr_pages());
+        if nr == 1 {
+            self.note_evicted(page, shadow);
+        } else {
+            (page.0..page.0 + nr as u32).for_each(|p| self.replace_slot(PageId(p), shadow));
+        }
+        d.dropped += nr;
+        w.effect(Effect::Free { page, order: st.order() });
+        if self.nodes.is_limited() {
+            self.nodes.give_back(self.folios.zone_of(f), nr);
+        }
+        self.folios.evict(f, shadow);
+    }
+
+    /// Drops a whole batch of clean, unmapped file folios of one page each that are on no list.
+    pub(crate) fn drop_alike<W: World>(&mut self, w: &mut W, list: &[FolioId], sc: &ScanControl) -> ShrinkStat {
+        let mut d = self.start_dropping(list.first().copied(), sc);
+        let mut stat = ShrinkStat::default();
+        if self.cfg.refault == RefaultTest::None {
+            for &f in list {
+                let st = self.folios.st(f);
+                self.drop_clean(w, f, st, &mut d);
+            }
+        } else {
+            self.leave_shadows(w, list, &mut d);
+        }
+        self.finish_dropping(&mut d, &mut stat);
+        stat
+    }
+
+    /// [`Engine::drop_clean`] for a whole batch of [`Engine::drop_alike`] that leaves shadows: then no node goes, and nodes that hold
+    /// nothing but shadows from now on may be noted at the end.
+    #[inline]
+    fn leave_shadows<W: World>(&mut self, w: &mut W, list: &[FolioId], d: &mut Dropping) {
+        let mut shadows_only = Vec::new();
+        let Engine { cfg, layout, folios, space, .. } = self;
+        let fill = &mut space.fill[..];
+        folios.evict_each(list, |page, st, node| {
+            let shadow = d.shadow_of(cfg, layout, st);
+            d.dropped += 1;
+            let fill = &mut fill[node.index()];
+            fill.nr_values += 1;
+            if fill.is_shadows_only() {
+                shadows_only.push(node);
+            }
+            w.effect(Effect::Free { page, order: 0 });
+            shadow
+        });
+        shadows_only.into_iter().for_each(|n| self.relist_node(n, true));
+        if self.nodes.is_limited() {
+            list.iter().for_each(|&f| self.nodes.give_back(self.folios.zone_of(f), 1));
+        }
+    }
+
+    /// Accounts for what was dropped since the start or the last call.
+    pub(crate) fn finish_dropping(&mut self, d: &mut Dropping, stat: &mut ShrinkStat) {
+        let dropped = std::mem::take(&mut d.dropped);
+        if dropped == 0 {
+            return;
+        }
+        stat.reclaimed += dropped;
+        self.note_evictions(d, dropped);
+        let memcg = self.lruvecs[d.own.index()].memcg;
+        self.memcgs.uncharge(memcg, dropped);
+        self.memcgs.get_mut(memcg).stat.add(Counter::Pgfree, dropped);
+    }
+
+    /// Advances the clock, and tells the controller which tiers were evicted.
+    fn note_evictions(&mut self, d: &mut Dropping, nr: u64) {
+        let advances = match (self.cfg.lru, self.cfg.refault) {
+            (_, RefaultTest::None) => false,
+            (Lru::MultiGen, test) => test == RefaultTest::ShadowPosition,
+            (Lru::TwoList, test) => test != RefaultTest::Distance2013 || d.t == FILE,
+        };
+        if advances {
+            self.age_nonresident(d.clock, nr);
+        }
+        d.age = self.lruvecs[d.clock.index()].nonresident_age;
+        let own = &mut self.lruvecs[d.own.index()];
+        for (total, evicted) in own.r#gen.evicted[d.t].iter_mut().zip(std::mem::take(&mut d.evicted)) {
+            *total += evicted;
+        }
+    }
+}

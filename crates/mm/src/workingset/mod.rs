@@ -1,0 +1,6 @@
+//! TODO map
+
+pub(crate) mod evict_clean;
+pub(crate) mod refault;
+pub(crate) mod shadow;
+pub(crate) mod shadow_nodes;

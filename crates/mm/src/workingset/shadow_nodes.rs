@@ -1,0 +1,222 @@
+//! Slots and the nodes that carry them: charging, the list of nodes with nothing but shadows, and its shrinker (3.5).
+
+use crate::Engine;
+use crate::folio::mapping::{Fill, NONE};
+use crate::folio::slot::Slot;
+use crate::ids::{FolioId, LruvecId, MemcgId, PageId, XaNodeId};
+use crate::memcg::group::{NODE_CHARGE_BYTES, PAGE_BYTES};
+use crate::stat::Counter;
+use crate::world::World;
+
+/// Nodes that one call of the shrinker takes.
+const SHRINK_BATCH: u64 = 128;
+
+/// A node may hold shadows for one page in eight: `pages >> 3` nodes of 64 slots.
+const NODES_PER_PAGE_SHIFT: u32 = 3;
+
+impl Engine {
+    /// Charges the nodes that a page's slot needs and that do not exist yet. May reclaim. [`Engine::note_slot`] makes them.
+    #[inline(always)]
+    pub(crate) fn charge_nodes<W: World>(&mut self, w: &mut W, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
+        if self.space.fill[self.folios.node_of(page).index()].count > 0 || !self.cfg.charge_kernel {
+            return Ok(());
+        }
+        self.charge_missing_nodes(w, page, memcg)
+    }
+
+    #[cold]
+    fn charge_missing_nodes<W: World>(&mut self, w: &mut W, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
+        let mut paid = 0;
+        // Reclaim may take shadow nodes, and with them a parent that was there when we counted.
+        while paid < self.missing_nodes(page) {
+            if !self.memcgs.consume_object(memcg, NODE_CHARGE_BYTES) {
+                let zone = match self.charge(w, memcg, 1) {
+                    Ok(zone) => zone,
+                    Err(over) => {
+                        (0..paid).for_each(|_| self.free_node_object(memcg));
+                        return Err(over);
+                    }
+                };
+                self.nodes.note_kernel(zone, 1);
+                self.memcgs.add_object_page(memcg, NODE_CHARGE_BYTES);
+            }
+            paid += 1;
+        }
+        Ok(())
+    }
+
+    /// Nodes from the leaf of a page upwards that do not exist.
+    fn missing_nodes(&self, page: PageId) -> u64 {
+        let up = |&n: &u32| Some(self.space.nodes[n as usize].parent).filter(|&p| p != NONE);
+        let chain = std::iter::successors(Some(self.folios.node_of(page).0), up);
+        chain.take_while(|&n| self.space.fill[n as usize].count == 0).count() as u64
+    }
+
+    /// Stores a shadow, or nothing, into the slot of a file and keeps the counts of its node. Of a folio only its release may follow.
+    #[inline]
+    pub(crate) fn replace_slot(&mut self, page: PageId, new: Slot) {
+        let old = self.folios.slot(page);
+        self.folios.replace(page, new);
+        self.note_slot(page, old, new);
+    }
+
+    /// Keeps the counts of the node of a page whose folio left a shadow, or nothing.
+    #[inline(always)]
+    pub(crate) fn note_evicted(&mut self, page: PageId, left: Slot) {
+        if left.is_empty() {
+            return self.note_slot(page, Slot::resident(FolioId(page.0)), left);
+        }
+        let n = self.folios.node_of(page);
+        let fill = &mut self.space.fill[n.index()];
+        fill.nr_values += 1;
+        if fill.is_shadows_only() {
+            self.relist_node(n, true);
+        }
+    }
+
+    /// Keeps the counts of the node of a page that gets a folio where this was.
+    #[inline(always)]
+    pub(crate) fn note_filled(&mut self, page: PageId, old: Slot) {
+        if old.is_empty() {
+            return self.note_slot(page, old, Slot::resident(FolioId(page.0)));
+        }
+        let n = self.folios.node_of(page);
+        let fill = &mut self.space.fill[n.index()];
+        let was_shadows_only = fill.is_shadows_only();
+        fill.nr_values -= 1;
+        if was_shadows_only {
+            self.relist_node(n, false);
+        }
+    }
+
+    /// Keeps the counts of the node of a slot that changed.
+    #[inline]
+    pub(crate) fn note_slot(&mut self, page: PageId, old: Slot, new: Slot) {
+        let n = self.folios.node_of(page);
+        let was = self.space.fill[n.index()];
+        debug_assert_ne!(was, Fill::ANON);
+        if was.count == 0 && !new.is_empty() {
+            self.enter_node(n);
+        }
+        let is = Fill {
+            count: was.count + u8::from(!new.is_empty()) - u8::from(!old.is_empty()),
+            nr_values: was.nr_values + u8::from(new.as_value().is_some()) - u8::from(old.as_value().is_some()),
+        };
+        self.space.fill[n.index()] = is;
+        if is.is_shadows_only() != was.is_shadows_only() {
+            self.relist_node(n, is.is_shadows_only());
+        }
+        if is.count == 0 && was.count > 0 {
+            self.free_node(n);
+        }
+    }
+
+    #[cold]
+    pub(crate) fn relist_node(&mut self, n: XaNodeId, shadows_only: bool) {
+        let node = &self.space.nodes[n.index()];
+        let v = self.lruvec_of(node.memcg, node.nid);
+        let list = &mut self.lruvecs[v.index()].shadow_nodes;
+        match shadows_only {
+            true => list.push(&mut self.space, n),
+            false => list.remove(&mut self.space, n),
+        }
+    }
+
+    /// The first entry is coming: the node exists from now on, and its parents.
+    #[cold]
+    fn enter_node(&mut self, n: XaNodeId) {
+        let memcg = self.space.mappings[self.space.mapping_of(self.space.nodes[n.index()].first).index()].memcg;
+        let mut at = n.0;
+        loop {
+            let node = &mut self.space.nodes[at as usize];
+            (node.memcg, node.nid) = (memcg, self.nid);
+            let parent = node.parent;
+            self.memcgs.get_mut(memcg).nodes += 1;
+            let v = self.lruvec_of(memcg, self.nid);
+            self.lruvecs[v.index()].xa_nodes += 1;
+            if parent == NONE {
+                return;
+            }
+            let p = &mut self.space.fill[parent as usize];
+            p.count += 1;
+            if p.count > 1 {
+                return;
+            }
+            at = parent;
+        }
+    }
+
+    /// The last entry is gone: the node is freed, and its parents that have no other child.
+    fn free_node(&mut self, n: XaNodeId) {
+        let mut at = n.0;
+        loop {
+            let (memcg, parent) = (self.space.nodes[at as usize].memcg, self.space.nodes[at as usize].parent);
+            self.memcgs.get_mut(memcg).nodes -= 1;
+            let v = self.lruvec_of(memcg, self.space.nodes[at as usize].nid);
+            self.lruvecs[v.index()].xa_nodes -= 1;
+            if self.cfg.charge_kernel {
+                self.free_node_object(memcg);
+            }
+            if parent == NONE {
+                return;
+            }
+            let p = &mut self.space.fill[parent as usize];
+            p.count -= 1;
+            if p.count > 0 {
+                return;
+            }
+            at = parent;
+        }
+    }
+
+    fn free_node_object(&mut self, memcg: MemcgId) {
+        let pages = self.memcgs.free_object(memcg, NODE_CHARGE_BYTES);
+        self.nodes.free_kernel(pages);
+    }
+
+    /// Shadow nodes beyond what the pages of the memcg on that memory node justify.
+    pub(crate) fn excess_shadow_nodes(&self, v: LruvecId) -> u64 {
+        let v = &self.lruvecs[v.index()];
+        let slab = v.xa_nodes * NODE_CHARGE_BYTES / PAGE_BYTES;
+        v.shadow_nodes.len.saturating_sub((v.lru_pages() + slab) >> NODES_PER_PAGE_SHIFT)
+    }
+
+    /// One pass of the shrinker: half of the excess at any priority, in batches; what is less than a batch is deferred.
+    pub(crate) fn shrink_shadow_nodes(&mut self, v: LruvecId, priority: u32) {
+        let freeable = self.excess_shadow_nodes(v);
+        if freeable == 0 {
+            return;
+        }
+        let deferred = self.lruvecs[v.index()].deferred_shadow_nodes;
+        let delta = freeable / 2;
+        let mut total = ((deferred >> priority) + delta).min(2 * freeable);
+        let mut scanned = 0;
+        while total >= SHRINK_BATCH || total >= freeable {
+            let nr = SHRINK_BATCH.min(total);
+            if nr == 0 || !self.reclaim_shadow_nodes(v, nr) {
+                break;
+            }
+            total -= nr;
+            scanned += nr;
+        }
+        self.lruvecs[v.index()].deferred_shadow_nodes = (deferred + delta).saturating_sub(scanned).min(2 * freeable);
+    }
+
+    /// Deletes the shadows of the `nr` oldest shadow nodes.
+    fn reclaim_shadow_nodes(&mut self, v: LruvecId, nr: u64) -> bool {
+        for _ in 0..nr {
+            let Some(n) = self.lruvecs[v.index()].shadow_nodes.oldest() else {
+                return false;
+            };
+            let node = &self.space.nodes[n.index()];
+            let pages = node.first.0..node.first.0 + u32::from(node.len);
+            for page in pages.map(PageId) {
+                if self.folios.slot(page).as_value().is_some() {
+                    self.replace_slot(page, Slot::EMPTY);
+                }
+            }
+            self.count_lruvec(v, Counter::WorkingsetNodereclaim, 1);
+        }
+        true
+    }
+}

@@ -1,0 +1,3 @@
+//! TODO map
+
+pub(crate) mod dirty;
