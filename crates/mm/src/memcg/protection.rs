@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn effective_protection_is_what_was_computed_by_hand() {
-        let text = include_str!("../tests/data/protection.txt");
+        let text = include_str!("../../tests/data/protection.txt");
         let trees: Vec<&str> = text.split("\ntree ").skip(1).collect();
         assert!(trees.len() >= 30, "{}", trees.len());
         for text in trees {
