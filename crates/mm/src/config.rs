@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::folio::thp::ThpConfig;
 use crate::ids::NodeId;
 use crate::node::nodes::MAX_NUMNODES;
-use crate::swap::{MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapDeviceConfig, SwapPolicy};
+use crate::swap::{MAX_SWAP_DEVICES, MAX_SWAP_DEVICE_PAGES, SwapDeviceConfig, SwapPolicy};
 use crate::tiering::{TieringConfig, Tiers};
 
 /// How an lruvec keeps its folios.

@@ -1,5 +1,6 @@
 //! Identifiers. Each is a number of its own type, so that a page cannot be taken for a folio.
 
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $int:ty) => {
         $(#[$doc])*

@@ -38,6 +38,7 @@ pub mod opt;
 mod reclaim;
 mod stat;
 mod swap;
+mod swap_cache;
 pub mod tiering;
 mod validate;
 mod workingset;
@@ -45,7 +46,6 @@ mod world;
 mod writeback;
 mod zswap;
 
-pub use alloc::frames::Work;
 pub use cgroupfs::memory_reclaim::{ReclaimAgain, ReclaimRequest, ReclaimRound};
 pub use cgroupfs::oom::OomTask;
 pub use config::{
@@ -70,12 +70,13 @@ pub use memcg::group::{MemcgEvents, MemcgLimits};
 pub use memcg::protection::effective_protection;
 pub use node::node::Watermarks;
 pub use reclaim::kswapd::KswapdStep;
-pub use stat::{Counter, Gauge, Stats};
+pub use stat::{Counter, Gauge, Stats, Work};
 pub use swap::{
     MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapAllocator, SwapCluster, SwapDeviceConfig, SwapDeviceInfo, SwapList,
     SwapMap, SwapOverflow, SwapPolicy, SwapRotational, SwapSpace, SwapWork,
 };
+pub use swap_cache::zswap_writeback::ZswapStep;
 pub use tiering::hint::Hint;
 pub use world::{Ack, Content, Effect, ThrottleReason, World};
+pub use zswap::ZswapStats;
 pub use zswap::zspool::ZsPool;
-pub use zswap::{ZswapStats, ZswapStep};

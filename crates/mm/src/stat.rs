@@ -221,3 +221,22 @@ pub struct Gauge {
     /// Pages, unless the name says otherwise.
     pub value: u64,
 }
+
+/// What reclaim did since it was last asked: what a driver charges processor time for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Pages looked at, on inactive and active lists and while sorting.
+    pub scanned: u64,
+    /// Pages freed.
+    pub reclaimed: u64,
+    /// Page-table entries that walks visited.
+    pub ptes: u64,
+    /// Pages that zswap compressed, or tried to.
+    pub compressed: u64,
+    /// Pages that zswap decompressed.
+    pub decompressed: u64,
+    /// Pages of large folios that were split.
+    pub split: u64,
+    /// Pages whose migration to another node was ordered.
+    pub migrated: u64,
+}

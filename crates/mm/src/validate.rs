@@ -1,7 +1,7 @@
 //! The invariants, checked over the whole state: tests call it after every step.
 
-use crate::Engine;
 use crate::config::{Lru, RefaultTest};
+use crate::engine::Engine;
 use crate::folio::list::List;
 use crate::folio::table::State;
 use crate::ids::{FolioId, PageId};
@@ -12,38 +12,42 @@ use crate::memcg::group::{NODE_CHARGE_BYTES, PAGE_BYTES};
 impl Engine {
     /// Checks every structure. The error names what is wrong; it is a defect of the engine.
     pub fn validate(&self) -> Result<(), String> {
-        self.folios.validate()?;
-        self.space.validate(&self.folios)?;
-        self.swap.validate()?;
+        self.pages.folios.validate()?;
+        self.pages.space.validate(&self.pages.folios)?;
+        self.swap.slots.validate()?;
         self.validate_zeromap()?;
         self.validate_zswap()?;
-        let mut on_list = vec![0u8; self.folios.len()];
-        for v in 0..self.lruvecs.len() {
+        let mut on_list = vec![0u8; self.pages.folios.len()];
+        for v in 0..self.pages.lruvecs.len() {
             self.validate_lruvec(v, &mut on_list)?;
         }
         self.validate_node_sizes()?;
-        self.hints.as_ref().map_or(Ok(()), |h| h.validate(&self.folios))?;
+        self.frames.hints.as_ref().map_or(Ok(()), |h| h.validate(&self.pages.folios))?;
         self.validate_folios(&on_list)?;
         self.validate_charges()
     }
 
     /// The frames alone: every one of every node is free, a folio's, or the kernel's.
     pub fn validate_node(&self) -> Result<(), String> {
-        let mut pages = vec![0; self.nodes.all.len()];
-        for f in self.folios.in_use() {
-            pages[self.folios.nid(f).index()] += self.folios.st(f).nr_pages();
+        let mut pages = vec![0; self.frames.nodes.all.len()];
+        for f in self.pages.folios.in_use() {
+            pages[self.pages.folios.nid(f).index()] += self.pages.folios.st(f).nr_pages();
         }
         self.frames_under_way().for_each(|(nid, nr)| pages[nid.index()] += nr);
-        self.nodes.validate(&pages)
+        self.frames.nodes.validate(&pages)
     }
 
     /// The sizes of the nodes are those of their lruvecs.
     fn validate_node_sizes(&self) -> Result<(), String> {
-        for nid in self.nodes.ids() {
-            let here = self.lruvecs.iter().filter(|v| v.nid == nid).map(|v| v.size);
+        for nid in self.frames.nodes.ids() {
+            let here = self.pages.lruvecs.iter().filter(|v| v.nid == nid).map(|v| v.size);
             let size = here.fold([0; 5], |sum: [u64; 5], v| std::array::from_fn(|l| sum[l] + v[l]));
-            if size != self.nodes.get(nid).size {
-                return Err(format!("node {}: sizes {:?}, lruvecs have {size:?}", nid.0, self.nodes.get(nid).size));
+            if size != self.frames.nodes.get(nid).size {
+                return Err(format!(
+                    "node {}: sizes {:?}, lruvecs have {size:?}",
+                    nid.0,
+                    self.frames.nodes.get(nid).size
+                ));
             }
         }
         Ok(())
@@ -56,28 +60,30 @@ impl Engine {
         on_list: &mut [u8],
         mut check: impl FnMut(FolioId, State) -> Result<(), String>,
     ) -> Result<(), String> {
-        self.folios.links.validate(list)?;
-        for f in self.folios.links.oldest_first(list) {
+        self.pages.folios.links.validate(list)?;
+        for f in self.pages.folios.links.oldest_first(list) {
             on_list[f.index()] += 1;
-            check(f, self.folios.st(f)).map_err(|e| format!("{f:?} ({:?}): {e}", self.folios.st(f)))?;
+            check(f, self.pages.folios.st(f)).map_err(|e| format!("{f:?} ({:?}): {e}", self.pages.folios.st(f)))?;
         }
         Ok(())
     }
 
     /// I1.2, I4.1, I4.3: sizes are what the lists hold.
     fn validate_lruvec(&self, v: usize, on_list: &mut [u8]) -> Result<(), String> {
-        let lruvec = &self.lruvecs[v];
-        if let Some(p) = lruvec.parent.filter(|p| self.lruvecs[p.index()].nonresident_age < lruvec.nonresident_age) {
+        let lruvec = &self.pages.lruvecs[v];
+        if let Some(p) =
+            lruvec.parent.filter(|p| self.pages.lruvecs[p.index()].nonresident_age < lruvec.nonresident_age)
+        {
             return Err(format!("lruvec {v}: its clock is ahead of that of {p:?} (I3.2)"));
         }
-        lruvec.validate(&self.space)?;
+        lruvec.validate(&self.pages.space)?;
         let mut size = [0u64; 5];
         for (l, &list) in lruvec.lists.iter().enumerate() {
             self.walk_list(list, on_list, |f, st| {
                 size[l] += st.nr_pages();
                 let right =
                     if st.has(State::UNEVICTABLE) { 4 } else { list_index(st.type_index(), st.has(State::ACTIVE)) };
-                (right == l && self.folios.lruvec(f).index() == v).then_some(()).ok_or(format!("on list {l}"))
+                (right == l && self.pages.folios.lruvec(f).index() == v).then_some(()).ok_or(format!("on list {l}"))
             })?;
         }
         if self.cfg.lru == Lru::MultiGen {
@@ -90,11 +96,11 @@ impl Engine {
     }
 
     fn validate_generations(&self, v: usize, on_list: &mut [u8], size: &mut [u64; 5]) -> Result<(), String> {
-        let g = &self.lruvecs[v].r#gen;
+        let g = &self.pages.lruvecs[v].r#gen;
         g.validate()?;
         let over = |t: usize| (0..4).any(|k| g.refaulted[t][k] > g.evicted[t][k]);
         // With few bits a generation that is long gone looks like the oldest one.
-        let exact = self.layout.eviction_bits >= 32 && self.cfg.refault == RefaultTest::Mainline;
+        let exact = self.pages.layout.eviction_bits >= 32 && self.cfg.refault == RefaultTest::Mainline;
         // A large folio that comes back as a whole has the shadow of its first page, though its pages may have gone with others.
         let exact = exact && !self.cfg.thp.swap_in;
         if exact && (over(ANON) || over(FILE)) {
@@ -112,8 +118,8 @@ impl Engine {
                     // A promoted folio stays on its old list until eviction meets it, but never on a younger one.
                     let seq = |i: usize| (g.min_seq[t]..=g.max_seq).find(|&s| gen_index(s) == i);
                     let order = t == ANON || seq(at) <= seq(i);
-                    let here = self.folios.zone_list(f) == zone;
-                    let ok = here && st.type_index() == t && order && self.folios.lruvec(f).index() == v;
+                    let here = self.pages.folios.zone_list(f) == zone;
+                    let ok = here && st.type_index() == t && order && self.pages.folios.lruvec(f).index() == v;
                     ok.then_some(()).ok_or(format!("on the list of generation {at} type {t}"))
                 })?;
             }
@@ -134,12 +140,12 @@ impl Engine {
 
     /// I1.1, I1.3, and that every folio stands in the slots of its pages.
     fn validate_folios(&self, on_list: &[u8]) -> Result<(), String> {
-        let mut waiting = vec![0u8; self.folios.len()];
-        self.batches.iter().flat_map(|b| b.waiting()).for_each(|f| waiting[f.index()] += 1);
-        for f in self.folios.in_use() {
-            let st = self.folios.st(f);
+        let mut waiting = vec![0u8; self.pages.folios.len()];
+        self.pages.batches.iter().flat_map(|b| b.waiting()).for_each(|f| waiting[f.index()] += 1);
+        for f in self.pages.folios.in_use() {
+            let st = self.pages.folios.st(f);
             let (listed, waits) = (on_list[f.index()], waiting[f.index()]);
-            if st.has(State::MIGRATING) != self.migrating.contains_key(&f)
+            if st.has(State::MIGRATING) != self.frames.migrating.contains_key(&f)
                 || (st.has(State::MIGRATING) && st.has(State::MAPPED))
             {
                 return Err(format!("{f:?} ({st:?}): whether it is on its way to another node"));
@@ -162,14 +168,15 @@ impl Engine {
             }
             self.validate_pages(f, st).or_else(|what| fail(&what))?;
         }
-        let waits =
-            |p: &PageId| self.folio_of(*p).is_some_and(|f| self.folios.st(f).has(State::LOCKED | State::WRITEBACK));
-        if let Some(p) = self.dropping.iter().find(|p| !waits(p) || self.space.is_mapped(**p)) {
+        let waits = |p: &PageId| {
+            self.folio_of(*p).is_some_and(|f| self.pages.folios.st(f).has(State::LOCKED | State::WRITEBACK))
+        };
+        if let Some(p) = self.pages.dropping.iter().find(|p| !waits(p) || self.pages.space.is_mapped(**p)) {
             return Err(format!("{p:?} was dropped and is still there"));
         }
-        let resident = (0..self.folios.len() as u32).filter_map(|p| self.folios.slot(PageId(p)).folio());
+        let resident = (0..self.pages.folios.len() as u32).filter_map(|p| self.pages.folios.slot(PageId(p)).folio());
         for f in resident {
-            if !self.folios.is_used(f) {
+            if !self.pages.folios.is_used(f) {
                 return Err(format!("{f:?} is in a slot and free"));
             }
         }
@@ -187,17 +194,17 @@ impl Engine {
         }
         let mut mapped = false;
         for (i, page) in pages.map(PageId).enumerate() {
-            let slot = self.folios.swap(f).nth(i as u32);
-            let in_cache = st.has(State::SWAPCACHE) && self.swap.cached(slot) == Some(f);
-            let in_slot = self.folios.slot(page).folio() == Some(f);
+            let slot = self.pages.folios.swap(f).nth(i as u32);
+            let in_cache = st.has(State::SWAPCACHE) && self.swap.slots.cached(slot) == Some(f);
+            let in_slot = self.pages.folios.slot(page).folio() == Some(f);
             let swapped = in_cache && self.swap_entry(page) == Some(slot);
             if !(in_slot || swapped) || st.has(State::SWAPCACHE) != in_cache {
                 return Err(format!("the slot of page {} does not hold it", page.0));
             }
-            if self.space.is_mapped(page) && !in_slot {
+            if self.pages.space.is_mapped(page) && !in_slot {
                 return Err(format!("page {} is mapped and in swap", page.0));
             }
-            mapped |= self.space.is_mapped(page);
+            mapped |= self.pages.space.is_mapped(page);
         }
         match mapped == st.has(State::MAPPED) {
             true => Ok(()),
@@ -207,20 +214,20 @@ impl Engine {
 
     /// I1.4: usage is what is charged, and nobody is over its limit.
     fn validate_charges(&self) -> Result<(), String> {
-        let mut own = vec![0u64; self.memcgs.all.len()];
+        let mut own = vec![0u64; self.groups.memcgs.all.len()];
         let (mut dirty, mut writeback) = (own.clone(), own.clone());
-        for f in self.folios.in_use() {
-            let st = self.folios.st(f);
-            let m = self.lruvecs[self.folios.lruvec(f).index()].memcg.index();
+        for f in self.pages.folios.in_use() {
+            let st = self.pages.folios.st(f);
+            let m = self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg.index();
             own[m] += st.nr_pages();
             dirty[m] += st.nr_pages() * u64::from(st.has(State::DIRTY) && !st.has(State::ANON));
             writeback[m] += st.nr_pages() * u64::from(st.has(State::WRITEBACK));
         }
         self.validate_node()?;
         let mut usage = vec![0u64; own.len()];
-        for (i, m) in self.memcgs.all.iter().enumerate() {
+        for (i, m) in self.groups.memcgs.all.iter().enumerate() {
             let total = own[i] + m.stock + m.kernel + m.zswap.pages() + m.reserved;
-            self.memcgs.chain(crate::MemcgId(i as u16)).for_each(|a| usage[a.index()] += total);
+            self.groups.memcgs.chain(crate::MemcgId(i as u16)).for_each(|a| usage[a.index()] += total);
             let objects = if self.cfg.charge_kernel { m.nodes * NODE_CHARGE_BYTES } else { 0 };
             let slab = m.kernel - m.page_tables;
             if objects + m.obj_bytes != slab * PAGE_BYTES {
@@ -233,18 +240,18 @@ impl Engine {
                 ));
             }
         }
-        for (m, usage) in self.memcgs.all.iter().zip(usage) {
+        for (m, usage) in self.groups.memcgs.all.iter().zip(usage) {
             if m.usage != usage || m.usage > m.max.max(m.tolerated) {
                 return Err(format!("{}: usage {} of {}, charged {usage} (I1.4)", m.name, m.usage, m.max));
             }
         }
         let sum = |of: &[u64]| of.iter().sum::<u64>();
-        self.dirty.validate(sum(&dirty), sum(&writeback))?;
-        self.memcgs.validate_tree()?;
-        self.memcg_lru.iter().try_for_each(|lru| lru.validate(&self.memcgs))?;
-        self.memcgs.validate_protection()?;
-        let swap: u64 = self.memcgs.get(crate::MemcgId::ROOT).swap_usage;
-        let slots = self.swap.used_pages() - self.swap.taken_ahead_pages();
+        self.writeback.queue.validate(sum(&dirty), sum(&writeback))?;
+        self.groups.memcgs.validate_tree()?;
+        self.groups.memcg_lru.iter().try_for_each(|lru| lru.validate(&self.groups.memcgs))?;
+        self.groups.memcgs.validate_protection()?;
+        let swap: u64 = self.groups.memcgs.get(crate::MemcgId::ROOT).swap_usage;
+        let slots = self.swap.slots.used_pages() - self.swap.slots.taken_ahead_pages();
         match swap == slots {
             true => Ok(()),
             false => Err(format!("swap usage {swap}, slots in use {slots}")),

@@ -1,6 +1,6 @@
 //! Charging pages to a memcg: reclaim when the limit is met, and what to say when that does not help (6.4).
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::ids::MemcgId;
 use crate::node::nodes::ZoneId;
 use crate::stat::Counter;
@@ -14,10 +14,10 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn charge<W: World>(&mut self, w: &mut W, memcg: MemcgId, nr: u64) -> Result<ZoneId, MemcgId> {
         let zone = self.take_frames(w, nr)?;
-        if let Err(over) = self.memcgs.try_charge(memcg, nr, true)
+        if let Err(over) = self.groups.memcgs.try_charge(memcg, nr, true)
             && let Err(over) = self.charge_slow(w, memcg, nr, over, true)
         {
-            self.nodes.give_back(zone, nr);
+            self.frames.nodes.give_back(zone, nr);
             return Err(over);
         }
         Ok(zone)
@@ -25,8 +25,8 @@ impl Engine {
 
     /// Takes back a charge that turned out to be of no use.
     pub(crate) fn cancel_charge(&mut self, memcg: MemcgId, zone: ZoneId, nr: u64) {
-        self.memcgs.uncharge(memcg, nr);
-        self.nodes.give_back(zone, nr);
+        self.groups.memcgs.uncharge(memcg, nr);
+        self.frames.nodes.give_back(zone, nr);
     }
 
     /// Reclaims for a charge that met a limit. `oom`: if that does not help, the group is out of memory.
@@ -41,14 +41,14 @@ impl Engine {
     ) -> Result<(), MemcgId> {
         let (mut retries, mut drained) = (MAX_RECLAIM_RETRIES, false);
         loop {
-            self.memcgs.event(over, |e| &mut e.max);
+            self.groups.memcgs.event(over, |e| &mut e.max);
             let reclaimed = self.reclaim_memcg(w, over, nr);
-            if self.memcgs.margin(over) < nr {
+            if self.groups.memcgs.margin(over) < nr {
                 if !drained {
-                    self.memcgs.drain_stock(memcg);
+                    self.groups.memcgs.drain_stock(memcg);
                     self.drain_stocks(over);
                     drained = true;
-                } else if self.reclaim_blocked {
+                } else if self.frames.reclaim_blocked {
                     // The task sleeps until the device takes more: what it has written by then is free.
                     return Err(over);
                 } else if reclaimed == 0 {
@@ -61,7 +61,7 @@ impl Engine {
                     retries -= 1;
                 }
             }
-            match self.memcgs.try_charge(memcg, nr, false) {
+            match self.groups.memcgs.try_charge(memcg, nr, false) {
                 Ok(()) => return Ok(()),
                 Err(next) => over = next,
             }
@@ -71,7 +71,7 @@ impl Engine {
     /// Nothing to reclaim. While writes are under way that is no verdict yet: the driver waits for them and asks again.
     fn out_of_memory<W: World>(&mut self, w: &mut W, over: MemcgId) -> Result<(), MemcgId> {
         if !self.is_io_pending(over) {
-            self.memcgs.event(over, |e| &mut e.oom);
+            self.groups.memcgs.event(over, |e| &mut e.oom);
             w.effect(Effect::Oom { memcg: over });
         }
         Err(over)
@@ -80,23 +80,23 @@ impl Engine {
     /// Charges the page of page tables that a mapped page needs, if it is the first of its table.
     #[inline]
     pub(crate) fn charge_table<W: World>(&mut self, w: &mut W, table: usize, memcg: MemcgId) -> Result<(), MemcgId> {
-        if self.space.tables[table].present {
+        if self.pages.space.tables[table].present {
             return Ok(());
         }
         if self.cfg.charge_kernel {
             let zone = self.charge(w, memcg, 1)?;
-            self.nodes.note_kernel(zone, 1);
-            let m = self.memcgs.get_mut(memcg);
+            self.frames.nodes.note_kernel(zone, 1);
+            let m = self.groups.memcgs.get_mut(memcg);
             m.kernel += 1;
             m.page_tables += 1;
         }
-        self.space.tables[table].present = true;
+        self.pages.space.tables[table].present = true;
         Ok(())
     }
 
     /// Counts pages that were handed out.
     #[inline]
     pub(crate) fn count_alloc(&mut self, memcg: MemcgId, nr: u64) {
-        self.memcgs.get_mut(memcg).stat.add(Counter::Pgalloc, nr);
+        self.groups.memcgs.get_mut(memcg).stat.add(Counter::Pgalloc, nr);
     }
 }

@@ -1,13 +1,13 @@
 //! Frames: the fast path, direct reclaim, its throttling, and what is out of memory (7.1, 7.3 to 7.5).
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::ids::{MemcgId, NodeId};
 use crate::lru::lruvec::UNEVICTABLE;
 use crate::node::node::{Mark, Node, Watermarks};
 use crate::node::nodes::ZoneId;
 use crate::reclaim::kswapd::KswapdStep;
 use crate::reclaim::scan::ScanControl;
-use crate::stat::Counter;
+use crate::stat::{Counter, Work};
 use crate::world::{Ack, Effect, ThrottleReason, World};
 
 /// Rounds without progress before an allocation is given up.
@@ -22,41 +22,14 @@ const TICK_NS: u64 = 4_000_000;
 pub(crate) const WRITEBACK_WAIT_NS: u64 = 100_000_000;
 const EXHAUSTED_WAIT_NS: u64 = 1_000_000_000;
 
-/// What reclaim did since it was last asked: what a driver charges processor time for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
-    /// Pages looked at, on inactive and active lists and while sorting.
-    pub scanned: u64,
-    /// Pages freed.
-    pub reclaimed: u64,
-    /// Page-table entries that walks visited.
-    pub ptes: u64,
-    /// Pages that zswap compressed, or tried to.
-    pub compressed: u64,
-    /// Pages that zswap decompressed.
-    pub decompressed: u64,
-    /// Pages of large folios that were split.
-    pub split: u64,
-    /// Pages whose migration to another node was ordered.
-    pub migrated: u64,
-}
-
-/// Who waits for reclaim, by reason.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Throttled {
-    waiters: [u64; ThrottleReason::ALL.len()],
-    /// Pages marked for reclaim that were written since the first waited.
-    written: u64,
-}
-
 impl Engine {
     /// Frames for a charge, where the node has a size. The error is the root: nothing is left to reclaim.
     #[inline]
     pub(crate) fn take_frames<W: World>(&mut self, w: &mut W, nr: u64) -> Result<ZoneId, MemcgId> {
-        if !self.nodes.is_limited() {
+        if !self.frames.nodes.is_limited() {
             return Ok(ZoneId::default());
         }
-        match self.nodes.take(self.nid, nr, Mark::Low) {
+        match self.frames.nodes.take(self.frames.nid, nr, Mark::Low) {
             Some(zone) => Ok(zone),
             None => self.take_frames_slow(w, nr),
         }
@@ -65,8 +38,8 @@ impl Engine {
     #[cold]
     fn take_frames_slow<W: World>(&mut self, w: &mut W, nr: u64) -> Result<ZoneId, MemcgId> {
         self.wake_all_kswapds(w);
-        let mark = if self.memalloc { Mark::None } else { Mark::Min };
-        if let Some(zone) = self.nodes.take(self.nid, nr, mark) {
+        let mark = if self.frames.memalloc { Mark::None } else { Mark::Min };
+        if let Some(zone) = self.frames.nodes.take(self.frames.nid, nr, mark) {
             return Ok(zone);
         }
         let mut fruitless = 0;
@@ -75,19 +48,24 @@ impl Engine {
                 return Err(MemcgId::ROOT);
             }
             // Reclaim may say more than it freed, so that a run ends.
-            let before = self.work.reclaimed;
+            let before = self.pages.work.reclaimed;
             self.reclaim_memcg(w, MemcgId::ROOT, nr);
-            let reclaimed = self.work.reclaimed - before;
-            if let Some(zone) = self.nodes.take(self.nid, nr, Mark::Min) {
+            let reclaimed = self.pages.work.reclaimed - before;
+            if let Some(zone) = self.frames.nodes.take(self.frames.nid, nr, Mark::Min) {
                 return Ok(zone);
             }
-            if self.reclaim_blocked {
+            if self.frames.reclaim_blocked {
                 break;
             }
             // What waits in batches cannot be found on a list.
             self.drain_all();
             fruitless = if reclaimed > 0 { 0 } else { fruitless + 1 };
-            if !self.nodes.ids().any(|nid| self.nodes.get(nid).could_meet_min(self.reclaimable_pages(nid), nr)) {
+            if !self
+                .frames
+                .nodes
+                .ids()
+                .any(|nid| self.frames.nodes.get(nid).could_meet_min(self.reclaimable_pages(nid), nr))
+            {
                 break;
             }
         }
@@ -99,8 +77,8 @@ impl Engine {
 
     /// No node has what an allocation wants: all are to make some.
     pub(crate) fn wake_all_kswapds<W: World>(&mut self, w: &mut W) {
-        for i in 0..self.nodes.all.len() {
-            self.wake_kswapd(w, self.nodes.zonelist(self.nid)[i]);
+        for i in 0..self.frames.nodes.all.len() {
+            self.wake_kswapd(w, self.frames.nodes.zonelist(self.frames.nid)[i]);
         }
     }
 
@@ -116,21 +94,21 @@ impl Engine {
 
     /// Whether room may come from I/O that is under way: then it is too early for a verdict.
     pub(crate) fn is_io_pending(&self, over: MemcgId) -> bool {
-        self.reads_pending > 0
-            || !self.migrating.is_empty()
-            || self.swap.discards_pending()
+        self.pages.reads_pending > 0
+            || !self.frames.migrating.is_empty()
+            || self.swap.slots.discards_pending()
             || self.is_write_pending(over)
     }
 
     /// Whether pages of a memcg or its descendants are being written, and there is hope that they will be.
     pub fn is_write_pending(&self, over: MemcgId) -> bool {
-        let writes = self.memcgs.subtree(over).any(|m| self.memcgs.get(m).writeback > 0);
-        writes && self.writes_failed < HOPELESS_WRITES
+        let writes = self.groups.memcgs.subtree(over).any(|m| self.groups.memcgs.get(m).writeback > 0);
+        writes && self.writeback.writes_failed < HOPELESS_WRITES
     }
 
     /// 7.3: direct reclaim stays out while kswapd works on a node that is as good as empty.
     fn throttle_exhausted<W: World>(&mut self, w: &mut W) -> bool {
-        let node = self.nodes.get(self.nid);
+        let node = self.frames.nodes.get(self.frames.nid);
         if !self.is_kswapd_first() || node.kswapd.is_hopeless() {
             return false;
         }
@@ -141,27 +119,27 @@ impl Engine {
 
     /// Next to nothing is free near the CPU, and kswapd is about to change that.
     pub(crate) fn is_kswapd_first(&self) -> bool {
-        let node = self.nodes.get(self.nid);
+        let node = self.frames.nodes.get(self.frames.nid);
         node.is_exhausted() && node.kswapd.awake
     }
 
     pub(crate) fn throttle<W: World>(&mut self, w: &mut W, reason: ThrottleReason, max_wait_ns: u64) {
         if w.effect(Effect::Throttle { reason, max_wait_ns }) == Ack::Pending {
-            if reason == ThrottleReason::Writeback && self.throttled.waiters[reason as usize] == 0 {
-                self.throttled.written = 0;
+            if reason == ThrottleReason::Writeback && self.frames.throttled.waiters[reason as usize] == 0 {
+                self.frames.throttled.written = 0;
             }
-            self.throttled.waiters[reason as usize] += 1;
+            self.frames.throttled.waiters[reason as usize] += 1;
         }
     }
 
     /// A throttled task waited long enough by itself.
     pub fn throttle_ended(&mut self, reason: ThrottleReason) {
-        let n = &mut self.throttled.waiters[reason as usize];
+        let n = &mut self.frames.throttled.waiters[reason as usize];
         *n = n.saturating_sub(1);
     }
 
     fn unthrottle<W: World>(&mut self, w: &mut W, reason: ThrottleReason) {
-        if std::mem::take(&mut self.throttled.waiters[reason as usize]) > 0 {
+        if std::mem::take(&mut self.frames.throttled.waiters[reason as usize]) > 0 {
             w.effect(Effect::Unthrottle { reason });
         }
     }
@@ -180,7 +158,7 @@ impl Engine {
         if sc.nr_reclaimed > sc.nr_scanned >> 3 {
             self.unthrottle(w, ThrottleReason::NoProgress);
         }
-        if !self.nodes.get(sc.nid).is_exhausted() {
+        if !self.frames.nodes.get(sc.nid).is_exhausted() {
             self.unthrottle(w, ThrottleReason::Exhausted);
         }
     }
@@ -189,7 +167,7 @@ impl Engine {
     pub(crate) fn note_pass<W: World>(&mut self, w: &mut W, sc: &mut ScanControl, reclaimed: u64) {
         let seen = std::mem::take(&mut sc.seen);
         if sc.kswapd {
-            let node = self.nodes.get_mut(sc.nid);
+            let node = self.frames.nodes.get_mut(sc.nid);
             node.writeback |= seen.writeback > 0 && seen.writeback == seen.taken;
             node.dirty |= seen.file_taken > 0 && seen.unqueued_dirty == seen.file_taken;
             if seen.immediate > 0 {
@@ -199,7 +177,7 @@ impl Engine {
         if sc.is_cgroup_reclaim() {
             return;
         }
-        let node = self.nodes.get_mut(sc.nid);
+        let node = self.frames.nodes.get_mut(sc.nid);
         node.congested |= seen.dirty > 0 && seen.dirty == seen.congested;
         if reclaimed > 0 {
             // Runs of kswapd itself are looked at when they end.
@@ -220,10 +198,10 @@ impl Engine {
 
     /// Pages that reclaim waits for were written: 32 a waiter are enough to go on.
     pub(crate) fn note_reclaim_written<W: World>(&mut self, w: &mut W, nr: u64) {
-        let waiting = self.throttled.waiters[ThrottleReason::Writeback as usize];
-        self.throttled.written += nr;
-        if waiting > 0 && self.throttled.written > waiting * self.cfg.swap_cluster_max {
-            self.throttled.written = 0;
+        let waiting = self.frames.throttled.waiters[ThrottleReason::Writeback as usize];
+        self.frames.throttled.written += nr;
+        if waiting > 0 && self.frames.throttled.written > waiting * self.cfg.swap_cluster_max {
+            self.frames.throttled.written = 0;
             self.unthrottle(w, ThrottleReason::Writeback);
         }
     }
@@ -235,7 +213,7 @@ impl Engine {
 
     /// Whether anyone waits for dirty pages to be written.
     pub(crate) fn is_dirtier_waiting(&self) -> bool {
-        self.throttled.waiters[ThrottleReason::Dirty as usize] > 0
+        self.frames.throttled.waiters[ThrottleReason::Dirty as usize] > 0
     }
 
     /// Dirty pages are few again.
@@ -245,39 +223,39 @@ impl Engine {
 
     /// What reclaim did since the last call.
     pub fn take_work(&mut self) -> Work {
-        std::mem::take(&mut self.work)
+        std::mem::take(&mut self.pages.work)
     }
 
     /// Frames that the driver itself uses of the node (a compressed swap device in memory). They are taken even below the
     /// marks, since reclaim needs them; false: there are not so many.
     pub fn set_external_pages(&mut self, pages: u64) -> bool {
-        self.nodes.set_external(pages)
+        self.frames.nodes.set_external(pages)
     }
 
     /// Whether the accesses that follow are of a task that reclaim waits for: it may take what is kept below the min mark, to the last frame, as
     /// a task of Linux with `PF_MEMALLOC`.
     pub fn set_memalloc(&mut self, memalloc: bool) {
-        self.memalloc = memalloc;
+        self.frames.memalloc = memalloc;
     }
 
     /// Free pages of all nodes; 0 without a size.
     pub fn free_pages(&self) -> u64 {
-        self.nodes.free_pages()
+        self.frames.nodes.free_pages()
     }
 
     /// Free pages of a node.
     pub fn node_free_pages(&self, node: NodeId) -> u64 {
-        self.nodes.all.get(node.index()).map_or(0, Node::free_pages)
+        self.frames.nodes.all.get(node.index()).map_or(0, Node::free_pages)
     }
 
     /// Zones of all nodes with their watermarks: (name, managed pages, free pages, marks).
     pub fn zones(&self) -> impl Iterator<Item = (&'static str, u64, u64, Watermarks)> + '_ {
-        self.nodes.ids().flat_map(|nid| self.node_zones(nid))
+        self.frames.nodes.ids().flat_map(|nid| self.node_zones(nid))
     }
 
     /// The same of one node, as `/proc/zoneinfo` has them.
     pub fn node_zones(&self, node: NodeId) -> impl Iterator<Item = (&'static str, u64, u64, Watermarks)> + '_ {
-        let zones = self.nodes.all.get(node.index()).into_iter().flat_map(|n| &n.zones);
+        let zones = self.frames.nodes.all.get(node.index()).into_iter().flat_map(|n| &n.zones);
         zones.map(|z| (z.name, z.managed, z.free, z.marks))
     }
 }
@@ -287,7 +265,7 @@ impl Engine {
     /// Steps the kswapds of all nodes until they sleep; each at most `steps` times. True: all sleep.
     pub fn run_kswapd<W: World>(&mut self, w: &mut W, steps: usize) -> bool {
         let mut all_sleep = true;
-        for nid in self.nodes.ids() {
+        for nid in self.frames.nodes.ids() {
             all_sleep &= (0..steps).any(|_| self.kswapd_node_step(w, nid) == KswapdStep::Sleep);
         }
         all_sleep

@@ -1,6 +1,6 @@
 //! Memory cgroups as an administrator sees them: made, limited, asked to shrink, looked at (1.1, 6.4).
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::ids::{LruvecId, MemcgId, NodeId};
 use crate::lru::lruvec::{LIST_NAMES, Lruvec};
 use crate::memcg::group::{Memcg, MemcgEvents, MemcgLimits, NODE_CHARGE_BYTES, PAGE_BYTES};
@@ -23,34 +23,34 @@ impl Engine {
         let id = match self.take_gone_memcg() {
             Some(id) => id,
             None => {
-                if self.memcgs.all.len() > usize::from(u16::MAX) {
+                if self.groups.memcgs.all.len() > usize::from(u16::MAX) {
                     return Err("more than 65535 memory cgroups".into());
                 }
-                let id = MemcgId(self.memcgs.all.len() as u16);
-                let v = LruvecId(self.lruvecs.len() as u32);
-                for nid in self.nodes.ids() {
-                    self.lruvecs.push(Lruvec::new(&mut self.folios, id, nid, self.cfg.seed));
+                let id = MemcgId(self.groups.memcgs.all.len() as u16);
+                let v = LruvecId(self.pages.lruvecs.len() as u32);
+                for nid in self.frames.nodes.ids() {
+                    self.pages.lruvecs.push(Lruvec::new(&mut self.pages.folios, id, nid, self.cfg.seed));
                 }
-                self.memcgs.all.push(Memcg::new(None, name, v, max_pages, swap_max_pages));
+                self.groups.memcgs.all.push(Memcg::new(None, name, v, max_pages, swap_max_pages));
                 id
             }
         };
-        let v = self.memcgs.get(id).lruvec;
-        for nid in self.nodes.ids() {
-            self.lruvecs[v.on(nid).index()].parent = Some(self.lruvec_of(parent, nid));
+        let v = self.groups.memcgs.get(id).lruvec;
+        for nid in self.frames.nodes.ids() {
+            self.pages.lruvecs[v.on(nid).index()].parent = Some(self.lruvec_of(parent, nid));
         }
-        *self.memcgs.get_mut(id) = Memcg::new(None, name, v, max_pages, swap_max_pages);
-        self.memcgs.link(id, parent);
-        self.memcg_lru.iter_mut().for_each(|lru| lru.online(id));
-        self.memcgs.get_mut(id).reserved = self.cfg.reserved_pages;
-        self.memcgs.force_charge(id, self.cfg.reserved_pages);
-        self.memcgs.tolerate(id);
+        *self.groups.memcgs.get_mut(id) = Memcg::new(None, name, v, max_pages, swap_max_pages);
+        self.groups.memcgs.link(id, parent);
+        self.groups.memcg_lru.iter_mut().for_each(|lru| lru.online(id));
+        self.groups.memcgs.get_mut(id).reserved = self.cfg.reserved_pages;
+        self.groups.memcgs.force_charge(id, self.cfg.reserved_pages);
+        self.groups.memcgs.tolerate(id);
         Ok(id)
     }
 
     /// An error names a group that is not there (any more).
     pub(crate) fn online_memcg(&self, id: MemcgId) -> Result<(), String> {
-        match self.memcgs.all.get(id.index()).is_some_and(Memcg::is_online) {
+        match self.groups.memcgs.all.get(id.index()).is_some_and(Memcg::is_online) {
             true => Ok(()),
             false => Err(format!("there is no memcg {}", id.0)),
         }
@@ -58,18 +58,18 @@ impl Engine {
 
     /// Whether a memcg uses more than its `memory.high` or `memory.max`.
     pub fn is_over_limit(&self, id: MemcgId) -> bool {
-        let m = self.memcgs.get(id);
+        let m = self.groups.memcgs.get(id);
         m.usage > m.high.min(m.max)
     }
 
     /// What is charged to a memcg and its descendants: `memory.current` in pages.
     pub fn memcg_usage(&self, id: MemcgId) -> u64 {
-        self.memcgs.get(id).usage
+        self.groups.memcgs.get(id).usage
     }
 
     /// The limits of a memcg.
     pub fn memcg_limits(&self, id: MemcgId) -> MemcgLimits {
-        let m = self.memcgs.get(id);
+        let m = self.groups.memcgs.get(id);
         let [min, low] = m.protection.setting;
         MemcgLimits {
             min,
@@ -95,20 +95,20 @@ impl Engine {
         if limits.swappiness.is_some_and(|s| s > 200) {
             return Err("swappiness is 0 to 200".into());
         }
-        let m = self.memcgs.get_mut(id);
+        let m = self.groups.memcgs.get_mut(id);
         m.protection.setting = [limits.min, limits.low];
         (m.high, m.max) = (limits.high, limits.max);
         (m.swap_high, m.swap_max, m.zswap_max) = (limits.swap_high, limits.swap_max, limits.zswap_max);
         (m.swappiness, m.oom_group) = (limits.swappiness, limits.oom_group);
         m.zswap.writeback = limits.zswap_writeback;
-        self.memcgs.propagate_protection(id);
-        self.memcgs.any_protected |= limits.min > 0 || limits.low > 0;
-        self.memcgs.any_high |= limits.high != u64::MAX || limits.swap_high != u64::MAX;
-        self.memcgs.tolerate(id);
+        self.groups.memcgs.propagate_protection(id);
+        self.groups.memcgs.any_protected |= limits.min > 0 || limits.low > 0;
+        self.groups.memcgs.any_high |= limits.high != u64::MAX || limits.swap_high != u64::MAX;
+        self.groups.memcgs.tolerate(id);
         self.shrink_to(w, id, limits.high);
         // Where the swap device takes no more writes for now, there is more to reclaim later.
-        if !self.shrink_to(w, id, limits.max) && !self.reclaim_blocked && !self.is_io_pending(id) {
-            self.memcgs.event(id, |e| &mut e.oom);
+        if !self.shrink_to(w, id, limits.max) && !self.frames.reclaim_blocked && !self.is_io_pending(id) {
+            self.groups.memcgs.event(id, |e| &mut e.oom);
             w.effect(Effect::Oom { memcg: id });
         }
         self.reap_memcgs();
@@ -119,7 +119,7 @@ impl Engine {
     pub(crate) fn shrink_to<W: World>(&mut self, w: &mut W, id: MemcgId, limit: u64) -> bool {
         let (mut retries, mut drained) = (MAX_RECLAIM_RETRIES, false);
         loop {
-            let usage = self.memcgs.get(id).usage;
+            let usage = self.groups.memcgs.get(id).usage;
             if usage <= limit {
                 return true;
             }
@@ -130,7 +130,7 @@ impl Engine {
                 continue;
             }
             if self.reclaim_memcg(w, id, usage - limit) == 0 {
-                if retries == 0 || self.reclaim_blocked {
+                if retries == 0 || self.frames.reclaim_blocked {
                     return false;
                 }
                 retries -= 1;
@@ -142,31 +142,31 @@ impl Engine {
     pub(crate) fn drain_stocks(&mut self, root: MemcgId) {
         let mut at = Some(root);
         while let Some(m) = at {
-            self.memcgs.drain_stock(m);
-            at = self.memcgs.next_in(root, m);
+            self.groups.memcgs.drain_stock(m);
+            at = self.groups.memcgs.next_in(root, m);
         }
     }
 
     /// The groups that are there, parents first.
     pub fn memcgs(&self) -> impl Iterator<Item = MemcgId> + '_ {
-        self.memcgs.subtree(MemcgId::ROOT)
+        self.groups.memcgs.subtree(MemcgId::ROOT)
     }
 
     /// The path of a memcg.
     pub fn memcg_path(&self, id: MemcgId) -> &str {
-        &self.memcgs.get(id).name
+        &self.groups.memcgs.get(id).name
     }
 
     /// The counters of one memcg, without its descendants.
     pub fn memcg_stats(&self, id: MemcgId) -> &Stats {
-        &self.memcgs.get(id).stat
+        &self.groups.memcgs.get(id).stat
     }
 
     /// The counters of one memcg and its descendants, as `memory.stat` has them.
     pub fn memcg_tree_stats(&self, id: MemcgId) -> Stats {
         let mut all = Stats::default();
-        for m in self.memcgs.subtree(id) {
-            Counter::ALL.iter().for_each(|&c| all.add(c, self.memcgs.get(m).stat.get(c)));
+        for m in self.groups.memcgs.subtree(id) {
+            Counter::ALL.iter().for_each(|&c| all.add(c, self.groups.memcgs.get(m).stat.get(c)));
         }
         all
     }
@@ -176,7 +176,7 @@ impl Engine {
         /// These count descendants already.
         const WHOLE: [&str; 4] = ["memory.current", "memory.peak", "swap.current", "nonresident_age"];
         let mut all = self.memcg_gauges(id);
-        for below in self.memcgs.subtree(id).filter(|&m| m != id) {
+        for below in self.groups.memcgs.subtree(id).filter(|&m| m != id) {
             for (sum, own) in all.iter_mut().zip(self.memcg_gauges(below)) {
                 sum.value += if WHOLE.contains(&own.name) { 0 } else { own.value };
             }
@@ -191,24 +191,24 @@ impl Engine {
 
     /// `memory.events` of a memcg: those of its descendants count, too.
     pub fn memcg_events(&self, id: MemcgId) -> MemcgEvents {
-        self.memcgs.get(id).events
+        self.groups.memcgs.get(id).events
     }
 
     /// `memory.events.local` of a memcg.
     pub fn memcg_events_local(&self, id: MemcgId) -> MemcgEvents {
-        self.memcgs.get(id).events_local
+        self.groups.memcgs.get(id).events_local
     }
 
     /// Its effective protection under the pressure of the whole machine: (`emin`, `elow`).
     pub fn memcg_protection(&self, id: MemcgId) -> (u64, u64) {
-        let [min, low] = self.memcgs.effective_protection(MemcgId::ROOT, id);
+        let [min, low] = self.groups.memcgs.effective_protection(MemcgId::ROOT, id);
         (min, low)
     }
 
     /// Sizes of a memcg under their kernel names, in pages.
     pub fn memcg_gauges(&self, id: MemcgId) -> Vec<Gauge> {
-        let m = self.memcgs.get(id);
-        let sum = |of: fn(&Lruvec) -> u64| self.lruvecs_of(id).map(|v| of(&self.lruvecs[v.index()])).sum();
+        let m = self.groups.memcgs.get(id);
+        let sum = |of: fn(&Lruvec) -> u64| self.lruvecs_of(id).map(|v| of(&self.pages.lruvecs[v.index()])).sum();
         let lists = LIST_NAMES.iter().zip(self.sizes_of(id)).map(|(&name, value)| Gauge { name, value });
         let rest = [
             ("memory.current", m.usage),
@@ -230,30 +230,30 @@ impl Engine {
 
     /// Pages on the lists of a memcg, of all nodes.
     pub(crate) fn sizes_of(&self, id: MemcgId) -> [u64; 5] {
-        let sizes = self.lruvecs_of(id).map(|v| self.lruvecs[v.index()].size);
+        let sizes = self.lruvecs_of(id).map(|v| self.pages.lruvecs[v.index()].size);
         sizes.fold([0; 5], |sum, size| std::array::from_fn(|l| sum[l] + size[l]))
     }
 
     /// Sizes of a node under their kernel names, in pages.
     pub fn node_gauges_of(&self, node: NodeId) -> Vec<Gauge> {
-        let n = self.nodes.get(node);
+        let n = self.frames.nodes.get(node);
         let lists = LIST_NAMES.iter().zip(n.size).map(|(&name, value)| Gauge { name, value });
         lists.chain([Gauge { name: "nr_free_pages", value: n.free_pages() }]).collect()
     }
 
     /// Sizes of the machine under their kernel names, in pages.
     pub fn node_gauges(&self) -> Vec<Gauge> {
-        let lists = LIST_NAMES.iter().zip(self.nodes.total_size()).map(|(&name, value)| Gauge { name, value });
-        let sum = |of: fn(&Memcg) -> u64| self.memcgs.all.iter().map(of).sum();
+        let lists = LIST_NAMES.iter().zip(self.frames.nodes.total_size()).map(|(&name, value)| Gauge { name, value });
+        let sum = |of: fn(&Memcg) -> u64| self.groups.memcgs.all.iter().map(of).sum();
         let rest = [
-            ("nr_free_pages", self.nodes.free_pages()),
+            ("nr_free_pages", self.frames.nodes.free_pages()),
             ("file_dirty", sum(|m| m.dirty)),
             ("file_writeback", sum(|m| m.writeback)),
             ("swapcached", sum(|m| m.swap_cached)),
             ("zswap_bytes", sum(|m| m.zswap.own_bytes)),
             ("zswapped", sum(|m| m.zswap.stored)),
             ("pagetables", sum(|m| m.page_tables)),
-            ("workingset_nodes", self.lruvecs.iter().map(|v| v.shadow_nodes.len).sum()),
+            ("workingset_nodes", self.pages.lruvecs.iter().map(|v| v.shadow_nodes.len).sum()),
         ];
         lists.chain(rest.map(|(name, value)| Gauge { name, value })).collect()
     }
@@ -261,7 +261,7 @@ impl Engine {
     /// A file of a memcg as the kernel shows it, in bytes where it counts bytes; none: there is no such file here. `memory.pressure`
     /// belongs to whoever knows the tasks ([`crate::Psi`]).
     pub fn memcg_file(&self, id: MemcgId, file: &str) -> Option<String> {
-        let m = self.memcgs.get(id);
+        let m = self.groups.memcgs.get(id);
         let bytes = |pages: u64| match pages {
             u64::MAX => "max\n".to_owned(),
             n => format!("{}\n", n * PAGE_BYTES),

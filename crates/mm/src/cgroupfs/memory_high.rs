@@ -1,6 +1,6 @@
 //! `memory.high` and `memory.swap.high`: who charges beyond them reclaims on the way out, and sleeps (6.4).
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::ids::MemcgId;
 use crate::memcg::group::{Memcg, Memcgs};
 use crate::world::{ThrottleReason, World};
@@ -67,19 +67,19 @@ impl Engine {
     /// Whether the calls since the last [`Engine::return_to_user`] charged beyond a `high`.
     #[inline(always)]
     pub fn is_over_high(&self) -> bool {
-        self.memcgs.over_high.is_some()
+        self.groups.memcgs.over_high.is_some()
     }
 
     /// The task on whose behalf the last calls were made is done with what it accessed, and goes on. If it charged beyond a `high`
     /// it reclaims now, while that gets on, and then is told to sleep ([`ThrottleReason::High`]). A driver that never calls this
     /// has no `memory.high`.
     pub fn return_to_user<W: World>(&mut self, w: &mut W) {
-        let Some((id, nr)) = self.memcgs.over_high.take() else { return };
+        let Some((id, nr)) = self.groups.memcgs.over_high.take() else { return };
         let mut retries = MAX_RECLAIM_RETRIES;
         let mut wanted = nr;
         loop {
             let reclaimed = self.reclaim_high(w, id, wanted);
-            let delay_ns = self.memcgs.high_delay_ns(id, nr);
+            let delay_ns = self.groups.memcgs.high_delay_ns(id, nr);
             self.count_swap_high(id);
             if delay_ns == 0 {
                 break;
@@ -94,25 +94,25 @@ impl Engine {
             wanted = self.cfg.swap_cluster_max;
         }
         // What reclaim itself charged is not held against anyone.
-        self.memcgs.over_high = None;
+        self.groups.memcgs.over_high = None;
     }
 
     /// Reclaims what the calls since the last [`Engine::return_to_user`] charged beyond a `high`, and says nothing of sleep. For drivers
     /// whose writes take a while: pages that are on their way out would count as used.
     pub fn reclaim_over_high<W: World>(&mut self, w: &mut W) {
-        let Some((id, nr)) = self.memcgs.over_high else { return };
+        let Some((id, nr)) = self.groups.memcgs.over_high else { return };
         self.reclaim_high(w, id, nr);
-        self.memcgs.over_high = Some((id, nr));
+        self.groups.memcgs.over_high = Some((id, nr));
     }
 
     /// As the kernel does, each time that it looks for the overage.
     fn count_swap_high(&mut self, id: MemcgId) {
         let mut at = Some(id);
         while let Some(m) = at {
-            let memcg = self.memcgs.get(m);
+            let memcg = self.groups.memcgs.get(m);
             at = memcg.parent;
             if memcg.swap_usage > memcg.swap_high {
-                self.memcgs.event(m, |e| &mut e.swap_high);
+                self.groups.memcgs.event(m, |e| &mut e.swap_high);
             }
         }
     }
@@ -121,10 +121,10 @@ impl Engine {
         let mut reclaimed = 0;
         let mut at = Some(id);
         while let Some(m) = at.filter(|&m| m != MemcgId::ROOT) {
-            let memcg = self.memcgs.get(m);
+            let memcg = self.groups.memcgs.get(m);
             at = memcg.parent;
             if memcg.usage > memcg.high {
-                self.memcgs.event(m, |e| &mut e.high);
+                self.groups.memcgs.event(m, |e| &mut e.high);
                 reclaimed += self.reclaim_memcg(w, m, nr);
             }
         }

@@ -1,7 +1,7 @@
 //! `memory.reclaim`: a group is asked to give something back before anybody needs it (6.4).
 
-use crate::Engine;
 use crate::cgroupfs::admin::MAX_RECLAIM_RETRIES;
+use crate::engine::Engine;
 use crate::ids::MemcgId;
 use crate::reclaim::scan::ScanControl;
 use crate::world::World;

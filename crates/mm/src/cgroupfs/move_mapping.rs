@@ -1,6 +1,6 @@
 //! Moving a mapping to another memory cgroup with all that is charged for it, as `memory.move_charge_at_immigrate` of cgroup v1 does.
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::folio::table::State;
 use crate::ids::{FolioId, LruvecId, MappingId, MemcgId, PageId, SwapSlot};
 use crate::world::World;
@@ -11,7 +11,7 @@ impl Engine {
     /// tolerated.
     pub fn move_mapping<W: World>(&mut self, w: &mut W, mapping: MappingId, to: MemcgId) -> Result<(), String> {
         self.online_memcg(to)?;
-        let from = match self.space.mappings.get(mapping.index()) {
+        let from = match self.pages.space.mappings.get(mapping.index()) {
             Some(m) => m.memcg,
             None => return Err(format!("there is no mapping {}", mapping.0)),
         };
@@ -23,22 +23,26 @@ impl Engine {
         let folios: Vec<FolioId> = lists.into_iter().flat_map(|v| self.take_listed(mapping, v)).collect();
         self.move_swap(mapping, to);
         self.move_tables(mapping, from, to);
-        let v = self.memcgs.get(to).lruvec;
-        self.space.mappings[mapping.index()].memcg = to;
+        let v = self.groups.memcgs.get(to).lruvec;
+        self.pages.space.mappings[mapping.index()].memcg = to;
         for page in self.mapping_pages(mapping).map(PageId) {
-            let node = self.folios.node_of(page).index();
-            self.folios.links.owners[node] = v;
+            let node = self.pages.folios.node_of(page).index();
+            self.pages.folios.links.owners[node] = v;
         }
         folios.iter().for_each(|&f| self.lruvec_add(f, false));
         let pages = self.mapping_pages(mapping);
         // What is on its way to another node is on no list.
-        let under_way: Vec<FolioId> = self.migrating.keys().copied().filter(|f| pages.contains(&f.0)).collect();
+        let under_way: Vec<FolioId> = self.frames.migrating.keys().copied().filter(|f| pages.contains(&f.0)).collect();
         self.move_charges(folios.into_iter().chain(under_way), from, to);
-        self.memcgs.tolerate(to);
-        let over: Vec<MemcgId> =
-            self.memcgs.chain(to).filter(|&m| self.memcgs.get(m).usage > self.memcgs.get(m).max).collect();
+        self.groups.memcgs.tolerate(to);
+        let over: Vec<MemcgId> = self
+            .groups
+            .memcgs
+            .chain(to)
+            .filter(|&m| self.groups.memcgs.get(m).usage > self.groups.memcgs.get(m).max)
+            .collect();
         for m in over {
-            self.shrink_to(w, m, self.memcgs.get(m).max);
+            self.shrink_to(w, m, self.groups.memcgs.get(m).max);
         }
         self.reap_memcgs();
         Ok(())
@@ -47,11 +51,12 @@ impl Engine {
     /// Takes the folios of a mapping off the lists of their lruvec; list by list, oldest first.
     fn take_listed(&mut self, mapping: MappingId, v: LruvecId) -> Vec<FolioId> {
         let pages = self.mapping_pages(mapping);
-        let lruvec = &self.lruvecs[v.index()];
+        let lruvec = &self.pages.lruvecs[v.index()];
         let generations = lruvec.r#gen.lists.iter().flatten().flatten();
         let lists = lruvec.lists.iter().chain(generations);
-        let of_mapping = |f: &FolioId| pages.contains(&self.folios.page(*f).0);
-        let folios: Vec<FolioId> = lists.flat_map(|&l| self.folios.links.oldest_first(l)).filter(of_mapping).collect();
+        let of_mapping = |f: &FolioId| pages.contains(&self.pages.folios.page(*f).0);
+        let folios: Vec<FolioId> =
+            lists.flat_map(|&l| self.pages.folios.links.oldest_first(l)).filter(of_mapping).collect();
         folios.iter().for_each(|&f| self.lruvec_del(f, false));
         folios
     }
@@ -60,19 +65,19 @@ impl Engine {
     fn move_charges(&mut self, folios: impl Iterator<Item = FolioId>, from: MemcgId, to: MemcgId) {
         let (mut pages, mut dirty, mut writeback, mut cached) = (0, 0, 0, 0);
         for f in folios {
-            let st = self.folios.st(f);
+            let st = self.pages.folios.st(f);
             let nr = st.nr_pages();
             pages += nr;
             dirty += nr * u64::from(st.has(State::DIRTY) && !st.has(State::ANON));
             writeback += nr * u64::from(st.has(State::WRITEBACK));
             cached += nr * u64::from(st.has(State::SWAPCACHE));
         }
-        let m = self.memcgs.get_mut(from);
+        let m = self.groups.memcgs.get_mut(from);
         (m.dirty, m.writeback, m.swap_cached) = (m.dirty - dirty, m.writeback - writeback, m.swap_cached - cached);
-        let m = self.memcgs.get_mut(to);
+        let m = self.groups.memcgs.get_mut(to);
         (m.dirty, m.writeback, m.swap_cached) = (m.dirty + dirty, m.writeback + writeback, m.swap_cached + cached);
-        self.memcgs.uncharge(from, pages);
-        self.memcgs.force_charge(to, pages);
+        self.groups.memcgs.uncharge(from, pages);
+        self.groups.memcgs.force_charge(to, pages);
     }
 
     /// Slot by slot, for of a folio in the swap cache some pages may be back in page tables while others are still swap entries. A slot
@@ -81,13 +86,13 @@ impl Engine {
         for page in self.mapping_pages(mapping).map(PageId) {
             let Some((first, nr)) = self.slots_known_by(page) else { continue };
             for slot in (0..nr).map(|i| first.nth(i)) {
-                let from = self.swap.charge(slot, to);
+                let from = self.swap.slots.charge(slot, to);
                 if from == to {
                     continue;
                 }
                 self.move_stored(slot, to);
-                self.memcgs.add_swap(from, -1);
-                self.memcgs.add_swap(to, 1);
+                self.groups.memcgs.add_swap(from, -1);
+                self.groups.memcgs.add_swap(to, 1);
             }
         }
     }
@@ -95,14 +100,14 @@ impl Engine {
     /// The slots to which a page leads: its own, or all those of its folio if it is the first page of one in the swap cache.
     fn slots_known_by(&self, page: PageId) -> Option<(SwapSlot, u32)> {
         let of_folio = |f: FolioId| {
-            let nr = page.0 - self.folios.page(f).0;
-            let cached = self.folios.st(f).has(State::SWAPCACHE);
+            let nr = page.0 - self.pages.folios.page(f).0;
+            let cached = self.pages.folios.st(f).has(State::SWAPCACHE);
             cached.then(|| match nr {
-                0 => (self.folios.swap(f), 1 << self.folios.st(f).order()),
-                n => (self.folios.swap(f).nth(n), 1),
+                0 => (self.pages.folios.swap(f), 1 << self.pages.folios.st(f).order()),
+                n => (self.pages.folios.swap(f).nth(n), 1),
             })
         };
-        match self.folios.slot(page).folio() {
+        match self.pages.folios.slot(page).folio() {
             Some(f) => of_folio(f),
             None => self.swap_entry(page).map(|slot| (slot, 1)),
         }
@@ -112,13 +117,13 @@ impl Engine {
         if !self.cfg.charge_kernel {
             return;
         }
-        let tables = self.space.mappings[mapping.index()].tables.clone();
-        let present = tables.filter(|&t| self.space.tables[t as usize].present).count() as u64;
-        let m = self.memcgs.get_mut(from);
+        let tables = self.pages.space.mappings[mapping.index()].tables.clone();
+        let present = tables.filter(|&t| self.pages.space.tables[t as usize].present).count() as u64;
+        let m = self.groups.memcgs.get_mut(from);
         (m.kernel, m.page_tables) = (m.kernel - present, m.page_tables - present);
-        self.memcgs.uncharge(from, present);
-        let m = self.memcgs.get_mut(to);
+        self.groups.memcgs.uncharge(from, present);
+        let m = self.groups.memcgs.get_mut(to);
         (m.kernel, m.page_tables) = (m.kernel + present, m.page_tables + present);
-        self.memcgs.force_charge(to, present);
+        self.groups.memcgs.force_charge(to, present);
     }
 }

@@ -1,6 +1,6 @@
 //! Who dies when a group, or the machine, is out of memory (7.5, 6.4).
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::ids::{MappingId, MemcgId};
 
 /// A task that could be killed.
@@ -28,26 +28,27 @@ impl Engine {
             used as i64 + i64::from(t.score_adj) * thousandth
         };
         let may_die = |t: &OomTask| t.score_adj > NEVER;
-        let eligible = tasks.iter().enumerate().filter(|(_, t)| may_die(t) && self.memcgs.is_within(t.memcg, over));
+        let eligible =
+            tasks.iter().enumerate().filter(|(_, t)| may_die(t) && self.groups.memcgs.is_within(t.memcg, over));
         // The first of equals.
         let Some((first, victim)) = eligible.max_by_key(|&(i, t)| (points(t), std::cmp::Reverse(i))) else {
             return Vec::new();
         };
         let group = self.oom_group(victim.memcg, over);
-        let together = |t: &OomTask| group.is_some_and(|g| may_die(t) && self.memcgs.is_within(t.memcg, g));
+        let together = |t: &OomTask| group.is_some_and(|g| may_die(t) && self.groups.memcgs.is_within(t.memcg, g));
         let victims: Vec<usize> = (0..tasks.len()).filter(|&i| i == first || together(&tasks[i])).collect();
         if let Some(group) = group {
-            self.memcgs.event(group, |e| &mut e.oom_group_kill);
+            self.groups.memcgs.event(group, |e| &mut e.oom_group_kill);
         }
-        victims.iter().for_each(|&i| self.memcgs.event(tasks[i].memcg, |e| &mut e.oom_kill));
+        victims.iter().for_each(|&i| self.groups.memcgs.event(tasks[i].memcg, |e| &mut e.oom_kill));
         victims
     }
 
     /// The highest group with `oom_group` from that of the victim up to the one that has no room.
     fn oom_group(&self, victim: MemcgId, over: MemcgId) -> Option<MemcgId> {
         let mut group = None;
-        for m in self.memcgs.chain(victim) {
-            if m != MemcgId::ROOT && self.memcgs.get(m).oom_group {
+        for m in self.groups.memcgs.chain(victim) {
+            if m != MemcgId::ROOT && self.groups.memcgs.get(m).oom_group {
                 group = Some(m);
             }
             if m == over {
@@ -59,12 +60,12 @@ impl Engine {
 
     /// What `oom_score_adj` is a share of: the memory and swap that there could be.
     fn oom_total_pages(&self, over: MemcgId) -> u64 {
-        let machine: u64 = self.nodes.managed_pages();
+        let machine: u64 = self.frames.nodes.managed_pages();
         if over == MemcgId::ROOT {
-            return machine + self.swap.total_pages();
+            return machine + self.swap.slots.total_pages();
         }
-        let m = self.memcgs.get(over);
+        let m = self.groups.memcgs.get(over);
         let max = if machine > 0 { m.max.min(machine) } else { m.max };
-        max.saturating_add(m.swap_max.min(self.swap.total_pages())).min(1 << 50)
+        max.saturating_add(m.swap_max.min(self.swap.slots.total_pages())).min(1 << 50)
     }
 }

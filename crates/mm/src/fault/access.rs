@@ -1,7 +1,7 @@
 //! Accesses and faults: a hit marks the folio, a miss makes one (2.2, 3.2, 8.2).
 
-use crate::Engine;
 use crate::config::RefaultTest;
+use crate::engine::Engine;
 use crate::folio::mapping::{Fill, MappingKind};
 use crate::folio::slot::Slot;
 use crate::folio::table::State;
@@ -71,8 +71,8 @@ impl Engine {
     pub fn access<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch) -> Outcome {
         if touch == Touch::Read {
             // The common case by table: what a read makes of the page's byte. 0 asks for more than that.
-            let byte = &mut self.folios.hot[page.index()];
-            let next = self.next_hot[usize::from(*byte)];
+            let byte = &mut self.pages.folios.hot[page.index()];
+            let next = self.pages.hit_transition[usize::from(*byte)];
             if next != 0 {
                 *byte = next;
                 return Outcome::Hit;
@@ -89,7 +89,7 @@ impl Engine {
     /// Reads by descriptor in a row, up to the first that is more than a plain hit: how many were made. `None` ends the row, too.
     #[inline(always)]
     pub fn read_hits(&mut self, pages: impl Iterator<Item = Option<PageId>>) -> usize {
-        let (hot, next_hot) = (&mut self.folios.hot[..], &self.next_hot);
+        let (hot, next_hot) = (&mut self.pages.folios.hot[..], &self.pages.hit_transition);
         let mut made = 0;
         for page in pages {
             let Some(page) = page else { break };
@@ -108,7 +108,7 @@ impl Engine {
     /// them without a branch: one that goes wrong every few accesses would keep the loads apart. Returns how many they are.
     #[inline(always)]
     pub fn find_work<const N: usize>(&self, pages: impl Iterator<Item = PageId>, work: &mut [PageId; N]) -> usize {
-        let (hot, next_hot) = (&self.folios.hot[..], &self.next_hot);
+        let (hot, next_hot) = (&self.pages.folios.hot[..], &self.pages.hit_transition);
         let mut n = 0;
         for page in pages {
             work[n % N] = page;
@@ -119,18 +119,18 @@ impl Engine {
 
     #[inline(never)]
     fn access_slow<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch) -> Outcome {
-        if self.flush_due {
+        if self.writeback.flush_due {
             self.flush(w);
         }
-        if self.zswap.is_due() {
+        if self.swap.zswap.is_due() {
             self.run_zswap(w);
         }
-        let up_to_date = |f: &FolioId| self.folios.st(*f).has(State::UPTODATE);
-        if let (Some(f), false) = (self.folios.slot(page).folio().filter(up_to_date), touch.is_mapped()) {
+        let up_to_date = |f: &FolioId| self.pages.folios.st(*f).has(State::UPTODATE);
+        if let (Some(f), false) = (self.pages.folios.slot(page).folio().filter(up_to_date), touch.is_mapped()) {
             match touch {
                 Touch::Read => self.mark_accessed(f),
                 // What is written now would not be in the copy.
-                Touch::Write if self.folios.st(f).has(State::MIGRATING) => return Outcome::Waiting,
+                Touch::Write if self.pages.folios.st(f).has(State::MIGRATING) => return Outcome::Waiting,
                 Touch::Write => self.set_dirty(w, f),
                 _ => {}
             }
@@ -143,7 +143,7 @@ impl Engine {
     #[inline(never)]
     fn read_again<W: World>(&mut self, w: &mut W, page: PageId) -> Outcome {
         let f = FolioId(page.0);
-        if self.flush_due || !self.folios.is_attached(f) {
+        if self.writeback.flush_due || !self.pages.folios.is_attached(f) {
             return self.access_slow(w, page, Touch::Read);
         }
         self.mark_accessed(f);
@@ -153,13 +153,13 @@ impl Engine {
     /// A read by descriptor of a page that is not in the cache: [`Engine::fault`] for the common case.
     #[inline(never)]
     fn read_absent<W: World>(&mut self, w: &mut W, page: PageId) -> Outcome {
-        let node = self.folios.node_of(page);
-        let due = self.flush_due || self.zswap.is_due();
-        if due || !self.folios.is_vacant(page) || self.space.fill[node.index()] == Fill::ANON {
+        let node = self.pages.folios.node_of(page);
+        let due = self.writeback.flush_due || self.swap.zswap.is_due();
+        if due || !self.pages.folios.is_vacant(page) || self.pages.space.fill[node.index()] == Fill::ANON {
             return self.access_slow(w, page, Touch::Read);
         }
-        let own = self.folios.lruvec(FolioId(page.0));
-        let memcg = self.lruvecs[own.index()].memcg;
+        let own = self.pages.folios.lruvec(FolioId(page.0));
+        let memcg = self.pages.lruvecs[own.index()].memcg;
         let f = match self.add_file_folio(w, page, Touch::Read, memcg) {
             Err(over) => return self.no_room(over),
             Ok(f) => f,
@@ -167,7 +167,7 @@ impl Engine {
         let ack = w.effect(Effect::Read { page, order: 0 });
         if ack == Ack::Done {
             // Nothing has marked a new folio: this is the first access, under any policy.
-            self.folios.hot[page.index()] |= (State::UPTODATE | State::REFERENCED) as u8;
+            self.pages.folios.hot[page.index()] |= (State::UPTODATE | State::REFERENCED) as u8;
             return Outcome::Major;
         }
         self.note_read(f, ack);
@@ -176,7 +176,7 @@ impl Engine {
 
     /// An access that is not a plain hit by descriptor.
     fn fault<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch) -> Outcome {
-        let mapping = &self.space.mappings[self.space.mapping_of(page).index()];
+        let mapping = &self.pages.space.mappings[self.pages.space.mapping_of(page).index()];
         let (kind, memcg, orders) = (mapping.kind, mapping.memcg, mapping.orders);
         let result = match kind {
             MappingKind::File => self.fault_file(w, page, touch, memcg),
@@ -185,7 +185,7 @@ impl Engine {
         let outcome = result.unwrap_or_else(|over| self.no_room(over));
         // What is to be tried again counts then.
         if touch.is_mapped() && !matches!(outcome, Outcome::Waiting | Outcome::Throttled) {
-            self.memcgs.get_mut(memcg).stat.add(Counter::Pgfault, 1);
+            self.groups.memcgs.get_mut(memcg).stat.add(Counter::Pgfault, 1);
         }
         outcome
     }
@@ -212,17 +212,17 @@ impl Engine {
             }
         }
         let mut outcome = Outcome::Minor;
-        let f = match self.folios.slot(page).folio() {
-            Some(f) if self.folios.st(f).has(State::LOCKED) => return Ok(Outcome::Waiting),
+        let f = match self.pages.folios.slot(page).folio() {
+            Some(f) if self.pages.folios.st(f).has(State::LOCKED) => return Ok(Outcome::Waiting),
             Some(f) => f,
             None => {
                 outcome = Outcome::Major;
                 self.add_file_folio(w, page, touch, memcg)?
             }
         };
-        if !self.folios.st(f).has(State::UPTODATE) {
+        if !self.pages.folios.st(f).has(State::UPTODATE) {
             if touch == Touch::Write {
-                self.folios.set(f, State::UPTODATE);
+                self.pages.folios.set(f, State::UPTODATE);
                 outcome = Outcome::Fresh;
             } else {
                 outcome = Outcome::Major;
@@ -265,9 +265,9 @@ impl Engine {
             return Err(over);
         }
         self.count_alloc(memcg, 1);
-        self.folios.note_frames(page, 1, zone);
-        let own = self.folios.lruvec(FolioId(page.0));
-        let old = self.folios.slot_of_absent(page);
+        self.pages.folios.note_frames(page, 1, zone);
+        let own = self.pages.folios.lruvec(FolioId(page.0));
+        let old = self.pages.folios.slot_of_absent(page);
         self.note_filled(page, old);
         let mut st = State::new(0);
         // A page that is added to be overwritten says nothing about the working set.
@@ -281,7 +281,7 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn add_folio(&mut self, page: PageId, st: State, in_fault: bool) -> FolioId {
         let st = self.state_of_new(st, in_fault);
-        let f = self.folios.alloc(page, st);
+        let f = self.pages.folios.alloc(page, st);
         self.batch_push(Batch::Add, f, st);
         f
     }
@@ -297,8 +297,8 @@ impl Engine {
 
     /// Starts to read a folio, from its file or its slot.
     pub(crate) fn read_folio<W: World>(&mut self, w: &mut W, f: FolioId) -> Ack {
-        let st = self.folios.st(f);
-        let (page, order) = (self.folios.page(f), st.order());
+        let st = self.pages.folios.st(f);
+        let (page, order) = (self.pages.folios.page(f), st.order());
         if st.has(State::ANON) && self.load_from_front(w, f) {
             return Ack::Done;
         }
@@ -306,9 +306,13 @@ impl Engine {
             true => {
                 self.count(f, Counter::Pswpin, st.nr_pages());
                 if st.has(State::LARGE) {
-                    self.count_size(self.lruvecs[self.folios.lruvec(f).index()].memcg, order, SizeCounter::Swpin);
+                    self.count_size(
+                        self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg,
+                        order,
+                        SizeCounter::Swpin,
+                    );
                 }
-                w.effect(Effect::SwapIn { page, order, slot: self.folios.swap(f) })
+                w.effect(Effect::SwapIn { page, order, slot: self.pages.folios.swap(f) })
             }
             false => w.effect(Effect::Read { page, order }),
         };
@@ -318,10 +322,10 @@ impl Engine {
 
     fn note_read(&mut self, f: FolioId, ack: Ack) {
         match ack {
-            Ack::Done => self.folios.set(f, State::UPTODATE),
+            Ack::Done => self.pages.folios.set(f, State::UPTODATE),
             Ack::Pending => {
-                self.folios.set(f, State::LOCKED);
-                self.reads_pending += 1;
+                self.pages.folios.set(f, State::LOCKED);
+                self.pages.reads_pending += 1;
             }
             Ack::Failed => self.count(f, Counter::ReadErrors, 1),
         }
@@ -331,13 +335,13 @@ impl Engine {
     /// tries again.
     pub fn read_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
         let Some(f) = self.folio_of(page) else { return };
-        if !self.folios.st(f).has(State::LOCKED) || self.folios.st(f).has(State::MIGRATING) {
+        if !self.pages.folios.st(f).has(State::LOCKED) || self.pages.folios.st(f).has(State::MIGRATING) {
             return;
         }
-        self.folios.clear(f, State::LOCKED);
-        self.reads_pending -= 1;
+        self.pages.folios.clear(f, State::LOCKED);
+        self.pages.reads_pending -= 1;
         if ok {
-            self.folios.set(f, State::UPTODATE);
+            self.pages.folios.set(f, State::UPTODATE);
         } else {
             self.count(f, Counter::ReadErrors, 1);
         }
@@ -347,7 +351,7 @@ impl Engine {
     /// A write that was pending ended, likewise. After a failure the folio is dirty again.
     pub fn write_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
         let Some(f) = self.folio_of(page) else { return };
-        if self.folios.st(f).has(State::WRITEBACK) {
+        if self.pages.folios.st(f).has(State::WRITEBACK) {
             self.end_write(w, f, ok, true);
             self.finish_dropping_pages(w, f);
         }
@@ -357,9 +361,9 @@ impl Engine {
     /// pages for a while before it writes them. The folio is dirty as before, and nothing failed.
     pub fn write_cancelled<W: World>(&mut self, w: &mut W, page: PageId) {
         let Some(f) = self.folio_of(page) else { return };
-        if self.folios.st(f).has(State::WRITEBACK) {
-            self.folios.clear(f, State::WRITEBACK | State::RECLAIM);
-            self.count_writeback(f, -(self.folios.st(f).nr_pages() as i64));
+        if self.pages.folios.st(f).has(State::WRITEBACK) {
+            self.pages.folios.clear(f, State::WRITEBACK | State::RECLAIM);
+            self.count_writeback(f, -(self.pages.folios.st(f).nr_pages() as i64));
             self.set_dirty_again(f);
             self.finish_dropping_pages(w, f);
         }
@@ -367,7 +371,7 @@ impl Engine {
 
     /// Maps the touched page; a write to a file page dirties it at once.
     fn map_touched<W: World>(&mut self, w: &mut W, f: FolioId, touch: Touch) {
-        let anon = self.folios.st(f).has(State::ANON);
+        let anon = self.pages.folios.st(f).has(State::ANON);
         self.map_folio_with(w, f, true, anon || touch == Touch::MapWrite);
         if touch == Touch::MapWrite && !anon {
             self.set_dirty(w, f);
@@ -376,7 +380,7 @@ impl Engine {
 
     /// Maps a folio again, young or not.
     pub(crate) fn map_folio<W: World>(&mut self, w: &mut W, f: FolioId, young: bool) {
-        let writable = self.folios.st(f).has(State::ANON);
+        let writable = self.pages.folios.st(f).has(State::ANON);
         self.map_folio_with(w, f, young, writable);
     }
 
@@ -388,9 +392,9 @@ impl Engine {
 
     /// Maps one page of a folio.
     pub(crate) fn map_page<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId, young: bool, writable: bool) {
-        self.space.set_mapped(page, self.folios.node_of(page), true);
+        self.pages.space.set_mapped(page, self.pages.folios.node_of(page), true);
         w.effect(Effect::Map { page, young, writable });
-        self.folios.set(f, State::MAPPED);
+        self.pages.folios.set(f, State::MAPPED);
     }
 
     fn fault_anon<W: World>(
@@ -401,12 +405,12 @@ impl Engine {
         memcg: MemcgId,
         orders: u16,
     ) -> Result<Outcome, MemcgId> {
-        if !self.dropping.is_empty() && self.dropping.contains(&page) {
+        if !self.pages.dropping.is_empty() && self.pages.dropping.contains(&page) {
             return Ok(Outcome::Waiting);
         }
         self.charge_table(w, self.table_of(page), memcg)?;
-        if let Some(f) = self.folios.slot(page).folio() {
-            if self.folios.st(f).has(State::LOCKED) {
+        if let Some(f) = self.pages.folios.slot(page).folio() {
+            if self.pages.folios.st(f).has(State::LOCKED) {
                 return Ok(Outcome::Waiting);
             }
             self.map_page(w, f, page, true, true);
@@ -420,7 +424,7 @@ impl Engine {
         {
             if touch.is_write() {
                 // The entries of all its pages start dirty.
-                self.folios.set(f, State::DIRTY);
+                self.pages.folios.set(f, State::DIRTY);
             }
             self.map_touched(w, f, touch);
             return Ok(Outcome::Fresh);
@@ -429,7 +433,7 @@ impl Engine {
         self.count_alloc(memcg, 1);
         let mut st = State::new(0);
         st.set(State::UPTODATE | State::SWAPBACKED | State::ANON);
-        self.folios.note_frames(page, 1, zone);
+        self.pages.folios.note_frames(page, 1, zone);
         let f = self.add_folio(page, st, true);
         self.map_touched(w, f, touch);
         Ok(Outcome::Fresh)
@@ -437,10 +441,10 @@ impl Engine {
 
     /// The swap entry in an anonymous slot.
     pub(crate) fn swap_entry(&self, page: PageId) -> Option<SwapSlot> {
-        if self.space.fill[self.folios.node_of(page).index()] != Fill::ANON {
+        if self.pages.space.fill[self.pages.folios.node_of(page).index()] != Fill::ANON {
             return None;
         }
-        self.folios.slot(page).as_value().map(|v| SwapSlot(v as u32))
+        self.pages.folios.slot(page).as_value().map(|v| SwapSlot(v as u32))
     }
 
     /// 8.2: a device that answers at once goes round the swap cache; others read through it.
@@ -454,7 +458,7 @@ impl Engine {
         orders: u16,
     ) -> Result<Outcome, MemcgId> {
         let (mut outcome, mut read_ahead) = (Outcome::Minor, false);
-        let f = match self.swap.cached(slot) {
+        let f = match self.swap.slots.cached(slot) {
             Some(f) => f,
             None => {
                 outcome = Outcome::Major;
@@ -468,21 +472,21 @@ impl Engine {
                 }
             }
         };
-        let st = self.folios.st(f);
+        let st = self.pages.folios.st(f);
         if st.has(State::LOCKED) {
             return Ok(Outcome::Waiting);
         }
         if !st.has(State::UPTODATE) {
             self.count(f, Counter::Pgmajfault, 1);
-            let in_front = self.is_in_front(slot) && !self.swap.is_synchronous(slot);
+            let in_front = self.is_in_front(slot) && !self.swap.slots.is_synchronous(slot);
             let ack = self.read_folio(w, f);
             // A device that answers at once gains nothing by reading ahead.
             if read_ahead && (ack == Ack::Pending || in_front) {
                 // Reclaim could take what was there at once.
-                self.folios.set(f, State::LOCKED);
+                self.pages.folios.set(f, State::LOCKED);
                 self.swap_read_ahead(w, page, memcg);
                 if ack == Ack::Done {
-                    self.folios.clear(f, State::LOCKED);
+                    self.pages.folios.clear(f, State::LOCKED);
                 }
             }
             match ack {
@@ -496,14 +500,14 @@ impl Engine {
         let whole = st.has(State::LARGE) && self.is_all_swapped(f);
         let pages = if whole { self.pages_of(f) } else { page.0..page.0 + 1 };
         for p in pages.clone() {
-            self.folios.store(PageId(p), Slot::resident(f));
-            self.swap.put(self.folios.swap(f).nth(p - f.0));
+            self.pages.folios.store(PageId(p), Slot::resident(f));
+            self.swap.slots.put(self.pages.folios.swap(f).nth(p - f.0));
         }
-        let synchronous = self.swap.is_synchronous(slot) && !w.keeps_swap_copy(slot);
+        let synchronous = self.swap.slots.is_synchronous(slot) && !w.keeps_swap_copy(slot);
         self.settle_swap(w);
         // The copy in swap is dropped if it will be stale at once, if swap is short, or if reading again costs nothing.
         let drop_copy = synchronous || touch.is_write() || self.is_swap_full(f);
-        if drop_copy && !self.folios.st(f).has(State::WRITEBACK) {
+        if drop_copy && !self.pages.folios.st(f).has(State::WRITEBACK) {
             self.release_swap_cache(w, f);
         }
         pages.for_each(|p| self.map_page(w, f, PageId(p), true, true));
@@ -520,7 +524,7 @@ impl Engine {
     ) -> Result<FolioId, MemcgId> {
         let zone = self.charge(w, memcg, 1)?;
         // Reclaim for it may have had zswap write this very page back: then it is in the swap cache already.
-        if let Some(f) = self.swap.cached(slot) {
+        if let Some(f) = self.swap.slots.cached(slot) {
             self.cancel_charge(memcg, zone, 1);
             return Ok(f);
         }
@@ -551,21 +555,21 @@ impl Engine {
     ) -> FolioId {
         let mut st = State::new(order);
         st.set(State::SWAPBACKED | State::ANON | State::SWAPCACHE);
-        self.folios.note_frames(page, st.nr_pages(), zone);
-        let f = self.folios.alloc(page, st);
-        self.folios.set_swap(f, slot);
+        self.pages.folios.note_frames(page, st.nr_pages(), zone);
+        let f = self.pages.folios.alloc(page, st);
+        self.pages.folios.set_swap(f, slot);
         // Until it is read and mapped, the slots of its pages go on to hold their swap entries.
         for p in self.pages_of(f) {
-            self.folios.store(PageId(p), Slot::value(u64::from(slot.nth(p - f.0).0)));
+            self.pages.folios.store(PageId(p), Slot::value(u64::from(slot.nth(p - f.0).0)));
         }
-        let shadow = self.swap.shadow(slot);
-        self.swap.add_to_cache(slot, order, f);
+        let shadow = self.swap.slots.shadow(slot);
+        self.swap.slots.add_to_cache(slot, order, f);
         self.note_swap_cache(f, 1);
         if let Some(shadow) = shadow.filter(|_| self.cfg.refault != RefaultTest::None) {
-            st = self.workingset_refault(self.folios.lruvec(f), st, shadow, in_fault);
+            st = self.workingset_refault(self.pages.folios.lruvec(f), st, shadow, in_fault);
         }
         let st = self.state_of_new(st, in_fault);
-        self.folios.put(f, st);
+        self.pages.folios.put(f, st);
         self.batch_push(Batch::Add, f, st);
         f
     }

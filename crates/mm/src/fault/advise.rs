@@ -1,6 +1,6 @@
 //! What programs say about ranges of their memory: `madvise` and `fadvise`.
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::folio::table::State;
 use crate::ids::{FolioId, MemcgId, PageId};
 use crate::lru::batch::Batch;
@@ -44,7 +44,7 @@ impl Engine {
                 continue;
             };
             at = next;
-            if !self.folios.st(f).has(State::UNEVICTABLE) {
+            if !self.pages.folios.st(f).has(State::UNEVICTABLE) {
                 self.batch_add(batch, f);
             }
         }
@@ -53,12 +53,13 @@ impl Engine {
     /// The folio of a resident page, cut to what lies before `end`, and the page after it. None: there is none, or it cannot be
     /// cut now.
     fn next_folio(&mut self, at: u32, end: u32) -> Option<(FolioId, u32)> {
-        let f = self.folios.slot(PageId(at)).folio()?;
-        if !self.folios.st(f).has(State::LARGE) {
+        let f = self.pages.folios.slot(PageId(at)).folio()?;
+        if !self.pages.folios.st(f).has(State::LARGE) {
             return Some((f, at + 1));
         }
         let pages = self.pages_of(f);
-        let whole = pages.start == at && pages.end <= end && self.space.mapped_in(pages.clone()).count() == pages.len();
+        let whole =
+            pages.start == at && pages.end <= end && self.pages.space.mapped_in(pages.clone()).count() == pages.len();
         if whole {
             return Some((f, pages.end));
         }
@@ -74,7 +75,7 @@ impl Engine {
         let (mut at, end, mut freed) = (first.0, first.0 + nr, 0);
         while at < end {
             // A page table at a time, as a walk over the range meets them.
-            let table_end = self.space.table_pages(self.table_of(PageId(at)) as u32).end.min(end);
+            let table_end = self.pages.space.table_pages(self.table_of(PageId(at)) as u32).end.min(end);
             freed += self.page_out_table(w, at, table_end, &mut sc);
             at = table_end;
         }
@@ -84,37 +85,37 @@ impl Engine {
     fn page_out_table<W: World>(&mut self, w: &mut W, mut at: u32, end: u32, sc: &mut ScanControl) -> u64 {
         let mut list = self.take_scratch();
         while at < end {
-            let mapped = self.space.is_mapped(PageId(at));
+            let mapped = self.pages.space.is_mapped(PageId(at));
             let Some((f, next)) = self.next_folio(at, end).filter(|_| mapped) else {
                 at += 1;
                 continue;
             };
             at = next;
-            let st = self.folios.st(f);
+            let st = self.pages.folios.st(f);
             if st.has(State::LRU) && !st.has(State::UNEVICTABLE) {
                 self.isolate_for_page_out(f, st);
                 list.push(f);
             }
         }
-        let taken: u64 = list.iter().map(|&f| self.folios.st(f).nr_pages()).sum();
+        let taken: u64 = list.iter().map(|&f| self.pages.folios.st(f).nr_pages()).sum();
         let mut freed = 0;
-        for nid in self.nodes.ids() {
+        for nid in self.frames.nodes.ids() {
             sc.nid = nid;
             freed += self.page_out_on_node(w, &list, sc);
         }
         self.return_scratch(list);
-        self.work.scanned += taken;
-        self.work.reclaimed += freed;
+        self.pages.work.scanned += taken;
+        self.pages.work.reclaimed += freed;
         freed
     }
 
     /// Those of the isolated folios that are on the node of `sc`: a batch is of one lruvec.
     fn page_out_on_node<W: World>(&mut self, w: &mut W, folios: &[FolioId], sc: &ScanControl) -> u64 {
         let mut list = self.take_scratch();
-        list.extend(folios.iter().filter(|&&f| self.folios.nid(f) == sc.nid));
+        list.extend(folios.iter().filter(|&&f| self.pages.folios.nid(f) == sc.nid));
         let freed = if list.is_empty() { 0 } else { self.shrink_folio_list(w, &mut list, sc).reclaimed };
         for &f in &list {
-            self.folios.set(f, State::LRU);
+            self.pages.folios.set(f, State::LRU);
             self.lruvec_add(f, false);
         }
         self.return_scratch(list);
@@ -123,11 +124,11 @@ impl Engine {
 
     /// Off its list. It had its use if it was active.
     fn isolate_for_page_out(&mut self, f: FolioId, st: State) {
-        self.folios.clear(f, State::REFERENCED);
+        self.pages.folios.clear(f, State::REFERENCED);
         if st.has(State::ACTIVE) {
-            self.folios.set(f, State::WORKINGSET);
+            self.pages.folios.set(f, State::WORKINGSET);
         }
         self.lruvec_del(f, false);
-        self.folios.clear(f, State::LRU);
+        self.pages.folios.clear(f, State::LRU);
     }
 }

@@ -1,6 +1,6 @@
 //! Faults by mapping map what is resident around them, too (2.2, `fault_around_pages`).
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::folio::table::State;
 use crate::ids::PageId;
 use crate::world::World;
@@ -13,7 +13,7 @@ impl Engine {
             return;
         }
         if around > 64 {
-            let near = self.space.around(page, self.folios.node_of(page), around as u32);
+            let near = self.pages.space.around(page, self.pages.folios.node_of(page), around as u32);
             let window = self.page_index(page) & !(around - 1);
             for near in near.map(PageId) {
                 if self.page_index(near) & !(around - 1) == window {
@@ -23,8 +23,8 @@ impl Engine {
             return;
         }
         // The window lies within a node of 64 slots: what is there and not mapped is found by bits, before any folio is looked at.
-        let ids = self.space.around_in_node(&self.folios, page, around);
-        let mut there = self.folios.up_to_date(ids.clone()) & !self.space.mapped_bits(ids.clone());
+        let ids = self.pages.space.around_in_node(&self.pages.folios, page, around);
+        let mut there = self.pages.folios.up_to_date(ids.clone()) & !self.pages.space.mapped_bits(ids.clone());
         while there != 0 {
             self.map_neighbour(w, page, PageId(ids.start + there.trailing_zeros()));
             there &= there - 1;
@@ -33,12 +33,12 @@ impl Engine {
 
     /// Maps a page in the window of a read fault on `page`, if it is there to be mapped.
     fn map_neighbour<W: World>(&mut self, w: &mut W, page: PageId, near: PageId) {
-        let there = u32::from(self.folios.hot[near.index()]) & State::UPTODATE != 0;
-        if near == page || !there || self.space.is_mapped(near) {
+        let there = u32::from(self.pages.folios.hot[near.index()]) & State::UPTODATE != 0;
+        if near == page || !there || self.pages.space.is_mapped(near) {
             return;
         }
-        let Some(f) = self.folios.slot(near).folio() else { return };
-        if !self.folios.st(f).has(State::LOCKED) {
+        let Some(f) = self.pages.folios.slot(near).folio() else { return };
+        if !self.pages.folios.st(f).has(State::LOCKED) {
             self.map_folio_with(w, f, self.cfg.fault_around_young, false);
         }
     }

@@ -4,8 +4,8 @@
 //! start of the file or next to the last one, doubles up to `read_ahead_pages`, and is renewed when the reader reaches the page at
 //! which less than the next window is left. Random reads get no window, nor do readers that said so.
 
-use crate::Engine;
 use crate::config::RefaultTest;
+use crate::engine::Engine;
 use crate::fault::access::{Outcome, Touch};
 use crate::folio::mapping::MappingKind;
 use crate::folio::slot::Slot;
@@ -145,7 +145,7 @@ impl Engine {
         ra: &mut Readahead,
     ) -> Outcome {
         let max = self.cfg.read_ahead_pages;
-        let missed = self.folios.slot(page).folio().is_none();
+        let missed = self.pages.folios.slot(page).folio().is_none();
         let off = ra.random || max == 0;
         if !off && (missed || ra.mark() == Some(page.0)) {
             self.open_window(w, page, asked, missed, ra, max);
@@ -165,7 +165,7 @@ impl Engine {
         ra: &mut Readahead,
         max: u32,
     ) {
-        let m = &self.space.mappings[self.space.mapping_of(page).index()];
+        let m = &self.pages.space.mappings[self.pages.space.mapping_of(page).index()];
         let (first, memcg) = (m.first, m.memcg);
         if m.kind != MappingKind::File {
             return;
@@ -175,7 +175,7 @@ impl Engine {
         let base = self.page_index(page) as i64 - i64::from(page.0);
         for p in (start.min(end)..start.saturating_add(size).min(end)).map(PageId) {
             // Ids are consecutive, indices need not be.
-            if self.page_index(p) as i64 - i64::from(p.0) != base || self.folios.slot(p).folio().is_some() {
+            if self.page_index(p) as i64 - i64::from(p.0) != base || self.pages.folios.slot(p).folio().is_some() {
                 continue;
             }
             let Ok(f) = self.add_file_folio(w, p, Touch::Read, memcg) else { return };
@@ -185,8 +185,8 @@ impl Engine {
 
     /// One more than the last id of the page's mapping.
     pub(crate) fn mapping_end(&self, page: PageId) -> u32 {
-        let m = self.space.mapping_of(page).index();
-        self.space.mappings.get(m + 1).map_or(self.folios.len() as u32, |m| m.first.0)
+        let m = self.pages.space.mapping_of(page).index();
+        self.pages.space.mappings.get(m + 1).map_or(self.pages.folios.len() as u32, |m| m.first.0)
     }
 
     /// Reads the neighbours of a swapped page that are in swap, too.
@@ -195,10 +195,10 @@ impl Engine {
         if max == 1 {
             return;
         }
-        let mapping = self.space.mapping_of(page).index();
-        let (first, end) = (self.space.mappings[mapping].first.0, self.mapping_end(page));
+        let mapping = self.pages.space.mapping_of(page).index();
+        let (first, end) = (self.pages.space.mappings[mapping].first.0, self.mapping_end(page));
         let map_ahead = self.cfg.swap_map_ahead;
-        let m = &mut self.space.mappings[mapping];
+        let m = &mut self.pages.space.mappings[mapping];
         let (ra, streams) = (&mut m.swap_readahead, &mut m.streams);
         let window = if map_ahead { streams.next_window(page.0, max) } else { ra.next_window(page.0, max) };
         let from = match page.0 {
@@ -210,17 +210,17 @@ impl Engine {
         ra.last = page.0;
         for p in (from.max(first)..(from + window).min(end)).map(PageId).filter(|&p| p != page) {
             let Some(slot) = self.swap_entry(p) else { continue };
-            if self.swap.cached(slot).is_some() || (!map_ahead && self.swap.is_synchronous(slot)) {
+            if self.swap.slots.cached(slot).is_some() || (!map_ahead && self.swap.slots.is_synchronous(slot)) {
                 continue;
             }
             if map_ahead && !self.has_room_ahead() {
-                return self.space.mappings[mapping].streams.cut(p.0);
+                return self.pages.space.mappings[mapping].streams.cut(p.0);
             }
             let Ok(f) = self.add_swap_folio(w, p, slot, memcg) else { return };
-            if self.folios.st(f).has(State::UPTODATE | State::LOCKED) {
+            if self.pages.folios.st(f).has(State::UPTODATE | State::LOCKED) {
                 continue;
             }
-            self.folios.set(f, State::READAHEAD);
+            self.pages.folios.set(f, State::READAHEAD);
             self.count(f, Counter::SwapRa, 1);
             self.read_folio(w, f);
         }
@@ -228,16 +228,16 @@ impl Engine {
 
     /// Reads what follows a page of a file that was touched in memory, if it goes on with a run of faults.
     pub(crate) fn file_map_ahead<W: World>(&mut self, w: &mut W, page: PageId, memcg: MemcgId) {
-        let mapping = self.space.mapping_of(page).index();
+        let mapping = self.pages.space.mapping_of(page).index();
         let end = self.mapping_end(page);
-        let streams = &mut self.space.mappings[mapping].streams;
+        let streams = &mut self.pages.space.mappings[mapping].streams;
         let window = streams.next_window(page.0, self.cfg.read_ahead_pages.max(1));
         for p in (page.0 + 1..page.0.saturating_add(window).min(end)).map(PageId) {
-            if self.folios.slot(p).folio().is_some() {
+            if self.pages.folios.slot(p).folio().is_some() {
                 continue;
             }
             if !self.has_room_ahead() {
-                return self.space.mappings[mapping].streams.cut(p.0);
+                return self.pages.space.mappings[mapping].streams.cut(p.0);
             }
             let Ok(f) = self.add_file_folio(w, p, Touch::MapRead, memcg) else { return };
             self.read_folio(w, f);
@@ -252,25 +252,27 @@ impl Engine {
 
     /// A fault found a page in the swap cache: if it was read ahead, that was worth it.
     pub(crate) fn note_swap_ra_hit(&mut self, f: crate::FolioId) {
-        if self.folios.st(f).has(State::READAHEAD) {
-            self.folios.clear(f, State::READAHEAD);
+        if self.pages.folios.st(f).has(State::READAHEAD) {
+            self.pages.folios.clear(f, State::READAHEAD);
             self.count(f, Counter::SwapRaHit, 1);
-            let mapping = self.space.mapping_of(self.folios.page(f)).index();
-            self.space.mappings[mapping].swap_readahead.hits += 1;
+            let mapping = self.pages.space.mapping_of(self.pages.folios.page(f)).index();
+            self.pages.space.mappings[mapping].swap_readahead.hits += 1;
         }
     }
 
     /// Whether waiting for this page is a memory stall (7.6): it is read again after it was evicted from the working set.
     pub fn is_refault_wait(&self, page: PageId) -> bool {
-        let cached = || self.swap_entry(page).and_then(|s| self.swap.cached(s));
-        let folio = self.folios.slot(page).folio().or_else(cached);
+        let cached = || self.swap_entry(page).and_then(|s| self.swap.slots.cached(s));
+        let folio = self.pages.folios.slot(page).folio().or_else(cached);
         self.cfg.refault != RefaultTest::None
-            && folio.is_some_and(|f| self.folios.st(f).has(State::LOCKED) && self.folios.st(f).has(State::WORKINGSET))
+            && folio.is_some_and(|f| {
+                self.pages.folios.st(f).has(State::LOCKED) && self.pages.folios.st(f).has(State::WORKINGSET)
+            })
     }
 
     /// Whether a slot is empty: neither in memory nor in swap, nor with a shadow.
     pub fn is_untouched(&self, page: PageId) -> bool {
-        self.folios.slot(page) == Slot::EMPTY
+        self.pages.folios.slot(page) == Slot::EMPTY
     }
 }
 

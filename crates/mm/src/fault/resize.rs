@@ -1,7 +1,7 @@
 //! Memory that comes and goes while the machine runs, and memory of a group that the engine does not see.
 
-use crate::Engine;
 use crate::config::NodeConfig;
+use crate::engine::Engine;
 use crate::ids::{MemcgId, NodeId};
 use crate::node::node::{MachineMarks, Node};
 
@@ -34,37 +34,39 @@ impl Engine {
     /// pages are still to be taken away; reclaim, and call it again. The watermarks follow. A machine that has no size or several nodes
     /// cannot be resized.
     pub fn resize_node(&mut self, pages: u64) -> Result<u64, String> {
-        let Some(cfg) = self.cfg.node.clone().filter(|_| !self.nodes.are_several() && self.nodes.is_limited()) else {
+        let Some(cfg) =
+            self.cfg.node.clone().filter(|_| !self.frames.nodes.are_several() && self.frames.nodes.is_limited())
+        else {
             return Err("only a machine of one node can be resized".into());
         };
         if !(MIN_PAGES..1 << 30).contains(&pages) {
             return Err(format!("{pages} pages: a node has 64 to 2^30"));
         }
-        Ok(self.nodes.get_mut(NodeId::default()).resize(pages, &cfg))
+        Ok(self.frames.nodes.get_mut(NodeId::default()).resize(pages, &cfg))
     }
 
     /// Pages of all nodes, free or not.
     pub fn managed_pages(&self) -> u64 {
-        self.nodes.managed_pages()
+        self.frames.nodes.managed_pages()
     }
 
     /// Sets how many pages a group is charged for what the engine does not see. That cannot fail: a group that is beyond its limit by it
     /// may stay there. An unknown group is an error.
     pub fn set_memcg_external_pages(&mut self, id: MemcgId, pages: u64) -> Result<(), String> {
         self.online_memcg(id)?;
-        let before = std::mem::replace(&mut self.memcgs.get_mut(id).reserved, pages);
+        let before = std::mem::replace(&mut self.groups.memcgs.get_mut(id).reserved, pages);
         if pages > before {
-            self.memcgs.force_charge(id, pages - before);
-            self.memcgs.tolerate(id);
+            self.groups.memcgs.force_charge(id, pages - before);
+            self.groups.memcgs.tolerate(id);
         } else {
-            self.memcgs.uncharge(id, before - pages);
+            self.groups.memcgs.uncharge(id, before - pages);
         }
         Ok(())
     }
 
     /// `memory.current`, in pages.
     pub fn memcg_usage_pages(&self, id: MemcgId) -> u64 {
-        self.memcgs.get(id).usage
+        self.groups.memcgs.get(id).usage
     }
 }
 

@@ -3,7 +3,7 @@
 //! Taking one away reads back everything that is on it. Nothing new goes there meanwhile. If there is no room, or a read fails, the
 //! device is as it was before; what was read is in memory, and nothing is lost.
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::folio::mapping::MappingKind;
 use crate::folio::slot::Slot;
 use crate::folio::table::State;
@@ -86,12 +86,12 @@ impl<W: World> World for Patient<'_, W> {
 impl Engine {
     /// Adds a swap device; says its number, which is that in the slots on it.
     pub fn swapon(&mut self, device: SwapDeviceConfig) -> Result<u8, String> {
-        self.swap.add(device)
+        self.swap.slots.add(device)
     }
 
     /// Takes a swap device away: everything on it comes back to memory. `Waiting`: call it again, until it says something else.
     pub fn swapoff<W: World>(&mut self, w: &mut W, device: u8) -> Swapoff {
-        if !self.swap.start_removal(device) {
+        if !self.swap.slots.start_removal(device) {
             return Swapoff::Failed(SwapoffError::NoDevice);
         }
         self.settle_swap(w);
@@ -99,10 +99,10 @@ impl Engine {
         self.settle_swap(w);
         match result {
             Err(Held::For(error)) => {
-                self.swap.cancel_removal(device);
+                self.swap.slots.cancel_removal(device);
                 Swapoff::Failed(error)
             }
-            Ok(()) if self.swap.finish_removal(device) => Swapoff::Done,
+            Ok(()) if self.swap.slots.finish_removal(device) => Swapoff::Done,
             Ok(()) | Err(Held::Io) => Swapoff::Waiting,
         }
     }
@@ -110,16 +110,16 @@ impl Engine {
     fn unuse_device<W: World>(&mut self, w: &mut W, device: u8) -> Result<(), Held> {
         let mut waiting = false;
         // Copies of what is in memory go first: else reclaim could drop such a page again while another one is read.
-        for f in self.swap.cached_on(device) {
-            if self.folios.st(f).has(State::LOCKED | State::WRITEBACK) {
+        for f in self.swap.slots.cached_on(device) {
+            if self.pages.folios.st(f).has(State::LOCKED | State::WRITEBACK) {
                 waiting = true;
             } else {
                 self.release_swap_cache(w, f);
             }
         }
-        let anon: Vec<_> = (0..self.space.mappings.len())
-            .filter(|&m| self.space.mappings[m].kind == MappingKind::Anon)
-            .map(|m| (self.space.mappings[m].first.0, self.mapping_end(self.space.mappings[m].first)))
+        let anon: Vec<_> = (0..self.pages.space.mappings.len())
+            .filter(|&m| self.pages.space.mappings[m].kind == MappingKind::Anon)
+            .map(|m| (self.pages.space.mappings[m].first.0, self.mapping_end(self.pages.space.mappings[m].first)))
             .collect();
         for page in anon.into_iter().flat_map(|(first, end)| first..end).map(PageId) {
             let Some(slot) = self.swap_entry(page).filter(|s| s.device() == device) else { continue };
@@ -134,20 +134,20 @@ impl Engine {
 
     /// Reads one page back and maps it, as if nobody had touched it for a while.
     fn unuse_page<W: World>(&mut self, w: &mut W, page: PageId, slot: SwapSlot) -> Result<(), Held> {
-        if self.dropping.contains(&page) {
+        if self.pages.dropping.contains(&page) {
             return Err(Held::Io);
         }
-        let memcg = self.space.mappings[self.space.mapping_of(page).index()].memcg;
+        let memcg = self.pages.space.mappings[self.pages.space.mapping_of(page).index()].memcg;
         // First, because making room for it could take the page away again.
         self.charge_table(w, self.table_of(page), memcg).map_err(|over| self.no_room_for_swapoff(over))?;
-        let f = match self.swap.cached(slot) {
+        let f = match self.swap.slots.cached(slot) {
             Some(f) => f,
             None => self.add_swap_folio(w, page, slot, memcg).map_err(|over| self.no_room_for_swapoff(over))?,
         };
-        if self.folios.st(f).has(State::LOCKED) {
+        if self.pages.folios.st(f).has(State::LOCKED) {
             return Err(Held::Io);
         }
-        if !self.folios.st(f).has(State::UPTODATE) {
+        if !self.pages.folios.st(f).has(State::UPTODATE) {
             match self.read_folio(w, f) {
                 Ack::Done => {}
                 Ack::Pending => return Err(Held::Io),
@@ -155,7 +155,7 @@ impl Engine {
             }
         }
         self.attach_swapped(w, f);
-        if self.folios.st(f).has(State::WRITEBACK) {
+        if self.pages.folios.st(f).has(State::WRITEBACK) {
             return Err(Held::Io);
         }
         self.release_swap_cache(w, f);
@@ -165,9 +165,9 @@ impl Engine {
     /// The slots of all pages of a folio in the swap cache hold it again, and it is mapped.
     fn attach_swapped<W: World>(&mut self, w: &mut W, f: FolioId) {
         for page in self.pages_of(f).map(PageId) {
-            if let Some(slot) = self.swap_entry(page).filter(|_| !self.dropping.contains(&page)) {
-                self.folios.store(page, Slot::resident(f));
-                self.swap.put(slot);
+            if let Some(slot) = self.swap_entry(page).filter(|_| !self.pages.dropping.contains(&page)) {
+                self.pages.folios.store(page, Slot::resident(f));
+                self.swap.slots.put(slot);
                 self.map_page(w, f, page, false, true);
             }
         }

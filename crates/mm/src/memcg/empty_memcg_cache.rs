@@ -5,7 +5,7 @@
 //! the group. Nothing else is different: they move the group as any visit does. What was seen holds as long as reclaim has done nothing but
 //! such visits, because then nothing has changed.
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::ids::{LruvecId, MemcgId, NodeId};
 use crate::reclaim::scan::{DEF_PRIORITY, ScanControl};
 
@@ -50,25 +50,25 @@ impl Engine {
     #[inline]
     pub(crate) fn is_quiet(&mut self, id: MemcgId, sc: &mut ScanControl) -> bool {
         #[cfg(test)]
-        if self.looks_closely {
+        if self.groups.looks_closely {
             return false;
         }
-        if sc.quiet_since != self.quiet.now || sc.quiet_since == 0 {
+        if sc.quiet_since != self.groups.empty.now || sc.quiet_since == 0 {
             // Others were at work since.
-            self.quiet.forget(sc);
-        } else if self.quiet.knows(id, sc) {
+            self.groups.empty.forget(sc);
+        } else if self.groups.empty.knows(id, sc) {
             #[cfg(test)]
-            (self.quiet.known += 1);
+            (self.groups.empty.known += 1);
             return true;
         }
         let v = self.lruvec_of(id, sc.nid);
         match self.quiet_down_to(v, sc) {
             Some(priority) => {
-                self.quiet.note(id, sc.nid, priority);
+                self.groups.empty.note(id, sc.nid, priority);
                 true
             }
             None => {
-                self.quiet.forget(sc);
+                self.groups.empty.forget(sc);
                 false
             }
         }
@@ -76,8 +76,8 @@ impl Engine {
 
     /// The lowest priority at which there is nothing to do for a group, if that holds at the present one.
     fn quiet_down_to(&self, v: LruvecId, sc: &ScanControl) -> Option<u32> {
-        let lruvec = &self.lruvecs[v.index()];
-        let offline = !self.memcgs.offline.is_empty() && !self.memcgs.get(lruvec.memcg).is_online();
+        let lruvec = &self.pages.lruvecs[v.index()];
+        let offline = !self.groups.memcgs.offline.is_empty() && !self.groups.memcgs.get(lruvec.memcg).is_online();
         let pages: u64 = lruvec.size.iter().sum();
         if offline || self.excess_shadow_nodes(v) > 0 || pages >> sc.priority > 0 && sc.priority == DEF_PRIORITY {
             return None;

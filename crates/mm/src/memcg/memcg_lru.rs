@@ -4,7 +4,7 @@
 //! young one, and the generations move on when nobody is left in the old one. The third is a slot that the kernel keeps free for
 //! readers without locks.
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::ids::MemcgId;
 use crate::memcg::group::Memcgs;
 use crate::memcg::protection::Shield;
@@ -215,16 +215,16 @@ impl Engine {
     /// One pass over the old generation, from a bin by chance on, until reclaim has what it wants.
     pub(crate) fn shrink_many<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
         let n = sc.nid.index();
-        let generation = self.memcg_lru[n].old();
-        let first_bin = self.memcg_lru[n].random_bin();
+        let generation = self.groups.memcg_lru[n].old();
+        let first_bin = self.groups.memcg_lru[n].random_bin();
         for bin in (0..MEMCG_NR_BINS).map(|i| (first_bin + i) % MEMCG_NR_BINS) {
-            let mut at = self.memcg_lru[n].bins[generation][bin].0;
+            let mut at = self.groups.memcg_lru[n].bins[generation][bin].0;
             while let Some(id) = at {
                 let rotation = self.shrink_rotating(w, id, sc);
                 // Whoever comes next is known before this one moves: it may come back into this bin.
-                at = self.memcg_lru[n].places[id.index()].next;
+                at = self.groups.memcg_lru[n].places[id.index()].next;
                 if let Some(to) = rotation {
-                    self.memcg_lru[n].rotate(id, to);
+                    self.groups.memcg_lru[n].rotate(id, to);
                 }
                 if self.should_abort_scan(sc) {
                     return;
@@ -235,12 +235,12 @@ impl Engine {
 
     /// Shrinks a group; where it goes after that. None: it stays, there is more.
     fn shrink_rotating<W: World>(&mut self, w: &mut W, id: MemcgId, sc: &mut ScanControl) -> Option<Rotation> {
-        let was_tail = self.memcg_lru[sc.nid.index()].places[id.index()].segment == Segment::Tail;
-        match self.memcgs.shield(MemcgId::ROOT, id) {
+        let was_tail = self.groups.memcg_lru[sc.nid.index()].places[id.index()].segment == Segment::Tail;
+        match self.groups.memcgs.shield(MemcgId::ROOT, id) {
             Shield::Min => return Some(Rotation::Young),
             // Others first. Whoever is met again is not spared.
             Shield::Low if !was_tail => return Some(Rotation::Tail),
-            Shield::Low => self.memcgs.event(id, |e| &mut e.low),
+            Shield::Low => self.groups.memcgs.event(id, |e| &mut e.low),
             Shield::None => {}
         }
         self.note_visit(id);
@@ -252,7 +252,7 @@ impl Engine {
         if self.is_quiet(id, sc) {
             return Some(later);
         }
-        let (v, online) = (self.lruvec_of(id, sc.nid), self.memcgs.get(id).is_online());
+        let (v, online) = (self.lruvec_of(id, sc.nid), self.groups.memcgs.get(id).is_online());
         let aged = self.shrink_lruvec_gen(w, v, sc);
         self.shrink_shadow_nodes(v, sc.priority);
         if aged && online {
@@ -360,12 +360,12 @@ mod tests {
             let limits = crate::MemcgLimits { low: 20_000, ..crate::MemcgLimits::default() };
             e.set_memcg_limits(&mut w, low, &limits).unwrap();
             e.drain_all();
-            let first_bin = e.memcg_lru[0].clone().random_bin();
-            let turn = |e: &Engine, id: MemcgId| (e.memcg_lru[0].places[id.index()].bin + 8 - first_bin) % 8;
+            let first_bin = e.groups.memcg_lru[0].clone().random_bin();
+            let turn = |e: &Engine, id: MemcgId| (e.groups.memcg_lru[0].places[id.index()].bin + 8 - first_bin) % 8;
             let others_first = turn(&e, other) < turn(&e, low);
-            e.visits.clear();
+            e.groups.visits.clear();
             e.reclaim(&mut w, MemcgId::ROOT, 64, None).unwrap();
-            let visits = e.visits.iter().filter(|v| **v == Some(low)).count() as u64;
+            let visits = e.groups.visits.iter().filter(|v| **v == Some(low)).count() as u64;
             assert_eq!(e.memcg_events(low).low, visits, "it is never reclaimed without saying so");
             assert!(!others_first || visits == 0, "seed {seed}: the other had enough and came first");
             if visits > 0 {

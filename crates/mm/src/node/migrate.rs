@@ -3,7 +3,7 @@
 //! A folio that moves is on no list, locked and unmapped; whoever touches it waits. It keeps its number, its slots, its charge and its flags:
 //! only its frames are others afterwards, and with them its lists.
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::folio::table::State;
 use crate::ids::{FolioId, NodeId, PageId};
 use crate::lru::batch::Batch;
@@ -36,16 +36,16 @@ impl Engine {
     /// Moves an isolated folio, which is neither locked nor under writeback, to frames that were taken for it. `Failed`: it is as before,
     /// still isolated, and the frames are given back.
     pub(crate) fn migrate<W: World>(&mut self, w: &mut W, f: FolioId, to: ZoneId, reason: Reason) -> Ack {
-        let st = self.folios.st(f);
+        let st = self.pages.folios.st(f);
         debug_assert!(!st.has(State::LRU | State::LOCKED | State::WRITEBACK | State::ADDING));
         let mapped = self.unmap_migrating(w, f);
-        self.folios.set(f, State::LOCKED | State::MIGRATING);
-        self.work.migrated += st.nr_pages();
-        let (page, order, from) = (self.folios.page(f), st.order(), self.folios.nid(f));
+        self.pages.folios.set(f, State::LOCKED | State::MIGRATING);
+        self.pages.work.migrated += st.nr_pages();
+        let (page, order, from) = (self.pages.folios.page(f), st.order(), self.pages.folios.nid(f));
         let migration = Migration { to, reason, mapped };
         let ack = w.effect(Effect::Migrate { page, order, from, to: to.nid() });
         match ack {
-            Ack::Pending => _ = self.migrating.insert(f, migration),
+            Ack::Pending => _ = self.frames.migrating.insert(f, migration),
             Ack::Done | Ack::Failed => self.settle_migration(w, f, migration, ack == Ack::Done),
         }
         if ack == Ack::Done {
@@ -57,7 +57,7 @@ impl Engine {
     /// A migration that was pending ended; any page of the folio stands for it.
     pub fn migrate_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
         let Some(f) = self.folio_of(page) else { return };
-        let Some(migration) = self.migrating.remove(&f) else { return };
+        let Some(migration) = self.frames.migrating.remove(&f) else { return };
         let reason = migration.reason;
         self.settle_migration(w, f, migration, ok);
         self.add_migrated(f, reason);
@@ -68,19 +68,19 @@ impl Engine {
     fn unmap_migrating<W: World>(&mut self, w: &mut W, f: FolioId) -> Vec<(PageId, bool)> {
         let mut mapped = Vec::new();
         let mut dirty = false;
-        if self.folios.st(f).has(State::MAPPED) {
-            for page in self.space.mapped_in(self.pages_of(f)) {
+        if self.pages.folios.st(f).has(State::MAPPED) {
+            for page in self.pages.space.mapped_in(self.pages_of(f)) {
                 mapped.push((page, w.test_and_clear_young(page)));
                 w.effect(Effect::Unmap { page });
                 dirty |= w.test_and_clear_dirty(page);
-                self.space.set_mapped(page, self.folios.node_of(page), false);
+                self.pages.space.set_mapped(page, self.pages.folios.node_of(page), false);
             }
-            self.folios.clear(f, State::MAPPED);
+            self.pages.folios.clear(f, State::MAPPED);
         }
         if dirty {
-            if self.folios.st(f).has(State::ANON) {
+            if self.pages.folios.st(f).has(State::ANON) {
                 // Written after it was advised free.
-                self.folios.set(f, State::SWAPBACKED);
+                self.pages.folios.set(f, State::SWAPBACKED);
             }
             self.set_dirty(w, f);
         }
@@ -90,31 +90,31 @@ impl Engine {
     /// The copy is made, or will not be: the frames of one side are free, and the pages are mapped again.
     fn settle_migration<W: World>(&mut self, w: &mut W, f: FolioId, migration: Migration, ok: bool) {
         let Migration { to, reason, mapped } = migration;
-        self.folios.clear(f, State::LOCKED | State::MIGRATING);
-        let nr = self.folios.st(f).nr_pages();
-        let from = self.folios.zone_of(f);
+        self.pages.folios.clear(f, State::LOCKED | State::MIGRATING);
+        let nr = self.pages.folios.st(f).nr_pages();
+        let from = self.pages.folios.zone_of(f);
         if ok {
             self.count_migrated(f, to.nid(), reason);
-            self.nodes.give_back(from, nr);
+            self.frames.nodes.give_back(from, nr);
             if reason == Reason::Demotion(Counter::PgdemoteKswapd) {
-                self.nodes.get_mut(from.nid()).kswapd.failures = 0;
+                self.frames.nodes.get_mut(from.nid()).kswapd.failures = 0;
             }
-            self.folios.note_frames(self.folios.page(f), nr, to);
+            self.pages.folios.note_frames(self.pages.folios.page(f), nr, to);
         } else {
-            self.nodes.give_back(to, nr);
+            self.frames.nodes.give_back(to, nr);
             self.count_machine(Counter::PgmigrateFail, nr);
         }
-        let writable = self.folios.st(f).has(State::ANON);
+        let writable = self.pages.folios.st(f).has(State::ANON);
         for (page, young) in mapped {
             // It may have been dropped meanwhile.
-            if !self.dropping.contains(&page) {
+            if !self.pages.dropping.contains(&page) {
                 self.map_page(w, f, page, young, writable);
             }
         }
     }
 
     fn count_migrated(&mut self, f: FolioId, to: NodeId, reason: Reason) {
-        let nr = self.folios.st(f).nr_pages();
+        let nr = self.pages.folios.st(f).nr_pages();
         self.count_machine(Counter::PgmigrateSuccess, nr);
         match reason {
             Reason::Demotion(counter) => self.count(f, counter, nr),
@@ -124,15 +124,15 @@ impl Engine {
 
     /// A folio that has moved, or that could not after all, goes to the list that its flags ask for, by way of a batch as new ones do.
     pub(crate) fn add_migrated(&mut self, f: FolioId, reason: Reason) {
-        let st = self.state_of_new(self.folios.st(f), reason == Reason::Promotion);
-        self.folios.put(f, st);
+        let st = self.state_of_new(self.pages.folios.st(f), reason == Reason::Promotion);
+        self.pages.folios.put(f, st);
         self.batch_push(Batch::Add, f, st);
     }
 
     /// 9.2: whether reclaim on a node can move pages to a slower one.
     #[inline(always)]
     pub(crate) fn can_demote(&self, nid: NodeId) -> bool {
-        self.nodes.are_several() && self.nodes.demotes(nid)
+        self.frames.nodes.are_several() && self.frames.nodes.demotes(nid)
     }
 
     /// Moves folios that reclaim isolated to a slower node; they count as reclaimed. What cannot go stays in the list.
@@ -143,7 +143,7 @@ impl Engine {
         sc: &ScanControl,
         stat: &mut ShrinkStat,
     ) {
-        let Some(target) = self.nodes.demotion_target(sc.nid) else { return };
+        let Some(target) = self.frames.nodes.demotion_target(sc.nid) else { return };
         let counter = match (sc.kswapd, sc.proactive) {
             (true, _) => Counter::PgdemoteKswapd,
             (false, true) => Counter::PgdemoteProactive,
@@ -152,7 +152,7 @@ impl Engine {
         let mut kept = 0;
         for i in 0..list.len() {
             let f = list[i];
-            let nr = self.folios.st(f).nr_pages();
+            let nr = self.pages.folios.st(f).nr_pages();
             let zone = self.demotion_frames(w, sc.nid, target, nr);
             let ack = zone.map_or(Ack::Failed, |zone| self.migrate(w, f, zone, Reason::Demotion(counter)));
             if ack == Ack::Failed {
@@ -162,7 +162,7 @@ impl Engine {
             }
             stat.reclaimed += nr;
             if ack == Ack::Pending && sc.kswapd {
-                self.nodes.get_mut(sc.nid).kswapd.on_their_way += nr;
+                self.frames.nodes.get_mut(sc.nid).kswapd.on_their_way += nr;
             }
         }
         list.truncate(kept);
@@ -175,21 +175,21 @@ impl Engine {
         if zone.is_some() {
             return zone;
         }
-        let others: Vec<NodeId> = self.nodes.demotion_fallbacks(from, target).collect();
+        let others: Vec<NodeId> = self.frames.nodes.demotion_fallbacks(from, target).collect();
         others.into_iter().find_map(|nid| self.frames_without_reclaim(w, nid, nr))
     }
 
     fn frames_without_reclaim<W: World>(&mut self, w: &mut W, nid: NodeId, nr: u64) -> Option<ZoneId> {
-        let zone = self.nodes.take_on(nid, nr, Mark::Low);
+        let zone = self.frames.nodes.take_on(nid, nr, Mark::Low);
         if zone.is_some() {
             return zone;
         }
         self.wake_kswapd(w, nid);
-        self.nodes.take_on(nid, nr, Mark::Min)
+        self.frames.nodes.take_on(nid, nr, Mark::Min)
     }
 
     /// Frames that are taken for folios on their way there, by node: they belong to no folio yet.
     pub(crate) fn frames_under_way(&self) -> impl Iterator<Item = (NodeId, u64)> + '_ {
-        self.migrating.iter().map(|(&f, m)| (m.to.nid(), self.folios.st(f).nr_pages()))
+        self.frames.migrating.iter().map(|(&f, m)| (m.to.nid(), self.pages.folios.st(f).nr_pages()))
     }
 }

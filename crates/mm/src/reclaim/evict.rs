@@ -1,7 +1,7 @@
 //! Multi-gen eviction (4.4 order of choices, 4.6): sort the oldest generation, isolate from its tail, free.
 
-use crate::Engine;
 use crate::config::{RefaultCounting, WritebackSort};
+use crate::engine::Engine;
 use crate::folio::table::State;
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lruvec::{ANON, FILE, list_index};
@@ -55,7 +55,7 @@ impl Engine {
                 break;
             }
         }
-        self.walk_context = false;
+        self.pages.walk_context = false;
         aged
     }
 
@@ -64,8 +64,8 @@ impl Engine {
         if !sc.may_swap {
             return 0;
         }
-        let (memcg, free) = (self.lruvecs[v.index()].memcg, self.swap.free_pages());
-        let room = free >= MIN_LRU_BATCH && self.memcgs.swap_room(memcg, free) >= MIN_LRU_BATCH;
+        let (memcg, free) = (self.pages.lruvecs[v.index()].memcg, self.swap.slots.free_pages());
+        let room = free >= MIN_LRU_BATCH && self.groups.memcgs.swap_room(memcg, free) >= MIN_LRU_BATCH;
         let room = room || self.cfg.reclaim_swap_cache && self.can_reclaim_anon(memcg, sc.nid);
         if room || self.can_demote(sc.nid) { self.swappiness(memcg, sc) } else { 0 }
     }
@@ -73,13 +73,13 @@ impl Engine {
     /// Pages to scan, by size and priority; none while aging stands in for it.
     fn nr_to_scan<W: World>(&mut self, w: &mut W, v: LruvecId, sc: &mut ScanControl, swappiness: u32) -> Option<u64> {
         let aging = self.should_run_aging(v, swappiness);
-        if !self.memcgs.get(self.lruvecs[v.index()].memcg).is_online() {
+        if !self.groups.memcgs.get(self.pages.lruvecs[v.index()].memcg).is_online() {
             return Some(aging.total);
         }
         if !aging.wanted || sc.priority == DEF_PRIORITY {
             return Some(aging.total >> sc.priority);
         }
-        let seq = self.lruvecs[v.index()].r#gen.max_seq;
+        let seq = self.pages.lruvecs[v.index()].r#gen.max_seq;
         match self.try_to_inc_max_seq(w, v, seq, swappiness > 0, false) {
             true => None,
             false => Some(0),
@@ -88,7 +88,7 @@ impl Engine {
 
     /// 4.5.
     pub(crate) fn should_run_aging(&self, v: LruvecId, swappiness: u32) -> Aging {
-        let g = &self.lruvecs[v.index()].r#gen;
+        let g = &self.pages.lruvecs[v.index()].r#gen;
         let first = if swappiness > 0 { ANON } else { FILE };
         if g.min_seq[first] + MIN_NR_GENS > g.max_seq {
             return Aging { wanted: true, total: 0 };
@@ -119,7 +119,7 @@ impl Engine {
         let (t, mut scanned, mut taken) = self.isolate_folios(v, swappiness, &mut list, sc);
         scanned += u64::from(self.try_to_inc_min_seq(v, swappiness > 0));
         let bound = if swappiness > 0 { ANON } else { FILE };
-        if self.lruvecs[v.index()].r#gen.nr_gens(bound) == MIN_NR_GENS {
+        if self.pages.lruvecs[v.index()].r#gen.nr_gens(bound) == MIN_NR_GENS {
             scanned = 0;
         }
         sc.took_anon |= t == ANON && !list.is_empty();
@@ -142,7 +142,7 @@ impl Engine {
             });
             self.put_back(&list);
             self.return_scratch(std::mem::replace(&mut list, clean));
-            taken = list.iter().map(|&f| self.folios.st(f).nr_pages()).sum();
+            taken = list.iter().map(|&f| self.pages.folios.st(f).nr_pages()).sum();
             retried = true;
         }
         self.return_scratch(list);
@@ -158,10 +158,10 @@ impl Engine {
             | State::DIRTY
             | State::WRITEBACK
             | State::UNEVICTABLE;
-        let st = self.folios.st(f);
+        let st = self.pages.folios.st(f);
         if st.has(State::RECLAIM) && st.has(State::DIRTY | State::WRITEBACK) {
             if st.has(State::WORKINGSET) {
-                self.folios.set(f, State::REFERENCED);
+                self.pages.folios.set(f, State::REFERENCED);
             }
             return false;
         }
@@ -170,8 +170,8 @@ impl Engine {
         }
         if !st.has(State::UNEVICTABLE) {
             // A rejected folio must not re-enter the oldest generation.
-            self.folios.clear(f, State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
-            self.folios.set(f, State::ACTIVE);
+            self.pages.folios.clear(f, State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
+            self.pages.folios.set(f, State::ACTIVE);
         }
         false
     }
@@ -185,7 +185,7 @@ impl Engine {
         list: &mut Vec<FolioId>,
         sc: &mut ScanControl,
     ) -> (usize, u64, u64) {
-        let g = &self.lruvecs[v.index()].r#gen;
+        let g = &self.pages.lruvecs[v.index()].r#gen;
         let (mut t, mut limit) = match swappiness {
             0 => (FILE, None),
             _ if g.min_seq[ANON] < g.min_seq[FILE] => (ANON, None),
@@ -198,7 +198,7 @@ impl Engine {
         };
         let attempts = if swappiness == 0 { 1 } else { 2 };
         for attempt in 1..=attempts {
-            let tier_limit = limit.take().unwrap_or_else(|| self.lruvecs[v.index()].r#gen.tier_limit(t));
+            let tier_limit = limit.take().unwrap_or_else(|| self.pages.lruvecs[v.index()].r#gen.tier_limit(t));
             let (scanned, isolated) = self.scan_folios(v, t, tier_limit, list, sc);
             if scanned > 0 || sc.blocked {
                 return (t, scanned, isolated);
@@ -219,40 +219,40 @@ impl Engine {
         list: &mut Vec<FolioId>,
         sc: &mut ScanControl,
     ) -> (u64, u64) {
-        let g = &self.lruvecs[v.index()].r#gen;
+        let g = &self.pages.lruvecs[v.index()].r#gen;
         if g.nr_gens(t) == MIN_NR_GENS {
             return (0, 0);
         }
         let oldest_gen = gen_index(g.min_seq[t]);
-        let nid = self.lruvecs[v.index()].nid;
+        let nid = self.pages.lruvecs[v.index()].nid;
         let wait = sc.queue_full && t == ANON;
         let mut scan = Scan { t, oldest_gen, tier_limit, wait, remaining: MAX_LRU_BATCH, ..Scan::default() };
         // The highest zone first: while it yields enough, what lies in lower ones stays.
-        for zone in (0..self.nodes.get(nid).zone_lists()).rev() {
+        for zone in (0..self.frames.nodes.get(nid).zone_lists()).rev() {
             self.scan_zone(v, zone, &mut scan, list);
             if scan.remaining == 0 || scan.isolated >= MIN_LRU_BATCH || scan.blocked {
                 break;
             }
         }
         sc.blocked |= scan.blocked;
-        self.lruvecs[v.index()].r#gen.nr_pages[oldest_gen][t] -= scan.isolated;
+        self.pages.lruvecs[v.index()].r#gen.nr_pages[oldest_gen][t] -= scan.isolated;
         self.resize_list(v, list_index(t, false), -(scan.isolated as i64));
         sc.nr_scanned += scan.isolated;
         self.count_lruvec(v, Counter::PgscanSkip, scan.skipped);
         self.count_lruvec(v, Counter::Pgrefill, scan.sorted);
-        self.work.scanned += scan.sorted;
+        self.pages.work.scanned += scan.sorted;
         self.count_scan(v, t, scan.isolated, sc);
         (if scan.isolated > 0 || scan.remaining == 0 { scan.scanned } else { 0 }, scan.isolated)
     }
 
     /// The part of a scan in one zone: until it has a batch, or skipped one.
     fn scan_zone(&mut self, v: LruvecId, zone: usize, scan: &mut Scan, list: &mut Vec<FolioId>) {
-        let oldest = self.lruvecs[v.index()].r#gen.lists[scan.oldest_gen][scan.t][zone];
+        let oldest = self.pages.lruvecs[v.index()].r#gen.lists[scan.oldest_gen][scan.t][zone];
         let mut skipped = 0;
         let mut moved = self.take_scratch();
-        self.folios.warm_tail(oldest, MIN_LRU_BATCH as usize);
-        while let Some(f) = self.folios.links.tail(oldest) {
-            let st = self.folios.st(f);
+        self.pages.folios.warm_tail(oldest, MIN_LRU_BATCH as usize);
+        while let Some(f) = self.pages.folios.links.tail(oldest) {
+            let st = self.pages.folios.st(f);
             let nr = st.nr_pages();
             scan.scanned += nr;
             if self.must_sort(st, scan.oldest_gen, scan.t, scan.tier_limit) {
@@ -263,9 +263,9 @@ impl Engine {
                 scan.blocked = true;
                 break;
             } else {
-                self.folios.links.pop_tail(oldest);
+                self.pages.folios.links.pop_tail(oldest);
                 if st.has(State::LRU) {
-                    self.folios.put(f, st.isolated());
+                    self.pages.folios.put(f, st.isolated());
                     list.push(f);
                     scan.isolated += nr;
                 } else {
@@ -280,7 +280,7 @@ impl Engine {
             }
         }
         // Back to the head, in the order in which they were.
-        moved.iter().for_each(|&f| self.folios.links.add(oldest, f));
+        moved.iter().for_each(|&f| self.pages.folios.links.add(oldest, f));
         self.return_scratch(moved);
         scan.skipped += skipped;
     }
@@ -289,27 +289,27 @@ impl Engine {
     #[inline(always)]
     fn must_sort(&self, st: State, oldest: usize, t: usize, tier_limit: usize) -> bool {
         let refs = st.refs();
-        let protected = tier_from_refs(refs) > tier_limit || refs == 1 << crate::workingset::shadow::REFS_BITS;
+        let protected = tier_from_refs(refs) > tier_limit || refs == 1 << crate::folio::shadow::REFS_BITS;
         let next = self.cfg.writeback_sort == WritebackSort::NextGeneration;
         st.generation() != Some(oldest) || protected || (next && is_busy(st, t))
     }
 
     /// Moves a folio that [`Engine::must_sort`].
     fn sort_folio(&mut self, v: LruvecId, f: FolioId, t: usize, tier_limit: usize) {
-        let st = self.folios.st(f);
-        let g = &mut self.lruvecs[v.index()].r#gen;
+        let st = self.pages.folios.st(f);
+        let g = &mut self.pages.lruvecs[v.index()].r#gen;
         let oldest = gen_index(g.min_seq[t]);
         let generation = st.generation().unwrap_or(oldest);
         if generation != oldest {
             // Promoted by a walk or a look-around.
-            let list = g.lists[generation][t][self.folios.zone_list(f)];
-            self.folios.links.del(f);
-            self.folios.links.add(list, f);
+            let list = g.lists[generation][t][self.pages.folios.zone_list(f)];
+            self.pages.folios.links.del(f);
+            self.pages.folios.links.add(list, f);
             return;
         }
         let refs = st.refs();
         let tier = tier_from_refs(refs);
-        if tier > tier_limit || refs == 1 << crate::workingset::shadow::REFS_BITS {
+        if tier > tier_limit || refs == 1 << crate::folio::shadow::REFS_BITS {
             g.protected[t][tier - 1] += st.nr_pages();
             self.move_to_next_generation(v, f, t, true);
             if self.cfg.refault_counting == RefaultCounting::RecentOnly {
@@ -319,25 +319,25 @@ impl Engine {
         } else {
             // 6.1 sends what is busy to the next generation.
             self.move_to_next_generation(v, f, t, false);
-            self.folios.set(f, State::RECLAIM);
+            self.pages.folios.set(f, State::RECLAIM);
         }
     }
 
     /// From the oldest generation to the next, to its tail or its head; refs and flags start over.
     pub(crate) fn move_to_next_generation(&mut self, v: LruvecId, f: FolioId, t: usize, tail: bool) {
-        let g = &self.lruvecs[v.index()].r#gen;
+        let g = &self.pages.lruvecs[v.index()].r#gen;
         let (from, to) = (gen_index(g.min_seq[t]), gen_index(g.min_seq[t] + 1));
-        let list = g.lists[to][t][self.folios.zone_list(f)];
-        let mut st = self.folios.st(f);
+        let list = g.lists[to][t][self.pages.folios.zone_list(f)];
+        let mut st = self.pages.folios.st(f);
         st.clear(State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
         st.set_generation(to);
-        self.folios.put(f, st);
+        self.pages.folios.put(f, st);
         let nr = st.nr_pages();
         self.gen_update_size(v, t, from, to, nr);
-        self.folios.links.del(f);
+        self.pages.folios.links.del(f);
         match tail {
-            true => self.folios.links.add_tail(list, f),
-            false => self.folios.links.add(list, f),
+            true => self.pages.folios.links.add_tail(list, f),
+            false => self.pages.folios.links.add(list, f),
         }
     }
 }

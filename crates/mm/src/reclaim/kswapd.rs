@@ -1,8 +1,8 @@
 //! Background reclaim (7.2): kswapd as a state machine that the driver gives the processor to, one priority step at a time.
 
-use crate::Engine;
 use crate::alloc::frames::WRITEBACK_WAIT_NS;
 use crate::config::MemcgSelection;
+use crate::engine::Engine;
 use crate::ids::{MemcgId, NodeId};
 use crate::lru::lruvec::ANON;
 use crate::reclaim::scan::{DEF_PRIORITY, ScanControl};
@@ -50,7 +50,7 @@ pub enum KswapdStep {
 impl Engine {
     /// An allocation went below the low mark.
     pub(crate) fn wake_kswapd<W: World>(&mut self, w: &mut W, nid: NodeId) {
-        let node = self.nodes.get(nid);
+        let node = self.frames.nodes.get(nid);
         if node.kswapd.awake || node.kswapd.is_hopeless() || node.is_balanced() {
             return;
         }
@@ -58,9 +58,9 @@ impl Engine {
             // The driver has none.
             return;
         }
-        let kswapd = &mut self.nodes.get_mut(nid).kswapd;
+        let kswapd = &mut self.frames.nodes.get_mut(nid).kswapd;
         kswapd.awake = true;
-        if self.now_ns - kswapd.slept_at_ns.min(self.now_ns) < SHORT_SLEEP_NS && kswapd.slept_at_ns > 0 {
+        if self.clock.now_ns - kswapd.slept_at_ns.min(self.clock.now_ns) < SHORT_SLEEP_NS && kswapd.slept_at_ns > 0 {
             self.count_machine(Counter::KswapdLowWmarkHitQuickly, 1);
         }
     }
@@ -73,14 +73,14 @@ impl Engine {
     /// One step of the kswapd of a node: a pass over the node at one priority. The driver calls it from [`Effect::WakeKswapd`] on until
     /// it sleeps, and charges it the processor time of [`Engine::take_work`].
     pub fn kswapd_node_step<W: World>(&mut self, w: &mut W, nid: NodeId) -> KswapdStep {
-        if !self.nodes.all.get(nid.index()).is_some_and(|n| n.kswapd.awake) {
+        if !self.frames.nodes.all.get(nid.index()).is_some_and(|n| n.kswapd.awake) {
             return KswapdStep::Sleep;
         }
-        let mut sc = match self.nodes.get_mut(nid).kswapd.run.take() {
+        let mut sc = match self.frames.nodes.get_mut(nid).kswapd.run.take() {
             Some(sc) => sc,
             None => self.start_kswapd_run(nid),
         };
-        if self.nodes.get(nid).is_balanced() {
+        if self.frames.nodes.get(nid).is_balanced() {
             return self.end_kswapd_run(w, &sc);
         }
         self.kswapd_age(w, &mut sc);
@@ -95,12 +95,12 @@ impl Engine {
         if std::mem::take(&mut sc.blocked) {
             // It sleeps in the block layer, and goes on where it was.
             self.throttle(w, ThrottleReason::Writeback, WRITEBACK_WAIT_NS);
-            self.nodes.get_mut(nid).kswapd.run = Some(sc);
+            self.frames.nodes.get_mut(nid).kswapd.run = Some(sc);
             return KswapdStep::Again;
         }
         if sc.nr_scanned < sc.nr_to_reclaim || self.kswapd_gained(&sc) == before {
             if sc.priority == 1 {
-                let kswapd = &mut self.nodes.get_mut(nid).kswapd;
+                let kswapd = &mut self.frames.nodes.get_mut(nid).kswapd;
                 if sc.nr_reclaimed == 0 && sc.trim_failed && !kswapd.no_trim {
                     // Once more, with everything.
                     kswapd.no_trim = true;
@@ -110,13 +110,13 @@ impl Engine {
             }
             sc.priority -= 1;
         }
-        self.nodes.get_mut(nid).kswapd.run = Some(sc);
+        self.frames.nodes.get_mut(nid).kswapd.run = Some(sc);
         KswapdStep::Again
     }
 
     fn start_kswapd_run(&mut self, nid: NodeId) -> ScanControl {
         self.count_machine(Counter::Pageoutrun, 1);
-        let node = self.nodes.get(nid);
+        let node = self.frames.nodes.get(nid);
         let target = node.kswapd_target(self.cfg.swap_cluster_max);
         let mut sc = ScanControl::for_memcg(MemcgId::ROOT, target, None);
         (sc.nid, sc.kswapd) = (nid, true);
@@ -126,14 +126,14 @@ impl Engine {
 
     /// What the run has freed so far: what is on its way elsewhere is not free yet.
     fn kswapd_gained(&self, sc: &ScanControl) -> u64 {
-        sc.nr_reclaimed.saturating_sub(sc.credited + self.nodes.get(sc.nid).kswapd.on_their_way)
+        sc.nr_reclaimed.saturating_sub(sc.credited + self.frames.nodes.get(sc.nid).kswapd.on_their_way)
     }
 
     fn end_kswapd_run<W: World>(&mut self, w: &mut W, sc: &ScanControl) -> KswapdStep {
         self.snapshot_refaults_on(MemcgId::ROOT, sc.nid);
         self.reap_memcgs();
         let gained = self.kswapd_gained(sc);
-        let node = self.nodes.get_mut(sc.nid);
+        let node = self.frames.nodes.get_mut(sc.nid);
         let balanced = node.is_balanced();
         (node.kswapd.no_trim, node.kswapd.on_their_way) = (false, 0);
         if gained > 0 {
@@ -148,7 +148,7 @@ impl Engine {
         // What it said of the node does not hold any more.
         (node.dirty, node.writeback, node.congested) = (false, false, false);
         node.kswapd.awake = false;
-        node.kswapd.slept_at_ns = self.now_ns;
+        node.kswapd.slept_at_ns = self.clock.now_ns;
         self.unthrottle_all(w);
         KswapdStep::Sleep
     }
@@ -169,7 +169,7 @@ impl Engine {
         while let Some(m) = at {
             let v = self.lruvec_of(m, sc.nid);
             self.shrink_active_list(w, v, ANON, self.cfg.swap_cluster_max);
-            at = self.memcgs.next_in(sc.target, m);
+            at = self.groups.memcgs.next_in(sc.target, m);
         }
     }
 

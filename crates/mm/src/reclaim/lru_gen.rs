@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::ids::{LruvecId, MemcgId, NodeId};
 use crate::lru::lruvec::{ANON, FILE, Lruvec};
 use crate::lru::multi_gen::{MAX_NR_GENS, MAX_NR_TIERS, MIN_NR_GENS, gen_index};
@@ -23,10 +23,10 @@ impl Engine {
 
     fn lru_gen(&self, full: bool) -> String {
         let mut out = String::new();
-        for id in self.memcgs.subtree(MemcgId::ROOT) {
-            let m = self.memcgs.get(id);
+        for id in self.groups.memcgs.subtree(MemcgId::ROOT) {
+            let m = self.groups.memcgs.get(id);
             let _ = writeln!(out, "memcg {:5} {}", id.0, m.name);
-            for nid in self.nodes.ids() {
+            for nid in self.frames.nodes.ids() {
                 let _ = writeln!(out, " node {:5}", nid.0);
                 self.lru_gen_lruvec(&mut out, m.lruvec.on(nid), full);
             }
@@ -35,11 +35,11 @@ impl Engine {
     }
 
     fn lru_gen_lruvec(&self, out: &mut String, v: LruvecId, full: bool) {
-        let g = &self.lruvecs[v.index()].r#gen;
+        let g = &self.pages.lruvecs[v.index()].r#gen;
         let first = if full { (g.max_seq + 1).saturating_sub(MAX_NR_GENS) } else { g.min_seq[ANON] };
         for seq in first..=g.max_seq {
             let i = gen_index(seq);
-            let age_ms = (self.now_ns - g.birth_ns[i].min(self.now_ns)) / 1_000_000;
+            let age_ms = (self.clock.now_ns - g.birth_ns[i].min(self.clock.now_ns)) / 1_000_000;
             let _ = write!(out, " {seq:10} {age_ms:10}");
             for t in [ANON, FILE] {
                 let mark = if full && seq < g.min_seq[t] { 'x' } else { ' ' };
@@ -54,7 +54,7 @@ impl Engine {
 
     /// Youngest: averages `R` and `T`; oldest: `r`efaulted, `e`victed, `p`rotected; others are not kept: `x`.
     fn lru_gen_tiers(&self, out: &mut String, v: LruvecId, seq: u64) {
-        let g = &self.lruvecs[v.index()].r#gen;
+        let g = &self.pages.lruvecs[v.index()].r#gen;
         for tier in 0..MAX_NR_TIERS {
             let _ = write!(out, "            {tier:10}");
             for t in [ANON, FILE] {
@@ -99,12 +99,12 @@ impl Engine {
         if rest.len() > 2 {
             return Err("too many numbers".into());
         }
-        let there = self.memcgs.all.get(memcg as usize).is_some_and(crate::memcg::group::Memcg::is_online);
-        if node >= self.nodes.all.len() as u64 || !there {
+        let there = self.groups.memcgs.all.get(memcg as usize).is_some_and(crate::memcg::group::Memcg::is_online);
+        if node >= self.frames.nodes.all.len() as u64 || !there {
             return Err(format!("there is no memcg {memcg} on node {node}"));
         }
         let (memcg, nid) = (MemcgId(memcg as u16), NodeId(node as u8));
-        let own = self.memcgs.get(memcg).swappiness.unwrap_or(self.cfg.swappiness);
+        let own = self.groups.memcgs.get(memcg).swappiness.unwrap_or(self.cfg.swappiness);
         let swappiness = rest.first().copied().unwrap_or(u64::from(own));
         if swappiness > 200 {
             return Err("swappiness is 0 to 200".into());
@@ -125,7 +125,7 @@ impl Engine {
         can_swap: bool,
         force: bool,
     ) -> Result<(), String> {
-        let g = &self.lruvecs[v.index()].r#gen;
+        let g = &self.pages.lruvecs[v.index()].r#gen;
         if seq < g.max_seq {
             return Ok(());
         }
@@ -136,7 +136,7 @@ impl Engine {
             return Err("there are four generations already, and force is off".into());
         }
         self.try_to_inc_max_seq(w, v, seq, can_swap, force);
-        self.walk_context = false;
+        self.pages.walk_context = false;
         Ok(())
     }
 
@@ -148,13 +148,13 @@ impl Engine {
         swappiness: u32,
         nr: u64,
     ) -> Result<(), String> {
-        if seq + MIN_NR_GENS > self.lruvecs[v.index()].r#gen.max_seq {
+        if seq + MIN_NR_GENS > self.pages.lruvecs[v.index()].r#gen.max_seq {
             return Err("the two youngest generations cannot be evicted".into());
         }
         self.drain_batches();
-        let Lruvec { memcg, nid, .. } = self.lruvecs[v.index()];
+        let Lruvec { memcg, nid, .. } = self.pages.lruvecs[v.index()];
         let mut sc = ScanControl { nid, ..ScanControl::for_memcg(memcg, nr, Some(swappiness)) };
-        let oldest = |e: &Self| e.lruvecs[v.index()].r#gen.min_seq[if swappiness > 0 { ANON } else { FILE }];
+        let oldest = |e: &Self| e.pages.lruvecs[v.index()].r#gen.min_seq[if swappiness > 0 { ANON } else { FILE }];
         while oldest(self) <= seq && sc.nr_reclaimed < nr {
             if self.evict_folios(w, v, &mut sc, swappiness) == 0 {
                 break;
@@ -171,7 +171,7 @@ impl Engine {
 
     pub(crate) fn age_node_on<W: World>(&mut self, w: &mut W, nid: NodeId) -> bool {
         let reclaimable = |v: &Lruvec| v.nid == nid && self.is_reclaimable(v);
-        if self.cfg.min_ttl_ns == 0 || !self.is_multi_gen() || self.lruvecs.iter().any(reclaimable) {
+        if self.cfg.min_ttl_ns == 0 || !self.is_multi_gen() || self.pages.lruvecs.iter().any(reclaimable) {
             return false;
         }
         w.effect(Effect::Oom { memcg: MemcgId::ROOT });
@@ -179,11 +179,11 @@ impl Engine {
     }
 
     fn is_reclaimable(&self, v: &Lruvec) -> bool {
-        if self.memcgs.shield(MemcgId::ROOT, v.memcg) == Shield::Min {
+        if self.groups.memcgs.shield(MemcgId::ROOT, v.memcg) == Shield::Min {
             return false;
         }
         let g = &v.r#gen;
         let born = g.birth_ns[gen_index(g.min_seq[FILE])];
-        v.lru_pages() >> DEF_PRIORITY > 0 && born.saturating_add(self.cfg.min_ttl_ns) <= self.now_ns
+        v.lru_pages() >> DEF_PRIORITY > 0 && born.saturating_add(self.cfg.min_ttl_ns) <= self.clock.now_ns
     }
 }

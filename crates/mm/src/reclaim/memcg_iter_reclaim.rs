@@ -3,8 +3,8 @@
 //! In the first form of "optimize multiple memcgs" kswapd takes single-use, unmapped, clean pages wherever they are before it ages
 //! or swaps anywhere, and stops when it has enough. The plain iteration before it ages every group at every step.
 
-use crate::Engine;
 use crate::config::{Backoff, MemcgSelection};
+use crate::engine::Engine;
 use crate::ids::{LruvecId, MemcgId};
 use crate::lru::lruvec::{ANON, FILE};
 use crate::lru::multi_gen::{MIN_LRU_BATCH, MIN_NR_GENS};
@@ -24,18 +24,18 @@ impl Engine {
         }
         let mut at = Some(sc.target);
         while let Some(m) = at {
-            at = self.memcgs.next_in(sc.target, m);
-            if self.memcgs.shield(sc.target, m) == Shield::Min {
+            at = self.groups.memcgs.next_in(sc.target, m);
+            if self.groups.memcgs.shield(sc.target, m) == Shield::Min {
                 continue;
             }
             let v = self.lruvec_of(m, sc.nid);
             let swappiness = self.effective_swappiness(v, sc);
             if self.should_run_aging(v, swappiness).wanted {
-                let seq = self.lruvecs[v.index()].r#gen.max_seq;
+                let seq = self.pages.lruvecs[v.index()].r#gen.max_seq;
                 self.try_to_inc_max_seq(w, v, seq, swappiness > 0, false);
             }
         }
-        self.walk_context = false;
+        self.pages.walk_context = false;
     }
 
     /// A pass over all groups of the subtree.
@@ -48,7 +48,7 @@ impl Engine {
             if sc.blocked {
                 return;
             }
-            at = self.memcgs.next_in(sc.target, m);
+            at = self.groups.memcgs.next_in(sc.target, m);
         }
     }
 
@@ -56,23 +56,24 @@ impl Engine {
     fn shrink_lruvec_first<W: World>(&mut self, w: &mut W, memcg: MemcgId, sc: &mut ScanControl) {
         self.drain_batches();
         let v = self.lruvec_of(memcg, sc.nid);
-        let (before, start) = (sc.nr_reclaimed, self.lruvecs[v.index()].r#gen.max_seq);
+        let (before, start) = (sc.nr_reclaimed, self.pages.lruvecs[v.index()].r#gen.max_seq);
         let (mut scanned, mut age_wanted) = (0, false);
         sc.took_anon = false;
         let finished = loop {
-            match self.memcgs.shield(sc.target, memcg) {
+            match self.groups.memcgs.shield(sc.target, memcg) {
                 Shield::Min => break false,
                 Shield::Low if !sc.low_reclaim => {
                     sc.low_skipped = true;
                     break false;
                 }
-                Shield::Low if scanned == 0 => self.memcgs.event(memcg, |e| &mut e.low),
+                Shield::Low if scanned == 0 => self.groups.memcgs.event(memcg, |e| &mut e.low),
                 _ => {}
             }
             let swappiness = self.swappiness_first(v, sc);
             let aging = self.should_run_aging(v, swappiness);
             age_wanted = aging.wanted;
-            let nr_to_scan = if self.memcgs.get(memcg).is_online() { aging.total >> sc.priority } else { aging.total };
+            let nr_to_scan =
+                if self.groups.memcgs.get(memcg).is_online() { aging.total >> sc.priority } else { aging.total };
             if (age_wanted && !self.may_go_on_aging(w, v, sc, swappiness)) || nr_to_scan == 0 {
                 break false;
             }
@@ -89,7 +90,7 @@ impl Engine {
             // Easy pages: the next step need not age anyone.
             sc.need_aging = false;
         }
-        self.walk_context = false;
+        self.pages.walk_context = false;
     }
 
     /// A group should be aged. Whether to evict from it all the same: after aging it, or at the first priority.
@@ -99,13 +100,13 @@ impl Engine {
                 // It ages between passes.
                 return false;
             }
-            let seq = self.lruvecs[v.index()].r#gen.max_seq;
+            let seq = self.pages.lruvecs[v.index()].r#gen.max_seq;
             if self.try_to_inc_max_seq(w, v, seq, swappiness > 0, false) {
                 return true;
             }
         }
         let first = if swappiness > 0 { ANON } else { FILE };
-        let g = &self.lruvecs[v.index()].r#gen;
+        let g = &self.pages.lruvecs[v.index()].r#gen;
         g.min_seq[first] + MIN_NR_GENS <= g.max_seq
     }
 
@@ -128,7 +129,7 @@ impl Engine {
         }
         let low_priority = sc.priority > HIGHEST_LOW_PRIORITY;
         if !sc.kswapd {
-            let aged = self.lruvecs[v.index()].r#gen.max_seq - start > 1;
+            let aged = self.pages.lruvecs[v.index()].r#gen.max_seq - start > 1;
             let over_swapping = sc.nr_reclaimed >= sc.nr_to_reclaim && sc.took_anon;
             let applies = self.cfg.backoff == Backoff::AnyPriority || low_priority;
             if applies && (aged || over_swapping) {
@@ -140,7 +141,7 @@ impl Engine {
         } else if sc.nr_reclaimed - sc.last_reclaimed < sc.nr_to_reclaim {
             return false;
         }
-        if low_priority || !self.nodes.is_limited() || !self.nodes.get(sc.nid).has_enough(sc.kswapd) {
+        if low_priority || !self.frames.nodes.is_limited() || !self.frames.nodes.get(sc.nid).has_enough(sc.kswapd) {
             return false;
         }
         // So that the caller stops, too.

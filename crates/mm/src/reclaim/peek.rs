@@ -1,6 +1,6 @@
 //! What reclaim looks at next: for drivers that ask about accessed bits by system calls, and would rather make these beforehand.
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::folio::table::State;
 use crate::ids::{MemcgId, NodeId, PageId};
 use crate::lru::lruvec::{ANON, list_index};
@@ -14,20 +14,20 @@ impl Engine {
     /// folios, the first to be asked about in front; none if there is enough free. It is a hint; nothing changes by it.
     pub fn foresee(&self, memcg: MemcgId, most: usize, pages: &mut Vec<PageId>) {
         let node = NodeId::default();
-        if self.nodes.get(node).is_balanced() {
+        if self.frames.nodes.get(node).is_balanced() {
             return;
         }
-        let v = &self.lruvecs[self.lruvec_of(memcg, node).index()];
+        let v = &self.pages.lruvecs[self.lruvec_of(memcg, node).index()];
         let oldest = gen_index(v.r#gen.min_seq[ANON]);
         let multi_gen = self.is_multi_gen();
-        let zones = if multi_gen { self.nodes.get(node).zone_lists() } else { 1 };
+        let zones = if multi_gen { self.frames.nodes.get(node).zone_lists() } else { 1 };
         let list = |zone: usize| match multi_gen {
             true => v.r#gen.lists[oldest][ANON][zone],
             false => v.lists[list_index(ANON, false)],
         };
-        let folios = (0..zones).rev().flat_map(|zone| self.folios.links.oldest_first(list(zone)));
+        let folios = (0..zones).rev().flat_map(|zone| self.pages.folios.links.oldest_first(list(zone)));
         let asked = folios.take(most.saturating_mul(LOOKS_EACH)).filter(|&f| {
-            let st = self.folios.st(f);
+            let st = self.pages.folios.st(f);
             st.has(State::MAPPED) && (!multi_gen || st.generation() == Some(oldest))
         });
         for f in asked.take(most) {
@@ -38,9 +38,7 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
-    use crate::{
-        Ack, Config, Effect, Engine, KswapdStep, MappingKind, MemcgId, NodeConfig, PageId, Policy, Touch, World,
-    };
+    use crate::{Ack, Config, Effect, Engine, KswapdStep, MappingKind, MemcgId, NodeConfig, PageId, Policy, Touch, World};
 
     #[derive(Default)]
     struct Asked {

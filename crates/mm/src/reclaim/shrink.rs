@@ -1,14 +1,14 @@
 //! What becomes of an isolated folio (2.3, 2.4): freed, kept, activated, or sent to be written.
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::folio::slot::Slot;
 use crate::folio::table::State;
 use crate::folio::thp::SizeCounter;
 use crate::ids::{FolioId, MemcgId, PageId};
 use crate::reclaim::scan::{ScanControl, ShrinkStat};
 use crate::stat::Counter;
+use crate::swap_cache::front::Front;
 use crate::world::{Ack, Effect, World};
-use crate::zswap::Front;
 
 /// What the reference check says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,7 +69,9 @@ impl Engine {
         mut demote: Option<&mut Vec<FolioId>>,
     ) -> ShrinkStat {
         let taken = list.len();
-        let is_easy = |f: &FolioId| !self.folios.st(*f).has(SLOW | State::LARGE) && !w.is_pinned(self.folios.page(*f));
+        let is_easy = |f: &FolioId| {
+            !self.pages.folios.st(*f).has(SLOW | State::LARGE) && !w.is_pinned(self.pages.folios.page(*f))
+        };
         if demote.is_none() && list.iter().all(is_easy) {
             let stat = self.drop_alike(w, list, sc);
             list.clear();
@@ -82,8 +84,8 @@ impl Engine {
         while i < list.len() {
             let f = list[i];
             i += 1;
-            let st = self.folios.st(f);
-            if demote.is_none() && !st.has(SLOW) && !w.is_pinned(self.folios.page(f)) {
+            let st = self.pages.folios.st(f);
+            if demote.is_none() && !st.has(SLOW) && !w.is_pinned(self.pages.folios.page(f)) {
                 self.drop_clean(w, f, st, &mut easy);
                 continue;
             }
@@ -115,12 +117,12 @@ impl Engine {
     }
 
     fn activate_rejected<W: World>(&mut self, w: &mut W, f: FolioId, stat: &mut ShrinkStat) {
-        let st = self.folios.st(f);
+        let st = self.pages.folios.st(f);
         if st.has(State::SWAPCACHE) && !st.has(State::WRITEBACK) && self.is_swap_full(f) {
             self.release_swap_cache(w, f);
         }
         if !st.has(State::UNEVICTABLE) {
-            self.folios.set(f, State::ACTIVE);
+            self.pages.folios.set(f, State::ACTIVE);
             self.count(f, Counter::Pgactivate, st.nr_pages());
             stat.activated += st.nr_pages();
         }
@@ -135,7 +137,7 @@ impl Engine {
         sc: &ScanControl,
         stat: &mut ShrinkStat,
     ) -> Result<References, Verdict> {
-        let st = self.folios.st(f);
+        let st = self.pages.folios.st(f);
         if st.has(State::LOCKED | State::UNEVICTABLE) || (st.has(State::MAPPED) && !sc.may_unmap) {
             return Err(Verdict::Keep);
         }
@@ -192,22 +194,22 @@ impl Engine {
             Ok(references) => references,
             Err(stays) => return stays,
         };
-        let st = self.folios.st(f);
+        let st = self.pages.folios.st(f);
         let needs_slot = st.has(State::ANON) && st.has(State::SWAPBACKED) && !st.has(State::SWAPCACHE);
         if needs_slot && !self.add_to_swap(w, f) && !(st.has(State::LARGE) && self.split_for_swap(w, list, at)) {
             return Verdict::Activate;
         }
-        if self.folios.st(f).has(State::MAPPED) && !self.unmap_folio(w, f) {
+        if self.pages.folios.st(f).has(State::MAPPED) && !self.unmap_folio(w, f) {
             return Verdict::Activate;
         }
-        if self.folios.st(f).has(State::DIRTY) {
+        if self.pages.folios.st(f).has(State::DIRTY) {
             let verdict = self.meet_dirty(w, f, references, sc, stat);
             if verdict != Verdict::Freed {
                 return verdict;
             }
         }
-        stat.reclaimed += self.folios.st(f).nr_pages();
-        match self.folios.st(f).has(State::ANON) {
+        stat.reclaimed += self.pages.folios.st(f).nr_pages();
+        match self.pages.folios.st(f).has(State::ANON) {
             true => self.free_anon(w, f, sc.target),
             false => self.free_file(w, f, sc.target),
         }
@@ -216,22 +218,22 @@ impl Engine {
     /// Step 7 of 2.4: swap has no range for a large folio. It is split, its first page tries again, the others follow in the list.
     fn split_for_swap<W: World>(&mut self, w: &mut W, list: &mut Vec<FolioId>, at: usize) -> bool {
         let f = list[at];
-        let order = self.folios.st(f).order();
+        let order = self.pages.folios.st(f).order();
         let parts = self.pages_of(f).skip(1).map(FolioId);
         self.split_folio(f);
         list.splice(at + 1..at + 1, parts);
-        let memcg = self.lruvecs[self.folios.lruvec(f).index()].memcg;
+        let memcg = self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg;
         self.count_size(memcg, order, SizeCounter::SwpoutFallback);
         self.add_to_swap(w, f)
     }
 
     /// Step 4 of 2.4: kswapd counts what comes round again before it is written; all others mark and go on.
     fn meet_writeback(&mut self, f: FolioId, sc: &ScanControl, stat: &mut ShrinkStat) -> Verdict {
-        let st = self.folios.st(f);
-        if sc.kswapd && st.has(State::RECLAIM) && self.nodes.get(sc.nid).writeback {
+        let st = self.pages.folios.st(f);
+        if sc.kswapd && st.has(State::RECLAIM) && self.frames.nodes.get(sc.nid).writeback {
             stat.immediate += st.nr_pages();
         } else {
-            self.folios.set(f, State::RECLAIM);
+            self.pages.folios.set(f, State::RECLAIM);
             stat.writeback += st.nr_pages();
         }
         Verdict::Activate
@@ -246,11 +248,11 @@ impl Engine {
         sc: &ScanControl,
         stat: &mut ShrinkStat,
     ) -> Verdict {
-        let st = self.folios.st(f);
+        let st = self.pages.folios.st(f);
         let file = st.type_index() == crate::lru::lruvec::FILE;
-        if file && !(sc.kswapd && st.has(State::RECLAIM) && self.nodes.get(sc.nid).dirty) {
+        if file && !(sc.kswapd && st.has(State::RECLAIM) && self.frames.nodes.get(sc.nid).dirty) {
             self.count(f, Counter::NrVmscanImmediateReclaim, st.nr_pages());
-            self.folios.set(f, State::RECLAIM);
+            self.pages.folios.set(f, State::RECLAIM);
             return Verdict::Activate;
         }
         if references == References::ReclaimIfClean || !sc.may_writepage {
@@ -260,14 +262,14 @@ impl Engine {
             Front::Taken => self.clear_dirty(f),
             Front::Refused => return Verdict::Activate,
             Front::Device => {
-                self.folios.set(f, State::RECLAIM);
+                self.pages.folios.set(f, State::RECLAIM);
                 self.start_write(w, f, false);
             }
         }
         self.count(f, Counter::NrVmscanWrite, st.nr_pages());
         stat.pageout += st.nr_pages();
         // A device that answers at once: go ahead.
-        match self.folios.st(f).has(State::WRITEBACK | State::DIRTY) {
+        match self.pages.folios.st(f).has(State::WRITEBACK | State::DIRTY) {
             true => Verdict::Keep,
             false => Verdict::Freed,
         }
@@ -276,12 +278,12 @@ impl Engine {
     /// The use-once rule (2.3).
     fn check_references<W: World>(&mut self, w: &mut W, f: FolioId) -> References {
         let young = self.folio_referenced(w, f);
-        let st = self.folios.st(f);
+        let st = self.pages.folios.st(f);
         let referenced = st.has(State::REFERENCED);
-        self.folios.clear(f, State::REFERENCED);
+        self.pages.folios.clear(f, State::REFERENCED);
         if young > 0 {
             // Every mapped page starts young from its own fault: one reference proves nothing.
-            self.folios.set(f, State::REFERENCED);
+            self.pages.folios.set(f, State::REFERENCED);
             let exec = st.has(State::EXEC) && st.type_index() == crate::lru::lruvec::FILE;
             return if referenced || young > 1 || exec { References::Activate } else { References::Keep };
         }
@@ -294,15 +296,15 @@ impl Engine {
 
     /// How many mappings of the folio had the accessed bit set; clears them. Multi-gen LRU looks around, too.
     pub(crate) fn folio_referenced<W: World>(&mut self, w: &mut W, f: FolioId) -> u32 {
-        let st = self.folios.st(f);
+        let st = self.pages.folios.st(f);
         if !st.has(State::MAPPED) {
             return 0;
         }
         if !st.has(State::LARGE) {
-            return self.page_referenced(w, self.folios.page(f));
+            return self.page_referenced(w, self.pages.folios.page(f));
         }
         // Several young pages in one mapping are one reference.
-        let mapped = self.space.mapped_in(self.pages_of(f));
+        let mapped = self.pages.space.mapped_in(self.pages_of(f));
         mapped.fold(0, |young, page| young.max(self.page_referenced(w, page)))
     }
 
@@ -316,16 +318,16 @@ impl Engine {
 
     /// Makes the folio inaccessible; takes over the dirty bit. False: a lazily freed folio was written again.
     fn unmap_folio<W: World>(&mut self, w: &mut W, f: FolioId) -> bool {
-        let st = self.folios.st(f);
+        let st = self.pages.folios.st(f);
         // A page of a large folio may have been unmapped before.
-        let mapped = st.has(State::LARGE).then(|| self.space.mapped_in(self.pages_of(f)));
+        let mapped = st.has(State::LARGE).then(|| self.pages.space.mapped_in(self.pages_of(f)));
         let dirty = match mapped {
-            None => self.unmap_page(w, f, self.folios.page(f), st),
+            None => self.unmap_page(w, f, self.pages.folios.page(f), st),
             Some(mapped) => mapped.fold(false, |dirty, page| self.unmap_page(w, f, page, st) | dirty),
         };
-        self.folios.clear(f, State::MAPPED);
+        self.pages.folios.clear(f, State::MAPPED);
         if dirty && st.has(State::ANON) && !st.has(State::SWAPBACKED) {
-            self.folios.set(f, State::SWAPBACKED);
+            self.pages.folios.set(f, State::SWAPBACKED);
             self.map_folio(w, f, false);
             return false;
         }
@@ -339,11 +341,11 @@ impl Engine {
     fn unmap_page<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId, st: State) -> bool {
         w.effect(Effect::Unmap { page });
         let dirty = w.test_and_clear_dirty(page);
-        self.space.set_mapped(page, self.folios.node_of(page), false);
+        self.pages.space.set_mapped(page, self.pages.folios.node_of(page), false);
         if st.has(State::SWAPCACHE) {
-            let slot = self.folios.swap(f).nth(page.0 - f.0);
-            self.swap.get(slot);
-            self.folios.store(page, Slot::value(u64::from(slot.0)));
+            let slot = self.pages.folios.swap(f).nth(page.0 - f.0);
+            self.swap.slots.get(slot);
+            self.pages.folios.store(page, Slot::value(u64::from(slot.0)));
         }
         dirty
     }
@@ -352,7 +354,7 @@ impl Engine {
     #[inline]
     fn free_file<W: World>(&mut self, w: &mut W, f: FolioId, target: MemcgId) -> Verdict {
         let shadow = self.workingset_eviction(f, target);
-        let (page, st) = (self.folios.page(f), self.folios.st(f));
+        let (page, st) = (self.pages.folios.page(f), self.pages.folios.st(f));
         for p in page.0..page.0 + st.nr_pages() as u32 {
             self.replace_slot(PageId(p), shadow);
         }
@@ -362,17 +364,17 @@ impl Engine {
 
     /// Drops an anonymous folio whose data is in swap, or that was lazily freed.
     fn free_anon<W: World>(&mut self, w: &mut W, f: FolioId, target: MemcgId) -> Verdict {
-        let st = self.folios.st(f);
+        let st = self.pages.folios.st(f);
         if !st.has(State::SWAPCACHE) {
-            let first = self.folios.page(f).0;
+            let first = self.pages.folios.page(f).0;
             for p in first..first + st.nr_pages() as u32 {
-                self.folios.store(PageId(p), Slot::EMPTY);
+                self.pages.folios.store(PageId(p), Slot::EMPTY);
             }
             self.count(f, Counter::Pglazyfreed, st.nr_pages());
         } else {
-            let slot = self.folios.swap(f);
+            let slot = self.pages.folios.swap(f);
             let shadow = self.workingset_eviction(f, target);
-            self.swap.drop_cache(slot, st.order(), shadow.as_value());
+            self.swap.slots.drop_cache(slot, st.order(), shadow.as_value());
             self.note_swap_cache(f, -1);
             self.settle_swap(w);
         }
@@ -383,27 +385,31 @@ impl Engine {
     /// Uncharges a folio, which was in state `st`, and gives back its entry and frames.
     #[inline]
     pub(crate) fn free_folio<W: World>(&mut self, w: &mut W, f: FolioId, st: State) {
-        let memcg = self.lruvecs[self.folios.lruvec(f).index()].memcg;
-        self.memcgs.uncharge(memcg, st.nr_pages());
-        self.nodes.give_back(self.folios.zone_of(f), st.nr_pages());
-        self.memcgs.get_mut(memcg).stat.add(Counter::Pgfree, st.nr_pages());
-        w.effect(Effect::Free { page: self.folios.page(f), order: st.order() });
-        self.folios.release(f);
+        let memcg = self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg;
+        self.groups.memcgs.uncharge(memcg, st.nr_pages());
+        self.frames.nodes.give_back(self.pages.folios.zone_of(f), st.nr_pages());
+        self.groups.memcgs.get_mut(memcg).stat.add(Counter::Pgfree, st.nr_pages());
+        w.effect(Effect::Free { page: self.pages.folios.page(f), order: st.order() });
+        self.pages.folios.release(f);
     }
 
     /// Starts to write a dirty folio: to its file, or to its swap slot. `rotate`: it is on a list.
     pub(crate) fn start_write<W: World>(&mut self, w: &mut W, f: FolioId, rotate: bool) {
-        let st = self.folios.st(f);
-        let (page, order) = (self.folios.page(f), st.order());
+        let st = self.pages.folios.st(f);
+        let (page, order) = (self.pages.folios.page(f), st.order());
         self.clear_dirty(f);
-        self.folios.set(f, State::WRITEBACK);
+        self.pages.folios.set(f, State::WRITEBACK);
         self.count_writeback(f, st.nr_pages() as i64);
         let ack = if st.has(State::SWAPCACHE) {
             self.count(f, Counter::Pswpout, st.nr_pages());
             if st.has(State::LARGE) {
-                self.count_size(self.lruvecs[self.folios.lruvec(f).index()].memcg, order, SizeCounter::Swpout);
+                self.count_size(
+                    self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg,
+                    order,
+                    SizeCounter::Swpout,
+                );
             }
-            w.effect(Effect::SwapOut { page, order, slot: self.folios.swap(f) })
+            w.effect(Effect::SwapOut { page, order, slot: self.pages.folios.swap(f) })
         } else {
             if st.has(State::MAPPED) {
                 (page.0..page.0 + st.nr_pages() as u32)
@@ -418,25 +424,25 @@ impl Engine {
 
     /// A write ended. A folio that reclaim waits for goes to the tail, unless reclaim holds it itself.
     pub(crate) fn end_write<W: World>(&mut self, w: &mut W, f: FolioId, ok: bool, rotate: bool) {
-        let st = self.folios.st(f);
+        let st = self.pages.folios.st(f);
         let (nr, reclaim) = (st.nr_pages(), st.has(State::RECLAIM));
-        self.folios.clear(f, State::WRITEBACK | State::RECLAIM);
+        self.pages.folios.clear(f, State::WRITEBACK | State::RECLAIM);
         self.count_writeback(f, -(nr as i64));
         if !st.has(State::ANON) {
-            self.note_cleaned(w, self.lruvecs[self.folios.lruvec(f).index()].memcg);
+            self.note_cleaned(w, self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg);
         }
         if !ok {
             self.count(f, Counter::WriteErrors, nr);
-            self.writes_failed += nr;
+            self.writeback.writes_failed += nr;
             self.set_dirty_again(f);
             return;
         }
         self.count(f, Counter::NrWritten, nr);
-        self.writes_failed = 0;
+        self.writeback.writes_failed = 0;
         if reclaim {
             self.note_reclaim_written(w, nr);
         }
-        if reclaim && rotate && !self.folios.st(f).has(State::DIRTY) {
+        if reclaim && rotate && !self.pages.folios.st(f).has(State::DIRTY) {
             self.batch_add(crate::lru::batch::Batch::MoveTail, f);
         }
     }

@@ -1,7 +1,7 @@
 //! The two-list LRU: how much of which list to scan, shrinking the inactive and the active list (2.4 to 2.8).
 
-use crate::Engine;
 use crate::config::{Clock, RefaultTest};
+use crate::engine::Engine;
 use crate::folio::list::Target;
 use crate::folio::table::State;
 use crate::ids::{FolioId, LruvecId, NodeId, PageId};
@@ -37,8 +37,8 @@ impl Engine {
     }
 
     fn balance(&self, v: LruvecId, sc: &ScanControl) -> Balance {
-        let swappiness = self.swappiness(self.lruvecs[v.index()].memcg, sc);
-        let no_swap = !sc.may_swap || !self.can_reclaim_anon(self.lruvecs[v.index()].memcg, sc.nid);
+        let swappiness = self.swappiness(self.pages.lruvecs[v.index()].memcg, sc);
+        let no_swap = !sc.may_swap || !self.can_reclaim_anon(self.pages.lruvecs[v.index()].memcg, sc.nid);
         if no_swap || (sc.is_cgroup_reclaim() && swappiness == 0) {
             Balance::File
         } else if sc.priority == 0 && swappiness > 0 {
@@ -56,12 +56,12 @@ impl Engine {
     /// Pages to scan of each list at this priority.
     fn scan_counts(&self, v: LruvecId, sc: &mut ScanControl) -> [u64; 4] {
         let balance = self.balance(v, sc);
-        let lruvec = &self.lruvecs[v.index()];
+        let lruvec = &self.pages.lruvecs[v.index()];
         let (memcg, batch) = (lruvec.memcg, self.cfg.swap_cluster_max);
-        let online = self.memcgs.get(memcg).is_online();
+        let online = self.groups.memcgs.get(memcg).is_online();
         std::array::from_fn(|l| {
             let (t, size) = (l / 2, lruvec.size[l]);
-            let scan = self.memcgs.unprotected_pages(sc, memcg, size, batch) >> sc.priority;
+            let scan = self.groups.memcgs.unprotected_pages(sc, memcg, size, batch) >> sc.priority;
             // What is left of a group that was removed goes at any priority.
             let scan = if scan == 0 && !online { size.min(batch) } else { scan };
             match balance {
@@ -109,7 +109,7 @@ impl Engine {
 
     /// Whether it is of use to know which anon of a node is cold: there is swap, full or not, or a slower node.
     pub(crate) fn can_age_anon(&self, nid: NodeId) -> bool {
-        self.swap.total_pages() > 0 || self.can_demote(nid)
+        self.swap.slots.total_pages() > 0 || self.can_demote(nid)
     }
 
     fn shrink_list<W: World>(&mut self, w: &mut W, v: LruvecId, l: usize, nr: u64, sc: &mut ScanControl) -> u64 {
@@ -128,22 +128,22 @@ impl Engine {
     /// Takes up to `nr` pages from the tail of a list, with `wait` up to the first that must be written. What someone else holds goes to
     /// the head and counts as scanned. Returns pages scanned and taken.
     fn isolate(&mut self, v: LruvecId, l: usize, nr: u64, wait: bool, out: &mut Vec<FolioId>) -> (u64, u64) {
-        let list = self.lruvecs[v.index()].lists[l];
-        self.folios.warm_tail(list, nr as usize);
+        let list = self.pages.lruvecs[v.index()].lists[l];
+        self.pages.folios.warm_tail(list, nr as usize);
         let (mut scanned, mut isolated) = (0, 0);
         while scanned < nr {
-            let Some(f) = self.folios.links.tail(list) else { break };
-            let st = self.folios.st(f);
+            let Some(f) = self.pages.folios.links.tail(list) else { break };
+            let st = self.pages.folios.st(f);
             if wait && needs_write(st) {
                 break;
             }
             scanned += st.nr_pages();
-            self.folios.links.pop_tail(list);
+            self.pages.folios.links.pop_tail(list);
             if !st.has(State::LRU) {
-                self.folios.links.add(list, f);
+                self.pages.folios.links.add(list, f);
                 continue;
             }
-            self.folios.clear(f, State::LRU);
+            self.pages.folios.clear(f, State::LRU);
             isolated += st.nr_pages();
             out.push(f);
         }
@@ -162,14 +162,14 @@ impl Engine {
         pinned: impl Fn(PageId) -> bool,
         out: &mut Vec<FolioId>,
     ) -> bool {
-        let list = self.lruvecs[v.index()].lists[l];
-        let passed = self.folios.links.oldest(list, nr as usize, out);
-        let (any, all) = self.folios.flags_of(out);
-        if any & odd != 0 || all & State::LRU == 0 || out.iter().any(|&f| pinned(self.folios.page(f))) {
+        let list = self.pages.lruvecs[v.index()].lists[l];
+        let passed = self.pages.folios.links.oldest(list, nr as usize, out);
+        let (any, all) = self.pages.folios.flags_of(out);
+        if any & odd != 0 || all & State::LRU == 0 || out.iter().any(|&f| pinned(self.pages.folios.page(f))) {
             out.clear();
             return false;
         }
-        self.folios.links.pop_oldest(list, out.len(), passed);
+        self.pages.folios.links.pop_oldest(list, out.len(), passed);
         self.resize_list(v, l, -(out.len() as i64));
         true
     }
@@ -177,12 +177,12 @@ impl Engine {
     /// Puts active folios that nothing can keep at the head of the inactive list.
     fn deactivate_alike(&mut self, v: LruvecId, t: usize, folios: &[FolioId]) {
         let (nr, l) = (folios.len() as u64, list_index(t, false));
-        let list = self.lruvecs[v.index()].lists[l];
-        self.folios.add_each(folios, &[Target::new(list, !State::ACTIVE, State::WORKINGSET)]);
+        let list = self.pages.lruvecs[v.index()].lists[l];
+        self.pages.folios.add_each(folios, &[Target::new(list, !State::ACTIVE, State::WORKINGSET)]);
         self.resize_list(v, l, nr as i64);
         self.count_lruvec(v, Counter::Pgrefill, nr);
         self.count_lruvec(v, Counter::Pgdeactivate, nr);
-        self.work.scanned += nr;
+        self.pages.work.scanned += nr;
     }
 
     /// 2.4.
@@ -205,7 +205,7 @@ impl Engine {
             && self.take_alike(v, l, nr, SLOW | State::LARGE, |f| w.is_pinned(f), &mut list);
         let (scanned, taken) =
             if alike { (list.len() as u64, list.len() as u64) } else { self.isolate(v, l, nr, wait, &mut list) };
-        sc.blocked |= wait && scanned < nr && self.lruvecs[v.index()].size[l] > 0;
+        sc.blocked |= wait && scanned < nr && self.pages.lruvecs[v.index()].size[l] > 0;
         sc.nr_scanned += scanned;
         self.count_scan(v, t, scanned, sc);
         if list.is_empty() {
@@ -236,25 +236,25 @@ impl Engine {
         }
         let (scanned, _) = self.isolate(v, list_index(t, true), nr, false, &mut hold);
         self.count_lruvec(v, Counter::Pgrefill, scanned);
-        self.work.scanned += scanned;
+        self.pages.work.scanned += scanned;
         let mut rotated = 0;
         let mut stay = self.take_scratch();
         hold.retain(|&f| {
-            let st = self.folios.st(f);
+            let st = self.pages.folios.st(f);
             let referenced = self.folio_referenced(w, f) > 0;
             let stays = referenced && st.has(State::EXEC) && st.type_index() == FILE;
             if stays {
                 rotated += st.nr_pages();
                 stay.push(f);
             } else {
-                self.folios.clear(f, State::ACTIVE);
-                self.folios.set(f, State::WORKINGSET);
+                self.pages.folios.clear(f, State::ACTIVE);
+                self.pages.folios.set(f, State::WORKINGSET);
             }
             !stays
         });
         self.put_back(&stay);
         self.put_back(&hold);
-        let deactivated: u64 = hold.iter().map(|&f| self.folios.st(f).nr_pages()).sum();
+        let deactivated: u64 = hold.iter().map(|&f| self.pages.folios.st(f).nr_pages()).sum();
         self.count_lruvec(v, Counter::Pgdeactivate, deactivated);
         self.return_scratch(stay);
         self.return_scratch(hold);
@@ -271,11 +271,11 @@ impl Engine {
     /// Puts isolated folios back, oldest first, each at the head of the list its flags ask for.
     pub(crate) fn put_back(&mut self, list: &[FolioId]) {
         for &f in list {
-            self.folios.set(f, State::LRU);
+            self.pages.folios.set(f, State::LRU);
             self.lruvec_add(f, false);
-            let st = self.folios.st(f);
+            let st = self.pages.folios.st(f);
             if st.has(State::ACTIVE) && self.put_back_ages() {
-                self.age_nonresident(self.folios.lruvec(f), st.nr_pages());
+                self.age_nonresident(self.pages.folios.lruvec(f), st.nr_pages());
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Reclaim for a memcg at its limit: priorities, the walk over the tree, shadow-node shrinking (2.8, 7.3).
 
-use crate::Engine;
 use crate::config::MemcgSelection;
+use crate::engine::Engine;
 use crate::ids::{MemcgId, NodeId};
 use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, is_low};
 use crate::lru::multi_gen::MIN_LRU_BATCH;
@@ -27,7 +27,7 @@ impl Engine {
         loop {
             self.run_priorities(w, sc);
             self.snapshot_refaults(sc.target);
-            self.reclaim_blocked = sc.blocked;
+            self.frames.reclaim_blocked = sc.blocked;
             if sc.nr_reclaimed > 0 || sc.blocked {
                 return sc.nr_reclaimed;
             }
@@ -64,8 +64,8 @@ impl Engine {
 
     /// A pass over every node, the nearest first.
     fn shrink_zones<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
-        for i in 0..self.nodes.all.len() {
-            sc.nid = self.nodes.zonelist(self.nid)[i];
+        for i in 0..self.frames.nodes.all.len() {
+            sc.nid = self.frames.nodes.zonelist(self.frames.nid)[i];
             self.shrink_node(w, sc);
             if sc.blocked {
                 return;
@@ -88,7 +88,7 @@ impl Engine {
             if self.is_multi_gen() && memcg_lru && sc.kswapd { std::mem::take(&mut sc.nr_reclaimed) } else { 0 };
         let before = sc.nr_reclaimed;
         #[cfg(test)]
-        self.visits.push(None);
+        self.groups.visits.push(None);
         self.shrink_memcgs(w, sc);
         let reclaimed = sc.nr_reclaimed - before;
         sc.nr_reclaimed += carried;
@@ -102,37 +102,37 @@ impl Engine {
         if self.is_multi_gen() && !sc.is_cgroup_reclaim() {
             return self.shrink_many(w, sc);
         }
-        if !self.memcgs.has_children(sc.target) {
+        if !self.groups.memcgs.has_children(sc.target) {
             // The common case of a single group needs no walk.
             return self.shrink_one(w, sc.target, sc);
         }
         let target = sc.target;
         let full = sc.memcg_full_walk || sc.kswapd;
-        let mut at = Some(if full { target } else { self.memcgs.resume(target, sc.nid) });
+        let mut at = Some(if full { target } else { self.groups.memcgs.resume(target, sc.nid) });
         while let Some(m) = at {
             let shrunk = self.shrink_unprotected(w, m, sc);
             if sc.blocked {
                 return;
             }
             if !full && shrunk && sc.nr_reclaimed >= sc.nr_to_reclaim {
-                return self.memcgs.set_cursor(target, sc.nid, Some(m));
+                return self.groups.memcgs.set_cursor(target, sc.nid, Some(m));
             }
-            at = self.memcgs.next_in(target, m);
+            at = self.groups.memcgs.next_in(target, m);
         }
         if !full {
-            self.memcgs.set_cursor(target, sc.nid, None);
+            self.groups.memcgs.set_cursor(target, sc.nid, None);
         }
     }
 
     /// Shrinks one group, unless its protection forbids it. False: it does.
     fn shrink_unprotected<W: World>(&mut self, w: &mut W, memcg: MemcgId, sc: &mut ScanControl) -> bool {
-        match self.memcgs.shield(sc.target, memcg) {
+        match self.groups.memcgs.shield(sc.target, memcg) {
             Shield::Min => return false,
             Shield::Low if !sc.low_reclaim => {
                 sc.low_skipped = true;
                 return false;
             }
-            Shield::Low => self.memcgs.event(memcg, |e| &mut e.low),
+            Shield::Low => self.groups.memcgs.event(memcg, |e| &mut e.low),
             Shield::None => {}
         }
         self.shrink_one(w, memcg, sc);
@@ -141,7 +141,7 @@ impl Engine {
 
     /// That of the request, or of the group, or of the machine.
     pub(crate) fn swappiness(&self, memcg: MemcgId, sc: &ScanControl) -> u32 {
-        sc.swappiness.or(self.memcgs.get(memcg).swappiness).unwrap_or(self.cfg.swappiness)
+        sc.swappiness.or(self.groups.memcgs.get(memcg).swappiness).unwrap_or(self.cfg.swappiness)
     }
 
     /// 4.6: a priority from which the target may be met in one go.
@@ -164,23 +164,24 @@ impl Engine {
         if sc.is_cgroup_reclaim() {
             return false;
         }
-        sc.nr_reclaimed >= sc.nr_to_reclaim.max(2) || (sc.kswapd && self.nodes.get(sc.nid).is_safe(MIN_LRU_BATCH))
+        sc.nr_reclaimed >= sc.nr_to_reclaim.max(2)
+            || (sc.kswapd && self.frames.nodes.get(sc.nid).is_safe(MIN_LRU_BATCH))
     }
 
     /// The lists of a memcg and its descendants on a node.
     #[inline(always)]
     pub(crate) fn tree_sizes(&self, memcg: MemcgId, nid: NodeId) -> [u64; 5] {
         if memcg == MemcgId::ROOT {
-            return self.nodes.get(nid).size;
+            return self.frames.nodes.get(nid).size;
         }
-        match self.memcgs.has_children(memcg) {
+        match self.groups.memcgs.has_children(memcg) {
             true => self.sum_of_sizes(memcg, nid),
-            false => self.lruvecs[self.lruvec_of(memcg, nid).index()].size,
+            false => self.pages.lruvecs[self.lruvec_of(memcg, nid).index()].size,
         }
     }
 
     fn sum_of_sizes(&self, memcg: MemcgId, nid: NodeId) -> [u64; 5] {
-        let sizes = self.memcgs.subtree(memcg).map(|m| self.lruvecs[self.lruvec_of(m, nid).index()].size);
+        let sizes = self.groups.memcgs.subtree(memcg).map(|m| self.pages.lruvecs[self.lruvec_of(m, nid).index()].size);
         sizes.fold([0; 5], |sum, size| std::array::from_fn(|l| sum[l] + size[l]))
     }
 
@@ -190,7 +191,7 @@ impl Engine {
         if self.is_multi_gen() {
             if self.shrink_lruvec_gen(w, v, sc) {
                 // Aged: the machine has less to gain from it.
-                self.memcg_lru[sc.nid.index()].rotate(memcg, Rotation::Young);
+                self.groups.memcg_lru[sc.nid.index()].rotate(memcg, Rotation::Young);
             }
         } else {
             self.shrink_lruvec_two_list(w, v, sc);
@@ -202,12 +203,12 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn note_visit(&mut self, _memcg: MemcgId) {
         #[cfg(test)]
-        self.visits.push(Some(_memcg));
+        self.groups.visits.push(Some(_memcg));
     }
 
     /// 2.6, 2.7: what this pass may deactivate, and whether there is easy cache to trim.
     fn prepare_scan_control(&mut self, sc: &mut ScanControl) {
-        let v = &self.lruvecs[self.lruvec_of(sc.target, sc.nid).index()];
+        let v = &self.pages.lruvecs[self.lruvec_of(sc.target, sc.nid).index()];
         let size = self.known_sizes(sc.target, sc.nid);
         sc.cost = v.cost;
         for t in [ANON, FILE] {
@@ -224,22 +225,22 @@ impl Engine {
         // The whole node: with next to no cache left only anon can make room.
         let file = size[INACTIVE_FILE] + size[ACTIVE_FILE];
         sc.file_is_tiny = !sc.is_cgroup_reclaim()
-            && file + self.nodes.get(sc.nid).free_pages() <= self.nodes.get(sc.nid).high_pages()
+            && file + self.frames.nodes.get(sc.nid).free_pages() <= self.frames.nodes.get(sc.nid).high_pages()
             && !sc.may_deactivate[ANON]
             && size[INACTIVE_ANON] >> sc.priority > 0;
     }
 
     /// `workingset_activate` of a type on a node, descendants included.
     pub(crate) fn activations(&self, memcg: MemcgId, nid: NodeId, t: usize) -> u64 {
-        let own = |m: MemcgId| self.lruvecs[self.lruvec_of(m, nid).index()].activated[t];
-        self.memcgs.subtree(memcg).map(own).sum()
+        let own = |m: MemcgId| self.pages.lruvecs[self.lruvec_of(m, nid).index()].activated[t];
+        self.groups.memcgs.subtree(memcg).map(own).sum()
     }
 
     pub(crate) fn snapshot_refaults(&mut self, memcg: MemcgId) {
         if self.is_multi_gen() {
             return;
         }
-        for nid in self.nodes.ids() {
+        for nid in self.frames.nodes.ids() {
             self.snapshot_refaults_on(memcg, nid);
         }
     }
@@ -250,6 +251,6 @@ impl Engine {
         }
         let now = [ANON, FILE].map(|t| self.known_activations(memcg, nid, t));
         let v = self.lruvec_of(memcg, nid);
-        self.lruvecs[v.index()].refaults = now;
+        self.pages.lruvecs[v.index()].refaults = now;
     }
 }

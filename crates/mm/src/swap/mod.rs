@@ -5,7 +5,6 @@
 
 mod alloc;
 mod avail;
-pub(crate) mod cache;
 mod cluster;
 mod config;
 mod device;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::folio::table::State;
 use crate::ids::{FolioId, PageId, SwapSlot};
 use crate::stat::Counter;
@@ -56,32 +56,32 @@ impl ZeroMap {
 impl Engine {
     /// Takes note of whether a folio that is to be written is all zeros, in all of its pages. Then nothing is written.
     pub(crate) fn store_zeros<W: World>(&mut self, w: &mut W, f: FolioId, first: Content) -> bool {
-        let (page, slot, nr) = (self.folios.page(f).0, self.folios.swap(f), self.folios.st(f).nr_pages() as u32);
+        let (page, slot, nr) = (self.pages.folios.page(f).0, self.pages.folios.swap(f), self.pages.folios.st(f).nr_pages() as u32);
         if first == Content::Zero && (page + 1..page + nr).all(|p| w.content(PageId(p)) == Content::Zero) {
-            self.zeromap.set(slot, nr);
+            self.swap.zeromap.set(slot, nr);
             self.count(f, Counter::SwpoutZero, u64::from(nr));
             return true;
         }
-        self.zeromap.clear(slot, nr);
+        self.swap.zeromap.clear(slot, nr);
         false
     }
 
     /// Fills a folio whose slots are marked as zeros. False: they are not.
     pub(crate) fn load_zeros<W: World>(&mut self, w: &mut W, f: FolioId) -> bool {
-        let (st, slot) = (self.folios.st(f), self.folios.swap(f));
-        if self.zeromap.run(slot, st.nr_pages() as u32) != Some(true) {
+        let (st, slot) = (self.pages.folios.st(f), self.pages.folios.swap(f));
+        if self.swap.zeromap.run(slot, st.nr_pages() as u32) != Some(true) {
             return false;
         }
-        w.effect(Effect::ZeroFill { page: self.folios.page(f), order: st.order() });
-        self.folios.set(f, State::UPTODATE);
+        w.effect(Effect::ZeroFill { page: self.pages.folios.page(f), order: st.order() });
+        self.pages.folios.set(f, State::UPTODATE);
         self.count(f, Counter::SwpinZero, st.nr_pages());
         true
     }
 
     /// Only slots that are not free are marked.
     pub(crate) fn validate_zeromap(&self) -> Result<(), String> {
-        let unused = |s: &SwapSlot| !self.swap.is_taken(*s);
-        match self.zeromap.slots().find(unused) {
+        let unused = |s: &SwapSlot| !self.swap.slots.is_taken(*s);
+        match self.swap.zeromap.slots().find(unused) {
             Some(s) => Err(format!("{s:?} is free and marked as zeros")),
             None => Ok(()),
         }

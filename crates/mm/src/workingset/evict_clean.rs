@@ -4,16 +4,17 @@
 //! All folios of a batch were isolated from one lruvec. Nothing else happens between [`Engine::start_dropping`] and
 //! [`Engine::finish_dropping`], so the clock and the controller may learn of the whole batch at its end.
 
-use crate::Engine;
 use crate::config::{Config, Lru, RefaultTest};
+use crate::engine::Engine;
+use crate::folio::shadow::{Layout, REFS_BITS};
 use crate::folio::slot::Slot;
 use crate::folio::table::State;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId};
 use crate::lru::lruvec::FILE;
 use crate::lru::multi_gen::{MAX_NR_TIERS, tier_from_refs};
+use crate::lru::pages::Pages;
 use crate::reclaim::scan::{ScanControl, ShrinkStat};
 use crate::stat::Counter;
-use crate::workingset::shadow::{Layout, REFS_BITS};
 use crate::world::{Effect, World};
 
 /// What the folios of a batch have in common, and what they add up to.
@@ -63,14 +64,14 @@ impl Dropping {
 impl Engine {
     /// Prepares for a batch that was isolated from the lruvec of `first`.
     pub(crate) fn start_dropping(&self, first: Option<FolioId>, sc: &ScanControl) -> Dropping {
-        self.dropping(first.map_or(LruvecId(0), |f| self.folios.lruvec(f)), FILE, sc.target)
+        self.dropping(first.map_or(LruvecId(0), |f| self.pages.folios.lruvec(f)), FILE, sc.target)
     }
 
     /// The shadow of one folio that reclaim on behalf of `target` evicts; advances the clock.
     pub(crate) fn workingset_eviction(&mut self, f: FolioId, target: MemcgId) -> Slot {
-        let st = self.folios.st(f);
-        let mut d = self.dropping(self.folios.lruvec(f), st.type_index(), target);
-        let shadow = d.shadow_of(&self.cfg, &self.layout, st);
+        let st = self.pages.folios.st(f);
+        let mut d = self.dropping(self.pages.folios.lruvec(f), st.type_index(), target);
+        let shadow = d.shadow_of(&self.cfg, &self.pages.layout, st);
         self.note_evictions(&mut d, st.nr_pages());
         shadow
     }
@@ -78,15 +79,15 @@ impl Engine {
     fn dropping(&self, own: LruvecId, t: usize, target: MemcgId) -> Dropping {
         // Under two lists the group whose pressure evicts stamps the shadow; the other models know only the folio's own.
         let by_target = self.cfg.lru == Lru::TwoList && self.cfg.refault != RefaultTest::Distance2013;
-        let clock = if by_target { self.lruvec_of(target, self.lruvecs[own.index()].nid) } else { own };
-        let v = &self.lruvecs[clock.index()];
+        let clock = if by_target { self.lruvec_of(target, self.pages.lruvecs[own.index()].nid) } else { own };
+        let v = &self.pages.lruvecs[clock.index()];
         Dropping {
             own,
             t,
             clock,
-            owner: self.layout.pack_owner(v.nid, v.memcg),
+            owner: self.pages.layout.pack_owner(v.nid, v.memcg),
             age: v.nonresident_age,
-            min_seq: self.lruvecs[own.index()].r#gen.min_seq[t],
+            min_seq: self.pages.lruvecs[own.index()].r#gen.min_seq[t],
             evicted: [0; MAX_NR_TIERS],
             dropped: 0,
         }
@@ -95,9 +96,9 @@ impl Engine {
     /// Drops one folio of the batch.
     #[inline(always)]
     pub(crate) fn drop_clean<W: World>(&mut self, w: &mut W, f: FolioId, st: State, d: &mut Dropping) {
-        debug_assert_eq!(self.folios.lruvec(f), d.own);
-        let shadow = d.shadow_of(&self.cfg, &self.layout, st);
-        let (page, nr) = (self.folios.page(f), st.nr_pages());
+        debug_assert_eq!(self.pages.folios.lruvec(f), d.own);
+        let shadow = d.shadow_of(&self.cfg, &self.pages.layout, st);
+        let (page, nr) = (self.pages.folios.page(f), st.nr_pages());
         if nr == 1 {
             self.note_evicted(page, shadow);
         } else {
@@ -105,10 +106,10 @@ impl Engine {
         }
         d.dropped += nr;
         w.effect(Effect::Free { page, order: st.order() });
-        if self.nodes.is_limited() {
-            self.nodes.give_back(self.folios.zone_of(f), nr);
+        if self.frames.nodes.is_limited() {
+            self.frames.nodes.give_back(self.pages.folios.zone_of(f), nr);
         }
-        self.folios.evict(f, shadow);
+        self.pages.folios.evict(f, shadow);
     }
 
     /// Drops a whole batch of clean, unmapped file folios of one page each that are on no list.
@@ -117,7 +118,7 @@ impl Engine {
         let mut stat = ShrinkStat::default();
         if self.cfg.refault == RefaultTest::None {
             for &f in list {
-                let st = self.folios.st(f);
+                let st = self.pages.folios.st(f);
                 self.drop_clean(w, f, st, &mut d);
             }
         } else {
@@ -132,7 +133,7 @@ impl Engine {
     #[inline]
     fn leave_shadows<W: World>(&mut self, w: &mut W, list: &[FolioId], d: &mut Dropping) {
         let mut shadows_only = Vec::new();
-        let Engine { cfg, layout, folios, space, .. } = self;
+        let Engine { cfg, pages: Pages { layout, folios, space, .. }, .. } = self;
         let fill = &mut space.fill[..];
         folios.evict_each(list, |page, st, node| {
             let shadow = d.shadow_of(cfg, layout, st);
@@ -146,8 +147,8 @@ impl Engine {
             shadow
         });
         shadows_only.into_iter().for_each(|n| self.relist_node(n, true));
-        if self.nodes.is_limited() {
-            list.iter().for_each(|&f| self.nodes.give_back(self.folios.zone_of(f), 1));
+        if self.frames.nodes.is_limited() {
+            list.iter().for_each(|&f| self.frames.nodes.give_back(self.pages.folios.zone_of(f), 1));
         }
     }
 
@@ -159,9 +160,9 @@ impl Engine {
         }
         stat.reclaimed += dropped;
         self.note_evictions(d, dropped);
-        let memcg = self.lruvecs[d.own.index()].memcg;
-        self.memcgs.uncharge(memcg, dropped);
-        self.memcgs.get_mut(memcg).stat.add(Counter::Pgfree, dropped);
+        let memcg = self.pages.lruvecs[d.own.index()].memcg;
+        self.groups.memcgs.uncharge(memcg, dropped);
+        self.groups.memcgs.get_mut(memcg).stat.add(Counter::Pgfree, dropped);
     }
 
     /// Advances the clock, and tells the controller which tiers were evicted.
@@ -174,8 +175,8 @@ impl Engine {
         if advances {
             self.age_nonresident(d.clock, nr);
         }
-        d.age = self.lruvecs[d.clock.index()].nonresident_age;
-        let own = &mut self.lruvecs[d.own.index()];
+        d.age = self.pages.lruvecs[d.clock.index()].nonresident_age;
+        let own = &mut self.pages.lruvecs[d.own.index()];
         for (total, evicted) in own.r#gen.evicted[d.t].iter_mut().zip(std::mem::take(&mut d.evicted)) {
             *total += evicted;
         }

@@ -2,5 +2,4 @@
 
 pub(crate) mod evict_clean;
 pub(crate) mod refault;
-pub(crate) mod shadow;
 pub(crate) mod shadow_nodes;

@@ -1,20 +1,20 @@
 //! Working-set detection (3, 4.7, 5): what a page that was evicted gets when it comes back. What it left is made in `drop`.
 
-use crate::Engine;
 use crate::config::{Bound, Clock, Lru, Recency, RefaultCounting, RefaultTest};
+use crate::engine::Engine;
+use crate::folio::shadow::{GEN_BITS, Layout, REFS_BITS, Shadow, mask};
 use crate::folio::table::State;
 use crate::ids::{LruvecId, MemcgId};
 use crate::lru::lruvec::{ACTIVE_ANON, ACTIVE_FILE, FILE, INACTIVE_ANON, INACTIVE_FILE};
 use crate::lru::multi_gen::tier_from_refs;
 use crate::memcg::group::Life;
 use crate::stat::Counter;
-use crate::workingset::shadow::{GEN_BITS, Layout, REFS_BITS, Shadow, mask};
 
 impl Engine {
     /// A folio of `own` with a shadow is coming back in state `st`: returns the state that decides where it will be put.
     #[inline]
     pub(crate) fn workingset_refault(&mut self, own: LruvecId, st: State, shadow: u64, in_fault: bool) -> State {
-        let shadow = self.layout.unpack(shadow);
+        let shadow = self.pages.layout.unpack(shadow);
         match (self.cfg.lru, self.cfg.refault) {
             (Lru::TwoList, _) => self.refault_two_list(own, st, shadow),
             (Lru::MultiGen, RefaultTest::ShadowPosition) => self.refault_gen_shadow(own, st, shadow, in_fault),
@@ -26,18 +26,19 @@ impl Engine {
     fn refault_two_list(&mut self, own: LruvecId, mut st: State, shadow: Shadow) -> State {
         let (t, nr) = (st.type_index(), st.nr_pages());
         let v = self.lruvec_of(shadow.memcg, shadow.nid);
-        let age = self.lruvecs[v.index()].nonresident_age;
-        let distance = Layout::distance(age, shadow.eviction, self.layout.eviction_bits, self.layout.bucket_order);
+        let age = self.pages.lruvecs[v.index()].nonresident_age;
+        let distance =
+            Layout::distance(age, shadow.eviction, self.pages.layout.eviction_bits, self.pages.layout.bucket_order);
         // Of a group that is gone there is nothing to compare with.
-        let recent = self.memcgs.get(shadow.memcg).life != Life::Gone && self.is_recent(v, t, distance);
-        let memcg = self.lruvecs[own.index()].memcg;
-        let stat = &mut self.memcgs.get_mut(memcg).stat;
+        let recent = self.groups.memcgs.get(shadow.memcg).life != Life::Gone && self.is_recent(v, t, distance);
+        let memcg = self.pages.lruvecs[own.index()].memcg;
+        let stat = &mut self.groups.memcgs.get_mut(memcg).stat;
         stat.add(Counter::refault(t), nr);
         if !recent {
             return st;
         }
         stat.add(Counter::activate(t), nr);
-        self.lruvecs[own.index()].activated[t] += nr;
+        self.pages.lruvecs[own.index()].activated[t] += nr;
         st.set(State::ACTIVE);
         if shadow.workingset {
             stat.add(Counter::restore(t), nr);
@@ -55,7 +56,7 @@ impl Engine {
     pub(crate) fn is_recent(&self, v: LruvecId, t: usize, distance: u64) -> bool {
         let size = match self.cfg.refault {
             RefaultTest::None => return false,
-            RefaultTest::Distance2013 => self.lruvecs[v.index()].size[ACTIVE_FILE],
+            RefaultTest::Distance2013 => self.pages.lruvecs[v.index()].size[ACTIVE_FILE],
             RefaultTest::Mainline => self.bound_by(v, t, mainline_bound),
             RefaultTest::ShadowPosition => self.bound_by(v, t, shadow_position_bound),
         };
@@ -66,13 +67,13 @@ impl Engine {
     }
 
     fn has_free_swap(&self, v: LruvecId) -> bool {
-        self.memcgs.swap_room(self.lruvecs[v.index()].memcg, self.swap.free_pages()) > 0
+        self.groups.memcgs.swap_room(self.pages.lruvecs[v.index()].memcg, self.swap.slots.free_pages()) > 0
     }
 
     /// The sizes that a refault is compared with: those of the group and all below it. Anon is none where it cannot be swapped.
     #[inline(never)]
     fn competing_sizes(&self, v: LruvecId) -> [u64; 5] {
-        let own = &self.lruvecs[v.index()];
+        let own = &self.pages.lruvecs[v.index()];
         let mut size = self.known_sizes(own.memcg, own.nid);
         if size[ACTIVE_ANON] + size[INACTIVE_ANON] > 0 && !self.has_free_swap(v) {
             (size[ACTIVE_ANON], size[INACTIVE_ANON]) = (0, 0);
@@ -83,8 +84,8 @@ impl Engine {
     /// A bound of [`Engine::competing_sizes`]. Mostly these are the sizes of the lruvec itself: a group without children or anon.
     #[inline(always)]
     fn bound_by(&self, v: LruvecId, t: usize, bound: impl Fn(&[u64; 5], usize) -> u64) -> u64 {
-        let own = &self.lruvecs[v.index()];
-        let alone = own.memcg != MemcgId::ROOT && !self.memcgs.has_children(own.memcg);
+        let own = &self.pages.lruvecs[v.index()];
+        let alone = own.memcg != MemcgId::ROOT && !self.groups.memcgs.has_children(own.memcg);
         let exact = self.cfg.stat_flush_interval_ns == 0;
         let plain = exact && alone && own.size[ACTIVE_ANON] + own.size[INACTIVE_ANON] == 0;
         if plain { bound(&own.size, t) } else { bound(&self.competing_sizes(v), t) }
@@ -117,8 +118,8 @@ impl Engine {
         if self.lruvec_of(shadow.memcg, shadow.nid) != id {
             return st;
         }
-        let g = &mut self.lruvecs[id.index()].r#gen;
-        let recent = shadow.eviction >> REFS_BITS == g.min_seq[t] & mask(self.layout.eviction_bits - REFS_BITS);
+        let g = &mut self.pages.lruvecs[id.index()].r#gen;
+        let recent = shadow.eviction >> REFS_BITS == g.min_seq[t] & mask(self.pages.layout.eviction_bits - REFS_BITS);
         let refs = (shadow.eviction & mask(REFS_BITS)) as u32 + u32::from(shadow.workingset);
         if recent {
             g.refaulted[t][tier_from_refs(refs)] += nr;
@@ -148,11 +149,11 @@ impl Engine {
             return st;
         }
         self.count_lruvec(id, Counter::refault(t), nr);
-        let Layout { gen_eviction_bits: bits, gen_bucket_order, .. } = self.layout;
-        let age = self.lruvecs[id.index()].nonresident_age;
+        let Layout { gen_eviction_bits: bits, gen_bucket_order, .. } = self.pages.layout;
+        let age = self.pages.lruvecs[id.index()].nonresident_age;
         let qualified = self.is_recent(id, t, Layout::distance(age, shadow.eviction, bits, gen_bucket_order));
         let token = shadow.eviction >> bits;
-        let recent = self.is_recent_generation(token >> REFS_BITS, self.lruvecs[id.index()].r#gen.min_seq[t]);
+        let recent = self.is_recent_generation(token >> REFS_BITS, self.pages.lruvecs[id.index()].r#gen.min_seq[t]);
         if !qualified && !recent {
             return st;
         }
@@ -171,7 +172,7 @@ impl Engine {
             st.set(State::WORKINGSET);
             self.count_lruvec(id, Counter::restore(t), nr);
         }
-        let g = &mut self.lruvecs[id.index()].r#gen;
+        let g = &mut self.pages.lruvecs[id.index()].r#gen;
         if recent {
             g.refaulted[t][tier] += nr;
         } else {
@@ -185,7 +186,7 @@ impl Engine {
     fn is_recent_generation(&self, token_seq: u64, min_seq: u64) -> bool {
         match self.cfg.recency {
             Recency::ThreeBit => token_seq & mask(GEN_BITS) == min_seq & mask(GEN_BITS),
-            Recency::Literal => token_seq == min_seq & mask(self.layout.eviction_bits - REFS_BITS),
+            Recency::Literal => token_seq == min_seq & mask(self.pages.layout.eviction_bits - REFS_BITS),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Slots and the nodes that carry them: charging, the list of nodes with nothing but shadows, and its shrinker (3.5).
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::folio::mapping::{Fill, NONE};
 use crate::folio::slot::Slot;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId, XaNodeId};
@@ -18,7 +18,7 @@ impl Engine {
     /// Charges the nodes that a page's slot needs and that do not exist yet. May reclaim. [`Engine::note_slot`] makes them.
     #[inline(always)]
     pub(crate) fn charge_nodes<W: World>(&mut self, w: &mut W, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
-        if self.space.fill[self.folios.node_of(page).index()].count > 0 || !self.cfg.charge_kernel {
+        if self.pages.space.fill[self.pages.folios.node_of(page).index()].count > 0 || !self.cfg.charge_kernel {
             return Ok(());
         }
         self.charge_missing_nodes(w, page, memcg)
@@ -29,7 +29,7 @@ impl Engine {
         let mut paid = 0;
         // Reclaim may take shadow nodes, and with them a parent that was there when we counted.
         while paid < self.missing_nodes(page) {
-            if !self.memcgs.consume_object(memcg, NODE_CHARGE_BYTES) {
+            if !self.groups.memcgs.consume_object(memcg, NODE_CHARGE_BYTES) {
                 let zone = match self.charge(w, memcg, 1) {
                     Ok(zone) => zone,
                     Err(over) => {
@@ -37,8 +37,8 @@ impl Engine {
                         return Err(over);
                     }
                 };
-                self.nodes.note_kernel(zone, 1);
-                self.memcgs.add_object_page(memcg, NODE_CHARGE_BYTES);
+                self.frames.nodes.note_kernel(zone, 1);
+                self.groups.memcgs.add_object_page(memcg, NODE_CHARGE_BYTES);
             }
             paid += 1;
         }
@@ -47,16 +47,16 @@ impl Engine {
 
     /// Nodes from the leaf of a page upwards that do not exist.
     fn missing_nodes(&self, page: PageId) -> u64 {
-        let up = |&n: &u32| Some(self.space.nodes[n as usize].parent).filter(|&p| p != NONE);
-        let chain = std::iter::successors(Some(self.folios.node_of(page).0), up);
-        chain.take_while(|&n| self.space.fill[n as usize].count == 0).count() as u64
+        let up = |&n: &u32| Some(self.pages.space.nodes[n as usize].parent).filter(|&p| p != NONE);
+        let chain = std::iter::successors(Some(self.pages.folios.node_of(page).0), up);
+        chain.take_while(|&n| self.pages.space.fill[n as usize].count == 0).count() as u64
     }
 
     /// Stores a shadow, or nothing, into the slot of a file and keeps the counts of its node. Of a folio only its release may follow.
     #[inline]
     pub(crate) fn replace_slot(&mut self, page: PageId, new: Slot) {
-        let old = self.folios.slot(page);
-        self.folios.replace(page, new);
+        let old = self.pages.folios.slot(page);
+        self.pages.folios.replace(page, new);
         self.note_slot(page, old, new);
     }
 
@@ -66,8 +66,8 @@ impl Engine {
         if left.is_empty() {
             return self.note_slot(page, Slot::resident(FolioId(page.0)), left);
         }
-        let n = self.folios.node_of(page);
-        let fill = &mut self.space.fill[n.index()];
+        let n = self.pages.folios.node_of(page);
+        let fill = &mut self.pages.space.fill[n.index()];
         fill.nr_values += 1;
         if fill.is_shadows_only() {
             self.relist_node(n, true);
@@ -80,8 +80,8 @@ impl Engine {
         if old.is_empty() {
             return self.note_slot(page, old, Slot::resident(FolioId(page.0)));
         }
-        let n = self.folios.node_of(page);
-        let fill = &mut self.space.fill[n.index()];
+        let n = self.pages.folios.node_of(page);
+        let fill = &mut self.pages.space.fill[n.index()];
         let was_shadows_only = fill.is_shadows_only();
         fill.nr_values -= 1;
         if was_shadows_only {
@@ -92,8 +92,8 @@ impl Engine {
     /// Keeps the counts of the node of a slot that changed.
     #[inline]
     pub(crate) fn note_slot(&mut self, page: PageId, old: Slot, new: Slot) {
-        let n = self.folios.node_of(page);
-        let was = self.space.fill[n.index()];
+        let n = self.pages.folios.node_of(page);
+        let was = self.pages.space.fill[n.index()];
         debug_assert_ne!(was, Fill::ANON);
         if was.count == 0 && !new.is_empty() {
             self.enter_node(n);
@@ -102,7 +102,7 @@ impl Engine {
             count: was.count + u8::from(!new.is_empty()) - u8::from(!old.is_empty()),
             nr_values: was.nr_values + u8::from(new.as_value().is_some()) - u8::from(old.as_value().is_some()),
         };
-        self.space.fill[n.index()] = is;
+        self.pages.space.fill[n.index()] = is;
         if is.is_shadows_only() != was.is_shadows_only() {
             self.relist_node(n, is.is_shadows_only());
         }
@@ -113,31 +113,33 @@ impl Engine {
 
     #[cold]
     pub(crate) fn relist_node(&mut self, n: XaNodeId, shadows_only: bool) {
-        let node = &self.space.nodes[n.index()];
+        let node = &self.pages.space.nodes[n.index()];
         let v = self.lruvec_of(node.memcg, node.nid);
-        let list = &mut self.lruvecs[v.index()].shadow_nodes;
+        let list = &mut self.pages.lruvecs[v.index()].shadow_nodes;
         match shadows_only {
-            true => list.push(&mut self.space, n),
-            false => list.remove(&mut self.space, n),
+            true => list.push(&mut self.pages.space, n),
+            false => list.remove(&mut self.pages.space, n),
         }
     }
 
     /// The first entry is coming: the node exists from now on, and its parents.
     #[cold]
     fn enter_node(&mut self, n: XaNodeId) {
-        let memcg = self.space.mappings[self.space.mapping_of(self.space.nodes[n.index()].first).index()].memcg;
+        let memcg = self.pages.space.mappings
+            [self.pages.space.mapping_of(self.pages.space.nodes[n.index()].first).index()]
+        .memcg;
         let mut at = n.0;
         loop {
-            let node = &mut self.space.nodes[at as usize];
-            (node.memcg, node.nid) = (memcg, self.nid);
+            let node = &mut self.pages.space.nodes[at as usize];
+            (node.memcg, node.nid) = (memcg, self.frames.nid);
             let parent = node.parent;
-            self.memcgs.get_mut(memcg).nodes += 1;
-            let v = self.lruvec_of(memcg, self.nid);
-            self.lruvecs[v.index()].xa_nodes += 1;
+            self.groups.memcgs.get_mut(memcg).nodes += 1;
+            let v = self.lruvec_of(memcg, self.frames.nid);
+            self.pages.lruvecs[v.index()].xa_nodes += 1;
             if parent == NONE {
                 return;
             }
-            let p = &mut self.space.fill[parent as usize];
+            let p = &mut self.pages.space.fill[parent as usize];
             p.count += 1;
             if p.count > 1 {
                 return;
@@ -150,17 +152,18 @@ impl Engine {
     fn free_node(&mut self, n: XaNodeId) {
         let mut at = n.0;
         loop {
-            let (memcg, parent) = (self.space.nodes[at as usize].memcg, self.space.nodes[at as usize].parent);
-            self.memcgs.get_mut(memcg).nodes -= 1;
-            let v = self.lruvec_of(memcg, self.space.nodes[at as usize].nid);
-            self.lruvecs[v.index()].xa_nodes -= 1;
+            let (memcg, parent) =
+                (self.pages.space.nodes[at as usize].memcg, self.pages.space.nodes[at as usize].parent);
+            self.groups.memcgs.get_mut(memcg).nodes -= 1;
+            let v = self.lruvec_of(memcg, self.pages.space.nodes[at as usize].nid);
+            self.pages.lruvecs[v.index()].xa_nodes -= 1;
             if self.cfg.charge_kernel {
                 self.free_node_object(memcg);
             }
             if parent == NONE {
                 return;
             }
-            let p = &mut self.space.fill[parent as usize];
+            let p = &mut self.pages.space.fill[parent as usize];
             p.count -= 1;
             if p.count > 0 {
                 return;
@@ -170,13 +173,13 @@ impl Engine {
     }
 
     fn free_node_object(&mut self, memcg: MemcgId) {
-        let pages = self.memcgs.free_object(memcg, NODE_CHARGE_BYTES);
-        self.nodes.free_kernel(pages);
+        let pages = self.groups.memcgs.free_object(memcg, NODE_CHARGE_BYTES);
+        self.frames.nodes.free_kernel(pages);
     }
 
     /// Shadow nodes beyond what the pages of the memcg on that memory node justify.
     pub(crate) fn excess_shadow_nodes(&self, v: LruvecId) -> u64 {
-        let v = &self.lruvecs[v.index()];
+        let v = &self.pages.lruvecs[v.index()];
         let slab = v.xa_nodes * NODE_CHARGE_BYTES / PAGE_BYTES;
         v.shadow_nodes.len.saturating_sub((v.lru_pages() + slab) >> NODES_PER_PAGE_SHIFT)
     }
@@ -187,7 +190,7 @@ impl Engine {
         if freeable == 0 {
             return;
         }
-        let deferred = self.lruvecs[v.index()].deferred_shadow_nodes;
+        let deferred = self.pages.lruvecs[v.index()].deferred_shadow_nodes;
         let delta = freeable / 2;
         let mut total = ((deferred >> priority) + delta).min(2 * freeable);
         let mut scanned = 0;
@@ -199,19 +202,20 @@ impl Engine {
             total -= nr;
             scanned += nr;
         }
-        self.lruvecs[v.index()].deferred_shadow_nodes = (deferred + delta).saturating_sub(scanned).min(2 * freeable);
+        self.pages.lruvecs[v.index()].deferred_shadow_nodes =
+            (deferred + delta).saturating_sub(scanned).min(2 * freeable);
     }
 
     /// Deletes the shadows of the `nr` oldest shadow nodes.
     fn reclaim_shadow_nodes(&mut self, v: LruvecId, nr: u64) -> bool {
         for _ in 0..nr {
-            let Some(n) = self.lruvecs[v.index()].shadow_nodes.oldest() else {
+            let Some(n) = self.pages.lruvecs[v.index()].shadow_nodes.oldest() else {
                 return false;
             };
-            let node = &self.space.nodes[n.index()];
+            let node = &self.pages.space.nodes[n.index()];
             let pages = node.first.0..node.first.0 + u32::from(node.len);
             for page in pages.map(PageId) {
-                if self.folios.slot(page).as_value().is_some() {
+                if self.pages.folios.slot(page).as_value().is_some() {
                     self.replace_slot(page, Slot::EMPTY);
                 }
             }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::folio::table::State;
 use crate::ids::{FolioId, MemcgId, PageId};
 use crate::lru::lruvec::{ACTIVE_FILE, INACTIVE_FILE};
@@ -40,11 +40,11 @@ impl Engine {
     /// Marks a folio dirty; a file folio joins the flusher's queue.
     #[inline]
     pub(crate) fn set_dirty<W: World>(&mut self, w: &mut W, f: FolioId) {
-        let st = self.folios.st(f);
+        let st = self.pages.folios.st(f);
         if st.has(State::DIRTY) {
             return;
         }
-        self.folios.set(f, State::DIRTY);
+        self.pages.folios.set(f, State::DIRTY);
         if !st.has(State::ANON) {
             self.note_dirty(w, f);
         }
@@ -52,33 +52,33 @@ impl Engine {
 
     /// After a write that failed: dirty as before. Nobody is woken for it, or a device that fails would be asked for ever.
     pub(crate) fn set_dirty_again(&mut self, f: FolioId) {
-        let st = self.folios.st(f);
+        let st = self.pages.folios.st(f);
         if st.has(State::DIRTY) {
             return;
         }
-        self.folios.set(f, State::DIRTY);
+        self.pages.folios.set(f, State::DIRTY);
         if !st.has(State::ANON) {
             self.queue_dirty(f);
         }
     }
 
     fn queue_dirty(&mut self, f: FolioId) -> MemcgId {
-        let memcg = self.lruvecs[self.folios.lruvec(f).index()].memcg;
-        let nr = self.folios.st(f).nr_pages();
-        self.memcgs.get_mut(memcg).dirty += nr;
-        self.dirty.total += nr;
-        self.dirty.pages.push_back((self.folios.page(f), self.now_ns));
+        let memcg = self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg;
+        let nr = self.pages.folios.st(f).nr_pages();
+        self.groups.memcgs.get_mut(memcg).dirty += nr;
+        self.writeback.queue.total += nr;
+        self.writeback.queue.pages.push_back((self.pages.folios.page(f), self.clock.now_ns));
         self.forget_cleaned();
         memcg
     }
 
     fn note_dirty<W: World>(&mut self, w: &mut W, f: FolioId) {
-        self.count(f, Counter::NrDirtied, self.folios.st(f).nr_pages());
+        self.count(f, Counter::NrDirtied, self.pages.folios.st(f).nr_pages());
         let memcg = self.queue_dirty(f);
         let (over_background, over_limit) = self.dirty_levels(memcg);
         // Not at once: the write that dirties the page is still to come, and must not be taken for written.
         if over_background && w.effect(Effect::WakeFlusher) == Ack::Done {
-            self.flush_due = true;
+            self.writeback.flush_due = true;
         }
         if over_limit {
             self.throttle_dirtier(w);
@@ -88,17 +88,17 @@ impl Engine {
     /// Whether too much of what could be cache is dirty: for the flusher to start, and for writers to go on. Looked at for the
     /// group itself, and for the machine where it has a size.
     fn dirty_levels(&self, memcg: MemcgId) -> (bool, bool) {
-        let m = self.memcgs.get(memcg);
+        let m = self.groups.memcgs.get(memcg);
         let size = self.sizes_of(memcg);
         // What is not used yet could become cache.
         let room = m.max.saturating_sub(m.usage).min(self.cfg.total_pages);
         let own = self.levels(size[INACTIVE_FILE] + size[ACTIVE_FILE] + room, m.dirty, m.writeback);
-        if !self.nodes.is_limited() {
+        if !self.frames.nodes.is_limited() {
             return own;
         }
-        let size = self.nodes.total_size();
-        let cache = size[INACTIVE_FILE] + size[ACTIVE_FILE] + self.nodes.free_pages();
-        let all = self.levels(cache, self.dirty.total, self.dirty.writeback);
+        let size = self.frames.nodes.total_size();
+        let cache = size[INACTIVE_FILE] + size[ACTIVE_FILE] + self.frames.nodes.free_pages();
+        let all = self.levels(cache, self.writeback.queue.total, self.writeback.queue.writeback);
         (own.0 || all.0, own.1 || all.1)
     }
 
@@ -116,32 +116,36 @@ impl Engine {
 
     /// Bounds the queue: pages that reclaim cleaned stay in it until they are met.
     fn forget_cleaned(&mut self) {
-        let dirty = self.dirty.total;
-        if self.dirty.pages.len() as u64 > 2 * dirty + 1024 {
-            let folios = &self.folios;
-            self.dirty.pages.retain(|&(p, _)| folios.slot(p).folio().is_some_and(|f| folios.st(f).has(State::DIRTY)));
+        let dirty = self.writeback.queue.total;
+        if self.writeback.queue.pages.len() as u64 > 2 * dirty + 1024 {
+            let folios = &self.pages.folios;
+            self.writeback
+                .queue
+                .pages
+                .retain(|&(p, _)| folios.slot(p).folio().is_some_and(|f| folios.st(f).has(State::DIRTY)));
         }
     }
 
     pub(crate) fn clear_dirty(&mut self, f: FolioId) {
-        let st = self.folios.st(f);
+        let st = self.pages.folios.st(f);
         let (was, file, nr) = (st.has(State::DIRTY), !st.has(State::ANON), st.nr_pages());
-        self.folios.clear(f, State::DIRTY);
+        self.pages.folios.clear(f, State::DIRTY);
         if was && file {
-            self.memcgs.get_mut(self.lruvecs[self.folios.lruvec(f).index()].memcg).dirty -= nr;
-            self.dirty.total -= nr;
+            self.groups.memcgs.get_mut(self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg).dirty -= nr;
+            self.writeback.queue.total -= nr;
         }
     }
 
     pub(crate) fn count_writeback(&mut self, f: FolioId, nr: i64) {
-        let m = self.memcgs.get_mut(self.lruvecs[self.folios.lruvec(f).index()].memcg);
+        let m = self.groups.memcgs.get_mut(self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg);
         m.writeback = m.writeback.checked_add_signed(nr).expect("never fewer than none under writeback");
-        self.dirty.writeback = self.dirty.writeback.checked_add_signed(nr).expect("nor of all groups");
+        self.writeback.queue.writeback =
+            self.writeback.queue.writeback.checked_add_signed(nr).expect("nor of all groups");
     }
 
     /// Reclaim met nothing but dirty pages: all are to be written.
     pub(crate) fn wake_flusher<W: World>(&mut self, w: &mut W) {
-        self.flush_all = true;
+        self.writeback.flush_all = true;
         if w.effect(Effect::WakeFlusher) == Ack::Done {
             self.flush(w);
         }
@@ -149,8 +153,8 @@ impl Engine {
 
     /// Starts to write the page of a file now, if it is dirty and is not being written: what `msync` does with each.
     pub fn write_page<W: World>(&mut self, w: &mut W, page: PageId) {
-        let Some(f) = self.folios.slot(page).folio() else { return };
-        let st = self.folios.st(f);
+        let Some(f) = self.pages.folios.slot(page).folio() else { return };
+        let st = self.pages.folios.st(f);
         if st.has(State::DIRTY) && !st.has(State::WRITEBACK | State::ANON | State::MIGRATING) {
             self.start_write(w, f, true);
         }
@@ -158,48 +162,51 @@ impl Engine {
 
     /// Writes dirty file pages, oldest first, as far as the flusher was asked to.
     pub fn flush<W: World>(&mut self, w: &mut W) {
-        if std::mem::replace(&mut self.flushing, true) {
+        if std::mem::replace(&mut self.writeback.flushing, true) {
             return;
         }
-        self.flush_due = false;
-        let all = std::mem::take(&mut self.flush_all);
+        self.writeback.flush_due = false;
+        let all = std::mem::take(&mut self.writeback.flush_all);
         // Half of what waits, so that it does not start for every page. A page whose write fails waits for the next time.
-        let mut left = if all { self.dirty.pages.len() } else { self.dirty.pages.len().div_ceil(2) };
+        let mut left =
+            if all { self.writeback.queue.pages.len() } else { self.writeback.queue.pages.len().div_ceil(2) };
         while left > 0 {
             left -= 1;
             self.flush_oldest(w);
         }
-        self.flushing = false;
+        self.writeback.flushing = false;
     }
 
     /// Writes file pages that are dirty for longer than `dirty_expire_ns`, if the last look for them was `dirty_writeback_ns` ago. A
     /// driver with a flusher that runs by itself calls this now and then.
     pub fn flush_expired<W: World>(&mut self, w: &mut W) {
-        if self.now_ns < self.dirty.next_look_ns || std::mem::replace(&mut self.flushing, true) {
+        if self.clock.now_ns < self.writeback.queue.next_look_ns
+            || std::mem::replace(&mut self.writeback.flushing, true)
+        {
             return;
         }
-        self.dirty.next_look_ns = self.now_ns + self.cfg.dirty_writeback_ns;
+        self.writeback.queue.next_look_ns = self.clock.now_ns + self.cfg.dirty_writeback_ns;
         // What cannot be written now goes to the end of the queue, and is not met again.
-        let mut left = self.dirty.pages.len();
-        let (now_ns, expire_ns) = (self.now_ns, self.cfg.dirty_expire_ns);
+        let mut left = self.writeback.queue.pages.len();
+        let (now_ns, expire_ns) = (self.clock.now_ns, self.cfg.dirty_expire_ns);
         let is_old = |since_ns: u64| since_ns + expire_ns <= now_ns;
-        while left > 0 && self.dirty.pages.front().is_some_and(|&(_, since_ns)| is_old(since_ns)) {
+        while left > 0 && self.writeback.queue.pages.front().is_some_and(|&(_, since_ns)| is_old(since_ns)) {
             left -= 1;
             self.flush_oldest(w);
         }
-        self.flushing = false;
+        self.writeback.flushing = false;
     }
 
     fn flush_oldest<W: World>(&mut self, w: &mut W) {
-        let Some((page, _)) = self.dirty.pages.pop_front() else { return };
-        let Some(f) = self.folios.slot(page).folio() else { return };
-        let st = self.folios.st(f);
+        let Some((page, _)) = self.writeback.queue.pages.pop_front() else { return };
+        let Some(f) = self.pages.folios.slot(page).folio() else { return };
+        let st = self.pages.folios.st(f);
         if !st.has(State::DIRTY) || st.has(State::ANON) {
             return;
         }
         // It was dirtied again while it is written or moved.
         match st.has(State::MIGRATING | State::WRITEBACK) {
-            true => self.dirty.pages.push_back((page, self.now_ns)),
+            true => self.writeback.queue.pages.push_back((page, self.clock.now_ns)),
             false => self.start_write(w, f, true),
         }
     }

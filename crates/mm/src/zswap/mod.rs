@@ -3,18 +3,15 @@
 //! Here is what it holds: an entry for each stored page, in the order in which each group stored them, and their pool. What it
 //! takes and refuses is in `store`, what goes on to the device in `writeback`.
 
-mod store;
-mod writeback;
+mod worker;
 pub(crate) mod zspool;
 
-pub(crate) use store::Front;
+pub(crate) use worker::Worker;
 
 use std::collections::HashMap;
 
 use crate::ids::{MemcgId, PageId, SwapSlot};
 use crate::zswap::zspool::ZsPool;
-
-pub use writeback::ZswapStep;
 
 /// No entry.
 const NONE: u32 = u32::MAX;
@@ -89,11 +86,11 @@ pub(crate) struct Zswap {
     by_slot: HashMap<SwapSlot, u32>,
     /// By memcg.
     lrus: Vec<Lru>,
-    pool: ZsPool,
+    pub(crate) pool: ZsPool,
     /// The limit was hit: nothing is taken until there is room again.
-    full: bool,
-    worker: writeback::Worker,
-    stats: ZswapStats,
+    pub(crate) full: bool,
+    pub(crate) worker: Worker,
+    pub(crate) stats: ZswapStats,
 }
 
 impl Zswap {
@@ -111,7 +108,7 @@ impl Zswap {
         self.worker.due
     }
 
-    fn stats(&self) -> ZswapStats {
+    pub(crate) fn stats(&self) -> ZswapStats {
         ZswapStats { pool_total_size: self.pool.pages() * 4096, ..self.stats }
     }
 
@@ -123,12 +120,12 @@ impl Zswap {
     }
 
     /// The entry that has been there longest, of those of a group.
-    fn oldest(&self, memcg: MemcgId) -> Option<SwapSlot> {
+    pub(crate) fn oldest(&self, memcg: MemcgId) -> Option<SwapSlot> {
         let i = self.lrus.get(memcg.index())?.oldest;
         (i != NONE).then(|| self.entries[i as usize].slot)
     }
 
-    fn insert(&mut self, slot: SwapSlot, page: PageId, memcg: MemcgId, bytes: u32) {
+    pub(crate) fn insert(&mut self, slot: SwapSlot, page: PageId, memcg: MemcgId, bytes: u32) {
         let e = Entry { slot, page, memcg, bytes, referenced: true, older: NONE, newer: NONE };
         let i = match self.unused.pop() {
             Some(i) => i,
@@ -148,7 +145,7 @@ impl Zswap {
         }
     }
 
-    fn remove(&mut self, slot: SwapSlot) -> Option<Entry> {
+    pub(crate) fn remove(&mut self, slot: SwapSlot) -> Option<Entry> {
         let i = self.by_slot.remove(&slot)?;
         let e = self.entries[i as usize];
         if e.bytes > 0 {
@@ -163,7 +160,7 @@ impl Zswap {
     }
 
     /// Spares an entry: it counts as the newest, and not again as referenced.
-    fn rotate(&mut self, slot: SwapSlot) {
+    pub(crate) fn rotate(&mut self, slot: SwapSlot) {
         if let Some(&i) = self.by_slot.get(&slot) {
             self.unlink(i);
             self.link_newest(i);
@@ -194,7 +191,7 @@ impl Zswap {
     }
 
     /// Every entry, group by group in the order of their lists, then those that are on none.
-    fn all(&self) -> Vec<Entry> {
+    pub(crate) fn all(&self) -> Vec<Entry> {
         let mut all = Vec::new();
         for lru in &self.lrus {
             let mut at = lru.oldest;
@@ -209,7 +206,7 @@ impl Zswap {
     }
 
     /// Entries, lists, the pool and the figures agree.
-    fn validate(&self) -> Result<(), String> {
+    pub(crate) fn validate(&self) -> Result<(), String> {
         let all = self.all();
         if all.len() != self.by_slot.len() || all.len() as u64 != self.stats.stored_pages {
             return Err(format!(

@@ -1,6 +1,6 @@
 //! From zswap to the device: the oldest entries, each spared once, to make room in the pool or in a group.
 
-use crate::Engine;
+use crate::engine::Engine;
 use crate::folio::table::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::node::node::Mark;
@@ -20,19 +20,6 @@ pub enum ZswapStep {
     Again,
     /// It has done what it can, and sleeps until [`crate::Effect::WakeZswap`].
     Sleep,
-}
-
-/// The worker that empties the pool down to the accept threshold.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Worker {
-    awake: bool,
-    /// The driver has no thread for it.
-    pub(super) due: bool,
-    failures: u32,
-    /// Groups with something to write back, in this round over all of them.
-    attempts: u32,
-    /// The group that is next; where it stopped the last time it goes on.
-    next: usize,
 }
 
 /// What a visit of one group came to.
@@ -57,11 +44,11 @@ enum Caller {
 
 impl Engine {
     /// A store met a full pool.
-    pub(super) fn wake_zswap<W: World>(&mut self, w: &mut W) {
-        if self.zswap.worker.awake {
+    pub(crate) fn wake_zswap<W: World>(&mut self, w: &mut W) {
+        if self.swap.zswap.worker.awake {
             return;
         }
-        let worker = &mut self.zswap.worker;
+        let worker = &mut self.swap.zswap.worker;
         (worker.awake, worker.failures, worker.attempts) = (true, 0, 0);
         worker.due = w.effect(Effect::WakeZswap) == Ack::Done;
     }
@@ -69,8 +56,11 @@ impl Engine {
     /// A step of the worker that writes entries back: from [`Effect::WakeZswap`] on until it says `Sleep`.
     pub fn zswap_step<W: World>(&mut self, w: &mut W) -> ZswapStep {
         for _ in 0..VISITS {
-            if !self.zswap.worker.awake || self.zswap.pool_pages() <= self.zswap_accept_pages() || self.visit_next(w) {
-                self.zswap.worker.awake = false;
+            if !self.swap.zswap.worker.awake
+                || self.swap.zswap.pool_pages() <= self.zswap_accept_pages()
+                || self.visit_next(w)
+            {
+                self.swap.zswap.worker.awake = false;
                 return ZswapStep::Sleep;
             }
         }
@@ -79,14 +69,14 @@ impl Engine {
 
     /// The worker from beginning to end, for drivers without a thread for it.
     pub(crate) fn run_zswap<W: World>(&mut self, w: &mut W) {
-        self.zswap.worker.due = false;
+        self.swap.zswap.worker.due = false;
         while self.zswap_step(w) == ZswapStep::Again {}
     }
 
     /// The next group in turn. True: it is time to give up.
     fn visit_next<W: World>(&mut self, w: &mut W) -> bool {
-        let worker = &mut self.zswap.worker;
-        let fruitless = if worker.next >= self.memcgs.all.len() {
+        let worker = &mut self.swap.zswap.worker;
+        let fruitless = if worker.next >= self.groups.memcgs.all.len() {
             worker.next = 0;
             // A round over all groups in which there was nothing to do.
             std::mem::take(&mut worker.attempts) == 0
@@ -94,66 +84,68 @@ impl Engine {
             let memcg = MemcgId(worker.next as u16);
             worker.next += 1;
             let visit = self.write_back_oldest(w, memcg, Caller::Worker);
-            self.zswap.worker.attempts += u32::from(visit != Visit::Nothing);
+            self.swap.zswap.worker.attempts += u32::from(visit != Visit::Nothing);
             visit == Visit::Fruitless
         };
-        self.zswap.worker.failures += u32::from(fruitless);
-        self.zswap.worker.failures >= MAX_FAILURES
+        self.swap.zswap.worker.failures += u32::from(fruitless);
+        self.swap.zswap.worker.failures >= MAX_FAILURES
     }
 
     /// A group is at its `zswap.max`: its own oldest entry makes room for the next.
-    pub(super) fn make_zswap_room<W: World>(&mut self, w: &mut W, memcg: MemcgId) -> bool {
+    pub(crate) fn make_zswap_room<W: World>(&mut self, w: &mut W, memcg: MemcgId) -> bool {
         self.write_back_oldest(w, memcg, Caller::Reclaim) == Visit::Written
     }
 
     fn write_back_oldest<W: World>(&mut self, w: &mut W, memcg: MemcgId, caller: Caller) -> Visit {
-        let Some(slot) = self.zswap.oldest(memcg).filter(|_| self.may_write_back(memcg)) else { return Visit::Nothing };
-        let spared = self.zswap.get(slot).is_some_and(|e| e.referenced);
-        self.zswap.rotate(slot);
+        let Some(slot) = self.swap.zswap.oldest(memcg).filter(|_| self.may_write_back(memcg)) else {
+            return Visit::Nothing;
+        };
+        let spared = self.swap.zswap.get(slot).is_some_and(|e| e.referenced);
+        self.swap.zswap.rotate(slot);
         // A device on which everything fails would give reclaim a page back for each that it takes, for ever.
-        if spared || self.writes_failed >= u64::from(MAX_FAILURES) {
+        if spared || self.writeback.writes_failed >= u64::from(MAX_FAILURES) {
             return Visit::Fruitless;
         }
         if self.write_back(w, slot, caller) {
-            self.zswap.stats.written_back_pages += 1;
+            self.swap.zswap.stats.written_back_pages += 1;
             return Visit::Written;
         }
-        self.zswap.stats.reject_reclaim_fail += 1;
+        self.swap.zswap.stats.reject_reclaim_fail += 1;
         Visit::Fruitless
     }
 
     /// Decompresses an entry into a folio of the swap cache and writes that.
     fn write_back<W: World>(&mut self, w: &mut W, slot: SwapSlot, caller: Caller) -> bool {
-        let Some((page, memcg)) = self.zswap.get(slot).map(|e| (e.page, e.memcg)) else { return false };
-        if self.swap.count(slot) == 0 {
+        let Some((page, memcg)) = self.swap.zswap.get(slot).map(|e| (e.page, e.memcg)) else { return false };
+        if self.swap.slots.count(slot) == 0 {
             // Nobody needs it; the slot only waits to be freed.
             self.forget_stored(w, slot);
             return true;
         }
         let Some(zone) = self.charge_for_write_back(w, memcg, caller) else { return false };
         // Reclaim for that page may have written this very entry.
-        if self.zswap.get(slot).is_none_or(|e| e.page != page) {
+        if self.swap.zswap.get(slot).is_none_or(|e| e.page != page) {
             self.cancel_charge(memcg, zone, 1);
             return false;
         }
         let f = self.add_charged_swap_folio(page, slot, memcg, zone, false);
         self.fill_and_write(w, f, page, slot);
         // What could not be written makes no room.
-        self.folios.st(f).has(State::WRITEBACK) || !self.folios.st(f).has(State::DIRTY)
+        self.pages.folios.st(f).has(State::WRITEBACK) || !self.pages.folios.st(f).has(State::DIRTY)
     }
 
     fn fill_and_write<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId, slot: SwapSlot) {
         self.zswap_load(w, page, slot);
         self.count(f, Counter::Zswpwb, 1);
         // Reclaim wants it gone as soon as it is written.
-        self.folios.set(f, State::UPTODATE | State::RECLAIM);
+        self.pages.folios.set(f, State::UPTODATE | State::RECLAIM);
         self.start_write(w, f, true);
     }
 
     fn charge_for_write_back<W: World>(&mut self, w: &mut W, memcg: MemcgId, caller: Caller) -> Option<ZoneId> {
         if caller == Caller::Reclaim {
             let zone = self.take_write_back_frame(Mark::None)?;
-            self.memcgs.force_charge(memcg, 1);
+            self.groups.memcgs.force_charge(memcg, 1);
             return Some(zone);
         }
         let zone = match self.take_write_back_frame(Mark::Min) {
@@ -163,18 +155,22 @@ impl Engine {
                 self.take_write_back_frame(Mark::Min)?
             }
         };
-        let charged = self.memcgs.try_charge(memcg, 1, false).or_else(|over| {
+        let charged = self.groups.memcgs.try_charge(memcg, 1, false).or_else(|over| {
             self.reclaim_memcg(w, over, 1);
-            self.memcgs.try_charge(memcg, 1, false)
+            self.groups.memcgs.try_charge(memcg, 1, false)
         });
         if charged.is_err() {
-            self.nodes.give_back(zone, 1);
+            self.frames.nodes.give_back(zone, 1);
             return None;
         }
         Some(zone)
     }
 
     fn take_write_back_frame(&mut self, mark: Mark) -> Option<ZoneId> {
-        if self.nodes.is_limited() { self.nodes.take(self.nid, 1, mark) } else { Some(ZoneId::default()) }
+        if self.frames.nodes.is_limited() {
+            self.frames.nodes.take(self.frames.nid, 1, mark)
+        } else {
+            Some(ZoneId::default())
+        }
     }
 }
