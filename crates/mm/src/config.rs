@@ -4,10 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::folio::thp::ThpConfig;
-use crate::ids::NodeId;
-use crate::node::nodes::MAX_NUMNODES;
-use crate::swap::{MAX_SWAP_DEVICES, MAX_SWAP_DEVICE_PAGES, SwapDeviceConfig, SwapPolicy};
-use crate::tiering::{TieringConfig, Tiers};
+use crate::node::config::{NodeConfig, NumaConfig};
+use crate::swap::{MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapDeviceConfig, SwapPolicy};
+use crate::zswap::config::ZswapConfig;
 
 /// How an lruvec keeps its folios.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -164,145 +163,6 @@ pub enum Backoff {
 pub struct LruGenCaps {
     /// 0x2: aging walks page tables. Without it only look-around finds young pages.
     pub leaf_walk: bool,
-}
-
-/// A memory node with a size (7.1).
-#[derive(Clone, Debug, PartialEq)]
-pub struct NodeConfig {
-    /// Pages that can be allocated.
-    pub pages: u64,
-    /// `min_free_kbytes`; none: by the formula.
-    pub min_free_kbytes: Option<u64>,
-    /// `watermark_scale_factor`, in ten-thousandths of a zone; 10 in Linux.
-    pub watermark_scale_factor: u32,
-    /// Pages in the zones DMA and DMA32, if there are so many; the rest is Normal.
-    pub low_zones: [u64; 2],
-}
-
-impl NodeConfig {
-    /// A 64-bit PC: 16 MiB of DMA, and 3 GiB below the addresses that devices have in DMA32.
-    pub const PC_ZONES: [u64; 2] = [16 << 8, (3 << 18) - (16 << 8)];
-
-    /// A node of so many pages as a PC has it.
-    pub fn new(pages: u64) -> NodeConfig {
-        NodeConfig { pages, min_free_kbytes: None, watermark_scale_factor: 10, low_zones: NodeConfig::PC_ZONES }
-    }
-
-    /// The min mark of a machine that has this node and no other, in pages: no ordinary allocation takes what is below it.
-    pub fn min_mark_pages(&self) -> u64 {
-        crate::node::node::MachineMarks::new(std::slice::from_ref(self)).min_pages()
-    }
-
-    /// What is impossible in it, on a machine of so many pages.
-    fn check(&self, machine_pages: u64) -> Result<(), String> {
-        let limits = [
-            ((64..1 << 30).contains(&self.pages), "a node has 64 to 2^30 pages"),
-            (self.watermark_scale_factor <= 3000, "watermark_scale_factor is at most 3000"),
-            (
-                self.min_free_kbytes.is_none_or(|k| k / 4 < machine_pages / 2),
-                "min_free_kbytes is below half of the node",
-            ),
-        ];
-        limits.iter().find(|(ok, _)| !ok).map_or(Ok(()), |(_, what)| Err((*what).into()))
-    }
-}
-
-/// A machine of several nodes, and which of them are faster.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NumaConfig {
-    /// The nodes, 1 to 16. `min_free_kbytes` and `watermark_scale_factor` are those of the first one for all: Linux has them once.
-    pub nodes: Vec<NodeConfig>,
-    /// By CPU: its node. CPUs beyond the list are on node 0.
-    pub cpu_nodes: Vec<NodeId>,
-    /// By node: the distance to each, as firmware says it (SLIT). Empty: 10 to itself, 20 to others.
-    pub distances: Vec<Vec<u32>>,
-    /// Hint faults, promotion and demotion; by default, as in Linux, there are none.
-    pub tiering: TieringConfig,
-    /// By node: where its cold pages go. Of several one is taken at random. Empty: nowhere.
-    pub demotion_targets: Vec<Vec<NodeId>>,
-    /// By node: all nodes of slower tiers, for when the targets are full.
-    pub demotion_allowed: Vec<Vec<NodeId>>,
-    /// By node: whether it is of the top tier. Empty: all are.
-    pub top_tier: Vec<bool>,
-}
-
-impl NumaConfig {
-    /// Nodes at the same distance from each other, all CPUs on the first, no tiers.
-    pub fn new(nodes: Vec<NodeConfig>) -> NumaConfig {
-        NumaConfig {
-            nodes,
-            cpu_nodes: Vec::new(),
-            distances: Vec::new(),
-            tiering: TieringConfig::default(),
-            demotion_targets: Vec::new(),
-            demotion_allowed: Vec::new(),
-            top_tier: Vec::new(),
-        }
-    }
-
-    /// With the tiers of these nodes: which are the top tier, and where each demotes to.
-    #[must_use]
-    pub fn with_tiers(self, tiers: &Tiers) -> NumaConfig {
-        let ids = |nodes: &[usize]| nodes.iter().map(|&n| NodeId(n as u8)).collect();
-        let all = 0..self.nodes.len().min(tiers.len());
-        NumaConfig {
-            top_tier: all.clone().map(|n| tiers.is_toptier(n)).collect(),
-            demotion_targets: all.clone().map(|n| ids(tiers.demotion_targets(n))).collect(),
-            demotion_allowed: all.map(|n| ids(&tiers.demotion_fallbacks(n))).collect(),
-            ..self
-        }
-    }
-
-    /// The distance from one node to another.
-    pub fn distance(&self, from: NodeId, to: NodeId) -> u32 {
-        let known = self.distances.get(from.index()).and_then(|row| row.get(to.index())).copied();
-        known.unwrap_or(if from == to { 10 } else { 20 })
-    }
-
-    fn check(&self) -> Result<(), String> {
-        let nr = self.nodes.len();
-        let lists = [&self.demotion_targets, &self.demotion_allowed];
-        let of_nodes = |rows: &[Vec<NodeId>]| rows.iter().flatten().all(|n| n.index() < nr);
-        let limits = [
-            ((1..=MAX_NUMNODES).contains(&nr), "there are 1 to 16 nodes"),
-            (self.cpu_nodes.iter().all(|n| n.index() < nr), "a CPU is on a node that exists"),
-            (self.distances.is_empty() || self.distances.len() == nr, "distances has a row for each node, or none"),
-            (self.distances.iter().all(|row| row.len() == nr), "a row of distances has a distance to each node"),
-            (lists.iter().all(|l| l.len() <= nr && of_nodes(l)), "demotion is from and to nodes that exist"),
-            (
-                lists.iter().all(|l| l.iter().enumerate().all(|(i, to)| to.iter().all(|n| n.index() != i))),
-                "no node demotes to itself",
-            ),
-            (self.top_tier.is_empty() || self.top_tier.len() == nr, "top_tier says it of each node, or of none"),
-        ];
-        if let Some((_, what)) = limits.iter().find(|(ok, _)| !ok) {
-            return Err(format!("nodes: {what}"));
-        }
-        let total: u64 = self.nodes.iter().map(|n| n.pages).sum();
-        if total >= 1 << 30 {
-            return Err("nodes: they have less than 2^30 pages together".into());
-        }
-        self.nodes.iter().try_for_each(|n| n.check(total))?;
-        self.tiering.check()
-    }
-}
-
-/// zswap, under the names of its module parameters. [`ZswapConfig::default`] is what Linux has.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ZswapConfig {
-    /// Percent of memory that the pool may take.
-    pub max_pool_percent: u64,
-    /// Percent of that limit to which the pool must shrink before it takes pages again.
-    pub accept_threshold_percent: u64,
-    /// `same_filled_pages_enabled`: a page of one word over and over takes no memory. Linux had it until 6.11; since then pages of zeros
-    /// do not get as far as zswap, and others are few.
-    pub same_filled: bool,
-}
-
-impl Default for ZswapConfig {
-    fn default() -> Self {
-        ZswapConfig { max_pool_percent: 20, accept_threshold_percent: 90, same_filled: false }
-    }
 }
 
 /// Everything that can be chosen. [`Config::new`] gives what a kernel would do.

@@ -1,6 +1,5 @@
 //! Identifiers. Each is a number of its own type, so that a page cannot be taken for a folio.
 
-
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $int:ty) => {
         $(#[$doc])*
@@ -94,5 +93,36 @@ impl SwapSlot {
     #[inline(always)]
     pub fn nth(self, n: u32) -> SwapSlot {
         SwapSlot(self.0 + n)
+    }
+}
+
+/// Nodes at most.
+pub(crate) const MAX_NUMNODES: usize = 16;
+
+/// DMA, DMA32, Normal.
+pub(crate) const MAX_NR_ZONES: usize = 3;
+
+/// A zone of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct ZoneId(u8);
+
+impl ZoneId {
+    const ZONE_BITS: u32 = 2;
+
+    /// The zone of a node, by its place from the lowest.
+    pub(crate) fn new(node: NodeId, zone: usize) -> ZoneId {
+        ZoneId(node.0 << Self::ZONE_BITS | zone as u8)
+    }
+
+    /// Its node.
+    #[inline(always)]
+    pub(crate) fn nid(self) -> NodeId {
+        NodeId(self.0 >> Self::ZONE_BITS)
+    }
+
+    /// Its place among the zones of the node.
+    #[inline(always)]
+    pub(crate) fn zone(self) -> usize {
+        usize::from(self.0 & ((1 << Self::ZONE_BITS) - 1))
     }
 }

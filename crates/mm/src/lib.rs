@@ -23,8 +23,12 @@
 //! ```
 #![deny(missing_docs)]
 
+#[macro_use]
+mod lend;
+
 mod alloc;
 mod cgroupfs;
+mod charged;
 mod config;
 mod control;
 mod engine;
@@ -33,13 +37,16 @@ mod folio;
 mod ids;
 mod lru;
 mod memcg;
+mod migrate;
 mod node;
 pub mod opt;
 mod reclaim;
+mod scan;
 mod stat;
 mod swap;
 mod swap_cache;
 pub mod tiering;
+mod touch;
 mod validate;
 mod workingset;
 mod world;
@@ -49,8 +56,8 @@ mod zswap;
 pub use cgroupfs::memory_reclaim::{ReclaimAgain, ReclaimRequest, ReclaimRound};
 pub use cgroupfs::oom::OomTask;
 pub use config::{
-    Backoff, Bound, Clock, Config, Lru, LruGenCaps, MemcgSelection, NodeConfig, NumaConfig, Policy, Recency,
-    RefaultCounting, RefaultTest, WritebackSort, ZswapConfig,
+    Backoff, Bound, Clock, Config, Lru, LruGenCaps, MemcgSelection, Policy, Recency, RefaultCounting, RefaultTest,
+    WritebackSort,
 };
 pub use control::cpu_latency_qos::{KeepAwake, KeepAwakeStats, LOOK_NS, LOOK_WAKES};
 pub use control::polling::{Polling, PollingStats};
@@ -58,7 +65,6 @@ pub use control::pool_balance::{PoolBalance, PoolBalanceStats, PoolExtent, PoolT
 pub use control::psi::{Psi, PsiKind, PsiLine};
 pub use control::sample::{SampleBudget, SampleStats};
 pub use engine::Engine;
-pub use fault::access::{Outcome, Touch};
 pub use fault::advise::Advice;
 pub use fault::readahead::Readahead;
 pub use fault::swapoff::{Swapoff, SwapoffError};
@@ -68,15 +74,18 @@ pub use folio::thp::{HugeAdvice, SizeCounter, SizeStats, ThpConfig, ThpDefrag, T
 pub use ids::{FolioId, LruvecId, MappingId, MemcgId, NodeId, PageId, SwapSlot, XaNodeId};
 pub use memcg::group::{MemcgEvents, MemcgLimits};
 pub use memcg::protection::effective_protection;
+pub use node::config::{NodeConfig, NumaConfig};
+pub use node::kswapd::KswapdStep;
 pub use node::node::Watermarks;
-pub use reclaim::kswapd::KswapdStep;
 pub use stat::{Counter, Gauge, Stats, Work};
 pub use swap::{
     MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapAllocator, SwapCluster, SwapDeviceConfig, SwapDeviceInfo, SwapList,
     SwapMap, SwapOverflow, SwapPolicy, SwapRotational, SwapSpace, SwapWork,
 };
-pub use swap_cache::zswap_writeback::ZswapStep;
 pub use tiering::hint::Hint;
+pub use touch::{Outcome, Touch};
 pub use world::{Ack, Content, Effect, ThrottleReason, World};
 pub use zswap::ZswapStats;
+pub use zswap::ZswapStep;
+pub use zswap::config::ZswapConfig;
 pub use zswap::zspool::ZsPool;

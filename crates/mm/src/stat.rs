@@ -207,6 +207,11 @@ impl Stats {
         self.0[c as usize] += n;
     }
 
+    /// Adds what others counted.
+    pub(crate) fn merge(&mut self, other: &Stats) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, n)| *sum += n);
+    }
+
     /// Name and value of every counter.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Counter::ALL.iter().map(|&c| (c.name(), self.get(c)))

@@ -15,8 +15,8 @@ impl Engine {
         self.pages.folios.validate()?;
         self.pages.space.validate(&self.pages.folios)?;
         self.swap.slots.validate()?;
-        self.validate_zeromap()?;
-        self.validate_zswap()?;
+        self.swap.validate_zeromap()?;
+        self.swap.validate_zswap(&self.pages, &self.groups)?;
         let mut on_list = vec![0u8; self.pages.folios.len()];
         for v in 0..self.pages.lruvecs.len() {
             self.validate_lruvec(v, &mut on_list)?;
@@ -33,7 +33,7 @@ impl Engine {
         for f in self.pages.folios.in_use() {
             pages[self.pages.folios.nid(f).index()] += self.pages.folios.st(f).nr_pages();
         }
-        self.frames_under_way().for_each(|(nid, nr)| pages[nid.index()] += nr);
+        self.frames.frames_under_way(&self.pages).for_each(|(nid, nr)| pages[nid.index()] += nr);
         self.frames.nodes.validate(&pages)
     }
 
@@ -42,11 +42,11 @@ impl Engine {
         for nid in self.frames.nodes.ids() {
             let here = self.pages.lruvecs.iter().filter(|v| v.nid == nid).map(|v| v.size);
             let size = here.fold([0; 5], |sum: [u64; 5], v| std::array::from_fn(|l| sum[l] + v[l]));
-            if size != self.frames.nodes.get(nid).size {
+            if size != self.pages.node_sizes[nid.index()] {
                 return Err(format!(
                     "node {}: sizes {:?}, lruvecs have {size:?}",
                     nid.0,
-                    self.frames.nodes.get(nid).size
+                    self.pages.node_sizes[nid.index()]
                 ));
             }
         }
@@ -169,7 +169,9 @@ impl Engine {
             self.validate_pages(f, st).or_else(|what| fail(&what))?;
         }
         let waits = |p: &PageId| {
-            self.folio_of(*p).is_some_and(|f| self.pages.folios.st(f).has(State::LOCKED | State::WRITEBACK))
+            self.swap
+                .folio_of(&self.pages, *p)
+                .is_some_and(|f| self.pages.folios.st(f).has(State::LOCKED | State::WRITEBACK))
         };
         if let Some(p) = self.pages.dropping.iter().find(|p| !waits(p) || self.pages.space.is_mapped(**p)) {
             return Err(format!("{p:?} was dropped and is still there"));
@@ -186,8 +188,8 @@ impl Engine {
     /// I1.5: the pages of a folio are an aligned range. Each stands in its slot, or in the swap cache at its place of the folio's run
     /// of swap slots.
     fn validate_pages(&self, f: FolioId, st: State) -> Result<(), String> {
-        let (pages, nr) = (self.pages_of(f), st.nr_pages());
-        let (first, last) = (self.page_index(PageId(pages.start)), self.page_index(PageId(pages.end - 1)));
+        let (pages, nr) = (self.pages.pages_of(f), st.nr_pages());
+        let (first, last) = (self.pages.page_index(PageId(pages.start)), self.pages.page_index(PageId(pages.end - 1)));
         let possible = st.order() == 0 || (st.has(State::ANON) && st.order() >= crate::ThpConfig::MIN_ORDER);
         if first % nr != 0 || last - first != nr - 1 || !possible {
             return Err(format!("its pages have the indices {first} to {last}"));
@@ -197,7 +199,7 @@ impl Engine {
             let slot = self.pages.folios.swap(f).nth(i as u32);
             let in_cache = st.has(State::SWAPCACHE) && self.swap.slots.cached(slot) == Some(f);
             let in_slot = self.pages.folios.slot(page).folio() == Some(f);
-            let swapped = in_cache && self.swap_entry(page) == Some(slot);
+            let swapped = in_cache && self.pages.swap_entry(page) == Some(slot);
             if !(in_slot || swapped) || st.has(State::SWAPCACHE) != in_cache {
                 return Err(format!("the slot of page {} does not hold it", page.0));
             }

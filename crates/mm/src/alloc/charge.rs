@@ -1,21 +1,42 @@
 //! Charging pages to a memcg: reclaim when the limit is met, and what to say when that does not help (6.4).
 
-use crate::engine::Engine;
-use crate::ids::MemcgId;
-use crate::node::nodes::ZoneId;
+use crate::alloc::Alloc;
+use crate::ids::{MemcgId, PageId, ZoneId};
+use crate::memcg::group::NODE_CHARGE_BYTES;
+use crate::scan::{MAX_RECLAIM_RETRIES, ScanControl};
 use crate::stat::Counter;
 use crate::world::{Effect, World};
 
-/// Rounds without progress before a charge is given up.
-const MAX_RECLAIM_RETRIES: u32 = 16;
+impl<W: World> Alloc<'_, W> {
+    /// Reclaims until a group uses no more than so much. False: it could not.
+    pub(crate) fn shrink_to(&mut self, id: MemcgId, limit: u64) -> bool {
+        let (mut retries, mut drained) = (MAX_RECLAIM_RETRIES, false);
+        loop {
+            let usage = self.groups.memcgs.get(id).usage;
+            if usage <= limit {
+                return true;
+            }
+            if !drained {
+                self.pages.drain_all();
+                self.groups.drain_stocks(id);
+                drained = true;
+                continue;
+            }
+            if self.reclaim_memcg(id, usage - limit) == 0 {
+                if retries == 0 || self.frames.reclaim_blocked {
+                    return false;
+                }
+                retries -= 1;
+            }
+        }
+    }
 
-impl Engine {
     /// Charges `nr` pages, reclaiming if a limit is met. The error names the memcg that could not be relieved.
     #[inline(always)]
-    pub(crate) fn charge<W: World>(&mut self, w: &mut W, memcg: MemcgId, nr: u64) -> Result<ZoneId, MemcgId> {
-        let zone = self.take_frames(w, nr)?;
+    pub(crate) fn charge(&mut self, memcg: MemcgId, nr: u64) -> Result<ZoneId, MemcgId> {
+        let zone = self.take_frames(nr)?;
         if let Err(over) = self.groups.memcgs.try_charge(memcg, nr, true)
-            && let Err(over) = self.charge_slow(w, memcg, nr, over, true)
+            && let Err(over) = self.charge_slow(memcg, nr, over, true)
         {
             self.frames.nodes.give_back(zone, nr);
             return Err(over);
@@ -23,30 +44,17 @@ impl Engine {
         Ok(zone)
     }
 
-    /// Takes back a charge that turned out to be of no use.
-    pub(crate) fn cancel_charge(&mut self, memcg: MemcgId, zone: ZoneId, nr: u64) {
-        self.groups.memcgs.uncharge(memcg, nr);
-        self.frames.nodes.give_back(zone, nr);
-    }
-
     /// Reclaims for a charge that met a limit. `oom`: if that does not help, the group is out of memory.
     #[inline(never)]
-    pub(crate) fn charge_slow<W: World>(
-        &mut self,
-        w: &mut W,
-        memcg: MemcgId,
-        nr: u64,
-        mut over: MemcgId,
-        oom: bool,
-    ) -> Result<(), MemcgId> {
+    pub(crate) fn charge_slow(&mut self, memcg: MemcgId, nr: u64, mut over: MemcgId, oom: bool) -> Result<(), MemcgId> {
         let (mut retries, mut drained) = (MAX_RECLAIM_RETRIES, false);
         loop {
             self.groups.memcgs.event(over, |e| &mut e.max);
-            let reclaimed = self.reclaim_memcg(w, over, nr);
+            let reclaimed = self.reclaim_memcg(over, nr);
             if self.groups.memcgs.margin(over) < nr {
                 if !drained {
                     self.groups.memcgs.drain_stock(memcg);
-                    self.drain_stocks(over);
+                    self.groups.drain_stocks(over);
                     drained = true;
                 } else if self.frames.reclaim_blocked {
                     // The task sleeps until the device takes more: what it has written by then is free.
@@ -54,9 +62,9 @@ impl Engine {
                 } else if reclaimed == 0 {
                     // Two-list reclaim drains batches only when a list has something to scan: a group so small that all of it
                     // waits in batches would never be scanned. A machine drains them in passing.
-                    self.drain_all();
+                    self.pages.drain_all();
                     if retries == 0 {
-                        return if oom { self.out_of_memory(w, over) } else { Err(over) };
+                        return if oom { self.out_of_memory(over) } else { Err(over) };
                     }
                     retries -= 1;
                 }
@@ -69,22 +77,22 @@ impl Engine {
     }
 
     /// Nothing to reclaim. While writes are under way that is no verdict yet: the driver waits for them and asks again.
-    fn out_of_memory<W: World>(&mut self, w: &mut W, over: MemcgId) -> Result<(), MemcgId> {
+    fn out_of_memory(&mut self, over: MemcgId) -> Result<(), MemcgId> {
         if !self.is_io_pending(over) {
             self.groups.memcgs.event(over, |e| &mut e.oom);
-            w.effect(Effect::Oom { memcg: over });
+            self.world.effect(Effect::Oom { memcg: over });
         }
         Err(over)
     }
 
     /// Charges the page of page tables that a mapped page needs, if it is the first of its table.
     #[inline]
-    pub(crate) fn charge_table<W: World>(&mut self, w: &mut W, table: usize, memcg: MemcgId) -> Result<(), MemcgId> {
+    pub(crate) fn charge_table(&mut self, table: usize, memcg: MemcgId) -> Result<(), MemcgId> {
         if self.pages.space.tables[table].present {
             return Ok(());
         }
         if self.cfg.charge_kernel {
-            let zone = self.charge(w, memcg, 1)?;
+            let zone = self.charge(memcg, 1)?;
             self.frames.nodes.note_kernel(zone, 1);
             let m = self.groups.memcgs.get_mut(memcg);
             m.kernel += 1;
@@ -94,9 +102,43 @@ impl Engine {
         Ok(())
     }
 
-    /// Counts pages that were handed out.
-    #[inline]
-    pub(crate) fn count_alloc(&mut self, memcg: MemcgId, nr: u64) {
-        self.groups.memcgs.get_mut(memcg).stat.add(Counter::Pgalloc, nr);
+    /// Charges the nodes that a page's slot needs and that do not exist yet. May reclaim. [`Engine::note_slot`] makes them.
+    #[inline(always)]
+    pub(crate) fn charge_nodes(&mut self, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
+        if self.pages.space.fill[self.pages.folios.node_of(page).index()].count > 0 || !self.cfg.charge_kernel {
+            return Ok(());
+        }
+        self.charge_missing_nodes(page, memcg)
+    }
+
+    #[cold]
+    fn charge_missing_nodes(&mut self, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
+        let mut paid = 0;
+        // Reclaim may take shadow nodes, and with them a parent that was there when we counted.
+        while paid < self.pages.missing_nodes(page) {
+            if !self.groups.memcgs.consume_object(memcg, NODE_CHARGE_BYTES) {
+                let zone = match self.charge(memcg, 1) {
+                    Ok(zone) => zone,
+                    Err(over) => {
+                        (0..paid).for_each(|_| self.charged().free_node_object(memcg));
+                        return Err(over);
+                    }
+                };
+                self.frames.nodes.note_kernel(zone, 1);
+                self.groups.memcgs.add_object_page(memcg, NODE_CHARGE_BYTES);
+            }
+            paid += 1;
+        }
+        Ok(())
+    }
+
+    /// Frees at least `nr` pages of a memcg and its descendants if it can; returns how many it freed.
+    pub(crate) fn reclaim_memcg(&mut self, memcg: MemcgId, nr: u64) -> u64 {
+        let nr = nr.max(self.cfg.swap_cluster_max);
+        let sc = ScanControl::for_memcg(memcg, nr, None);
+        if !sc.is_cgroup_reclaim() {
+            self.pages.count_machine(Counter::Allocstall, 1);
+        }
+        self.reclaim_with(sc).try_to_free()
     }
 }

@@ -1,12 +1,11 @@
 //! `memory.high` and `memory.swap.high`: who charges beyond them reclaims on the way out, and sleeps (6.4).
 
-use crate::engine::Engine;
+use crate::cgroupfs::Cgroupfs;
 use crate::ids::MemcgId;
 use crate::memcg::group::{Memcg, Memcgs};
+use crate::scan::MAX_RECLAIM_RETRIES;
 use crate::world::{ThrottleReason, World};
 
-/// Rounds without progress before a task sleeps.
-const MAX_RECLAIM_RETRIES: u32 = 16;
 /// Ticks a second that delays are counted in.
 const HZ: u64 = 1000;
 /// The longest delay, and the longest that is not worth it, in ticks.
@@ -54,7 +53,7 @@ impl Memcgs {
 
     /// How long who charged `nr` pages to a group sleeps, in nanoseconds: by the largest overage among it and those above, of memory
     /// and of swap.
-    pub(crate) fn high_delay_ns(&self, id: MemcgId, nr: u64) -> u64 {
+    fn high_delay_ns(&self, id: MemcgId, nr: u64) -> u64 {
         let largest = |of: fn(&Memcg) -> u64| self.chain(id).map(|m| of(self.get(m))).max().unwrap_or(0);
         let memory = delay_ticks(largest(|m| overage(m.usage, m.high)), nr);
         let swap = delay_ticks(largest(|m| overage(m.swap_usage, m.swap_high)), nr);
@@ -63,29 +62,23 @@ impl Memcgs {
     }
 }
 
-impl Engine {
-    /// Whether the calls since the last [`Engine::return_to_user`] charged beyond a `high`.
-    #[inline(always)]
-    pub fn is_over_high(&self) -> bool {
-        self.groups.memcgs.over_high.is_some()
-    }
-
+impl<W: World> Cgroupfs<'_, W> {
     /// The task on whose behalf the last calls were made is done with what it accessed, and goes on. If it charged beyond a `high`
     /// it reclaims now, while that gets on, and then is told to sleep ([`ThrottleReason::High`]). A driver that never calls this
     /// has no `memory.high`.
-    pub fn return_to_user<W: World>(&mut self, w: &mut W) {
+    pub(crate) fn return_to_user(&mut self) {
         let Some((id, nr)) = self.groups.memcgs.over_high.take() else { return };
         let mut retries = MAX_RECLAIM_RETRIES;
         let mut wanted = nr;
         loop {
-            let reclaimed = self.reclaim_high(w, id, wanted);
+            let reclaimed = self.reclaim_high(id, wanted);
             let delay_ns = self.groups.memcgs.high_delay_ns(id, nr);
-            self.count_swap_high(id);
+            self.groups.count_swap_high(id);
             if delay_ns == 0 {
                 break;
             }
             if reclaimed == 0 && retries == 0 {
-                self.throttle(w, ThrottleReason::High, delay_ns);
+                self.frames.throttle(self.world, ThrottleReason::High, delay_ns);
                 break;
             }
             if reclaimed == 0 {
@@ -99,25 +92,13 @@ impl Engine {
 
     /// Reclaims what the calls since the last [`Engine::return_to_user`] charged beyond a `high`, and says nothing of sleep. For drivers
     /// whose writes take a while: pages that are on their way out would count as used.
-    pub fn reclaim_over_high<W: World>(&mut self, w: &mut W) {
+    pub(crate) fn reclaim_over_high(&mut self) {
         let Some((id, nr)) = self.groups.memcgs.over_high else { return };
-        self.reclaim_high(w, id, nr);
+        self.reclaim_high(id, nr);
         self.groups.memcgs.over_high = Some((id, nr));
     }
 
-    /// As the kernel does, each time that it looks for the overage.
-    fn count_swap_high(&mut self, id: MemcgId) {
-        let mut at = Some(id);
-        while let Some(m) = at {
-            let memcg = self.groups.memcgs.get(m);
-            at = memcg.parent;
-            if memcg.swap_usage > memcg.swap_high {
-                self.groups.memcgs.event(m, |e| &mut e.swap_high);
-            }
-        }
-    }
-
-    fn reclaim_high<W: World>(&mut self, w: &mut W, id: MemcgId, nr: u64) -> u64 {
+    fn reclaim_high(&mut self, id: MemcgId, nr: u64) -> u64 {
         let mut reclaimed = 0;
         let mut at = Some(id);
         while let Some(m) = at.filter(|&m| m != MemcgId::ROOT) {
@@ -125,7 +106,7 @@ impl Engine {
             at = memcg.parent;
             if memcg.usage > memcg.high {
                 self.groups.memcgs.event(m, |e| &mut e.high);
-                reclaimed += self.reclaim_memcg(w, m, nr);
+                reclaimed += self.alloc().reclaim_memcg(m, nr);
             }
         }
         reclaimed

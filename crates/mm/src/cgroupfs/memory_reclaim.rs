@@ -1,9 +1,8 @@
 //! `memory.reclaim`: a group is asked to give something back before anybody needs it (6.4).
 
-use crate::cgroupfs::admin::MAX_RECLAIM_RETRIES;
-use crate::engine::Engine;
+use crate::cgroupfs::Cgroupfs;
 use crate::ids::MemcgId;
-use crate::reclaim::scan::ScanControl;
+use crate::scan::{MAX_RECLAIM_RETRIES, ScanControl};
 use crate::world::World;
 
 /// What `memory.reclaim` fails with (`EAGAIN`): less than was asked for could be freed.
@@ -59,57 +58,53 @@ pub enum ReclaimRound {
     Again,
 }
 
-impl Engine {
+impl<W: World> Cgroupfs<'_, W> {
     /// `memory.reclaim`: frees so many pages of a memcg and its descendants, with another swappiness if one is given. No time
     /// passes: what is still being written when all else is gone is not waited for.
-    pub fn reclaim<W: World>(
-        &mut self,
-        w: &mut W,
-        id: MemcgId,
-        pages: u64,
-        swappiness: Option<u32>,
-    ) -> Result<u64, ReclaimAgain> {
+    pub(crate) fn reclaim(&mut self, id: MemcgId, pages: u64, swappiness: Option<u32>) -> Result<u64, ReclaimAgain> {
         let mut request = ReclaimRequest { waits: false, ..ReclaimRequest::new(id, pages, swappiness) };
         loop {
-            match self.reclaim_batch(w, &mut request) {
+            match self.reclaim_batch(&mut request) {
                 ReclaimRound::More | ReclaimRound::Wait => {}
                 ReclaimRound::Done => break,
                 ReclaimRound::Again => {
-                    self.reap_memcgs();
+                    self.charged().reap_memcgs();
                     return Err(ReclaimAgain { reclaimed: request.reclaimed });
                 }
             }
         }
-        self.reap_memcgs();
+        self.charged().reap_memcgs();
         Ok(request.reclaimed)
     }
 
     /// A round of `memory.reclaim`: a quarter of what is missing. An error: the group is not there any more.
-    pub fn reclaim_round<W: World>(&mut self, w: &mut W, request: &mut ReclaimRequest) -> Result<ReclaimRound, String> {
-        self.online_memcg(request.memcg)?;
-        let round = self.reclaim_batch(w, request);
-        self.reap_memcgs();
+    pub(crate) fn reclaim_round(&mut self, request: &mut ReclaimRequest) -> Result<ReclaimRound, String> {
+        self.groups.online_memcg(request.memcg)?;
+        let round = self.reclaim_batch(request);
+        self.charged().reap_memcgs();
         Ok(round)
     }
 
-    fn reclaim_batch<W: World>(&mut self, w: &mut W, request: &mut ReclaimRequest) -> ReclaimRound {
+    fn reclaim_batch(&mut self, request: &mut ReclaimRequest) -> ReclaimRound {
         if request.reclaimed >= request.pages {
             return ReclaimRound::Done;
         }
         // The last attempt finds what waits in batches, too.
         if request.retries == 0 {
-            self.drain_all();
+            self.pages.drain_all();
         }
         let batch = ((request.pages - request.reclaimed) / 4).max(self.cfg.swap_cluster_max);
         let mut sc = ScanControl::for_memcg(request.memcg, batch, request.swappiness);
         (sc.proactive, sc.held_up) = (true, request.waits);
-        let now = self.try_to_free(w, &mut sc);
+        let mut run = self.reclaim_with(sc);
+        let now = run.try_to_free();
+        let blocked = run.sc.blocked;
         request.reclaimed += now;
         if now > 0 {
             let done = request.reclaimed >= request.pages;
             return if done { ReclaimRound::Done } else { ReclaimRound::More };
         }
-        if request.waits && (sc.blocked || self.is_write_pending(request.memcg)) {
+        if request.waits && (blocked || self.writeback.is_write_pending(self.groups, request.memcg)) {
             return ReclaimRound::Wait;
         }
         if request.retries == 0 {

@@ -1,16 +1,16 @@
 //! Moving a mapping to another memory cgroup with all that is charged for it, as `memory.move_charge_at_immigrate` of cgroup v1 does.
 
-use crate::engine::Engine;
+use crate::cgroupfs::Cgroupfs;
 use crate::folio::table::State;
-use crate::ids::{FolioId, LruvecId, MappingId, MemcgId, PageId, SwapSlot};
+use crate::ids::{FolioId, MappingId, MemcgId, PageId, SwapSlot};
 use crate::world::World;
 
-impl Engine {
+impl<W: World> Cgroupfs<'_, W> {
     /// The tasks that use a mapping move to another group: its pages, its swap and its page tables are charged there from now on.
     /// Tree nodes stay charged to whom they were. If that is more than a `max` allows, the group is reclaimed; what cannot be is
     /// tolerated.
-    pub fn move_mapping<W: World>(&mut self, w: &mut W, mapping: MappingId, to: MemcgId) -> Result<(), String> {
-        self.online_memcg(to)?;
+    pub(crate) fn move_mapping(&mut self, mapping: MappingId, to: MemcgId) -> Result<(), String> {
+        self.groups.online_memcg(to)?;
         let from = match self.pages.space.mappings.get(mapping.index()) {
             Some(m) => m.memcg,
             None => return Err(format!("there is no mapping {}", mapping.0)),
@@ -18,19 +18,19 @@ impl Engine {
         if from == to {
             return Ok(());
         }
-        self.drain_all();
-        let lists: Vec<_> = self.lruvecs_of(from).collect();
-        let folios: Vec<FolioId> = lists.into_iter().flat_map(|v| self.take_listed(mapping, v)).collect();
+        self.pages.drain_all();
+        let lists: Vec<_> = self.pages.lruvecs_of(from).collect();
+        let folios: Vec<FolioId> = lists.into_iter().flat_map(|v| self.pages.take_listed(mapping, v)).collect();
         self.move_swap(mapping, to);
         self.move_tables(mapping, from, to);
         let v = self.groups.memcgs.get(to).lruvec;
         self.pages.space.mappings[mapping.index()].memcg = to;
-        for page in self.mapping_pages(mapping).map(PageId) {
+        for page in self.pages.mapping_pages(mapping).map(PageId) {
             let node = self.pages.folios.node_of(page).index();
             self.pages.folios.links.owners[node] = v;
         }
-        folios.iter().for_each(|&f| self.lruvec_add(f, false));
-        let pages = self.mapping_pages(mapping);
+        folios.iter().for_each(|&f| self.pages.lruvec_add(f, false));
+        let pages = self.pages.mapping_pages(mapping);
         // What is on its way to another node is on no list.
         let under_way: Vec<FolioId> = self.frames.migrating.keys().copied().filter(|f| pages.contains(&f.0)).collect();
         self.move_charges(folios.into_iter().chain(under_way), from, to);
@@ -42,23 +42,11 @@ impl Engine {
             .filter(|&m| self.groups.memcgs.get(m).usage > self.groups.memcgs.get(m).max)
             .collect();
         for m in over {
-            self.shrink_to(w, m, self.groups.memcgs.get(m).max);
+            let max = self.groups.memcgs.get(m).max;
+            self.alloc().shrink_to(m, max);
         }
-        self.reap_memcgs();
+        self.charged().reap_memcgs();
         Ok(())
-    }
-
-    /// Takes the folios of a mapping off the lists of their lruvec; list by list, oldest first.
-    fn take_listed(&mut self, mapping: MappingId, v: LruvecId) -> Vec<FolioId> {
-        let pages = self.mapping_pages(mapping);
-        let lruvec = &self.pages.lruvecs[v.index()];
-        let generations = lruvec.r#gen.lists.iter().flatten().flatten();
-        let lists = lruvec.lists.iter().chain(generations);
-        let of_mapping = |f: &FolioId| pages.contains(&self.pages.folios.page(*f).0);
-        let folios: Vec<FolioId> =
-            lists.flat_map(|&l| self.pages.folios.links.oldest_first(l)).filter(of_mapping).collect();
-        folios.iter().for_each(|&f| self.lruvec_del(f, false));
-        folios
     }
 
     /// Folios are charged to another group.
@@ -83,14 +71,14 @@ impl Engine {
     /// Slot by slot, for of a folio in the swap cache some pages may be back in page tables while others are still swap entries. A slot
     /// whose page was dropped stays with its folio's first one.
     fn move_swap(&mut self, mapping: MappingId, to: MemcgId) {
-        for page in self.mapping_pages(mapping).map(PageId) {
+        for page in self.pages.mapping_pages(mapping).map(PageId) {
             let Some((first, nr)) = self.slots_known_by(page) else { continue };
             for slot in (0..nr).map(|i| first.nth(i)) {
                 let from = self.swap.slots.charge(slot, to);
                 if from == to {
                     continue;
                 }
-                self.move_stored(slot, to);
+                self.swap_cache().move_stored(slot, to);
                 self.groups.memcgs.add_swap(from, -1);
                 self.groups.memcgs.add_swap(to, 1);
             }
@@ -109,7 +97,7 @@ impl Engine {
         };
         match self.pages.folios.slot(page).folio() {
             Some(f) => of_folio(f),
-            None => self.swap_entry(page).map(|slot| (slot, 1)),
+            None => self.pages.swap_entry(page).map(|slot| (slot, 1)),
         }
     }
 

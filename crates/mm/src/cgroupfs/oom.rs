@@ -1,7 +1,10 @@
 //! Who dies when a group, or the machine, is out of memory (7.5, 6.4).
 
-use crate::engine::Engine;
 use crate::ids::{MappingId, MemcgId};
+use crate::lru::pages::Pages;
+use crate::memcg::groups::Groups;
+use crate::node::frames::Frames;
+use crate::swap_cache::stack::SwapStack;
 
 /// A task that could be killed.
 #[derive(Clone, Debug)]
@@ -17,14 +20,20 @@ pub struct OomTask {
 /// `oom_score_adj` of a task that is never killed.
 const NEVER: i32 = -1000;
 
-impl Engine {
-    /// The victims, by their places in `tasks`: of the tasks within `over` the one with the largest resident set, swap and page tables,
-    /// and with it all tasks of the highest group that has `oom_group` (those that are never killed excepted). None: nobody may
-    /// be killed. The events of the groups are counted.
-    pub fn oom_kill(&mut self, over: MemcgId, tasks: &[OomTask]) -> Vec<usize> {
-        let thousandth = (self.oom_total_pages(over) / 1000) as i64;
+/// The killer: what it weighs, and where it counts.
+pub(crate) struct OomKiller<'a> {
+    pub(crate) pages: &'a Pages,
+    pub(crate) groups: &'a mut Groups,
+    pub(crate) frames: &'a Frames,
+    pub(crate) swap: &'a SwapStack,
+}
+
+impl OomKiller<'_> {
+    /// The victims, by their places in `tasks`.
+    pub(crate) fn kill(&mut self, over: MemcgId, tasks: &[OomTask]) -> Vec<usize> {
+        let thousandth = (self.total_pages(over) / 1000) as i64;
         let points = |t: &OomTask| {
-            let used: u64 = t.mappings.iter().map(|&m| self.footprint(m)).sum();
+            let used: u64 = t.mappings.iter().map(|&m| self.pages.footprint(m)).sum();
             used as i64 + i64::from(t.score_adj) * thousandth
         };
         let may_die = |t: &OomTask| t.score_adj > NEVER;
@@ -34,7 +43,7 @@ impl Engine {
         let Some((first, victim)) = eligible.max_by_key(|&(i, t)| (points(t), std::cmp::Reverse(i))) else {
             return Vec::new();
         };
-        let group = self.oom_group(victim.memcg, over);
+        let group = self.groups.oom_group(victim.memcg, over);
         let together = |t: &OomTask| group.is_some_and(|g| may_die(t) && self.groups.memcgs.is_within(t.memcg, g));
         let victims: Vec<usize> = (0..tasks.len()).filter(|&i| i == first || together(&tasks[i])).collect();
         if let Some(group) = group {
@@ -44,22 +53,8 @@ impl Engine {
         victims
     }
 
-    /// The highest group with `oom_group` from that of the victim up to the one that has no room.
-    fn oom_group(&self, victim: MemcgId, over: MemcgId) -> Option<MemcgId> {
-        let mut group = None;
-        for m in self.groups.memcgs.chain(victim) {
-            if m != MemcgId::ROOT && self.groups.memcgs.get(m).oom_group {
-                group = Some(m);
-            }
-            if m == over {
-                break;
-            }
-        }
-        group
-    }
-
     /// What `oom_score_adj` is a share of: the memory and swap that there could be.
-    fn oom_total_pages(&self, over: MemcgId) -> u64 {
+    fn total_pages(&self, over: MemcgId) -> u64 {
         let machine: u64 = self.frames.nodes.managed_pages();
         if over == MemcgId::ROOT {
             return machine + self.swap.slots.total_pages();

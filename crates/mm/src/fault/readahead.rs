@@ -4,14 +4,12 @@
 //! start of the file or next to the last one, doubles up to `read_ahead_pages`, and is renewed when the reader reaches the page at
 //! which less than the next window is left. Random reads get no window, nor do readers that said so.
 
-use crate::config::RefaultTest;
-use crate::engine::Engine;
-use crate::fault::access::{Outcome, Touch};
+use crate::fault::Fault;
 use crate::folio::mapping::MappingKind;
-use crate::folio::slot::Slot;
 use crate::folio::table::State;
 use crate::ids::{MemcgId, PageId};
 use crate::stat::Counter;
+use crate::touch::Touch;
 use crate::world::World;
 
 /// What is remembered of an open file.
@@ -24,9 +22,9 @@ pub struct Readahead {
     /// How many of them were read beyond what was asked for when the window was opened.
     async_size: u32,
     /// One more than the page read last; 0: none yet.
-    next: u32,
+    pub(crate) next: u32,
     /// Said to be random: no window, ever.
-    random: bool,
+    pub(crate) random: bool,
 }
 
 impl Readahead {
@@ -59,7 +57,7 @@ impl Readahead {
     }
 
     /// The page that, when read, opens the next window.
-    fn mark(&self) -> Option<u32> {
+    pub(crate) fn mark(&self) -> Option<u32> {
         (self.async_size > 0).then(|| self.start + self.size - self.async_size)
     }
 
@@ -81,122 +79,34 @@ impl Readahead {
     }
 }
 
-/// What is remembered of the swap-ins of a mapping.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SwapReadahead {
-    last: u32,
-    window: u32,
-    hits: u32,
-}
-
-/// Runs of faults that go up, several at a time, for threads share a mapping: where each is expected to go on, and its window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Streams {
-    runs: [(u32, u32); Streams::MAX],
-    /// The one that is given up next.
-    oldest: usize,
-    /// The one that the last fault belongs to.
-    current: usize,
-}
-
-impl Streams {
-    const MAX: usize = 8;
-
-    /// The window of a fault: one page unless it goes on where a run is expected to; then twice the last window, at least four pages.
-    fn next_window(&mut self, page: u32, max: u32) -> u32 {
-        // What is in memory within a window lets the run skip ahead.
-        let goes_on = |&(end, window): &(u32, u32)| window > 0 && (end..end + window).contains(&page);
-        if let Some(i) = self.runs.iter().position(goes_on) {
-            let window = (self.runs[i].1 * 2).max(4).min(max);
-            (self.runs[i], self.current) = ((page + window, window), i);
-            return window;
-        }
-        (self.runs[self.oldest], self.current) = ((page + 1, 1), self.oldest);
-        self.oldest = (self.oldest + 1) % Streams::MAX;
-        1
-    }
-
-    /// There was no room to read on from this page: that is where the run goes on.
-    fn cut(&mut self, page: u32) {
-        self.runs[self.current].0 = page;
-    }
-}
-
-impl SwapReadahead {
-    /// The next window: two more than the hits of the last, to a power of two, and not below half of the last.
-    fn next_window(&mut self, page: u32, max: u32) -> u32 {
-        let wanted = std::mem::take(&mut self.hits) + 2;
-        let near = page.abs_diff(self.last) == 1;
-        let grown = if wanted == 2 && !near { 1 } else { wanted.next_power_of_two().max(4) };
-        self.window = grown.min(max).max(self.window / 2);
-        self.window
-    }
-}
-
-impl Engine {
-    /// A read of a file by descriptor, `asked` pages from `page` on of which this is the access of the first: as
-    /// [`Engine::access`], with reading ahead.
-    pub fn read_file<W: World>(
-        &mut self,
-        w: &mut W,
-        page: PageId,
-        asked: u32,
-        touch: Touch,
-        ra: &mut Readahead,
-    ) -> Outcome {
-        let max = self.cfg.read_ahead_pages;
-        let missed = self.pages.folios.slot(page).folio().is_none();
-        let off = ra.random || max == 0;
-        if !off && (missed || ra.mark() == Some(page.0)) {
-            self.open_window(w, page, asked, missed, ra, max);
-        }
-        ra.next = page.0 + 1;
-        let outcome = self.access(w, page, touch);
-        // It was read just now, if by a device that answers at once.
-        if missed && outcome == Outcome::Hit { Outcome::Major } else { outcome }
-    }
-
-    fn open_window<W: World>(
-        &mut self,
-        w: &mut W,
-        page: PageId,
-        asked: u32,
-        missed: bool,
-        ra: &mut Readahead,
-        max: u32,
-    ) {
+impl<W: World> Fault<'_, W> {
+    pub(crate) fn open_window(&mut self, page: PageId, asked: u32, missed: bool, ra: &mut Readahead, max: u32) {
         let m = &self.pages.space.mappings[self.pages.space.mapping_of(page).index()];
         let (first, memcg) = (m.first, m.memcg);
         if m.kind != MappingKind::File {
             return;
         }
-        let end = self.mapping_end(page);
+        let end = self.pages.mapping_end(page);
         let Some((start, size)) = ra.window(page.0, asked.max(1), first.0, missed, max.max(asked)) else { return };
-        let base = self.page_index(page) as i64 - i64::from(page.0);
+        let base = self.pages.page_index(page) as i64 - i64::from(page.0);
         for p in (start.min(end)..start.saturating_add(size).min(end)).map(PageId) {
             // Ids are consecutive, indices need not be.
-            if self.page_index(p) as i64 - i64::from(p.0) != base || self.pages.folios.slot(p).folio().is_some() {
+            if self.pages.page_index(p) as i64 - i64::from(p.0) != base || self.pages.folios.slot(p).folio().is_some() {
                 continue;
             }
-            let Ok(f) = self.add_file_folio(w, p, Touch::Read, memcg) else { return };
-            self.read_folio(w, f);
+            let Ok(f) = self.add_file_folio(p, Touch::Read, memcg) else { return };
+            self.read_folio(f);
         }
     }
 
-    /// One more than the last id of the page's mapping.
-    pub(crate) fn mapping_end(&self, page: PageId) -> u32 {
-        let m = self.pages.space.mapping_of(page).index();
-        self.pages.space.mappings.get(m + 1).map_or(self.pages.folios.len() as u32, |m| m.first.0)
-    }
-
     /// Reads the neighbours of a swapped page that are in swap, too.
-    pub(crate) fn swap_read_ahead<W: World>(&mut self, w: &mut W, page: PageId, memcg: MemcgId) {
+    pub(crate) fn swap_read_ahead(&mut self, page: PageId, memcg: MemcgId) {
         let max = 1u32 << self.cfg.page_cluster;
         if max == 1 {
             return;
         }
         let mapping = self.pages.space.mapping_of(page).index();
-        let (first, end) = (self.pages.space.mappings[mapping].first.0, self.mapping_end(page));
+        let (first, end) = (self.pages.space.mappings[mapping].first.0, self.pages.mapping_end(page));
         let map_ahead = self.cfg.swap_map_ahead;
         let m = &mut self.pages.space.mappings[mapping];
         let (ra, streams) = (&mut m.swap_readahead, &mut m.streams);
@@ -209,27 +119,27 @@ impl Engine {
         };
         ra.last = page.0;
         for p in (from.max(first)..(from + window).min(end)).map(PageId).filter(|&p| p != page) {
-            let Some(slot) = self.swap_entry(p) else { continue };
+            let Some(slot) = self.pages.swap_entry(p) else { continue };
             if self.swap.slots.cached(slot).is_some() || (!map_ahead && self.swap.slots.is_synchronous(slot)) {
                 continue;
             }
             if map_ahead && !self.has_room_ahead() {
                 return self.pages.space.mappings[mapping].streams.cut(p.0);
             }
-            let Ok(f) = self.add_swap_folio(w, p, slot, memcg) else { return };
+            let Ok(f) = self.add_swap_folio(p, slot, memcg) else { return };
             if self.pages.folios.st(f).has(State::UPTODATE | State::LOCKED) {
                 continue;
             }
             self.pages.folios.set(f, State::READAHEAD);
-            self.count(f, Counter::SwapRa, 1);
-            self.read_folio(w, f);
+            self.pages.count(f, Counter::SwapRa, 1);
+            self.read_folio(f);
         }
     }
 
     /// Reads what follows a page of a file that was touched in memory, if it goes on with a run of faults.
-    pub(crate) fn file_map_ahead<W: World>(&mut self, w: &mut W, page: PageId, memcg: MemcgId) {
+    pub(crate) fn file_map_ahead(&mut self, page: PageId, memcg: MemcgId) {
         let mapping = self.pages.space.mapping_of(page).index();
-        let end = self.mapping_end(page);
+        let end = self.pages.mapping_end(page);
         let streams = &mut self.pages.space.mappings[mapping].streams;
         let window = streams.next_window(page.0, self.cfg.read_ahead_pages.max(1));
         for p in (page.0 + 1..page.0.saturating_add(window).min(end)).map(PageId) {
@@ -239,46 +149,31 @@ impl Engine {
             if !self.has_room_ahead() {
                 return self.pages.space.mappings[mapping].streams.cut(p.0);
             }
-            let Ok(f) = self.add_file_folio(w, p, Touch::MapRead, memcg) else { return };
-            self.read_folio(w, f);
+            let Ok(f) = self.add_file_folio(p, Touch::MapRead, memcg) else { return };
+            self.read_folio(f);
         }
     }
 
     /// Whether there is room for a page that nobody asked for: not what is left for reclaim.
     fn has_room_ahead(&self) -> bool {
-        let min: u64 = self.zones().map(|(.., marks)| marks.min).sum();
-        self.cfg.node.is_none() || self.free_pages() > min + 1
+        self.cfg.node.is_none() || self.frames.nodes.free_pages() > self.frames.min_mark_pages() + 1
     }
 
     /// A fault found a page in the swap cache: if it was read ahead, that was worth it.
     pub(crate) fn note_swap_ra_hit(&mut self, f: crate::FolioId) {
         if self.pages.folios.st(f).has(State::READAHEAD) {
             self.pages.folios.clear(f, State::READAHEAD);
-            self.count(f, Counter::SwapRaHit, 1);
+            self.pages.count(f, Counter::SwapRaHit, 1);
             let mapping = self.pages.space.mapping_of(self.pages.folios.page(f)).index();
             self.pages.space.mappings[mapping].swap_readahead.hits += 1;
         }
-    }
-
-    /// Whether waiting for this page is a memory stall (7.6): it is read again after it was evicted from the working set.
-    pub fn is_refault_wait(&self, page: PageId) -> bool {
-        let cached = || self.swap_entry(page).and_then(|s| self.swap.slots.cached(s));
-        let folio = self.pages.folios.slot(page).folio().or_else(cached);
-        self.cfg.refault != RefaultTest::None
-            && folio.is_some_and(|f| {
-                self.pages.folios.st(f).has(State::LOCKED) && self.pages.folios.st(f).has(State::WORKINGSET)
-            })
-    }
-
-    /// Whether a slot is empty: neither in memory nor in swap, nor with a shadow.
-    pub fn is_untouched(&self, page: PageId) -> bool {
-        self.pages.folios.slot(page) == Slot::EMPTY
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::folio::readahead::Streams;
 
     #[test]
     fn windows_grow_to_the_maximum_and_follow_one_another() {

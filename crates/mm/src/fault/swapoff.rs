@@ -3,12 +3,11 @@
 //! Taking one away reads back everything that is on it. Nothing new goes there meanwhile. If there is no room, or a read fails, the
 //! device is as it was before; what was read is in memory, and nothing is lost.
 
-use crate::engine::Engine;
+use crate::fault::Fault;
 use crate::folio::mapping::MappingKind;
 use crate::folio::slot::Slot;
 use crate::folio::table::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
-use crate::swap::SwapDeviceConfig;
 use crate::world::{Ack, Content, Effect, World};
 
 /// How far taking a swap device away is.
@@ -83,20 +82,26 @@ impl<W: World> World for Patient<'_, W> {
     }
 }
 
-impl Engine {
-    /// Adds a swap device; says its number, which is that in the slots on it.
-    pub fn swapon(&mut self, device: SwapDeviceConfig) -> Result<u8, String> {
-        self.swap.slots.add(device)
-    }
-
+impl<W: World> Fault<'_, W> {
     /// Takes a swap device away: everything on it comes back to memory. `Waiting`: call it again, until it says something else.
-    pub fn swapoff<W: World>(&mut self, w: &mut W, device: u8) -> Swapoff {
+    pub(crate) fn swapoff(&mut self, device: u8) -> Swapoff {
         if !self.swap.slots.start_removal(device) {
             return Swapoff::Failed(SwapoffError::NoDevice);
         }
-        self.settle_swap(w);
-        let result = self.unuse_device(&mut Patient(w), device);
-        self.settle_swap(w);
+        self.swap_cache().settle_swap();
+        let mut patient = Patient(self.world);
+        let mut fault = Fault {
+            cfg: self.cfg,
+            pages: self.pages,
+            groups: self.groups,
+            frames: self.frames,
+            swap: self.swap,
+            writeback: self.writeback,
+            now_ns: self.now_ns,
+            world: &mut patient,
+        };
+        let result = fault.unuse_device(device);
+        self.swap_cache().settle_swap();
         match result {
             Err(Held::For(error)) => {
                 self.swap.slots.cancel_removal(device);
@@ -107,23 +112,23 @@ impl Engine {
         }
     }
 
-    fn unuse_device<W: World>(&mut self, w: &mut W, device: u8) -> Result<(), Held> {
+    fn unuse_device(&mut self, device: u8) -> Result<(), Held> {
         let mut waiting = false;
         // Copies of what is in memory go first: else reclaim could drop such a page again while another one is read.
         for f in self.swap.slots.cached_on(device) {
             if self.pages.folios.st(f).has(State::LOCKED | State::WRITEBACK) {
                 waiting = true;
             } else {
-                self.release_swap_cache(w, f);
+                self.swap_cache().release_swap_cache(f);
             }
         }
         let anon: Vec<_> = (0..self.pages.space.mappings.len())
             .filter(|&m| self.pages.space.mappings[m].kind == MappingKind::Anon)
-            .map(|m| (self.pages.space.mappings[m].first.0, self.mapping_end(self.pages.space.mappings[m].first)))
+            .map(|m| (self.pages.space.mappings[m].first.0, self.pages.mapping_end(self.pages.space.mappings[m].first)))
             .collect();
         for page in anon.into_iter().flat_map(|(first, end)| first..end).map(PageId) {
-            let Some(slot) = self.swap_entry(page).filter(|s| s.device() == device) else { continue };
-            match self.unuse_page(w, page, slot) {
+            let Some(slot) = self.pages.swap_entry(page).filter(|s| s.device() == device) else { continue };
+            match self.unuse_page(page, slot) {
                 Ok(()) => {}
                 Err(Held::Io) => waiting = true,
                 Err(held) => return Err(held),
@@ -133,50 +138,51 @@ impl Engine {
     }
 
     /// Reads one page back and maps it, as if nobody had touched it for a while.
-    fn unuse_page<W: World>(&mut self, w: &mut W, page: PageId, slot: SwapSlot) -> Result<(), Held> {
+    fn unuse_page(&mut self, page: PageId, slot: SwapSlot) -> Result<(), Held> {
         if self.pages.dropping.contains(&page) {
             return Err(Held::Io);
         }
         let memcg = self.pages.space.mappings[self.pages.space.mapping_of(page).index()].memcg;
         // First, because making room for it could take the page away again.
-        self.charge_table(w, self.table_of(page), memcg).map_err(|over| self.no_room_for_swapoff(over))?;
+        let table = self.pages.table_of(page);
+        self.alloc().charge_table(table, memcg).map_err(|over| self.no_room_for_swapoff(over))?;
         let f = match self.swap.slots.cached(slot) {
             Some(f) => f,
-            None => self.add_swap_folio(w, page, slot, memcg).map_err(|over| self.no_room_for_swapoff(over))?,
+            None => self.add_swap_folio(page, slot, memcg).map_err(|over| self.no_room_for_swapoff(over))?,
         };
         if self.pages.folios.st(f).has(State::LOCKED) {
             return Err(Held::Io);
         }
         if !self.pages.folios.st(f).has(State::UPTODATE) {
-            match self.read_folio(w, f) {
+            match self.read_folio(f) {
                 Ack::Done => {}
                 Ack::Pending => return Err(Held::Io),
                 Ack::Failed => return Err(Held::For(SwapoffError::Read(page))),
             }
         }
-        self.attach_swapped(w, f);
+        self.attach_swapped(f);
         if self.pages.folios.st(f).has(State::WRITEBACK) {
             return Err(Held::Io);
         }
-        self.release_swap_cache(w, f);
+        self.swap_cache().release_swap_cache(f);
         Ok(())
     }
 
     /// The slots of all pages of a folio in the swap cache hold it again, and it is mapped.
-    fn attach_swapped<W: World>(&mut self, w: &mut W, f: FolioId) {
-        for page in self.pages_of(f).map(PageId) {
-            if let Some(slot) = self.swap_entry(page).filter(|_| !self.pages.dropping.contains(&page)) {
+    fn attach_swapped(&mut self, f: FolioId) {
+        for page in self.pages.pages_of(f).map(PageId) {
+            if let Some(slot) = self.pages.swap_entry(page).filter(|_| !self.pages.dropping.contains(&page)) {
                 self.pages.folios.store(page, Slot::resident(f));
                 self.swap.slots.put(slot);
-                self.map_page(w, f, page, false, true);
+                self.pages.map_page(self.world, f, page, false, true);
             }
         }
-        self.settle_swap(w);
+        self.swap_cache().settle_swap();
     }
 
-    fn no_room_for_swapoff(&self, over: MemcgId) -> Held {
-        let exhausted = over == MemcgId::ROOT && self.is_kswapd_first();
-        match exhausted || self.is_io_pending(over) {
+    fn no_room_for_swapoff(&mut self, over: MemcgId) -> Held {
+        let exhausted = over == MemcgId::ROOT && self.frames.is_kswapd_first();
+        match exhausted || self.alloc().is_io_pending(over) {
             true => Held::Io,
             false => Held::For(SwapoffError::NoMemory(over)),
         }

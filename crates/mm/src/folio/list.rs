@@ -7,8 +7,7 @@
 
 use crate::folio::slot::{Change, Entry, Link};
 use crate::folio::table::State;
-use crate::ids::{FolioId, LruvecId, PageId};
-use crate::node::nodes::ZoneId;
+use crate::ids::{FolioId, LruvecId, PageId, ZoneId};
 use crate::tiering::Stamp;
 use std::slice::GetDisjointMutError;
 

@@ -4,7 +4,7 @@
 //! their number decides what is charged and which shadows the shrinker takes, and the 512-page tables because aging and
 //! look-around work on them. Pages of one mapping have ascending ids, so a node and a table are ranges of ids.
 
-use crate::fault::readahead::{Streams, SwapReadahead};
+use crate::folio::readahead::{Streams, SwapReadahead};
 use crate::folio::slot::{Location, MAX_NODES};
 use crate::folio::table::FolioTable;
 use crate::folio::thp::HugeAdvice;

@@ -2,6 +2,7 @@
 
 pub(crate) mod list;
 pub(crate) mod mapping;
+pub(crate) mod readahead;
 pub(crate) mod shadow;
 pub(crate) mod slot;
 pub(crate) mod table;

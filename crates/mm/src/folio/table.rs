@@ -6,8 +6,7 @@
 
 use crate::folio::list::{Links, List, Target};
 use crate::folio::slot::{Entry, Location, Slot};
-use crate::ids::{FolioId, LruvecId, NodeId, PageId, SwapSlot, XaNodeId};
-use crate::node::nodes::ZoneId;
+use crate::ids::{FolioId, LruvecId, NodeId, PageId, SwapSlot, XaNodeId, ZoneId};
 
 /// The largest order of a folio: 2^9 pages are 2 MiB.
 pub const MAX_ORDER: u8 = 9;

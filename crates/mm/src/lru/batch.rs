@@ -3,11 +3,11 @@
 //! What follows from them: a folio in the add batch is on no list yet, so an activation finds it only there; a folio in
 //! any other batch has its `lru` flag cleared, so reclaim cannot take it.
 
-use crate::engine::Engine;
 use crate::folio::list::Target;
 use crate::folio::table::State;
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lruvec::{ACTIVE_FILE, INACTIVE_FILE, list_index};
+use crate::lru::pages::Pages;
 use crate::stat::Counter;
 
 /// What a batch does to its folios.
@@ -43,13 +43,25 @@ impl CpuBatches {
     }
 }
 
-impl Engine {
+impl Pages {
+    /// Puts a folio on the active list, or into the youngest generation, by way of a batch.
+    pub(crate) fn activate_touched(&mut self, f: FolioId) {
+        if self.cfg.one_list {
+            return;
+        }
+        if self.folios.st(f).has(State::ADDING) {
+            self.folios.set(f, State::ACTIVE);
+        } else {
+            self.batch_add(Batch::Activate, f);
+        }
+    }
+
     /// Queues a folio that is on a list. It is claimed by its `lru` flag; nothing happens if someone else has.
     #[inline]
     pub(crate) fn batch_add(&mut self, kind: Batch, f: FolioId) {
-        let st = self.pages.folios.st(f);
+        let st = self.folios.st(f);
         if st.has(State::LRU) {
-            self.pages.folios.clear(f, State::LRU);
+            self.folios.clear(f, State::LRU);
             self.batch_push(kind, f, st);
         }
     }
@@ -57,27 +69,27 @@ impl Engine {
     /// Queues a claimed folio, or a new one. A large folio does not wait.
     #[inline(always)]
     pub(crate) fn batch_push(&mut self, kind: Batch, f: FolioId, st: State) {
-        let waiting = &mut self.pages.batches[self.pages.cpu].0[kind as usize];
+        let waiting = &mut self.batches[self.cpu].0[kind as usize];
         waiting.push(f);
         if st.order() > 0 || waiting.len() >= self.cfg.batch_folios {
-            self.flush_batch(self.pages.cpu, kind);
+            self.flush_batch(self.cpu, kind);
         }
     }
 
     /// Flushes all batches of the current CPU. False: there was nothing in them.
     pub(crate) fn drain_batches(&mut self) -> bool {
-        self.drain_cpu(self.pages.cpu)
+        self.drain_cpu(self.cpu)
     }
 
     /// Flushes all batches of every CPU.
-    pub fn drain_all(&mut self) {
-        (0..self.pages.batches.len()).for_each(|cpu| _ = self.drain_cpu(cpu));
+    pub(crate) fn drain_all(&mut self) {
+        (0..self.batches.len()).for_each(|cpu| _ = self.drain_cpu(cpu));
     }
 
     fn drain_cpu(&mut self, cpu: usize) -> bool {
         let mut any = false;
         for kind in DRAIN {
-            if !self.pages.batches[cpu].0[kind as usize].is_empty() {
+            if !self.batches[cpu].0[kind as usize].is_empty() {
                 self.flush_batch(cpu, kind);
                 any = true;
             }
@@ -87,32 +99,32 @@ impl Engine {
 
     #[inline(never)]
     fn flush_batch(&mut self, cpu: usize, kind: Batch) {
-        let mut waiting = std::mem::take(&mut self.pages.batches[cpu].0[kind as usize]);
+        let mut waiting = std::mem::take(&mut self.batches[cpu].0[kind as usize]);
         match kind {
             Batch::Add => self.flush_added(&waiting),
             Batch::Activate if !self.is_multi_gen() => self.flush_activated(&waiting),
             _ => {
                 for &f in &waiting {
                     self.apply_batch(kind, f);
-                    self.pages.folios.set(f, State::LRU);
+                    self.folios.set(f, State::LRU);
                 }
             }
         }
         waiting.clear();
-        self.pages.batches[cpu].0[kind as usize] = waiting;
+        self.batches[cpu].0[kind as usize] = waiting;
     }
 
     fn flush_added(&mut self, waiting: &[FolioId]) {
         // Mostly they are file folios of one page each in one lruvec.
         const ODD: u32 =
             State::UNEVICTABLE | State::SWAPBACKED | State::RECLAIM | State::LRU | State::GEN_MASK | State::LARGE;
-        if self.pages.one_zone
-            && let Some(own) = self.pages.folios.plain_lruvec(waiting, ODD)
+        if self.one_zone
+            && let Some(own) = self.folios.plain_lruvec(waiting, ODD)
         {
             return self.add_new_files(own, waiting);
         }
         for &f in waiting {
-            let mut st = self.pages.folios.st(f);
+            let mut st = self.folios.st(f);
             st.clear(State::ADDING);
             st.set(State::LRU);
             self.lruvec_add_as(f, st, false);
@@ -121,50 +133,50 @@ impl Engine {
 
     /// Two lists: from the inactive to the active list of their types.
     fn flush_activated(&mut self, waiting: &[FolioId]) {
-        std::hint::black_box(self.pages.folios.links.warm_places(waiting));
+        std::hint::black_box(self.folios.links.warm_places(waiting));
         const ODD: u32 = State::UNEVICTABLE | State::ACTIVE | State::SWAPBACKED | State::LARGE;
-        if let Some(own) = self.pages.folios.plain_lruvec(waiting, ODD) {
+        if let Some(own) = self.folios.plain_lruvec(waiting, ODD) {
             return self.activate_files(own, waiting);
         }
         for &f in waiting {
-            let mut st = self.pages.folios.st(f);
+            let mut st = self.folios.st(f);
             if st.has(State::UNEVICTABLE | State::ACTIVE) {
-                self.pages.folios.set(f, State::LRU);
+                self.folios.set(f, State::LRU);
                 continue;
             }
-            let own = self.pages.folios.lruvec(f);
-            let v = &mut self.pages.lruvecs[own.index()];
+            let own = self.folios.lruvec(f);
+            let v = &mut self.lruvecs[own.index()];
             let (nr, t) = (st.nr_pages(), st.type_index());
             let active = list_index(t, true);
             v.size[list_index(t, false)] -= nr;
             v.size[active] += nr;
-            self.frames.nodes.size(v.nid)[list_index(t, false)] -= nr;
-            self.frames.nodes.size(v.nid)[active] += nr;
+            self.node_sizes[v.nid.index()][list_index(t, false)] -= nr;
+            self.node_sizes[v.nid.index()][active] += nr;
             let list = v.lists[active];
-            self.pages.folios.links.del(f);
+            self.folios.links.del(f);
             st.set(State::ACTIVE | State::LRU);
-            self.pages.folios.put_on(list, f, st, false);
+            self.folios.put_on(list, f, st, false);
             self.count_lruvec(own, Counter::Pgactivate, nr);
         }
     }
 
     /// Moves file folios of one page each, all of one lruvec, from the inactive to the active list.
     fn activate_files(&mut self, own: LruvecId, folios: &[FolioId]) {
-        let v = &mut self.pages.lruvecs[own.index()];
+        let v = &mut self.lruvecs[own.index()];
         let nr = folios.len() as u64;
         v.size[INACTIVE_FILE] -= nr;
         v.size[ACTIVE_FILE] += nr;
-        self.frames.nodes.size(v.nid)[INACTIVE_FILE] -= nr;
-        self.frames.nodes.size(v.nid)[ACTIVE_FILE] += nr;
+        self.node_sizes[v.nid.index()][INACTIVE_FILE] -= nr;
+        self.node_sizes[v.nid.index()][ACTIVE_FILE] += nr;
         let (from, list) = (v.lists[INACTIVE_FILE], v.lists[ACTIVE_FILE]);
-        self.pages.folios.links.del_each(from, folios);
-        self.pages.folios.add_each(folios, &[Target::new(list, u32::MAX, State::ACTIVE | State::LRU)]);
+        self.folios.links.del_each(from, folios);
+        self.folios.add_each(folios, &[Target::new(list, u32::MAX, State::ACTIVE | State::LRU)]);
         self.count_lruvec(own, Counter::Pgactivate, nr);
     }
 
     #[inline]
     fn apply_batch(&mut self, kind: Batch, f: FolioId) {
-        let st = self.pages.folios.st(f);
+        let st = self.folios.st(f);
         if st.has(State::UNEVICTABLE) {
             return;
         }
@@ -174,7 +186,7 @@ impl Engine {
             Batch::Activate if st.has(State::ACTIVE) => {}
             Batch::Activate => {
                 self.lruvec_del(f, false);
-                self.pages.folios.set(f, State::ACTIVE);
+                self.folios.set(f, State::ACTIVE);
                 self.lruvec_add(f, false);
                 self.count(f, Counter::Pgactivate, st.nr_pages());
             }
@@ -184,33 +196,33 @@ impl Engine {
         }
     }
 
-    fn rotate(&mut self, f: FolioId) {
+    pub(crate) fn rotate(&mut self, f: FolioId) {
         self.lruvec_del(f, false);
-        self.pages.folios.clear(f, State::ACTIVE);
+        self.folios.clear(f, State::ACTIVE);
         self.lruvec_add(f, true);
-        self.count(f, Counter::Pgrotated, self.pages.folios.st(f).nr_pages());
+        self.count(f, Counter::Pgrotated, self.folios.st(f).nr_pages());
     }
 
     fn deactivate(&mut self, f: FolioId) {
-        if !self.pages.folios.st(f).has(State::ACTIVE) && !self.is_multi_gen() {
+        if !self.folios.st(f).has(State::ACTIVE) && !self.is_multi_gen() {
             return;
         }
         self.lruvec_del(f, false);
-        self.pages.folios.clear(f, State::ACTIVE | State::REFERENCED);
+        self.folios.clear(f, State::ACTIVE | State::REFERENCED);
         self.lruvec_add(f, false);
-        self.count(f, Counter::Pgdeactivate, self.pages.folios.st(f).nr_pages());
+        self.count(f, Counter::Pgdeactivate, self.folios.st(f).nr_pages());
     }
 
     fn deactivate_file(&mut self, f: FolioId) {
-        let st = self.pages.folios.st(f);
+        let st = self.folios.st(f);
         if st.has(State::MAPPED) {
             return;
         }
         self.lruvec_del(f, false);
-        self.pages.folios.clear(f, State::ACTIVE | State::REFERENCED);
+        self.folios.clear(f, State::ACTIVE | State::REFERENCED);
         if st.has(State::WRITEBACK | State::DIRTY) {
             self.lruvec_add(f, false);
-            self.pages.folios.set(f, State::RECLAIM);
+            self.folios.set(f, State::RECLAIM);
         } else {
             self.lruvec_add(f, true);
             self.count(f, Counter::Pgrotated, st.nr_pages());
@@ -221,13 +233,13 @@ impl Engine {
     }
 
     fn lazy_free(&mut self, f: FolioId) {
-        let st = self.pages.folios.st(f);
+        let st = self.folios.st(f);
         if !st.has(State::ANON) || !st.has(State::SWAPBACKED) || st.has(State::SWAPCACHE) {
             return;
         }
         self.lruvec_del(f, false);
         // Its content counts as clean from here on: only a later write keeps it.
-        self.pages.folios.clear(f, State::ACTIVE | State::REFERENCED | State::SWAPBACKED | State::DIRTY);
+        self.folios.clear(f, State::ACTIVE | State::REFERENCED | State::SWAPBACKED | State::DIRTY);
         self.lruvec_add(f, false);
         self.count(f, Counter::Pglazyfree, st.nr_pages());
     }

@@ -6,6 +6,7 @@ use crate::folio::table::FolioTable;
 use crate::ids::{LruvecId, MemcgId, NodeId, XaNodeId};
 use crate::lru::multi_gen::MultiGen;
 use crate::memcg::stat_flush::Flushed;
+use crate::stat::Stats;
 
 /// Index of anon in `[anon, file]`.
 pub(crate) const ANON: usize = 0;
@@ -113,6 +114,8 @@ pub(crate) struct Lruvec {
     /// `workingset_activate` of the two lists, anon and file.
     pub(crate) activated: [u64; 2],
     pub(crate) flushed: Flushed,
+    /// What was counted for the group on this node.
+    pub(crate) stat: Stats,
 }
 
 impl Lruvec {
@@ -133,6 +136,7 @@ impl Lruvec {
             deferred_shadow_nodes: 0,
             activated: [0; 2],
             flushed: Flushed::default(),
+            stat: Stats::default(),
         }
     }
 

@@ -4,8 +4,8 @@
 
 use crate::folio::list::List;
 use crate::folio::table::FolioTable;
+use crate::ids::MAX_NR_ZONES;
 use crate::lru::lruvec::{ANON, FILE};
-use crate::node::node::MAX_NR_ZONES;
 
 /// Generations that stay when reclaim must stop and aging start.
 pub(crate) const MIN_NR_GENS: u64 = 2;

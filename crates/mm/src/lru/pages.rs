@@ -1,24 +1,71 @@
 //! The pages of the machine: what is resident, where it stands, and the lists it is on.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
-use crate::config::{Config, Lru};
-use crate::folio::mapping::PageSpace;
+use crate::config::{Bound, Clock, Config, Lru, LruGenCaps, Recency, RefaultCounting, RefaultTest, WritebackSort};
+use crate::folio::mapping::{Fill, PageSpace};
 use crate::folio::shadow::Layout;
-use crate::folio::table::{FolioTable, State};
-use crate::folio::thp::SizeStats;
-use crate::ids::{FolioId, MemcgId, PageId};
+use crate::folio::table::{FolioTable, MAX_ORDER, State};
+use crate::folio::thp::{SizeCounter, SizeStats};
+use crate::ids::{FolioId, LruvecId, MappingId, MemcgId, NodeId, PageId, SwapSlot};
 use crate::lru::batch::CpuBatches;
 use crate::lru::lruvec::Lruvec;
 use crate::node::nodes::Nodes;
-use crate::stat::Work;
+use crate::stat::{Counter, Stats, Work};
+
+/// What lists and refaults depend on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LruConfig {
+    pub(crate) lru: Lru,
+    pub(crate) refault: RefaultTest,
+    pub(crate) clock: Clock,
+    pub(crate) bound: Bound,
+    pub(crate) refault_counting: RefaultCounting,
+    pub(crate) recency: Recency,
+    pub(crate) writeback_sort: WritebackSort,
+    pub(crate) restore_refs: u32,
+    pub(crate) lru_gen: LruGenCaps,
+    pub(crate) batch_folios: usize,
+    pub(crate) swap_cluster_max: u64,
+    pub(crate) stat_flush_interval_ns: u64,
+    pub(crate) one_list: bool,
+}
+
+impl LruConfig {
+    pub(crate) fn new(cfg: &Config) -> LruConfig {
+        LruConfig {
+            lru: cfg.lru,
+            refault: cfg.refault,
+            clock: cfg.clock,
+            bound: cfg.bound,
+            refault_counting: cfg.refault_counting,
+            recency: cfg.recency,
+            writeback_sort: cfg.writeback_sort,
+            restore_refs: cfg.restore_refs,
+            lru_gen: cfg.lru_gen,
+            batch_folios: cfg.batch_folios,
+            swap_cluster_max: cfg.swap_cluster_max,
+            stat_flush_interval_ns: cfg.stat_flush_interval_ns,
+            one_list: cfg.one_list,
+        }
+    }
+
+    /// Whether sums of groups are made, and may be old. The kernels before mainline's refault test had exact counts of the machine.
+    pub(crate) fn adds_up_stats(&self) -> bool {
+        self.stat_flush_interval_ns > 0 && matches!(self.refault, RefaultTest::Mainline | RefaultTest::ShadowPosition)
+    }
+}
 
 /// All pages, with the lists of all groups on all nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct Pages {
+    pub(crate) cfg: LruConfig,
     pub(crate) folios: FolioTable,
     pub(crate) space: PageSpace,
     pub(crate) lruvecs: Vec<Lruvec>,
+    /// By node: pages on the lists of all groups.
+    pub(crate) node_sizes: Vec<[u64; 5]>,
     /// By CPU.
     pub(crate) batches: Vec<CpuBatches>,
     /// The CPU on which things happen.
@@ -49,6 +96,8 @@ impl Pages {
         }
         let lruvecs = nodes.ids().map(|nid| Lruvec::new(&mut folios, MemcgId::ROOT, nid, cfg.seed)).collect();
         Pages {
+            cfg: LruConfig::new(cfg),
+            node_sizes: vec![[0; 5]; nodes.all.len()],
             folios,
             space: PageSpace::default(),
             lruvecs,
@@ -84,4 +133,155 @@ fn hit_transition(cfg: &Config) -> [u8; 256] {
         }
         st.0 as u8
     })
+}
+
+impl Pages {
+    /// The index of a page in its mapping.
+    #[inline]
+    pub(crate) fn page_index(&self, page: PageId) -> u64 {
+        self.space.index(self.folios.location(page))
+    }
+
+    /// The page table of a page.
+    #[inline]
+    pub(crate) fn table_of(&self, page: PageId) -> usize {
+        self.space.table_of(self.folios.node_of(page))
+    }
+
+    /// The lists of a memcg on a node.
+    #[inline(always)]
+    pub(crate) fn lruvec_of(&self, memcg: MemcgId, nid: NodeId) -> LruvecId {
+        LruvecId(u32::from(memcg.0) * self.node_sizes.len() as u32).on(nid)
+    }
+
+    /// The lists of a memcg on all nodes.
+    pub(crate) fn lruvecs_of(&self, memcg: MemcgId) -> impl Iterator<Item = LruvecId> + use<> {
+        let first = self.lruvec_of(memcg, NodeId::default());
+        self.node_ids().map(move |nid| first.on(nid))
+    }
+
+    #[inline(always)]
+    pub(crate) fn count(&mut self, f: FolioId, c: Counter, nr: u64) {
+        self.count_lruvec(self.folios.lruvec(f), c, nr);
+    }
+
+    #[inline(always)]
+    pub(crate) fn count_lruvec(&mut self, v: LruvecId, c: Counter, nr: u64) {
+        self.lruvecs[v.index()].stat.add(c, nr);
+    }
+
+    /// Counts for a group what belongs to none of its lists.
+    #[inline(always)]
+    pub(crate) fn count_memcg(&mut self, memcg: MemcgId, c: Counter, nr: u64) {
+        self.count_lruvec(self.lruvec_of(memcg, NodeId::default()), c, nr);
+    }
+
+    /// What was counted for a group, on all nodes.
+    pub(crate) fn memcg_stats(&self, memcg: MemcgId) -> Stats {
+        let mut all = Stats::default();
+        self.lruvecs_of(memcg).for_each(|v| all.merge(&self.lruvecs[v.index()].stat));
+        all
+    }
+
+    /// Pages on the lists of all groups of all nodes.
+    pub(crate) fn total_size(&self) -> [u64; 5] {
+        self.node_sizes.iter().fold([0; 5], |sum, n| std::array::from_fn(|l| sum[l] + n[l]))
+    }
+
+    /// The nodes of the machine.
+    pub(crate) fn node_ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.node_sizes.len() as u8).map(NodeId)
+    }
+
+    /// Whether there are several.
+    #[inline(always)]
+    pub(crate) fn are_several_nodes(&self) -> bool {
+        self.node_sizes.len() > 1
+    }
+
+    /// Counts what belongs to no memcg.
+    pub(crate) fn count_machine(&mut self, c: Counter, nr: u64) {
+        self.count_memcg(MemcgId::ROOT, c, nr);
+    }
+
+    pub(crate) fn count_scan(&mut self, v: LruvecId, t: usize, nr: u64, kswapd: bool) {
+        let by = if kswapd { Counter::PgscanKswapd } else { Counter::PgscanDirect };
+        self.work.scanned += nr;
+        self.count_lruvec(v, by, nr);
+        self.count_lruvec(v, Counter::scan(t), nr);
+    }
+
+    pub(crate) fn count_steal(&mut self, v: LruvecId, t: usize, nr: u64, kswapd: bool) {
+        let by = if kswapd { Counter::PgstealKswapd } else { Counter::PgstealDirect };
+        self.work.reclaimed += nr;
+        self.count_lruvec(v, by, nr);
+        self.count_lruvec(v, Counter::steal(t), nr);
+    }
+
+    /// An empty vector that keeps its room from use to use.
+    pub(crate) fn take_scratch(&mut self) -> Vec<FolioId> {
+        self.scratch.pop().unwrap_or_default()
+    }
+
+    pub(crate) fn return_scratch(&mut self, mut v: Vec<FolioId>) {
+        v.clear();
+        self.scratch.push(v);
+    }
+
+    /// The swap entry in an anonymous slot.
+    pub(crate) fn swap_entry(&self, page: PageId) -> Option<SwapSlot> {
+        if self.space.fill[self.folios.node_of(page).index()] != Fill::ANON {
+            return None;
+        }
+        self.folios.slot(page).as_value().map(|v| SwapSlot(v as u32))
+    }
+
+    /// One more than the last id of the page's mapping.
+    pub(crate) fn mapping_end(&self, page: PageId) -> u32 {
+        let m = self.space.mapping_of(page).index();
+        self.space.mappings.get(m + 1).map_or(self.folios.len() as u32, |m| m.first.0)
+    }
+
+    pub(crate) fn mapping_pages(&self, mapping: MappingId) -> Range<u32> {
+        let first = self.space.mappings[mapping.index()].first.0;
+        let next = self.space.mappings.get(mapping.index() + 1);
+        first..next.map_or(self.folios.len() as u32, |m| m.first.0)
+    }
+
+    /// The pages of a folio.
+    pub(crate) fn pages_of(&self, f: FolioId) -> Range<u32> {
+        f.0..f.0 + self.folios.st(f).nr_pages() as u32
+    }
+
+    /// The first page of the aligned range of an order around a page, if all its pages exist.
+    pub(crate) fn aligned_range(&self, page: PageId, order: u8) -> Option<Range<u32>> {
+        let (index, nr) = (self.page_index(page), 1u32 << order);
+        let first = page.0.checked_sub((index & u64::from(nr - 1)) as u32)?;
+        let all = self.space.table_pages(self.table_of(page) as u32);
+        let aligned = index & !u64::from(nr - 1);
+        // Indices ascend: with both ends in place, so is what is between them.
+        let whole = first >= all.start
+            && first + nr <= all.end
+            && self.page_index(PageId(first)) == aligned
+            && self.page_index(PageId(first + nr - 1)) == aligned + u64::from(nr) - 1;
+        whole.then_some(first..first + nr)
+    }
+
+    /// Counts for a size, and under the names that 2 MiB have of old.
+    pub(crate) fn count_size(&mut self, memcg: MemcgId, order: u8, c: SizeCounter) {
+        self.size_stats.add(order, c);
+        if order != MAX_ORDER {
+            return;
+        }
+        let counter = match c {
+            SizeCounter::AnonFaultAlloc => Counter::ThpFaultAlloc,
+            SizeCounter::AnonFaultFallback => Counter::ThpFaultFallback,
+            SizeCounter::AnonFaultFallbackCharge => Counter::ThpFaultFallbackCharge,
+            SizeCounter::Swpout => Counter::ThpSwpout,
+            SizeCounter::SwpoutFallback => Counter::ThpSwpoutFallback,
+            SizeCounter::Split => Counter::ThpSplitPage,
+            SizeCounter::Swpin => return,
+        };
+        self.count_memcg(memcg, counter, 1);
+    }
 }

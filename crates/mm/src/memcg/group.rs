@@ -3,7 +3,6 @@
 use crate::ids::{LruvecId, MemcgId};
 use crate::memcg::protection::Protection;
 use crate::memcg::tree::Links;
-use crate::stat::Stats;
 
 /// Bytes charged for a 64-slot tree node: 576 of the object and 8 of its owner pointer; 7 fit a page.
 pub(crate) const NODE_CHARGE_BYTES: u64 = 584;
@@ -31,6 +30,26 @@ pub struct MemcgEvents {
     pub swap_max: u64,
     /// Times a page was kept because of a limit on swap, or because no device had a slot for it.
     pub swap_fail: u64,
+}
+
+impl MemcgEvents {
+    /// Names and values, in the order of the kernel.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [
+            ("low", self.low),
+            ("high", self.high),
+            ("max", self.max),
+            ("oom", self.oom),
+            ("oom_kill", self.oom_kill),
+            ("oom_group_kill", self.oom_group_kill),
+        ]
+        .into_iter()
+    }
+
+    /// Those of `memory.swap.events`.
+    pub fn swap_iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [("high", self.swap_high), ("max", self.swap_max), ("fail", self.swap_fail)].into_iter()
+    }
 }
 
 /// What a memory cgroup has in zswap.
@@ -156,7 +175,6 @@ pub(crate) struct Memcg {
     /// Of the group and its descendants, and of the group alone.
     pub(crate) events: MemcgEvents,
     pub(crate) events_local: MemcgEvents,
-    pub(crate) stat: Stats,
 }
 
 impl Memcg {
@@ -192,7 +210,6 @@ impl Memcg {
             zswap: MemcgZswap::default(),
             events: MemcgEvents::default(),
             events_local: MemcgEvents::default(),
-            stat: Stats::default(),
         }
     }
 

@@ -1,8 +1,10 @@
 //! All memory cgroups: their tree with its charges, and whose turn it is when the machine needs memory.
 
 use crate::config::Config;
+use crate::ids::MemcgId;
+use crate::lru::pages::LruConfig;
 use crate::memcg::empty_memcg_cache::Quiet;
-use crate::memcg::group::Memcgs;
+use crate::memcg::group::{Memcg, Memcgs};
 use crate::memcg::memcg_lru::MemcgLru;
 use crate::node::nodes::Nodes;
 
@@ -14,6 +16,8 @@ pub(crate) struct Groups {
     pub(crate) memcg_lru: Vec<MemcgLru>,
     /// Groups that reclaim need not look at.
     pub(crate) empty: Quiet,
+    /// Sums of groups are made now and then, and may be old.
+    pub(crate) stats_are_added_up: bool,
     /// Every visit to a group looks at all of it.
     #[cfg(test)]
     pub(crate) looks_closely: bool,
@@ -29,10 +33,84 @@ impl Groups {
             memcgs: Memcgs::new(cfg.charge_batch, cfg.recursive_protection),
             memcg_lru: nodes.ids().map(|nid| MemcgLru::new(cfg.seed.wrapping_add(u64::from(nid.0)))).collect(),
             empty: Quiet::default(),
+            stats_are_added_up: LruConfig::new(cfg).adds_up_stats(),
             #[cfg(test)]
             looks_closely: false,
             #[cfg(test)]
             visits: Vec::new(),
         }
+    }
+}
+
+impl Groups {
+    /// As the kernel does, each time that it looks for the overage.
+    pub(crate) fn count_swap_high(&mut self, id: MemcgId) {
+        let mut at = Some(id);
+        while let Some(m) = at {
+            let memcg = self.memcgs.get(m);
+            at = memcg.parent;
+            if memcg.swap_usage > memcg.swap_high {
+                self.memcgs.event(m, |e| &mut e.swap_high);
+            }
+        }
+    }
+
+    /// The highest group with `oom_group` from that of the victim up to the one that has no room.
+    pub(crate) fn oom_group(&self, victim: MemcgId, over: MemcgId) -> Option<MemcgId> {
+        let mut group = None;
+        for m in self.memcgs.chain(victim) {
+            if m != MemcgId::ROOT && self.memcgs.get(m).oom_group {
+                group = Some(m);
+            }
+            if m == over {
+                break;
+            }
+        }
+        group
+    }
+
+    /// An error names a group that is not there (any more).
+    pub(crate) fn online_memcg(&self, id: MemcgId) -> Result<(), String> {
+        match self.memcgs.all.get(id.index()).is_some_and(Memcg::is_online) {
+            true => Ok(()),
+            false => Err(format!("there is no memcg {}", id.0)),
+        }
+    }
+
+    /// Gives back what the groups of a subtree charged ahead.
+    pub(crate) fn drain_stocks(&mut self, root: MemcgId) {
+        let mut at = Some(root);
+        while let Some(m) = at {
+            self.memcgs.drain_stock(m);
+            at = self.memcgs.next_in(root, m);
+        }
+    }
+
+    /// Whether sums are read, which may be old. Without any group, as where the memory controller is off, the counts of the nodes are read instead:
+    /// these are exact.
+    pub(crate) fn stats_lag(&self) -> bool {
+        self.stats_are_added_up && self.memcgs.has_children(MemcgId::ROOT)
+    }
+
+    /// Whether a page of the group, or of one below it, is in the swap cache.
+    pub(crate) fn has_swap_cache(&self, memcg: MemcgId) -> bool {
+        self.memcgs.subtree(memcg).any(|m| self.memcgs.get(m).swap_cached > 0)
+    }
+
+    /// `memory.zswap.writeback` of a group and those above it.
+    pub(crate) fn may_write_back(&self, memcg: MemcgId) -> bool {
+        self.memcgs.chain(memcg).all(|m| self.memcgs.get(m).zswap.writeback)
+    }
+
+    /// That of the request, or of the group, or of the machine.
+    pub(crate) fn swappiness(&self, cfg: &Config, memcg: MemcgId, asked: Option<u32>) -> u32 {
+        asked.or(self.memcgs.get(memcg).swappiness).unwrap_or(cfg.swappiness)
+    }
+
+    /// Tests want to know who was visited, at which priority.
+    #[inline(always)]
+    pub(crate) fn note_visit(&mut self, _memcg: MemcgId) {
+        #[cfg(test)]
+        self.visits.push(Some(_memcg));
     }
 }

@@ -4,21 +4,17 @@
 //! young one, and the generations move on when nobody is left in the old one. The third is a slot that the kernel keeps free for
 //! readers without locks.
 
-use crate::engine::Engine;
 use crate::ids::MemcgId;
 use crate::memcg::group::Memcgs;
-use crate::memcg::protection::Shield;
-use crate::reclaim::scan::ScanControl;
-use crate::world::World;
 
 /// Generations of groups.
 const MEMCG_NR_GENS: usize = 3;
 /// Bins of a generation.
-const MEMCG_NR_BINS: usize = 8;
+pub(crate) const MEMCG_NR_BINS: usize = 8;
 
 /// Where a group was put within its generation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Segment {
+pub(crate) enum Segment {
     #[default]
     Default,
     Tail,
@@ -40,24 +36,24 @@ pub(crate) enum Rotation {
 pub(crate) struct Place {
     generation: usize,
     bin: usize,
-    segment: Segment,
+    pub(crate) segment: Segment,
     prev: Option<MemcgId>,
-    next: Option<MemcgId>,
+    pub(crate) next: Option<MemcgId>,
     listed: bool,
 }
 
 /// Head and tail of a bin.
-type Bin = (Option<MemcgId>, Option<MemcgId>);
+pub(crate) type Bin = (Option<MemcgId>, Option<MemcgId>);
 
 /// The groups of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct MemcgLru {
     seq: u64,
-    bins: [[Bin; MEMCG_NR_BINS]; MEMCG_NR_GENS],
+    pub(crate) bins: [[Bin; MEMCG_NR_BINS]; MEMCG_NR_GENS],
     nr_memcgs: [u64; MEMCG_NR_GENS],
     random: u64,
     /// By number of the group.
-    places: Vec<Place>,
+    pub(crate) places: Vec<Place>,
 }
 
 impl MemcgLru {
@@ -74,7 +70,7 @@ impl MemcgLru {
     }
 
     /// A bin by chance (SplitMix64).
-    fn random_bin(&mut self) -> usize {
+    pub(crate) fn random_bin(&mut self) -> usize {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -82,7 +78,7 @@ impl MemcgLru {
         (z ^ (z >> 31)) as usize % MEMCG_NR_BINS
     }
 
-    fn old(&self) -> usize {
+    pub(crate) fn old(&self) -> usize {
         (self.seq % MEMCG_NR_GENS as u64) as usize
     }
 
@@ -98,7 +94,7 @@ impl MemcgLru {
         (0..self.places.len()).filter(place).map(|i| MemcgId(i as u16)).collect()
     }
 
-    fn young(&self) -> usize {
+    pub(crate) fn young(&self) -> usize {
         ((self.seq + 1) % MEMCG_NR_GENS as u64) as usize
     }
 
@@ -211,68 +207,13 @@ impl MemcgLru {
     }
 }
 
-impl Engine {
-    /// One pass over the old generation, from a bin by chance on, until reclaim has what it wants.
-    pub(crate) fn shrink_many<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
-        let n = sc.nid.index();
-        let generation = self.groups.memcg_lru[n].old();
-        let first_bin = self.groups.memcg_lru[n].random_bin();
-        for bin in (0..MEMCG_NR_BINS).map(|i| (first_bin + i) % MEMCG_NR_BINS) {
-            let mut at = self.groups.memcg_lru[n].bins[generation][bin].0;
-            while let Some(id) = at {
-                let rotation = self.shrink_rotating(w, id, sc);
-                // Whoever comes next is known before this one moves: it may come back into this bin.
-                at = self.groups.memcg_lru[n].places[id.index()].next;
-                if let Some(to) = rotation {
-                    self.groups.memcg_lru[n].rotate(id, to);
-                }
-                if self.should_abort_scan(sc) {
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Shrinks a group; where it goes after that. None: it stays, there is more.
-    fn shrink_rotating<W: World>(&mut self, w: &mut W, id: MemcgId, sc: &mut ScanControl) -> Option<Rotation> {
-        let was_tail = self.groups.memcg_lru[sc.nid.index()].places[id.index()].segment == Segment::Tail;
-        match self.groups.memcgs.shield(MemcgId::ROOT, id) {
-            Shield::Min => return Some(Rotation::Young),
-            // Others first. Whoever is met again is not spared.
-            Shield::Low if !was_tail => return Some(Rotation::Tail),
-            Shield::Low => self.groups.memcgs.event(id, |e| &mut e.low),
-            Shield::None => {}
-        }
-        self.note_visit(id);
-        if self.drain_batches() {
-            sc.quiet_since = 0;
-        }
-        // Removed, or too small: one more try.
-        let later = if was_tail { Rotation::Young } else { Rotation::Tail };
-        if self.is_quiet(id, sc) {
-            return Some(later);
-        }
-        let (v, online) = (self.lruvec_of(id, sc.nid), self.groups.memcgs.get(id).is_online());
-        let aged = self.shrink_lruvec_gen(w, v, sc);
-        self.shrink_shadow_nodes(v, sc.priority);
-        if aged && online {
-            return Some(Rotation::Young);
-        }
-        if !aged {
-            let total = self.should_run_aging(v, self.effective_swappiness(v, sc)).total;
-            if total >> if online { sc.priority } else { 0 } > 0 {
-                return None;
-            }
-        }
-        Some(later)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Engine;
     use crate::ids::LruvecId;
     use crate::memcg::group::Memcg;
+    use crate::world::World;
 
     fn setup(groups: u16) -> (Memcgs, MemcgLru) {
         let (mut tree, mut lru) = (Memcgs::new(64, true), MemcgLru::new(7));

@@ -2,7 +2,7 @@
 
 use crate::ids::MemcgId;
 use crate::memcg::group::Memcgs;
-use crate::reclaim::scan::ScanControl;
+use crate::scan::ScanControl;
 
 /// Index of `min` in `[min, low]`.
 pub(crate) const MIN: usize = 0;

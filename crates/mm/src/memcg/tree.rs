@@ -1,8 +1,7 @@
 //! The tree of memory cgroups: its links, the order in which reclaim walks it, and where a walk goes on (6.3).
 
-use crate::ids::{MemcgId, NodeId};
+use crate::ids::{MAX_NUMNODES, MemcgId, NodeId};
 use crate::memcg::group::Memcgs;
-use crate::node::nodes::MAX_NUMNODES;
 
 /// The place of a group among its kin, and where walks of its subtree are.
 #[derive(Clone, Copy, Debug, Default)]

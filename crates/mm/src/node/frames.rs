@@ -2,12 +2,22 @@
 
 use std::collections::BTreeMap;
 
+/// A wake-up within that time of falling asleep shows that the marks were left too early.
+const SHORT_SLEEP_NS: u64 = 100_000_000;
+
 use crate::config::Config;
-use crate::ids::{FolioId, NodeId};
-use crate::node::migrate::Migration;
+use crate::folio::table::State;
+use crate::ids::{FolioId, MemcgId, NodeId, PageId, ZoneId};
+use crate::lru::lruvec::FILE;
+use crate::lru::pages::Pages;
+use crate::node::migration::Migration;
+use crate::node::node::Mark;
 use crate::node::nodes::Nodes;
 use crate::node::throttle::Throttled;
+use crate::scan::ScanControl;
+use crate::stat::Counter;
 use crate::tiering::hint::Hints;
+use crate::world::{Ack, Effect, World};
 
 /// All frames.
 #[derive(Clone, Debug)]
@@ -39,5 +49,125 @@ impl Frames {
             reclaim_blocked: false,
             memalloc: false,
         })
+    }
+}
+
+impl Frames {
+    /// 9.2: whether reclaim on a node can move pages to a slower one.
+    #[inline(always)]
+    pub(crate) fn can_demote(&self, nid: NodeId) -> bool {
+        self.nodes.are_several() && self.nodes.demotes(nid)
+    }
+
+    /// Frames on the target, else on any slower node, the nearest to the target first. Nobody reclaims for them here, or waits, but kswapd
+    /// is woken where there are none.
+    pub(crate) fn demotion_frames<W: World>(
+        &mut self,
+        pages: &mut Pages,
+        now_ns: u64,
+        w: &mut W,
+        from: NodeId,
+        target: NodeId,
+        nr: u64,
+    ) -> Option<ZoneId> {
+        let zone = self.frames_without_reclaim(pages, now_ns, w, target, nr);
+        if zone.is_some() {
+            return zone;
+        }
+        let others: Vec<NodeId> = self.nodes.demotion_fallbacks(from, target).collect();
+        others.into_iter().find_map(|nid| self.frames_without_reclaim(pages, now_ns, w, nid, nr))
+    }
+
+    fn frames_without_reclaim<W: World>(
+        &mut self,
+        pages: &mut Pages,
+        now_ns: u64,
+        w: &mut W,
+        nid: NodeId,
+        nr: u64,
+    ) -> Option<ZoneId> {
+        let zone = self.nodes.take_on(nid, nr, Mark::Low);
+        if zone.is_some() {
+            return zone;
+        }
+        self.wake_kswapd(pages, now_ns, w, nid);
+        self.nodes.take_on(nid, nr, Mark::Min)
+    }
+
+    /// Frames that are taken for folios on their way there, by node: they belong to no folio yet.
+    pub(crate) fn frames_under_way<'a>(&'a self, pages: &'a Pages) -> impl Iterator<Item = (NodeId, u64)> + 'a {
+        self.migrating.iter().map(|(&f, m)| (m.to.nid(), pages.folios.st(f).nr_pages()))
+    }
+
+    /// The driver visits a page to mark it, so that the next touch is a hint fault. False: it is to be left alone: not mapped, not on slow
+    /// memory, or a dirty page of a file, which could not be moved anyway.
+    pub(crate) fn hint_mark(&mut self, pages: &mut Pages, now_ns: u64, page: PageId) -> bool {
+        let Some(hints) = &self.hints else { return false };
+        let Some(f) = pages.folios.slot(page).folio().filter(|_| pages.space.is_mapped(page)) else { return false };
+        let (st, top_tier) = (pages.folios.st(f), hints.is_toptier(pages.folios.nid(f)));
+        let dirty_file = st.type_index() == FILE && st.has(State::DIRTY);
+        if dirty_file || (top_tier && !hints.cfg.marks_toptier()) {
+            return false;
+        }
+        if !top_tier {
+            let stamp = hints.clock.stamp(now_ns);
+            pages.folios.links.set_stamp(f, stamp);
+        }
+        pages.count(f, Counter::NumaPteUpdates, 1);
+        true
+    }
+
+    /// No node has what an allocation wants: all are to make some.
+    pub(crate) fn wake_all_kswapds<W: World>(&mut self, pages: &mut Pages, now_ns: u64, w: &mut W) {
+        for i in 0..self.nodes.all.len() {
+            self.wake_kswapd(pages, now_ns, w, self.nodes.zonelist(self.nid)[i]);
+        }
+    }
+
+    pub(crate) fn take_write_back_frame(&mut self, mark: Mark) -> Option<ZoneId> {
+        if self.nodes.is_limited() { self.nodes.take(self.nid, 1, mark) } else { Some(ZoneId::default()) }
+    }
+
+    /// An allocation went below the low mark.
+    pub(crate) fn wake_kswapd<W: World>(&mut self, pages: &mut Pages, now_ns: u64, w: &mut W, nid: NodeId) {
+        let node = self.nodes.get(nid);
+        if node.kswapd.awake || node.kswapd.is_hopeless() || node.is_balanced() {
+            return;
+        }
+        if w.effect(Effect::WakeKswapd { node: nid }) != Ack::Pending {
+            // The driver has none.
+            return;
+        }
+        let kswapd = &mut self.nodes.get_mut(nid).kswapd;
+        kswapd.awake = true;
+        if now_ns - kswapd.slept_at_ns.min(now_ns) < SHORT_SLEEP_NS && kswapd.slept_at_ns > 0 {
+            pages.count_machine(Counter::KswapdLowWmarkHitQuickly, 1);
+        }
+    }
+}
+
+impl Frames {
+    /// What the kswapd of a node does next: the run that it is at, or a new one. None: it sleeps.
+    pub(crate) fn take_kswapd_run(
+        &mut self,
+        pages: &mut Pages,
+        nid: NodeId,
+        swap_cluster_max: u64,
+    ) -> Option<ScanControl> {
+        let node = self.nodes.all.get_mut(nid.index()).filter(|n| n.kswapd.awake)?;
+        if let Some(sc) = node.kswapd.run.take() {
+            return Some(sc);
+        }
+        pages.count_machine(Counter::Pageoutrun, 1);
+        let target = node.kswapd_target(swap_cluster_max);
+        let mut sc = ScanControl::for_memcg(MemcgId::ROOT, target, None);
+        (sc.nid, sc.kswapd) = (nid, true);
+        sc.no_trim = node.kswapd.no_trim;
+        Some(sc)
+    }
+
+    /// Pages of all zones that no ordinary allocation takes.
+    pub(crate) fn min_mark_pages(&self) -> u64 {
+        self.nodes.all.iter().flat_map(|n| &n.zones).map(|z| z.marks.min).sum()
     }
 }

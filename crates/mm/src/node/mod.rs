@@ -1,7 +1,10 @@
 //! TODO map
 
+pub(crate) mod config;
 pub(crate) mod frames;
-pub(crate) mod migrate;
+pub(crate) mod kswapd;
+pub(crate) mod migration;
 pub(crate) mod node;
 pub(crate) mod nodes;
+pub(crate) mod resize;
 pub(crate) mod throttle;

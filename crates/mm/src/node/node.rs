@@ -2,16 +2,13 @@
 //!
 //! Without a size a node never runs short, and none of this is looked at: then only the limits of memcgs count.
 
-use crate::config::NodeConfig;
-use crate::reclaim::kswapd::Kswapd;
+use crate::node::config::NodeConfig;
+use crate::node::kswapd::Kswapd;
 
 /// `lowmem_reserve_ratio`: a lower zone keeps 1/256 of the zones above it.
 const LOWMEM_RESERVE_RATIO: u64 = 256;
 /// `min_free_kbytes` by formula lies between these.
 const MIN_FREE_KBYTES: (u64, u64) = (128, 262_144);
-
-/// DMA, DMA32, Normal.
-pub(crate) const MAX_NR_ZONES: usize = 3;
 
 /// How far an allocation may go down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,8 +59,6 @@ impl Zone {
 pub(crate) struct Node {
     /// Lowest first; empty: the node has no size.
     pub(crate) zones: Vec<Zone>,
-    /// Pages on the lists of all groups here.
-    pub(crate) size: [u64; 5],
     pub(crate) kswapd: Kswapd,
     /// kswapd makes room for promotion, too.
     balance_to_promo: bool,

@@ -2,37 +2,10 @@
 //!
 //! Most machines here have one node; then a folio's node is not kept anywhere, and no lookup is made for it.
 
-use crate::config::{Config, NumaConfig};
-use crate::ids::NodeId;
+use crate::config::Config;
+use crate::ids::{NodeId, ZoneId};
+use crate::node::config::NumaConfig;
 use crate::node::node::{MachineMarks, Mark, Node};
-
-/// Nodes at most.
-pub(crate) const MAX_NUMNODES: usize = 16;
-
-/// A zone of a node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct ZoneId(u8);
-
-impl ZoneId {
-    const ZONE_BITS: u32 = 2;
-
-    /// The zone of a node, by its place from the lowest.
-    pub(crate) fn new(node: NodeId, zone: usize) -> ZoneId {
-        ZoneId(node.0 << Self::ZONE_BITS | zone as u8)
-    }
-
-    /// Its node.
-    #[inline(always)]
-    pub(crate) fn nid(self) -> NodeId {
-        NodeId(self.0 >> Self::ZONE_BITS)
-    }
-
-    /// Its place among the zones of the node.
-    #[inline(always)]
-    pub(crate) fn zone(self) -> usize {
-        usize::from(self.0 & ((1 << Self::ZONE_BITS) - 1))
-    }
-}
 
 /// All nodes.
 #[derive(Clone, Debug)]
@@ -108,17 +81,6 @@ impl Nodes {
     #[inline(always)]
     pub(crate) fn get_mut(&mut self, nid: NodeId) -> &mut Node {
         &mut self.all[nid.index()]
-    }
-
-    /// Pages on the lists of all groups of a node, to be changed.
-    #[inline(always)]
-    pub(crate) fn size(&mut self, nid: NodeId) -> &mut [u64; 5] {
-        &mut self.all[nid.index()].size
-    }
-
-    /// Pages on the lists of all groups of all nodes.
-    pub(crate) fn total_size(&self) -> [u64; 5] {
-        self.all.iter().fold([0; 5], |sum, n| std::array::from_fn(|l| sum[l] + n.size[l]))
     }
 
     /// The node of a CPU.
@@ -241,7 +203,8 @@ fn zonelist(numa: Option<&NumaConfig>, from: NodeId, nr: usize) -> Vec<NodeId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{NodeConfig, Policy};
+    use crate::config::Policy;
+    use crate::node::config::NodeConfig;
 
     fn machine(sizes: &[u64], cpu_nodes: &[u8]) -> Nodes {
         let nodes = sizes.iter().map(|&pages| NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) }).collect();

@@ -2,44 +2,44 @@
 
 use std::fmt::Write;
 
-use crate::engine::Engine;
 use crate::ids::{LruvecId, MemcgId, NodeId};
 use crate::lru::lruvec::{ANON, FILE, Lruvec};
 use crate::lru::multi_gen::{MAX_NR_GENS, MAX_NR_TIERS, MIN_NR_GENS, gen_index};
+use crate::lru::pages::Pages;
+use crate::memcg::groups::Groups;
 use crate::memcg::protection::Shield;
-use crate::reclaim::scan::{DEF_PRIORITY, ScanControl};
+use crate::reclaim::Reclaim;
+use crate::scan::{DEF_PRIORITY, ScanControl};
 use crate::world::{Effect, World};
 
-impl Engine {
-    /// The text of `lru_gen`: per memcg and generation its age in milliseconds, anon pages, file pages.
-    pub fn lru_gen_text(&self) -> String {
-        self.lru_gen(false)
-    }
+/// What the files show.
+pub(crate) struct LruGenFile<'a> {
+    pub(crate) pages: &'a Pages,
+    pub(crate) groups: &'a Groups,
+    pub(crate) now_ns: u64,
+}
 
-    /// The text of `lru_gen_full`: all four generations, and for each tier what was refaulted, evicted and protected.
-    pub fn lru_gen_full_text(&self) -> String {
-        self.lru_gen(true)
-    }
-
-    fn lru_gen(&self, full: bool) -> String {
+impl LruGenFile<'_> {
+    /// The whole text.
+    pub(crate) fn text(&self, full: bool) -> String {
         let mut out = String::new();
         for id in self.groups.memcgs.subtree(MemcgId::ROOT) {
             let m = self.groups.memcgs.get(id);
             let _ = writeln!(out, "memcg {:5} {}", id.0, m.name);
-            for nid in self.frames.nodes.ids() {
+            for nid in self.pages.node_ids() {
                 let _ = writeln!(out, " node {:5}", nid.0);
-                self.lru_gen_lruvec(&mut out, m.lruvec.on(nid), full);
+                self.lruvec(&mut out, self.pages.lruvec_of(id, nid), full);
             }
         }
         out
     }
 
-    fn lru_gen_lruvec(&self, out: &mut String, v: LruvecId, full: bool) {
+    fn lruvec(&self, out: &mut String, v: LruvecId, full: bool) {
         let g = &self.pages.lruvecs[v.index()].r#gen;
         let first = if full { (g.max_seq + 1).saturating_sub(MAX_NR_GENS) } else { g.min_seq[ANON] };
         for seq in first..=g.max_seq {
             let i = gen_index(seq);
-            let age_ms = (self.clock.now_ns - g.birth_ns[i].min(self.clock.now_ns)) / 1_000_000;
+            let age_ms = (self.now_ns - g.birth_ns[i].min(self.now_ns)) / 1_000_000;
             let _ = write!(out, " {seq:10} {age_ms:10}");
             for t in [ANON, FILE] {
                 let mark = if full && seq < g.min_seq[t] { 'x' } else { ' ' };
@@ -47,13 +47,13 @@ impl Engine {
             }
             out.push('\n');
             if full {
-                self.lru_gen_tiers(out, v, seq);
+                self.tiers(out, v, seq);
             }
         }
     }
 
     /// Youngest: averages `R` and `T`; oldest: `r`efaulted, `e`victed, `p`rotected; others are not kept: `x`.
-    fn lru_gen_tiers(&self, out: &mut String, v: LruvecId, seq: u64) {
+    fn tiers(&self, out: &mut String, v: LruvecId, seq: u64) {
         let g = &self.pages.lruvecs[v.index()].r#gen;
         for tier in 0..MAX_NR_TIERS {
             let _ = write!(out, "            {tier:10}");
@@ -75,19 +75,11 @@ impl Engine {
         marks.chars().zip(stats).for_each(|(mark, n)| _ = write!(out, " {n:10}{mark}"));
         out.push('\n');
     }
+}
 
-    /// Runs commands as written to `lru_gen`, separated by `,`, `;` or a newline:
-    /// `+ memcg node max_seq [swappiness [force]]` ages, `- memcg node seq [swappiness [nr]]` evicts.
-    ///
-    /// The error names the command and what is wrong with it; the commands before it have been carried out.
-    pub fn lru_gen_command<W: World>(&mut self, w: &mut W, text: &str) -> Result<(), String> {
-        for command in text.split([',', ';', '\n']).map(str::trim).filter(|c| !c.is_empty()) {
-            self.run_command(w, command).map_err(|e| format!("lru_gen: {command:?}: {e}"))?;
-        }
-        Ok(())
-    }
-
-    fn run_command<W: World>(&mut self, w: &mut W, command: &str) -> Result<(), String> {
+impl<W: World> Reclaim<'_, W> {
+    /// Runs one command.
+    pub(crate) fn run_command(&mut self, command: &str) -> Result<(), String> {
         let mut words = command.split_whitespace();
         let verb = words.next().unwrap_or_default();
         let numbers: Result<Vec<u64>, _> = words.map(str::parse).collect();
@@ -100,7 +92,7 @@ impl Engine {
             return Err("too many numbers".into());
         }
         let there = self.groups.memcgs.all.get(memcg as usize).is_some_and(crate::memcg::group::Memcg::is_online);
-        if node >= self.frames.nodes.all.len() as u64 || !there {
+        if node >= self.pages.node_sizes.len() as u64 || !there {
             return Err(format!("there is no memcg {memcg} on node {node}"));
         }
         let (memcg, nid) = (MemcgId(memcg as u16), NodeId(node as u8));
@@ -109,22 +101,15 @@ impl Engine {
         if swappiness > 200 {
             return Err("swappiness is 0 to 200".into());
         }
-        let last = rest.get(1).copied();
+        let (last, v) = (rest.get(1).copied(), self.pages.lruvec_of(memcg, nid));
         match verb {
-            "+" => self.run_aging(w, self.lruvec_of(memcg, nid), seq, swappiness > 0, last != Some(0)),
-            "-" => self.run_eviction(w, self.lruvec_of(memcg, nid), seq, swappiness as u32, last.unwrap_or(u64::MAX)),
+            "+" => self.run_aging(v, seq, swappiness > 0, last != Some(0)),
+            "-" => self.run_eviction(v, seq, swappiness as u32, last.unwrap_or(u64::MAX)),
             _ => Err("a command starts with + or -".into()),
         }
     }
 
-    fn run_aging<W: World>(
-        &mut self,
-        w: &mut W,
-        v: LruvecId,
-        seq: u64,
-        can_swap: bool,
-        force: bool,
-    ) -> Result<(), String> {
+    fn run_aging(&mut self, v: LruvecId, seq: u64, can_swap: bool, force: bool) -> Result<(), String> {
         let g = &self.pages.lruvecs[v.index()].r#gen;
         if seq < g.max_seq {
             return Ok(());
@@ -135,46 +120,33 @@ impl Engine {
         if !force && g.min_seq[if can_swap { ANON } else { FILE }] + MAX_NR_GENS - 1 <= g.max_seq {
             return Err("there are four generations already, and force is off".into());
         }
-        self.try_to_inc_max_seq(w, v, seq, can_swap, force);
+        self.pages.try_to_inc_max_seq(self.now_ns, self.world, v, seq, can_swap, force);
         self.pages.walk_context = false;
         Ok(())
     }
 
-    fn run_eviction<W: World>(
-        &mut self,
-        w: &mut W,
-        v: LruvecId,
-        seq: u64,
-        swappiness: u32,
-        nr: u64,
-    ) -> Result<(), String> {
+    fn run_eviction(&mut self, v: LruvecId, seq: u64, swappiness: u32, nr: u64) -> Result<(), String> {
         if seq + MIN_NR_GENS > self.pages.lruvecs[v.index()].r#gen.max_seq {
             return Err("the two youngest generations cannot be evicted".into());
         }
-        self.drain_batches();
+        self.pages.drain_batches();
         let Lruvec { memcg, nid, .. } = self.pages.lruvecs[v.index()];
-        let mut sc = ScanControl { nid, ..ScanControl::for_memcg(memcg, nr, Some(swappiness)) };
+        self.sc = ScanControl { nid, ..ScanControl::for_memcg(memcg, nr, Some(swappiness)) };
         let oldest = |e: &Self| e.pages.lruvecs[v.index()].r#gen.min_seq[if swappiness > 0 { ANON } else { FILE }];
-        while oldest(self) <= seq && sc.nr_reclaimed < nr {
-            if self.evict_folios(w, v, &mut sc, swappiness) == 0 {
+        while oldest(self) <= seq && self.sc.nr_reclaimed < nr {
+            if self.evict_folios(v, swappiness) == 0 {
                 break;
             }
         }
         Ok(())
     }
 
-    /// What kswapd does before each shrink, for the first node: with `min_ttl_ms`, out of memory if every group's working set is younger
-    /// than that. True: it was.
-    pub fn age_node<W: World>(&mut self, w: &mut W) -> bool {
-        self.age_node_on(w, NodeId::default())
-    }
-
-    pub(crate) fn age_node_on<W: World>(&mut self, w: &mut W, nid: NodeId) -> bool {
+    pub(crate) fn age_node_on(&mut self, nid: NodeId) -> bool {
         let reclaimable = |v: &Lruvec| v.nid == nid && self.is_reclaimable(v);
-        if self.cfg.min_ttl_ns == 0 || !self.is_multi_gen() || self.pages.lruvecs.iter().any(reclaimable) {
+        if self.cfg.min_ttl_ns == 0 || !self.pages.is_multi_gen() || self.pages.lruvecs.iter().any(reclaimable) {
             return false;
         }
-        w.effect(Effect::Oom { memcg: MemcgId::ROOT });
+        self.world.effect(Effect::Oom { memcg: MemcgId::ROOT });
         true
     }
 
@@ -184,6 +156,6 @@ impl Engine {
         }
         let g = &v.r#gen;
         let born = g.birth_ns[gen_index(g.min_seq[FILE])];
-        v.lru_pages() >> DEF_PRIORITY > 0 && born.saturating_add(self.cfg.min_ttl_ns) <= self.clock.now_ns
+        v.lru_pages() >> DEF_PRIORITY > 0 && born.saturating_add(self.cfg.min_ttl_ns) <= self.now_ns
     }
 }

@@ -4,104 +4,105 @@
 //! or swaps anywhere, and stops when it has enough. The plain iteration before it ages every group at every step.
 
 use crate::config::{Backoff, MemcgSelection};
-use crate::engine::Engine;
 use crate::ids::{LruvecId, MemcgId};
 use crate::lru::lruvec::{ANON, FILE};
 use crate::lru::multi_gen::{MIN_LRU_BATCH, MIN_NR_GENS};
 use crate::memcg::protection::Shield;
-use crate::reclaim::scan::{DEF_PRIORITY, ScanControl};
+use crate::reclaim::Reclaim;
+use crate::scan::DEF_PRIORITY;
 use crate::world::World;
 
 /// Priorities above this one are low: few pages are scanned.
 const HIGHEST_LOW_PRIORITY: u32 = DEF_PRIORITY - 2;
 
-impl Engine {
+impl<W: World> Reclaim<'_, W> {
     /// What kswapd does before each pass: ages every group that needs it, unless the last pass found easy pages.
-    pub(crate) fn age_memcgs<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
-        sc.last_reclaimed = sc.nr_reclaimed;
-        if self.cfg.memcgs == MemcgSelection::First && !std::mem::replace(&mut sc.need_aging, true) {
+    pub(crate) fn age_memcgs(&mut self) {
+        self.sc.last_reclaimed = self.sc.nr_reclaimed;
+        if self.cfg.memcgs == MemcgSelection::First && !std::mem::replace(&mut self.sc.need_aging, true) {
             return;
         }
-        let mut at = Some(sc.target);
+        let mut at = Some(self.sc.target);
         while let Some(m) = at {
-            at = self.groups.memcgs.next_in(sc.target, m);
-            if self.groups.memcgs.shield(sc.target, m) == Shield::Min {
+            at = self.groups.memcgs.next_in(self.sc.target, m);
+            if self.groups.memcgs.shield(self.sc.target, m) == Shield::Min {
                 continue;
             }
-            let v = self.lruvec_of(m, sc.nid);
-            let swappiness = self.effective_swappiness(v, sc);
-            if self.should_run_aging(v, swappiness).wanted {
+            let v = self.pages.lruvec_of(m, self.sc.nid);
+            let swappiness = self.effective_swappiness(v);
+            if self.pages.should_run_aging(v, swappiness).wanted {
                 let seq = self.pages.lruvecs[v.index()].r#gen.max_seq;
-                self.try_to_inc_max_seq(w, v, seq, swappiness > 0, false);
+                self.pages.try_to_inc_max_seq(self.now_ns, self.world, v, seq, swappiness > 0, false);
             }
         }
         self.pages.walk_context = false;
     }
 
     /// A pass over all groups of the subtree.
-    pub(crate) fn shrink_proportionally<W: World>(&mut self, w: &mut W, sc: &mut ScanControl) {
-        let mut at = Some(sc.target);
+    pub(crate) fn shrink_proportionally(&mut self) {
+        let mut at = Some(self.sc.target);
         while let Some(m) = at {
-            self.note_visit(m);
-            self.shrink_lruvec_first(w, m, sc);
-            self.shrink_shadow_nodes(self.lruvec_of(m, sc.nid), sc.priority);
-            if sc.blocked {
+            self.groups.note_visit(m);
+            self.shrink_lruvec_first(m);
+            let (v, priority) = (self.pages.lruvec_of(m, self.sc.nid), self.sc.priority);
+            self.charged().shrink_shadow_nodes(v, priority);
+            if self.sc.blocked {
                 return;
             }
-            at = self.groups.memcgs.next_in(sc.target, m);
+            at = self.groups.memcgs.next_in(self.sc.target, m);
         }
     }
 
     /// Shrinks one group in batches, until enough was scanned for this priority or it is time to stop.
-    fn shrink_lruvec_first<W: World>(&mut self, w: &mut W, memcg: MemcgId, sc: &mut ScanControl) {
-        self.drain_batches();
-        let v = self.lruvec_of(memcg, sc.nid);
-        let (before, start) = (sc.nr_reclaimed, self.pages.lruvecs[v.index()].r#gen.max_seq);
+    fn shrink_lruvec_first(&mut self, memcg: MemcgId) {
+        self.pages.drain_batches();
+        let v = self.pages.lruvec_of(memcg, self.sc.nid);
+        let (before, start) = (self.sc.nr_reclaimed, self.pages.lruvecs[v.index()].r#gen.max_seq);
         let (mut scanned, mut age_wanted) = (0, false);
-        sc.took_anon = false;
+        self.sc.took_anon = false;
         let finished = loop {
-            match self.groups.memcgs.shield(sc.target, memcg) {
+            match self.groups.memcgs.shield(self.sc.target, memcg) {
                 Shield::Min => break false,
-                Shield::Low if !sc.low_reclaim => {
-                    sc.low_skipped = true;
+                Shield::Low if !self.sc.low_reclaim => {
+                    self.sc.low_skipped = true;
                     break false;
                 }
                 Shield::Low if scanned == 0 => self.groups.memcgs.event(memcg, |e| &mut e.low),
                 _ => {}
             }
-            let swappiness = self.swappiness_first(v, sc);
-            let aging = self.should_run_aging(v, swappiness);
+            let swappiness = self.swappiness_first(v);
+            let aging = self.pages.should_run_aging(v, swappiness);
             age_wanted = aging.wanted;
             let nr_to_scan =
-                if self.groups.memcgs.get(memcg).is_online() { aging.total >> sc.priority } else { aging.total };
-            if (age_wanted && !self.may_go_on_aging(w, v, sc, swappiness)) || nr_to_scan == 0 {
+                if self.groups.memcgs.get(memcg).is_online() { aging.total >> self.sc.priority } else { aging.total };
+            if (age_wanted && !self.may_go_on_aging(v, swappiness)) || nr_to_scan == 0 {
                 break false;
             }
-            let delta = self.evict_folios(w, v, sc, swappiness);
+            let delta = self.evict_folios(v, swappiness);
             if delta == 0 {
                 break false;
             }
             scanned += delta;
-            if sc.blocked || scanned >= nr_to_scan || self.should_back_off(v, start, sc) {
+            if self.sc.blocked || scanned >= nr_to_scan || self.should_back_off(v, start) {
                 break true;
             }
         };
-        if finished && sc.nr_reclaimed - before >= MIN_LRU_BATCH && !age_wanted {
+        if finished && self.sc.nr_reclaimed - before >= MIN_LRU_BATCH && !age_wanted {
             // Easy pages: the next step need not age anyone.
-            sc.need_aging = false;
+            self.sc.need_aging = false;
         }
         self.pages.walk_context = false;
     }
 
     /// A group should be aged. Whether to evict from it all the same: after aging it, or at the first priority.
-    fn may_go_on_aging<W: World>(&mut self, w: &mut W, v: LruvecId, sc: &ScanControl, swappiness: u32) -> bool {
-        if sc.priority != DEF_PRIORITY {
-            if sc.kswapd {
+    fn may_go_on_aging(&mut self, v: LruvecId, swappiness: u32) -> bool {
+        if self.sc.priority != DEF_PRIORITY {
+            if self.sc.kswapd {
                 // It ages between passes.
                 return false;
             }
             let seq = self.pages.lruvecs[v.index()].r#gen.max_seq;
-            if self.try_to_inc_max_seq(w, v, seq, swappiness > 0, false) {
+            if self.pages.try_to_inc_max_seq(self.now_ns, self.world, v, seq, swappiness > 0, false) {
                 return true;
             }
         }
@@ -111,42 +112,45 @@ impl Engine {
     }
 
     /// Where swapping is configured and not permitted now, the machine prefers files and a group has nothing else.
-    fn swappiness_first(&self, v: LruvecId, sc: &mut ScanControl) -> u32 {
-        let permitted = std::mem::replace(&mut sc.may_swap, true);
-        let swappiness = self.effective_swappiness(v, sc);
-        sc.may_swap = permitted;
+    fn swappiness_first(&mut self, v: LruvecId) -> u32 {
+        let permitted = std::mem::replace(&mut self.sc.may_swap, true);
+        let swappiness = self.effective_swappiness(v);
+        self.sc.may_swap = permitted;
         match permitted {
             true => swappiness,
-            false => u32::from(!sc.is_cgroup_reclaim() && swappiness > 0),
+            false => u32::from(!self.sc.is_cgroup_reclaim() && swappiness > 0),
         }
     }
 
     /// Whether to leave a group before its share is scanned. For all but kswapd, if it was aged more than once, or a batch was swapped
     /// although the target is met; for the machine, once many are scanned and every zone has what it needs.
-    fn should_back_off(&self, v: LruvecId, start: u64, sc: &mut ScanControl) -> bool {
+    fn should_back_off(&mut self, v: LruvecId, start: u64) -> bool {
         if self.cfg.memcgs == MemcgSelection::Iterate {
             return false;
         }
-        let low_priority = sc.priority > HIGHEST_LOW_PRIORITY;
-        if !sc.kswapd {
+        let low_priority = self.sc.priority > HIGHEST_LOW_PRIORITY;
+        if !self.sc.kswapd {
             let aged = self.pages.lruvecs[v.index()].r#gen.max_seq - start > 1;
-            let over_swapping = sc.nr_reclaimed >= sc.nr_to_reclaim && sc.took_anon;
+            let over_swapping = self.sc.nr_reclaimed >= self.sc.nr_to_reclaim && self.sc.took_anon;
             let applies = self.cfg.backoff == Backoff::AnyPriority || low_priority;
             if applies && (aged || over_swapping) {
                 return true;
             }
-            if sc.is_cgroup_reclaim() {
+            if self.sc.is_cgroup_reclaim() {
                 return false;
             }
-        } else if sc.nr_reclaimed - sc.last_reclaimed < sc.nr_to_reclaim {
+        } else if self.sc.nr_reclaimed - self.sc.last_reclaimed < self.sc.nr_to_reclaim {
             return false;
         }
-        if low_priority || !self.frames.nodes.is_limited() || !self.frames.nodes.get(sc.nid).has_enough(sc.kswapd) {
+        if low_priority
+            || !self.frames.nodes.is_limited()
+            || !self.frames.nodes.get(self.sc.nid).has_enough(self.sc.kswapd)
+        {
             return false;
         }
         // So that the caller stops, too.
-        sc.nr_reclaimed += MIN_LRU_BATCH;
-        sc.credited += MIN_LRU_BATCH;
+        self.sc.nr_reclaimed += MIN_LRU_BATCH;
+        self.sc.credited += MIN_LRU_BATCH;
         true
     }
 }

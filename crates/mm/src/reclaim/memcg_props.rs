@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use crate::cgroupfs::oom::OomTask;
-use crate::config::{Config, MemcgSelection, NodeConfig, Policy};
+use crate::config::{Config, MemcgSelection, Policy};
 use crate::engine::Engine;
-use crate::fault::access::Touch;
 use crate::folio::mapping::MappingKind;
 use crate::ids::{MappingId, MemcgId, PageId};
 use crate::memcg::group::{MemcgEvents, MemcgLimits};
 use crate::memcg::protection::Shield;
-use crate::reclaim::kswapd::Kswapd;
+use crate::node::config::NodeConfig;
 use crate::stat::Counter;
+use crate::touch::Touch;
 use crate::world::{Ack, Effect, World};
 
 /// Every read and write is done at once; accessed bits are kept.
@@ -397,9 +397,9 @@ proptest! {
         }
         m.engine.groups.visits.clear();
         for _ in 0..rounds {
-            let mut sc = crate::reclaim::scan::ScanControl::for_memcg(MemcgId::ROOT, 1, None);
+            let mut sc = crate::scan::ScanControl::for_memcg(MemcgId::ROOT, 1, None);
             (sc.proactive, sc.priority) = (true, 3);
-            m.engine.shrink_node(&mut m.world, &mut sc);
+            m.engine.reclaim_with(&mut m.world, sc).shrink_node();
         }
         let visits: Vec<MemcgId> = std::mem::take(&mut m.engine.groups.visits).into_iter().flatten().collect();
         let round = usize::from(groups) + 1;
@@ -424,9 +424,9 @@ proptest! {
         for round in 0..rounds {
             m.load(round % usize::from(groups), round as u8, 100, round % 2 == 0, false).map_err(TestCaseError::fail)?;
             let (seq, old) = (m.engine.groups.memcg_lru[0].seq(), m.engine.groups.memcg_lru[0].old_generation());
-            let mut sc = crate::reclaim::scan::ScanControl::for_memcg(MemcgId::ROOT, 16, None);
+            let mut sc = crate::scan::ScanControl::for_memcg(MemcgId::ROOT, 16, None);
             (sc.proactive, sc.priority) = (true, 2);
-            m.engine.shrink_node(&mut m.world, &mut sc);
+            m.engine.reclaim_with(&mut m.world, sc).shrink_node();
             tried.extend(std::mem::take(&mut m.engine.groups.visits).into_iter().flatten());
             m.engine.validate().map_err(TestCaseError::fail)?;
             if m.engine.groups.memcg_lru[0].seq() > seq {

@@ -1,33 +1,39 @@
 //! What reclaim looks at next: for drivers that ask about accessed bits by system calls, and would rather make these beforehand.
 
-use crate::engine::Engine;
 use crate::folio::table::State;
 use crate::ids::{MemcgId, NodeId, PageId};
 use crate::lru::lruvec::{ANON, list_index};
 use crate::lru::multi_gen::gen_index;
+use crate::lru::pages::Pages;
+use crate::node::frames::Frames;
 
 /// Folios that are looked at for each that is found, at most: those that a walk promoted still lie between the others.
 const LOOKS_EACH: usize = 4;
 
-impl Engine {
-    /// Adds mapped anonymous pages of a memcg that the next [`Engine::kswapd_step`] asks about, as things are now: those of up to `most`
-    /// folios, the first to be asked about in front; none if there is enough free. It is a hint; nothing changes by it.
-    pub fn foresee(&self, memcg: MemcgId, most: usize, pages: &mut Vec<PageId>) {
+impl Pages {
+    /// Adds mapped anonymous pages of a memcg that the next pass of kswapd asks about.
+    pub(crate) fn peek_reclaim_candidates(
+        &self,
+        frames: &Frames,
+        memcg: MemcgId,
+        most: usize,
+        pages: &mut Vec<PageId>,
+    ) {
         let node = NodeId::default();
-        if self.frames.nodes.get(node).is_balanced() {
+        if frames.nodes.get(node).is_balanced() {
             return;
         }
-        let v = &self.pages.lruvecs[self.lruvec_of(memcg, node).index()];
+        let v = &self.lruvecs[self.lruvec_of(memcg, node).index()];
         let oldest = gen_index(v.r#gen.min_seq[ANON]);
         let multi_gen = self.is_multi_gen();
-        let zones = if multi_gen { self.frames.nodes.get(node).zone_lists() } else { 1 };
+        let zones = if multi_gen { frames.nodes.get(node).zone_lists() } else { 1 };
         let list = |zone: usize| match multi_gen {
             true => v.r#gen.lists[oldest][ANON][zone],
             false => v.lists[list_index(ANON, false)],
         };
-        let folios = (0..zones).rev().flat_map(|zone| self.pages.folios.links.oldest_first(list(zone)));
+        let folios = (0..zones).rev().flat_map(|zone| self.folios.links.oldest_first(list(zone)));
         let asked = folios.take(most.saturating_mul(LOOKS_EACH)).filter(|&f| {
-            let st = self.pages.folios.st(f);
+            let st = self.folios.st(f);
             st.has(State::MAPPED) && (!multi_gen || st.generation() == Some(oldest))
         });
         for f in asked.take(most) {
@@ -38,7 +44,9 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Ack, Config, Effect, Engine, KswapdStep, MappingKind, MemcgId, NodeConfig, PageId, Policy, Touch, World};
+    use crate::{
+        Ack, Config, Effect, Engine, KswapdStep, MappingKind, MemcgId, NodeConfig, PageId, Policy, Touch, World,
+    };
 
     #[derive(Default)]
     struct Asked {
@@ -84,7 +92,7 @@ mod tests {
                 engine.access(&mut w, page, Touch::MapWrite);
                 while w.awake {
                     let mut foreseen = Vec::new();
-                    engine.foresee(group, 16, &mut foreseen);
+                    engine.peek_reclaim_candidates(group, 16, &mut foreseen);
                     w.pages.clear();
                     w.awake = engine.kswapd_step(&mut w) == KswapdStep::Again;
                     let n = foreseen.len().min(w.pages.len());

@@ -1,9 +1,9 @@
 //! Which device is asked (8.1): the highest priority first, equals in turn.
 
-use crate::ids::SwapSlot;
 use super::Swap;
 use super::config::{MAX_SWAP_DEVICES, SwapDeviceConfig, SwapOverflow};
 use super::device::{Device, SwapHost};
+use crate::ids::SwapSlot;
 
 impl Swap {
     /// Activates a device and says its number.

@@ -1,10 +1,10 @@
 //! One swap device: its clusters, its cursors, what it has used (8.1).
 
-use crate::ids::{FolioId, MemcgId, SwapSlot};
-use crate::world::Ack;
 use super::cluster::{Clusters, NR_ORDERS};
 use super::config::{SwapDeviceConfig, SwapPolicy, SwapRotational};
-use super::map::{BAD, self};
+use super::map::{self, BAD};
+use crate::ids::{FolioId, MemcgId, SwapSlot};
+use crate::world::Ack;
 
 /// What allocation asks of the rest of the engine.
 pub(crate) trait SwapHost {

@@ -5,10 +5,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::cluster::Mutant;
+use super::*;
 use crate::ids::FolioId;
 use crate::world::Ack;
-use super::*;
-use super::cluster::Mutant;
 
 /// A driver whose discards take time.
 #[derive(Default)]

@@ -1,11 +1,11 @@
 //! Freeing slots, and discarding the clusters that became empty (8.4, 8.6).
 
-use crate::folio::slot::Slot;
-use crate::ids::SwapSlot;
-use crate::world::Ack;
 use super::cluster::Flag;
 use super::device::{Common, Device, Freed, SwapHost};
 use super::map::BAD;
+use crate::folio::slot::Slot;
+use crate::ids::SwapSlot;
+use crate::world::Ack;
 
 impl Device {
     /// Frees slots of one cluster, whoever held them.

@@ -3,9 +3,9 @@
 //! Byte: the references of page tables (0 to 0x3e), or 0x3f for a slot that cannot be used; 0x40 while the swap cache or a slot
 //! cache holds it; 0x80 where more references are counted elsewhere. A slot is free if its byte is 0.
 
+use super::cluster::MAX_CLUSTER_PAGES;
 use crate::folio::slot::Slot;
 use crate::ids::MemcgId;
-use super::cluster::MAX_CLUSTER_PAGES;
 
 /// Someone other than a page table holds the slot.
 pub(super) const HAS_CACHE: u8 = 0x40;

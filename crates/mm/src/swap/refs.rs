@@ -1,10 +1,10 @@
 //! Who refers to a slot: page tables, the swap cache.
 
-use crate::folio::slot::Slot;
-use crate::ids::{FolioId, MemcgId, SwapSlot};
 use super::Swap;
 use super::device::Device;
-use super::map::{CONTINUED, COUNT_MAX, HAS_CACHE, self};
+use super::map::{self, CONTINUED, COUNT_MAX, HAS_CACHE};
+use crate::folio::slot::Slot;
+use crate::ids::{FolioId, MemcgId, SwapSlot};
 
 impl Swap {
     fn slot_entry(&self, slot: SwapSlot) -> Slot {

@@ -1,7 +1,7 @@
 //! Taking a device away, as far as its slots are concerned.
 
-use crate::ids::FolioId;
 use super::Swap;
+use crate::ids::FolioId;
 
 impl Swap {
     /// From now on nothing is put on the device. False: there is no such device.

@@ -3,10 +3,10 @@
 //! They are in use as far as a device knows. The caches work while more than 320 slots per CPU are free, and are emptied when fewer
 //! than 128 are.
 
-use crate::ids::SwapSlot;
 use super::Swap;
 use super::device::SwapHost;
 use super::map::HAS_CACHE;
+use crate::ids::SwapSlot;
 
 /// Slots of a cache.
 const SLOTS: usize = 64;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::{Swap, SwapDeviceConfig, SwapHost, SwapMap, SwapPolicy, SwapWork};
 use crate::config::{Config, Policy};
 use crate::ids::{FolioId, MemcgId, SwapSlot};
 use crate::world::Ack;
-use super::{Swap, SwapDeviceConfig, SwapHost, SwapMap, SwapPolicy, SwapWork};
 
 /// Swap devices and the folios that are on them.
 #[derive(Clone, Debug)]

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::*;
 use crate::ids::FolioId;
 use crate::world::Ack;
-use super::*;
 
 /// splitmix64.
 struct Rng(u64);

@@ -1,12 +1,17 @@
 //! Anonymous folios and the swap cache: taking slots, giving them back (8.2).
 
-use crate::engine::Engine;
+use crate::config::RefaultTest;
+use crate::folio::slot::Slot;
 use crate::folio::table::{FolioTable, State};
-use crate::ids::{FolioId, MemcgId, NodeId, SwapSlot};
+use crate::ids::{FolioId, MemcgId, PageId, SwapSlot, ZoneId};
+use crate::lru::batch::Batch;
 use crate::lru::lruvec::Lruvec;
 use crate::memcg::group::Memcgs;
+use crate::stat::Counter;
 use crate::swap::SwapHost;
+use crate::swap_cache::SwapCache;
 use crate::world::{Ack, Effect, World};
+use crate::zswap::Entry;
 
 /// The parts of the engine that the swap allocator may touch.
 struct Host<'a, W> {
@@ -47,37 +52,73 @@ fn note_swap_cache(folios: &FolioTable, memcgs: &mut Memcgs, lruvecs: &[Lruvec],
     m.swap_cached = m.swap_cached.checked_add_signed(nr).expect("the swap cache never holds less than nothing");
 }
 
-impl Engine {
-    /// Whether anon of a memcg on a node can go anywhere.
-    pub(crate) fn can_reclaim_anon(&self, memcg: MemcgId, nid: NodeId) -> bool {
-        self.can_demote(nid)
-            || self.groups.memcgs.swap_room(memcg, self.swap.slots.free_pages()) > 0
-            || self.cfg.reclaim_swap_cache && self.has_swap_cache(memcg)
+impl<W: World> SwapCache<'_, W> {
+    /// The same for a page that is charged already. `in_fault`: someone waits for it.
+    pub(crate) fn add_charged_swap_folio(
+        &mut self,
+        page: PageId,
+        slot: SwapSlot,
+        memcg: MemcgId,
+        zone: ZoneId,
+        in_fault: bool,
+    ) -> FolioId {
+        self.pages.count_memcg(memcg, Counter::Pgalloc, 1);
+        self.place_swap_folio(page, 0, slot, zone, in_fault)
     }
 
-    /// Whether a page of the group, or of one below it, is in the swap cache.
-    fn has_swap_cache(&self, memcg: MemcgId) -> bool {
-        self.groups.memcgs.subtree(memcg).any(|m| self.groups.memcgs.get(m).swap_cached > 0)
-    }
-
-    /// The half rule (8.2), for the machine and the memcg.
-    pub(crate) fn is_swap_full(&self, f: FolioId) -> bool {
-        let memcg = self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg;
-        self.swap.slots.is_full() || self.groups.memcgs.swap_is_half_used(memcg)
+    /// Puts a new folio into the swap cache, with its first page and slot.
+    pub(crate) fn place_swap_folio(
+        &mut self,
+        page: PageId,
+        order: u8,
+        slot: SwapSlot,
+        zone: ZoneId,
+        in_fault: bool,
+    ) -> FolioId {
+        let mut st = State::new(order);
+        st.set(State::SWAPBACKED | State::ANON | State::SWAPCACHE);
+        self.pages.folios.note_frames(page, st.nr_pages(), zone);
+        let f = self.pages.folios.alloc(page, st);
+        self.pages.folios.set_swap(f, slot);
+        // Until it is read and mapped, the slots of its pages go on to hold their swap entries.
+        for p in self.pages.pages_of(f) {
+            self.pages.folios.store(PageId(p), Slot::value(u64::from(slot.nth(p - f.0).0)));
+        }
+        let shadow = self.swap.slots.shadow(slot);
+        self.swap.slots.add_to_cache(slot, order, f);
+        self.note_swap_cache(f, 1);
+        if let Some(shadow) = shadow.filter(|_| self.cfg.refault != RefaultTest::None) {
+            st = self.pages.workingset_refault(
+                self.groups,
+                self.swap.slots.free_pages(),
+                self.pages.folios.lruvec(f),
+                st,
+                shadow,
+                in_fault,
+            );
+        }
+        let st = self.pages.state_of_new(st, in_fault);
+        self.pages.folios.put(f, st);
+        self.pages.batch_push(Batch::Add, f, st);
+        f
     }
 
     /// Gives an anonymous folio slots and puts it into the swap cache. It will be written, so it is dirty. False: there are none.
-    pub(crate) fn add_to_swap<W: World>(&mut self, w: &mut W, f: FolioId) -> bool {
+    pub(crate) fn add_to_swap(&mut self, f: FolioId) -> bool {
         let memcg = self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg;
         let (order, nr) = (self.pages.folios.st(f).order(), self.pages.folios.st(f).nr_pages());
         if self.groups.memcgs.swap_room(memcg, u64::MAX) < nr {
             self.groups.memcgs.note_swap_failed(memcg, true);
             return false;
         }
-        let mut host =
-            Host { folios: &mut self.pages.folios, memcgs: &mut self.groups.memcgs, lruvecs: &self.pages.lruvecs, w };
+        let mut host = Host {
+            folios: &mut self.pages.folios,
+            memcgs: &mut self.groups.memcgs,
+            lruvecs: &self.pages.lruvecs,
+            w: self.world,
+        };
         let slot = self.swap.slots.alloc(order, memcg, self.pages.cpu, &mut host);
-        self.settle_swap(w);
+        self.settle_swap();
         let Some(slot) = slot else {
             self.groups.memcgs.note_swap_failed(memcg, false);
             return false;
@@ -91,31 +132,31 @@ impl Engine {
     }
 
     /// Pages in the swap cache, by memcg.
-    pub(crate) fn note_swap_cache(&mut self, f: FolioId, sign: i64) {
+    fn note_swap_cache(&mut self, f: FolioId, sign: i64) {
         note_swap_cache(&self.pages.folios, &mut self.groups.memcgs, &self.pages.lruvecs, f, sign);
     }
 
     /// Takes a folio out of the swap cache if no page table needs a slot of it. Its data exists only here then: dirty.
-    pub(crate) fn release_swap_cache<W: World>(&mut self, w: &mut W, f: FolioId) {
+    pub(crate) fn release_swap_cache(&mut self, f: FolioId) {
         let (slot, order) = (self.pages.folios.swap(f), self.pages.folios.st(f).order());
         if self.swap.slots.is_referenced(slot, order) {
             return;
         }
         leave_swap_cache(&mut self.pages.folios, &mut self.groups.memcgs, &self.pages.lruvecs, f);
         self.swap.slots.drop_cache(slot, order, None);
-        self.settle_swap(w);
+        self.settle_swap();
     }
 
     /// What follows from taking and freeing slots: those that were freed are uncharged, and the driver is told; background work of the
     /// devices is done.
-    pub(crate) fn settle_swap<W: World>(&mut self, w: &mut W) {
+    pub(crate) fn settle_swap(&mut self) {
         loop {
             while let Some(freed) = self.swap.slots.pop_freed() {
                 self.groups.memcgs.add_swap(freed.memcg, -i64::from(freed.nr));
                 for slot in (0..freed.nr).map(|i| freed.slot.nth(i)) {
                     self.swap.zeromap.clear(slot, 1);
-                    self.forget_stored(w, slot);
-                    w.effect(Effect::FreeSlot { slot });
+                    self.forget_stored(slot);
+                    self.world.effect(Effect::FreeSlot { slot });
                 }
             }
             if !self.swap.slots.has_background_work() {
@@ -125,15 +166,52 @@ impl Engine {
                 folios: &mut self.pages.folios,
                 memcgs: &mut self.groups.memcgs,
                 lruvecs: &self.pages.lruvecs,
-                w,
+                w: self.world,
             };
             self.swap.slots.background_work(&mut host);
         }
     }
 
     /// A discard that was pending ended, well or not: the cluster that starts with this slot can be used again.
-    pub fn discard_done<W: World>(&mut self, w: &mut W, first: SwapSlot) {
+    pub(crate) fn discard_done(&mut self, first: SwapSlot) {
         self.swap.slots.discard_done(first);
-        self.settle_swap(w);
+        self.settle_swap();
+    }
+
+    /// The slot is free, or gets other data: no compressed copy of the old is kept.
+    pub(crate) fn forget_stored(&mut self, slot: SwapSlot) {
+        let pages = self.swap.zswap.pool_pages();
+        let Some(Entry { memcg, bytes, .. }) = self.swap.zswap.remove(slot) else { return };
+        self.world.effect(Effect::ZswapDrop { slot });
+        self.frames.nodes.free_kernel(pages - self.swap.zswap.pool_pages());
+        self.groups.memcgs.uncharge_zswap(memcg, u64::from(bytes));
+    }
+
+    /// A slot is charged to another group: so is what is stored under it, which counts as stored now.
+    pub(crate) fn move_stored(&mut self, slot: SwapSlot, to: MemcgId) {
+        let Some(Entry { page, memcg, bytes, .. }) = self.swap.zswap.remove(slot) else { return };
+        self.groups.memcgs.uncharge_zswap(memcg, u64::from(bytes));
+        self.swap.zswap.insert(slot, page, to, bytes);
+        self.groups.memcgs.charge_zswap(to, u64::from(bytes));
+    }
+
+    /// Drops an anonymous folio whose data is in swap, or that was lazily freed.
+    pub(crate) fn free_anon(&mut self, f: FolioId, target: MemcgId) {
+        let st = self.pages.folios.st(f);
+        if !st.has(State::SWAPCACHE) {
+            let first = self.pages.folios.page(f).0;
+            for p in first..first + st.nr_pages() as u32 {
+                self.pages.folios.store(PageId(p), Slot::EMPTY);
+            }
+            self.pages.count(f, Counter::Pglazyfreed, st.nr_pages());
+        } else {
+            let slot = self.pages.folios.swap(f);
+            let shadow = self.pages.workingset_eviction(f, target);
+            self.swap.slots.drop_cache(slot, st.order(), shadow.as_value());
+            self.note_swap_cache(f, -1);
+            self.settle_swap();
+        }
+        let (mut charged, world) = self.charged_and_world();
+        charged.free_folio(world, f, st);
     }
 }

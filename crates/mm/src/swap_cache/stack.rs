@@ -1,6 +1,13 @@
 //! Where anonymous memory goes that leaves: the slots of the devices, and what stands in front of them.
 
 use crate::config::Config;
+use crate::folio::table::State;
+use crate::folio::thp::SizeCounter;
+use crate::ids::{FolioId, MemcgId, NodeId, PageId, SwapSlot};
+use crate::lru::lruvec::{UNEVICTABLE, list_index};
+use crate::lru::pages::Pages;
+use crate::memcg::groups::Groups;
+use crate::node::frames::Frames;
 use crate::swap::Swap;
 use crate::swap::zeromap::ZeroMap;
 use crate::zswap::Zswap;
@@ -19,5 +26,167 @@ impl SwapStack {
     /// The devices of a configuration, with nothing on them.
     pub(crate) fn new(cfg: &Config) -> SwapStack {
         SwapStack { slots: Swap::new(cfg), zeromap: ZeroMap::default(), zswap: Zswap::default() }
+    }
+}
+
+impl SwapStack {
+    /// The folio of a resident page, cut to what lies before `end`, and the page after it. None: there is none, or it cannot be
+    /// cut now.
+    pub(crate) fn next_folio(&mut self, pages: &mut Pages, at: u32, end: u32) -> Option<(FolioId, u32)> {
+        let f = pages.folios.slot(PageId(at)).folio()?;
+        if !pages.folios.st(f).has(State::LARGE) {
+            return Some((f, at + 1));
+        }
+        let ids = pages.pages_of(f);
+        let whole = ids.start == at && ids.end <= end && pages.space.mapped_in(ids.clone()).count() == ids.len();
+        if whole {
+            return Some((f, ids.end));
+        }
+        self.split_unless_busy(pages, f).then_some((FolioId(at), at + 1))
+    }
+
+    /// The folio that holds a page: in its slot, or in the swap cache.
+    pub(crate) fn folio_of(&self, pages: &Pages, page: PageId) -> Option<FolioId> {
+        pages.folios.slot(page).folio().or_else(|| pages.swap_entry(page).and_then(|s| self.slots.cached(s)))
+    }
+
+    /// Whether every page of a folio in the swap cache is in swap for its mapping, and none was given up.
+    pub(crate) fn is_all_swapped(&self, pages: &Pages, f: FolioId) -> bool {
+        let (ids, slot) = (pages.pages_of(f), pages.folios.swap(f));
+        let dropped = pages.dropping.range(PageId(ids.start)..PageId(ids.end)).next().is_some();
+        !dropped && ids.into_iter().all(|p| pages.swap_entry(PageId(p)) == Some(slot.nth(p - f.0)))
+    }
+
+    /// Splits a large folio into single pages that keep its flags and its generation. It must not be locked or under writeback.
+    /// On a list, the parts come to the list's head; taken off by reclaim, so are they, and the caller sees to them.
+    pub(crate) fn split_folio(&mut self, pages: &mut Pages, f: FolioId) {
+        let whole = pages.folios.st(f);
+        debug_assert!(whole.has(State::LARGE) && !whole.has(State::LOCKED | State::WRITEBACK | State::ADDING));
+        let own = pages.folios.lruvec(f);
+        pages.count_size(pages.lruvecs[own.index()].memcg, whole.order(), SizeCounter::Split);
+        pages.work.split += whole.nr_pages();
+        let list = whole.has(State::LRU).then(|| {
+            pages.folios.links.del(f);
+            let (v, t) = (&pages.lruvecs[own.index()], whole.type_index());
+            match whole.generation() {
+                _ if whole.has(State::UNEVICTABLE) => v.lists[UNEVICTABLE],
+                Some(i) => v.r#gen.lists[i][t][pages.folios.zone_list(f)],
+                None => v.lists[list_index(t, whole.has(State::ACTIVE))],
+            }
+        });
+        let stamp = pages.folios.links.stamp(f);
+        let slots = whole.has(State::SWAPCACHE).then(|| pages.folios.swap(f));
+        for page in pages.pages_of(f).map(PageId) {
+            let mut st = whole.of_order(0);
+            if !pages.space.is_mapped(page) {
+                st.clear(State::MAPPED);
+            }
+            let part = pages.folios.split_off(page, st);
+            pages.folios.links.set_stamp(part, stamp);
+            if let Some(slot) = slots {
+                let slot = slot.nth(page.0 - f.0);
+                pages.folios.set_swap(part, slot);
+                self.slots.add_to_cache(slot, 0, part);
+            }
+            if let Some(list) = list {
+                pages.folios.put_on(list, part, st, false);
+            }
+        }
+    }
+
+    /// Splits a folio for good, so that a part of it may be treated apart. False: it is busy.
+    pub(crate) fn split_unless_busy(&mut self, pages: &mut Pages, f: FolioId) -> bool {
+        let st = pages.folios.st(f);
+        let free = st.has(State::LRU) && !st.has(State::LOCKED | State::WRITEBACK);
+        if free && st.has(State::LARGE) {
+            self.split_folio(pages, f);
+        }
+        free
+    }
+
+    /// Whether anon of a memcg on a node can go anywhere.
+    pub(crate) fn can_reclaim_anon(
+        &self,
+        cfg: &Config,
+        groups: &Groups,
+        frames: &Frames,
+        memcg: MemcgId,
+        nid: NodeId,
+    ) -> bool {
+        frames.can_demote(nid)
+            || groups.memcgs.swap_room(memcg, self.slots.free_pages()) > 0
+            || cfg.reclaim_swap_cache && groups.has_swap_cache(memcg)
+    }
+
+    /// The half rule (8.2), for the machine and the memcg.
+    pub(crate) fn is_swap_full(&self, pages: &Pages, groups: &Groups, f: FolioId) -> bool {
+        let memcg = pages.lruvecs[pages.folios.lruvec(f).index()].memcg;
+        self.slots.is_full() || groups.memcgs.swap_is_half_used(memcg)
+    }
+
+    /// Whether the data of a slot needs no I/O to be read.
+    pub(crate) fn is_in_front(&self, slot: SwapSlot) -> bool {
+        self.zeromap.has(slot) || self.zswap.get(slot).is_some()
+    }
+
+    /// Pages that the pool may take.
+    fn zswap_max_pages(&self, cfg: &Config, frames: &Frames) -> u64 {
+        let percent = cfg.zswap.as_ref().map_or(0, |z| z.max_pool_percent);
+        (if frames.nodes.is_limited() { frames.nodes.managed_pages() } else { cfg.total_pages }) * percent / 100
+    }
+
+    /// Pages of the pool from which down it accepts again.
+    pub(crate) fn zswap_accept_pages(&self, cfg: &Config, frames: &Frames) -> u64 {
+        self.zswap_max_pages(cfg, frames) * cfg.zswap.as_ref().map_or(0, |z| z.accept_threshold_percent) / 100
+    }
+
+    /// Hysteresis: once the limit was hit, nothing is taken until the pool is below the threshold.
+    pub(crate) fn is_zswap_full(&mut self, cfg: &Config, frames: &Frames) -> bool {
+        let pages = self.zswap.pool_pages();
+        if pages >= self.zswap_max_pages(cfg, frames) {
+            self.zswap.stats.pool_limit_hit += 1;
+            self.zswap.full = true;
+        } else if self.zswap.full && pages <= self.zswap_accept_pages(cfg, frames) {
+            self.zswap.full = false;
+        }
+        self.zswap.full
+    }
+}
+
+/// Checks, for tests.
+impl SwapStack {
+    /// Every entry belongs to a slot in use that nothing else holds the data of; charges are what the entries add up to.
+    pub(crate) fn validate_zswap(&self, pages: &Pages, groups: &Groups) -> Result<(), String> {
+        self.zswap.validate()?;
+        let mut own = vec![(0u64, 0u64); groups.memcgs.all.len()];
+        for e in self.zswap.all() {
+            let found = (pages.swap_entry(e.page), self.slots.cached(e.slot), self.zeromap.has(e.slot));
+            // A slot that nobody refers to may wait in a slot cache to be freed.
+            let right =
+                if self.slots.count(e.slot) > 0 { found.0 == Some(e.slot) } else { self.slots.is_taken(e.slot) };
+            if !right || (found.1, found.2) != (None, false) {
+                return Err(format!("zswap: {e:?} has no slot of its own: {found:?}"));
+            }
+            let place = &mut own[e.memcg.index()];
+            *place = (place.0 + 1, place.1 + u64::from(e.bytes));
+        }
+        for (i, m) in groups.memcgs.all.iter().enumerate() {
+            let below = |&j: &usize| groups.memcgs.chain(MemcgId(j as u16)).any(|a| a.index() == i);
+            let tree: u64 = (0..own.len()).filter(below).map(|j| own[j].1).sum();
+            let z = &m.zswap;
+            if (z.stored, z.own_bytes, z.bytes) != (own[i].0, own[i].1, tree) {
+                return Err(format!("{}: {z:?}, found {:?}, with descendants {tree} bytes", m.name, own[i]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Only slots that are not free are marked.
+    pub(crate) fn validate_zeromap(&self) -> Result<(), String> {
+        let unused = |s: &SwapSlot| !self.slots.is_taken(*s);
+        match self.zeromap.slots().find(unused) {
+            Some(s) => Err(format!("{s:?} is free and marked as zeros")),
+            None => Ok(()),
+        }
     }
 }

@@ -3,7 +3,6 @@
 //! Pages of slow nodes have no use for the field that holds CPU and process of the last hint fault, so the time goes there. Its width
 //! depends on what else is in the flags of a folio: arithmetic is modular, and with 12 bits latencies alias every 4096 ms.
 
-
 /// Fewer bits than this, and low bits of the time are dropped instead: `PAGE_ACCESS_TIME_MIN_BITS`.
 const MIN_BITS: u32 = 12;
 

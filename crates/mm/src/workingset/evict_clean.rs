@@ -4,16 +4,16 @@
 //! All folios of a batch were isolated from one lruvec. Nothing else happens between [`Engine::start_dropping`] and
 //! [`Engine::finish_dropping`], so the clock and the controller may learn of the whole batch at its end.
 
-use crate::config::{Config, Lru, RefaultTest};
-use crate::engine::Engine;
+use crate::charged::Charged;
+use crate::config::{Lru, RefaultTest};
 use crate::folio::shadow::{Layout, REFS_BITS};
 use crate::folio::slot::Slot;
 use crate::folio::table::State;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId};
 use crate::lru::lruvec::FILE;
 use crate::lru::multi_gen::{MAX_NR_TIERS, tier_from_refs};
-use crate::lru::pages::Pages;
-use crate::reclaim::scan::{ScanControl, ShrinkStat};
+use crate::lru::pages::{LruConfig, Pages};
+use crate::scan::ShrinkStat;
 use crate::stat::Counter;
 use crate::world::{Effect, World};
 
@@ -37,7 +37,7 @@ pub(crate) struct Dropping {
 impl Dropping {
     /// The shadow of one folio of the batch.
     #[inline(always)]
-    fn shadow_of(&mut self, cfg: &Config, l: &Layout, st: State) -> Slot {
+    fn shadow_of(&mut self, cfg: &LruConfig, l: &Layout, st: State) -> Slot {
         let nr = st.nr_pages();
         let age = self.age + self.dropped;
         let (workingset, eviction) = match (cfg.lru, cfg.refault) {
@@ -61,43 +61,62 @@ impl Dropping {
     }
 }
 
-impl Engine {
+impl Pages {
     /// Prepares for a batch that was isolated from the lruvec of `first`.
-    pub(crate) fn start_dropping(&self, first: Option<FolioId>, sc: &ScanControl) -> Dropping {
-        self.dropping(first.map_or(LruvecId(0), |f| self.pages.folios.lruvec(f)), FILE, sc.target)
+    pub(crate) fn start_dropping(&self, first: Option<FolioId>, target: MemcgId) -> Dropping {
+        self.dropping(first.map_or(LruvecId(0), |f| self.folios.lruvec(f)), FILE, target)
     }
 
     /// The shadow of one folio that reclaim on behalf of `target` evicts; advances the clock.
     pub(crate) fn workingset_eviction(&mut self, f: FolioId, target: MemcgId) -> Slot {
-        let st = self.pages.folios.st(f);
-        let mut d = self.dropping(self.pages.folios.lruvec(f), st.type_index(), target);
-        let shadow = d.shadow_of(&self.cfg, &self.pages.layout, st);
+        let st = self.folios.st(f);
+        let mut d = self.dropping(self.folios.lruvec(f), st.type_index(), target);
+        let shadow = d.shadow_of(&self.cfg, &self.layout, st);
         self.note_evictions(&mut d, st.nr_pages());
         shadow
     }
 
-    fn dropping(&self, own: LruvecId, t: usize, target: MemcgId) -> Dropping {
+    pub(crate) fn dropping(&self, own: LruvecId, t: usize, target: MemcgId) -> Dropping {
         // Under two lists the group whose pressure evicts stamps the shadow; the other models know only the folio's own.
         let by_target = self.cfg.lru == Lru::TwoList && self.cfg.refault != RefaultTest::Distance2013;
-        let clock = if by_target { self.lruvec_of(target, self.pages.lruvecs[own.index()].nid) } else { own };
-        let v = &self.pages.lruvecs[clock.index()];
+        let clock = if by_target { self.lruvec_of(target, self.lruvecs[own.index()].nid) } else { own };
+        let v = &self.lruvecs[clock.index()];
         Dropping {
             own,
             t,
             clock,
-            owner: self.pages.layout.pack_owner(v.nid, v.memcg),
+            owner: self.layout.pack_owner(v.nid, v.memcg),
             age: v.nonresident_age,
-            min_seq: self.pages.lruvecs[own.index()].r#gen.min_seq[t],
+            min_seq: self.lruvecs[own.index()].r#gen.min_seq[t],
             evicted: [0; MAX_NR_TIERS],
             dropped: 0,
         }
     }
 
+    /// Advances the clock, and tells the controller which tiers were evicted.
+    fn note_evictions(&mut self, d: &mut Dropping, nr: u64) {
+        let advances = match (self.cfg.lru, self.cfg.refault) {
+            (_, RefaultTest::None) => false,
+            (Lru::MultiGen, test) => test == RefaultTest::ShadowPosition,
+            (Lru::TwoList, test) => test != RefaultTest::Distance2013 || d.t == FILE,
+        };
+        if advances {
+            self.age_nonresident(d.clock, nr);
+        }
+        d.age = self.lruvecs[d.clock.index()].nonresident_age;
+        let own = &mut self.lruvecs[d.own.index()];
+        for (total, evicted) in own.r#gen.evicted[d.t].iter_mut().zip(std::mem::take(&mut d.evicted)) {
+            *total += evicted;
+        }
+    }
+}
+
+impl Charged<'_> {
     /// Drops one folio of the batch.
     #[inline(always)]
     pub(crate) fn drop_clean<W: World>(&mut self, w: &mut W, f: FolioId, st: State, d: &mut Dropping) {
         debug_assert_eq!(self.pages.folios.lruvec(f), d.own);
-        let shadow = d.shadow_of(&self.cfg, &self.pages.layout, st);
+        let shadow = d.shadow_of(&self.pages.cfg, &self.pages.layout, st);
         let (page, nr) = (self.pages.folios.page(f), st.nr_pages());
         if nr == 1 {
             self.note_evicted(page, shadow);
@@ -113,8 +132,8 @@ impl Engine {
     }
 
     /// Drops a whole batch of clean, unmapped file folios of one page each that are on no list.
-    pub(crate) fn drop_alike<W: World>(&mut self, w: &mut W, list: &[FolioId], sc: &ScanControl) -> ShrinkStat {
-        let mut d = self.start_dropping(list.first().copied(), sc);
+    pub(crate) fn drop_alike<W: World>(&mut self, w: &mut W, list: &[FolioId], target: MemcgId) -> ShrinkStat {
+        let mut d = self.pages.start_dropping(list.first().copied(), target);
         let mut stat = ShrinkStat::default();
         if self.cfg.refault == RefaultTest::None {
             for &f in list {
@@ -133,7 +152,7 @@ impl Engine {
     #[inline]
     fn leave_shadows<W: World>(&mut self, w: &mut W, list: &[FolioId], d: &mut Dropping) {
         let mut shadows_only = Vec::new();
-        let Engine { cfg, pages: Pages { layout, folios, space, .. }, .. } = self;
+        let Pages { cfg, layout, folios, space, .. } = &mut *self.pages;
         let fill = &mut space.fill[..];
         folios.evict_each(list, |page, st, node| {
             let shadow = d.shadow_of(cfg, layout, st);
@@ -146,7 +165,7 @@ impl Engine {
             w.effect(Effect::Free { page, order: 0 });
             shadow
         });
-        shadows_only.into_iter().for_each(|n| self.relist_node(n, true));
+        shadows_only.into_iter().for_each(|n| self.pages.relist_node(n, true));
         if self.frames.nodes.is_limited() {
             list.iter().for_each(|&f| self.frames.nodes.give_back(self.pages.folios.zone_of(f), 1));
         }
@@ -159,26 +178,9 @@ impl Engine {
             return;
         }
         stat.reclaimed += dropped;
-        self.note_evictions(d, dropped);
+        self.pages.note_evictions(d, dropped);
         let memcg = self.pages.lruvecs[d.own.index()].memcg;
         self.groups.memcgs.uncharge(memcg, dropped);
-        self.groups.memcgs.get_mut(memcg).stat.add(Counter::Pgfree, dropped);
-    }
-
-    /// Advances the clock, and tells the controller which tiers were evicted.
-    fn note_evictions(&mut self, d: &mut Dropping, nr: u64) {
-        let advances = match (self.cfg.lru, self.cfg.refault) {
-            (_, RefaultTest::None) => false,
-            (Lru::MultiGen, test) => test == RefaultTest::ShadowPosition,
-            (Lru::TwoList, test) => test != RefaultTest::Distance2013 || d.t == FILE,
-        };
-        if advances {
-            self.age_nonresident(d.clock, nr);
-        }
-        d.age = self.pages.lruvecs[d.clock.index()].nonresident_age;
-        let own = &mut self.pages.lruvecs[d.own.index()];
-        for (total, evicted) in own.r#gen.evicted[d.t].iter_mut().zip(std::mem::take(&mut d.evicted)) {
-            *total += evicted;
-        }
+        self.pages.count_memcg(memcg, Counter::Pgfree, dropped);
     }
 }

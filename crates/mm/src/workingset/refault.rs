@@ -1,96 +1,15 @@
 //! Working-set detection (3, 4.7, 5): what a page that was evicted gets when it comes back. What it left is made in `drop`.
 
 use crate::config::{Bound, Clock, Lru, Recency, RefaultCounting, RefaultTest};
-use crate::engine::Engine;
 use crate::folio::shadow::{GEN_BITS, Layout, REFS_BITS, Shadow, mask};
 use crate::folio::table::State;
 use crate::ids::{LruvecId, MemcgId};
 use crate::lru::lruvec::{ACTIVE_ANON, ACTIVE_FILE, FILE, INACTIVE_ANON, INACTIVE_FILE};
 use crate::lru::multi_gen::tier_from_refs;
+use crate::lru::pages::Pages;
 use crate::memcg::group::Life;
+use crate::memcg::groups::Groups;
 use crate::stat::Counter;
-
-impl Engine {
-    /// A folio of `own` with a shadow is coming back in state `st`: returns the state that decides where it will be put.
-    #[inline]
-    pub(crate) fn workingset_refault(&mut self, own: LruvecId, st: State, shadow: u64, in_fault: bool) -> State {
-        let shadow = self.pages.layout.unpack(shadow);
-        match (self.cfg.lru, self.cfg.refault) {
-            (Lru::TwoList, _) => self.refault_two_list(own, st, shadow),
-            (Lru::MultiGen, RefaultTest::ShadowPosition) => self.refault_gen_shadow(own, st, shadow, in_fault),
-            (Lru::MultiGen, _) => self.refault_gen(own, st, shadow, in_fault),
-        }
-    }
-
-    #[inline]
-    fn refault_two_list(&mut self, own: LruvecId, mut st: State, shadow: Shadow) -> State {
-        let (t, nr) = (st.type_index(), st.nr_pages());
-        let v = self.lruvec_of(shadow.memcg, shadow.nid);
-        let age = self.pages.lruvecs[v.index()].nonresident_age;
-        let distance =
-            Layout::distance(age, shadow.eviction, self.pages.layout.eviction_bits, self.pages.layout.bucket_order);
-        // Of a group that is gone there is nothing to compare with.
-        let recent = self.groups.memcgs.get(shadow.memcg).life != Life::Gone && self.is_recent(v, t, distance);
-        let memcg = self.pages.lruvecs[own.index()].memcg;
-        let stat = &mut self.groups.memcgs.get_mut(memcg).stat;
-        stat.add(Counter::refault(t), nr);
-        if !recent {
-            return st;
-        }
-        stat.add(Counter::activate(t), nr);
-        self.pages.lruvecs[own.index()].activated[t] += nr;
-        st.set(State::ACTIVE);
-        if shadow.workingset {
-            stat.add(Counter::restore(t), nr);
-            st.set(State::WORKINGSET);
-            self.note_cost(own, t, nr, 0);
-        }
-        if self.cfg.clock == Clock::EvictionsAndActivations {
-            self.age_nonresident(own, nr);
-        }
-        st
-    }
-
-    /// The three tests, by distance (3.3, 3.4).
-    #[inline]
-    pub(crate) fn is_recent(&self, v: LruvecId, t: usize, distance: u64) -> bool {
-        let size = match self.cfg.refault {
-            RefaultTest::None => return false,
-            RefaultTest::Distance2013 => self.pages.lruvecs[v.index()].size[ACTIVE_FILE],
-            RefaultTest::Mainline => self.bound_by(v, t, mainline_bound),
-            RefaultTest::ShadowPosition => self.bound_by(v, t, shadow_position_bound),
-        };
-        match self.cfg.bound {
-            Bound::Inclusive => distance <= size,
-            Bound::Strict => distance < size,
-        }
-    }
-
-    fn has_free_swap(&self, v: LruvecId) -> bool {
-        self.groups.memcgs.swap_room(self.pages.lruvecs[v.index()].memcg, self.swap.slots.free_pages()) > 0
-    }
-
-    /// The sizes that a refault is compared with: those of the group and all below it. Anon is none where it cannot be swapped.
-    #[inline(never)]
-    fn competing_sizes(&self, v: LruvecId) -> [u64; 5] {
-        let own = &self.pages.lruvecs[v.index()];
-        let mut size = self.known_sizes(own.memcg, own.nid);
-        if size[ACTIVE_ANON] + size[INACTIVE_ANON] > 0 && !self.has_free_swap(v) {
-            (size[ACTIVE_ANON], size[INACTIVE_ANON]) = (0, 0);
-        }
-        size
-    }
-
-    /// A bound of [`Engine::competing_sizes`]. Mostly these are the sizes of the lruvec itself: a group without children or anon.
-    #[inline(always)]
-    fn bound_by(&self, v: LruvecId, t: usize, bound: impl Fn(&[u64; 5], usize) -> u64) -> u64 {
-        let own = &self.pages.lruvecs[v.index()];
-        let alone = own.memcg != MemcgId::ROOT && !self.groups.memcgs.has_children(own.memcg);
-        let exact = self.cfg.stat_flush_interval_ns == 0;
-        let plain = exact && alone && own.size[ACTIVE_ANON] + own.size[INACTIVE_ANON] == 0;
-        if plain { bound(&own.size, t) } else { bound(&self.competing_sizes(v), t) }
-    }
-}
 
 /// All that the type competes with, but its own inactive list.
 #[inline(always)]
@@ -110,7 +29,110 @@ fn shadow_position_bound(size: &[u64; 5], t: usize) -> u64 {
     }
 }
 
-impl Engine {
+impl Pages {
+    /// A folio of `own` with a shadow is coming back in state `st`: returns the state that decides where it will be put.
+    #[inline]
+    pub(crate) fn workingset_refault(
+        &mut self,
+        groups: &Groups,
+        free_swap: u64,
+        own: LruvecId,
+        st: State,
+        shadow: u64,
+        in_fault: bool,
+    ) -> State {
+        let shadow = self.layout.unpack(shadow);
+        match (self.cfg.lru, self.cfg.refault) {
+            (Lru::TwoList, _) => self.refault_two_list(groups, free_swap, own, st, shadow),
+            (Lru::MultiGen, RefaultTest::ShadowPosition) => {
+                self.refault_gen_shadow(groups, free_swap, own, st, shadow, in_fault)
+            }
+            (Lru::MultiGen, _) => self.refault_gen(own, st, shadow, in_fault),
+        }
+    }
+
+    #[inline]
+    fn refault_two_list(
+        &mut self,
+        groups: &Groups,
+        free_swap: u64,
+        own: LruvecId,
+        mut st: State,
+        shadow: Shadow,
+    ) -> State {
+        let (t, nr) = (st.type_index(), st.nr_pages());
+        let v = self.lruvec_of(shadow.memcg, shadow.nid);
+        let age = self.lruvecs[v.index()].nonresident_age;
+        let distance = Layout::distance(age, shadow.eviction, self.layout.eviction_bits, self.layout.bucket_order);
+        // Of a group that is gone there is nothing to compare with.
+        let recent =
+            groups.memcgs.get(shadow.memcg).life != Life::Gone && self.is_recent(groups, free_swap, v, t, distance);
+        let lruvec = &mut self.lruvecs[own.index()];
+        lruvec.stat.add(Counter::refault(t), nr);
+        if !recent {
+            return st;
+        }
+        lruvec.stat.add(Counter::activate(t), nr);
+        lruvec.activated[t] += nr;
+        st.set(State::ACTIVE);
+        if shadow.workingset {
+            lruvec.stat.add(Counter::restore(t), nr);
+            st.set(State::WORKINGSET);
+            self.note_cost(groups, own, t, nr, 0);
+        }
+        if self.cfg.clock == Clock::EvictionsAndActivations {
+            self.age_nonresident(own, nr);
+        }
+        st
+    }
+
+    /// The three tests, by distance (3.3, 3.4).
+    #[inline]
+    fn is_recent(&self, groups: &Groups, free_swap: u64, v: LruvecId, t: usize, distance: u64) -> bool {
+        let size = match self.cfg.refault {
+            RefaultTest::None => return false,
+            RefaultTest::Distance2013 => self.lruvecs[v.index()].size[ACTIVE_FILE],
+            RefaultTest::Mainline => self.bound_by(groups, free_swap, v, t, mainline_bound),
+            RefaultTest::ShadowPosition => self.bound_by(groups, free_swap, v, t, shadow_position_bound),
+        };
+        match self.cfg.bound {
+            Bound::Inclusive => distance <= size,
+            Bound::Strict => distance < size,
+        }
+    }
+
+    fn has_free_swap(&self, groups: &Groups, free_swap: u64, v: LruvecId) -> bool {
+        groups.memcgs.swap_room(self.lruvecs[v.index()].memcg, free_swap) > 0
+    }
+
+    /// The sizes that a refault is compared with: those of the group and all below it. Anon is none where it cannot be swapped.
+    #[inline(never)]
+    fn competing_sizes(&self, groups: &Groups, free_swap: u64, v: LruvecId) -> [u64; 5] {
+        let own = &self.lruvecs[v.index()];
+        let mut size = self.known_sizes(groups, own.memcg, own.nid);
+        if size[ACTIVE_ANON] + size[INACTIVE_ANON] > 0 && !self.has_free_swap(groups, free_swap, v) {
+            (size[ACTIVE_ANON], size[INACTIVE_ANON]) = (0, 0);
+        }
+        size
+    }
+
+    /// A bound of [`Engine::competing_sizes`]. Mostly these are the sizes of the lruvec itself: a group without children or anon.
+    #[inline(always)]
+    fn bound_by(
+        &self,
+        groups: &Groups,
+        free_swap: u64,
+        v: LruvecId,
+        t: usize,
+        bound: impl Fn(&[u64; 5], usize) -> u64,
+    ) -> u64 {
+        let own = &self.lruvecs[v.index()];
+        let alone = own.memcg != MemcgId::ROOT && !groups.memcgs.has_children(own.memcg);
+        let exact = self.cfg.stat_flush_interval_ns == 0;
+        let plain = exact && alone && own.size[ACTIVE_ANON] + own.size[INACTIVE_ANON] == 0;
+        if plain { bound(&own.size, t) } else { bound(&self.competing_sizes(groups, free_swap, v), t) }
+    }
+
     /// Mainline multi-gen: only the generation is compared, and an fd refault is not activated.
     #[inline]
     fn refault_gen(&mut self, id: LruvecId, mut st: State, shadow: Shadow, in_fault: bool) -> State {
@@ -118,8 +140,8 @@ impl Engine {
         if self.lruvec_of(shadow.memcg, shadow.nid) != id {
             return st;
         }
-        let g = &mut self.pages.lruvecs[id.index()].r#gen;
-        let recent = shadow.eviction >> REFS_BITS == g.min_seq[t] & mask(self.pages.layout.eviction_bits - REFS_BITS);
+        let g = &mut self.lruvecs[id.index()].r#gen;
+        let recent = shadow.eviction >> REFS_BITS == g.min_seq[t] & mask(self.layout.eviction_bits - REFS_BITS);
         let refs = (shadow.eviction & mask(REFS_BITS)) as u32 + u32::from(shadow.workingset);
         if recent {
             g.refaulted[t][tier_from_refs(refs)] += nr;
@@ -143,17 +165,26 @@ impl Engine {
     }
 
     /// RFC v3 on multi-gen LRU: the shadow position re-activates, and counts for the controller.
-    fn refault_gen_shadow(&mut self, id: LruvecId, mut st: State, shadow: Shadow, in_fault: bool) -> State {
+    fn refault_gen_shadow(
+        &mut self,
+        groups: &Groups,
+        free_swap: u64,
+        id: LruvecId,
+        mut st: State,
+        shadow: Shadow,
+        in_fault: bool,
+    ) -> State {
         let (t, nr) = (st.type_index(), st.nr_pages());
         if self.lruvec_of(shadow.memcg, shadow.nid) != id {
             return st;
         }
         self.count_lruvec(id, Counter::refault(t), nr);
-        let Layout { gen_eviction_bits: bits, gen_bucket_order, .. } = self.pages.layout;
-        let age = self.pages.lruvecs[id.index()].nonresident_age;
-        let qualified = self.is_recent(id, t, Layout::distance(age, shadow.eviction, bits, gen_bucket_order));
+        let Layout { gen_eviction_bits: bits, gen_bucket_order, .. } = self.layout;
+        let age = self.lruvecs[id.index()].nonresident_age;
+        let qualified =
+            self.is_recent(groups, free_swap, id, t, Layout::distance(age, shadow.eviction, bits, gen_bucket_order));
         let token = shadow.eviction >> bits;
-        let recent = self.is_recent_generation(token >> REFS_BITS, self.pages.lruvecs[id.index()].r#gen.min_seq[t]);
+        let recent = self.is_recent_generation(token >> REFS_BITS, self.lruvecs[id.index()].r#gen.min_seq[t]);
         if !qualified && !recent {
             return st;
         }
@@ -172,7 +203,7 @@ impl Engine {
             st.set(State::WORKINGSET);
             self.count_lruvec(id, Counter::restore(t), nr);
         }
-        let g = &mut self.pages.lruvecs[id.index()].r#gen;
+        let g = &mut self.lruvecs[id.index()].r#gen;
         if recent {
             g.refaulted[t][tier] += nr;
         } else {
@@ -186,7 +217,7 @@ impl Engine {
     fn is_recent_generation(&self, token_seq: u64, min_seq: u64) -> bool {
         match self.cfg.recency {
             Recency::ThreeBit => token_seq & mask(GEN_BITS) == min_seq & mask(GEN_BITS),
-            Recency::Literal => token_seq == min_seq & mask(self.pages.layout.eviction_bits - REFS_BITS),
+            Recency::Literal => token_seq == min_seq & mask(self.layout.eviction_bits - REFS_BITS),
         }
     }
 }

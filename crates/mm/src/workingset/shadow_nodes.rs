@@ -1,12 +1,12 @@
 //! Slots and the nodes that carry them: charging, the list of nodes with nothing but shadows, and its shrinker (3.5).
 
-use crate::engine::Engine;
+use crate::charged::Charged;
 use crate::folio::mapping::{Fill, NONE};
 use crate::folio::slot::Slot;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId, XaNodeId};
+use crate::lru::pages::Pages;
 use crate::memcg::group::{NODE_CHARGE_BYTES, PAGE_BYTES};
 use crate::stat::Counter;
-use crate::world::World;
 
 /// Nodes that one call of the shrinker takes.
 const SHRINK_BATCH: u64 = 128;
@@ -14,44 +14,34 @@ const SHRINK_BATCH: u64 = 128;
 /// A node may hold shadows for one page in eight: `pages >> 3` nodes of 64 slots.
 const NODES_PER_PAGE_SHIFT: u32 = 3;
 
-impl Engine {
-    /// Charges the nodes that a page's slot needs and that do not exist yet. May reclaim. [`Engine::note_slot`] makes them.
-    #[inline(always)]
-    pub(crate) fn charge_nodes<W: World>(&mut self, w: &mut W, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
-        if self.pages.space.fill[self.pages.folios.node_of(page).index()].count > 0 || !self.cfg.charge_kernel {
-            return Ok(());
-        }
-        self.charge_missing_nodes(w, page, memcg)
+impl Pages {
+    /// Nodes from the leaf of a page upwards that do not exist.
+    pub(crate) fn missing_nodes(&self, page: PageId) -> u64 {
+        let up = |&n: &u32| Some(self.space.nodes[n as usize].parent).filter(|&p| p != NONE);
+        let chain = std::iter::successors(Some(self.folios.node_of(page).0), up);
+        chain.take_while(|&n| self.space.fill[n as usize].count == 0).count() as u64
     }
 
     #[cold]
-    fn charge_missing_nodes<W: World>(&mut self, w: &mut W, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
-        let mut paid = 0;
-        // Reclaim may take shadow nodes, and with them a parent that was there when we counted.
-        while paid < self.missing_nodes(page) {
-            if !self.groups.memcgs.consume_object(memcg, NODE_CHARGE_BYTES) {
-                let zone = match self.charge(w, memcg, 1) {
-                    Ok(zone) => zone,
-                    Err(over) => {
-                        (0..paid).for_each(|_| self.free_node_object(memcg));
-                        return Err(over);
-                    }
-                };
-                self.frames.nodes.note_kernel(zone, 1);
-                self.groups.memcgs.add_object_page(memcg, NODE_CHARGE_BYTES);
-            }
-            paid += 1;
+    pub(crate) fn relist_node(&mut self, n: XaNodeId, shadows_only: bool) {
+        let node = &self.space.nodes[n.index()];
+        let v = self.lruvec_of(node.memcg, node.nid);
+        let list = &mut self.lruvecs[v.index()].shadow_nodes;
+        match shadows_only {
+            true => list.push(&mut self.space, n),
+            false => list.remove(&mut self.space, n),
         }
-        Ok(())
     }
 
-    /// Nodes from the leaf of a page upwards that do not exist.
-    fn missing_nodes(&self, page: PageId) -> u64 {
-        let up = |&n: &u32| Some(self.pages.space.nodes[n as usize].parent).filter(|&p| p != NONE);
-        let chain = std::iter::successors(Some(self.pages.folios.node_of(page).0), up);
-        chain.take_while(|&n| self.pages.space.fill[n as usize].count == 0).count() as u64
+    /// Shadow nodes beyond what the pages of the memcg on that memory node justify.
+    pub(crate) fn excess_shadow_nodes(&self, v: LruvecId) -> u64 {
+        let v = &self.lruvecs[v.index()];
+        let slab = v.xa_nodes * NODE_CHARGE_BYTES / PAGE_BYTES;
+        v.shadow_nodes.len.saturating_sub((v.lru_pages() + slab) >> NODES_PER_PAGE_SHIFT)
     }
+}
 
+impl Charged<'_> {
     /// Stores a shadow, or nothing, into the slot of a file and keeps the counts of its node. Of a folio only its release may follow.
     #[inline]
     pub(crate) fn replace_slot(&mut self, page: PageId, new: Slot) {
@@ -70,7 +60,7 @@ impl Engine {
         let fill = &mut self.pages.space.fill[n.index()];
         fill.nr_values += 1;
         if fill.is_shadows_only() {
-            self.relist_node(n, true);
+            self.pages.relist_node(n, true);
         }
     }
 
@@ -85,13 +75,13 @@ impl Engine {
         let was_shadows_only = fill.is_shadows_only();
         fill.nr_values -= 1;
         if was_shadows_only {
-            self.relist_node(n, false);
+            self.pages.relist_node(n, false);
         }
     }
 
     /// Keeps the counts of the node of a slot that changed.
     #[inline]
-    pub(crate) fn note_slot(&mut self, page: PageId, old: Slot, new: Slot) {
+    fn note_slot(&mut self, page: PageId, old: Slot, new: Slot) {
         let n = self.pages.folios.node_of(page);
         let was = self.pages.space.fill[n.index()];
         debug_assert_ne!(was, Fill::ANON);
@@ -104,21 +94,10 @@ impl Engine {
         };
         self.pages.space.fill[n.index()] = is;
         if is.is_shadows_only() != was.is_shadows_only() {
-            self.relist_node(n, is.is_shadows_only());
+            self.pages.relist_node(n, is.is_shadows_only());
         }
         if is.count == 0 && was.count > 0 {
             self.free_node(n);
-        }
-    }
-
-    #[cold]
-    pub(crate) fn relist_node(&mut self, n: XaNodeId, shadows_only: bool) {
-        let node = &self.pages.space.nodes[n.index()];
-        let v = self.lruvec_of(node.memcg, node.nid);
-        let list = &mut self.pages.lruvecs[v.index()].shadow_nodes;
-        match shadows_only {
-            true => list.push(&mut self.pages.space, n),
-            false => list.remove(&mut self.pages.space, n),
         }
     }
 
@@ -134,7 +113,7 @@ impl Engine {
             (node.memcg, node.nid) = (memcg, self.frames.nid);
             let parent = node.parent;
             self.groups.memcgs.get_mut(memcg).nodes += 1;
-            let v = self.lruvec_of(memcg, self.frames.nid);
+            let v = self.pages.lruvec_of(memcg, self.frames.nid);
             self.pages.lruvecs[v.index()].xa_nodes += 1;
             if parent == NONE {
                 return;
@@ -155,7 +134,7 @@ impl Engine {
             let (memcg, parent) =
                 (self.pages.space.nodes[at as usize].memcg, self.pages.space.nodes[at as usize].parent);
             self.groups.memcgs.get_mut(memcg).nodes -= 1;
-            let v = self.lruvec_of(memcg, self.pages.space.nodes[at as usize].nid);
+            let v = self.pages.lruvec_of(memcg, self.pages.space.nodes[at as usize].nid);
             self.pages.lruvecs[v.index()].xa_nodes -= 1;
             if self.cfg.charge_kernel {
                 self.free_node_object(memcg);
@@ -172,21 +151,14 @@ impl Engine {
         }
     }
 
-    fn free_node_object(&mut self, memcg: MemcgId) {
+    pub(crate) fn free_node_object(&mut self, memcg: MemcgId) {
         let pages = self.groups.memcgs.free_object(memcg, NODE_CHARGE_BYTES);
         self.frames.nodes.free_kernel(pages);
     }
 
-    /// Shadow nodes beyond what the pages of the memcg on that memory node justify.
-    pub(crate) fn excess_shadow_nodes(&self, v: LruvecId) -> u64 {
-        let v = &self.pages.lruvecs[v.index()];
-        let slab = v.xa_nodes * NODE_CHARGE_BYTES / PAGE_BYTES;
-        v.shadow_nodes.len.saturating_sub((v.lru_pages() + slab) >> NODES_PER_PAGE_SHIFT)
-    }
-
     /// One pass of the shrinker: half of the excess at any priority, in batches; what is less than a batch is deferred.
     pub(crate) fn shrink_shadow_nodes(&mut self, v: LruvecId, priority: u32) {
-        let freeable = self.excess_shadow_nodes(v);
+        let freeable = self.pages.excess_shadow_nodes(v);
         if freeable == 0 {
             return;
         }
@@ -219,7 +191,7 @@ impl Engine {
                     self.replace_slot(page, Slot::EMPTY);
                 }
             }
-            self.count_lruvec(v, Counter::WorkingsetNodereclaim, 1);
+            self.pages.count_lruvec(v, Counter::WorkingsetNodereclaim, 1);
         }
         true
     }

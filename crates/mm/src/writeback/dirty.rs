@@ -6,12 +6,12 @@
 
 use std::collections::VecDeque;
 
-use crate::engine::Engine;
 use crate::folio::table::State;
 use crate::ids::{FolioId, MemcgId, PageId};
 use crate::lru::lruvec::{ACTIVE_FILE, INACTIVE_FILE};
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
+use crate::writeback::Writeout;
 
 /// Pages that were dirtied, and when, oldest first. A page that was cleaned otherwise is passed over.
 #[derive(Clone, Debug, Default)]
@@ -36,17 +36,17 @@ impl DirtyQueue {
     }
 }
 
-impl Engine {
+impl<W: World> Writeout<'_, W> {
     /// Marks a folio dirty; a file folio joins the flusher's queue.
     #[inline]
-    pub(crate) fn set_dirty<W: World>(&mut self, w: &mut W, f: FolioId) {
+    pub(crate) fn set_dirty(&mut self, f: FolioId) {
         let st = self.pages.folios.st(f);
         if st.has(State::DIRTY) {
             return;
         }
         self.pages.folios.set(f, State::DIRTY);
         if !st.has(State::ANON) {
-            self.note_dirty(w, f);
+            self.note_dirty(f);
         }
     }
 
@@ -67,21 +67,21 @@ impl Engine {
         let nr = self.pages.folios.st(f).nr_pages();
         self.groups.memcgs.get_mut(memcg).dirty += nr;
         self.writeback.queue.total += nr;
-        self.writeback.queue.pages.push_back((self.pages.folios.page(f), self.clock.now_ns));
+        self.writeback.queue.pages.push_back((self.pages.folios.page(f), self.now_ns));
         self.forget_cleaned();
         memcg
     }
 
-    fn note_dirty<W: World>(&mut self, w: &mut W, f: FolioId) {
-        self.count(f, Counter::NrDirtied, self.pages.folios.st(f).nr_pages());
+    fn note_dirty(&mut self, f: FolioId) {
+        self.pages.count(f, Counter::NrDirtied, self.pages.folios.st(f).nr_pages());
         let memcg = self.queue_dirty(f);
         let (over_background, over_limit) = self.dirty_levels(memcg);
         // Not at once: the write that dirties the page is still to come, and must not be taken for written.
-        if over_background && w.effect(Effect::WakeFlusher) == Ack::Done {
+        if over_background && self.world.effect(Effect::WakeFlusher) == Ack::Done {
             self.writeback.flush_due = true;
         }
         if over_limit {
-            self.throttle_dirtier(w);
+            self.frames.throttle_dirtier(self.world);
         }
     }
 
@@ -89,28 +89,28 @@ impl Engine {
     /// group itself, and for the machine where it has a size.
     fn dirty_levels(&self, memcg: MemcgId) -> (bool, bool) {
         let m = self.groups.memcgs.get(memcg);
-        let size = self.sizes_of(memcg);
+        let size = self.pages.sizes_of(memcg);
         // What is not used yet could become cache.
         let room = m.max.saturating_sub(m.usage).min(self.cfg.total_pages);
         let own = self.levels(size[INACTIVE_FILE] + size[ACTIVE_FILE] + room, m.dirty, m.writeback);
         if !self.frames.nodes.is_limited() {
             return own;
         }
-        let size = self.frames.nodes.total_size();
+        let size = self.pages.total_size();
         let cache = size[INACTIVE_FILE] + size[ACTIVE_FILE] + self.frames.nodes.free_pages();
         let all = self.levels(cache, self.writeback.queue.total, self.writeback.queue.writeback);
         (own.0 || all.0, own.1 || all.1)
     }
 
-    fn levels(&self, cache: u64, dirty: u64, writeback: u64) -> (bool, bool) {
+    pub(crate) fn levels(&self, cache: u64, dirty: u64, writeback: u64) -> (bool, bool) {
         let background = dirty * 100 > cache * self.cfg.dirty_background_ratio;
         (background, (dirty + writeback) * 100 > cache * self.cfg.dirty_ratio)
     }
 
     /// A write ended: writers may go on once the group is below its limit.
-    pub(crate) fn note_cleaned<W: World>(&mut self, w: &mut W, memcg: MemcgId) {
-        if self.is_dirtier_waiting() && !self.dirty_levels(memcg).1 {
-            self.relieve_dirtiers(w);
+    pub(crate) fn note_cleaned(&mut self, memcg: MemcgId) {
+        if self.frames.is_dirtier_waiting() && !self.dirty_levels(memcg).1 {
+            self.frames.relieve_dirtiers(self.world);
         }
     }
 
@@ -144,24 +144,24 @@ impl Engine {
     }
 
     /// Reclaim met nothing but dirty pages: all are to be written.
-    pub(crate) fn wake_flusher<W: World>(&mut self, w: &mut W) {
+    pub(crate) fn wake_flusher(&mut self) {
         self.writeback.flush_all = true;
-        if w.effect(Effect::WakeFlusher) == Ack::Done {
-            self.flush(w);
+        if self.world.effect(Effect::WakeFlusher) == Ack::Done {
+            self.flush();
         }
     }
 
     /// Starts to write the page of a file now, if it is dirty and is not being written: what `msync` does with each.
-    pub fn write_page<W: World>(&mut self, w: &mut W, page: PageId) {
+    pub(crate) fn write_page(&mut self, page: PageId) {
         let Some(f) = self.pages.folios.slot(page).folio() else { return };
         let st = self.pages.folios.st(f);
         if st.has(State::DIRTY) && !st.has(State::WRITEBACK | State::ANON | State::MIGRATING) {
-            self.start_write(w, f, true);
+            self.start_write(f, true);
         }
     }
 
     /// Writes dirty file pages, oldest first, as far as the flusher was asked to.
-    pub fn flush<W: World>(&mut self, w: &mut W) {
+    pub(crate) fn flush(&mut self) {
         if std::mem::replace(&mut self.writeback.flushing, true) {
             return;
         }
@@ -172,32 +172,30 @@ impl Engine {
             if all { self.writeback.queue.pages.len() } else { self.writeback.queue.pages.len().div_ceil(2) };
         while left > 0 {
             left -= 1;
-            self.flush_oldest(w);
+            self.flush_oldest();
         }
         self.writeback.flushing = false;
     }
 
     /// Writes file pages that are dirty for longer than `dirty_expire_ns`, if the last look for them was `dirty_writeback_ns` ago. A
     /// driver with a flusher that runs by itself calls this now and then.
-    pub fn flush_expired<W: World>(&mut self, w: &mut W) {
-        if self.clock.now_ns < self.writeback.queue.next_look_ns
-            || std::mem::replace(&mut self.writeback.flushing, true)
-        {
+    pub(crate) fn flush_expired(&mut self) {
+        if self.now_ns < self.writeback.queue.next_look_ns || std::mem::replace(&mut self.writeback.flushing, true) {
             return;
         }
-        self.writeback.queue.next_look_ns = self.clock.now_ns + self.cfg.dirty_writeback_ns;
+        self.writeback.queue.next_look_ns = self.now_ns + self.cfg.dirty_writeback_ns;
         // What cannot be written now goes to the end of the queue, and is not met again.
         let mut left = self.writeback.queue.pages.len();
-        let (now_ns, expire_ns) = (self.clock.now_ns, self.cfg.dirty_expire_ns);
+        let (now_ns, expire_ns) = (self.now_ns, self.cfg.dirty_expire_ns);
         let is_old = |since_ns: u64| since_ns + expire_ns <= now_ns;
         while left > 0 && self.writeback.queue.pages.front().is_some_and(|&(_, since_ns)| is_old(since_ns)) {
             left -= 1;
-            self.flush_oldest(w);
+            self.flush_oldest();
         }
         self.writeback.flushing = false;
     }
 
-    fn flush_oldest<W: World>(&mut self, w: &mut W) {
+    fn flush_oldest(&mut self) {
         let Some((page, _)) = self.writeback.queue.pages.pop_front() else { return };
         let Some(f) = self.pages.folios.slot(page).folio() else { return };
         let st = self.pages.folios.st(f);
@@ -206,8 +204,8 @@ impl Engine {
         }
         // It was dirtied again while it is written or moved.
         match st.has(State::MIGRATING | State::WRITEBACK) {
-            true => self.writeback.queue.pages.push_back((page, self.clock.now_ns)),
-            false => self.start_write(w, f, true),
+            true => self.writeback.queue.pages.push_back((page, self.now_ns)),
+            false => self.start_write(f, true),
         }
     }
 }

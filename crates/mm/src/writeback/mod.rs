@@ -1,6 +1,13 @@
 //! TODO map
 
+use crate::config::Config;
+use crate::ids::MemcgId;
+use crate::lru::pages::Pages;
+use crate::memcg::groups::Groups;
+use crate::node::frames::Frames;
+
 pub(crate) mod dirty;
+pub(crate) mod io;
 
 /// What is dirty, and what the flusher was asked to do about it.
 #[derive(Clone, Debug, Default)]
@@ -11,4 +18,26 @@ pub(crate) struct Writeback {
     pub(crate) flushing: bool,
     /// Pages whose write failed since the last that went well.
     pub(crate) writes_failed: u64,
+}
+
+/// So many writes that failed in a row, and those under way are no hope any more.
+const HOPELESS_WRITES: u64 = 4096;
+
+impl Writeback {
+    /// Whether pages of a memcg or its descendants are being written, and there is hope that they will be.
+    pub(crate) fn is_write_pending(&self, groups: &Groups, over: MemcgId) -> bool {
+        let writes = groups.memcgs.subtree(over).any(|m| groups.memcgs.get(m).writeback > 0);
+        writes && self.writes_failed < HOPELESS_WRITES
+    }
+}
+
+/// Writing back: what it may change, and where writes go.
+pub(crate) struct Writeout<'a, W> {
+    pub(crate) cfg: &'a Config,
+    pub(crate) pages: &'a mut Pages,
+    pub(crate) groups: &'a mut Groups,
+    pub(crate) frames: &'a mut Frames,
+    pub(crate) writeback: &'a mut Writeback,
+    pub(crate) now_ns: u64,
+    pub(crate) world: &'a mut W,
 }

@@ -3,10 +3,12 @@
 //! Here is what it holds: an entry for each stored page, in the order in which each group stored them, and their pool. What it
 //! takes and refuses is in `store`, what goes on to the device in `writeback`.
 
+pub(crate) mod config;
 mod worker;
 pub(crate) mod zspool;
 
 pub(crate) use worker::Worker;
+pub use worker::ZswapStep;
 
 use std::collections::HashMap;
 

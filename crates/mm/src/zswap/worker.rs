@@ -12,3 +12,12 @@ pub(crate) struct Worker {
     /// The group that is next; where it stopped the last time it goes on.
     pub(crate) next: usize,
 }
+
+/// What the worker says after a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZswapStep {
+    /// It goes on.
+    Again,
+    /// It has done what it can, and sleeps until [`crate::Effect::WakeZswap`].
+    Sleep,
+}

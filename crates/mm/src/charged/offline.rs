@@ -1,27 +1,28 @@
-//! Removing memory cgroups: what is charged to them stays until reclaim took it, and their numbers stay until no shadow names them.
+//! TODO doc
 
-use crate::engine::Engine;
+use crate::charged::Charged;
 use crate::folio::mapping::{Fill, MappingKind};
-use crate::ids::{MappingId, MemcgId, PageId};
-use crate::memcg::group::{Life, PAGE_BYTES};
+use crate::ids::{LruvecId, MappingId, MemcgId, PageId};
+use crate::lru::lruvec::Lruvec;
+use crate::memcg::group::{Life, Memcg};
 use crate::memcg::memcg_lru::Rotation;
-use crate::stat::Counter;
+use crate::swap_cache::stack::SwapStack;
 
 /// So many groups may be gone before their numbers are looked for.
 const GONE_BEFORE_SCAN: usize = 1024;
 
-impl Engine {
+impl Charged<'_> {
     /// Removes a memcg without children, as `rmdir` does; its tasks are gone. What it has in memory stays charged to it, and is first
     /// in line when its ancestors are reclaimed. Its mappings go to its parent once nothing of them is left.
-    pub fn remove_memcg(&mut self, id: MemcgId) -> Result<(), String> {
-        self.online_memcg(id)?;
+    pub(crate) fn remove_memcg(&mut self, id: MemcgId) -> Result<(), String> {
+        self.groups.online_memcg(id)?;
         if id == MemcgId::ROOT {
             return Err("the root cannot be removed".into());
         }
         if self.groups.memcgs.children(id).any(|c| self.groups.memcgs.get(c).is_online()) {
             return Err(format!("memcg {} has children; remove them first", self.groups.memcgs.get(id).name));
         }
-        self.drain_all();
+        self.pages.drain_all();
         self.groups.memcgs.drain_stock(id);
         let reserved = std::mem::take(&mut self.groups.memcgs.get_mut(id).reserved);
         self.groups.memcgs.uncharge(id, reserved);
@@ -42,7 +43,7 @@ impl Engine {
     fn reparent_objects(&mut self, id: MemcgId) {
         let Some(parent) = self.groups.memcgs.get(id).parent else { return };
         for nid in self.frames.nodes.ids() {
-            let lists = [id, parent].map(|m| self.lruvec_of(m, nid).index());
+            let lists = [id, parent].map(|m| self.pages.lruvec_of(m, nid).index());
             while let Some(n) = self.pages.lruvecs[lists[0]].shadow_nodes.oldest() {
                 self.pages.lruvecs[lists[0]].shadow_nodes.remove(&mut self.pages.space, n);
                 self.pages.lruvecs[lists[1]].shadow_nodes.push(&mut self.pages.space, n);
@@ -92,11 +93,10 @@ impl Engine {
         let parent = m.parent.unwrap_or(MemcgId::ROOT);
         self.hand_over_mappings(id, parent);
         // What it counted stays in the sums of those above.
-        let stat = self.groups.memcgs.get(id).stat.clone();
-        let above = &mut self.groups.memcgs.get_mut(parent).stat;
-        Counter::ALL.iter().for_each(|&c| above.add(c, stat.get(c)));
         for nid in self.frames.nodes.ids() {
-            let [own, above] = [id, parent].map(|m| self.lruvec_of(m, nid).index());
+            let [own, above] = [id, parent].map(|m| self.pages.lruvec_of(m, nid).index());
+            let stat = std::mem::take(&mut self.pages.lruvecs[own].stat);
+            self.pages.lruvecs[above].stat.merge(&stat);
             let activated = std::mem::take(&mut self.pages.lruvecs[own].activated);
             (0..2).for_each(|t| self.pages.lruvecs[above].activated[t] += activated[t]);
         }
@@ -104,56 +104,8 @@ impl Engine {
         self.groups.memcg_lru.iter_mut().for_each(|lru| lru.release(id));
         let m = self.groups.memcgs.get_mut(id);
         m.life = Life::Gone;
-        m.stat = Default::default();
         self.groups.memcgs.gone.push(id);
         true
-    }
-
-    /// Page tables of which nothing is mapped: the tasks that had them are gone.
-    fn release_tables(&mut self, id: MemcgId) {
-        if self.groups.memcgs.get(id).page_tables == 0 {
-            return;
-        }
-        for m in 0..self.pages.space.mappings.len() {
-            if self.pages.space.mappings[m].memcg == id {
-                self.free_tables(MappingId(m as u32));
-            }
-        }
-    }
-
-    /// Frees the page tables of a mapping that map nothing.
-    pub(crate) fn free_tables(&mut self, mapping: MappingId) {
-        let (memcg, tables) = {
-            let m = &self.pages.space.mappings[mapping.index()];
-            (m.memcg, m.tables.clone())
-        };
-        for t in tables {
-            let table = &mut self.pages.space.tables[t as usize];
-            if !table.present || table.mapped > 0 {
-                continue;
-            }
-            table.present = false;
-            if self.cfg.charge_kernel {
-                self.frames.nodes.free_kernel(1);
-                self.groups.memcgs.uncharge(memcg, 1);
-                let m = self.groups.memcgs.get_mut(memcg);
-                m.kernel -= 1;
-                m.page_tables -= 1;
-            }
-        }
-    }
-
-    /// Pages of kernel objects that hold none any more.
-    fn release_objects(&mut self, id: MemcgId) {
-        let m = self.groups.memcgs.get_mut(id);
-        if m.nodes > 0 {
-            return;
-        }
-        let pages = m.obj_bytes / PAGE_BYTES;
-        m.obj_bytes %= PAGE_BYTES;
-        m.kernel -= pages;
-        self.groups.memcgs.uncharge(id, pages);
-        self.frames.nodes.free_kernel(pages);
     }
 
     /// Mappings of which nothing is in memory or swap change their owner: whoever uses them next is charged above.
@@ -167,7 +119,7 @@ impl Engine {
     }
 
     /// The number of a group that is gone and that no shadow names, for a new one. Looked for when many are gone.
-    pub(crate) fn take_gone_memcg(&mut self) -> Option<MemcgId> {
+    fn take_gone_memcg(&mut self, swap: &SwapStack) -> Option<MemcgId> {
         self.reap_memcgs();
         let gone = self.groups.memcgs.gone.len();
         let full = self.groups.memcgs.all.len() > usize::from(u16::MAX);
@@ -175,24 +127,24 @@ impl Engine {
             && gone > 0
             && (full || gone > GONE_BEFORE_SCAN.max(self.groups.memcgs.all.len() / 2))
         {
-            let named = self.named_by_shadows();
+            let named = self.named_by_shadows(swap);
             // What nobody names now nobody will: nothing is evicted in the name of a group that is gone.
             let (gone, unused) = self.groups.memcgs.gone.iter().partition(|id| named[id.index()]);
             (self.groups.memcgs.gone, self.groups.memcgs.unused) = (gone, unused);
         }
         let id = self.groups.memcgs.unused.pop()?;
-        for v in self.lruvecs_of(id) {
+        for v in self.pages.lruvecs_of(id) {
             self.pages.lruvecs[v.index()].start_over();
         }
         Some(id)
     }
 
     /// By number: whether a shadow names the group.
-    fn named_by_shadows(&self) -> Vec<bool> {
+    fn named_by_shadows(&self, swap: &SwapStack) -> Vec<bool> {
         let mut named = vec![false; self.groups.memcgs.all.len()];
         for m in self.pages.space.mappings.iter().enumerate() {
-            for page in self.mapping_pages(MappingId(m.0 as u32)).map(PageId) {
-                if let Some(shadow) = self.shadow_of_page(m.1.kind, page) {
+            for page in self.pages.mapping_pages(MappingId(m.0 as u32)).map(PageId) {
+                if let Some(shadow) = self.shadow_of_page(swap, m.1.kind, page) {
                     named[self.pages.layout.unpack(shadow).memcg.index()] = true;
                 }
             }
@@ -200,10 +152,48 @@ impl Engine {
         named
     }
 
-    fn shadow_of_page(&self, kind: MappingKind, page: PageId) -> Option<u64> {
+    fn shadow_of_page(&self, swap: &SwapStack, kind: MappingKind, page: PageId) -> Option<u64> {
         match kind {
             MappingKind::File => self.pages.folios.slot(page).as_value(),
-            MappingKind::Anon => self.swap_entry(page).and_then(|slot| self.swap.slots.shadow(slot)),
+            MappingKind::Anon => self.pages.swap_entry(page).and_then(|slot| swap.slots.shadow(slot)),
         }
+    }
+
+    /// A new memcg under `parent`, with `memory.max` and `memory.swap.max` in pages (`u64::MAX`: none).
+    pub(crate) fn add_memcg(
+        &mut self,
+        swap: &SwapStack,
+        parent: MemcgId,
+        name: &str,
+        max_pages: u64,
+        swap_max_pages: u64,
+    ) -> Result<MemcgId, String> {
+        self.groups.online_memcg(parent)?;
+        let id = match self.take_gone_memcg(swap) {
+            Some(id) => id,
+            None => {
+                if self.groups.memcgs.all.len() > usize::from(u16::MAX) {
+                    return Err("more than 65535 memory cgroups".into());
+                }
+                let id = MemcgId(self.groups.memcgs.all.len() as u16);
+                let v = LruvecId(self.pages.lruvecs.len() as u32);
+                for nid in self.frames.nodes.ids() {
+                    self.pages.lruvecs.push(Lruvec::new(&mut self.pages.folios, id, nid, self.cfg.seed));
+                }
+                self.groups.memcgs.all.push(Memcg::new(None, name, v, max_pages, swap_max_pages));
+                id
+            }
+        };
+        let v = self.groups.memcgs.get(id).lruvec;
+        for nid in self.frames.nodes.ids() {
+            self.pages.lruvecs[v.on(nid).index()].parent = Some(self.pages.lruvec_of(parent, nid));
+        }
+        *self.groups.memcgs.get_mut(id) = Memcg::new(None, name, v, max_pages, swap_max_pages);
+        self.groups.memcgs.link(id, parent);
+        self.groups.memcg_lru.iter_mut().for_each(|lru| lru.online(id));
+        self.groups.memcgs.get_mut(id).reserved = self.cfg.reserved_pages;
+        self.groups.memcgs.force_charge(id, self.cfg.reserved_pages);
+        self.groups.memcgs.tolerate(id);
+        Ok(id)
     }
 }

@@ -1,17 +1,15 @@
 //! Memory that comes and goes while the machine runs, and memory of a group that the engine does not see.
 
-use crate::config::NodeConfig;
-use crate::engine::Engine;
-use crate::ids::{MemcgId, NodeId};
+use crate::node::config::NodeConfig;
 use crate::node::node::{MachineMarks, Node};
 
 /// The smallest machine.
-const MIN_PAGES: u64 = 64;
+pub(crate) const MIN_PAGES: u64 = 64;
 
 impl Node {
     /// Makes its highest zone larger or smaller, the latter as far as frames are free, and sets its marks anew (7.1). Returns how many
     /// frames are still to go.
-    fn resize(&mut self, pages: u64, cfg: &NodeConfig) -> u64 {
+    pub(crate) fn resize(&mut self, pages: u64, cfg: &NodeConfig) -> u64 {
         let below = self.managed_pages();
         let Some(top) = self.zones.last_mut() else { return 0 };
         let want = pages.saturating_sub(below - top.managed);
@@ -29,51 +27,12 @@ impl Node {
     }
 }
 
-impl Engine {
-    /// Memory hot-plug on a machine of one node: it has so many pages from now on. What is to go must be free: the result is how many
-    /// pages are still to be taken away; reclaim, and call it again. The watermarks follow. A machine that has no size or several nodes
-    /// cannot be resized.
-    pub fn resize_node(&mut self, pages: u64) -> Result<u64, String> {
-        let Some(cfg) =
-            self.cfg.node.clone().filter(|_| !self.frames.nodes.are_several() && self.frames.nodes.is_limited())
-        else {
-            return Err("only a machine of one node can be resized".into());
-        };
-        if !(MIN_PAGES..1 << 30).contains(&pages) {
-            return Err(format!("{pages} pages: a node has 64 to 2^30"));
-        }
-        Ok(self.frames.nodes.get_mut(NodeId::default()).resize(pages, &cfg))
-    }
-
-    /// Pages of all nodes, free or not.
-    pub fn managed_pages(&self) -> u64 {
-        self.frames.nodes.managed_pages()
-    }
-
-    /// Sets how many pages a group is charged for what the engine does not see. That cannot fail: a group that is beyond its limit by it
-    /// may stay there. An unknown group is an error.
-    pub fn set_memcg_external_pages(&mut self, id: MemcgId, pages: u64) -> Result<(), String> {
-        self.online_memcg(id)?;
-        let before = std::mem::replace(&mut self.groups.memcgs.get_mut(id).reserved, pages);
-        if pages > before {
-            self.groups.memcgs.force_charge(id, pages - before);
-            self.groups.memcgs.tolerate(id);
-        } else {
-            self.groups.memcgs.uncharge(id, before - pages);
-        }
-        Ok(())
-    }
-
-    /// `memory.current`, in pages.
-    pub fn memcg_usage_pages(&self, id: MemcgId) -> u64 {
-        self.groups.memcgs.get(id).usage
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Engine;
     use crate::config::{Config, Policy};
+    use crate::ids::MemcgId;
 
     fn machine(pages: u64, low_zones: [u64; 2]) -> Engine {
         let node = NodeConfig { low_zones, ..NodeConfig::new(pages) };

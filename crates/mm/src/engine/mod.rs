@@ -1,19 +1,30 @@
 //! The facade: the only type a driver holds.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod access;
+mod groups;
+mod lru_gen;
+mod memcg_files;
+mod memory;
+mod reclaim;
+mod swap;
 
+use crate::alloc::Alloc;
+use crate::cgroupfs::Cgroupfs;
+use crate::charged::Charged;
 use crate::config::Config;
+use crate::fault::Fault;
 use crate::folio::mapping::{MappingKind, Owner};
 use crate::folio::table::FolioTable;
 use crate::folio::thp::HugeAdvice;
-use crate::ids::{FolioId, LruvecId, MappingId, MemcgId, NodeId, PageId};
+use crate::ids::{MappingId, MemcgId, NodeId, PageId};
 use crate::lru::pages::Pages;
 use crate::memcg::groups::Groups;
 use crate::node::frames::Frames;
-use crate::reclaim::scan::ScanControl;
-use crate::stat::Counter;
+use crate::reclaim::Reclaim;
+use crate::scan::ScanControl;
+use crate::swap_cache::SwapCache;
 use crate::swap_cache::stack::SwapStack;
-use crate::writeback::Writeback;
+use crate::writeback::{Writeback, Writeout};
 
 /// Linux's memory management as a deterministic state machine.
 ///
@@ -22,7 +33,7 @@ use crate::writeback::Writeback;
 #[derive(Clone, Debug)]
 pub struct Engine {
     pub(crate) cfg: Config,
-    pub(crate) clock: Clock,
+    pub(crate) clock: Timekeeping,
     pub(crate) pages: Pages,
     pub(crate) groups: Groups,
     pub(crate) frames: Frames,
@@ -32,7 +43,7 @@ pub struct Engine {
 
 /// The time, as the driver told it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Clock {
+pub(crate) struct Timekeeping {
     pub(crate) now_ns: u64,
     /// When the statistics of groups are added up next.
     pub(crate) next_flush_ns: u64,
@@ -44,7 +55,7 @@ impl Engine {
         cfg.check()?;
         let frames = Frames::new(&cfg)?;
         Ok(Engine {
-            clock: Clock::default(),
+            clock: Timekeeping::default(),
             pages: Pages::new(&cfg, &frames.nodes),
             groups: Groups::new(&cfg, &frames.nodes),
             swap: SwapStack::new(&cfg),
@@ -62,7 +73,7 @@ impl Engine {
         memcg: MemcgId,
         indices: impl IntoIterator<Item = u64>,
     ) -> Result<(MappingId, PageId), String> {
-        self.online_memcg(memcg)?;
+        self.groups.online_memcg(memcg)?;
         let first = PageId(self.pages.folios.len() as u32);
         let owner = Owner { kind, memcg, lruvec: self.groups.memcgs.get(memcg).lruvec };
         let id = self.pages.space.register(&mut self.pages.folios, owner, indices.into_iter())?;
@@ -74,7 +85,7 @@ impl Engine {
     pub fn set_now_ns(&mut self, now_ns: u64) {
         self.clock.now_ns = self.clock.now_ns.max(now_ns);
         if self.clock.now_ns >= self.clock.next_flush_ns {
-            self.flush_stats();
+            self.pages.flush_stats(&self.groups);
         }
     }
 
@@ -95,18 +106,6 @@ impl Engine {
     #[inline]
     pub fn warm(&self, pages: impl Iterator<Item = PageId> + Clone) -> u64 {
         pages.map(|p| self.pages.folios.warm(p)).sum()
-    }
-
-    /// The index of a page in its mapping.
-    #[inline]
-    pub(crate) fn page_index(&self, page: PageId) -> u64 {
-        self.pages.space.index(self.pages.folios.location(page))
-    }
-
-    /// The page table of a page.
-    #[inline]
-    pub(crate) fn table_of(&self, page: PageId) -> usize {
-        self.pages.space.table_of(self.pages.folios.node_of(page))
     }
 
     /// Slots of swap in use.
@@ -148,24 +147,12 @@ impl Engine {
     /// The node on which the frame of a page lies that is in memory (in the swap cache counts).
     #[inline]
     pub fn page_node(&self, page: PageId) -> Option<NodeId> {
-        self.folio_of(page).map(|f| self.pages.folios.nid(f))
-    }
-
-    /// The lists of a memcg on a node.
-    #[inline(always)]
-    pub(crate) fn lruvec_of(&self, memcg: MemcgId, nid: NodeId) -> LruvecId {
-        self.groups.memcgs.get(memcg).lruvec.on(nid)
-    }
-
-    /// The lists of a memcg on all nodes.
-    pub(crate) fn lruvecs_of(&self, memcg: MemcgId) -> impl Iterator<Item = LruvecId> + use<> {
-        let first = self.groups.memcgs.get(memcg).lruvec;
-        self.frames.nodes.ids().map(move |nid| first.on(nid))
+        self.swap.folio_of(&self.pages, page).map(|f| self.pages.folios.nid(f))
     }
 
     /// Whether a page is in memory (in the swap cache counts).
     pub fn is_resident(&self, page: PageId) -> bool {
-        self.folio_of(page).is_some()
+        self.swap.folio_of(&self.pages, page).is_some()
     }
 
     /// Bytes that the engine holds: (for slots, folios and lists, for nodes and tables, for swap).
@@ -182,44 +169,94 @@ impl Engine {
 
     /// Bytes that a swap slot takes, of a cluster of which one at least is in use. Those of other clusters take next to nothing.
     pub const BYTES_PER_SWAP_SLOT: usize = crate::swap::BYTES_PER_SLOT;
+}
+
+/// What calls with a world may change, room by room.
+impl Engine {
+    #[inline(always)]
+    fn charged(&mut self) -> Charged<'_> {
+        Charged { cfg: &self.cfg, pages: &mut self.pages, groups: &mut self.groups, frames: &mut self.frames }
+    }
 
     #[inline(always)]
-    pub(crate) fn count(&mut self, f: FolioId, c: Counter, nr: u64) {
-        self.count_lruvec(self.pages.folios.lruvec(f), c, nr);
+    fn writeout<'a, W>(&'a mut self, world: &'a mut W) -> Writeout<'a, W> {
+        Writeout {
+            cfg: &self.cfg,
+            pages: &mut self.pages,
+            groups: &mut self.groups,
+            frames: &mut self.frames,
+            writeback: &mut self.writeback,
+            now_ns: self.clock.now_ns,
+            world,
+        }
     }
 
     #[inline(always)]
-    pub(crate) fn count_lruvec(&mut self, v: LruvecId, c: Counter, nr: u64) {
-        let memcg = self.pages.lruvecs[v.index()].memcg;
-        self.groups.memcgs.get_mut(memcg).stat.add(c, nr);
+    fn swap_cache<'a, W>(&'a mut self, world: &'a mut W) -> SwapCache<'a, W> {
+        SwapCache {
+            cfg: &self.cfg,
+            pages: &mut self.pages,
+            groups: &mut self.groups,
+            frames: &mut self.frames,
+            swap: &mut self.swap,
+            world,
+        }
     }
 
-    /// Counts what belongs to no memcg.
-    pub(crate) fn count_machine(&mut self, c: Counter, nr: u64) {
-        self.groups.memcgs.get_mut(MemcgId::ROOT).stat.add(c, nr);
+    #[inline(always)]
+    fn alloc<'a, W>(&'a mut self, world: &'a mut W) -> Alloc<'a, W> {
+        Alloc {
+            cfg: &self.cfg,
+            pages: &mut self.pages,
+            groups: &mut self.groups,
+            frames: &mut self.frames,
+            swap: &mut self.swap,
+            writeback: &mut self.writeback,
+            now_ns: self.clock.now_ns,
+            world,
+        }
     }
 
-    pub(crate) fn count_scan(&mut self, v: LruvecId, t: usize, nr: u64, sc: &ScanControl) {
-        let by = if sc.kswapd { Counter::PgscanKswapd } else { Counter::PgscanDirect };
-        self.pages.work.scanned += nr;
-        self.count_lruvec(v, by, nr);
-        self.count_lruvec(v, Counter::scan(t), nr);
+    #[inline(always)]
+    fn cgroupfs<'a, W>(&'a mut self, world: &'a mut W) -> Cgroupfs<'a, W> {
+        Cgroupfs {
+            cfg: &self.cfg,
+            pages: &mut self.pages,
+            groups: &mut self.groups,
+            frames: &mut self.frames,
+            swap: &mut self.swap,
+            writeback: &mut self.writeback,
+            now_ns: self.clock.now_ns,
+            world,
+        }
     }
 
-    pub(crate) fn count_steal(&mut self, v: LruvecId, t: usize, nr: u64, sc: &ScanControl) {
-        let by = if sc.kswapd { Counter::PgstealKswapd } else { Counter::PgstealDirect };
-        self.pages.work.reclaimed += nr;
-        self.count_lruvec(v, by, nr);
-        self.count_lruvec(v, Counter::steal(t), nr);
+    #[inline(always)]
+    fn fault<'a, W>(&'a mut self, world: &'a mut W) -> Fault<'a, W> {
+        Fault {
+            cfg: &self.cfg,
+            pages: &mut self.pages,
+            groups: &mut self.groups,
+            frames: &mut self.frames,
+            swap: &mut self.swap,
+            writeback: &mut self.writeback,
+            now_ns: self.clock.now_ns,
+            world,
+        }
     }
 
-    /// An empty vector that keeps its room from use to use.
-    pub(crate) fn take_scratch(&mut self) -> Vec<FolioId> {
-        self.pages.scratch.pop().unwrap_or_default()
-    }
-
-    pub(crate) fn return_scratch(&mut self, mut v: Vec<FolioId>) {
-        v.clear();
-        self.pages.scratch.push(v);
+    #[inline(always)]
+    pub(crate) fn reclaim_with<'a, W>(&'a mut self, world: &'a mut W, sc: ScanControl) -> Reclaim<'a, W> {
+        Reclaim {
+            cfg: &self.cfg,
+            pages: &mut self.pages,
+            groups: &mut self.groups,
+            frames: &mut self.frames,
+            swap: &mut self.swap,
+            writeback: &mut self.writeback,
+            now_ns: self.clock.now_ns,
+            world,
+            sc,
+        }
     }
 }

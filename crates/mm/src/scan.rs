@@ -2,6 +2,9 @@
 
 use crate::ids::{MemcgId, NodeId};
 
+/// Rounds without progress before a charge, an allocation or a request is given up.
+pub(crate) const MAX_RECLAIM_RETRIES: u32 = 16;
+
 /// Priority at which reclaim starts: lists are scanned by size >> priority.
 pub(crate) const DEF_PRIORITY: u32 = 12;
 

@@ -1,61 +1,12 @@
-//! Memory cgroups as an administrator sees them: made, limited, asked to shrink, looked at (1.1, 6.4).
+//! Memory cgroups as they are looked at: their files, counters and sizes.
 
 use crate::engine::Engine;
-use crate::ids::{LruvecId, MemcgId, NodeId};
+use crate::ids::{MemcgId, NodeId};
 use crate::lru::lruvec::{LIST_NAMES, Lruvec};
 use crate::memcg::group::{Memcg, MemcgEvents, MemcgLimits, NODE_CHARGE_BYTES, PAGE_BYTES};
 use crate::stat::{Counter, Gauge, Stats};
-use crate::world::{Effect, World};
-
-/// Rounds without progress before a request is given up.
-pub(crate) const MAX_RECLAIM_RETRIES: u32 = 16;
 
 impl Engine {
-    /// A new memcg under `parent`, with `memory.max` and `memory.swap.max` in pages (`u64::MAX`: none).
-    pub fn add_memcg(
-        &mut self,
-        parent: MemcgId,
-        name: &str,
-        max_pages: u64,
-        swap_max_pages: u64,
-    ) -> Result<MemcgId, String> {
-        self.online_memcg(parent)?;
-        let id = match self.take_gone_memcg() {
-            Some(id) => id,
-            None => {
-                if self.groups.memcgs.all.len() > usize::from(u16::MAX) {
-                    return Err("more than 65535 memory cgroups".into());
-                }
-                let id = MemcgId(self.groups.memcgs.all.len() as u16);
-                let v = LruvecId(self.pages.lruvecs.len() as u32);
-                for nid in self.frames.nodes.ids() {
-                    self.pages.lruvecs.push(Lruvec::new(&mut self.pages.folios, id, nid, self.cfg.seed));
-                }
-                self.groups.memcgs.all.push(Memcg::new(None, name, v, max_pages, swap_max_pages));
-                id
-            }
-        };
-        let v = self.groups.memcgs.get(id).lruvec;
-        for nid in self.frames.nodes.ids() {
-            self.pages.lruvecs[v.on(nid).index()].parent = Some(self.lruvec_of(parent, nid));
-        }
-        *self.groups.memcgs.get_mut(id) = Memcg::new(None, name, v, max_pages, swap_max_pages);
-        self.groups.memcgs.link(id, parent);
-        self.groups.memcg_lru.iter_mut().for_each(|lru| lru.online(id));
-        self.groups.memcgs.get_mut(id).reserved = self.cfg.reserved_pages;
-        self.groups.memcgs.force_charge(id, self.cfg.reserved_pages);
-        self.groups.memcgs.tolerate(id);
-        Ok(id)
-    }
-
-    /// An error names a group that is not there (any more).
-    pub(crate) fn online_memcg(&self, id: MemcgId) -> Result<(), String> {
-        match self.groups.memcgs.all.get(id.index()).is_some_and(Memcg::is_online) {
-            true => Ok(()),
-            false => Err(format!("there is no memcg {}", id.0)),
-        }
-    }
-
     /// Whether a memcg uses more than its `memory.high` or `memory.max`.
     pub fn is_over_limit(&self, id: MemcgId) -> bool {
         let m = self.groups.memcgs.get(id);
@@ -85,68 +36,6 @@ impl Engine {
         }
     }
 
-    /// Sets the limits of a memcg, as writing to its files does. A `high` or `max` below what it uses reclaims; where that is not
-    /// enough for `max`, it is out of memory ([`Effect::Oom`]), and the driver kills someone and sets it again.
-    pub fn set_memcg_limits<W: World>(&mut self, w: &mut W, id: MemcgId, limits: &MemcgLimits) -> Result<(), String> {
-        self.online_memcg(id)?;
-        if id == MemcgId::ROOT {
-            return Err("the root has no limits".into());
-        }
-        if limits.swappiness.is_some_and(|s| s > 200) {
-            return Err("swappiness is 0 to 200".into());
-        }
-        let m = self.groups.memcgs.get_mut(id);
-        m.protection.setting = [limits.min, limits.low];
-        (m.high, m.max) = (limits.high, limits.max);
-        (m.swap_high, m.swap_max, m.zswap_max) = (limits.swap_high, limits.swap_max, limits.zswap_max);
-        (m.swappiness, m.oom_group) = (limits.swappiness, limits.oom_group);
-        m.zswap.writeback = limits.zswap_writeback;
-        self.groups.memcgs.propagate_protection(id);
-        self.groups.memcgs.any_protected |= limits.min > 0 || limits.low > 0;
-        self.groups.memcgs.any_high |= limits.high != u64::MAX || limits.swap_high != u64::MAX;
-        self.groups.memcgs.tolerate(id);
-        self.shrink_to(w, id, limits.high);
-        // Where the swap device takes no more writes for now, there is more to reclaim later.
-        if !self.shrink_to(w, id, limits.max) && !self.frames.reclaim_blocked && !self.is_io_pending(id) {
-            self.groups.memcgs.event(id, |e| &mut e.oom);
-            w.effect(Effect::Oom { memcg: id });
-        }
-        self.reap_memcgs();
-        Ok(())
-    }
-
-    /// Reclaims until a group uses no more than so much. False: it could not.
-    pub(crate) fn shrink_to<W: World>(&mut self, w: &mut W, id: MemcgId, limit: u64) -> bool {
-        let (mut retries, mut drained) = (MAX_RECLAIM_RETRIES, false);
-        loop {
-            let usage = self.groups.memcgs.get(id).usage;
-            if usage <= limit {
-                return true;
-            }
-            if !drained {
-                self.drain_all();
-                self.drain_stocks(id);
-                drained = true;
-                continue;
-            }
-            if self.reclaim_memcg(w, id, usage - limit) == 0 {
-                if retries == 0 || self.frames.reclaim_blocked {
-                    return false;
-                }
-                retries -= 1;
-            }
-        }
-    }
-
-    /// Gives back what the groups of a subtree charged ahead.
-    pub(crate) fn drain_stocks(&mut self, root: MemcgId) {
-        let mut at = Some(root);
-        while let Some(m) = at {
-            self.groups.memcgs.drain_stock(m);
-            at = self.groups.memcgs.next_in(root, m);
-        }
-    }
-
     /// The groups that are there, parents first.
     pub fn memcgs(&self) -> impl Iterator<Item = MemcgId> + '_ {
         self.groups.memcgs.subtree(MemcgId::ROOT)
@@ -158,15 +47,15 @@ impl Engine {
     }
 
     /// The counters of one memcg, without its descendants.
-    pub fn memcg_stats(&self, id: MemcgId) -> &Stats {
-        &self.groups.memcgs.get(id).stat
+    pub fn memcg_stats(&self, id: MemcgId) -> Stats {
+        self.pages.memcg_stats(id)
     }
 
     /// The counters of one memcg and its descendants, as `memory.stat` has them.
     pub fn memcg_tree_stats(&self, id: MemcgId) -> Stats {
         let mut all = Stats::default();
         for m in self.groups.memcgs.subtree(id) {
-            Counter::ALL.iter().for_each(|&c| all.add(c, self.groups.memcgs.get(m).stat.get(c)));
+            all.merge(&self.pages.memcg_stats(m));
         }
         all
     }
@@ -208,8 +97,8 @@ impl Engine {
     /// Sizes of a memcg under their kernel names, in pages.
     pub fn memcg_gauges(&self, id: MemcgId) -> Vec<Gauge> {
         let m = self.groups.memcgs.get(id);
-        let sum = |of: fn(&Lruvec) -> u64| self.lruvecs_of(id).map(|v| of(&self.pages.lruvecs[v.index()])).sum();
-        let lists = LIST_NAMES.iter().zip(self.sizes_of(id)).map(|(&name, value)| Gauge { name, value });
+        let sum = |of: fn(&Lruvec) -> u64| self.pages.lruvecs_of(id).map(|v| of(&self.pages.lruvecs[v.index()])).sum();
+        let lists = LIST_NAMES.iter().zip(self.pages.sizes_of(id)).map(|(&name, value)| Gauge { name, value });
         let rest = [
             ("memory.current", m.usage),
             ("memory.peak", m.peak),
@@ -228,22 +117,17 @@ impl Engine {
         lists.chain(rest.map(|(name, value)| Gauge { name, value })).collect()
     }
 
-    /// Pages on the lists of a memcg, of all nodes.
-    pub(crate) fn sizes_of(&self, id: MemcgId) -> [u64; 5] {
-        let sizes = self.lruvecs_of(id).map(|v| self.pages.lruvecs[v.index()].size);
-        sizes.fold([0; 5], |sum, size| std::array::from_fn(|l| sum[l] + size[l]))
-    }
-
     /// Sizes of a node under their kernel names, in pages.
     pub fn node_gauges_of(&self, node: NodeId) -> Vec<Gauge> {
         let n = self.frames.nodes.get(node);
-        let lists = LIST_NAMES.iter().zip(n.size).map(|(&name, value)| Gauge { name, value });
+        let lists =
+            LIST_NAMES.iter().zip(self.pages.node_sizes[node.index()]).map(|(&name, value)| Gauge { name, value });
         lists.chain([Gauge { name: "nr_free_pages", value: n.free_pages() }]).collect()
     }
 
     /// Sizes of the machine under their kernel names, in pages.
     pub fn node_gauges(&self) -> Vec<Gauge> {
-        let lists = LIST_NAMES.iter().zip(self.frames.nodes.total_size()).map(|(&name, value)| Gauge { name, value });
+        let lists = LIST_NAMES.iter().zip(self.pages.total_size()).map(|(&name, value)| Gauge { name, value });
         let sum = |of: fn(&Memcg) -> u64| self.groups.memcgs.all.iter().map(of).sum();
         let rest = [
             ("nr_free_pages", self.frames.nodes.free_pages()),
@@ -315,26 +199,6 @@ impl Engine {
         let _ = writeln!(text, "pgscan {}", stats.get(Counter::PgscanAnon) + stats.get(Counter::PgscanFile));
         let _ = writeln!(text, "pgsteal {}", stats.get(Counter::PgstealAnon) + stats.get(Counter::PgstealFile));
         text + &text_of(stats.iter())
-    }
-}
-
-impl MemcgEvents {
-    /// Names and values, in the order of the kernel.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        [
-            ("low", self.low),
-            ("high", self.high),
-            ("max", self.max),
-            ("oom", self.oom),
-            ("oom_kill", self.oom_kill),
-            ("oom_group_kill", self.oom_group_kill),
-        ]
-        .into_iter()
-    }
-
-    /// Those of `memory.swap.events`.
-    pub fn swap_iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        [("high", self.swap_high), ("max", self.swap_max), ("fail", self.swap_fail)].into_iter()
     }
 }
 

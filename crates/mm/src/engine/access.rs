@@ -1,0 +1,134 @@
+//! Accesses: a hit is a look into a table, all else a fault.
+
+use crate::config::RefaultTest;
+use crate::engine::Engine;
+use crate::fault::readahead::Readahead;
+use crate::folio::table::State;
+use crate::ids::{NodeId, PageId};
+use crate::tiering::Promoter;
+use crate::tiering::hint::Hint;
+use crate::touch::{Outcome, Touch};
+use crate::world::World;
+
+impl Engine {
+    /// One access. `page` must be registered.
+    #[inline(always)]
+    pub fn access<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch) -> Outcome {
+        if touch == Touch::Read {
+            // The common case by table: what a read makes of the page's byte. 0 asks for more than that.
+            let byte = &mut self.pages.folios.hot[page.index()];
+            let next = self.pages.hit_transition[usize::from(*byte)];
+            if next != 0 {
+                *byte = next;
+                return Outcome::Hit;
+            }
+            return if u32::from(*byte) & State::UPTODATE != 0 {
+                self.fault(w).read_again(page)
+            } else {
+                self.fault(w).read_absent(page)
+            };
+        }
+        self.fault(w).access_slow(page, touch)
+    }
+
+    /// Reads by descriptor in a row, up to the first that is more than a plain hit: how many were made. `None` ends the row, too.
+    #[inline(always)]
+    pub fn read_hits(&mut self, pages: impl Iterator<Item = Option<PageId>>) -> usize {
+        let (hot, next_hot) = (&mut self.pages.folios.hot[..], &self.pages.hit_transition);
+        let mut made = 0;
+        for page in pages {
+            let Some(page) = page else { break };
+            let byte = &mut hot[page.index()];
+            let next = next_hot[usize::from(*byte)];
+            if next == 0 {
+                break;
+            }
+            *byte = next;
+            made += 1;
+        }
+        made
+    }
+
+    /// Which reads by descriptor would be more than plain hits, as things are now: a hint for drivers that look ahead. `work` gets
+    /// them without a branch: one that goes wrong every few accesses would keep the loads apart. Returns how many they are.
+    #[inline(always)]
+    pub fn find_work<const N: usize>(&self, pages: impl Iterator<Item = PageId>, work: &mut [PageId; N]) -> usize {
+        let (hot, next_hot) = (&self.pages.folios.hot[..], &self.pages.hit_transition);
+        let mut n = 0;
+        for page in pages {
+            work[n % N] = page;
+            n += usize::from(next_hot[usize::from(hot[page.index()])] == 0);
+        }
+        n.min(N)
+    }
+
+    /// A read of a file by descriptor, `asked` pages from `page` on of which this is the access of the first: as
+    /// [`Engine::access`], with reading ahead.
+    pub fn read_file<W: World>(
+        &mut self,
+        w: &mut W,
+        page: PageId,
+        asked: u32,
+        touch: Touch,
+        ra: &mut Readahead,
+    ) -> Outcome {
+        let max = self.cfg.read_ahead_pages;
+        let missed = self.pages.folios.slot(page).folio().is_none();
+        let off = ra.random || max == 0;
+        if !off && (missed || ra.mark() == Some(page.0)) {
+            self.fault(w).open_window(page, asked, missed, ra, max);
+        }
+        ra.next = page.0 + 1;
+        let outcome = self.access(w, page, touch);
+        // It was read just now, if by a device that answers at once.
+        if missed && outcome == Outcome::Hit { Outcome::Major } else { outcome }
+    }
+
+    /// Whether waiting for this page is a memory stall (7.6): it is read again after it was evicted from the working set.
+    pub fn is_refault_wait(&self, page: PageId) -> bool {
+        let cached = || self.pages.swap_entry(page).and_then(|s| self.swap.slots.cached(s));
+        let folio = self.pages.folios.slot(page).folio().or_else(cached);
+        self.cfg.refault != RefaultTest::None
+            && folio.is_some_and(|f| {
+                self.pages.folios.st(f).has(State::LOCKED) && self.pages.folios.st(f).has(State::WORKINGSET)
+            })
+    }
+
+    /// A read that was pending ended; of a large folio, that of any of its pages stands for all. A page whose read failed stays in the cache, not up to date, and the next access
+    /// tries again.
+    pub fn read_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
+        self.fault(w).read_done(page, ok)
+    }
+
+    /// A write that was pending ended, likewise. After a failure the folio is dirty again.
+    pub fn write_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
+        self.fault(w).write_done(page, ok)
+    }
+
+    /// A write that was pending is not made after all, because the page was needed before it began: what a driver can do that keeps
+    /// pages for a while before it writes them. The folio is dirty as before, and nothing failed.
+    pub fn write_cancelled<W: World>(&mut self, w: &mut W, page: PageId) {
+        self.fault(w).write_cancelled(page)
+    }
+
+    /// A migration that was pending ended; any page of the folio stands for it.
+    pub fn migrate_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
+        self.fault(w).migrate_done(page, ok)
+    }
+
+    /// The driver visits a page to mark it, so that the next touch is a hint fault. False: it is to be left alone: not mapped, not on slow
+    /// memory, or a dirty page of a file, which could not be moved anyway.
+    pub fn hint_mark(&mut self, page: PageId) -> bool {
+        self.frames.hint_mark(&mut self.pages, self.clock.now_ns, page)
+    }
+
+    /// A marked page was touched, on the current CPU. The mark is gone.
+    pub fn hint_fault<W: World>(&mut self, w: &mut W, page: PageId) -> Hint {
+        self.fault(w).hint_fault(page)
+    }
+
+    /// What decides about promotion to a node, for its threshold and counts; none: nothing is promoted to it.
+    pub fn promoter(&self, node: NodeId) -> Option<&Promoter> {
+        self.frames.hints.as_ref().and_then(|h| h.promoters.get(node.index())?.as_ref())
+    }
+}

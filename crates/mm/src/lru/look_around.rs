@@ -1,0 +1,95 @@
+//! TODO doc
+
+use crate::folio::table::State;
+use crate::ids::{FolioId, PageId};
+use crate::lru::aging::is_dense;
+use crate::lru::multi_gen::{MIN_LRU_BATCH, gen_index};
+use crate::lru::pages::Pages;
+use crate::world::World;
+
+impl Pages {
+    /// How many mappings of the folio had the accessed bit set; clears them. Multi-gen LRU looks around, too.
+    pub(crate) fn folio_referenced<W: World>(&mut self, w: &mut W, f: FolioId) -> u32 {
+        let st = self.folios.st(f);
+        if !st.has(State::MAPPED) {
+            return 0;
+        }
+        if !st.has(State::LARGE) {
+            return self.page_referenced(w, self.folios.page(f));
+        }
+        // Several young pages in one mapping are one reference.
+        let mapped = self.space.mapped_in(self.pages_of(f));
+        mapped.fold(0, |young, page| young.max(self.page_referenced(w, page)))
+    }
+
+    fn page_referenced<W: World>(&mut self, w: &mut W, page: PageId) -> u32 {
+        let young = w.test_and_clear_young_count(page);
+        if young > 0 && self.is_multi_gen() {
+            self.look_around(w, page);
+        }
+        young
+    }
+
+    /// Reclaim found the page young: up to 64 entries around it are looked at, too.
+    pub(crate) fn look_around<W: World>(&mut self, w: &mut W, page: PageId) {
+        let t = self.table_of(page);
+        let (from, to) = self.look_around_window(page);
+        let Some(v) = self.folios.slot(page).folio().map(|f| self.folios.lruvec(f)) else { return };
+        let seq = self.lruvecs[v.index()].r#gen.max_seq;
+        let mut young = 1;
+        for near in self.space.mapped_in(self.space.around(page, self.folios.node_of(page), MIN_LRU_BATCH as u32)) {
+            if !w.may_be_young(near) {
+                continue;
+            }
+            let inside = (from..to).contains(&self.page_index(near));
+            let Some(f) = self.folios.slot(near).folio().filter(|&f| inside && self.folios.lruvec(f) == v) else {
+                continue;
+            };
+            if !w.test_and_clear_young(near) {
+                continue;
+            }
+            young += 1;
+            if self.walk_context {
+                self.promote(v, f, gen_index(seq));
+            } else {
+                self.activate_around(f, gen_index(seq));
+            }
+        }
+        if is_dense(to - from, young) {
+            self.lruvecs[v.index()].r#gen.filter(seq).insert(t as u32);
+        }
+    }
+
+    /// Without a walk context promotion goes through the activate batch.
+    fn activate_around(&mut self, f: FolioId, youngest: usize) {
+        let st = self.folios.st(f);
+        match st.generation() {
+            None => self.folios.set(f, State::REFERENCED),
+            Some(g) if g == youngest => {}
+            Some(_) => {
+                self.folios.clear(f, State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
+                if !st.has(State::ACTIVE) {
+                    self.batch_add(crate::lru::batch::Batch::Activate, f);
+                }
+            }
+        }
+    }
+
+    /// 64 entries around the page, inside its table and mapping: centred, or shifted at the edges.
+    fn look_around_window(&self, page: PageId) -> (u64, u64) {
+        let index = self.page_index(page);
+        let m = &self.space.mappings[self.space.mapping_of(page).index()];
+        let start = (index & !511).max(m.min_index);
+        let end = ((index & !511) + 512).min(m.max_index + 1);
+        let half = MIN_LRU_BATCH / 2;
+        if end - start <= MIN_LRU_BATCH {
+            (start, end)
+        } else if index - start < half {
+            (start, start + MIN_LRU_BATCH)
+        } else if end - index < half {
+            (end - MIN_LRU_BATCH, end)
+        } else {
+            (index - half, index + half)
+        }
+    }
+}

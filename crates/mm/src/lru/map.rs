@@ -1,0 +1,81 @@
+//! TODO doc
+
+use crate::config::Config;
+use crate::folio::table::State;
+use crate::ids::{FolioId, PageId};
+use crate::lru::pages::Pages;
+use crate::world::{Effect, World};
+
+impl Pages {
+    /// Maps the resident neighbours of a read fault, in the aligned window around it.
+    pub(crate) fn fault_around<W: World>(&mut self, cfg: &Config, w: &mut W, page: PageId) {
+        let around = cfg.fault_around_pages;
+        if around <= 1 {
+            return;
+        }
+        if around > 64 {
+            let near = self.space.around(page, self.folios.node_of(page), around as u32);
+            let window = self.page_index(page) & !(around - 1);
+            for near in near.map(PageId) {
+                if self.page_index(near) & !(around - 1) == window {
+                    self.map_neighbour(cfg, w, page, near);
+                }
+            }
+            return;
+        }
+        // The window lies within a node of 64 slots: what is there and not mapped is found by bits, before any folio is looked at.
+        let ids = self.space.around_in_node(&self.folios, page, around);
+        let mut there = self.folios.up_to_date(ids.clone()) & !self.space.mapped_bits(ids.clone());
+        while there != 0 {
+            self.map_neighbour(cfg, w, page, PageId(ids.start + there.trailing_zeros()));
+            there &= there - 1;
+        }
+    }
+
+    /// Maps a page in the window of a read fault on `page`, if it is there to be mapped.
+    fn map_neighbour<W: World>(&mut self, cfg: &Config, w: &mut W, page: PageId, near: PageId) {
+        let there = u32::from(self.folios.hot[near.index()]) & State::UPTODATE != 0;
+        if near == page || !there || self.space.is_mapped(near) {
+            return;
+        }
+        let Some(f) = self.folios.slot(near).folio() else { return };
+        if !self.folios.st(f).has(State::LOCKED) {
+            self.map_folio_with(w, f, cfg.fault_around_young, false);
+        }
+    }
+
+    /// Maps a folio again, young or not.
+    pub(crate) fn map_folio<W: World>(&mut self, w: &mut W, f: FolioId, young: bool) {
+        let writable = self.folios.st(f).has(State::ANON);
+        self.map_folio_with(w, f, young, writable);
+    }
+
+    pub(crate) fn map_folio_with<W: World>(&mut self, w: &mut W, f: FolioId, young: bool, writable: bool) {
+        for page in self.pages_of(f).map(PageId) {
+            self.map_page(w, f, page, young, writable);
+        }
+    }
+
+    /// Maps one page of a folio.
+    pub(crate) fn map_page<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId, young: bool, writable: bool) {
+        self.space.set_mapped(page, self.folios.node_of(page), true);
+        w.effect(Effect::Map { page, young, writable });
+        self.folios.set(f, State::MAPPED);
+    }
+
+    pub(crate) fn unmap_dropped<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId) {
+        if self.space.is_mapped(page) {
+            w.effect(Effect::Unmap { page });
+            w.test_and_clear_dirty(page);
+            self.space.set_mapped(page, self.folios.node_of(page), false);
+            self.note_unmapped(f);
+        }
+    }
+
+    /// A page of the folio was unmapped: perhaps it was the last one.
+    fn note_unmapped(&mut self, f: FolioId) {
+        if self.space.mapped_in(self.pages_of(f)).next().is_none() {
+            self.folios.clear(f, State::MAPPED);
+        }
+    }
+}

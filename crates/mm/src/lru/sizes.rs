@@ -1,0 +1,115 @@
+//! TODO doc
+
+use crate::ids::{LruvecId, MemcgId, NodeId};
+use crate::lru::lruvec::{ANON, FILE, UNEVICTABLE};
+use crate::lru::pages::Pages;
+use crate::memcg::groups::Groups;
+use crate::memcg::stat_flush::Flushed;
+
+impl Pages {
+    /// Pages on the lists of a memcg, of all nodes.
+    pub(crate) fn sizes_of(&self, id: MemcgId) -> [u64; 5] {
+        let sizes = self.lruvecs_of(id).map(|v| self.lruvecs[v.index()].size);
+        sizes.fold([0; 5], |sum, size| std::array::from_fn(|l| sum[l] + size[l]))
+    }
+
+    /// Time went on: adds up if it is time to.
+    #[cold]
+    pub(crate) fn flush_stats(&mut self, groups: &Groups) {
+        for id in groups.memcgs.subtree(MemcgId::ROOT).collect::<Vec<_>>().into_iter().rev() {
+            // Children come after their parents, so from the end each has its descendants when it is its turn.
+            for nid in self.node_ids() {
+                let v = self.lruvec_of(id, nid);
+                let own = &self.lruvecs[v.index()];
+                let mut sum = Flushed { size: own.size, activations: own.activated };
+                for child in groups.memcgs.children(id) {
+                    let below = self.lruvecs[self.lruvec_of(child, nid).index()].flushed;
+                    (0..5).for_each(|l| sum.size[l] += below.size[l]);
+                    (0..2).for_each(|t| sum.activations[t] += below.activations[t]);
+                }
+                self.lruvecs[v.index()].flushed = sum;
+            }
+        }
+    }
+
+    /// The lists of a memcg and its descendants on a node, as reclaim knows them.
+    #[inline(always)]
+    pub(crate) fn known_sizes(&self, groups: &Groups, id: MemcgId, nid: NodeId) -> [u64; 5] {
+        if groups.stats_lag() {
+            self.lruvecs[self.lruvec_of(id, nid).index()].flushed.size
+        } else {
+            self.tree_sizes(groups, id, nid)
+        }
+    }
+
+    /// `workingset_activate` of a type on a node, descendants included, as reclaim knows it.
+    pub(crate) fn known_activations(&self, groups: &Groups, id: MemcgId, nid: NodeId, t: usize) -> u64 {
+        match groups.stats_lag() {
+            true => self.lruvecs[self.lruvec_of(id, nid).index()].flushed.activations[t],
+            false => self.activations(groups, id, nid, t),
+        }
+    }
+
+    /// The lists of one lruvec, as reclaim knows them; with lag those of its descendants are in it, as in Linux.
+    #[inline(always)]
+    pub(crate) fn known_lruvec_sizes(&self, groups: &Groups, v: LruvecId) -> [u64; 5] {
+        let v = &self.lruvecs[v.index()];
+        if groups.stats_lag() { v.flushed.size } else { v.size }
+    }
+
+    /// `lru_note_cost`: here and in all ancestors.
+    pub(crate) fn note_cost(&mut self, groups: &Groups, v: LruvecId, t: usize, nr_io: u64, nr_rotated: u64) {
+        let cost = nr_io * self.cfg.swap_cluster_max + nr_rotated;
+        if cost == 0 {
+            return;
+        }
+        let mut at = Some(v);
+        while let Some(v) = at {
+            let pages = self.known_lruvec_sizes(groups, v)[..UNEVICTABLE].iter().sum();
+            let v = &mut self.lruvecs[v.index()];
+            v.note_cost(t, cost, pages);
+            at = v.parent;
+        }
+    }
+
+    /// The lists of a memcg and its descendants on a node.
+    #[inline(always)]
+    pub(crate) fn tree_sizes(&self, groups: &Groups, memcg: MemcgId, nid: NodeId) -> [u64; 5] {
+        if memcg == MemcgId::ROOT {
+            return self.node_sizes[nid.index()];
+        }
+        match groups.memcgs.has_children(memcg) {
+            true => self.sum_of_sizes(groups, memcg, nid),
+            false => self.lruvecs[self.lruvec_of(memcg, nid).index()].size,
+        }
+    }
+
+    fn sum_of_sizes(&self, groups: &Groups, memcg: MemcgId, nid: NodeId) -> [u64; 5] {
+        let sizes = groups.memcgs.subtree(memcg).map(|m| self.lruvecs[self.lruvec_of(m, nid).index()].size);
+        sizes.fold([0; 5], |sum, size| std::array::from_fn(|l| sum[l] + size[l]))
+    }
+
+    /// `workingset_activate` of a type on a node, descendants included.
+    pub(crate) fn activations(&self, groups: &Groups, memcg: MemcgId, nid: NodeId, t: usize) -> u64 {
+        let own = |m: MemcgId| self.lruvecs[self.lruvec_of(m, nid).index()].activated[t];
+        groups.memcgs.subtree(memcg).map(own).sum()
+    }
+
+    pub(crate) fn snapshot_refaults(&mut self, groups: &Groups, memcg: MemcgId) {
+        if self.is_multi_gen() {
+            return;
+        }
+        for nid in self.node_ids() {
+            self.snapshot_refaults_on(groups, memcg, nid);
+        }
+    }
+
+    pub(crate) fn snapshot_refaults_on(&mut self, groups: &Groups, memcg: MemcgId, nid: NodeId) {
+        if self.is_multi_gen() {
+            return;
+        }
+        let now = [ANON, FILE].map(|t| self.known_activations(groups, memcg, nid, t));
+        let v = self.lruvec_of(memcg, nid);
+        self.lruvecs[v.index()].refaults = now;
+    }
+}

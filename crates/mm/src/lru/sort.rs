@@ -1,0 +1,164 @@
+//! TODO doc
+
+use crate::config::{RefaultCounting, WritebackSort};
+use crate::folio::table::State;
+use crate::ids::{FolioId, LruvecId};
+use crate::lru::lruvec::FILE;
+use crate::lru::multi_gen::{MIN_LRU_BATCH, gen_index, tier_from_refs};
+use crate::lru::pages::Pages;
+use crate::stat::Counter;
+
+/// A scan of the oldest generation of a type, in pages.
+#[derive(Default)]
+pub(crate) struct Scan {
+    pub(crate) t: usize,
+    pub(crate) oldest_gen: usize,
+    pub(crate) tier_limit: usize,
+    /// What must be written would have to wait.
+    pub(crate) wait: bool,
+    /// It came to such a folio.
+    pub(crate) blocked: bool,
+    /// Folios that it may still look at.
+    pub(crate) remaining: u64,
+    pub(crate) scanned: u64,
+    pub(crate) isolated: u64,
+    pub(crate) sorted: u64,
+    pub(crate) skipped: u64,
+}
+
+/// An anonymous folio that can only be freed after it is written.
+pub(crate) fn needs_write(st: State) -> bool {
+    st.has(State::SWAPBACKED)
+        && !st.has(State::WRITEBACK)
+        && (st.has(State::MAPPED | State::DIRTY) || !st.has(State::SWAPCACHE))
+}
+
+/// Locked, under writeback, or a dirty file folio.
+fn is_busy(st: State, t: usize) -> bool {
+    st.has(State::LOCKED | State::WRITEBACK) || (t == FILE && st.has(State::DIRTY))
+}
+
+impl Pages {
+    /// Prepares a survivor for its way back. True: nothing is wrong with it, try once more.
+    pub(crate) fn may_retry(&mut self, f: FolioId) -> bool {
+        const REJECTED: u32 = State::ACTIVE
+            | State::REFERENCED
+            | State::MAPPED
+            | State::LOCKED
+            | State::DIRTY
+            | State::WRITEBACK
+            | State::UNEVICTABLE;
+        let st = self.folios.st(f);
+        if st.has(State::RECLAIM) && st.has(State::DIRTY | State::WRITEBACK) {
+            if st.has(State::WORKINGSET) {
+                self.folios.set(f, State::REFERENCED);
+            }
+            return false;
+        }
+        if !st.has(REJECTED) {
+            return true;
+        }
+        if !st.has(State::UNEVICTABLE) {
+            // A rejected folio must not re-enter the oldest generation.
+            self.folios.clear(f, State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
+            self.folios.set(f, State::ACTIVE);
+        }
+        false
+    }
+
+    /// The part of a scan in one zone: until it has a batch, or skipped one.
+    pub(crate) fn scan_zone(&mut self, v: LruvecId, zone: usize, scan: &mut Scan, list: &mut Vec<FolioId>) {
+        let oldest = self.lruvecs[v.index()].r#gen.lists[scan.oldest_gen][scan.t][zone];
+        let mut skipped = 0;
+        let mut moved = self.take_scratch();
+        self.folios.warm_tail(oldest, MIN_LRU_BATCH as usize);
+        while let Some(f) = self.folios.links.tail(oldest) {
+            let st = self.folios.st(f);
+            let nr = st.nr_pages();
+            scan.scanned += nr;
+            if self.must_sort(st, scan.oldest_gen, scan.t, scan.tier_limit) {
+                self.sort_folio(v, f, scan.t, scan.tier_limit);
+                scan.sorted += nr;
+            } else if scan.wait && needs_write(st) {
+                scan.scanned -= nr;
+                scan.blocked = true;
+                break;
+            } else {
+                self.folios.links.pop_tail(oldest);
+                if st.has(State::LRU) {
+                    self.folios.put(f, st.isolated());
+                    list.push(f);
+                    scan.isolated += nr;
+                } else {
+                    // Someone else holds it.
+                    moved.push(f);
+                    skipped += nr;
+                }
+            }
+            scan.remaining -= 1;
+            if scan.remaining == 0 || scan.isolated.max(skipped) >= MIN_LRU_BATCH {
+                break;
+            }
+        }
+        // Back to the head, in the order in which they were.
+        moved.iter().for_each(|&f| self.folios.links.add(oldest, f));
+        self.return_scratch(moved);
+        scan.skipped += skipped;
+    }
+
+    /// Whether a folio on the oldest list must not be evicted now.
+    #[inline(always)]
+    fn must_sort(&self, st: State, oldest: usize, t: usize, tier_limit: usize) -> bool {
+        let refs = st.refs();
+        let protected = tier_from_refs(refs) > tier_limit || refs == 1 << crate::folio::shadow::REFS_BITS;
+        let next = self.cfg.writeback_sort == WritebackSort::NextGeneration;
+        st.generation() != Some(oldest) || protected || (next && is_busy(st, t))
+    }
+
+    /// Moves a folio that [`Engine::must_sort`].
+    fn sort_folio(&mut self, v: LruvecId, f: FolioId, t: usize, tier_limit: usize) {
+        let st = self.folios.st(f);
+        let g = &mut self.lruvecs[v.index()].r#gen;
+        let oldest = gen_index(g.min_seq[t]);
+        let generation = st.generation().unwrap_or(oldest);
+        if generation != oldest {
+            // Promoted by a walk or a look-around.
+            let list = g.lists[generation][t][self.folios.zone_list(f)];
+            self.folios.links.del(f);
+            self.folios.links.add(list, f);
+            return;
+        }
+        let refs = st.refs();
+        let tier = tier_from_refs(refs);
+        if tier > tier_limit || refs == 1 << crate::folio::shadow::REFS_BITS {
+            g.protected[t][tier - 1] += st.nr_pages();
+            self.move_to_next_generation(v, f, t, true);
+            if self.cfg.refault_counting == RefaultCounting::RecentOnly {
+                // 6.1 counts what it protects as activated.
+                self.count(f, Counter::activate(t), st.nr_pages());
+            }
+        } else {
+            // 6.1 sends what is busy to the next generation.
+            self.move_to_next_generation(v, f, t, false);
+            self.folios.set(f, State::RECLAIM);
+        }
+    }
+
+    /// From the oldest generation to the next, to its tail or its head; refs and flags start over.
+    pub(crate) fn move_to_next_generation(&mut self, v: LruvecId, f: FolioId, t: usize, tail: bool) {
+        let g = &self.lruvecs[v.index()].r#gen;
+        let (from, to) = (gen_index(g.min_seq[t]), gen_index(g.min_seq[t] + 1));
+        let list = g.lists[to][t][self.folios.zone_list(f)];
+        let mut st = self.folios.st(f);
+        st.clear(State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
+        st.set_generation(to);
+        self.folios.put(f, st);
+        let nr = st.nr_pages();
+        self.gen_update_size(v, t, from, to, nr);
+        self.folios.links.del(f);
+        match tail {
+            true => self.folios.links.add_tail(list, f),
+            false => self.folios.links.add(list, f),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! TODO doc
+
+use crate::config::{Clock, RefaultTest};
+use crate::folio::list::Target;
+use crate::folio::table::State;
+use crate::ids::{FolioId, LruvecId, PageId};
+use crate::lru::lruvec::list_index;
+use crate::lru::pages::Pages;
+use crate::lru::sort::needs_write;
+use crate::stat::Counter;
+
+impl Pages {
+    /// Whether refaults may have the active list challenged: not before mainline's test.
+    pub(crate) fn refaults_challenge_active(&self) -> bool {
+        !matches!(self.cfg.refault, RefaultTest::None | RefaultTest::Distance2013)
+    }
+
+    /// Takes up to `nr` pages from the tail of a list, with `wait` up to the first that must be written. What someone else holds goes to
+    /// the head and counts as scanned. Returns pages scanned and taken.
+    pub(crate) fn isolate(&mut self, v: LruvecId, l: usize, nr: u64, wait: bool, out: &mut Vec<FolioId>) -> (u64, u64) {
+        let list = self.lruvecs[v.index()].lists[l];
+        self.folios.warm_tail(list, nr as usize);
+        let (mut scanned, mut isolated) = (0, 0);
+        while scanned < nr {
+            let Some(f) = self.folios.links.tail(list) else { break };
+            let st = self.folios.st(f);
+            if wait && needs_write(st) {
+                break;
+            }
+            scanned += st.nr_pages();
+            self.folios.links.pop_tail(list);
+            if !st.has(State::LRU) {
+                self.folios.links.add(list, f);
+                continue;
+            }
+            self.folios.clear(f, State::LRU);
+            isolated += st.nr_pages();
+            out.push(f);
+        }
+        self.resize_list(v, l, -(isolated as i64));
+        (scanned, isolated)
+    }
+
+    /// Takes the `nr` oldest folios off a list if all of them are there for taking, and in none of the states `odd`; their flags
+    /// stay. False: none is taken.
+    pub(crate) fn take_alike(
+        &mut self,
+        v: LruvecId,
+        l: usize,
+        nr: u64,
+        odd: u32,
+        pinned: impl Fn(PageId) -> bool,
+        out: &mut Vec<FolioId>,
+    ) -> bool {
+        let list = self.lruvecs[v.index()].lists[l];
+        let passed = self.folios.links.oldest(list, nr as usize, out);
+        let (any, all) = self.folios.flags_of(out);
+        if any & odd != 0 || all & State::LRU == 0 || out.iter().any(|&f| pinned(self.folios.page(f))) {
+            out.clear();
+            return false;
+        }
+        self.folios.links.pop_oldest(list, out.len(), passed);
+        self.resize_list(v, l, -(out.len() as i64));
+        true
+    }
+
+    /// Puts active folios that nothing can keep at the head of the inactive list.
+    pub(crate) fn deactivate_alike(&mut self, v: LruvecId, t: usize, folios: &[FolioId]) {
+        let (nr, l) = (folios.len() as u64, list_index(t, false));
+        let list = self.lruvecs[v.index()].lists[l];
+        self.folios.add_each(folios, &[Target::new(list, !State::ACTIVE, State::WORKINGSET)]);
+        self.resize_list(v, l, nr as i64);
+        self.count_lruvec(v, Counter::Pgrefill, nr);
+        self.count_lruvec(v, Counter::Pgdeactivate, nr);
+        self.work.scanned += nr;
+    }
+
+    /// Whether the clock advances for folios that reclaim puts back as active: in mainline, not in 2013.
+    fn put_back_ages(&self) -> bool {
+        self.cfg.clock == Clock::EvictionsAndActivations && self.cfg.refault != RefaultTest::Distance2013
+    }
+
+    /// Puts isolated folios back, oldest first, each at the head of the list its flags ask for.
+    pub(crate) fn put_back(&mut self, list: &[FolioId]) {
+        for &f in list {
+            self.folios.set(f, State::LRU);
+            self.lruvec_add(f, false);
+            let st = self.folios.st(f);
+            if st.has(State::ACTIVE) && self.put_back_ages() {
+                self.age_nonresident(self.folios.lruvec(f), st.nr_pages());
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! TODO map
+
+use crate::config::Config;
+use crate::folio::table::State;
+use crate::ids::{FolioId, NodeId, PageId, ZoneId};
+use crate::lru::batch::Batch;
+use crate::lru::pages::Pages;
+use crate::memcg::groups::Groups;
+use crate::node::frames::Frames;
+use crate::node::migration::{Migration, Reason};
+use crate::stat::Counter;
+use crate::world::{Ack, Effect, World};
+use crate::writeback::{Writeback, Writeout};
+
+/// A move from node to node: what it may change.
+pub(crate) struct Migrate<'a, W> {
+    pub(crate) cfg: &'a Config,
+    pub(crate) pages: &'a mut Pages,
+    pub(crate) groups: &'a mut Groups,
+    pub(crate) frames: &'a mut Frames,
+    pub(crate) writeback: &'a mut Writeback,
+    pub(crate) now_ns: u64,
+    pub(crate) world: &'a mut W,
+}
+
+impl<W> Migrate<'_, W> {
+    lend! {
+        /// See [`Writeout`].
+        fn writeout() -> Writeout<'_, W> { cfg, pages, groups, frames, writeback, now_ns, world }
+    }
+}
+
+impl<W: World> Migrate<'_, W> {
+    /// Moves an isolated folio, which is neither locked nor under writeback, to frames that were taken for it. `Failed`: it is as before,
+    /// still isolated, and the frames are given back.
+    pub(crate) fn migrate(&mut self, f: FolioId, to: ZoneId, reason: Reason) -> Ack {
+        let st = self.pages.folios.st(f);
+        debug_assert!(!st.has(State::LRU | State::LOCKED | State::WRITEBACK | State::ADDING));
+        let mapped = self.unmap_migrating(f);
+        self.pages.folios.set(f, State::LOCKED | State::MIGRATING);
+        self.pages.work.migrated += st.nr_pages();
+        let (page, order, from) = (self.pages.folios.page(f), st.order(), self.pages.folios.nid(f));
+        let migration = Migration { to, reason, mapped };
+        let ack = self.world.effect(Effect::Migrate { page, order, from, to: to.nid() });
+        match ack {
+            Ack::Pending => _ = self.frames.migrating.insert(f, migration),
+            Ack::Done | Ack::Failed => self.settle_migration(f, migration, ack == Ack::Done),
+        }
+        if ack == Ack::Done {
+            self.add_migrated(f, reason);
+        }
+        ack
+    }
+
+    /// Nobody may use it while it is copied. What the page tables know of it is kept: a page that was not young will not be.
+    fn unmap_migrating(&mut self, f: FolioId) -> Vec<(PageId, bool)> {
+        let mut mapped = Vec::new();
+        let mut dirty = false;
+        if self.pages.folios.st(f).has(State::MAPPED) {
+            for page in self.pages.space.mapped_in(self.pages.pages_of(f)) {
+                mapped.push((page, self.world.test_and_clear_young(page)));
+                self.world.effect(Effect::Unmap { page });
+                dirty |= self.world.test_and_clear_dirty(page);
+                self.pages.space.set_mapped(page, self.pages.folios.node_of(page), false);
+            }
+            self.pages.folios.clear(f, State::MAPPED);
+        }
+        if dirty {
+            if self.pages.folios.st(f).has(State::ANON) {
+                // Written after it was advised free.
+                self.pages.folios.set(f, State::SWAPBACKED);
+            }
+            self.writeout().set_dirty(f);
+        }
+        mapped
+    }
+
+    /// The copy is made, or will not be: the frames of one side are free, and the pages are mapped again.
+    pub(crate) fn settle_migration(&mut self, f: FolioId, migration: Migration, ok: bool) {
+        let Migration { to, reason, mapped } = migration;
+        self.pages.folios.clear(f, State::LOCKED | State::MIGRATING);
+        let nr = self.pages.folios.st(f).nr_pages();
+        let from = self.pages.folios.zone_of(f);
+        if ok {
+            self.count_migrated(f, to.nid(), reason);
+            self.frames.nodes.give_back(from, nr);
+            if reason == Reason::Demotion(Counter::PgdemoteKswapd) {
+                self.frames.nodes.get_mut(from.nid()).kswapd.failures = 0;
+            }
+            self.pages.folios.note_frames(self.pages.folios.page(f), nr, to);
+        } else {
+            self.frames.nodes.give_back(to, nr);
+            self.pages.count_machine(Counter::PgmigrateFail, nr);
+        }
+        let writable = self.pages.folios.st(f).has(State::ANON);
+        for (page, young) in mapped {
+            // It may have been dropped meanwhile.
+            if !self.pages.dropping.contains(&page) {
+                self.pages.map_page(self.world, f, page, young, writable);
+            }
+        }
+    }
+
+    fn count_migrated(&mut self, f: FolioId, to: NodeId, reason: Reason) {
+        let nr = self.pages.folios.st(f).nr_pages();
+        self.pages.count_machine(Counter::PgmigrateSuccess, nr);
+        match reason {
+            Reason::Demotion(counter) => self.pages.count(f, counter, nr),
+            Reason::Promotion => self.count_promoted(f, to),
+        }
+    }
+
+    /// A folio that has moved, or that could not after all, goes to the list that its flags ask for, by way of a batch as new ones do.
+    pub(crate) fn add_migrated(&mut self, f: FolioId, reason: Reason) {
+        let st = self.pages.state_of_new(self.pages.folios.st(f), reason == Reason::Promotion);
+        self.pages.folios.put(f, st);
+        self.pages.batch_push(Batch::Add, f, st);
+    }
+
+    /// A folio has arrived that a hint fault sent.
+    fn count_promoted(&mut self, f: FolioId, to: NodeId) {
+        let nr = self.pages.folios.st(f).nr_pages();
+        self.pages.count(f, Counter::NumaPagesMigrated, nr);
+        let Some(hints) = &mut self.frames.hints else { return };
+        if let Some(promoter) = &mut hints.promoters[to.index()] {
+            promoter.promoted(nr);
+            self.pages.count(f, Counter::PgpromoteSuccess, nr);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! kswapd of a node: whether it is awake, and the run that it is at.
+
+use crate::scan::{MAX_RECLAIM_RETRIES, ScanControl};
+
+/// kswapd of a node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kswapd {
+    /// Woken and not asleep again.
+    pub(crate) awake: bool,
+    /// The run under way.
+    pub(crate) run: Option<ScanControl>,
+    /// Runs in a row that reclaimed nothing.
+    pub(crate) failures: u32,
+    /// A run that only trimmed the cache failed: the next does not trim.
+    pub(crate) no_trim: bool,
+    /// Pages that the run counted as reclaimed while they are on their way to a slower node: they may come back.
+    pub(crate) on_their_way: u64,
+    pub(crate) slept_at_ns: u64,
+}
+
+impl Kswapd {
+    /// Too many runs failed: direct reclaim must do.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.failures >= MAX_RECLAIM_RETRIES
+    }
+}
+
+/// What kswapd does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KswapdStep {
+    /// There is more to do: call again when it has the processor.
+    Again,
+    /// It sleeps until [`Effect::WakeKswapd`].
+    Sleep,
+}

@@ -1,0 +1,26 @@
+//! Moving folios from one node to another: demotion by reclaim (9.2), and the part that promotion has in common with it.
+//!
+//! A folio that moves is on no list, locked and unmapped; whoever touches it waits. It keeps its number, its slots, its charge and its flags:
+//! only its frames are others afterwards, and with them its lists.
+
+use crate::ids::{PageId, ZoneId};
+use crate::stat::Counter;
+
+/// Why a folio moves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reason {
+    /// Reclaim took it; what is counted if it goes well.
+    Demotion(Counter),
+    /// A hint fault found it hot.
+    Promotion,
+}
+
+/// A folio on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Migration {
+    /// Frames that are taken for it.
+    pub(crate) to: ZoneId,
+    pub(crate) reason: Reason,
+    /// Its pages that were mapped, and whether they were young.
+    pub(crate) mapped: Vec<(PageId, bool)>,
+}

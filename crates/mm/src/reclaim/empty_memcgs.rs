@@ -1,0 +1,56 @@
+//! TODO doc
+
+use crate::ids::{LruvecId, MemcgId};
+use crate::reclaim::Reclaim;
+use crate::scan::DEF_PRIORITY;
+use crate::world::World;
+
+impl<W: World> Reclaim<'_, W> {
+    /// Whether a visit to a group finds nothing to scan, to age or to shrink, so that all that it does is to move the group.
+    #[inline]
+    pub(crate) fn is_quiet(&mut self, id: MemcgId) -> bool {
+        #[cfg(test)]
+        if self.groups.looks_closely {
+            return false;
+        }
+        if self.sc.quiet_since != self.groups.empty.now || self.sc.quiet_since == 0 {
+            // Others were at work since.
+            self.groups.empty.forget(&mut self.sc);
+        } else if self.groups.empty.knows(id, &self.sc) {
+            #[cfg(test)]
+            (self.groups.empty.known += 1);
+            return true;
+        }
+        let v = self.pages.lruvec_of(id, self.sc.nid);
+        match self.quiet_down_to(v) {
+            Some(priority) => {
+                self.groups.empty.note(id, self.sc.nid, priority);
+                true
+            }
+            None => {
+                self.groups.empty.forget(&mut self.sc);
+                false
+            }
+        }
+    }
+
+    /// The lowest priority at which there is nothing to do for a group, if that holds at the present one.
+    fn quiet_down_to(&self, v: LruvecId) -> Option<u32> {
+        let lruvec = &self.pages.lruvecs[v.index()];
+        let offline = !self.groups.memcgs.offline.is_empty() && !self.groups.memcgs.get(lruvec.memcg).is_online();
+        let pages: u64 = lruvec.size.iter().sum();
+        if offline
+            || self.pages.excess_shadow_nodes(v) > 0
+            || pages >> self.sc.priority > 0 && self.sc.priority == DEF_PRIORITY
+        {
+            return None;
+        }
+        let aging = self.pages.should_run_aging(v, self.effective_swappiness(v));
+        if self.sc.priority == DEF_PRIORITY && aging.wanted {
+            // Nobody is aged at the first priority.
+            return Some(DEF_PRIORITY);
+        }
+        let found = aging.wanted || aging.total >> self.sc.priority > 0;
+        (!found).then_some(u64::BITS - aging.total.leading_zeros())
+    }
+}

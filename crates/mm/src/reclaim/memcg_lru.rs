@@ -1,0 +1,65 @@
+//! TODO doc
+
+use crate::ids::MemcgId;
+use crate::memcg::memcg_lru::{MEMCG_NR_BINS, Rotation, Segment};
+use crate::memcg::protection::Shield;
+use crate::reclaim::Reclaim;
+use crate::world::World;
+
+impl<W: World> Reclaim<'_, W> {
+    /// One pass over the old generation, from a bin by chance on, until reclaim has what it wants.
+    pub(crate) fn shrink_many(&mut self) {
+        let n = self.sc.nid.index();
+        let generation = self.groups.memcg_lru[n].old();
+        let first_bin = self.groups.memcg_lru[n].random_bin();
+        for bin in (0..MEMCG_NR_BINS).map(|i| (first_bin + i) % MEMCG_NR_BINS) {
+            let mut at = self.groups.memcg_lru[n].bins[generation][bin].0;
+            while let Some(id) = at {
+                let rotation = self.shrink_rotating(id);
+                // Whoever comes next is known before this one moves: it may come back into this bin.
+                at = self.groups.memcg_lru[n].places[id.index()].next;
+                if let Some(to) = rotation {
+                    self.groups.memcg_lru[n].rotate(id, to);
+                }
+                if self.should_abort_scan() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Shrinks a group; where it goes after that. None: it stays, there is more.
+    fn shrink_rotating(&mut self, id: MemcgId) -> Option<Rotation> {
+        let was_tail = self.groups.memcg_lru[self.sc.nid.index()].places[id.index()].segment == Segment::Tail;
+        match self.groups.memcgs.shield(MemcgId::ROOT, id) {
+            Shield::Min => return Some(Rotation::Young),
+            // Others first. Whoever is met again is not spared.
+            Shield::Low if !was_tail => return Some(Rotation::Tail),
+            Shield::Low => self.groups.memcgs.event(id, |e| &mut e.low),
+            Shield::None => {}
+        }
+        self.groups.note_visit(id);
+        if self.pages.drain_batches() {
+            self.sc.quiet_since = 0;
+        }
+        // Removed, or too small: one more try.
+        let later = if was_tail { Rotation::Young } else { Rotation::Tail };
+        if self.is_quiet(id) {
+            return Some(later);
+        }
+        let (v, online) = (self.pages.lruvec_of(id, self.sc.nid), self.groups.memcgs.get(id).is_online());
+        let aged = self.shrink_lruvec_gen(v);
+        let priority = self.sc.priority;
+        self.charged().shrink_shadow_nodes(v, priority);
+        if aged && online {
+            return Some(Rotation::Young);
+        }
+        if !aged {
+            let total = self.pages.should_run_aging(v, self.effective_swappiness(v)).total;
+            if total >> if online { self.sc.priority } else { 0 } > 0 {
+                return None;
+            }
+        }
+        Some(later)
+    }
+}

@@ -1,0 +1,64 @@
+//! TODO doc
+
+use crate::folio::table::State;
+use crate::folio::thp::SizeCounter;
+use crate::ids::{FolioId, PageId};
+use crate::stat::Counter;
+use crate::world::{Ack, Effect, World};
+use crate::writeback::Writeout;
+
+impl<W: World> Writeout<'_, W> {
+    /// Starts to write a dirty folio: to its file, or to its swap slot. `rotate`: it is on a list.
+    pub(crate) fn start_write(&mut self, f: FolioId, rotate: bool) {
+        let st = self.pages.folios.st(f);
+        let (page, order) = (self.pages.folios.page(f), st.order());
+        self.clear_dirty(f);
+        self.pages.folios.set(f, State::WRITEBACK);
+        self.count_writeback(f, st.nr_pages() as i64);
+        let ack = if st.has(State::SWAPCACHE) {
+            self.pages.count(f, Counter::Pswpout, st.nr_pages());
+            if st.has(State::LARGE) {
+                self.pages.count_size(
+                    self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg,
+                    order,
+                    SizeCounter::Swpout,
+                );
+            }
+            self.world.effect(Effect::SwapOut { page, order, slot: self.pages.folios.swap(f) })
+        } else {
+            if st.has(State::MAPPED) {
+                (page.0..page.0 + st.nr_pages() as u32)
+                    .for_each(|p| _ = self.world.effect(Effect::WriteProtect { page: PageId(p) }));
+            }
+            self.world.effect(Effect::Write { page, order })
+        };
+        if ack != Ack::Pending {
+            self.end_write(f, ack == Ack::Done, rotate);
+        }
+    }
+
+    /// A write ended. A folio that reclaim waits for goes to the tail, unless reclaim holds it itself.
+    pub(crate) fn end_write(&mut self, f: FolioId, ok: bool, rotate: bool) {
+        let st = self.pages.folios.st(f);
+        let (nr, reclaim) = (st.nr_pages(), st.has(State::RECLAIM));
+        self.pages.folios.clear(f, State::WRITEBACK | State::RECLAIM);
+        self.count_writeback(f, -(nr as i64));
+        if !st.has(State::ANON) {
+            self.note_cleaned(self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg);
+        }
+        if !ok {
+            self.pages.count(f, Counter::WriteErrors, nr);
+            self.writeback.writes_failed += nr;
+            self.set_dirty_again(f);
+            return;
+        }
+        self.pages.count(f, Counter::NrWritten, nr);
+        self.writeback.writes_failed = 0;
+        if reclaim {
+            self.frames.note_reclaim_written(self.cfg, self.world, nr);
+        }
+        if reclaim && rotate && !self.pages.folios.st(f).has(State::DIRTY) {
+            self.pages.batch_add(crate::lru::batch::Batch::MoveTail, f);
+        }
+    }
+}
