@@ -65,10 +65,10 @@ fn number_arg(name: &str, default: u64) -> u64 {
 
 fn measure(policy: Policy, memcgs: MemcgSelection, groups: u64, pages: u64) -> Measured {
     let cfg = Config {
-        memcgs,
         node: Some(NodeConfig::new(pages)),
         total_pages: pages,
-        read_ahead_pages: 0,
+        memcg: MemcgConfig { selection: memcgs, ..MemcgConfig::default() },
+        readahead: ReadaheadConfig { file_pages: 0, ..ReadaheadConfig::default() },
         ..Config::new(policy)
     };
     let mut e = Engine::new(cfg).expect("a possible configuration");

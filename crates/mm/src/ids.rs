@@ -126,3 +126,6 @@ impl ZoneId {
         usize::from(self.0 & ((1 << Self::ZONE_BITS) - 1))
     }
 }
+
+/// The largest order of a folio: 2^9 pages are 2 MiB.
+pub const MAX_ORDER: u8 = 9;

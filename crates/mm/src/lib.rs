@@ -55,10 +55,19 @@ mod zswap;
 
 pub use cgroupfs::memory_reclaim::{ReclaimAgain, ReclaimRequest, ReclaimRound};
 pub use cgroupfs::oom::OomTask;
-pub use config::{
-    Backoff, Bound, Clock, Config, Lru, LruGenCaps, MemcgSelection, Policy, Recency, RefaultCounting, RefaultTest,
-    WritebackSort,
+pub use config::dirty::DirtyConfig;
+pub use config::lru::{Bound, Clock, Lru, LruConfig, LruGenCaps, Recency, RefaultCounting, RefaultTest, WritebackSort};
+pub use config::memcg::{Backoff, MemcgConfig, MemcgSelection};
+pub use config::node::{NodeConfig, NumaConfig};
+pub use config::readahead::{FaultAroundConfig, ReadaheadConfig};
+pub use config::shadow::ShadowConfig;
+pub use config::swap::{
+    MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapAllocator, SwapConfig, SwapDeviceConfig, SwapOverflow, SwapPolicy,
+    SwapRotational,
 };
+pub use config::thp::{HugeAdvice, ThpConfig, ThpDefrag, ThpMode, ThpSize};
+pub use config::zswap::ZswapConfig;
+pub use config::{Config, Policy};
 pub use control::cpu_latency_qos::{KeepAwake, KeepAwakeStats, LOOK_NS, LOOK_WAKES};
 pub use control::polling::{Polling, PollingStats};
 pub use control::pool_balance::{PoolBalance, PoolBalanceStats, PoolExtent, PoolTier};
@@ -69,23 +78,17 @@ pub use fault::advise::Advice;
 pub use fault::readahead::Readahead;
 pub use fault::swapoff::{Swapoff, SwapoffError};
 pub use folio::mapping::MappingKind;
-pub use folio::table::MAX_ORDER;
-pub use folio::thp::{HugeAdvice, SizeCounter, SizeStats, ThpConfig, ThpDefrag, ThpMode, ThpSize};
-pub use ids::{FolioId, LruvecId, MappingId, MemcgId, NodeId, PageId, SwapSlot, XaNodeId};
+pub use folio::size_stats::{SizeCounter, SizeStats};
+pub use ids::{FolioId, LruvecId, MAX_ORDER, MappingId, MemcgId, NodeId, PageId, SwapSlot, XaNodeId};
 pub use memcg::group::{MemcgEvents, MemcgLimits};
 pub use memcg::protection::effective_protection;
-pub use node::config::{NodeConfig, NumaConfig};
+pub use node::hint::Hint;
 pub use node::kswapd::KswapdStep;
 pub use node::node::Watermarks;
 pub use stat::{Counter, Gauge, Stats, Work};
-pub use swap::{
-    MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapAllocator, SwapCluster, SwapDeviceConfig, SwapDeviceInfo, SwapList,
-    SwapMap, SwapOverflow, SwapPolicy, SwapRotational, SwapSpace, SwapWork,
-};
-pub use tiering::hint::Hint;
+pub use swap::{SwapCluster, SwapDeviceInfo, SwapList, SwapMap, SwapSpace, SwapWork};
 pub use touch::{Outcome, Touch};
 pub use world::{Ack, Content, Effect, ThrottleReason, World};
 pub use zswap::ZswapStats;
 pub use zswap::ZswapStep;
-pub use zswap::config::ZswapConfig;
 pub use zswap::zspool::ZsPool;

@@ -1,6 +1,6 @@
 //! The invariants, checked over the whole state: tests call it after every step.
 
-use crate::config::{Lru, RefaultTest};
+use crate::config::lru::{Lru, RefaultTest};
 use crate::engine::Engine;
 use crate::folio::list::List;
 use crate::folio::table::State;
@@ -86,7 +86,7 @@ impl Engine {
                 (right == l && self.pages.folios.lruvec(f).index() == v).then_some(()).ok_or(format!("on list {l}"))
             })?;
         }
-        if self.cfg.lru == Lru::MultiGen {
+        if self.cfg.lru.kind == Lru::MultiGen {
             self.validate_generations(v, on_list, &mut size)?;
         }
         if size != lruvec.size {
@@ -100,7 +100,7 @@ impl Engine {
         g.validate()?;
         let over = |t: usize| (0..4).any(|k| g.refaulted[t][k] > g.evicted[t][k]);
         // With few bits a generation that is long gone looks like the oldest one.
-        let exact = self.pages.layout.eviction_bits >= 32 && self.cfg.refault == RefaultTest::Mainline;
+        let exact = self.pages.layout.eviction_bits >= 32 && self.cfg.lru.refault == RefaultTest::Mainline;
         // A large folio that comes back as a whole has the shadow of its first page, though its pages may have gone with others.
         let exact = exact && !self.cfg.thp.swap_in;
         if exact && (over(ANON) || over(FILE)) {
@@ -230,7 +230,7 @@ impl Engine {
         for (i, m) in self.groups.memcgs.all.iter().enumerate() {
             let total = own[i] + m.stock + m.kernel + m.zswap.pages() + m.reserved;
             self.groups.memcgs.chain(crate::MemcgId(i as u16)).for_each(|a| usage[a.index()] += total);
-            let objects = if self.cfg.charge_kernel { m.nodes * NODE_CHARGE_BYTES } else { 0 };
+            let objects = if self.cfg.memcg.charge_kernel { m.nodes * NODE_CHARGE_BYTES } else { 0 };
             let slab = m.kernel - m.page_tables;
             if objects + m.obj_bytes != slab * PAGE_BYTES {
                 return Err(format!("{}: {objects} + {} bytes on {slab} slab pages", m.name, m.obj_bytes));

@@ -6,8 +6,12 @@ use model::{Device, Driver, Op};
 use refault_mm::{Config, Policy, Touch};
 
 fn driver(policy: Policy, memory: u64) -> Driver {
-    let cfg =
-        Config { batch_folios: 0, charge_batch: 1, charge_kernel: false, fault_around_pages: 1, ..Config::new(policy) };
+    let cfg = Config {
+        lru: LruConfig { batch_folios: 0, ..Config::new(policy).lru },
+        memcg: MemcgConfig { charge_batch: 1, charge_kernel: false, ..MemcgConfig::default() },
+        fault_around: FaultAroundConfig { pages: 1, ..FaultAroundConfig::default() },
+        ..Config::new(policy)
+    };
     Driver::new(cfg, Device::Instant, 300, 100, memory, u64::MAX)
 }
 
@@ -55,7 +59,10 @@ fn i2_2_a_faulted_page_is_kept_once_a_read_page_is_not() {
 #[test]
 fn i3_4_shadow_nodes_stay_within_their_share() {
     let mut d = {
-        let cfg = Config { eviction_bits_max: 64, ..Config::new(Policy::Lru) };
+        let cfg = Config {
+            shadow: ShadowConfig { eviction_bits_max: 64, ..ShadowConfig::default() },
+            ..Config::new(Policy::Lru)
+        };
         Driver::new(cfg, Device::Instant, 20_000, 1, 400, u64::MAX)
     };
     read(&mut d, 0..20_000);

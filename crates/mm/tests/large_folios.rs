@@ -7,6 +7,7 @@ use refault_mm::{
     Ack, Advice, Config, Effect, Engine, HugeAdvice, MappingId, MappingKind, MemcgId, NodeConfig, PageId, Policy,
     SizeCounter, ThpConfig, Touch, World,
 };
+use refault_mm::{LruConfig, MemcgConfig, SwapConfig};
 
 /// File pages before the anonymous ones.
 const FILES: u32 = 8;
@@ -23,7 +24,12 @@ fn driver_with(cfg: Config, anons: u32, memory: u64) -> Driver {
 
 fn config(policy: Policy, settings: &[&str]) -> Config {
     let thp = thp(settings);
-    Config { batch_folios: 0, charge_batch: 1, charge_kernel: false, thp, ..Config::new(policy) }
+    Config {
+        thp,
+        lru: LruConfig { batch_folios: 0, ..Config::new(policy).lru },
+        memcg: MemcgConfig { charge_batch: 1, charge_kernel: false, ..MemcgConfig::default() },
+        ..Config::new(policy)
+    }
 }
 
 fn driver(policy: Policy, settings: &[&str], anons: u32, memory: u64) -> Driver {
@@ -284,7 +290,10 @@ fn a_large_folio_goes_to_swap_whole_and_comes_back_page_by_page() {
 
 /// A driver whose writes are pending until it is told.
 fn slow(policy: Policy, settings: &[&str]) -> Driver {
-    let cfg = Config { swap_synchronous: false, ..config(policy, settings) };
+    let cfg = Config {
+        swap: SwapConfig { synchronous: false, ..config(policy, settings).swap.clone() },
+        ..config(policy, settings)
+    };
     Driver::new(cfg, Device::Slow, FILES, 64, 1000, u64::MAX)
 }
 
@@ -334,7 +343,10 @@ fn a_part_given_up_during_a_write_that_fails_leaves_single_pages() {
 fn without_a_range_in_swap_a_folio_is_split_and_goes_in_pages() {
     for policy in BOTH {
         // No cluster of it is free: the first holds the header, the second ends early.
-        let cfg = Config { swap_pages: 40, ..config(policy, &["64k=always"]) };
+        let cfg = Config {
+            swap: SwapConfig { pages: 40, ..config(policy, &["64k=always"]).swap.clone() },
+            ..config(policy, &["64k=always"])
+        };
         let mut d = driver_with(cfg, 64, 1000);
         write(&mut d, 0..48);
         d.step(Op::PageOut(anon(0).0, 48)).unwrap();
@@ -346,7 +358,10 @@ fn without_a_range_in_swap_a_folio_is_split_and_goes_in_pages() {
 
 #[test]
 fn two_mebibytes_in_swap_count_under_their_old_names_too() {
-    let cfg = Config { swap_pages: 1100, ..config(Policy::Mglru, &["2m=always"]) };
+    let cfg = Config {
+        swap: SwapConfig { pages: 1100, ..config(Policy::Mglru, &["2m=always"]).swap.clone() },
+        ..config(Policy::Mglru, &["2m=always"])
+    };
     let mut d = driver_with(cfg, 1024, 2000);
     write(&mut d, [0, 512]);
     d.step(Op::PageOut(anon(0).0, 1024)).unwrap();
@@ -369,7 +384,10 @@ fn a_large_folio_comes_back_whole_where_that_is_wanted() {
         write(&mut d, [16]);
         assert_eq!((order(&d, 16), order(&d, 17)), (Some(0), None), "{policy}");
         // A device with a queue reads page by page.
-        let cfg = Config { swap_synchronous: false, ..config(policy, &["64k=always", "swap-in=on"]) };
+        let cfg = Config {
+            swap: SwapConfig { synchronous: false, ..config(policy, &["64k=always", "swap-in=on"]).swap.clone() },
+            ..config(policy, &["64k=always", "swap-in=on"])
+        };
         let mut d = driver_with(cfg, 64, 1000);
         write(&mut d, 0..16);
         d.step(Op::PageOut(anon(0).0, 16)).unwrap();
@@ -396,7 +414,10 @@ fn a_dropped_range_in_swap_frees_its_slots() {
 #[test]
 fn regression_swap_of_a_folio_that_is_partly_dropped_and_mapped_again_moves_once() {
     for policy in [Policy::Lru, Policy::Mglru] {
-        let cfg = Config { swap_pages: 4000, swap_synchronous: false, ..config(policy, &["64k=always"]) };
+        let cfg = Config {
+            swap: SwapConfig { pages: 4000, synchronous: false, ..config(policy, &["64k=always"]).swap.clone() },
+            ..config(policy, &["64k=always"])
+        };
         let mut d = Driver::new(cfg, Device::Slow, FILES, 64, 60, u64::MAX);
         write(&mut d, [0]);
         assert_eq!(order(&d, 0), Some(4), "{policy:?}");

@@ -35,7 +35,12 @@ impl World for Notes {
 }
 
 fn engine(swap_pages: u64) -> (Engine, Notes) {
-    let cfg = Config { batch_folios: 0, charge_batch: 1, charge_kernel: false, swap_pages, ..Config::new(Policy::Lru) };
+    let cfg = Config {
+        lru: LruConfig { batch_folios: 0, ..Config::new(Policy::Lru).lru },
+        memcg: MemcgConfig { charge_batch: 1, charge_kernel: false, ..MemcgConfig::default() },
+        swap: SwapConfig { pages: swap_pages, ..SwapConfig::default() },
+        ..Config::new(Policy::Lru)
+    };
     (Engine::new(cfg).expect("a possible configuration"), Notes::default())
 }
 
@@ -277,7 +282,8 @@ fn what_moves_takes_its_charges_along() {
 /// The stock of a sibling counts for the group above both: it is given back before that is out of memory.
 #[test]
 fn regression_what_siblings_charged_ahead_is_no_reason_to_be_out_of_memory() {
-    let cfg = Config { charge_kernel: false, ..Config::new(Policy::Mglru) };
+    let cfg =
+        Config { memcg: MemcgConfig { charge_kernel: false, ..MemcgConfig::default() }, ..Config::new(Policy::Mglru) };
     let (mut e, mut w) = (Engine::new(cfg).expect("a possible configuration"), Notes::default());
     let top = e.add_memcg(MemcgId::ROOT, "/top", 200, 0).expect("a group");
     for i in 0..20 {
@@ -334,7 +340,7 @@ impl World for SlowSwap {
 #[test]
 fn regression_a_group_on_a_slow_swap_device_waits_for_it_and_is_not_out_of_memory() {
     for policy in [Policy::Lru, Policy::Mglru] {
-        let cfg = Config { swap_pages: 1 << 18, ..Config::new(policy) };
+        let cfg = Config { swap: SwapConfig { pages: 1 << 18, ..SwapConfig::default() }, ..Config::new(policy) };
         let (mut e, mut w) = (Engine::new(cfg).expect("a possible configuration"), SlowSwap::default());
         let g = e.add_memcg(MemcgId::ROOT, "/g", 16_384, u64::MAX).expect("a group");
         let (_, a) = anon(&mut e, g, 131_072);
@@ -363,7 +369,7 @@ fn regression_a_group_on_a_slow_swap_device_waits_for_it_and_is_not_out_of_memor
 #[test]
 fn a_request_in_rounds_waits_for_a_slow_swap_device() {
     for policy in [Policy::Lru, Policy::Mglru] {
-        let cfg = Config { swap_pages: 1 << 16, ..Config::new(policy) };
+        let cfg = Config { swap: SwapConfig { pages: 1 << 16, ..SwapConfig::default() }, ..Config::new(policy) };
         let (mut e, mut w) = (Engine::new(cfg).expect("a possible configuration"), SlowSwap::default());
         let g = group(&mut e, MemcgId::ROOT, "/g");
         let (_, a) = anon(&mut e, g, 4096);
@@ -406,7 +412,7 @@ fn a_request_in_rounds_waits_for_a_slow_swap_device() {
 /// Others fill the queue of the swap device: that a group cannot be brought below its new limit at once is no reason to kill anyone.
 #[test]
 fn regression_a_full_queue_is_no_reason_to_be_out_of_memory_when_a_limit_is_lowered() {
-    let cfg = Config { swap_pages: 1 << 16, ..Config::new(Policy::Mglru) };
+    let cfg = Config { swap: SwapConfig { pages: 1 << 16, ..SwapConfig::default() }, ..Config::new(Policy::Mglru) };
     let (mut e, mut w) = (Engine::new(cfg).expect("a possible configuration"), SlowSwap::default());
     let g = group(&mut e, MemcgId::ROOT, "/g");
     let (_, a) = anon(&mut e, g, 1000);

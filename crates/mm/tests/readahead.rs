@@ -30,7 +30,12 @@ impl World for Reads {
 
 fn machine(pages: u64) -> (Engine, PageId) {
     let node = NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) };
-    let cfg = Config { node: Some(node), total_pages: pages, file_map_ahead: true, ..Config::new(Policy::Mglru) };
+    let cfg = Config {
+        node: Some(node),
+        total_pages: pages,
+        readahead: ReadaheadConfig { file_map_ahead: true, ..ReadaheadConfig::default() },
+        ..Config::new(Policy::Mglru)
+    };
     let mut engine = Engine::new(cfg).unwrap();
     let group = engine.add_memcg(MemcgId::ROOT, "/file", u64::MAX, 0).unwrap();
     let (_, first) = engine.add_mapping(MappingKind::File, group, 0..4000).unwrap();

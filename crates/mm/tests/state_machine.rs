@@ -8,6 +8,7 @@ use refault_mm::{
     Advice, Config, HugeAdvice, MemcgSelection, NodeConfig, Policy, SwapAllocator, SwapDeviceConfig, ThpConfig,
     ThpDefrag, ThpMode, ThpSize, Touch, ZswapConfig,
 };
+use refault_mm::{FaultAroundConfig, LruConfig, MemcgConfig, ReadaheadConfig, ShadowConfig, SwapConfig};
 
 fn touch() -> impl Strategy<Value = Touch> {
     prop_oneof![
@@ -122,11 +123,7 @@ prop_compose! {
         });
         let zswap = zswap.map(|(max_pool_percent, accept_threshold_percent, same_filled)|
             ZswapConfig { max_pool_percent, accept_threshold_percent, same_filled });
-        Config {
-            zswap, memcgs, stat_flush_interval_ns, node, page_cluster, read_ahead_pages, batch_folios, swap_cluster_max, charge_batch, charge_kernel, swap_synchronous, fault_around_young,
-            one_list: one_list && batch_folios == 0, swappiness, swap_pages, fault_around_pages, eviction_bits_max,
-            cpus: 2, seed, total_pages: 4096, thp, swap_map_ahead: seed & 1 > 0, file_map_ahead: seed & 2 > 0, reclaim_swap_cache: seed & 4 > 0, ..cfg
-        }
+        Config { zswap, node, swappiness, cpus: 2, seed, total_pages: 4096, thp, memcg: MemcgConfig { selection: memcgs, charge_batch, charge_kernel, ..cfg.memcg }, lru: LruConfig { stat_flush_interval_ns, batch_folios, swap_cluster_max, one_list: one_list && batch_folios == 0, ..cfg.lru }, readahead: ReadaheadConfig { page_cluster, file_pages: read_ahead_pages, swap_map_ahead: seed & 1 > 0, file_map_ahead: seed & 2 > 0, ..cfg.readahead }, swap: SwapConfig { synchronous: swap_synchronous, pages: swap_pages, reclaim_cache: seed & 4 > 0, ..cfg.swap.clone() }, fault_around: FaultAroundConfig { young: fault_around_young, pages: fault_around_pages, ..cfg.fault_around }, shadow: ShadowConfig { eviction_bits_max, ..cfg.shadow }, ..cfg }
     }
 }
 

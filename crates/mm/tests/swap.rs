@@ -48,11 +48,9 @@ struct Machine {
 impl Machine {
     fn new(devices: Vec<SwapDeviceConfig>, memory: u64, swap_max: u64) -> Machine {
         let cfg = Config {
-            swap_devices: devices,
-            swap_pages: 0,
-            batch_folios: 0,
-            charge_batch: 1,
-            charge_kernel: false,
+            swap: SwapConfig { devices, pages: 0, ..SwapConfig::default() },
+            lru: LruConfig { batch_folios: 0, ..Config::new(Policy::Lru).lru },
+            memcg: MemcgConfig { charge_batch: 1, charge_kernel: false, ..MemcgConfig::default() },
             ..Config::new(Policy::Lru)
         };
         let mut engine = Engine::new(cfg).expect("a possible configuration");
@@ -177,7 +175,13 @@ fn there_are_no_more_than_sixteen_devices() {
 
 #[test]
 fn impossible_devices_are_refused() {
-    let of = |d: SwapDeviceConfig| Engine::new(Config { swap_devices: vec![d], ..Config::new(Policy::Lru) }).err();
+    let of = |d: SwapDeviceConfig| {
+        Engine::new(Config {
+            swap: SwapConfig { devices: vec![d], ..SwapConfig::default() },
+            ..Config::new(Policy::Lru)
+        })
+        .err()
+    };
     assert_eq!(of(device(2, 0)), None);
     let bad = |pages| SwapDeviceConfig { bad_pages: vec![pages], ..SwapDeviceConfig::new(100) };
     for (device, says) in [
@@ -191,6 +195,8 @@ fn impossible_devices_are_refused() {
         assert!(error.contains(says), "{error}");
     }
     let policy = refault_mm::SwapPolicy { cluster_pages: 100, ..Default::default() };
-    let error = Engine::new(Config { swap: policy, ..Config::new(Policy::Lru) }).expect_err("an error");
+    let error =
+        Engine::new(Config { swap: SwapConfig { policy, ..SwapConfig::default() }, ..Config::new(Policy::Lru) })
+            .expect_err("an error");
     assert!(error.contains("256 or 512"), "{error}");
 }

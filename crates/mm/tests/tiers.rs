@@ -4,6 +4,7 @@
 mod machines;
 
 use machines::{Notes, access, anon, count, file, gauge, machine, node, on_node, read, tiers};
+use refault_mm::LruConfig;
 use refault_mm::{
     Ack, Advice, Config, Engine, KswapdStep, MappingKind, MemcgId, MemcgSelection, NodeId, NumaConfig, OomTask,
     Outcome, PageId, Policy, SwapDeviceConfig, Touch,
@@ -392,7 +393,10 @@ fn the_killer_counts_swap_devices() {
 #[test]
 fn on_a_machine_without_groups_kswapd_knows_its_lists() {
     for groups in [false, true] {
-        let cfg = Config { stat_flush_interval_ns: 2_000_000_000, ..tiers(Policy::Lru, [400, 400]) };
+        let cfg = Config {
+            lru: LruConfig { stat_flush_interval_ns: 2_000_000_000, ..tiers(Policy::Lru, [400, 400]).lru },
+            ..tiers(Policy::Lru, [400, 400])
+        };
         let mut e = Engine::new(cfg).unwrap();
         let mut w = Notes::default();
         let group = if groups { e.add_memcg(MemcgId::ROOT, "/g", u64::MAX, 0).unwrap() } else { MemcgId::ROOT };

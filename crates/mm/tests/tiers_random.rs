@@ -117,11 +117,7 @@ prop_compose! {
             }
         }
         let zswap = zswap.map(|max_pool_percent| ZswapConfig { max_pool_percent, ..ZswapConfig::default() });
-        Config {
-            batch_folios, swap_cluster_max, charge_batch, charge_kernel, swap_synchronous, swappiness, swap_pages,
-            eviction_bits_max, seed, memcgs, stat_flush_interval_ns, zswap,
-            numa: Some(numa), cpus: 2, total_pages: 4096, ..cfg
-        }
+        Config { swappiness, seed, zswap, numa: Some(numa), cpus: 2, total_pages: 4096, lru: LruConfig { batch_folios, swap_cluster_max, stat_flush_interval_ns, ..cfg.lru }, memcg: MemcgConfig { charge_batch, charge_kernel, selection: memcgs, ..cfg.memcg }, swap: SwapConfig { synchronous: swap_synchronous, pages: swap_pages, ..cfg.swap.clone() }, shadow: ShadowConfig { eviction_bits_max, ..cfg.shadow }, ..cfg }
     }
 }
 

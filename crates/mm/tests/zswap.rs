@@ -16,12 +16,10 @@ fn half(_: PageId, _: u64) -> Content {
 /// A machine of 100 pages: a pool of at most 20, which accepts again from 18 down.
 fn config() -> Config {
     Config {
-        batch_folios: 0,
-        charge_batch: 1,
-        charge_kernel: false,
-        swap_cluster_max: 1,
         total_pages: 100,
         zswap: Some(ZswapConfig::default()),
+        lru: LruConfig { batch_folios: 0, swap_cluster_max: 1, ..Config::new(Policy::Lru).lru },
+        memcg: MemcgConfig { charge_batch: 1, charge_kernel: false, ..MemcgConfig::default() },
         ..Config::new(Policy::Lru)
     }
 }
@@ -233,7 +231,8 @@ fn an_entry_lives_no_longer_than_its_slot() {
 #[test]
 fn a_page_that_zswap_gave_back_is_dirty() {
     // The device has a queue, so the slot is kept; but nothing is in it any more.
-    let mut d = driver(Config { swap_synchronous: false, ..config() }, 50, half);
+    let mut d =
+        driver(Config { swap: SwapConfig { synchronous: false, ..config().swap.clone() }, ..config() }, 50, half);
     touch(&mut d, Touch::MapWrite, 0..60);
     let stored = counter(&d, "zswpout");
     touch(&mut d, Touch::MapRead, 0..60);

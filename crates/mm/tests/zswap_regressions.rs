@@ -17,12 +17,10 @@ fn half(_: PageId, _: u64) -> Content {
 /// 300 pages of anonymous memory in a group of 50, and a pool that they do not fill.
 fn driver(device: Device) -> Driver {
     let cfg = Config {
-        batch_folios: 0,
-        charge_batch: 1,
-        charge_kernel: false,
-        swap_cluster_max: 1,
         total_pages: 1000,
         zswap: Some(ZswapConfig::default()),
+        lru: LruConfig { batch_folios: 0, swap_cluster_max: 1, ..Config::new(Policy::Lru).lru },
+        memcg: MemcgConfig { charge_batch: 1, charge_kernel: false, ..MemcgConfig::default() },
         ..Config::new(Policy::Lru)
     };
     let mut d = Driver::new(cfg, device, ANON, 300, 50, u64::MAX);

@@ -91,7 +91,7 @@ impl<W: World> Alloc<'_, W> {
         if self.pages.space.tables[table].present {
             return Ok(());
         }
-        if self.cfg.charge_kernel {
+        if self.cfg.memcg.charge_kernel {
             let zone = self.charge(memcg, 1)?;
             self.frames.nodes.note_kernel(zone, 1);
             let m = self.groups.memcgs.get_mut(memcg);
@@ -105,7 +105,7 @@ impl<W: World> Alloc<'_, W> {
     /// Charges the nodes that a page's slot needs and that do not exist yet. May reclaim. [`Engine::note_slot`] makes them.
     #[inline(always)]
     pub(crate) fn charge_nodes(&mut self, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
-        if self.pages.space.fill[self.pages.folios.node_of(page).index()].count > 0 || !self.cfg.charge_kernel {
+        if self.pages.space.fill[self.pages.folios.node_of(page).index()].count > 0 || !self.cfg.memcg.charge_kernel {
             return Ok(());
         }
         self.charge_missing_nodes(page, memcg)
@@ -134,7 +134,7 @@ impl<W: World> Alloc<'_, W> {
 
     /// Frees at least `nr` pages of a memcg and its descendants if it can; returns how many it freed.
     pub(crate) fn reclaim_memcg(&mut self, memcg: MemcgId, nr: u64) -> u64 {
-        let nr = nr.max(self.cfg.swap_cluster_max);
+        let nr = nr.max(self.cfg.lru.swap_cluster_max);
         let sc = ScanControl::for_memcg(memcg, nr, None);
         if !sc.is_cgroup_reclaim() {
             self.pages.count_machine(Counter::Allocstall, 1);

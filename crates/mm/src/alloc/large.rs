@@ -1,7 +1,7 @@
 //! Large folios of anonymous memory: a first touch makes the largest that is allowed and has room, and what splits them.
 
 use crate::alloc::Alloc;
-use crate::folio::thp::HugeAdvice;
+use crate::config::thp::HugeAdvice;
 use crate::ids::{MemcgId, ZoneId};
 use crate::node::node::Mark;
 use crate::world::World;

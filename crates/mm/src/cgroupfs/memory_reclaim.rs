@@ -93,7 +93,7 @@ impl<W: World> Cgroupfs<'_, W> {
         if request.retries == 0 {
             self.pages.drain_all();
         }
-        let batch = ((request.pages - request.reclaimed) / 4).max(self.cfg.swap_cluster_max);
+        let batch = ((request.pages - request.reclaimed) / 4).max(self.cfg.lru.swap_cluster_max);
         let mut sc = ScanControl::for_memcg(request.memcg, batch, request.swappiness);
         (sc.proactive, sc.held_up) = (true, request.waits);
         let mut run = self.reclaim_with(sc);

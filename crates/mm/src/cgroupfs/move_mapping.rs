@@ -102,7 +102,7 @@ impl<W: World> Cgroupfs<'_, W> {
     }
 
     fn move_tables(&mut self, mapping: MappingId, from: MemcgId, to: MemcgId) {
-        if !self.cfg.charge_kernel {
+        if !self.cfg.memcg.charge_kernel {
             return;
         }
         let tables = self.pages.space.mappings[mapping.index()].tables.clone();

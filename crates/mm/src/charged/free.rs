@@ -32,7 +32,7 @@ impl Charged<'_> {
                 continue;
             }
             table.present = false;
-            if self.cfg.charge_kernel {
+            if self.cfg.memcg.charge_kernel {
                 self.frames.nodes.free_kernel(1);
                 self.groups.memcgs.uncharge(memcg, 1);
                 let m = self.groups.memcgs.get_mut(memcg);

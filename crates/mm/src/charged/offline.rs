@@ -6,7 +6,7 @@ use crate::ids::{LruvecId, MappingId, MemcgId, PageId};
 use crate::lru::lruvec::Lruvec;
 use crate::memcg::group::{Life, Memcg};
 use crate::memcg::memcg_lru::Rotation;
-use crate::swap_cache::stack::SwapStack;
+use crate::swap::Swap;
 
 /// So many groups may be gone before their numbers are looked for.
 const GONE_BEFORE_SCAN: usize = 1024;
@@ -119,7 +119,7 @@ impl Charged<'_> {
     }
 
     /// The number of a group that is gone and that no shadow names, for a new one. Looked for when many are gone.
-    fn take_gone_memcg(&mut self, swap: &SwapStack) -> Option<MemcgId> {
+    fn take_gone_memcg(&mut self, swap: &Swap) -> Option<MemcgId> {
         self.reap_memcgs();
         let gone = self.groups.memcgs.gone.len();
         let full = self.groups.memcgs.all.len() > usize::from(u16::MAX);
@@ -140,7 +140,7 @@ impl Charged<'_> {
     }
 
     /// By number: whether a shadow names the group.
-    fn named_by_shadows(&self, swap: &SwapStack) -> Vec<bool> {
+    fn named_by_shadows(&self, swap: &Swap) -> Vec<bool> {
         let mut named = vec![false; self.groups.memcgs.all.len()];
         for m in self.pages.space.mappings.iter().enumerate() {
             for page in self.pages.mapping_pages(MappingId(m.0 as u32)).map(PageId) {
@@ -152,17 +152,17 @@ impl Charged<'_> {
         named
     }
 
-    fn shadow_of_page(&self, swap: &SwapStack, kind: MappingKind, page: PageId) -> Option<u64> {
+    fn shadow_of_page(&self, swap: &Swap, kind: MappingKind, page: PageId) -> Option<u64> {
         match kind {
             MappingKind::File => self.pages.folios.slot(page).as_value(),
-            MappingKind::Anon => self.pages.swap_entry(page).and_then(|slot| swap.slots.shadow(slot)),
+            MappingKind::Anon => self.pages.swap_entry(page).and_then(|slot| swap.shadow(slot)),
         }
     }
 
     /// A new memcg under `parent`, with `memory.max` and `memory.swap.max` in pages (`u64::MAX`: none).
     pub(crate) fn add_memcg(
         &mut self,
-        swap: &SwapStack,
+        swap: &Swap,
         parent: MemcgId,
         name: &str,
         max_pages: u64,
@@ -191,8 +191,8 @@ impl Charged<'_> {
         *self.groups.memcgs.get_mut(id) = Memcg::new(None, name, v, max_pages, swap_max_pages);
         self.groups.memcgs.link(id, parent);
         self.groups.memcg_lru.iter_mut().for_each(|lru| lru.online(id));
-        self.groups.memcgs.get_mut(id).reserved = self.cfg.reserved_pages;
-        self.groups.memcgs.force_charge(id, self.cfg.reserved_pages);
+        self.groups.memcgs.get_mut(id).reserved = self.cfg.memcg.reserved_pages;
+        self.groups.memcgs.force_charge(id, self.cfg.memcg.reserved_pages);
         self.groups.memcgs.tolerate(id);
         Ok(id)
     }

@@ -1,12 +1,12 @@
 //! Accesses: a hit is a look into a table, all else a fault.
 
-use crate::config::RefaultTest;
+use crate::config::lru::RefaultTest;
 use crate::engine::Engine;
 use crate::fault::readahead::Readahead;
 use crate::folio::table::State;
 use crate::ids::{NodeId, PageId};
+use crate::node::hint::Hint;
 use crate::tiering::Promoter;
-use crate::tiering::hint::Hint;
 use crate::touch::{Outcome, Touch};
 use crate::world::World;
 
@@ -72,7 +72,7 @@ impl Engine {
         touch: Touch,
         ra: &mut Readahead,
     ) -> Outcome {
-        let max = self.cfg.read_ahead_pages;
+        let max = self.cfg.readahead.file_pages;
         let missed = self.pages.folios.slot(page).folio().is_none();
         let off = ra.random || max == 0;
         if !off && (missed || ra.mark() == Some(page.0)) {
@@ -88,7 +88,7 @@ impl Engine {
     pub fn is_refault_wait(&self, page: PageId) -> bool {
         let cached = || self.pages.swap_entry(page).and_then(|s| self.swap.slots.cached(s));
         let folio = self.pages.folios.slot(page).folio().or_else(cached);
-        self.cfg.refault != RefaultTest::None
+        self.cfg.lru.refault != RefaultTest::None
             && folio.is_some_and(|f| {
                 self.pages.folios.st(f).has(State::LOCKED) && self.pages.folios.st(f).has(State::WORKINGSET)
             })

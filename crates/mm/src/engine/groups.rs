@@ -18,7 +18,7 @@ impl Engine {
         swap_max_pages: u64,
     ) -> Result<MemcgId, String> {
         let Engine { cfg, pages, groups, frames, swap, .. } = self;
-        Charged { cfg, pages, groups, frames }.add_memcg(swap, parent, name, max_pages, swap_max_pages)
+        Charged { cfg, pages, groups, frames }.add_memcg(&swap.slots, parent, name, max_pages, swap_max_pages)
     }
 
     /// Sets the limits of a memcg, as writing to its files does. A `high` or `max` below what it uses reclaims; where that is not

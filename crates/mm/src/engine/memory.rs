@@ -1,10 +1,11 @@
 //! Memory as programs see it: advice on it, and giving it up.
 
+use crate::config::thp::HugeAdvice;
 use crate::engine::Engine;
 use crate::fault::advise::Advice;
 use crate::folio::mapping::MappingKind;
+use crate::folio::size_stats::SizeStats;
 use crate::folio::table::State;
-use crate::folio::thp::{HugeAdvice, SizeStats};
 use crate::ids::{MappingId, PageId};
 use crate::lru::batch::Batch;
 use crate::world::World;
@@ -22,7 +23,7 @@ impl Engine {
             Advice::Cold => Batch::Deactivate,
             Advice::Free => Batch::LazyFree,
             Advice::DontNeed => Batch::DeactivateFile,
-            Advice::InUse if self.cfg.one_list => return,
+            Advice::InUse if self.cfg.lru.one_list => return,
             Advice::InUse => Batch::Activate,
         };
         let (mut at, end) = (first.0, first.0 + nr);

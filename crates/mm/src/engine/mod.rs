@@ -12,10 +12,10 @@ use crate::alloc::Alloc;
 use crate::cgroupfs::Cgroupfs;
 use crate::charged::Charged;
 use crate::config::Config;
+use crate::config::thp::HugeAdvice;
 use crate::fault::Fault;
 use crate::folio::mapping::{MappingKind, Owner};
 use crate::folio::table::FolioTable;
-use crate::folio::thp::HugeAdvice;
 use crate::ids::{MappingId, MemcgId, NodeId, PageId};
 use crate::lru::pages::Pages;
 use crate::memcg::groups::Groups;
@@ -56,8 +56,8 @@ impl Engine {
         let frames = Frames::new(&cfg)?;
         Ok(Engine {
             clock: Timekeeping::default(),
-            pages: Pages::new(&cfg, &frames.nodes),
-            groups: Groups::new(&cfg, &frames.nodes),
+            pages: Pages::new(&cfg, frames.nodes.all.len(), frames.nodes.zone_lists()),
+            groups: Groups::new(&cfg, frames.nodes.all.len()),
             swap: SwapStack::new(&cfg),
             writeback: Writeback::default(),
             frames,

@@ -22,7 +22,7 @@ impl Engine {
     /// One step of the kswapd of a node: a pass over the node at one priority. The driver calls it from [`Effect::WakeKswapd`] on until
     /// it sleeps, and charges it the processor time of [`Engine::take_work`].
     pub fn kswapd_node_step<W: World>(&mut self, w: &mut W, nid: NodeId) -> KswapdStep {
-        let Some(sc) = self.frames.take_kswapd_run(&mut self.pages, nid, self.cfg.swap_cluster_max) else {
+        let Some(sc) = self.frames.take_kswapd_run(&mut self.pages, nid, self.cfg.lru.swap_cluster_max) else {
             return KswapdStep::Sleep;
         };
         let mut run = self.reclaim_with(w, sc);

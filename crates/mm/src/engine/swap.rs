@@ -1,9 +1,9 @@
 //! Swap as an administrator sees it: devices, and zswap.
 
+use crate::config::swap::SwapDeviceConfig;
 use crate::engine::Engine;
 use crate::fault::swapoff::Swapoff;
 use crate::ids::SwapSlot;
-use crate::swap::SwapDeviceConfig;
 use crate::world::World;
 use crate::zswap::{ZswapStats, ZswapStep};
 

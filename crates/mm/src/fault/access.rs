@@ -117,7 +117,7 @@ impl<W: World> Fault<'_, W> {
                     self.pages.count(f, Counter::Pgmajfault, 1);
                 }
                 let ack = self.read_folio(f);
-                if self.cfg.file_map_ahead && touch.is_mapped() && ack == Ack::Pending {
+                if self.cfg.readahead.file_map_ahead && touch.is_mapped() && ack == Ack::Pending {
                     self.file_map_ahead(page, memcg);
                 }
                 match ack {

@@ -4,10 +4,10 @@ use crate::fault::Fault;
 use crate::folio::table::State;
 use crate::ids::{FolioId, NodeId, PageId};
 use crate::lru::lruvec::FILE;
+use crate::node::hint::Hint;
 use crate::node::migration::Reason;
 use crate::node::node::Mark;
 use crate::stat::Counter;
-use crate::tiering::hint::Hint;
 use crate::tiering::{HintAction, HintFault, PromotionPolicy, Rejection, free_space_enough};
 use crate::world::{Ack, World};
 

@@ -101,13 +101,13 @@ impl<W: World> Fault<'_, W> {
 
     /// Reads the neighbours of a swapped page that are in swap, too.
     pub(crate) fn swap_read_ahead(&mut self, page: PageId, memcg: MemcgId) {
-        let max = 1u32 << self.cfg.page_cluster;
+        let max = 1u32 << self.cfg.readahead.page_cluster;
         if max == 1 {
             return;
         }
         let mapping = self.pages.space.mapping_of(page).index();
         let (first, end) = (self.pages.space.mappings[mapping].first.0, self.pages.mapping_end(page));
-        let map_ahead = self.cfg.swap_map_ahead;
+        let map_ahead = self.cfg.readahead.swap_map_ahead;
         let m = &mut self.pages.space.mappings[mapping];
         let (ra, streams) = (&mut m.swap_readahead, &mut m.streams);
         let window = if map_ahead { streams.next_window(page.0, max) } else { ra.next_window(page.0, max) };
@@ -141,7 +141,7 @@ impl<W: World> Fault<'_, W> {
         let mapping = self.pages.space.mapping_of(page).index();
         let end = self.pages.mapping_end(page);
         let streams = &mut self.pages.space.mappings[mapping].streams;
-        let window = streams.next_window(page.0, self.cfg.read_ahead_pages.max(1));
+        let window = streams.next_window(page.0, self.cfg.readahead.file_pages.max(1));
         for p in (page.0 + 1..page.0.saturating_add(window).min(end)).map(PageId) {
             if self.pages.folios.slot(p).folio().is_some() {
                 continue;

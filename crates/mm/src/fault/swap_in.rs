@@ -2,10 +2,10 @@
 
 use crate::alloc::large::NoRoom;
 use crate::fault::Fault;
+use crate::folio::size_stats::SizeCounter;
 use crate::folio::slot::Slot;
-use crate::folio::table::{MAX_ORDER, State};
-use crate::folio::thp::SizeCounter;
-use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
+use crate::folio::table::State;
+use crate::ids::{FolioId, MAX_ORDER, MemcgId, PageId, SwapSlot};
 use crate::stat::Counter;
 use crate::touch::{Outcome, Touch};
 use crate::world::{Ack, World};

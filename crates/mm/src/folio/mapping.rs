@@ -4,10 +4,10 @@
 //! their number decides what is charged and which shadows the shrinker takes, and the 512-page tables because aging and
 //! look-around work on them. Pages of one mapping have ascending ids, so a node and a table are ranges of ids.
 
+use crate::config::thp::HugeAdvice;
 use crate::folio::readahead::{Streams, SwapReadahead};
 use crate::folio::slot::{Location, MAX_NODES};
 use crate::folio::table::FolioTable;
-use crate::folio::thp::HugeAdvice;
 use crate::ids::{LruvecId, MappingId, MemcgId, NodeId, PageId, XaNodeId};
 
 /// What a mapping holds.

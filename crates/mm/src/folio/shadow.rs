@@ -3,7 +3,7 @@
 //! From low to high: workingset (1), node (`nodes_shift`), memcg (16), eviction time (the rest). Multi-gen LRU keeps its
 //! generation and refs in the place of the time, and under RFC v3 a shorter time below them.
 
-use crate::config::Config;
+use crate::config::shadow::ShadowConfig;
 use crate::ids::{MemcgId, NodeId};
 
 /// Width of a memcg id.
@@ -40,11 +40,11 @@ pub(crate) fn fls(x: u64) -> u32 {
 }
 
 impl Layout {
-    pub(crate) fn new(cfg: &Config) -> Layout {
+    pub(crate) fn new(cfg: &ShadowConfig, total_pages: u64) -> Layout {
         // One bit says workingset, one tells a value from a folio.
         let eviction_bits = (64 - 1 - 1 - cfg.nodes_shift - MEMCG_BITS).min(cfg.eviction_bits_max);
         let gen_eviction_bits = eviction_bits - REFS_BITS - GEN_BITS;
-        let max_order = fls(cfg.total_pages.saturating_sub(1));
+        let max_order = fls(total_pages.saturating_sub(1));
         Layout {
             nodes_shift: cfg.nodes_shift,
             eviction_bits,
@@ -101,7 +101,11 @@ mod tests {
     use crate::config::Policy;
 
     fn layout(total_pages: u64, eviction_bits_max: u32) -> Layout {
-        Layout::new(&Config { total_pages, eviction_bits_max, ..Config::new(Policy::Lru) })
+        Layout::new(&Config {
+            total_pages,
+            shadow: ShadowConfig { eviction_bits_max, ..ShadowConfig::default() },
+            ..Config::new(Policy::Lru)
+        })
     }
 
     #[test]

@@ -8,9 +8,6 @@ use crate::folio::list::{Links, List, Target};
 use crate::folio::slot::{Entry, Location, Slot};
 use crate::ids::{FolioId, LruvecId, NodeId, PageId, SwapSlot, XaNodeId, ZoneId};
 
-/// The largest order of a folio: 2^9 pages are 2 MiB.
-pub const MAX_ORDER: u8 = 9;
-
 /// The flags of a folio, its generation, its refs and its order, in 32 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct State(pub(crate) u32);

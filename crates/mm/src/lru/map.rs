@@ -9,7 +9,7 @@ use crate::world::{Effect, World};
 impl Pages {
     /// Maps the resident neighbours of a read fault, in the aligned window around it.
     pub(crate) fn fault_around<W: World>(&mut self, cfg: &Config, w: &mut W, page: PageId) {
-        let around = cfg.fault_around_pages;
+        let around = cfg.fault_around.pages;
         if around <= 1 {
             return;
         }
@@ -40,7 +40,7 @@ impl Pages {
         }
         let Some(f) = self.folios.slot(near).folio() else { return };
         if !self.folios.st(f).has(State::LOCKED) {
-            self.map_folio_with(w, f, cfg.fault_around_young, false);
+            self.map_folio_with(w, f, cfg.fault_around.young, false);
         }
     }
 

@@ -3,59 +3,16 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::config::{Bound, Clock, Config, Lru, LruGenCaps, Recency, RefaultCounting, RefaultTest, WritebackSort};
+use crate::config::Config;
+use crate::config::lru::{Lru, LruConfig};
 use crate::folio::mapping::{Fill, PageSpace};
 use crate::folio::shadow::Layout;
-use crate::folio::table::{FolioTable, MAX_ORDER, State};
-use crate::folio::thp::{SizeCounter, SizeStats};
-use crate::ids::{FolioId, LruvecId, MappingId, MemcgId, NodeId, PageId, SwapSlot};
+use crate::folio::size_stats::{SizeCounter, SizeStats};
+use crate::folio::table::{FolioTable, State};
+use crate::ids::{FolioId, LruvecId, MAX_ORDER, MappingId, MemcgId, NodeId, PageId, SwapSlot};
 use crate::lru::batch::CpuBatches;
 use crate::lru::lruvec::Lruvec;
-use crate::node::nodes::Nodes;
 use crate::stat::{Counter, Stats, Work};
-
-/// What lists and refaults depend on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LruConfig {
-    pub(crate) lru: Lru,
-    pub(crate) refault: RefaultTest,
-    pub(crate) clock: Clock,
-    pub(crate) bound: Bound,
-    pub(crate) refault_counting: RefaultCounting,
-    pub(crate) recency: Recency,
-    pub(crate) writeback_sort: WritebackSort,
-    pub(crate) restore_refs: u32,
-    pub(crate) lru_gen: LruGenCaps,
-    pub(crate) batch_folios: usize,
-    pub(crate) swap_cluster_max: u64,
-    pub(crate) stat_flush_interval_ns: u64,
-    pub(crate) one_list: bool,
-}
-
-impl LruConfig {
-    pub(crate) fn new(cfg: &Config) -> LruConfig {
-        LruConfig {
-            lru: cfg.lru,
-            refault: cfg.refault,
-            clock: cfg.clock,
-            bound: cfg.bound,
-            refault_counting: cfg.refault_counting,
-            recency: cfg.recency,
-            writeback_sort: cfg.writeback_sort,
-            restore_refs: cfg.restore_refs,
-            lru_gen: cfg.lru_gen,
-            batch_folios: cfg.batch_folios,
-            swap_cluster_max: cfg.swap_cluster_max,
-            stat_flush_interval_ns: cfg.stat_flush_interval_ns,
-            one_list: cfg.one_list,
-        }
-    }
-
-    /// Whether sums of groups are made, and may be old. The kernels before mainline's refault test had exact counts of the machine.
-    pub(crate) fn adds_up_stats(&self) -> bool {
-        self.stat_flush_interval_ns > 0 && matches!(self.refault, RefaultTest::Mainline | RefaultTest::ShadowPosition)
-    }
-}
 
 /// All pages, with the lists of all groups on all nodes.
 #[derive(Clone, Debug)]
@@ -88,23 +45,24 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// No page yet, and the lists of the root on every node.
-    pub(crate) fn new(cfg: &Config, nodes: &Nodes) -> Pages {
+    /// No page yet, and the lists of the root on every node. `zone_lists`: zones of a node at most.
+    pub(crate) fn new(cfg: &Config, nr_nodes: usize, zone_lists: usize) -> Pages {
         let mut folios = FolioTable::default();
-        if nodes.are_several() || nodes.zone_lists() > 1 {
-            folios.links.keep_frames(nodes.are_several());
+        if nr_nodes > 1 || zone_lists > 1 {
+            folios.links.keep_frames(nr_nodes > 1);
         }
-        let lruvecs = nodes.ids().map(|nid| Lruvec::new(&mut folios, MemcgId::ROOT, nid, cfg.seed)).collect();
+        let lruvecs =
+            (0..nr_nodes as u8).map(NodeId).map(|nid| Lruvec::new(&mut folios, MemcgId::ROOT, nid, cfg.seed)).collect();
         Pages {
-            cfg: LruConfig::new(cfg),
-            node_sizes: vec![[0; 5]; nodes.all.len()],
+            cfg: cfg.lru,
+            node_sizes: vec![[0; 5]; nr_nodes],
             folios,
             space: PageSpace::default(),
             lruvecs,
             batches: vec![CpuBatches::default(); cfg.cpus],
             cpu: 0,
-            layout: Layout::new(cfg),
-            one_zone: nodes.zone_lists() == 1,
+            layout: Layout::new(&cfg.shadow, cfg.total_pages),
+            one_zone: zone_lists == 1,
             hit_transition: hit_transition(cfg),
             walk_context: false,
             reads_pending: 0,
@@ -123,11 +81,11 @@ fn hit_transition(cfg: &Config) -> [u8; 256] {
         if !st.has(State::UPTODATE) || st.has(State::TAIL) {
             return 0;
         }
-        if cfg.lru == Lru::MultiGen {
+        if cfg.lru.kind == Lru::MultiGen {
             st.inc_refs();
         } else if !st.has(State::REFERENCED) {
             st.set(State::REFERENCED);
-        } else if !st.has(State::ACTIVE | State::UNEVICTABLE) && !cfg.one_list {
+        } else if !st.has(State::ACTIVE | State::UNEVICTABLE) && !cfg.lru.one_list {
             // An activation.
             return 0;
         }

@@ -1,6 +1,6 @@
 //! Putting folios on lists and taking them off, and what an access does to a folio.
 
-use crate::config::{Clock, Lru};
+use crate::config::lru::{Clock, Lru};
 use crate::folio::list::Target;
 use crate::folio::table::State;
 use crate::ids::{FolioId, LruvecId, PageId};
@@ -51,7 +51,7 @@ impl Pages {
 
     #[inline(always)]
     pub(crate) fn is_multi_gen(&self) -> bool {
-        self.cfg.lru == Lru::MultiGen
+        self.cfg.kind == Lru::MultiGen
     }
 
     /// Puts a folio on the list that its flags ask for: at the tail if `reclaiming` (rotated after writeback).
@@ -67,7 +67,7 @@ impl Pages {
         let nr = st.nr_pages();
         let (l, list) = if st.has(State::UNEVICTABLE) {
             (UNEVICTABLE, v.lists[UNEVICTABLE])
-        } else if self.cfg.lru == Lru::MultiGen {
+        } else if self.cfg.kind == Lru::MultiGen {
             let t = st.type_index();
             let i = birth_generation(&v.r#gen, st, reclaiming);
             if st.has(State::ACTIVE) {
@@ -94,7 +94,7 @@ impl Pages {
         let all = folios.len() as u64;
         let v = &mut self.lruvecs[own.index()];
         let mut sizes = [(INACTIVE_FILE, all), (ACTIVE_FILE, 0)];
-        if self.cfg.lru == Lru::MultiGen {
+        if self.cfg.kind == Lru::MultiGen {
             let births = [0, State::ACTIVE].map(|active| {
                 let i = birth_generation(&v.r#gen, State(active), false);
                 let mut born = State(State::LRU);
@@ -181,7 +181,7 @@ impl Pages {
     /// An access by file descriptor (2.2, 4.3).
     #[inline]
     pub(crate) fn mark_accessed(&mut self, f: FolioId) {
-        match self.cfg.lru {
+        match self.cfg.kind {
             Lru::MultiGen => self.inc_refs(f),
             Lru::TwoList => self.mark_accessed_two_list(f),
         }

@@ -1,6 +1,6 @@
 //! TODO doc
 
-use crate::config::{RefaultCounting, WritebackSort};
+use crate::config::lru::{RefaultCounting, WritebackSort};
 use crate::folio::table::State;
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lruvec::FILE;

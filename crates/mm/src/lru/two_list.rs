@@ -1,6 +1,6 @@
 //! TODO doc
 
-use crate::config::{Clock, RefaultTest};
+use crate::config::lru::{Clock, RefaultTest};
 use crate::folio::list::Target;
 use crate::folio::table::State;
 use crate::ids::{FolioId, LruvecId, PageId};

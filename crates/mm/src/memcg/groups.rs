@@ -2,11 +2,9 @@
 
 use crate::config::Config;
 use crate::ids::MemcgId;
-use crate::lru::pages::LruConfig;
 use crate::memcg::empty_memcg_cache::Quiet;
 use crate::memcg::group::{Memcg, Memcgs};
 use crate::memcg::memcg_lru::MemcgLru;
-use crate::node::nodes::Nodes;
 
 /// All groups.
 #[derive(Clone, Debug)]
@@ -28,12 +26,12 @@ pub(crate) struct Groups {
 
 impl Groups {
     /// The root alone.
-    pub(crate) fn new(cfg: &Config, nodes: &Nodes) -> Groups {
+    pub(crate) fn new(cfg: &Config, nr_nodes: usize) -> Groups {
         Groups {
-            memcgs: Memcgs::new(cfg.charge_batch, cfg.recursive_protection),
-            memcg_lru: nodes.ids().map(|nid| MemcgLru::new(cfg.seed.wrapping_add(u64::from(nid.0)))).collect(),
+            memcgs: Memcgs::new(cfg.memcg.charge_batch, cfg.memcg.recursive_protection),
+            memcg_lru: (0..nr_nodes as u64).map(|n| MemcgLru::new(cfg.seed.wrapping_add(n))).collect(),
             empty: Quiet::default(),
-            stats_are_added_up: LruConfig::new(cfg).adds_up_stats(),
+            stats_are_added_up: cfg.lru.adds_up_stats(),
             #[cfg(test)]
             looks_closely: false,
             #[cfg(test)]

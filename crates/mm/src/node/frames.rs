@@ -10,13 +10,13 @@ use crate::folio::table::State;
 use crate::ids::{FolioId, MemcgId, NodeId, PageId, ZoneId};
 use crate::lru::lruvec::FILE;
 use crate::lru::pages::Pages;
+use crate::node::hint::Hints;
 use crate::node::migration::Migration;
 use crate::node::node::Mark;
 use crate::node::nodes::Nodes;
 use crate::node::throttle::Throttled;
 use crate::scan::ScanControl;
 use crate::stat::Counter;
-use crate::tiering::hint::Hints;
 use crate::world::{Ack, Effect, World};
 
 /// All frames.

@@ -1,7 +1,7 @@
 //! TODO map
 
-pub(crate) mod config;
 pub(crate) mod frames;
+pub(crate) mod hint;
 pub(crate) mod kswapd;
 pub(crate) mod migration;
 pub(crate) mod node;

@@ -2,13 +2,11 @@
 //!
 //! Without a size a node never runs short, and none of this is looked at: then only the limits of memcgs count.
 
-use crate::node::config::NodeConfig;
+use crate::config::node::{MachineMarks, NodeConfig};
 use crate::node::kswapd::Kswapd;
 
 /// `lowmem_reserve_ratio`: a lower zone keeps 1/256 of the zones above it.
 const LOWMEM_RESERVE_RATIO: u64 = 256;
-/// `min_free_kbytes` by formula lies between these.
-const MIN_FREE_KBYTES: (u64, u64) = (128, 262_144);
 
 /// How far an allocation may go down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -220,33 +218,6 @@ fn split(pages: u64, [dma, dma32]: [u64; 2]) -> Vec<Zone> {
     let zone =
         |(name, managed)| Zone { name, managed, free: managed, marks: Watermarks::default(), reserve: 0, kernel: 0 };
     sizes.into_iter().filter(|s| s.1 > 0).map(zone).collect()
-}
-
-/// What the watermarks of all zones of a machine follow from (7.1).
-pub(crate) struct MachineMarks {
-    /// Pages of all nodes.
-    total: u64,
-    min_pages: u64,
-    scale_factor: u64,
-}
-
-impl MachineMarks {
-    /// Of the nodes of a machine. The settings are those of the first: Linux has them once.
-    pub(crate) fn new(nodes: &[NodeConfig]) -> MachineMarks {
-        let total: u64 = nodes.iter().map(|n| n.pages).sum();
-        let by_formula = (16 * total * 4).isqrt().clamp(MIN_FREE_KBYTES.0, MIN_FREE_KBYTES.1);
-        let first = nodes.first();
-        MachineMarks {
-            total,
-            min_pages: first.and_then(|n| n.min_free_kbytes).unwrap_or(by_formula) / 4,
-            scale_factor: first.map_or(0, |n| u64::from(n.watermark_scale_factor)),
-        }
-    }
-
-    /// The min marks of all zones together.
-    pub(crate) fn min_pages(&self) -> u64 {
-        self.min_pages
-    }
 }
 
 /// 7.1.

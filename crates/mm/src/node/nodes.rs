@@ -3,9 +3,9 @@
 //! Most machines here have one node; then a folio's node is not kept anywhere, and no lookup is made for it.
 
 use crate::config::Config;
+use crate::config::node::{MachineMarks, NumaConfig};
 use crate::ids::{NodeId, ZoneId};
-use crate::node::config::NumaConfig;
-use crate::node::node::{MachineMarks, Mark, Node};
+use crate::node::node::{Mark, Node};
 
 /// All nodes.
 #[derive(Clone, Debug)]
@@ -204,7 +204,7 @@ fn zonelist(numa: Option<&NumaConfig>, from: NodeId, nr: usize) -> Vec<NodeId> {
 mod tests {
     use super::*;
     use crate::config::Policy;
-    use crate::node::config::NodeConfig;
+    use crate::config::node::NodeConfig;
 
     fn machine(sizes: &[u64], cpu_nodes: &[u8]) -> Nodes {
         let nodes = sizes.iter().map(|&pages| NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) }).collect();

@@ -1,7 +1,7 @@
 //! Memory that comes and goes while the machine runs, and memory of a group that the engine does not see.
 
-use crate::node::config::NodeConfig;
-use crate::node::node::{MachineMarks, Node};
+use crate::config::node::{MachineMarks, NodeConfig};
+use crate::node::node::Node;
 
 /// The smallest machine.
 pub(crate) const MIN_PAGES: u64 = 64;

@@ -70,7 +70,7 @@ impl Frames {
     pub(crate) fn note_reclaim_written<W: World>(&mut self, cfg: &Config, w: &mut W, nr: u64) {
         let waiting = self.throttled.waiters[ThrottleReason::Writeback as usize];
         self.throttled.written += nr;
-        if waiting > 0 && self.throttled.written > waiting * cfg.swap_cluster_max {
+        if waiting > 0 && self.throttled.written > waiting * cfg.lru.swap_cluster_max {
             self.throttled.written = 0;
             self.unthrottle(w, ThrottleReason::Writeback);
         }

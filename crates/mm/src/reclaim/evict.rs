@@ -41,7 +41,7 @@ impl<W: World> Reclaim<'_, W> {
         let (memcg, free) = (self.pages.lruvecs[v.index()].memcg, self.swap.slots.free_pages());
         let room = free >= MIN_LRU_BATCH && self.groups.memcgs.swap_room(memcg, free) >= MIN_LRU_BATCH;
         let room = room
-            || self.cfg.reclaim_swap_cache
+            || self.cfg.swap.reclaim_cache
                 && self.swap.can_reclaim_anon(self.cfg, self.groups, self.frames, memcg, self.sc.nid);
         if room || self.frames.can_demote(self.sc.nid) {
             self.groups.swappiness(self.cfg, memcg, self.sc.swappiness)

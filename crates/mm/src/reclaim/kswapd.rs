@@ -1,6 +1,6 @@
 //! Background reclaim (7.2): kswapd as a state machine that the driver gives the processor to, one priority step at a time.
 
-use crate::config::MemcgSelection;
+use crate::config::memcg::MemcgSelection;
 use crate::ids::{MemcgId, NodeId};
 use crate::lru::lruvec::ANON;
 use crate::node::kswapd::KswapdStep;
@@ -80,7 +80,7 @@ impl<W: World> Reclaim<'_, W> {
     fn kswapd_age(&mut self) {
         if self.pages.is_multi_gen() {
             self.age_node_on(self.sc.nid);
-            if self.cfg.memcgs != MemcgSelection::MemcgLru {
+            if self.cfg.memcg.selection != MemcgSelection::MemcgLru {
                 self.age_memcgs();
             }
             return;
@@ -91,7 +91,7 @@ impl<W: World> Reclaim<'_, W> {
         let mut at = Some(self.sc.target);
         while let Some(m) = at {
             let v = self.pages.lruvec_of(m, self.sc.nid);
-            self.shrink_active_list(v, ANON, self.cfg.swap_cluster_max);
+            self.shrink_active_list(v, ANON, self.cfg.lru.swap_cluster_max);
             at = self.groups.memcgs.next_in(self.sc.target, m);
         }
     }
@@ -101,7 +101,7 @@ impl<W: World> Reclaim<'_, W> {
         crate::lru::lruvec::is_low(
             &self.pages.known_sizes(self.groups, MemcgId::ROOT, nid),
             t,
-            Some(self.cfg.gib_pages),
+            Some(self.cfg.lru.gib_pages),
         )
     }
 }

@@ -143,7 +143,7 @@ impl<W: World> Reclaim<'_, W> {
 
     pub(crate) fn age_node_on(&mut self, nid: NodeId) -> bool {
         let reclaimable = |v: &Lruvec| v.nid == nid && self.is_reclaimable(v);
-        if self.cfg.min_ttl_ns == 0 || !self.pages.is_multi_gen() || self.pages.lruvecs.iter().any(reclaimable) {
+        if self.cfg.lru.min_ttl_ns == 0 || !self.pages.is_multi_gen() || self.pages.lruvecs.iter().any(reclaimable) {
             return false;
         }
         self.world.effect(Effect::Oom { memcg: MemcgId::ROOT });
@@ -156,6 +156,6 @@ impl<W: World> Reclaim<'_, W> {
         }
         let g = &v.r#gen;
         let born = g.birth_ns[gen_index(g.min_seq[FILE])];
-        v.lru_pages() >> DEF_PRIORITY > 0 && born.saturating_add(self.cfg.min_ttl_ns) <= self.now_ns
+        v.lru_pages() >> DEF_PRIORITY > 0 && born.saturating_add(self.cfg.lru.min_ttl_ns) <= self.now_ns
     }
 }

@@ -3,7 +3,7 @@
 //! In the first form of "optimize multiple memcgs" kswapd takes single-use, unmapped, clean pages wherever they are before it ages
 //! or swaps anywhere, and stops when it has enough. The plain iteration before it ages every group at every step.
 
-use crate::config::{Backoff, MemcgSelection};
+use crate::config::memcg::{Backoff, MemcgSelection};
 use crate::ids::{LruvecId, MemcgId};
 use crate::lru::lruvec::{ANON, FILE};
 use crate::lru::multi_gen::{MIN_LRU_BATCH, MIN_NR_GENS};
@@ -19,7 +19,7 @@ impl<W: World> Reclaim<'_, W> {
     /// What kswapd does before each pass: ages every group that needs it, unless the last pass found easy pages.
     pub(crate) fn age_memcgs(&mut self) {
         self.sc.last_reclaimed = self.sc.nr_reclaimed;
-        if self.cfg.memcgs == MemcgSelection::First && !std::mem::replace(&mut self.sc.need_aging, true) {
+        if self.cfg.memcg.selection == MemcgSelection::First && !std::mem::replace(&mut self.sc.need_aging, true) {
             return;
         }
         let mut at = Some(self.sc.target);
@@ -125,14 +125,14 @@ impl<W: World> Reclaim<'_, W> {
     /// Whether to leave a group before its share is scanned. For all but kswapd, if it was aged more than once, or a batch was swapped
     /// although the target is met; for the machine, once many are scanned and every zone has what it needs.
     fn should_back_off(&mut self, v: LruvecId, start: u64) -> bool {
-        if self.cfg.memcgs == MemcgSelection::Iterate {
+        if self.cfg.memcg.selection == MemcgSelection::Iterate {
             return false;
         }
         let low_priority = self.sc.priority > HIGHEST_LOW_PRIORITY;
         if !self.sc.kswapd {
             let aged = self.pages.lruvecs[v.index()].r#gen.max_seq - start > 1;
             let over_swapping = self.sc.nr_reclaimed >= self.sc.nr_to_reclaim && self.sc.took_anon;
-            let applies = self.cfg.backoff == Backoff::AnyPriority || low_priority;
+            let applies = self.cfg.memcg.backoff == Backoff::AnyPriority || low_priority;
             if applies && (aged || over_swapping) {
                 return true;
             }

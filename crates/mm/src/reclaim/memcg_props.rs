@@ -5,16 +5,19 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use crate::cgroupfs::oom::OomTask;
-use crate::config::{Config, MemcgSelection, Policy};
+use crate::config::memcg::MemcgSelection;
+use crate::config::node::NodeConfig;
+use crate::config::{Config, Policy};
 use crate::engine::Engine;
 use crate::folio::mapping::MappingKind;
 use crate::ids::{MappingId, MemcgId, PageId};
 use crate::memcg::group::{MemcgEvents, MemcgLimits};
 use crate::memcg::protection::Shield;
-use crate::node::config::NodeConfig;
+use crate::reclaim::Reclaim;
 use crate::stat::Counter;
 use crate::touch::Touch;
 use crate::world::{Ack, Effect, World};
+use crate::{FaultAroundConfig, LruConfig, MemcgConfig, SwapConfig};
 
 /// Every read and write is done at once; accessed bits are kept.
 #[derive(Default)]
@@ -241,7 +244,7 @@ impl Machine {
                     let stolen = |s: &crate::Stats| s.get(Counter::steal(0)) + s.get(Counter::steal(1));
                     let freed = stolen(&m.engine.vmstat()) - stolen(&before);
                     // The first form adds 64 pages to say that it is enough.
-                    let plain = m.engine.cfg.memcgs != MemcgSelection::First;
+                    let plain = m.engine.cfg.memcg.selection != MemcgSelection::First;
                     let said = got.unwrap_or_else(|again| again.reclaimed);
                     assert!(!plain || said == freed, "{said} pages said, {freed} freed");
                 })?;
@@ -280,7 +283,7 @@ impl Machine {
         for pass in visits.split(|v| v.is_none()) {
             for id in pass.iter().flatten() {
                 let times = pass.iter().flatten().filter(|v| *v == id).count();
-                if times > 2 || (times > 1 && self.engine.cfg.memcgs != MemcgSelection::MemcgLru) {
+                if times > 2 || (times > 1 && self.engine.cfg.memcg.selection != MemcgSelection::MemcgLru) {
                     return Err(format!("{id:?} was visited {times} times in {pass:?}"));
                 }
             }
@@ -303,12 +306,7 @@ prop_compose! {
         node in prop::option::of(300u64..900),
         (swappiness, seed) in (0u32..=200, any::<u64>()),
     ) -> Config {
-        Config {
-            memcgs, recursive_protection, charge_kernel, swap_pages, batch_folios, charge_batch, stat_flush_interval_ns, swappiness, seed,
-            backoff: if low_backoff { crate::Backoff::LowPriorities } else { crate::Backoff::AnyPriority },
-            node: node.map(|pages| NodeConfig { low_zones: [pages / 8, pages / 2], ..NodeConfig::new(pages) }),
-            total_pages: 4096, fault_around_pages: 1, ..Config::new(policy)
-        }
+        Config { swappiness, seed, node: node.map(|pages| NodeConfig { low_zones: [pages / 8, pages / 2], ..NodeConfig::new(pages) }), total_pages: 4096, memcg: MemcgConfig { selection: memcgs, recursive_protection, charge_kernel, charge_batch, backoff: if low_backoff { crate::Backoff::LowPriorities } else { crate::Backoff::AnyPriority }, ..MemcgConfig::default() }, swap: SwapConfig { pages: swap_pages, ..SwapConfig::default() }, lru: LruConfig { batch_folios, stat_flush_interval_ns, ..Config::new(policy).lru }, fault_around: FaultAroundConfig { pages: 1, ..FaultAroundConfig::default() }, ..Config::new(policy) }
     }
 }
 
@@ -317,8 +315,12 @@ prop_compose! {
 #[test]
 fn regression_a_group_stays_while_something_is_being_charged_to_it() {
     let node = NodeConfig { low_zones: [51, 205], ..NodeConfig::new(411) };
-    let mut m =
-        Machine::new(Config { node: Some(node), swap_pages: 0, fault_around_pages: 1, ..Config::new(Policy::Lru) });
+    let mut m = Machine::new(Config {
+        node: Some(node),
+        swap: SwapConfig { pages: 0, ..SwapConfig::default() },
+        fault_around: FaultAroundConfig { pages: 1, ..FaultAroundConfig::default() },
+        ..Config::new(Policy::Lru)
+    });
     (0..4).for_each(|_| m.add(MemcgId::ROOT));
     let load = |group, first, len, anon| Op::Load { group, first, len, anon, write: false };
     for op in [
@@ -363,7 +365,7 @@ proptest! {
         cfg in config().prop_filter("multi-gen LRU", |c| c.lru == crate::Lru::MultiGen), groups in 1u8..40, parents in prop::collection::vec(any::<u8>(), 40), ops in prop::collection::vec(op(), 1..40),
     ) {
         let mut machines = [false, true].map(|closely| {
-            let mut m = Machine::new(Config { memcgs: MemcgSelection::MemcgLru, ..cfg.clone() });
+            let mut m = Machine::new(Config { memcg: MemcgConfig { selection: MemcgSelection::MemcgLru, ..cfg.clone().memcg }, ..cfg.clone() });
             m.engine.groups.looks_closely = closely;
             for n in 0..groups {
                 let above = usize::from(parents[usize::from(n)]) % (usize::from(n) + 2);
@@ -388,7 +390,7 @@ proptest! {
     /// Partial walks of two-list reclaim: everyone has a turn before anyone has a second.
     #[test]
     fn partial_walks_go_round(groups in 2u8..10, parents in prop::collection::vec(any::<u8>(), 10), rounds in 20usize..60) {
-        let mut m = Machine::new(Config { charge_batch: 1, batch_folios: 0, ..Config::new(Policy::Lru) });
+        let mut m = Machine::new(Config { memcg: MemcgConfig { charge_batch: 1, ..MemcgConfig::default() }, lru: LruConfig { batch_folios: 0, ..Config::new(Policy::Lru).lru }, ..Config::new(Policy::Lru) });
         for n in 0..groups {
             m.step(&Op::Add { parent: parents[usize::from(n)] % (n + 1) }).map_err(TestCaseError::fail)?;
         }
@@ -415,7 +417,7 @@ proptest! {
     fn generations_of_groups_move_on_when_all_were_tried(
         groups in 1u8..12, parents in prop::collection::vec(any::<u8>(), 12), seed in any::<u64>(), rounds in 1usize..60,
     ) {
-        let mut m = Machine::new(Config { seed, charge_batch: 1, batch_folios: 0, ..Config::new(Policy::Mglru) });
+        let mut m = Machine::new(Config { seed, memcg: MemcgConfig { charge_batch: 1, ..MemcgConfig::default() }, lru: LruConfig { batch_folios: 0, ..Config::new(Policy::Mglru).lru }, ..Config::new(Policy::Mglru) });
         for n in 0..groups {
             m.step(&Op::Add { parent: parents[usize::from(n)] % (n + 1) }).map_err(TestCaseError::fail)?;
         }

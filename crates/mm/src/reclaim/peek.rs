@@ -82,7 +82,7 @@ mod tests {
         for policy in [Policy::Mglru, Policy::Lru] {
             let mut cfg = Config::new(policy);
             cfg.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(4096) });
-            (cfg.total_pages, cfg.swap_pages) = (4096, 8192);
+            (cfg.total_pages, cfg.swap.pages) = (4096, 8192);
             let mut engine = Engine::new(cfg).unwrap();
             let group = engine.add_memcg(MemcgId::ROOT, "/a", u64::MAX, u64::MAX).unwrap();
             let (_, first) = engine.add_mapping(MappingKind::Anon, group, 0..8192).unwrap();

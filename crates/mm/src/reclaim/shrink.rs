@@ -1,7 +1,7 @@
 //! What becomes of an isolated folio (2.3, 2.4): freed, kept, activated, or sent to be written.
 
+use crate::folio::size_stats::SizeCounter;
 use crate::folio::table::State;
-use crate::folio::thp::SizeCounter;
 use crate::ids::{FolioId, PageId};
 use crate::reclaim::Reclaim;
 use crate::scan::ShrinkStat;

@@ -71,7 +71,7 @@ impl<W: World> Reclaim<'_, W> {
     fn scan_counts(&mut self, v: LruvecId) -> [u64; 4] {
         let balance = self.balance(v);
         let lruvec = &self.pages.lruvecs[v.index()];
-        let (memcg, batch) = (lruvec.memcg, self.cfg.swap_cluster_max);
+        let (memcg, batch) = (lruvec.memcg, self.cfg.lru.swap_cluster_max);
         let online = self.groups.memcgs.get(memcg).is_online();
         std::array::from_fn(|l| {
             let (t, size) = (l / 2, lruvec.size[l]);
@@ -96,7 +96,7 @@ impl<W: World> Reclaim<'_, W> {
         // The active anon target alone does not keep the loop going.
         while left[0] + left[2] + left[3] > 0 {
             for (l, left) in left.iter_mut().enumerate() {
-                let slice = (*left).min(self.cfg.swap_cluster_max);
+                let slice = (*left).min(self.cfg.lru.swap_cluster_max);
                 if slice > 0 {
                     *left -= slice;
                     reclaimed += self.shrink_list(v, l, slice);
@@ -117,9 +117,9 @@ impl<W: World> Reclaim<'_, W> {
         }
         self.sc.nr_reclaimed += reclaimed;
         if self.can_age_anon(self.sc.nid)
-            && is_low(&self.pages.known_lruvec_sizes(self.groups, v), ANON, Some(self.cfg.gib_pages))
+            && is_low(&self.pages.known_lruvec_sizes(self.groups, v), ANON, Some(self.cfg.lru.gib_pages))
         {
-            self.shrink_active_list(v, ANON, self.cfg.swap_cluster_max);
+            self.shrink_active_list(v, ANON, self.cfg.lru.swap_cluster_max);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Reclaim for a memcg at its limit: priorities, the walk over the tree, shadow-node shrinking (2.8, 7.3).
 
-use crate::config::MemcgSelection;
+use crate::config::memcg::MemcgSelection;
 use crate::ids::MemcgId;
 use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, is_low};
 use crate::lru::multi_gen::MIN_LRU_BATCH;
@@ -99,7 +99,7 @@ impl<W: World> Reclaim<'_, W> {
 
     /// One pass at one priority over the target's subtree on one node; it stops at the target unless a full walk is asked for.
     pub(crate) fn shrink_node(&mut self) {
-        let memcg_lru = self.cfg.memcgs == MemcgSelection::MemcgLru;
+        let memcg_lru = self.cfg.memcg.selection == MemcgSelection::MemcgLru;
         if self.pages.is_multi_gen() {
             if memcg_lru {
                 self.set_initial_priority();
@@ -123,7 +123,7 @@ impl<W: World> Reclaim<'_, W> {
     }
 
     fn shrink_memcgs(&mut self) {
-        if self.pages.is_multi_gen() && self.cfg.memcgs != MemcgSelection::MemcgLru {
+        if self.pages.is_multi_gen() && self.cfg.memcg.selection != MemcgSelection::MemcgLru {
             return self.shrink_proportionally();
         }
         if self.pages.is_multi_gen() && !self.sc.is_cgroup_reclaim() {
@@ -222,7 +222,7 @@ impl<W: World> Reclaim<'_, W> {
                 !old && self.pages.known_activations(self.groups, self.sc.target, self.sc.nid, t) != v.refaults[t];
             self.sc.may_deactivate[t] = self.sc.force_deactivate
                 || refaulted
-                || is_low(&size, t, (!old || t != FILE).then_some(self.cfg.gib_pages));
+                || is_low(&size, t, (!old || t != FILE).then_some(self.cfg.lru.gib_pages));
         }
         self.sc.cache_trim_mode =
             size[INACTIVE_FILE] >> self.sc.priority > 0 && !self.sc.may_deactivate[FILE] && !self.sc.no_trim;

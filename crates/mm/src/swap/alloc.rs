@@ -2,9 +2,9 @@
 //! order, fragmented ones; single slots at last from clusters of other orders.
 
 use super::cluster::{Flag, ListId, NR_ORDERS};
-use super::config::SwapAllocator;
 use super::device::{Common, Device, SwapHost};
 use super::scan::Found;
+use crate::config::swap::SwapAllocator;
 
 impl Device {
     /// Whether it takes folios of that order at all.

@@ -1,8 +1,8 @@
 //! Which device is asked (8.1): the highest priority first, equals in turn.
 
 use super::Swap;
-use super::config::{MAX_SWAP_DEVICES, SwapDeviceConfig, SwapOverflow};
 use super::device::{Device, SwapHost};
+use crate::config::swap::{MAX_SWAP_DEVICES, SwapDeviceConfig, SwapOverflow};
 use crate::ids::SwapSlot;
 
 impl Swap {

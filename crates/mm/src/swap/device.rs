@@ -1,8 +1,8 @@
 //! One swap device: its clusters, its cursors, what it has used (8.1).
 
 use super::cluster::{Clusters, NR_ORDERS};
-use super::config::{SwapDeviceConfig, SwapPolicy, SwapRotational};
 use super::map::{self, BAD};
+use crate::config::swap::{SwapDeviceConfig, SwapPolicy, SwapRotational};
 use crate::ids::{FolioId, MemcgId, SwapSlot};
 use crate::world::Ack;
 

@@ -50,7 +50,10 @@ fn swap_out(swap: &mut Swap, host: &mut Slow, order: u8, n: u32) -> Result<Vec<S
 /// One order-9 range, 32 of order 4, 512 single slots: taken and freed, with the worker at work between any two steps.
 fn scenario(discard: bool, mutant: Mutant) -> Result<u64, String> {
     let device = SwapDeviceConfig { discard, ..SwapDeviceConfig::new(16 * 512) };
-    let cfg = Config { swap_devices: vec![device], ..Config::new(crate::Policy::Lru) };
+    let cfg = Config {
+        swap: SwapConfig { devices: vec![device], ..SwapConfig::default() },
+        ..Config::new(crate::Policy::Lru)
+    };
     let mut swap = Swap::new(&cfg);
     swap.devices[0].as_mut().expect("a device").clusters.mutant = mutant;
     let mut host = Slow::default();

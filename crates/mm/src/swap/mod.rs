@@ -6,7 +6,6 @@
 mod alloc;
 mod avail;
 mod cluster;
-mod config;
 mod device;
 #[cfg(test)]
 mod discard_tests;
@@ -24,15 +23,12 @@ mod validate;
 mod view;
 pub(crate) mod zeromap;
 
-pub use config::{
-    MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapAllocator, SwapDeviceConfig, SwapOverflow, SwapPolicy, SwapRotational,
-};
 pub use device::SwapWork;
 pub(crate) use device::{Freed, SwapHost};
 pub use space::SwapSpace;
 pub use view::{SwapCluster, SwapDeviceInfo, SwapList, SwapMap};
 
-use crate::config::Config;
+use crate::config::swap::SwapConfig;
 use crate::ids::{MemcgId, SwapSlot};
 use device::{Common, Device};
 use slot_cache::SlotCaches;
@@ -58,17 +54,17 @@ pub(crate) struct Swap {
 
 impl Swap {
     /// The devices of a configuration, which was checked.
-    pub(crate) fn new(cfg: &Config) -> Swap {
+    pub(crate) fn new(cfg: &SwapConfig, cpus: usize) -> Swap {
         let mut swap = Swap {
             devices: Vec::new(),
             avail: Vec::new(),
-            cpus: cfg.cpus,
+            cpus,
             cpu: 0,
-            caches: SlotCaches::new(cfg.cpus, cfg.swap.slot_cache),
+            caches: SlotCaches::new(cpus, cfg.policy.slot_cache),
             next_priority: FIRST_AUTOMATIC_PRIORITY,
-            common: Common { policy: cfg.swap.clone(), ..Common::default() },
+            common: Common { policy: cfg.policy.clone(), ..Common::default() },
         };
-        for device in cfg.all_swap_devices() {
+        for device in cfg.all_devices() {
             swap.add(device).expect("devices of a configuration are checked");
         }
         swap

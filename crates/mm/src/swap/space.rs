@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Swap, SwapDeviceConfig, SwapHost, SwapMap, SwapPolicy, SwapWork};
+use super::{Swap, SwapHost, SwapMap, SwapWork};
+use crate::config::swap::{SwapConfig, SwapDeviceConfig, SwapPolicy};
 use crate::config::{Config, Policy};
 use crate::ids::{FolioId, MemcgId, SwapSlot};
 use crate::world::Ack;
@@ -51,10 +52,14 @@ impl SwapSpace {
         cpus: usize,
         slow_discards: bool,
     ) -> Result<SwapSpace, String> {
-        let cfg = Config { swap_devices: devices, swap: policy, swap_pages: 0, cpus, ..Config::new(Policy::Lru) };
+        let cfg = Config {
+            swap: SwapConfig { devices, policy, pages: 0, ..SwapConfig::default() },
+            cpus,
+            ..Config::new(Policy::Lru)
+        };
         cfg.check()?;
         let discards = slow_discards.then(Vec::new);
-        Ok(SwapSpace { swap: Swap::new(&cfg), host: Folios { discards, ..Folios::default() } })
+        Ok(SwapSpace { swap: Swap::new(&cfg.swap, cfg.cpus), host: Folios { discards, ..Folios::default() } })
     }
 
     /// Swaps a folio out: takes 2^order slots, and a page table refers to each. None: there is no place for it.

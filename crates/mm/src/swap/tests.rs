@@ -268,7 +268,11 @@ fn machine(seed: u64) -> (Machine, usize) {
             ..SwapDeviceConfig::new(pages)
         });
     }
-    let cfg = Config { cpus, swap_devices, swap: policy, ..Config::new(crate::Policy::Lru) };
+    let cfg = Config {
+        cpus,
+        swap: SwapConfig { devices: swap_devices, policy, ..SwapConfig::default() },
+        ..Config::new(crate::Policy::Lru)
+    };
     cfg.check().expect("a possible configuration");
     let model = Model { slow_discards: rng.one_in(2), ..Model::default() };
     (Machine { swap: Swap::new(&cfg), model, rng, ops: 0 }, cpus)

@@ -1,6 +1,6 @@
 //! Anonymous folios and the swap cache: taking slots, giving them back (8.2).
 
-use crate::config::RefaultTest;
+use crate::config::lru::RefaultTest;
 use crate::folio::slot::Slot;
 use crate::folio::table::{FolioTable, State};
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot, ZoneId};
@@ -87,7 +87,7 @@ impl<W: World> SwapCache<'_, W> {
         let shadow = self.swap.slots.shadow(slot);
         self.swap.slots.add_to_cache(slot, order, f);
         self.note_swap_cache(f, 1);
-        if let Some(shadow) = shadow.filter(|_| self.cfg.refault != RefaultTest::None) {
+        if let Some(shadow) = shadow.filter(|_| self.cfg.lru.refault != RefaultTest::None) {
             st = self.pages.workingset_refault(
                 self.groups,
                 self.swap.slots.free_pages(),

@@ -1,8 +1,8 @@
 //! Where anonymous memory goes that leaves: the slots of the devices, and what stands in front of them.
 
 use crate::config::Config;
+use crate::folio::size_stats::SizeCounter;
 use crate::folio::table::State;
-use crate::folio::thp::SizeCounter;
 use crate::ids::{FolioId, MemcgId, NodeId, PageId, SwapSlot};
 use crate::lru::lruvec::{UNEVICTABLE, list_index};
 use crate::lru::pages::Pages;
@@ -25,7 +25,7 @@ pub(crate) struct SwapStack {
 impl SwapStack {
     /// The devices of a configuration, with nothing on them.
     pub(crate) fn new(cfg: &Config) -> SwapStack {
-        SwapStack { slots: Swap::new(cfg), zeromap: ZeroMap::default(), zswap: Zswap::default() }
+        SwapStack { slots: Swap::new(&cfg.swap, cfg.cpus), zeromap: ZeroMap::default(), zswap: Zswap::default() }
     }
 }
 
@@ -115,7 +115,7 @@ impl SwapStack {
     ) -> bool {
         frames.can_demote(nid)
             || groups.memcgs.swap_room(memcg, self.slots.free_pages()) > 0
-            || cfg.reclaim_swap_cache && groups.has_swap_cache(memcg)
+            || cfg.swap.reclaim_cache && groups.has_swap_cache(memcg)
     }
 
     /// The half rule (8.2), for the machine and the memcg.

@@ -14,7 +14,6 @@
 //! | `sysctl` | what can be set, under the names that Linux gives it |
 
 mod cadence;
-pub(crate) mod hint;
 mod limit;
 mod perf;
 mod promotion;

@@ -5,14 +5,14 @@
 //! [`Engine::finish_dropping`], so the clock and the controller may learn of the whole batch at its end.
 
 use crate::charged::Charged;
-use crate::config::{Lru, RefaultTest};
+use crate::config::lru::{Lru, LruConfig, RefaultTest};
 use crate::folio::shadow::{Layout, REFS_BITS};
 use crate::folio::slot::Slot;
 use crate::folio::table::State;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId};
 use crate::lru::lruvec::FILE;
 use crate::lru::multi_gen::{MAX_NR_TIERS, tier_from_refs};
-use crate::lru::pages::{LruConfig, Pages};
+use crate::lru::pages::Pages;
 use crate::scan::ShrinkStat;
 use crate::stat::Counter;
 use crate::world::{Effect, World};
@@ -40,7 +40,7 @@ impl Dropping {
     fn shadow_of(&mut self, cfg: &LruConfig, l: &Layout, st: State) -> Slot {
         let nr = st.nr_pages();
         let age = self.age + self.dropped;
-        let (workingset, eviction) = match (cfg.lru, cfg.refault) {
+        let (workingset, eviction) = match (cfg.kind, cfg.refault) {
             (_, RefaultTest::None) => return Slot::EMPTY,
             (Lru::TwoList, RefaultTest::Distance2013) if self.t != FILE => return Slot::EMPTY,
             (Lru::MultiGen, test) => {
@@ -78,7 +78,7 @@ impl Pages {
 
     pub(crate) fn dropping(&self, own: LruvecId, t: usize, target: MemcgId) -> Dropping {
         // Under two lists the group whose pressure evicts stamps the shadow; the other models know only the folio's own.
-        let by_target = self.cfg.lru == Lru::TwoList && self.cfg.refault != RefaultTest::Distance2013;
+        let by_target = self.cfg.kind == Lru::TwoList && self.cfg.refault != RefaultTest::Distance2013;
         let clock = if by_target { self.lruvec_of(target, self.lruvecs[own.index()].nid) } else { own };
         let v = &self.lruvecs[clock.index()];
         Dropping {
@@ -95,7 +95,7 @@ impl Pages {
 
     /// Advances the clock, and tells the controller which tiers were evicted.
     fn note_evictions(&mut self, d: &mut Dropping, nr: u64) {
-        let advances = match (self.cfg.lru, self.cfg.refault) {
+        let advances = match (self.cfg.kind, self.cfg.refault) {
             (_, RefaultTest::None) => false,
             (Lru::MultiGen, test) => test == RefaultTest::ShadowPosition,
             (Lru::TwoList, test) => test != RefaultTest::Distance2013 || d.t == FILE,
@@ -135,7 +135,7 @@ impl Charged<'_> {
     pub(crate) fn drop_alike<W: World>(&mut self, w: &mut W, list: &[FolioId], target: MemcgId) -> ShrinkStat {
         let mut d = self.pages.start_dropping(list.first().copied(), target);
         let mut stat = ShrinkStat::default();
-        if self.cfg.refault == RefaultTest::None {
+        if self.cfg.lru.refault == RefaultTest::None {
             for &f in list {
                 let st = self.pages.folios.st(f);
                 self.drop_clean(w, f, st, &mut d);

@@ -1,6 +1,6 @@
 //! Working-set detection (3, 4.7, 5): what a page that was evicted gets when it comes back. What it left is made in `drop`.
 
-use crate::config::{Bound, Clock, Lru, Recency, RefaultCounting, RefaultTest};
+use crate::config::lru::{Bound, Clock, Lru, Recency, RefaultCounting, RefaultTest};
 use crate::folio::shadow::{GEN_BITS, Layout, REFS_BITS, Shadow, mask};
 use crate::folio::table::State;
 use crate::ids::{LruvecId, MemcgId};
@@ -42,7 +42,7 @@ impl Pages {
         in_fault: bool,
     ) -> State {
         let shadow = self.layout.unpack(shadow);
-        match (self.cfg.lru, self.cfg.refault) {
+        match (self.cfg.kind, self.cfg.refault) {
             (Lru::TwoList, _) => self.refault_two_list(groups, free_swap, own, st, shadow),
             (Lru::MultiGen, RefaultTest::ShadowPosition) => {
                 self.refault_gen_shadow(groups, free_swap, own, st, shadow, in_fault)

@@ -136,7 +136,7 @@ impl Charged<'_> {
             self.groups.memcgs.get_mut(memcg).nodes -= 1;
             let v = self.pages.lruvec_of(memcg, self.pages.space.nodes[at as usize].nid);
             self.pages.lruvecs[v.index()].xa_nodes -= 1;
-            if self.cfg.charge_kernel {
+            if self.cfg.memcg.charge_kernel {
                 self.free_node_object(memcg);
             }
             if parent == NONE {

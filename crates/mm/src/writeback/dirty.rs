@@ -103,8 +103,8 @@ impl<W: World> Writeout<'_, W> {
     }
 
     pub(crate) fn levels(&self, cache: u64, dirty: u64, writeback: u64) -> (bool, bool) {
-        let background = dirty * 100 > cache * self.cfg.dirty_background_ratio;
-        (background, (dirty + writeback) * 100 > cache * self.cfg.dirty_ratio)
+        let background = dirty * 100 > cache * self.cfg.dirty.background_ratio;
+        (background, (dirty + writeback) * 100 > cache * self.cfg.dirty.ratio)
     }
 
     /// A write ended: writers may go on once the group is below its limit.
@@ -183,10 +183,10 @@ impl<W: World> Writeout<'_, W> {
         if self.now_ns < self.writeback.queue.next_look_ns || std::mem::replace(&mut self.writeback.flushing, true) {
             return;
         }
-        self.writeback.queue.next_look_ns = self.now_ns + self.cfg.dirty_writeback_ns;
+        self.writeback.queue.next_look_ns = self.now_ns + self.cfg.dirty.writeback_ns;
         // What cannot be written now goes to the end of the queue, and is not met again.
         let mut left = self.writeback.queue.pages.len();
-        let (now_ns, expire_ns) = (self.now_ns, self.cfg.dirty_expire_ns);
+        let (now_ns, expire_ns) = (self.now_ns, self.cfg.dirty.expire_ns);
         let is_old = |since_ns: u64| since_ns + expire_ns <= now_ns;
         while left > 0 && self.writeback.queue.pages.front().is_some_and(|&(_, since_ns)| is_old(since_ns)) {
             left -= 1;

@@ -1,7 +1,7 @@
 //! TODO doc
 
+use crate::folio::size_stats::SizeCounter;
 use crate::folio::table::State;
-use crate::folio::thp::SizeCounter;
 use crate::ids::{FolioId, PageId};
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};

@@ -3,7 +3,6 @@
 //! Here is what it holds: an entry for each stored page, in the order in which each group stored them, and their pool. What it
 //! takes and refuses is in `store`, what goes on to the device in `writeback`.
 
-pub(crate) mod config;
 mod worker;
 pub(crate) mod zspool;
 

@@ -9,6 +9,7 @@ use refault_mm::{
     Ack, Config, Effect, Engine, Gauge, MappingKind, MemcgId, NodeConfig, NodeId, NumaConfig, Outcome, PageId, Policy,
     Touch, World,
 };
+use refault_mm::{LruConfig, MemcgConfig};
 
 /// Everything is done at once; kswapd is woken, and runs when the test says so.
 #[derive(Default)]
@@ -80,9 +81,8 @@ pub fn machine(policy: Policy, sizes: &[u64]) -> Config {
     Config {
         cpus: sizes.len() + 2,
         numa: Some(numa),
-        batch_folios: 0,
-        charge_batch: 1,
-        charge_kernel: false,
+        lru: LruConfig { batch_folios: 0, ..Config::new(policy).lru },
+        memcg: MemcgConfig { charge_batch: 1, charge_kernel: false, ..MemcgConfig::default() },
         ..Config::new(policy)
     }
 }
@@ -109,7 +109,7 @@ pub fn on_node(e: &Engine, first: PageId, pages: std::ops::Range<u32>, node: u8)
 /// Fast memory with the CPUs, and slow memory below it.
 pub fn tiers(policy: Policy, sizes: [u64; 2]) -> Config {
     let mut cfg = machine(policy, &sizes);
-    cfg.swap_pages = 0;
+    cfg.swap.pages = 0;
     let numa = cfg.numa.as_mut().expect("several nodes");
     numa.cpu_nodes = vec![NodeId(0)];
     numa.top_tier = vec![true, false];

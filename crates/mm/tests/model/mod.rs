@@ -104,7 +104,7 @@ impl Driver {
     pub fn new(cfg: Config, device: Device, files: u32, anons: u32, memory: u64, swap: u64) -> Driver {
         let two_lists = cfg.lru == Lru::TwoList;
         let has_kswapd = (cfg.node.is_some() || cfg.numa.is_some()) && device != Device::Instant;
-        let evictions_only = cfg.refault == RefaultTest::ShadowPosition;
+        let evictions_only = cfg.lru.refault == RefaultTest::ShadowPosition;
         let zswap = cfg.zswap.is_some();
         let top_tier = cfg.numa.as_ref().map_or(Vec::new(), |n| n.top_tier.clone());
         // Large folios want pages next to each other, not always from an aligned one on.

@@ -3,9 +3,9 @@
 //! The driver owns the marks, as it owns the accessed bits: it asks for each page whether to mark it, and says when a marked page was touched.
 //! Whether such a page moves is decided in `tiering`.
 
+use crate::config::node::NumaConfig;
 use crate::folio::table::FolioTable;
 use crate::ids::{FolioId, NodeId};
-use crate::node::config::NumaConfig;
 use crate::tiering::{Promoter, Stamp, StampClock, TieringConfig};
 
 /// What a hint fault led to.

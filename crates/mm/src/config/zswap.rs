@@ -1,5 +1,6 @@
 //! zswap as it is configured.
 
+use super::one_of;
 /// zswap, under the names of its module parameters. [`ZswapConfig::default`] is what Linux has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZswapConfig {
@@ -15,5 +16,14 @@ pub struct ZswapConfig {
 impl Default for ZswapConfig {
     fn default() -> Self {
         ZswapConfig { max_pool_percent: 20, accept_threshold_percent: 90, same_filled: false }
+    }
+}
+
+impl ZswapConfig {
+    pub(super) fn check(&self) -> Result<(), String> {
+        one_of(&[(
+            self.max_pool_percent <= 100 && self.accept_threshold_percent <= 100,
+            "the percentages of zswap are 0 to 100",
+        )])
     }
 }

@@ -3,6 +3,9 @@
 use crate::ids::{MAX_NUMNODES, NodeId};
 use crate::tiering::{TieringConfig, Tiers};
 
+/// `min_free_kbytes` by formula lies between these.
+const MIN_FREE_KBYTES: (u64, u64) = (128, 262_144);
+
 /// A memory node with a size (7.1).
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeConfig {
@@ -27,7 +30,7 @@ impl NodeConfig {
 
     /// The min mark of a machine that has this node and no other, in pages: no ordinary allocation takes what is below it.
     pub fn min_mark_pages(&self) -> u64 {
-        crate::node::node::MachineMarks::new(std::slice::from_ref(self)).min_pages()
+        MachineMarks::new(std::slice::from_ref(self)).min_pages()
     }
 
     /// What is impossible in it, on a machine of so many pages.
@@ -121,5 +124,32 @@ impl NumaConfig {
         }
         self.nodes.iter().try_for_each(|n| n.check(total))?;
         self.tiering.check()
+    }
+}
+
+/// What the watermarks of all zones of a machine follow from (7.1).
+pub(crate) struct MachineMarks {
+    /// Pages of all nodes.
+    pub(crate) total: u64,
+    pub(crate) min_pages: u64,
+    pub(crate) scale_factor: u64,
+}
+
+impl MachineMarks {
+    /// Of the nodes of a machine. The settings are those of the first: Linux has them once.
+    pub(crate) fn new(nodes: &[NodeConfig]) -> MachineMarks {
+        let total: u64 = nodes.iter().map(|n| n.pages).sum();
+        let by_formula = (16 * total * 4).isqrt().clamp(MIN_FREE_KBYTES.0, MIN_FREE_KBYTES.1);
+        let first = nodes.first();
+        MachineMarks {
+            total,
+            min_pages: first.and_then(|n| n.min_free_kbytes).unwrap_or(by_formula) / 4,
+            scale_factor: first.map_or(0, |n| u64::from(n.watermark_scale_factor)),
+        }
+    }
+
+    /// The min marks of all zones together.
+    pub(crate) fn min_pages(&self) -> u64 {
+        self.min_pages
     }
 }

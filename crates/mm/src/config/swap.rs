@@ -1,11 +1,12 @@
 //! What can be chosen about swap: its devices, and how slots are handed out.
 
-use super::cluster::MAX_CLUSTER_PAGES;
+use super::one_of;
+use crate::ids::SwapSlot;
 
 /// Swap devices at most.
 pub const MAX_SWAP_DEVICES: usize = 16;
 /// Pages of one device at most: 1 TiB.
-pub const MAX_SWAP_DEVICE_PAGES: u64 = 1 << crate::SwapSlot::OFFSET_BITS;
+pub const MAX_SWAP_DEVICE_PAGES: u64 = 1 << SwapSlot::OFFSET_BITS;
 
 /// A swap device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl SwapDeviceConfig {
     /// What is impossible in it, if anything.
     pub fn check(&self) -> Result<(), String> {
         if !(2..=MAX_SWAP_DEVICE_PAGES).contains(&self.pages) {
-            return Err(format!("a swap device has 2 to 2^{} pages, not {}", crate::SwapSlot::OFFSET_BITS, self.pages));
+            return Err(format!("a swap device has 2 to 2^{} pages, not {}", SwapSlot::OFFSET_BITS, self.pages));
         }
         if self.priority.is_some_and(|p| p < 0) {
             return Err("the priority of a swap device is 0 to 32767".into());
@@ -124,7 +125,7 @@ impl Default for SwapPolicy {
             allocator: SwapAllocator::FreeFirst,
             overflow: SwapOverflow::None,
             rotational: SwapRotational::Cursor,
-            cluster_pages: MAX_CLUSTER_PAGES as u32,
+            cluster_pages: 512,
             slot_cache: false,
         }
     }
@@ -137,5 +138,57 @@ impl SwapPolicy {
             256 | 512 => Ok(()),
             other => Err(format!("a swap cluster has 256 or 512 slots, not {other}")),
         }
+    }
+}
+
+/// Swap.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SwapConfig {
+    /// Pages of swap that can be used, where no devices are listed in `swap_devices`.
+    pub pages: u64,
+    /// That swap device answers at once (zram): swap-in goes round the swap cache and frees the slot.
+    pub synchronous: bool,
+    /// The swap devices from the start on. None: a solid-state one of `swap_pages` pages and a header.
+    pub devices: Vec<SwapDeviceConfig>,
+    /// How slots of swap are handed out.
+    pub policy: SwapPolicy,
+    /// Where no swap slot is free, anon is scanned all the same while there are pages in the swap cache: they have slots, and once they are written nothing
+    /// is needed but to find them. With that, multi-gen LRU scans it, too, where fewer than 64 slots are free. Not of Linux, which leaves these pages, and says that
+    /// there is nothing to reclaim. For drivers whose writes take long: reclaim may have given slots to more pages than it needs before the first of them is free.
+    pub reclaim_cache: bool,
+}
+
+impl Default for SwapConfig {
+    /// A device that answers at once, as large as there can be.
+    fn default() -> SwapConfig {
+        SwapConfig {
+            pages: MAX_SWAP_DEVICE_PAGES - 1,
+            synchronous: true,
+            devices: Vec::new(),
+            policy: SwapPolicy::default(),
+            reclaim_cache: false,
+        }
+    }
+}
+
+impl SwapConfig {
+    /// The swap devices from the start on. A device beyond the largest there can be is several.
+    pub(crate) fn all_devices(&self) -> Vec<SwapDeviceConfig> {
+        if !self.devices.is_empty() {
+            return self.devices.clone();
+        }
+        let most = MAX_SWAP_DEVICE_PAGES - 1;
+        let parts = (0..self.pages.div_ceil(most)).map(|i| most.min(self.pages - i * most));
+        let device = |pages| SwapDeviceConfig { synchronous: self.synchronous, ..SwapDeviceConfig::new(pages + 1) };
+        parts.map(device).collect()
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        one_of(&[(self.pages < 1 << 30, "swap_pages is below 2^30 (4 TiB)")])?;
+        if self.devices.len() > MAX_SWAP_DEVICES {
+            return Err(format!("{} swap devices; at most {MAX_SWAP_DEVICES}", self.devices.len()));
+        }
+        self.devices.iter().try_for_each(SwapDeviceConfig::check)?;
+        self.policy.check()
     }
 }

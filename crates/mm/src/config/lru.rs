@@ -1,0 +1,149 @@
+//! What can be chosen about lists and refaults.
+
+use super::one_of;
+/// How an lruvec keeps its folios.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lru {
+    /// An inactive and an active list per type.
+    TwoList,
+    /// Up to four generations per type.
+    MultiGen,
+}
+
+/// What a refault is tested with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RefaultTest {
+    /// No shadows at all: Linux before working-set detection.
+    None,
+    /// File only, distance against the active file list (Linux 3.15).
+    Distance2013,
+    /// Today's: distance against what the type competes with; on multi-gen LRU, the generation.
+    Mainline,
+    /// The shadow position of "refault distance update" (RFC v3), on either kind of lists.
+    ShadowPosition,
+}
+
+/// Which accounting multi-gen LRU gives a refault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RefaultCounting {
+    /// `workingset_refault` counts every refault (6.12).
+    All,
+    /// Only those of the oldest generation (6.1).
+    RecentOnly,
+}
+
+/// How RFC v3 compares the generation in a shadow with the oldest one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Recency {
+    /// In the 3 bits that the shadow keeps.
+    ThreeBit,
+    /// As posted: with a mask that is too wide, so never equal once min_seq is 8 or more.
+    Literal,
+}
+
+/// What multi-gen LRU does on its way with folios that cannot be freed at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WritebackSort {
+    /// They are isolated like others (6.12.117).
+    None,
+    /// Locked, written-back and dirty file folios move to the next generation (6.1).
+    NextGeneration,
+}
+
+/// When the non-resident clock of the two lists advances.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Clock {
+    /// On evictions and on activations (mainline).
+    EvictionsAndActivations,
+    /// On evictions only (RFC v3).
+    EvictionsOnly,
+}
+
+/// The comparison in the refault test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bound {
+    /// distance ≤ size.
+    Inclusive,
+    /// distance < size.
+    Strict,
+}
+
+/// The capabilities of multi-gen LRU, the bits of `lru_gen/enabled`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LruGenCaps {
+    /// 0x2: aging walks page tables. Without it only look-around finds young pages.
+    pub leaf_walk: bool,
+}
+
+/// The lists, and what a refault is tested with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LruConfig {
+    /// Kind of lists.
+    pub kind: Lru,
+    /// Refault test.
+    pub refault: RefaultTest,
+    /// Non-resident clock of the two lists.
+    pub clock: Clock,
+    /// Comparison of the distance test.
+    pub bound: Bound,
+    /// Accounting of multi-gen refaults.
+    pub refault_counting: RefaultCounting,
+    /// Recency comparison of RFC v3.
+    pub recency: Recency,
+    /// Writeback case of multi-gen sorting.
+    pub writeback_sort: WritebackSort,
+    /// Refs from which a recent multi-gen refault counts as restored: 3 in mainline, 4 in RFC v3.
+    pub restore_refs: u32,
+    /// Capabilities of multi-gen LRU.
+    pub lru_gen: LruGenCaps,
+    /// `lru_gen/min_ttl_ms` in nanoseconds; 0 = off.
+    pub min_ttl_ns: u64,
+    /// Never activate: with batches of 0 the inactive list alone is FIFO, or second chance for mapped pages.
+    pub one_list: bool,
+    /// Folios in a per-CPU batch; 31 in Linux, 0 = no batches.
+    pub batch_folios: usize,
+    /// Pages of a GiB, as far as the balance of active and inactive lists looks at sizes; less on a machine that stands for a larger one.
+    pub gib_pages: u64,
+    /// Pages that a reclaim aims at and a list pass takes; 32 in Linux.
+    pub swap_cluster_max: u64,
+    /// How often the statistics of groups are added up that two-list reclaim reads, in nanoseconds; 2 s in Linux, 0 = they are exact.
+    pub stat_flush_interval_ns: u64,
+}
+
+impl LruConfig {
+    /// As the kernel has it.
+    pub(super) fn new(kind: Lru, refault: RefaultTest) -> LruConfig {
+        let shadow_position = refault == RefaultTest::ShadowPosition;
+        LruConfig {
+            kind,
+            refault,
+            clock: if shadow_position { Clock::EvictionsOnly } else { Clock::EvictionsAndActivations },
+            bound: if shadow_position { Bound::Strict } else { Bound::Inclusive },
+            refault_counting: RefaultCounting::All,
+            recency: Recency::ThreeBit,
+            writeback_sort: WritebackSort::None,
+            restore_refs: if shadow_position { 4 } else { 3 },
+            lru_gen: LruGenCaps { leaf_walk: true },
+            min_ttl_ns: 0,
+            one_list: false,
+            batch_folios: 31,
+            gib_pages: 1 << 18,
+            swap_cluster_max: 32,
+            stat_flush_interval_ns: 0,
+        }
+    }
+
+    /// Whether sums of groups are made, and may be old. The kernels before mainline's refault test had exact counts of the machine.
+    pub(crate) fn adds_up_stats(&self) -> bool {
+        self.stat_flush_interval_ns > 0 && matches!(self.refault, RefaultTest::Mainline | RefaultTest::ShadowPosition)
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        one_of(&[
+            (self.swap_cluster_max >= 1, "swap_cluster_max is at least 1"),
+            (self.gib_pages >= 1, "gib_pages is at least 1"),
+            (self.batch_folios <= 1024, "batch_folios is at most 1024"),
+            (self.swap_cluster_max <= 1 << 32, "swap_cluster_max is at most 2^32"),
+        ])
+    }
+}

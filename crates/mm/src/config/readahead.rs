@@ -1,0 +1,56 @@
+//! What is read, and what is mapped, beyond what was asked for.
+
+use super::one_of;
+/// Reading ahead.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReadaheadConfig {
+    /// `page_cluster`: a swap-in from a queueing device reads up to 2^page_cluster pages; 3 in Linux, 0 = one.
+    pub page_cluster: u32,
+    /// The driver maps what was read ahead at once, whatever the device: there are no faults on it that would tell whether it was of
+    /// use. So it is a run of faults, each where the last window ended, that makes windows grow. Not of Linux, where
+    /// such pages wait in the swap cache.
+    pub swap_map_ahead: bool,
+    /// `read_ahead_kb`, in pages: the largest window of a sequential read; 32 in Linux, 0 = off.
+    pub file_pages: u32,
+    /// The same for faults on files: runs of them read ahead, up to `read_ahead_pages`. Linux reads around every fault instead, and maps
+    /// what it finds in the cache, so that later ones are cheap; a driver for which there is no cheap fault had better read what is needed.
+    pub file_map_ahead: bool,
+}
+
+impl Default for ReadaheadConfig {
+    /// As the kernel has it.
+    fn default() -> ReadaheadConfig {
+        ReadaheadConfig { page_cluster: 3, swap_map_ahead: false, file_pages: 32, file_map_ahead: false }
+    }
+}
+
+impl ReadaheadConfig {
+    pub(super) fn check(&self) -> Result<(), String> {
+        one_of(&[
+            (self.page_cluster <= 9, "page_cluster is 0 to 9"),
+            (self.file_pages <= 1 << 16, "read_ahead_pages is at most 65536"),
+        ])
+    }
+}
+
+/// What a fault by mapping maps around it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FaultAroundConfig {
+    /// Pages mapped around a file fault, a power of two; 16 (64 KiB) in Linux, 1 = off.
+    pub pages: u64,
+    /// Neighbours of a mapped fault, and the page itself, start with the accessed bit set (x86). Off on some ARM.
+    pub young: bool,
+}
+
+impl Default for FaultAroundConfig {
+    /// As the kernel has it, on x86.
+    fn default() -> FaultAroundConfig {
+        FaultAroundConfig { pages: 16, young: true }
+    }
+}
+
+impl FaultAroundConfig {
+    pub(super) fn check(&self) -> Result<(), String> {
+        one_of(&[(self.pages.is_power_of_two() && self.pages <= 512, "fault_around_pages is a power of two up to 512")])
+    }
+}
