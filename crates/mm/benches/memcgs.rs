@@ -11,6 +11,7 @@ use refault_mm::{
     Ack, Config, Counter, Effect, Engine, MappingKind, MemcgId, MemcgSelection, NodeConfig, PageId, Policy, Touch,
     World,
 };
+use refault_mm::{MemcgConfig, ReadaheadConfig};
 
 /// Reads and writes are done at once. kswapd is only noted, so that its time is known.
 #[derive(Default)]

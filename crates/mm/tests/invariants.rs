@@ -4,6 +4,7 @@ mod model;
 
 use model::{Device, Driver, Op};
 use refault_mm::{Config, Policy, Touch};
+use refault_mm::{FaultAroundConfig, LruConfig, MemcgConfig, ShadowConfig};
 
 fn driver(policy: Policy, memory: u64) -> Driver {
     let cfg = Config {

@@ -4,6 +4,7 @@ use refault_mm::{
     Ack, Config, Effect, Engine, MappingId, MappingKind, MemcgId, MemcgLimits, OomTask, Outcome, PageId, Policy,
     ReclaimRequest, ReclaimRound, ThrottleReason, Touch, World,
 };
+use refault_mm::{LruConfig, MemcgConfig, SwapConfig};
 
 /// Everything is done at once; who is told to wait, waits; out of memory is noted.
 #[derive(Default)]

@@ -1,5 +1,6 @@
 //! Reading ahead of faults, as a driver sees it that maps what was read at once.
 
+use refault_mm::ReadaheadConfig;
 use refault_mm::{
     Ack, Config, Effect, Engine, MappingKind, MemcgId, NodeConfig, Outcome, PageId, Policy, Touch, World,
 };

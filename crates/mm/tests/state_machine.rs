@@ -78,13 +78,13 @@ fn thp() -> impl Strategy<Value = ThpConfig> {
 /// Policies and devices by the bits of a number.
 fn set_up_swap(cfg: &mut Config, setup: u8) {
     let bit = |n: u8| setup >> n & 1 == 1;
-    cfg.swap.allocator = SwapAllocator::ALL[usize::from(setup & 3)];
-    cfg.swap.slot_cache = bit(2);
-    cfg.swap.cluster_pages = if bit(3) { 256 } else { 512 };
+    cfg.swap.policy.allocator = SwapAllocator::ALL[usize::from(setup & 3)];
+    cfg.swap.policy.slot_cache = bit(2);
+    cfg.swap.policy.cluster_pages = if bit(3) { 256 } else { 512 };
     if bit(4) {
         let first = SwapDeviceConfig { priority: Some(1), synchronous: bit(7), ..SwapDeviceConfig::new(30) };
         let second = SwapDeviceConfig { discard: bit(5), rotational: bit(6), ..SwapDeviceConfig::new(700) };
-        cfg.swap_devices = vec![first, second];
+        cfg.swap.devices = vec![first, second];
     }
 }
 
@@ -111,12 +111,12 @@ prop_compose! {
             (prop::sample::select(vec![0u64, 1, 2, 20, 100]), prop::sample::select(vec![0u64, 50, 90, 100]), any::<bool>())),
     ) -> Config {
         let mut cfg = Config::new(policy);
-        cfg.writeback_sort =
+        cfg.lru.writeback_sort =
             if writeback_next { refault_mm::WritebackSort::NextGeneration } else { refault_mm::WritebackSort::None };
-        cfg.refault_counting =
+        cfg.lru.refault_counting =
             if recent_only { refault_mm::RefaultCounting::RecentOnly } else { refault_mm::RefaultCounting::All };
-        cfg.recency = if literal { refault_mm::Recency::Literal } else { refault_mm::Recency::ThreeBit };
-        cfg.lru_gen.leaf_walk = leaf_walk;
+        cfg.lru.recency = if literal { refault_mm::Recency::Literal } else { refault_mm::Recency::ThreeBit };
+        cfg.lru.lru_gen.leaf_walk = leaf_walk;
         set_up_swap(&mut cfg, swap_setup);
         let node = node.map(|(pages, min_free_kbytes, watermark_scale_factor)| NodeConfig {
             min_free_kbytes, watermark_scale_factor, low_zones: [pages / 8, pages / 2], ..NodeConfig::new(pages)

@@ -6,6 +6,7 @@ use refault_mm::{
     Ack, Config, Effect, Engine, MappingKind, MemcgId, Outcome, PageId, Policy, SwapDeviceConfig, SwapSlot, Swapoff,
     SwapoffError, Touch, World,
 };
+use refault_mm::{LruConfig, MemcgConfig, SwapConfig};
 
 /// Answers at once, and knows which page each slot holds.
 #[derive(Default)]

@@ -100,7 +100,7 @@ fn a_refault_is_judged_by_the_clock_of_the_node_that_it_left() {
 fn an_allocation_gives_up_where_reclaim_frees_nothing() {
     for sizes in [&[64][..], &[64, 64]] {
         let mut cfg = machine(Policy::Mglru, sizes);
-        cfg.memcgs = MemcgSelection::First;
+        cfg.memcg.selection = MemcgSelection::First;
         let numa = cfg.numa.as_mut().unwrap();
         numa.nodes.iter_mut().for_each(|n| (n.min_free_kbytes, n.watermark_scale_factor) = (Some(0), 0));
         let mut e = Engine::new(cfg).unwrap();
@@ -198,7 +198,7 @@ fn kswapd_gives_up_where_every_migration_fails_in_the_end() {
     let selections = [MemcgSelection::First, MemcgSelection::Iterate, MemcgSelection::MemcgLru];
     for (policy, memcgs) in [(Policy::Lru, selections[0])].into_iter().chain(selections.map(|s| (Policy::Mglru, s))) {
         let mut cfg = tiers(policy, [400, 400]);
-        (cfg.memcgs, cfg.swap_cluster_max) = (memcgs, 1);
+        (cfg.memcg.selection, cfg.lru.swap_cluster_max) = (memcgs, 1);
         let numa = cfg.numa.as_mut().unwrap();
         numa.nodes.iter_mut().for_each(|n| n.min_free_kbytes = Some(32));
         let mut e = Engine::new(cfg).unwrap();
@@ -351,8 +351,8 @@ fn with_promotion_kswapd_balances_to_the_mark_for_it() {
 fn anon_is_aged_where_there_is_swap_full_or_not_and_nowhere_else() {
     for (swap, ages) in [(0, false), (64, true)] {
         let mut cfg = machine(Policy::Lru, &[2000]);
-        cfg.swap_pages = 0;
-        cfg.swap_devices = (swap > 0).then(|| SwapDeviceConfig::new(swap)).into_iter().collect();
+        cfg.swap.pages = 0;
+        cfg.swap.devices = (swap > 0).then(|| SwapDeviceConfig::new(swap)).into_iter().collect();
         let mut e = Engine::new(cfg).unwrap();
         let mut w = Notes::default();
         let group = e.add_memcg(MemcgId::ROOT, "/g", 600, u64::MAX).unwrap();
@@ -374,8 +374,8 @@ fn anon_is_aged_where_there_is_swap_full_or_not_and_nowhere_else() {
 fn the_killer_counts_swap_devices() {
     for (swap, victim) in [(0, 0), (100_000, 1)] {
         let mut cfg = machine(Policy::Lru, &[2000]);
-        cfg.swap_pages = 0;
-        cfg.swap_devices = (swap > 0).then(|| SwapDeviceConfig::new(swap)).into_iter().collect();
+        cfg.swap.pages = 0;
+        cfg.swap.devices = (swap > 0).then(|| SwapDeviceConfig::new(swap)).into_iter().collect();
         let mut e = Engine::new(cfg).unwrap();
         let mut w = Notes::default();
         let mut task = |pages: u32, score_adj| {

@@ -10,6 +10,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use refault_mm::tiering::{PromotionPolicy, TieringConfig};
 use refault_mm::{Advice, Config, MemcgSelection, NodeConfig, NodeId, NumaConfig, Policy, Touch, ZswapConfig};
+use refault_mm::{LruConfig, MemcgConfig, ShadowConfig, SwapConfig};
 
 fn touch() -> impl Strategy<Value = Touch> {
     prop_oneof![
@@ -110,7 +111,7 @@ prop_compose! {
         zswap in prop::option::of(prop::sample::select(vec![1u64, 20, 100])),
     ) -> Config {
         let mut cfg = Config::new(policy);
-        cfg.lru_gen.leaf_walk = leaf_walk;
+        cfg.lru.lru_gen.leaf_walk = leaf_walk;
         if thp {
             for size in ["16k=always", "64k=always", "swap-in=on"] {
                 cfg.thp.set(size).expect("a size");

@@ -4,6 +4,7 @@ mod model;
 
 use model::{Device, Driver, Op};
 use refault_mm::{Config, Content, NodeConfig, PageId, Policy, Touch, ZswapConfig, ZswapStats, ZswapStep};
+use refault_mm::{LruConfig, MemcgConfig, SwapConfig};
 
 /// The first anonymous page.
 const ANON: u32 = 10;

@@ -4,6 +4,7 @@ mod model;
 
 use model::{Device, Driver, Op};
 use refault_mm::{Config, Content, MappingId, MemcgId, MemcgLimits, PageId, Policy, Touch, ZswapConfig};
+use refault_mm::{LruConfig, MemcgConfig};
 
 /// The first anonymous page.
 const ANON: u32 = 10;

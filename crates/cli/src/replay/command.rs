@@ -128,7 +128,7 @@ fn replay(
     path: &Path,
     policies: &[(RowPolicy, Option<Config>)],
 ) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
-    let multi_gen = |cfg: &Config| cfg.lru == Lru::MultiGen && args.output.lru_gen;
+    let multi_gen = |cfg: &Config| cfg.lru.kind == Lru::MultiGen && args.output.lru_gen;
     let opts = LoadOptions {
         default_via: args.via.into(),
         // Nothing else asks for the time, and it is twice as large as all the rest of the trace.

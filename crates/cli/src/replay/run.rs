@@ -108,7 +108,7 @@ impl Plan<'_> {
             counters: cell.engine.vmstat(),
             gauges: cell.engine.memcg_gauges(cell.group),
             sizes: cell.engine.size_stats().clone(),
-            lru_gen: (self.lru_gen && cfg.lru == Lru::MultiGen).then(|| generations(&cell)),
+            lru_gen: (self.lru_gen && cfg.lru.kind == Lru::MultiGen).then(|| generations(&cell)),
             events: events.iter().collect(),
             swap_events: events.swap_iter().collect(),
             swap: cell.engine.swap_maps(),

@@ -126,10 +126,10 @@ const SETTINGS: &[Setting] = &[
         values: "free-first|nonfull-first|one-frag|free-only",
         what: "from which clusters slots of swap are taken; the last is before the cluster lists",
         set: |c, v| {
-            c.swap.allocator = SwapAllocator::ALL.into_iter().find(|a| a.name() == v)?;
+            c.swap.policy.allocator = SwapAllocator::ALL.into_iter().find(|a| a.name() == v)?;
             Some(())
         },
-        get: |c| c.swap.allocator.name().into(),
+        get: |c| c.swap.policy.allocator.name().into(),
     },
     named!(
         "swap_overflow",

@@ -98,14 +98,9 @@ pub(crate) fn mask(bits: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Policy;
 
     fn layout(total_pages: u64, eviction_bits_max: u32) -> Layout {
-        Layout::new(&Config {
-            total_pages,
-            shadow: ShadowConfig { eviction_bits_max, ..ShadowConfig::default() },
-            ..Config::new(Policy::Lru)
-        })
+        Layout::new(&ShadowConfig { eviction_bits_max, ..ShadowConfig::default() }, total_pages)
     }
 
     #[test]

@@ -71,3 +71,16 @@ impl SizeStats {
         Directory(order)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_the_kernels() {
+        assert_eq!(SizeStats::directory(4).to_string(), "hugepages-64kB");
+        let mut s = SizeStats::default();
+        s.add(9, SizeCounter::Swpout);
+        assert_eq!((s.get(9, SizeCounter::Swpout), s.iter().count()), (1, SizeCounter::ALL.len()));
+    }
+}

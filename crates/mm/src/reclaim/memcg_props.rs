@@ -13,7 +13,6 @@ use crate::folio::mapping::MappingKind;
 use crate::ids::{MappingId, MemcgId, PageId};
 use crate::memcg::group::{MemcgEvents, MemcgLimits};
 use crate::memcg::protection::Shield;
-use crate::reclaim::Reclaim;
 use crate::stat::Counter;
 use crate::touch::Touch;
 use crate::world::{Ack, Effect, World};
@@ -362,7 +361,7 @@ proptest! {
 
     /// Visits that rely on what was seen before move groups as those do that look at everything, and take the same pages.
     fn know_or_look(
-        cfg in config().prop_filter("multi-gen LRU", |c| c.lru == crate::Lru::MultiGen), groups in 1u8..40, parents in prop::collection::vec(any::<u8>(), 40), ops in prop::collection::vec(op(), 1..40),
+        cfg in config().prop_filter("multi-gen LRU", |c| c.lru.kind == crate::Lru::MultiGen), groups in 1u8..40, parents in prop::collection::vec(any::<u8>(), 40), ops in prop::collection::vec(op(), 1..40),
     ) {
         let mut machines = [false, true].map(|closely| {
             let mut m = Machine::new(Config { memcg: MemcgConfig { selection: MemcgSelection::MemcgLru, ..cfg.clone().memcg }, ..cfg.clone() });

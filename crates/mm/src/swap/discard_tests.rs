@@ -7,6 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::cluster::Mutant;
 use super::*;
+use crate::config::Config;
+use crate::config::swap::SwapDeviceConfig;
 use crate::ids::FolioId;
 use crate::world::Ack;
 
@@ -54,7 +56,7 @@ fn scenario(discard: bool, mutant: Mutant) -> Result<u64, String> {
         swap: SwapConfig { devices: vec![device], ..SwapConfig::default() },
         ..Config::new(crate::Policy::Lru)
     };
-    let mut swap = Swap::new(&cfg);
+    let mut swap = Swap::new(&cfg.swap, cfg.cpus);
     swap.devices[0].as_mut().expect("a device").clusters.mutant = mutant;
     let mut host = Slow::default();
     for (order, n) in [(9u8, 1u32), (4, 32), (0, 512)] {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::config::Config;
+use crate::config::swap::{SwapAllocator, SwapDeviceConfig, SwapOverflow, SwapPolicy, SwapRotational};
 use crate::ids::FolioId;
 use crate::world::Ack;
 
@@ -275,7 +277,7 @@ fn machine(seed: u64) -> (Machine, usize) {
     };
     cfg.check().expect("a possible configuration");
     let model = Model { slow_discards: rng.one_in(2), ..Model::default() };
-    (Machine { swap: Swap::new(&cfg), model, rng, ops: 0 }, cpus)
+    (Machine { swap: Swap::new(&cfg.swap, cfg.cpus), model, rng, ops: 0 }, cpus)
 }
 
 /// `PROPTEST_CASES` sets another number of operations, as it sets that of cases in other tests.

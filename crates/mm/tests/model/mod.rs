@@ -102,7 +102,7 @@ fn index(n: u64) -> u64 {
 
 impl Driver {
     pub fn new(cfg: Config, device: Device, files: u32, anons: u32, memory: u64, swap: u64) -> Driver {
-        let two_lists = cfg.lru == Lru::TwoList;
+        let two_lists = cfg.lru.kind == Lru::TwoList;
         let has_kswapd = (cfg.node.is_some() || cfg.numa.is_some()) && device != Device::Instant;
         let evictions_only = cfg.lru.refault == RefaultTest::ShadowPosition;
         let zswap = cfg.zswap.is_some();

@@ -124,7 +124,7 @@ impl Tree {
         let mut config_of_engine = m.engine();
         (config_of_engine.page_cluster, config_of_engine.swap_map_ahead) = (READ_AHEAD_ORDER, true);
         // As kernels since 6.13: clusters that are used in part come first. So slots in use, and with them the tables, stay close together.
-        config_of_engine.swap.allocator = SwapAllocator::OneFrag;
+        config_of_engine.swap.policy.allocator = SwapAllocator::OneFrag;
         let mut engine = Engine::new(config_of_engine).map_err(Error::Config)?;
         let group =
             engine.add_memcg(MemcgId::ROOT, "/run", u64::MAX, (m.swap_max / PAGE) as u64).map_err(Error::Config)?;

@@ -217,11 +217,11 @@ impl PolicySpec {
         set(&mut config.charge_kernel, self.charge_kernel);
         set(&mut config.fault_around_pages, self.fault_around_pages);
         set(&mut config.fault_around_young, self.fault_around_young);
-        set(&mut config.swap.allocator, self.swap_allocator);
-        set(&mut config.swap.overflow, self.swap_overflow);
-        set(&mut config.swap.rotational, self.swap_rotational);
-        set(&mut config.swap.cluster_pages, self.swap_cluster_pages);
-        set(&mut config.swap.slot_cache, self.swap_slot_cache);
+        set(&mut config.swap.policy.allocator, self.swap_allocator);
+        set(&mut config.swap.policy.overflow, self.swap_overflow);
+        set(&mut config.swap.policy.rotational, self.swap_rotational);
+        set(&mut config.swap.policy.cluster_pages, self.swap_cluster_pages);
+        set(&mut config.swap.policy.slot_cache, self.swap_slot_cache);
         config
     }
 }
