@@ -73,10 +73,10 @@ proptest! {
         let least = opt_misses(&trace, pages);
         for policy in Policy::ALL {
             let mut cfg = Config::new(policy);
-            cfg.charge_kernel = charge_kernel;
-            cfg.swap_synchronous = synchronous;
+            cfg.memcg.charge_kernel = charge_kernel;
+            cfg.swap.synchronous = synchronous;
             if !batches {
-                (cfg.batch_folios, cfg.charge_batch) = (0, 1);
+                (cfg.lru.batch_folios, cfg.memcg.charge_batch) = (0, 1);
             }
             let cell = replay(&trace, cfg, pages);
             prop_assert!(cell.engine.validate().is_ok(), "{policy}: {:?}", cell.engine.validate());

@@ -37,9 +37,9 @@ fn bar(access: &str, policy: &str) -> f64 {
 fn config(policy: &str, recency: Option<&str>) -> Config {
     let mut cfg = Config::new(policy.parse::<Policy>().expect("a policy"));
     if recency == Some("literal") {
-        cfg.recency = Recency::Literal;
+        cfg.lru.recency = Recency::Literal;
     }
-    cfg.reserved_pages = PROCESS_PAGES;
+    cfg.memcg.reserved_pages = PROCESS_PAGES;
     cfg
 }
 

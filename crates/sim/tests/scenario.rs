@@ -31,8 +31,8 @@ fn every_key() {
     assert_eq!((s.end_ns, s.sample_ns, s.seed), (Some(600_000_000_000), 500_000_000, 7));
     assert_eq!(s.machine.costs["read_hit"], 500);
     let config = s.policy.config();
-    assert_eq!((config.batch_folios, config.fault_around_pages, config.restore_refs), (15, 8, 4));
-    assert!(!config.lru_gen.leaf_walk && !config.charge_kernel);
+    assert_eq!((config.lru.batch_folios, config.fault_around.pages, config.lru.restore_refs), (15, 8, 4));
+    assert!(!config.lru.lru_gen.leaf_walk && !config.memcg.charge_kernel);
     let names: Vec<_> = s.devices.iter().map(|d| d.name.as_str()).collect();
     assert_eq!(names, ["disk", "zram0"], "in the order of the file");
     assert_eq!(s.devices[0].overrides.read_bytes_per_s, Some(68_600_000));

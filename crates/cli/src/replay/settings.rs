@@ -61,66 +61,66 @@ const SELECTIONS: [(&str, MemcgSelection); 3] =
 const SETTINGS: &[Setting] = &[
     named!(
         "clock",
-        clock,
+        lru.clock,
         "when the non-resident clock of the two lists advances",
         "evictions-and-activations" = Clock::EvictionsAndActivations,
         "evictions" = Clock::EvictionsOnly
     ),
     named!(
         "bound",
-        bound,
+        lru.bound,
         "refault distance against size: at most, or below",
         "inclusive" = Bound::Inclusive,
         "strict" = Bound::Strict
     ),
     named!(
         "refault_counting",
-        refault_counting,
+        lru.refault_counting,
         "multi-gen: count every refault (6.12) or recent ones (6.1)",
         "all" = RefaultCounting::All,
         "recent-only" = RefaultCounting::RecentOnly
     ),
     named!(
         "recency",
-        recency,
+        lru.recency,
         "mglru-shadow: compare generations in 3 bits, or as posted",
         "3bit" = Recency::ThreeBit,
         "literal" = Recency::Literal
     ),
     named!(
         "writeback_sort",
-        writeback_sort,
+        lru.writeback_sort,
         "multi-gen: busy folios stay, or move on (6.1)",
         "none" = WritebackSort::None,
         "next-generation" = WritebackSort::NextGeneration
     ),
-    plain!("restore_refs", "N", restore_refs, "multi-gen: references from which a refault counts as restored"),
+    plain!("restore_refs", "N", lru.restore_refs, "multi-gen: references from which a refault counts as restored"),
     Setting {
         key: "memcgs",
         values: "iterate|first|memcg-lru",
         what: "multi-gen: whose turn it is when the whole machine needs memory",
         set: |c, v| {
-            c.memcgs = SELECTIONS.iter().find(|s| s.0 == v)?.1;
+            c.memcg.selection = SELECTIONS.iter().find(|s| s.0 == v)?.1;
             Some(())
         },
-        get: |c| SELECTIONS.iter().find(|s| s.1 == c.memcgs).map_or(Value::Null, |s| s.0.into()),
+        get: |c| SELECTIONS.iter().find(|s| s.1 == c.memcg.selection).map_or(Value::Null, |s| s.0.into()),
     },
     named!(
         "backoff",
-        backoff,
+        memcg.backoff,
         "memcgs=first: when direct reclaim leaves a group early",
         "any-priority" = Backoff::AnyPriority,
         "low-priorities" = Backoff::LowPriorities
     ),
-    plain!("leaf_walk", "true|false", lru_gen.leaf_walk, "multi-gen: aging walks page tables"),
-    plain!("batch_folios", "N", batch_folios, "folios in a per-CPU batch; 0 is no batches"),
-    plain!("swap_cluster_max", "N", swap_cluster_max, "pages that a reclaim aims at"),
-    plain!("charge_batch", "N", charge_batch, "pages charged ahead; 1 is none"),
-    plain!("charge_kernel", "true|false", charge_kernel, "charge tree nodes and page tables to the group"),
-    plain!("reserved_pages", "N", reserved_pages, "pages charged for what the trace does not show"),
-    plain!("one_list", "true|false", one_list, "never activate: FIFO by descriptor, second chance by mapping"),
-    plain!("swap_synchronous", "true|false", swap_synchronous, "swap answers at once, as zram does"),
-    plain!("swap_pages", "N", swap_pages, "size of the swap device in pages"),
+    plain!("leaf_walk", "true|false", lru.lru_gen.leaf_walk, "multi-gen: aging walks page tables"),
+    plain!("batch_folios", "N", lru.batch_folios, "folios in a per-CPU batch; 0 is no batches"),
+    plain!("swap_cluster_max", "N", lru.swap_cluster_max, "pages that a reclaim aims at"),
+    plain!("charge_batch", "N", memcg.charge_batch, "pages charged ahead; 1 is none"),
+    plain!("charge_kernel", "true|false", memcg.charge_kernel, "charge tree nodes and page tables to the group"),
+    plain!("reserved_pages", "N", memcg.reserved_pages, "pages charged for what the trace does not show"),
+    plain!("one_list", "true|false", lru.one_list, "never activate: FIFO by descriptor, second chance by mapping"),
+    plain!("swap_synchronous", "true|false", swap.synchronous, "swap answers at once, as zram does"),
+    plain!("swap_pages", "N", swap.pages, "size of the swap device in pages"),
     Setting {
         key: "swap_allocator",
         values: "free-first|nonfull-first|one-frag|free-only",
@@ -133,26 +133,26 @@ const SETTINGS: &[Setting] = &[
     },
     named!(
         "swap_overflow",
-        swap.overflow,
+        swap.policy.overflow,
         "large folios that found no place on the first swap device: split, or to the next",
         "none" = SwapOverflow::None,
         "try-next" = SwapOverflow::TryNext
     ),
     named!(
         "swap_rotational",
-        swap.rotational,
+        swap.policy.rotational,
         "slots of a rotational swap device: one cursor, or clusters (since 6.14)",
         "cursor" = SwapRotational::Cursor,
         "clusters" = SwapRotational::Clusters
     ),
-    plain!("swap_cluster_pages", "256|512", swap.cluster_pages, "slots of a cluster of a swap device"),
-    plain!("swap_slot_cache", "true|false", swap.slot_cache, "per-CPU caches of swap slots (before 6.14)"),
-    plain!("fault_around_pages", "N", fault_around_pages, "pages mapped around a fault, a power of two; 1 is off"),
-    plain!("fault_around_young", "true|false", fault_around_young, "pages mapped around a fault start as accessed"),
-    plain!("dirty_background_ratio", "0..100", dirty_background_ratio, "percent dirty before the flusher starts"),
+    plain!("swap_cluster_pages", "256|512", swap.policy.cluster_pages, "slots of a cluster of a swap device"),
+    plain!("swap_slot_cache", "true|false", swap.policy.slot_cache, "per-CPU caches of swap slots (before 6.14)"),
+    plain!("fault_around_pages", "N", fault_around.pages, "pages mapped around a fault, a power of two; 1 is off"),
+    plain!("fault_around_young", "true|false", fault_around.young, "pages mapped around a fault start as accessed"),
+    plain!("dirty_background_ratio", "0..100", dirty.background_ratio, "percent dirty before the flusher starts"),
     plain!("total_pages", "N", total_pages, "pages of the machine, for the bucket order of shadows"),
-    plain!("nodes_shift", "0..10", nodes_shift, "bits of the node number in a shadow"),
-    plain!("eviction_bits_max", "8..64", eviction_bits_max, "bits of the eviction counter in a shadow, at most"),
+    plain!("nodes_shift", "0..10", shadow.nodes_shift, "bits of the node number in a shadow"),
+    plain!("eviction_bits_max", "8..64", shadow.eviction_bits_max, "bits of the eviction counter in a shadow, at most"),
 ];
 
 /// No number is larger: sums of a few of them stay far from overflow.

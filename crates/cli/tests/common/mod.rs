@@ -74,11 +74,11 @@ pub fn replay(trace: &Trace, cfg: Config, pages: u64) -> Cell {
 /// No batches, nothing charged but the pages, one list that nothing is promoted from.
 pub fn one_list() -> Config {
     let mut cfg = Config::new(Policy::LruNone);
-    cfg.one_list = true;
-    cfg.batch_folios = 0;
-    cfg.swap_cluster_max = 1;
-    cfg.charge_batch = 1;
-    cfg.charge_kernel = false;
-    cfg.fault_around_pages = 1;
+    cfg.lru.one_list = true;
+    cfg.lru.batch_folios = 0;
+    cfg.lru.swap_cluster_max = 1;
+    cfg.memcg.charge_batch = 1;
+    cfg.memcg.charge_kernel = false;
+    cfg.fault_around.pages = 1;
     cfg
 }

@@ -81,10 +81,10 @@ impl MappedFileConfig {
         let mut cfg = Config::new(self.policy);
         let pages = (self.memory_max / PAGE) as u64;
         cfg.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) });
-        cfg.dirty_expire_ns = u64::try_from(self.dirty_expire.as_nanos()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2);
-        cfg.dirty_writeback_ns = cfg.dirty_writeback_ns.min(cfg.dirty_expire_ns);
-        cfg.dirty_background_ratio = self.dirty_background_ratio.into();
-        (cfg.total_pages, cfg.swap_pages, cfg.file_map_ahead) = (pages, 0, true);
+        cfg.dirty.expire_ns = u64::try_from(self.dirty_expire.as_nanos()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2);
+        cfg.dirty.writeback_ns = cfg.dirty.writeback_ns.min(cfg.dirty.expire_ns);
+        cfg.dirty.background_ratio = self.dirty_background_ratio.into();
+        (cfg.total_pages, cfg.swap.pages, cfg.readahead.file_map_ahead) = (pages, 0, true);
         cfg
     }
 }

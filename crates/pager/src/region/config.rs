@@ -191,13 +191,13 @@ impl RegionConfig {
         let pages = (self.memory_max / PAGE) as u64;
         cfg.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) });
         cfg.total_pages = pages;
-        cfg.swap_pages = (self.swap_max / PAGE) as u64;
+        cfg.swap.pages = (self.swap_max / PAGE) as u64;
         // What came back is changed soon enough, and reading ahead takes a mapping of neighbours that this driver has not.
-        cfg.swap_synchronous = true;
-        cfg.page_cluster = 0;
+        cfg.swap.synchronous = true;
+        cfg.readahead.page_cluster = 0;
         cfg.thp = self.thp.clone();
         // Pages are free only when their writes are, and those may be late: then slots are used up by pages that are still in memory.
-        cfg.reclaim_swap_cache = true;
+        cfg.swap.reclaim_cache = true;
         cfg
     }
 

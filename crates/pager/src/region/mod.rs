@@ -152,10 +152,10 @@ impl Region {
         }
         .map_err(not_registered)?;
         let mut engine_config = config.engine();
-        (engine_config.page_cluster, engine_config.swap_map_ahead) = (READ_AHEAD_ORDER, true);
+        (engine_config.readahead.page_cluster, engine_config.readahead.swap_map_ahead) = (READ_AHEAD_ORDER, true);
         let mut swap_max = (config.swap_max / PAGE) as u64;
         if config.swap_is_ample() {
-            (engine_config.swap_pages, swap_max) = (swap_max + config::SPARE_SLOTS as u64, u64::MAX);
+            (engine_config.swap.pages, swap_max) = (swap_max + config::SPARE_SLOTS as u64, u64::MAX);
         }
         let mut engine = Engine::new(engine_config).map_err(Error::Config)?;
         let group = engine.add_memcg(MemcgId::ROOT, "/region", u64::MAX, swap_max).map_err(Error::Config)?;

@@ -186,7 +186,7 @@ impl Memory {
         let mut next = Vec::new();
         let wanted = self.looked_up.wanted(now);
         if wanted > 0 && self.writes.is_some() && self.counts.walks > 0 {
-            engine.foresee(group, wanted, &mut next);
+            engine.peek_reclaim_candidates(group, wanted, &mut next);
         }
         let is_asked = |&p: &u32| self.state[p as usize] == State::Mapped && !self.young[p as usize];
         let mut pages: Vec<u32> = next.iter().map(|p| p.0).filter(is_asked).collect();

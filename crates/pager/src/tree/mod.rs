@@ -122,7 +122,7 @@ impl Tree {
         let store = m.store(slots.saturating_mul(2))?;
         let area = Arc::new(SwapArea::lending(store, slots));
         let mut config_of_engine = m.engine();
-        (config_of_engine.page_cluster, config_of_engine.swap_map_ahead) = (READ_AHEAD_ORDER, true);
+        (config_of_engine.readahead.page_cluster, config_of_engine.readahead.swap_map_ahead) = (READ_AHEAD_ORDER, true);
         // As kernels since 6.13: clusters that are used in part come first. So slots in use, and with them the tables, stay close together.
         config_of_engine.swap.policy.allocator = SwapAllocator::OneFrag;
         let mut engine = Engine::new(config_of_engine).map_err(Error::Config)?;

@@ -153,7 +153,7 @@ pub(super) fn json(outcomes: &[Outcome], lru_gen: bool, swap_map: bool) -> Resul
 
 fn run(outcome: &Outcome, lru_gen: bool, swap_map: bool) -> Run<'_> {
     let result = outcome.result();
-    let lru_gen = lru_gen && outcome.policy.config().lru == Lru::MultiGen;
+    let lru_gen = lru_gen && outcome.policy.config().lru.kind == Lru::MultiGen;
     Run {
         scenario: &outcome.scenario.name,
         policy: outcome.policy.policy.name(),

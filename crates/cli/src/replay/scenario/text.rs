@@ -144,7 +144,7 @@ pub(super) fn swap_map(outcome: &Outcome) -> String {
 
 /// The generations at the end.
 pub(super) fn lru_gen(outcome: &Outcome) -> String {
-    match outcome.policy.config().lru {
+    match outcome.policy.config().lru.kind {
         Lru::MultiGen => {
             format!("\n# {} {}: lru_gen\n{}", outcome.scenario.name, outcome.policy.policy, outcome.result().lru_gen)
         }
