@@ -1,6 +1,6 @@
 //! The flags of `refault bench`.
 
-use crate::lab::parse_scale;
+use crate::runner::parse_scale;
 use clap::Args;
 
 const EXAMPLES: &str = "\

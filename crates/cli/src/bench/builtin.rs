@@ -1,7 +1,7 @@
 //! The benchmarks inside of the command: the files of `scenarios/`, compiled in.
 
-use crate::lab;
-use refault_sim::scenario::Scenario;
+use crate::runner;
+use refault_lab::scenario::Scenario;
 
 /// Name and text of each, by name.
 pub const BUILTIN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/scenarios.rs"));
@@ -23,7 +23,7 @@ const SCALES: [(&str, f64); 6] = [
 pub(super) fn default_scale(scenario: &Scenario) -> f64 {
     let chosen = SCALES.iter().find(|(name, _)| *name == scenario.name);
     let chosen = chosen.map(|(_, scale)| *scale).filter(|&scale| scenario.scale(scale).is_ok());
-    chosen.unwrap_or_else(|| lab::default_scale(scenario))
+    chosen.unwrap_or_else(|| runner::default_scale(scenario))
 }
 
 #[cfg(test)]

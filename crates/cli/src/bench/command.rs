@@ -4,10 +4,10 @@ use super::args::BenchArgs;
 use super::builtin::{BUILTIN, default_scale};
 use super::report::Report;
 use super::{json, text};
-use crate::lab::{Job, Runner, scaled};
+use crate::runner::{Job, Runner, scaled};
 use crate::terminal::printable;
 use crate::{Failure, print};
-use refault_sim::scenario::{Published, Scenario};
+use refault_lab::scenario::{Published, Scenario};
 use std::path::Path;
 
 /// A benchmark to run.

@@ -1,9 +1,9 @@
 //! What came out, beside what was published.
 
 use super::command::Bench;
-use crate::lab::Done;
-use refault_sim::machine::Ending;
-use refault_sim::scenario::{Better, PolicySpec, PublishedRatio, PublishedRow, PublishedVariant};
+use crate::runner::Done;
+use refault_lab::machine::Ending;
+use refault_lab::scenario::{Better, PolicySpec, PublishedRatio, PublishedRow, PublishedVariant};
 
 /// One benchmark.
 #[derive(Debug)]

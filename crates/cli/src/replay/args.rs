@@ -4,7 +4,7 @@ use super::policy::PolicyList;
 use super::scenario::Tier;
 use super::settings::{Set, Thp};
 use super::size::Size;
-use crate::lab::parse_scale;
+use crate::runner::parse_scale;
 use crate::trace_cmd::InputArgs;
 use clap::{Args, ValueEnum};
 use refault_mm::tiering::PromotionPolicy;

@@ -2,16 +2,16 @@
 
 use super::grid::Grid;
 use super::target::Target;
-use crate::lab::parse_scale;
 use crate::replay::policy::RowPolicy;
 use crate::replay::settings::Set;
 use crate::replay::size::Size;
 use crate::replay::{SwapMax, ViaArg};
+use crate::runner::parse_scale;
 use crate::trace_cmd::InputArgs;
 use crate::{Failure, Given};
 use clap::{Args, ValueEnum};
+use refault_lab::scenario::LimitChanges;
 use refault_mm::{MemcgLimits, Policy};
-use refault_sim::scenario::LimitChanges;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;

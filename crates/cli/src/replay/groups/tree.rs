@@ -2,8 +2,8 @@
 
 use crate::Failure;
 use crate::replay::size::Size;
+use refault_lab::scenario::GroupLimits;
 use refault_mm::MemcgLimits;
-use refault_sim::scenario::GroupLimits;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

@@ -2,12 +2,12 @@
 
 use super::outcome::Outcome;
 use super::{csv, groups, json, text, tiers};
-use crate::lab::{Job, Runner, limit, scaled};
 use crate::replay::args::ReplayArgs;
 use crate::replay::command::write;
 use crate::replay::policy::RowPolicy;
+use crate::runner::{Job, Runner, limit, scaled};
 use crate::{Failure, Given, is_same_file, print};
-use refault_sim::scenario::{PolicySpec, Scenario};
+use refault_lab::scenario::{PolicySpec, Scenario};
 use refault_trace::AtomicFile;
 
 /// Runs every scenario under every policy.

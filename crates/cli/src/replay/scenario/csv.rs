@@ -1,8 +1,8 @@
 //! The result for spreadsheets: a line a task.
 
 use super::outcome::{Outcome, bytes, per_second};
-use crate::lab::ending_name;
-use refault_sim::machine::TaskResult;
+use crate::runner::ending_name;
+use refault_lab::machine::TaskResult;
 use std::fmt::Write as _;
 
 /// Comma-separated values with a heading; `all` adds a column for every counter and size of the machine. No name has a

@@ -1,8 +1,8 @@
 //! Policies of scenarios in words.
 
 use crate::replay::settings;
+use refault_lab::scenario::PolicySpec;
 use refault_mm::Config;
-use refault_sim::scenario::PolicySpec;
 use serde_json::{Map, Value};
 
 /// Settings by the keys of `--set`.

@@ -2,8 +2,8 @@
 
 use super::progress::Progress;
 use crate::Failure;
-use refault_sim::machine::{Ending, Machine, RunResult};
-use refault_sim::scenario::{PolicySpec, Scenario};
+use refault_lab::machine::{Ending, Machine, RunResult};
+use refault_lab::scenario::{PolicySpec, Scenario};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;

@@ -3,7 +3,7 @@
 //! The format is described in `docs/scenario-format.md`. Every error is one line that names file, line and key.
 //!
 //! ```
-//! use refault_sim::scenario::Scenario;
+//! use refault_lab::scenario::Scenario;
 //!
 //! let scenario = Scenario::parse("loop.toml", r#"
 //!     name = "loop"
@@ -15,7 +15,7 @@
 //!     phase = [{ read = "file", passes = 4 }]
 //! "#)?;
 //! assert_eq!(scenario.machine.memory_pages, 131_072);
-//! # Ok::<(), refault_sim::scenario::ScenarioError>(())
+//! # Ok::<(), refault_lab::scenario::ScenarioError>(())
 //! ```
 
 mod check;

@@ -1,7 +1,7 @@
 //! A bar for runs in virtual time, on a terminal, for anything over a second.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use refault_sim::machine::{Machine, RunResult};
+use refault_lab::machine::{Machine, RunResult};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,7 @@
 //! zram as the swap device of a machine: what it stores, what that takes, and what becomes of pages that it refuses.
 
-use refault_sim::machine::{Machine, RunResult};
-use refault_sim::scenario::Scenario;
+use refault_lab::machine::{Machine, RunResult};
+use refault_lab::scenario::Scenario;
 
 const OBJECT_PAGES: u64 = 24 << 8;
 

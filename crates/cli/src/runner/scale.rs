@@ -1,7 +1,7 @@
 //! How much smaller than published a scenario runs.
 
 use crate::Failure;
-use refault_sim::scenario::Scenario;
+use refault_lab::scenario::Scenario;
 
 /// Memory at the default scale: seconds for what takes minutes in full.
 const DEFAULT_PAGES: u64 = 512 << (20 - 12);

@@ -1,7 +1,7 @@
 //! Tasks that replay traces, and devices that fail.
 
-use refault_sim::machine::{Ending, Machine, RunResult};
-use refault_sim::scenario::Scenario;
+use refault_lab::machine::{Ending, Machine, RunResult};
+use refault_lab::scenario::Scenario;
 
 fn write(dir: &tempfile::TempDir, name: &str, text: &str) -> std::path::PathBuf {
     let path = dir.path().join(name);

@@ -2,13 +2,13 @@
 //!
 //! `REFAULT_SEEDS` sets how many are tried (200), `REFAULT_SEED` tries a single one.
 
-use refault_mm::{HugeAdvice, MemcgLimits, Policy, SwapAllocator, ThpConfig, ThpDefrag, ThpMode, ThpSize, ZswapConfig};
-use refault_sim::machine::{Machine, RunResult};
-use refault_sim::scenario::{
+use refault_lab::machine::{Machine, RunResult};
+use refault_lab::scenario::{
     Action, Burst, ContentSpec, DeviceOverrides, DeviceSpec, EventAction, EventSpec, LimitChanges, LoopSpec,
     MachineSpec, MemcgSpec, ObjectSpec, PRESETS, Pattern, PhaseSpec, PolicySpec, Scenario, Share, StreamSpec, SwapSpec,
     TaskSpec, Until,
 };
+use refault_mm::{HugeAdvice, MemcgLimits, Policy, SwapAllocator, ThpConfig, ThpDefrag, ThpMode, ThpSize, ZswapConfig};
 use refault_trace::generate::Rng;
 use refault_trace::{ObjectKind, Via};
 
@@ -366,7 +366,7 @@ fn machines_of_any_shape() {
     let (mut kills, mut errors, mut swapped, mut events, mut excused) = (0, 0, 0, 0, 0);
     let mut happened = [0u64; 2];
     for seed in seeds {
-        let repeat = format!("repeat with: REFAULT_SEED={seed} cargo test -p refault-sim --test random");
+        let repeat = format!("repeat with: REFAULT_SEED={seed} cargo test -p refault-lab --test random");
         let result = std::panic::catch_unwind(|| run(seed));
         let r = match result {
             Ok(Ok(r)) => r,

@@ -1,4 +1,5 @@
-//! The lab on the command line: runs of scenarios in virtual time, some at once.
+//! Runs several machines of the lab at once, a thread each, and what the subcommands share for it: scale, limits from a
+//! file, policies in words.
 
 mod job;
 mod limits;

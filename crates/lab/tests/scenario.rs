@@ -1,7 +1,7 @@
 //! Scenario files: what they become, what is wrong with them, and that nothing makes the reader panic.
 
 use proptest::prelude::*;
-use refault_sim::scenario::{Action, LoopSpec, MIN_SCALED_SWAP_PAGES, Pattern, PublishedRatio, Scenario, Share, Until};
+use refault_lab::scenario::{Action, LoopSpec, MIN_SCALED_SWAP_PAGES, Pattern, PublishedRatio, Scenario, Share, Until};
 use refault_trace::Via;
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::replay::size::Size;
-use refault_sim::scenario::{GroupLimits, Scenario};
+use refault_lab::scenario::{GroupLimits, Scenario};
 use std::path::Path;
 
 /// Bytes of a page.

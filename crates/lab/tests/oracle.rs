@@ -4,9 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
+use refault_lab::machine::{Machine, RunResult};
+use refault_lab::scenario::{PolicySpec, Scenario, TraceSpec, Until};
 use refault_mm::{Policy, Recency};
-use refault_sim::machine::{Machine, RunResult};
-use refault_sim::scenario::{PolicySpec, Scenario, TraceSpec, Until};
 use serde_json::Value;
 
 /// The bar: hit rates within so many percentage points.

@@ -1,7 +1,7 @@
 //! Events of scenarios: groups are made, limited, asked for memory and removed while the machine runs; tasks move.
 
-use refault_sim::machine::{EventResult, Machine, MemcgResult, RunResult};
-use refault_sim::scenario::Scenario;
+use refault_lab::machine::{EventResult, Machine, MemcgResult, RunResult};
+use refault_lab::scenario::Scenario;
 
 /// Two groups: one with memory that is written once and never used again, one that works.
 const BASE: &str = r#"
@@ -121,7 +121,7 @@ fn where_there_is_no_swap_a_lower_max_kills() {
     let r = Machine::new(&s, &s.policy).expect("builds").checked().run().expect("runs");
     let failed = event(&r, "set /idle").failed.clone().unwrap_or_default();
     assert!(failed.contains("still uses 16") && failed.contains("nobody to kill"), "{failed}");
-    assert_eq!(r.ending, refault_sim::machine::Ending::Time, "everything else goes on");
+    assert_eq!(r.ending, refault_lab::machine::Ending::Time, "everything else goes on");
 }
 
 #[test]
