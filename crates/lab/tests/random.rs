@@ -1,6 +1,9 @@
 //! Machines and workloads of any shape: none panics, hangs or breaks what must hold.
 //!
-//! `REFAULT_SEEDS` sets how many are tried (200), `REFAULT_SEED` tries a single one.
+//! `REFAULT_SEEDS` sets how many are tried (200), `REFAULT_SEED` tries a single one. With `REFAULT_DIGEST` a digest of the final
+//! state of each is printed: before and after a change that must change nothing.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use refault_lab::machine::{Machine, RunResult};
 use refault_lab::scenario::{
@@ -352,6 +355,14 @@ fn run(seed: u64) -> Result<RunResult, String> {
     })
 }
 
+/// Of everything that a run says.
+fn digest(r: &RunResult) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let all = (&r.tasks, &r.memcgs, &r.devices, &r.swap, &r.loops, &r.sizes, &r.tiers, &r.timeline);
+    (r.series.csv(), &r.lru_gen, r.events, format!("{all:?}")).hash(&mut hasher);
+    hasher.finish()
+}
+
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|n| n.parse().ok())
 }
@@ -377,6 +388,9 @@ fn machines_of_any_shape() {
             Ok(Err(e)) => panic!("seed {seed}: {e}\n{repeat}"),
             Err(_) => panic!("seed {seed} panicked\n{repeat}"),
         };
+        if std::env::var_os("REFAULT_DIGEST").is_some() {
+            println!("digest {seed} {:016x}", digest(&r));
+        }
         kills += r.oom_kills;
         errors += r.tasks.iter().map(|t| t.errors).sum::<u64>();
         swapped += r.metric("vmstat.pswpout").unwrap_or(0.0) as u64;
