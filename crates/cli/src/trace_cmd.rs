@@ -1,4 +1,7 @@
 //! `refault trace`: what a trace holds, conversion to the native format, generated workloads.
+//!
+//! `info`, `convert` and `generate` are one subcommand each; `input` has the flags by which traces are read, which `replay` and `size`
+//! take, too. It calls the readers and writers of traces; `main` calls `run`.
 
 mod convert;
 mod generate;

@@ -328,7 +328,7 @@ impl Loader {
         let mut first_page = 0u32;
         let owner = |&(_, provisional): &(u64, u32)| self.owners.get(provisional as usize).copied().unwrap_or(0);
         for (growing, info) in self.growing.into_iter().zip(&source.header().objects) {
-            let mut seen = growing.pages.seen;
+            let mut seen = growing.pages.by_first_access;
             seen.sort_unstable_by_key(|page| (owner(page), page.0));
             for (id, (_, provisional)) in (first_page..).zip(&seen) {
                 renamed[*provisional as usize] = id;

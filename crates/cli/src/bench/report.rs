@@ -1,6 +1,6 @@
 //! What came out, beside what was published.
 
-use super::command::Bench;
+use super::benchmark::Bench;
 use crate::runner::Done;
 use refault_lab::machine::Ending;
 use refault_lab::scenario::{Better, PolicySpec, PublishedRatio, PublishedRow, PublishedVariant};

@@ -4,7 +4,7 @@
 //! variant if the numbers themselves have bands, and then the ratios.
 
 use super::report::{Number, Ratio, Report, Row, spread};
-use crate::replay::table::Table;
+use crate::table::Table;
 use crate::terminal::{number, printable};
 use std::fmt::Write as _;
 

@@ -3,8 +3,8 @@
 use super::builtin::default_scale;
 use super::report::Report;
 use super::tables::tables;
-use crate::replay::table::Table;
 use crate::runner::policy_text;
+use crate::table::Table;
 use crate::terminal::printable;
 use refault_lab::machine::Ending;
 use refault_lab::scenario::Scenario;

@@ -2,8 +2,8 @@
 
 use super::policy::PolicyList;
 use super::scenario::Tier;
-use super::settings::{Set, Thp};
-use super::size::Size;
+use crate::flags::settings::{Set, Thp};
+use crate::flags::size::Size;
 use crate::runner::parse_scale;
 use crate::trace_cmd::InputArgs;
 use clap::{Args, ValueEnum};

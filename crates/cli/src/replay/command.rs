@@ -6,9 +6,9 @@ use super::policy::RowPolicy;
 use super::progress::Progress;
 use super::row::Row;
 use super::run::Plan;
-use super::settings::{self, Set};
-use super::size::human;
 use super::{curve, groups, scenario, text};
+use crate::flags::settings::{self, Set};
+use crate::flags::size::{Size, human};
 use crate::terminal::grouped;
 use crate::{Failure, Given, is_same_file, print};
 use refault_mm::{Config, Lru};
@@ -162,7 +162,7 @@ fn replay(
 pub(super) fn sizes(args: &ReplayArgs, trace: &str, page_size: u32, footprint: u64) -> Result<Vec<u64>, Failure> {
     let given = match (args.memory.as_slice(), args.output.curve) {
         ([], true) => curve::sizes(),
-        ([], false) => [10.0, 25.0, 50.0].map(super::size::Size::percent).to_vec(),
+        ([], false) => [10.0, 25.0, 50.0].map(Size::percent).to_vec(),
         (given, _) => given.to_vec(),
     };
     let mut sizes = Vec::new();

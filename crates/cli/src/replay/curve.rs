@@ -2,7 +2,7 @@
 
 use super::policy::RowPolicy;
 use super::row::Row;
-use super::size::{Size, human};
+use crate::flags::size::{Size, human};
 use crate::terminal::printable;
 use refault_mm::Policy;
 use std::fmt::Write as _;

@@ -2,8 +2,8 @@
 
 use super::recorder::Windows;
 use super::row::Row;
-use super::size::human;
-use super::table::Table;
+use crate::flags::size::human;
+use crate::table::Table;
 use crate::terminal::{grouped, printable};
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! The flags of `refault run`.
 
 use crate::Failure;
-use crate::replay::size::Size;
+use crate::flags::size::Size;
 use clap::{Args, ValueEnum};
 use refault_mm::Policy;
 use refault_pager::store::{Codec, Pool, nameless_file, swap_directory};

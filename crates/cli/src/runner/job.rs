@@ -84,7 +84,7 @@ impl Runner {
         }
         let mut meter = progress.meter(at);
         let result = machine.run_watched(&mut |machine| {
-            meter.see(machine);
+            meter.show(machine);
             !failed.load(Ordering::Relaxed)
         })?;
         meter.end(&result);

@@ -1,7 +1,7 @@
 //! Limits of groups from a file, in the place of those of a scenario.
 
 use crate::Failure;
-use crate::replay::size::Size;
+use crate::flags::size::Size;
 use refault_lab::scenario::{GroupLimits, Scenario};
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Policies of scenarios in words.
 
-use crate::replay::settings;
+use crate::flags::settings;
 use refault_lab::scenario::PolicySpec;
 use refault_mm::Config;
 use serde_json::{Map, Value};

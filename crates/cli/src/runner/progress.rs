@@ -30,7 +30,7 @@ pub(super) struct Progress {
 
 /// Parts of one run on the bar.
 const PARTS: f64 = 10_000.0;
-/// How often a run is looked at.
+/// How often a run is shown.
 const EVERY: Duration = Duration::from_millis(100);
 
 impl Progress {
@@ -66,7 +66,7 @@ impl Progress {
 
     /// What run number `at` reports to.
     pub(super) fn meter(&self, at: usize) -> Meter<'_> {
-        Meter { progress: self, at, seen: Instant::now() }
+        Meter { progress: self, at, shown_at: Instant::now() }
     }
 
     fn set(&self, at: usize, run: Run) {
@@ -99,14 +99,14 @@ impl Drop for Progress {
 pub(super) struct Meter<'a> {
     progress: &'a Progress,
     at: usize,
-    seen: Instant,
+    shown_at: Instant,
 }
 
 impl Meter<'_> {
-    /// Looks at a machine on its way.
-    pub(super) fn see(&mut self, machine: &Machine) {
-        if self.seen.elapsed() >= EVERY {
-            self.seen = Instant::now();
+    /// Shows how far a machine is, now and then.
+    pub(super) fn show(&mut self, machine: &Machine) {
+        if self.shown_at.elapsed() >= EVERY {
+            self.shown_at = Instant::now();
             let (virtual_ns, events) = (machine.now_ns(), machine.events());
             self.progress.set(self.at, Run { virtual_ns, events, share: machine.done_share() });
         }

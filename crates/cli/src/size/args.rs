@@ -2,9 +2,9 @@
 
 use super::grid::Grid;
 use super::target::Target;
+use crate::flags::settings::Set;
+use crate::flags::size::Size;
 use crate::replay::policy::RowPolicy;
-use crate::replay::settings::Set;
-use crate::replay::size::Size;
 use crate::replay::{SwapMax, ViaArg};
 use crate::runner::parse_scale;
 use crate::trace_cmd::InputArgs;

@@ -6,7 +6,7 @@ use super::report::{Beside, Point, Report};
 use super::search::search;
 use super::target::{Metric, Target};
 use crate::Failure;
-use crate::replay::size::{Size, human};
+use crate::flags::size::{Size, human};
 use crate::runner::{Done, Job, Runner, limit, policy_text, scaled};
 use refault_lab::machine::{Ending, MemcgResult};
 use refault_lab::scenario::{EventAction, EventSpec, PolicySpec, Scenario};

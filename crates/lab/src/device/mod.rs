@@ -6,6 +6,15 @@
 //! free again when the transfer has ended.
 //!
 //! Time only comes in as a number. What happens does not depend on how often [`Device::advance`] is called.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `mod` | [`Device`]: requests in channels, over a link |
+//! | `queue` | requests that wait, and in which order they go on: the elevator of disks |
+//! | `spec`, `preset` | what a device can do; devices as they were measured |
+//! | `zram` | a device in the memory of the machine: what it stores, and how much that takes |
+//!
+//! It calls nothing of the lab. `hardware` sends it requests, `machine` lets its time pass, `scenario` says which device it is.
 
 mod preset;
 mod queue;

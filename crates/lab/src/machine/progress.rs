@@ -1,14 +1,15 @@
 //! How far a run is: for those who wait for it.
 
-use super::task::Task;
-use super::{Machine, Work};
+use super::state::Machine;
 use crate::scenario::{TaskSpec, Until};
+use crate::sched::Thread;
+use crate::task::Task;
 
 impl Machine {
     /// The share of the scenario that is over, 0 to 1: by its end, or by the phases of the tasks that keep it alive,
     /// whichever is further. An estimate: an access takes as long as it takes. None: nothing says when it ends.
     pub fn done_share(&self) -> Option<f64> {
-        let by_end = self.spec.end_ns.map(|end| self.now_ns as f64 / end.max(1) as f64);
+        let by_end = self.spec.end_ns.map(|end| self.now_ns() as f64 / end.max(1) as f64);
         let share = by_end.into_iter().chain(self.tasks_share()).reduce(f64::max)?;
         Some(share.clamp(0.0, 1.0))
     }
@@ -16,8 +17,7 @@ impl Machine {
     /// The mean of all copies in the foreground; none if one of them goes on to the end of the scenario.
     fn tasks_share(&self) -> Option<f64> {
         let (mut sum, mut copies) = (0.0, 0u32);
-        for thread in &self.threads {
-            let Some(Work::Task(task)) = &thread.work else { continue };
+        for task in self.threads.iter().filter_map(Thread::task) {
             let spec = &self.spec.tasks[task.spec];
             if spec.background {
                 continue;
@@ -26,7 +26,7 @@ impl Machine {
                 return None;
             }
             copies += 1;
-            sum += task_share(task, spec, self.now_ns);
+            sum += task_share(task, spec, self.now_ns());
         }
         (copies > 0).then(|| sum / f64::from(copies))
     }

@@ -1,10 +1,10 @@
 //! The machine: CPUs and memory, policy, devices.
 
+use super::device::preset_with_overrides;
 use super::read::{Field, Result, Section};
 use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, NodeSpec, PRESETS, PolicySpec};
 use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, nodes, read};
-use crate::machine::preset_with_overrides;
 use refault_mm::tiering::TieringConfig;
 use refault_mm::{
     Backoff, Bound, Clock, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, SwapAllocator, SwapOverflow,

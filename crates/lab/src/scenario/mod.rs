@@ -17,8 +17,21 @@
 //! assert_eq!(scenario.machine.memory_pages, 131_072);
 //! # Ok::<(), refault_lab::scenario::ScenarioError>(())
 //! ```
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `types/` | [`Scenario`] and its parts, as plain data |
+//! | `read`, `error`, `units` | fields of TOML with their place in the file; sizes and times with units |
+//! | `machine`, `nodes`, `swap`, `device` | reading the machine: CPUs, memory, devices |
+//! | `objects`, `tasks`, `streams` | reading what is accessed, by whom, in which order |
+//! | `limits`, `events` | reading memory cgroups, their limits and an administrator's events |
+//! | `published` | reading what was published, and which names of numbers there are |
+//! | `check`, `scale` | what must hold of a whole scenario; the same scenario, smaller |
+//!
+//! It calls `device` for presets and `results` for names of numbers. Every room of the lab reads it; the command loads it.
 
 mod check;
+mod device;
 mod error;
 mod events;
 mod limits;
@@ -34,6 +47,7 @@ mod tasks;
 mod types;
 mod units;
 
+pub(crate) use device::preset_with_overrides;
 pub use error::ScenarioError;
 pub use limits::GroupLimits;
 pub use published::MAX_SEEDS;

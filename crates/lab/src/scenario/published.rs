@@ -5,7 +5,7 @@ use super::read::{self, Field, Result, Section};
 use super::types::{Better, Published, PublishedRatio, PublishedRow, PublishedVariant, Scenario};
 use super::{COLUMNS, TIER_COLUMNS};
 use crate::device::ZramStats;
-use crate::machine::SwapResult;
+use crate::results::SwapResult;
 use refault_mm::ThpConfig;
 
 const MAX_ROWS: usize = 256;

@@ -1,8 +1,8 @@
 //! What a phase does with what: streams over objects.
 
 use super::MAX_PAGES;
+use super::objects::Declared;
 use super::read::{Field, Result, Section};
-use super::tasks::Names;
 use super::types::{Action, Pattern, Share, StreamSpec};
 use refault_trace::{ObjectKind, Via};
 
@@ -38,26 +38,26 @@ const MAX_BLOCK: u64 = 1 << 16;
 const WALK_PAGES: u64 = 512;
 
 /// The streams of a phase: itself, or its list; none: it sleeps.
-pub(super) fn streams(s: &Section<'_>, count: u32, names: &Names<'_, '_>) -> Result<Vec<StreamSpec>> {
+pub(super) fn streams(s: &Section<'_>, count: u32, objects: &[Declared<'_>]) -> Result<Vec<StreamSpec>> {
     let inline = STREAM_KEYS.iter().find_map(|key| s.get(key));
     let Some(list) = s.get("stream") else {
-        return inline.map_or(Ok(Vec::new()), |_| Ok(vec![stream(s, count, names)?]));
+        return inline.map_or(Ok(Vec::new()), |_| Ok(vec![stream(s, count, objects)?]));
     };
     if let Some(field) = inline {
         return Err(field.error("the phase has a list of streams; write this in one of them"));
     }
     let sections = list.sections(&STREAM_KEYS, MAX_STREAMS)?;
-    let streams = sections.iter().map(|s| stream(s, count, names)).collect::<Result<Vec<_>>>()?;
+    let streams = sections.iter().map(|s| stream(s, count, objects)).collect::<Result<Vec<_>>>()?;
     if streams.iter().all(|stream| stream.weight == 0.0) {
         return Err(list.error("no stream has a weight above 0"));
     }
     Ok(streams)
 }
 
-fn stream(s: &Section<'_>, count: u32, names: &Names<'_, '_>) -> Result<StreamSpec> {
+fn stream(s: &Section<'_>, count: u32, objects: &[Declared<'_>]) -> Result<StreamSpec> {
     let (key, field) = verb(s)?;
-    let index = field.index("an object", names.objects.iter().map(|o| o.spec.name.as_str()))?;
-    let object = &names.objects[index].spec;
+    let index = field.index("an object", objects.iter().map(|o| o.spec.name.as_str()))?;
+    let object = &objects[index].spec;
     let action = action(key, &field, s, object.kind)?;
     let [least_pages, used] = used(s, object.pages)?;
     let walks = matches!(action, Action::Drop | Action::PageOut);

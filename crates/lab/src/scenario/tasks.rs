@@ -20,7 +20,7 @@ const MAX_ACCESSES: u64 = 1 << 53;
 /// Everything that tasks refer to.
 pub(super) struct Names<'a, 's> {
     tasks: Vec<String>,
-    pub(super) objects: &'a [Declared<'s>],
+    objects: &'a [Declared<'s>],
     memcgs: &'a [MemcgSpec],
     devices: &'a [DeviceSpec],
 }
@@ -155,7 +155,7 @@ fn phases(field: &Field<'_>, count: u32, names: &Names<'_, '_>) -> Result<(Vec<P
 }
 
 fn phase(s: &Section<'_>, count: u32, names: &Names<'_, '_>) -> Result<PhaseSpec> {
-    let streams = streams(s, count, names)?;
+    let streams = streams(s, count, names.objects)?;
     if streams.is_empty()
         && let Some(field) = PACE_KEYS.iter().chain(&["accesses", "amount", "ops", "passes"]).find_map(|k| s.get(k))
     {

@@ -2,7 +2,7 @@
 
 use crate::binary::BinaryFormat;
 use crate::format::Format;
-use crate::open::OpenOptions;
+use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
 

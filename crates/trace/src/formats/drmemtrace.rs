@@ -6,7 +6,7 @@
 
 use crate::binary::{BinaryFormat, le16, le64};
 use crate::format::Format;
-use crate::open::OpenOptions;
+use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record, Via};
 

@@ -1,7 +1,7 @@
 //! One (policy, size) cell of a replay with groups.
 
 use super::tree::Tree;
-use crate::replay::cell::{Cell, NS_PER_ACCESS, TICK, WARM};
+use crate::replay::cell::{Cell, NS_PER_ACCESS, PREFETCH_BLOCK, TICK};
 use refault_mm::{Config, MappingId, MemcgId, OomTask};
 use refault_trace::{ObjectKind, PackedAccess, Trace};
 
@@ -56,9 +56,9 @@ impl<'a> Grouped<'a> {
     /// Replays the accesses `range` of the trace. False: memory ran out and nobody was left to kill.
     pub(crate) fn run(&mut self, trace: &Trace, range: std::ops::Range<usize>, times: Option<&[u64]>) -> bool {
         let groups = trace.memcg.as_deref().unwrap_or_default();
-        for start in range.clone().step_by(WARM) {
-            let block = start..(start + WARM).min(range.end);
-            self.cell.look_ahead(&trace.accesses[block.clone()]);
+        for start in range.clone().step_by(PREFETCH_BLOCK) {
+            let block = start..(start + PREFETCH_BLOCK).min(range.end);
+            self.cell.prefetch(&trace.accesses[block.clone()]);
             for i in block {
                 if i % TICK == 0 {
                     self.cell.engine.set_now_ns(times.map_or(i as u64 * NS_PER_ACCESS, |t| t[i]));

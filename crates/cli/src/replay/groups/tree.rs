@@ -1,7 +1,7 @@
 //! The groups of a trace as a tree, with limits from a file.
 
 use crate::Failure;
-use crate::replay::size::Size;
+use crate::flags::size::Size;
 use refault_lab::scenario::GroupLimits;
 use refault_mm::MemcgLimits;
 use std::collections::{BTreeMap, BTreeSet};

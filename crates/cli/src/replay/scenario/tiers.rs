@@ -1,8 +1,8 @@
 //! Tiers of memory in the phases that count: a table for people, an object for programs.
 
 use super::outcome::Outcome;
-use crate::replay::size::human;
-use crate::replay::table::Table;
+use crate::flags::size::human;
+use crate::table::Table;
 use crate::terminal::{grouped, number, printable};
 use refault_lab::machine::TiersResult;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! `--tier`: a trace on a machine with nodes of memory. The trace becomes the one task of a scenario.
 
 use super::command;
+use crate::flags::size::Size;
 use crate::replay::args::ReplayArgs;
-use crate::replay::size::Size;
 use crate::{Failure, Given};
 use refault_lab::scenario::{DeviceOverrides, DeviceSpec, NodeSpec, PolicySpec, Scenario, SwapSpec};
 use refault_mm::Policy;

@@ -1,6 +1,14 @@
 //! The native format: Parquet with zstd, so that pandas, polars and DuckDB read it as it is.
 //!
 //! One row is one [`Record`](crate::Record); what the file says about itself is in its key-value metadata.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `write`, `read` | rows to Parquet, by the library; Parquet to rows |
+//! | `metadata`, `thrift` | the footer: what must hold before the library may read it |
+//! | `pages`, `header`, `checked` | pages of columns, the same way |
+//!
+//! It calls `input`, `memcg` and `error`. The parent and `open` call it, writers of traces call [`NativeWriter`].
 
 mod checked;
 mod header;

@@ -2,10 +2,6 @@
 
 use refault_mm::PageId;
 
-use super::stream::Stream;
-use super::task::{Script, Task};
-use crate::scenario::PhaseSpec;
-
 /// How often each page is touched, in relation to others, by what the tasks do in their current phases.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hottest {
@@ -27,8 +23,9 @@ impl Hottest {
         Hottest { weights: vec![0.0; pages], capacity, ..Hottest::default() }
     }
 
-    /// What a task touches in its current phase counts from here on; with a `sign` of -1, no longer.
-    pub(crate) fn count(&mut self, task: &Task, phase: &PhaseSpec, sign: f64) {
+    /// What a task touches in its current phase counts from here on; with a `sign` of -1, no longer. `weigh` says how likely each
+    /// page is to be its next one.
+    pub(crate) fn count(&mut self, sign: f64, weigh: impl FnOnce(&mut dyn FnMut(PageId, f64))) {
         if self.weights.is_empty() {
             return;
         }
@@ -37,24 +34,7 @@ impl Hottest {
         }
         self.began |= sign > 0.0;
         self.least = None;
-        if let Some(script) = &task.script {
-            return self.count_trace(script, sign);
-        }
-        let total: f64 = phase.streams.iter().map(|s| s.weight).sum();
-        for (stream, spec) in task.streams.iter().zip(&phase.streams) {
-            self.count_stream(stream, sign * spec.weight / total);
-        }
-    }
-
-    fn count_stream(&mut self, stream: &Stream, weight: f64) {
-        stream.weigh(|page, share| self.weights[page.index()] += weight * share);
-    }
-
-    fn count_trace(&mut self, script: &Script, sign: f64) {
-        let all = script.trace.accesses.len().max(1) as f64;
-        for access in &script.trace.accesses {
-            self.weights[(script.first.0 + access.page()) as usize] += sign / all;
-        }
+        weigh(&mut |page, share| self.weights[page.index()] += sign * share);
     }
 
     /// Whether a page is among the hottest that fit the top tier.

@@ -1,10 +1,10 @@
-//! Who counts as stalled on memory, and who as productive, in every group (7.6).
+//! Who counts as stalled on memory, and who as productive, in every group: pressure stall information.
 
 use refault_mm::{Psi, PsiKind, PsiLine};
 
 /// What a thread is to pressure accounting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) enum Mood {
+pub(crate) enum PsiState {
     /// Asleep, or waiting for something that is not memory.
     #[default]
     Idle,
@@ -18,7 +18,7 @@ pub(crate) enum Mood {
 #[derive(Debug)]
 struct Group {
     psi: Psi,
-    /// Threads by mood.
+    /// Threads by state.
     count: [u32; 3],
 }
 
@@ -33,21 +33,21 @@ impl Pressure {
         Pressure { groups: (0..groups).map(|_| Group { psi: Psi::new(cpus), count: [0; 3] }).collect() }
     }
 
-    /// A thread of these groups changes its mood.
-    pub(crate) fn change(&mut self, now_ns: u64, groups: &[usize], from: Mood, to: Mood) {
+    /// A thread of these groups changes its state.
+    pub(crate) fn change(&mut self, now_ns: u64, groups: &[usize], from: PsiState, to: PsiState) {
         if from == to {
             return;
         }
         for &g in groups {
             let g = &mut self.groups[g];
             // A thread that is new comes from nowhere: idle ones need not be known.
-            if from != Mood::Idle {
+            if from != PsiState::Idle {
                 g.count[from as usize] -= 1;
             }
-            if to != Mood::Idle {
+            if to != PsiState::Idle {
                 g.count[to as usize] += 1;
             }
-            g.psi.set(now_ns, g.count[Mood::Stalled as usize], g.count[Mood::Productive as usize]);
+            g.psi.set(now_ns, g.count[PsiState::Stalled as usize], g.count[PsiState::Productive as usize]);
         }
     }
 

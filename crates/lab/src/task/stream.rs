@@ -57,7 +57,7 @@ enum Order {
     Zipf {
         zipf: Zipf,
         skew: f64,
-        strewn: Option<Permutation>,
+        permutation: Option<Permutation>,
     },
     /// Standard deviation as a share of all blocks.
     Normal {
@@ -92,7 +92,7 @@ pub(crate) struct Block {
 
 impl Stream {
     /// The stream of copy `copy` of `copies` over an object whose first page is `first`. Streams of one specification share what
-    /// they strew, so `shared` must be the same for all copies.
+    /// they permute, so `shared` must be the same for all copies.
     pub(crate) fn new(
         spec: &StreamSpec,
         extent: usize,
@@ -121,7 +121,7 @@ impl Stream {
             Pattern::Zipf { skew, permute } => Order::Zipf {
                 zipf: Zipf::new(blocks.min(u64::from(u32::MAX)) as u32, skew),
                 skew,
-                strewn: permute.then(|| Permutation::new(blocks, shared)),
+                permutation: permute.then(|| Permutation::new(blocks, shared)),
             },
         };
         Stream {
@@ -165,7 +165,7 @@ impl Stream {
         let total: f64 = (0..blocks).map(|rank| self.density(rank, blocks)).sum();
         for rank in 0..blocks {
             let block = match &self.order {
-                Order::Zipf { strewn: Some(p), .. } => p.at(rank),
+                Order::Zipf { permutation: Some(p), .. } => p.at(rank),
                 _ => rank,
             };
             let at = block * self.block_pages;
@@ -201,9 +201,9 @@ impl Stream {
                 block
             }
             Order::Uniform => rng.below(blocks),
-            Order::Zipf { zipf, strewn, .. } => {
+            Order::Zipf { zipf, permutation, .. } => {
                 let rank = u64::from(zipf.rank(|| rng.unit())) - 1;
-                strewn.as_ref().map_or(rank, |p| p.at(rank))
+                permutation.as_ref().map_or(rank, |p| p.at(rank))
             }
             Order::Normal { sigma } => normal(blocks, *sigma, rng),
         };

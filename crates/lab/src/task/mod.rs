@@ -1,116 +1,27 @@
 //! A task at run time: its phase, its operation, and what it has done.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `mod` | [`Task`]: a copy of a task, which is asked for its next turn and told how that went |
+//! | `turn` | what a turn is; what a task has done |
+//! | `stream` | what is accessed next: patterns over an object |
+//! | `script` | the same from a trace |
+//!
+//! It calls `scenario` for what a task is and `metric` for latencies. It knows no engine, no device and no CPU: `burst` runs it,
+//! `machine` makes it.
 
-use std::rc::Rc;
+mod script;
+mod stream;
+mod turn;
 
 use refault_mm::PageId;
-use refault_trace::Trace;
 use refault_trace::generate::Rng;
 
-use super::stream::{Block, Stream};
-use crate::metric::Latency;
 use crate::scenario::{Action, PhaseSpec, TaskSpec, Until};
-
-/// What a task did in the phases that count.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Done {
-    pub(crate) accesses: u64,
-    pub(crate) hits: u64,
-    pub(crate) ops: u64,
-    pub(crate) errors: u64,
-    /// When the first of these phases began and the last ended.
-    pub(crate) first_ns: Option<u64>,
-    pub(crate) last_ns: u64,
-    /// Time waiting on memory (7.6).
-    pub(crate) stalled_ns: u64,
-    /// CPU time in the program itself, and in the kernel.
-    pub(crate) user_ns: u64,
-    pub(crate) system_ns: u64,
-    pub(crate) latency: Latency,
-}
-
-/// What to do next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// Access this page of this stream; so many pages of its block are left, this one included.
-    Access(Access),
-    /// Say something about these pages.
-    Advise(Advised),
-    /// Nothing before that time.
-    SleepUntil(u64),
-    /// The phase is over.
-    PhaseOver,
-}
-
-/// One access of a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Access {
-    pub(crate) stream: usize,
-    pub(crate) page: PageId,
-    /// Pages of its block that are left, this one included.
-    pub(crate) left: u32,
-    pub(crate) write: bool,
-    pub(crate) mapped: bool,
-    /// A read that goes on in the page where the last one ended.
-    pub(crate) continues: bool,
-}
-
-/// Consecutive pages that are dropped or paged out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Advised {
-    pub(crate) first: PageId,
-    pub(crate) pages: u32,
-    /// Paged out; otherwise dropped.
-    pub(crate) page_out: bool,
-}
-
-/// What follows the end of a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// Another phase.
-    Phase,
-    /// The loop (an index) was gone through once; another phase.
-    Repeat(usize),
-    /// The loop was gone through for the last time; whether there is another phase.
-    Leave(usize, bool),
-    /// Nothing.
-    End,
-}
-
-/// A trace that a task replays.
-#[derive(Clone, Debug)]
-pub(crate) struct Script {
-    pub(crate) trace: Rc<Trace>,
-    /// The first page and the first extent of its objects in the machine.
-    pub(crate) first: PageId,
-    pub(crate) first_extent: usize,
-    /// The first page of every object, in the trace.
-    pub(crate) objects: Rc<[u32]>,
-    pub(crate) at: usize,
-    pub(crate) timed: bool,
-    /// When its time 0 is.
-    pub(crate) start_ns: u64,
-}
-
-impl Script {
-    fn turn(&self, now_ns: u64) -> Turn {
-        let Some(a) = self.trace.accesses.get(self.at) else { return Turn::PhaseOver };
-        if let (true, Some(times)) = (self.timed, &self.trace.time_ns) {
-            let due = self.start_ns + (times[self.at] - times[0]);
-            if due > now_ns {
-                return Turn::SleepUntil(due);
-            }
-        }
-        let stream = self.objects.partition_point(|&first| first <= a.page()) - 1;
-        Turn::Access(Access {
-            stream,
-            page: PageId(self.first.0 + a.page()),
-            left: 1,
-            write: a.is_write(),
-            mapped: a.is_map(),
-            continues: a.continues(),
-        })
-    }
-}
+pub(crate) use script::Script;
+use stream::Block;
+pub(crate) use stream::Stream;
+pub(crate) use turn::{Access, Advised, Done, Next, Turn};
 
 /// One copy of a task.
 #[derive(Clone, Debug)]
@@ -387,6 +298,18 @@ impl Task {
             Until::End => 0.0,
         };
         share.clamp(0.0, 1.0)
+    }
+
+    /// How likely each page is to be the next one that it touches in its current phase.
+    pub(crate) fn weigh(&self, phase: &PhaseSpec, add: &mut dyn FnMut(PageId, f64)) {
+        if let Some(script) = &self.script {
+            return script.weigh(add);
+        }
+        let total: f64 = phase.streams.iter().map(|s| s.weight).sum();
+        for (stream, spec) in self.streams.iter().zip(&phase.streams) {
+            let weight = spec.weight / total;
+            stream.weigh(|page, share| add(page, weight * share));
+        }
     }
 
     /// Its phase is over: goes on to what comes then.

@@ -4,6 +4,7 @@
 //! servers. How long an access waits at a load is Sakasegawa's approximation for such queues (1977), the load that of the last slice of
 //! time. Where more is asked for than the node can do, waiting grows until it is not: by the share of the excess in each slice.
 
+use refault_mm::NodeId;
 use refault_mm::tiering::{NodePerf, NodePreset};
 
 use crate::device::PAGE_BYTES;
@@ -47,19 +48,33 @@ struct Node {
 
 /// All nodes; none: an access costs nothing beside what the machine charges anyway.
 #[derive(Clone, Debug)]
-pub(crate) struct Memory {
+pub(crate) struct Nodes {
     nodes: Vec<Node>,
+    /// By node: whether it is of the top tier.
+    top: Vec<bool>,
+    /// What a page costs that is moved, beside unmapping and copying.
+    migrate_page_ns: u64,
+    /// CPU time that copying took since it was last taken: upwards, and downwards.
+    copied_ns: [u64; 2],
+    /// Pages that went up and down.
+    pub(crate) moved: [u64; 2],
     slice_ns: u64,
     slice_start_ns: u64,
     slice_end_ns: u64,
 }
 
-impl Memory {
+impl Nodes {
     /// Nodes whose load is looked at once in so many nanoseconds.
-    pub(crate) fn new(nodes: impl IntoIterator<Item = NodePerf>, slice_ns: u64) -> Memory {
+    pub(crate) fn new(
+        nodes: impl IntoIterator<Item = NodePerf>,
+        top: Vec<bool>,
+        migrate_page_ns: u64,
+        slice_ns: u64,
+    ) -> Nodes {
         let slice_ns = slice_ns.max(1);
         let nodes = nodes.into_iter().map(Node::new).collect();
-        Memory { nodes, slice_ns, slice_start_ns: 0, slice_end_ns: slice_ns }
+        let (copied_ns, moved) = ([0; 2], [0; 2]);
+        Nodes { nodes, top, migrate_page_ns, copied_ns, moved, slice_ns, slice_start_ns: 0, slice_end_ns: slice_ns }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -93,7 +108,7 @@ impl Memory {
     }
 
     /// A CPU copies pages from one node to another; what that takes.
-    pub(crate) fn copy(&mut self, from: usize, to: usize, pages: u64, at_ns: u64) -> u64 {
+    fn copy(&mut self, from: usize, to: usize, pages: u64, at_ns: u64) -> u64 {
         if at_ns >= self.slice_end_ns {
             self.next_slice(at_ns);
         }
@@ -106,6 +121,22 @@ impl Memory {
         target.busy_ns += bytes * 1e9 / target.perf.write_bytes_per_s as f64;
         target.done.pages_in += pages;
         pages * (PAGE_BYTES / LINE_BYTES) * (read_ns + target.cost_ns[1]) / COPY_LINES_AT_ONCE
+    }
+
+    /// Moves a folio to another node, as the engine has decided.
+    pub(super) fn migrate(&mut self, pages: u64, from: NodeId, to: NodeId, at_ns: u64) {
+        if self.is_empty() {
+            return;
+        }
+        let ns = self.copy(from.index(), to.index(), pages, at_ns) + pages * self.migrate_page_ns;
+        let down = usize::from(self.top[from.index()] || !self.top[to.index()]);
+        self.copied_ns[down] += ns;
+        self.moved[down] += pages;
+    }
+
+    /// CPU time of copies upwards and downwards since the last call.
+    pub(crate) fn take_copied(&mut self) -> [u64; 2] {
+        std::mem::take(&mut self.copied_ns)
     }
 
     /// What a node did up to now.
@@ -156,12 +187,12 @@ impl Node {
 mod tests {
     use super::*;
 
-    fn memory(presets: &[NodePreset]) -> Memory {
-        Memory::new(presets.iter().map(|p| p.perf()), 50_000)
+    fn memory(presets: &[NodePreset]) -> Nodes {
+        Nodes::new(presets.iter().map(|p| p.perf()), vec![false; presets.len()], 0, 50_000)
     }
 
     /// Threads that do nothing but read, for a millisecond at a time; reads of the last one.
-    fn saturate(m: &mut Memory, threads: u64, ms: u64) -> u64 {
+    fn saturate(m: &mut Nodes, threads: u64, ms: u64) -> u64 {
         let mut clocks = vec![0u64; threads as usize];
         let mut last = 0;
         for end in (50_000..=ms * 1_000_000).step_by(50_000) {
