@@ -2,67 +2,83 @@
 
 /// Nanoseconds of CPU time.
 ///
-/// The defaults were measured where a program can measure them: Linux 6.18, two virtual CPUs of an Intel Xeon that others
-/// used too, ext4, pages of 4 KiB, one thread on one CPU, CPU time of the process (of the switch: time) over 16 384 or 32 768
-/// pages. A virtual machine pays more for faults and TLB flushes than the hardware; the ratios matter more than the figures.
-/// The others are estimates, and say so.
+/// The defaults were measured where a program can measure them: Linux 6.18, two virtual CPUs of an
+/// Intel Xeon that others used too, ext4, pages of 4 KiB, one thread on one CPU, CPU time of the
+/// process (of the switch: time) over 16 384 or 32 768 pages. A virtual machine pays more for
+/// faults and TLB flushes than the hardware; the ratios matter more than the figures. The others
+/// are estimates, and say so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Costs {
-    /// A read of 4 KiB from the page cache. Measured: 1019 ns, `pread` at random places of 128 MiB, median of 21.
+    /// A read of 4 KiB from the page cache. Measured: 1019 ns, `pread` at random places of 128 MiB,
+    /// median of 21.
     pub read_hit_ns: u64,
-    /// A write of 4 KiB to a page in the cache. Measured: 1447 ns, `pwrite` at random places of 128 MiB, median of 21.
+    /// A write of 4 KiB to a page in the cache. Measured: 1447 ns, `pwrite` at random places of 128
+    /// MiB, median of 21.
     pub write_hit_ns: u64,
     /// A touch of a mapped page. Measured: 13 ns, a load at random pages of 128 MiB, median of 21.
     pub map_hit_ns: u64,
-    /// A fault on a page that is in memory, for one page. Measured: 1105 ns, mappings of a page each, so that none is mapped
-    /// around the fault, median of 15. (A fault that maps 16 pages took about 1800 ns.)
+    /// A fault on a page that is in memory, for one page. Measured: 1105 ns, mappings of a page
+    /// each, so that none is mapped around the fault, median of 15. (A fault that maps 16 pages
+    /// took about 1800 ns.)
     pub minor_fault_ns: u64,
-    /// The CPU's part of a fault that reads, without the submission and the switches. Estimate: a minor fault, and 3 us for
-    /// the frame, the page cache and the file system (Zhong and others, "XRP", OSDI 2022, have 2.0 us in ext4).
+    /// The CPU's part of a fault that reads, without the submission and the switches. Estimate: a
+    /// minor fault, and 3 us for the frame, the page cache and the file system (Zhong and others,
+    /// "XRP", OSDI 2022, have 2.0 us in ext4).
     pub major_fault_ns: u64,
-    /// The first touch of an anonymous page, zeroing it too. Measured: 1462 ns at random pages of 128 MiB, median of 21.
+    /// The first touch of an anonymous page, zeroing it too. Measured: 1462 ns at random pages of
+    /// 128 MiB, median of 21.
     pub anon_fault_ns: u64,
-    /// Each page of a large folio beyond the first, on the first touch of it. Measured: a fault of 2 MiB took 470 ns a page, 128 MiB with
-    /// `MADV_HUGEPAGE`, median of 21; single pages 1343 to 1374 ns at the same time.
+    /// Each page of a large folio beyond the first, on the first touch of it. Measured: a fault of
+    /// 2 MiB took 470 ns a page, 128 MiB with `MADV_HUGEPAGE`, median of 21; single pages 1343 to
+    /// 1374 ns at the same time.
     pub zero_page_ns: u64,
-    /// A page that reclaim looks at. Measured: 31 ns, `MADV_COLD` on mapped file pages: entry, accessed bit, change of list;
-    /// median of 9.
+    /// A page that reclaim looks at. Measured: 31 ns, `MADV_COLD` on mapped file pages: entry,
+    /// accessed bit, change of list; median of 9.
     pub scan_page_ns: u64,
-    /// A clean page that is taken out of the cache and freed. Measured: 403 ns, `POSIX_FADV_DONTNEED`, median of 9.
+    /// A clean page that is taken out of the cache and freed. Measured: 403 ns,
+    /// `POSIX_FADV_DONTNEED`, median of 9.
     pub reclaim_page_ns: u64,
-    /// Unmapping a page first: the walk from the page to its entries, and the flush. Measured: `MADV_PAGEOUT` of clean mapped
-    /// pages takes 1119 ns (median of 9), less the two above.
+    /// Unmapping a page first: the walk from the page to its entries, and the flush. Measured:
+    /// `MADV_PAGEOUT` of clean mapped pages takes 1119 ns (median of 9), less the two above.
     pub unmap_page_ns: u64,
-    /// An entry that aging looks at in a page table. Measured: 19 ns, `MADV_COLD` on entries that are old already, median of 9.
+    /// An entry that aging looks at in a page table. Measured: 19 ns, `MADV_COLD` on entries that
+    /// are old already, median of 9.
     pub pte_walk_ns: u64,
-    /// Each page of a large folio that is split. Measured: `MADV_COLD` on one page of a folio of 64 KiB took 5044 ns, of which splitting
-    /// is all but 408 ns: 290 ns a page; median of 21. With 16 KiB it is 400 ns a page, with 256 KiB 262, with 2 MiB 115.
+    /// Each page of a large folio that is split. Measured: `MADV_COLD` on one page of a folio of 64
+    /// KiB took 5044 ns, of which splitting is all but 408 ns: 290 ns a page; median of 21. With 16
+    /// KiB it is 400 ns a page, with 256 KiB 262, with 2 MiB 115.
     pub split_page_ns: u64,
-    /// A request for swap slots, without the two below. Measured on the allocator of this program, which has no locks to take, as are they
-    /// (`cargo bench -p refault-mm --bench swap_slots -- --steps`): 42 ns for a request that looks into one cluster and tests one place.
+    /// A request for swap slots, without the two below. Measured on the allocator of this program,
+    /// which has no locks to take, as are they (`cargo bench -p refault-mm --bench swap_slots --
+    /// --steps`): 42 ns for a request that looks into one cluster and tests one place.
     pub swap_call_ns: u64,
-    /// A swap cluster that is looked into. Measured: 4.9 to 5.1 ns, requests that fail since every cluster has too few free slots.
+    /// A swap cluster that is looked into. Measured: 4.9 to 5.1 ns, requests that fail since every
+    /// cluster has too few free slots.
     pub swap_cluster_ns: u64,
-    /// 64 places in swap that are tested for free slots, as many as the map has in a cache line. Measured: 0.56 ns each, a scan of a map of
-    /// 1 MiB a byte at a time. For a large folio a place is a range; those took 1.1 ns each on a device of 2 GB (1.9 to 3.1 on one of 20 GB, whose
+    /// 64 places in swap that are tested for free slots, as many as the map has in a cache line.
+    /// Measured: 0.56 ns each, a scan of a map of 1 MiB a byte at a time. For a large folio a place
+    /// is a range; those took 1.1 ns each on a device of 2 GB (1.9 to 3.1 on one of 20 GB, whose
     /// map is in no cache), which counts as 0.56 here.
     pub swap_64_places_ns: u64,
-    /// zswap compresses a page. Measured: 4.3 us, lz4 on pages that shrink to 1/2.2 (as the preset `zram`).
+    /// zswap compresses a page. Measured: 4.3 us, lz4 on pages that shrink to 1/2.2 (as the preset
+    /// `zram`).
     pub compress_page_ns: u64,
     /// zswap decompresses a page. Measured: 1.6 us, as above.
     pub decompress_page_ns: u64,
-    /// Advice on a range of memory, without what it has done. Measured: 143 ns, `MADV_DONTNEED` on an untouched page, median of 21.
+    /// Advice on a range of memory, without what it has done. Measured: 143 ns, `MADV_DONTNEED` on
+    /// an untouched page, median of 21.
     pub madvise_ns: u64,
-    /// Submitting a request and taking its end. Estimate: 0.5 us in the block layer and the driver ("XRP", as above: 379 and
-    /// 113 ns) and as much for the interrupt. In the virtual machine a read took 20 us, which is the hypervisor's.
+    /// Submitting a request and taking its end. Estimate: 0.5 us in the block layer and the driver
+    /// ("XRP", as above: 379 and 113 ns) and as much for the interrupt. In the virtual machine a
+    /// read took 20 us, which is the hypervisor's.
     pub io_submit_ns: u64,
-    /// From one task to another. Measured: 1507 ns one way between two processes with a pipe on one CPU, less 445 ns for the
-    /// pipe; medians of 5.
+    /// From one task to another. Measured: 1507 ns one way between two processes with a pipe on one
+    /// CPU, less 445 ns for the pipe; medians of 5.
     pub context_switch_ns: u64,
     /// A fault on a page that was marked, to see whether it is touched. Estimate: as a minor fault.
     pub hint_fault_ns: u64,
-    /// Moving a page to another node, beside unmapping it (above) and copying it (which the nodes say). Estimate: as a minor fault: a frame, its
-    /// list, its entry.
+    /// Moving a page to another node, beside unmapping it (above) and copying it (which the nodes
+    /// say). Estimate: as a minor fault: a frame, its list, its entry.
     pub migrate_page_ns: u64,
 }
 

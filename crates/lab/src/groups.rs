@@ -1,7 +1,9 @@
-//! Memory cgroups over time: which are there, which task is in which, and what was of those that are gone.
+//! Memory cgroups over time: which are there, which task is in which, and what was of those that
+//! are gone.
 //!
-//! `machine` makes, removes and moves as the scenario's events say; `burst` asks who is in which group. It calls the engine through
-//! `kernel`, and tells `sched` whose pressure a thread is part of.
+//! `machine` makes, removes and moves as the scenario's events say; `burst` asks who is in which
+//! group. It calls the engine through `kernel`, and tells `sched` whose pressure a thread is part
+//! of.
 
 use refault_mm::{Engine, MemcgId};
 
@@ -126,7 +128,8 @@ impl Groups {
         Ok(())
     }
 
-    /// Whether a group can be removed: it is there, without tasks and children. Its number in the engine.
+    /// Whether a group can be removed: it is there, without tasks and children. Its number in the
+    /// engine.
     pub(crate) fn removable(&self, spec: &Scenario, n: usize, threads: &Threads) -> Result<MemcgId, String> {
         let id = self.id(n).ok_or("it is not there")?;
         let inside = |&task: &usize| self.tasks[task] == (Some(n), true) && threads.is_alive(spec, task);

@@ -1,7 +1,8 @@
 //! The kernel of the machine: the engine, the hardware below it, and what a call of it costs.
 //!
-//! Whoever calls the engine then [settles](Kernel::settle): what the call asked for is announced to the clock and to threads, and
-//! its price is the caller's. Thread bodies (`burst`) and the ends of I/O (`machine`) do so; it calls `hardware`, `sched` and `cost`.
+//! Whoever calls the engine then [settles](Kernel::settle): what the call asked for is announced to
+//! the clock and to threads, and its price is the caller's. Thread bodies (`burst`) and the ends of
+//! I/O (`machine`) do so; it calls `hardware`, `sched` and `cost`.
 
 use refault_mm::{Engine, SwapWork, ThrottleReason};
 

@@ -1,4 +1,5 @@
-//! What a run measures: how long things took, and how values moved in virtual time. Both take bounded memory.
+//! What a run measures: how long things took, and how values moved in virtual time. Both take
+//! bounded memory.
 
 use std::fmt::Write;
 
@@ -9,8 +10,8 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Significant digits of a latency.
 const DIGITS: u8 = 3;
 
-/// The distribution of a latency, in nanoseconds, to three digits. What is below 1 ns counts as 1 ns, what is above an hour
-/// as an hour.
+/// The distribution of a latency, in nanoseconds, to three digits. What is below 1 ns counts as 1
+/// ns, what is above an hour as an hour.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latency {
     histogram: Histogram<u64>,
@@ -117,10 +118,11 @@ impl From<&Latency> for Quantiles {
 
 /// Values of named columns over virtual time.
 ///
-/// Rows are pushed at any times that do not go back. When there are more than the limit, every second row is dropped and
-/// from then on only every second one of what is pushed is kept, and so on: the rows that are kept are always those whose
-/// number, counted from 0, is a multiple of a power of two. So what is kept depends on what was pushed and nothing else.
-/// Columns that count up stay right, since a row holds values and not changes.
+/// Rows are pushed at any times that do not go back. When there are more than the limit, every
+/// second row is dropped and from then on only every second one of what is pushed is kept, and so
+/// on: the rows that are kept are always those whose number, counted from 0, is a multiple of a
+/// power of two. So what is kept depends on what was pushed and nothing else. Columns that count up
+/// stay right, since a row holds values and not changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     columns: Vec<String>,
@@ -201,7 +203,8 @@ impl Series {
         self.times_ns.is_empty()
     }
 
-    /// The `mean`, `min` or `max` of a column over the rows that are left. None: no such column, no such fold, or no rows.
+    /// The `mean`, `min` or `max` of a column over the rows that are left. None: no such column, no
+    /// such fold, or no rows.
     pub fn fold(&self, column: &str, fold: &str) -> Option<f64> {
         let at = self.columns.iter().position(|c| c == column)?;
         let all: Vec<f64> = self.rows().map(|(_, row)| row[at]).collect();
@@ -213,7 +216,8 @@ impl Series {
         }
     }
 
-    /// The rows as comma-separated values, with a head. The first column, `seconds`, is the time; it has nine decimals.
+    /// The rows as comma-separated values, with a head. The first column, `seconds`, is the time;
+    /// it has nine decimals.
     pub fn csv(&self) -> String {
         let mut text = String::from("seconds");
         for column in &self.columns {

@@ -1,7 +1,8 @@
-//! The programs of a scenario: what of their objects the engine knows, and how many copies of each task are left.
+//! The programs of a scenario: what of their objects the engine knows, and how many copies of each
+//! task are left.
 //!
-//! `groups` moves their charges, `burst` asks where their pages are, `machine` makes them and counts who has ended. It calls
-//! `scenario` alone.
+//! `groups` moves their charges, `burst` asks where their pages are, `machine` makes them and
+//! counts who has ended. It calls `scenario` alone.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -26,7 +27,8 @@ pub(crate) struct Instance {
     pub(crate) mapping: MappingId,
     pub(crate) anon: bool,
     pub(crate) of: Owner,
-    /// Who is charged: a group of the scenario, or the root. While the group is not there, the one above it.
+    /// Who is charged: a group of the scenario, or the root. While the group is not there, the one
+    /// above it.
     pub(crate) memcg: Option<usize>,
 }
 
@@ -36,7 +38,8 @@ pub(crate) struct Programs {
     pub(crate) instances: Vec<Instance>,
     /// By object: its first instance.
     first_instance: Vec<usize>,
-    /// Where the copies of a task are that take turns: by task, phase and stream; not started: the largest number.
+    /// Where the copies of a task are that take turns: by task, phase and stream; not started: the
+    /// largest number.
     positions: HashMap<(usize, usize, usize), Rc<Cell<u64>>>,
     /// Tasks that count and have not ended.
     alive: usize,

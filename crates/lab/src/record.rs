@@ -1,6 +1,7 @@
 //! What each time through a loop changed in the counters of the machine, while it runs.
 //!
-//! `burst` begins and ends iterations, `machine` reads what was recorded. It calls the engine for its counters.
+//! `burst` begins and ends iterations, `machine` reads what was recorded. It calls the engine for
+//! its counters.
 
 use std::collections::BTreeMap;
 

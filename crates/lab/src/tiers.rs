@@ -1,7 +1,9 @@
-//! Tiers of memory on the machine: marking pages on behalf of tasks, and what came of the hint faults.
+//! Tiers of memory on the machine: marking pages on behalf of tasks, and what came of the hint
+//! faults.
 //!
-//! `burst` has pages marked when a task's CPU time says so, `machine` makes it and asks for figures. It calls `hardware` for page
-//! tables and nodes, and the engine for what it would promote.
+//! `burst` has pages marked when a task's CPU time says so, `machine` makes it and asks for
+//! figures. It calls `hardware` for page tables and nodes, and the engine for what it would
+//! promote.
 
 use refault_mm::tiering::{MmScan, NodeTier, Range, TaskScan, TieringConfig, Tiers};
 use refault_mm::{Engine, NodeConfig, NodeId, NumaConfig};
@@ -60,8 +62,8 @@ pub(crate) fn numa_config(spec: &Scenario, policy: &PolicySpec) -> Result<Option
     }
     let tiers = tiers_of(spec)?;
     let tiering = policy.tiering.config(m.scale)?;
-    // A zone whose marks are closer than what one reclaim frees is balanced or not by chance: on a machine that was made small it is
-    // part of Normal.
+    // A zone whose marks are closer than what one reclaim frees is balanced or not by chance: on a
+    // machine that was made small it is part of Normal.
     let gap = |pages: u64| pages * u64::from(m.watermark_scale_factor) / 10_000;
     let zone = |pages: u64| if gap(pages) >= SWAP_CLUSTER_MAX { pages } else { 0 };
     let node = |(i, n): (usize, &NodeSpec)| NodeConfig {
@@ -108,7 +110,8 @@ impl Tiering {
         self.cfg.promotes()
     }
 
-    /// Sorts tasks into programs: the copies of a task share one, unless one of their objects is private.
+    /// Sorts tasks into programs: the copies of a task share one, unless one of their objects is
+    /// private.
     pub(crate) fn add_programs(&mut self, spec: &Scenario, programs: &Programs, kernel: &Kernel) {
         if !self.promotes() {
             return;
@@ -141,7 +144,8 @@ impl Tiering {
         }
     }
 
-    /// Marks pages on behalf of a task, if its CPU time says that it is due (`task_numa_work`). What that takes.
+    /// Marks pages on behalf of a task, if its CPU time says that it is due (`task_numa_work`).
+    /// What that takes.
     pub(crate) fn scan_for_hints(&mut self, t: usize, task: &mut Task, now_ns: u64, kernel: &mut Kernel) -> u64 {
         let (Some(scan), Some(&mm)) = (self.scans.get_mut(t), self.mm_of.get(t)) else { return 0 };
         let (cfg, mm) = (&self.cfg, &mut self.mms[mm]);

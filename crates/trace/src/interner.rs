@@ -1,4 +1,5 @@
-//! Page numbers into ids in the order of first access, fast for dense numbers and bounded for sparse ones.
+//! Page numbers into ids in the order of first access, fast for dense numbers and bounded for
+//! sparse ones.
 
 use rustc_hash::FxHashMap;
 
@@ -9,8 +10,8 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct Pages {
     /// Pages in the order of their first access, with their provisional ids.
     pub(crate) by_first_access: Vec<(u64, u32)>,
-    /// Ids of low page numbers. Its length stays within a small multiple of what was seen, so that one
-    /// access to page 2^40 costs a hash entry, not a table.
+    /// Ids of low page numbers. Its length stays within a small multiple of what was seen, so that
+    /// one access to page 2^40 costs a hash entry, not a table.
     direct: Vec<u32>,
     /// Ids of the other pages, and of pages that were seen before `direct` reached them.
     sparse: FxHashMap<u64, u32>,

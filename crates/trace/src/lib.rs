@@ -1,5 +1,5 @@
-//! Page-access traces: one stream of [`Record`]s whatever the format, and the dense [`Trace`] that a replay
-//! walks.
+//! Page-access traces: one stream of [`Record`]s whatever the format, and the dense [`Trace`] that
+//! a replay walks.
 //!
 //! - [`open`] finds out which format and compression a file has and reads it as a [`RecordSource`];
 //! - [`Trace::load`] makes page ids dense, once, so that nobody hashes on a hit;

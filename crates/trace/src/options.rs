@@ -10,7 +10,8 @@ pub struct OpenOptions {
     pub format: Option<Format>,
     /// oracleGeneral only: take the object id as a page as it is and ignore the size.
     pub raw_ids: bool,
-    /// Plain, LIRS, ARC and bare numbers: bytes a block, folded into pages; `None` takes a block as a page.
+    /// Plain, LIRS, ARC and bare numbers: bytes a block, folded into pages; `None` takes a block as
+    /// a page.
     pub block_bytes: Option<u32>,
     /// Bytes a page, for formats that give addresses. A power of two from 512 to 2 MiB.
     pub page_size: u32,

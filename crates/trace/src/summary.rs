@@ -43,7 +43,8 @@ pub struct Summary {
     pub source: Option<String>,
     /// Where it was recorded.
     pub recorded_on: Option<String>,
-    /// The memory cgroups in the order of the alphabet; none if the trace does not name any and has one at most.
+    /// The memory cgroups in the order of the alphabet; none if the trace does not name any and has
+    /// one at most.
     pub groups: Vec<GroupSummary>,
     /// The objects, in the order of the trace.
     pub objects: Vec<ObjectSummary>,

@@ -71,7 +71,8 @@ pub(super) fn benches(args: &BenchArgs) -> Result<Vec<Bench>, Failure> {
     all.into_iter().map(|(name, scenario)| Bench::new(args, scenario, &name)).collect()
 }
 
-/// A benchmark of the command, those whose names go on after this one and a hyphen, or a file; and what errors call it.
+/// A benchmark of the command, those whose names go on after this one and a hyphen, or a file; and
+/// what errors call it.
 fn named(name: &str) -> Result<Vec<(String, Scenario)>, Failure> {
     let is = |builtin: &str| builtin == name;
     let begins = |builtin: &str| builtin.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));

@@ -8,11 +8,13 @@ pub const BUILTIN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/scenari
 
 /// Default scales that are not by the rule.
 const SCALES: [(&str, f64); 6] = [
-    // The rule says 64, where the ratio is x2.9; it is x4.1 at 32, x4.7 at 16, x4.6 at 8 and x3.9 in full size.
+    // The rule says 64, where the ratio is x2.9; it is x4.1 at 32, x4.7 at 16, x4.6 at 8 and x3.9
+    // in full size.
     ("stock-level", 16.0),
     // Millions of accesses a second, which no scale makes fewer.
     ("lru-fio-zipf", 128.0),
-    // Heaps that are smaller than a few areas have no large folios, and a device has a cluster for each CPU and size.
+    // Heaps that are smaller than a few areas have no large folios, and a device has a cluster for
+    // each CPU and size.
     ("swap-build-mthp", 4.0),
     ("swap-build-2zram", 8.0),
     ("swap-build-4k", 8.0),

@@ -32,7 +32,8 @@ impl Size {
         Size::read(text).ok_or_else(wrong)
     }
 
-    /// Reads a size where there is nothing that it could be a share of, and no size without a limit.
+    /// Reads a size where there is nothing that it could be a share of, and no size without a
+    /// limit.
     pub fn absolute(text: &str) -> Result<Size, String> {
         let found = Size::read(text).filter(|size| matches!(size.amount, Amount::Bytes(_) | Amount::Pages(_)));
         found.ok_or_else(|| format!("{text:?} is not a size; write 512M, 1.5G or 4096p (pages)"))

@@ -36,8 +36,8 @@ pub fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
         return Err(format!("--memcg-limits {}: of a trace wants --memcg-column", file.display()).into());
     }
     check(args)?;
-    // An output that cannot be written is known before the replay, not after it; a replay that is interrupted leaves
-    // nothing behind, as the files are made in earnest at the end.
+    // An output that cannot be written is known before the replay, not after it; a replay that is
+    // interrupted leaves nothing behind, as the files are made in earnest at the end.
     for path in [&args.output.output, &args.output.miss_bits].into_iter().flatten() {
         drop(AtomicFile::create(path)?);
     }
@@ -94,7 +94,8 @@ fn check_paths(args: &ReplayArgs) -> Result<(), Failure> {
         return Err(format!("{}: is named by --output and --miss-bits; give them two names", a.display()).into());
     }
     if args.traces.len() > 1 {
-        // The last of many files should not fail after minutes. What can be read only once is left alone.
+        // The last of many files should not fail after minutes. What can be read only once is left
+        // alone.
         for path in args.traces.iter().filter(|path| path.is_file() || !path.exists()) {
             if path.as_os_str() != "-" {
                 open(path, &args.input.open_options())?;

@@ -1,4 +1,5 @@
-//! `refault replay`: a trace through the engine, with devices that answer at once; or a scenario in virtual time.
+//! `refault replay`: a trace through the engine, with devices that answer at once; or a scenario in
+//! virtual time.
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -10,7 +11,8 @@
 //! | `groups/` | the same of a trace with memory cgroups |
 //! | `scenario/` | scenarios, by the `runner` |
 //!
-//! It calls the engine, `runner` for machines, and `flags`, `table` and `terminal`. `main` calls `run`, `size` replays with it.
+//! It calls the engine, `runner` for machines, and `flags`, `table` and `terminal`. `main` calls
+//! `run`, `size` replays with it.
 
 mod args;
 pub mod cell;

@@ -1,5 +1,5 @@
-//! Runs several machines of the lab at once, a thread each, and what the subcommands share for it: scale, limits from a
-//! file, policies in words.
+//! Runs several machines of the lab at once, a thread each, and what the subcommands share for it:
+//! scale, limits from a file, policies in words.
 //!
 //! | file | what is in it |
 //! |---|---|

@@ -6,7 +6,8 @@ use refault_lab::scenario::Scenario;
 /// Memory at the default scale: seconds for what takes minutes in full.
 const DEFAULT_PAGES: u64 = 512 << (20 - 12);
 
-/// The smallest power of two that brings memory to 512 MiB or less, or the largest below it that the scenario permits.
+/// The smallest power of two that brings memory to 512 MiB or less, or the largest below it that
+/// the scenario permits.
 pub(crate) fn default_scale(scenario: &Scenario) -> f64 {
     let wanted = scenario.machine.memory_pages.div_ceil(DEFAULT_PAGES).next_power_of_two();
     let down = std::iter::successors(Some(wanted), |k| (*k > 1).then_some(k / 2));

@@ -1,6 +1,6 @@
 //! Imports between the rooms of each crate, beside those that `docs/architecture.md` allows.
 
-use crate::crates::{Sources, crates, root};
+use super::crates::{Sources, crates, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -11,8 +11,8 @@ type Arrows = BTreeMap<String, BTreeSet<String>>;
 const BEGIN: &str = "<!-- arrows: begin -->";
 const END: &str = "<!-- arrows: end -->";
 
-/// Rooms that import each other in a circle although they should not: the rooms, or `CRATE/*` for whatever is in a crate; and why
-/// that is so.
+/// Rooms that import each other in a circle although they should not: the rooms, or `CRATE/*` for
+/// whatever is in a crate; and why that is so.
 const CIRCLES: [(&str, &str); 3] = [
     ("mm/*", "until restructured"),
     ("pager/*", "until restructured"),

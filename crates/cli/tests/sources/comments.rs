@@ -1,7 +1,7 @@
-//! What comments cite: a mechanism by its name or by a heading of `docs/mechanisms.md`, never a section number of a document that is
-//! not in the repository.
+//! What comments cite: a mechanism by its name or by a heading of `docs/mechanisms.md`, never a
+//! section number of a document that is not in the repository.
 
-use crate::crates::{crates, root, rust_files};
+use super::crates::{crates, root, rust_files};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -32,8 +32,8 @@ fn is_section(word: &str) -> bool {
     parts.clone().count() <= 2 && parts.all(is_part) && !word.ends_with(".0")
 }
 
-/// What in a comment cites a section: numbers with points alone in brackets, the word and a number, steps of a number. The test
-/// below has examples.
+/// What in a comment cites a section: numbers with points alone in brackets, the word and a number,
+/// steps of a number. The test below has examples.
 fn cited_sections(comment: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, _) in comment.match_indices('(') {
@@ -81,7 +81,8 @@ fn anchor(heading: &str) -> String {
     kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
 }
 
-/// The places in the document that a comment names: an anchor behind its name, or a heading behind its name and a colon.
+/// The places in the document that a comment names: an anchor behind its name, or a heading behind
+/// its name and a colon.
 fn named_places(comment: &str) -> Vec<String> {
     let is_anchor = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
     let mut found = Vec::new();

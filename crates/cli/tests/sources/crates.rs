@@ -1,6 +1,6 @@
 //! The sources of a crate: its files, and the module that each of them is.
 
-use crate::rust::{self, Token};
+use super::rust::{self, Token};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -80,8 +80,9 @@ impl Sources {
         self.modules.contains(&vec![name.to_owned()])
     }
 
-    /// By room, the rooms that it imports; a room is a folder of the crate, or a file beside its root, or what is defined in the
-    /// root (`lib`). What the root only hands on (`pub use`) is no import.
+    /// By room, the rooms that it imports; a room is a folder of the crate, or a file beside its
+    /// root, or what is defined in the root (`lib`). What the root only hands on (`pub use`) is no
+    /// import.
     pub(crate) fn arrows(&self) -> BTreeMap<String, BTreeSet<String>> {
         let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for file in &self.files {

@@ -1,4 +1,5 @@
-//! As much of Rust's grammar as imports need: words, `::`, braces, `use` trees, modules, and what only tests have.
+//! As much of Rust's grammar as imports need: words, `::`, braces, `use` trees, modules, and what
+//! only tests have.
 
 /// A word, or a sign.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,7 +143,8 @@ pub(crate) fn test_modules(module: &[String], tokens: &[Token]) -> Vec<Vec<Strin
     all
 }
 
-/// The paths of all `use` items of a file, each with the name that it gets: of `use a::{b as c, d}` it is (a::b, c), (a::d, d).
+/// The paths of all `use` items of a file, each with the name that it gets: of `use a::{b as c, d}`
+/// it is (a::b, c), (a::d, d).
 pub(crate) fn uses(tokens: &[Token]) -> Vec<(Vec<String>, String)> {
     let mut all = Vec::new();
     for (i, token) in tokens.iter().enumerate() {
@@ -211,7 +213,8 @@ fn named(path: &[String]) -> (Vec<String>, String) {
     (path.to_vec(), path.last().cloned().unwrap_or_default())
 }
 
-/// Every path of a file that begins with `crate`, `self` or `super`, in a `use` or elsewhere, from the root of the crate on.
+/// Every path of a file that begins with `crate`, `self` or `super`, in a `use` or elsewhere, from
+/// the root of the crate on.
 pub(crate) fn paths(module: &[String], tokens: &[Token]) -> Vec<Vec<String>> {
     let (mut all, mut inside, mut depth) = (Vec::new(), module.to_vec(), 0);
     // The depths at which modules in braces begin.

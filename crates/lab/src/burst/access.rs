@@ -1,4 +1,5 @@
-//! One access of one page by a task: through its page tables, or by a call of the engine, and what that means for the task.
+//! One access of one page by a task: through its page tables, or by a call of the engine, and what
+//! that means for the task.
 
 use refault_mm::{Outcome, PageId, ThrottleReason, Touch, World as _};
 
@@ -120,7 +121,8 @@ impl Burst<'_> {
         }
     }
 
-    /// A task touches a page that was marked: what the engine makes of it. The touch itself comes again.
+    /// A task touches a page that was marked: what the engine makes of it. The touch itself comes
+    /// again.
     fn hint_fault(&mut self, t: usize, page: PageId, clock: u64) -> Step {
         let kernel = &mut *self.kernel;
         kernel.set_now_ns(clock);
@@ -180,7 +182,8 @@ fn first_touch_of(kernel: &mut Kernel, page: PageId, write: bool, lines: u32, cl
     node.map_or(0, |n| kernel.hw.nodes.access(n.index(), write, lines, clock))
 }
 
-/// A read or write by descriptor: what copying takes longer than with the memory that it was measured with.
+/// A read or write by descriptor: what copying takes longer than with the memory that it was
+/// measured with.
 fn copy_of(kernel: &mut Kernel, page: PageId, write: bool, clock: u64) -> u64 {
     if kernel.hw.nodes.is_empty() {
         return 0;

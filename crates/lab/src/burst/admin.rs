@@ -1,5 +1,5 @@
-//! The threads that reclaim for a scenario's events: for a new limit, or for `memory.reclaim`. Each is a program that needs a CPU,
-//! and waits for devices.
+//! The threads that reclaim for a scenario's events: for a new limit, or for `memory.reclaim`. Each
+//! is a program that needs a CPU, and waits for devices.
 
 use refault_mm::{MemcgId, ReclaimRequest, ReclaimRound, World as _};
 
@@ -9,7 +9,8 @@ use crate::results::EventResult;
 use crate::scenario::{EventAction, EventSpec, LimitChanges, Scenario};
 use crate::sched::{PsiState, Stop};
 
-/// Ticks in a row in which a group does not come nearer to its new limit before it is given up: a second.
+/// Ticks in a row in which a group does not come nearer to its new limit before it is given up: a
+/// second.
 const MAX_FRUITLESS_TICKS: u32 = 250;
 
 /// How far an event is.
@@ -69,7 +70,8 @@ impl Burst<'_> {
         self.kill_for_limit(id)
     }
 
-    /// A group cannot be brought below its new `memory.max`: a task of it dies. An error: there is none.
+    /// A group cannot be brought below its new `memory.max`: a task of it dies. An error: there is
+    /// none.
     fn kill_for_limit(&mut self, id: MemcgId) -> Result<(), String> {
         match self.kernel.hw.orders.oom.take() {
             Some(over) if self.kill_within(over) == 0 => {

@@ -10,7 +10,8 @@ use crate::sched::{Clock, Stop, Threads};
 use crate::task::Task;
 use crate::tiers::Tiering;
 
-/// A thread has a CPU: the parts of the machine that it works with. Not among them: which CPU is whose, devices, samples.
+/// A thread has a CPU: the parts of the machine that it works with. Not among them: which CPU is
+/// whose, devices, samples.
 pub(crate) struct Burst<'a> {
     pub(crate) spec: &'a Scenario,
     pub(crate) clock: &'a mut Clock,

@@ -1,7 +1,8 @@
-//! What a thread does while it has a CPU: from the moment at which it gets it to the one at which it stops.
+//! What a thread does while it has a CPU: from the moment at which it gets it to the one at which
+//! it stops.
 //!
-//! What it does in that time is decided when the time begins, and others see it from then on; what it asks of devices reaches them
-//! at the moment at which it asks.
+//! What it does in that time is decided when the time begins, and others see it from then on; what
+//! it asks of devices reaches them at the moment at which it asks.
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -12,8 +13,8 @@
 //! | `admin` | what reclaims for an event of the scenario |
 //! | `worker` | kswapd, the flusher, the worker of zswap |
 //!
-//! It calls `kernel` for the engine, `sched` to wait, and `task`, `programs`, `groups`, `tiers` and `record` for what they own.
-//! `machine` calls it, and hands out the CPU.
+//! It calls `kernel` for the engine, `sched` to wait, and `task`, `programs`, `groups`, `tiers` and
+//! `record` for what they own. `machine` calls it, and hands out the CPU.
 
 mod access;
 mod admin;

@@ -39,7 +39,8 @@ impl Burst<'_> {
         victims.len()
     }
 
-    /// A copy of a task has ended: anonymous memory that nobody will use any more is free. Files stay in the cache.
+    /// A copy of a task has ended: anonymous memory that nobody will use any more is free. Files
+    /// stay in the cache.
     pub(crate) fn free_memory_of(&mut self, task: usize, copy: u32) {
         let kernel = &mut *self.kernel;
         for mapping in self.programs.unused_after(self.spec, task, copy) {

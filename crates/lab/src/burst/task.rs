@@ -135,7 +135,8 @@ impl Burst<'_> {
         (first..).zip(extents).map(of).collect()
     }
 
-    /// The page table through which a task sees an object: anonymous memory has one, a file one a task.
+    /// The page table through which a task sees an object: anonymous memory has one, a file one a
+    /// task.
     fn space_of(&mut self, extent: usize, task: &mut Task) -> usize {
         let tables = &mut self.kernel.hw.tables;
         let known = task.spaces.iter().find(|s| s.0 == extent).map(|s| s.1);

@@ -1,11 +1,13 @@
 //! Block devices as queues.
 //!
-//! A request waits until one of the device's `channels` is free. There it spends the latency (on a disk also the seek and
-//! the rotation), at the same time as the requests in the other channels. Then its data crosses the link, which all
-//! channels share and one transfer has at a time, so the device never moves more than its bytes a second. A channel is
-//! free again when the transfer has ended.
+//! A request waits until one of the device's `channels` is free. There it spends the latency (on a
+//! disk also the seek and the rotation), at the same time as the requests in the other channels.
+//! Then its data crosses the link, which all channels share and one transfer has at a time, so the
+//! device never moves more than its bytes a second. A channel is free again when the transfer has
+//! ended.
 //!
-//! Time only comes in as a number. What happens does not depend on how often [`Device::advance`] is called.
+//! Time only comes in as a number. What happens does not depend on how often [`Device::advance`] is
+//! called.
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -14,7 +16,8 @@
 //! | `spec`, `preset` | what a device can do; devices as they were measured |
 //! | `zram` | a device in the memory of the machine: what it stores, and how much that takes |
 //!
-//! It calls nothing of the lab. `hardware` sends it requests, `machine` lets its time pass, `scenario` says which device it is.
+//! It calls nothing of the lab. `hardware` sends it requests, `machine` lets its time pass,
+//! `scenario` says which device it is.
 
 mod preset;
 mod queue;
@@ -93,7 +96,8 @@ pub struct DeviceStats {
     pub read_ns: u64,
     /// The same of writes.
     pub write_ns: u64,
-    /// Nanoseconds with something to do, up to the last call; of a synchronous device the CPU's time.
+    /// Nanoseconds with something to do, up to the last call; of a synchronous device the CPU's
+    /// time.
     pub busy_ns: u64,
     /// Requests that have not ended.
     pub depth: u64,
@@ -120,7 +124,8 @@ enum Step {
     Transferred,
 }
 
-/// What happens to a part, and when. Of two at the same time the one that was known first happens first.
+/// What happens to a part, and when. Of two at the same time the one that was known first happens
+/// first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     at_ns: u64,
@@ -154,7 +159,8 @@ pub struct Device {
 }
 
 impl Device {
-    /// A device with nothing to do. The spec must have passed [`DeviceSpec::check`]; the seed is that of its faults.
+    /// A device with nothing to do. The spec must have passed [`DeviceSpec::check`]; the seed is
+    /// that of its faults.
     pub fn new(spec: DeviceSpec, seed: u64) -> Device {
         let waiting = match spec.seek {
             Some(_) => Waiting::Elevator(Elevator::default()),
@@ -202,7 +208,8 @@ impl Device {
         self.dispatch();
     }
 
-    /// When [`Device::advance`] has something to do; `None` if that takes another request, or the device is stuck for ever.
+    /// When [`Device::advance`] has something to do; `None` if that takes another request, or the
+    /// device is stuck for ever.
     pub fn next_event_ns(&self) -> Option<u64> {
         if let Some(first) = self.finished.first() {
             return Some(first.done_ns);
@@ -210,7 +217,8 @@ impl Device {
         self.events.peek().map(|event| event.0.at_ns).filter(|&at| at != NEVER)
     }
 
-    /// Lets time pass. Requests that end by then are appended to `done`, in the order of their end; what waits is served.
+    /// Lets time pass. Requests that end by then are appended to `done`, in the order of their end;
+    /// what waits is served.
     pub fn advance(&mut self, now_ns: u64, done: &mut Vec<Completion>) {
         self.run(now_ns);
         done.append(&mut self.finished);

@@ -86,18 +86,21 @@ impl Waiting {
     }
 }
 
-/// After so long a request is served out of turn: `read_expire` and `write_expire` of Linux's deadline scheduler.
+/// After so long a request is served out of turn: `read_expire` and `write_expire` of Linux's
+/// deadline scheduler.
 const EXPIRE_NS: [u64; 2] = [500_000_000, 5_000_000_000];
 /// Requests of one direction in a row: `fifo_batch`.
 const BATCH: u32 = 16;
 /// Batches of reads while writes wait: `writes_starved`.
 const WRITES_STARVED: u32 = 2;
 
-/// The order of a disk, after the documentation of Linux's deadline scheduler (`Documentation/block/deadline-iosched.rst`).
+/// The order of a disk, after the documentation of Linux's deadline scheduler
+/// (`Documentation/block/deadline-iosched.rst`).
 ///
-/// Requests are served in batches of one direction, upwards from where the arm is and, past the last, again from the
-/// lowest. Reads go first, but writes wait for two batches of reads at most. A batch begins with the oldest request of its
-/// direction if that has expired, so none is left behind.
+/// Requests are served in batches of one direction, upwards from where the arm is and, past the
+/// last, again from the lowest. Reads go first, but writes wait for two batches of reads at most. A
+/// batch begins with the oldest request of its direction if that has expired, so none is left
+/// behind.
 #[derive(Default)]
 pub(super) struct Elevator {
     /// Reads, writes.

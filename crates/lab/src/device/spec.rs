@@ -60,15 +60,16 @@ impl FromStr for Preset {
 /// How fast one direction is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// From the start of a request to its first byte, without positioning. Requests in different channels wait it out at
-    /// the same time.
+    /// From the start of a request to its first byte, without positioning. Requests in different
+    /// channels wait it out at the same time.
     pub latency_ns: u64,
     /// Of the link that all channels share.
     pub bytes_per_s: u64,
 }
 
 impl Rate {
-    /// How long so many bytes occupy the link. Rounded up, so that no sum of transfers beats the rate.
+    /// How long so many bytes occupy the link. Rounded up, so that no sum of transfers beats the
+    /// rate.
     pub fn transfer_ns(&self, bytes: u64) -> u64 {
         let ns = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(self.bytes_per_s));
         u64::try_from(ns).unwrap_or(u64::MAX)
@@ -77,9 +78,10 @@ impl Rate {
 
 /// The arm and the platters of a rotating disk.
 ///
-/// A request that begins where the last one ended pays neither seek nor rotation: the disk reads ahead into its cache and
-/// gathers writes there. Any other pays a seek that grows with the root of the distance (Ruemmler and Wilkes, "An
-/// introduction to disk drive modeling", 1994) and half a rotation.
+/// A request that begins where the last one ended pays neither seek nor rotation: the disk reads
+/// ahead into its cache and gathers writes there. Any other pays a seek that grows with the root of
+/// the distance (Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994) and half a
+/// rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seek {
     /// Mean over random places.
@@ -88,7 +90,8 @@ pub struct Seek {
     pub track_to_track_ns: u64,
     /// Revolutions a minute.
     pub rpm: u32,
-    /// Pages from the first to the last track. Data that fills a small part of the disk is found with short seeks.
+    /// Pages from the first to the last track. Data that fills a small part of the disk is found
+    /// with short seeks.
     pub span_pages: u64,
 }
 
@@ -108,7 +111,8 @@ impl Seek {
         30_000_000_000 / u64::from(self.rpm)
     }
 
-    /// The root of the distance has the mean 8/15 between two random places, hence 15/8 for the mean to be the average.
+    /// The root of the distance has the mean 8/15 between two random places, hence 15/8 for the
+    /// mean to be the average.
     fn distance_ns(&self, pages: u64) -> u64 {
         let pages = pages.min(self.span_pages);
         let root = ((u128::from(pages) << 32) / u128::from(self.span_pages)).isqrt();
@@ -169,7 +173,8 @@ pub struct DeviceSpec {
     pub preset: Preset,
     /// Requests in service at once.
     pub channels: u32,
-    /// Requests under way at most, those that wait included, before who swaps out must wait (`nr_requests`).
+    /// Requests under way at most, those that wait included, before who swaps out must wait
+    /// (`nr_requests`).
     pub queue: u32,
     /// Reads.
     pub read: Rate,
@@ -190,7 +195,8 @@ pub struct DeviceSpec {
 }
 
 impl DeviceSpec {
-    /// The memory that so many stored pages take from the machine: none unless the device is made of its memory.
+    /// The memory that so many stored pages take from the machine: none unless the device is made
+    /// of its memory.
     pub fn memory_bytes(&self, stored_pages: u64) -> u64 {
         match self.preset {
             Preset::Zram | Preset::Ramdisk => (stored_pages as f64 * PAGE_BYTES as f64 / self.compression_ratio) as u64,

@@ -312,7 +312,8 @@ fn submissions() -> impl Strategy<Value = Vec<(u64, bool, u64, u32)>> {
     prop::collection::vec((0u64..2 * MS, any::<bool>(), 0u64..100_000, 0u32..200), 0..200)
 }
 
-/// Submits all; says how each ended. An attentive caller comes whenever the device asks for it, another only to submit.
+/// Submits all; says how each ended. An attentive caller comes whenever the device asks for it,
+/// another only to submit.
 fn run(spec: &DeviceSpec, work: &[(u64, bool, u64, u32)], attentive: bool) -> (Vec<Completion>, DeviceStats) {
     let mut device = Device::new(spec.clone(), 9);
     let (mut now, mut done) = (0, Vec::new());

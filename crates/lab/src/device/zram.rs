@@ -1,14 +1,17 @@
-//! What a zram device keeps: which slots hold a page, what of it is stored, and the memory that takes.
+//! What a zram device keeps: which slots hold a page, what of it is stored, and the memory that
+//! takes.
 //!
-//! A page of one word over and over takes its entry of the table and nothing else. Any other takes an object of the pool, as long as
-//! what the page is compressed to, or of a whole page where compressing gains nothing: such a page is stored as it is. Pages of which
-//! the scenario says no content take 1/`compression_ratio` of a page each.
+//! A page of one word over and over takes its entry of the table and nothing else. Any other takes
+//! an object of the pool, as long as what the page is compressed to, or of a whole page where
+//! compressing gains nothing: such a page is stored as it is. Pages of which the scenario says no
+//! content take 1/`compression_ratio` of a page each.
 
 use refault_mm::{Content, ZsPool};
 
 use super::PAGE_BYTES;
 
-/// The figures of `mm_stat`, under their names there. Compaction is not counted: the pool is always compact.
+/// The figures of `mm_stat`, under their names there. Compaction is not counted: the pool is always
+/// compact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ZramStats {
     /// Bytes of the pages that it holds, those of one word included.
@@ -42,7 +45,8 @@ impl ZramStats {
     }
 }
 
-/// What a slot holds, in two bytes: 0 nothing, 1 a page of unknown content, 2 one word, else an object of so many bytes and 2.
+/// What a slot holds, in two bytes: 0 nothing, 1 a page of unknown content, 2 one word, else an
+/// object of so many bytes and 2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Entry(u16);
 
@@ -72,7 +76,8 @@ pub struct Zram {
 }
 
 impl Zram {
-    /// An empty one. Pages without content shrink to 1/`ratio`; it takes no more than `limit_pages` of memory, if that is given.
+    /// An empty one. Pages without content shrink to 1/`ratio`; it takes no more than `limit_pages`
+    /// of memory, if that is given.
     pub fn new(ratio: f64, limit_pages: Option<u64>) -> Zram {
         let pool = ZsPool::new();
         Zram {
@@ -97,10 +102,12 @@ impl Zram {
         (plain as f64 / self.ratio).ceil() as u64
     }
 
-    /// A page is written to a slot. `false`: the limit does not allow it, and the slot holds what it held.
+    /// A page is written to a slot. `false`: the limit does not allow it, and the slot holds what
+    /// it held.
     pub fn store(&mut self, slot: u64, content: Option<Content>) -> bool {
         let entry = self.entry(content);
-        // What the slot held goes after the new page is stored, as in Linux, so both count for the limit.
+        // What the slot held goes after the new page is stored, as in Linux, so both count for the
+        // limit.
         let growth = match entry {
             Entry::PLAIN => self.plain_pages(self.plain + 1) - self.plain_pages(self.plain),
             _ => entry.object().map_or(0, |bytes| self.pool.growth(bytes)),

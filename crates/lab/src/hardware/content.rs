@@ -1,4 +1,5 @@
-//! What the pages of anonymous memory hold: not their bytes, but what compressing them would make of them.
+//! What the pages of anonymous memory hold: not their bytes, but what compressing them would make
+//! of them.
 
 use refault_mm::Content;
 use refault_trace::generate::Rng;
@@ -6,7 +7,8 @@ use refault_trace::generate::Rng;
 use crate::scenario::ContentSpec;
 
 impl ContentSpec {
-    /// Where a scenario does not say: the pages of the measurement that the costs of compressing are from (lz4).
+    /// Where a scenario does not say: the pages of the measurement that the costs of compressing
+    /// are from (lz4).
     pub(crate) const RATIO: f64 = 2.2;
     /// What a page holds, be it written or not: by its object and its place in it.
     pub(crate) fn of_page(&self, seed: u64, extent: usize, page: u32) -> Content {

@@ -1,8 +1,10 @@
-//! Which pages are touched most: what the scenario itself says, for the policy `oracle` and for the bound that it is.
+//! Which pages are touched most: what the scenario itself says, for the policy `oracle` and for the
+//! bound that it is.
 
 use refault_mm::PageId;
 
-/// How often each page is touched, in relation to others, by what the tasks do in their current phases.
+/// How often each page is touched, in relation to others, by what the tasks do in their current
+/// phases.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hottest {
     /// By page. Empty: nobody asks.
@@ -23,8 +25,8 @@ impl Hottest {
         Hottest { weights: vec![0.0; pages], capacity, ..Hottest::default() }
     }
 
-    /// What a task touches in its current phase counts from here on; with a `sign` of -1, no longer. `weigh` says how likely each
-    /// page is to be its next one.
+    /// What a task touches in its current phase counts from here on; with a `sign` of -1, no
+    /// longer. `weigh` says how likely each page is to be its next one.
     pub(crate) fn count(&mut self, sign: f64, weigh: impl FnOnce(&mut dyn FnMut(PageId, f64))) {
         if self.weights.is_empty() {
             return;
@@ -56,8 +58,8 @@ impl Hottest {
         least
     }
 
-    /// The share of touches that the top tier would have if it held the hottest pages of the last phases; none: nobody asked, or nothing is
-    /// touched.
+    /// The share of touches that the top tier would have if it held the hottest pages of the last
+    /// phases; none: nobody asked, or nothing is touched.
     pub(crate) fn best_share(&self) -> Option<f64> {
         if self.began { self.share_of_best() } else { self.best_share }
     }

@@ -1,4 +1,5 @@
-//! What the engine cannot see: page tables, block devices, nodes of memory, and what it asked the machine to do.
+//! What the engine cannot see: page tables, block devices, nodes of memory, and what it asked the
+//! machine to do.
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -9,8 +10,8 @@
 //! | `content` | what pages hold, for those who compress them |
 //! | `hottest` | which pages are touched most, for the promotion policy `oracle` |
 //!
-//! It calls `device`, and `scenario` for what pages hold. It knows no task, no CPU and no thread: `kernel` carries out what it was
-//! asked for.
+//! It calls `device`, and `scenario` for what pages hold. It knows no task, no CPU and no thread:
+//! `kernel` carries out what it was asked for.
 
 mod content;
 mod hottest;

@@ -1,15 +1,19 @@
-//! Nodes of memory as servers: what an access costs, and how that grows with what all CPUs and migrations together ask of a node.
+//! Nodes of memory as servers: what an access costs, and how that grows with what all CPUs and
+//! migrations together ask of a node.
 //!
-//! A node with latency L and bandwidth B has at most c = B L / (bytes of an access) accesses under way (Little's law), so it is a queue with c
-//! servers. How long an access waits at a load is Sakasegawa's approximation for such queues (1977), the load that of the last slice of
-//! time. Where more is asked for than the node can do, waiting grows until it is not: by the share of the excess in each slice.
+//! A node with latency L and bandwidth B has at most c = B L / (bytes of an access) accesses under
+//! way (Little's law), so it is a queue with c servers. How long an access waits at a load is
+//! Sakasegawa's approximation for such queues (1977), the load that of the last slice of time.
+//! Where more is asked for than the node can do, waiting grows until it is not: by the share of the
+//! excess in each slice.
 
 use refault_mm::NodeId;
 use refault_mm::tiering::{NodePerf, NodePreset};
 
 use crate::device::PAGE_BYTES;
 
-/// Lines of a copy that are under way at once: the ten line fill buffers of Intel's cores since Nehalem.
+/// Lines of a copy that are under way at once: the ten line fill buffers of Intel's cores since
+/// Nehalem.
 const COPY_LINES_AT_ONCE: u64 = 10;
 /// Bytes of a line.
 const LINE_BYTES: u64 = 64;
@@ -96,7 +100,8 @@ impl Nodes {
         ns
     }
 
-    /// A task reads or writes a whole page of this node by descriptor: what that takes longer than with idle DRAM.
+    /// A task reads or writes a whole page of this node by descriptor: what that takes longer than
+    /// with idle DRAM.
     pub(crate) fn stream(&mut self, node: usize, write: bool, at_ns: u64) -> u64 {
         let lines = PAGE_BYTES / LINE_BYTES;
         let ns = self.access(node, write, lines as u32, at_ns) / COPY_LINES_AT_ONCE;

@@ -63,7 +63,8 @@ pub(crate) struct PageTables {
     /// Pages that were mapped since the last access, and unmapped since they were last taken.
     pub(crate) mapped: u64,
     unmapped: u64,
-    /// Pages that were mapped since they were last taken, whose entries have no node yet. None: nobody asks for nodes.
+    /// Pages that were mapped since they were last taken, whose entries have no node yet. None:
+    /// nobody asks for nodes.
     placed: Option<Vec<PageId>>,
 }
 
@@ -85,7 +86,8 @@ impl PageTables {
         self.spaces.len() - 1
     }
 
-    /// A touch of a page through a page table: its entry, if it needs no fault. Sets the bits that hardware sets.
+    /// A touch of a page through a page table: its entry, if it needs no fault. Sets the bits that
+    /// hardware sets.
     #[inline]
     pub(crate) fn touch(&mut self, space: usize, page: PageId, write: bool) -> Option<Entry> {
         let s = &mut self.spaces[space];
@@ -108,7 +110,8 @@ impl PageTables {
         marked
     }
 
-    /// Marks pages of a range of a page table for which `wanted` says so, by page and node. How many.
+    /// Marks pages of a range of a page table for which `wanted` says so, by page and node. How
+    /// many.
     pub(crate) fn mark(&mut self, space: usize, range: Range, mut wanted: impl FnMut(PageId, usize) -> bool) -> u64 {
         let s = &mut self.spaces[space];
         let mut marked = 0;

@@ -1,4 +1,5 @@
-//! Requests to devices: swap and files, what is collected while the engine runs, and what is under way.
+//! Requests to devices: swap and files, what is collected while the engine runs, and what is under
+//! way.
 
 use refault_mm::{Ack, Content, PageId, SwapSlot};
 
@@ -107,7 +108,8 @@ impl Storage {
         self.swap.get(usize::from(slot.device()))
     }
 
-    /// How long the device of a slot takes to discard a cluster: as long as a write, of which only the command is sent.
+    /// How long the device of a slot takes to discard a cluster: as long as a write, of which only
+    /// the command is sent.
     pub(crate) fn discard_ns(&self, slot: SwapSlot) -> u64 {
         self.area(slot).map_or(0, |s| self.devices[s.device].spec().write.latency_ns)
     }
@@ -121,13 +123,14 @@ impl Storage {
         self.area(slot).map(|s| (s.device, s.base + u64::from(slot.offset())))
     }
 
-    /// Whether a write to swap would have to wait for room in the queue of the device that was written to last.
+    /// Whether a write to swap would have to wait for room in the queue of the device that was
+    /// written to last.
     pub(super) fn is_write_queue_full(&self) -> bool {
         self.last_swap_out.is_some_and(|d| self.sent[d] + self.plugged[d] >= u64::from(self.devices[d].spec().queue))
     }
 
-    /// A folio goes to or comes from the device of `io`; `slot` if that is swap. `content`: what its pages hold, one after the
-    /// other, for a device in memory.
+    /// A folio goes to or comes from the device of `io`; `slot` if that is swap. `content`: what
+    /// its pages hold, one after the other, for a device in memory.
     pub(super) fn transfer(
         &mut self,
         io: Io,
@@ -176,7 +179,8 @@ impl Storage {
             let area = &mut self.swap[usize::from(slot.device())];
             let Some(zram) = &mut area.zram else { continue };
             if !zram.store(u64::from(slot.nth(i).offset()), content) {
-                // What of the folio is stored by now stays until its slots are free, or it is written again.
+                // What of the folio is stored by now stays until its slots are free, or it is
+                // written again.
                 self.devices[area.device].fail_served_write(pages);
                 return Ack::Failed;
             }

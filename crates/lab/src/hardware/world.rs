@@ -1,7 +1,8 @@
 //! What the engine asks of the machine, and what the machine is told of it.
 //!
-//! Effects that do I/O are collected while the engine runs and sent to the devices after it, pages next to each other as one
-//! request, as Linux plugs its block layer. A synchronous device is served on the spot, by the CPU that asks.
+//! Effects that do I/O are collected while the engine runs and sent to the devices after it, pages
+//! next to each other as one request, as Linux plugs its block layer. A synchronous device is
+//! served on the spot, by the CPU that asks.
 
 use refault_mm::{Ack, Content, Effect, MemcgId, NodeId, PageId, SwapSlot, ThrottleReason, World};
 
@@ -114,7 +115,8 @@ impl World for Hardware {
             Effect::Unmap { page } => self.tables.unmap(page),
             Effect::WriteProtect { page } => self.tables.write_protect(page),
             Effect::FreeSlot { slot } => self.storage.forget(slot),
-            // What they cost is in the engine's account of its work; the data itself is not kept here.
+            // What they cost is in the engine's account of its work; the data itself is not kept
+            // here.
             Effect::Free { .. } | Effect::ZeroFill { .. } => {}
             Effect::ZswapStore { .. } | Effect::ZswapLoad { .. } | Effect::ZswapDrop { .. } => {}
             Effect::Discard { first, .. } => {

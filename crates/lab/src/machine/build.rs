@@ -20,7 +20,8 @@ use crate::task::{Script, Task};
 use crate::tiers::{Tiering, numa_config};
 
 impl Machine {
-    /// Builds the machine of a scenario, with the reclaim of `policy` (the scenario's own, or a variant).
+    /// Builds the machine of a scenario, with the reclaim of `policy` (the scenario's own, or a
+    /// variant).
     pub fn new(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, String> {
         let (config, tiering) = config(spec, policy)?;
         let mut engine = Engine::new(config)?;

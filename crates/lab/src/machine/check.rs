@@ -18,7 +18,8 @@ impl Machine {
         self.kernel.engine.validate_node()
     }
 
-    /// Every request that a device was given has ended or is under way, on both sides; zram holds what it says.
+    /// Every request that a device was given has ended or is under way, on both sides; zram holds
+    /// what it says.
     fn check_requests(&self) -> Result<(), String> {
         let storage = &self.kernel.hw.storage;
         let (mut submitted, mut depth, mut ended) = (0, 0, 0);

@@ -1,5 +1,6 @@
-//! The events of a scenario: what an administrator does while the machine runs. Making, moving and removing takes no time here; what
-//! reclaims for a new limit, or for `memory.reclaim`, is a thread of its own.
+//! The events of a scenario: what an administrator does while the machine runs. Making, moving and
+//! removing takes no time here; what reclaims for a new limit, or for `memory.reclaim`, is a thread
+//! of its own.
 
 use super::state::Machine;
 use crate::scenario::EventAction;

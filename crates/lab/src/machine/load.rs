@@ -1,4 +1,5 @@
-//! What tasks access, as the engine, the page tables and the devices know it: objects of the scenario, then those of traces.
+//! What tasks access, as the engine, the page tables and the devices know it: objects of the
+//! scenario, then those of traces.
 
 use std::rc::Rc;
 

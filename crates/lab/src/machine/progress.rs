@@ -6,15 +6,17 @@ use crate::sched::Thread;
 use crate::task::Task;
 
 impl Machine {
-    /// The share of the scenario that is over, 0 to 1: by its end, or by the phases of the tasks that keep it alive,
-    /// whichever is further. An estimate: an access takes as long as it takes. None: nothing says when it ends.
+    /// The share of the scenario that is over, 0 to 1: by its end, or by the phases of the tasks
+    /// that keep it alive, whichever is further. An estimate: an access takes as long as it takes.
+    /// None: nothing says when it ends.
     pub fn done_share(&self) -> Option<f64> {
         let by_end = self.spec.end_ns.map(|end| self.now_ns() as f64 / end.max(1) as f64);
         let share = by_end.into_iter().chain(self.tasks_share()).reduce(f64::max)?;
         Some(share.clamp(0.0, 1.0))
     }
 
-    /// The mean of all copies in the foreground; none if one of them goes on to the end of the scenario.
+    /// The mean of all copies in the foreground; none if one of them goes on to the end of the
+    /// scenario.
     fn tasks_share(&self) -> Option<f64> {
         let (mut sum, mut copies) = (0.0, 0u32);
         for task in self.threads.iter().filter_map(Thread::task) {
@@ -32,8 +34,8 @@ impl Machine {
     }
 }
 
-/// Phases weigh as many accesses as they have, as often as they are gone through; as much as each other where one has no
-/// number of them.
+/// Phases weigh as many accesses as they have, as often as they are gone through; as much as each
+/// other where one has no number of them.
 fn task_share(task: &Task, spec: &TaskSpec, now_ns: u64) -> f64 {
     let counted = spec.phases.iter().all(|phase| matches!(phase.until, Until::Accesses(_)));
     let (mut done, mut all) = (0.0, 0.0);

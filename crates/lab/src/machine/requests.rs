@@ -49,7 +49,8 @@ impl Requests {
         }
     }
 
-    /// A device was called: what it has done. None: it was announced anew meanwhile, and that call is still to come.
+    /// A device was called: what it has done. None: it was announced anew meanwhile, and that call
+    /// is still to come.
     pub(super) fn advance(&mut self, device: usize, devices: &mut [Device], now_ns: u64) -> Option<Vec<Completion>> {
         if self.announced[device].is_none_or(|a| a > now_ns) {
             return None;

@@ -30,7 +30,8 @@ pub struct Machine {
     /// Where there are nodes with latency and bandwidth.
     pub(super) tiering: Option<Tiering>,
     pub(super) ending: Option<Ending>,
-    /// The swap devices when the last task that counts had done its work, before its memory was free.
+    /// The swap devices when the last task that counts had done its work, before its memory was
+    /// free.
     pub(super) last_swap: Option<Vec<SwapResult>>,
     pub(super) check: bool,
 }
@@ -74,7 +75,8 @@ impl Machine {
         (burst, &mut self.event_progress)
     }
 
-    /// Carries out what an engine call asked for for which nobody's CPU time is charged; what it would cost.
+    /// Carries out what an engine call asked for for which nobody's CPU time is charged; what it
+    /// would cost.
     pub(super) fn settle(&mut self) -> Bill {
         self.kernel.settle(self.clock.now_ns(), &mut self.clock, &mut self.threads)
     }

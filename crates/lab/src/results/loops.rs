@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 pub struct LoopResult {
     /// The task.
     pub task: String,
-    /// For each time the counters of the machine, as far as they count up, less what they were before.
+    /// For each time the counters of the machine, as far as they count up, less what they were
+    /// before.
     pub iterations: Vec<BTreeMap<String, u64>>,
 }
 
@@ -38,8 +39,8 @@ impl LoopResult {
     }
 }
 
-/// A counter, or what follows from several: of a size of folios `fallback_percent`, those that were split instead of
-/// swapped out whole, of both.
+/// A counter, or what follows from several: of a size of folios `fallback_percent`, those that were
+/// split instead of swapped out whole, of both.
 pub(super) fn counted(counters: &BTreeMap<String, u64>, name: &str) -> Option<f64> {
     if let Some(size) = name.strip_suffix(".fallback_percent") {
         let of = |what: &str| counters.get(&format!("{size}.{what}")).map(|&n| n as f64);

@@ -21,7 +21,8 @@ pub struct MemcgResult {
     pub counters: BTreeMap<String, u64>,
     /// Memory pressure: some and full.
     pub psi: [PsiLine; 2],
-    /// The highest that the averages of 10, 60 and 300 seconds ever were: of some and full, in percent.
+    /// The highest that the averages of 10, 60 and 300 seconds ever were: of some and full, in
+    /// percent.
     pub psi_peaks: [[f64; 3]; 2],
     /// `memory.events`, descendants included; empty for the machine.
     pub events: Vec<(&'static str, u64)>,
@@ -29,7 +30,8 @@ pub struct MemcgResult {
     pub swap_events: Vec<(&'static str, u64)>,
     /// What the tasks in it did.
     pub tasks: GroupTasks,
-    /// Under multi-gen LRU the oldest generation of file pages, and the youngest; of the machine those of its root group.
+    /// Under multi-gen LRU the oldest generation of file pages, and the youngest; of the machine
+    /// those of its root group.
     pub seqs: (u64, u64),
 }
 
@@ -46,7 +48,8 @@ impl MemcgResult {
         self.counters.get(name).copied().unwrap_or(0)
     }
 
-    /// One of its numbers: a counter, `events_max` and others of `memory.events`, `events_swap_fail` and others of `memory.swap.events`, `psi_some_us`, `psi_some_avg10`,
+    /// One of its numbers: a counter, `events_max` and others of `memory.events`,
+    /// `events_swap_fail` and others of `memory.swap.events`, `psi_some_us`, `psi_some_avg10`,
     /// `psi_some_avg10_max` and their like, `task_hit_rate`, `task_p99_ns`, ...
     pub fn metric(&self, name: &str) -> Option<f64> {
         if let Some(event) = name.strip_prefix("events_") {

@@ -6,7 +6,8 @@
 //! | `task`, `memcg`, `device`, `tiers` | what tasks, groups, devices and nodes of memory did |
 //! | `loops`, `event` | what each time through a recorded loop changed; what came of the scenario's events |
 //!
-//! It calls `metric` and `device` for their figures. `machine` fills it in; `scenario` checks names of numbers against it.
+//! It calls `metric` and `device` for their figures. `machine` fills it in; `scenario` checks names
+//! of numbers against it.
 
 mod device;
 mod event;

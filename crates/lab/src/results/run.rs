@@ -19,7 +19,8 @@ pub enum Ending {
     TasksDone,
     /// At the end that the scenario sets.
     Time,
-    /// Nothing can happen any more although tasks wait: a device is stuck for ever, or memory is out and nobody may be killed.
+    /// Nothing can happen any more although tasks wait: a device is stuck for ever, or memory is
+    /// out and nobody may be killed.
     Stuck,
 }
 
@@ -44,8 +45,8 @@ pub struct RunResult {
     pub swap_work: SwapWork,
     /// Loops that were recorded, in the order of their tasks.
     pub loops: Vec<LoopResult>,
-    /// The swap devices when the last task had done its work, before its memory was free, or at the end if the scenario sets it
-    /// earlier; in the order of the scenario.
+    /// The swap devices when the last task had done its work, before its memory was free, or at the
+    /// end if the scenario sets it earlier; in the order of the scenario.
     pub swap: Vec<SwapResult>,
     /// Nodes of memory with latency and bandwidth, if the scenario has them.
     pub tiers: Option<TiersResult>,
@@ -62,9 +63,10 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// A number by its name, as scenarios name what was published: `task.NAME.ops_per_s`, `total.seconds`,
-    /// `vmstat.workingset_refault_file`, `memcg.PATH.COUNTER`, `device.NAME.read_bytes`, `node.free_pages`, `swap.used_pages`,
-    /// `psi.some_us`, `iteration.TASK.N.COUNTER`, `iterations.TASK.FROM-TO.FOLD.COUNTER`.
+    /// A number by its name, as scenarios name what was published: `task.NAME.ops_per_s`,
+    /// `total.seconds`, `vmstat.workingset_refault_file`, `memcg.PATH.COUNTER`,
+    /// `device.NAME.read_bytes`, `node.free_pages`, `swap.used_pages`, `psi.some_us`,
+    /// `iteration.TASK.N.COUNTER`, `iterations.TASK.FROM-TO.FOLD.COUNTER`.
     pub fn metric(&self, name: &str) -> Option<f64> {
         let (kind, rest) = name.split_once('.')?;
         match kind {

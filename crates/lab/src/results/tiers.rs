@@ -44,7 +44,8 @@ pub struct TiersResult {
     pub demoted: u64,
     /// The threshold at the end, of the first node of the top tier.
     pub hot_threshold_ms: u64,
-    /// The share of accesses that the top tier would have served if it held the hottest pages of the last phases.
+    /// The share of accesses that the top tier would have served if it held the hottest pages of
+    /// the last phases.
     pub best_share: Option<f64>,
     /// Page-table entries that marking looked at, and pages that it marked, in the whole run.
     pub scanned_ptes: u64,

@@ -28,7 +28,8 @@ impl ScenarioError {
         self.0.line
     }
 
-    /// The key, such as `machine.memory` or `task[1].phase[2].passes` (counted from 1); empty: none.
+    /// The key, such as `machine.memory` or `task[1].phase[2].passes` (counted from 1); empty:
+    /// none.
     pub fn key(&self) -> &str {
         &self.0.key
     }

@@ -1,4 +1,5 @@
-//! What an administrator does while the machine runs: groups are made, limited, asked for memory, removed; tasks move.
+//! What an administrator does while the machine runs: groups are made, limited, asked for memory,
+//! removed; tasks move.
 
 use super::objects::{self, limit_changes, memcg};
 use super::read::{Field, Result, Section};
@@ -130,7 +131,8 @@ pub(super) fn check(scenario: &Scenario, sections: &[Section<'_>], tasks: &[Sect
 /// When each group is there, as far as times are given.
 struct Lives<'a> {
     scenario: &'a Scenario,
-    /// By group: when it is made and removed; not known of those for which an event waits for a task.
+    /// By group: when it is made and removed; not known of those for which an event waits for a
+    /// task.
     known: Vec<Option<(u64, u64)>>,
 }
 

@@ -133,7 +133,8 @@ fn costs(field: &Field<'_>) -> Result<BTreeMap<String, u64>> {
     Ok(costs)
 }
 
-/// The keys that a policy and its variants share; the first two are the name of the policy. Those of tiering come on top.
+/// The keys that a policy and its variants share; the first two are the name of the policy. Those
+/// of tiering come on top.
 const POLICY_KEYS: [&str; 22] = [
     "name",
     "policy",

@@ -1,6 +1,7 @@
 //! Scenarios: machines and workloads as TOML files, read into plain validated data.
 //!
-//! The format is described in `docs/scenario-format.md`. Every error is one line that names file, line and key.
+//! The format is described in `docs/scenario-format.md`. Every error is one line that names file,
+//! line and key.
 //!
 //! ```
 //! use refault_lab::scenario::Scenario;
@@ -28,7 +29,8 @@
 //! | `published` | reading what was published, and which names of numbers there are |
 //! | `check`, `scale` | what must hold of a whole scenario; the same scenario, smaller |
 //!
-//! It calls `device` for presets and `results` for names of numbers. Every room of the lab reads it; the command loads it.
+//! It calls `device` for presets and `results` for names of numbers. Every room of the lab reads
+//! it; the command loads it.
 
 mod check;
 mod device;
@@ -90,7 +92,8 @@ pub const COLUMNS: [&str; 14] = [
     "full_avg10",
 ];
 
-/// The columns that a machine with nodes has beside: the threshold of the first node that pages are promoted to, and pages since the start.
+/// The columns that a machine with nodes has beside: the threshold of the first node that pages are
+/// promoted to, and pages since the start.
 pub const TIER_COLUMNS: [&str; 5] =
     ["hot_threshold_ms", "pgpromote_candidate", "pgpromote_success", "pgdemote", "numa_hint_faults"];
 

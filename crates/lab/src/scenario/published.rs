@@ -101,7 +101,8 @@ fn row(s: &Section<'_>, scenario: &Scenario, variants: &[PublishedVariant]) -> R
     })
 }
 
-/// The published numbers: in a table, or by keys of their own for variants that are called `before` and `after`.
+/// The published numbers: in a table, or by keys of their own for variants that are called `before`
+/// and `after`.
 fn numbers(s: &Section<'_>, variants: &[PublishedVariant]) -> Result<Vec<Option<f64>>> {
     let mut all = by_variant(s, "published", variants, number)?;
     for key in ["before", "after"] {

@@ -1,5 +1,5 @@
-//! Reading TOML by hand, so that every error knows its line and its key: sections with a fixed set of keys, and
-//! fields that are asked for what they must be.
+//! Reading TOML by hand, so that every error knows its line and its key: sections with a fixed set
+//! of keys, and fields that are asked for what they must be.
 
 use super::error::{ScenarioError, Source, plain};
 use super::units;

@@ -1,5 +1,5 @@
-//! The same scenario on a smaller machine: memory, sets, limits, amounts of work and times divided by one factor;
-//! latencies, thread counts, skews and the constants of the kernel as they are.
+//! The same scenario on a smaller machine: memory, sets, limits, amounts of work and times divided
+//! by one factor; latencies, thread counts, skews and the constants of the kernel as they are.
 
 use super::types::{Action, EventAction, Pattern, Scenario, StreamSpec, Until};
 use super::units::size_text;
@@ -13,11 +13,13 @@ pub const MIN_SCALED_SWAP_PAGES: u64 = 32 * 512;
 const MIN_SCANNED_PAGES: u32 = 4096;
 
 impl Scenario {
-    /// Divides sizes, amounts of work and times by `k` >= 1; what would become too small is an error.
+    /// Divides sizes, amounts of work and times by `k` >= 1; what would become too small is an
+    /// error.
     ///
-    /// Divided are: memory, what the kernel takes, `min_free_kbytes`, swap, limits of groups and of zram, objects and the parts of
-    /// them that are used; accesses; the end, starts, phases, bursts, samples, `min_ttl`, events, and when and how long a device
-    /// is stuck. Everything else stays: CPUs, tasks, operations, blocks, rates, latencies, skews, the constants of reclaim.
+    /// Divided are: memory, what the kernel takes, `min_free_kbytes`, swap, limits of groups and of
+    /// zram, objects and the parts of them that are used; accesses; the end, starts, phases,
+    /// bursts, samples, `min_ttl`, events, and when and how long a device is stuck. Everything else
+    /// stays: CPUs, tasks, operations, blocks, rates, latencies, skews, the constants of reclaim.
     pub fn scale(&self, k: f64) -> Result<Scenario, String> {
         if !(k.is_finite() && k >= 1.0) {
             return Err(format!("scale {k}: a scale is 1 or more"));
@@ -107,7 +109,8 @@ impl Scale {
             machine.memory_pages = machine.nodes.iter().map(|n| n.pages).sum();
             machine.scale *= self.0 as u64;
         }
-        // The formula of the kernel goes by the root of the size: a small machine would keep a larger share free.
+        // The formula of the kernel goes by the root of the size: a small machine would keep a
+        // larger share free.
         let kb = machine.min_free_kbytes.unwrap_or((16 * full.machine.memory_pages * 4).isqrt().clamp(128, 262_144));
         machine.min_free_kbytes = Some(self.some(kb));
         machine.min_ttl_ns = self.some(machine.min_ttl_ns);

@@ -1,4 +1,5 @@
-//! Virtual time, and what happens next: events by time, and among equals by the order in which they were announced.
+//! Virtual time, and what happens next: events by time, and among equals by the order in which they
+//! were announced.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

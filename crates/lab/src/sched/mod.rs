@@ -7,8 +7,9 @@
 //! | `threads` | [`Threads`]: all of them, CPUs, the run queue, waits |
 //! | `pressure` | who counts as stalled and as productive, in every group |
 //!
-//! It calls `task`, which a thread holds, `hardware` for requests that are announced, and `scenario` for how many threads there are.
-//! It decides nothing about memory. `kernel` and `burst` put threads to sleep, `machine` wakes them and hands out CPUs.
+//! It calls `task`, which a thread holds, `hardware` for requests that are announced, and
+//! `scenario` for how many threads there are. It decides nothing about memory. `kernel` and `burst`
+//! put threads to sleep, `machine` wakes them and hands out CPUs.
 
 mod event;
 mod pressure;

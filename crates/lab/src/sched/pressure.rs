@@ -1,4 +1,5 @@
-//! Who counts as stalled on memory, and who as productive, in every group: pressure stall information.
+//! Who counts as stalled on memory, and who as productive, in every group: pressure stall
+//! information.
 
 use refault_mm::{Psi, PsiKind, PsiLine};
 

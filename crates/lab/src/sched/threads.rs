@@ -22,8 +22,8 @@ struct Cpu {
     last: Option<usize>,
 }
 
-/// All threads: first the copies of the tasks in the order of the scenario, then kswapd of each node, the flusher, the worker of
-/// zswap, and one for each event of the scenario.
+/// All threads: first the copies of the tasks in the order of the scenario, then kswapd of each
+/// node, the flusher, the worker of zswap, and one for each event of the scenario.
 #[derive(Debug)]
 pub(crate) struct Threads {
     all: Vec<Thread>,
@@ -39,7 +39,8 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Those of a scenario, tasks apart, which come first and are given: `tasks` by what they do and the groups they are in.
+    /// Those of a scenario, tasks apart, which come first and are given: `tasks` by what they do
+    /// and the groups they are in.
     pub(crate) fn new(spec: &Scenario, tasks: Vec<Thread>) -> Threads {
         let nodes = spec.machine.nodes.len().max(1);
         let kswapd = (0..nodes).map(|node| Work::Kswapd(NodeId(node as u8)));
@@ -100,7 +101,8 @@ impl Threads {
         thread.state == State::Blocked
     }
 
-    /// A thread waits for a CPU from now on. The throttling that it waited for is over, if it is not none.
+    /// A thread waits for a CPU from now on. The throttling that it waited for is over, if it is
+    /// not none.
     pub(crate) fn make_runnable(&mut self, t: usize, now_ns: u64) -> Option<ThrottleReason> {
         debug_assert!(matches!(self.all[t].state, State::Blocked | State::Running), "{:?}", self.all[t].state);
         let reason = self.all[t].throttled.take();
@@ -137,7 +139,8 @@ impl Threads {
         self.cpus.iter().position(|c| c.running.is_none())
     }
 
-    /// Gives an idle CPU to the thread that waits longest: which, and whether another one ran there before.
+    /// Gives an idle CPU to the thread that waits longest: which, and whether another one ran there
+    /// before.
     pub(crate) fn give_cpu(&mut self, cpu: usize) -> Option<(usize, bool)> {
         debug_assert!(self.cpus[cpu].running.is_none(), "CPU {cpu} is not idle");
         let t = self.queue.pop_front()?;
@@ -183,7 +186,8 @@ impl Threads {
         self.page_waiters.remove(&page).unwrap_or_default()
     }
 
-    /// Waits for a timer tick after `from_ns`, or for room in the queue of a swap device if that is full.
+    /// Waits for a timer tick after `from_ns`, or for room in the queue of a swap device if that is
+    /// full.
     pub(crate) fn wait_for_room(&mut self, t: usize, is_full: bool, from_ns: u64, clock: &mut Clock) {
         let wait = self.all[t].begin_wait();
         clock.push(from_ns + TICK_NS, Event::Wake(t, wait));

@@ -7,8 +7,8 @@
 //! | `stream` | what is accessed next: patterns over an object |
 //! | `script` | the same from a trace |
 //!
-//! It calls `scenario` for what a task is and `metric` for latencies. It knows no engine, no device and no CPU: `burst` runs it,
-//! `machine` makes it.
+//! It calls `scenario` for what a task is and `metric` for latencies. It knows no engine, no device
+//! and no CPU: `burst` runs it, `machine` makes it.
 
 mod script;
 mod stream;
@@ -121,7 +121,8 @@ impl Task {
         }
     }
 
-    /// Draws anew where sizes are, if that is for the current phase to do: the first of a loop, or one outside of loops.
+    /// Draws anew where sizes are, if that is for the current phase to do: the first of a loop, or
+    /// one outside of loops.
     pub(crate) fn draw(&mut self, spec: &TaskSpec) {
         let inside = spec.loops.iter().find(|l| l.phases.contains(&self.phase));
         let phases = inside.map_or(self.phase..self.phase + 1, |l| l.phases.clone());
@@ -254,7 +255,8 @@ impl Task {
         }
     }
 
-    /// The pages of its block were dropped or paged out. If it is to be accessed then, that comes next.
+    /// The pages of its block were dropped or paged out. If it is to be accessed then, that comes
+    /// next.
     pub(crate) fn finish_advice(&mut self, spec: &PhaseSpec, now_ns: u64) {
         let Some((stream, block)) = self.block else { return };
         if self.streams[stream].action == Action::Renew {

@@ -9,7 +9,8 @@ use refault_trace::generate::{Rng, Zipf};
 
 use crate::scenario::{Action, Pattern, Share, StreamSpec};
 
-/// A permutation of 0 .. n without a table: a Feistel network over the next even number of bits, walked until it stays inside.
+/// A permutation of 0 .. n without a table: a Feistel network over the next even number of bits,
+/// walked until it stays inside.
 #[derive(Clone, Debug)]
 struct Permutation {
     n: u64,
@@ -91,8 +92,8 @@ pub(crate) struct Block {
 }
 
 impl Stream {
-    /// The stream of copy `copy` of `copies` over an object whose first page is `first`. Streams of one specification share what
-    /// they permute, so `shared` must be the same for all copies.
+    /// The stream of copy `copy` of `copies` over an object whose first page is `first`. Streams of
+    /// one specification share what they permute, so `shared` must be the same for all copies.
     pub(crate) fn new(
         spec: &StreamSpec,
         extent: usize,
@@ -214,7 +215,8 @@ impl Stream {
     }
 }
 
-/// A block around the middle (Box and Muller); what lies outside is drawn again, at most until chance gives up.
+/// A block around the middle (Box and Muller); what lies outside is drawn again, at most until
+/// chance gives up.
 fn normal(blocks: u64, sigma: f64, rng: &mut Rng) -> u64 {
     for _ in 0..1000 {
         let radius = (-2.0 * (1.0 - rng.unit()).ln()).sqrt();

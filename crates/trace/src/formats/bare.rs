@@ -1,4 +1,5 @@
-//! Bare numbers of 32 or 64 bits in either byte order, without a header: only read when asked for by name.
+//! Bare numbers of 32 or 64 bits in either byte order, without a header: only read when asked for
+//! by name.
 
 use crate::binary::BinaryFormat;
 use crate::format::Format;

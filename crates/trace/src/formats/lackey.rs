@@ -1,8 +1,9 @@
 //! valgrind's lackey (`--tool=lackey --trace-mem=yes`): one memory access a line.
 //!
 //! ` L addr,size` loads, ` S addr,size` stores, ` M addr,size` does both, `I  addr,size` fetches an
-//! instruction. An access across the end of a page touches both pages. Instructions are skipped unless asked
-//! for; valgrind's own lines (`==123== ...`, `--123-- ...`) and empty lines are skipped too.
+//! instruction. An access across the end of a page touches both pages. Instructions are skipped
+//! unless asked for; valgrind's own lines (`==123== ...`, `--123-- ...`) and empty lines are
+//! skipped too.
 
 use crate::error::{TraceError, quote};
 use crate::format::Format;

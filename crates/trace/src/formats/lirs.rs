@@ -1,4 +1,5 @@
-//! LIRS: one decimal block a line; a line `*` is a mark of the authors' tools and is skipped, as are empty lines.
+//! LIRS: one decimal block a line; a line `*` is a mark of the authors' tools and is skipped, as
+//! are empty lines.
 
 use crate::error::TraceError;
 use crate::format::Format;

@@ -1,7 +1,8 @@
 //! One file per format, and the native one in a folder of its own.
 //!
-//! Each says what a line or record means (`LineFormat` of `text`, `BinaryFormat` of `binary`); reading, checking and errors with their
-//! places are there. `open` calls [`reader`] once it knows the format.
+//! Each says what a line or record means (`LineFormat` of `text`, `BinaryFormat` of `binary`);
+//! reading, checking and errors with their places are there. `open` calls [`reader`] once it knows
+//! the format.
 
 mod address;
 mod arc;

@@ -1,6 +1,7 @@
 //! MSR Cambridge csv: `timestamp,host,disk,Read|Write,offset,size,response time`.
 //!
-//! Timestamps are ticks of 100 ns and become relative to the first record. Each (host, disk) is an object.
+//! Timestamps are ticks of 100 ns and become relative to the first record. Each (host, disk) is an
+//! object.
 
 use crate::error::{TraceError, quote};
 use crate::format::Format;

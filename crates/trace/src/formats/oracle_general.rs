@@ -1,7 +1,8 @@
 //! oracleGeneral: packed little-endian records of 24 bytes.
 //!
-//! u32 time in seconds, u64 object id, u32 size in bytes, i64 index of the next access to the same id. The
-//! id is a sector of 512 bytes, which folds into pages, or with `raw_ids` a page as it is, its size ignored.
+//! u32 time in seconds, u64 object id, u32 size in bytes, i64 index of the next access to the same
+//! id. The id is a sector of 512 bytes, which folds into pages, or with `raw_ids` a page as it is,
+//! its size ignored.
 
 use crate::binary::{BinaryFormat, le32, le64};
 use crate::format::Format;

@@ -1,7 +1,8 @@
-//! Plain text: one page or block a line, decimal or `0x` hexadecimal, optionally followed by `r` or `w`.
+//! Plain text: one page or block a line, decimal or `0x` hexadecimal, optionally followed by `r` or
+//! `w`.
 //!
-//! Skipped, and documented as such: empty lines, comment lines that start with `#`, and the `*` marks of the
-//! LIRS format, which looks the same otherwise.
+//! Skipped, and documented as such: empty lines, comment lines that start with `#`, and the `*`
+//! marks of the LIRS format, which looks the same otherwise.
 
 use crate::error::{TraceError, quote};
 use crate::format::Format;

@@ -44,8 +44,8 @@ pub(super) fn run_all(args: &ReplayArgs, given: &Given, scenarios: Vec<(String, 
         )
         .into());
     }
-    // An output that cannot be written is known before the run; it is made in earnest at the end, so that a run that is
-    // interrupted leaves nothing behind.
+    // An output that cannot be written is known before the run; it is made in earnest at the end,
+    // so that a run that is interrupted leaves nothing behind.
     for path in [&args.output.output, &args.lab.series].into_iter().flatten() {
         drop(AtomicFile::create(path)?);
     }

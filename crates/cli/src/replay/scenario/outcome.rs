@@ -26,7 +26,8 @@ impl Outcome {
         &self.done.result
     }
 
-    /// The swap devices when the last task had done its work, with the names of the devices they are on.
+    /// The swap devices when the last task had done its work, with the names of the devices they
+    /// are on.
     pub(super) fn swap(&self) -> impl Iterator<Item = (&str, &SwapMap)> {
         self.result().swap.iter().map(|s| (s.device.as_str(), &s.map))
     }

@@ -1,4 +1,5 @@
-//! `--tier`: a trace on a machine with nodes of memory. The trace becomes the one task of a scenario.
+//! `--tier`: a trace on a machine with nodes of memory. The trace becomes the one task of a
+//! scenario.
 
 use super::command;
 use crate::flags::size::Size;

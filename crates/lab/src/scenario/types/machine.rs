@@ -44,10 +44,11 @@ pub struct MachineSpec {
     pub stat_flush_interval_ns: u64,
     /// CPU costs that are not the default, by name, in nanoseconds.
     pub costs: BTreeMap<String, u64>,
-    /// Nodes of memory with latency and bandwidth; `memory_pages` and `cpus` are those of all of them. Empty: one node, and an access costs
-    /// the same wherever its page is.
+    /// Nodes of memory with latency and bandwidth; `memory_pages` and `cpus` are those of all of
+    /// them. Empty: one node, and an access costs the same wherever its page is.
     pub nodes: Vec<NodeSpec>,
-    /// By how much sizes and times were divided ([`Scenario::scale`]): tiering has periods of its own.
+    /// By how much sizes and times were divided ([`Scenario::scale`]): tiering has periods of its
+    /// own.
     pub scale: u64,
 }
 

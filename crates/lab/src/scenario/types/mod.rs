@@ -1,4 +1,5 @@
-//! What a scenario is once it is read: plain data, names resolved to indices, units in the names of fields.
+//! What a scenario is once it is read: plain data, names resolved to indices, units in the names of
+//! fields.
 
 mod machine;
 mod memcg;
@@ -27,7 +28,8 @@ pub struct Scenario {
     pub source: Option<String>,
     /// Seed of every random number.
     pub seed: u64,
-    /// When it ends at the latest; without it, when every task that is not in the background has ended.
+    /// When it ends at the latest; without it, when every task that is not in the background has
+    /// ended.
     pub end_ns: Option<u64>,
     /// Distance of the samples of the time series.
     pub sample_ns: u64,

@@ -15,7 +15,8 @@ pub struct TieringSpec {
     pub promotion: Option<PromotionPolicy>,
     /// Bits of the time stamp of a folio.
     pub stamp_bits: Option<u32>,
-    /// Numbers, by the names of [`refault_mm::tiering::TieringConfig::SYSCTLS`], in their units and at full size.
+    /// Numbers, by the names of [`refault_mm::tiering::TieringConfig::SYSCTLS`], in their units and
+    /// at full size.
     pub sysctls: BTreeMap<String, u64>,
 }
 
@@ -64,7 +65,8 @@ pub struct PolicySpec {
     pub swap_cluster_pages: Option<u32>,
     /// Per-CPU caches of swap slots.
     pub swap_slot_cache: Option<bool>,
-    /// Hint faults, promotion and demotion; part of the machine's configuration, not of [`PolicySpec::config`].
+    /// Hint faults, promotion and demotion; part of the machine's configuration, not of
+    /// [`PolicySpec::config`].
     pub tiering: TieringSpec,
 }
 
@@ -97,7 +99,8 @@ impl PolicySpec {
         }
     }
 
-    /// The configuration of the engine. What belongs to the machine (CPUs, swap, seed, ...) is as [`Config::new`] has it.
+    /// The configuration of the engine. What belongs to the machine (CPUs, swap, seed, ...) is as
+    /// [`Config::new`] has it.
     pub fn config(&self) -> Config {
         fn set<T: Copy>(place: &mut T, value: Option<T>) {
             *place = value.unwrap_or(*place);

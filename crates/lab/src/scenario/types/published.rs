@@ -11,7 +11,8 @@ pub struct Published {
     pub rows: Vec<PublishedRow>,
     /// What a reader of the numbers should know.
     pub notes: Vec<String>,
-    /// Seeds that a comparison takes if nobody says how many: 1 to so many. `None`: the seed of the scenario.
+    /// Seeds that a comparison takes if nobody says how many: 1 to so many. `None`: the seed of the
+    /// scenario.
     pub seeds: Option<u64>,
 }
 

@@ -27,7 +27,8 @@ pub struct ObjectSpec {
     pub kind: ObjectKind,
     /// Its size.
     pub pages: u64,
-    /// Sizes of its areas, by turns, with a hole of a page behind each: a large folio lies in one of them. Empty: one area.
+    /// Sizes of its areas, by turns, with a hole of a page behind each: a large folio lies in one
+    /// of them. Empty: one area.
     pub areas: Vec<u64>,
     /// The device of a file, an index; `None` for anonymous memory.
     pub device: Option<usize>,
@@ -56,7 +57,8 @@ pub struct TaskSpec {
     pub stagger_ns: u64,
     /// The task (an index) of which every copy must have ended before this one starts.
     pub after: Option<usize>,
-    /// What it does, one after the other; at least one. With a trace there is exactly one, without streams.
+    /// What it does, one after the other; at least one. With a trace there is exactly one, without
+    /// streams.
     pub phases: Vec<PhaseSpec>,
     /// Phases that it does more than once, in their order; no phase is in two of them.
     pub loops: Vec<LoopSpec>,
@@ -107,7 +109,8 @@ pub struct PhaseSpec {
     pub think_ns: u64,
     /// CPU time of the program for each access.
     pub cpu_ns: u64,
-    /// Cache lines that an access brings from memory, one after the other. Only nodes with a latency charge for them.
+    /// Cache lines that an access brings from memory, one after the other. Only nodes with a
+    /// latency charge for them.
     pub lines: u32,
     /// Accesses (of one page each) that make an operation.
     pub accesses_per_op: u32,
@@ -129,9 +132,11 @@ pub struct Burst {
 /// When a phase ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Until {
-    /// After so many accesses of one page, by each copy. Pages that are paged out or dropped count as well.
+    /// After so many accesses of one page, by each copy. Pages that are paged out or dropped count
+    /// as well.
     Accesses(u64),
-    /// After so many times through the pages of the only stream, of which there may be more or less each time.
+    /// After so many times through the pages of the only stream, of which there may be more or less
+    /// each time.
     Passes(f64),
     /// So many nanoseconds after it began.
     Duration(u64),
@@ -164,9 +169,11 @@ pub struct StreamSpec {
     pub first_page: u64,
     /// The pages that are used.
     pub pages: u64,
-    /// Where there are fewer at times: the least. Each iteration of a loop, or phase outside of loops, draws how many.
+    /// Where there are fewer at times: the least. Each iteration of a loop, or phase outside of
+    /// loops, draws how many.
     pub least_pages: u64,
-    /// Where a sequential reader begins, counted from `first_page` or, with [`Share::Split`], from the start of its slice.
+    /// Where a sequential reader begins, counted from `first_page` or, with [`Share::Split`], from
+    /// the start of its slice.
     pub start_page: u64,
     /// How the copies of a task divide them.
     pub share: Share,
@@ -177,7 +184,8 @@ pub struct StreamSpec {
 pub enum Action {
     /// It reads or writes them.
     Access,
-    /// It drops them (`MADV_DONTNEED`), and then reads or writes them: anonymous memory that is new each time.
+    /// It drops them (`MADV_DONTNEED`), and then reads or writes them: anonymous memory that is new
+    /// each time.
     Renew,
     /// It drops them.
     Drop,
@@ -194,7 +202,8 @@ pub enum Share {
     Split,
     /// Each uses all of it; the starts are evenly spaced, the first at `start_page`.
     Staggered,
-    /// Together they go over it once a round, from `start_page` on: each takes the next block that none has taken.
+    /// Together they go over it once a round, from `start_page` on: each takes the next block that
+    /// none has taken.
     Queue,
 }
 
