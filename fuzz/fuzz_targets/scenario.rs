@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use refault_sim::scenario::Scenario;
+use refault_lab::scenario::Scenario;
 
 fuzz_target!(|text: &str| {
     match Scenario::parse("f.toml", text) {

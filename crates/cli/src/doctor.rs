@@ -17,7 +17,8 @@ pub struct DoctorArgs {
     #[arg(long)]
     json: bool,
 
-    /// Where swap files would be made [default: TMPDIR, /var/tmp or /tmp, the first that is on a disk]
+    /// Where swap files would be made [default: TMPDIR, /var/tmp or /tmp, the first that is on a
+    /// disk]
     #[arg(long, value_name = "DIR")]
     swap_file: Option<PathBuf>,
 }

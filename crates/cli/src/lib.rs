@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 
 pub mod bench;
 pub mod doctor;
+mod flags;
 mod given;
-mod lab;
 pub mod replay;
 pub mod run;
+mod runner;
 pub mod size;
+mod table;
 mod terminal;
 pub mod trace_cmd;
 

@@ -5,7 +5,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use refault_cli::{Failure, Given, bench, doctor, replay, run, size, trace_cmd};
 use std::process::ExitCode;
 
-/// Linux page reclaim as a program: what any policy would have done with a trace of page accesses, or on a machine
+/// Linux page reclaim as a program: what any policy would have done with a trace of page accesses,
+/// or on a machine
 #[derive(Debug, Parser)]
 #[command(name = "refault", version, arg_required_else_help = true)]
 struct Cli {
@@ -15,11 +16,13 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Replay traces at given memory sizes, or scenarios in virtual time, under Linux's reclaim policies
+    /// Replay traces at given memory sizes, or scenarios in virtual time, under Linux's reclaim
+    /// policies
     Replay(Box<replay::ReplayArgs>),
     /// Run published benchmarks before and after the change that they were published for
     Bench(bench::BenchArgs),
-    /// Find the smallest limit of a memory cgroup that meets a target: pressure, latency, hit rate, refaults
+    /// Find the smallest limit of a memory cgroup that meets a target: pressure, latency, hit rate,
+    /// refaults
     Size(Box<size::SizeArgs>),
     /// Inspect, convert and generate traces
     Trace(trace_cmd::TraceArgs),

@@ -1,4 +1,8 @@
 //! `refault trace`: what a trace holds, conversion to the native format, generated workloads.
+//!
+//! `info`, `convert` and `generate` are one subcommand each; `input` has the flags by which traces
+//! are read, which `replay` and `size` take, too. It calls the readers and writers of traces;
+//! `main` calls `run`.
 
 mod convert;
 mod generate;
@@ -49,7 +53,8 @@ mod tests {
         trace: TraceArgs,
     }
 
-    /// Runs a command line in a directory of its own, `{}` standing for the directory; tells what is left there.
+    /// Runs a command line in a directory of its own, `{}` standing for the directory; tells what
+    /// is left there.
     fn in_directory(name: &str, line: &[&str]) -> (Result<(), String>, Vec<String>) {
         let directory: PathBuf = std::env::temp_dir().join(format!("refault-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a writable temporary directory");

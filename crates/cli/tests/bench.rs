@@ -4,8 +4,8 @@
 mod command;
 
 use command::{Sandbox, error, ok};
-use refault_sim::machine::Machine;
-use refault_sim::scenario::Scenario;
+use refault_lab::machine::Machine;
+use refault_lab::scenario::Scenario;
 use serde_json::Value;
 
 /// Two sets that fit one by one; with a change that adapts, and one that does not.

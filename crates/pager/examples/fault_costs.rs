@@ -1,4 +1,4 @@
-//! What faults cost on this machine, for the costs of the lab (`crates/sim/src/cost.rs`): `cargo run --release --example fault_costs`.
+//! What faults cost on this machine, for the costs of the lab (`crates/lab/src/cost.rs`): `cargo run --release --example fault_costs`.
 //!
 //! The kernel's hint fault cannot be ordered from a program without `numa_balancing`, and moving a page takes two nodes. What can be measured
 //! is what a hint fault consists of, the trap and the change of an entry, by a fault that does no more: the first write to a page after

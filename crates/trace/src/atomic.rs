@@ -7,7 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// A file under construction beside its destination; dropped without [`commit`](Self::commit), it is gone.
+/// A file under construction beside its destination; dropped without [`commit`](Self::commit), it
+/// is gone.
 #[derive(Debug)]
 pub struct AtomicFile {
     writer: BufWriter<NamedTempFile>,
@@ -64,7 +65,8 @@ impl AtomicFile {
         let file = self.writer.into_inner().map_err(|e| fail(e.error()))?;
         file.as_file().sync_all().map_err(|e| fail(&e))?;
         file.persist(&self.path).map_err(|e| fail(&e.error))?;
-        // The name is durable once the directory is; not every file system lets a directory be synced.
+        // The name is durable once the directory is; not every file system lets a directory be
+        // synced.
         if let Some(parent) = self.path.parent() {
             let _ = File::open(parent).and_then(|directory| directory.sync_all());
         }
@@ -72,7 +74,8 @@ impl AtomicFile {
     }
 }
 
-/// The temporary name in an error would only confuse: the caller says which file could not be written.
+/// The temporary name in an error would only confuse: the caller says which file could not be
+/// written.
 fn without_path(error: &io::Error) -> String {
     let text = crate::error::plain_io(error);
     match text.find(" at path ") {

@@ -4,8 +4,9 @@ use crate::record::Record;
 
 /// Drops an access to one of the `window` most recently touched distinct pages.
 ///
-/// A window of 1 merges runs; 64 acts like the first level of a TLB, which is what stands between a program and
-/// the accessed bits of its page tables. A write after reads is kept, since it makes the page dirty.
+/// A window of 1 merges runs; 64 acts like the first level of a TLB, which is what stands between a
+/// program and the accessed bits of its page tables. A write after reads is kept, since it makes
+/// the page dirty.
 #[derive(Debug)]
 pub struct Collapser {
     window: usize,

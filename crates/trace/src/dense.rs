@@ -15,10 +15,10 @@ const MAX_RESERVED: u64 = 1 << 26;
 
 /// One access in 32 bits.
 ///
-/// Bits 0 to 28 are the dense page id, bit 29 is a write, bit 30 a touch by mapping (by descriptor otherwise).
-/// Bit 31, *continues*, is set on a read by descriptor when the last read on the same descriptor was of the
-/// same page: Linux does not mark a page accessed again when a read goes on in the page where the last one
-/// ended. There is one descriptor for each (object, task).
+/// Bits 0 to 28 are the dense page id, bit 29 is a write, bit 30 a touch by mapping (by descriptor
+/// otherwise). Bit 31, *continues*, is set on a read by descriptor when the last read on the same
+/// descriptor was of the same page: Linux does not mark a page accessed again when a read goes on
+/// in the page where the last one ended. There is one descriptor for each (object, task).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct PackedAccess(u32);
@@ -94,21 +94,23 @@ pub struct Object {
     pub first_page: u32,
     /// The page index in the object of each of its pages, ascending.
     pub indices: Vec<u64>,
-    /// The memory cgroup that its pages belong to, an index into [`Trace::groups`]; 0 if those were not kept.
+    /// The memory cgroup that its pages belong to, an index into [`Trace::groups`]; 0 if those were
+    /// not kept.
     pub group: u16,
 }
 
 /// What to keep of a trace, and what to assume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadOptions {
-    /// How pages of files are touched where the trace does not say. Anonymous memory is always mapped.
+    /// How pages of files are touched where the trace does not say. Anonymous memory is always
+    /// mapped.
     pub default_via: Via,
     /// Keep the time of every access (8 bytes each).
     pub keep_time: bool,
     /// Keep the task of every access (4 bytes each).
     pub keep_task: bool,
-    /// Keep the memory cgroup of every access (2 bytes each). A page belongs to the one that touches it first; an object that
-    /// belongs to several becomes several.
+    /// Keep the memory cgroup of every access (2 bytes each). A page belongs to the one that
+    /// touches it first; an object that belongs to several becomes several.
     pub keep_memcg: bool,
     /// Stop after so many accesses.
     pub max_accesses: Option<u64>,
@@ -328,7 +330,7 @@ impl Loader {
         let mut first_page = 0u32;
         let owner = |&(_, provisional): &(u64, u32)| self.owners.get(provisional as usize).copied().unwrap_or(0);
         for (growing, info) in self.growing.into_iter().zip(&source.header().objects) {
-            let mut seen = growing.pages.seen;
+            let mut seen = growing.pages.by_first_access;
             seen.sort_unstable_by_key(|page| (owner(page), page.0));
             for (id, (_, provisional)) in (first_page..).zip(&seen) {
                 renamed[*provisional as usize] = id;

@@ -1,16 +1,17 @@
-//! Page numbers into ids of first sight, fast for dense numbers and bounded for sparse ones.
+//! Page numbers into ids in the order of first access, fast for dense numbers and bounded for
+//! sparse ones.
 
 use rustc_hash::FxHashMap;
 
 const NONE: u32 = u32::MAX;
 
-/// The pages of one object that have been seen.
+/// The pages of one object that were accessed.
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
-    /// Pages in the order of first sight, with their provisional ids.
-    pub(crate) seen: Vec<(u64, u32)>,
-    /// Ids of low page numbers. Its length stays within a small multiple of what was seen, so that one
-    /// access to page 2^40 costs a hash entry, not a table.
+    /// Pages in the order of their first access, with their provisional ids.
+    pub(crate) by_first_access: Vec<(u64, u32)>,
+    /// Ids of low page numbers. Its length stays within a small multiple of what was seen, so that
+    /// one access to page 2^40 costs a hash entry, not a table.
     direct: Vec<u32>,
     /// Ids of the other pages, and of pages that were seen before `direct` reached them.
     sparse: FxHashMap<u64, u32>,
@@ -28,9 +29,9 @@ impl Pages {
 
     #[cold]
     #[inline(never)]
-    fn first_sight(&mut self, page: u64, next: u32) {
-        self.seen.push((page, next));
-        let bound = 1024 + 8 * self.seen.len() as u64;
+    fn insert(&mut self, page: u64, next: u32) {
+        self.by_first_access.push((page, next));
+        let bound = 1024 + 8 * self.by_first_access.len() as u64;
         if page >= self.direct.len() as u64 && page < bound {
             let length = (page + 1).next_power_of_two().min(bound) as usize;
             self.direct.resize(length, NONE);
@@ -51,7 +52,7 @@ impl Pages {
             }
             return id;
         }
-        self.first_sight(page, next);
+        self.insert(page, next);
         next
     }
 }
@@ -78,7 +79,7 @@ mod tests {
             let want = *model.entry(page).or_insert(next);
             assert_eq!(pages.id(page, next), want);
         }
-        assert_eq!(pages.seen.len(), model.len());
+        assert_eq!(pages.by_first_access.len(), model.len());
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Page-access traces: one stream of [`Record`]s whatever the format, and the dense [`Trace`] that a replay
-//! walks.
+//! Page-access traces: one stream of [`Record`]s whatever the format, and the dense [`Trace`] that
+//! a replay walks.
 //!
 //! - [`open`] finds out which format and compression a file has and reads it as a [`RecordSource`];
 //! - [`Trace::load`] makes page ids dense, once, so that nobody hashes on a hit;
@@ -20,6 +20,7 @@ mod input;
 mod interner;
 mod memcg;
 mod open;
+mod options;
 mod pages;
 mod record;
 mod summary;
@@ -34,7 +35,8 @@ pub use format::Format;
 pub use formats::native::{NativeWriter, VERSION as NATIVE_VERSION};
 pub use input::Input;
 pub use memcg::{MAX_GROUPS, group_path};
-pub use open::{OpenOptions, open, open_input};
+pub use open::{open, open_input};
+pub use options::OpenOptions;
 pub use record::{
     CHUNK, Collapse, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, ObjectKind, Op, Record, RecordSource, Via,
 };

@@ -9,14 +9,15 @@ pub const MAX_GROUPS: usize = 1 << 15;
 /// The longest path that is kept; the kernel has no longer ones either.
 const MAX_PATH: usize = 4096;
 
-/// The path of a group by its index in a trace: what the trace calls it, with a `/` before it; one without a name is called by its
-/// index. The root is `/`.
+/// The path of a group by its index in a trace: what the trace calls it, with a `/` before it; one
+/// without a name is called by its index. The root is `/`.
 pub fn group_path(names: &[String], index: u32) -> String {
     let name = names.get(index as usize).map_or_else(|| index.to_string(), |name| clean(name));
     format!("/{name}")
 }
 
-/// Whether a text may be the path of a group: no part of it is `.` or `..`, nothing in it breaks the line, and it is not too long.
+/// Whether a text may be the path of a group: no part of it is `.` or `..`, nothing in it breaks
+/// the line, and it is not too long.
 pub(crate) fn is_group_path(text: &str) -> bool {
     let part = |part: &str| part != "." && part != ".." && !part.contains(char::is_control);
     text.len() <= MAX_PATH && text.split('/').all(part)
@@ -28,7 +29,8 @@ fn clean(name: &str) -> String {
     short.split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
 }
 
-/// Numbers for the groups of a trace, in the order of first sight. Two indices of one path are one group.
+/// Numbers for the groups of a trace, in the order of first sight. Two indices of one path are one
+/// group.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     pub(crate) paths: Vec<String>,

@@ -4,42 +4,9 @@ use crate::error::{ErrorKind, Place, TraceError};
 use crate::format::Format;
 use crate::formats::{self, drmemtrace, native, oracle_general, pgtrace, vscsi};
 use crate::input::Input;
+use crate::options::OpenOptions;
 use crate::record::RecordSource;
 use std::path::Path;
-
-/// How a trace is read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpenOptions {
-    /// The format; seen by content first and by name second when `None`.
-    pub format: Option<Format>,
-    /// oracleGeneral only: take the object id as a page as it is and ignore the size.
-    pub raw_ids: bool,
-    /// Plain, LIRS, ARC and bare numbers: bytes a block, folded into pages; `None` takes a block as a page.
-    pub block_bytes: Option<u32>,
-    /// Bytes a page, for formats that give addresses. A power of two from 512 to 2 MiB.
-    pub page_size: u32,
-    /// lackey and drmemtrace only: instruction fetches count as reads.
-    pub instructions: bool,
-}
-
-impl Default for OpenOptions {
-    fn default() -> Self {
-        Self { format: None, raw_ids: false, block_bytes: None, page_size: 4096, instructions: false }
-    }
-}
-
-impl OpenOptions {
-    fn check(&self) -> Result<(), TraceError> {
-        let page = self.page_size;
-        if !page.is_power_of_two() || !(512..=2 << 20).contains(&page) {
-            return Err(TraceError::usage(format!("page size {page}"), "is not a power of two from 512 to 2097152"));
-        }
-        match self.block_bytes {
-            Some(0) => Err(TraceError::usage("block size 0", "is not at least 1 byte")),
-            _ => Ok(()),
-        }
-    }
-}
 
 /// Opens a trace: a file, or standard input for `-`.
 pub fn open(path: &Path, opts: &OpenOptions) -> Result<Box<dyn RecordSource>, TraceError> {

@@ -2,7 +2,8 @@
 
 use crate::record::MAX_PAGES_PER_RECORD;
 
-/// The pages that a range of bytes touches: first page and count. A range of no bytes touches one page.
+/// The pages that a range of bytes touches: first page and count. A range of no bytes touches one
+/// page.
 pub(crate) fn of_bytes(start: u64, bytes: u64, page_size: u32) -> Result<(u64, u32), String> {
     let size = u64::from(page_size);
     let last = start

@@ -145,7 +145,8 @@ impl Header {
     }
 }
 
-/// The number of records that a source aims to deliver in one chunk: small enough for the second-level cache.
+/// The number of records that a source aims to deliver in one chunk: small enough for the
+/// second-level cache.
 pub const CHUNK: usize = 8192;
 
 /// A trace that is read from front to back.

@@ -43,7 +43,8 @@ pub struct Summary {
     pub source: Option<String>,
     /// Where it was recorded.
     pub recorded_on: Option<String>,
-    /// The memory cgroups in the order of the alphabet; none if the trace does not name any and has one at most.
+    /// The memory cgroups in the order of the alphabet; none if the trace does not name any and has
+    /// one at most.
     pub groups: Vec<GroupSummary>,
     /// The objects, in the order of the trace.
     pub objects: Vec<ObjectSummary>,
@@ -135,13 +136,13 @@ impl Counts {
             self.objects.resize_with(object + 1, Default::default);
         }
         let (pages, touched) = &mut self.objects[object];
-        let before = pages.seen.len();
+        let before = pages.by_first_access.len();
         *touched += accesses;
         for page in record.page..record.page + accesses {
             // Only whether it is new matters here, not its id.
             pages.id(page, 0);
         }
-        let new = (pages.seen.len() - before) as u64;
+        let new = (pages.by_first_access.len() - before) as u64;
         let group = self.groups.number(source.name(), &source.header().memcgs, record.memcg)?;
         self.of_group.resize(self.groups.paths.len(), (0, 0));
         let of_group = &mut self.of_group[usize::from(group)];
@@ -172,7 +173,7 @@ impl Counts {
             .map(|(info, (pages, accesses))| ObjectSummary {
                 name: info.name.clone(),
                 kind: info.kind,
-                pages: pages.seen.len() as u64,
+                pages: pages.by_first_access.len() as u64,
                 accesses,
             })
             .collect();

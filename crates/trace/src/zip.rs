@@ -1,7 +1,8 @@
-//! The members of a zip archive, one after the other, as a stream: drmemtrace splits a trace into chunks this way.
+//! The members of a zip archive, one after the other, as a stream: drmemtrace splits a trace into
+//! chunks this way.
 //!
-//! Only what such a stream needs is read (local headers, stored and deflated members, checksums), so that a
-//! pipe is as good as a file; the directory at the end is not looked at.
+//! Only what such a stream needs is read (local headers, stored and deflated members, checksums),
+//! so that a pipe is as good as a file; the directory at the end is not looked at.
 
 use flate2::Crc;
 use flate2::bufread::DeflateDecoder;

@@ -1,6 +1,6 @@
 //! The flags of `refault bench`.
 
-use crate::lab::parse_scale;
+use crate::runner::parse_scale;
 use clap::Args;
 
 const EXAMPLES: &str = "\
@@ -20,12 +20,13 @@ docs/lab.md says what the numbers mean.";
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct BenchArgs {
-    /// Benchmarks by name or by the beginning of several (thp-swap for thp-swap-a, ...), or scenario files with a [published]
-    /// section [default: all that --list names]
+    /// Benchmarks by name or by the beginning of several (thp-swap for thp-swap-a, ...), or
+    /// scenario files with a [published] section [default: all that --list names]
     #[arg(value_name = "NAME")]
     pub(super) names: Vec<String>,
 
-    /// Divide sizes, amounts of work and times by K; 1 is full size [default: as --list says, so that one takes seconds]
+    /// Divide sizes, amounts of work and times by K; 1 is full size [default: as --list says, so
+    /// that one takes seconds]
     #[arg(long, value_name = "K", value_parser = parse_scale)]
     pub(super) scale: Option<f64>,
 

@@ -1,18 +1,20 @@
 //! The benchmarks inside of the command: the files of `scenarios/`, compiled in.
 
-use crate::lab;
-use refault_sim::scenario::Scenario;
+use crate::runner;
+use refault_lab::scenario::Scenario;
 
 /// Name and text of each, by name.
 pub const BUILTIN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/scenarios.rs"));
 
 /// Default scales that are not by the rule.
 const SCALES: [(&str, f64); 6] = [
-    // The rule says 64, where the ratio is x2.9; it is x4.1 at 32, x4.7 at 16, x4.6 at 8 and x3.9 in full size.
+    // The rule says 64, where the ratio is x2.9; it is x4.1 at 32, x4.7 at 16, x4.6 at 8 and x3.9
+    // in full size.
     ("stock-level", 16.0),
     // Millions of accesses a second, which no scale makes fewer.
     ("lru-fio-zipf", 128.0),
-    // Heaps that are smaller than a few areas have no large folios, and a device has a cluster for each CPU and size.
+    // Heaps that are smaller than a few areas have no large folios, and a device has a cluster for
+    // each CPU and size.
     ("swap-build-mthp", 4.0),
     ("swap-build-2zram", 8.0),
     ("swap-build-4k", 8.0),
@@ -23,7 +25,7 @@ const SCALES: [(&str, f64); 6] = [
 pub(super) fn default_scale(scenario: &Scenario) -> f64 {
     let chosen = SCALES.iter().find(|(name, _)| *name == scenario.name);
     let chosen = chosen.map(|(_, scale)| *scale).filter(|&scale| scenario.scale(scale).is_ok());
-    chosen.unwrap_or_else(|| lab::default_scale(scenario))
+    chosen.unwrap_or_else(|| runner::default_scale(scenario))
 }
 
 #[cfg(test)]

@@ -1,27 +1,11 @@
 //! `refault bench`, from its flags to its output.
 
 use super::args::BenchArgs;
-use super::builtin::{BUILTIN, default_scale};
+use super::benchmark::{Bench, benches, builtin};
 use super::report::Report;
 use super::{json, text};
-use crate::lab::{Job, Runner, scaled};
-use crate::terminal::printable;
+use crate::runner::Runner;
 use crate::{Failure, print};
-use refault_sim::scenario::{Published, Scenario};
-use std::path::Path;
-
-/// A benchmark to run.
-#[derive(Debug)]
-pub(super) struct Bench {
-    /// The scenario, scaled.
-    pub(super) scenario: Scenario,
-    /// What was published.
-    pub(super) published: Published,
-    /// By how much it is scaled.
-    pub(super) scale: f64,
-    /// The seeds it runs with.
-    pub(super) seeds: Vec<u64>,
-}
 
 /// Runs `refault bench ...`. False: a band is not met, and that was to be told.
 pub fn run(args: &BenchArgs) -> Result<bool, Failure> {
@@ -41,72 +25,4 @@ pub fn run(args: &BenchArgs) -> Result<bool, Failure> {
     }
     print(&if args.json { json::json(&reports)? } else { text::text(&reports) })?;
     Ok(!args.strict || reports.iter().flat_map(Report::verdicts).all(|within| within))
-}
-
-/// The scenarios with something published in the command.
-fn builtin() -> Result<Vec<Scenario>, Failure> {
-    let all: Result<Vec<_>, _> = BUILTIN.iter().map(|(name, text)| Scenario::parse(name, text)).collect();
-    Ok(all?.into_iter().filter(|scenario| scenario.published.is_some()).collect())
-}
-
-/// What the flags name.
-fn benches(args: &BenchArgs) -> Result<Vec<Bench>, Failure> {
-    if !args.names.is_empty() {
-        let named: Vec<_> = args.names.iter().map(|name| named(name)).collect::<Result<_, _>>()?;
-        return named.into_iter().flatten().map(|(name, scenario)| Bench::new(args, scenario, &name)).collect();
-    }
-    let all: Vec<_> = builtin()?.into_iter().map(|s| (s.name.clone(), s)).collect();
-    if all.is_empty() {
-        return Err("there is no benchmark in this build; name a scenario file".into());
-    }
-    all.into_iter().map(|(name, scenario)| Bench::new(args, scenario, &name)).collect()
-}
-
-/// A benchmark of the command, those whose names go on after this one and a hyphen, or a file; and what errors call it.
-fn named(name: &str) -> Result<Vec<(String, Scenario)>, Failure> {
-    let is = |builtin: &str| builtin == name;
-    let begins = |builtin: &str| builtin.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
-    let exact = BUILTIN.iter().any(|(builtin, _)| is(builtin));
-    let meant = BUILTIN.iter().filter(|(builtin, _)| if exact { is(builtin) } else { begins(builtin) });
-    let meant: Vec<_> = meant.map(|(name, text)| Ok(((*name).to_owned(), Scenario::parse(name, text)?))).collect();
-    if !meant.is_empty() {
-        return meant.into_iter().collect();
-    }
-    if name.contains('/') || name.ends_with(".toml") || Path::new(name).exists() {
-        return Ok(vec![(name.to_owned(), Scenario::load(name)?)]);
-    }
-    let known: Vec<_> = builtin()?.into_iter().map(|scenario| scenario.name).collect();
-    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    Err(format!("unknown benchmark {name:?}; known are {known}; or name a scenario file, such as ./{name}.toml").into())
-}
-
-impl Bench {
-    fn new(args: &BenchArgs, scenario: Scenario, name: &str) -> Result<Bench, Failure> {
-        let shown = printable(name);
-        let Some(published) = scenario.published.clone() else {
-            return Err(format!(
-                "{shown}: published: is missing, so there is nothing to compare; `refault replay` runs it"
-            )
-            .into());
-        };
-        let scale = args.scale.unwrap_or_else(|| default_scale(&scenario));
-        let seeds = match (args.seeds, args.seed) {
-            (Some(n), _) => (1..=n).collect(),
-            (None, Some(seed)) => vec![seed],
-            (None, None) => published.seeds.map_or(vec![scenario.seed], |n| (1..=n).collect()),
-        };
-        Ok(Bench { scenario: scaled(&scenario, &shown, scale)?, published, scale, seeds })
-    }
-
-    /// For each seed a run of each variant.
-    fn jobs(&self) -> impl Iterator<Item = Job> + '_ {
-        let variants = &self.published.variants;
-        self.seeds.iter().flat_map(move |&seed| {
-            variants.iter().map(move |variant| Job {
-                name: format!("{}, {}, seed {seed}", self.scenario.name, variant.name),
-                scenario: Scenario { seed, ..self.scenario.clone() },
-                policy: variant.policy.clone(),
-            })
-        })
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::report::{Report, Row, Variant, better_name};
 use crate::Failure;
-use crate::lab::{Overrides, ending_name, overrides};
+use crate::runner::{Overrides, ending_name, overrides};
 use serde::Serialize;
 
 #[derive(Serialize)]

@@ -1,9 +1,9 @@
 //! What came out, beside what was published.
 
-use super::command::Bench;
-use crate::lab::Done;
-use refault_sim::machine::Ending;
-use refault_sim::scenario::{Better, PolicySpec, PublishedRatio, PublishedRow, PublishedVariant};
+use super::benchmark::Bench;
+use crate::runner::Done;
+use refault_lab::machine::Ending;
+use refault_lab::scenario::{Better, PolicySpec, PublishedRatio, PublishedRow, PublishedVariant};
 
 /// One benchmark.
 #[derive(Debug)]
@@ -69,7 +69,8 @@ pub(super) struct Ratio {
     pub(super) within: Option<bool>,
 }
 
-/// One number through another. Nothing through nothing is no change; a number through nothing is infinitely more.
+/// One number through another. Nothing through nothing is no change; a number through nothing is
+/// infinitely more.
 pub(super) fn ratio(of: f64, to: f64) -> f64 {
     if to == 0.0 && of == 0.0 { 1.0 } else { of / to }
 }

@@ -1,10 +1,10 @@
 //! Our numbers beside the published ones, as tables for people.
 //!
-//! Two variants of which only ratios have bands fit into one table. Otherwise the numbers come first, with a table for each
-//! variant if the numbers themselves have bands, and then the ratios.
+//! Two variants of which only ratios have bands fit into one table. Otherwise the numbers come
+//! first, with a table for each variant if the numbers themselves have bands, and then the ratios.
 
 use super::report::{Number, Ratio, Report, Row, spread};
-use crate::replay::table::Table;
+use crate::table::Table;
 use crate::terminal::{number, printable};
 use std::fmt::Write as _;
 

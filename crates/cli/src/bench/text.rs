@@ -3,11 +3,11 @@
 use super::builtin::default_scale;
 use super::report::Report;
 use super::tables::tables;
-use crate::lab::policy_text;
-use crate::replay::table::Table;
+use crate::runner::policy_text;
+use crate::table::Table;
 use crate::terminal::printable;
-use refault_sim::machine::Ending;
-use refault_sim::scenario::Scenario;
+use refault_lab::machine::Ending;
+use refault_lab::scenario::Scenario;
 use std::fmt::Write as _;
 
 /// What `--list` prints.

@@ -2,9 +2,9 @@
 
 use super::policy::PolicyList;
 use super::scenario::Tier;
-use super::settings::{Set, Thp};
-use super::size::Size;
-use crate::lab::parse_scale;
+use crate::flags::settings::{Set, Thp};
+use crate::flags::size::Size;
+use crate::runner::parse_scale;
 use crate::trace_cmd::InputArgs;
 use clap::{Args, ValueEnum};
 use refault_mm::tiering::PromotionPolicy;
@@ -32,12 +32,14 @@ docs/replay.md says what is charged, what a hit is, and what each column counts;
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct ReplayArgs {
-    /// Traces of any format that `refault trace info` reads, `-` is standard input; or scenario files (.toml)
+    /// Traces of any format that `refault trace info` reads, `-` is standard input; or scenario
+    /// files (.toml)
     #[arg(value_name = "TRACE")]
     pub(super) traces: Vec<PathBuf>,
 
-    /// Memory sizes: bytes with K, M, G or T (powers of 1024), pages (4096p), or percent of the pages that
-    /// the trace touches (25%) [default: 10%,25%,50%; with --curve 16 sizes from 2% to 100%]
+    /// Memory sizes: bytes with K, M, G or T (powers of 1024), pages (4096p), or percent of the
+    /// pages that the trace touches (25%) [default: 10%,25%,50%; with --curve 16 sizes from 2% to
+    /// 100%]
     #[arg(long, short, value_name = "LIST", value_delimiter = ',')]
     pub(super) memory: Vec<Size>,
 
@@ -58,8 +60,8 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "HOW", default_value = "fd")]
     pub(super) via: ViaArg,
 
-    /// Seed of what is random in the engine (the salt of the Bloom filters of multi-gen LRU); of a scenario, of
-    /// everything, and its own by default
+    /// Seed of what is random in the engine (the salt of the Bloom filters of multi-gen LRU); of a
+    /// scenario, of everything, and its own by default
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) seed: u64,
 
@@ -71,12 +73,14 @@ pub struct ReplayArgs {
     #[arg(long)]
     pub(super) beyond_footprint: bool,
 
-    /// Set a variant of the engine for every policy; repeat for more. `--set help` lists keys and defaults
+    /// Set a variant of the engine for every policy; repeat for more. `--set help` lists keys and
+    /// defaults
     #[arg(long, value_name = "KEY=VALUE")]
     pub(super) set: Vec<Set>,
 
-    /// Sizes of anonymous folios, as SIZE=WHEN: 16k to 2m, each always, inherit, madvise or never, as 64k=always; also
-    /// enabled=WHEN, defrag=WHEN and swap-in=on. Repeat, or separate by commas [default: single pages only]
+    /// Sizes of anonymous folios, as SIZE=WHEN: 16k to 2m, each always, inherit, madvise or never,
+    /// as 64k=always; also enabled=WHEN, defrag=WHEN and swap-in=on. Repeat, or separate by commas
+    /// [default: single pages only]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(super) thp: Vec<Thp>,
 
@@ -101,14 +105,14 @@ pub struct ReplayArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Memory cgroups")]
 pub struct GroupArgs {
-    /// Each access comes from the memory cgroup that the trace says; --memory limits all of them together. Results are
-    /// per group
+    /// Each access comes from the memory cgroup that the trace says; --memory limits all of them
+    /// together. Results are per group
     #[arg(long)]
     pub(super) memcg_column: bool,
 
-    /// Limits of the groups, a TOML file with lines such as [group."/web"] and memory.max = "2G"; also memory.min, low,
-    /// high, swap.max. With a max or high in it --memory is max by default. Of a scenario it replaces those of the groups
-    /// that it names
+    /// Limits of the groups, a TOML file with lines such as [group."/web"] and memory.max = "2G";
+    /// also memory.min, low, high, swap.max. With a max or high in it --memory is max by default.
+    /// Of a scenario it replaces those of the groups that it names
     #[arg(long, value_name = "FILE")]
     pub(super) memcg_limits: Option<PathBuf>,
 }
@@ -125,18 +129,20 @@ pub struct LabArgs {
     #[arg(long)]
     pub(super) check: bool,
 
-    /// Replay traces on a machine with tiers of memory, as NAME=SIZE: dram, cxl, pmem or remote-numa, and a size as for
-    /// --memory. Repeat, the fastest first; the CPU is on it. --scale K makes the periods of tiering K times shorter, for a
-    /// trace that stands for one K times as large
+    /// Replay traces on a machine with tiers of memory, as NAME=SIZE: dram, cxl, pmem or
+    /// remote-numa, and a size as for --memory. Repeat, the fastest first; the CPU is on it.
+    /// --scale K makes the periods of tiering K times shorter, for a trace that stands for one K
+    /// times as large
     #[arg(long, value_name = "NAME=SIZE")]
     pub(super) tier: Vec<Tier>,
 
-    /// With --tier, of a trace without times: what the program does between two accesses, in nanoseconds [default: 100]
+    /// With --tier, of a trace without times: what the program does between two accesses, in
+    /// nanoseconds [default: 100]
     #[arg(long, value_name = "NS", requires = "tier", value_parser = clap::value_parser!(u64).range(0..=1_000_000_000))]
     pub(super) access_ns: Option<u64>,
 
-    /// Policies of promotion, in the place of the scenario's own: mru, latency, latency+limit, latency+limit+auto, two-touch,
-    /// two-touch-literal, combined, oracle
+    /// Policies of promotion, in the place of the scenario's own: mru, latency, latency+limit,
+    /// latency+limit+auto, two-touch, two-touch-literal, combined, oracle
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(super) promotion: Vec<PromotionPolicy>,
 
@@ -169,7 +175,8 @@ pub struct OutputArgs {
     #[arg(long, value_name = "N", conflicts_with = "csv", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(super) windows: Option<u32>,
 
-    /// Print all counters and sizes under their kernel names; columns with --csv, always there with --json
+    /// Print all counters and sizes under their kernel names; columns with --csv, always there with
+    /// --json
     #[arg(long)]
     pub(super) vmstat: bool,
 
@@ -177,8 +184,8 @@ pub struct OutputArgs {
     #[arg(long)]
     pub(super) lru_gen: bool,
 
-    /// Show the clusters of the swap devices at the end (of a scenario: before the last task gives its memory back): lists by
-    /// order, usage, and a picture; with --json as numbers
+    /// Show the clusters of the swap devices at the end (of a scenario: before the last task gives
+    /// its memory back): lists by order, usage, and a picture; with --json as numbers
     #[arg(long)]
     pub(super) swap_map: bool,
 

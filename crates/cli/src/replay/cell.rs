@@ -6,8 +6,9 @@ use refault_trace::{ObjectKind, PackedAccess, Trace};
 use super::groups::Tree;
 use super::machine::{DIRTY, MAPPED, Machine, WRITABLE, YOUNG};
 
-/// Accesses whose slots are loaded ahead: their cache misses overlap instead of following one another.
-pub(super) const WARM: usize = 256;
+/// Accesses whose slots are loaded ahead: their cache misses overlap instead of following one
+/// another.
+pub(super) const PREFETCH_BLOCK: usize = 256;
 
 /// Accesses from one look at the clock to the next.
 pub(super) const TICK: usize = 64;
@@ -75,7 +76,8 @@ impl Cell {
         Ok(cell)
     }
 
-    /// An engine with one group of `memory_pages`, in it those of the tree, and the objects of the trace, each charged to its own.
+    /// An engine with one group of `memory_pages`, in it those of the tree, and the objects of the
+    /// trace, each charged to its own.
     pub(super) fn of_tree(
         trace: &Trace,
         tree: &Tree,
@@ -102,7 +104,8 @@ impl Cell {
         Ok(Cell { engine, group, groups, mappings, machine, accesses: 0, misses: 0, oom_at: None })
     }
 
-    /// Registers the objects; `place` says in which of the groups those of a group of the trace are.
+    /// Registers the objects; `place` says in which of the groups those of a group of the trace
+    /// are.
     fn add_objects(&mut self, trace: &Trace, place: impl Fn(u16) -> usize) -> Result<(), String> {
         for o in &trace.objects {
             if o.indices.is_empty() {
@@ -121,16 +124,16 @@ impl Cell {
         Ok(())
     }
 
-    /// Replays the next accesses of the trace. `time_ns`, if given, has one entry an access; otherwise an access takes a
-    /// microsecond.
+    /// Replays the next accesses of the trace. `time_ns`, if given, has one entry an access;
+    /// otherwise an access takes a microsecond.
     pub fn run<S: MissSink>(&mut self, accesses: &[PackedAccess], time_ns: Option<&[u64]>, sink: &mut S) {
-        for (i, block) in accesses.chunks(WARM).enumerate() {
-            self.look_ahead(block);
+        for (i, block) in accesses.chunks(PREFETCH_BLOCK).enumerate() {
+            self.prefetch(block);
             for (j, part) in block.chunks(TICK).enumerate() {
                 if self.oom_at.is_some() {
                     return;
                 }
-                let now = time_ns.map_or(self.accesses * NS_PER_ACCESS, |t| t[i * WARM + j * TICK]);
+                let now = time_ns.map_or(self.accesses * NS_PER_ACCESS, |t| t[i * PREFETCH_BLOCK + j * TICK]);
                 self.engine.set_now_ns(now);
                 self.run_part(part, sink);
             }
@@ -157,10 +160,10 @@ impl Cell {
         }
     }
 
-    /// Has loaded what the accesses need that will be more than a plain hit.
+    /// Loads into the cache what accesses need that will be more than a plain hit.
     #[inline]
-    pub(super) fn look_ahead(&self, block: &[PackedAccess]) {
-        let mut work = [PageId(0); WARM];
+    pub(super) fn prefetch(&self, block: &[PackedAccess]) {
+        let mut work = [PageId(0); PREFETCH_BLOCK];
         let n = self.engine.find_work(block.iter().map(|a| PageId(a.page())), &mut work);
         std::hint::black_box(self.engine.warm(work[..n].iter().copied()));
     }

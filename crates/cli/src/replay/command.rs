@@ -6,9 +6,9 @@ use super::policy::RowPolicy;
 use super::progress::Progress;
 use super::row::Row;
 use super::run::Plan;
-use super::settings::{self, Set};
-use super::size::human;
 use super::{curve, groups, scenario, text};
+use crate::flags::settings::{self, Set};
+use crate::flags::size::{Size, human};
 use crate::terminal::grouped;
 use crate::{Failure, Given, is_same_file, print};
 use refault_mm::{Config, Lru};
@@ -36,8 +36,8 @@ pub fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
         return Err(format!("--memcg-limits {}: of a trace wants --memcg-column", file.display()).into());
     }
     check(args)?;
-    // An output that cannot be written is known before the replay, not after it; a replay that is interrupted leaves
-    // nothing behind, as the files are made in earnest at the end.
+    // An output that cannot be written is known before the replay, not after it; a replay that is
+    // interrupted leaves nothing behind, as the files are made in earnest at the end.
     for path in [&args.output.output, &args.output.miss_bits].into_iter().flatten() {
         drop(AtomicFile::create(path)?);
     }
@@ -94,7 +94,8 @@ fn check_paths(args: &ReplayArgs) -> Result<(), Failure> {
         return Err(format!("{}: is named by --output and --miss-bits; give them two names", a.display()).into());
     }
     if args.traces.len() > 1 {
-        // The last of many files should not fail after minutes. What can be read only once is left alone.
+        // The last of many files should not fail after minutes. What can be read only once is left
+        // alone.
         for path in args.traces.iter().filter(|path| path.is_file() || !path.exists()) {
             if path.as_os_str() != "-" {
                 open(path, &args.input.open_options())?;
@@ -162,7 +163,7 @@ fn replay(
 pub(super) fn sizes(args: &ReplayArgs, trace: &str, page_size: u32, footprint: u64) -> Result<Vec<u64>, Failure> {
     let given = match (args.memory.as_slice(), args.output.curve) {
         ([], true) => curve::sizes(),
-        ([], false) => [10.0, 25.0, 50.0].map(super::size::Size::percent).to_vec(),
+        ([], false) => [10.0, 25.0, 50.0].map(Size::percent).to_vec(),
         (given, _) => given.to_vec(),
     };
     let mut sizes = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::policy::RowPolicy;
 use super::row::Row;
-use super::size::{Size, human};
+use crate::flags::size::{Size, human};
 use crate::terminal::printable;
 use refault_mm::Policy;
 use std::fmt::Write as _;
@@ -48,13 +48,15 @@ pub fn draw(rows: &[Row], colour: bool) -> String {
     text
 }
 
-/// Which line a hit rate is on. The scale spans a round number that holds every rate, so that its labels are round.
+/// Which line a hit rate is on. The scale spans a round number that holds every rate, so that its
+/// labels are round.
 struct Scale {
     low: f64,
     high: f64,
 }
 
-/// Spans of a scale in percent: a tenth of each, which is the step of the labels, is a round number.
+/// Spans of a scale in percent: a tenth of each, which is the step of the labels, is a round
+/// number.
 const SPANS: [f64; 5] = [10.0, 20.0, 40.0, 50.0, 100.0];
 
 impl Scale {

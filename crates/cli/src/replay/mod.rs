@@ -1,4 +1,18 @@
-//! `refault replay`: a trace through the engine, with devices that answer at once; or a scenario in virtual time.
+//! `refault replay`: a trace through the engine, with devices that answer at once; or a scenario in
+//! virtual time.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `args`, `policy` | the flags |
+//! | `command` | from flags to output: which traces, sizes and policies |
+//! | `cell`, `machine` | one trace, policy and size: the engine, and page tables and devices that cost nothing |
+//! | `run`, `recorder`, `progress` | cells on threads; what is recorded on the way; the bar |
+//! | `row`, `text`, `curve`, `swap_map` | what came out, as tables, JSON and pictures |
+//! | `groups/` | the same of a trace with memory cgroups |
+//! | `scenario/` | scenarios, by the `runner` |
+//!
+//! It calls the engine, `runner` for machines, and `flags`, `table` and `terminal`. `main` calls
+//! `run`, `size` replays with it.
 
 mod args;
 pub mod cell;
@@ -12,10 +26,7 @@ mod recorder;
 mod row;
 mod run;
 mod scenario;
-pub(crate) mod settings;
-pub(crate) mod size;
 mod swap_map;
-pub(crate) mod table;
 mod text;
 
 pub use args::ReplayArgs;

@@ -1,8 +1,8 @@
 //! The result of one (trace, size, policy).
 
 use super::policy::RowPolicy;
-use super::settings;
 use super::swap_map;
+use crate::flags::settings;
 use refault_mm::{Config, Counter, Gauge, SizeStats, Stats, SwapMap};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 

@@ -178,7 +178,8 @@ fn with_records(mut row: Row, recorder: Recorder) -> (Row, Option<MissBits>) {
     (row, recorder.bits)
 }
 
-/// The generations of the replay's group; those of the root, which nothing is charged to, are left out.
+/// The generations of the replay's group; those of the root, which nothing is charged to, are left
+/// out.
 fn generations(cell: &Cell) -> String {
     let text = cell.engine.lru_gen_full_text();
     let group = format!("memcg {:5} ", cell.group.0);

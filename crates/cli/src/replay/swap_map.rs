@@ -60,7 +60,8 @@ pub(super) fn occupancy(map: &SwapMap, name: Option<&str>) -> String {
     )
 }
 
-/// A device for people: lists by order, clusters by how much of them is used, and a picture of the clusters.
+/// A device for people: lists by order, clusters by how much of them is used, and a picture of the
+/// clusters.
 pub(super) fn text(map: &SwapMap, name: Option<&str>) -> String {
     let mut text = occupancy(map, name);
     let clusters = map.clusters.len() as u64 + u64::from(map.untouched);

@@ -2,8 +2,8 @@
 
 use super::recorder::Windows;
 use super::row::Row;
-use super::size::human;
-use super::table::Table;
+use crate::flags::size::human;
+use crate::table::Table;
 use crate::terminal::{grouped, printable};
 use std::fmt::Write as _;
 
@@ -65,7 +65,8 @@ fn out_of_memory(at: u64, swap_failures: u64) -> String {
     format!("OOM at access {}{swap}", grouped(at))
 }
 
-/// Hit rate in equal windows of one trace: a line a window, a column a cell. Windows that look the same share a line.
+/// Hit rate in equal windows of one trace: a line a window, a column a cell. Windows that look the
+/// same share a line.
 pub fn windows(rows: &[Row]) -> String {
     let mut text = String::new();
     for block in rows.chunks(BLOCK) {

@@ -1,7 +1,7 @@
 //! The flags of `refault run`.
 
 use crate::Failure;
-use crate::replay::size::Size;
+use crate::flags::size::Size;
 use clap::{Args, ValueEnum};
 use refault_mm::Policy;
 use refault_pager::store::{Codec, Pool, nameless_file, swap_directory};
@@ -39,15 +39,18 @@ docs/pager.md says more; `refault doctor` says what this machine allows.";
 #[derive(Debug, Args)]
 #[command(after_long_help = DETAILS)]
 pub struct RunArgs {
-    /// Memory for the program and all that it starts, with the pool and the pager: bytes with K, M, G or T; at least 4M
+    /// Memory for the program and all that it starts, with the pool and the pager: bytes with K, M,
+    /// G or T; at least 4M
     #[arg(long, value_name = "SIZE", value_parser = Size::absolute)]
     memory_max: Size,
 
-    /// Beyond so much, counted likewise, whoever touches memory that is not in place waits, the longer the further beyond
+    /// Beyond so much, counted likewise, whoever touches memory that is not in place waits, the
+    /// longer the further beyond
     #[arg(long, value_name = "SIZE", value_parser = Size::absolute)]
     memory_high: Option<Size>,
 
-    /// How much of the program's memory may be out of memory, before compression [default: four times --memory-max]
+    /// How much of the program's memory may be out of memory, before compression [default: four
+    /// times --memory-max]
     #[arg(long, value_name = "SIZE", value_parser = Size::absolute)]
     swap_max: Option<Size>,
 
@@ -55,22 +58,25 @@ pub struct RunArgs {
     #[arg(long, value_name = "CODEC", default_value = "lz4")]
     pool: PoolArg,
 
-    /// Of --memory-max, what the pool may take, at most three quarters [default: a fifth; without a swap file half]
+    /// Of --memory-max, what the pool may take, at most three quarters [default: a fifth; without a
+    /// swap file half]
     #[arg(long, value_name = "SIZE", value_parser = Size::absolute)]
     pool_max: Option<Size>,
 
-    /// Whether the engine decides, while it runs, how much of that the pool gets, from what loads from the pool and from the swap file cost; false: always
-    /// all of it
+    /// Whether the engine decides, while it runs, how much of that the pool gets, from what loads
+    /// from the pool and from the swap file cost; false: always all of it
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pool_adapts: bool,
 
-    /// A directory for a swap file, which has no name there and is gone with the run; none: no file, all that leaves memory is in the pool
-    /// [default: TMPDIR, /var/tmp or /tmp, the first that is on a disk]
+    /// A directory for a swap file, which has no name there and is gone with the run; none: no
+    /// file, all that leaves memory is in the pool [default: TMPDIR, /var/tmp or /tmp, the first
+    /// that is on a disk]
     #[arg(long, value_name = "DIR")]
     swap_file: Option<PathBuf>,
 
-    /// On a machine with at most so many processors, keep those without work from halting while pages are touched that are not in place, and faster
-    /// than a page in 1/4 ms; 0: never. It takes the right to open /dev/cpu_dma_latency
+    /// On a machine with at most so many processors, keep those without work from halting while
+    /// pages are touched that are not in place, and faster than a page in 1/4 ms; 0: never. It
+    /// takes the right to open /dev/cpu_dma_latency
     #[arg(long, value_name = "N", default_value_t = RegionConfig::AWAKE_CPUS)]
     awake_cpus: usize,
 
@@ -78,7 +84,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "POLICY", default_value = "mglru", value_parser = policy)]
     pub(super) policy: Policy,
 
-    /// Write the figures as a JSON object to a file; - is standard output. The schema is in docs/pager.md
+    /// Write the figures as a JSON object to a file; - is standard output. The schema is in
+    /// docs/pager.md
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
 

@@ -1,4 +1,8 @@
 //! `refault run`: a program in less memory than it wants.
+//!
+//! `args` makes a configuration of the pager of the flags, `program` finds what is to be run,
+//! `record` writes the trace, `report` says what came of it. It calls the pager for everything
+//! else; `main` calls `run`.
 
 mod args;
 mod program;

@@ -125,7 +125,8 @@ mod tests {
         assert!(refusal(b"#!/nowhere/at all\n", 0o755).contains("/nowhere/at: No such file"));
         let this = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         assert!(refusal(&this, 0o4755).contains("setuid"));
-        // In the middle of the second program header: where the loader's name lies is up to the linker.
+        // In the middle of the second program header: where the loader's name lies is up to the
+        // linker.
         assert!(refusal(&this[..140], 0o755).contains("cut short"));
         // Without its program headers there is none that names a loader.
         let mut stripped = this.clone();

@@ -22,7 +22,8 @@ pub(super) fn start(path: Option<&Path>) -> Result<Option<NativeWriter>, Failure
 pub(super) struct Recorded {
     /// Touches that were seen.
     pub accesses: u64,
-    /// Of these, those that found their page in place: all but first touches and pages that were read back.
+    /// Of these, those that found their page in place: all but first touches and pages that were
+    /// read back.
     pub hit_rate: Option<f64>,
     /// Memory that pages had while there was reclaim, on average; null: none left memory.
     pub memory_bytes: Option<u64>,
@@ -57,7 +58,8 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Writes what was touched. Each process is an object and a task. `read_back`: pages that had left memory and came back.
+/// Writes what was touched. Each process is an object and a task. `read_back`: pages that had left
+/// memory and came back.
 pub(super) fn write(
     mut writer: NativeWriter,
     recording: Recording,
@@ -99,7 +101,8 @@ pub(super) fn write(
     if accesses > 0 {
         writer.finish(&header)?;
     }
-    // Of a run without a touch nothing was missed; pages that were read ahead and never touched are among those that came back.
+    // Of a run without a touch nothing was missed; pages that were read ahead and never touched are
+    // among those that came back.
     let missed = accesses.min(pages.len() as u64 + read_back);
     let hit_rate = (accesses > 0).then(|| 1.0 - missed as f64 / accesses as f64);
     Ok(Recorded { accesses, hit_rate, memory_bytes })

@@ -2,16 +2,16 @@
 
 use super::grid::Grid;
 use super::target::Target;
-use crate::lab::parse_scale;
+use crate::flags::settings::Set;
+use crate::flags::size::Size;
 use crate::replay::policy::RowPolicy;
-use crate::replay::settings::Set;
-use crate::replay::size::Size;
 use crate::replay::{SwapMax, ViaArg};
+use crate::runner::parse_scale;
 use crate::trace_cmd::InputArgs;
 use crate::{Failure, Given};
 use clap::{Args, ValueEnum};
+use refault_lab::scenario::LimitChanges;
 use refault_mm::{MemcgLimits, Policy};
-use refault_sim::scenario::LimitChanges;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -60,8 +60,8 @@ pub struct SizeArgs {
     #[arg(long, short, value_name = "PATH")]
     pub(super) group: Option<String>,
 
-    /// What must be met, such as 'some.avg60<1%', 'p99<5ms', 'hit_rate>99%'; quote it, < is special in a shell.
-    /// The long help (--help) lists all
+    /// What must be met, such as 'some.avg60<1%', 'p99<5ms', 'hit_rate>99%'; quote it, < is special
+    /// in a shell. The long help (--help) lists all
     #[arg(long, short, value_name = "TARGET")]
     pub(super) target: Target,
 
@@ -69,17 +69,20 @@ pub struct SizeArgs {
     #[arg(long, short, value_name = "LIMIT", default_value = "max")]
     pub(super) limit: Limit,
 
-    /// Smallest and largest size to try: bytes with K, M, G or T (powers of 1024), pages (4096p), or percent of the
-    /// machine's memory, of a trace of the pages that it touches [default: up to what the group has in files and memory,
-    /// or all the memory there is; for max and high from 1/32 of that, for low and min from 0]
+    /// Smallest and largest size to try: bytes with K, M, G or T (powers of 1024), pages (4096p),
+    /// or percent of the machine's memory, of a trace of the pages that it touches [default: up to
+    /// what the group has in files and memory, or all the memory there is; for max and high from
+    /// 1/32 of that, for low and min from 0]
     #[arg(long, value_name = "LOW..HIGH")]
     pub(super) range: Option<Range>,
 
-    /// How exactly the answer must be known, a size [default: 1/64 of the range, rounded up to a power of two]
+    /// How exactly the answer must be known, a size [default: 1/64 of the range, rounded up to a
+    /// power of two]
     #[arg(long, value_name = "SIZE", value_parser = part_of_whole)]
     pub(super) resolution: Option<Size>,
 
-    /// Limits of the groups, a file as for `refault replay`; that of --limit is tried on top of them
+    /// Limits of the groups, a file as for `refault replay`; that of --limit is tried on top of
+    /// them
     #[arg(long, value_name = "FILE")]
     pub(super) memcg_limits: Option<PathBuf>,
 
@@ -91,8 +94,8 @@ pub struct SizeArgs {
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
 
-    /// Divide sizes, amounts of work and times of the scenario by K, 1 or more; averages of pressure stay 10, 60 and
-    /// 300 seconds
+    /// Divide sizes, amounts of work and times of the scenario by K, 1 or more; averages of
+    /// pressure stay 10, 60 and 300 seconds
     #[arg(long, value_name = "K", default_value = "1", value_parser = parse_scale)]
     pub(super) scale: f64,
 
@@ -149,8 +152,8 @@ impl SizeArgs {
         }
     }
 
-    /// The sizes to try: from the flags, or up to `whole`, what the group can use, but no more than `most`, which is all that there
-    /// is (`most_text` for people). `pages` makes pages of a size.
+    /// The sizes to try: from the flags, or up to `whole`, what the group can use, but no more than
+    /// `most`, which is all that there is (`most_text` for people). `pages` makes pages of a size.
     pub(super) fn grid(
         &self,
         pages: &dyn Fn(&Size) -> u64,

@@ -1,4 +1,5 @@
-//! The sizes among which the smallest is looked for: evenly spaced, the last as large as the range is.
+//! The sizes among which the smallest is looked for: evenly spaced, the last as large as the range
+//! is.
 
 /// Sizes in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +24,8 @@ impl Grid {
         (self.high - self.base()).div_ceil(self.step)
     }
 
-    /// A size by its number. The first is the end of the range; the others are multiples of the step, so that they are round.
+    /// A size by its number. The first is the end of the range; the others are multiples of the
+    /// step, so that they are round.
     pub(super) fn pages(&self, number: u64) -> u64 {
         if number == 0 {
             return self.low;

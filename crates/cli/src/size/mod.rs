@@ -1,4 +1,14 @@
 //! `refault size`: the smallest limit of a group with which a target is met.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `args`, `target` | the flags; what is to be met |
+//! | `command` | from flags to output |
+//! | `grid`, `search` | the sizes that may be tried, and which is next |
+//! | `scenario`, `trace` | trying a size: a machine by the `runner`, or a replay |
+//! | `report`, `text`, `json`, `picture` | what came out |
+//!
+//! It calls `runner` for machines and `replay` for traces. `main` calls `run`.
 
 mod args;
 mod command;

@@ -1,7 +1,7 @@
 //! The curve that a search walked, drawn in a terminal.
 
 use super::report::Report;
-use crate::replay::size::human;
+use crate::flags::size::human;
 use std::fmt::Write as _;
 
 /// Columns and lines of the drawing itself; with the scale at its left it stays below 80.

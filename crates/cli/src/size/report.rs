@@ -55,7 +55,8 @@ pub(super) struct Report {
     pub(super) verdict: Verdict,
 }
 
-/// A value counts as worse than one at a smaller size only if it is so by this part of the span of all values.
+/// A value counts as worse than one at a smaller size only if it is so by this part of the span of
+/// all values.
 const NOISE: f64 = 0.1;
 
 impl Report {
@@ -83,7 +84,8 @@ impl Report {
         Some((meets, &self.points[fails]))
     }
 
-    /// The two sizes where the value gets worst although memory grows: by more than runs differ from each other anyway.
+    /// The two sizes where the value gets worst although memory grows: by more than runs differ
+    /// from each other anyway.
     pub(super) fn reversal(&self) -> Option<(&Point, &Point)> {
         let sign = if self.target.metric().grows() { 1.0 } else { -1.0 };
         let known: Vec<_> = self.points.iter().filter(|p| p.failed.is_none()).collect();

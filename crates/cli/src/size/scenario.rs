@@ -6,10 +6,10 @@ use super::report::{Beside, Point, Report};
 use super::search::search;
 use super::target::{Metric, Target};
 use crate::Failure;
-use crate::lab::{Done, Job, Runner, limit, policy_text, scaled};
-use crate::replay::size::{Size, human};
-use refault_sim::machine::{Ending, MemcgResult};
-use refault_sim::scenario::{EventAction, EventSpec, PolicySpec, Scenario};
+use crate::flags::size::{Size, human};
+use crate::runner::{Done, Job, Runner, limit, policy_text, scaled};
+use refault_lab::machine::{Ending, MemcgResult};
+use refault_lab::scenario::{EventAction, EventSpec, PolicySpec, Scenario};
 
 /// A group, and what it is looked at with.
 struct Subject<'a> {
@@ -115,7 +115,7 @@ impl Subject<'_> {
             return 1;
         }
         let uses =
-            |t: &&refault_sim::scenario::TaskSpec| t.phases.iter().flat_map(|p| &p.streams).any(|s| s.object == object);
+            |t: &&refault_lab::scenario::TaskSpec| t.phases.iter().flat_map(|p| &p.streams).any(|s| s.object == object);
         self.scenario.tasks.iter().find(uses).map_or(1, |t| t.count.into())
     }
 

@@ -1,8 +1,10 @@
-//! The search: both ends, then two sizes at a time that divide what is left into three, until neighbours are apart by a step.
+//! The search: both ends, then two sizes at a time that divide what is left into three, until
+//! neighbours are apart by a step.
 //!
-//! Two at a time, because the runs are independent and keep two processors busy; always two, so that the sizes that are tried do
-//! not depend on the machine. If a size fails above one that does not, the search goes on above the one that fails: what is found
-//! is the smallest size above which nothing that was tried failed.
+//! Two at a time, because the runs are independent and keep two processors busy; always two, so
+//! that the sizes that are tried do not depend on the machine. If a size fails above one that does
+//! not, the search goes on above the one that fails: what is found is the smallest size above which
+//! nothing that was tried failed.
 
 use super::grid::Grid;
 use std::collections::BTreeMap;

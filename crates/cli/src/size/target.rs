@@ -7,7 +7,8 @@ use std::str::FromStr;
 /// What is measured of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Metric {
-    /// Pressure: some or full (0, 1), and the average of 10, 60 or 300 s (0, 1, 2); none: the share of the whole run.
+    /// Pressure: some or full (0, 1), and the average of 10, 60 or 300 s (0, 1, 2); none: the share
+    /// of the whole run.
     Pressure(usize, Option<usize>),
     /// `workingset_refault_*` a second.
     RefaultsPerS,

@@ -3,8 +3,8 @@
 use super::picture;
 use super::report::{Beside, Point, Report};
 use super::search::Verdict;
-use crate::replay::size::human;
-use crate::replay::table::Table;
+use crate::flags::size::human;
+use crate::table::Table;
 use crate::terminal::{duration, grouped, number, printable};
 use std::fmt::Write as _;
 

@@ -6,9 +6,9 @@ use super::report::{Beside, Point, Report};
 use super::search::search;
 use super::target::Metric;
 use crate::Failure;
+use crate::flags::size::{Size, human};
 use crate::replay::groups::{Grouped, Tree, feed, load, on_threads};
 use crate::replay::progress::Progress;
-use crate::replay::size::{Size, human};
 use refault_mm::{Config, Counter, Policy};
 use refault_trace::{LoadOptions, Trace};
 

@@ -17,8 +17,8 @@ pub struct ConvertArgs {
     #[arg(value_name = "OUT")]
     to: PathBuf,
 
-    /// Drop an access to one of the N pages touched last, unless it is the first write of a page since it
-    /// came among them: 1 merges runs, 64 acts like a TLB [default: 0, keep all]
+    /// Drop an access to one of the N pages touched last, unless it is the first write of a page
+    /// since it came among them: 1 merges runs, 64 acts like a TLB [default: 0, keep all]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true,
           value_parser = clap::value_parser!(u32).range(0..=65_536))]
     collapse: u32,

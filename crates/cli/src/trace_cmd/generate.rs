@@ -51,8 +51,8 @@ pub struct GenerateArgs {
     #[arg(value_name = "OUT")]
     to: PathBuf,
 
-    /// A phase, such as "491520: A:uniform:12288; B:loop:20480:start=5120,weight=3"; repeat for more.
-    /// The grammar is in the long help (--help)
+    /// A phase, such as "491520: A:uniform:12288; B:loop:20480:start=5120,weight=3"; repeat for
+    /// more. The grammar is in the long help (--help)
     #[arg(long = "phase", value_name = "SPEC", required = true)]
     phases: Vec<String>,
 

@@ -7,8 +7,8 @@ use refault_trace::{Format, OpenOptions};
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Reading traces")]
 pub struct InputArgs {
-    /// Format of the trace [default: seen by content, then by name]: native, oracle-general, vscsi, msr,
-    /// plain, arc, lirs, u32le, u32be, u64le, u64be, pgtrace, lackey, address or drmemtrace
+    /// Format of the trace [default: seen by content, then by name]: native, oracle-general, vscsi,
+    /// msr, plain, arc, lirs, u32le, u32be, u64le, u64be, pgtrace, lackey, address or drmemtrace
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
 
@@ -16,7 +16,8 @@ pub struct InputArgs {
     #[arg(long)]
     raw_ids: bool,
 
-    /// plain, lirs, arc and bare numbers: bytes a block, folded into pages [default: a block is a page]
+    /// plain, lirs, arc and bare numbers: bytes a block, folded into pages [default: a block is a
+    /// page]
     #[arg(long, value_name = "BYTES")]
     block_bytes: Option<u32>,
 

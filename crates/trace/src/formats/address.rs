@@ -2,7 +2,7 @@
 
 use crate::error::{TraceError, quote};
 use crate::format::Format;
-use crate::open::OpenOptions;
+use crate::options::OpenOptions;
 use crate::record::{Header, ObjectKind, Op, Record, Via};
 use crate::text::{At, LineFormat, words};
 

@@ -4,7 +4,7 @@
 
 use crate::error::TraceError;
 use crate::format::Format;
-use crate::open::OpenOptions;
+use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
 use crate::text::{At, LineFormat, words};

@@ -1,8 +1,9 @@
-//! Bare numbers of 32 or 64 bits in either byte order, without a header: only read when asked for by name.
+//! Bare numbers of 32 or 64 bits in either byte order, without a header: only read when asked for
+//! by name.
 
 use crate::binary::BinaryFormat;
 use crate::format::Format;
-use crate::open::OpenOptions;
+use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
 

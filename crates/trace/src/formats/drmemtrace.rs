@@ -1,12 +1,13 @@
-//! drmemtrace (`trace_entry_t`): packed little-endian entries of 12 bytes, u16 type, u16 size, u64 address.
+//! drmemtrace (`trace_entry_t`): packed little-endian entries of 12 bytes, u16 type, u16 size, u64
+//! address.
 //!
-//! A file starts with a header entry and ends with a footer. Data reads and writes are accesses; instruction
-//! fetches are when asked for; a thread entry names the task of what follows. The other types (encodings,
-//! markers, prefetches, timing) are no accesses and are skipped.
+//! A file starts with a header entry and ends with a footer. Data reads and writes are accesses;
+//! instruction fetches are when asked for; a thread entry names the task of what follows. The other
+//! types (encodings, markers, prefetches, timing) are no accesses and are skipped.
 
 use crate::binary::{BinaryFormat, le16, le64};
 use crate::format::Format;
-use crate::open::OpenOptions;
+use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record, Via};
 

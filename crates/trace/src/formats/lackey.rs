@@ -1,12 +1,13 @@
 //! valgrind's lackey (`--tool=lackey --trace-mem=yes`): one memory access a line.
 //!
 //! ` L addr,size` loads, ` S addr,size` stores, ` M addr,size` does both, `I  addr,size` fetches an
-//! instruction. An access across the end of a page touches both pages. Instructions are skipped unless asked
-//! for; valgrind's own lines (`==123== ...`, `--123-- ...`) and empty lines are skipped too.
+//! instruction. An access across the end of a page touches both pages. Instructions are skipped
+//! unless asked for; valgrind's own lines (`==123== ...`, `--123-- ...`) and empty lines are
+//! skipped too.
 
 use crate::error::{TraceError, quote};
 use crate::format::Format;
-use crate::open::OpenOptions;
+use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record, Via};
 use crate::text::{At, LineFormat};

@@ -1,8 +1,9 @@
-//! LIRS: one decimal block a line; a line `*` is a mark of the authors' tools and is skipped, as are empty lines.
+//! LIRS: one decimal block a line; a line `*` is a mark of the authors' tools and is skipped, as
+//! are empty lines.
 
 use crate::error::TraceError;
 use crate::format::Format;
-use crate::open::OpenOptions;
+use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
 use crate::text::{At, LineFormat};

@@ -1,4 +1,8 @@
-//! One file per format.
+//! One file per format, and the native one in a folder of its own.
+//!
+//! Each says what a line or record means (`LineFormat` of `text`, `BinaryFormat` of `binary`);
+//! reading, checking and errors with their places are there. `open` calls [`reader`] once it knows
+//! the format.
 
 mod address;
 mod arc;
@@ -17,7 +21,7 @@ use crate::binary::BinarySource;
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::format::Format;
 use crate::input::Input;
-use crate::open::OpenOptions;
+use crate::options::OpenOptions;
 use crate::record::RecordSource;
 use crate::text::TextSource;
 

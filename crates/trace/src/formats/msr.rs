@@ -1,10 +1,11 @@
 //! MSR Cambridge csv: `timestamp,host,disk,Read|Write,offset,size,response time`.
 //!
-//! Timestamps are ticks of 100 ns and become relative to the first record. Each (host, disk) is an object.
+//! Timestamps are ticks of 100 ns and become relative to the first record. Each (host, disk) is an
+//! object.
 
 use crate::error::{TraceError, quote};
 use crate::format::Format;
-use crate::open::OpenOptions;
+use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, MAX_OBJECTS, ObjectInfo, ObjectKind, Op, Record};
 use crate::text::{At, LineFormat};

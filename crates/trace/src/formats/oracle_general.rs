@@ -1,11 +1,12 @@
 //! oracleGeneral: packed little-endian records of 24 bytes.
 //!
-//! u32 time in seconds, u64 object id, u32 size in bytes, i64 index of the next access to the same id. The
-//! id is a sector of 512 bytes, which folds into pages, or with `raw_ids` a page as it is, its size ignored.
+//! u32 time in seconds, u64 object id, u32 size in bytes, i64 index of the next access to the same
+//! id. The id is a sector of 512 bytes, which folds into pages, or with `raw_ids` a page as it is,
+//! its size ignored.
 
 use crate::binary::{BinaryFormat, le32, le64};
 use crate::format::Format;
-use crate::open::OpenOptions;
+use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
 

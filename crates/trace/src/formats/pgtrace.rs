@@ -1,7 +1,8 @@
 //! `PGTRACE1`: a header, then little-endian u32 accesses to one file and one anonymous region.
 //!
-//! Header: magic (8 bytes), name (32), then u32: limit_pages, file_pages, anon_pages, seed, n, nphase,
-//! phase_end[16]. An access is a page index; bit 31 is set for the anonymous region, which is written.
+//! Header: magic (8 bytes), name (32), then u32: limit_pages, file_pages, anon_pages, seed, n,
+//! nphase, phase_end[16]. An access is a page index; bit 31 is set for the anonymous region, which
+//! is written.
 
 use crate::binary::{BinaryFormat, le32};
 use crate::error::{ErrorKind, TraceError};

@@ -1,11 +1,12 @@
-//! Plain text: one page or block a line, decimal or `0x` hexadecimal, optionally followed by `r` or `w`.
+//! Plain text: one page or block a line, decimal or `0x` hexadecimal, optionally followed by `r` or
+//! `w`.
 //!
-//! Skipped, and documented as such: empty lines, comment lines that start with `#`, and the `*` marks of the
-//! LIRS format, which looks the same otherwise.
+//! Skipped, and documented as such: empty lines, comment lines that start with `#`, and the `*`
+//! marks of the LIRS format, which looks the same otherwise.
 
 use crate::error::{TraceError, quote};
 use crate::format::Format;
-use crate::open::OpenOptions;
+use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
 use crate::text::{At, LineFormat, words};

@@ -4,7 +4,7 @@ use crate::binary::{BinaryFormat, le16, le32, le64};
 use crate::error::{ErrorKind, TraceError};
 use crate::format::Format;
 use crate::input::Input;
-use crate::open::OpenOptions;
+use crate::options::OpenOptions;
 use crate::pages;
 use crate::record::{Header, ObjectKind, Op, Record};
 

@@ -1,9 +1,13 @@
 //! Workloads out of a seed: phases, each an interleaving of streams over sets of pages.
 //!
-//! A [`Workload`] is built by hand or parsed from the grammar of [`Workload::parse`]; its [`Generator`] is a
-//! [`RecordSource`](crate::RecordSource), so [`Trace::load`](crate::Trace::load) takes it as it takes a file.
-//! The same workload and seed give the same accesses on every machine and in every version: the generator is
-//! PCG XSL RR 128/64, and all arithmetic on its numbers is in this module or in exactly rounded operations.
+//! A [`Workload`] is built by hand or parsed from the grammar of [`Workload::parse`]; its
+//! [`Generator`] is a [`RecordSource`](crate::RecordSource), so [`Trace::load`](crate::Trace::load)
+//! takes it as it takes a file. The same workload and seed give the same accesses on every machine
+//! and in every version: the generator is PCG XSL RR 128/64, and all arithmetic on its numbers is
+//! in this module or in exactly rounded operations.
+//!
+//! `spec` parses the grammar, `run` interleaves the streams, `rng` and `zipf` draw. The command and
+//! the lab draw with them, too.
 
 mod rng;
 mod run;

@@ -42,7 +42,8 @@ impl Rng {
     }
 }
 
-/// The finalizer of SplitMix64: seeds that differ in one bit give states that have nothing in common.
+/// The finalizer of SplitMix64: seeds that differ in one bit give states that have nothing in
+/// common.
 fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -95,7 +95,8 @@ impl Generator {
         }
     }
 
-    /// Everyone gains its weight, the richest goes and pays the total: turns are as even as weights allow.
+    /// Everyone gains its weight, the richest goes and pays the total: turns are as even as weights
+    /// allow.
     fn pick_round(&mut self, total: i64) -> usize {
         let mut best = 0;
         for (place, s) in self.alive.iter().enumerate() {

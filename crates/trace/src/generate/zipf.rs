@@ -1,11 +1,12 @@
-//! Zipf-distributed ranks by rejection-inversion (Hörmann and Derflinger, 1996): any skew, no table.
+//! Zipf-distributed ranks by rejection-inversion (Hörmann and Derflinger, 1996): any skew, no
+//! table.
 
 use super::rng::Rng;
 
 /// Draws ranks 1 to n with probabilities proportional to rank^-skew.
 ///
-/// The curve x^-skew is integrated, inverted, and a draw is rejected where the curve and the histogram differ;
-/// fewer than one draw in five is.
+/// The curve x^-skew is integrated, inverted, and a draw is rejected where the curve and the
+/// histogram differ; fewer than one draw in five is.
 #[derive(Clone, Debug)]
 pub struct Zipf {
     n: u32,
@@ -51,7 +52,8 @@ impl Zipf {
         libm::exp(-self.skew * libm::log(x))
     }
 
-    /// The integral of x^-skew from 1 to x, also where skew is 1 and the textbook form divides by zero.
+    /// The integral of x^-skew from 1 to x, also where skew is 1 and the textbook form divides by
+    /// zero.
     fn integral(&self, x: f64) -> f64 {
         let log = libm::log(x);
         expm1_over((1.0 - self.skew) * log) * log

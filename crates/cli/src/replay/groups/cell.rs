@@ -1,7 +1,7 @@
 //! One (policy, size) cell of a replay with groups.
 
 use super::tree::Tree;
-use crate::replay::cell::{Cell, NS_PER_ACCESS, TICK, WARM};
+use crate::replay::cell::{Cell, NS_PER_ACCESS, PREFETCH_BLOCK, TICK};
 use refault_mm::{Config, MappingId, MemcgId, OomTask};
 use refault_trace::{ObjectKind, PackedAccess, Trace};
 
@@ -53,12 +53,13 @@ impl<'a> Grouped<'a> {
         Ok(Grouped { tree, counts: vec![GroupCount::default(); tree.groups.len()], cell, anon, at: 0 })
     }
 
-    /// Replays the accesses `range` of the trace. False: memory ran out and nobody was left to kill.
+    /// Replays the accesses `range` of the trace. False: memory ran out and nobody was left to
+    /// kill.
     pub(crate) fn run(&mut self, trace: &Trace, range: std::ops::Range<usize>, times: Option<&[u64]>) -> bool {
         let groups = trace.memcg.as_deref().unwrap_or_default();
-        for start in range.clone().step_by(WARM) {
-            let block = start..(start + WARM).min(range.end);
-            self.cell.look_ahead(&trace.accesses[block.clone()]);
+        for start in range.clone().step_by(PREFETCH_BLOCK) {
+            let block = start..(start + PREFETCH_BLOCK).min(range.end);
+            self.cell.prefetch(&trace.accesses[block.clone()]);
             for i in block {
                 if i % TICK == 0 {
                     self.cell.engine.set_now_ns(times.map_or(i as u64 * NS_PER_ACCESS, |t| t[i]));
@@ -92,7 +93,8 @@ impl<'a> Grouped<'a> {
         true
     }
 
-    /// An access found no room: kills until it does, or until its own group was killed. False: nobody is left.
+    /// An access found no room: kills until it does, or until its own group was killed. False:
+    /// nobody is left.
     #[cold]
     fn make_room(&mut self, access: PackedAccess, group: usize) -> bool {
         while let Some(over) = self.cell.machine.oom.take() {
@@ -108,8 +110,8 @@ impl<'a> Grouped<'a> {
         true
     }
 
-    /// The out-of-memory killer: of the groups within the one that has no room it ends the one with most anonymous memory, as if it
-    /// were one task. False: there is none.
+    /// The out-of-memory killer: of the groups within the one that has no room it ends the one with
+    /// most anonymous memory, as if it were one task. False: there is none.
     fn kill(&mut self, over: MemcgId) -> bool {
         let alive: Vec<usize> =
             (0..self.anon.len()).filter(|&g| self.counts[g].killed_at.is_none() && !self.anon[g].is_empty()).collect();

@@ -1,4 +1,8 @@
 //! `refault replay --memcg-column`: a trace whose accesses say which memory cgroup they come from.
+//!
+//! `tree` says which groups there are and with which limits, `cell` replays under them, `row` is
+//! what came of a group, `text` and `json` print it. It calls its parent for cells and sizes; the
+//! parent's `command` and `size` call it.
 
 mod cell;
 mod command;

@@ -100,7 +100,7 @@ pub(super) fn limits(of: &MemcgLimits) -> Vec<(&'static str, u64)> {
 pub(crate) fn limits_text(of: &MemcgLimits, page_size: u64) -> String {
     let size = |pages: u64| match pages {
         u64::MAX => "max".to_owned(),
-        pages => crate::replay::size::human(pages * page_size),
+        pages => crate::flags::size::human(pages * page_size),
     };
     let short = |name: &'static str| name.trim_start_matches("memory.");
     let mut parts: Vec<_> =

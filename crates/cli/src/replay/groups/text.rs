@@ -1,9 +1,9 @@
 //! The result for people, and for spreadsheets.
 
 use super::row::{GroupRow, Row, limits_text};
-use crate::replay::size::human;
-use crate::replay::table::Table;
+use crate::flags::size::human;
 use crate::replay::text::{WORK_HEADS, quoted, trace_caption};
+use crate::table::Table;
 use crate::terminal::{duration, grouped, printable};
 use std::fmt::Write as _;
 

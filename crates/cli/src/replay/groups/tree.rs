@@ -1,9 +1,9 @@
 //! The groups of a trace as a tree, with limits from a file.
 
 use crate::Failure;
-use crate::replay::size::Size;
+use crate::flags::size::Size;
+use refault_lab::scenario::GroupLimits;
 use refault_mm::MemcgLimits;
-use refault_sim::scenario::GroupLimits;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

@@ -2,12 +2,12 @@
 
 use super::outcome::Outcome;
 use super::{csv, groups, json, text, tiers};
-use crate::lab::{Job, Runner, limit, scaled};
 use crate::replay::args::ReplayArgs;
 use crate::replay::command::write;
 use crate::replay::policy::RowPolicy;
+use crate::runner::{Job, Runner, limit, scaled};
 use crate::{Failure, Given, is_same_file, print};
-use refault_sim::scenario::{PolicySpec, Scenario};
+use refault_lab::scenario::{PolicySpec, Scenario};
 use refault_trace::AtomicFile;
 
 /// Runs every scenario under every policy.
@@ -44,8 +44,8 @@ pub(super) fn run_all(args: &ReplayArgs, given: &Given, scenarios: Vec<(String, 
         )
         .into());
     }
-    // An output that cannot be written is known before the run; it is made in earnest at the end, so that a run that is
-    // interrupted leaves nothing behind.
+    // An output that cannot be written is known before the run; it is made in earnest at the end,
+    // so that a run that is interrupted leaves nothing behind.
     for path in [&args.output.output, &args.lab.series].into_iter().flatten() {
         drop(AtomicFile::create(path)?);
     }

@@ -1,12 +1,12 @@
 //! The result for spreadsheets: a line a task.
 
 use super::outcome::{Outcome, bytes, per_second};
-use crate::lab::ending_name;
-use refault_sim::machine::TaskResult;
+use crate::runner::ending_name;
+use refault_lab::machine::TaskResult;
 use std::fmt::Write as _;
 
-/// Comma-separated values with a heading; `all` adds a column for every counter and size of the machine. No name has a
-/// comma in it: scenarios refuse such.
+/// Comma-separated values with a heading; `all` adds a column for every counter and size of the
+/// machine. No name has a comma in it: scenarios refuse such.
 pub(super) fn csv(outcomes: &[Outcome], all: bool) -> String {
     let mut text = String::from(
         "scenario,policy,scale,seed,task,copies,seconds,ops,ops_per_s,bytes_per_s,accesses,hits,hit_rate,p50_ns,p99_ns,\

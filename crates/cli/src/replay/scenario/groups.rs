@@ -1,11 +1,11 @@
 //! The groups of a run, beside each other.
 
 use super::outcome::Outcome;
+use crate::flags::size::human;
 use crate::replay::groups::{EVENT_HEADS, EVENTS, limits_text};
-use crate::replay::size::human;
-use crate::replay::table::Table;
+use crate::table::Table;
 use crate::terminal::{duration, grouped, number, printable};
-use refault_sim::machine::{EventResult, MemcgResult};
+use refault_lab::machine::{EventResult, MemcgResult};
 
 /// The columns before those of `memory.events`.
 const HEADS: [&str; 12] = [

@@ -3,12 +3,12 @@
 use super::outcome::{Outcome, bytes, per_second};
 use super::text::device_numbers;
 use crate::Failure;
-use crate::lab::{Overrides, ending_name, overrides};
 use crate::replay::groups::limits_json;
 use crate::replay::swap_map;
+use crate::runner::{Overrides, ending_name, overrides};
+use refault_lab::machine::{DeviceResult, EventResult, GroupTasks, MemcgResult, NodeResult, TaskResult};
+use refault_lab::metric::Quantiles;
 use refault_mm::{Lru, PsiLine};
-use refault_sim::machine::{DeviceResult, EventResult, GroupTasks, MemcgResult, NodeResult, TaskResult};
-use refault_sim::metric::Quantiles;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

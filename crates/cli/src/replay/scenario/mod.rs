@@ -1,4 +1,8 @@
 //! `refault replay` of scenarios: machines in virtual time.
+//!
+//! `detect` tells scenarios from traces, `traces` makes scenarios of traces on tiers, `command` has
+//! the `runner` run them, `outcome` is what came out, and `text`, `csv`, `json`, `groups` and
+//! `tiers` print it. The parent's `command` calls it.
 
 mod command;
 mod csv;

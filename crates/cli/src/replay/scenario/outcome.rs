@@ -1,9 +1,9 @@
 //! A run of a scenario, and the numbers that every form of the output has.
 
-use crate::lab::Done;
+use crate::runner::Done;
+use refault_lab::machine::{RunResult, TaskResult};
+use refault_lab::scenario::{PolicySpec, Scenario};
 use refault_mm::SwapMap;
-use refault_sim::machine::{RunResult, TaskResult};
-use refault_sim::scenario::{PolicySpec, Scenario};
 
 /// A run that is over.
 #[derive(Debug)]
@@ -26,7 +26,8 @@ impl Outcome {
         &self.done.result
     }
 
-    /// The swap devices when the last task had done its work, with the names of the devices they are on.
+    /// The swap devices when the last task had done its work, with the names of the devices they
+    /// are on.
     pub(super) fn swap(&self) -> impl Iterator<Item = (&str, &SwapMap)> {
         self.result().swap.iter().map(|s| (s.device.as_str(), &s.map))
     }

@@ -1,13 +1,13 @@
 //! The result for people.
 
 use super::outcome::{Outcome, bytes, per_second};
-use crate::lab::{ending_text, policy_text};
-use crate::replay::size::human;
+use crate::flags::size::human;
 use crate::replay::swap_map;
-use crate::replay::table::Table;
+use crate::runner::{ending_text, policy_text};
+use crate::table::Table;
 use crate::terminal::{duration, grouped, number, printable};
+use refault_lab::machine::DeviceResult;
 use refault_mm::{Lru, PsiLine};
-use refault_sim::machine::DeviceResult;
 use std::fmt::Write as _;
 
 /// What the runs below are of.

@@ -1,10 +1,10 @@
 //! Tiers of memory in the phases that count: a table for people, an object for programs.
 
 use super::outcome::Outcome;
-use crate::replay::size::human;
-use crate::replay::table::Table;
+use crate::flags::size::human;
+use crate::table::Table;
 use crate::terminal::{grouped, number, printable};
-use refault_sim::machine::TiersResult;
+use refault_lab::machine::TiersResult;
 use serde_json::{Value, json};
 
 /// Bytes of a page.
@@ -59,7 +59,7 @@ fn per_s(tiers: &TiersResult, pages: u64) -> f64 {
 
 /// The same for programs.
 pub(super) fn object(tiers: &TiersResult) -> Value {
-    let node = |n: &refault_sim::machine::TierResult| {
+    let node = |n: &refault_lab::machine::TierResult| {
         json!({
             "name": n.name, "tier": n.tier, "abstract_distance": n.abstract_distance, "top": n.top, "pages": n.pages,
             "free_pages": n.free_pages, "reads": n.accesses[0], "writes": n.accesses[1], "share": n.share,

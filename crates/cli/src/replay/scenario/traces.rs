@@ -1,12 +1,13 @@
-//! `--tier`: a trace on a machine with nodes of memory. The trace becomes the one task of a scenario.
+//! `--tier`: a trace on a machine with nodes of memory. The trace becomes the one task of a
+//! scenario.
 
 use super::command;
+use crate::flags::size::Size;
 use crate::replay::args::ReplayArgs;
-use crate::replay::size::Size;
 use crate::{Failure, Given};
+use refault_lab::scenario::{DeviceOverrides, DeviceSpec, NodeSpec, PolicySpec, Scenario, SwapSpec};
 use refault_mm::Policy;
 use refault_mm::tiering::NodePreset;
-use refault_sim::scenario::{DeviceOverrides, DeviceSpec, NodeSpec, PolicySpec, Scenario, SwapSpec};
 use refault_trace::{LoadOptions, ObjectKind, Trace, open};
 use std::path::Path;
 use std::str::FromStr;

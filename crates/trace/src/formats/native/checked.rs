@@ -1,4 +1,5 @@
-//! Pages of Parquet, looked at before they are decoded: the decoder of the library trusts some of what they say.
+//! Pages of Parquet, looked at before they are decoded: the decoder of the library trusts some of
+//! what they say.
 
 use super::thrift::varint;
 use parquet::basic::Encoding;
@@ -91,9 +92,11 @@ impl Checked {
     }
 }
 
-/// Whether bytes are runs of so many numbers: each is one number repeated, or groups of eight numbers.
+/// Whether bytes are runs of so many numbers: each is one number repeated, or groups of eight
+/// numbers.
 ///
-/// Runs that end before are left to the decoder, which counts; so is whether numbers are in their bounds.
+/// Runs that end before are left to the decoder, which counts; so is whether numbers are in their
+/// bounds.
 fn are_runs(mut bytes: &[u8], bits: u8, count: u64) -> bool {
     let mut seen = 0u64;
     while seen < count && !bytes.is_empty() {
@@ -109,7 +112,8 @@ fn are_runs(mut bytes: &[u8], bits: u8, count: u64) -> bool {
     true
 }
 
-/// Differences: the decoder takes the counts of the header on trust, and panics at numbers without an end.
+/// Differences: the decoder takes the counts of the header on trust, and panics at numbers without
+/// an end.
 fn check_delta(mut bytes: &[u8], values: u64) -> Result<()> {
     let bytes = &mut bytes;
     // Size of a block, parts of it, values in total, and the first value.
@@ -234,7 +238,8 @@ mod tests {
     /// Found by reading: a block in the middle of the differences decides where the next begins.
     #[test]
     fn blocks_of_differences_are_walked() {
-        // Blocks of 128 in 4 parts, 300 values: two blocks of 128 and one of 43, of 1, 0, 2 and 0 bits.
+        // Blocks of 128 in 4 parts, 300 values: two blocks of 128 and one of 43, of 1, 0, 2 and 0
+        // bits.
         let block = [&[0, 1, 0, 2, 0][..], &[7; 12]].concat();
         let bytes = [&[0x80, 1, 4, 0xac, 2, 0][..], &block, &block, &block].concat();
         assert!(check_delta(&bytes, 300).is_ok());

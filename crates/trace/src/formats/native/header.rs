@@ -101,7 +101,8 @@ fn second(t: &mut Thrift<'_>, field: Field) -> Option<Body> {
 pub(super) mod tests {
     use super::*;
 
-    /// A page header: its type, the sizes of the page as they are written, and the fields of its body.
+    /// A page header: its type, the sizes of the page as they are written, and the fields of its
+    /// body.
     pub(in super::super) fn head(kind: u8, size: &[u8], packed: &[u8], body: &[u8]) -> Vec<u8> {
         let id = [5, 6, 7, 8][usize::from(kind)];
         let start: [&[u8]; 6] = [&[0x15, 2 * kind, 0x15], size, &[0x15], packed, &[0x0c, 2 * id], body];
@@ -124,7 +125,8 @@ pub(super) mod tests {
         for cut in 0..bytes.len() {
             assert_eq!(Head::read(&bytes[..cut]), None);
         }
-        // Of a negative size; of a size that is not a number of 32 bits; without a size; without a body.
+        // Of a negative size; of a size that is not a number of 32 bits; without a size; without a
+        // body.
         assert_eq!(Head::read(&head(0, &[1], &[6], PLAIN)), None);
         assert_eq!(Head::read(&head(0, &[0xff, 0xff, 0xff, 0xff, 0x7f], &[6], PLAIN)), None);
         assert_eq!(Head::read(&[0x15, 0, 0x25, 2, 0x2c, 0x15, 2, 0x15, 0, 0x15, 6, 0, 0]), None);
@@ -132,7 +134,8 @@ pub(super) mod tests {
         assert_eq!(Head::read(&[0x15, 0, 0x15, 2, 0x15, 2, 0]), None);
     }
 
-    /// Found by fuzzing: statistics with a list of two thousand million booleans, through which the library counts.
+    /// Found by fuzzing: statistics with a list of two thousand million booleans, through which the
+    /// library counts.
     #[test]
     fn statistics_that_never_end() {
         for kind in [0, 3] {

@@ -1,6 +1,16 @@
 //! The native format: Parquet with zstd, so that pandas, polars and DuckDB read it as it is.
 //!
-//! One row is one [`Record`](crate::Record); what the file says about itself is in its key-value metadata.
+//! One row is one [`Record`](crate::Record); what the file says about itself is in its key-value
+//! metadata.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `write`, `read` | rows to Parquet, by the library; Parquet to rows |
+//! | `metadata`, `thrift` | the footer: what must hold before the library may read it |
+//! | `pages`, `header`, `checked` | pages of columns, the same way |
+//!
+//! It calls `input`, `memcg` and `error`. The parent and `open` call it, writers of traces call
+//! [`NativeWriter`].
 
 mod checked;
 mod header;
@@ -48,7 +58,8 @@ message refault_trace {
 /// Names of the columns, in the order of [`SCHEMA`].
 const COLUMNS: [&str; 7] = ["time_ns", "task", "memcg", "object", "page", "pages", "op"];
 
-/// The code of an operation: bit 0 is write, the rest is 0 unspecified, 1 by descriptor, 2 by mapping.
+/// The code of an operation: bit 0 is write, the rest is 0 unspecified, 1 by descriptor, 2 by
+/// mapping.
 fn op_code(op: Op) -> i32 {
     let via = match op.via {
         None => 0,

@@ -18,7 +18,8 @@ const MAX_PAGE: u64 = 128 << 20;
 /// More than a value takes in any encoding, its levels included: 8 bytes when it is plain.
 const MAX_VALUE: u64 = 20;
 
-/// What a page may have beside its values: headers, and a last block of differences that is filled up.
+/// What a page may have beside its values: headers, and a last block of differences that is filled
+/// up.
 const MAX_EXTRA: u64 = 1 << 16;
 
 /// More than a page header of whole numbers takes, statistics included.
@@ -44,7 +45,8 @@ enum Codec {
 }
 
 impl Pages {
-    /// Over a part of a file, which is a column of so many rows of `width` bytes, compressed as `codec` says.
+    /// Over a part of a file, which is a column of so many rows of `width` bytes, compressed as
+    /// `codec` says.
     pub(super) fn new(
         file: Arc<File>,
         part: Range<u64>,

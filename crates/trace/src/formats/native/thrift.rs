@@ -1,8 +1,8 @@
 //! Reading Thrift's compact form, in which Parquet keeps its metadata.
 //!
-//! Nothing that the bytes claim is believed: a field has the type that is asked for or the whole is refused, a
-//! list has no more elements than bytes follow, and structures nest only so deep. Every step takes a byte, so
-//! that reading ends.
+//! Nothing that the bytes claim is believed: a field has the type that is asked for or the whole is
+//! refused, a list has no more elements than bytes follow, and structures nest only so deep. Every
+//! step takes a byte, so that reading ends.
 
 /// Structures in structures; those of Parquet are a handful deep.
 const MAX_DEPTH: u32 = 32;
@@ -220,7 +220,8 @@ mod tests {
         assert_eq!(seen, [(1, -2), (3, 300), (4, 120), (5, 1), (7, 1), (8, -1)]);
     }
 
-    /// Found by fuzzing: the library reads a field by its number and gets out of step when its type is another.
+    /// Found by fuzzing: the library reads a field by its number and gets out of step when its type
+    /// is another.
     #[test]
     fn a_field_of_another_type() {
         let field = |kind| Field { id: 1, kind };

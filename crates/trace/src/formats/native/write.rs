@@ -57,8 +57,8 @@ impl Columns {
 
 /// Writes a trace in the native format.
 ///
-/// The file appears under its name when [`finish`](Self::finish) succeeds; until then, and after any error,
-/// nothing is there.
+/// The file appears under its name when [`finish`](Self::finish) succeeds; until then, and after
+/// any error, nothing is there.
 pub struct NativeWriter {
     name: String,
     file: SerializedFileWriter<AtomicFile>,

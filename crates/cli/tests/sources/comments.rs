@@ -1,0 +1,133 @@
+//! What comments cite: a mechanism by its name or by a heading of `docs/mechanisms.md`, never a
+//! section number of a document that is not in the repository.
+
+use super::crates::{crates, root, rust_files};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// The crates whose comments are checked.
+const CHECKED: [&str; 3] = ["cli", "lab", "trace"];
+
+/// The comments of a file: line number and text.
+fn comments(path: &Path) -> Vec<(usize, String)> {
+    let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let comment =
+        |line: &str| line.find("//").filter(|&at| !line[..at].ends_with([':', '"'])).map(|at| line[at..].to_owned());
+    text.lines().zip(1..).filter_map(|(line, n)| Some((n, comment(line)?))).collect()
+}
+
+fn checked_files() -> Vec<std::path::PathBuf> {
+    let all = crates();
+    assert!(CHECKED.iter().all(|name| all.iter().any(|known| known == name)), "{all:?}");
+    let folders =
+        CHECKED.iter().flat_map(|name| ["src", "tests", "benches", "examples"].map(|part| format!("{name}/{part}")));
+    folders.flat_map(|folder| rust_files(&root().join("crates").join(folder))).collect()
+}
+
+/// A section number: one or two parts of one or two digits. What ends with `.0` is a figure.
+fn is_section(word: &str) -> bool {
+    let mut parts = word.split('.');
+    let is_part = |part: &str| (1..=2).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+    parts.clone().count() <= 2 && parts.all(is_part) && !word.ends_with(".0")
+}
+
+/// What in a comment cites a section: numbers with points alone in brackets, the word and a number,
+/// steps of a number. The test below has examples.
+fn cited_sections(comment: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, _) in comment.match_indices('(') {
+        let Some((inside, _)) = comment[at + 1..].split_once(')') else { continue };
+        let mut parts = inside.split([',', ';']).map(str::trim);
+        // Behind the name of a kernel it is a version.
+        let before = comment[..at].to_lowercase();
+        let version =
+            ["linux", "kernel", "version", "since", "before"].iter().any(|word| before.trim_end().ends_with(word));
+        if !version && parts.clone().next().is_some_and(|first| first.contains('.')) && parts.all(is_section) {
+            found.push(format!("({inside})"));
+        }
+    }
+    let words: Vec<&str> =
+        comment.split_whitespace().map(|word| word.trim_matches(['(', ')', ',', ';', '.', ':'])).collect();
+    for pair in words.windows(2) {
+        let key = pair[0].to_lowercase();
+        if matches!(key.as_str(), "section" | "sections" | "§") && is_section(pair[1]) || key.starts_with('§') {
+            found.push(pair.join(" "));
+        }
+    }
+    for four in words.windows(4) {
+        if four[0] == "step" && is_section(four[1]) && four[2] == "of" && is_section(four[3]) {
+            found.push(four.join(" "));
+        }
+    }
+    found
+}
+
+#[test]
+fn comments_cite_no_sections() {
+    let mut wrong = Vec::new();
+    for path in checked_files() {
+        for (line, comment) in comments(&path) {
+            let cited = cited_sections(&comment);
+            wrong.extend(cited.iter().map(|what| format!("{}:{line}: {what}", path.display())));
+        }
+    }
+    assert!(wrong.is_empty(), "name the mechanism, or a heading of docs/mechanisms.md:\n  {}", wrong.join("\n  "));
+}
+
+/// The anchor of a heading, as the web shows it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().to_lowercase().replace(' ', "-");
+    kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
+}
+
+/// The places in the document that a comment names: an anchor behind its name, or a heading behind
+/// its name and a colon.
+fn named_places(comment: &str) -> Vec<String> {
+    let is_anchor = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
+    let mut found = Vec::new();
+    for (at, name) in comment.match_indices("mechanisms.md") {
+        let rest = &comment[at + name.len()..];
+        if let Some(place) = rest.strip_prefix('#') {
+            found.push(place.chars().take_while(|&c| is_anchor(c)).collect());
+        } else if let Some(heading) = rest.trim_start_matches('`').strip_prefix(": ") {
+            let end = heading.find(['.', ',', ';', ')']).unwrap_or(heading.len());
+            found.push(anchor(&heading[..end]));
+        }
+    }
+    found
+}
+
+#[test]
+fn places_in_the_document_exist() {
+    let text = fs::read_to_string(root().join("docs/mechanisms.md")).expect("docs/mechanisms.md");
+    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| anchor(line.trim_start_matches('#')));
+    let headings: BTreeSet<String> = headings.collect();
+    let mut wrong = Vec::new();
+    for path in checked_files() {
+        for (line, comment) in comments(&path) {
+            let missing = named_places(&comment).into_iter().filter(|place| !headings.contains(place));
+            wrong.extend(missing.map(|place| format!("{}:{line}: #{place}", path.display())));
+        }
+    }
+    assert!(wrong.is_empty(), "docs/mechanisms.md has no such heading:\n  {}", wrong.join("\n  "));
+}
+
+#[test]
+fn citations_are_told_from_numbers() {
+    let cited = |text: &str| !cited_sections(text).is_empty();
+    assert!(["// as in (2.7)", "// (8.2, 8.4): x", "/// Section 9.", "// step 4 of 2.4"].into_iter().all(cited));
+    let fine = [
+        "// 6.1 and 6.12 differ",
+        "// Linux (6.1)",
+        "// f(2)",
+        "// (1.5 times)",
+        "// a section",
+        "// x3.5 (of 2)",
+        "// (0.5..1.5)",
+    ];
+    assert!(!fine.into_iter().any(cited));
+    assert_eq!(anchor("memory.high"), "memoryhigh");
+    assert_eq!(named_places("// see docs/mechanisms.md#the-half-rule."), ["the-half-rule"]);
+    assert_eq!(named_places("// `docs/mechanisms.md`: The half rule, and"), ["the-half-rule"]);
+}

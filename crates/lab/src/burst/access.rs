@@ -1,0 +1,212 @@
+//! One access of one page by a task: through its page tables, or by a call of the engine, and what
+//! that means for the task.
+
+use refault_mm::{Outcome, PageId, ThrottleReason, Touch, World as _};
+
+use super::context::{Burst, Step};
+use crate::kernel::Kernel;
+use crate::scenario::PhaseSpec;
+use crate::sched::{PsiState, Stop, TICK_NS};
+use crate::task::{Access, Task};
+
+impl Burst<'_> {
+    /// One access of one page.
+    pub(super) fn access(&mut self, t: usize, task: &mut Task, phase: &PhaseSpec, clock: u64, access: Access) -> Step {
+        if std::mem::take(&mut self.threads[t].read_failed) {
+            // The error is the task's; whoever touches the page next has it read again.
+            let ns = self.kernel.costs.minor_fault_ns.max(1);
+            task.spend(phase, 0, ns);
+            task.finish_access(phase, clock + ns, false);
+            return Step::Go(ns);
+        }
+        let space = task.streams[access.stream].space;
+        if let (true, Some(space)) = (access.mapped, space) {
+            if let Some(ns) = self.hit_in_table(space, phase, clock, access) {
+                task.spend(phase, ns, 0);
+                task.count(phase, true);
+                task.finish_access(phase, clock + ns, true);
+                return Step::Go(ns.max(1));
+            }
+            if self.tiering.is_some() && self.kernel.hw.tables.take_hint(space, access.page) {
+                return self.hint_fault(t, access.page, clock);
+            }
+        }
+        let outcome = self.call_engine(task, clock, access);
+        if outcome == Outcome::Hit && !self.kernel.hw.has_news() {
+            let c = &self.kernel.costs;
+            let hit = if access.write { c.write_hit_ns } else { c.read_hit_ns };
+            let hit = hit + copy_of(self.kernel, access.page, access.write, clock);
+            let ns = hit + phase.cpu_ns;
+            task.spend(phase, phase.cpu_ns, hit);
+            task.count(phase, true);
+            task.finish_access(phase, clock + ns, true);
+            return Step::Go(ns.max(1));
+        }
+        self.pay(t, task, phase, (clock, access, outcome))
+    }
+
+    /// What a touch takes that needs no fault; none: it needs one.
+    #[inline]
+    fn hit_in_table(&mut self, space: usize, phase: &PhaseSpec, clock: u64, access: Access) -> Option<u64> {
+        let kernel = &mut *self.kernel;
+        let entry = kernel.hw.tables.touch(space, access.page, access.write)?;
+        let mut ns = kernel.costs.map_hit_ns + phase.cpu_ns;
+        if !kernel.hw.nodes.is_empty() {
+            ns += kernel.hw.nodes.access(entry.node(), access.write, phase.lines, clock);
+        }
+        Some(ns)
+    }
+
+    fn call_engine(&mut self, task: &mut Task, clock: u64, access: Access) -> Outcome {
+        let Access { stream, page, left, write, mapped, continues } = access;
+        let s = &mut task.streams[stream];
+        self.kernel.set_now_ns(clock);
+        let (engine, hw) = (&mut self.kernel.engine, &mut self.kernel.hw);
+        hw.tables.current = s.space;
+        hw.tables.mapped = 0;
+        match (mapped, write) {
+            (true, false) => engine.access(hw, page, Touch::MapRead),
+            (true, true) => engine.access(hw, page, Touch::MapWrite),
+            (false, true) => engine.access(hw, page, Touch::Write),
+            (false, false) if continues => engine.access(hw, page, Touch::ReadOn),
+            (false, false) => engine.read_file(hw, page, left, Touch::Read, &mut s.readahead),
+        }
+    }
+
+    /// An access that was more than a hit: what it cost, and how the task goes on.
+    fn pay(
+        &mut self,
+        t: usize,
+        task: &mut Task,
+        phase: &PhaseSpec,
+        (clock, access, outcome): (u64, Access, Outcome),
+    ) -> Step {
+        let Access { page, write, mapped, .. } = access;
+        let done = matches!(outcome, Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh);
+        let kernel = &mut *self.kernel;
+        if let (Some(space), true) =
+            (task.streams[access.stream].space, mapped && write && done && outcome != Outcome::Hit)
+        {
+            kernel.hw.tables.set_dirty(space, page);
+        }
+        if kernel.engine.is_over_high() {
+            kernel.engine.return_to_user(&mut kernel.hw);
+        }
+        let mut own_ns = cost_of(kernel, outcome, mapped, write);
+        let bill = self.settle(clock);
+        if done && !self.kernel.hw.nodes.is_empty() {
+            own_ns += match mapped {
+                true => first_touch_of(self.kernel, page, write, phase.lines, clock),
+                false => copy_of(self.kernel, page, write, clock),
+            };
+        }
+        let ns = (own_ns + bill.io_ns).max(1);
+        self.threads[t].debt_ns = bill.reclaim_ns;
+        task.spend(phase, if done { phase.cpu_ns } else { 0 }, ns + bill.reclaim_ns);
+        let throttle = self.kernel.take_throttle();
+        let step = self.conclude(t, task, phase, (page, outcome), (clock, ns));
+        match (throttle, step) {
+            // Waiting for the page is enough.
+            (Some((reason, _)), Step::Stop(ns, stop)) => {
+                self.kernel.engine.throttle_ended(reason);
+                Step::Stop(ns, stop)
+            }
+            (Some((reason, max_wait_ns)), Step::Go(ns)) => {
+                let until = clock + ns + bill.reclaim_ns + max_wait_ns;
+                self.threads.wait_throttled(t, reason, until, self.clock);
+                let psi_state = if reason == ThrottleReason::Dirty { PsiState::Idle } else { PsiState::Stalled };
+                Step::Stop(ns, Stop::Blocked(psi_state))
+            }
+            (None, step) => step,
+        }
+    }
+
+    /// A task touches a page that was marked: what the engine makes of it. The touch itself comes
+    /// again.
+    fn hint_fault(&mut self, t: usize, page: PageId, clock: u64) -> Step {
+        let kernel = &mut *self.kernel;
+        kernel.set_now_ns(clock);
+        let _ = kernel.engine.hint_fault(&mut kernel.hw, page);
+        let bill = self.settle(clock);
+        self.threads[t].debt_ns = bill.reclaim_ns;
+        // Nobody waits for a promotion.
+        self.kernel.skip_throttle();
+        Step::Go(self.kernel.costs.hint_fault_ns + bill.io_ns)
+    }
+
+    /// What the outcome means for the task.
+    fn conclude(
+        &mut self,
+        t: usize,
+        task: &mut Task,
+        phase: &PhaseSpec,
+        (page, outcome): (PageId, Outcome),
+        (clock, ns): (u64, u64),
+    ) -> Step {
+        match outcome {
+            Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh => {
+                task.count(phase, outcome.is_hit());
+                let ns = ns + phase.cpu_ns;
+                task.finish_access(phase, clock + ns, true);
+                Step::Go(ns)
+            }
+            Outcome::Failed => {
+                task.count(phase, false);
+                task.finish_access(phase, clock + ns, false);
+                Step::Go(ns)
+            }
+            Outcome::Waiting => {
+                task.count(phase, false);
+                let psi_state =
+                    if self.kernel.engine.is_refault_wait(page) { PsiState::Stalled } else { PsiState::Idle };
+                self.threads.wait_for_page(t, page);
+                Step::Stop(ns, Stop::Blocked(psi_state))
+            }
+            Outcome::Throttled => {
+                let is_full = self.kernel.hw.is_write_queue_full();
+                self.threads.wait_for_room(t, is_full, clock + ns, self.clock);
+                Step::Stop(ns, Stop::Blocked(PsiState::Stalled))
+            }
+            Outcome::Oom(memcg) => {
+                self.kill_for(memcg);
+                self.threads[t].begin_wait();
+                Step::Stop(ns, Stop::Sleep(clock + ns + TICK_NS))
+            }
+        }
+    }
+}
+
+/// The touch itself, after a fault.
+fn first_touch_of(kernel: &mut Kernel, page: PageId, write: bool, lines: u32, clock: u64) -> u64 {
+    let node = kernel.engine.page_node(page);
+    node.map_or(0, |n| kernel.hw.nodes.access(n.index(), write, lines, clock))
+}
+
+/// A read or write by descriptor: what copying takes longer than with the memory that it was
+/// measured with.
+fn copy_of(kernel: &mut Kernel, page: PageId, write: bool, clock: u64) -> u64 {
+    if kernel.hw.nodes.is_empty() {
+        return 0;
+    }
+    let node = kernel.engine.page_node(page);
+    node.map_or(0, |n| kernel.hw.nodes.stream(n.index(), write, clock))
+}
+
+/// What an access takes, apart from reclaim, I/O, and nodes of memory.
+fn cost_of(kernel: &Kernel, outcome: Outcome, mapped: bool, write: bool) -> u64 {
+    let c = &kernel.costs;
+    let copy = match (mapped, write) {
+        (true, _) => c.map_hit_ns,
+        (false, true) => c.write_hit_ns,
+        (false, false) => c.read_hit_ns,
+    };
+    match outcome {
+        Outcome::Hit => copy,
+        Outcome::Minor => c.minor_fault_ns + copy,
+        Outcome::Major => c.major_fault_ns + copy,
+        Outcome::Fresh if mapped => c.anon_fault_ns + kernel.hw.tables.mapped.saturating_sub(1) * c.zero_page_ns,
+        Outcome::Fresh => copy,
+        Outcome::Waiting => c.major_fault_ns,
+        Outcome::Failed | Outcome::Throttled | Outcome::Oom(_) => c.minor_fault_ns,
+    }
+}

@@ -1,0 +1,222 @@
+//! The threads that reclaim for a scenario's events: for a new limit, or for `memory.reclaim`. Each
+//! is a program that needs a CPU, and waits for devices.
+
+use refault_mm::{MemcgId, ReclaimRequest, ReclaimRound, World as _};
+
+use super::context::Burst;
+use crate::kernel::Kernel;
+use crate::results::EventResult;
+use crate::scenario::{EventAction, EventSpec, LimitChanges, Scenario};
+use crate::sched::{PsiState, Stop};
+
+/// Ticks in a row in which a group does not come nearer to its new limit before it is given up: a
+/// second.
+const MAX_FRUITLESS_TICKS: u32 = 250;
+
+/// How far an event is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EventProgress {
+    /// When it first began.
+    at_ns: Option<u64>,
+    /// How often it happened, and how often less was freed than was asked for.
+    times: u64,
+    short: u64,
+    asked_pages: u64,
+    reclaimed_pages: u64,
+    failed: Option<String>,
+    /// `memory.reclaim` on its way.
+    request: Option<ReclaimRequest>,
+    /// When the next one is due, or when the one on its way was.
+    due_ns: u64,
+    fruitless: u32,
+    /// Before this tick.
+    usage: u64,
+}
+
+impl EventProgress {
+    /// It is due, for the first time.
+    pub(crate) fn begin(&mut self, now_ns: u64, repeats: bool) {
+        (self.at_ns, self.times, self.due_ns) = (Some(now_ns), u64::from(!repeats), now_ns);
+    }
+
+    pub(crate) fn fail(&mut self, why: String) {
+        self.failed = Some(why);
+    }
+
+    /// The thread of the event has nothing more to do.
+    fn give_up(&mut self, why: &str) -> Stop {
+        self.fail(why.to_owned());
+        Stop::Done
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+}
+
+impl Burst<'_> {
+    /// Limits change; what is beyond them is reclaimed by a thread of its own.
+    pub(crate) fn set_limits(
+        &mut self,
+        progress: &mut EventProgress,
+        n: usize,
+        limits: &LimitChanges,
+    ) -> Result<(), String> {
+        let id = self.groups.id(n).ok_or("it is not there")?;
+        let kernel = &mut *self.kernel;
+        let limits = limits.applied_to(&kernel.engine.memcg_limits(id));
+        progress.usage = u64::MAX;
+        kernel.engine.set_memcg_limits(&mut kernel.hw, id, &limits)?;
+        self.kill_for_limit(id)
+    }
+
+    /// A group cannot be brought below its new `memory.max`: a task of it dies. An error: there is
+    /// none.
+    fn kill_for_limit(&mut self, id: MemcgId) -> Result<(), String> {
+        match self.kernel.hw.orders.oom.take() {
+            Some(over) if self.kill_within(over) == 0 => {
+                let used = self.kernel.engine.memcg_usage(id);
+                Err(format!("it still uses {used} pages, and there is nothing to reclaim and nobody to kill"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A thread of an event has a CPU.
+    pub(crate) fn run_admin(&mut self, progress: &mut EventProgress, i: usize, start_ns: u64) -> (u64, Stop) {
+        self.kernel.set_now_ns(start_ns);
+        let event = &self.spec.events[i];
+        let t = self.threads.admin(i);
+        let mut stop = match event.action {
+            EventAction::Reclaim { .. } => self.reclaim_on(event, progress, t, start_ns),
+            EventAction::Set { memcg, .. } => self.shrink_on(memcg, progress, t, start_ns),
+            _ => Stop::Done,
+        };
+        let bill = self.settle(start_ns);
+        self.threads[t].debt_ns += bill.reclaim_ns;
+        let end = start_ns + bill.io_ns.max(1_000);
+        if let Some((reason, max_wait_ns)) = self.kernel.take_throttle() {
+            match stop {
+                Stop::Preempted => {
+                    self.threads.wait_throttled(t, reason, end + bill.reclaim_ns + max_wait_ns, self.clock);
+                    stop = Stop::Blocked(PsiState::Stalled);
+                }
+                _ => self.kernel.engine.throttle_ended(reason),
+            }
+        }
+        (end, stop)
+    }
+
+    /// A round of `memory.reclaim`.
+    fn reclaim_on(&mut self, event: &EventSpec, progress: &mut EventProgress, t: usize, now_ns: u64) -> Stop {
+        let EventAction::Reclaim { memcg, pages, swappiness, every_ns, until_ns } = event.action else {
+            return Stop::Done;
+        };
+        if progress.request.is_none() {
+            let Some(id) = self.groups.id_or_root(memcg) else {
+                return progress.give_up("it is not there");
+            };
+            progress.times += 1;
+            progress.asked_pages += pages;
+            progress.request = Some(ReclaimRequest::new(id, pages, swappiness));
+        }
+        let Some(mut request) = progress.request.take() else { return Stop::Done };
+        // A group that is gone may have given its number to another one.
+        let gone = self.groups.id_or_root(memcg).is_none();
+        let round = match gone {
+            true => Err("it was removed".to_owned()),
+            false => self.kernel.engine.reclaim_round(&mut self.kernel.hw, &mut request),
+        };
+        match round {
+            Ok(ReclaimRound::More) => {
+                progress.request = Some(request);
+                Stop::Preempted
+            }
+            Ok(ReclaimRound::Wait) => {
+                progress.request = Some(request);
+                self.wait_for_writes(t, now_ns)
+            }
+            Ok(round) => {
+                progress.reclaimed_pages += request.reclaimed();
+                progress.short += u64::from(round == ReclaimRound::Again);
+                // One that takes longer than that is followed by the next at once.
+                let next = every_ns.map(|every| (progress.due_ns + every).max(now_ns));
+                let Some(next) = next.filter(|&next| until_ns.is_none_or(|until| next <= until)) else {
+                    return Stop::Done;
+                };
+                progress.due_ns = next;
+                self.threads[t].begin_wait();
+                Stop::Sleep(next)
+            }
+            Err(why) => {
+                progress.reclaimed_pages += request.reclaimed();
+                progress.give_up(&why)
+            }
+        }
+    }
+
+    /// Until a device has written something, or a tick.
+    fn wait_for_writes(&mut self, t: usize, now_ns: u64) -> Stop {
+        let is_full = self.kernel.hw.is_write_queue_full();
+        self.threads.wait_for_room(t, is_full, now_ns, self.clock);
+        Stop::Blocked(PsiState::Stalled)
+    }
+
+    /// A group has a new limit, and still uses more.
+    fn shrink_on(&mut self, n: usize, progress: &mut EventProgress, t: usize, now_ns: u64) -> Stop {
+        let Some(id) = self.groups.id(n) else { return Stop::Done };
+        let kernel = &mut *self.kernel;
+        if !kernel.engine.is_over_limit(id) {
+            return Stop::Done;
+        }
+        let limits = kernel.engine.memcg_limits(id);
+        if kernel.engine.set_memcg_limits(&mut kernel.hw, id, &limits).is_err() {
+            return Stop::Done;
+        }
+        if let Err(why) = self.kill_for_limit(id) {
+            return progress.give_up(&why);
+        }
+        let Kernel { engine, hw, .. } = &*self.kernel;
+        if !engine.is_over_limit(id) {
+            return Stop::Done;
+        }
+        let usage = engine.memcg_usage(id);
+        progress.fruitless = if usage < progress.usage { 0 } else { progress.fruitless + 1 };
+        progress.usage = usage;
+        // What is beyond memory.high its tasks reclaim, too.
+        let worth_it = usage > limits.max || engine.is_write_pending(id) || hw.is_write_queue_full();
+        match worth_it && progress.fruitless < MAX_FRUITLESS_TICKS {
+            true => self.wait_for_writes(t, now_ns),
+            false if usage > limits.max => progress.give_up(&format!("it still uses {usage} pages")),
+            false => Stop::Done,
+        }
+    }
+}
+
+/// What came of all events.
+pub(crate) fn event_results(spec: &Scenario, progress: &[EventProgress]) -> Vec<EventResult> {
+    let result = |(e, progress): (&EventSpec, &EventProgress)| EventResult {
+        what: text(spec, e),
+        at_ns: progress.at_ns,
+        times: progress.times,
+        asked_pages: progress.asked_pages,
+        // What a request that is on its way has freed counts, too.
+        reclaimed_pages: progress.reclaimed_pages + progress.request.as_ref().map_or(0, ReclaimRequest::reclaimed),
+        short: progress.short,
+        failed: progress.failed.clone(),
+    };
+    spec.events.iter().zip(progress).map(result).collect()
+}
+
+/// An event for people.
+fn text(spec: &Scenario, event: &EventSpec) -> String {
+    let path = |n: usize| spec.memcgs[n].path.clone();
+    let path_or_root = |n: Option<usize>| n.map_or_else(|| "/".to_owned(), path);
+    match event.action {
+        EventAction::Create(n) => format!("create {}", path(n)),
+        EventAction::Remove(n) => format!("remove {}", path(n)),
+        EventAction::Set { memcg, .. } => format!("set {}", path(memcg)),
+        EventAction::Move { task, to, .. } => format!("move {} to {}", spec.tasks[task].name, path_or_root(to)),
+        EventAction::Reclaim { memcg, .. } => format!("reclaim {}", path_or_root(memcg)),
+    }
+}

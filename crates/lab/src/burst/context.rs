@@ -1,0 +1,48 @@
+//! What a thread that has a CPU may change.
+
+use crate::groups::Groups;
+use crate::kernel::{Bill, Kernel};
+use crate::programs::Programs;
+use crate::record::Records;
+use crate::results::Ending;
+use crate::scenario::Scenario;
+use crate::sched::{Clock, Stop, Threads};
+use crate::task::Task;
+use crate::tiers::Tiering;
+
+/// A thread has a CPU: the parts of the machine that it works with. Not among them: which CPU is
+/// whose, devices, samples.
+pub(crate) struct Burst<'a> {
+    pub(crate) spec: &'a Scenario,
+    pub(crate) clock: &'a mut Clock,
+    pub(crate) kernel: &'a mut Kernel,
+    pub(crate) threads: &'a mut Threads,
+    pub(crate) programs: &'a mut Programs,
+    pub(crate) groups: &'a Groups,
+    /// Where there are nodes with latency and bandwidth.
+    pub(crate) tiering: Option<&'a mut Tiering>,
+    pub(crate) records: &'a mut Records,
+    /// How the run ends, if that is known.
+    pub(crate) ending: &'a mut Option<Ending>,
+}
+
+/// How an access goes on.
+pub(super) enum Step {
+    /// It is done after so many nanoseconds.
+    Go(u64),
+    /// The thread stops after so many nanoseconds.
+    Stop(u64, Stop),
+}
+
+impl Burst<'_> {
+    /// Carries out what an engine call asked for, and says what it costs.
+    pub(super) fn settle(&mut self, at_ns: u64) -> Bill {
+        self.kernel.settle(at_ns, self.clock, self.threads)
+    }
+
+    /// Which pages are hottest changes: a task leaves (-1) or enters its phase.
+    pub(super) fn count_hottest(&mut self, task: &Task, sign: f64) {
+        let phase = &self.spec.tasks[task.spec].phases[task.phase];
+        self.kernel.hw.hottest.count(sign, |add| task.weigh(phase, add));
+    }
+}

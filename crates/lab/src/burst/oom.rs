@@ -1,0 +1,63 @@
+//! Lack of memory: who is killed, and what is free then.
+
+use refault_mm::{MappingId, MemcgId, OomTask};
+
+use super::context::Burst;
+use crate::results::Ending;
+use crate::sched::{Event, State};
+
+impl Burst<'_> {
+    /// The out-of-memory killer: the engine says who.
+    pub(super) fn kill_for(&mut self, memcg: MemcgId) {
+        if self.kill_within(memcg) == 0 {
+            // Linux gives up, too.
+            *self.ending = Some(Ending::Stuck);
+        }
+    }
+
+    /// Kills who is to die for a group; how many.
+    pub(super) fn kill_within(&mut self, memcg: MemcgId) -> usize {
+        self.kernel.hw.orders.oom = None;
+        let spec = self.spec;
+        let mut threads = Vec::new();
+        let mut tasks = Vec::new();
+        let mut at = 0;
+        for (n, s) in spec.tasks.iter().enumerate() {
+            // Without a group it has not begun.
+            let group = self.groups.id_or_root(self.groups.of_task(n));
+            for copy in 0..s.count {
+                if let (Some(group), false) = (group, self.threads[at].state == State::Off || self.threads[at].killed) {
+                    threads.push(at);
+                    let mappings = self.programs.anon_of(spec, s, copy);
+                    tasks.push(OomTask { memcg: group, score_adj: s.oom_score_adj, mappings });
+                }
+                at += 1;
+            }
+        }
+        let victims = self.kernel.engine.oom_kill(memcg, &tasks);
+        victims.iter().for_each(|&v| self.kill(threads[v], &tasks[v].mappings));
+        victims.len()
+    }
+
+    /// A copy of a task has ended: anonymous memory that nobody will use any more is free. Files
+    /// stay in the cache.
+    pub(crate) fn free_memory_of(&mut self, task: usize, copy: u32) {
+        let kernel = &mut *self.kernel;
+        for mapping in self.programs.unused_after(self.spec, task, copy) {
+            kernel.engine.drop_mapping(&mut kernel.hw, mapping);
+        }
+        let _ = self.settle(self.clock.now_ns());
+    }
+
+    fn kill(&mut self, t: usize, mappings: &[MappingId]) {
+        debug_assert!(!self.threads[t].killed, "thread {t} is killed twice");
+        self.programs.oom_kills += 1;
+        self.threads[t].killed = true;
+        let kernel = &mut *self.kernel;
+        for &m in mappings {
+            kernel.engine.drop_mapping(&mut kernel.hw, m);
+        }
+        let wait = self.threads[t].begin_wait();
+        self.clock.push(self.clock.now_ns(), Event::Wake(t, wait));
+    }
+}

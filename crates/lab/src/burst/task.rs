@@ -1,0 +1,158 @@
+//! A task has a CPU: turn after turn, until its quantum is over or it has to wait.
+
+use refault_trace::generate::Rng;
+
+use super::context::{Burst, Step};
+use crate::hardware::Extent;
+use crate::scenario::{PhaseSpec, StreamSpec};
+use crate::sched::Stop;
+use crate::task::{Advised, Next, Stream, Task, Turn};
+
+impl Burst<'_> {
+    /// Runs a task from `start_ns` on; when it stops, and why.
+    pub(crate) fn run_task(&mut self, t: usize, task: &mut Task, start_ns: u64) -> (u64, Stop) {
+        if self.threads[t].killed {
+            return (start_ns, Stop::Done);
+        }
+        let spec = self.spec;
+        let end = start_ns + spec.machine.quantum_ns;
+        let mut clock = start_ns;
+        if let Some(tiering) = self.tiering.as_mut().filter(|_| task.cpu_ns >= task.next_scan_ns) {
+            clock += tiering.scan_for_hints(t, task, clock, self.kernel);
+        }
+        if task.streams.is_empty() && task.phase == 0 && task.done.first_ns.is_none() {
+            self.enter_phase(task, clock);
+        }
+        while clock < end && self.threads[t].debt_ns == 0 {
+            let phase = &spec.tasks[task.spec].phases[task.phase];
+            let step = match task.turn(phase, clock) {
+                Turn::SleepUntil(until) => {
+                    self.threads[t].begin_wait();
+                    Step::Stop(0, Stop::Sleep(until))
+                }
+                Turn::PhaseOver => match self.end_phase(task, clock) {
+                    true => Step::Go(0),
+                    false => Step::Stop(0, Stop::Done),
+                },
+                Turn::Advise(advised) => self.advise(task, phase, clock, advised),
+                Turn::Access(access) => self.access(t, task, phase, clock, access),
+            };
+            match step {
+                Step::Go(ns) => clock += ns,
+                Step::Stop(ns, stop) => return (clock + ns, stop),
+            }
+        }
+        (clock, Stop::Preempted)
+    }
+
+    /// Goes on to the next phase; false: there is none.
+    fn end_phase(&mut self, task: &mut Task, now_ns: u64) -> bool {
+        let spec = self.spec;
+        self.count_hottest(task, -1.0);
+        let more = match task.next_phase(&spec.tasks[task.spec], now_ns) {
+            Next::Phase => true,
+            Next::End => false,
+            Next::Repeat(l) => {
+                self.records.end_iteration(spec, task.spec, l, &self.kernel.engine);
+                true
+            }
+            Next::Leave(l, more) => {
+                self.records.end_iteration(spec, task.spec, l, &self.kernel.engine);
+                more
+            }
+        };
+        if more {
+            self.enter_phase(task, now_ns);
+        }
+        more
+    }
+
+    /// Drops a block, or pages it out: the program's own time.
+    fn advise(&mut self, task: &mut Task, phase: &PhaseSpec, clock: u64, advised: Advised) -> Step {
+        let kernel = &mut *self.kernel;
+        kernel.set_now_ns(clock);
+        match advised.page_out {
+            true => drop(kernel.engine.page_out(&mut kernel.hw, advised.first, advised.pages)),
+            false => kernel.engine.drop_range(&mut kernel.hw, advised.first, advised.pages),
+        }
+        let bill = self.settle(clock);
+        // It does not wait for what it asked to be written.
+        self.kernel.skip_throttle();
+        let costs = &self.kernel.costs;
+        let walk_ns = costs.madvise_ns + u64::from(advised.pages) * costs.pte_walk_ns;
+        let ns = (walk_ns + bill.reclaim_ns + bill.io_ns).max(1);
+        task.spend(phase, 0, ns);
+        task.finish_advice(phase, clock + ns);
+        Step::Go(ns)
+    }
+
+    fn enter_phase(&mut self, task: &mut Task, now_ns: u64) {
+        let spec = self.spec;
+        let t = &spec.tasks[task.spec];
+        let phase = &t.phases[task.phase];
+        if let Some(tiering) = self.tiering.as_mut().filter(|_| phase.measured) {
+            tiering.note_measured(spec, self.kernel, now_ns);
+        }
+        let mut streams = match task.script.is_some() {
+            true => self.trace_streams(task, now_ns),
+            false => {
+                self.records.start(t, task, &self.kernel.engine);
+                task.draw(t);
+                self.phase_streams(task)
+            }
+        };
+        let all_mapped = task.script.is_some();
+        for s in streams.iter_mut().filter(|s| s.mapped || all_mapped) {
+            s.space = Some(self.space_of(s.extent, task));
+        }
+        task.start_phase(phase, streams, now_ns);
+        self.count_hottest(task, 1.0);
+    }
+
+    fn phase_streams(&mut self, task: &Task) -> Vec<Stream> {
+        let spec = self.spec;
+        let (t, seed) = (&spec.tasks[task.spec], spec.seed);
+        let streams = t.phases[task.phase].streams.iter().enumerate().map(|(i, s)| {
+            let instance = self.programs.instance(spec, s.object, task.copy);
+            let first = self.kernel.hw.tables.extents[instance].first;
+            // Copies permute the same ranks over the same pages.
+            let purpose = [u64::MAX, task.spec as u64, task.phase as u64, i as u64];
+            let s = &StreamSpec { pages: task.drawn_pages(s.least_pages, s.pages), ..s.clone() };
+            let position = self.programs.position(task.spec, task.phase, i);
+            Stream::new(s, instance, first, (task.copy, t.count), (&mut Rng::new(seed, &purpose), position))
+        });
+        streams.collect()
+    }
+
+    /// The streams of a trace are its objects.
+    fn trace_streams(&mut self, task: &mut Task, now_ns: u64) -> Vec<Stream> {
+        let random = self.spec.tasks[task.spec].trace.as_ref().is_some_and(|t| t.random_advice);
+        let Some(script) = &mut task.script else { return Vec::new() };
+        script.start_ns = now_ns;
+        let first = script.first_extent;
+        let extents = &self.kernel.hw.tables.extents[first..first + script.objects.len()];
+        let of = |(e, extent): (usize, &Extent)| Stream::of_trace(e, extent.first, u64::from(extent.pages), random);
+        (first..).zip(extents).map(of).collect()
+    }
+
+    /// The page table through which a task sees an object: anonymous memory has one, a file one a
+    /// task.
+    fn space_of(&mut self, extent: usize, task: &mut Task) -> usize {
+        let tables = &mut self.kernel.hw.tables;
+        let known = task.spaces.iter().find(|s| s.0 == extent).map(|s| s.1);
+        let space = match (self.programs.instances[extent].anon, known) {
+            (true, _) => tables.first_space(extent),
+            (false, Some(space)) => return space,
+            (false, None) => {
+                let space = tables.add_space(extent);
+                task.spaces.push((extent, space));
+                space
+            }
+        };
+        let pages = u64::from(tables.extents[extent].pages);
+        if let Some(tiering) = &mut self.tiering {
+            tiering.add_space(self.spec, task, space, pages);
+        }
+        space
+    }
+}

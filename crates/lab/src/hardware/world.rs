@@ -1,0 +1,169 @@
+//! What the engine asks of the machine, and what the machine is told of it.
+//!
+//! Effects that do I/O are collected while the engine runs and sent to the devices after it, pages
+//! next to each other as one request, as Linux plugs its block layer. A synchronous device is
+//! served on the spot, by the CPU that asks.
+
+use refault_mm::{Ack, Content, Effect, MemcgId, NodeId, PageId, SwapSlot, ThrottleReason, World};
+
+use super::hottest::Hottest;
+use super::nodes::Nodes;
+use super::page_table::PageTables;
+use super::storage::{Io, Storage};
+use crate::device::Device;
+use crate::scenario::ContentSpec;
+
+/// What calls of the engine asked of threads and of the machine since that was last taken.
+#[derive(Debug, Default)]
+pub(crate) struct Orders {
+    pub(crate) throttle: Option<(ThrottleReason, u64)>,
+    pub(crate) unthrottle: Vec<ThrottleReason>,
+    /// Nodes whose kswapd is to be woken.
+    pub(crate) wake_kswapd: Vec<NodeId>,
+    pub(crate) wake_flusher: bool,
+    pub(crate) wake_zswap: bool,
+    /// Clusters that are to be discarded.
+    pub(crate) discards: Vec<SwapSlot>,
+    pub(crate) oom: Option<MemcgId>,
+}
+
+/// Page tables, devices, nodes of memory, and orders for the machine.
+pub(crate) struct Hardware {
+    pub(crate) tables: PageTables,
+    pub(crate) storage: Storage,
+    pub(crate) nodes: Nodes,
+    pub(crate) orders: Orders,
+    pub(crate) hottest: Hottest,
+    /// Of the contents of pages.
+    seed: u64,
+    /// When the call of the engine happens, for migrations.
+    now_ns: u64,
+}
+
+impl Hardware {
+    pub(crate) fn new(devices: Vec<Device>, swap: Vec<(usize, u64)>, nodes: Nodes, seed: u64) -> Hardware {
+        Hardware {
+            tables: PageTables::new(!nodes.is_empty()),
+            storage: Storage::new(devices, swap),
+            nodes,
+            orders: Orders::default(),
+            hottest: Hottest::default(),
+            seed,
+            now_ns: 0,
+        }
+    }
+
+    /// What the engine orders from now on happens then.
+    #[inline]
+    pub(crate) fn set_now_ns(&mut self, now_ns: u64) {
+        self.now_ns = now_ns;
+    }
+
+    /// Whether the last call of the engine left anything to do.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        self.storage.has_news() || self.tables.has_news() || self.orders.has_news()
+    }
+
+    fn transfer(&mut self, page: PageId, order: u8, write: bool, slot: Option<SwapSlot>) -> Ack {
+        let place = match slot {
+            Some(slot) => self.storage.swap_place(slot),
+            None => self.tables.file_place(page),
+        };
+        let Some((device, at)) = place else { return Ack::Failed };
+        let (tables, seed) = (&self.tables, self.seed);
+        let io = Io { page, pages: 1 << order, write, device, at };
+        self.storage.transfer(io, slot, |page| content_of(tables, seed, page))
+    }
+}
+
+impl Orders {
+    #[inline]
+    fn has_news(&self) -> bool {
+        !self.wake_kswapd.is_empty()
+            || self.wake_flusher
+            || self.wake_zswap
+            || self.throttle.is_some()
+            || !self.unthrottle.is_empty()
+    }
+}
+
+/// What a page of an object holds of which the scenario says that.
+fn content_of(tables: &PageTables, seed: u64, page: PageId) -> Option<Content> {
+    let at = tables.extent_of(page);
+    let e = &tables.extents[at];
+    e.content.map(|c| c.of_page(seed, at, page.0 - e.first.0))
+}
+
+impl World for Hardware {
+    fn is_write_queue_full(&self) -> bool {
+        self.storage.is_write_queue_full()
+    }
+
+    fn content(&mut self, page: PageId) -> Content {
+        let mean = (4096.0 / ContentSpec::RATIO) as u32;
+        content_of(&self.tables, self.seed, page).unwrap_or(Content::Compressed { bytes: mean })
+    }
+
+    fn effect(&mut self, effect: Effect) -> Ack {
+        match effect {
+            Effect::Read { page, order } => return self.transfer(page, order, false, None),
+            Effect::Write { page, order } => return self.transfer(page, order, true, None),
+            Effect::SwapIn { page, order, slot } => return self.transfer(page, order, false, Some(slot)),
+            Effect::SwapOut { page, order, slot } => return self.transfer(page, order, true, Some(slot)),
+            Effect::Map { page, young, writable } => self.tables.map(page, young, writable),
+            Effect::Unmap { page } => self.tables.unmap(page),
+            Effect::WriteProtect { page } => self.tables.write_protect(page),
+            Effect::FreeSlot { slot } => self.storage.forget(slot),
+            // What they cost is in the engine's account of its work; the data itself is not kept
+            // here.
+            Effect::Free { .. } | Effect::ZeroFill { .. } => {}
+            Effect::ZswapStore { .. } | Effect::ZswapLoad { .. } | Effect::ZswapDrop { .. } => {}
+            Effect::Discard { first, .. } => {
+                if self.storage.is_queued(first) {
+                    self.orders.discards.push(first);
+                    return Ack::Pending;
+                }
+            }
+            Effect::WakeFlusher => {
+                self.orders.wake_flusher = true;
+                return Ack::Pending;
+            }
+            Effect::WakeZswap => {
+                self.orders.wake_zswap = true;
+                return Ack::Pending;
+            }
+            Effect::WakeKswapd { node } => {
+                self.orders.wake_kswapd.push(node);
+                return Ack::Pending;
+            }
+            Effect::Migrate { order, from, to, .. } => self.nodes.migrate(1 << order, from, to, self.now_ns),
+            Effect::Throttle { reason, max_wait_ns } => {
+                // The longest of several.
+                if self.orders.throttle.is_none_or(|t| t.1 < max_wait_ns) {
+                    self.orders.throttle = Some((reason, max_wait_ns));
+                    return Ack::Pending;
+                }
+            }
+            Effect::Unthrottle { reason } => self.orders.unthrottle.push(reason),
+            Effect::Oom { memcg } => self.orders.oom = Some(memcg),
+        }
+        Ack::Done
+    }
+
+    fn is_hottest(&mut self, page: PageId) -> bool {
+        self.hottest.contains(page)
+    }
+
+    fn test_and_clear_young(&mut self, page: PageId) -> bool {
+        self.tables.test_and_clear_young(page) > 0
+    }
+
+    fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
+        self.tables.test_and_clear_young(page)
+    }
+
+    fn test_and_clear_dirty(&mut self, page: PageId) -> bool {
+        self.tables.test_and_clear_dirty(page)
+    }
+}

@@ -1,0 +1,126 @@
+//! The kernel of the machine: the engine, the hardware below it, and what a call of it costs.
+//!
+//! Whoever calls the engine then [settles](Kernel::settle): what the call asked for is announced to
+//! the clock and to threads, and its price is the caller's. Thread bodies (`burst`) and the ends of
+//! I/O (`machine`) do so; it calls `hardware`, `sched` and `cost`.
+
+use refault_mm::{Engine, SwapWork, ThrottleReason};
+
+use crate::cost::Costs;
+use crate::hardware::Hardware;
+use crate::sched::{ANY_WAIT, Clock, Event, Threads};
+
+/// CPU time that an engine call set off.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bill {
+    /// Reclaim: a memory stall.
+    pub(crate) reclaim_ns: u64,
+    /// Requests and synchronous reads.
+    pub(crate) io_ns: u64,
+}
+
+impl Bill {
+    /// For a thread of the kernel all of it is its work.
+    pub(crate) fn worker_ns(self) -> u64 {
+        (self.reclaim_ns + self.io_ns).max(1_000)
+    }
+}
+
+/// The engine and what is around it.
+pub(crate) struct Kernel {
+    pub(crate) engine: Engine,
+    pub(crate) hw: Hardware,
+    pub(crate) costs: Costs,
+    /// Pages that the engine does not manage, swap devices in memory apart.
+    reserved_pages: u64,
+    /// What the swap allocator did that was paid for.
+    swap_paid: SwapWork,
+}
+
+impl Kernel {
+    pub(crate) fn new(engine: Engine, hw: Hardware, costs: Costs, reserved_pages: u64) -> Kernel {
+        Kernel { engine, hw, costs, reserved_pages, swap_paid: SwapWork::default() }
+    }
+
+    /// What happens now, for the engine and for what it orders.
+    pub(crate) fn set_now_ns(&mut self, now_ns: u64) {
+        self.engine.set_now_ns(now_ns);
+        self.hw.set_now_ns(now_ns);
+    }
+
+    /// The throttling that the last call asked for: why, and for how long at most.
+    pub(crate) fn take_throttle(&mut self) -> Option<(ThrottleReason, u64)> {
+        self.hw.orders.throttle.take()
+    }
+
+    /// Whoever called does not wait for the throttling that the call asked for.
+    pub(crate) fn skip_throttle(&mut self) {
+        if let Some((reason, _)) = self.take_throttle() {
+            self.engine.throttle_ended(reason);
+        }
+    }
+
+    /// Carries out what an engine call asked for, from `at_ns` on, and says what it costs.
+    pub(crate) fn settle(&mut self, at_ns: u64, clock: &mut Clock, threads: &mut Threads) -> Bill {
+        let mut bill = self.work_done();
+        self.send_requests(&mut bill, at_ns, clock);
+        if self.hw.storage.take_memory_change() {
+            let pages = self.hw.storage.swap_memory_pages() + self.reserved_pages;
+            let granted = self.engine.set_external_pages(pages);
+            self.hw.storage.refuse_writes(!granted);
+        }
+        for node in std::mem::take(&mut self.hw.orders.wake_kswapd) {
+            clock.push(at_ns, Event::Wake(threads.kswapd(node), ANY_WAIT));
+        }
+        for page in self.hw.tables.take_placed() {
+            if let Some(node) = self.engine.page_node(page) {
+                self.hw.tables.place(page, node);
+            }
+        }
+        if std::mem::take(&mut self.hw.orders.wake_flusher) {
+            clock.push(at_ns, Event::Wake(threads.flusher(), ANY_WAIT));
+        }
+        if std::mem::take(&mut self.hw.orders.wake_zswap) {
+            clock.push(at_ns, Event::Wake(threads.zswap(), ANY_WAIT));
+        }
+        for reason in std::mem::take(&mut self.hw.orders.unthrottle) {
+            threads.release_throttled(reason, at_ns, clock);
+        }
+        debug_assert!(!self.hw.storage.is_plugged(), "requests that nobody sends");
+        bill
+    }
+
+    /// What the engine and synchronous devices did since the last call.
+    fn work_done(&mut self) -> Bill {
+        let (work, swap) = (self.engine.take_work(), self.engine.swap_work());
+        let paid = std::mem::replace(&mut self.swap_paid, swap);
+        let [read_ns, write_ns] = self.hw.storage.take_cpu_ns();
+        let [up_ns, down_ns] = self.hw.nodes.take_copied();
+        let unmapped = self.hw.tables.take_unmapped();
+        let c = &self.costs;
+        let walk_ns = work.scanned * c.scan_page_ns + work.reclaimed * c.reclaim_page_ns + work.ptes * c.pte_walk_ns;
+        let swap_ns = swap_ns(c, swap) - swap_ns(c, paid);
+        let pages_ns = work.split * c.split_page_ns + work.compressed * c.compress_page_ns + unmapped * c.unmap_page_ns;
+        Bill {
+            reclaim_ns: walk_ns + swap_ns + pages_ns + write_ns + down_ns,
+            io_ns: work.decompressed * c.decompress_page_ns + read_ns + up_ns,
+        }
+    }
+
+    /// Requests and discards reach their devices once the CPU has made them.
+    fn send_requests(&mut self, bill: &mut Bill, at_ns: u64, clock: &mut Clock) {
+        if self.hw.storage.is_plugged() {
+            let submissions = self.hw.storage.unplug();
+            bill.io_ns += submissions.len() as u64 * self.costs.io_submit_ns;
+            clock.push_submission(at_ns + bill.io_ns, submissions);
+        }
+        for slot in std::mem::take(&mut self.hw.orders.discards) {
+            clock.push(at_ns + self.hw.storage.discard_ns(slot), Event::Discarded(slot.0));
+        }
+    }
+}
+
+/// What the swap allocator cost from the start on.
+fn swap_ns(c: &Costs, work: SwapWork) -> u64 {
+    work.calls * c.swap_call_ns + work.clusters * c.swap_cluster_ns + work.probes * c.swap_64_places_ns / 64
+}

@@ -1,0 +1,31 @@
+//! The lab: a machine in virtual time around the engine of `refault-mm`.
+//!
+//! | room | what is in it | calls |
+//! |---|---|---|
+//! | [`machine`] | the event loop, from a scenario to its results | all others |
+//! | `burst` | what a thread does while it has a CPU | `kernel`, `sched`, `task`, and what they change |
+//! | `groups`, `programs`, `tiers`, `record` | memory cgroups over time; objects and copies of tasks; marking pages; recorded loops | `kernel`, `task` |
+//! | `kernel` | the engine, the hardware below it, what a call costs | `hardware`, `sched` |
+//! | `sched` | virtual time, threads, CPUs, waits, pressure | `task` |
+//! | `hardware` | page tables, devices, nodes of memory | [`device`] |
+//! | `task` | what a task does next, and what it has done | [`scenario`] |
+//! | [`scenario`] | machines and workloads as files | `results`, [`device`] |
+//! | `results` | what a run says, and how its numbers are named | [`device`], [`metric`] |
+//! | [`device`], [`cost`], [`metric`] | block devices; costs of operations; latencies and samples | nothing here |
+#![deny(missing_docs)]
+
+mod burst;
+pub mod cost;
+pub mod device;
+mod groups;
+mod hardware;
+mod kernel;
+pub mod machine;
+pub mod metric;
+mod programs;
+mod record;
+mod results;
+pub mod scenario;
+mod sched;
+mod task;
+mod tiers;

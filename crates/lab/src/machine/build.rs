@@ -1,0 +1,167 @@
+//! From a scenario to a machine at time 0.
+
+use refault_mm::{Config, Engine, NodeConfig, SwapDeviceConfig};
+
+use super::load::{copies, objects, traces};
+use super::requests::Requests;
+use super::state::Machine;
+use crate::burst::EventProgress;
+use crate::cost::Costs;
+use crate::device::{Device, DeviceSpec};
+use crate::groups::{Groups, groups_of};
+use crate::hardware::{Hardware, Hottest, Nodes};
+use crate::kernel::Kernel;
+use crate::metric::Series;
+use crate::programs::Programs;
+use crate::record::Records;
+use crate::scenario::{self, COLUMNS, PolicySpec, Scenario, SwapSpec, TIER_COLUMNS, preset_with_overrides};
+use crate::sched::{Clock, Event, Thread, Threads, Work};
+use crate::task::{Script, Task};
+use crate::tiers::{Tiering, numa_config};
+
+impl Machine {
+    /// Builds the machine of a scenario, with the reclaim of `policy` (the scenario's own, or a
+    /// variant).
+    pub fn new(spec: &Scenario, policy: &PolicySpec) -> Result<Machine, String> {
+        let (config, tiering) = config(spec, policy)?;
+        let mut engine = Engine::new(config)?;
+        let costs = costs(spec)?;
+        let mut hw = hardware(spec, &costs, tiering.as_ref())?;
+        let groups = Groups::new(spec, &mut engine, &mut hw)?;
+        let (mut instances, first_instance) = objects(spec, &mut engine, &mut hw, &groups)?;
+        if !engine.set_external_pages(spec.machine.kernel_pages) {
+            return Err("machine.kernel: is more than the memory".into());
+        }
+        let traces = traces(spec, &mut engine, &mut hw, &groups, &mut instances)?;
+        let columns = COLUMNS.iter().chain(TIER_COLUMNS.iter().filter(|_| tiering.is_some()));
+        let mut machine = Machine {
+            clock: Clock::default(),
+            requests: Requests::new(hw.storage.devices.len()),
+            kernel: Kernel::new(engine, hw, costs, spec.machine.kernel_pages),
+            threads: Threads::new(spec, tasks(spec, &traces)),
+            programs: Programs::new(spec, instances, first_instance),
+            groups,
+            event_progress: vec![EventProgress::default(); spec.events.len()],
+            records: Records::default(),
+            series: Series::new(columns.copied()),
+            tiering,
+            ending: None,
+            last_swap: None,
+            check: false,
+            spec: spec.clone(),
+        };
+        machine.begin();
+        Ok(machine)
+    }
+
+    /// Announces what happens first.
+    fn begin(&mut self) {
+        self.schedule_events(None);
+        for i in (0..self.spec.tasks.len()).filter(|&i| self.spec.tasks[i].after.is_none()).collect::<Vec<_>>() {
+            self.schedule_start(i, self.spec.tasks[i].start_ns);
+        }
+        if let Some(tiering) = &mut self.tiering {
+            tiering.add_programs(&self.spec, &self.programs, &self.kernel);
+            if tiering.promotes() {
+                let engine = &self.kernel.engine;
+                self.kernel.hw.hottest = Hottest::new(engine.registered_pages(), tiering.top_capacity(engine));
+            }
+        }
+        self.clock.push(self.spec.sample_ns, Event::Sample);
+    }
+}
+
+/// The copies of all tasks.
+fn tasks(spec: &Scenario, traces: &[Option<Script>]) -> Vec<Thread> {
+    let mut threads = Vec::new();
+    for (i, t) in spec.tasks.iter().enumerate() {
+        let groups = groups_of(spec, t.memcg);
+        for copy in 0..t.count {
+            let mut task = Box::new(Task::new(i, copy, spec.seed));
+            task.script.clone_from(&traces[i]);
+            threads.push(Thread::new(Work::Task(task), groups.clone()));
+        }
+    }
+    threads
+}
+
+fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Option<Tiering>), String> {
+    let m = &spec.machine;
+    let mut cfg = policy.config();
+    cfg.cpus = m.cpus as usize;
+    cfg.swappiness = m.swappiness;
+    cfg.page_cluster = m.page_cluster;
+    cfg.read_ahead_pages = m.read_ahead_pages;
+    cfg.dirty_background_ratio = m.dirty_background_ratio;
+    cfg.dirty_ratio = m.dirty_ratio;
+    cfg.min_ttl_ns = m.min_ttl_ns;
+    cfg.thp = m.thp.clone();
+    cfg.recursive_protection = m.recursive_protection;
+    cfg.stat_flush_interval_ns = m.stat_flush_interval_ns;
+    cfg.total_pages = m.memory_pages;
+    // The scale is 1 but on machines with nodes, whose sizes stand for so much larger ones.
+    cfg.gib_pages = (cfg.gib_pages / m.scale).max(1);
+    cfg.seed = spec.seed;
+    cfg.zswap.clone_from(&spec.zswap);
+    cfg.node = Some(NodeConfig {
+        pages: m.memory_pages,
+        min_free_kbytes: m.min_free_kbytes,
+        watermark_scale_factor: m.watermark_scale_factor,
+        low_zones: [m.dma_pages, m.dma32_pages],
+    });
+    cfg.swap_pages = 0;
+    cfg.swap_devices = spec.swap.iter().map(|s| swap_device(spec, s)).collect::<Result<_, _>>()?;
+    let tiering = match numa_config(spec, policy)? {
+        None => None,
+        Some((numa, tiers)) => {
+            cfg.node = None;
+            cfg.numa = Some(numa);
+            Some(Tiering::new(policy.tiering.config(m.scale)?, &tiers))
+        }
+    };
+    cfg.check()?;
+    Ok((cfg, tiering))
+}
+
+fn swap_device(spec: &Scenario, s: &SwapSpec) -> Result<SwapDeviceConfig, String> {
+    Ok(SwapDeviceConfig {
+        pages: s.pages,
+        priority: s.priority,
+        synchronous: device_spec(&spec.devices[s.device])?.synchronous.is_some(),
+        rotational: s.rotational,
+        discard: s.discard,
+        block_device: !s.file,
+        bad_pages: s.bad_pages.clone(),
+    })
+}
+
+fn costs(spec: &Scenario) -> Result<Costs, String> {
+    let mut costs = Costs::default();
+    for (name, &ns) in &spec.machine.costs {
+        costs.set(name, ns).map_err(|e| format!("machine.costs.{name}: {e}"))?;
+    }
+    costs.check()?;
+    Ok(costs)
+}
+
+/// A device of a scenario, if it is possible.
+fn device_spec(s: &scenario::DeviceSpec) -> Result<DeviceSpec, String> {
+    let device = preset_with_overrides(s)?;
+    device.check().map_err(|what| format!("device {:?}: {what}", s.name))?;
+    Ok(device)
+}
+
+/// Devices with nothing on them yet; swap comes after the files.
+fn hardware(spec: &Scenario, costs: &Costs, tiering: Option<&Tiering>) -> Result<Hardware, String> {
+    let specs: Result<Vec<_>, _> = spec.devices.iter().map(device_spec).collect();
+    let seeds = (0..).map(|i: u64| spec.seed.wrapping_mul(31).wrapping_add(i));
+    let devices = specs?.into_iter().zip(seeds).map(|(d, seed)| Device::new(d, seed)).collect();
+    let files = |device: usize| -> u64 {
+        let on_it = spec.objects.iter().enumerate().filter(|(_, o)| o.device == Some(device));
+        on_it.map(|(i, o)| o.pages * u64::from(copies(spec, i))).sum()
+    };
+    let top = tiering.map_or(Vec::new(), |t| t.top.clone());
+    let perf = spec.machine.nodes.iter().map(|n| n.perf);
+    let nodes = Nodes::new(perf, top, costs.migrate_page_ns, spec.machine.quantum_ns);
+    Ok(Hardware::new(devices, spec.swap.iter().map(|s| (s.device, files(s.device))).collect(), nodes, spec.seed))
+}

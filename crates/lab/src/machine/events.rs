@@ -1,0 +1,69 @@
+//! The events of a scenario: what an administrator does while the machine runs. Making, moving and
+//! removing takes no time here; what reclaims for a new limit, or for `memory.reclaim`, is a thread
+//! of its own.
+
+use super::state::Machine;
+use crate::scenario::EventAction;
+use crate::sched::{ANY_WAIT, Event};
+
+impl Machine {
+    /// Announces the events that wait for this task to end; none: those that wait for nothing.
+    pub(super) fn schedule_events(&mut self, after: Option<usize>) {
+        for (i, e) in self.spec.events.iter().enumerate().filter(|(_, e)| e.after == after) {
+            self.clock.push(self.clock.now_ns() + e.at_ns, Event::Admin(i));
+        }
+    }
+
+    /// An event is due.
+    pub(super) fn begin_event(&mut self, i: usize) -> Result<(), String> {
+        let repeats = matches!(self.spec.events[i].action, EventAction::Reclaim { .. });
+        self.event_progress[i].begin(self.clock.now_ns(), repeats);
+        if let Err(why) = self.carry_out(i) {
+            self.event_progress[i].fail(why);
+        }
+        self.kernel.skip_throttle();
+        let bill = self.settle();
+        if let EventAction::Set { memcg, .. } = self.spec.events[i].action {
+            let t = self.threads.admin(i);
+            self.threads[t].debt_ns += bill.reclaim_ns;
+            let over = self.groups.id(memcg).is_some_and(|id| self.kernel.engine.is_over_limit(id));
+            if (over && !self.event_progress[i].has_failed()) || bill.reclaim_ns > 0 {
+                self.wake(t, ANY_WAIT);
+            }
+        }
+        match self.check {
+            true => self.kernel.engine.validate().map_err(|e| format!("after event {}: {e}", i + 1)),
+            false => Ok(()),
+        }
+    }
+
+    fn carry_out(&mut self, i: usize) -> Result<(), String> {
+        let now_ns = self.clock.now_ns();
+        match self.spec.events[i].action {
+            EventAction::Create(n) => self.groups.create(&self.spec, n, now_ns, &self.programs, &mut self.kernel),
+            EventAction::Move { task, to, charges } => {
+                let parts = (&mut self.threads, &mut self.programs, &mut self.kernel);
+                self.groups.move_task(&self.spec, (task, to, charges), now_ns, parts)
+            }
+            EventAction::Remove(n) => self.remove_group(n),
+            EventAction::Set { memcg, limits } => {
+                let (mut burst, progress) = self.burst();
+                burst.set_limits(&mut progress[i], memcg, &limits)
+            }
+            EventAction::Reclaim { .. } => {
+                self.wake(self.threads.admin(i), ANY_WAIT);
+                Ok(())
+            }
+        }
+    }
+
+    /// Removes a group without tasks and children; what there was to say of it stays.
+    fn remove_group(&mut self, n: usize) -> Result<(), String> {
+        let id = self.groups.removable(&self.spec, n, &self.threads)?;
+        let mut last = self.memcg_result(n + 1);
+        last.removed_ns = Some(self.clock.now_ns());
+        self.kernel.engine.remove_memcg(id)?;
+        self.groups.set_removed(n, last);
+        Ok(())
+    }
+}

@@ -1,0 +1,39 @@
+//! The machine: CPUs on which tasks, kswapd and the flusher take turns, around one engine.
+//!
+//! A thread gets a CPU for a quantum at most. What it does in that time is decided when the time
+//! begins, and others see it from then on; what it asks of devices reaches them at the moment at
+//! which it asks. So events of different CPUs are apart from their true order by a quantum at most.
+//! Everything follows from the scenario and its seed: there is no thread and no clock of the real
+//! machine here.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `state` | [`Machine`]: its parts, each with a room of its own |
+//! | `build`, `load` | from a scenario to a machine at time 0: parts, then objects and traces |
+//! | `run` | the event loop: who runs when, who wakes whom |
+//! | `io`, `requests` | what devices bring back; what is under way between them and the machine |
+//! | `events` | what an administrator does, by the scenario |
+//! | `sample`, `check` | rows of the time series; what must hold at each |
+//! | `progress`, `report` | how far a run is; what it says in the end |
+//!
+//! It calls every other room and is called by none: it alone knows when something happens and on
+//! which CPU. A scenario comes in, a [`RunResult`] comes out.
+
+mod build;
+mod check;
+mod events;
+mod io;
+mod load;
+mod progress;
+mod report;
+mod requests;
+mod run;
+mod sample;
+mod state;
+
+pub use crate::results::{
+    DeviceResult, Ending, EventResult, GroupTasks, LoopResult, MemcgResult, NodeResult, RunResult, SwapResult,
+    TaskResult, TierResult, TiersResult,
+};
+pub use run::Progress;
+pub use state::Machine;

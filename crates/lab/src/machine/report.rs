@@ -1,0 +1,176 @@
+//! What a run says in the end, read from the parts of the machine.
+
+use std::collections::BTreeMap;
+
+use refault_mm::{MemcgEvents, MemcgId, MemcgLimits, PsiKind, PsiLine};
+
+use super::state::Machine;
+use crate::burst::event_results;
+use crate::device::{Device, Zram};
+use crate::groups::Group;
+use crate::metric::Latency;
+use crate::record::size_counters;
+use crate::results::{DeviceResult, Ending, GroupTasks, MemcgResult, NodeResult, RunResult, SwapResult, TaskResult};
+use crate::sched::Threads;
+
+impl Machine {
+    pub(super) fn result(&mut self) -> RunResult {
+        let tasks = self.task_results();
+        let now_ns = self.clock.now_ns();
+        let memcgs = (0..self.threads.pressure.len()).map(|g| self.memcg_result(g)).collect();
+        let swap = self.last_swap.take().unwrap_or_else(|| self.swap_results());
+        let engine = &self.kernel.engine;
+        RunResult {
+            seconds: now_ns as f64 / 1e9,
+            ending: self.ending.unwrap_or(Ending::Stuck),
+            memcgs,
+            tasks,
+            devices: self.device_results(),
+            node: NodeResult {
+                free_pages: engine.free_pages(),
+                managed_pages: engine.zones().map(|z| z.1).sum(),
+                swap_used_pages: engine.swap_used_pages(),
+            },
+            sizes: size_counters(engine).into_iter().collect(),
+            swap_work: engine.swap_work(),
+            loops: self.records.results(&self.spec),
+            swap,
+            tiers: self.tiering.as_ref().and_then(|t| t.result(&self.spec, &self.kernel, now_ns)),
+            oom_kills: self.programs.oom_kills,
+            timeline: event_results(&self.spec, &self.event_progress),
+            series: self.series.clone(),
+            lru_gen: engine.lru_gen_full_text(),
+            events: self.clock.handled(),
+        }
+    }
+
+    pub(super) fn swap_results(&self) -> Vec<SwapResult> {
+        let names = self.spec.swap.iter().map(|s| self.spec.devices[s.device].name.clone());
+        names.zip(self.kernel.engine.swap_maps()).map(|(device, map)| SwapResult { device, map }).collect()
+    }
+
+    fn device_results(&self) -> Vec<DeviceResult> {
+        let zram =
+            |device| self.kernel.hw.storage.swap.iter().find(|s| s.device == device)?.zram.as_ref().map(Zram::stats);
+        let result =
+            |(i, d): (usize, &Device)| DeviceResult { name: d.spec().name.clone(), stats: *d.stats(), zram: zram(i) };
+        self.kernel.hw.storage.devices.iter().enumerate().map(result).collect()
+    }
+
+    /// By task: what all its copies did.
+    fn task_results(&self) -> Vec<TaskResult> {
+        (0..self.spec.tasks.len()).map(|n| self.task_result(n, |_| true)).collect()
+    }
+
+    /// What the copies of a task did while they were in a group of which that holds.
+    fn task_result(&self, n: usize, inside: impl Fn(Option<usize>) -> bool) -> TaskResult {
+        let spec = &self.spec.tasks[n];
+        let mut r = TaskResult {
+            name: spec.name.clone(),
+            count: spec.count,
+            accesses: 0,
+            hits: 0,
+            ops: 0,
+            errors: 0,
+            oom_kills: 0,
+            seconds: 0.0,
+            reclaim_seconds: 0.0,
+            user_seconds: 0.0,
+            system_seconds: 0.0,
+            latency: Latency::new(),
+        };
+        let (mut first, mut last) = (u64::MAX, 0);
+        let now = self.groups.of_task(n);
+        for thread in Threads::of_task(&self.spec, n).map(|t| &self.threads[t]) {
+            r.oom_kills += u64::from(thread.killed && inside(now));
+            let Some(task) = thread.task() else { continue };
+            let parts = task.past.iter().map(|(group, done)| (*group, done)).chain([(now, &task.done)]);
+            for (_, done) in parts.filter(|(group, _)| inside(*group)) {
+                r.accesses += done.accesses;
+                r.hits += done.hits;
+                r.ops += done.ops;
+                r.errors += done.errors;
+                r.reclaim_seconds += done.stalled_ns as f64 / 1e9;
+                r.user_seconds += done.user_ns as f64 / 1e9;
+                r.system_seconds += done.system_ns as f64 / 1e9;
+                r.latency.merge(&done.latency);
+                first = first.min(done.first_ns.unwrap_or(u64::MAX));
+                last = last.max(done.last_ns);
+            }
+        }
+        r.seconds = last.saturating_sub(first) as f64 / 1e9;
+        r
+    }
+
+    /// What tasks did together while they were in a group or below it.
+    fn tasks_of(&self, group: usize) -> GroupTasks {
+        let inside = |memcg: Option<usize>| {
+            group == 0 || std::iter::successors(memcg, |&m| self.spec.memcgs[m].parent).any(|m| m + 1 == group)
+        };
+        let all: Vec<_> = (0..self.spec.tasks.len()).map(|n| self.task_result(n, inside)).collect();
+        GroupTasks::of(all.iter())
+    }
+
+    /// The machine (number 0), or a group: as it is, or as it was when it was removed.
+    pub(super) fn memcg_result(&mut self, group: usize) -> MemcgResult {
+        let Some(n) = group.checked_sub(1) else { return self.result_of(group, MemcgId::ROOT, Some(0)) };
+        match self.groups.get(n) {
+            Group::Removed(last) => (**last).clone(),
+            &Group::There { id, made_ns } => self.result_of(group, id, Some(made_ns)),
+            Group::Absent => self.absent_result(n),
+        }
+    }
+
+    /// A group that was never made.
+    fn absent_result(&self, n: usize) -> MemcgResult {
+        MemcgResult {
+            path: self.spec.memcgs[n].path.clone(),
+            limits: self.spec.memcgs[n].limits,
+            made_ns: None,
+            removed_ns: None,
+            counters: BTreeMap::new(),
+            psi: [PsiLine { avg10: 0.0, avg60: 0.0, avg300: 0.0, total_us: 0 }; 2],
+            psi_peaks: [[0.0; 3]; 2],
+            events: MemcgEvents::default().iter().collect(),
+            swap_events: MemcgEvents::default().swap_iter().collect(),
+            tasks: GroupTasks::default(),
+            seqs: (0, 0),
+        }
+    }
+
+    fn result_of(&mut self, group: usize, id: MemcgId, made_ns: Option<u64>) -> MemcgResult {
+        let (engine, now_ns) = (&self.kernel.engine, self.clock.now_ns());
+        let (path, stats, limits) = match group.checked_sub(1) {
+            None => ("/".to_owned(), engine.vmstat(), MemcgLimits::default()),
+            Some(n) => (self.spec.memcgs[n].path.clone(), engine.memcg_tree_stats(id), engine.memcg_limits(id)),
+        };
+        let events = (group > 0).then(|| engine.memcg_events(id));
+        let mut counters: BTreeMap<String, u64> = stats.iter().map(|(n, v)| (n.to_owned(), v)).collect();
+        let gauges = if group == 0 { engine.node_gauges() } else { engine.memcg_tree_gauges(id) };
+        counters.extend(gauges.into_iter().map(|g| (g.name.to_owned(), g.value)));
+        let tasks = self.tasks_of(group);
+        counters.extend(
+            [
+                ("task_ops", tasks.ops),
+                ("task_accesses", tasks.accesses),
+                ("task_hits", tasks.hits),
+                ("task_ops_per_s", tasks.ops_per_s.round() as u64),
+            ]
+            .map(|(n, v)| (n.to_owned(), v)),
+        );
+        let kinds = [PsiKind::Some, PsiKind::Full];
+        MemcgResult {
+            path,
+            limits,
+            made_ns,
+            removed_ns: None,
+            counters,
+            psi: kinds.map(|k| self.threads.pressure.read(group, now_ns, k)),
+            psi_peaks: kinds.map(|k| self.threads.pressure.peaks(group, now_ns, k)),
+            events: events.map_or_else(Vec::new, |e| e.iter().collect()),
+            swap_events: events.map_or_else(Vec::new, |e| e.swap_iter().collect()),
+            tasks,
+            seqs: engine.lru_gen_seqs(id),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Requests under way between the machine and its devices.
+
+use std::collections::HashMap;
+
+use refault_mm::PageId;
+
+use crate::device::{Completion, Device};
+use crate::hardware::Submission;
+use crate::sched::{Clock, Event};
+
+/// What devices were told, and what they were asked to call back for.
+#[derive(Debug)]
+pub(super) struct Requests {
+    /// The folios of requests under way, by their number: first page and length.
+    in_flight: HashMap<u64, Vec<(PageId, u32)>>,
+    /// When each device was last announced to have something to do.
+    announced: Vec<Option<u64>>,
+    /// To be used again.
+    completions: Vec<Completion>,
+    completed: u64,
+}
+
+impl Requests {
+    /// For so many devices.
+    pub(super) fn new(devices: usize) -> Requests {
+        let (in_flight, completions) = (HashMap::new(), Vec::new());
+        Requests { in_flight, announced: vec![None; devices], completions, completed: 0 }
+    }
+
+    /// Those under way, and those that have ended.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.in_flight.len() as u64, self.completed)
+    }
+
+    /// A request reaches its device.
+    pub(super) fn submit(&mut self, s: Submission, devices: &mut [Device], clock: &mut Clock) {
+        devices[s.device].submit(clock.now_ns(), s.request);
+        let before = self.in_flight.insert(s.request.id, s.folios);
+        debug_assert!(before.is_none(), "request {} is under way already", s.request.id);
+        self.announce(s.device, devices, clock);
+    }
+
+    /// Has the device called when it has something to do.
+    pub(super) fn announce(&mut self, device: usize, devices: &[Device], clock: &mut Clock) {
+        let next = devices[device].next_event_ns();
+        if next.is_some_and(|at| self.announced[device].is_none_or(|a| at < a)) {
+            self.announced[device] = next;
+            clock.push(next.unwrap_or(clock.now_ns()).max(clock.now_ns()), Event::Device(device));
+        }
+    }
+
+    /// A device was called: what it has done. None: it was announced anew meanwhile, and that call
+    /// is still to come.
+    pub(super) fn advance(&mut self, device: usize, devices: &mut [Device], now_ns: u64) -> Option<Vec<Completion>> {
+        if self.announced[device].is_none_or(|a| a > now_ns) {
+            return None;
+        }
+        self.announced[device] = None;
+        let mut done = std::mem::take(&mut self.completions);
+        devices[device].advance(now_ns, &mut done);
+        Some(done)
+    }
+
+    /// A request has ended: the folios that it carried.
+    pub(super) fn end(&mut self, id: u64) -> Vec<(PageId, u32)> {
+        self.completed += 1;
+        let folios = self.in_flight.remove(&id);
+        debug_assert!(folios.is_some(), "request {id} is not under way");
+        folios.unwrap_or_default()
+    }
+
+    /// The list of what was done is free again.
+    pub(super) fn recycle(&mut self, mut done: Vec<Completion>) {
+        done.clear();
+        self.completions = done;
+    }
+}

@@ -1,0 +1,173 @@
+//! The event loop: who runs when, and who wakes whom.
+
+use super::state::Machine;
+use crate::burst;
+use crate::results::{Ending, RunResult};
+use crate::sched::{Event, PsiState, Stop, Threads, Work};
+
+/// How a run reports on itself: virtual time, events so far. False: stop.
+pub type Progress<'a> = dyn FnMut(u64, u64) -> bool + 'a;
+
+/// Events between two reports.
+const REPORT_EVERY: u64 = 4096;
+
+impl Machine {
+    /// Runs to the end.
+    pub fn run(self) -> Result<RunResult, String> {
+        self.run_with(&mut |_, _| true)
+    }
+
+    /// Runs to the end, reporting now and then.
+    pub fn run_with(self, progress: &mut Progress) -> Result<RunResult, String> {
+        self.run_watched(&mut |machine| progress(machine.now_ns(), machine.events()))
+    }
+
+    /// Runs to the end; now and then someone looks at the machine, and false stops it.
+    pub fn run_watched(mut self, watch: &mut dyn FnMut(&Machine) -> bool) -> Result<RunResult, String> {
+        while self.ending.is_none() {
+            let Some((at_ns, event)) = self.clock.pop() else {
+                self.ending = Some(Ending::Stuck);
+                break;
+            };
+            if let Some(end) = self.spec.end_ns.filter(|&end| at_ns > end) {
+                self.clock.advance(end)?;
+                self.ending = Some(Ending::Time);
+                break;
+            }
+            self.clock.advance(at_ns)?;
+            self.kernel.engine.set_now_ns(at_ns);
+            self.handle(event)?;
+            if self.clock.count().is_multiple_of(REPORT_EVERY) && !watch(&self) {
+                return Err("interrupted".into());
+            }
+        }
+        self.finish()
+    }
+
+    fn handle(&mut self, event: Event) -> Result<(), String> {
+        match event {
+            Event::Cpu(cpu) => self.stop_running(cpu),
+            Event::Device(d) => self.advance_device(d),
+            Event::Wake(t, wait) => self.wake(t, wait),
+            Event::Submit(place) => self.submit(place),
+            Event::Discarded(slot) => {
+                self.kernel.engine.discard_done(&mut self.kernel.hw, refault_mm::SwapSlot(slot));
+                self.settle();
+            }
+            Event::Sample => return self.take_sample(),
+            Event::Admin(i) => return self.begin_event(i),
+            Event::Enter(task) => return self.groups.enter(&self.spec, task, self.clock.now_ns()),
+        }
+        Ok(())
+    }
+
+    /// A thread that waits goes on, if this is the wait that was meant.
+    pub(super) fn wake(&mut self, t: usize, wait: u64) {
+        if self.threads.is_woken(t, wait) {
+            self.make_runnable(t);
+        }
+    }
+
+    fn make_runnable(&mut self, t: usize) {
+        if let Some(reason) = self.threads.make_runnable(t, self.clock.now_ns()) {
+            self.kernel.engine.throttle_ended(reason);
+        }
+        if let Some(cpu) = self.threads.idle_cpu() {
+            self.dispatch(cpu);
+        }
+    }
+
+    /// Gives an idle CPU to the thread that waits longest.
+    fn dispatch(&mut self, cpu: usize) {
+        let Some((t, switched)) = self.threads.give_cpu(cpu) else { return };
+        let start = self.clock.now_ns() + if switched { self.kernel.costs.context_switch_ns } else { 0 };
+        self.kernel.engine.set_cpu(cpu);
+        self.kernel.hw.tables.current = None;
+        let Some(mut work) = self.threads[t].work.take() else { return };
+        let (mut burst, progress) = self.burst();
+        let (end, stop) = match &mut work {
+            Work::Task(task) => {
+                let (end, stop) = burst.run_task(t, task, start);
+                task.cpu_ns += end - start;
+                (end, stop)
+            }
+            Work::Admin(i) => burst.run_admin(&mut progress[*i], *i, start),
+            Work::Kswapd(node) => burst::kswapd(*node, start, burst.kernel, burst.clock, burst.threads),
+            Work::Zswap => burst::zswap(start, burst.kernel, burst.clock, burst.threads),
+            Work::Flusher => burst::flusher(start, burst.kernel, burst.clock, burst.threads),
+        };
+        self.threads[t].work = Some(work);
+        self.threads[t].stop = stop;
+        self.clock.push(end, Event::Cpu(cpu));
+    }
+
+    /// A burst is over: pay for reclaim, then stop as the burst ended.
+    fn stop_running(&mut self, cpu: usize) {
+        let Some(t) = self.threads.running(cpu) else { return };
+        let now_ns = self.clock.now_ns();
+        let debt = std::mem::take(&mut self.threads[t].debt_ns);
+        if debt > 0 {
+            self.threads.set_psi_state(t, PsiState::Stalled, now_ns);
+            if let Some(task) = self.threads[t].task_mut() {
+                task.done.stalled_ns += debt;
+            }
+            self.clock.push(now_ns + debt, Event::Cpu(cpu));
+            return;
+        }
+        self.threads.take_cpu(cpu);
+        let thread = &mut self.threads[t];
+        let stop = if thread.killed { Stop::Done } else { thread.stop };
+        match stop {
+            Stop::Preempted => self.make_runnable(t),
+            _ if stop != Stop::Done && std::mem::take(&mut thread.woken) => self.make_runnable(t),
+            Stop::Sleep(until) => {
+                let wait = thread.wait;
+                self.threads.block(t, PsiState::Idle, now_ns);
+                self.clock.push(until.max(now_ns), Event::Wake(t, wait));
+            }
+            Stop::Blocked(psi_state) => self.threads.block(t, psi_state, now_ns),
+            Stop::Done => self.end_thread(t),
+        }
+        if self.threads.running(cpu).is_none() {
+            self.dispatch(cpu);
+        }
+    }
+
+    /// A task is gone; what waits for it to end may begin.
+    fn end_thread(&mut self, t: usize) {
+        self.threads.end(t, self.clock.now_ns());
+        let Some(task) = self.threads[t].task() else { return };
+        let (spec, copy) = (task.spec, task.copy);
+        let counts = !self.spec.tasks[spec].background;
+        if counts && self.programs.is_last() {
+            // Afterwards there would be nothing to see.
+            self.last_swap = Some(self.swap_results());
+        }
+        self.programs.end_copy(spec);
+        self.burst().0.free_memory_of(spec, copy);
+        if counts && self.programs.end_counted() {
+            self.ending = Some(Ending::TasksDone);
+        }
+        if self.programs.copies_left(spec) > 0 {
+            return;
+        }
+        self.schedule_events(Some(spec));
+        let next: Vec<_> = (0..self.spec.tasks.len()).filter(|&n| self.spec.tasks[n].after == Some(spec)).collect();
+        for n in next {
+            self.schedule_start(n, self.clock.now_ns() + self.spec.tasks[n].start_ns);
+        }
+    }
+
+    /// All copies of a task begin then.
+    pub(super) fn schedule_start(&mut self, task: usize, at_ns: u64) {
+        let at_ns = at_ns.max(self.clock.now_ns());
+        let stagger_ns = self.spec.tasks[task].stagger_ns;
+        if !self.spec.events.is_empty() {
+            self.clock.push(at_ns, Event::Enter(task));
+        }
+        for (t, copy) in Threads::of_task(&self.spec, task).zip(0..) {
+            let wait = self.threads.start(t);
+            self.clock.push(at_ns + copy * stagger_ns, Event::Wake(t, wait));
+        }
+    }
+}

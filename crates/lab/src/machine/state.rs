@@ -1,0 +1,83 @@
+//! A machine on its way through a scenario: the parts, and who looks at them.
+
+use refault_mm::Engine;
+
+use super::requests::Requests;
+use crate::burst::{Burst, EventProgress};
+use crate::groups::Groups;
+use crate::kernel::{Bill, Kernel};
+use crate::metric::Series;
+use crate::programs::Programs;
+use crate::record::Records;
+use crate::results::{Ending, SwapResult};
+use crate::scenario::Scenario;
+use crate::sched::{Clock, Threads};
+use crate::tiers::Tiering;
+
+/// A machine on its way through a scenario.
+pub struct Machine {
+    pub(super) spec: Scenario,
+    pub(super) clock: Clock,
+    pub(super) kernel: Kernel,
+    pub(super) threads: Threads,
+    pub(super) programs: Programs,
+    pub(super) groups: Groups,
+    /// By event of the scenario.
+    pub(super) event_progress: Vec<EventProgress>,
+    pub(super) requests: Requests,
+    pub(super) records: Records,
+    pub(super) series: Series,
+    /// Where there are nodes with latency and bandwidth.
+    pub(super) tiering: Option<Tiering>,
+    pub(super) ending: Option<Ending>,
+    /// The swap devices when the last task that counts had done its work, before its memory was
+    /// free.
+    pub(super) last_swap: Option<Vec<SwapResult>>,
+    pub(super) check: bool,
+}
+
+impl Machine {
+    /// Checks what must hold at every sample and at the end.
+    #[must_use]
+    pub fn checked(mut self) -> Machine {
+        self.check = true;
+        self
+    }
+
+    /// The virtual time.
+    pub fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
+    }
+
+    /// Events that were handled.
+    pub fn events(&self) -> u64 {
+        self.clock.handled()
+    }
+
+    /// The engine, to look at.
+    pub fn engine(&self) -> &Engine {
+        &self.kernel.engine
+    }
+
+    /// A thread has a CPU: what it may change, and beside it what its event of the scenario does.
+    pub(super) fn burst(&mut self) -> (Burst<'_>, &mut [EventProgress]) {
+        let burst = Burst {
+            spec: &self.spec,
+            clock: &mut self.clock,
+            kernel: &mut self.kernel,
+            threads: &mut self.threads,
+            programs: &mut self.programs,
+            groups: &self.groups,
+            tiering: self.tiering.as_mut(),
+            records: &mut self.records,
+            ending: &mut self.ending,
+        };
+        (burst, &mut self.event_progress)
+    }
+
+    /// Carries out what an engine call asked for for which nobody's CPU time is charged; what it
+    /// would cost.
+    pub(super) fn settle(&mut self) -> Bill {
+        self.kernel.settle(self.clock.now_ns(), &mut self.clock, &mut self.threads)
+    }
+}

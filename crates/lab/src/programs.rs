@@ -1,0 +1,144 @@
+//! The programs of a scenario: what of their objects the engine knows, and how many copies of each
+//! task are left.
+//!
+//! `groups` moves their charges, `burst` asks where their pages are, `machine` makes them and
+//! counts who has ended. It calls `scenario` alone.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use refault_mm::MappingId;
+
+use crate::scenario::{Scenario, TaskSpec};
+
+/// What an instance is one of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Owner {
+    /// An object of the scenario.
+    Object(usize),
+    /// The trace of this task.
+    Trace(usize),
+}
+
+/// An object instance: what of it the engine knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Instance {
+    pub(crate) mapping: MappingId,
+    pub(crate) anon: bool,
+    pub(crate) of: Owner,
+    /// Who is charged: a group of the scenario, or the root. While the group is not there, the one
+    /// above it.
+    pub(crate) memcg: Option<usize>,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    pub(crate) instances: Vec<Instance>,
+    /// By object: its first instance.
+    first_instance: Vec<usize>,
+    /// Where the copies of a task are that take turns: by task, phase and stream; not started: the
+    /// largest number.
+    positions: HashMap<(usize, usize, usize), Rc<Cell<u64>>>,
+    /// Tasks that count and have not ended.
+    alive: usize,
+    /// By task specification: copies that have not ended.
+    copies_left: Vec<u32>,
+    pub(crate) oom_kills: u64,
+}
+
+impl Programs {
+    pub(crate) fn new(spec: &Scenario, instances: Vec<Instance>, first_instance: Vec<usize>) -> Programs {
+        Programs {
+            instances,
+            first_instance,
+            positions: HashMap::new(),
+            alive: spec.tasks.iter().filter(|t| !t.background).map(|t| t.count as usize).sum(),
+            copies_left: spec.tasks.iter().map(|t| t.count).collect(),
+            oom_kills: 0,
+        }
+    }
+
+    /// The instance of an object that a copy of a task uses.
+    pub(crate) fn instance(&self, spec: &Scenario, object: usize, copy: u32) -> usize {
+        self.first_instance[object] + if spec.objects[object].private { copy as usize } else { 0 }
+    }
+
+    /// The position of the copies of a task in a stream that they share.
+    pub(crate) fn position(&mut self, task: usize, phase: usize, stream: usize) -> &Rc<Cell<u64>> {
+        self.positions.entry((task, phase, stream)).or_insert_with(|| Rc::new(Cell::new(u64::MAX)))
+    }
+
+    /// The anonymous mappings of a copy of a task.
+    pub(crate) fn anon_of(&self, spec: &Scenario, task: &TaskSpec, copy: u32) -> Vec<MappingId> {
+        let instance = |o: usize| self.instance(spec, o, copy);
+        let mut all: Vec<usize> =
+            objects_of(task).into_iter().map(instance).filter(|&i| self.instances[i].anon).collect();
+        all.sort_unstable();
+        all.into_iter().map(|i| self.instances[i].mapping).collect()
+    }
+
+    /// What nobody will use any more now that a copy of a task has ended.
+    pub(crate) fn unused_after(&self, spec: &Scenario, task: usize, copy: u32) -> Vec<MappingId> {
+        let wanted = |o: usize| {
+            let mut tasks = spec.tasks.iter().enumerate();
+            tasks.any(|(i, t)| self.copies_left[i] > 0 && objects_of(t).contains(&o))
+        };
+        let unused = objects_of(&spec.tasks[task]).into_iter().filter(|&o| spec.objects[o].private || !wanted(o));
+        unused.map(|o| self.instances[self.instance(spec, o, copy)].mapping).collect()
+    }
+
+    /// Copies of a task that have not ended.
+    pub(crate) fn copies_left(&self, task: usize) -> u32 {
+        self.copies_left[task]
+    }
+
+    /// A copy of a task has ended.
+    pub(crate) fn end_copy(&mut self, task: usize) {
+        debug_assert!(self.copies_left[task] > 0, "task {task} has ended already");
+        self.copies_left[task] -= 1;
+    }
+
+    /// Whether this is the last copy of all tasks that count.
+    pub(crate) fn is_last(&self) -> bool {
+        self.alive == 1
+    }
+
+    /// A copy of a task that counts has ended; whether it was the last of all.
+    pub(crate) fn end_counted(&mut self) -> bool {
+        debug_assert!(self.alive > 0, "more tasks ended than there were");
+        self.alive -= 1;
+        self.alive == 0
+    }
+
+    /// The instances that are charged to a group of the scenario.
+    pub(crate) fn charged_to(&self, memcg: usize) -> Vec<usize> {
+        (0..self.instances.len()).filter(|&i| self.instances[i].memcg == Some(memcg)).collect()
+    }
+
+    /// What the copies of a task access.
+    pub(crate) fn of_task(&self, spec: &Scenario, task: usize) -> Vec<usize> {
+        (0..self.instances.len()).filter(|&i| self.uses(spec, task, i)).collect()
+    }
+
+    fn uses(&self, spec: &Scenario, task: usize, instance: usize) -> bool {
+        match self.instances[instance].of {
+            Owner::Trace(of) => of == task,
+            Owner::Object(object) => objects_of(&spec.tasks[task]).contains(&object),
+        }
+    }
+
+    /// Whether another task that has not ended uses it.
+    pub(crate) fn has_other_users(&self, spec: &Scenario, instance: usize, task: usize) -> bool {
+        (0..spec.tasks.len()).any(|t| t != task && self.copies_left[t] > 0 && self.uses(spec, t, instance))
+    }
+}
+
+/// The objects that a task uses, each once.
+pub(crate) fn objects_of(task: &TaskSpec) -> Vec<usize> {
+    let mut objects: Vec<usize> = task.phases.iter().flat_map(|p| &p.streams).map(|s| s.object).collect();
+    objects.sort_unstable();
+    objects.dedup();
+    objects
+}

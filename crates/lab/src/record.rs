@@ -1,0 +1,73 @@
+//! What each time through a loop changed in the counters of the machine, while it runs.
+//!
+//! `burst` begins and ends iterations, `machine` reads what was recorded. It calls the engine for
+//! its counters.
+
+use std::collections::BTreeMap;
+
+use refault_mm::{Engine, SizeCounter, ThpConfig};
+
+use crate::results::LoopResult;
+use crate::scenario::{Scenario, TaskSpec};
+use crate::task::Task;
+
+/// The loop of a task that is recorded.
+#[derive(Clone, Debug, Default)]
+struct Record {
+    /// The counters when the current iteration began.
+    since: BTreeMap<String, u64>,
+    /// What each that is over changed in them.
+    iterations: Vec<BTreeMap<String, u64>>,
+}
+
+/// By task specification: its loop that is recorded.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Records(BTreeMap<usize, Record>);
+
+impl Records {
+    /// A task enters a phase: if a recorded loop begins with it, what counts from here on.
+    pub(crate) fn start(&mut self, spec: &TaskSpec, task: &Task, engine: &Engine) {
+        if task.iteration() == 0 && spec.loops.iter().any(|l| l.record && l.phases.start == task.phase) {
+            self.0.entry(task.spec).or_default().since = counters(engine);
+        }
+    }
+
+    /// A task has gone through a loop.
+    pub(crate) fn end_iteration(&mut self, spec: &Scenario, task: usize, l: usize, engine: &Engine) {
+        if !spec.tasks[task].loops[l].record {
+            return;
+        }
+        let Some(record) = self.0.get_mut(&task) else { return };
+        let since = std::mem::replace(&mut record.since, counters(engine));
+        // Counters do not go back.
+        let change = record
+            .since
+            .iter()
+            .map(|(name, n)| (name.clone(), n.saturating_sub(since.get(name).copied().unwrap_or(0))));
+        record.iterations.push(change.collect());
+    }
+
+    /// What was recorded, by task.
+    pub(crate) fn results(&self, spec: &Scenario) -> Vec<LoopResult> {
+        let result = |(&task, record): (&usize, &Record)| LoopResult {
+            task: spec.tasks[task].name.clone(),
+            iterations: record.iterations.clone(),
+        };
+        self.0.iter().map(result).collect()
+    }
+}
+
+/// Everything that counts up, by name.
+fn counters(engine: &Engine) -> BTreeMap<String, u64> {
+    let vmstat = engine.vmstat();
+    let vmstat = vmstat.iter().map(|(name, n)| (name.to_owned(), n));
+    vmstat.chain(size_counters(engine)).collect()
+}
+
+/// The counters of each size of folios, as `mthp.64kB.swpout`.
+pub(crate) fn size_counters(engine: &Engine) -> Vec<(String, u64)> {
+    let sizes = engine.size_stats();
+    let orders = ThpConfig::MIN_ORDER..=ThpConfig::MAX_ORDER;
+    let all = |order: u8| SizeCounter::ALL.iter().map(move |&c| (order, c));
+    orders.flat_map(all).map(|(o, c)| (format!("mthp.{}kB.{}", 4u32 << o, c.name()), sizes.get(o, c))).collect()
+}

@@ -1,0 +1,20 @@
+//! What came of the events of a scenario.
+
+/// What came of an event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventResult {
+    /// What it is, such as `reclaim 8192p of /cron`.
+    pub what: String,
+    /// When it first happened; never: the run was over before.
+    pub at_ns: Option<u64>,
+    /// How often it happened.
+    pub times: u64,
+    /// Of `memory.reclaim`: pages that were asked for, in all.
+    pub asked_pages: u64,
+    /// Pages that were freed.
+    pub reclaimed_pages: u64,
+    /// How often less was freed than was asked for (`EAGAIN`).
+    pub short: u64,
+    /// Why it did not happen, or not as it should.
+    pub failed: Option<String>,
+}

@@ -1,0 +1,51 @@
+//! What each time through a loop of a task changed in the counters of the machine.
+
+use std::collections::BTreeMap;
+
+/// What each time through a loop of a task changed.
+#[derive(Clone, Debug)]
+pub struct LoopResult {
+    /// The task.
+    pub task: String,
+    /// For each time the counters of the machine, as far as they count up, less what they were
+    /// before.
+    pub iterations: Vec<BTreeMap<String, u64>>,
+}
+
+impl LoopResult {
+    /// A number of one time, `N.COUNTER`, counted from 1.
+    pub(super) fn one(&self, name: &str) -> Option<f64> {
+        let (n, counter) = name.split_once('.')?;
+        let at = n.parse::<usize>().ok()?.checked_sub(1)?;
+        counted(self.iterations.get(at)?, counter)
+    }
+
+    /// A number of several times, `FROM-TO.FOLD.COUNTER`: of those that there were.
+    pub(super) fn several(&self, name: &str) -> Option<f64> {
+        let (range, rest) = name.split_once('.')?;
+        let (fold, counter) = rest.split_once('.')?;
+        let (from, to) = range.split_once('-')?;
+        let [from, to] = [from, to].map(|n| n.parse::<usize>().ok());
+        let times = self.iterations.iter().take(to?).skip(from?.checked_sub(1)?);
+        let all: Vec<f64> = times.map(|counters| counted(counters, counter)).collect::<Option<_>>()?;
+        let of = |fold: fn(f64, f64) -> f64| all.iter().copied().reduce(fold).unwrap_or(0.0);
+        Some(match fold {
+            "mean" => all.iter().sum::<f64>() / all.len().max(1) as f64,
+            "min" => of(f64::min),
+            "max" => of(f64::max),
+            "nonzero" => all.iter().filter(|&&n| n != 0.0).count() as f64,
+            _ => return None,
+        })
+    }
+}
+
+/// A counter, or what follows from several: of a size of folios `fallback_percent`, those that were
+/// split instead of swapped out whole, of both.
+pub(super) fn counted(counters: &BTreeMap<String, u64>, name: &str) -> Option<f64> {
+    if let Some(size) = name.strip_suffix(".fallback_percent") {
+        let of = |what: &str| counters.get(&format!("{size}.{what}")).map(|&n| n as f64);
+        let (whole, split) = (of("swpout")?, of("swpout_fallback")?);
+        return Some(if whole + split > 0.0 { 100.0 * split / (whole + split) } else { 0.0 });
+    }
+    counters.get(name).map(|&n| n as f64)
+}

@@ -1,0 +1,330 @@
+//! The machine: CPUs and memory, policy, devices.
+
+use super::device::preset_with_overrides;
+use super::read::{Field, Result, Section};
+use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, NodeSpec, PRESETS, PolicySpec};
+use super::units::MAX_TIME_NS;
+use super::{MAX_PAGES, nodes, read};
+use refault_mm::tiering::TieringConfig;
+use refault_mm::{
+    Backoff, Bound, Clock, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, SwapAllocator, SwapOverflow,
+    SwapRotational, ThpConfig, ThpDefrag, ThpMode, ThpSize, WritebackSort, ZswapConfig,
+};
+use std::collections::BTreeMap;
+
+const MACHINE_KEYS: [&str; 18] = [
+    "cpus",
+    "memory",
+    "kernel",
+    "dma",
+    "dma32",
+    "quantum",
+    "swappiness",
+    "min_free_kbytes",
+    "watermark_scale_factor",
+    "page_cluster",
+    "read_ahead",
+    "dirty_background_ratio",
+    "dirty_ratio",
+    "min_ttl",
+    "thp",
+    "memory_recursiveprot",
+    "stat_flush_interval",
+    "costs",
+];
+/// A machine needs some memory for its watermarks and batches.
+const MIN_MEMORY: u64 = 256;
+/// No single latency is longer.
+const MAX_LATENCY_NS: u64 = 3600 * 1_000_000_000;
+
+pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<MachineSpec> {
+    if nodes.is_empty() {
+        root.need("machine", "[machine]")?;
+    }
+    let s = root.table_or_empty("machine", &MACHINE_KEYS)?;
+    if let (false, Some(twice)) = (nodes.is_empty(), s.get("memory").or(s.get("cpus"))) {
+        return Err(twice.error("the nodes say it; leave it out"));
+    }
+    let memory_pages = match nodes.is_empty() {
+        true => s.need("memory", "memory = \"16G\"")?.pages(MIN_MEMORY..=MAX_PAGES)?,
+        false => nodes.iter().map(|n| n.pages).sum(),
+    };
+    let spec = MachineSpec {
+        cpus: match nodes.is_empty() {
+            true => s.or("cpus", 1, |f| f.int(1..=4096))?,
+            false => nodes.iter().map(|n| n.cpus).sum(),
+        },
+        memory_pages,
+        kernel_pages: s.or("kernel", 0, |f| f.pages(0..=MAX_PAGES))?,
+        dma_pages: s.or("dma", NodeConfig::PC_ZONES[0], |f| f.pages(0..=MAX_PAGES))?,
+        dma32_pages: s.or("dma32", NodeConfig::PC_ZONES[1], |f| f.pages(0..=MAX_PAGES))?,
+        quantum_ns: s.or("quantum", 50_000, |f| f.time(1000..=1_000_000_000))?,
+        swappiness: s.or("swappiness", 60, |f| f.int(0..=200))?,
+        min_free_kbytes: s.opt("min_free_kbytes", |f| f.int(0..=1 << 40))?,
+        watermark_scale_factor: s.or("watermark_scale_factor", 10, |f| f.int(1..=3000))?,
+        page_cluster: s.or("page_cluster", 3, |f| f.int(0..=9))?,
+        read_ahead_pages: s.or("read_ahead", 32, |f| f.pages(0..=8192))? as u32,
+        dirty_background_ratio: s.or("dirty_background_ratio", 10, |f| f.int(0..=100))?,
+        dirty_ratio: s.or("dirty_ratio", 20, |f| f.int(1..=100))?,
+        min_ttl_ns: s.or("min_ttl", 0, |f| f.time(0..=MAX_TIME_NS))?,
+        thp: s.or("thp", ThpConfig::default(), thp)?,
+        recursive_protection: s.or("memory_recursiveprot", true, Field::boolean)?,
+        stat_flush_interval_ns: s.or("stat_flush_interval", 2_000_000_000, |f| f.time(0..=MAX_TIME_NS))?,
+        costs: s.or("costs", BTreeMap::new(), costs)?,
+        nodes,
+        scale: 1,
+    };
+    let rest = spec.memory_pages.saturating_sub(spec.kernel_pages);
+    if let (true, Some(kernel)) = (rest < MIN_MEMORY, s.get("kernel")) {
+        return Err(kernel.bad(&format!("leaves less than {MIN_MEMORY} pages of machine.memory")));
+    }
+    if let (Some(kb), Some(field)) = (spec.min_free_kbytes, s.get("min_free_kbytes"))
+        && kb / 4 > rest / 2
+    {
+        return Err(field.bad("is more than half of the memory"));
+    }
+    if spec.dirty_background_ratio >= spec.dirty_ratio {
+        let what = "is impossible: dirty_background_ratio (10 if not given) is below dirty_ratio (20)";
+        let at = s.get("dirty_background_ratio").or(s.get("dirty_ratio"));
+        return Err(at.map_or_else(|| s.error(what), |at| at.bad(what)));
+    }
+    Ok(spec)
+}
+
+/// Sizes of anonymous folios, as the files of `/sys/kernel/mm/transparent_hugepage` have them.
+fn thp(field: &Field<'_>) -> Result<ThpConfig> {
+    let orders = || ThpConfig::MIN_ORDER..=ThpConfig::MAX_ORDER;
+    let sizes: Vec<String> = orders().map(size_name).collect();
+    let keys: Vec<&str> =
+        ["enabled", "defrag", "swap_in"].into_iter().chain(sizes.iter().map(String::as_str)).collect();
+    let s = field.section(&keys)?;
+    let modes = [("always", ThpMode::Always), ("madvise", ThpMode::Madvise), ("never", ThpMode::Never)];
+    let of_size = [
+        ("always", ThpSize::Always),
+        ("inherit", ThpSize::Inherit),
+        ("madvise", ThpSize::Madvise),
+        ("never", ThpSize::Never),
+    ];
+    let mut thp = ThpConfig::default();
+    thp.enabled = s.or("enabled", thp.enabled, |f| f.choice(&modes))?;
+    thp.defrag = s.or("defrag", thp.defrag, |f| f.choice(&ThpDefrag::ALL))?;
+    thp.swap_in = s.or("swap_in", thp.swap_in, Field::boolean)?;
+    for (order, size) in orders().zip(&sizes) {
+        let place = &mut thp.sizes[usize::from(order)];
+        *place = s.or(size, *place, |f| f.choice(&of_size))?;
+    }
+    Ok(thp)
+}
+
+/// The size of a folio, as 64K or 2M.
+fn size_name(order: u8) -> String {
+    let kib = 4u32 << order;
+    if kib < 1024 { format!("{kib}K") } else { format!("{}M", kib / 1024) }
+}
+
+fn costs(field: &Field<'_>) -> Result<BTreeMap<String, u64>> {
+    let mut costs = BTreeMap::new();
+    for (name, cost) in field.any_section()?.entries() {
+        if costs.len() == 256 || read::name(name).is_err() {
+            return Err(cost.error("is not the name of a cost, such as read_hit"));
+        }
+        costs.insert(name.to_owned(), cost.time(0..=MAX_LATENCY_NS)?);
+    }
+    Ok(costs)
+}
+
+/// The keys that a policy and its variants share; the first two are the name of the policy. Those
+/// of tiering come on top.
+const POLICY_KEYS: [&str; 22] = [
+    "name",
+    "policy",
+    "clock",
+    "bound",
+    "refault_counting",
+    "recency",
+    "writeback_sort",
+    "restore_refs",
+    "memcgs",
+    "backoff",
+    "leaf_walk",
+    "batch_folios",
+    "swap_cluster_max",
+    "charge_batch",
+    "charge_kernel",
+    "fault_around",
+    "fault_around_young",
+    "swap_allocator",
+    "swap_overflow",
+    "swap_rotational",
+    "swap_cluster_pages",
+    "swap_slot_cache",
+];
+
+pub(super) fn policy(field: Option<Field<'_>>) -> Result<PolicySpec> {
+    let base = PolicySpec::new(Policy::Mglru);
+    let keys: Vec<_> = policy_keys().filter(|k| *k != "policy").collect();
+    field.map_or(Ok(base.clone()), |field| overridden(&field.section(&keys)?, "name", &base))
+}
+
+/// A side of a comparison: what it does not say is as in `base`.
+pub(super) fn variant(field: &Field<'_>, base: &PolicySpec) -> Result<PolicySpec> {
+    overridden(&field.section(&policy_keys().skip(1).collect::<Vec<_>>())?, "policy", base)
+}
+
+fn policy_keys() -> impl Iterator<Item = &'static str> {
+    POLICY_KEYS.into_iter().chain(nodes::PROMOTION_KEYS).chain(TieringConfig::SYSCTLS)
+}
+
+fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySpec> {
+    let named = |f: &Field<'_>| f.choice(&Policy::ALL.map(|p| (p.name(), p)));
+    let clocks = [("evictions-and-activations", Clock::EvictionsAndActivations), ("evictions", Clock::EvictionsOnly)];
+    let bounds = [("inclusive", Bound::Inclusive), ("strict", Bound::Strict)];
+    let countings = [("all", RefaultCounting::All), ("recent", RefaultCounting::RecentOnly)];
+    let recencies = [("three-bit", Recency::ThreeBit), ("literal", Recency::Literal)];
+    let sorts = [("none", WritebackSort::None), ("next-generation", WritebackSort::NextGeneration)];
+    let selections = [
+        ("iterate", MemcgSelection::Iterate),
+        ("first", MemcgSelection::First),
+        ("memcg-lru", MemcgSelection::MemcgLru),
+    ];
+    let backoffs = [("any-priority", Backoff::AnyPriority), ("low-priorities", Backoff::LowPriorities)];
+    let allocators = SwapAllocator::ALL.map(|a| (a.name(), a));
+    let overflows = [("none", SwapOverflow::None), ("try-next", SwapOverflow::TryNext)];
+    let rotationals = [("cursor", SwapRotational::Cursor), ("clusters", SwapRotational::Clusters)];
+    let spec = PolicySpec {
+        policy: s.or(name, base.policy, named)?,
+        clock: s.opt("clock", |f| f.choice(&clocks))?.or(base.clock),
+        bound: s.opt("bound", |f| f.choice(&bounds))?.or(base.bound),
+        refault_counting: s.opt("refault_counting", |f| f.choice(&countings))?.or(base.refault_counting),
+        recency: s.opt("recency", |f| f.choice(&recencies))?.or(base.recency),
+        writeback_sort: s.opt("writeback_sort", |f| f.choice(&sorts))?.or(base.writeback_sort),
+        restore_refs: s.opt("restore_refs", |f| f.int(1..=16))?.or(base.restore_refs),
+        memcgs: s.opt("memcgs", |f| f.choice(&selections))?.or(base.memcgs),
+        backoff: s.opt("backoff", |f| f.choice(&backoffs))?.or(base.backoff),
+        leaf_walk: s.opt("leaf_walk", Field::boolean)?.or(base.leaf_walk),
+        batch_folios: s.opt("batch_folios", |f| f.int(0u32..=1024))?.map(|n| n as usize).or(base.batch_folios),
+        swap_cluster_max: s.opt("swap_cluster_max", |f| f.int(1..=1 << 20))?.or(base.swap_cluster_max),
+        charge_batch: s.opt("charge_batch", |f| f.int(1..=1 << 20))?.or(base.charge_batch),
+        charge_kernel: s.opt("charge_kernel", Field::boolean)?.or(base.charge_kernel),
+        fault_around_pages: s.opt("fault_around", fault_around)?.or(base.fault_around_pages),
+        fault_around_young: s.opt("fault_around_young", Field::boolean)?.or(base.fault_around_young),
+        swap_allocator: s.opt("swap_allocator", |f| f.choice(&allocators))?.or(base.swap_allocator),
+        swap_overflow: s.opt("swap_overflow", |f| f.choice(&overflows))?.or(base.swap_overflow),
+        swap_rotational: s.opt("swap_rotational", |f| f.choice(&rotationals))?.or(base.swap_rotational),
+        swap_cluster_pages: s.opt("swap_cluster_pages", |f| f.int(1..=512))?.or(base.swap_cluster_pages),
+        swap_slot_cache: s.opt("swap_slot_cache", Field::boolean)?.or(base.swap_slot_cache),
+        tiering: nodes::tiering(s, &base.tiering)?,
+    };
+    spec.config().check().map_err(|what| s.error(what))?;
+    Ok(spec)
+}
+
+fn fault_around(field: &Field<'_>) -> Result<u64> {
+    let pages = field.pages(0..=512)?.max(1);
+    if pages.is_power_of_two() { Ok(pages) } else { Err(field.bad("is not a power of two; write 64K")) }
+}
+
+const DEVICE_KEYS: [&str; 21] = [
+    "preset",
+    "channels",
+    "queue",
+    "read_latency",
+    "read_bandwidth",
+    "write_latency",
+    "write_bandwidth",
+    "seek_average",
+    "seek_track",
+    "rpm",
+    "max_request",
+    "compression_ratio",
+    "mem_limit",
+    "compress",
+    "decompress",
+    "read_error_per_million",
+    "write_error_per_million",
+    "spike_per_million",
+    "spike",
+    "stuck_at",
+    "stuck_for",
+];
+/// Keys that only one preset has.
+const ONLY: [(&str, &str); 7] = [
+    ("seek_average", "hdd"),
+    ("seek_track", "hdd"),
+    ("rpm", "hdd"),
+    ("compression_ratio", "zram"),
+    ("mem_limit", "zram"),
+    ("compress", "zram"),
+    ("decompress", "zram"),
+];
+
+pub(super) fn devices(field: &Field<'_>) -> Result<Vec<DeviceSpec>> {
+    field.named(&DEVICE_KEYS, 64)?.into_iter().map(|(name, section)| device(name, &section)).collect()
+}
+
+/// What only a device with swap on it may say.
+pub(super) fn swap_only(field: &Field<'_>, swap_devices: &[usize]) -> Result<()> {
+    for (index, (_, section)) in field.named(&DEVICE_KEYS, 64)?.into_iter().enumerate() {
+        match section.get("mem_limit") {
+            Some(limit) if !swap_devices.contains(&index) => {
+                return Err(limit.error("there is no swap on it, so nothing to limit; leave it out"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn device(name: &str, s: &Section<'_>) -> Result<DeviceSpec> {
+    read::name(name).map_err(|what| s.error(what))?;
+    let preset = s.need("preset", "preset = \"hdd\"")?.choice(&PRESETS.map(|p| (p, p)))?;
+    let foreign = ONLY.into_iter().find(|(key, only)| s.has(key) && preset != *only);
+    if let Some((field, only)) = foreign.and_then(|(key, only)| Some((s.get(key)?, only))) {
+        return Err(field.error(format!("only {only} has it; the preset is {preset}")));
+    }
+    let latency = |f: &Field<'_>| f.time(0..=MAX_LATENCY_NS);
+    let millionth = |f: &Field<'_>| f.int(0..=1_000_000);
+    let overrides = DeviceOverrides {
+        channels: s.opt("channels", |f| f.int(1..=65_536))?,
+        queue: s.opt("queue", |f| f.int(1..=1_000_000))?,
+        read_latency_ns: s.opt("read_latency", latency)?,
+        read_bytes_per_s: s.opt("read_bandwidth", Field::bytes_per_s)?,
+        write_latency_ns: s.opt("write_latency", latency)?,
+        write_bytes_per_s: s.opt("write_bandwidth", Field::bytes_per_s)?,
+        seek_average_ns: s.opt("seek_average", latency)?,
+        seek_track_ns: s.opt("seek_track", latency)?,
+        rpm: s.opt("rpm", |f| f.int(1..=1_000_000))?,
+        max_request_pages: s.opt("max_request", |f| f.pages(1..=65_536))?.map(|n| n as u32),
+        compression_ratio: s.opt("compression_ratio", |f| f.float(1.0..=4096.0))?,
+        mem_limit_pages: s.opt("mem_limit", |f| f.pages(1..=MAX_PAGES))?,
+        compress_ns: s.opt("compress", latency)?,
+        decompress_ns: s.opt("decompress", latency)?,
+        read_error_per_million: s.opt("read_error_per_million", millionth)?,
+        write_error_per_million: s.opt("write_error_per_million", millionth)?,
+        spike_per_million: s.opt("spike_per_million", millionth)?,
+        spike_ns: s.opt("spike", latency)?,
+        stuck_at_ns: s.opt("stuck_at", |f| f.time(0..=MAX_TIME_NS))?,
+        stuck_for_ns: s.opt("stuck_for", |f| f.time(1..=MAX_TIME_NS))?,
+    };
+    for (one, other) in [("spike_per_million", "spike"), ("stuck_at", "stuck_for")] {
+        if s.has(one) != s.has(other) {
+            return Err(s.error(format!("{one} and {other} go together; write both or none")));
+        }
+    }
+    let spec = DeviceSpec { name: name.to_owned(), preset: preset.to_owned(), overrides };
+    preset_with_overrides(&spec).and_then(|device| device.check()).map_err(|what| s.error(what))?;
+    Ok(spec)
+}
+
+/// `[zswap]`; none: it is there and says that zswap is off.
+pub(super) fn zswap(field: &Field<'_>) -> Result<Option<ZswapConfig>> {
+    let s = field.section(&["enabled", "max_pool_percent", "accept_threshold_percent", "same_filled_pages"])?;
+    let linux = ZswapConfig::default();
+    let spec = ZswapConfig {
+        max_pool_percent: s.or("max_pool_percent", linux.max_pool_percent, |f| f.int(0..=100))?,
+        accept_threshold_percent: s
+            .or("accept_threshold_percent", linux.accept_threshold_percent, |f| f.int(0..=100))?,
+        same_filled: s.or("same_filled_pages", linux.same_filled, Field::boolean)?,
+    };
+    Ok(s.or("enabled", true, Field::boolean)?.then_some(spec))
+}

@@ -1,0 +1,210 @@
+//! The same scenario on a smaller machine: memory, sets, limits, amounts of work and times divided
+//! by one factor; latencies, thread counts, skews and the constants of the kernel as they are.
+
+use super::types::{Action, EventAction, Pattern, Scenario, StreamSpec, Until};
+use super::units::size_text;
+
+/// The smallest memory or limit: 50 batches of reclaim and more in each list.
+pub const MIN_SCALED_PAGES: u64 = 3200;
+/// The smallest swap: 32 clusters.
+pub const MIN_SCALED_SWAP_PAGES: u64 = 32 * 512;
+
+/// An operation of so many accesses is a scan.
+const MIN_SCANNED_PAGES: u32 = 4096;
+
+impl Scenario {
+    /// Divides sizes, amounts of work and times by `k` >= 1; what would become too small is an
+    /// error.
+    ///
+    /// Divided are: memory, what the kernel takes, `min_free_kbytes`, swap, limits of groups and of
+    /// zram, objects and the parts of them that are used; accesses; the end, starts, phases,
+    /// bursts, samples, `min_ttl`, events, and when and how long a device is stuck. Everything else
+    /// stays: CPUs, tasks, operations, blocks, rates, latencies, skews, the constants of reclaim.
+    pub fn scale(&self, k: f64) -> Result<Scenario, String> {
+        if !(k.is_finite() && k >= 1.0) {
+            return Err(format!("scale {k}: a scale is 1 or more"));
+        }
+        if k == 1.0 {
+            return Ok(self.clone());
+        }
+        if let Some(task) = self.tasks.iter().find(|t| t.trace.is_some()) {
+            return Err(format!("scale {k}: task {} replays a trace, which cannot be scaled; use 1", task.name));
+        }
+        if !self.machine.nodes.is_empty() && k.fract() != 0.0 {
+            return Err(format!("scale {k}: the periods of tiering are divided by whole numbers; use {}", k.round()));
+        }
+        let scale = Scale(k);
+        let mut scaled = self.clone();
+        scale.machine(self, &mut scaled)?;
+        for object in &mut scaled.objects {
+            object.pages = scale.some(object.pages);
+        }
+        scaled.end_ns = self.end_ns.map(|ns| scale.some(ns));
+        scaled.sample_ns = scale.some(self.sample_ns);
+        for n in 0..scaled.events.len() {
+            scale.event(&mut scaled, n)?;
+        }
+        for task in &mut scaled.tasks {
+            task.start_ns = scale.of(task.start_ns);
+            task.stagger_ns = scale.of(task.stagger_ns);
+            for phase in &mut task.phases {
+                phase.until = scale.until(phase.until);
+                // An operation that scans shrinks with what it scans; one of a few pages does not.
+                if phase.accesses_per_op >= MIN_SCANNED_PAGES {
+                    phase.accesses_per_op = scale.some(u64::from(phase.accesses_per_op)) as u32;
+                }
+                if let Some(burst) = &mut phase.burst {
+                    (burst.on_ns, burst.off_ns) = (scale.some(burst.on_ns), scale.some(burst.off_ns));
+                }
+                for stream in &mut phase.streams {
+                    let object = &scaled.objects[stream.object];
+                    scale.stream(stream, object.pages, task.count).map_err(|what| {
+                        format!("scale {k}: task {}: object {}: {what}; use a smaller scale", task.name, object.name)
+                    })?;
+                }
+            }
+        }
+        Ok(scaled)
+    }
+}
+
+struct Scale(f64);
+
+impl Scale {
+    fn of(&self, n: u64) -> u64 {
+        (n as f64 / self.0).round() as u64
+    }
+
+    /// What was not nothing does not become nothing.
+    fn some(&self, n: u64) -> u64 {
+        self.of(n).max(n.min(1))
+    }
+
+    fn limited(&self, what: &str, pages: u64, least: u64) -> Result<u64, String> {
+        let scaled = self.of(pages);
+        if scaled >= least {
+            return Ok(scaled);
+        }
+        let k = self.0;
+        let most = (pages as f64 / least as f64).max(1.0);
+        // The largest scale that is enough, rounded down.
+        let most = if most >= 10.0 { most.floor() } else { (most * 10.0).floor() / 10.0 };
+        Err(format!(
+            "scale {k}: {what} of {} becomes {scaled} pages, and {least} are the least; use {most} or less",
+            size_text(pages)
+        ))
+    }
+
+    fn machine(&self, full: &Scenario, scaled: &mut Scenario) -> Result<(), String> {
+        let machine = &mut scaled.machine;
+        machine.kernel_pages = self.of(machine.kernel_pages);
+        (machine.dma_pages, machine.dma32_pages) = (self.of(machine.dma_pages), self.of(machine.dma32_pages));
+        let usable = full.machine.memory_pages.saturating_sub(full.machine.kernel_pages);
+        self.limited("memory less kernel", usable, MIN_SCALED_PAGES)?;
+        machine.memory_pages = self.of(machine.memory_pages);
+        if !machine.nodes.is_empty() {
+            for node in &mut machine.nodes {
+                node.pages = self.limited(&format!("node {}", node.name), node.pages, MIN_SCALED_PAGES)?;
+            }
+            machine.memory_pages = machine.nodes.iter().map(|n| n.pages).sum();
+            machine.scale *= self.0 as u64;
+        }
+        // The formula of the kernel goes by the root of the size: a small machine would keep a
+        // larger share free.
+        let kb = machine.min_free_kbytes.unwrap_or((16 * full.machine.memory_pages * 4).isqrt().clamp(128, 262_144));
+        machine.min_free_kbytes = Some(self.some(kb));
+        machine.min_ttl_ns = self.some(machine.min_ttl_ns);
+        // What fills in a time is smaller, too.
+        machine.stat_flush_interval_ns = self.some(machine.stat_flush_interval_ns);
+        for swap in &mut scaled.swap {
+            swap.pages = self.limited("swap", swap.pages, MIN_SCALED_SWAP_PAGES)?;
+            swap.bad_pages.retain(|&p| p < swap.pages);
+        }
+        for memcg in &mut scaled.memcgs {
+            let limits = &mut memcg.limits;
+            for (what, limit) in [("max", &mut limits.max), ("high", &mut limits.high)] {
+                if *limit != u64::MAX {
+                    *limit = self.limited(&format!("memcg {}: {what}", memcg.path), *limit, MIN_SCALED_PAGES)?;
+                }
+            }
+            for limit in
+                [&mut limits.min, &mut limits.low, &mut limits.swap_high, &mut limits.swap_max, &mut limits.zswap_max]
+            {
+                if *limit != u64::MAX {
+                    *limit = self.of(*limit);
+                }
+            }
+        }
+        for device in &mut scaled.devices {
+            let o = &mut device.overrides;
+            o.mem_limit_pages = o.mem_limit_pages.map(|pages| self.some(pages));
+            o.stuck_at_ns = o.stuck_at_ns.map(|ns| self.of(ns));
+            o.stuck_for_ns = o.stuck_for_ns.map(|ns| self.some(ns));
+        }
+        Ok(())
+    }
+
+    fn event(&self, scaled: &mut Scenario, n: usize) -> Result<(), String> {
+        let event = &mut scaled.events[n];
+        event.at_ns = self.of(event.at_ns);
+        match &mut event.action {
+            EventAction::Set { memcg, limits } => {
+                for (what, limit) in [("max", &mut limits.max), ("high", &mut limits.high)] {
+                    if let Some(pages) = limit.as_mut().filter(|pages| **pages != u64::MAX) {
+                        let what = format!("event[{}]: memcg {}: {what}", n + 1, scaled.memcgs[*memcg].path);
+                        *pages = self.limited(&what, *pages, MIN_SCALED_PAGES)?;
+                    }
+                }
+                let others = [
+                    &mut limits.min,
+                    &mut limits.low,
+                    &mut limits.swap_high,
+                    &mut limits.swap_max,
+                    &mut limits.zswap_max,
+                ];
+                for pages in others.into_iter().flatten().filter(|pages| **pages != u64::MAX) {
+                    *pages = self.of(*pages);
+                }
+            }
+            EventAction::Reclaim { pages, every_ns, until_ns, .. } => {
+                *pages = self.some(*pages);
+                for ns in [every_ns, until_ns].into_iter().flatten() {
+                    *ns = self.some(*ns);
+                }
+            }
+            EventAction::Create(_) | EventAction::Move { .. } | EventAction::Remove(_) => {}
+        }
+        Ok(())
+    }
+
+    fn until(&self, until: Until) -> Until {
+        match until {
+            Until::Accesses(n) => Until::Accesses(self.some(n)),
+            Until::Duration(ns) => Until::Duration(self.some(ns)),
+            Until::Time(ns) => Until::Time(self.some(ns)),
+            // What there is to go through is divided already.
+            Until::Passes(_) | Until::End => until,
+        }
+    }
+
+    fn stream(&self, stream: &mut StreamSpec, object_pages: u64, count: u32) -> Result<(), String> {
+        stream.first_page = self.of(stream.first_page).min(object_pages.saturating_sub(1));
+        stream.pages = self.some(stream.pages).min(object_pages.saturating_sub(stream.first_page));
+        stream.least_pages = self.some(stream.least_pages).min(stream.pages);
+        stream.start_page = self.of(stream.start_page).min(stream.pages.saturating_sub(1));
+        // As operations do, blocks that are scans shrink with what they are scans of.
+        if stream.block_pages >= MIN_SCANNED_PAGES {
+            stream.block_pages = self.some(u64::from(stream.block_pages)) as u32;
+        }
+        // It does not matter in how many steps a range is walked.
+        if matches!(stream.action, Action::Drop | Action::PageOut) && stream.pattern == Pattern::Sequential {
+            stream.block_pages = u64::from(stream.block_pages).min(stream.least_pages).max(1) as u32;
+        }
+        let parts = if stream.share == super::Share::Split { u64::from(count) } else { 1 };
+        let (slice, block) = (stream.least_pages / parts, u64::from(stream.block_pages));
+        match slice < block {
+            true => Err(format!("{slice} pages are left, less than a block of {block}")),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What a phase does with what: streams over objects.
+
+use super::MAX_PAGES;
+use super::objects::Declared;
+use super::read::{Field, Result, Section};
+use super::types::{Action, Pattern, Share, StreamSpec};
+use refault_trace::{ObjectKind, Via};
+
+/// The keys of a stream, which a phase with one stream has itself.
+pub(super) const STREAM_KEYS: [&str; 19] = [
+    "read",
+    "write",
+    "object",
+    "page_out",
+    "drop",
+    "write_share",
+    "renew",
+    "pattern",
+    "skew",
+    "permute",
+    "sigma",
+    "via",
+    "block",
+    "advice",
+    "from",
+    "size",
+    "start",
+    "share",
+    "weight",
+];
+/// The keys that name an object, and so say what is done with it.
+const VERBS: [&str; 5] = ["read", "write", "object", "page_out", "drop"];
+/// The keys that only accesses have.
+const ACCESS_KEYS: [&str; 4] = ["write_share", "renew", "via", "advice"];
+const MAX_STREAMS: usize = 64;
+const MAX_BLOCK: u64 = 1 << 16;
+/// What a walk over memory does at once: a page table.
+const WALK_PAGES: u64 = 512;
+
+/// The streams of a phase: itself, or its list; none: it sleeps.
+pub(super) fn streams(s: &Section<'_>, count: u32, objects: &[Declared<'_>]) -> Result<Vec<StreamSpec>> {
+    let inline = STREAM_KEYS.iter().find_map(|key| s.get(key));
+    let Some(list) = s.get("stream") else {
+        return inline.map_or(Ok(Vec::new()), |_| Ok(vec![stream(s, count, objects)?]));
+    };
+    if let Some(field) = inline {
+        return Err(field.error("the phase has a list of streams; write this in one of them"));
+    }
+    let sections = list.sections(&STREAM_KEYS, MAX_STREAMS)?;
+    let streams = sections.iter().map(|s| stream(s, count, objects)).collect::<Result<Vec<_>>>()?;
+    if streams.iter().all(|stream| stream.weight == 0.0) {
+        return Err(list.error("no stream has a weight above 0"));
+    }
+    Ok(streams)
+}
+
+fn stream(s: &Section<'_>, count: u32, objects: &[Declared<'_>]) -> Result<StreamSpec> {
+    let (key, field) = verb(s)?;
+    let index = field.index("an object", objects.iter().map(|o| o.spec.name.as_str()))?;
+    let object = &objects[index].spec;
+    let action = action(key, &field, s, object.kind)?;
+    let [least_pages, used] = used(s, object.pages)?;
+    let walks = matches!(action, Action::Drop | Action::PageOut);
+    let default_block = if walks { WALK_PAGES.min(least_pages) } else { 1 };
+    let block_pages = s.or("block", default_block, |f| f.pages(1..=MAX_BLOCK))?;
+    if let (true, Some(field)) = (least_pages < block_pages, s.get("block")) {
+        return Err(field.bad(&format!("is more than what is used of the object, {least_pages} pages")));
+    }
+    let shares =
+        [("same", Share::Same), ("split", Share::Split), ("staggered", Share::Staggered), ("queue", Share::Queue)];
+    let stream = StreamSpec {
+        object: index,
+        action,
+        pattern: pattern(s)?,
+        weight: s.or("weight", 1.0, |f| f.float(0.0..=1e9))?,
+        via: via(s, object.kind)?,
+        write_share: write_share(key, &field, s)?,
+        block_pages: block_pages as u32,
+        random_advice: s.or("advice", false, |f| f.choice(&[("normal", false), ("random", true)]))?,
+        first_page: s.or("from", 0, |f| f.pages(0..=MAX_PAGES))?,
+        pages: used,
+        least_pages,
+        start_page: s.or("start", 0, |f| f.pages(0..=least_pages - 1))?,
+        share: s.or("share", Share::Same, |f| f.choice(&shares))?,
+    };
+    shared(&stream, s, count, object.private)?;
+    Ok(stream)
+}
+
+/// Checks how the copies of a task divide what is used.
+fn shared(stream: &StreamSpec, s: &Section<'_>, count: u32, private: bool) -> Result<()> {
+    if let (true, Some(start)) = (stream.pattern != Pattern::Sequential, s.get("start")) {
+        return Err(start.error("only sequential readers have a place to start"));
+    }
+    let slice = stream.least_pages / if stream.share == Share::Split { u64::from(count) } else { 1 };
+    if let (true, Some(start)) = (stream.start_page > 0 && stream.start_page >= slice, s.get("start")) {
+        return Err(start.error(format!("is beyond the slice of a copy, {slice} pages")));
+    }
+    let what = match stream.share {
+        Share::Same => return Ok(()),
+        _ if private => "the copies have instances of their own; leave it out",
+        _ if stream.least_pages < stream.pages => "copies cannot share what has a size drawn by each",
+        Share::Staggered | Share::Queue if stream.pattern != Pattern::Sequential => {
+            "only sequential readers have a place to start"
+        }
+        Share::Split if slice < u64::from(stream.block_pages) => "the slice of a copy is smaller than a block",
+        _ => return Ok(()),
+    };
+    Err(s.get("share").map_or_else(|| s.error(what), |f| f.error(what)))
+}
+
+/// The key that names the object.
+fn verb<'s>(s: &Section<'s>) -> Result<(&'static str, Field<'s>)> {
+    let mut given = VERBS.iter().filter_map(|key| Some((*key, s.get(key)?)));
+    let Some(first) = given.next() else {
+        return Err(s.error("no object is named; write read = \"...\", write = \"...\" or object = \"...\""));
+    };
+    match given.next() {
+        Some(_) => Err(first.1.error("a stream has one object; write read, write, object, page_out or drop")),
+        None => Ok(first),
+    }
+}
+
+fn action(key: &str, field: &Field<'_>, s: &Section<'_>, kind: ObjectKind) -> Result<Action> {
+    let action = match key {
+        "page_out" => Action::PageOut,
+        "drop" => Action::Drop,
+        _ if s.or("renew", false, Field::boolean)? => Action::Renew,
+        _ => return Ok(Action::Access),
+    };
+    let foreign = ACCESS_KEYS.iter().find_map(|key| s.get(key)).filter(|_| action != Action::Renew);
+    match foreign {
+        _ if kind != ObjectKind::Anon => Err(field.bad("is a file; only anonymous memory is paged out or dropped")),
+        Some(foreign) => Err(foreign.error(format!("is of accesses; {key} makes none"))),
+        None => Ok(action),
+    }
+}
+
+/// The share of writes.
+fn write_share(key: &str, field: &Field<'_>, s: &Section<'_>) -> Result<f64> {
+    match (key, s.get("write_share")) {
+        ("object", Some(share)) => share.float(0.0..=1.0),
+        ("object", None) => {
+            Err(field.error("is read or written? write write_share = 0.5, or read or write for object"))
+        }
+        (_, Some(share)) => Err(share.error(format!("{key} says it already; write object for {key}"))),
+        (_, None) => Ok(if key == "write" { 1.0 } else { 0.0 }),
+    }
+}
+
+/// How many pages of an object are used: the least and the most.
+fn used(s: &Section<'_>, pages: u64) -> Result<[u64; 2]> {
+    let first = s.or("from", 0, |f| f.pages(0..=MAX_PAGES))?;
+    if let (true, Some(from)) = (first >= pages, s.get("from")) {
+        return Err(from.bad(&format!("is beyond the end of the object, which has {pages} pages")));
+    }
+    let rest = pages.saturating_sub(first);
+    let used = s.or("size", [rest; 2], |f| f.pages_or_range(1..=MAX_PAGES))?;
+    match s.get("size") {
+        Some(size) if used[1] > rest => Err(size.bad(&format!("is more than the object has from there, {rest} pages"))),
+        _ => Ok(used),
+    }
+}
+
+fn via(s: &Section<'_>, kind: ObjectKind) -> Result<Via> {
+    let default = if kind == ObjectKind::File { Via::Fd } else { Via::Map };
+    let via = s.or("via", default, |f| f.choice(&[("fd", Via::Fd), ("map", Via::Map)]))?;
+    match (kind, via, s.get("via")) {
+        (ObjectKind::Anon, Via::Fd, Some(field)) => Err(field.bad("is for files; anonymous memory is mapped")),
+        _ => Ok(via),
+    }
+}
+
+fn pattern(s: &Section<'_>) -> Result<Pattern> {
+    let zipf = Pattern::Zipf { skew: 1.0, permute: true };
+    let normal = Pattern::Normal { sigma: 0.25 };
+    let names =
+        [("sequential", Pattern::Sequential), ("uniform", Pattern::Uniform), ("zipf", zipf), ("normal", normal)];
+    let pattern = s.or("pattern", Pattern::Sequential, |f| f.choice(&names))?;
+    if pattern == normal {
+        if let Some(field) = s.get("skew").or(s.get("permute")) {
+            return Err(field.error("is only for pattern = \"zipf\""));
+        }
+        return Ok(Pattern::Normal { sigma: s.or("sigma", 0.25, |f| f.float(1e-6..=100.0))? });
+    }
+    if let Some(field) = s.get("sigma") {
+        return Err(field.error("is only for pattern = \"normal\""));
+    }
+    if pattern == zipf {
+        let skew = s.or("skew", 1.0, |f| f.float(0.0..=32.0))?;
+        return Ok(Pattern::Zipf { skew, permute: s.or("permute", true, Field::boolean)? });
+    }
+    match s.get("skew").or(s.get("permute")) {
+        Some(field) => Err(field.error("is only for pattern = \"zipf\"")),
+        None => Ok(pattern),
+    }
+}

@@ -1,0 +1,146 @@
+//! The machine: CPUs, memory, settings of the kernel, devices and swap.
+
+use std::collections::BTreeMap;
+
+use refault_mm::ThpConfig;
+use refault_mm::tiering::{NodePerf, NodePreset};
+
+/// CPUs, memory and the settings of the kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MachineSpec {
+    /// CPUs.
+    pub cpus: u32,
+    /// Memory, all of it.
+    pub memory_pages: u64,
+    /// Of it, what is taken by things that are never reclaimed.
+    pub kernel_pages: u64,
+    /// Of memory, what is in the zone DMA; never more than an eighth.
+    pub dma_pages: u64,
+    /// What of the rest is in the zone DMA32.
+    pub dma32_pages: u64,
+    /// How long a task keeps a CPU while others wait.
+    pub quantum_ns: u64,
+    /// `vm.swappiness`.
+    pub swappiness: u32,
+    /// `vm.min_free_kbytes`; `None`: by the formula of the kernel.
+    pub min_free_kbytes: Option<u64>,
+    /// `vm.watermark_scale_factor`.
+    pub watermark_scale_factor: u32,
+    /// `vm.page_cluster`: swap readahead of up to 2^this pages.
+    pub page_cluster: u32,
+    /// `read_ahead_kb` of every device; 0: none.
+    pub read_ahead_pages: u32,
+    /// `vm.dirty_background_ratio`.
+    pub dirty_background_ratio: u64,
+    /// `vm.dirty_ratio`.
+    pub dirty_ratio: u64,
+    /// `lru_gen/min_ttl_ms`; 0: off.
+    pub min_ttl_ns: u64,
+    /// `transparent_hugepage`: the sizes of anonymous folios.
+    pub thp: ThpConfig,
+    /// The mount option `memory_recursiveprot` of cgroups.
+    pub recursive_protection: bool,
+    /// How often the statistics of groups are added up; 0: they are exact.
+    pub stat_flush_interval_ns: u64,
+    /// CPU costs that are not the default, by name, in nanoseconds.
+    pub costs: BTreeMap<String, u64>,
+    /// Nodes of memory with latency and bandwidth; `memory_pages` and `cpus` are those of all of
+    /// them. Empty: one node, and an access costs the same wherever its page is.
+    pub nodes: Vec<NodeSpec>,
+    /// By how much sizes and times were divided ([`Scenario::scale`]): tiering has periods of its
+    /// own.
+    pub scale: u64,
+}
+
+/// A node of memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeSpec {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub pages: u64,
+    /// What it is like.
+    pub preset: NodePreset,
+    /// The figures of the preset, or what the scenario says.
+    pub perf: NodePerf,
+    /// CPUs on it.
+    pub cpus: u32,
+}
+
+/// A block device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceSpec {
+    /// Its name.
+    pub name: String,
+    /// What it is like: one of [`PRESETS`].
+    pub preset: String,
+    /// What differs from the preset.
+    pub overrides: DeviceOverrides,
+}
+
+/// The presets of devices.
+pub const PRESETS: [&str; 6] = ["hdd", "sata-ssd", "nvme", "ramdisk", "zram", "pmem"];
+
+/// What differs from a preset. `None`: as the preset has it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeviceOverrides {
+    /// Requests that are served at once.
+    pub channels: Option<u32>,
+    /// Requests under way, those that wait included, before who swaps out must wait.
+    pub queue: Option<u32>,
+    /// Time of a read beside the transfer.
+    pub read_latency_ns: Option<u64>,
+    /// Bandwidth of reads.
+    pub read_bytes_per_s: Option<u64>,
+    /// Time of a write beside the transfer.
+    pub write_latency_ns: Option<u64>,
+    /// Bandwidth of writes.
+    pub write_bytes_per_s: Option<u64>,
+    /// Average seek (hdd).
+    pub seek_average_ns: Option<u64>,
+    /// Seek to the next track (hdd).
+    pub seek_track_ns: Option<u64>,
+    /// Revolutions a minute (hdd).
+    pub rpm: Option<u32>,
+    /// The largest request.
+    pub max_request_pages: Option<u32>,
+    /// Bytes of a page over bytes that it is compressed to (zram).
+    pub compression_ratio: Option<f64>,
+    /// The most memory that it takes (zram).
+    pub mem_limit_pages: Option<u64>,
+    /// Time to compress a page (zram).
+    pub compress_ns: Option<u64>,
+    /// Time to decompress a page (zram).
+    pub decompress_ns: Option<u64>,
+    /// Reads that fail, of a million.
+    pub read_error_per_million: Option<u32>,
+    /// Writes that fail, of a million.
+    pub write_error_per_million: Option<u32>,
+    /// Requests that take longer, of a million.
+    pub spike_per_million: Option<u32>,
+    /// How much longer they take.
+    pub spike_ns: Option<u64>,
+    /// When the device stops answering.
+    pub stuck_at_ns: Option<u64>,
+    /// For how long.
+    pub stuck_for_ns: Option<u64>,
+}
+
+/// A swap device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SwapSpec {
+    /// The device, an index.
+    pub device: usize,
+    /// Its size, at most 2^28, the header included.
+    pub pages: u64,
+    /// Its priority; none: below those with one, and below those before it.
+    pub priority: Option<i16>,
+    /// Clusters that became empty are discarded before they are used again.
+    pub discard: bool,
+    /// Slots are handed out in sequence.
+    pub rotational: bool,
+    /// It is a file, which takes no large folios.
+    pub file: bool,
+    /// Pages that cannot be used.
+    pub bad_pages: Vec<u64>,
+}

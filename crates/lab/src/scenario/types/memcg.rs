@@ -1,0 +1,108 @@
+//! Memory cgroups, and what an administrator does to them.
+
+use refault_mm::MemcgLimits;
+
+/// A memory cgroup.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemcgSpec {
+    /// Its path, such as `/a/b`.
+    pub path: String,
+    /// The group above it, an index below its own; `None`: the root.
+    pub parent: Option<usize>,
+    /// What can be set of it.
+    pub limits: MemcgLimits,
+    /// It is not there before an event makes it.
+    pub made_by_event: bool,
+}
+
+/// What an administrator does while the machine runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventSpec {
+    /// When; with `after`, how long after the end of that task.
+    pub at_ns: u64,
+    /// The task (an index) of which every copy must have ended before.
+    pub after: Option<usize>,
+    /// What happens.
+    pub action: EventAction,
+}
+
+/// One thing that an administrator does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EventAction {
+    /// A group (an index) is made, with the limits that are its own.
+    Create(usize),
+    /// Limits of a group (an index) change.
+    Set {
+        /// The group.
+        memcg: usize,
+        /// The new limits.
+        limits: LimitChanges,
+    },
+    /// A task (an index) moves to another group.
+    Move {
+        /// The task, every copy of it.
+        task: usize,
+        /// The group, an index; `None`: the root.
+        to: Option<usize>,
+        /// What is charged for it moves along.
+        charges: bool,
+    },
+    /// A group (an index) without tasks and children is removed.
+    Remove(usize),
+    /// `memory.reclaim`.
+    Reclaim {
+        /// The group, an index; `None`: the root.
+        memcg: Option<usize>,
+        /// How much.
+        pages: u64,
+        /// Instead of that of the groups.
+        swappiness: Option<u32>,
+        /// Again and again, this much after the last time began.
+        every_ns: Option<u64>,
+        /// Up to that time of the scenario.
+        until_ns: Option<u64>,
+    },
+}
+
+/// Limits of a group that change. `None`: stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LimitChanges {
+    /// `memory.min`.
+    pub min: Option<u64>,
+    /// `memory.low`.
+    pub low: Option<u64>,
+    /// `memory.high`.
+    pub high: Option<u64>,
+    /// `memory.max`.
+    pub max: Option<u64>,
+    /// `memory.swap.high`.
+    pub swap_high: Option<u64>,
+    /// `memory.swap.max`.
+    pub swap_max: Option<u64>,
+    /// `memory.zswap.max`.
+    pub zswap_max: Option<u64>,
+    /// `memory.zswap.writeback`.
+    pub zswap_writeback: Option<bool>,
+    /// Its own swappiness.
+    pub swappiness: Option<u32>,
+    /// `memory.oom.group`.
+    pub oom_group: Option<bool>,
+}
+
+impl LimitChanges {
+    /// Those limits with these changes.
+    pub fn applied_to(&self, limits: &MemcgLimits) -> MemcgLimits {
+        MemcgLimits {
+            min: self.min.unwrap_or(limits.min),
+            low: self.low.unwrap_or(limits.low),
+            high: self.high.unwrap_or(limits.high),
+            max: self.max.unwrap_or(limits.max),
+            swap_high: self.swap_high.unwrap_or(limits.swap_high),
+            swap_max: self.swap_max.unwrap_or(limits.swap_max),
+            zswap_max: self.zswap_max.unwrap_or(limits.zswap_max),
+            zswap_writeback: self.zswap_writeback.unwrap_or(limits.zswap_writeback),
+            swappiness: self.swappiness.or(limits.swappiness),
+            oom_group: self.oom_group.unwrap_or(limits.oom_group),
+        }
+    }
+}

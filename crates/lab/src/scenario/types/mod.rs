@@ -1,0 +1,56 @@
+//! What a scenario is once it is read: plain data, names resolved to indices, units in the names of
+//! fields.
+
+mod machine;
+mod memcg;
+mod policy;
+mod published;
+mod task;
+
+use refault_mm::ZswapConfig;
+
+pub use machine::{DeviceOverrides, DeviceSpec, MachineSpec, NodeSpec, PRESETS, SwapSpec};
+pub use memcg::{EventAction, EventSpec, LimitChanges, MemcgSpec};
+pub use policy::{PolicySpec, TieringSpec};
+pub use published::{Better, Published, PublishedRatio, PublishedRow, PublishedVariant};
+pub use task::{
+    Action, Burst, ContentSpec, LoopSpec, ObjectSpec, Pattern, PhaseSpec, Share, StreamSpec, TaskSpec, TraceSpec, Until,
+};
+
+/// A machine, what runs on it, and what a publication measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Its name, for people and for the command line.
+    pub name: String,
+    /// What it is, in a sentence.
+    pub about: String,
+    /// The publication that it is taken from.
+    pub source: Option<String>,
+    /// Seed of every random number.
+    pub seed: u64,
+    /// When it ends at the latest; without it, when every task that is not in the background has
+    /// ended.
+    pub end_ns: Option<u64>,
+    /// Distance of the samples of the time series.
+    pub sample_ns: u64,
+    /// The machine.
+    pub machine: MachineSpec,
+    /// Its page reclaim.
+    pub policy: PolicySpec,
+    /// Block devices, in the order of the file.
+    pub devices: Vec<DeviceSpec>,
+    /// Swap, if there is any.
+    pub swap: Vec<SwapSpec>,
+    /// Compressed pages in memory in front of swap; `None`: off.
+    pub zswap: Option<ZswapConfig>,
+    /// Memory cgroups, parents before their children.
+    pub memcgs: Vec<MemcgSpec>,
+    /// Files and anonymous regions, in the order of the file.
+    pub objects: Vec<ObjectSpec>,
+    /// Tasks, in the order of the file.
+    pub tasks: Vec<TaskSpec>,
+    /// What happens to groups meanwhile, in the order of the file.
+    pub events: Vec<EventSpec>,
+    /// What was published.
+    pub published: Option<Published>,
+}

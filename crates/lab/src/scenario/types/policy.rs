@@ -1,0 +1,131 @@
+//! Policies, and their variants.
+
+use std::collections::BTreeMap;
+
+use refault_mm::tiering::PromotionPolicy;
+use refault_mm::{
+    Backoff, Bound, Clock, Config, MemcgSelection, Policy, Recency, RefaultCounting, SwapAllocator, SwapOverflow,
+    SwapRotational, WritebackSort,
+};
+
+/// Settings of tiering that are not those of Linux.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TieringSpec {
+    /// What a hint fault leads to.
+    pub promotion: Option<PromotionPolicy>,
+    /// Bits of the time stamp of a folio.
+    pub stamp_bits: Option<u32>,
+    /// Numbers, by the names of [`refault_mm::tiering::TieringConfig::SYSCTLS`], in their units and
+    /// at full size.
+    pub sysctls: BTreeMap<String, u64>,
+}
+
+/// A policy and the variants of it that are not the default. `None`: what [`Config::new`] gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicySpec {
+    /// The named policy.
+    pub policy: Policy,
+    /// Non-resident clock of the two lists.
+    pub clock: Option<Clock>,
+    /// Comparison of the distance test.
+    pub bound: Option<Bound>,
+    /// Accounting of multi-gen refaults.
+    pub refault_counting: Option<RefaultCounting>,
+    /// Recency comparison of RFC v3.
+    pub recency: Option<Recency>,
+    /// Writeback case of multi-gen sorting.
+    pub writeback_sort: Option<WritebackSort>,
+    /// Refs from which a recent multi-gen refault counts as restored.
+    pub restore_refs: Option<u32>,
+    /// Multi-gen LRU: whose turn it is when the whole machine needs memory.
+    pub memcgs: Option<MemcgSelection>,
+    /// With [`MemcgSelection::First`]: when to leave a group.
+    pub backoff: Option<Backoff>,
+    /// Multi-gen aging walks page tables.
+    pub leaf_walk: Option<bool>,
+    /// Folios in a per-CPU batch.
+    pub batch_folios: Option<usize>,
+    /// Pages that a reclaim aims at.
+    pub swap_cluster_max: Option<u64>,
+    /// Pages charged ahead.
+    pub charge_batch: Option<u64>,
+    /// Tree nodes and page tables are charged.
+    pub charge_kernel: Option<bool>,
+    /// Pages mapped around a file fault.
+    pub fault_around_pages: Option<u64>,
+    /// Pages mapped around a fault start with the accessed bit set.
+    pub fault_around_young: Option<bool>,
+    /// From where slots of swap are taken.
+    pub swap_allocator: Option<SwapAllocator>,
+    /// Where large folios go that found no place on the first swap device.
+    pub swap_overflow: Option<SwapOverflow>,
+    /// How a rotational swap device hands out slots.
+    pub swap_rotational: Option<SwapRotational>,
+    /// Slots of a cluster of a swap device.
+    pub swap_cluster_pages: Option<u32>,
+    /// Per-CPU caches of swap slots.
+    pub swap_slot_cache: Option<bool>,
+    /// Hint faults, promotion and demotion; part of the machine's configuration, not of
+    /// [`PolicySpec::config`].
+    pub tiering: TieringSpec,
+}
+
+impl PolicySpec {
+    /// A policy as the kernel has it.
+    pub fn new(policy: Policy) -> PolicySpec {
+        PolicySpec {
+            policy,
+            clock: None,
+            bound: None,
+            refault_counting: None,
+            recency: None,
+            writeback_sort: None,
+            restore_refs: None,
+            memcgs: None,
+            backoff: None,
+            leaf_walk: None,
+            batch_folios: None,
+            swap_cluster_max: None,
+            charge_batch: None,
+            charge_kernel: None,
+            fault_around_pages: None,
+            fault_around_young: None,
+            swap_allocator: None,
+            swap_overflow: None,
+            swap_rotational: None,
+            swap_cluster_pages: None,
+            swap_slot_cache: None,
+            tiering: TieringSpec::default(),
+        }
+    }
+
+    /// The configuration of the engine. What belongs to the machine (CPUs, swap, seed, ...) is as
+    /// [`Config::new`] has it.
+    pub fn config(&self) -> Config {
+        fn set<T: Copy>(place: &mut T, value: Option<T>) {
+            *place = value.unwrap_or(*place);
+        }
+        let mut config = Config::new(self.policy);
+        set(&mut config.clock, self.clock);
+        set(&mut config.bound, self.bound);
+        set(&mut config.refault_counting, self.refault_counting);
+        set(&mut config.recency, self.recency);
+        set(&mut config.writeback_sort, self.writeback_sort);
+        set(&mut config.restore_refs, self.restore_refs);
+        set(&mut config.memcgs, self.memcgs);
+        set(&mut config.backoff, self.backoff);
+        set(&mut config.lru_gen.leaf_walk, self.leaf_walk);
+        set(&mut config.batch_folios, self.batch_folios);
+        set(&mut config.swap_cluster_max, self.swap_cluster_max);
+        set(&mut config.charge_batch, self.charge_batch);
+        set(&mut config.charge_kernel, self.charge_kernel);
+        set(&mut config.fault_around_pages, self.fault_around_pages);
+        set(&mut config.fault_around_young, self.fault_around_young);
+        set(&mut config.swap.allocator, self.swap_allocator);
+        set(&mut config.swap.overflow, self.swap_overflow);
+        set(&mut config.swap.rotational, self.swap_rotational);
+        set(&mut config.swap.cluster_pages, self.swap_cluster_pages);
+        set(&mut config.swap.slot_cache, self.swap_slot_cache);
+        config
+    }
+}

@@ -1,0 +1,229 @@
+//! Objects, tasks, and what tasks do.
+
+use std::ops::Range;
+
+use refault_mm::HugeAdvice;
+use refault_trace::{ObjectKind, Via};
+
+/// What the pages of an object hold: shares of all, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ContentSpec {
+    /// Nothing but zeros.
+    pub zero: f64,
+    /// One word over and over.
+    pub same: f64,
+    /// What no compressor makes smaller.
+    pub incompressible: f64,
+    /// Bytes of the other pages over bytes that they are compressed to, on the whole.
+    pub ratio: f64,
+}
+
+/// A file or an anonymous region.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectSpec {
+    /// Its name.
+    pub name: String,
+    /// What backs it.
+    pub kind: ObjectKind,
+    /// Its size.
+    pub pages: u64,
+    /// Sizes of its areas, by turns, with a hole of a page behind each: a large folio lies in one
+    /// of them. Empty: one area.
+    pub areas: Vec<u64>,
+    /// The device of a file, an index; `None` for anonymous memory.
+    pub device: Option<usize>,
+    /// Who is charged, an index; `None`: the root.
+    pub memcg: Option<usize>,
+    /// Each copy of the task has its own. Only one task uses it then.
+    pub private: bool,
+    /// What its pages hold; `None`: all are alike, and compress as the device or zswap has it.
+    pub content: Option<ContentSpec>,
+    /// `MADV_HUGEPAGE` or `MADV_NOHUGEPAGE` on anonymous memory.
+    pub huge: HugeAdvice,
+}
+
+/// A task, or several that are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskSpec {
+    /// Its name.
+    pub name: String,
+    /// Copies of it that run at once.
+    pub count: u32,
+    /// Its group, an index; `None`: the root.
+    pub memcg: Option<usize>,
+    /// When it starts; with `after`, how long after the end of that task.
+    pub start_ns: u64,
+    /// How much later than the one before it each copy starts.
+    pub stagger_ns: u64,
+    /// The task (an index) of which every copy must have ended before this one starts.
+    pub after: Option<usize>,
+    /// What it does, one after the other; at least one. With a trace there is exactly one, without
+    /// streams.
+    pub phases: Vec<PhaseSpec>,
+    /// Phases that it does more than once, in their order; no phase is in two of them.
+    pub loops: Vec<LoopSpec>,
+    /// A trace that it replays.
+    pub trace: Option<TraceSpec>,
+    /// It does not keep the scenario alive.
+    pub background: bool,
+    /// `oom_score_adj`.
+    pub oom_score_adj: i32,
+}
+
+/// A trace that drives a task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceSpec {
+    /// The file.
+    pub path: std::path::PathBuf,
+    /// Where its files are, an index.
+    pub device: Option<usize>,
+    /// Accesses come no earlier than the trace says; otherwise one after the other.
+    pub timed: bool,
+    /// `POSIX_FADV_RANDOM`: no readahead.
+    pub random_advice: bool,
+}
+
+/// Phases of a task that follow each other again and again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopSpec {
+    /// The phases, by index.
+    pub phases: Range<usize>,
+    /// How often.
+    pub times: u64,
+    /// What each time changed in the counters of the machine is among the results.
+    pub record: bool,
+}
+
+/// A part of the life of a task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PhaseSpec {
+    /// Its name.
+    pub name: Option<String>,
+    /// What is accessed. None at all: the task sleeps until the phase ends.
+    pub streams: Vec<StreamSpec>,
+    /// How long.
+    pub until: Until,
+    /// It counts in the results.
+    pub measured: bool,
+    /// Sleep after each operation.
+    pub think_ns: u64,
+    /// CPU time of the program for each access.
+    pub cpu_ns: u64,
+    /// Cache lines that an access brings from memory, one after the other. Only nodes with a
+    /// latency charge for them.
+    pub lines: u32,
+    /// Accesses (of one page each) that make an operation.
+    pub accesses_per_op: u32,
+    /// Operations a second that each copy does at most.
+    pub rate_per_s: Option<f64>,
+    /// The task works by turns.
+    pub burst: Option<Burst>,
+}
+
+/// Work and rest by turns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Burst {
+    /// How long it works.
+    pub on_ns: u64,
+    /// How long it rests.
+    pub off_ns: u64,
+}
+
+/// When a phase ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Until {
+    /// After so many accesses of one page, by each copy. Pages that are paged out or dropped count
+    /// as well.
+    Accesses(u64),
+    /// After so many times through the pages of the only stream, of which there may be more or less
+    /// each time.
+    Passes(f64),
+    /// So many nanoseconds after it began.
+    Duration(u64),
+    /// So many nanoseconds after the start of the scenario.
+    Time(u64),
+    /// With the scenario.
+    End,
+}
+
+/// One of the things that a phase accesses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamSpec {
+    /// The object, an index.
+    pub object: usize,
+    /// What is done with it.
+    pub action: Action,
+    /// In which order.
+    pub pattern: Pattern,
+    /// Share of the blocks, relative to the other streams of the phase.
+    pub weight: f64,
+    /// By descriptor or by mapping.
+    pub via: Via,
+    /// Of the blocks, those that are written: 0 to 1.
+    pub write_share: f64,
+    /// Consecutive pages that are accessed together.
+    pub block_pages: u32,
+    /// `MADV_RANDOM`, `POSIX_FADV_RANDOM`: no readahead.
+    pub random_advice: bool,
+    /// The first page that is used.
+    pub first_page: u64,
+    /// The pages that are used.
+    pub pages: u64,
+    /// Where there are fewer at times: the least. Each iteration of a loop, or phase outside of
+    /// loops, draws how many.
+    pub least_pages: u64,
+    /// Where a sequential reader begins, counted from `first_page` or, with [`Share::Split`], from
+    /// the start of its slice.
+    pub start_page: u64,
+    /// How the copies of a task divide them.
+    pub share: Share,
+}
+
+/// What a stream does with the blocks that it comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It reads or writes them.
+    Access,
+    /// It drops them (`MADV_DONTNEED`), and then reads or writes them: anonymous memory that is new
+    /// each time.
+    Renew,
+    /// It drops them.
+    Drop,
+    /// It pages them out (`MADV_PAGEOUT`).
+    PageOut,
+}
+
+/// How the copies of a task divide what a stream uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// Each uses all of it and starts at `start_page`.
+    Same,
+    /// Each has a slice of its own: the pages divided by the number of copies, rounded down.
+    Split,
+    /// Each uses all of it; the starts are evenly spaced, the first at `start_page`.
+    Staggered,
+    /// Together they go over it once a round, from `start_page` on: each takes the next block that
+    /// none has taken.
+    Queue,
+}
+
+/// The order of accesses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pattern {
+    /// One block after the other, round and round.
+    Sequential,
+    /// Every block is as likely.
+    Uniform,
+    /// Block of rank r with a probability proportional to r^-skew.
+    Zipf {
+        /// The exponent.
+        skew: f64,
+        /// Ranks are permuted over the object; otherwise rank 1 is its first block.
+        permute: bool,
+    },
+    /// Blocks around the middle, with a normal distribution; what would be outside is drawn again.
+    Normal {
+        /// Standard deviation, as a share of all blocks.
+        sigma: f64,
+    },
+}

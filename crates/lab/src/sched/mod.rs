@@ -1,0 +1,22 @@
+//! Time and CPUs: what happens next, which thread runs where, and who waits for what.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `event` | [`Clock`]: virtual time and the queue of events |
+//! | `thread` | [`Thread`]: what it does, how it stops, what it waits for |
+//! | `threads` | [`Threads`]: all of them, CPUs, the run queue, waits |
+//! | `pressure` | who counts as stalled and as productive, in every group |
+//!
+//! It calls `task`, which a thread holds, `hardware` for requests that are announced, and
+//! `scenario` for how many threads there are. It decides nothing about memory. `kernel` and `burst`
+//! put threads to sleep, `machine` wakes them and hands out CPUs.
+
+mod event;
+mod pressure;
+mod thread;
+mod threads;
+
+pub(crate) use event::{Clock, Event};
+pub(crate) use pressure::PsiState;
+pub(crate) use thread::{State, Stop, Thread, Work};
+pub(crate) use threads::{ANY_WAIT, TICK_NS, Threads};

@@ -1,0 +1,104 @@
+//! A thread: what runs on a CPU, and what it waits for.
+
+use refault_mm::{NodeId, ThrottleReason};
+
+use super::pressure::PsiState;
+use crate::task::Task;
+
+/// Why a thread stops running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Its quantum is over.
+    Preempted,
+    /// Until that time.
+    Sleep(u64),
+    /// Until someone wakes it; as what it waits meanwhile.
+    Blocked(PsiState),
+    /// For good.
+    Done,
+}
+
+/// Where a thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Not started, or ended.
+    Off,
+    Queued,
+    Running,
+    Blocked,
+}
+
+/// What a thread does while it has a CPU.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Task(Box<Task>),
+    Kswapd(NodeId),
+    Flusher,
+    /// The worker that writes back what zswap holds.
+    Zswap,
+    /// What reclaims for an event of the scenario, an index.
+    Admin(usize),
+}
+
+/// A thread.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    /// Away while it runs.
+    pub(crate) work: Option<Work>,
+    pub(crate) state: State,
+    pub(crate) psi_state: PsiState,
+    /// The groups whose pressure it is part of.
+    pub(crate) groups: Vec<usize>,
+    /// Number of its last wait: a wake-up for another one comes too late.
+    pub(crate) wait: u64,
+    /// Woken before its burst was over.
+    pub(crate) woken: bool,
+    pub(crate) killed: bool,
+    /// The read that it waited for failed.
+    pub(crate) read_failed: bool,
+    /// The throttling that it waits for.
+    pub(crate) throttled: Option<ThrottleReason>,
+    /// Reclaim that it must still pay for with CPU time, before it stops.
+    pub(crate) debt_ns: u64,
+    pub(crate) stop: Stop,
+}
+
+impl Thread {
+    pub(crate) fn new(work: Work, groups: Vec<usize>) -> Thread {
+        Thread {
+            work: Some(work),
+            state: State::Off,
+            psi_state: PsiState::Idle,
+            groups,
+            wait: 0,
+            woken: false,
+            killed: false,
+            read_failed: false,
+            throttled: None,
+            debt_ns: 0,
+            stop: Stop::Preempted,
+        }
+    }
+
+    /// Begins another wait; its number. A wake-up for an earlier one comes too late from now on.
+    pub(crate) fn begin_wait(&mut self) -> u64 {
+        self.wait += 1;
+        self.wait
+    }
+
+    /// The task, of a thread that is one and does not run at the moment.
+    pub(crate) fn task(&self) -> Option<&Task> {
+        match &self.work {
+            Some(Work::Task(task)) => Some(task),
+            _ => None,
+        }
+    }
+
+    /// The same, to change it.
+    pub(crate) fn task_mut(&mut self) -> Option<&mut Task> {
+        match &mut self.work {
+            Some(Work::Task(task)) => Some(task),
+            _ => None,
+        }
+    }
+}

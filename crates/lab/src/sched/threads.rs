@@ -1,0 +1,237 @@
+//! The threads, the CPUs on which they take turns, and what they wait for.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::{Index, IndexMut, Range};
+
+use refault_mm::{NodeId, PageId, ThrottleReason};
+
+use super::event::{Clock, Event};
+use super::pressure::{Pressure, PsiState};
+use super::thread::{State, Thread, Work};
+use crate::scenario::Scenario;
+
+/// Wakes a thread whatever it waits for.
+pub(crate) const ANY_WAIT: u64 = u64::MAX;
+
+/// How long who found no room waits before it tries again: a timer tick.
+pub(crate) const TICK_NS: u64 = 4_000_000;
+
+#[derive(Clone, Debug, Default)]
+struct Cpu {
+    running: Option<usize>,
+    last: Option<usize>,
+}
+
+/// All threads: first the copies of the tasks in the order of the scenario, then kswapd of each
+/// node, the flusher, the worker of zswap, and one for each event of the scenario.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    all: Vec<Thread>,
+    tasks: usize,
+    nodes: usize,
+    cpus: Vec<Cpu>,
+    queue: VecDeque<usize>,
+    /// Threads that wait for a page.
+    page_waiters: HashMap<PageId, Vec<usize>>,
+    /// Threads that wait for room in the queue of a swap device, by the number of their wait.
+    room_waiters: VecDeque<(usize, u64)>,
+    pub(crate) pressure: Pressure,
+}
+
+impl Threads {
+    /// Those of a scenario, tasks apart, which come first and are given: `tasks` by what they do
+    /// and the groups they are in.
+    pub(crate) fn new(spec: &Scenario, tasks: Vec<Thread>) -> Threads {
+        let nodes = spec.machine.nodes.len().max(1);
+        let kswapd = (0..nodes).map(|node| Work::Kswapd(NodeId(node as u8)));
+        let workers = kswapd.chain([Work::Flusher, Work::Zswap]).chain((0..spec.events.len()).map(Work::Admin));
+        let blocked = |work| Thread { state: State::Blocked, ..Thread::new(work, vec![0]) };
+        Threads {
+            tasks: tasks.len(),
+            nodes,
+            all: tasks.into_iter().chain(workers.map(blocked)).collect(),
+            cpus: vec![Cpu::default(); spec.machine.cpus as usize],
+            queue: VecDeque::new(),
+            page_waiters: HashMap::new(),
+            room_waiters: VecDeque::new(),
+            pressure: Pressure::new(spec.machine.cpus, spec.memcgs.len() + 1),
+        }
+    }
+
+    pub(crate) fn kswapd(&self, node: NodeId) -> usize {
+        self.tasks + node.index()
+    }
+
+    pub(crate) fn flusher(&self) -> usize {
+        self.tasks + self.nodes
+    }
+
+    /// The worker that writes back what zswap holds.
+    pub(crate) fn zswap(&self) -> usize {
+        self.flusher() + 1
+    }
+
+    /// What reclaims for an event of the scenario.
+    pub(crate) fn admin(&self, event: usize) -> usize {
+        self.zswap() + 1 + event
+    }
+
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Thread> {
+        self.all.iter()
+    }
+
+    /// The copies of a task.
+    pub(crate) fn of_task(spec: &Scenario, task: usize) -> Range<usize> {
+        let first: usize = spec.tasks[..task].iter().map(|t| t.count as usize).sum();
+        first..first + spec.tasks[task].count as usize
+    }
+
+    /// Whether a copy of a task that has begun has not ended.
+    pub(crate) fn is_alive(&self, spec: &Scenario, task: usize) -> bool {
+        Threads::of_task(spec, task).any(|t| self.all[t].state != State::Off && !self.all[t].killed)
+    }
+
+    /// A wake-up reaches a thread. True: it waited for that, and is to be made runnable.
+    pub(crate) fn is_woken(&mut self, t: usize, wait: u64) -> bool {
+        let thread = &mut self.all[t];
+        if thread.wait != wait && wait != ANY_WAIT {
+            return false;
+        }
+        thread.woken |= thread.state == State::Running;
+        thread.state == State::Blocked
+    }
+
+    /// A thread waits for a CPU from now on. The throttling that it waited for is over, if it is
+    /// not none.
+    pub(crate) fn make_runnable(&mut self, t: usize, now_ns: u64) -> Option<ThrottleReason> {
+        debug_assert!(matches!(self.all[t].state, State::Blocked | State::Running), "{:?}", self.all[t].state);
+        let reason = self.all[t].throttled.take();
+        self.all[t].state = State::Queued;
+        // kswapd and direct reclaim count as stalled while they work.
+        let kswapd = matches!(self.all[t].work, Some(Work::Kswapd(_)));
+        self.set_psi_state(t, if kswapd { PsiState::Stalled } else { PsiState::Productive }, now_ns);
+        self.queue.push_back(t);
+        reason
+    }
+
+    /// A thread begins, when it is woken; the number of its wait.
+    pub(crate) fn start(&mut self, t: usize) -> u64 {
+        debug_assert_eq!(self.all[t].state, State::Off, "thread {t} begins twice");
+        self.all[t].state = State::Blocked;
+        self.all[t].wait
+    }
+
+    pub(crate) fn set_psi_state(&mut self, t: usize, psi_state: PsiState, now_ns: u64) {
+        let from = std::mem::replace(&mut self.all[t].psi_state, psi_state);
+        self.pressure.change(now_ns, &self.all[t].groups, from, psi_state);
+    }
+
+    /// A thread is in other groups from now on.
+    pub(crate) fn set_groups(&mut self, t: usize, groups: &[usize], now_ns: u64) {
+        let psi_state = self.all[t].psi_state;
+        self.pressure.change(now_ns, &self.all[t].groups, psi_state, PsiState::Idle);
+        self.pressure.change(now_ns, groups, PsiState::Idle, psi_state);
+        self.all[t].groups = groups.to_vec();
+    }
+
+    /// A CPU on which nothing runs.
+    pub(crate) fn idle_cpu(&self) -> Option<usize> {
+        self.cpus.iter().position(|c| c.running.is_none())
+    }
+
+    /// Gives an idle CPU to the thread that waits longest: which, and whether another one ran there
+    /// before.
+    pub(crate) fn give_cpu(&mut self, cpu: usize) -> Option<(usize, bool)> {
+        debug_assert!(self.cpus[cpu].running.is_none(), "CPU {cpu} is not idle");
+        let t = self.queue.pop_front()?;
+        debug_assert_eq!(self.all[t].state, State::Queued, "thread {t}");
+        let switched = self.cpus[cpu].last != Some(t);
+        self.cpus[cpu] = Cpu { running: Some(t), last: Some(t) };
+        self.all[t].state = State::Running;
+        self.all[t].woken = false;
+        Some((t, switched))
+    }
+
+    pub(crate) fn running(&self, cpu: usize) -> Option<usize> {
+        self.cpus[cpu].running
+    }
+
+    /// The thread on a CPU stops; it is neither runnable nor blocked yet.
+    pub(crate) fn take_cpu(&mut self, cpu: usize) {
+        debug_assert!(self.cpus[cpu].running.is_some_and(|t| self.all[t].state == State::Running), "CPU {cpu}");
+        self.cpus[cpu].running = None;
+    }
+
+    pub(crate) fn block(&mut self, t: usize, psi_state: PsiState, now_ns: u64) {
+        debug_assert_eq!(self.all[t].state, State::Running, "thread {t}");
+        self.all[t].state = State::Blocked;
+        self.set_psi_state(t, psi_state, now_ns);
+    }
+
+    /// A thread is gone.
+    pub(crate) fn end(&mut self, t: usize, now_ns: u64) {
+        debug_assert_eq!(self.all[t].state, State::Running, "thread {t}");
+        self.all[t].state = State::Off;
+        self.set_psi_state(t, PsiState::Idle, now_ns);
+    }
+
+    /// Waits for a page on behalf of thread `t`, from within its burst.
+    pub(crate) fn wait_for_page(&mut self, t: usize, page: PageId) {
+        self.all[t].begin_wait();
+        self.page_waiters.entry(page).or_default().push(t);
+    }
+
+    /// Those who waited for a page: what held it is over.
+    pub(crate) fn take_page_waiters(&mut self, page: PageId) -> Vec<usize> {
+        self.page_waiters.remove(&page).unwrap_or_default()
+    }
+
+    /// Waits for a timer tick after `from_ns`, or for room in the queue of a swap device if that is
+    /// full.
+    pub(crate) fn wait_for_room(&mut self, t: usize, is_full: bool, from_ns: u64, clock: &mut Clock) {
+        let wait = self.all[t].begin_wait();
+        clock.push(from_ns + TICK_NS, Event::Wake(t, wait));
+        if is_full {
+            self.room_waiters.push_back((t, wait));
+        }
+    }
+
+    /// Who waits longest for room in the queue of a swap device, with the number of the wait.
+    pub(crate) fn next_room_waiter(&mut self) -> Option<(usize, u64)> {
+        // Some may have gone on by themselves.
+        std::iter::from_fn(|| self.room_waiters.pop_front()).find(|&(t, wait)| self.all[t].wait == wait)
+    }
+
+    /// Waits for reclaim on behalf of thread `t`, no longer than until then.
+    pub(crate) fn wait_throttled(&mut self, t: usize, reason: ThrottleReason, until_ns: u64, clock: &mut Clock) {
+        let wait = self.all[t].begin_wait();
+        debug_assert!(self.all[t].throttled.is_none(), "thread {t} is throttled twice");
+        self.all[t].throttled = Some(reason);
+        clock.push(until_ns, Event::Wake(t, wait));
+    }
+
+    /// Those who are throttled for that reason go on.
+    pub(crate) fn release_throttled(&mut self, reason: ThrottleReason, at_ns: u64, clock: &mut Clock) {
+        for (t, thread) in self.all.iter_mut().enumerate() {
+            if thread.throttled == Some(reason) {
+                // The engine has let them go already.
+                thread.throttled = None;
+                clock.push(at_ns.max(clock.now_ns()), Event::Wake(t, thread.wait));
+            }
+        }
+    }
+}
+
+impl Index<usize> for Threads {
+    type Output = Thread;
+
+    fn index(&self, t: usize) -> &Thread {
+        &self.all[t]
+    }
+}
+
+impl IndexMut<usize> for Threads {
+    fn index_mut(&mut self, t: usize) -> &mut Thread {
+        &mut self.all[t]
+    }
+}

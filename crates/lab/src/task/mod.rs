@@ -1,0 +1,341 @@
+//! A task at run time: its phase, its operation, and what it has done.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `mod` | [`Task`]: a copy of a task, which is asked for its next turn and told how that went |
+//! | `turn` | what a turn is; what a task has done |
+//! | `stream` | what is accessed next: patterns over an object |
+//! | `script` | the same from a trace |
+//!
+//! It calls `scenario` for what a task is and `metric` for latencies. It knows no engine, no device
+//! and no CPU: `burst` runs it, `machine` makes it.
+
+mod script;
+mod stream;
+mod turn;
+
+use refault_mm::PageId;
+use refault_trace::generate::Rng;
+
+use crate::scenario::{Action, PhaseSpec, TaskSpec, Until};
+pub(crate) use script::Script;
+use stream::Block;
+pub(crate) use stream::Stream;
+pub(crate) use turn::{Access, Advised, Done, Next, Turn};
+
+/// One copy of a task.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    /// The specification, an index, and which of its copies.
+    pub(crate) spec: usize,
+    pub(crate) copy: u32,
+    pub(crate) phase: usize,
+    pub(crate) streams: Vec<Stream>,
+    /// Its page tables of files: extent and number.
+    pub(crate) spaces: Vec<(usize, usize)>,
+    weights: Vec<f64>,
+    phase_start_ns: u64,
+    accesses_left: u64,
+    block: Option<(usize, Block)>,
+    /// Its block was dropped, and is accessed now.
+    renewed: bool,
+    /// Times that its loop was gone through.
+    iteration: u64,
+    /// Where between the least and the most sizes are this time, 0 to 1.
+    draw: f64,
+    /// The access under way was counted already: it waited.
+    pub(crate) counted: bool,
+    op_accesses: u32,
+    op_start_ns: Option<u64>,
+    /// Neither think time nor rate let it go on before.
+    not_before_ns: u64,
+    /// The next operation is due then, by rate.
+    due_ns: u64,
+    rng: Rng,
+    pub(crate) script: Option<Script>,
+    /// CPU time that it has had, and up to which no pages are to be marked on its behalf.
+    pub(crate) cpu_ns: u64,
+    pub(crate) next_scan_ns: u64,
+    pub(crate) done: Done,
+    /// What it did in groups that it left.
+    pub(crate) past: Vec<(Option<usize>, Done)>,
+}
+
+impl Task {
+    pub(crate) fn new(spec: usize, copy: u32, seed: u64) -> Task {
+        Task {
+            spec,
+            copy,
+            phase: 0,
+            streams: Vec::new(),
+            spaces: Vec::new(),
+            weights: Vec::new(),
+            phase_start_ns: 0,
+            accesses_left: u64::MAX,
+            block: None,
+            renewed: false,
+            iteration: 0,
+            draw: 0.0,
+            counted: false,
+            op_accesses: 0,
+            op_start_ns: None,
+            not_before_ns: 0,
+            due_ns: 0,
+            rng: Rng::new(seed, &[spec as u64, u64::from(copy)]),
+            script: None,
+            cpu_ns: 0,
+            next_scan_ns: 0,
+            done: Done::default(),
+            past: Vec::new(),
+        }
+    }
+
+    /// What it did, all of it.
+    pub(crate) fn all_done(&self) -> impl Iterator<Item = &Done> {
+        self.past.iter().map(|(_, done)| done).chain([&self.done])
+    }
+
+    /// Enters its current phase with these streams.
+    pub(crate) fn start_phase(&mut self, spec: &PhaseSpec, streams: Vec<Stream>, now_ns: u64) {
+        self.streams = streams;
+        self.weights = spec.streams.iter().map(|s| s.weight).collect();
+        self.phase_start_ns = now_ns;
+        self.accesses_left = self.accesses_of(spec);
+        (self.block, self.counted, self.op_accesses, self.op_start_ns) = (None, false, 0, None);
+        self.renewed = false;
+        (self.not_before_ns, self.due_ns) = (now_ns, now_ns);
+        if spec.measured {
+            self.done.first_ns.get_or_insert(now_ns);
+        }
+    }
+
+    /// How many accesses end the phase.
+    fn accesses_of(&self, spec: &PhaseSpec) -> u64 {
+        match spec.until {
+            Until::Accesses(n) => n,
+            Until::Passes(times) => {
+                let pages = self.streams.first().map_or(1, Stream::pages);
+                (times * pages as f64).round().max(1.0) as u64
+            }
+            _ => u64::MAX,
+        }
+    }
+
+    /// Draws anew where sizes are, if that is for the current phase to do: the first of a loop, or
+    /// one outside of loops.
+    pub(crate) fn draw(&mut self, spec: &TaskSpec) {
+        let inside = spec.loops.iter().find(|l| l.phases.contains(&self.phase));
+        let phases = inside.map_or(self.phase..self.phase + 1, |l| l.phases.clone());
+        let varies = |p: &PhaseSpec| p.streams.iter().any(|s| s.least_pages < s.pages);
+        if self.phase == phases.start && spec.phases[phases].iter().any(varies) {
+            self.draw = self.rng.unit();
+        }
+    }
+
+    /// The pages of a stream that are used this time: evenly spread on a logarithmic scale.
+    pub(crate) fn drawn_pages(&self, least: u64, most: u64) -> u64 {
+        if least == most {
+            return most;
+        }
+        let pages = least as f64 * (most as f64 / least as f64).powf(self.draw);
+        (pages.round() as u64).clamp(least, most)
+    }
+
+    /// The end of the current phase, if time sets it.
+    fn ends_ns(&self, spec: &PhaseSpec) -> Option<u64> {
+        match spec.until {
+            Until::Duration(ns) => Some(self.phase_start_ns.saturating_add(ns)),
+            Until::Time(ns) => Some(ns),
+            Until::Accesses(_) | Until::Passes(_) | Until::End => None,
+        }
+    }
+
+    /// What comes next at `now_ns`.
+    pub(crate) fn turn(&mut self, spec: &PhaseSpec, now_ns: u64) -> Turn {
+        let end = self.ends_ns(spec).unwrap_or(u64::MAX);
+        if self.accesses_left == 0 || (now_ns >= end && !self.counted) {
+            return Turn::PhaseOver;
+        }
+        if let Some(script) = &self.script {
+            self.op_start_ns.get_or_insert(now_ns);
+            return script.turn(now_ns);
+        }
+        if self.streams.is_empty() {
+            return Turn::SleepUntil(end);
+        }
+        if self.block.is_none() {
+            if self.not_before_ns > now_ns {
+                return Turn::SleepUntil(self.not_before_ns.min(end));
+            }
+            if let Some(on) = self.rests_until(spec, now_ns) {
+                return Turn::SleepUntil(on.min(end));
+            }
+            let stream = self.pick();
+            self.block = Some((stream, self.streams[stream].next(&mut self.rng)));
+        }
+        self.op_start_ns.get_or_insert(now_ns);
+        let (stream, block) = self.block.expect("it was just set");
+        let action = self.streams[stream].action;
+        if action != Action::Access && !self.renewed {
+            let (first, pages) = (block.first, block.pages);
+            return Turn::Advise(Advised { first, pages, page_out: action == Action::PageOut });
+        }
+        let mapped = self.streams[stream].mapped;
+        Turn::Access(Access {
+            stream,
+            page: block.first,
+            left: block.pages,
+            write: block.write,
+            mapped,
+            continues: false,
+        })
+    }
+
+    /// In a burst's pause: when it ends.
+    fn rests_until(&self, spec: &PhaseSpec, now_ns: u64) -> Option<u64> {
+        let burst = spec.burst?;
+        let cycle = burst.on_ns + burst.off_ns;
+        let at = (now_ns - self.phase_start_ns) % cycle;
+        (at >= burst.on_ns && self.op_accesses == 0).then(|| now_ns + cycle - at)
+    }
+
+    /// A stream by weight.
+    fn pick(&mut self) -> usize {
+        if self.weights.len() == 1 {
+            return 0;
+        }
+        let total: f64 = self.weights.iter().sum();
+        let mut at = self.rng.unit() * total;
+        let found = self.weights.iter().position(|&w| {
+            at -= w;
+            at < 0.0
+        });
+        // Rounding may run past the last one with a weight.
+        found.unwrap_or_else(|| self.weights.iter().rposition(|&w| w > 0.0).unwrap_or(0))
+    }
+
+    /// The access under way was met for the first time.
+    pub(crate) fn count(&mut self, spec: &PhaseSpec, hit: bool) {
+        if !std::mem::replace(&mut self.counted, true) && spec.measured {
+            self.done.accesses += 1;
+            self.done.hits += u64::from(hit);
+        }
+    }
+
+    /// CPU time that it took.
+    pub(crate) fn spend(&mut self, spec: &PhaseSpec, user_ns: u64, system_ns: u64) {
+        if spec.measured {
+            self.done.user_ns += user_ns;
+            self.done.system_ns += system_ns;
+        }
+    }
+
+    /// The access under way is over.
+    pub(crate) fn finish_access(&mut self, spec: &PhaseSpec, now_ns: u64, ok: bool) {
+        self.counted = false;
+        self.accesses_left -= 1;
+        self.op_accesses += 1;
+        if let Some(script) = &mut self.script {
+            script.at += 1;
+        }
+        if let Some((_, block)) = &mut self.block {
+            block.first.0 += 1;
+            block.pages -= 1;
+            if block.pages == 0 {
+                self.block = None;
+                self.renewed = false;
+            }
+        }
+        if spec.measured {
+            self.done.errors += u64::from(!ok);
+            self.done.last_ns = now_ns;
+        }
+        if self.op_accesses >= spec.accesses_per_op.max(1) {
+            self.finish_op(spec, now_ns);
+        }
+    }
+
+    /// The pages of its block were dropped or paged out. If it is to be accessed then, that comes
+    /// next.
+    pub(crate) fn finish_advice(&mut self, spec: &PhaseSpec, now_ns: u64) {
+        let Some((stream, block)) = self.block else { return };
+        if self.streams[stream].action == Action::Renew {
+            self.renewed = true;
+            return;
+        }
+        self.block = None;
+        self.accesses_left = self.accesses_left.saturating_sub(u64::from(block.pages));
+        self.op_accesses = self.op_accesses.saturating_add(block.pages);
+        if spec.measured {
+            self.done.last_ns = now_ns;
+        }
+        if self.op_accesses >= spec.accesses_per_op.max(1) {
+            self.finish_op(spec, now_ns);
+        }
+    }
+
+    fn finish_op(&mut self, spec: &PhaseSpec, now_ns: u64) {
+        self.op_accesses = 0;
+        let start = self.op_start_ns.take().unwrap_or(now_ns);
+        if spec.measured {
+            self.done.ops += 1;
+            self.done.latency.record(now_ns - start);
+        }
+        self.not_before_ns = now_ns + spec.think_ns;
+        if let Some(rate) = spec.rate_per_s {
+            // A task that fell behind does not catch up more than one operation.
+            self.due_ns = (self.due_ns + (1e9 / rate) as u64).max(start);
+            self.not_before_ns = self.not_before_ns.max(self.due_ns);
+        }
+    }
+
+    /// How much of its current phase is over, 0 to 1; none of one that ends with the scenario.
+    pub(crate) fn phase_share(&self, spec: &PhaseSpec, now_ns: u64) -> f64 {
+        let share = match spec.until {
+            Until::Accesses(_) | Until::Passes(_) => {
+                1.0 - self.accesses_left as f64 / self.accesses_of(spec).max(1) as f64
+            }
+            Until::Duration(ns) => now_ns.saturating_sub(self.phase_start_ns) as f64 / ns.max(1) as f64,
+            Until::Time(ns) => now_ns as f64 / ns.max(1) as f64,
+            Until::End => 0.0,
+        };
+        share.clamp(0.0, 1.0)
+    }
+
+    /// How likely each page is to be the next one that it touches in its current phase.
+    pub(crate) fn weigh(&self, phase: &PhaseSpec, add: &mut dyn FnMut(PageId, f64)) {
+        if let Some(script) = &self.script {
+            return script.weigh(add);
+        }
+        let total: f64 = phase.streams.iter().map(|s| s.weight).sum();
+        for (stream, spec) in self.streams.iter().zip(&phase.streams) {
+            let weight = spec.weight / total;
+            stream.weigh(|page, share| add(page, weight * share));
+        }
+    }
+
+    /// Its phase is over: goes on to what comes then.
+    pub(crate) fn next_phase(&mut self, spec: &TaskSpec, now_ns: u64) -> Next {
+        if spec.phases[self.phase].measured {
+            self.done.last_ns = now_ns;
+        }
+        self.phase += 1;
+        let more = self.phase < spec.phases.len();
+        let ended = spec.loops.iter().position(|l| l.phases.end == self.phase);
+        let Some((at, l)) = ended.map(|at| (at, &spec.loops[at])) else {
+            return if more { Next::Phase } else { Next::End };
+        };
+        self.iteration += 1;
+        if self.iteration >= l.times {
+            self.iteration = 0;
+            return Next::Leave(at, more);
+        }
+        self.phase = l.phases.start;
+        Next::Repeat(at)
+    }
+
+    /// Times that the loop which it is in was gone through; 0 outside of loops.
+    pub(crate) fn iteration(&self) -> u64 {
+        self.iteration
+    }
+}

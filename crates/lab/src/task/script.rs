@@ -1,0 +1,52 @@
+//! The trace that a task replays.
+
+use std::rc::Rc;
+
+use refault_mm::PageId;
+use refault_trace::Trace;
+
+use super::turn::{Access, Turn};
+
+/// A trace that a task replays.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    pub(crate) trace: Rc<Trace>,
+    /// The first page and the first extent of its objects in the machine.
+    pub(crate) first: PageId,
+    pub(crate) first_extent: usize,
+    /// The first page of every object, in the trace.
+    pub(crate) objects: Rc<[u32]>,
+    pub(crate) at: usize,
+    pub(crate) timed: bool,
+    /// When its time 0 is.
+    pub(crate) start_ns: u64,
+}
+
+impl Script {
+    pub(super) fn turn(&self, now_ns: u64) -> Turn {
+        let Some(a) = self.trace.accesses.get(self.at) else { return Turn::PhaseOver };
+        if let (true, Some(times)) = (self.timed, &self.trace.time_ns) {
+            let due = self.start_ns + (times[self.at] - times[0]);
+            if due > now_ns {
+                return Turn::SleepUntil(due);
+            }
+        }
+        let stream = self.objects.partition_point(|&first| first <= a.page()) - 1;
+        Turn::Access(Access {
+            stream,
+            page: PageId(self.first.0 + a.page()),
+            left: 1,
+            write: a.is_write(),
+            mapped: a.is_map(),
+            continues: a.continues(),
+        })
+    }
+
+    /// Every access is as likely as every other.
+    pub(super) fn weigh(&self, add: &mut dyn FnMut(PageId, f64)) {
+        let all = self.trace.accesses.len().max(1) as f64;
+        for access in &self.trace.accesses {
+            add(PageId(self.first.0 + access.page()), 1.0 / all);
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What a task accesses next: streams over objects, in the order that the scenario asks for.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use refault_mm::{PageId, Readahead};
+use refault_trace::Via;
+use refault_trace::generate::{Rng, Zipf};
+
+use crate::scenario::{Action, Pattern, Share, StreamSpec};
+
+/// A permutation of 0 .. n without a table: a Feistel network over the next even number of bits,
+/// walked until it stays inside.
+#[derive(Clone, Debug)]
+struct Permutation {
+    n: u64,
+    half_bits: u32,
+    keys: [u64; 4],
+}
+
+impl Permutation {
+    fn new(n: u64, rng: &mut Rng) -> Permutation {
+        let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
+        Permutation { n, half_bits: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| rng.next_u64()) }
+    }
+
+    fn once(&self, x: u64) -> u64 {
+        let mask = (1u64 << self.half_bits) - 1;
+        let (mut left, mut right) = (x >> self.half_bits, x & mask);
+        for key in self.keys {
+            // The mixing function is the finalizer of SplitMix64, shortened.
+            let mixed = (right ^ key).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            (left, right) = (right, left ^ ((mixed ^ (mixed >> 29)) >> 7 & mask));
+        }
+        left << self.half_bits | right
+    }
+
+    fn at(&self, mut x: u64) -> u64 {
+        loop {
+            x = self.once(x);
+            if x < self.n {
+                return x;
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Order {
+    Sequential {
+        next: u64,
+    },
+    /// One position for all copies of the task.
+    Queue {
+        next: Rc<Cell<u64>>,
+    },
+    Uniform,
+    Zipf {
+        zipf: Zipf,
+        skew: f64,
+        permutation: Option<Permutation>,
+    },
+    /// Standard deviation as a share of all blocks.
+    Normal {
+        sigma: f64,
+    },
+}
+
+/// One stream of one copy of a task.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream {
+    /// The object instance.
+    pub(crate) extent: usize,
+    /// The page table, of what is mapped.
+    pub(crate) space: Option<usize>,
+    pub(crate) mapped: bool,
+    pub(crate) action: Action,
+    pub(crate) readahead: Readahead,
+    write_share: f64,
+    first: u32,
+    pages: u64,
+    block_pages: u64,
+    order: Order,
+}
+
+/// Consecutive pages that are accessed one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) first: PageId,
+    pub(crate) pages: u32,
+    pub(crate) write: bool,
+}
+
+impl Stream {
+    /// The stream of copy `copy` of `copies` over an object whose first page is `first`. Streams of
+    /// one specification share what they permute, so `shared` must be the same for all copies.
+    pub(crate) fn new(
+        spec: &StreamSpec,
+        extent: usize,
+        first: PageId,
+        copy: (u32, u32),
+        (shared, position): (&mut Rng, &Rc<Cell<u64>>),
+    ) -> Stream {
+        let block_pages = u64::from(spec.block_pages.max(1));
+        let (mut from, mut pages) = (spec.first_page, spec.pages);
+        if spec.share == Share::Split {
+            let slice = (pages / u64::from(copy.1)).max(1);
+            from += (slice * u64::from(copy.0)).min(pages - slice);
+            pages = slice;
+        }
+        let blocks = pages.div_ceil(block_pages);
+        let offset = if spec.share == Share::Staggered { blocks * u64::from(copy.0) / u64::from(copy.1) } else { 0 };
+        let start = (spec.start_page / block_pages + offset) % blocks;
+        let order = match spec.pattern {
+            Pattern::Sequential if spec.share == Share::Queue => {
+                position.set(if position.get() == u64::MAX { start } else { position.get() });
+                Order::Queue { next: position.clone() }
+            }
+            Pattern::Sequential => Order::Sequential { next: start },
+            Pattern::Uniform => Order::Uniform,
+            Pattern::Normal { sigma } => Order::Normal { sigma },
+            Pattern::Zipf { skew, permute } => Order::Zipf {
+                zipf: Zipf::new(blocks.min(u64::from(u32::MAX)) as u32, skew),
+                skew,
+                permutation: permute.then(|| Permutation::new(blocks, shared)),
+            },
+        };
+        Stream {
+            extent,
+            space: None,
+            mapped: spec.via == Via::Map,
+            action: spec.action,
+            readahead: if spec.random_advice { Readahead::random() } else { Readahead::default() },
+            write_share: spec.write_share,
+            first: first.0 + from as u32,
+            pages,
+            block_pages,
+            order,
+        }
+    }
+
+    /// Stands for an object of a trace, which says itself what is accessed.
+    pub(crate) fn of_trace(extent: usize, first: PageId, pages: u64, random_advice: bool) -> Stream {
+        Stream {
+            extent,
+            space: None,
+            mapped: false,
+            action: Action::Access,
+            readahead: if random_advice { Readahead::random() } else { Readahead::default() },
+            write_share: 0.0,
+            first: first.0,
+            pages,
+            block_pages: 1,
+            order: Order::Uniform,
+        }
+    }
+
+    /// The pages that it uses.
+    pub(crate) fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// How likely each page is to be the next one that is accessed.
+    pub(crate) fn weigh(&self, mut add: impl FnMut(PageId, f64)) {
+        let blocks = self.pages.div_ceil(self.block_pages);
+        let total: f64 = (0..blocks).map(|rank| self.density(rank, blocks)).sum();
+        for rank in 0..blocks {
+            let block = match &self.order {
+                Order::Zipf { permutation: Some(p), .. } => p.at(rank),
+                _ => rank,
+            };
+            let at = block * self.block_pages;
+            let share = self.density(rank, blocks) / total / self.block_pages as f64;
+            (at..(at + self.block_pages).min(self.pages)).for_each(|p| add(PageId(self.first + p as u32), share));
+        }
+    }
+
+    /// The density of a block, by rank where there are ranks; not normalised.
+    fn density(&self, rank: u64, blocks: u64) -> f64 {
+        match &self.order {
+            Order::Zipf { skew, .. } => (rank as f64 + 1.0).powf(-skew),
+            Order::Normal { sigma } => {
+                let z = ((rank as f64 + 0.5) / blocks as f64 - 0.5) / sigma;
+                (-z * z / 2.0).exp()
+            }
+            Order::Sequential { .. } | Order::Queue { .. } | Order::Uniform => 1.0,
+        }
+    }
+
+    /// The next block.
+    pub(crate) fn next(&mut self, rng: &mut Rng) -> Block {
+        let blocks = self.pages.div_ceil(self.block_pages);
+        let block = match &mut self.order {
+            Order::Sequential { next } => {
+                let block = *next;
+                *next = if block + 1 >= blocks { 0 } else { block + 1 };
+                block
+            }
+            Order::Queue { next } => {
+                let block = next.get();
+                next.set(if block + 1 >= blocks { 0 } else { block + 1 });
+                block
+            }
+            Order::Uniform => rng.below(blocks),
+            Order::Zipf { zipf, permutation, .. } => {
+                let rank = u64::from(zipf.rank(|| rng.unit())) - 1;
+                permutation.as_ref().map_or(rank, |p| p.at(rank))
+            }
+            Order::Normal { sigma } => normal(blocks, *sigma, rng),
+        };
+        let at = block * self.block_pages;
+        let write = self.write_share > 0.0 && rng.unit() < self.write_share;
+        let pages = self.block_pages.min(self.pages - at) as u32;
+        Block { first: PageId(self.first + at as u32), pages, write }
+    }
+}
+
+/// A block around the middle (Box and Muller); what lies outside is drawn again, at most until
+/// chance gives up.
+fn normal(blocks: u64, sigma: f64, rng: &mut Rng) -> u64 {
+    for _ in 0..1000 {
+        let radius = (-2.0 * (1.0 - rng.unit()).ln()).sqrt();
+        let at = 0.5 + sigma * radius * (std::f64::consts::TAU * rng.unit()).cos();
+        if (0.0..1.0).contains(&at) {
+            return ((at * blocks as f64) as u64).min(blocks - 1);
+        }
+    }
+    rng.below(blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn normal_blocks_are_around_the_middle() {
+        let mut rng = Rng::new(1, &[7]);
+        let (n, sigma) = (100_000, 0.1);
+        let drawn: Vec<f64> = (0..n).map(|_| normal(1000, sigma, &mut rng) as f64).collect();
+        let within = |d: f64| drawn.iter().filter(|x| (*x - 500.0).abs() <= d).count() as f64 / f64::from(n);
+        assert!((within(100.0) - 0.683).abs() < 0.01 && (within(200.0) - 0.954).abs() < 0.01, "{}", within(100.0));
+        assert!((0..1000).all(|_| normal(3, 50.0, &mut rng) < 3));
+    }
+
+    #[test]
+    fn a_permutation_meets_every_number_once() {
+        for n in [1u64, 2, 3, 64, 1000, 4097] {
+            let p = Permutation::new(n, &mut Rng::new(1, &[n]));
+            let mut seen = vec![false; n as usize];
+            (0..n).for_each(|x| assert!(!std::mem::replace(&mut seen[p.at(x) as usize], true)));
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What a task does next, and what it has done.
+
+use refault_mm::PageId;
+
+use crate::metric::Latency;
+
+/// What a task did in the phases that count.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Done {
+    pub(crate) accesses: u64,
+    pub(crate) hits: u64,
+    pub(crate) ops: u64,
+    pub(crate) errors: u64,
+    /// When the first of these phases began and the last ended.
+    pub(crate) first_ns: Option<u64>,
+    pub(crate) last_ns: u64,
+    /// Time waiting on memory, as pressure stall information counts it.
+    pub(crate) stalled_ns: u64,
+    /// CPU time in the program itself, and in the kernel.
+    pub(crate) user_ns: u64,
+    pub(crate) system_ns: u64,
+    pub(crate) latency: Latency,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Access this page of this stream; so many pages of its block are left, this one included.
+    Access(Access),
+    /// Say something about these pages.
+    Advise(Advised),
+    /// Nothing before that time.
+    SleepUntil(u64),
+    /// The phase is over.
+    PhaseOver,
+}
+
+/// One access of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(crate) stream: usize,
+    pub(crate) page: PageId,
+    /// Pages of its block that are left, this one included.
+    pub(crate) left: u32,
+    pub(crate) write: bool,
+    pub(crate) mapped: bool,
+    /// A read that goes on in the page where the last one ended.
+    pub(crate) continues: bool,
+}
+
+/// Consecutive pages that are dropped or paged out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Advised {
+    pub(crate) first: PageId,
+    pub(crate) pages: u32,
+    /// Paged out; otherwise dropped.
+    pub(crate) page_out: bool,
+}
+
+/// What follows the end of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Another phase.
+    Phase,
+    /// The loop (an index) was gone through once; another phase.
+    Repeat(usize),
+    /// The loop was gone through for the last time; whether there is another phase.
+    Leave(usize, bool),
+    /// Nothing.
+    End,
+}
