@@ -1,4 +1,4 @@
-//! How a room borrows: each has a struct of the parts that it may change, and lends some of them to the rooms below it.
+//! Macros. How a room borrows: each has a struct of the parts that it may change, and lends some of them to the rooms below it.
 
 /// Methods that lend parts: `fn writeout() -> Writeout<'_, W> { pages, groups, … }`. The parts that are named are those that
 /// the callee may change; nothing else can.
@@ -19,6 +19,22 @@ macro_rules! lend_charged_and_world {
         pub(crate) fn charged_and_world(&mut self) -> (Charged<'_>, &mut W) {
             let charged = Charged { cfg: self.cfg, pages: self.pages, groups: self.groups, frames: self.frames };
             (charged, self.world)
+        }
+    };
+}
+
+/// Runs an expression with the type that the configuration names.
+macro_rules! by_policy {
+    ($kind:expr, $Policy:ident => $body:expr) => {
+        match $kind {
+            $crate::config::lru::Lru::TwoList => {
+                type $Policy = $crate::lru::policy::TwoList;
+                $body
+            }
+            $crate::config::lru::Lru::MultiGen => {
+                type $Policy = $crate::lru::policy::MultiGenLru;
+                $body
+            }
         }
     };
 }

@@ -1,12 +1,10 @@
 //! The invariants, checked over the whole state: tests call it after every step.
 
-use crate::config::lru::{Lru, RefaultTest};
 use crate::engine::Engine;
-use crate::folio::list::List;
 use crate::folio::table::State;
 use crate::ids::{FolioId, PageId};
-use crate::lru::lruvec::{ANON, FILE, list_index};
-use crate::lru::multi_gen::gen_index;
+use crate::lru::lruvec::list_index;
+use crate::lru::policy::LruPolicy;
 use crate::memcg::group::{NODE_CHARGE_BYTES, PAGE_BYTES};
 
 impl Engine {
@@ -53,21 +51,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Walks one list: flags of its folios, and their pages in total.
-    fn walk_list(
-        &self,
-        list: List,
-        on_list: &mut [u8],
-        mut check: impl FnMut(FolioId, State) -> Result<(), String>,
-    ) -> Result<(), String> {
-        self.pages.folios.links.validate(list)?;
-        for f in self.pages.folios.links.oldest_first(list) {
-            on_list[f.index()] += 1;
-            check(f, self.pages.folios.st(f)).map_err(|e| format!("{f:?} ({:?}): {e}", self.pages.folios.st(f)))?;
-        }
-        Ok(())
-    }
-
     /// I1.2, I4.1, I4.3: sizes are what the lists hold.
     fn validate_lruvec(&self, v: usize, on_list: &mut [u8]) -> Result<(), String> {
         let lruvec = &self.pages.lruvecs[v];
@@ -79,61 +62,16 @@ impl Engine {
         lruvec.validate(&self.pages.space)?;
         let mut size = [0u64; 5];
         for (l, &list) in lruvec.lists.iter().enumerate() {
-            self.walk_list(list, on_list, |f, st| {
+            self.pages.walk_list(list, on_list, |f, st| {
                 size[l] += st.nr_pages();
                 let right =
                     if st.has(State::UNEVICTABLE) { 4 } else { list_index(st.type_index(), st.has(State::ACTIVE)) };
                 (right == l && self.pages.folios.lruvec(f).index() == v).then_some(()).ok_or(format!("on list {l}"))
             })?;
         }
-        if self.cfg.lru.kind == Lru::MultiGen {
-            self.validate_generations(v, on_list, &mut size)?;
-        }
+        by_policy!(self.cfg.lru.kind, P => P::validate(&self.pages, self.cfg.thp.swap_in, v, on_list, &mut size))?;
         if size != lruvec.size {
             return Err(format!("lruvec {v}: sizes {:?}, lists hold {size:?}", lruvec.size));
-        }
-        Ok(())
-    }
-
-    fn validate_generations(&self, v: usize, on_list: &mut [u8], size: &mut [u64; 5]) -> Result<(), String> {
-        let g = &self.pages.lruvecs[v].r#gen;
-        g.validate()?;
-        let over = |t: usize| (0..4).any(|k| g.refaulted[t][k] > g.evicted[t][k]);
-        // With few bits a generation that is long gone looks like the oldest one.
-        let exact = self.pages.layout.eviction_bits >= 32 && self.cfg.lru.refault == RefaultTest::Mainline;
-        // A large folio that comes back as a whole has the shadow of its first page, though its pages may have gone with others.
-        let exact = exact && !self.cfg.thp.swap_in;
-        if exact && (over(ANON) || over(FILE)) {
-            return Err(format!("lruvec {v}: refaulted {:?} of {:?} evicted (I4.4)", g.refaulted, g.evicted));
-        }
-        let mut nr_pages = [[0u64; 2]; 4];
-        for (at, lists) in g.lists.iter().enumerate() {
-            for (t, zone, &list) in
-                lists.iter().enumerate().flat_map(|(t, l)| l.iter().enumerate().map(move |(z, l)| (t, z, l)))
-            {
-                self.walk_list(list, on_list, |f, st| {
-                    let i = st.generation().ok_or("no generation")?;
-                    nr_pages[i][t] += st.nr_pages();
-                    size[list_index(t, g.is_active(i))] += st.nr_pages();
-                    // A promoted folio stays on its old list until eviction meets it, but never on a younger one.
-                    let seq = |i: usize| (g.min_seq[t]..=g.max_seq).find(|&s| gen_index(s) == i);
-                    let order = t == ANON || seq(at) <= seq(i);
-                    let here = self.pages.folios.zone_list(f) == zone;
-                    let ok = here && st.type_index() == t && order && self.pages.folios.lruvec(f).index() == v;
-                    ok.then_some(()).ok_or(format!("on the list of generation {at} type {t}"))
-                })?;
-            }
-        }
-        if nr_pages != g.nr_pages {
-            return Err(format!("lruvec {v}: generations {:?}, lists hold {nr_pages:?}", g.nr_pages));
-        }
-        for t in [ANON, FILE] {
-            let live: Vec<_> = (g.min_seq[t]..=g.max_seq).map(gen_index).collect();
-            let gone = (0..4).filter(|i| !live.contains(i)).map(|i| nr_pages[i][t]).sum::<u64>();
-            // Anon that could not be swapped may be left behind and reappears when its slot is reused.
-            if gone > 0 && t == FILE {
-                return Err(format!("lruvec {v}: {gone} pages in generations that are gone"));
-            }
         }
         Ok(())
     }

@@ -90,17 +90,17 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Option<Tierin
     let mut cfg = policy.config();
     cfg.cpus = m.cpus as usize;
     cfg.swappiness = m.swappiness;
-    cfg.page_cluster = m.page_cluster;
-    cfg.read_ahead_pages = m.read_ahead_pages;
-    cfg.dirty_background_ratio = m.dirty_background_ratio;
-    cfg.dirty_ratio = m.dirty_ratio;
-    cfg.min_ttl_ns = m.min_ttl_ns;
+    cfg.readahead.page_cluster = m.page_cluster;
+    cfg.readahead.file_pages = m.read_ahead_pages;
+    cfg.dirty.background_ratio = m.dirty_background_ratio;
+    cfg.dirty.ratio = m.dirty_ratio;
+    cfg.lru.min_ttl_ns = m.min_ttl_ns;
     cfg.thp = m.thp.clone();
-    cfg.recursive_protection = m.recursive_protection;
-    cfg.stat_flush_interval_ns = m.stat_flush_interval_ns;
+    cfg.memcg.recursive_protection = m.recursive_protection;
+    cfg.lru.stat_flush_interval_ns = m.stat_flush_interval_ns;
     cfg.total_pages = m.memory_pages;
     // The scale is 1 but on machines with nodes, whose sizes stand for so much larger ones.
-    cfg.gib_pages = (cfg.gib_pages / m.scale).max(1);
+    cfg.lru.gib_pages = (cfg.lru.gib_pages / m.scale).max(1);
     cfg.seed = spec.seed;
     cfg.zswap.clone_from(&spec.zswap);
     cfg.node = Some(NodeConfig {
@@ -109,8 +109,8 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Option<Tierin
         watermark_scale_factor: m.watermark_scale_factor,
         low_zones: [m.dma_pages, m.dma32_pages],
     });
-    cfg.swap_pages = 0;
-    cfg.swap_devices = spec.swap.iter().map(|s| swap_device(spec, s)).collect::<Result<_, _>>()?;
+    cfg.swap.pages = 0;
+    cfg.swap.devices = spec.swap.iter().map(|s| swap_device(spec, s)).collect::<Result<_, _>>()?;
     let tiering = match numa_config(spec, policy)? {
         None => None,
         Some((numa, tiers)) => {

@@ -85,6 +85,17 @@ impl Engine {
     pub fn set_now_ns(&mut self, now_ns: u64) {
         self.clock.now_ns = self.clock.now_ns.max(now_ns);
         if self.clock.now_ns >= self.clock.next_flush_ns {
+            self.flush_stats();
+        }
+    }
+
+    /// Time went on: adds up what groups counted, if it is time to.
+    #[cold]
+    fn flush_stats(&mut self) {
+        let interval_ns = self.cfg.lru.stat_flush_interval_ns;
+        self.clock.next_flush_ns = u64::MAX;
+        if self.cfg.lru.adds_up_stats() {
+            self.clock.next_flush_ns = (self.clock.now_ns / interval_ns + 1).saturating_mul(interval_ns);
             self.pages.flush_stats(&self.groups);
         }
     }

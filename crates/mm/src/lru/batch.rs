@@ -8,6 +8,7 @@ use crate::folio::table::State;
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lruvec::{ACTIVE_FILE, INACTIVE_FILE, list_index};
 use crate::lru::pages::Pages;
+use crate::lru::policy::LruPolicy;
 use crate::stat::Counter;
 
 /// What a batch does to its folios.
@@ -102,7 +103,7 @@ impl Pages {
         let mut waiting = std::mem::take(&mut self.batches[cpu].0[kind as usize]);
         match kind {
             Batch::Add => self.flush_added(&waiting),
-            Batch::Activate if !self.is_multi_gen() => self.flush_activated(&waiting),
+            Batch::Activate if by_policy!(self.cfg.kind, P => P::ACTIVATES_BY_LIST) => self.flush_activated(&waiting),
             _ => {
                 for &f in &waiting {
                     self.apply_batch(kind, f);
@@ -204,7 +205,7 @@ impl Pages {
     }
 
     fn deactivate(&mut self, f: FolioId) {
-        if !self.folios.st(f).has(State::ACTIVE) && !self.is_multi_gen() {
+        if !self.folios.st(f).has(State::ACTIVE) && !by_policy!(self.cfg.kind, P => P::INACTIVE_CAN_BE_DEACTIVATED) {
             return;
         }
         self.lruvec_del(f, false);
@@ -227,7 +228,7 @@ impl Pages {
             self.lruvec_add(f, true);
             self.count(f, Counter::Pgrotated, st.nr_pages());
         }
-        if st.has(State::ACTIVE) || self.is_multi_gen() {
+        if st.has(State::ACTIVE) || by_policy!(self.cfg.kind, P => P::INACTIVE_CAN_BE_DEACTIVATED) {
             self.count(f, Counter::Pgdeactivate, st.nr_pages());
         }
     }

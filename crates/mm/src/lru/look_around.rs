@@ -5,6 +5,7 @@ use crate::ids::{FolioId, PageId};
 use crate::lru::aging::is_dense;
 use crate::lru::multi_gen::{MIN_LRU_BATCH, gen_index};
 use crate::lru::pages::Pages;
+use crate::lru::policy::LruPolicy;
 use crate::world::World;
 
 impl Pages {
@@ -24,8 +25,8 @@ impl Pages {
 
     fn page_referenced<W: World>(&mut self, w: &mut W, page: PageId) -> u32 {
         let young = w.test_and_clear_young_count(page);
-        if young > 0 && self.is_multi_gen() {
-            self.look_around(w, page);
+        if young > 0 {
+            by_policy!(self.cfg.kind, P => P::found_young(self, w, page));
         }
         young
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::config::Config;
-use crate::config::lru::{Lru, LruConfig};
+use crate::config::lru::LruConfig;
 use crate::folio::mapping::{Fill, PageSpace};
 use crate::folio::shadow::Layout;
 use crate::folio::size_stats::{SizeCounter, SizeStats};
@@ -12,6 +12,7 @@ use crate::folio::table::{FolioTable, State};
 use crate::ids::{FolioId, LruvecId, MAX_ORDER, MappingId, MemcgId, NodeId, PageId, SwapSlot};
 use crate::lru::batch::CpuBatches;
 use crate::lru::lruvec::Lruvec;
+use crate::lru::policy::LruPolicy;
 use crate::stat::{Counter, Stats, Work};
 
 /// All pages, with the lists of all groups on all nodes.
@@ -77,19 +78,11 @@ impl Pages {
 /// The effect of a read by descriptor on the byte of a page, for all bytes.
 fn hit_transition(cfg: &Config) -> [u8; 256] {
     std::array::from_fn(|byte| {
-        let mut st = State(byte as u32);
+        let st = State(byte as u32);
         if !st.has(State::UPTODATE) || st.has(State::TAIL) {
             return 0;
         }
-        if cfg.lru.kind == Lru::MultiGen {
-            st.inc_refs();
-        } else if !st.has(State::REFERENCED) {
-            st.set(State::REFERENCED);
-        } else if !st.has(State::ACTIVE | State::UNEVICTABLE) && !cfg.lru.one_list {
-            // An activation.
-            return 0;
-        }
-        st.0 as u8
+        by_policy!(cfg.lru.kind, P => P::read_hit(st, cfg.lru.one_list)).map_or(0, |st| st.0 as u8)
     })
 }
 

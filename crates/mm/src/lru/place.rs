@@ -1,34 +1,12 @@
 //! Putting folios on lists and taking them off, and what an access does to a folio.
 
-use crate::config::lru::{Clock, Lru};
-use crate::folio::list::Target;
+use crate::config::lru::Clock;
 use crate::folio::table::State;
 use crate::ids::{FolioId, LruvecId, PageId};
 use crate::lru::batch::Batch;
-use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_FILE, UNEVICTABLE, list_index};
-use crate::lru::multi_gen::{MIN_NR_GENS, MultiGen, gen_index};
+use crate::lru::lruvec::{UNEVICTABLE, list_index};
 use crate::lru::pages::Pages;
-
-/// What a folio loses that enters the youngest generation.
-const LOST_BY_BIRTH: u32 = State::REFS_MASK | State::REFERENCED | State::ACTIVE;
-
-/// 4.2: the index of the generation that a folio is born into, first match wins.
-#[inline]
-fn birth_generation(g: &MultiGen, st: State, reclaiming: bool) -> usize {
-    let t = st.type_index();
-    let fresh_anon = t == ANON && !st.has(State::SWAPCACHE);
-    let pending = st.has(State::RECLAIM) && st.has(State::DIRTY | State::WRITEBACK);
-    let seq = if st.has(State::ACTIVE) {
-        g.max_seq
-    } else if fresh_anon || pending {
-        g.max_seq - 1
-    } else if reclaiming || g.min_seq[t] + MIN_NR_GENS >= g.max_seq {
-        g.min_seq[t]
-    } else {
-        g.min_seq[t] + 1
-    };
-    gen_index(seq)
-}
+use crate::lru::policy::LruPolicy;
 
 impl Pages {
     /// A new folio, whose frames were noted, waits in the add batch; under multi-gen LRU a faulted one starts in the youngest generation.
@@ -42,16 +20,11 @@ impl Pages {
 
     #[inline]
     pub(crate) fn state_of_new(&self, mut st: State, in_fault: bool) -> State {
-        if in_fault && self.is_multi_gen() {
+        if in_fault && by_policy!(self.cfg.kind, P => P::FAULTED_IS_ACTIVE) {
             st.set(State::ACTIVE);
         }
         st.set(State::ADDING);
         st
-    }
-
-    #[inline(always)]
-    pub(crate) fn is_multi_gen(&self) -> bool {
-        self.cfg.kind == Lru::MultiGen
     }
 
     /// Puts a folio on the list that its flags ask for: at the tail if `reclaiming` (rotated after writeback).
@@ -67,22 +40,9 @@ impl Pages {
         let nr = st.nr_pages();
         let (l, list) = if st.has(State::UNEVICTABLE) {
             (UNEVICTABLE, v.lists[UNEVICTABLE])
-        } else if self.cfg.kind == Lru::MultiGen {
-            let t = st.type_index();
-            let i = birth_generation(&v.r#gen, st, reclaiming);
-            if st.has(State::ACTIVE) {
-                // `workingset` stays: pressure accounting needs it.
-                st.clear(LOST_BY_BIRTH);
-            }
-            st.set_generation(i);
-            v.r#gen.nr_pages[i][t] += nr;
-            (list_index(t, v.r#gen.is_active(i)), v.r#gen.lists[i][t][self.folios.zone_list(f)])
         } else {
-            if self.cfg.one_list {
-                st.clear(State::ACTIVE);
-            }
-            let l = list_index(st.type_index(), st.has(State::ACTIVE));
-            (l, v.lists[l])
+            let one_list = self.cfg.one_list;
+            by_policy!(self.cfg.kind, P => P::place(v, &self.folios, f, &mut st, reclaiming, one_list))
         };
         v.size[l] += nr;
         self.node_sizes[v.nid.index()][l] += nr;
@@ -91,30 +51,9 @@ impl Pages {
 
     /// Puts new file folios of one page each, all of one lruvec, on their lists: [`Engine::lruvec_add_as`] for many at once.
     pub(crate) fn add_new_files(&mut self, own: LruvecId, folios: &[FolioId]) {
-        let all = folios.len() as u64;
         let v = &mut self.lruvecs[own.index()];
-        let mut sizes = [(INACTIVE_FILE, all), (ACTIVE_FILE, 0)];
-        if self.cfg.kind == Lru::MultiGen {
-            let births = [0, State::ACTIVE].map(|active| {
-                let i = birth_generation(&v.r#gen, State(active), false);
-                let mut born = State(State::LRU);
-                born.set_generation(i);
-                let lost = if active == 0 { 0 } else { LOST_BY_BIRTH };
-                (i, Target::new(v.r#gen.lists[i][FILE][0], !(State::ADDING | lost), born.0))
-            });
-            let active = self.folios.add_each(folios, &births.map(|b| b.1));
-            for (n, (i, nr)) in [(births[0].0, all - active), (births[1].0, active)].into_iter().enumerate() {
-                v.r#gen.nr_pages[i][FILE] += nr;
-                sizes[n] = (list_index(FILE, v.r#gen.is_active(i)), nr);
-            }
-        } else if self.cfg.one_list {
-            let to = Target::new(v.lists[INACTIVE_FILE], !(State::ADDING | State::ACTIVE), State::LRU);
-            self.folios.add_each(folios, &[to]);
-        } else {
-            let to = [INACTIVE_FILE, ACTIVE_FILE].map(|l| Target::new(v.lists[l], !State::ADDING, State::LRU));
-            let active = self.folios.add_each(folios, &to);
-            sizes = [(INACTIVE_FILE, all - active), (ACTIVE_FILE, active)];
-        }
+        let one_list = self.cfg.one_list;
+        let sizes = by_policy!(self.cfg.kind, P => P::add_new_files(v, &mut self.folios, folios, one_list));
         for (l, nr) in sizes {
             v.size[l] += nr;
             self.node_sizes[v.nid.index()][l] += nr;
@@ -181,30 +120,11 @@ impl Pages {
     /// An access by file descriptor (2.2, 4.3).
     #[inline]
     pub(crate) fn mark_accessed(&mut self, f: FolioId) {
-        match self.cfg.kind {
-            Lru::MultiGen => self.inc_refs(f),
-            Lru::TwoList => self.mark_accessed_two_list(f),
-        }
-    }
-
-    pub(crate) fn inc_refs(&mut self, f: FolioId) {
-        let mut st = self.folios.st(f);
-        st.inc_refs();
-        self.folios.put(f, st);
-    }
-
-    #[inline]
-    fn mark_accessed_two_list(&mut self, f: FolioId) {
-        let st = self.folios.st(f);
-        if !st.has(State::REFERENCED) {
-            self.folios.set(f, State::REFERENCED);
-        } else if !st.has(State::ACTIVE | State::UNEVICTABLE) && !self.cfg.one_list {
-            self.activate_accessed(f);
-        }
+        by_policy!(self.cfg.kind, P => P::mark_accessed(self, f));
     }
 
     /// Second access to an inactive folio.
-    fn activate_accessed(&mut self, f: FolioId) {
+    pub(crate) fn activate_accessed(&mut self, f: FolioId) {
         let st = self.folios.st(f);
         let mut now = st;
         now.clear(State::LRU | State::REFERENCED);

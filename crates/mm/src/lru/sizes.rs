@@ -3,6 +3,7 @@
 use crate::ids::{LruvecId, MemcgId, NodeId};
 use crate::lru::lruvec::{ANON, FILE, UNEVICTABLE};
 use crate::lru::pages::Pages;
+use crate::lru::policy::LruPolicy;
 use crate::memcg::groups::Groups;
 use crate::memcg::stat_flush::Flushed;
 
@@ -13,7 +14,7 @@ impl Pages {
         sizes.fold([0; 5], |sum, size| std::array::from_fn(|l| sum[l] + size[l]))
     }
 
-    /// Time went on: adds up if it is time to.
+    /// Adds up what every group and its descendants counted.
     #[cold]
     pub(crate) fn flush_stats(&mut self, groups: &Groups) {
         for id in groups.memcgs.subtree(MemcgId::ROOT).collect::<Vec<_>>().into_iter().rev() {
@@ -96,7 +97,7 @@ impl Pages {
     }
 
     pub(crate) fn snapshot_refaults(&mut self, groups: &Groups, memcg: MemcgId) {
-        if self.is_multi_gen() {
+        if !by_policy!(self.cfg.kind, P => P::COMPARES_REFAULTS) {
             return;
         }
         for nid in self.node_ids() {
@@ -105,7 +106,7 @@ impl Pages {
     }
 
     pub(crate) fn snapshot_refaults_on(&mut self, groups: &Groups, memcg: MemcgId, nid: NodeId) {
-        if self.is_multi_gen() {
+        if !by_policy!(self.cfg.kind, P => P::COMPARES_REFAULTS) {
             return;
         }
         let now = [ANON, FILE].map(|t| self.known_activations(groups, memcg, nid, t));

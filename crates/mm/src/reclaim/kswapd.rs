@@ -1,11 +1,11 @@
 //! Background reclaim (7.2): kswapd as a state machine that the driver gives the processor to, one priority step at a time.
 
-use crate::config::memcg::MemcgSelection;
 use crate::ids::{MemcgId, NodeId};
 use crate::lru::lruvec::ANON;
 use crate::node::kswapd::KswapdStep;
 use crate::node::throttle::WRITEBACK_WAIT_NS;
 use crate::reclaim::Reclaim;
+use crate::reclaim::policy::ReclaimPolicy;
 use crate::scan::DEF_PRIORITY;
 use crate::stat::Counter;
 use crate::world::{ThrottleReason, World};
@@ -18,7 +18,7 @@ impl<W: World> Reclaim<'_, W> {
         if self.frames.nodes.get(nid).is_balanced() {
             return (self.end_kswapd_run(), true);
         }
-        self.kswapd_age();
+        by_policy!(self.cfg.lru.kind, P => P::age(self));
         if self.sc.priority + 2 < DEF_PRIORITY {
             self.sc.may_writepage = true;
         }
@@ -76,15 +76,8 @@ impl<W: World> Reclaim<'_, W> {
         KswapdStep::Sleep
     }
 
-    /// Before each pass: `min_ttl_ms` under multi-gen LRU, else a slice of active anon if inactive anon runs low.
-    fn kswapd_age(&mut self) {
-        if self.pages.is_multi_gen() {
-            self.age_node_on(self.sc.nid);
-            if self.cfg.memcg.selection != MemcgSelection::MemcgLru {
-                self.age_memcgs();
-            }
-            return;
-        }
+    /// Deactivates a slice of active anon of every group, if inactive anon of the node runs low.
+    pub(crate) fn age_active_anon(&mut self) {
         if !self.can_age_anon(self.sc.nid) || !self.lruvecs_inactive_is_low(self.sc.nid, ANON) {
             return;
         }

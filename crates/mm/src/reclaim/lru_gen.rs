@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::config::lru::Lru;
 use crate::ids::{LruvecId, MemcgId, NodeId};
 use crate::lru::lruvec::{ANON, FILE, Lruvec};
 use crate::lru::multi_gen::{MAX_NR_GENS, MAX_NR_TIERS, MIN_NR_GENS, gen_index};
@@ -143,7 +144,10 @@ impl<W: World> Reclaim<'_, W> {
 
     pub(crate) fn age_node_on(&mut self, nid: NodeId) -> bool {
         let reclaimable = |v: &Lruvec| v.nid == nid && self.is_reclaimable(v);
-        if self.cfg.lru.min_ttl_ns == 0 || !self.pages.is_multi_gen() || self.pages.lruvecs.iter().any(reclaimable) {
+        if self.cfg.lru.min_ttl_ns == 0
+            || self.cfg.lru.kind != Lru::MultiGen
+            || self.pages.lruvecs.iter().any(reclaimable)
+        {
             return false;
         }
         self.world.effect(Effect::Oom { memcg: MemcgId::ROOT });

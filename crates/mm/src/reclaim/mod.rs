@@ -20,6 +20,7 @@ pub(crate) mod memcg_lru;
 #[cfg(test)]
 mod memcg_props;
 pub(crate) mod peek;
+pub(crate) mod policy;
 pub(crate) mod shrink;
 pub(crate) mod two_list;
 pub(crate) mod unmap;

@@ -2,9 +2,8 @@
 
 use crate::folio::table::State;
 use crate::ids::{MemcgId, NodeId, PageId};
-use crate::lru::lruvec::{ANON, list_index};
-use crate::lru::multi_gen::gen_index;
 use crate::lru::pages::Pages;
+use crate::lru::policy::LruPolicy;
 use crate::node::frames::Frames;
 
 /// Folios that are looked at for each that is found, at most: those that a walk promoted still lie between the others.
@@ -24,19 +23,18 @@ impl Pages {
             return;
         }
         let v = &self.lruvecs[self.lruvec_of(memcg, node).index()];
-        let oldest = gen_index(v.r#gen.min_seq[ANON]);
-        let multi_gen = self.is_multi_gen();
-        let zones = if multi_gen { frames.nodes.get(node).zone_lists() } else { 1 };
-        let list = |zone: usize| match multi_gen {
-            true => v.r#gen.lists[oldest][ANON][zone],
-            false => v.lists[list_index(ANON, false)],
-        };
-        let folios = (0..zones).rev().flat_map(|zone| self.folios.links.oldest_first(list(zone)));
-        let asked = folios.take(most.saturating_mul(LOOKS_EACH)).filter(|&f| {
-            let st = self.folios.st(f);
-            st.has(State::MAPPED) && (!multi_gen || st.generation() == Some(oldest))
+        let by_zone = by_policy!(self.cfg.kind, P => P::LISTS_BY_ZONE);
+        let zones = if by_zone { frames.nodes.get(node).zone_lists() } else { 1 };
+        let oldest = |zone: usize| by_policy!(self.cfg.kind, P => P::oldest_anon(v, zone));
+        let folios = (0..zones).rev().flat_map(|zone| {
+            let (list, is_oldest) = oldest(zone);
+            self.folios.links.oldest_first(list).map(move |f| (f, is_oldest))
         });
-        for f in asked.take(most) {
+        let asked = folios.take(most.saturating_mul(LOOKS_EACH)).filter(|&(f, is_oldest)| {
+            let st = self.folios.st(f);
+            st.has(State::MAPPED) && is_oldest(v, st)
+        });
+        for (f, _) in asked.take(most) {
             pages.extend(self.pages_of(f).map(PageId));
         }
     }

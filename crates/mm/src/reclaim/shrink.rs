@@ -4,6 +4,7 @@ use crate::folio::size_stats::SizeCounter;
 use crate::folio::table::State;
 use crate::ids::{FolioId, PageId};
 use crate::reclaim::Reclaim;
+use crate::reclaim::policy::ReclaimPolicy;
 use crate::scan::ShrinkStat;
 use crate::stat::Counter;
 use crate::swap_cache::front::Front;
@@ -137,8 +138,7 @@ impl<W: World> Reclaim<'_, W> {
         if st.has(State::LOCKED | State::UNEVICTABLE) || (st.has(State::MAPPED) && !self.sc.may_unmap) {
             return Err(Verdict::Keep);
         }
-        if self.pages.is_multi_gen() && st.has(State::MAPPED) && st.has(State::REFERENCED) && !self.sc.ignore_references
-        {
+        if !self.sc.ignore_references && by_policy!(self.cfg.lru.kind, P => P::was_promoted(st)) {
             // Promoted while it was isolated.
             return Err(Verdict::Keep);
         }

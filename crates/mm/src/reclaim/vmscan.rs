@@ -1,13 +1,12 @@
 //! Reclaim for a memcg at its limit: priorities, the walk over the tree, shadow-node shrinking (2.8, 7.3).
 
-use crate::config::memcg::MemcgSelection;
 use crate::ids::MemcgId;
 use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, is_low};
 use crate::lru::multi_gen::MIN_LRU_BATCH;
-use crate::memcg::memcg_lru::Rotation;
 use crate::memcg::protection::Shield;
 use crate::node::throttle::{TICK_NS, WRITEBACK_WAIT_NS};
 use crate::reclaim::Reclaim;
+use crate::reclaim::policy::ReclaimPolicy;
 use crate::scan::DEF_PRIORITY;
 use crate::world::{ThrottleReason, World};
 
@@ -99,20 +98,10 @@ impl<W: World> Reclaim<'_, W> {
 
     /// One pass at one priority over the target's subtree on one node; it stops at the target unless a full walk is asked for.
     pub(crate) fn shrink_node(&mut self) {
-        let memcg_lru = self.cfg.memcg.selection == MemcgSelection::MemcgLru;
-        if self.pages.is_multi_gen() {
-            if memcg_lru {
-                self.set_initial_priority();
-            }
-        } else {
-            self.prepare_scan_control();
-        }
-        // With the memcg LRU every pass of kswapd is measured by itself.
-        let carried = if self.pages.is_multi_gen() && memcg_lru && self.sc.kswapd {
-            std::mem::take(&mut self.sc.nr_reclaimed)
-        } else {
-            0
-        };
+        let kind = self.cfg.lru.kind;
+        by_policy!(kind, P => P::prepare(self));
+        let measured = self.sc.kswapd && by_policy!(kind, P => P::measures_passes(self.cfg.memcg.selection));
+        let carried = if measured { std::mem::take(&mut self.sc.nr_reclaimed) } else { 0 };
         let before = self.sc.nr_reclaimed;
         #[cfg(test)]
         self.groups.visits.push(None);
@@ -123,11 +112,8 @@ impl<W: World> Reclaim<'_, W> {
     }
 
     fn shrink_memcgs(&mut self) {
-        if self.pages.is_multi_gen() && self.cfg.memcg.selection != MemcgSelection::MemcgLru {
-            return self.shrink_proportionally();
-        }
-        if self.pages.is_multi_gen() && !self.sc.is_cgroup_reclaim() {
-            return self.shrink_many();
+        if by_policy!(self.cfg.lru.kind, P => P::shrink_memcgs(self)) {
+            return;
         }
         if !self.groups.memcgs.has_children(self.sc.target) {
             // The common case of a single group needs no walk.
@@ -167,7 +153,7 @@ impl<W: World> Reclaim<'_, W> {
     }
 
     /// 4.6: a priority from which the target may be met in one go.
-    fn set_initial_priority(&mut self) {
+    pub(crate) fn set_initial_priority(&mut self) {
         if self.sc.is_cgroup_reclaim() || self.sc.priority != DEF_PRIORITY || self.sc.nr_to_reclaim < MIN_LRU_BATCH {
             return;
         }
@@ -197,20 +183,13 @@ impl<W: World> Reclaim<'_, W> {
     fn shrink_one(&mut self, memcg: MemcgId) {
         self.groups.note_visit(memcg);
         let v = self.pages.lruvec_of(memcg, self.sc.nid);
-        if self.pages.is_multi_gen() {
-            if self.shrink_lruvec_gen(v) {
-                // Aged: the machine has less to gain from it.
-                self.groups.memcg_lru[self.sc.nid.index()].rotate(memcg, Rotation::Young);
-            }
-        } else {
-            self.shrink_lruvec_two_list(v);
-        }
+        by_policy!(self.cfg.lru.kind, P => P::shrink_lruvec(self, v));
         let priority = self.sc.priority;
         self.charged().shrink_shadow_nodes(v, priority);
     }
 
     /// 2.6, 2.7: what this pass may deactivate, and whether there is easy cache to trim.
-    fn prepare_scan_control(&mut self) {
+    pub(crate) fn prepare_scan_control(&mut self) {
         let v = &self.pages.lruvecs[self.pages.lruvec_of(self.sc.target, self.sc.nid).index()];
         let size = self.pages.known_sizes(self.groups, self.sc.target, self.sc.nid);
         self.sc.cost = v.cost;

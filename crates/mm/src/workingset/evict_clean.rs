@@ -5,58 +5,45 @@
 //! [`Engine::finish_dropping`], so the clock and the controller may learn of the whole batch at its end.
 
 use crate::charged::Charged;
-use crate::config::lru::{Lru, LruConfig, RefaultTest};
-use crate::folio::shadow::{Layout, REFS_BITS};
+use crate::config::lru::{LruConfig, RefaultTest};
+use crate::folio::shadow::Layout;
 use crate::folio::slot::Slot;
 use crate::folio::table::State;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId};
 use crate::lru::lruvec::FILE;
-use crate::lru::multi_gen::{MAX_NR_TIERS, tier_from_refs};
+use crate::lru::multi_gen::MAX_NR_TIERS;
 use crate::lru::pages::Pages;
 use crate::scan::ShrinkStat;
 use crate::stat::Counter;
+use crate::workingset::policy::WorkingsetPolicy;
 use crate::world::{Effect, World};
 
 /// What the folios of a batch have in common, and what they add up to.
 pub(crate) struct Dropping {
     /// Their lruvec.
-    own: LruvecId,
+    pub(crate) own: LruvecId,
     /// Their type.
-    t: usize,
+    pub(crate) t: usize,
     /// The lruvec whose clock stamps them.
-    clock: LruvecId,
+    pub(crate) clock: LruvecId,
     /// What says whose they are, in a shadow.
-    owner: u64,
-    age: u64,
+    pub(crate) owner: u64,
+    pub(crate) age: u64,
     /// The oldest generation, under multi-gen LRU.
-    min_seq: u64,
-    evicted: [u64; MAX_NR_TIERS],
-    dropped: u64,
+    pub(crate) min_seq: u64,
+    pub(crate) evicted: [u64; MAX_NR_TIERS],
+    pub(crate) dropped: u64,
 }
 
 impl Dropping {
     /// The shadow of one folio of the batch.
     #[inline(always)]
     fn shadow_of(&mut self, cfg: &LruConfig, l: &Layout, st: State) -> Slot {
-        let nr = st.nr_pages();
-        let age = self.age + self.dropped;
-        let (workingset, eviction) = match (cfg.kind, cfg.refault) {
-            (_, RefaultTest::None) => return Slot::EMPTY,
-            (Lru::TwoList, RefaultTest::Distance2013) if self.t != FILE => return Slot::EMPTY,
-            (Lru::MultiGen, test) => {
-                let refs = st.refs();
-                self.evicted[tier_from_refs(refs)] += nr;
-                let token = self.min_seq << REFS_BITS | u64::from(refs.saturating_sub(1));
-                let stamp = Layout::stamp(age, l.gen_eviction_bits, l.gen_bucket_order);
-                let shadow_position = test == RefaultTest::ShadowPosition;
-                (refs > 0, if shadow_position { token << l.gen_eviction_bits | stamp } else { token })
-            }
-            // 2013: the stamp is read after the clock advanced.
-            (Lru::TwoList, RefaultTest::Distance2013) => {
-                (false, Layout::stamp(age + nr, l.eviction_bits, l.bucket_order))
-            }
-            (Lru::TwoList, _) => (st.has(State::WORKINGSET), Layout::stamp(age, l.eviction_bits, l.bucket_order)),
-        };
+        if cfg.refault == RefaultTest::None {
+            return Slot::EMPTY;
+        }
+        let left = by_policy!(cfg.kind, P => P::eviction(self, cfg, l, st));
+        let Some((workingset, eviction)) = left else { return Slot::EMPTY };
         Slot::value(l.pack_with(self.owner, eviction, workingset))
     }
 }
@@ -78,7 +65,7 @@ impl Pages {
 
     pub(crate) fn dropping(&self, own: LruvecId, t: usize, target: MemcgId) -> Dropping {
         // Under two lists the group whose pressure evicts stamps the shadow; the other models know only the folio's own.
-        let by_target = self.cfg.kind == Lru::TwoList && self.cfg.refault != RefaultTest::Distance2013;
+        let by_target = by_policy!(self.cfg.kind, P => P::stamps_by_target(self.cfg.refault));
         let clock = if by_target { self.lruvec_of(target, self.lruvecs[own.index()].nid) } else { own };
         let v = &self.lruvecs[clock.index()];
         Dropping {
@@ -95,11 +82,8 @@ impl Pages {
 
     /// Advances the clock, and tells the controller which tiers were evicted.
     fn note_evictions(&mut self, d: &mut Dropping, nr: u64) {
-        let advances = match (self.cfg.kind, self.cfg.refault) {
-            (_, RefaultTest::None) => false,
-            (Lru::MultiGen, test) => test == RefaultTest::ShadowPosition,
-            (Lru::TwoList, test) => test != RefaultTest::Distance2013 || d.t == FILE,
-        };
+        let refault = self.cfg.refault;
+        let advances = refault != RefaultTest::None && by_policy!(self.cfg.kind, P => P::clock_advances(refault, d.t));
         if advances {
             self.age_nonresident(d.clock, nr);
         }

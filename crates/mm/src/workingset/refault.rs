@@ -1,6 +1,6 @@
 //! Working-set detection (3, 4.7, 5): what a page that was evicted gets when it comes back. What it left is made in `drop`.
 
-use crate::config::lru::{Bound, Clock, Lru, Recency, RefaultCounting, RefaultTest};
+use crate::config::lru::{Bound, Clock, Recency, RefaultCounting, RefaultTest};
 use crate::folio::shadow::{GEN_BITS, Layout, REFS_BITS, Shadow, mask};
 use crate::folio::table::State;
 use crate::ids::{LruvecId, MemcgId};
@@ -10,6 +10,7 @@ use crate::lru::pages::Pages;
 use crate::memcg::group::Life;
 use crate::memcg::groups::Groups;
 use crate::stat::Counter;
+use crate::workingset::policy::{Refault, WorkingsetPolicy};
 
 /// All that the type competes with, but its own inactive list.
 #[inline(always)]
@@ -42,17 +43,12 @@ impl Pages {
         in_fault: bool,
     ) -> State {
         let shadow = self.layout.unpack(shadow);
-        match (self.cfg.kind, self.cfg.refault) {
-            (Lru::TwoList, _) => self.refault_two_list(groups, free_swap, own, st, shadow),
-            (Lru::MultiGen, RefaultTest::ShadowPosition) => {
-                self.refault_gen_shadow(groups, free_swap, own, st, shadow, in_fault)
-            }
-            (Lru::MultiGen, _) => self.refault_gen(own, st, shadow, in_fault),
-        }
+        let back = Refault { own, st, shadow, in_fault, free_swap };
+        by_policy!(self.cfg.kind, P => P::refault(self, groups, &back))
     }
 
     #[inline]
-    fn refault_two_list(
+    pub(crate) fn refault_two_list(
         &mut self,
         groups: &Groups,
         free_swap: u64,
@@ -135,7 +131,7 @@ impl Pages {
 
     /// Mainline multi-gen: only the generation is compared, and an fd refault is not activated.
     #[inline]
-    fn refault_gen(&mut self, id: LruvecId, mut st: State, shadow: Shadow, in_fault: bool) -> State {
+    pub(crate) fn refault_gen(&mut self, id: LruvecId, mut st: State, shadow: Shadow, in_fault: bool) -> State {
         let (t, nr) = (st.type_index(), st.nr_pages());
         if self.lruvec_of(shadow.memcg, shadow.nid) != id {
             return st;
@@ -165,7 +161,7 @@ impl Pages {
     }
 
     /// RFC v3 on multi-gen LRU: the shadow position re-activates, and counts for the controller.
-    fn refault_gen_shadow(
+    pub(crate) fn refault_gen_shadow(
         &mut self,
         groups: &Groups,
         free_swap: u64,

@@ -106,26 +106,26 @@ impl PolicySpec {
             *place = value.unwrap_or(*place);
         }
         let mut config = Config::new(self.policy);
-        set(&mut config.clock, self.clock);
-        set(&mut config.bound, self.bound);
-        set(&mut config.refault_counting, self.refault_counting);
-        set(&mut config.recency, self.recency);
-        set(&mut config.writeback_sort, self.writeback_sort);
-        set(&mut config.restore_refs, self.restore_refs);
-        set(&mut config.memcgs, self.memcgs);
-        set(&mut config.backoff, self.backoff);
-        set(&mut config.lru_gen.leaf_walk, self.leaf_walk);
-        set(&mut config.batch_folios, self.batch_folios);
-        set(&mut config.swap_cluster_max, self.swap_cluster_max);
-        set(&mut config.charge_batch, self.charge_batch);
-        set(&mut config.charge_kernel, self.charge_kernel);
-        set(&mut config.fault_around_pages, self.fault_around_pages);
-        set(&mut config.fault_around_young, self.fault_around_young);
-        set(&mut config.swap.allocator, self.swap_allocator);
-        set(&mut config.swap.overflow, self.swap_overflow);
-        set(&mut config.swap.rotational, self.swap_rotational);
-        set(&mut config.swap.cluster_pages, self.swap_cluster_pages);
-        set(&mut config.swap.slot_cache, self.swap_slot_cache);
+        set(&mut config.lru.clock, self.clock);
+        set(&mut config.lru.bound, self.bound);
+        set(&mut config.lru.refault_counting, self.refault_counting);
+        set(&mut config.lru.recency, self.recency);
+        set(&mut config.lru.writeback_sort, self.writeback_sort);
+        set(&mut config.lru.restore_refs, self.restore_refs);
+        set(&mut config.memcg.selection, self.memcgs);
+        set(&mut config.memcg.backoff, self.backoff);
+        set(&mut config.lru.lru_gen.leaf_walk, self.leaf_walk);
+        set(&mut config.lru.batch_folios, self.batch_folios);
+        set(&mut config.lru.swap_cluster_max, self.swap_cluster_max);
+        set(&mut config.memcg.charge_batch, self.charge_batch);
+        set(&mut config.memcg.charge_kernel, self.charge_kernel);
+        set(&mut config.fault_around.pages, self.fault_around_pages);
+        set(&mut config.fault_around.young, self.fault_around_young);
+        set(&mut config.swap.policy.allocator, self.swap_allocator);
+        set(&mut config.swap.policy.overflow, self.swap_overflow);
+        set(&mut config.swap.policy.rotational, self.swap_rotational);
+        set(&mut config.swap.policy.cluster_pages, self.swap_cluster_pages);
+        set(&mut config.swap.policy.slot_cache, self.swap_slot_cache);
         config
     }
 }

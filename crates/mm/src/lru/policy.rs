@@ -1,0 +1,207 @@
+//! The seam for policies, as far as lists go: what becomes of a folio that is touched, added, or found young.
+//!
+//! A policy is a type without a value. It says in three rooms what it does, each time in a trait that contains the one below:
+//! here, in `workingset` (what an evicted page leaves and gets back), and in `reclaim` (what a run does). [`by_policy!`] goes from
+//! the configuration to the type: one comparison, and then calls that the compiler sees through.
+
+use crate::folio::list::{List, Target};
+use crate::folio::table::{FolioTable, State};
+use crate::ids::{FolioId, PageId};
+use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, Lruvec, list_index};
+use crate::lru::multi_gen::{MIN_NR_GENS, MultiGen, gen_index};
+use crate::lru::pages::Pages;
+use crate::world::World;
+
+/// An inactive and an active list per type.
+pub(crate) struct TwoList;
+
+/// Up to four generations per type.
+pub(crate) struct MultiGenLru;
+
+/// Where a folio goes that is put on a list: the list's place in the sizes of its lruvec, and the list.
+pub(crate) type Place = (usize, List);
+
+/// How lists are kept.
+pub(crate) trait LruPolicy {
+    /// A page that a fault brings in starts as active.
+    const FAULTED_IS_ACTIVE: bool;
+    /// A folio that is not active may still be too young to be deactivated for nothing.
+    const INACTIVE_CAN_BE_DEACTIVATED: bool;
+    /// Folios that are activated may be moved as a batch, from one list of their type to the other.
+    const ACTIVATES_BY_LIST: bool;
+    /// A run compares refaults with those at the end of the last one.
+    const COMPARES_REFAULTS: bool;
+
+    /// What a read by descriptor makes of the flags of a resident page; none: it takes more than flags.
+    fn read_hit(st: State, one_list: bool) -> Option<State>;
+
+    /// An access by descriptor.
+    fn mark_accessed(pages: &mut Pages, f: FolioId);
+
+    /// The list for a folio whose flags are to be `st`, which may lose some: at its tail if `reclaiming`.
+    fn place(
+        v: &mut Lruvec,
+        folios: &FolioTable,
+        f: FolioId,
+        st: &mut State,
+        reclaiming: bool,
+        one_list: bool,
+    ) -> Place;
+
+    /// Puts new file folios of one page each on their lists; by how much which lists grow.
+    fn add_new_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], one_list: bool) -> [(usize, u64); 2];
+
+    /// Reclaim found a mapped page young, and cleared that.
+    fn found_young<W: World>(pages: &mut Pages, w: &mut W, page: PageId);
+
+    /// The list that reclaim of anonymous memory takes from next, in a zone; and whether a folio on it is really that old.
+    fn oldest_anon(v: &Lruvec, zone: usize) -> (List, fn(&Lruvec, State) -> bool);
+    /// Lists of a type, one a zone, rather than one for all.
+    const LISTS_BY_ZONE: bool;
+
+    /// Checks what the policy keeps beside the lists of an lruvec. `swap_in`: large folios are read back whole.
+    fn validate(pages: &Pages, swap_in: bool, v: usize, on_list: &mut [u8], size: &mut [u64; 5]) -> Result<(), String>;
+}
+
+impl LruPolicy for TwoList {
+    const FAULTED_IS_ACTIVE: bool = false;
+    const INACTIVE_CAN_BE_DEACTIVATED: bool = false;
+    const ACTIVATES_BY_LIST: bool = true;
+    const COMPARES_REFAULTS: bool = true;
+    const LISTS_BY_ZONE: bool = false;
+
+    fn read_hit(mut st: State, one_list: bool) -> Option<State> {
+        if !st.has(State::REFERENCED) {
+            st.set(State::REFERENCED);
+        } else if !st.has(State::ACTIVE | State::UNEVICTABLE) && !one_list {
+            // An activation.
+            return None;
+        }
+        Some(st)
+    }
+
+    #[inline]
+    fn mark_accessed(pages: &mut Pages, f: FolioId) {
+        let st = pages.folios.st(f);
+        if !st.has(State::REFERENCED) {
+            pages.folios.set(f, State::REFERENCED);
+        } else if !st.has(State::ACTIVE | State::UNEVICTABLE) && !pages.cfg.one_list {
+            pages.activate_accessed(f);
+        }
+    }
+
+    #[inline(always)]
+    fn place(v: &mut Lruvec, _: &FolioTable, _: FolioId, st: &mut State, _: bool, one_list: bool) -> Place {
+        if one_list {
+            st.clear(State::ACTIVE);
+        }
+        let l = list_index(st.type_index(), st.has(State::ACTIVE));
+        (l, v.lists[l])
+    }
+
+    fn add_new_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], one_list: bool) -> [(usize, u64); 2] {
+        let all = new.len() as u64;
+        if one_list {
+            let to = Target::new(v.lists[INACTIVE_FILE], !(State::ADDING | State::ACTIVE), State::LRU);
+            folios.add_each(new, &[to]);
+            return [(INACTIVE_FILE, all), (ACTIVE_FILE, 0)];
+        }
+        let to = [INACTIVE_FILE, ACTIVE_FILE].map(|l| Target::new(v.lists[l], !State::ADDING, State::LRU));
+        let active = folios.add_each(new, &to);
+        [(INACTIVE_FILE, all - active), (ACTIVE_FILE, active)]
+    }
+
+    #[inline(always)]
+    fn found_young<W: World>(_: &mut Pages, _: &mut W, _: PageId) {}
+
+    fn oldest_anon(v: &Lruvec, _: usize) -> (List, fn(&Lruvec, State) -> bool) {
+        (v.lists[INACTIVE_ANON], |_, _| true)
+    }
+
+    fn validate(_: &Pages, _: bool, _: usize, _: &mut [u8], _: &mut [u64; 5]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+impl LruPolicy for MultiGenLru {
+    const FAULTED_IS_ACTIVE: bool = true;
+    const INACTIVE_CAN_BE_DEACTIVATED: bool = true;
+    const ACTIVATES_BY_LIST: bool = false;
+    const COMPARES_REFAULTS: bool = false;
+    const LISTS_BY_ZONE: bool = true;
+
+    fn read_hit(mut st: State, _: bool) -> Option<State> {
+        st.inc_refs();
+        Some(st)
+    }
+
+    fn mark_accessed(pages: &mut Pages, f: FolioId) {
+        let mut st = pages.folios.st(f);
+        st.inc_refs();
+        pages.folios.put(f, st);
+    }
+
+    #[inline(always)]
+    fn place(v: &mut Lruvec, folios: &FolioTable, f: FolioId, st: &mut State, reclaiming: bool, _: bool) -> Place {
+        let t = st.type_index();
+        let i = birth_generation(&v.r#gen, *st, reclaiming);
+        if st.has(State::ACTIVE) {
+            // `workingset` stays: pressure accounting needs it.
+            st.clear(LOST_BY_BIRTH);
+        }
+        st.set_generation(i);
+        v.r#gen.nr_pages[i][t] += st.nr_pages();
+        (list_index(t, v.r#gen.is_active(i)), v.r#gen.lists[i][t][folios.zone_list(f)])
+    }
+
+    fn add_new_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], _: bool) -> [(usize, u64); 2] {
+        let births = [0, State::ACTIVE].map(|active| {
+            let i = birth_generation(&v.r#gen, State(active), false);
+            let mut born = State(State::LRU);
+            born.set_generation(i);
+            let lost = if active == 0 { 0 } else { LOST_BY_BIRTH };
+            (i, Target::new(v.r#gen.lists[i][FILE][0], !(State::ADDING | lost), born.0))
+        });
+        let active = folios.add_each(new, &births.map(|b| b.1));
+        [(births[0].0, new.len() as u64 - active), (births[1].0, active)].map(|(i, nr)| {
+            v.r#gen.nr_pages[i][FILE] += nr;
+            (list_index(FILE, v.r#gen.is_active(i)), nr)
+        })
+    }
+
+    #[inline(always)]
+    fn found_young<W: World>(pages: &mut Pages, w: &mut W, page: PageId) {
+        pages.look_around(w, page);
+    }
+
+    fn oldest_anon(v: &Lruvec, zone: usize) -> (List, fn(&Lruvec, State) -> bool) {
+        let oldest = gen_index(v.r#gen.min_seq[ANON]);
+        let is_oldest = |v: &Lruvec, st: State| st.generation() == Some(gen_index(v.r#gen.min_seq[ANON]));
+        (v.r#gen.lists[oldest][ANON][zone], is_oldest)
+    }
+
+    fn validate(pages: &Pages, swap_in: bool, v: usize, on_list: &mut [u8], size: &mut [u64; 5]) -> Result<(), String> {
+        pages.validate_generations(swap_in, v, on_list, size)
+    }
+}
+
+/// What a folio loses that enters the youngest generation.
+const LOST_BY_BIRTH: u32 = State::REFS_MASK | State::REFERENCED | State::ACTIVE;
+
+/// 4.2: the index of the generation that a folio is born into, first match wins.
+#[inline]
+fn birth_generation(g: &MultiGen, st: State, reclaiming: bool) -> usize {
+    let t = st.type_index();
+    let fresh_anon = t == ANON && !st.has(State::SWAPCACHE);
+    let pending = st.has(State::RECLAIM) && st.has(State::DIRTY | State::WRITEBACK);
+    let seq = if st.has(State::ACTIVE) {
+        g.max_seq
+    } else if fresh_anon || pending {
+        g.max_seq - 1
+    } else if reclaiming || g.min_seq[t] + MIN_NR_GENS >= g.max_seq {
+        g.min_seq[t]
+    } else {
+        g.min_seq[t] + 1
+    };
+    gen_index(seq)
+}

@@ -1,0 +1,98 @@
+//! The seam for policies, as far as working sets go: what an evicted page leaves, and what it gets when it is back.
+
+use crate::config::lru::{LruConfig, RefaultTest};
+use crate::folio::shadow::{Layout, REFS_BITS, Shadow};
+use crate::folio::table::State;
+use crate::ids::LruvecId;
+use crate::lru::lruvec::FILE;
+use crate::lru::multi_gen::tier_from_refs;
+use crate::lru::pages::Pages;
+use crate::lru::policy::{LruPolicy, MultiGenLru, TwoList};
+use crate::memcg::groups::Groups;
+use crate::workingset::evict_clean::Dropping;
+
+/// A folio that comes back with a shadow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refault {
+    /// Its lruvec.
+    pub(crate) own: LruvecId,
+    /// Its flags so far.
+    pub(crate) st: State,
+    pub(crate) shadow: Shadow,
+    /// A fault by mapping brings it.
+    pub(crate) in_fault: bool,
+    /// Swap slots that are free.
+    pub(crate) free_swap: u64,
+}
+
+/// What shadows say under a policy. Without shadows ([`RefaultTest::None`]) nothing of it is asked.
+pub(crate) trait WorkingsetPolicy: LruPolicy {
+    /// What the shadow of a folio says of it: whether it was in the working set, and when, or where, it was evicted. None: it leaves
+    /// no shadow.
+    fn eviction(d: &mut Dropping, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)>;
+
+    /// The group whose pressure evicts stamps the shadow, not the folio's own.
+    fn stamps_by_target(refault: RefaultTest) -> bool;
+
+    /// The clock of the pages that are not resident goes on with evictions of a type.
+    fn clock_advances(refault: RefaultTest, t: usize) -> bool;
+
+    /// A folio comes back: the flags that decide where it will be put.
+    fn refault(pages: &mut Pages, groups: &Groups, back: &Refault) -> State;
+}
+
+impl WorkingsetPolicy for TwoList {
+    #[inline(always)]
+    fn eviction(d: &mut Dropping, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)> {
+        let age = d.age + d.dropped;
+        if cfg.refault != RefaultTest::Distance2013 {
+            return Some((st.has(State::WORKINGSET), Layout::stamp(age, l.eviction_bits, l.bucket_order)));
+        }
+        // 2013: files only, and the stamp is read after the clock advanced.
+        let stamp = Layout::stamp(age + st.nr_pages(), l.eviction_bits, l.bucket_order);
+        (d.t == FILE).then_some((false, stamp))
+    }
+
+    fn stamps_by_target(refault: RefaultTest) -> bool {
+        refault != RefaultTest::Distance2013
+    }
+
+    fn clock_advances(refault: RefaultTest, t: usize) -> bool {
+        refault != RefaultTest::Distance2013 || t == FILE
+    }
+
+    #[inline]
+    fn refault(pages: &mut Pages, groups: &Groups, back: &Refault) -> State {
+        pages.refault_two_list(groups, back.free_swap, back.own, back.st, back.shadow)
+    }
+}
+
+impl WorkingsetPolicy for MultiGenLru {
+    #[inline(always)]
+    fn eviction(d: &mut Dropping, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)> {
+        let (refs, age) = (st.refs(), d.age + d.dropped);
+        d.evicted[tier_from_refs(refs)] += st.nr_pages();
+        let token = d.min_seq << REFS_BITS | u64::from(refs.saturating_sub(1));
+        let stamp = Layout::stamp(age, l.gen_eviction_bits, l.gen_bucket_order);
+        let shadow_position = cfg.refault == RefaultTest::ShadowPosition;
+        Some((refs > 0, if shadow_position { token << l.gen_eviction_bits | stamp } else { token }))
+    }
+
+    fn stamps_by_target(_: RefaultTest) -> bool {
+        false
+    }
+
+    fn clock_advances(refault: RefaultTest, _: usize) -> bool {
+        refault == RefaultTest::ShadowPosition
+    }
+
+    #[inline]
+    fn refault(pages: &mut Pages, groups: &Groups, back: &Refault) -> State {
+        match pages.cfg.refault {
+            RefaultTest::ShadowPosition => {
+                pages.refault_gen_shadow(groups, back.free_swap, back.own, back.st, back.shadow, back.in_fault)
+            }
+            _ => pages.refault_gen(back.own, back.st, back.shadow, back.in_fault),
+        }
+    }
+}
