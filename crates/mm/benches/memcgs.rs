@@ -1,9 +1,11 @@
 //! What reclaim of the whole machine costs with 1 to 10,000 memory cgroups on the same memory.
 //!
-//! `cargo bench -p refault-mm --bench memcgs`: 4 million pages (16 GiB), files of the same size in every group, read once, one page of
-//! each group after the other, so that kswapd runs again and again. Only its time counts, the median of its runs. Then `memory.reclaim` of the root asks for 32
-//! pages at a time, for 1,024, and for a tenth of memory (processor time). `-- --pages N` changes the memory, `--groups 100,10000` how many there are, `--only mglru,memcg-lru` which
-//! of the ways to choose among them, and `--best-of N` how often each is measured.
+//! `cargo bench -p refault-mm --bench memcgs`: 4 million pages (16 GiB), files of the same size in
+//! every group, read once, one page of each group after the other, so that kswapd runs again and
+//! again. Only its time counts, the median of its runs. Then `memory.reclaim` of the root asks for
+//! 32 pages at a time, for 1,024, and for a tenth of memory (processor time). `-- --pages N`
+//! changes the memory, `--groups 100,10000` how many there are, `--only mglru,memcg-lru` which of
+//! the ways to choose among them, and `--best-of N` how often each is measured.
 
 use std::time::{Duration, Instant};
 

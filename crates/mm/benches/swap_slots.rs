@@ -1,9 +1,12 @@
-//! What it costs to take slots for a folio and to free those of another one, beside a linear scan of the map.
+//! What it costs to take slots for a folio and to free those of another one, beside a linear scan
+//! of the map.
 //!
-//! `cargo bench -p refault-mm --bench swap_slots`: devices of 2, 20 and 200 GB, from empty to all but full, folios of order 0, 4 and 9.
-//! `-- --gb N` measures one size. An operation frees the slots of a folio chosen by chance and takes slots for one of the same order, so
-//! the device stays as full as it is. On an empty device it takes and frees. `-- --steps` measures instead what each kind of step costs (the
-//! lab charges these for CPU time), and a request for a large folio that fails.
+//! `cargo bench -p refault-mm --bench swap_slots`: devices of 2, 20 and 200 GB, from empty to all
+//! but full, folios of order 0, 4 and 9. `-- --gb N` measures one size. An operation frees the
+//! slots of a folio chosen by chance and takes slots for one of the same order, so the device stays
+//! as full as it is. On an empty device it takes and frees. `-- --steps` measures instead what each
+//! kind of step costs (the lab charges these for CPU time), and a request for a large folio that
+//! fails.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -112,7 +115,8 @@ fn fill(slots: &mut impl Slots, fill: Fill, order: u8, rng: &mut Rng) -> Vec<u32
     all.into_iter().filter(|&(_, o)| o == order).map(|(s, _)| s).collect()
 }
 
-/// Nanoseconds for freeing and taking: the median of many short runs, so that what else the machine does falls out.
+/// Nanoseconds for freeing and taking: the median of many short runs, so that what else the machine
+/// does falls out.
 fn measure(slots: &mut impl Slots, folios: &mut [u32], order: u8, rng: &mut Rng) -> f64 {
     const OPS: u32 = 64;
     let mut runs = Vec::new();
@@ -149,7 +153,8 @@ fn median_ns(times: usize, mut run: impl FnMut() -> u64) -> f64 {
     all[all.len() / 2] as f64
 }
 
-/// A request for a single slot on an empty device, which looks into one cluster and tests one place.
+/// A request for a single slot on an empty device, which looks into one cluster and tests one
+/// place.
 fn step_call() -> f64 {
     const N: usize = 64;
     let mut slots = space(20);
@@ -163,15 +168,17 @@ fn step_call() -> f64 {
     ns / N as f64
 }
 
-/// A request for 16 slots that fails, on a device of which each cluster has `free` free slots, never 16 aligned ones: nanoseconds, clusters
-/// looked into, places tested. What is free is strewn by chance.
+/// A request for 16 slots that fails, on a device of which each cluster has `free` free slots,
+/// never 16 aligned ones: nanoseconds, clusters looked into, places tested. What is free is strewn
+/// by chance.
 fn failing(gb: u64, free: usize) -> (f64, f64, f64) {
     let mut slots = space(gb);
     let mut taken = Vec::new();
     while let Some(s) = slots.take(4) {
         taken.push(s);
     }
-    // Two slots of each of the first folios of every cluster: its folios are taken one after the other.
+    // Two slots of each of the first folios of every cluster: its folios are taken one after the
+    // other.
     for cluster in taken.chunks(32) {
         for i in 0..free {
             slots.give_back(cluster[i % cluster.len()] + (i / 32) as u32, 0);
@@ -190,7 +197,8 @@ fn failing(gb: u64, free: usize) -> (f64, f64, f64) {
     (ns, (after.clusters - before.clusters) as f64 / calls, (after.probes - before.probes) as f64 / calls)
 }
 
-/// A step of a scan of the map, a byte at a time as it was done: the end is read anew, and so is how full swap is, since others change both.
+/// A step of a scan of the map, a byte at a time as it was done: the end is read anew, and so is
+/// how full swap is, since others change both.
 fn step_scan() -> f64 {
     use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
     let map: Vec<AtomicU8> = (0..PAGES_PER_GB * 4).map(|_| AtomicU8::new(1)).collect();

@@ -46,8 +46,8 @@ id!(
     XaNodeId, u32
 );
 id!(
-    /// One slot: the number of the swap device in the high bits, the page on it below. Page 0 is the header and never handed out, so
-    /// 0 means none.
+    /// One slot: the number of the swap device in the high bits, the page on it below. Page 0 is
+    /// the header and never handed out, so 0 means none.
     SwapSlot, u32
 );
 

@@ -1,7 +1,8 @@
-//! Macros. How a room borrows: each has a struct of the parts that it may change, and lends some of them to the rooms below it.
+//! Macros. How a room borrows: each has a struct of the parts that it may change, and lends some of
+//! them to the rooms below it.
 
-/// Methods that lend parts: `fn writeout() -> Writeout<'_, W> { pages, groups, … }`. The parts that are named are those that
-/// the callee may change; nothing else can.
+/// Methods that lend parts: `fn writeout() -> Writeout<'_, W> { pages, groups, … }`. The parts that
+/// are named are those that the callee may change; nothing else can.
 macro_rules! lend {
     ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty)?) -> $room:ident<$($gen:tt),*> { $($part:ident),* $(; $own:ident)? })*) => {
         $($(#[$doc])* #[inline(always)]

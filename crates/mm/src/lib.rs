@@ -1,8 +1,9 @@
-//! Linux's memory management as a deterministic state machine: page reclaim with two lists or many generations,
-//! working-set detection by shadow entries, memory cgroups.
+//! Linux's memory management as a deterministic state machine: page reclaim with two lists or many
+//! generations, working-set detection by shadow entries, memory cgroups.
 //!
-//! No I/O, no clock, no thread, no system call, no `unsafe`. A driver holds an [`Engine`], reports accesses, and
-//! implements [`World`]: effects that must be carried out, and the accessed bits that the engine asks for.
+//! No I/O, no clock, no thread, no system call, no `unsafe`. A driver holds an [`Engine`], reports
+//! accesses, and implements [`World`]: effects that must be carried out, and the accessed bits that
+//! the engine asks for.
 //!
 //! ```
 //! use refault_mm::{Ack, Config, Effect, Engine, MappingKind, MemcgId, Outcome, PageId, Policy, Touch, World};

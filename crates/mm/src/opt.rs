@@ -1,9 +1,10 @@
-//! Belady's OPT: evict the page whose next use is farthest. No policy that must load what it misses can beat it, so it is
-//! the limit beside which the others stand.
+//! Belady's OPT: evict the page whose next use is farthest. No policy that must load what it misses
+//! can beat it, so it is the limit beside which the others stand.
 //!
-//! It needs the future: for every access, the number of the next access to the same page. A resident page is then known
-//! by that number alone, so the resident set is a set of access numbers: a hit is a bit test at the access itself, and the
-//! victim is the largest member. The set is a bit tree with 64-way nodes: 1.02 bits an access, a handful of words a look-up.
+//! It needs the future: for every access, the number of the next access to the same page. A
+//! resident page is then known by that number alone, so the resident set is a set of access
+//! numbers: a hit is a bit test at the access itself, and the victim is the largest member. The set
+//! is a bit tree with 64-way nodes: 1.02 bits an access, a handful of words a look-up.
 
 /// The number that stands for "never again".
 pub const NEVER: u32 = u32::MAX;
@@ -11,7 +12,8 @@ pub const NEVER: u32 = u32::MAX;
 /// Accesses that one run can have.
 pub const MAX_ACCESSES: usize = (u32::MAX - 1) as usize;
 
-/// For every access, the number of the next access to the same page, or [`NEVER`]. `pages` are ids below `distinct`.
+/// For every access, the number of the next access to the same page, or [`NEVER`]. `pages` are ids
+/// below `distinct`.
 ///
 /// An error if there are more than [`MAX_ACCESSES`].
 pub fn next_uses(
@@ -107,7 +109,8 @@ pub struct Opt {
 }
 
 impl Opt {
-    /// OPT with room for `capacity_pages` pages, for a run of `accesses` accesses (at most [`MAX_ACCESSES`]).
+    /// OPT with room for `capacity_pages` pages, for a run of `accesses` accesses (at most
+    /// [`MAX_ACCESSES`]).
     pub fn new(capacity_pages: u64, accesses: usize) -> Opt {
         Opt { resident: BitTree::new(accesses), dead: 0, len: 0, capacity: capacity_pages.max(1), at: 0 }
     }

@@ -7,7 +7,8 @@ use crate::ids::MemcgId;
 pub enum Touch {
     /// Read by descriptor.
     Read,
-    /// Read by descriptor, going on in the page where the last read on the descriptor ended: not counted as another access.
+    /// Read by descriptor, going on in the page where the last read on the descriptor ended: not
+    /// counted as another access.
     ReadOn,
     /// Written by descriptor: the whole page, so nothing is read before.
     Write,
@@ -40,7 +41,8 @@ pub enum Outcome {
     Fresh,
     /// I/O on the page is under way: access it again when it ended.
     Waiting,
-    /// There is no room before kswapd or writes that are under way make some: access it again in a while, a tick at most.
+    /// There is no room before kswapd or writes that are under way make some: access it again in a
+    /// while, a tick at most.
     Throttled,
     /// The read failed.
     Failed,

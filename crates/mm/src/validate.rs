@@ -123,8 +123,8 @@ impl Engine {
         Ok(())
     }
 
-    /// I1.5: the pages of a folio are an aligned range. Each stands in its slot, or in the swap cache at its place of the folio's run
-    /// of swap slots.
+    /// I1.5: the pages of a folio are an aligned range. Each stands in its slot, or in the swap
+    /// cache at its place of the folio's run of swap slots.
     fn validate_pages(&self, f: FolioId, st: State) -> Result<(), String> {
         let (pages, nr) = (self.pages.pages_of(f), st.nr_pages());
         let (first, last) = (self.pages.page_index(PageId(pages.start)), self.pages.page_index(PageId(pages.end - 1)));

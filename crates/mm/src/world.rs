@@ -5,7 +5,8 @@ use crate::ids::{MemcgId, NodeId, PageId, SwapSlot};
 /// What must happen in the world. Effects come in the order in which they must be carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// Read the page (and the 2^order − 1 after it) from its file. Ends in [`crate::Engine::read_done`] if pending.
+    /// Read the page (and the 2^order − 1 after it) from its file. Ends in
+    /// [`crate::Engine::read_done`] if pending.
     Read {
         /// First page.
         page: PageId,
@@ -63,7 +64,8 @@ pub enum Effect {
         /// To here.
         slot: SwapSlot,
     },
-    /// Make the page accessible, writable without a further call if `writable`, with the accessed bit as given.
+    /// Make the page accessible, writable without a further call if `writable`, with the accessed
+    /// bit as given.
     Map {
         /// The page.
         page: PageId,
@@ -94,16 +96,17 @@ pub enum Effect {
         /// The slot.
         slot: SwapSlot,
     },
-    /// The slots of a cluster of a swap device hold nothing: the device may forget them. Ends in [`crate::Engine::discard_done`] if
-    /// pending.
+    /// The slots of a cluster of a swap device hold nothing: the device may forget them. Ends in
+    /// [`crate::Engine::discard_done`] if pending.
     Discard {
         /// The first slot.
         first: SwapSlot,
         /// Slots.
         pages: u32,
     },
-    /// Copy a folio to frames of another node. It was unmapped before if it was mapped, and will be mapped again. Ends in
-    /// [`crate::Engine::migrate_done`] if pending; until then nobody gets to it.
+    /// Copy a folio to frames of another node. It was unmapped before if it was mapped, and will be
+    /// mapped again. Ends in [`crate::Engine::migrate_done`] if pending; until then nobody gets to
+    /// it.
     Migrate {
         /// First page.
         page: PageId,
@@ -114,20 +117,22 @@ pub enum Effect {
         /// Where it is to be.
         to: NodeId,
     },
-    /// Many pages are dirty, or reclaim met nothing else: call [`crate::Engine::flush`] soon. Answered with `Done`, the engine
-    /// flushes by itself, at a moment when no write of a page is half way.
+    /// Many pages are dirty, or reclaim met nothing else: call [`crate::Engine::flush`] soon.
+    /// Answered with `Done`, the engine flushes by itself, at a moment when no write of a page is
+    /// half way.
     WakeFlusher,
-    /// An allocation went below the low mark of a node: call [`crate::Engine::kswapd_node_step`] until it sleeps. Answered with `Done`,
-    /// there is no kswapd and tasks reclaim for themselves.
+    /// An allocation went below the low mark of a node: call [`crate::Engine::kswapd_node_step`]
+    /// until it sleeps. Answered with `Done`, there is no kswapd and tasks reclaim for themselves.
     WakeKswapd {
         /// Whose kswapd.
         node: NodeId,
     },
-    /// zswap is full: call [`crate::Engine::zswap_step`] until it sleeps. Answered with `Done`, the engine does that by itself at the
-    /// next access that is more than a hit.
+    /// zswap is full: call [`crate::Engine::zswap_step`] until it sleeps. Answered with `Done`, the
+    /// engine does that by itself at the next access that is more than a hit.
     WakeZswap,
-    /// The task (or kswapd) on whose behalf the engine was called waits after this call, until it is let go or the time is
-    /// over: then tell [`crate::Engine::throttle_ended`]. Answered with `Done`, nobody waits.
+    /// The task (or kswapd) on whose behalf the engine was called waits after this call, until it
+    /// is let go or the time is over: then tell [`crate::Engine::throttle_ended`]. Answered with
+    /// `Done`, nobody waits.
     Throttle {
         /// Why.
         reason: ThrottleReason,
@@ -146,7 +151,7 @@ pub enum Effect {
     },
 }
 
-/// Why reclaim has someone wait (7.3, 7.4).
+/// Why reclaim has someone wait (direct reclaim, reclaim throttling).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThrottleReason {
     /// kswapd meets folios again whose writes have not ended.
@@ -208,17 +213,19 @@ pub trait World {
     /// Reads and clears the accessed bit of a mapped page.
     fn test_and_clear_young(&mut self, page: PageId) -> bool;
 
-    /// Whether the accessed bit may be set; nothing is cleared. Asked before anything is looked up for a page, since most are not young.
-    /// A driver that cannot tell says yes.
+    /// Whether the accessed bit may be set; nothing is cleared. Asked before anything is looked up
+    /// for a page, since most are not young. A driver that cannot tell says yes.
     fn may_be_young(&self, _page: PageId) -> bool {
         true
     }
 
-    /// Page tables are about to be walked: accessed bits of many pages will be asked for. A driver that has to collect them does it now.
+    /// Page tables are about to be walked: accessed bits of many pages will be asked for. A driver
+    /// that has to collect them does it now.
     fn before_walk(&mut self) {}
 
-    /// Reads and clears the accessed bits of a page in all page tables that map it; how many were set. Where a page has one page
-    /// table at most there is nothing to add to [`World::test_and_clear_young`].
+    /// Reads and clears the accessed bits of a page in all page tables that map it; how many were
+    /// set. Where a page has one page table at most there is nothing to add to
+    /// [`World::test_and_clear_young`].
     fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
         u32::from(self.test_and_clear_young(page))
     }
@@ -226,30 +233,35 @@ pub trait World {
     /// Reads and clears the dirty bit of a page that is or was just mapped.
     fn test_and_clear_dirty(&mut self, page: PageId) -> bool;
 
-    /// What an anonymous page that is to be swapped out holds. A driver that does not know says that it cannot be compressed.
+    /// What an anonymous page that is to be swapped out holds. A driver that does not know says
+    /// that it cannot be compressed.
     fn content(&mut self, _page: PageId) -> Content {
         Content::Compressed { bytes: 4096 }
     }
 
-    /// Whether who writes a page to swap now must wait first, because the device has all the requests that it takes. Reclaim then stops
-    /// where it would write, and the access that it is for ends in [`crate::Outcome::Throttled`].
+    /// Whether who writes a page to swap now must wait first, because the device has all the
+    /// requests that it takes. Reclaim then stops where it would write, and the access that it is
+    /// for ends in [`crate::Outcome::Throttled`].
     fn is_write_queue_full(&self) -> bool {
         false
     }
 
-    /// Whether the copy in a swap slot that was just read is kept, though its device answers at once: what is not written until it leaves
-    /// memory again then need not be written there once more. For devices of which a part is not memory, where a copy costs
-    /// next to nothing. Copies on other devices are kept anyway, as long as there is swap enough.
+    /// Whether the copy in a swap slot that was just read is kept, though its device answers at
+    /// once: what is not written until it leaves memory again then need not be written there once
+    /// more. For devices of which a part is not memory, where a copy costs next to nothing. Copies
+    /// on other devices are kept anyway, as long as there is swap enough.
     fn keeps_swap_copy(&self, _slot: SwapSlot) -> bool {
         false
     }
 
-    /// Whether a page is among the hottest: asked only for [`crate::tiering::PromotionPolicy::Oracle`].
+    /// Whether a page is among the hottest: asked only for
+    /// [`crate::tiering::PromotionPolicy::Oracle`].
     fn is_hottest(&mut self, _page: PageId) -> bool {
         false
     }
 
-    /// Whether several processes map a page of a file executable: likely a shared library, which hint faults do not move.
+    /// Whether several processes map a page of a file executable: likely a shared library, which
+    /// hint faults do not move.
     fn is_shared_executable(&self, _page: PageId) -> bool {
         false
     }

@@ -48,7 +48,8 @@ fn i2_2_a_faulted_page_is_kept_once_a_read_page_is_not() {
     let mut d = driver(Policy::Lru, 100);
     map(&mut d, 0..1);
     read(&mut d, 1..100);
-    // The first pass over the tail takes 32 pages: page 0 is young and kept, the read ones behind it go.
+    // The first pass over the tail takes 32 pages: page 0 is young and kept, the read ones behind
+    // it go.
     read(&mut d, 100..101);
     assert!(d.engine.is_resident(refault_mm::PageId(0)));
     assert!(!d.engine.is_resident(refault_mm::PageId(1)));
@@ -127,7 +128,8 @@ fn regression_a_promoted_folio_may_wait_on_an_old_list() {
     }
 }
 
-/// A page that was swapped in and then advised free counted as dirty, and nothing could clean it: it stayed for ever.
+/// A page that was swapped in and then advised free counted as dirty, and nothing could clean it:
+/// it stayed for ever.
 #[test]
 fn regression_a_page_advised_free_after_swap_in_can_be_freed() {
     let mut d = driver(Policy::Lru, 60);
@@ -142,7 +144,8 @@ fn regression_a_page_advised_free_after_swap_in_can_be_freed() {
     assert_eq!(counter(&d, "pglazyfreed"), 5);
 }
 
-/// A group of fewer pages than a batch ran out of memory: its lists were empty, so nothing drained the batches.
+/// A group of fewer pages than a batch ran out of memory: its lists were empty, so nothing drained
+/// the batches.
 #[test]
 fn regression_a_group_smaller_than_a_batch_is_reclaimed() {
     for policy in Policy::ALL {

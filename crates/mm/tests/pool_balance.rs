@@ -1,5 +1,5 @@
-//! The size of a pool against a model of memory: pages in place in the order of their use, behind them a pool, behind that a device, and costs
-//! that are made up.
+//! The size of a pool against a model of memory: pages in place in the order of their use, behind
+//! them a pool, behind that a device, and costs that are made up.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -172,7 +172,8 @@ fn a_pool_that_nothing_comes_back_from_is_given_up() {
 
 #[test]
 fn a_loop_that_only_the_largest_pool_holds_gets_it() {
-    // In place and in the smallest pool there is no hit at all, so no step by itself is better than the one before.
+    // In place and in the smallest pool there is no hit at all, so no step by itself is better than
+    // the one before.
     let mut m = Model::new(MEMORY, MAX, 1024, NEAR);
     m.run(6144, 200_000);
     assert!(m.balance.is_off());
@@ -212,7 +213,8 @@ fn another_limit_keeps_the_share() {
     b.validate().unwrap();
 }
 
-/// It costs no more than a pool of a fixed size, none or all, but for the time that it takes to get there.
+/// It costs no more than a pool of a fixed size, none or all, but for the time that it takes to get
+/// there.
 #[test]
 fn it_is_as_good_as_the_better_of_none_and_all() {
     for (costs, packed, set) in [(NEAR, 1500, 4096), (SLOW, 1500, 6144), (NEAR, 3000, 6144), (SLOW, 3000, 4096)] {

@@ -135,7 +135,8 @@ fn run(cfg: Config, device: Device, memory: u64, ops: &[Op]) -> Result<Driver, T
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Frames are conserved on every node, folios are on lists of their nodes, and what was written is read.
+    /// Frames are conserved on every node, folios are on lists of their nodes, and what was written
+    /// is read.
     #[test]
     fn contents_survive_on_several_nodes(
         cfg in config(),

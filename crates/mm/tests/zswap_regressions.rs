@@ -48,8 +48,9 @@ fn set(d: &mut Driver, group: MemcgId, change: impl FnOnce(&mut MemcgLimits)) {
     d.engine.set_memcg_limits(&mut d.world, group, &limits).expect("a group");
 }
 
-/// A fault on a stored page charges a frame; reclaim for it stores another page, for which the group has no room, so zswap writes back
-/// its oldest: the page of the fault. It was put into the swap cache twice then.
+/// A fault on a stored page charges a frame; reclaim for it stores another page, for which the
+/// group has no room, so zswap writes back its oldest: the page of the fault. It was put into the
+/// swap cache twice then.
 #[test]
 fn a_page_that_its_own_fault_has_written_back_is_in_the_swap_cache_once() {
     let mut d = driver(Device::Slow);
@@ -68,8 +69,8 @@ fn a_page_that_its_own_fault_has_written_back_is_in_the_swap_cache_once() {
     assert!(met > 0, "no fault wrote back its own page");
 }
 
-/// Every page that a write-back could not write came back as one that reclaim had to swap out, which made room in zswap by another
-/// write-back, and so on without end.
+/// Every page that a write-back could not write came back as one that reclaim had to swap out,
+/// which made room in zswap by another write-back, and so on without end.
 #[test]
 fn reclaim_ends_although_every_write_back_fails() {
     let mut d = driver(Device::Instant);

@@ -1,4 +1,7 @@
-//! Charging pages to a memcg: reclaim when the limit is met, and what to say when that does not help (6.4).
+//! Charging pages to a memcg: reclaim when the limit is met, and what to say when that does not
+//! help.
+//!
+//! Mechanism: `docs/mechanisms.md#charging`.
 
 use crate::alloc::Alloc;
 use crate::ids::{MemcgId, PageId, ZoneId};
@@ -31,7 +34,8 @@ impl<W: World> Alloc<'_, W> {
         }
     }
 
-    /// Charges `nr` pages, reclaiming if a limit is met. The error names the memcg that could not be relieved.
+    /// Charges `nr` pages, reclaiming if a limit is met. The error names the memcg that could not
+    /// be relieved.
     #[inline(always)]
     pub(crate) fn charge(&mut self, memcg: MemcgId, nr: u64) -> Result<ZoneId, MemcgId> {
         let zone = self.take_frames(nr)?;
@@ -44,7 +48,8 @@ impl<W: World> Alloc<'_, W> {
         Ok(zone)
     }
 
-    /// Reclaims for a charge that met a limit. `oom`: if that does not help, the group is out of memory.
+    /// Reclaims for a charge that met a limit. `oom`: if that does not help, the group is out of
+    /// memory.
     #[inline(never)]
     pub(crate) fn charge_slow(&mut self, memcg: MemcgId, nr: u64, mut over: MemcgId, oom: bool) -> Result<(), MemcgId> {
         let (mut retries, mut drained) = (MAX_RECLAIM_RETRIES, false);
@@ -57,11 +62,13 @@ impl<W: World> Alloc<'_, W> {
                     self.groups.drain_stocks(over);
                     drained = true;
                 } else if self.frames.reclaim_blocked {
-                    // The task sleeps until the device takes more: what it has written by then is free.
+                    // The task sleeps until the device takes more: what it has written by then is
+                    // free.
                     return Err(over);
                 } else if reclaimed == 0 {
-                    // Two-list reclaim drains batches only when a list has something to scan: a group so small that all of it
-                    // waits in batches would never be scanned. A machine drains them in passing.
+                    // Two-list reclaim drains batches only when a list has something to scan: a
+                    // group so small that all of it waits in batches would never be scanned. A
+                    // machine drains them in passing.
                     self.pages.drain_all();
                     if retries == 0 {
                         return if oom { self.out_of_memory(over) } else { Err(over) };
@@ -76,7 +83,8 @@ impl<W: World> Alloc<'_, W> {
         }
     }
 
-    /// Nothing to reclaim. While writes are under way that is no verdict yet: the driver waits for them and asks again.
+    /// Nothing to reclaim. While writes are under way that is no verdict yet: the driver waits for
+    /// them and asks again.
     fn out_of_memory(&mut self, over: MemcgId) -> Result<(), MemcgId> {
         if !self.is_io_pending(over) {
             self.groups.memcgs.event(over, |e| &mut e.oom);
@@ -102,7 +110,8 @@ impl<W: World> Alloc<'_, W> {
         Ok(())
     }
 
-    /// Charges the nodes that a page's slot needs and that do not exist yet. May reclaim. [`Engine::note_slot`] makes them.
+    /// Charges the nodes that a page's slot needs and that do not exist yet. May reclaim.
+    /// [`Engine::note_slot`] makes them.
     #[inline(always)]
     pub(crate) fn charge_nodes(&mut self, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
         if self.pages.space.fill[self.pages.folios.node_of(page).index()].count > 0 || !self.cfg.memcg.charge_kernel {
@@ -132,7 +141,8 @@ impl<W: World> Alloc<'_, W> {
         Ok(())
     }
 
-    /// Frees at least `nr` pages of a memcg and its descendants if it can; returns how many it freed.
+    /// Frees at least `nr` pages of a memcg and its descendants if it can; returns how many it
+    /// freed.
     pub(crate) fn reclaim_memcg(&mut self, memcg: MemcgId, nr: u64) -> u64 {
         let nr = nr.max(self.cfg.lru.swap_cluster_max);
         let sc = ScanControl::for_memcg(memcg, nr, None);

@@ -1,4 +1,7 @@
-//! Frames: the fast path, direct reclaim, its throttling, and what is out of memory (7.1, 7.3 to 7.5).
+//! Frames: the fast path, direct reclaim, its throttling, and what is out of memory.
+//!
+//! Mechanism: `docs/mechanisms.md#zones-and-watermarks`, `docs/mechanisms.md#direct-reclaim`,
+//! `docs/mechanisms.md#reclaim-throttling`, `docs/mechanisms.md#out-of-memory`.
 
 use crate::alloc::Alloc;
 use crate::ids::{MemcgId, NodeId, ZoneId};
@@ -10,7 +13,8 @@ use crate::stat::Counter;
 use crate::world::{Effect, ThrottleReason, World};
 
 impl<W: World> Alloc<'_, W> {
-    /// Frames for a charge, where the node has a size. The error is the root: nothing is left to reclaim.
+    /// Frames for a charge, where the node has a size. The error is the root: nothing is left to
+    /// reclaim.
     #[inline]
     pub(crate) fn take_frames(&mut self, nr: u64) -> Result<ZoneId, MemcgId> {
         if !self.frames.nodes.is_limited() {
@@ -72,7 +76,8 @@ impl<W: World> Alloc<'_, W> {
         }
     }
 
-    /// 7.3: direct reclaim stays out while kswapd works on a node that is as good as empty.
+    /// Direct reclaim: direct reclaim stays out while kswapd works on a node that is as good as
+    /// empty.
     fn throttle_exhausted(&mut self) -> bool {
         let node = self.frames.nodes.get(self.frames.nid);
         if !self.frames.is_kswapd_first() || node.kswapd.is_hopeless() {

@@ -1,4 +1,5 @@
-//! Large folios of anonymous memory: a first touch makes the largest that is allowed and has room, and what splits them.
+//! Large folios of anonymous memory: a first touch makes the largest that is allowed and has room,
+//! and what splits them.
 
 use crate::alloc::Alloc;
 use crate::config::thp::HugeAdvice;
@@ -13,7 +14,8 @@ pub(crate) enum NoRoom {
 }
 
 impl<W: World> Alloc<'_, W> {
-    /// Frames and a charge for a large folio. A smaller one will do as well, so nobody runs out of memory for it.
+    /// Frames and a charge for a large folio. A smaller one will do as well, so nobody runs out of
+    /// memory for it.
     pub(crate) fn charge_large(&mut self, memcg: MemcgId, nr: u64, huge: HugeAdvice) -> Result<ZoneId, NoRoom> {
         let reclaim = self.cfg.thp.may_reclaim(huge);
         let zone = self.take_large_frames(nr, huge).ok_or(NoRoom::NoFrames)?;

@@ -1,4 +1,7 @@
-//! `memory.high` and `memory.swap.high`: who charges beyond them reclaims on the way out, and sleeps (6.4).
+//! `memory.high` and `memory.swap.high`: who charges beyond them reclaims on the way out, and
+//! sleeps.
+//!
+//! Mechanism: `docs/mechanisms.md#memoryhigh`.
 
 use crate::cgroupfs::Cgroupfs;
 use crate::ids::MemcgId;
@@ -6,9 +9,9 @@ use crate::scan::MAX_RECLAIM_RETRIES;
 use crate::world::{ThrottleReason, World};
 
 impl<W: World> Cgroupfs<'_, W> {
-    /// The task on whose behalf the last calls were made is done with what it accessed, and goes on. If it charged beyond a `high`
-    /// it reclaims now, while that gets on, and then is told to sleep ([`ThrottleReason::High`]). A driver that never calls this
-    /// has no `memory.high`.
+    /// The task on whose behalf the last calls were made is done with what it accessed, and goes
+    /// on. If it charged beyond a `high` it reclaims now, while that gets on, and then is told to
+    /// sleep ([`ThrottleReason::High`]). A driver that never calls this has no `memory.high`.
     pub(crate) fn return_to_user(&mut self) {
         let Some((id, nr)) = self.groups.memcgs.over_high.take() else { return };
         let mut retries = MAX_RECLAIM_RETRIES;
@@ -33,8 +36,9 @@ impl<W: World> Cgroupfs<'_, W> {
         self.groups.memcgs.over_high = None;
     }
 
-    /// Reclaims what the calls since the last [`Engine::return_to_user`] charged beyond a `high`, and says nothing of sleep. For drivers
-    /// whose writes take a while: pages that are on their way out would count as used.
+    /// Reclaims what the calls since the last [`Engine::return_to_user`] charged beyond a `high`,
+    /// and says nothing of sleep. For drivers whose writes take a while: pages that are on their
+    /// way out would count as used.
     pub(crate) fn reclaim_over_high(&mut self) {
         let Some((id, nr)) = self.groups.memcgs.over_high else { return };
         self.reclaim_high(id, nr);

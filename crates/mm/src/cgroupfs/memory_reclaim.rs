@@ -1,4 +1,6 @@
-//! `memory.reclaim`: a group is asked to give something back before anybody needs it (6.4).
+//! `memory.reclaim`: a group is asked to give something back before anybody needs it.
+//!
+//! Mechanism: `docs/mechanisms.md#memoryreclaim`.
 
 use crate::cgroupfs::Cgroupfs;
 use crate::ids::MemcgId;
@@ -20,7 +22,8 @@ impl std::fmt::Display for ReclaimAgain {
 
 impl std::error::Error for ReclaimAgain {}
 
-/// A write to `memory.reclaim` on its way: what a driver whose time goes on meanwhile carries out a round at a time.
+/// A write to `memory.reclaim` on its way: what a driver whose time goes on meanwhile carries out a
+/// round at a time.
 #[derive(Clone, Debug)]
 pub struct ReclaimRequest {
     memcg: MemcgId,
@@ -59,8 +62,9 @@ pub enum ReclaimRound {
 }
 
 impl<W: World> Cgroupfs<'_, W> {
-    /// `memory.reclaim`: frees so many pages of a memcg and its descendants, with another swappiness if one is given. No time
-    /// passes: what is still being written when all else is gone is not waited for.
+    /// `memory.reclaim`: frees so many pages of a memcg and its descendants, with another
+    /// swappiness if one is given. No time passes: what is still being written when all else is
+    /// gone is not waited for.
     pub(crate) fn reclaim(&mut self, id: MemcgId, pages: u64, swappiness: Option<u32>) -> Result<u64, ReclaimAgain> {
         let mut request = ReclaimRequest { waits: false, ..ReclaimRequest::new(id, pages, swappiness) };
         loop {
@@ -77,7 +81,8 @@ impl<W: World> Cgroupfs<'_, W> {
         Ok(request.reclaimed)
     }
 
-    /// A round of `memory.reclaim`: a quarter of what is missing. An error: the group is not there any more.
+    /// A round of `memory.reclaim`: a quarter of what is missing. An error: the group is not there
+    /// any more.
     pub(crate) fn reclaim_round(&mut self, request: &mut ReclaimRequest) -> Result<ReclaimRound, String> {
         self.groups.online_memcg(request.memcg)?;
         let round = self.reclaim_batch(request);

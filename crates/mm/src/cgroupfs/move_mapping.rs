@@ -1,4 +1,5 @@
-//! Moving a mapping to another memory cgroup with all that is charged for it, as `memory.move_charge_at_immigrate` of cgroup v1 does.
+//! Moving a mapping to another memory cgroup with all that is charged for it, as
+//! `memory.move_charge_at_immigrate` of cgroup v1 does.
 
 use crate::cgroupfs::Cgroupfs;
 use crate::folio::table::State;
@@ -6,9 +7,9 @@ use crate::ids::{FolioId, MappingId, MemcgId, PageId, SwapSlot};
 use crate::world::World;
 
 impl<W: World> Cgroupfs<'_, W> {
-    /// The tasks that use a mapping move to another group: its pages, its swap and its page tables are charged there from now on.
-    /// Tree nodes stay charged to whom they were. If that is more than a `max` allows, the group is reclaimed; what cannot be is
-    /// tolerated.
+    /// The tasks that use a mapping move to another group: its pages, its swap and its page tables
+    /// are charged there from now on. Tree nodes stay charged to whom they were. If that is more
+    /// than a `max` allows, the group is reclaimed; what cannot be is tolerated.
     pub(crate) fn move_mapping(&mut self, mapping: MappingId, to: MemcgId) -> Result<(), String> {
         self.groups.online_memcg(to)?;
         let from = match self.pages.space.mappings.get(mapping.index()) {
@@ -68,8 +69,9 @@ impl<W: World> Cgroupfs<'_, W> {
         self.groups.memcgs.force_charge(to, pages);
     }
 
-    /// Slot by slot, for of a folio in the swap cache some pages may be back in page tables while others are still swap entries. A slot
-    /// whose page was dropped stays with its folio's first one.
+    /// Slot by slot, for of a folio in the swap cache some pages may be back in page tables while
+    /// others are still swap entries. A slot whose page was dropped stays with its folio's first
+    /// one.
     fn move_swap(&mut self, mapping: MappingId, to: MemcgId) {
         for page in self.pages.mapping_pages(mapping).map(PageId) {
             let Some((first, nr)) = self.slots_known_by(page) else { continue };
@@ -85,7 +87,8 @@ impl<W: World> Cgroupfs<'_, W> {
         }
     }
 
-    /// The slots to which a page leads: its own, or all those of its folio if it is the first page of one in the swap cache.
+    /// The slots to which a page leads: its own, or all those of its folio if it is the first page
+    /// of one in the swap cache.
     fn slots_known_by(&self, page: PageId) -> Option<(SwapSlot, u32)> {
         let of_folio = |f: FolioId| {
             let nr = page.0 - self.pages.folios.page(f).0;

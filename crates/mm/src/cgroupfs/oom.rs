@@ -1,4 +1,6 @@
-//! Who dies when a group, or the machine, is out of memory (7.5, 6.4).
+//! Who dies when a group, or the machine, is out of memory.
+//!
+//! Mechanism: `docs/mechanisms.md#out-of-memory`.
 
 use crate::ids::{MappingId, MemcgId};
 use crate::lru::pages::Pages;

@@ -12,8 +12,9 @@ use crate::swap::Swap;
 const GONE_BEFORE_SCAN: usize = 1024;
 
 impl Charged<'_> {
-    /// Removes a memcg without children, as `rmdir` does; its tasks are gone. What it has in memory stays charged to it, and is first
-    /// in line when its ancestors are reclaimed. Its mappings go to its parent once nothing of them is left.
+    /// Removes a memcg without children, as `rmdir` does; its tasks are gone. What it has in memory
+    /// stays charged to it, and is first in line when its ancestors are reclaimed. Its mappings go
+    /// to its parent once nothing of them is left.
     pub(crate) fn remove_memcg(&mut self, id: MemcgId) -> Result<(), String> {
         self.groups.online_memcg(id)?;
         if id == MemcgId::ROOT {
@@ -30,7 +31,8 @@ impl Charged<'_> {
         let m = self.groups.memcgs.get_mut(id);
         m.life = Life::Offline;
         m.protection.setting = [0; 2];
-        // Nobody charges it in Linux any more; here, whoever uses its mappings does, and no limit may be in their way.
+        // Nobody charges it in Linux any more; here, whoever uses its mappings does, and no limit
+        // may be in their way.
         (m.high, m.max) = (u64::MAX, u64::MAX);
         self.groups.memcgs.propagate_protection(id);
         self.groups.memcgs.offline.push(id);
@@ -39,7 +41,8 @@ impl Charged<'_> {
         Ok(())
     }
 
-    /// Tree nodes, and the pages they lie on, belong to the parent from now on, and so do those with nothing but shadows.
+    /// Tree nodes, and the pages they lie on, belong to the parent from now on, and so do those
+    /// with nothing but shadows.
     fn reparent_objects(&mut self, id: MemcgId) {
         let Some(parent) = self.groups.memcgs.get(id).parent else { return };
         for nid in self.frames.nodes.ids() {
@@ -68,8 +71,8 @@ impl Charged<'_> {
         above.obj_bytes += bytes;
     }
 
-    /// Groups that were removed and have nothing charged any more leave the tree. Not from within a charge: it may be to one of
-    /// them.
+    /// Groups that were removed and have nothing charged any more leave the tree. Not from within a
+    /// charge: it may be to one of them.
     pub(crate) fn reap_memcgs(&mut self) {
         let mut offline = std::mem::take(&mut self.groups.memcgs.offline);
         // Children first: they were removed before their parents.
@@ -108,7 +111,8 @@ impl Charged<'_> {
         true
     }
 
-    /// Mappings of which nothing is in memory or swap change their owner: whoever uses them next is charged above.
+    /// Mappings of which nothing is in memory or swap change their owner: whoever uses them next is
+    /// charged above.
     fn hand_over_mappings(&mut self, from: MemcgId, to: MemcgId) {
         let v = self.groups.memcgs.get(to).lruvec;
         for m in self.pages.space.mappings.iter_mut().filter(|m| m.memcg == from) {
@@ -118,7 +122,8 @@ impl Charged<'_> {
         self.pages.folios.links.owners.iter_mut().filter(|owner| **owner == own).for_each(|owner| *owner = v);
     }
 
-    /// The number of a group that is gone and that no shadow names, for a new one. Looked for when many are gone.
+    /// The number of a group that is gone and that no shadow names, for a new one. Looked for when
+    /// many are gone.
     fn take_gone_memcg(&mut self, swap: &Swap) -> Option<MemcgId> {
         self.reap_memcgs();
         let gone = self.groups.memcgs.gone.len();
@@ -128,7 +133,8 @@ impl Charged<'_> {
             && (full || gone > GONE_BEFORE_SCAN.max(self.groups.memcgs.all.len() / 2))
         {
             let named = self.named_by_shadows(swap);
-            // What nobody names now nobody will: nothing is evicted in the name of a group that is gone.
+            // What nobody names now nobody will: nothing is evicted in the name of a group that is
+            // gone.
             let (gone, unused) = self.groups.memcgs.gone.iter().partition(|id| named[id.index()]);
             (self.groups.memcgs.gone, self.groups.memcgs.unused) = (gone, unused);
         }
@@ -159,7 +165,8 @@ impl Charged<'_> {
         }
     }
 
-    /// A new memcg under `parent`, with `memory.max` and `memory.swap.max` in pages (`u64::MAX`: none).
+    /// A new memcg under `parent`, with `memory.max` and `memory.swap.max` in pages (`u64::MAX`:
+    /// none).
     pub(crate) fn add_memcg(
         &mut self,
         swap: &Swap,

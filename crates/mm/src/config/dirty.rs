@@ -6,9 +6,11 @@ use super::one_of;
 pub struct DirtyConfig {
     /// Share of the cache that may be dirty before the flusher starts, in percent; 10 in Linux.
     pub background_ratio: u64,
-    /// Share of the cache that may be dirty before those who write have to wait, in percent; 20 in Linux.
+    /// Share of the cache that may be dirty before those who write have to wait, in percent; 20 in
+    /// Linux.
     pub ratio: u64,
-    /// `dirty_expire_centisecs`: pages that are dirty for so long are written by [`crate::Engine::flush_expired`]; 30 s in Linux.
+    /// `dirty_expire_centisecs`: pages that are dirty for so long are written by
+    /// [`crate::Engine::flush_expired`]; 30 s in Linux.
     pub expire_ns: u64,
     /// `dirty_writeback_centisecs`: how often it looks for them; 5 s in Linux.
     pub writeback_ns: u64,

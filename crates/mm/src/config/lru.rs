@@ -26,9 +26,9 @@ pub enum RefaultTest {
 /// Which accounting multi-gen LRU gives a refault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RefaultCounting {
-    /// `workingset_refault` counts every refault (6.12).
+    /// `workingset_refault` counts every refault (Linux 6.12).
     All,
-    /// Only those of the oldest generation (6.1).
+    /// Only those of the oldest generation (Linux 6.1).
     RecentOnly,
 }
 
@@ -44,9 +44,9 @@ pub enum Recency {
 /// What multi-gen LRU does on its way with folios that cannot be freed at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WritebackSort {
-    /// They are isolated like others (6.12.117).
+    /// They are isolated like others (Linux 6.12.117).
     None,
-    /// Locked, written-back and dirty file folios move to the next generation (6.1).
+    /// Locked, written-back and dirty file folios move to the next generation (Linux 6.1).
     NextGeneration,
 }
 
@@ -98,15 +98,18 @@ pub struct LruConfig {
     pub lru_gen: LruGenCaps,
     /// `lru_gen/min_ttl_ms` in nanoseconds; 0 = off.
     pub min_ttl_ns: u64,
-    /// Never activate: with batches of 0 the inactive list alone is FIFO, or second chance for mapped pages.
+    /// Never activate: with batches of 0 the inactive list alone is FIFO, or second chance for
+    /// mapped pages.
     pub one_list: bool,
     /// Folios in a per-CPU batch; 31 in Linux, 0 = no batches.
     pub batch_folios: usize,
-    /// Pages of a GiB, as far as the balance of active and inactive lists looks at sizes; less on a machine that stands for a larger one.
+    /// Pages of a GiB, as far as the balance of active and inactive lists looks at sizes; less on a
+    /// machine that stands for a larger one.
     pub gib_pages: u64,
     /// Pages that a reclaim aims at and a list pass takes; 32 in Linux.
     pub swap_cluster_max: u64,
-    /// How often the statistics of groups are added up that two-list reclaim reads, in nanoseconds; 2 s in Linux, 0 = they are exact.
+    /// How often the statistics of groups are added up that two-list reclaim reads, in nanoseconds;
+    /// 2 s in Linux, 0 = they are exact.
     pub stat_flush_interval_ns: u64,
 }
 
@@ -133,7 +136,8 @@ impl LruConfig {
         }
     }
 
-    /// Whether sums of groups are made, and may be old. The kernels before mainline's refault test had exact counts of the machine.
+    /// Whether sums of groups are made, and may be old. The kernels before mainline's refault test
+    /// had exact counts of the machine.
     pub(crate) fn adds_up_stats(&self) -> bool {
         self.stat_flush_interval_ns > 0 && matches!(self.refault, RefaultTest::Mainline | RefaultTest::ShadowPosition)
     }

@@ -4,18 +4,20 @@ use super::one_of;
 /// How multi-gen LRU chooses among memory cgroups when the whole machine needs memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemcgSelection {
-    /// All of them at each priority, and each is aged that needs it: before "optimize multiple memcgs".
+    /// All of them at each priority, and each is aged that needs it: before "optimize multiple
+    /// memcgs".
     Iterate,
-    /// The first form of that series (6.1): easy pages anywhere before aging and swapping anywhere.
+    /// The first form of that series (Linux 6.1): easy pages anywhere before aging and swapping
+    /// anywhere.
     First,
-    /// Generations of groups (6.12).
+    /// Generations of groups (Linux 6.12).
     MemcgLru,
 }
 
 /// When the first condition of [`MemcgSelection::First`] to leave a group holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Backoff {
-    /// At any priority (the code of 6.1).
+    /// At any priority (the code of Linux 6.1).
     AnyPriority,
     /// At low priorities, 12 and 11 (the text of the series).
     LowPriorities,
@@ -32,10 +34,11 @@ pub struct MemcgConfig {
     pub charge_batch: u64,
     /// Tree nodes and page tables are charged to the memcg, as Linux does.
     pub charge_kernel: bool,
-    /// Pages charged to the memcg by what the engine does not see (the task's own stack, libraries, …).
+    /// Pages charged to the memcg by what the engine does not see (the task's own stack, libraries,
+    /// …).
     pub reserved_pages: u64,
-    /// What a group's `min` and `low` leave unclaimed goes to its descendants (the mount option `memory_recursiveprot`, which
-    /// systemd sets).
+    /// What a group's `min` and `low` leave unclaimed goes to its descendants (the mount option
+    /// `memory_recursiveprot`, which systemd sets).
     pub recursive_protection: bool,
 }
 

@@ -86,7 +86,8 @@ impl FromStr for Policy {
     }
 }
 
-/// Everything that can be chosen, subsystem by subsystem. [`Config::new`] gives what a kernel would do.
+/// Everything that can be chosen, subsystem by subsystem. [`Config::new`] gives what a kernel would
+/// do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Lists and refaults.

@@ -6,7 +6,7 @@ use crate::tiering::{TieringConfig, Tiers};
 /// `min_free_kbytes` by formula lies between these.
 const MIN_FREE_KBYTES: (u64, u64) = (128, 262_144);
 
-/// A memory node with a size (7.1).
+/// A memory node with a size (zones and watermarks).
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeConfig {
     /// Pages that can be allocated.
@@ -28,7 +28,8 @@ impl NodeConfig {
         NodeConfig { pages, min_free_kbytes: None, watermark_scale_factor: 10, low_zones: NodeConfig::PC_ZONES }
     }
 
-    /// The min mark of a machine that has this node and no other, in pages: no ordinary allocation takes what is below it.
+    /// The min mark of a machine that has this node and no other, in pages: no ordinary allocation
+    /// takes what is below it.
     pub fn min_mark_pages(&self) -> u64 {
         MachineMarks::new(std::slice::from_ref(self)).min_pages()
     }
@@ -50,11 +51,13 @@ impl NodeConfig {
 /// A machine of several nodes, and which of them are faster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NumaConfig {
-    /// The nodes, 1 to 16. `min_free_kbytes` and `watermark_scale_factor` are those of the first one for all: Linux has them once.
+    /// The nodes, 1 to 16. `min_free_kbytes` and `watermark_scale_factor` are those of the first
+    /// one for all: Linux has them once.
     pub nodes: Vec<NodeConfig>,
     /// By CPU: its node. CPUs beyond the list are on node 0.
     pub cpu_nodes: Vec<NodeId>,
-    /// By node: the distance to each, as firmware says it (SLIT). Empty: 10 to itself, 20 to others.
+    /// By node: the distance to each, as firmware says it (SLIT). Empty: 10 to itself, 20 to
+    /// others.
     pub distances: Vec<Vec<u32>>,
     /// Hint faults, promotion and demotion; by default, as in Linux, there are none.
     pub tiering: TieringConfig,
@@ -127,7 +130,7 @@ impl NumaConfig {
     }
 }
 
-/// What the watermarks of all zones of a machine follow from (7.1).
+/// What the watermarks of all zones of a machine follow from (zones and watermarks).
 pub(crate) struct MachineMarks {
     /// Pages of all nodes.
     pub(crate) total: u64,

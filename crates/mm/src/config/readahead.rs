@@ -4,16 +4,18 @@ use super::one_of;
 /// Reading ahead.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReadaheadConfig {
-    /// `page_cluster`: a swap-in from a queueing device reads up to 2^page_cluster pages; 3 in Linux, 0 = one.
+    /// `page_cluster`: a swap-in from a queueing device reads up to 2^page_cluster pages; 3 in
+    /// Linux, 0 = one.
     pub page_cluster: u32,
-    /// The driver maps what was read ahead at once, whatever the device: there are no faults on it that would tell whether it was of
-    /// use. So it is a run of faults, each where the last window ended, that makes windows grow. Not of Linux, where
-    /// such pages wait in the swap cache.
+    /// The driver maps what was read ahead at once, whatever the device: there are no faults on it
+    /// that would tell whether it was of use. So it is a run of faults, each where the last window
+    /// ended, that makes windows grow. Not of Linux, where such pages wait in the swap cache.
     pub swap_map_ahead: bool,
     /// `read_ahead_kb`, in pages: the largest window of a sequential read; 32 in Linux, 0 = off.
     pub file_pages: u32,
-    /// The same for faults on files: runs of them read ahead, up to `read_ahead_pages`. Linux reads around every fault instead, and maps
-    /// what it finds in the cache, so that later ones are cheap; a driver for which there is no cheap fault had better read what is needed.
+    /// The same for faults on files: runs of them read ahead, up to `read_ahead_pages`. Linux reads
+    /// around every fault instead, and maps what it finds in the cache, so that later ones are
+    /// cheap; a driver for which there is no cheap fault had better read what is needed.
     pub file_map_ahead: bool,
 }
 
@@ -38,7 +40,8 @@ impl ReadaheadConfig {
 pub struct FaultAroundConfig {
     /// Pages mapped around a file fault, a power of two; 16 (64 KiB) in Linux, 1 = off.
     pub pages: u64,
-    /// Neighbours of a mapped fault, and the page itself, start with the accessed bit set (x86). Off on some ARM.
+    /// Neighbours of a mapped fault, and the page itself, start with the accessed bit set (x86).
+    /// Off on some ARM.
     pub young: bool,
 }
 

@@ -56,16 +56,18 @@ impl SwapDeviceConfig {
     }
 }
 
-/// From where a slot is taken on a device with clusters (8.3, appendix).
+/// From where a slot is taken on a device with clusters (allocation of swap slots).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SwapAllocator {
     /// Free clusters before partly used ones (version 5 of the series, Linux 6.12).
     FreeFirst,
     /// Partly used clusters of the order before free ones (version 3 of the series).
     NonfullFirst,
-    /// As `NonfullFirst` where nothing is discarded, and one fragmented cluster is tried and no more (since 6.13).
+    /// As `NonfullFirst` where nothing is discarded, and one fragmented cluster is tried and no
+    /// more (since Linux 6.13).
     OneFrag,
-    /// Before the series (6.10): large orders from free clusters only; order 0 from its cluster, then by scanning the map.
+    /// Before the series (Linux 6.10): large orders from free clusters only; order 0 from its
+    /// cluster, then by scanning the map.
     FreeOnly,
 }
 
@@ -88,7 +90,7 @@ impl SwapAllocator {
 /// Where a large order goes that found no place on the first device that may have room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SwapOverflow {
-    /// Nowhere: the folio is split (6.12).
+    /// Nowhere: the folio is split (Linux 6.12).
     None,
     /// To the next device.
     TryNext,
@@ -97,9 +99,9 @@ pub enum SwapOverflow {
 /// How a rotational device hands out slots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SwapRotational {
-    /// One cursor over the map, order 0 only (6.12).
+    /// One cursor over the map, order 0 only (Linux 6.12).
     Cursor,
-    /// Clusters as on other devices, with one place to go on for all CPUs (since 6.14).
+    /// Clusters as on other devices, with one place to go on for all CPUs (since Linux 6.14).
     Clusters,
 }
 
@@ -114,7 +116,7 @@ pub struct SwapPolicy {
     pub rotational: SwapRotational,
     /// Slots of a cluster: 512 where transparent huge pages can be swapped, else 256.
     pub cluster_pages: u32,
-    /// Single slots are taken and given back by way of per-CPU caches of 64 (before 6.14).
+    /// Single slots are taken and given back by way of per-CPU caches of 64 (before Linux 6.14).
     pub slot_cache: bool,
 }
 
@@ -146,15 +148,20 @@ impl SwapPolicy {
 pub struct SwapConfig {
     /// Pages of swap that can be used, where no devices are listed in `swap_devices`.
     pub pages: u64,
-    /// That swap device answers at once (zram): swap-in goes round the swap cache and frees the slot.
+    /// That swap device answers at once (zram): swap-in goes round the swap cache and frees the
+    /// slot.
     pub synchronous: bool,
-    /// The swap devices from the start on. None: a solid-state one of `swap_pages` pages and a header.
+    /// The swap devices from the start on. None: a solid-state one of `swap_pages` pages and a
+    /// header.
     pub devices: Vec<SwapDeviceConfig>,
     /// How slots of swap are handed out.
     pub policy: SwapPolicy,
-    /// Where no swap slot is free, anon is scanned all the same while there are pages in the swap cache: they have slots, and once they are written nothing
-    /// is needed but to find them. With that, multi-gen LRU scans it, too, where fewer than 64 slots are free. Not of Linux, which leaves these pages, and says that
-    /// there is nothing to reclaim. For drivers whose writes take long: reclaim may have given slots to more pages than it needs before the first of them is free.
+    /// Where no swap slot is free, anon is scanned all the same while there are pages in the swap
+    /// cache: they have slots, and once they are written nothing is needed but to find them. With
+    /// that, multi-gen LRU scans it, too, where fewer than 64 slots are free. Not of Linux, which
+    /// leaves these pages, and says that there is nothing to reclaim. For drivers whose writes take
+    /// long: reclaim may have given slots to more pages than it needs before the first of them is
+    /// free.
     pub reclaim_cache: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Which sizes of anonymous folios a fault may make: the settings of `/sys/kernel/mm/transparent_hugepage`, and the advice of
-//! programs.
+//! Which sizes of anonymous folios a fault may make: the settings of
+//! `/sys/kernel/mm/transparent_hugepage`, and the advice of programs.
 
 use crate::ids::MAX_ORDER;
 
@@ -70,11 +70,14 @@ pub enum HugeAdvice {
 pub struct ThpConfig {
     /// `transparent_hugepage/enabled`: what sizes set to `inherit` follow.
     pub enabled: ThpMode,
-    /// `hugepages-<size>kB/enabled`, by order. There is no setting for orders 0 and 1: a single page is always possible, two are not.
+    /// `hugepages-<size>kB/enabled`, by order. There is no setting for orders 0 and 1: a single
+    /// page is always possible, two are not.
     pub sizes: [ThpSize; MAX_ORDER as usize + 1],
-    /// `transparent_hugepage/defrag`: for whom a fault reclaims to make a large folio. Others get a smaller one if there is no room.
+    /// `transparent_hugepage/defrag`: for whom a fault reclaims to make a large folio. Others get a
+    /// smaller one if there is no room.
     pub defrag: ThpDefrag,
-    /// A fault on a page in swap may bring in a large folio at once, of the sizes that a first touch could make.
+    /// A fault on a page in swap may bring in a large folio at once, of the sizes that a first
+    /// touch could make.
     pub swap_in: bool,
 }
 
@@ -123,8 +126,9 @@ impl ThpConfig {
         self.defrag == ThpDefrag::Defer || (self.defrag == ThpDefrag::DeferMadvise && advice != HugeAdvice::Huge)
     }
 
-    /// Changes one setting: `64k=always` (sizes from 16k to 2m; also `inherit`, `madvise`, `never`), `enabled=always`,
-    /// `defrag=madvise`, `swap-in=on`. The error says what is wrong and what is known.
+    /// Changes one setting: `64k=always` (sizes from 16k to 2m; also `inherit`, `madvise`,
+    /// `never`), `enabled=always`, `defrag=madvise`, `swap-in=on`. The error says what is wrong and
+    /// what is known.
     pub fn set(&mut self, setting: &str) -> Result<(), String> {
         let (key, value) = setting
             .split_once('=')

@@ -8,8 +8,8 @@ pub struct ZswapConfig {
     pub max_pool_percent: u64,
     /// Percent of that limit to which the pool must shrink before it takes pages again.
     pub accept_threshold_percent: u64,
-    /// `same_filled_pages_enabled`: a page of one word over and over takes no memory. Linux had it until 6.11; since then pages of zeros
-    /// do not get as far as zswap, and others are few.
+    /// `same_filled_pages_enabled`: a page of one word over and over takes no memory. Linux had it
+    /// until 6.11; since then pages of zeros do not get as far as zswap, and others are few.
     pub same_filled: bool,
 }
 

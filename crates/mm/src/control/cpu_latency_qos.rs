@@ -1,16 +1,20 @@
 //! Whether processors that have nothing to do are kept from halting.
 //!
-//! Who waits for a page that another thread brings sleeps, and so does that thread until it is asked. If the processor that either is woken on has
-//! halted meanwhile, a wake takes 15 to 25 µs in a virtual machine, which is as much as all else that is done about a page in a compressed pool. A processor that polls for
-//! work instead is there at once, and takes power for it. So processors are kept awake while wakes come fast, and for a moment after.
+//! Who waits for a page that another thread brings sleeps, and so does that thread until it is
+//! asked. If the processor that either is woken on has halted meanwhile, a wake takes 15 to 25 µs
+//! in a virtual machine, which is as much as all else that is done about a page in a compressed
+//! pool. A processor that polls for work instead is there at once, and takes power for it. So
+//! processors are kept awake while wakes come fast, and for a moment after.
 
 /// While processors may halt, it is looked how fast wakes come after so many of them.
 pub const LOOK_WAKES: u64 = 64;
 /// While they are kept awake, after so long.
 pub const LOOK_NS: u64 = 4_000_000;
-/// They are kept awake from when wakes come as often as this: two wakes of 20 µs are a sixth of the time between them.
+/// They are kept awake from when wakes come as often as this: two wakes of 20 µs are a sixth of the
+/// time between them.
 const BEGIN_NS: u64 = 250_000;
-/// Until they come as seldom as this. So what hovers about one rate does not change it every few milliseconds: each change interrupts all processors.
+/// Until they come as seldom as this. So what hovers about one rate does not change it every few
+/// milliseconds: each change interrupts all processors.
 const END_NS: u64 = 1_000_000;
 
 /// What is known of wakes.
@@ -34,7 +38,8 @@ pub struct KeepAwakeStats {
 }
 
 impl KeepAwake {
-    /// For a machine with so many processors, where at most `most` of them may be kept awake. It is all of them or none.
+    /// For a machine with so many processors, where at most `most` of them may be kept awake. It is
+    /// all of them or none.
     pub fn new(processors: usize, most: usize) -> KeepAwake {
         KeepAwake { may: processors <= most, awake: false, at_ns: 0, wakes: 0, stats: KeepAwakeStats::default() }
     }
@@ -44,7 +49,8 @@ impl KeepAwake {
         self.may
     }
 
-    /// It is `now_ns`, and there were so many wakes in all. Whether processors are kept awake from now on.
+    /// It is `now_ns`, and there were so many wakes in all. Whether processors are kept awake from
+    /// now on.
     pub fn look(&mut self, now_ns: u64, wakes: u64) -> bool {
         let (ns, new) = (now_ns.saturating_sub(self.at_ns), wakes.saturating_sub(self.wakes));
         (self.at_ns, self.wakes) = (now_ns, wakes);
@@ -74,7 +80,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Wakes at this distance for a while, looked at as a driver does. Whether processors are awake at the end.
+    /// Wakes at this distance for a while, looked at as a driver does. Whether processors are awake
+    /// at the end.
     fn wakes(k: &mut KeepAwake, at: &mut (u64, u64), between_ns: u64, for_ns: u64) -> bool {
         let end = at.0 + for_ns;
         let mut looked = at.0;
@@ -124,7 +131,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens: it is awake only after wakes that came fast, and never longer than there was time.
+        /// Whatever happens: it is awake only after wakes that came fast, and never longer than
+        /// there was time.
         #[test]
         fn awake_for_a_reason(looks in prop::collection::vec((0u64..1 << 40, 0u64..1 << 40), 1..200)) {
             let mut k = KeepAwake::new(2, 2);

@@ -1,21 +1,27 @@
 //! Whether to poll for what comes soon, or to sleep until it is there.
 //!
-//! A processor that has nothing to do halts, and to wake it from that takes 15 to 25 µs in a virtual machine: a third of what a read from a
-//! fast device takes. Whoever waits for such a read polls for it instead, while what comes, comes soon; and sleeps as soon as someone else wants
-//! the processor, or what it waits for takes long.
+//! A processor that has nothing to do halts, and to wake it from that takes 15 to 25 µs in a
+//! virtual machine: a third of what a read from a fast device takes. Whoever waits for such a read
+//! polls for it instead, while what comes, comes soon; and sleeps as soon as someone else wants the
+//! processor, or what it waits for takes long.
 //!
-//! How long a wait is likely to be is the mean of the polled ones. (One that was slept through is longer by what the sleep costs.) While
-//! waits are too long to be polled for, one of many is polled for all the same, to find out whether they are still.
+//! How long a wait is likely to be is the mean of the polled ones. (One that was slept through is
+//! longer by what the sleep costs.) While waits are too long to be polled for, one of many is
+//! polled for all the same, to find out whether they are still.
 
-/// A wait that takes longer than this on average is slept through: a sleep costs next to nothing beside it.
+/// A wait that takes longer than this on average is slept through: a sleep costs next to nothing
+/// beside it.
 pub const MOST_MEAN_NS: u64 = 100_000;
-/// Beyond the mean, a poll goes on for as long again, and for this: what differs between short waits.
+/// Beyond the mean, a poll goes on for as long again, and for this: what differs between short
+/// waits.
 const SLACK_NS: u64 = 10_000;
 /// While waits are too long, one of so many is polled for.
 const PROBE: u32 = 64;
-/// Whoever polls and does not look for so long was not running: something else had the processor for at least a tick.
+/// Whoever polls and does not look for so long was not running: something else had the processor
+/// for at least a tick.
 pub const GAP_NS: u64 = 500_000;
-/// Then so many waits are slept through, twice as many each time up to that, and half as many after as many polls without it.
+/// Then so many waits are slept through, twice as many each time up to that, and half as many after
+/// as many polls without it.
 const FIRST_PAUSE: u32 = 64;
 const LAST_PAUSE: u32 = 4096;
 /// A longer wait counts as this one, lest a device that stalled once be slept for long after.
@@ -71,8 +77,8 @@ impl Polling {
         2 * self.mean_ns.min(MOST_MEAN_NS) + SLACK_NS
     }
 
-    /// A wait that was polled for is over, after `ns`: while it was polled for, or (`came` is false) later. The longest time that the poll did
-    /// not look was `gap_ns`.
+    /// A wait that was polled for is over, after `ns`: while it was polled for, or (`came` is
+    /// false) later. The longest time that the poll did not look was `gap_ns`.
     pub fn end(&mut self, ns: u64, came: bool, gap_ns: u64) {
         *(if came { &mut self.stats.polled } else { &mut self.stats.in_vain }) += 1;
         if gap_ns >= GAP_NS {
@@ -128,7 +134,8 @@ mod tests {
     fn what_comes_soon_is_polled_for_and_what_takes_long_is_not() {
         let mut p = Polling::new();
         assert!(polled(&mut p, 1000, 30_000) > 990);
-        // A slow device: but for the first few, one of 65 waits is polled for, and no longer than twice the longest mean.
+        // A slow device: but for the first few, one of 65 waits is polled for, and no longer than
+        // twice the longest mean.
         polled(&mut p, 1000, 5_000_000);
         let before = p.stats();
         assert_eq!(polled(&mut p, 6500, 5_000_000), 0);
@@ -167,7 +174,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens, no poll is longer than twice the longest mean and the slack, and the state holds.
+        /// Whatever happens, no poll is longer than twice the longest mean and the slack, and the
+        /// state holds.
         #[test]
         fn polls_are_bounded(waits in prop::collection::vec((0u64..u64::MAX, any::<bool>(), 0u64..1_000_000), 1..500)) {
             let mut p = Polling::new();

@@ -1,18 +1,24 @@
-//! How much of the memory a compressed pool before a swap device is to have: what it earns against what its memory would earn in place.
+//! How much of the memory a compressed pool before a swap device is to have: what it earns against
+//! what its memory would earn in place.
 //!
-//! The kernel has nothing like it: `max_pool_percent` of zswap is a constant. A pool is worth its memory where it holds several pages for each
-//! that it takes and the device is slow; where the device is fast, more pages in place are worth more, for they cost nothing at all.
+//! The kernel has nothing like it: `max_pool_percent` of zswap is a constant. A pool is worth its
+//! memory where it holds several pages for each that it takes and the device is slow; where the
+//! device is fast, more pages in place are worth more, for they cost nothing at all.
 //!
-//! Every page that comes back tells its *distance*: how many pages left memory since it did. With as many pages more it would not have
-//! left (the refault distance of working-set detection, in a clock of evictions). From the distances of a window of loads, and from what
-//! loads and stores cost lately, it is computed what the same loads would have cost with a pool of any other size:
+//! Every page that comes back tells its *distance*: how many pages left memory since it did. With
+//! as many pages more it would not have left (the refault distance of working-set detection, in a
+//! clock of evictions). From the distances of a window of loads, and from what loads and stores
+//! cost lately, it is computed what the same loads would have cost with a pool of any other size:
 //!
-//! - a pool that is smaller by n pages leaves n more in place: loads up to distance n would not have been;
-//! - a pool of q pages reaches back over q × (evictions that a page of pool holds now): what is nearer comes from the pool, the rest from the device;
-//! - a pool that is larger by n pages takes them from what is in place. What that loses is not to be seen; it is held to be as dense as
-//!   the loads of the nearest step.
+//! - a pool that is smaller by n pages leaves n more in place: loads up to distance n would not
+//!   have been;
+//! - a pool of q pages reaches back over q × (evictions that a page of pool holds now): what is
+//!   nearer comes from the pool, the rest from the device;
+//! - a pool that is larger by n pages takes them from what is in place. What that loses is not to
+//!   be seen; it is held to be as dense as the loads of the nearest step.
 //!
-//! The size then moves by one step towards the cheapest. There is no clock and no I/O here: costs are measured by the driver.
+//! The size then moves by one step towards the cheapest. There is no clock and no I/O here: costs
+//! are measured by the driver.
 
 /// Steps from no pool to the largest: a move is an eighth of it.
 const STEPS: u64 = 8;
@@ -22,7 +28,8 @@ const WINDOW: std::ops::RangeInclusive<u64> = 256..=4096;
 const MARGIN: u64 = 16;
 /// and so in this many windows in a row.
 const AGREE: u32 = 2;
-/// A sample counts so much of an average, and at most so many times what is known: a thread that lost its processor says nothing about a device.
+/// A sample counts so much of an average, and at most so many times what is known: a thread that
+/// lost its processor says nothing about a device.
 const WEIGHT: u64 = 64;
 const OUTLIER: u64 = 8;
 /// A tier of which fewer loads were measured is tried: one of so many pages goes there.
@@ -181,7 +188,8 @@ impl PoolBalance {
         self.window.capacity() * size_of::<Load>()
     }
 
-    /// A page came back from a tier, which took so long by itself. `distance`: pages that left memory since it did.
+    /// A page came back from a tier, which took so long by itself. `distance`: pages that left
+    /// memory since it did.
     pub fn loaded(&mut self, tier: PoolTier, distance: u64, ns: u64) {
         self.costs[tier as usize].load.add_times(ns, 1);
         self.loads += 1;
@@ -195,7 +203,8 @@ impl PoolBalance {
         self.costs[tier as usize].store.add_times(ns, pages);
     }
 
-    /// A page was compressed: to so many bytes, or to none that are worth keeping. A trial of the compressor counts as well.
+    /// A page was compressed: to so many bytes, or to none that are worth keeping. A trial of the
+    /// compressor counts as well.
     pub fn packed(&mut self, bytes: Option<u64>) {
         self.taken.add(if bytes.is_some() { ONE } else { 0 });
         if let Some(bytes) = bytes {
@@ -209,8 +218,9 @@ impl PoolBalance {
         self.faults += 1;
     }
 
-    /// Whether the page that is about to be stored is to try the other tier, of which too little is known: while the pool is on, it goes to the device; while it
-    /// is off, it is compressed to see what comes of it.
+    /// Whether the page that is about to be stored is to try the other tier, of which too little is
+    /// known: while the pool is on, it goes to the device; while it is off, it is compressed to see
+    /// what comes of it.
     pub fn tries_other(&mut self) -> bool {
         if !self.is_off() && self.costs[PoolTier::Device as usize].load.is_known() {
             return false;
@@ -302,7 +312,8 @@ impl PoolBalance {
         self.window.iter().map(of_load).sum::<u64>() + near * less / nearest * in_pool
     }
 
-    /// A page that leaves memory and comes back, by way of the pool and of the device: what is found on the device went through the pool, if there is one.
+    /// A page that leaves memory and comes back, by way of the pool and of the device: what is
+    /// found on the device went through the pool, if there is one.
     fn page_costs(&self, through_pool: bool) -> (u64, u64) {
         let [mut pool, device] = self.costs.map(|c| (c.load.get(), c.store.get()));
         if !self.costs[PoolTier::Pool as usize].load.is_known() {
@@ -322,7 +333,8 @@ impl PoolBalance {
         if pool.pages * STEPS >= self.size(1) && pool.reach > 0 {
             return (u128::from(pool.reach) * u128::from(size) / u128::from(pool.pages)) as u64;
         }
-        // It holds next to nothing: as many pages as fit, and those that it does not take come in between.
+        // It holds next to nothing: as many pages as fit, and those that it does not take come in
+        // between.
         let bytes = u128::from(size) * 4096 * u128::from(ONE);
         let each = u128::from(self.packed.get().max(1)) * u128::from(self.taken.get().max(1));
         u64::try_from(bytes / each).unwrap_or(u64::MAX)

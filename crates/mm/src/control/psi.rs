@@ -1,8 +1,9 @@
 //! Pressure-stall information: the share of time that is lost to waiting for memory.
 //!
-//! Linux has a queue a CPU and weighs them; here is one queue for the machine or group. With `threads` the smaller of the
-//! tasks that are not idle and the CPUs, `some` is the share of them that is stalled (at most all), and `full` the share that
-//! is stalled with no productive task in its place. So four CPUs with four tasks of which one is stalled lose 25 %.
+//! Linux has a queue a CPU and weighs them; here is one queue for the machine or group. With
+//! `threads` the smaller of the tasks that are not idle and the CPUs, `some` is the share of them
+//! that is stalled (at most all), and `full` the share that is stalled with no productive task in
+//! its place. So four CPUs with four tasks of which one is stalled lose 25 %.
 
 use std::fmt::Write;
 
@@ -73,8 +74,9 @@ impl Psi {
         Psi { cpus: cpus.max(1), now_ns: 0, summed_ns: 0, period_start_ns: 0, threads: 0, lines: [Line::default(); 2] }
     }
 
-    /// From `now_ns` on so many tasks are stalled on memory, and so many run or could run and are not stalled. The others are
-    /// idle. A time before one that was given already counts as that one.
+    /// From `now_ns` on so many tasks are stalled on memory, and so many run or could run and are
+    /// not stalled. The others are idle. A time before one that was given already counts as that
+    /// one.
     pub fn set(&mut self, now_ns: u64, stalled: u32, productive: u32) {
         self.now_ns = self.now_ns.max(now_ns);
         let threads = stalled.saturating_add(productive).min(self.cpus);
@@ -90,15 +92,16 @@ impl Psi {
         self.lines[1].of_threads = full;
     }
 
-    /// The line of one kind. The averages are those of the last period that ended, the total is up to now.
+    /// The line of one kind. The averages are those of the last period that ended, the total is up
+    /// to now.
     pub fn read(&mut self, now_ns: u64, kind: PsiKind) -> PsiLine {
         self.catch_up(now_ns);
         let [avg10, avg60, avg300] = self.line(kind).averages.map(percent);
         PsiLine { avg10, avg60, avg300, total_us: self.total_us(kind) }
     }
 
-    /// The highest that the averages of one kind ever were, in percent: of 10, 60 and 300 seconds. Linux does not keep them; who
-    /// reads the file often enough does.
+    /// The highest that the averages of one kind ever were, in percent: of 10, 60 and 300 seconds.
+    /// Linux does not keep them; who reads the file often enough does.
     pub fn peaks(&mut self, now_ns: u64, kind: PsiKind) -> [f64; 3] {
         self.catch_up(now_ns);
         self.line(kind).peaks.map(percent)
@@ -169,8 +172,8 @@ impl Line {
         }
     }
 
-    /// Takes what was lost since `lost_before` as the sample of so many periods. An average that has met its sample stays,
-    /// so a gap of any length takes some thousand steps at most.
+    /// Takes what was lost since `lost_before` as the sample of so many periods. An average that
+    /// has met its sample stays, so a gap of any length takes some thousand steps at most.
     fn sample(&mut self, periods: u64) {
         let percent = ((self.lost - self.lost_before) * 100) << SHIFT;
         let sample = (percent / (u128::from(PERIOD_NS) << FRACTION)) as u64;
@@ -192,8 +195,8 @@ fn percent(average: u64) -> f64 {
     average as f64 / (1 << SHIFT) as f64
 }
 
-/// One step of an exponential average. Rounded towards the sample, so that it is reached from below and from above: a
-/// machine that is always stalled shows 100 %.
+/// One step of an exponential average. Rounded towards the sample, so that it is reached from below
+/// and from above: a machine that is always stalled shows 100 %.
 fn decayed(average: u64, decay: u64, sample: u64) -> u64 {
     let mixed = average * decay + sample * ((1 << SHIFT) - decay);
     let round = if sample >= average { (1 << SHIFT) - 1 } else { 0 };

@@ -1,13 +1,17 @@
 //! Access sampling under a budget of processor time.
 //!
-//! A driver without accessed bits learns which old pages are in use by taking them away and seeing which are touched before they have
-//! been given up for good: a *sample* is a page that is away. What it costs is a fault, if it is touched. A token bucket decides
-//! how many may be away: tokens are nanoseconds of processor time, a percentage of the time that passes; a page that is taken
-//! away is charged what a sample costs at the most, and what it cost in fact is settled when it is back.
+//! A driver without accessed bits learns which old pages are in use by taking them away and seeing
+//! which are touched before they have been given up for good: a *sample* is a page that is away.
+//! What it costs is a fault, if it is touched. A token bucket decides how many may be away: tokens
+//! are nanoseconds of processor time, a percentage of the time that passes; a page that is taken
+//! away is charged what a sample costs at the most, and what it cost in fact is settled when it is
+//! back.
 //!
-//! Which pages: those that reclaim would take next. The driver has them, since reclaim has ordered them out.
+//! Which pages: those that reclaim would take next. The driver has them, since reclaim has ordered
+//! them out.
 
-/// Samples that are charged before any was measured: what a fault costs that needs no read, on the machine of the prototype.
+/// Samples that are charged before any was measured: what a fault costs that needs no read, on the
+/// machine of the prototype.
 const FIRST_COST_NS: u64 = 5_000;
 /// Tokens are kept for so many samples: a window of pages that one call moves.
 const BURST_PAGES: u64 = 64;
@@ -19,7 +23,8 @@ const DECAY: u64 = 16;
 pub struct SampleBudget {
     percent: u32,
     max_pages: u64,
-    /// In hundredths of a nanosecond, so that nothing is lost by rounding. Below 0: samples cost more than they were charged.
+    /// In hundredths of a nanosecond, so that nothing is lost by rounding. Below 0: samples cost
+    /// more than they were charged.
     tokens: i128,
     now_ns: u64,
     /// What a sample is charged.
@@ -63,7 +68,8 @@ impl SampleBudget {
         self.max_pages = max_pages;
     }
 
-    /// It is `now_ns`, which never goes back: how many more pages to take away now. They are charged.
+    /// It is `now_ns`, which never goes back: how many more pages to take away now. They are
+    /// charged.
     pub fn take(&mut self, now_ns: u64) -> u64 {
         let passed = now_ns.saturating_sub(self.now_ns);
         self.now_ns = self.now_ns.max(now_ns);
@@ -78,8 +84,8 @@ impl SampleBudget {
         n
     }
 
-    /// Pages that were away are not any more: `seen` of them because they were touched, which cost so much. Pages that were not touched
-    /// cost nothing: they were to leave anyway.
+    /// Pages that were away are not any more: `seen` of them because they were touched, which cost
+    /// so much. Pages that were not touched cost nothing: they were to leave anyway.
     pub fn sample_done(&mut self, cost_ns: u64, pages: u64, seen: u64) {
         let pages = pages.min(self.away_pages);
         if pages == 0 {
@@ -112,8 +118,9 @@ impl SampleBudget {
         i128::from(BURST_PAGES * self.charge_ns) * 100
     }
 
-    /// The invariants: no more tokens than a burst, nothing charged that is not away, and what was spent and is charged is no more than
-    /// the budget of all the time so far and what samples cost beyond their charge.
+    /// The invariants: no more tokens than a burst, nothing charged that is not away, and what was
+    /// spent and is charged is no more than the budget of all the time so far and what samples cost
+    /// beyond their charge.
     pub fn validate(&self) -> Result<(), String> {
         if self.tokens > self.burst() {
             return Err(format!("{} tokens are more than a burst", self.tokens));
@@ -174,7 +181,8 @@ mod tests {
     }
 
     proptest! {
-        /// In any window, what samples cost that were begun in it is no more than its budget, a burst, and what they cost beyond their charge.
+        /// In any window, what samples cost that were begun in it is no more than its budget, a
+        /// burst, and what they cost beyond their charge.
         #[test]
         fn no_window_is_beyond_its_budget(
             percent in 1u32..20,

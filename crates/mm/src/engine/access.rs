@@ -15,7 +15,8 @@ impl Engine {
     #[inline(always)]
     pub fn access<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch) -> Outcome {
         if touch == Touch::Read {
-            // The common case by table: what a read makes of the page's byte. 0 asks for more than that.
+            // The common case by table: what a read makes of the page's byte. 0 asks for more than
+            // that.
             let byte = &mut self.pages.folios.hot[page.index()];
             let next = self.pages.hit_transition[usize::from(*byte)];
             if next != 0 {
@@ -31,7 +32,8 @@ impl Engine {
         self.fault(w).access_slow(page, touch)
     }
 
-    /// Reads by descriptor in a row, up to the first that is more than a plain hit: how many were made. `None` ends the row, too.
+    /// Reads by descriptor in a row, up to the first that is more than a plain hit: how many were
+    /// made. `None` ends the row, too.
     #[inline(always)]
     pub fn read_hits(&mut self, pages: impl Iterator<Item = Option<PageId>>) -> usize {
         let (hot, next_hot) = (&mut self.pages.folios.hot[..], &self.pages.hit_transition);
@@ -49,8 +51,9 @@ impl Engine {
         made
     }
 
-    /// Which reads by descriptor would be more than plain hits, as things are now: a hint for drivers that look ahead. `work` gets
-    /// them without a branch: one that goes wrong every few accesses would keep the loads apart. Returns how many they are.
+    /// Which reads by descriptor would be more than plain hits, as things are now: a hint for
+    /// drivers that look ahead. `work` gets them without a branch: one that goes wrong every few
+    /// accesses would keep the loads apart. Returns how many they are.
     #[inline(always)]
     pub fn find_work<const N: usize>(&self, pages: impl Iterator<Item = PageId>, work: &mut [PageId; N]) -> usize {
         let (hot, next_hot) = (&self.pages.folios.hot[..], &self.pages.hit_transition);
@@ -62,8 +65,8 @@ impl Engine {
         n.min(N)
     }
 
-    /// A read of a file by descriptor, `asked` pages from `page` on of which this is the access of the first: as
-    /// [`Engine::access`], with reading ahead.
+    /// A read of a file by descriptor, `asked` pages from `page` on of which this is the access of
+    /// the first: as [`Engine::access`], with reading ahead.
     pub fn read_file<W: World>(
         &mut self,
         w: &mut W,
@@ -84,7 +87,8 @@ impl Engine {
         if missed && outcome == Outcome::Hit { Outcome::Major } else { outcome }
     }
 
-    /// Whether waiting for this page is a memory stall (7.6): it is read again after it was evicted from the working set.
+    /// Whether waiting for this page is a memory stall (pressure stall information): it is read
+    /// again after it was evicted from the working set.
     pub fn is_refault_wait(&self, page: PageId) -> bool {
         let cached = || self.pages.swap_entry(page).and_then(|s| self.swap.slots.cached(s));
         let folio = self.pages.folios.slot(page).folio().or_else(cached);
@@ -94,8 +98,8 @@ impl Engine {
             })
     }
 
-    /// A read that was pending ended; of a large folio, that of any of its pages stands for all. A page whose read failed stays in the cache, not up to date, and the next access
-    /// tries again.
+    /// A read that was pending ended; of a large folio, that of any of its pages stands for all. A
+    /// page whose read failed stays in the cache, not up to date, and the next access tries again.
     pub fn read_done<W: World>(&mut self, w: &mut W, page: PageId, ok: bool) {
         self.fault(w).read_done(page, ok)
     }
@@ -105,8 +109,9 @@ impl Engine {
         self.fault(w).write_done(page, ok)
     }
 
-    /// A write that was pending is not made after all, because the page was needed before it began: what a driver can do that keeps
-    /// pages for a while before it writes them. The folio is dirty as before, and nothing failed.
+    /// A write that was pending is not made after all, because the page was needed before it began:
+    /// what a driver can do that keeps pages for a while before it writes them. The folio is dirty
+    /// as before, and nothing failed.
     pub fn write_cancelled<W: World>(&mut self, w: &mut W, page: PageId) {
         self.fault(w).write_cancelled(page)
     }
@@ -116,8 +121,9 @@ impl Engine {
         self.fault(w).migrate_done(page, ok)
     }
 
-    /// The driver visits a page to mark it, so that the next touch is a hint fault. False: it is to be left alone: not mapped, not on slow
-    /// memory, or a dirty page of a file, which could not be moved anyway.
+    /// The driver visits a page to mark it, so that the next touch is a hint fault. False: it is to
+    /// be left alone: not mapped, not on slow memory, or a dirty page of a file, which could not be
+    /// moved anyway.
     pub fn hint_mark(&mut self, page: PageId) -> bool {
         self.frames.hint_mark(&mut self.pages, self.clock.now_ns, page)
     }
@@ -127,7 +133,8 @@ impl Engine {
         self.fault(w).hint_fault(page)
     }
 
-    /// What decides about promotion to a node, for its threshold and counts; none: nothing is promoted to it.
+    /// What decides about promotion to a node, for its threshold and counts; none: nothing is
+    /// promoted to it.
     pub fn promoter(&self, node: NodeId) -> Option<&Promoter> {
         self.frames.hints.as_ref().and_then(|h| h.promoters.get(node.index())?.as_ref())
     }

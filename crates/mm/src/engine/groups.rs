@@ -9,7 +9,8 @@ use crate::memcg::group::MemcgLimits;
 use crate::world::World;
 
 impl Engine {
-    /// A new memcg under `parent`, with `memory.max` and `memory.swap.max` in pages (`u64::MAX`: none).
+    /// A new memcg under `parent`, with `memory.max` and `memory.swap.max` in pages (`u64::MAX`:
+    /// none).
     pub fn add_memcg(
         &mut self,
         parent: MemcgId,
@@ -21,27 +22,30 @@ impl Engine {
         Charged { cfg, pages, groups, frames }.add_memcg(&swap.slots, parent, name, max_pages, swap_max_pages)
     }
 
-    /// Sets the limits of a memcg, as writing to its files does. A `high` or `max` below what it uses reclaims; where that is not
-    /// enough for `max`, it is out of memory ([`Effect::Oom`]), and the driver kills someone and sets it again.
+    /// Sets the limits of a memcg, as writing to its files does. A `high` or `max` below what it
+    /// uses reclaims; where that is not enough for `max`, it is out of memory ([`Effect::Oom`]),
+    /// and the driver kills someone and sets it again.
     pub fn set_memcg_limits<W: World>(&mut self, w: &mut W, id: MemcgId, limits: &MemcgLimits) -> Result<(), String> {
         self.cgroupfs(w).set_memcg_limits(id, limits)
     }
 
-    /// The task on whose behalf the last calls were made is done with what it accessed, and goes on. If it charged beyond a `high`
-    /// it reclaims now, while that gets on, and then is told to sleep ([`ThrottleReason::High`]). A driver that never calls this
-    /// has no `memory.high`.
+    /// The task on whose behalf the last calls were made is done with what it accessed, and goes
+    /// on. If it charged beyond a `high` it reclaims now, while that gets on, and then is told to
+    /// sleep ([`ThrottleReason::High`]). A driver that never calls this has no `memory.high`.
     pub fn return_to_user<W: World>(&mut self, w: &mut W) {
         self.cgroupfs(w).return_to_user()
     }
 
-    /// Reclaims what the calls since the last [`Engine::return_to_user`] charged beyond a `high`, and says nothing of sleep. For drivers
-    /// whose writes take a while: pages that are on their way out would count as used.
+    /// Reclaims what the calls since the last [`Engine::return_to_user`] charged beyond a `high`,
+    /// and says nothing of sleep. For drivers whose writes take a while: pages that are on their
+    /// way out would count as used.
     pub fn reclaim_over_high<W: World>(&mut self, w: &mut W) {
         self.cgroupfs(w).reclaim_over_high()
     }
 
-    /// `memory.reclaim`: frees so many pages of a memcg and its descendants, with another swappiness if one is given. No time
-    /// passes: what is still being written when all else is gone is not waited for.
+    /// `memory.reclaim`: frees so many pages of a memcg and its descendants, with another
+    /// swappiness if one is given. No time passes: what is still being written when all else is
+    /// gone is not waited for.
     pub fn reclaim<W: World>(
         &mut self,
         w: &mut W,
@@ -52,20 +56,22 @@ impl Engine {
         self.cgroupfs(w).reclaim(id, pages, swappiness)
     }
 
-    /// A round of `memory.reclaim`: a quarter of what is missing. An error: the group is not there any more.
+    /// A round of `memory.reclaim`: a quarter of what is missing. An error: the group is not there
+    /// any more.
     pub fn reclaim_round<W: World>(&mut self, w: &mut W, request: &mut ReclaimRequest) -> Result<ReclaimRound, String> {
         self.cgroupfs(w).reclaim_round(request)
     }
 
-    /// The tasks that use a mapping move to another group: its pages, its swap and its page tables are charged there from now on.
-    /// Tree nodes stay charged to whom they were. If that is more than a `max` allows, the group is reclaimed; what cannot be is
-    /// tolerated.
+    /// The tasks that use a mapping move to another group: its pages, its swap and its page tables
+    /// are charged there from now on. Tree nodes stay charged to whom they were. If that is more
+    /// than a `max` allows, the group is reclaimed; what cannot be is tolerated.
     pub fn move_mapping<W: World>(&mut self, w: &mut W, mapping: MappingId, to: MemcgId) -> Result<(), String> {
         self.cgroupfs(w).move_mapping(mapping, to)
     }
 
-    /// Removes a memcg without children, as `rmdir` does; its tasks are gone. What it has in memory stays charged to it, and is first
-    /// in line when its ancestors are reclaimed. Its mappings go to its parent once nothing of them is left.
+    /// Removes a memcg without children, as `rmdir` does; its tasks are gone. What it has in memory
+    /// stays charged to it, and is first in line when its ancestors are reclaimed. Its mappings go
+    /// to its parent once nothing of them is left.
     pub fn remove_memcg(&mut self, id: MemcgId) -> Result<(), String> {
         self.charged().remove_memcg(id)
     }
@@ -76,9 +82,10 @@ impl Engine {
         self.groups.memcgs.over_high.is_some()
     }
 
-    /// The victims, by their places in `tasks`: of the tasks within `over` the one with the largest resident set, swap and page tables,
-    /// and with it all tasks of the highest group that has `oom_group` (those that are never killed excepted). None: nobody may
-    /// be killed. The events of the groups are counted.
+    /// The victims, by their places in `tasks`: of the tasks within `over` the one with the largest
+    /// resident set, swap and page tables, and with it all tasks of the highest group that has
+    /// `oom_group` (those that are never killed excepted). None: nobody may be killed. The events
+    /// of the groups are counted.
     pub fn oom_kill(&mut self, over: MemcgId, tasks: &[OomTask]) -> Vec<usize> {
         let Engine { pages, groups, frames, swap, .. } = self;
         OomKiller { pages, groups, frames, swap }.kill(over, tasks)

@@ -7,12 +7,14 @@ use crate::scan::ScanControl;
 use crate::world::World;
 
 impl Engine {
-    /// The text of `lru_gen`: per memcg and generation its age in milliseconds, anon pages, file pages.
+    /// The text of `lru_gen`: per memcg and generation its age in milliseconds, anon pages, file
+    /// pages.
     pub fn lru_gen_text(&self) -> String {
         self.lru_gen_file().text(false)
     }
 
-    /// The text of `lru_gen_full`: all four generations, and for each tier what was refaulted, evicted and protected.
+    /// The text of `lru_gen_full`: all four generations, and for each tier what was refaulted,
+    /// evicted and protected.
     pub fn lru_gen_full_text(&self) -> String {
         self.lru_gen_file().text(true)
     }
@@ -21,10 +23,11 @@ impl Engine {
         LruGenFile { pages: &self.pages, groups: &self.groups, now_ns: self.clock.now_ns }
     }
 
-    /// Runs commands as written to `lru_gen`, separated by `,`, `;` or a newline:
-    /// `+ memcg node max_seq [swappiness [force]]` ages, `- memcg node seq [swappiness [nr]]` evicts.
+    /// Runs commands as written to `lru_gen`, separated by `,`, `;` or a newline: `+ memcg node
+    /// max_seq [swappiness [force]]` ages, `- memcg node seq [swappiness [nr]]` evicts.
     ///
-    /// The error names the command and what is wrong with it; the commands before it have been carried out.
+    /// The error names the command and what is wrong with it; the commands before it have been
+    /// carried out.
     pub fn lru_gen_command<W: World>(&mut self, w: &mut W, text: &str) -> Result<(), String> {
         for command in text.split([',', ';', '\n']).map(str::trim).filter(|c| !c.is_empty()) {
             self.reclaim_with(w, ScanControl::for_memcg(MemcgId::ROOT, 0, None))
@@ -34,8 +37,8 @@ impl Engine {
         Ok(())
     }
 
-    /// What kswapd does before each shrink, for the first node: with `min_ttl_ms`, out of memory if every group's working set is younger
-    /// than that. True: it was.
+    /// What kswapd does before each shrink, for the first node: with `min_ttl_ms`, out of memory if
+    /// every group's working set is younger than that. True: it was.
     pub fn age_node<W: World>(&mut self, w: &mut W) -> bool {
         self.reclaim_with(w, ScanControl::for_memcg(MemcgId::ROOT, 0, None)).age_node_on(NodeId::default())
     }

@@ -60,7 +60,8 @@ impl Engine {
         all
     }
 
-    /// Sizes of a memcg and its descendants under their kernel names: what `memory.stat` and `memory.current` say.
+    /// Sizes of a memcg and its descendants under their kernel names: what `memory.stat` and
+    /// `memory.current` say.
     pub fn memcg_tree_gauges(&self, id: MemcgId) -> Vec<Gauge> {
         /// These count descendants already.
         const WHOLE: [&str; 4] = ["memory.current", "memory.peak", "swap.current", "nonresident_age"];
@@ -142,8 +143,8 @@ impl Engine {
         lists.chain(rest.map(|(name, value)| Gauge { name, value })).collect()
     }
 
-    /// A file of a memcg as the kernel shows it, in bytes where it counts bytes; none: there is no such file here. `memory.pressure`
-    /// belongs to whoever knows the tasks ([`crate::Psi`]).
+    /// A file of a memcg as the kernel shows it, in bytes where it counts bytes; none: there is no
+    /// such file here. `memory.pressure` belongs to whoever knows the tasks ([`crate::Psi`]).
     pub fn memcg_file(&self, id: MemcgId, file: &str) -> Option<String> {
         let m = self.groups.memcgs.get(id);
         let bytes = |pages: u64| match pages {

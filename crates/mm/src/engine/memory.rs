@@ -16,8 +16,8 @@ impl Engine {
         self.advise_range(page, 1, advice);
     }
 
-    /// Advice on `nr` pages from `first` on. Large folios that lie inside as a whole stay whole, others are split; busy ones are passed
-    /// over.
+    /// Advice on `nr` pages from `first` on. Large folios that lie inside as a whole stay whole,
+    /// others are split; busy ones are passed over.
     pub fn advise_range(&mut self, first: PageId, nr: u32, advice: Advice) {
         let batch = match advice {
             Advice::Cold => Batch::Deactivate,
@@ -39,7 +39,8 @@ impl Engine {
         }
     }
 
-    /// `MADV_HUGEPAGE` or `MADV_NOHUGEPAGE` for an anonymous mapping: it holds for faults from now on.
+    /// `MADV_HUGEPAGE` or `MADV_NOHUGEPAGE` for an anonymous mapping: it holds for faults from now
+    /// on.
     pub fn advise_huge(&mut self, mapping: MappingId, advice: HugeAdvice) {
         let m = &mut self.pages.space.mappings[mapping.index()];
         if m.kind == MappingKind::Anon {
@@ -58,15 +59,15 @@ impl Engine {
         self.swap.folio_of(&self.pages, page).map(|f| self.pages.folios.st(f).order())
     }
 
-    /// Splits the large folio that holds a page, in the swap cache, too: of one whose read failed, each page can be tried by itself then.
-    /// False: it is busy.
+    /// Splits the large folio that holds a page, in the swap cache, too: of one whose read failed,
+    /// each page can be tried by itself then. False: it is busy.
     pub fn split(&mut self, page: PageId) -> bool {
         self.pages.drain_all();
         self.swap.folio_of(&self.pages, page).is_none_or(|f| self.swap.split_unless_busy(&mut self.pages, f))
     }
 
-    /// `MADV_PAGEOUT`: reclaims `nr` pages from `first` on now, used or not. What cannot be freed at once, because it is being written
-    /// or swap is full, stays. Returns how many were freed.
+    /// `MADV_PAGEOUT`: reclaims `nr` pages from `first` on now, used or not. What cannot be freed
+    /// at once, because it is being written or swap is full, stays. Returns how many were freed.
     pub fn page_out<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) -> u64 {
         self.fault(w).page_out(first, nr)
     }
@@ -76,20 +77,22 @@ impl Engine {
         self.pages.is_untouched(page)
     }
 
-    /// Pages of a mapping that are in memory or in swap, and its page tables: what the out-of-memory killer weighs.
+    /// Pages of a mapping that are in memory or in swap, and its page tables: what the
+    /// out-of-memory killer weighs.
     pub fn footprint(&self, mapping: MappingId) -> u64 {
         self.pages.footprint(mapping)
     }
 
-    /// The task that owned this anonymous mapping is gone: its pages and slots are free. What is being read or written
-    /// goes when that has ended. The mapping may be used again, from nothing.
+    /// The task that owned this anonymous mapping is gone: its pages and slots are free. What is
+    /// being read or written goes when that has ended. The mapping may be used again, from nothing.
     pub fn drop_mapping<W: World>(&mut self, w: &mut W, mapping: MappingId) {
         self.fault(w).drop_mapping(mapping)
     }
 
-    /// `MADV_DONTNEED` for `nr` pages from `first` on, those of them that belong to the same anonymous mapping: they are as untouched as
-    /// at the start. A large folio that is dropped in part is split. What is being read or written goes when that has ended; until
-    /// then an access waits for it.
+    /// `MADV_DONTNEED` for `nr` pages from `first` on, those of them that belong to the same
+    /// anonymous mapping: they are as untouched as at the start. A large folio that is dropped in
+    /// part is split. What is being read or written goes when that has ended; until then an access
+    /// waits for it.
     pub fn drop_range<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) {
         self.fault(w).drop_range(first, nr)
     }
@@ -99,7 +102,8 @@ impl Engine {
         self.pages.drain_all()
     }
 
-    /// Starts to write the page of a file now, if it is dirty and is not being written: what `msync` does with each.
+    /// Starts to write the page of a file now, if it is dirty and is not being written: what
+    /// `msync` does with each.
     pub fn write_page<W: World>(&mut self, w: &mut W, page: PageId) {
         self.writeout(w).write_page(page)
     }
@@ -109,8 +113,9 @@ impl Engine {
         self.writeout(w).flush()
     }
 
-    /// Writes file pages that are dirty for longer than `dirty_expire_ns`, if the last look for them was `dirty_writeback_ns` ago. A
-    /// driver with a flusher that runs by itself calls this now and then.
+    /// Writes file pages that are dirty for longer than `dirty_expire_ns`, if the last look for
+    /// them was `dirty_writeback_ns` ago. A driver with a flusher that runs by itself calls this
+    /// now and then.
     pub fn flush_expired<W: World>(&mut self, w: &mut W) {
         self.writeout(w).flush_expired()
     }

@@ -28,8 +28,9 @@ use crate::writeback::{Writeback, Writeout};
 
 /// Linux's memory management as a deterministic state machine.
 ///
-/// Time comes in by [`Engine::set_now_ns`], accesses by [`Engine::access`]; what must happen goes out through
-/// [`crate::World::effect`]. The same configuration and the same calls give the same state.
+/// Time comes in by [`Engine::set_now_ns`], accesses by [`Engine::access`]; what must happen goes
+/// out through [`crate::World::effect`]. The same configuration and the same calls give the same
+/// state.
 #[derive(Clone, Debug)]
 pub struct Engine {
     pub(crate) cfg: Config,
@@ -65,8 +66,8 @@ impl Engine {
         })
     }
 
-    /// Registers a mapping whose pages have these indices, strictly ascending. Their ids are consecutive, from the returned
-    /// first one on.
+    /// Registers a mapping whose pages have these indices, strictly ascending. Their ids are
+    /// consecutive, from the returned first one on.
     pub fn add_mapping(
         &mut self,
         kind: MappingKind,
@@ -100,7 +101,8 @@ impl Engine {
         }
     }
 
-    /// The CPU on which the following calls happen: batches are per CPU. Out of range: the last one.
+    /// The CPU on which the following calls happen: batches are per CPU. Out of range: the last
+    /// one.
     pub fn set_cpu(&mut self, cpu: usize) {
         self.pages.cpu = cpu.min(self.pages.batches.len() - 1);
         self.frames.nid = self.frames.nodes.of_cpu(self.pages.cpu);
@@ -112,8 +114,9 @@ impl Engine {
         self.pages.folios.len()
     }
 
-    /// Loads what faults on these pages will need into the processor's caches, so that the misses overlap instead of
-    /// following one another. It changes nothing; the sum only keeps the loads from being optimised away.
+    /// Loads what faults on these pages will need into the processor's caches, so that the misses
+    /// overlap instead of following one another. It changes nothing; the sum only keeps the loads
+    /// from being optimised away.
     #[inline]
     pub fn warm(&self, pages: impl Iterator<Item = PageId> + Clone) -> u64 {
         pages.map(|p| self.pages.folios.warm(p)).sum()
@@ -171,14 +174,16 @@ impl Engine {
         (self.pages.folios.memory_bytes(), self.pages.space.memory_bytes(), self.swap.slots.memory_bytes())
     }
 
-    /// Bytes that a resident page of order 0 takes: its slot, which holds its folio, its place on a list, and its byte of flags. The rings of
-    /// lists and the vectors keep some room in reserve; [`Engine::memory_bytes`] counts that, too.
+    /// Bytes that a resident page of order 0 takes: its slot, which holds its folio, its place on a
+    /// list, and its byte of flags. The rings of lists and the vectors keep some room in reserve;
+    /// [`Engine::memory_bytes`] counts that, too.
     pub const BYTES_PER_RESIDENT_PAGE: usize = 4 + Self::BYTES_PER_SHADOW;
 
     /// Bytes that a shadow takes: its slot, its place, and the byte of flags.
     pub const BYTES_PER_SHADOW: usize = FolioTable::ENTRY_BYTES + 1;
 
-    /// Bytes that a swap slot takes, of a cluster of which one at least is in use. Those of other clusters take next to nothing.
+    /// Bytes that a swap slot takes, of a cluster of which one at least is in use. Those of other
+    /// clusters take next to nothing.
     pub const BYTES_PER_SWAP_SLOT: usize = crate::swap::BYTES_PER_SLOT;
 }
 

@@ -9,7 +9,8 @@ use crate::stat::Work;
 use crate::world::{ThrottleReason, World};
 
 impl Engine {
-    /// Whether pages of a memcg or its descendants are being written, and there is hope that they will be.
+    /// Whether pages of a memcg or its descendants are being written, and there is hope that they
+    /// will be.
     pub fn is_write_pending(&self, over: MemcgId) -> bool {
         self.writeback.is_write_pending(&self.groups, over)
     }
@@ -19,8 +20,9 @@ impl Engine {
         self.frames.throttle_ended(reason)
     }
 
-    /// One step of the kswapd of a node: a pass over the node at one priority. The driver calls it from [`Effect::WakeKswapd`] on until
-    /// it sleeps, and charges it the processor time of [`Engine::take_work`].
+    /// One step of the kswapd of a node: a pass over the node at one priority. The driver calls it
+    /// from [`Effect::WakeKswapd`] on until it sleeps, and charges it the processor time of
+    /// [`Engine::take_work`].
     pub fn kswapd_node_step<W: World>(&mut self, w: &mut W, nid: NodeId) -> KswapdStep {
         let Some(sc) = self.frames.take_kswapd_run(&mut self.pages, nid, self.cfg.lru.swap_cluster_max) else {
             return KswapdStep::Sleep;
@@ -44,14 +46,14 @@ impl Engine {
         std::mem::take(&mut self.pages.work)
     }
 
-    /// Frames that the driver itself uses of the node (a compressed swap device in memory). They are taken even below the
-    /// marks, since reclaim needs them; false: there are not so many.
+    /// Frames that the driver itself uses of the node (a compressed swap device in memory). They
+    /// are taken even below the marks, since reclaim needs them; false: there are not so many.
     pub fn set_external_pages(&mut self, pages: u64) -> bool {
         self.frames.nodes.set_external(pages)
     }
 
-    /// Whether the accesses that follow are of a task that reclaim waits for: it may take what is kept below the min mark, to the last frame, as
-    /// a task of Linux with `PF_MEMALLOC`.
+    /// Whether the accesses that follow are of a task that reclaim waits for: it may take what is
+    /// kept below the min mark, to the last frame, as a task of Linux with `PF_MEMALLOC`.
     pub fn set_memalloc(&mut self, memalloc: bool) {
         self.frames.memalloc = memalloc;
     }
@@ -77,7 +79,8 @@ impl Engine {
         zones.map(|z| (z.name, z.managed, z.free, z.marks))
     }
 
-    /// Steps the kswapds of all nodes until they sleep; each at most `steps` times. True: all sleep.
+    /// Steps the kswapds of all nodes until they sleep; each at most `steps` times. True: all
+    /// sleep.
     pub fn run_kswapd<W: World>(&mut self, w: &mut W, steps: usize) -> bool {
         let mut all_sleep = true;
         for nid in self.frames.nodes.ids() {
@@ -86,9 +89,9 @@ impl Engine {
         all_sleep
     }
 
-    /// Memory hot-plug on a machine of one node: it has so many pages from now on. What is to go must be free: the result is how many
-    /// pages are still to be taken away; reclaim, and call it again. The watermarks follow. A machine that has no size or several nodes
-    /// cannot be resized.
+    /// Memory hot-plug on a machine of one node: it has so many pages from now on. What is to go
+    /// must be free: the result is how many pages are still to be taken away; reclaim, and call it
+    /// again. The watermarks follow. A machine that has no size or several nodes cannot be resized.
     pub fn resize_node(&mut self, pages: u64) -> Result<u64, String> {
         let Some(cfg) =
             self.cfg.node.clone().filter(|_| !self.frames.nodes.are_several() && self.frames.nodes.is_limited())
@@ -106,8 +109,8 @@ impl Engine {
         self.frames.nodes.managed_pages()
     }
 
-    /// Sets how many pages a group is charged for what the engine does not see. That cannot fail: a group that is beyond its limit by it
-    /// may stay there. An unknown group is an error.
+    /// Sets how many pages a group is charged for what the engine does not see. That cannot fail: a
+    /// group that is beyond its limit by it may stay there. An unknown group is an error.
     pub fn set_memcg_external_pages(&mut self, id: MemcgId, pages: u64) -> Result<(), String> {
         self.groups.online_memcg(id)?;
         let before = std::mem::replace(&mut self.groups.memcgs.get_mut(id).reserved, pages);
@@ -125,8 +128,9 @@ impl Engine {
         self.groups.memcgs.get(id).usage
     }
 
-    /// Adds mapped anonymous pages of a memcg that the next [`Engine::kswapd_step`] asks about, as things are now: those of up to `most`
-    /// folios, the first to be asked about in front; none if there is enough free. It is a hint; nothing changes by it.
+    /// Adds mapped anonymous pages of a memcg that the next [`Engine::kswapd_step`] asks about, as
+    /// things are now: those of up to `most` folios, the first to be asked about in front; none if
+    /// there is enough free. It is a hint; nothing changes by it.
     pub fn peek_reclaim_candidates(&self, memcg: MemcgId, most: usize, pages: &mut Vec<PageId>) {
         self.pages.peek_reclaim_candidates(&self.frames, memcg, most, pages);
     }

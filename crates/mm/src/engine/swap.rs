@@ -8,17 +8,20 @@ use crate::world::World;
 use crate::zswap::{ZswapStats, ZswapStep};
 
 impl Engine {
-    /// Takes a swap device away: everything on it comes back to memory. `Waiting`: call it again, until it says something else.
+    /// Takes a swap device away: everything on it comes back to memory. `Waiting`: call it again,
+    /// until it says something else.
     pub fn swapoff<W: World>(&mut self, w: &mut W, device: u8) -> Swapoff {
         self.fault(w).swapoff(device)
     }
 
-    /// A discard that was pending ended, well or not: the cluster that starts with this slot can be used again.
+    /// A discard that was pending ended, well or not: the cluster that starts with this slot can be
+    /// used again.
     pub fn discard_done<W: World>(&mut self, w: &mut W, first: SwapSlot) {
         self.swap_cache(w).discard_done(first)
     }
 
-    /// A step of the worker that writes entries back: from [`Effect::WakeZswap`] on until it says `Sleep`.
+    /// A step of the worker that writes entries back: from [`Effect::WakeZswap`] on until it says
+    /// `Sleep`.
     pub fn zswap_step<W: World>(&mut self, w: &mut W) -> ZswapStep {
         self.alloc(w).zswap_step()
     }

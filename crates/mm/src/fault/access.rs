@@ -1,4 +1,7 @@
-//! Accesses and faults: a hit marks the folio, a miss makes one (2.2, 3.2, 8.2).
+//! Accesses and faults: a hit marks the folio, a miss makes one.
+//!
+//! Mechanism: `docs/mechanisms.md#access-by-descriptor`, `docs/mechanisms.md#access-by-mapping`,
+//! `docs/mechanisms.md#the-swap-cache`.
 
 use crate::fault::Fault;
 use crate::folio::mapping::{Fill, MappingKind};
@@ -31,7 +34,8 @@ impl<W: World> Fault<'_, W> {
         self.fault(page, touch)
     }
 
-    /// A read by descriptor that is more than a plain hit on a page that is there: with two lists, the second access to it.
+    /// A read by descriptor that is more than a plain hit on a page that is there: with two lists,
+    /// the second access to it.
     #[inline(never)]
     pub(crate) fn read_again(&mut self, page: PageId) -> Outcome {
         let f = FolioId(page.0);
@@ -42,7 +46,8 @@ impl<W: World> Fault<'_, W> {
         Outcome::Hit
     }
 
-    /// A read by descriptor of a page that is not in the cache: [`Engine::fault`] for the common case.
+    /// A read by descriptor of a page that is not in the cache: [`Engine::fault`] for the common
+    /// case.
     #[inline(never)]
     pub(crate) fn read_absent(&mut self, page: PageId) -> Outcome {
         let node = self.pages.folios.node_of(page);

@@ -13,16 +13,18 @@ pub enum Advice {
     Cold,
     /// `MADV_FREE`: its content may be dropped, unless it is written again.
     Free,
-    /// `POSIX_FADV_DONTNEED` on a page that cannot be dropped at once: to the end of the inactive list.
+    /// `POSIX_FADV_DONTNEED` on a page that cannot be dropped at once: to the end of the inactive
+    /// list.
     DontNeed,
-    /// It was touched just after it had been ordered out. A driver that has no accessed bits learns by that what such a bit would have
-    /// said a moment before: a page that is young for the second time is activated, under many generations it gets the youngest.
+    /// It was touched just after it had been ordered out. A driver that has no accessed bits learns
+    /// by that what such a bit would have said a moment before: a page that is young for the second
+    /// time is activated, under many generations it gets the youngest.
     InUse,
 }
 
 impl<W: World> Fault<'_, W> {
-    /// `MADV_PAGEOUT`: reclaims `nr` pages from `first` on now, used or not. What cannot be freed at once, because it is being written
-    /// or swap is full, stays. Returns how many were freed.
+    /// `MADV_PAGEOUT`: reclaims `nr` pages from `first` on now, used or not. What cannot be freed
+    /// at once, because it is being written or swap is full, stays. Returns how many were freed.
     pub(crate) fn page_out(&mut self, first: PageId, nr: u32) -> u64 {
         let mut sc = ScanControl::for_memcg(MemcgId::ROOT, u64::from(nr), None);
         (sc.ignore_references, sc.no_demotion) = (true, true);

@@ -43,8 +43,8 @@ impl<W: World> Fault<'_, W> {
         ack
     }
 
-    /// A read that was pending ended; of a large folio, that of any of its pages stands for all. A page whose read failed stays in the cache, not up to date, and the next access
-    /// tries again.
+    /// A read that was pending ended; of a large folio, that of any of its pages stands for all. A
+    /// page whose read failed stays in the cache, not up to date, and the next access tries again.
     pub(crate) fn read_done(&mut self, page: PageId, ok: bool) {
         let Some(f) = self.swap.folio_of(self.pages, page) else { return };
         if !self.pages.folios.st(f).has(State::LOCKED) || self.pages.folios.st(f).has(State::MIGRATING) {
@@ -69,8 +69,9 @@ impl<W: World> Fault<'_, W> {
         }
     }
 
-    /// A write that was pending is not made after all, because the page was needed before it began: what a driver can do that keeps
-    /// pages for a while before it writes them. The folio is dirty as before, and nothing failed.
+    /// A write that was pending is not made after all, because the page was needed before it began:
+    /// what a driver can do that keeps pages for a while before it writes them. The folio is dirty
+    /// as before, and nothing failed.
     pub(crate) fn write_cancelled(&mut self, page: PageId) {
         let Some(f) = self.swap.folio_of(self.pages, page) else { return };
         if self.pages.folios.st(f).has(State::WRITEBACK) {

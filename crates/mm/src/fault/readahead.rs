@@ -1,8 +1,10 @@
-//! Reading ahead: sequential reads of a file get a growing window, swap-ins take their neighbours along.
+//! Reading ahead: sequential reads of a file get a growing window, swap-ins take their neighbours
+//! along.
 //!
-//! A driver keeps a [`Readahead`] for every open file and passes it with the read. The window starts with a read at the
-//! start of the file or next to the last one, doubles up to `read_ahead_pages`, and is renewed when the reader reaches the page at
-//! which less than the next window is left. Random reads get no window, nor do readers that said so.
+//! A driver keeps a [`Readahead`] for every open file and passes it with the read. The window
+//! starts with a read at the start of the file or next to the last one, doubles up to
+//! `read_ahead_pages`, and is renewed when the reader reaches the page at which less than the next
+//! window is left. Random reads get no window, nor do readers that said so.
 
 use crate::fault::Fault;
 use crate::folio::mapping::MappingKind;
@@ -136,7 +138,8 @@ impl<W: World> Fault<'_, W> {
         }
     }
 
-    /// Reads what follows a page of a file that was touched in memory, if it goes on with a run of faults.
+    /// Reads what follows a page of a file that was touched in memory, if it goes on with a run of
+    /// faults.
     pub(crate) fn file_map_ahead(&mut self, page: PageId, memcg: MemcgId) {
         let mapping = self.pages.space.mapping_of(page).index();
         let end = self.pages.mapping_end(page);

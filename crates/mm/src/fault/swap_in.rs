@@ -11,7 +11,8 @@ use crate::touch::{Outcome, Touch};
 use crate::world::{Ack, World};
 
 impl<W: World> Fault<'_, W> {
-    /// 8.2: a device that answers at once goes round the swap cache; others read through it.
+    /// The swap cache: a device that answers at once goes round the swap cache; others read through
+    /// it.
     pub(crate) fn swap_in(
         &mut self,
         page: PageId,
@@ -59,7 +60,8 @@ impl<W: World> Fault<'_, W> {
             }
         }
         self.note_swap_ra_hit(f);
-        // A large folio that is in swap as a whole is mapped as a whole, else the page that was touched.
+        // A large folio that is in swap as a whole is mapped as a whole, else the page that was
+        // touched.
         let whole = st.has(State::LARGE) && self.swap.is_all_swapped(self.pages, f);
         let pages = if whole { self.pages.pages_of(f) } else { page.0..page.0 + 1 };
         for p in pages.clone() {
@@ -68,7 +70,8 @@ impl<W: World> Fault<'_, W> {
         }
         let synchronous = self.swap.slots.is_synchronous(slot) && !self.world.keeps_swap_copy(slot);
         self.swap_cache().settle_swap();
-        // The copy in swap is dropped if it will be stale at once, if swap is short, or if reading again costs nothing.
+        // The copy in swap is dropped if it will be stale at once, if swap is short, or if reading
+        // again costs nothing.
         let drop_copy = synchronous || touch.is_write() || self.swap.is_swap_full(self.pages, self.groups, f);
         if drop_copy && !self.pages.folios.st(f).has(State::WRITEBACK) {
             self.swap_cache().release_swap_cache(f);
@@ -80,7 +83,8 @@ impl<W: World> Fault<'_, W> {
     /// A folio for a page that is in swap, not read yet.
     pub(crate) fn add_swap_folio(&mut self, page: PageId, slot: SwapSlot, memcg: MemcgId) -> Result<FolioId, MemcgId> {
         let zone = self.alloc().charge(memcg, 1)?;
-        // Reclaim for it may have had zswap write this very page back: then it is in the swap cache already.
+        // Reclaim for it may have had zswap write this very page back: then it is in the swap cache
+        // already.
         if let Some(f) = self.swap.slots.cached(slot) {
             self.charged().cancel_charge(memcg, zone, 1);
             return Ok(f);
@@ -121,9 +125,10 @@ impl<W: World> Fault<'_, W> {
         None
     }
 
-    /// A large folio for a page in swap and the pages around it, of one of these orders, where all of them are there in a row and nowhere
-    /// else, on a device that answers at once. Not read yet. What is a page of zeros and what is not are not read as one, and with zswap,
-    /// which may hold some of them, nothing is.
+    /// A large folio for a page in swap and the pages around it, of one of these orders, where all
+    /// of them are there in a row and nowhere else, on a device that answers at once. Not read yet.
+    /// What is a page of zeros and what is not are not read as one, and with zswap, which may hold
+    /// some of them, nothing is.
     fn add_large_swap_folio(&mut self, page: PageId, slot: SwapSlot, memcg: MemcgId, orders: u16) -> Option<FolioId> {
         // 2 MiB are not read back as one.
         let mut orders = orders & !(1 << MAX_ORDER);

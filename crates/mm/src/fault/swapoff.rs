@@ -1,7 +1,10 @@
-//! Adding swap devices and taking them away while they are in use (8.1).
+//! Adding swap devices and taking them away while they are in use.
 //!
-//! Taking one away reads back everything that is on it. Nothing new goes there meanwhile. If there is no room, or a read fails, the
-//! device is as it was before; what was read is in memory, and nothing is lost.
+//! Taking one away reads back everything that is on it. Nothing new goes there meanwhile. If there
+//! is no room, or a read fails, the device is as it was before; what was read is in memory, and
+//! nothing is lost.
+//!
+//! Mechanism: `docs/mechanisms.md#swap-devices`.
 
 use crate::fault::Fault;
 use crate::folio::mapping::MappingKind;
@@ -83,7 +86,8 @@ impl<W: World> World for Patient<'_, W> {
 }
 
 impl<W: World> Fault<'_, W> {
-    /// Takes a swap device away: everything on it comes back to memory. `Waiting`: call it again, until it says something else.
+    /// Takes a swap device away: everything on it comes back to memory. `Waiting`: call it again,
+    /// until it says something else.
     pub(crate) fn swapoff(&mut self, device: u8) -> Swapoff {
         if !self.swap.slots.start_removal(device) {
             return Swapoff::Failed(SwapoffError::NoDevice);
@@ -114,7 +118,8 @@ impl<W: World> Fault<'_, W> {
 
     fn unuse_device(&mut self, device: u8) -> Result<(), Held> {
         let mut waiting = false;
-        // Copies of what is in memory go first: else reclaim could drop such a page again while another one is read.
+        // Copies of what is in memory go first: else reclaim could drop such a page again while
+        // another one is read.
         for f in self.swap.slots.cached_on(device) {
             if self.pages.folios.st(f).has(State::LOCKED | State::WRITEBACK) {
                 waiting = true;

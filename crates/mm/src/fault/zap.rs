@@ -1,4 +1,5 @@
-//! Anonymous memory that its owner gives up, a mapping or a range: its pages are dropped without a shadow, its slots are free.
+//! Anonymous memory that its owner gives up, a mapping or a range: its pages are dropped without a
+//! shadow, its slots are free.
 
 use std::ops::Range;
 
@@ -13,8 +14,8 @@ use crate::world::World;
 const BUSY: u32 = State::LOCKED | State::WRITEBACK;
 
 impl<W: World> Fault<'_, W> {
-    /// The task that owned this anonymous mapping is gone: its pages and slots are free. What is being read or written
-    /// goes when that has ended. The mapping may be used again, from nothing.
+    /// The task that owned this anonymous mapping is gone: its pages and slots are free. What is
+    /// being read or written goes when that has ended. The mapping may be used again, from nothing.
     pub(crate) fn drop_mapping(&mut self, mapping: MappingId) {
         if self.pages.space.mappings[mapping.index()].kind == MappingKind::Anon {
             self.drop_pages(self.pages.mapping_pages(mapping));
@@ -22,9 +23,10 @@ impl<W: World> Fault<'_, W> {
         }
     }
 
-    /// `MADV_DONTNEED` for `nr` pages from `first` on, those of them that belong to the same anonymous mapping: they are as untouched as
-    /// at the start. A large folio that is dropped in part is split. What is being read or written goes when that has ended; until
-    /// then an access waits for it.
+    /// `MADV_DONTNEED` for `nr` pages from `first` on, those of them that belong to the same
+    /// anonymous mapping: they are as untouched as at the start. A large folio that is dropped in
+    /// part is split. What is being read or written goes when that has ended; until then an access
+    /// waits for it.
     pub(crate) fn drop_range(&mut self, first: PageId, nr: u32) {
         let mapping = self.pages.space.mapping_of(first);
         if self.pages.space.mappings[mapping.index()].kind == MappingKind::Anon {
@@ -59,8 +61,9 @@ impl<W: World> Fault<'_, W> {
         }
     }
 
-    /// The page is in swap and nowhere else, or nowhere. So may be the next ones, before `end` and in the same page table: their slots
-    /// are freed at once if they follow one another. Returns how many pages were looked at.
+    /// The page is in swap and nowhere else, or nowhere. So may be the next ones, before `end` and
+    /// in the same page table: their slots are freed at once if they follow one another. Returns
+    /// how many pages were looked at.
     fn drop_swap_entries(&mut self, page: PageId, end: u32) -> u32 {
         let Some(slot) = self.pages.swap_entry(page) else { return 1 };
         let end = end.min(self.pages.space.table_pages(self.pages.table_of(page) as u32).end);

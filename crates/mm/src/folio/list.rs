@@ -1,9 +1,11 @@
 //! Lists of folios: FIFO with removal from anywhere, as rings of places.
 //!
-//! A list is a sequence of places with an id each; a folio knows its list and its place, and leaving empties the place. Unlike
-//! links from folio to folio, the next ones to reclaim are then known without visiting those before them, so that their cache
-//! misses overlap, and leaving the middle of a list touches no neighbour. The head side is the newest; reclaim takes from
-//! the tail. Empty places go when an end of the list passes them, or when there are too many and the list is packed.
+//! A list is a sequence of places with an id each; a folio knows its list and its place, and
+//! leaving empties the place. Unlike links from folio to folio, the next ones to reclaim are then
+//! known without visiting those before them, so that their cache misses overlap, and leaving the
+//! middle of a list touches no neighbour. The head side is the newest; reclaim takes from the tail.
+//! Empty places go when an end of the list passes them, or when there are too many and the list is
+//! packed.
 
 use crate::folio::slot::{Change, Entry, Link};
 use crate::folio::table::State;
@@ -145,7 +147,8 @@ impl Places {
         }
     }
 
-    /// Collects the `nr` oldest, without a branch on empty places. Returns how many places that passes.
+    /// Collects the `nr` oldest, without a branch on empty places. Returns how many places that
+    /// passes.
     #[inline]
     fn oldest(&self, nr: usize, out: &mut Vec<FolioId>) -> u32 {
         out.clear();
@@ -189,8 +192,8 @@ impl Places {
         self.span = span;
     }
 
-    /// Writes the list anew without its empty places, with room for `nr` more: into the same ring if a third of it stays empty, else
-    /// into the double or what is needed.
+    /// Writes the list anew without its empty places, with room for `nr` more: into the same ring
+    /// if a third of it stays empty, else into the double or what is needed.
     #[cold]
     fn make_room(&mut self, nr: usize, entries: &mut [Entry]) {
         let old = std::mem::take(self);
@@ -219,7 +222,8 @@ pub(crate) struct Links {
     pub(crate) owners: Vec<LruvecId>,
     /// By page: where the frame is of what is in memory. Empty where there is one zone in all.
     frames: Vec<ZoneId>,
-    /// By page, for a folio its first, and only where there are several nodes: when it was marked for a hint fault.
+    /// By page, for a folio its first, and only where there are several nodes: when it was marked
+    /// for a hint fault.
     stamps: Vec<Stamp>,
     keeps_frames: bool,
     several_nodes: bool,
@@ -238,7 +242,8 @@ impl Links {
         List(self.lists.len() as u32 - 1)
     }
 
-    /// Where frames are is kept from now on, since there are several zones, and perhaps several nodes.
+    /// Where frames are is kept from now on, since there are several zones, and perhaps several
+    /// nodes.
     pub(crate) fn keep_frames(&mut self, several_nodes: bool) {
         (self.keeps_frames, self.several_nodes) = (true, several_nodes);
     }
@@ -272,7 +277,8 @@ impl Links {
         self.stamps.get(f.index()).copied().unwrap_or(Stamp::NONE)
     }
 
-    /// A folio is marked for a hint fault, or is a part of one that was. For machines of several nodes.
+    /// A folio is marked for a hint fault, or is a part of one that was. For machines of several
+    /// nodes.
     pub(crate) fn set_stamp(&mut self, f: FolioId, stamp: Stamp) {
         if let Some(s) = self.stamps.get_mut(f.index()) {
             *s = stamp;
@@ -308,9 +314,11 @@ impl Links {
         places
     }
 
-    /// Puts folios, in this order, at the head of different lists: of two, the second gets the active ones. Returns how many are active.
+    /// Puts folios, in this order, at the head of different lists: of two, the second gets the
+    /// active ones. Returns how many are active.
     ///
-    /// As [`Links::add_as`] for each, but what does not change from one to the next is looked up once.
+    /// As [`Links::add_as`] for each, but what does not change from one to the next is looked up
+    /// once.
     #[inline]
     pub(crate) fn add_each<const N: usize>(
         &mut self,
@@ -389,7 +397,8 @@ impl Links {
         }
     }
 
-    /// Collects the `nr` oldest of a list, oldest first. Returns what [`Links::pop_oldest`] needs to take them.
+    /// Collects the `nr` oldest of a list, oldest first. Returns what [`Links::pop_oldest`] needs
+    /// to take them.
     #[inline]
     pub(crate) fn oldest(&self, list: List, nr: usize, out: &mut Vec<FolioId>) -> u32 {
         self.lists[list.0 as usize].oldest(nr, out)
@@ -448,7 +457,8 @@ impl Links {
             + self.entries.capacity() * size_of::<Entry>()
     }
 
-    /// Checks that every place of the list holds a folio that knows it, and that the ends are right.
+    /// Checks that every place of the list holds a folio that knows it, and that the ends are
+    /// right.
     pub(crate) fn validate(&self, list: List) -> Result<(), String> {
         let l = &self.lists[list.0 as usize];
         let fail =

@@ -1,8 +1,10 @@
 //! Mappings: files and anonymous regions, their tree nodes and page tables.
 //!
-//! The slots of pages are laid out densely in the order of page ids (see `folio`); the 64-slot nodes that Linux would allocate are kept beside them, because
-//! their number decides what is charged and which shadows the shrinker takes, and the 512-page tables because aging and
-//! look-around work on them. Pages of one mapping have ascending ids, so a node and a table are ranges of ids.
+//! The slots of pages are laid out densely in the order of page ids (see `folio`); the 64-slot
+//! nodes that Linux would allocate are kept beside them, because their number decides what is
+//! charged and which shadows the shrinker takes, and the 512-page tables because aging and
+//! look-around work on them. Pages of one mapping have ascending ids, so a node and a table are
+//! ranges of ids.
 
 use crate::config::thp::HugeAdvice;
 use crate::folio::readahead::{Streams, SwapReadahead};
@@ -19,8 +21,8 @@ pub enum MappingKind {
     Anon,
 }
 
-/// What a node holds: entries (children, above the leaves), and of those shadows. Apart from the rest of the node, since every
-/// eviction and refault changes it.
+/// What a node holds: entries (children, above the leaves), and of those shadows. Apart from the
+/// rest of the node, since every eviction and refault changes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fill {
     pub(crate) count: u8,
@@ -104,14 +106,16 @@ pub(crate) struct PageSpace {
     pub(crate) fill: Vec<Fill>,
     /// By node: the table that covers a leaf.
     leaf_table: Vec<u32>,
-    /// A bit a page: it is mapped. Looked at for the neighbours of a page without visiting their folios.
+    /// A bit a page: it is mapped. Looked at for the neighbours of a page without visiting their
+    /// folios.
     mapped: Vec<u64>,
     pub(crate) tables: Vec<Table>,
     pub(crate) mappings: Vec<Mapping>,
 }
 
 impl PageSpace {
-    /// Registers a mapping by the indices of its pages, strictly ascending. The pages enter the folio table.
+    /// Registers a mapping by the indices of its pages, strictly ascending. The pages enter the
+    /// folio table.
     pub(crate) fn register(
         &mut self,
         folios: &mut FolioTable,
@@ -292,7 +296,8 @@ impl PageSpace {
 
     /// The mapped ones of a range of ids.
     pub(crate) fn mapped_in(&self, ids: std::ops::Range<u32>) -> impl Iterator<Item = PageId> + use<> {
-        // At most a table: nine words, kept here so that the caller may change what is mapped meanwhile.
+        // At most a table: nine words, kept here so that the caller may change what is mapped
+        // meanwhile.
         let first = ids.start / 64;
         let words: [u64; 9] = std::array::from_fn(|i| {
             let w = first + i as u32;

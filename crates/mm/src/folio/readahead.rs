@@ -9,7 +9,8 @@ pub(crate) struct SwapReadahead {
 }
 
 impl SwapReadahead {
-    /// The next window: two more than the hits of the last, to a power of two, and not below half of the last.
+    /// The next window: two more than the hits of the last, to a power of two, and not below half
+    /// of the last.
     pub(crate) fn next_window(&mut self, page: u32, max: u32) -> u32 {
         let wanted = std::mem::take(&mut self.hits) + 2;
         let near = page.abs_diff(self.last) == 1;
@@ -19,7 +20,8 @@ impl SwapReadahead {
     }
 }
 
-/// Runs of faults that go up, several at a time, for threads share a mapping: where each is expected to go on, and its window.
+/// Runs of faults that go up, several at a time, for threads share a mapping: where each is
+/// expected to go on, and its window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Streams {
     runs: [(u32, u32); Streams::MAX],
@@ -32,7 +34,8 @@ pub(crate) struct Streams {
 impl Streams {
     const MAX: usize = 8;
 
-    /// The window of a fault: one page unless it goes on where a run is expected to; then twice the last window, at least four pages.
+    /// The window of a fault: one page unless it goes on where a run is expected to; then twice the
+    /// last window, at least four pages.
     pub(crate) fn next_window(&mut self, page: u32, max: u32) -> u32 {
         // What is in memory within a window lets the run skip ahead.
         let goes_on = |&(end, window): &(u32, u32)| window > 0 && (end..end + window).contains(&page);

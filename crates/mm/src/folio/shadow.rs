@@ -1,7 +1,8 @@
 //! Shadow entries: what stays in the slot of an evicted page, packed into 63 bits.
 //!
-//! From low to high: workingset (1), node (`nodes_shift`), memcg (16), eviction time (the rest). Multi-gen LRU keeps its
-//! generation and refs in the place of the time, and under RFC v3 a shorter time below them.
+//! From low to high: workingset (1), node (`nodes_shift`), memcg (16), eviction time (the rest).
+//! Multi-gen LRU keeps its generation and refs in the place of the time, and under RFC v3 a shorter
+//! time below them.
 
 use crate::config::shadow::ShadowConfig;
 use crate::ids::{MemcgId, NodeId};

@@ -1,7 +1,7 @@
 //! The slot of a page: what stands in it, and the 12 bytes that hold it.
 //!
-//! An entry holds a value (a shadow in a file, a swap entry in anonymous memory), nothing, or the page's folio itself: its flags,
-//! list and place need no more room than a shadow does.
+//! An entry holds a value (a shadow in a file, a swap entry in anonymous memory), nothing, or the
+//! page's folio itself: its flags, list and place need no more room than a shadow does.
 
 use crate::folio::table::State;
 use crate::ids::{FolioId, PageId, XaNodeId};
@@ -102,9 +102,11 @@ impl Change {
 /// A page's slot and where it is: 12 bytes without padding, on one cache line more often than not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// Of a value the low half, with bit 0 set. Of a folio its flags but the low byte, and in that byte the bits below.
+    /// Of a value the low half, with bit 0 set. Of a folio its flags but the low byte, and in that
+    /// byte the bits below.
     head: u32,
-    /// Of a value the high half. Of a folio its place. Of a page of a large folio that is not its first, the first one.
+    /// Of a value the high half. Of a folio its place. Of a page of a large folio that is not its
+    /// first, the first one.
     tail: u32,
     pub(crate) location: Location,
 }

@@ -1,8 +1,9 @@
 //! The folio table: what is resident, in which state, on which list.
 //!
-//! A folio has the number of its first page, and its flags, its list and its place stand in the page's own entry (see `slot`): a
-//! fault, an eviction or a move touches one cache line of 12-byte entries and no more. What a hit by descriptor reads and sets
-//! lies apart, a byte a page: a hit needs nothing else, and the bytes of a million pages fit a processor's second-level cache.
+//! A folio has the number of its first page, and its flags, its list and its place stand in the
+//! page's own entry (see `slot`): a fault, an eviction or a move touches one cache line of 12-byte
+//! entries and no more. What a hit by descriptor reads and sets lies apart, a byte a page: a hit
+//! needs nothing else, and the bytes of a million pages fit a processor's second-level cache.
 
 use crate::folio::list::{Links, List, Target};
 use crate::folio::slot::{Entry, Location, Slot};
@@ -108,7 +109,8 @@ impl State {
         self.0 = (self.0 & !Self::GEN_MASK) | ((index as u32 + 1) << Self::GEN_SHIFT);
     }
 
-    /// An access by descriptor (4.3). 1st: `referenced`; 2nd: `workingset`; later ones count up to 3 more.
+    /// An access by descriptor (tiers of a generation). 1st: `referenced`; 2nd: `workingset`; later
+    /// ones count up to 3 more.
     #[inline]
     pub(crate) fn inc_refs(&mut self) {
         if self.has(Self::UNEVICTABLE) {
@@ -220,7 +222,8 @@ impl FolioTable {
         bytes.iter().enumerate().fold(0, |bits, (i, &byte)| bits | u64::from(u32::from(byte) & State::UPTODATE) << i)
     }
 
-    /// Loads the oldest entries of a list into the processor's caches: their misses overlap instead of following one another.
+    /// Loads the oldest entries of a list into the processor's caches: their misses overlap instead
+    /// of following one another.
     #[inline]
     pub(crate) fn warm_tail(&self, list: List, nr: usize) {
         let mut sum = 0;
@@ -264,7 +267,8 @@ impl FolioTable {
         self.hot[f.index()] = 0;
     }
 
-    /// Folios of one page each are gone. `leave` gets the page of each, its state and its node, and says what stays in the slot.
+    /// Folios of one page each are gone. `leave` gets the page of each, its state and its node, and
+    /// says what stays in the slot.
     #[inline(always)]
     pub(crate) fn evict_each(&mut self, folios: &[FolioId], mut leave: impl FnMut(PageId, State, XaNodeId) -> Slot) {
         let (entries, hot) = (&mut self.links.entries[..], &mut self.hot[..]);
@@ -302,7 +306,8 @@ impl FolioTable {
         st.fold((0, u32::MAX), |(any, all), st| (any | st, all & st))
     }
 
-    /// The lruvec of these folios, if all have the same one and none of them has any of the flags `odd`.
+    /// The lruvec of these folios, if all have the same one and none of them has any of the flags
+    /// `odd`.
     #[inline]
     pub(crate) fn plain_lruvec(&self, folios: &[FolioId], odd: u32) -> Option<LruvecId> {
         let first = *folios.first()?;
@@ -456,8 +461,8 @@ impl FolioTable {
         e.apart().unwrap_or_else(|| Slot::value(u64::from(self.swap(FolioId(page.0)).0)))
     }
 
-    /// Stores into a slot without regard to its node. A folio of that page stays what it is: it may be in the swap cache while the slot
-    /// holds its swap entry, or about to be released.
+    /// Stores into a slot without regard to its node. A folio of that page stays what it is: it may
+    /// be in the swap cache while the slot holds its swap entry, or about to be released.
     pub(crate) fn store(&mut self, page: PageId, new: Slot) {
         debug_assert!(
             !self.is_used(FolioId(page.0))
@@ -469,7 +474,8 @@ impl FolioTable {
         }
     }
 
-    /// Stores a shadow, or nothing, in the place of whatever is there; of a folio only [`FolioTable::release`] may follow.
+    /// Stores a shadow, or nothing, in the place of whatever is there; of a folio only
+    /// [`FolioTable::release`] may follow.
     #[inline(always)]
     pub(crate) fn replace(&mut self, page: PageId, new: Slot) {
         self.links.entries[page.index()].put(new);

@@ -49,7 +49,8 @@ impl Pages {
         self.inc_max_seq(now_ns, v, seq, can_swap)
     }
 
-    /// Visits the tables that the Bloom filter names and moves young pages to the youngest generation.
+    /// Visits the tables that the Bloom filter names and moves young pages to the youngest
+    /// generation.
     fn walk_page_tables<W: World>(&mut self, w: &mut W, v: LruvecId, can_swap: bool, force: bool) {
         let memcg = self.lruvecs[v.index()].memcg;
         let seq = self.lruvecs[v.index()].r#gen.max_seq;
@@ -99,7 +100,8 @@ impl Pages {
         (0..4).for_each(|i| self.count_lruvec(v, counters[i], seen[i]));
     }
 
-    /// A young page: its folio belongs to the youngest generation. It moves there when eviction meets it.
+    /// A young page: its folio belongs to the youngest generation. It moves there when eviction
+    /// meets it.
     pub(crate) fn promote(&mut self, v: LruvecId, f: FolioId, youngest: usize) {
         let mut st = self.folios.st(f);
         let Some(old) = st.generation() else {
@@ -130,7 +132,8 @@ impl Pages {
         let g = &mut lruvec.r#gen;
         let (prev, next) = (gen_index(seq - 1), gen_index(seq + 1));
         for t in [ANON, FILE] {
-            // What was the second youngest becomes inactive; the slot of the new one may hold lagging anon, which becomes active.
+            // What was the second youngest becomes inactive; the slot of the new one may hold
+            // lagging anon, which becomes active.
             let (leaves, enters) = (g.nr_pages[prev][t], g.nr_pages[next][t]);
             let (inactive, active) = (list_index(t, false), list_index(t, true));
             lruvec.size[inactive] = lruvec.size[inactive] + leaves - enters;
@@ -144,8 +147,8 @@ impl Pages {
         true
     }
 
-    /// Forces the oldest generation of a type into the next one. Anon that cannot be swapped stays where it is, which
-    /// makes it look young when its slot is reused.
+    /// Forces the oldest generation of a type into the next one. Anon that cannot be swapped stays
+    /// where it is, which makes it look young when its slot is reused.
     fn inc_min_seq(&mut self, v: LruvecId, t: usize, can_swap: bool) {
         if t == FILE || can_swap {
             let g = &self.lruvecs[v.index()].r#gen;
@@ -168,7 +171,8 @@ impl Pages {
         g.min_seq[t] += 1;
     }
 
-    /// Gives up oldest generations that are empty. With swap, anon may not pass file, and file does not stay behind anon.
+    /// Gives up oldest generations that are empty. With swap, anon may not pass file, and file does
+    /// not stay behind anon.
     pub(crate) fn try_to_inc_min_seq(&mut self, v: LruvecId, can_swap: bool) -> bool {
         let first = if can_swap { ANON } else { FILE };
         let g = &self.lruvecs[v.index()].r#gen;
@@ -195,7 +199,7 @@ impl Pages {
         advanced
     }
 
-    /// 4.5.
+    /// Multi-gen aging.
     pub(crate) fn should_run_aging(&self, v: LruvecId, swappiness: u32) -> Aging {
         let g = &self.lruvecs[v.index()].r#gen;
         let first = if swappiness > 0 { ANON } else { FILE };

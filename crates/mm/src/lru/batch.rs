@@ -1,7 +1,9 @@
-//! Per-CPU batches (2.1): folios on their way to a list, so that the lists are not touched for each.
+//! Per-CPU batches: folios on their way to a list, so that the lists are not touched for each.
 //!
-//! What follows from them: a folio in the add batch is on no list yet, so an activation finds it only there; a folio in
-//! any other batch has its `lru` flag cleared, so reclaim cannot take it.
+//! What follows from them: a folio in the add batch is on no list yet, so an activation finds it
+//! only there; a folio in any other batch has its `lru` flag cleared, so reclaim cannot take it.
+//!
+//! Mechanism: `docs/mechanisms.md#per-cpu-batches`.
 
 use crate::folio::list::Target;
 use crate::folio::table::State;
@@ -57,7 +59,8 @@ impl Pages {
         }
     }
 
-    /// Queues a folio that is on a list. It is claimed by its `lru` flag; nothing happens if someone else has.
+    /// Queues a folio that is on a list. It is claimed by its `lru` flag; nothing happens if
+    /// someone else has.
     #[inline]
     pub(crate) fn batch_add(&mut self, kind: Batch, f: FolioId) {
         let st = self.folios.st(f);

@@ -9,7 +9,8 @@ use crate::lru::policy::LruPolicy;
 use crate::world::World;
 
 impl Pages {
-    /// How many mappings of the folio had the accessed bit set; clears them. Multi-gen LRU looks around, too.
+    /// How many mappings of the folio had the accessed bit set; clears them. Multi-gen LRU looks
+    /// around, too.
     pub(crate) fn folio_referenced<W: World>(&mut self, w: &mut W, f: FolioId) -> u32 {
         let st = self.folios.st(f);
         if !st.has(State::MAPPED) {

@@ -1,4 +1,5 @@
-//! The lists of one (memcg, node): two lists a type, or generations, and what both keep beside them.
+//! The lists of one (memcg, node): two lists a type, or generations, and what both keep beside
+//! them.
 
 use crate::folio::list::List;
 use crate::folio::mapping::{NONE, PageSpace};
@@ -153,7 +154,8 @@ impl Lruvec {
         self.size[..UNEVICTABLE].iter().sum()
     }
 
-    /// Charges the cost of reclaim to a type, and forgets half of it when it outgrows a quarter of the lists.
+    /// Charges the cost of reclaim to a type, and forgets half of it when it outgrows a quarter of
+    /// the lists.
     #[inline]
     pub(crate) fn note_cost(&mut self, type_index: usize, cost: u64, lru_pages: u64) {
         self.cost[type_index] += cost;
@@ -168,8 +170,9 @@ impl Lruvec {
     }
 }
 
-/// 2.6: low ⇔ inactive·ratio < active, ratio = isqrt(10·GiB) from a GiB of the type on. The sizes may be those of a whole tree.
-/// `gib_pages`: of a GiB; none: the ratio is 1.
+/// Balance of active and inactive: low ⇔ inactive·ratio < active, ratio = isqrt(10·GiB) from a GiB
+/// of the type on. The sizes may be those of a whole tree. `gib_pages`: of a GiB; none: the ratio
+/// is 1.
 pub(crate) fn is_low(size: &[u64; 5], type_index: usize, gib_pages: Option<u64>) -> bool {
     let inactive = size[list_index(type_index, false)];
     let active = size[list_index(type_index, true)];
@@ -186,7 +189,7 @@ mod tests {
     fn ratio_of_inactive_to_active_grows_with_the_root_of_size() {
         let mut folios = FolioTable::default();
         let mut l = Lruvec::new(&mut folios, MemcgId(0), NodeId(0), 0);
-        // Checkpoints of 2.6: 1 GiB → 3, 10 GiB → 10, 100 GiB → 31, 1 TiB → 101.
+        // Checkpoints: 1 GiB → 3, 10 GiB → 10, 100 GiB → 31, 1 TiB → 101.
         for (gib, ratio) in [(1u64, 3u64), (10, 10), (100, 31), (1024, 101)] {
             let total = gib << 18;
             let inactive = total / (ratio + 1);

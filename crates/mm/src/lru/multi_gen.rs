@@ -1,6 +1,7 @@
 //! The state of multi-gen LRU in one lruvec: generations, tiers, the controller, Bloom filters.
 //!
-//! Aging, eviction and refaults change it from `aging`, `evict` and `workingset`; the formulas are here.
+//! Aging, eviction and refaults change it from `aging`, `evict` and `workingset`; the formulas are
+//! here.
 
 use crate::folio::list::List;
 use crate::folio::table::FolioTable;
@@ -97,7 +98,8 @@ pub(crate) struct MultiGen {
     /// Highest seq for which the page tables were walked.
     pub(crate) walked_seq: u64,
     filters: [Bloom; 2],
-    /// Leaf entries seen, young ones, tables entered and kept, over all walks: without a history of generations nothing resets them.
+    /// Leaf entries seen, young ones, tables entered and kept, over all walks: without a history of
+    /// generations nothing resets them.
     pub(crate) walk_stats: [u64; 4],
 }
 
@@ -181,7 +183,8 @@ impl MultiGen {
 
     /// The oldest generation of `t` is gone: half of what was seen is remembered.
     ///
-    /// Under RFC v3 a refault may be credited to a tier that did not evict it, so the total is lifted to it first.
+    /// Under RFC v3 a refault may be credited to a tier that did not evict it, so the total is
+    /// lifted to it first.
     pub(crate) fn carry_over(&mut self, t: usize) {
         for tier in 0..MAX_NR_TIERS {
             let CtrlPos { refaulted, total, .. } = self.ctrl_pos(t, tier, 1);

@@ -9,7 +9,8 @@ use crate::lru::pages::Pages;
 use crate::lru::policy::LruPolicy;
 
 impl Pages {
-    /// A new folio, whose frames were noted, waits in the add batch; under multi-gen LRU a faulted one starts in the youngest generation.
+    /// A new folio, whose frames were noted, waits in the add batch; under multi-gen LRU a faulted
+    /// one starts in the youngest generation.
     #[inline(always)]
     pub(crate) fn add_folio(&mut self, page: PageId, st: State, in_fault: bool) -> FolioId {
         let st = self.state_of_new(st, in_fault);
@@ -27,7 +28,8 @@ impl Pages {
         st
     }
 
-    /// Puts a folio on the list that its flags ask for: at the tail if `reclaiming` (rotated after writeback).
+    /// Puts a folio on the list that its flags ask for: at the tail if `reclaiming` (rotated after
+    /// writeback).
     #[inline]
     pub(crate) fn lruvec_add(&mut self, f: FolioId, reclaiming: bool) {
         self.lruvec_add_as(f, self.folios.st(f), reclaiming);
@@ -49,7 +51,8 @@ impl Pages {
         self.folios.put_on(list, f, st, reclaiming);
     }
 
-    /// Puts new file folios of one page each, all of one lruvec, on their lists: [`Engine::lruvec_add_as`] for many at once.
+    /// Puts new file folios of one page each, all of one lruvec, on their lists:
+    /// [`Engine::lruvec_add_as`] for many at once.
     pub(crate) fn add_new_files(&mut self, own: LruvecId, folios: &[FolioId]) {
         let v = &mut self.lruvecs[own.index()];
         let one_list = self.cfg.one_list;
@@ -68,8 +71,8 @@ impl Pages {
         }
     }
 
-    /// Takes a folio off its list. Under multi-gen LRU a folio that does not leave for reclaim stays known as active
-    /// if its generation was one of the two youngest.
+    /// Takes a folio off its list. Under multi-gen LRU a folio that does not leave for reclaim
+    /// stays known as active if its generation was one of the two youngest.
     #[inline]
     pub(crate) fn lruvec_del(&mut self, f: FolioId, reclaiming: bool) {
         let st = self.folios.st(f);
@@ -117,7 +120,7 @@ impl Pages {
         }
     }
 
-    /// An access by file descriptor (2.2, 4.3).
+    /// An access by file descriptor (access by descriptor, tiers of a generation).
     #[inline]
     pub(crate) fn mark_accessed(&mut self, f: FolioId) {
         by_policy!(self.cfg.kind, P => P::mark_accessed(self, f));

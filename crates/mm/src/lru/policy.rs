@@ -1,8 +1,10 @@
-//! The seam for policies, as far as lists go: what becomes of a folio that is touched, added, or found young.
+//! The seam for policies, as far as lists go: what becomes of a folio that is touched, added, or
+//! found young.
 //!
-//! A policy is a type without a value. It says in three rooms what it does, each time in a trait that contains the one below:
-//! here, in `workingset` (what an evicted page leaves and gets back), and in `reclaim` (what a run does). [`by_policy!`] goes from
-//! the configuration to the type: one comparison, and then calls that the compiler sees through.
+//! A policy is a type without a value. It says in three rooms what it does, each time in a trait
+//! that contains the one below: here, in `workingset` (what an evicted page leaves and gets back),
+//! and in `reclaim` (what a run does). [`by_policy!`] goes from the configuration to the type: one
+//! comparison, and then calls that the compiler sees through.
 
 use crate::folio::list::{List, Target};
 use crate::folio::table::{FolioTable, State};
@@ -18,7 +20,8 @@ pub(crate) struct TwoList;
 /// Up to four generations per type.
 pub(crate) struct MultiGenLru;
 
-/// Where a folio goes that is put on a list: the list's place in the sizes of its lruvec, and the list.
+/// Where a folio goes that is put on a list: the list's place in the sizes of its lruvec, and the
+/// list.
 pub(crate) type Place = (usize, List);
 
 /// How lists are kept.
@@ -32,13 +35,15 @@ pub(crate) trait LruPolicy {
     /// A run compares refaults with those at the end of the last one.
     const COMPARES_REFAULTS: bool;
 
-    /// What a read by descriptor makes of the flags of a resident page; none: it takes more than flags.
+    /// What a read by descriptor makes of the flags of a resident page; none: it takes more than
+    /// flags.
     fn read_hit(st: State, one_list: bool) -> Option<State>;
 
     /// An access by descriptor.
     fn mark_accessed(pages: &mut Pages, f: FolioId);
 
-    /// The list for a folio whose flags are to be `st`, which may lose some: at its tail if `reclaiming`.
+    /// The list for a folio whose flags are to be `st`, which may lose some: at its tail if
+    /// `reclaiming`.
     fn place(
         v: &mut Lruvec,
         folios: &FolioTable,
@@ -54,12 +59,14 @@ pub(crate) trait LruPolicy {
     /// Reclaim found a mapped page young, and cleared that.
     fn found_young<W: World>(pages: &mut Pages, w: &mut W, page: PageId);
 
-    /// The list that reclaim of anonymous memory takes from next, in a zone; and whether a folio on it is really that old.
+    /// The list that reclaim of anonymous memory takes from next, in a zone; and whether a folio on
+    /// it is really that old.
     fn oldest_anon(v: &Lruvec, zone: usize) -> (List, fn(&Lruvec, State) -> bool);
     /// Lists of a type, one a zone, rather than one for all.
     const LISTS_BY_ZONE: bool;
 
-    /// Checks what the policy keeps beside the lists of an lruvec. `swap_in`: large folios are read back whole.
+    /// Checks what the policy keeps beside the lists of an lruvec. `swap_in`: large folios are read
+    /// back whole.
     fn validate(pages: &Pages, swap_in: bool, v: usize, on_list: &mut [u8], size: &mut [u64; 5]) -> Result<(), String>;
 }
 
@@ -188,7 +195,7 @@ impl LruPolicy for MultiGenLru {
 /// What a folio loses that enters the youngest generation.
 const LOST_BY_BIRTH: u32 = State::REFS_MASK | State::REFERENCED | State::ACTIVE;
 
-/// 4.2: the index of the generation that a folio is born into, first match wins.
+/// Birth generation: the index of the generation that a folio is born into, first match wins.
 #[inline]
 fn birth_generation(g: &MultiGen, st: State, reclaiming: bool) -> usize {
     let t = st.type_index();

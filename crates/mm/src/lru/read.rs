@@ -36,7 +36,8 @@ impl Pages {
         self.folios.slot(page) == Slot::EMPTY
     }
 
-    /// Pages of a mapping that are in memory or in swap, and its page tables: what the out-of-memory killer weighs.
+    /// Pages of a mapping that are in memory or in swap, and its page tables: what the
+    /// out-of-memory killer weighs.
     pub(crate) fn footprint(&self, mapping: MappingId) -> u64 {
         let pages = self.mapping_pages(mapping).filter(|&p| !self.folios.slot(PageId(p)).is_empty()).count() as u64;
         let tables = self.space.mappings[mapping.index()].tables.clone();

@@ -18,7 +18,8 @@ impl Pages {
     #[cold]
     pub(crate) fn flush_stats(&mut self, groups: &Groups) {
         for id in groups.memcgs.subtree(MemcgId::ROOT).collect::<Vec<_>>().into_iter().rev() {
-            // Children come after their parents, so from the end each has its descendants when it is its turn.
+            // Children come after their parents, so from the end each has its descendants when it
+            // is its turn.
             for nid in self.node_ids() {
                 let v = self.lruvec_of(id, nid);
                 let own = &self.lruvecs[v.index()];
@@ -51,7 +52,8 @@ impl Pages {
         }
     }
 
-    /// The lists of one lruvec, as reclaim knows them; with lag those of its descendants are in it, as in Linux.
+    /// The lists of one lruvec, as reclaim knows them; with lag those of its descendants are in it,
+    /// as in Linux.
     #[inline(always)]
     pub(crate) fn known_lruvec_sizes(&self, groups: &Groups, v: LruvecId) -> [u64; 5] {
         let v = &self.lruvecs[v.index()];

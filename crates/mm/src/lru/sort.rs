@@ -134,11 +134,11 @@ impl Pages {
             g.protected[t][tier - 1] += st.nr_pages();
             self.move_to_next_generation(v, f, t, true);
             if self.cfg.refault_counting == RefaultCounting::RecentOnly {
-                // 6.1 counts what it protects as activated.
+                // Linux 6.1 counts what it protects as activated.
                 self.count(f, Counter::activate(t), st.nr_pages());
             }
         } else {
-            // 6.1 sends what is busy to the next generation.
+            // Linux 6.1 sends what is busy to the next generation.
             self.move_to_next_generation(v, f, t, false);
             self.folios.set(f, State::RECLAIM);
         }

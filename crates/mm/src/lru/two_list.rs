@@ -15,8 +15,9 @@ impl Pages {
         !matches!(self.cfg.refault, RefaultTest::None | RefaultTest::Distance2013)
     }
 
-    /// Takes up to `nr` pages from the tail of a list, with `wait` up to the first that must be written. What someone else holds goes to
-    /// the head and counts as scanned. Returns pages scanned and taken.
+    /// Takes up to `nr` pages from the tail of a list, with `wait` up to the first that must be
+    /// written. What someone else holds goes to the head and counts as scanned. Returns pages
+    /// scanned and taken.
     pub(crate) fn isolate(&mut self, v: LruvecId, l: usize, nr: u64, wait: bool, out: &mut Vec<FolioId>) -> (u64, u64) {
         let list = self.lruvecs[v.index()].lists[l];
         self.folios.warm_tail(list, nr as usize);
@@ -41,8 +42,8 @@ impl Pages {
         (scanned, isolated)
     }
 
-    /// Takes the `nr` oldest folios off a list if all of them are there for taking, and in none of the states `odd`; their flags
-    /// stay. False: none is taken.
+    /// Takes the `nr` oldest folios off a list if all of them are there for taking, and in none of
+    /// the states `odd`; their flags stay. False: none is taken.
     pub(crate) fn take_alike(
         &mut self,
         v: LruvecId,
@@ -75,7 +76,8 @@ impl Pages {
         self.work.scanned += nr;
     }
 
-    /// Whether the clock advances for folios that reclaim puts back as active: in mainline, not in 2013.
+    /// Whether the clock advances for folios that reclaim puts back as active: in mainline, not in
+    /// 2013.
     fn put_back_ages(&self) -> bool {
         self.cfg.clock == Clock::EvictionsAndActivations && self.cfg.refault != RefaultTest::Distance2013
     }

@@ -37,7 +37,8 @@ impl Pages {
         let over = |t: usize| (0..4).any(|k| g.refaulted[t][k] > g.evicted[t][k]);
         // With few bits a generation that is long gone looks like the oldest one.
         let exact = self.layout.eviction_bits >= 32 && self.cfg.refault == RefaultTest::Mainline;
-        // A large folio that comes back as a whole has the shadow of its first page, though its pages may have gone with others.
+        // A large folio that comes back as a whole has the shadow of its first page, though its
+        // pages may have gone with others.
         let exact = exact && !swap_in;
         if exact && (over(ANON) || over(FILE)) {
             return Err(format!("lruvec {v}: refaulted {:?} of {:?} evicted (I4.4)", g.refaulted, g.evicted));
@@ -51,7 +52,8 @@ impl Pages {
                     let i = st.generation().ok_or("no generation")?;
                     nr_pages[i][t] += st.nr_pages();
                     size[list_index(t, g.is_active(i))] += st.nr_pages();
-                    // A promoted folio stays on its old list until eviction meets it, but never on a younger one.
+                    // A promoted folio stays on its old list until eviction meets it, but never on
+                    // a younger one.
                     let seq = |i: usize| (g.min_seq[t]..=g.max_seq).find(|&s| gen_index(s) == i);
                     let order = t == ANON || seq(at) <= seq(i);
                     let here = self.folios.zone_list(f) == zone;
@@ -66,7 +68,8 @@ impl Pages {
         for t in [ANON, FILE] {
             let live: Vec<_> = (g.min_seq[t]..=g.max_seq).map(gen_index).collect();
             let gone = (0..4).filter(|i| !live.contains(i)).map(|i| nr_pages[i][t]).sum::<u64>();
-            // Anon that could not be swapped may be left behind and reappears when its slot is reused.
+            // Anon that could not be swapped may be left behind and reappears when its slot is
+            // reused.
             if gone > 0 && t == FILE {
                 return Err(format!("lruvec {v}: {gone} pages in generations that are gone"));
             }

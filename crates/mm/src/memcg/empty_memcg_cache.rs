@@ -1,9 +1,11 @@
-//! Groups that a run of reclaim has seen to have nothing to give at its priority: the memcg LRU visits them again and again.
+//! Groups that a run of reclaim has seen to have nothing to give at its priority: the memcg LRU
+//! visits them again and again.
 //!
-//! With thousands of groups of fewer than 4,096 pages each is visited twice at every priority before the first has something to give. The
-//! first of these visits says for how long the others find nothing, either; they need a number of eight bytes then instead of the lists of
-//! the group. Nothing else is different: they move the group as any visit does. What was seen holds as long as reclaim has done nothing but
-//! such visits, because then nothing has changed.
+//! With thousands of groups of fewer than 4,096 pages each is visited twice at every priority
+//! before the first has something to give. The first of these visits says for how long the others
+//! find nothing, either; they need a number of eight bytes then instead of the lists of the group.
+//! Nothing else is different: they move the group as any visit does. What was seen holds as long as
+//! reclaim has done nothing but such visits, because then nothing has changed.
 
 use crate::ids::{MemcgId, NodeId};
 use crate::scan::ScanControl;
@@ -13,7 +15,8 @@ use crate::scan::ScanControl;
 pub(crate) struct Quiet {
     /// Number of the time since something changed; never 0.
     pub(crate) now: u64,
-    /// By node and group: that time and, in the lowest byte, the lowest priority at which nothing is found.
+    /// By node and group: that time and, in the lowest byte, the lowest priority at which nothing
+    /// is found.
     seen: Vec<Vec<u64>>,
     /// Visits that found out without looking.
     #[cfg(test)]

@@ -4,7 +4,8 @@ use crate::ids::{LruvecId, MemcgId};
 use crate::memcg::protection::Protection;
 use crate::memcg::tree::Links;
 
-/// Bytes charged for a 64-slot tree node: 576 of the object and 8 of its owner pointer; 7 fit a page.
+/// Bytes charged for a 64-slot tree node: 576 of the object and 8 of its owner pointer; 7 fit a
+/// page.
 pub(crate) const NODE_CHARGE_BYTES: u64 = 584;
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: u64 = 4096;
@@ -24,7 +25,8 @@ pub struct MemcgEvents {
     pub oom_kill: u64,
     /// Times that all its tasks were killed together.
     pub oom_group_kill: u64,
-    /// `memory.swap.events`: times one of its tasks went on while it was above its `memory.swap.high`.
+    /// `memory.swap.events`: times one of its tasks went on while it was above its
+    /// `memory.swap.high`.
     pub swap_high: u64,
     /// `memory.swap.events`: times a page was kept because of a limit on swap.
     pub swap_max: u64,
@@ -145,7 +147,8 @@ pub(crate) struct Memcg {
     pub(crate) max: u64,
     pub(crate) high: u64,
     pub(crate) peak: u64,
-    /// It may use so much, although that is above `max`: that was lowered, or something was charged that cannot fail.
+    /// It may use so much, although that is above `max`: that was lowered, or something was charged
+    /// that cannot fail.
     pub(crate) tolerated: u64,
     pub(crate) protection: Protection,
     pub(crate) swappiness: Option<u32>,
@@ -292,7 +295,8 @@ impl Memcgs {
         }
     }
 
-    /// Takes `nr` pages from the stock, or charges a batch, or just `nr`. On failure names the memcg over its limit.
+    /// Takes `nr` pages from the stock, or charges a batch, or just `nr`. On failure names the
+    /// memcg over its limit.
     #[inline(always)]
     pub(crate) fn try_charge(&mut self, id: MemcgId, nr: u64, batch: bool) -> Result<(), MemcgId> {
         let m = self.get_mut(id);
@@ -313,7 +317,8 @@ impl Memcgs {
         Ok(())
     }
 
-    /// Charges a batch of which `nr` are used now, or, if that is too much for a group above, just those.
+    /// Charges a batch of which `nr` are used now, or, if that is too much for a group above, just
+    /// those.
     fn charge_ahead(&mut self, id: MemcgId, nr: u64) -> Result<(), MemcgId> {
         if self.charge_counter(id, self.charge_batch).is_err() {
             self.charge_counter(id, nr)?;
@@ -462,12 +467,14 @@ impl Memcgs {
         self.chain(id).any(|m| half_used(self.get(m)))
     }
 
-    /// Whether a group may store more in zswap: it and all above it are below their limits, in whole pages.
+    /// Whether a group may store more in zswap: it and all above it are below their limits, in
+    /// whole pages.
     pub(crate) fn may_zswap(&self, id: MemcgId) -> bool {
         self.chain(id).map(|m| self.get(m)).all(|m| m.zswap.bytes / PAGE_BYTES < m.zswap_max)
     }
 
-    /// A compressed page is stored, even beyond the limit: the page that it was made of goes in return.
+    /// A compressed page is stored, even beyond the limit: the page that it was made of goes in
+    /// return.
     pub(crate) fn charge_zswap(&mut self, id: MemcgId, bytes: u64) {
         let z = &mut self.get_mut(id).zswap;
         let before = z.pages();

@@ -1,4 +1,5 @@
-//! All memory cgroups: their tree with its charges, and whose turn it is when the machine needs memory.
+//! All memory cgroups: their tree with its charges, and whose turn it is when the machine needs
+//! memory.
 
 use crate::config::Config;
 use crate::ids::MemcgId;
@@ -84,8 +85,8 @@ impl Groups {
         }
     }
 
-    /// Whether sums are read, which may be old. Without any group, as where the memory controller is off, the counts of the nodes are read instead:
-    /// these are exact.
+    /// Whether sums are read, which may be old. Without any group, as where the memory controller
+    /// is off, the counts of the nodes are read instead: these are exact.
     pub(crate) fn stats_lag(&self) -> bool {
         self.stats_are_added_up && self.memcgs.has_children(MemcgId::ROOT)
     }

@@ -1,4 +1,5 @@
-//! `memory.high` and `memory.swap.high`: how far usage is beyond them, and how long that makes a task sleep.
+//! `memory.high` and `memory.swap.high`: how far usage is beyond them, and how long that makes a
+//! task sleep.
 
 use crate::ids::MemcgId;
 use crate::memcg::group::{Memcg, Memcgs};
@@ -31,7 +32,8 @@ fn delay_ticks(overage: u64, nr: u64) -> u64 {
 }
 
 impl Memcgs {
-    /// `nr` pages were charged: if that is beyond the `high` of the group or of one above, the call under way will answer for it.
+    /// `nr` pages were charged: if that is beyond the `high` of the group or of one above, the call
+    /// under way will answer for it.
     #[inline(always)]
     pub(crate) fn note_high(&mut self, id: MemcgId, nr: u64) {
         if self.any_high {
@@ -48,8 +50,8 @@ impl Memcgs {
         }
     }
 
-    /// How long who charged `nr` pages to a group sleeps, in nanoseconds: by the largest overage among it and those above, of memory
-    /// and of swap.
+    /// How long who charged `nr` pages to a group sleeps, in nanoseconds: by the largest overage
+    /// among it and those above, of memory and of swap.
     pub(crate) fn high_delay_ns(&self, id: MemcgId, nr: u64) -> u64 {
         let largest = |of: fn(&Memcg) -> u64| self.chain(id).map(|m| of(self.get(m))).max().unwrap_or(0);
         let memory = delay_ticks(largest(|m| overage(m.usage, m.high)), nr);

@@ -1,8 +1,11 @@
-//! The memcg LRU: generations of memory cgroups, so that reclaim of the whole machine finds the next one at once (6.2).
+//! The memcg LRU: generations of memory cgroups, so that reclaim of the whole machine finds the
+//! next one at once.
 //!
-//! Three generations of eight bins each. Reclaim empties the old generation; a group that was aged, or had its turn, goes to the
-//! young one, and the generations move on when nobody is left in the old one. The third is a slot that the kernel keeps free for
-//! readers without locks.
+//! Three generations of eight bins each. Reclaim empties the old generation; a group that was aged,
+//! or had its turn, goes to the young one, and the generations move on when nobody is left in the
+//! old one. The third is a slot that the kernel keeps free for readers without locks.
+//!
+//! Mechanism: `docs/mechanisms.md#the-memcg-lru`.
 
 use crate::ids::MemcgId;
 use crate::memcg::group::Memcgs;
@@ -284,8 +287,9 @@ mod tests {
         }
     }
 
-    /// A group below its `low` gives up its turn once. When it is met again it is reclaimed and that is an event, even in the same pass, and
-    /// whether or not others still have something: that is all that `low` is worth under the memcg LRU (6.2).
+    /// A group below its `low` gives up its turn once. When it is met again it is reclaimed and
+    /// that is an event, even in the same pass, and whether or not others still have something:
+    /// that is all that `low` is worth under the memcg LRU (the memcg LRU).
     #[test]
     fn a_group_below_low_is_spared_once_and_reclaimed_when_it_is_met_again() {
         let (mut spared, mut overrun) = (0, 0);

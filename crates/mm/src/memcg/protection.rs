@@ -1,4 +1,6 @@
-//! `memory.min` and `memory.low`: what of them is effective under the pressure of an ancestor (6.4).
+//! `memory.min` and `memory.low`: what of them is effective under the pressure of an ancestor.
+//!
+//! Mechanism: `docs/mechanisms.md#memory-protection`.
 
 use crate::ids::MemcgId;
 use crate::memcg::group::Memcgs;
@@ -28,8 +30,9 @@ impl Protection {
     }
 }
 
-/// One level of the formula: the effective protection of a group with `usage` and `setting`, below a parent with `parent_usage` and
-/// the effective protection `parent`, whose children use `children` of theirs together.
+/// One level of the formula: the effective protection of a group with `usage` and `setting`, below
+/// a parent with `parent_usage` and the effective protection `parent`, whose children use
+/// `children` of theirs together.
 pub fn effective_protection(
     usage: u64,
     setting: u64,
@@ -120,8 +123,8 @@ impl Memcgs {
         }
     }
 
-    /// The pages of a list that two-list reclaim counts: those that its group's protection leaves, but a batch at least. Says in
-    /// `sc` if `low` made it fewer.
+    /// The pages of a list that two-list reclaim counts: those that its group's protection leaves,
+    /// but a batch at least. Says in `sc` if `low` made it fewer.
     pub(crate) fn unprotected_pages(&self, sc: &mut ScanControl, id: MemcgId, size: u64, batch: u64) -> u64 {
         let [min, low] = self.effective_protection(sc.target, id);
         if min == 0 && low == 0 {

@@ -1,5 +1,5 @@
-//! Statistics of memory cgroups that lag: Linux adds up what CPUs counted for a group and its descendants every 2 s, and two-list
-//! reclaim and the refault tests by distance read the sums.
+//! Statistics of memory cgroups that lag: Linux adds up what CPUs counted for a group and its
+//! descendants every 2 s, and two-list reclaim and the refault tests by distance read the sums.
 
 /// What was added up last, of a group and its descendants.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,4 +1,7 @@
-//! The tree of memory cgroups: its links, the order in which reclaim walks it, and where a walk goes on (6.3).
+//! The tree of memory cgroups: its links, the order in which reclaim walks it, and where a walk
+//! goes on.
+//!
+//! Mechanism: `docs/mechanisms.md#the-walk-over-the-memcg-tree`.
 
 use crate::ids::{MAX_NUMNODES, MemcgId, NodeId};
 use crate::memcg::group::Memcgs;
@@ -10,7 +13,8 @@ pub(crate) struct Links {
     last_child: Option<MemcgId>,
     prev: Option<MemcgId>,
     next: Option<MemcgId>,
-    /// By node: the group that the last partial walk from here ended with; none: at the end of the tree.
+    /// By node: the group that the last partial walk from here ended with; none: at the end of the
+    /// tree.
     cursors: [Option<MemcgId>; MAX_NUMNODES],
 }
 
@@ -83,8 +87,8 @@ impl Memcgs {
         self.get_mut(id).links = Links::default();
     }
 
-    /// Where the next partial walk of the subtree of `root` for a node starts: after where the last one stopped. One that would start at the
-    /// end starts over.
+    /// Where the next partial walk of the subtree of `root` for a node starts: after where the last
+    /// one stopped. One that would start at the end starts over.
     pub(crate) fn resume(&self, root: MemcgId, nid: NodeId) -> MemcgId {
         self.get(root).links.cursors[nid.index()].and_then(|c| self.next_in(root, c)).unwrap_or(root)
     }

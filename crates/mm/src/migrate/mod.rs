@@ -31,8 +31,8 @@ impl<W> Migrate<'_, W> {
 }
 
 impl<W: World> Migrate<'_, W> {
-    /// Moves an isolated folio, which is neither locked nor under writeback, to frames that were taken for it. `Failed`: it is as before,
-    /// still isolated, and the frames are given back.
+    /// Moves an isolated folio, which is neither locked nor under writeback, to frames that were
+    /// taken for it. `Failed`: it is as before, still isolated, and the frames are given back.
     pub(crate) fn migrate(&mut self, f: FolioId, to: ZoneId, reason: Reason) -> Ack {
         let st = self.pages.folios.st(f);
         debug_assert!(!st.has(State::LRU | State::LOCKED | State::WRITEBACK | State::ADDING));
@@ -52,7 +52,8 @@ impl<W: World> Migrate<'_, W> {
         ack
     }
 
-    /// Nobody may use it while it is copied. What the page tables know of it is kept: a page that was not young will not be.
+    /// Nobody may use it while it is copied. What the page tables know of it is kept: a page that
+    /// was not young will not be.
     fn unmap_migrating(&mut self, f: FolioId) -> Vec<(PageId, bool)> {
         let mut mapped = Vec::new();
         let mut dirty = false;
@@ -75,7 +76,8 @@ impl<W: World> Migrate<'_, W> {
         mapped
     }
 
-    /// The copy is made, or will not be: the frames of one side are free, and the pages are mapped again.
+    /// The copy is made, or will not be: the frames of one side are free, and the pages are mapped
+    /// again.
     pub(crate) fn settle_migration(&mut self, f: FolioId, migration: Migration, ok: bool) {
         let Migration { to, reason, mapped } = migration;
         self.pages.folios.clear(f, State::LOCKED | State::MIGRATING);
@@ -110,7 +112,8 @@ impl<W: World> Migrate<'_, W> {
         }
     }
 
-    /// A folio that has moved, or that could not after all, goes to the list that its flags ask for, by way of a batch as new ones do.
+    /// A folio that has moved, or that could not after all, goes to the list that its flags ask
+    /// for, by way of a batch as new ones do.
     pub(crate) fn add_migrated(&mut self, f: FolioId, reason: Reason) {
         let st = self.pages.state_of_new(self.pages.folios.st(f), reason == Reason::Promotion);
         self.pages.folios.put(f, st);

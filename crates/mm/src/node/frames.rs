@@ -1,4 +1,5 @@
-//! The frames of the machine: its nodes, what moves between them, and which tasks wait for free ones.
+//! The frames of the machine: its nodes, what moves between them, and which tasks wait for free
+//! ones.
 
 use std::collections::BTreeMap;
 
@@ -53,14 +54,14 @@ impl Frames {
 }
 
 impl Frames {
-    /// 9.2: whether reclaim on a node can move pages to a slower one.
+    /// Demotion: whether reclaim on a node can move pages to a slower one.
     #[inline(always)]
     pub(crate) fn can_demote(&self, nid: NodeId) -> bool {
         self.nodes.are_several() && self.nodes.demotes(nid)
     }
 
-    /// Frames on the target, else on any slower node, the nearest to the target first. Nobody reclaims for them here, or waits, but kswapd
-    /// is woken where there are none.
+    /// Frames on the target, else on any slower node, the nearest to the target first. Nobody
+    /// reclaims for them here, or waits, but kswapd is woken where there are none.
     pub(crate) fn demotion_frames<W: World>(
         &mut self,
         pages: &mut Pages,
@@ -99,8 +100,9 @@ impl Frames {
         self.migrating.iter().map(|(&f, m)| (m.to.nid(), pages.folios.st(f).nr_pages()))
     }
 
-    /// The driver visits a page to mark it, so that the next touch is a hint fault. False: it is to be left alone: not mapped, not on slow
-    /// memory, or a dirty page of a file, which could not be moved anyway.
+    /// The driver visits a page to mark it, so that the next touch is a hint fault. False: it is to
+    /// be left alone: not mapped, not on slow memory, or a dirty page of a file, which could not be
+    /// moved anyway.
     pub(crate) fn hint_mark(&mut self, pages: &mut Pages, now_ns: u64, page: PageId) -> bool {
         let Some(hints) = &self.hints else { return false };
         let Some(f) = pages.folios.slot(page).folio().filter(|_| pages.space.is_mapped(page)) else { return false };

@@ -1,7 +1,10 @@
-//! Hint faults and promotion (9.3, 9.4): what the engine knows of a page that is to be marked, and what becomes of one that was touched.
+//! Hint faults and promotion: what the engine knows of a page that is to be marked, and what
+//! becomes of one that was touched.
 //!
-//! The driver owns the marks, as it owns the accessed bits: it asks for each page whether to mark it, and says when a marked page was touched.
-//! Whether such a page moves is decided in `tiering`.
+//! The driver owns the marks, as it owns the accessed bits: it asks for each page whether to mark
+//! it, and says when a marked page was touched. Whether such a page moves is decided in `tiering`.
+//!
+//! Mechanism: `docs/mechanisms.md#hint-faults`, `docs/mechanisms.md#promotion`.
 
 use crate::config::node::NumaConfig;
 use crate::folio::table::FolioTable;

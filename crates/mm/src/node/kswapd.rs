@@ -13,7 +13,8 @@ pub(crate) struct Kswapd {
     pub(crate) failures: u32,
     /// A run that only trimmed the cache failed: the next does not trim.
     pub(crate) no_trim: bool,
-    /// Pages that the run counted as reclaimed while they are on their way to a slower node: they may come back.
+    /// Pages that the run counted as reclaimed while they are on their way to a slower node: they
+    /// may come back.
     pub(crate) on_their_way: u64,
     pub(crate) slept_at_ns: u64,
 }

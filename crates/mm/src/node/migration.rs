@@ -1,7 +1,11 @@
-//! Moving folios from one node to another: demotion by reclaim (9.2), and the part that promotion has in common with it.
+//! Moving folios from one node to another: demotion by reclaim, and the part that promotion has in
+//! common with it.
 //!
-//! A folio that moves is on no list, locked and unmapped; whoever touches it waits. It keeps its number, its slots, its charge and its flags:
-//! only its frames are others afterwards, and with them its lists.
+//! A folio that moves is on no list, locked and unmapped; whoever touches it waits. It keeps its
+//! number, its slots, its charge and its flags: only its frames are others afterwards, and with
+//! them its lists.
+//!
+//! Mechanism: `docs/mechanisms.md#demotion`.
 
 use crate::ids::{PageId, ZoneId};
 use crate::stat::Counter;

@@ -1,6 +1,10 @@
-//! A memory node: zones, their watermarks, and the frames that are free (7.1). What several nodes have in common is in `nodes`.
+//! A memory node: zones, their watermarks, and the frames that are free. What several nodes have in
+//! common is in `nodes`.
 //!
-//! Without a size a node never runs short, and none of this is looked at: then only the limits of memcgs count.
+//! Without a size a node never runs short, and none of this is looked at: then only the limits of
+//! memcgs count.
+//!
+//! Mechanism: `docs/mechanisms.md#zones-and-watermarks`.
 
 use crate::config::node::{MachineMarks, NodeConfig};
 use crate::node::kswapd::Kswapd;
@@ -46,7 +50,7 @@ pub(crate) struct Zone {
 }
 
 impl Zone {
-    /// 7.1: free pages beyond the mark and the reserve.
+    /// Zones and watermarks: free pages beyond the mark and the reserve.
     fn is_above(&self, mark: u64) -> bool {
         self.free > mark + self.reserve
     }
@@ -115,7 +119,8 @@ impl Node {
         }
     }
 
-    /// Frames without a folio are free again; the lowest zones first, where they are missed most. Returns how many there were not here.
+    /// Frames without a folio are free again; the lowest zones first, where they are missed most.
+    /// Returns how many there were not here.
     pub(crate) fn free_kernel(&mut self, mut nr: u64) -> u64 {
         for z in &mut self.zones {
             let here = nr.min(z.kernel);
@@ -126,7 +131,8 @@ impl Node {
         nr
     }
 
-    /// Takes up to so many frames for what is no folio, from the highest zone downwards, as far as each goes. Returns how many.
+    /// Takes up to so many frames for what is no folio, from the highest zone downwards, as far as
+    /// each goes. Returns how many.
     pub(crate) fn take_kernel(&mut self, want: u64) -> u64 {
         let mut taken = 0;
         for z in self.zones.iter_mut().rev() {
@@ -138,22 +144,22 @@ impl Node {
         taken
     }
 
-    /// What kswapd aims at in a zone (7.2).
+    /// What kswapd aims at in a zone (kswapd).
     fn balance_mark(&self, z: &Zone) -> u64 {
         if self.balance_to_promo { z.marks.promo } else { z.marks.high }
     }
 
-    /// 7.2: some zone is above what kswapd aims at.
+    /// kswapd: some zone is above what kswapd aims at.
     pub(crate) fn is_balanced(&self) -> bool {
         self.zones.iter().any(|z| z.is_above(self.balance_mark(z)))
     }
 
-    /// Every zone is above that by so much (4.6).
+    /// Every zone is above that by so much (Multi-gen eviction).
     pub(crate) fn is_safe(&self, beyond: u64) -> bool {
         self.zones.iter().all(|z| z.is_above(self.balance_mark(z) + beyond))
     }
 
-    /// 9.4: some zone has so many pages above its high mark.
+    /// Promotion: some zone has so many pages above its high mark.
     pub(crate) fn has_room_for_promotion(&self, nr: u64) -> bool {
         self.zones.iter().any(|z| z.is_above(z.marks.high + nr))
     }
@@ -163,12 +169,12 @@ impl Node {
         self.zones.iter().map(|z| (z.free, z.marks.promo + z.reserve))
     }
 
-    /// 6.1: every zone has its high mark free for kswapd, its low mark for others.
+    /// All memcgs in turn: every zone has its high mark free for kswapd, its low mark for others.
     pub(crate) fn has_enough(&self, kswapd: bool) -> bool {
         self.zones.iter().all(|z| z.free >= if kswapd { z.marks.high } else { z.marks.low })
     }
 
-    /// 7.3: too little is left even for reclaim itself; direct reclaim waits for kswapd.
+    /// Direct reclaim: too little is left even for reclaim itself; direct reclaim waits for kswapd.
     pub(crate) fn is_exhausted(&self) -> bool {
         let min: u64 = self.zones.iter().map(|z| z.marks.min).sum();
         self.free_pages() <= min / 2
@@ -189,12 +195,12 @@ impl Node {
         self.zones.iter().map(|z| z.marks.high).sum()
     }
 
-    /// What a kswapd run aims at (7.2).
+    /// What a kswapd run aims at (kswapd).
     pub(crate) fn kswapd_target(&self, cluster: u64) -> u64 {
         self.zones.iter().map(|z| z.marks.high.max(cluster)).sum()
     }
 
-    /// 7.5: whether some zone would meet its minimum with so many pages more.
+    /// Out of memory: whether some zone would meet its minimum with so many pages more.
     pub(crate) fn could_meet_min(&self, reclaimable: u64, nr: u64) -> bool {
         self.zones.iter().any(|z| z.free + reclaimable >= z.marks.min + z.reserve + nr)
     }
@@ -220,7 +226,7 @@ fn split(pages: u64, [dma, dma32]: [u64; 2]) -> Vec<Zone> {
     sizes.into_iter().filter(|s| s.1 > 0).map(zone).collect()
 }
 
-/// 7.1.
+/// Zones and watermarks.
 pub(crate) fn set_watermarks(zones: &mut [Zone], machine: &MachineMarks) {
     let mut above = 0;
     for z in zones.iter_mut().rev() {
@@ -243,7 +249,8 @@ mod tests {
 
     #[test]
     fn watermarks_follow_the_formula() {
-        // 16 GiB: isqrt(16 · 16777216 kB) = 16384 kB = 4096 pages of minimum, a quarter of each zone's as the gap.
+        // 16 GiB: isqrt(16 · 16777216 kB) = 16384 kB = 4096 pages of minimum, a quarter of each
+        // zone's as the gap.
         let n = node(4 << 20);
         let sum = |of: fn(&Watermarks) -> u64| n.zones.iter().map(|z| of(&z.marks)).sum::<u64>();
         assert_eq!(n.zones.len(), 3);

@@ -1,6 +1,8 @@
-//! The memory nodes of a machine: which one an allocation falls back to, which CPU belongs to which, where a frame is.
+//! The memory nodes of a machine: which one an allocation falls back to, which CPU belongs to
+//! which, where a frame is.
 //!
-//! Most machines here have one node; then a folio's node is not kept anywhere, and no lookup is made for it.
+//! Most machines here have one node; then a folio's node is not kept anywhere, and no lookup is
+//! made for it.
 
 use crate::config::Config;
 use crate::config::node::{MachineMarks, NumaConfig};
@@ -151,12 +153,14 @@ impl Nodes {
         self.get_mut(zone.nid()).note_kernel(zone.zone(), nr);
     }
 
-    /// Frames without a folio are free again. Which ones is not kept: those of the first node that has some.
+    /// Frames without a folio are free again. Which ones is not kept: those of the first node that
+    /// has some.
     pub(crate) fn free_kernel(&mut self, nr: u64) {
         self.all.iter_mut().fold(nr, |left, n| n.free_kernel(left));
     }
 
-    /// Sets what the driver takes of the machine, from the first node on. More than is free is refused.
+    /// Sets what the driver takes of the machine, from the first node on. More than is free is
+    /// refused.
     pub(crate) fn set_external(&mut self, pages: u64) -> bool {
         if pages < self.external {
             self.free_kernel(self.external - pages);
@@ -184,7 +188,8 @@ impl Nodes {
         self.all.iter().map(Node::managed_pages).sum()
     }
 
-    /// Every frame of every node is free, a folio's (or about to be), or the kernel's. `folio_pages`: by node.
+    /// Every frame of every node is free, a folio's (or about to be), or the kernel's.
+    /// `folio_pages`: by node.
     pub(crate) fn validate(&self, folio_pages: &[u64]) -> Result<(), String> {
         self.all.iter().zip(folio_pages).enumerate().try_for_each(|(i, (n, &pages))| {
             n.validate(pages).map_err(|e| if self.are_several() { format!("node {i}: {e}") } else { e })
@@ -232,7 +237,8 @@ mod tests {
 
     #[test]
     fn marks_are_shares_of_those_of_the_machine() {
-        // 2 GiB together: isqrt(16 · 2097152 kB) = 5792 kB = 1448 pages, three quarters of them on the larger node.
+        // 2 GiB together: isqrt(16 · 2097152 kB) = 5792 kB = 1448 pages, three quarters of them on
+        // the larger node.
         let n = machine(&[393_216, 131_072], &[0]);
         let min = |i: usize| n.all[i].zones[0].marks.min;
         assert_eq!((min(0), min(1)), (1086, 362));

@@ -1,4 +1,5 @@
-//! Memory that comes and goes while the machine runs, and memory of a group that the engine does not see.
+//! Memory that comes and goes while the machine runs, and memory of a group that the engine does
+//! not see.
 
 use crate::config::node::{MachineMarks, NodeConfig};
 use crate::node::node::Node;
@@ -7,8 +8,8 @@ use crate::node::node::Node;
 pub(crate) const MIN_PAGES: u64 = 64;
 
 impl Node {
-    /// Makes its highest zone larger or smaller, the latter as far as frames are free, and sets its marks anew (7.1). Returns how many
-    /// frames are still to go.
+    /// Makes its highest zone larger or smaller, the latter as far as frames are free, and sets its
+    /// marks anew (zones and watermarks). Returns how many frames are still to go.
     pub(crate) fn resize(&mut self, pages: u64, cfg: &NodeConfig) -> u64 {
         let below = self.managed_pages();
         let Some(top) = self.zones.last_mut() else { return 0 };

@@ -6,7 +6,8 @@ use crate::scan::DEF_PRIORITY;
 use crate::world::World;
 
 impl<W: World> Reclaim<'_, W> {
-    /// Whether a visit to a group finds nothing to scan, to age or to shrink, so that all that it does is to move the group.
+    /// Whether a visit to a group finds nothing to scan, to age or to shrink, so that all that it
+    /// does is to move the group.
     #[inline]
     pub(crate) fn is_quiet(&mut self, id: MemcgId) -> bool {
         #[cfg(test)]
@@ -34,7 +35,8 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// The lowest priority at which there is nothing to do for a group, if that holds at the present one.
+    /// The lowest priority at which there is nothing to do for a group, if that holds at the
+    /// present one.
     fn quiet_down_to(&self, v: LruvecId) -> Option<u32> {
         let lruvec = &self.pages.lruvecs[v.index()];
         let offline = !self.groups.memcgs.offline.is_empty() && !self.groups.memcgs.get(lruvec.memcg).is_online();

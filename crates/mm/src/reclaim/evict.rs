@@ -1,4 +1,6 @@
-//! Multi-gen eviction (4.4 order of choices, 4.6): sort the oldest generation, isolate from its tail, free.
+//! Multi-gen eviction: sort the oldest generation, isolate from its tail, free.
+//!
+//! Mechanism: `docs/mechanisms.md#the-refault-controller`, `docs/mechanisms.md#multi-gen-eviction`.
 
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lruvec::{ANON, FILE, list_index};
@@ -10,7 +12,8 @@ use crate::stat::Counter;
 use crate::world::World;
 
 impl<W: World> Reclaim<'_, W> {
-    /// Shrinks one lruvec: batches until enough was scanned for this priority. True: it was aged instead.
+    /// Shrinks one lruvec: batches until enough was scanned for this priority. True: it was aged
+    /// instead.
     pub(crate) fn shrink_lruvec_gen(&mut self, v: LruvecId) -> bool {
         self.pages.drain_batches();
         let swappiness = self.effective_swappiness(v);
@@ -66,7 +69,8 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// One batch. Returns what was scanned, one more if the oldest generation went; 0 when only two are left.
+    /// One batch. Returns what was scanned, one more if the oldest generation went; 0 when only two
+    /// are left.
     pub(crate) fn evict_folios(&mut self, v: LruvecId, swappiness: u32) -> u64 {
         let mut list = self.pages.take_scratch();
         self.look_at_queue();
@@ -103,8 +107,8 @@ impl<W: World> Reclaim<'_, W> {
         scanned
     }
 
-    /// The obvious type first, else the controller's; if that yields nothing, the other once. Returns the type, and pages scanned and
-    /// isolated.
+    /// The obvious type first, else the controller's; if that yields nothing, the other once.
+    /// Returns the type, and pages scanned and isolated.
     fn isolate_folios(&mut self, v: LruvecId, swappiness: u32, list: &mut Vec<FolioId>) -> (usize, u64, u64) {
         let g = &self.pages.lruvecs[v.index()].r#gen;
         let (mut t, mut limit) = match swappiness {

@@ -1,4 +1,7 @@
-//! Background reclaim (7.2): kswapd as a state machine that the driver gives the processor to, one priority step at a time.
+//! Background reclaim: kswapd as a state machine that the driver gives the processor to, one
+//! priority step at a time.
+//!
+//! Mechanism: `docs/mechanisms.md#kswapd`.
 
 use crate::ids::{MemcgId, NodeId};
 use crate::lru::lruvec::ANON;
@@ -11,8 +14,8 @@ use crate::stat::Counter;
 use crate::world::{ThrottleReason, World};
 
 impl<W: World> Reclaim<'_, W> {
-    /// One step: a pass over the node at one priority. `Sleep`: there is nothing more to do. The run goes on with `sc`, unless it is
-    /// over, which the flag says.
+    /// One step: a pass over the node at one priority. `Sleep`: there is nothing more to do. The
+    /// run goes on with `sc`, unless it is over, which the flag says.
     pub(crate) fn kswapd_step(&mut self) -> (KswapdStep, bool) {
         let nid = self.sc.nid;
         if self.frames.nodes.get(nid).is_balanced() {

@@ -1,4 +1,6 @@
-//! The `lru_gen` files of debugfs: their text, their commands, and `min_ttl_ms` (4.8).
+//! The `lru_gen` files of debugfs: their text, their commands, and `min_ttl_ms`.
+//!
+//! Mechanism: `docs/mechanisms.md#lru_gen-files`.
 
 use std::fmt::Write;
 
@@ -53,7 +55,8 @@ impl LruGenFile<'_> {
         }
     }
 
-    /// Youngest: averages `R` and `T`; oldest: `r`efaulted, `e`victed, `p`rotected; others are not kept: `x`.
+    /// Youngest: averages `R` and `T`; oldest: `r`efaulted, `e`victed, `p`rotected; others are not
+    /// kept: `x`.
     fn tiers(&self, out: &mut String, v: LruvecId, seq: u64) {
         let g = &self.pages.lruvecs[v.index()].r#gen;
         for tier in 0..MAX_NR_TIERS {

@@ -1,7 +1,11 @@
-//! Many memory cgroups under multi-gen LRU before the memcg LRU: all of them in turn, in proportion to their sizes (6.1).
+//! Many memory cgroups under multi-gen LRU before the memcg LRU: all of them in turn, in proportion
+//! to their sizes.
 //!
-//! In the first form of "optimize multiple memcgs" kswapd takes single-use, unmapped, clean pages wherever they are before it ages
-//! or swaps anywhere, and stops when it has enough. The plain iteration before it ages every group at every step.
+//! In the first form of "optimize multiple memcgs" kswapd takes single-use, unmapped, clean pages
+//! wherever they are before it ages or swaps anywhere, and stops when it has enough. The plain
+//! iteration before it ages every group at every step.
+//!
+//! Mechanism: `docs/mechanisms.md#all-memcgs-in-turn`.
 
 use crate::config::memcg::{Backoff, MemcgSelection};
 use crate::ids::{LruvecId, MemcgId};
@@ -16,7 +20,8 @@ use crate::world::World;
 const HIGHEST_LOW_PRIORITY: u32 = DEF_PRIORITY - 2;
 
 impl<W: World> Reclaim<'_, W> {
-    /// What kswapd does before each pass: ages every group that needs it, unless the last pass found easy pages.
+    /// What kswapd does before each pass: ages every group that needs it, unless the last pass
+    /// found easy pages.
     pub(crate) fn age_memcgs(&mut self) {
         self.sc.last_reclaimed = self.sc.nr_reclaimed;
         if self.cfg.memcg.selection == MemcgSelection::First && !std::mem::replace(&mut self.sc.need_aging, true) {
@@ -53,7 +58,8 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// Shrinks one group in batches, until enough was scanned for this priority or it is time to stop.
+    /// Shrinks one group in batches, until enough was scanned for this priority or it is time to
+    /// stop.
     fn shrink_lruvec_first(&mut self, memcg: MemcgId) {
         self.pages.drain_batches();
         let v = self.pages.lruvec_of(memcg, self.sc.nid);
@@ -94,7 +100,8 @@ impl<W: World> Reclaim<'_, W> {
         self.pages.walk_context = false;
     }
 
-    /// A group should be aged. Whether to evict from it all the same: after aging it, or at the first priority.
+    /// A group should be aged. Whether to evict from it all the same: after aging it, or at the
+    /// first priority.
     fn may_go_on_aging(&mut self, v: LruvecId, swappiness: u32) -> bool {
         if self.sc.priority != DEF_PRIORITY {
             if self.sc.kswapd {
@@ -111,7 +118,8 @@ impl<W: World> Reclaim<'_, W> {
         g.min_seq[first] + MIN_NR_GENS <= g.max_seq
     }
 
-    /// Where swapping is configured and not permitted now, the machine prefers files and a group has nothing else.
+    /// Where swapping is configured and not permitted now, the machine prefers files and a group
+    /// has nothing else.
     fn swappiness_first(&mut self, v: LruvecId) -> u32 {
         let permitted = std::mem::replace(&mut self.sc.may_swap, true);
         let swappiness = self.effective_swappiness(v);
@@ -122,8 +130,9 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// Whether to leave a group before its share is scanned. For all but kswapd, if it was aged more than once, or a batch was swapped
-    /// although the target is met; for the machine, once many are scanned and every zone has what it needs.
+    /// Whether to leave a group before its share is scanned. For all but kswapd, if it was aged
+    /// more than once, or a batch was swapped although the target is met; for the machine, once
+    /// many are scanned and every zone has what it needs.
     fn should_back_off(&mut self, v: LruvecId, start: u64) -> bool {
         if self.cfg.memcg.selection == MemcgSelection::Iterate {
             return false;

@@ -16,7 +16,8 @@ impl<W: World> Reclaim<'_, W> {
             let mut at = self.groups.memcg_lru[n].bins[generation][bin].0;
             while let Some(id) = at {
                 let rotation = self.shrink_rotating(id);
-                // Whoever comes next is known before this one moves: it may come back into this bin.
+                // Whoever comes next is known before this one moves: it may come back into this
+                // bin.
                 at = self.groups.memcg_lru[n].places[id.index()].next;
                 if let Some(to) = rotation {
                     self.groups.memcg_lru[n].rotate(id, to);

@@ -1,4 +1,5 @@
-//! Random trees of groups under random loads: what must hold of protection, limits and turns (tests only).
+//! Random trees of groups under random loads: what must hold of protection, limits and turns (tests
+//! only).
 
 use std::collections::BTreeSet;
 
@@ -193,7 +194,8 @@ impl Machine {
         let _ = self.engine.set_memcg_limits(&mut self.world, id, &l);
     }
 
-    /// Reclaim on behalf of `target` by `run`: what is below its min keeps all, what is below its low gives only when an event says so.
+    /// Reclaim on behalf of `target` by `run`: what is below its min keeps all, what is below its
+    /// low gives only when an event says so.
     fn protected(&mut self, target: MemcgId, run: impl FnOnce(&mut Machine)) -> Result<(), String> {
         self.engine.drain_all();
         let shields: Vec<Shield> = self.groups.iter().map(|g| self.engine.groups.memcgs.shield(target, g.id)).collect();
@@ -276,7 +278,8 @@ impl Machine {
         self.engine.validate()
     }
 
-    /// I6.3: nobody is visited twice in a pass, but those that the memcg LRU sent to a tail: they are tried once more.
+    /// I6.3: nobody is visited twice in a pass, but those that the memcg LRU sent to a tail: they
+    /// are tried once more.
     fn turns(&mut self) -> Result<(), String> {
         let visits = std::mem::take(&mut self.engine.groups.visits);
         for pass in visits.split(|v| v.is_none()) {
@@ -309,8 +312,8 @@ prop_compose! {
     }
 }
 
-/// Reclaim for a charge took the last page of the group that was charged, which had been removed: the group was gone before the page
-/// that was charged came.
+/// Reclaim for a charge took the last page of the group that was charged, which had been removed:
+/// the group was gone before the page that was charged came.
 #[test]
 fn regression_a_group_stays_while_something_is_being_charged_to_it() {
     let node = NodeConfig { low_zones: [51, 205], ..NodeConfig::new(411) };
@@ -359,7 +362,8 @@ proptest! {
         }
     }
 
-    /// Visits that rely on what was seen before move groups as those do that look at everything, and take the same pages.
+    /// Visits that rely on what was seen before move groups as those do that look at everything,
+    /// and take the same pages.
     fn know_or_look(
         cfg in config().prop_filter("multi-gen LRU", |c| c.lru.kind == crate::Lru::MultiGen), groups in 1u8..40, parents in prop::collection::vec(any::<u8>(), 40), ops in prop::collection::vec(op(), 1..40),
     ) {
@@ -411,7 +415,8 @@ proptest! {
         }
     }
 
-    /// The memcg LRU: everyone in the old generation is tried before the generations move on (I6.4).
+    /// The memcg LRU: everyone in the old generation is tried before the generations move on
+    /// (I6.4).
     #[test]
     fn generations_of_groups_move_on_when_all_were_tried(
         groups in 1u8..12, parents in prop::collection::vec(any::<u8>(), 12), seed in any::<u64>(), rounds in 1usize..60,

@@ -1,4 +1,5 @@
-//! What reclaim looks at next: for drivers that ask about accessed bits by system calls, and would rather make these beforehand.
+//! What reclaim looks at next: for drivers that ask about accessed bits by system calls, and would
+//! rather make these beforehand.
 
 use crate::folio::table::State;
 use crate::ids::{MemcgId, NodeId, PageId};
@@ -6,7 +7,8 @@ use crate::lru::pages::Pages;
 use crate::lru::policy::LruPolicy;
 use crate::node::frames::Frames;
 
-/// Folios that are looked at for each that is found, at most: those that a walk promoted still lie between the others.
+/// Folios that are looked at for each that is found, at most: those that a walk promoted still lie
+/// between the others.
 const LOOKS_EACH: usize = 4;
 
 impl Pages {

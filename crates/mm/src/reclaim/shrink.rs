@@ -1,4 +1,7 @@
-//! What becomes of an isolated folio (2.3, 2.4): freed, kept, activated, or sent to be written.
+//! What becomes of an isolated folio: freed, kept, activated, or sent to be written.
+//!
+//! Mechanism: `docs/mechanisms.md#the-reference-check`,
+//! `docs/mechanisms.md#what-becomes-of-an-isolated-folio`.
 
 use crate::folio::size_stats::SizeCounter;
 use crate::folio::table::State;
@@ -36,7 +39,7 @@ pub(crate) const SLOW: u32 = State::LOCKED
     | State::ANON
     | State::SWAPBACKED;
 
-/// Step 3 of 2.4: file folios only.
+/// file folios only.
 fn account_dirty(st: State, stat: &mut ShrinkStat) {
     if st.has(State::ANON) {
         return;
@@ -48,8 +51,8 @@ fn account_dirty(st: State, stat: &mut ShrinkStat) {
 }
 
 impl<W: World> Reclaim<'_, W> {
-    /// Frees what can be freed of `list`; what stays is left in it, oldest first. On a node with a slower one below, what could be freed
-    /// moves there instead.
+    /// Frees what can be freed of `list`; what stays is left in it, oldest first. On a node with a
+    /// slower one below, what could be freed moves there instead.
     pub(crate) fn shrink_folio_list(&mut self, list: &mut Vec<FolioId>) -> ShrinkStat {
         if self.sc.no_demotion || !self.frames.can_demote(self.sc.nid) {
             return self.shrink_pass(list, None);
@@ -131,7 +134,7 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// Steps 1 to 5 of 2.4: whether a folio can go, and what its references say about that. The error: it stays.
+    /// whether a folio can go, and what its references say about that. The error: it stays.
     #[inline(always)]
     fn examine(&mut self, f: FolioId, stat: &mut ShrinkStat) -> Result<References, Verdict> {
         let st = self.pages.folios.st(f);
@@ -158,7 +161,7 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// Step 6 of 2.4: what can go is collected, to be moved to a slower node.
+    /// what can go is collected, to be moved to a slower node.
     #[inline(never)]
     fn choose_to_demote(&mut self, f: FolioId, stat: &mut ShrinkStat, chosen: &mut Vec<FolioId>) -> Verdict {
         match self.examine(f, stat) {
@@ -200,7 +203,8 @@ impl<W: World> Reclaim<'_, W> {
         Verdict::Freed
     }
 
-    /// Step 7 of 2.4: swap has no range for a large folio. It is split, its first page tries again, the others follow in the list.
+    /// swap has no range for a large folio. It is split, its first page tries again, the others
+    /// follow in the list.
     fn split_for_swap(&mut self, list: &mut Vec<FolioId>, at: usize) -> bool {
         let f = list[at];
         let order = self.pages.folios.st(f).order();
@@ -212,7 +216,7 @@ impl<W: World> Reclaim<'_, W> {
         self.swap_cache().add_to_swap(f)
     }
 
-    /// Step 4 of 2.4: kswapd counts what comes round again before it is written; all others mark and go on.
+    /// kswapd counts what comes round again before it is written; all others mark and go on.
     fn meet_writeback(&mut self, f: FolioId, stat: &mut ShrinkStat) -> Verdict {
         let st = self.pages.folios.st(f);
         if self.sc.kswapd && st.has(State::RECLAIM) && self.frames.nodes.get(self.sc.nid).writeback {
@@ -224,7 +228,7 @@ impl<W: World> Reclaim<'_, W> {
         Verdict::Activate
     }
 
-    /// Step 9 of 2.4. `Freed` means: clean now, go on and free it.
+    /// A dirty folio. `Freed` means: clean now, go on and free it.
     fn meet_dirty(&mut self, f: FolioId, references: References, stat: &mut ShrinkStat) -> Verdict {
         let st = self.pages.folios.st(f);
         let file = st.type_index() == crate::lru::lruvec::FILE;
@@ -253,7 +257,7 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// The use-once rule (2.3).
+    /// The use-once rule (the reference check).
     fn check_references(&mut self, f: FolioId) -> References {
         let young = self.pages.folio_referenced(self.world, f);
         let st = self.pages.folios.st(f);

@@ -1,4 +1,9 @@
-//! The two-list LRU: how much of which list to scan, shrinking the inactive and the active list (2.4 to 2.8).
+//! The two-list LRU: how much of which list to scan, shrinking the inactive and the active list.
+//!
+//! Mechanism: `docs/mechanisms.md#shrinking-the-inactive-list`,
+//! `docs/mechanisms.md#shrinking-the-active-list`,
+//! `docs/mechanisms.md#balance-of-active-and-inactive`, `docs/mechanisms.md#anon-or-file`,
+//! `docs/mechanisms.md#proportional-stop`.
 
 use crate::folio::table::State;
 use crate::ids::{LruvecId, NodeId};
@@ -19,7 +24,7 @@ pub(crate) enum Balance {
     Fraction(u64, u64),
 }
 
-/// 2.7: shares of anon and file, from their costs and swappiness.
+/// Anon or file: shares of anon and file, from their costs and swappiness.
 pub(crate) fn fractions(cost: [u64; 2], swappiness: u64) -> (u64, u64) {
     let total = cost[ANON] + cost[FILE];
     let (anon_cost, file_cost) = (total + cost[ANON], total + cost[FILE]);
@@ -27,7 +32,8 @@ pub(crate) fn fractions(cost: [u64; 2], swappiness: u64) -> (u64, u64) {
     (swappiness * (sum + 1) / (anon_cost + 1), (200 - swappiness) * (sum + 1) / (file_cost + 1))
 }
 
-/// The target is met: the smaller type stops, the larger one goes on to the same fraction of its target.
+/// The target is met: the smaller type stops, the larger one goes on to the same fraction of its
+/// target.
 fn cut_to_proportion(targets: &[u64; 4], left: &mut [u64; 4]) {
     let (anon, file) = (left[0] + left[1], left[2] + left[3]);
     let smaller = if file > anon { ANON } else { FILE };
@@ -87,7 +93,7 @@ impl<W: World> Reclaim<'_, W> {
         })
     }
 
-    /// 2.8: slices of the lists in turn, then a proportional stop.
+    /// Proportional stop: slices of the lists in turn, then a proportional stop.
     pub(crate) fn shrink_lruvec_two_list(&mut self, v: LruvecId) {
         let targets = self.scan_counts(v);
         let mut left = targets;
@@ -123,7 +129,8 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// Whether it is of use to know which anon of a node is cold: there is swap, full or not, or a slower node.
+    /// Whether it is of use to know which anon of a node is cold: there is swap, full or not, or a
+    /// slower node.
     pub(crate) fn can_age_anon(&self, nid: NodeId) -> bool {
         self.swap.slots.total_pages() > 0 || self.frames.can_demote(nid)
     }
@@ -141,7 +148,7 @@ impl<W: World> Reclaim<'_, W> {
         0
     }
 
-    /// 2.4.
+    /// Shrinking the inactive list.
     fn shrink_inactive_list(&mut self, v: LruvecId, t: usize, nr: u64) -> u64 {
         self.pages.drain_batches();
         self.look_at_queue();
@@ -177,7 +184,8 @@ impl<W: World> Reclaim<'_, W> {
         stat.reclaimed
     }
 
-    /// 2.5: everything is deactivated, even if referenced; only executable file pages stay.
+    /// Shrinking the active list: everything is deactivated, even if referenced; only executable
+    /// file pages stay.
     pub(crate) fn shrink_active_list(&mut self, v: LruvecId, t: usize, nr: u64) {
         self.pages.drain_batches();
         let mut hold = self.pages.take_scratch();
@@ -236,7 +244,8 @@ mod tests {
         let targets = [32, 0, 1000, 1000];
         let mut left = [16, 0, 968, 968];
         cut_to_proportion(&targets, &mut left);
-        // 16 of 33 are left of anon, 48 %: file is cut to 52 % of its target, of which 32 each are done.
+        // 16 of 33 are left of anon, 48 %: file is cut to 52 % of its target, of which 32 each are
+        // done.
         assert_eq!(left, [0, 0, 520 - 32, 520 - 32]);
     }
 }

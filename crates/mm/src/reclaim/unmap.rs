@@ -10,7 +10,8 @@ use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 
 impl<W: World> Reclaim<'_, W> {
-    /// Moves folios that reclaim isolated to a slower node; they count as reclaimed. What cannot go stays in the list.
+    /// Moves folios that reclaim isolated to a slower node; they count as reclaimed. What cannot go
+    /// stays in the list.
     pub(crate) fn demote_folios(&mut self, list: &mut Vec<FolioId>, stat: &mut ShrinkStat) {
         let Some(target) = self.frames.nodes.demotion_target(self.sc.nid) else { return };
         let counter = match (self.sc.kswapd, self.sc.proactive) {
@@ -37,7 +38,8 @@ impl<W: World> Reclaim<'_, W> {
         list.truncate(kept);
     }
 
-    /// Makes the folio inaccessible; takes over the dirty bit. False: a lazily freed folio was written again.
+    /// Makes the folio inaccessible; takes over the dirty bit. False: a lazily freed folio was
+    /// written again.
     pub(crate) fn unmap_folio(&mut self, f: FolioId) -> bool {
         let st = self.pages.folios.st(f);
         // A page of a large folio may have been unmapped before.

@@ -1,4 +1,6 @@
-//! Reclaim for a memcg at its limit: priorities, the walk over the tree, shadow-node shrinking (2.8, 7.3).
+//! Reclaim for a memcg at its limit: priorities, the walk over the tree, shadow-node shrinking.
+//!
+//! Mechanism: `docs/mechanisms.md#reclaim`, `docs/mechanisms.md#direct-reclaim`.
 
 use crate::ids::MemcgId;
 use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, is_low};
@@ -11,7 +13,8 @@ use crate::scan::DEF_PRIORITY;
 use crate::world::{ThrottleReason, World};
 
 impl<W: World> Reclaim<'_, W> {
-    /// 7.4, after a pass over the node: what it met decides about its flags and who waits.
+    /// Reclaim throttling, after a pass over the node: what it met decides about its flags and who
+    /// waits.
     fn note_pass(&mut self, reclaimed: u64) {
         let seen = std::mem::take(&mut self.sc.seen);
         if self.sc.kswapd {
@@ -44,7 +47,8 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// Direct reclaim as `sc` says: all priorities, again with less restraint if that frees nothing; returns how many it freed.
+    /// Direct reclaim as `sc` says: all priorities, again with less restraint if that frees
+    /// nothing; returns how many it freed.
     pub(crate) fn try_to_free(&mut self) -> u64 {
         loop {
             self.run_priorities();
@@ -53,7 +57,8 @@ impl<W: World> Reclaim<'_, W> {
             if self.sc.nr_reclaimed > 0 || self.sc.blocked {
                 return self.sc.nr_reclaimed;
             }
-            // Zero progress: once with the whole tree, once more with deactivation forced, once beyond `memory.low`.
+            // Zero progress: once with the whole tree, once more with deactivation forced, once
+            // beyond `memory.low`.
             if !self.sc.memcg_full_walk {
                 self.sc.memcg_full_walk = true;
             } else if self.sc.skipped_deactivate {
@@ -67,7 +72,8 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// Asked before a batch: whether swap takes more writes. Who asks for reclaim and cannot wait is not held up, nor is what zswap takes.
+    /// Asked before a batch: whether swap takes more writes. Who asks for reclaim and cannot wait
+    /// is not held up, nor is what zswap takes.
     pub(crate) fn look_at_queue(&mut self) {
         self.sc.queue_full =
             (!self.sc.proactive || self.sc.held_up) && self.cfg.zswap.is_none() && self.world.is_write_queue_full();
@@ -96,7 +102,8 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
-    /// One pass at one priority over the target's subtree on one node; it stops at the target unless a full walk is asked for.
+    /// One pass at one priority over the target's subtree on one node; it stops at the target
+    /// unless a full walk is asked for.
     pub(crate) fn shrink_node(&mut self) {
         let kind = self.cfg.lru.kind;
         by_policy!(kind, P => P::prepare(self));
@@ -152,7 +159,7 @@ impl<W: World> Reclaim<'_, W> {
         true
     }
 
-    /// 4.6: a priority from which the target may be met in one go.
+    /// Multi-gen eviction: a priority from which the target may be met in one go.
     pub(crate) fn set_initial_priority(&mut self) {
         if self.sc.is_cgroup_reclaim() || self.sc.priority != DEF_PRIORITY || self.sc.nr_to_reclaim < MIN_LRU_BATCH {
             return;
@@ -168,7 +175,8 @@ impl<W: World> Reclaim<'_, W> {
         self.sc.priority = estimate.clamp(DEF_PRIORITY / 2, DEF_PRIORITY);
     }
 
-    /// 4.6: reclaim of the whole machine stops when it has what it wants, kswapd also when every zone is safe.
+    /// Multi-gen eviction: reclaim of the whole machine stops when it has what it wants, kswapd
+    /// also when every zone is safe.
     pub(crate) fn should_abort_scan(&self) -> bool {
         if self.sc.blocked {
             return true;
@@ -188,14 +196,15 @@ impl<W: World> Reclaim<'_, W> {
         self.charged().shrink_shadow_nodes(v, priority);
     }
 
-    /// 2.6, 2.7: what this pass may deactivate, and whether there is easy cache to trim.
+    /// Balance of active and inactive: what this pass may deactivate, and whether there is easy
+    /// cache to trim.
     pub(crate) fn prepare_scan_control(&mut self) {
         let v = &self.pages.lruvecs[self.pages.lruvec_of(self.sc.target, self.sc.nid).index()];
         let size = self.pages.known_sizes(self.groups, self.sc.target, self.sc.nid);
         self.sc.cost = v.cost;
         for t in [ANON, FILE] {
-            // The kernels before working-set detection had no refaults to challenge the active list with, and kept
-            // file lists at 1 : 1.
+            // The kernels before working-set detection had no refaults to challenge the active list
+            // with, and kept file lists at 1 : 1.
             let old = !self.pages.refaults_challenge_active();
             let refaulted =
                 !old && self.pages.known_activations(self.groups, self.sc.target, self.sc.nid, t) != v.refaults[t];

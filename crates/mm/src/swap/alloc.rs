@@ -1,5 +1,8 @@
-//! From which cluster a device hands out slots (8.3): the place where the CPU went on, free clusters, partly used ones of the same
-//! order, fragmented ones; single slots at last from clusters of other orders.
+//! From which cluster a device hands out slots: the place where the CPU went on, free clusters,
+//! partly used ones of the same order, fragmented ones; single slots at last from clusters of other
+//! orders.
+//!
+//! Mechanism: `docs/mechanisms.md#allocation-of-swap-slots`.
 
 use super::cluster::{Flag, ListId, NR_ORDERS};
 use super::device::{Common, Device, SwapHost};
@@ -87,7 +90,8 @@ impl Device {
         found
     }
 
-    /// Clusters of the order that were not scanned since slots of them were freed. A scanned one counts as fragmented.
+    /// Clusters of the order that were not scanned since slots of them were freed. A scanned one
+    /// counts as fragmented.
     fn scan_nonfull<H: SwapHost>(&mut self, order: u8, tried: &mut u32, common: &mut Common, host: &mut H) -> Found {
         if u32::from(order) >= self.clusters.shift() {
             return Found::default();

@@ -1,4 +1,6 @@
-//! Which device is asked (8.1): the highest priority first, equals in turn.
+//! Which device is asked: the highest priority first, equals in turn.
+//!
+//! Mechanism: `docs/mechanisms.md#swap-devices`.
 
 use super::Swap;
 use super::device::{Device, SwapHost};

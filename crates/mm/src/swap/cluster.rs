@@ -1,8 +1,11 @@
-//! Clusters of slots and the lists on which they stand (8.3).
+//! Clusters of slots and the lists on which they stand.
 //!
-//! A list is a ring through its head; heads and clusters are both nodes of it, so a cluster leaves its list without knowing which
-//! one that is. Clusters that were never used stand on no ring: they come before all others of the free list, in the order of
-//! their numbers. (Linux interleaves them so that CPUs do not share cache lines; nothing else depends on their order.)
+//! A list is a ring through its head; heads and clusters are both nodes of it, so a cluster leaves
+//! its list without knowing which one that is. Clusters that were never used stand on no ring: they
+//! come before all others of the free list, in the order of their numbers. (Linux interleaves them
+//! so that CPUs do not share cache lines; nothing else depends on their order.)
+//!
+//! Mechanism: `docs/mechanisms.md#swap-clusters`.
 
 use super::map::Slots;
 
@@ -11,7 +14,8 @@ pub(super) const MAX_CLUSTER_PAGES: usize = 512;
 /// Orders 0 to 9.
 pub(super) const NR_ORDERS: usize = 10;
 
-/// What a cluster is, and so on which list it stands. `None`: it waits to be discarded or is being discarded.
+/// What a cluster is, and so on which list it stands. `None`: it waits to be discarded or is being
+/// discarded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Flag {
     None,
@@ -49,7 +53,8 @@ impl ListId {
         ListId((3 + NR_ORDERS + order) as u32)
     }
 
-    /// The list that a flag names. That of `None` names the discard list, on which a cluster is or was.
+    /// The list that a flag names. That of `None` names the discard list, on which a cluster is or
+    /// was.
     pub(super) fn of(flag: Flag, order: usize) -> ListId {
         match flag {
             Flag::None => ListId::DISCARD,
@@ -86,7 +91,7 @@ impl Cluster {
     const UNUSED: Cluster = Cluster { slots: None, link: UNLINKED, count: 0, order: 0, flag: Flag::Free };
 }
 
-/// A wrong rule, to show that the regression test for it finds it (8.6).
+/// A wrong rule, to show that the regression test for it finds it (discard).
 #[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Mutant {
@@ -227,7 +232,8 @@ impl Clusters {
         c >= self.virgin && self.get(c).flag == Flag::Free
     }
 
-    /// From the list on which it is to the tail of another one. A cluster that is on none must not come here.
+    /// From the list on which it is to the tail of another one. A cluster that is on none must not
+    /// come here.
     pub(super) fn move_tail(&mut self, c: u32, flag: Flag) {
         let was_virgin = self.is_virgin(c);
         let cluster = self.get_mut(c);

@@ -1,4 +1,6 @@
-//! One swap device: its clusters, its cursors, what it has used (8.1).
+//! One swap device: its clusters, its cursors, what it has used.
+//!
+//! Mechanism: `docs/mechanisms.md#swap-devices`.
 
 use super::cluster::{Clusters, NR_ORDERS};
 use super::map::{self, BAD};
@@ -8,8 +10,8 @@ use crate::world::Ack;
 
 /// What allocation asks of the rest of the engine.
 pub(crate) trait SwapHost {
-    /// The first slot and the order of a folio in the swap cache, if it could be taken out of it now: it is not locked, and no write
-    /// of it is under way.
+    /// The first slot and the order of a folio in the swap cache, if it could be taken out of it
+    /// now: it is not locked, and no write of it is under way.
     fn droppable(&self, f: FolioId) -> Option<(SwapSlot, u8)>;
 
     /// The folio was taken out of the swap cache; its data exists only in memory now.
@@ -36,7 +38,8 @@ pub(super) struct Common {
     pub(super) total: u64,
     /// Of those, slots that are.
     pub(super) used: u64,
-    /// Slots that are used on devices that are being removed; they count neither as free nor as used otherwise.
+    /// Slots that are used on devices that are being removed; they count neither as free nor as
+    /// used otherwise.
     pub(super) removing: u64,
     /// Slots freed since the engine last asked.
     pub(super) freed: Vec<Freed>,
@@ -90,9 +93,11 @@ pub(super) struct Device {
     pub(super) inuse: u32,
     /// The most that ever were at once.
     pub(super) peak: u32,
-    /// Slots of the devices of higher priority when slots of this one were first handed out: those in use, those that can be.
+    /// Slots of the devices of higher priority when slots of this one were first handed out: those
+    /// in use, those that can be.
     pub(super) first_use: Option<(u64, u64)>,
-    /// By CPU and order, where allocation goes on; 0: nowhere. One for all CPUs on a rotational device.
+    /// By CPU and order, where allocation goes on; 0: nowhere. One for all CPUs on a rotational
+    /// device.
     pub(super) next: Vec<[u32; NR_ORDERS]>,
     /// By CPU, for the scan of the map; one for all on a rotational device.
     pub(super) cursor: Vec<Cursor>,
@@ -137,7 +142,8 @@ impl Device {
         d
     }
 
-    /// The header, bad pages, and what is past the end: counted as used. Clusters with any of them are not free.
+    /// The header, bad pages, and what is past the end: counted as used. Clusters with any of them
+    /// are not free.
     fn mark_unusable(&mut self, policy: &SwapPolicy) {
         let pages = self.cfg.pages as u32;
         let end = self.clusters.len() * policy.cluster_pages;

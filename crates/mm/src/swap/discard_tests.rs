@@ -1,7 +1,10 @@
-//! The list corruption that was reported against the series (8.6), and the two wrong rules that its test must find.
+//! The list corruption that was reported against the series, and the two wrong rules that its test
+//! must find.
 //!
-//! The discard worker takes a cluster off its list and works on it without the lock. The code that frees a cluster moved it to the free
-//! list, which follows the links of a cluster that is on none.
+//! The discard worker takes a cluster off its list and works on it without the lock. The code that
+//! frees a cluster moved it to the free list, which follows the links of a cluster that is on none.
+//!
+//! Mechanism: `docs/mechanisms.md#discard`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -49,7 +52,8 @@ fn swap_out(swap: &mut Swap, host: &mut Slow, order: u8, n: u32) -> Result<Vec<S
     Ok(slots)
 }
 
-/// One order-9 range, 32 of order 4, 512 single slots: taken and freed, with the worker at work between any two steps.
+/// One order-9 range, 32 of order 4, 512 single slots: taken and freed, with the worker at work
+/// between any two steps.
 fn scenario(discard: bool, mutant: Mutant) -> Result<u64, String> {
     let device = SwapDeviceConfig { discard, ..SwapDeviceConfig::new(16 * 512) };
     let cfg = Config {
@@ -106,7 +110,8 @@ fn finish(swap: &mut Swap, host: &mut Slow) -> Result<(), String> {
     check(swap)
 }
 
-/// Whether the scenario finds a wrong rule, on either kind of device: by a broken invariant, or by following a link to nowhere.
+/// Whether the scenario finds a wrong rule, on either kind of device: by a broken invariant, or by
+/// following a link to nowhere.
 fn is_killed(mutant: Mutant, discard: bool) -> bool {
     let result = catch_unwind(AssertUnwindSafe(|| scenario(discard, mutant)));
     !matches!(result, Ok(Ok(_)))

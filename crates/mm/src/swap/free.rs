@@ -1,4 +1,6 @@
-//! Freeing slots, and discarding the clusters that became empty (8.4, 8.6).
+//! Freeing slots, and discarding the clusters that became empty.
+//!
+//! Mechanism: `docs/mechanisms.md#freeing-swap-slots`, `docs/mechanisms.md#discard`.
 
 use super::cluster::Flag;
 use super::device::{Common, Device, Freed, SwapHost};
@@ -55,7 +57,8 @@ impl Device {
         }
     }
 
-    /// Takes the next cluster to discard off its list, where nobody finds it until [`Device::discarded`].
+    /// Takes the next cluster to discard off its list, where nobody finds it until
+    /// [`Device::discarded`].
     pub(super) fn start_discard<H: SwapHost>(&mut self, host: &mut H) -> Option<Ack> {
         let c = self.clusters.pop_discard()?;
         self.discarding.push(c);
@@ -84,7 +87,8 @@ impl Device {
         }
     }
 
-    /// Discards all that waits, because there is nothing else to hand out. Whether any of it can be used now.
+    /// Discards all that waits, because there is nothing else to hand out. Whether any of it can be
+    /// used now.
     pub(super) fn discard_all<H: SwapHost>(&mut self, common: &mut Common, host: &mut H) -> bool {
         let mut any = false;
         while let Some(ack) = self.start_discard(host) {

@@ -1,4 +1,7 @@
-//! Slots by scanning the map: rotational devices of 6.12 (8.7), and what came before the cluster lists.
+//! Slots by scanning the map: rotational devices of Linux 6.12, and what came before the cluster
+//! lists.
+//!
+//! Mechanism: `docs/mechanisms.md#rotational-devices`.
 
 use super::cluster::Flag;
 use super::device::{Common, Cursor, Device, SwapHost};
@@ -6,7 +9,8 @@ use super::map::HAS_CACHE;
 use super::scan::{Found, find};
 
 impl Device {
-    /// One slot of a rotational device: in sequence, and after each run from the lowest place where a whole run is free.
+    /// One slot of a rotational device: in sequence, and after each run from the lowest place where
+    /// a whole run is free.
     pub(super) fn alloc_at_cursor<H: SwapHost>(&mut self, common: &mut Common, host: &mut H) -> Option<u32> {
         let run = self.clusters.pages();
         if self.cursor[0].left == 0 {
@@ -21,7 +25,8 @@ impl Device {
         Some(offset)
     }
 
-    /// Before the series: large orders take free clusters only, and the CPU's own one; single slots scan the map when there is none.
+    /// Before the series: large orders take free clusters only, and the CPU's own one; single slots
+    /// scan the map when there is none.
     pub(super) fn alloc_free_only<H: SwapHost>(
         &mut self,
         order: u8,
@@ -73,8 +78,8 @@ impl Device {
         Found { offset: Some(offset), next: if after < pages { self.first_of(c) + after as u32 } else { 0 } }
     }
 
-    /// The first slot from `from` to the end that is free, or cache-only if slots are short and its folio gives it up; else the
-    /// first below.
+    /// The first slot from `from` to the end that is free, or cache-only if slots are short and its
+    /// folio gives it up; else the first below.
     fn first_usable<H: SwapHost>(&mut self, from: u32, common: &mut Common, host: &mut H) -> Option<u32> {
         let end = self.cfg.pages as u32;
         let from = from.clamp(self.lowest, end);
@@ -96,7 +101,8 @@ impl Device {
         None
     }
 
-    /// The next slot whose byte is of interest; `end` if there is none. It counts what a scan of the map looks at.
+    /// The next slot whose byte is of interest; `end` if there is none. It counts what a scan of
+    /// the map looks at.
     fn next_candidate(&self, from: u32, end: u32, common: &mut Common) -> u32 {
         let reclaim = common.is_full();
         let mut at = from;

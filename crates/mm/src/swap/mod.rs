@@ -1,7 +1,10 @@
-//! Swap: devices, and who gets which slot of them (8).
+//! Swap: devices, and who gets which slot of them.
 //!
-//! A slot is taken for a folio that enters the swap cache, and is free again when neither a page table nor the cache refers to it.
-//! Slots that were freed are collected; the engine uncharges them and tells the driver ([`Swap::take_freed`]).
+//! A slot is taken for a folio that enters the swap cache, and is free again when neither a page
+//! table nor the cache refers to it. Slots that were freed are collected; the engine uncharges them
+//! and tells the driver ([`Swap::take_freed`]).
+//!
+//! Mechanism: `docs/mechanisms.md#swap`.
 
 mod alloc;
 mod avail;
@@ -129,7 +132,8 @@ impl Swap {
         self.devices.iter().flatten().any(|d| !d.discarding.is_empty())
     }
 
-    /// Work that is left over from allocating and freeing: reclaim of a device that became 100 % used, discards.
+    /// Work that is left over from allocating and freeing: reclaim of a device that became 100 %
+    /// used, discards.
     pub(crate) fn background_work<H: SwapHost>(&mut self, host: &mut H) {
         for d in self.devices.iter_mut().flatten() {
             if std::mem::take(&mut d.wants_reclaim) {

@@ -24,7 +24,8 @@ impl Swap {
         self.slot_entry(slot).as_value()
     }
 
-    /// Puts a folio into the swap cache, with its 2^order slots: such as were just taken, or such that it is to be read from.
+    /// Puts a folio into the swap cache, with its 2^order slots: such as were just taken, or such
+    /// that it is to be read from.
     pub(crate) fn add_to_cache(&mut self, slot: SwapSlot, order: u8, f: FolioId) {
         let (d, _) = self.device_mut(slot);
         let (c, at) = d.place(slot.offset());
@@ -33,7 +34,8 @@ impl Swap {
         slots.map[at..at + nr].iter_mut().for_each(|b| *b |= HAS_CACHE);
     }
 
-    /// Takes a folio out of the swap cache, leaving its shadow, if there is one, in slots that are still used.
+    /// Takes a folio out of the swap cache, leaving its shadow, if there is one, in slots that are
+    /// still used.
     pub(crate) fn drop_cache(&mut self, slot: SwapSlot, order: u8, shadow: Option<u64>) {
         let (d, common) = self.device_mut(slot);
         let (c, at) = d.place(slot.offset());

@@ -37,7 +37,8 @@ impl Swap {
         self.enable_caches();
     }
 
-    /// Forgets the device if nothing is on it. False: something is, or a cluster of it is being discarded.
+    /// Forgets the device if nothing is on it. False: something is, or a cluster of it is being
+    /// discarded.
     pub(crate) fn finish_removal(&mut self, number: u8) -> bool {
         let at = usize::from(number);
         let empty = |d: &super::device::Device| d.inuse == 0 && d.discarding.is_empty();

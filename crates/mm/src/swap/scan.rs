@@ -1,4 +1,6 @@
-//! Looking for free slots in a cluster, and taking cache-only ones from the swap cache (8.3, 8.5).
+//! Looking for free slots in a cluster, and taking cache-only ones from the swap cache.
+//!
+//! Mechanism: `docs/mechanisms.md#allocation-of-swap-slots`, `docs/mechanisms.md#cache-only-slots`.
 
 use super::cluster::{Flag, ListId};
 use super::device::{Common, Device, SwapHost};
@@ -77,7 +79,8 @@ impl Device {
         self.is_free(c, at, nr)
     }
 
-    /// Takes the folio of a cache-only slot out of the swap cache, if no slot of it has other users. Says where it ended.
+    /// Takes the folio of a cache-only slot out of the swap cache, if no slot of it has other
+    /// users. Says where it ended.
     pub(super) fn reclaim_slot<H: SwapHost>(&mut self, offset: u32, common: &mut Common, host: &mut H) -> Option<u32> {
         let (c, at) = self.place(offset);
         let slots = self.clusters.get(c).slots.as_ref()?;
@@ -96,8 +99,8 @@ impl Device {
         Some(first + nr)
     }
 
-    /// Rotates the list of full clusters and takes what is cache-only from the swap cache: of one cluster, or, with `force`, of as
-    /// many as are in use.
+    /// Rotates the list of full clusters and takes what is cache-only from the swap cache: of one
+    /// cluster, or, with `force`, of as many as are in use.
     pub(super) fn reclaim_full_clusters<H: SwapHost>(&mut self, force: bool, common: &mut Common, host: &mut H) {
         let mut left = if force { self.inuse / self.clusters.pages() } else { 1 };
         while let Some(c) = self.clusters.first(ListId::FULL) {

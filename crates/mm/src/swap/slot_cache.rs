@@ -1,7 +1,10 @@
-//! Slots that a CPU has taken ahead, and slots that it will give back (8.4): 64 of each, for single pages.
+//! Slots that a CPU has taken ahead, and slots that it will give back: 64 of each, for single
+//! pages.
 //!
-//! They are in use as far as a device knows. The caches work while more than 320 slots per CPU are free, and are emptied when fewer
-//! than 128 are.
+//! They are in use as far as a device knows. The caches work while more than 320 slots per CPU are
+//! free, and are emptied when fewer than 128 are.
+//!
+//! Mechanism: `docs/mechanisms.md#slot-caches`.
 
 use super::Swap;
 use super::device::SwapHost;
@@ -96,7 +99,8 @@ impl Swap {
         self.caches.cpus[at].taken.pop()
     }
 
-    /// Nobody refers to the slot any more. It is free at once, or when the CPU has collected enough of them.
+    /// Nobody refers to the slot any more. It is free at once, or when the CPU has collected enough
+    /// of them.
     pub(super) fn release_one(&mut self, slot: SwapSlot) {
         if !self.caches.active {
             let (d, common) = self.device_mut(slot);

@@ -1,4 +1,5 @@
-//! Swap devices on their own, without pages: for measuring the allocator, and for driving it from outside.
+//! Swap devices on their own, without pages: for measuring the allocator, and for driving it from
+//! outside.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +46,8 @@ impl SwapHost for Folios {
 }
 
 impl SwapSpace {
-    /// Devices for so many CPUs. An impossible one is an error. `slow_discards`: they end by [`SwapSpace::end_discard`].
+    /// Devices for so many CPUs. An impossible one is an error. `slow_discards`: they end by
+    /// [`SwapSpace::end_discard`].
     pub fn new(
         devices: Vec<SwapDeviceConfig>,
         policy: SwapPolicy,
@@ -62,7 +64,8 @@ impl SwapSpace {
         Ok(SwapSpace { swap: Swap::new(&cfg.swap, cfg.cpus), host: Folios { discards, ..Folios::default() } })
     }
 
-    /// Swaps a folio out: takes 2^order slots, and a page table refers to each. None: there is no place for it.
+    /// Swaps a folio out: takes 2^order slots, and a page table refers to each. None: there is no
+    /// place for it.
     pub fn swap_out(&mut self, order: u8, cpu: usize) -> Option<SwapSlot> {
         let slot = self.swap.alloc(order, MemcgId::ROOT, cpu, &mut self.host)?;
         self.swap.add_to_cache(slot, order, FolioId(self.host.next));

@@ -1,4 +1,5 @@
-//! Random operations on devices against a model of who holds which slot; every invariant after every one of them.
+//! Random operations on devices against a model of who holds which slot; every invariant after
+//! every one of them.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +35,8 @@ struct Cached {
     busy: bool,
 }
 
-/// What the test knows: folios in the swap cache, references of page tables, who is charged, discards under way.
+/// What the test knows: folios in the swap cache, references of page tables, who is charged,
+/// discards under way.
 #[derive(Default)]
 struct Model {
     cached: BTreeMap<FolioId, Cached>,

@@ -20,8 +20,8 @@ pub struct SwapDeviceInfo {
     pub used_pages: u64,
     /// The most that were in use at once.
     pub peak_pages: u64,
-    /// How full the devices of higher priority were when slots of this one were first handed out, in percent. None: none were, or there
-    /// is no such device.
+    /// How full the devices of higher priority were when slots of this one were first handed out,
+    /// in percent. None: none were, or there is no such device.
     pub higher_used_percent: Option<f64>,
     /// It is being taken away.
     pub removing: bool,
@@ -84,7 +84,8 @@ impl SwapMap {
         all.map(|l| (l, count(l) + untouched(l))).collect()
     }
 
-    /// Clusters by how much of them is used: none, then eighths, the last of which includes those that are full.
+    /// Clusters by how much of them is used: none, then eighths, the last of which includes those
+    /// that are full.
     pub fn usage_histogram(&self) -> [u64; 9] {
         let mut all = [0; 9];
         all[0] = u64::from(self.untouched);

@@ -1,4 +1,6 @@
-//! Pages of zeros: a bit in the place of a slot's content, and no I/O (8.7).
+//! Pages of zeros: a bit in the place of a slot's content, and no I/O.
+//!
+//! Mechanism: `docs/mechanisms.md#zero-pages`.
 
 use std::collections::BTreeMap;
 

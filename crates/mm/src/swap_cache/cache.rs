@@ -1,4 +1,6 @@
-//! Anonymous folios and the swap cache: taking slots, giving them back (8.2).
+//! Anonymous folios and the swap cache: taking slots, giving them back.
+//!
+//! Mechanism: `docs/mechanisms.md#the-swap-cache`.
 
 use crate::config::lru::RefaultTest;
 use crate::folio::slot::Slot;
@@ -103,7 +105,8 @@ impl<W: World> SwapCache<'_, W> {
         f
     }
 
-    /// Gives an anonymous folio slots and puts it into the swap cache. It will be written, so it is dirty. False: there are none.
+    /// Gives an anonymous folio slots and puts it into the swap cache. It will be written, so it is
+    /// dirty. False: there are none.
     pub(crate) fn add_to_swap(&mut self, f: FolioId) -> bool {
         let memcg = self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg;
         let (order, nr) = (self.pages.folios.st(f).order(), self.pages.folios.st(f).nr_pages());
@@ -136,7 +139,8 @@ impl<W: World> SwapCache<'_, W> {
         note_swap_cache(&self.pages.folios, &mut self.groups.memcgs, &self.pages.lruvecs, f, sign);
     }
 
-    /// Takes a folio out of the swap cache if no page table needs a slot of it. Its data exists only here then: dirty.
+    /// Takes a folio out of the swap cache if no page table needs a slot of it. Its data exists
+    /// only here then: dirty.
     pub(crate) fn release_swap_cache(&mut self, f: FolioId) {
         let (slot, order) = (self.pages.folios.swap(f), self.pages.folios.st(f).order());
         if self.swap.slots.is_referenced(slot, order) {
@@ -147,8 +151,8 @@ impl<W: World> SwapCache<'_, W> {
         self.settle_swap();
     }
 
-    /// What follows from taking and freeing slots: those that were freed are uncharged, and the driver is told; background work of the
-    /// devices is done.
+    /// What follows from taking and freeing slots: those that were freed are uncharged, and the
+    /// driver is told; background work of the devices is done.
     pub(crate) fn settle_swap(&mut self) {
         loop {
             while let Some(freed) = self.swap.slots.pop_freed() {
@@ -172,7 +176,8 @@ impl<W: World> SwapCache<'_, W> {
         }
     }
 
-    /// A discard that was pending ended, well or not: the cluster that starts with this slot can be used again.
+    /// A discard that was pending ended, well or not: the cluster that starts with this slot can be
+    /// used again.
     pub(crate) fn discard_done(&mut self, first: SwapSlot) {
         self.swap.slots.discard_done(first);
         self.settle_swap();
@@ -187,7 +192,8 @@ impl<W: World> SwapCache<'_, W> {
         self.groups.memcgs.uncharge_zswap(memcg, u64::from(bytes));
     }
 
-    /// A slot is charged to another group: so is what is stored under it, which counts as stored now.
+    /// A slot is charged to another group: so is what is stored under it, which counts as stored
+    /// now.
     pub(crate) fn move_stored(&mut self, slot: SwapSlot, to: MemcgId) {
         let Some(Entry { page, memcg, bytes, .. }) = self.swap.zswap.remove(slot) else { return };
         self.groups.memcgs.uncharge_zswap(memcg, u64::from(bytes));

@@ -1,4 +1,5 @@
-//! What zswap takes: the limits of the pool and of groups, the accept threshold, and whom the memory is charged to.
+//! What zswap takes: the limits of the pool and of groups, the accept threshold, and whom the
+//! memory is charged to.
 
 use crate::folio::table::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
@@ -8,8 +9,8 @@ use crate::stat::Counter;
 use crate::swap_cache::{SwapCache, SwapFront};
 use crate::world::{Ack, Content, Effect, World};
 
-/// What the common compressors make of a page of one word over and over: the word, a match that goes on to the end, and the last
-/// literals. In the LZ4 block format 1 + 8 + 2 + 16 + 6 bytes.
+/// What the common compressors make of a page of one word over and over: the word, a match that
+/// goes on to the end, and the last literals. In the LZ4 block format 1 + 8 + 2 + 16 + 6 bytes.
 const SAME_FILLED_BYTES: u32 = 33;
 
 /// Where a folio goes that leaves for swap.
@@ -109,7 +110,8 @@ impl<W: World> SwapFront<'_, W> {
 }
 
 impl<W: World> SwapCache<'_, W> {
-    /// Fills a folio of the swap cache from what stands in front of the device. False: its data is on the device.
+    /// Fills a folio of the swap cache from what stands in front of the device. False: its data is
+    /// on the device.
     pub(crate) fn load_from_front(&mut self, f: FolioId) -> bool {
         if self.load_zeros(f) {
             return true;
@@ -132,7 +134,8 @@ impl<W: World> SwapCache<'_, W> {
         self.forget_stored(slot);
     }
 
-    /// Takes note of whether a folio that is to be written is all zeros, in all of its pages. Then nothing is written.
+    /// Takes note of whether a folio that is to be written is all zeros, in all of its pages. Then
+    /// nothing is written.
     fn store_zeros(&mut self, f: FolioId, first: Content) -> bool {
         let (page, slot, nr) =
             (self.pages.folios.page(f).0, self.pages.folios.swap(f), self.pages.folios.st(f).nr_pages() as u32);

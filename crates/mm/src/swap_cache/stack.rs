@@ -1,4 +1,5 @@
-//! Where anonymous memory goes that leaves: the slots of the devices, and what stands in front of them.
+//! Where anonymous memory goes that leaves: the slots of the devices, and what stands in front of
+//! them.
 
 use crate::config::Config;
 use crate::folio::size_stats::SizeCounter;
@@ -30,8 +31,8 @@ impl SwapStack {
 }
 
 impl SwapStack {
-    /// The folio of a resident page, cut to what lies before `end`, and the page after it. None: there is none, or it cannot be
-    /// cut now.
+    /// The folio of a resident page, cut to what lies before `end`, and the page after it. None:
+    /// there is none, or it cannot be cut now.
     pub(crate) fn next_folio(&mut self, pages: &mut Pages, at: u32, end: u32) -> Option<(FolioId, u32)> {
         let f = pages.folios.slot(PageId(at)).folio()?;
         if !pages.folios.st(f).has(State::LARGE) {
@@ -50,15 +51,17 @@ impl SwapStack {
         pages.folios.slot(page).folio().or_else(|| pages.swap_entry(page).and_then(|s| self.slots.cached(s)))
     }
 
-    /// Whether every page of a folio in the swap cache is in swap for its mapping, and none was given up.
+    /// Whether every page of a folio in the swap cache is in swap for its mapping, and none was
+    /// given up.
     pub(crate) fn is_all_swapped(&self, pages: &Pages, f: FolioId) -> bool {
         let (ids, slot) = (pages.pages_of(f), pages.folios.swap(f));
         let dropped = pages.dropping.range(PageId(ids.start)..PageId(ids.end)).next().is_some();
         !dropped && ids.into_iter().all(|p| pages.swap_entry(PageId(p)) == Some(slot.nth(p - f.0)))
     }
 
-    /// Splits a large folio into single pages that keep its flags and its generation. It must not be locked or under writeback.
-    /// On a list, the parts come to the list's head; taken off by reclaim, so are they, and the caller sees to them.
+    /// Splits a large folio into single pages that keep its flags and its generation. It must not
+    /// be locked or under writeback. On a list, the parts come to the list's head; taken off by
+    /// reclaim, so are they, and the caller sees to them.
     pub(crate) fn split_folio(&mut self, pages: &mut Pages, f: FolioId) {
         let whole = pages.folios.st(f);
         debug_assert!(whole.has(State::LARGE) && !whole.has(State::LOCKED | State::WRITEBACK | State::ADDING));
@@ -118,7 +121,7 @@ impl SwapStack {
             || cfg.swap.reclaim_cache && groups.has_swap_cache(memcg)
     }
 
-    /// The half rule (8.2), for the machine and the memcg.
+    /// The half rule (the half rule), for the machine and the memcg.
     pub(crate) fn is_swap_full(&self, pages: &Pages, groups: &Groups, f: FolioId) -> bool {
         let memcg = pages.lruvecs[pages.folios.lruvec(f).index()].memcg;
         self.slots.is_full() || groups.memcgs.swap_is_half_used(memcg)
@@ -155,7 +158,8 @@ impl SwapStack {
 
 /// Checks, for tests.
 impl SwapStack {
-    /// Every entry belongs to a slot in use that nothing else holds the data of; charges are what the entries add up to.
+    /// Every entry belongs to a slot in use that nothing else holds the data of; charges are what
+    /// the entries add up to.
     pub(crate) fn validate_zswap(&self, pages: &Pages, groups: &Groups) -> Result<(), String> {
         self.zswap.validate()?;
         let mut own = vec![(0u64, 0u64); groups.memcgs.all.len()];

@@ -1,4 +1,5 @@
-//! From zswap to the device: the oldest entry of a group, spared once, to make room in the pool or in the group.
+//! From zswap to the device: the oldest entry of a group, spared once, to make room in the pool or
+//! in the group.
 
 use crate::folio::table::State;
 use crate::ids::{MemcgId, PageId, SwapSlot, ZoneId};
@@ -31,8 +32,9 @@ pub(crate) struct Victim {
 }
 
 impl<W: World> SwapFront<'_, W> {
-    /// A group is at its `zswap.max`: its own oldest entry makes room for the next. Reclaim asks for it, and must not reclaim in
-    /// turn: the page may use the last frames, and exceed limits for a moment.
+    /// A group is at its `zswap.max`: its own oldest entry makes room for the next. Reclaim asks
+    /// for it, and must not reclaim in turn: the page may use the last frames, and exceed limits
+    /// for a moment.
     pub(crate) fn make_zswap_room(&mut self, memcg: MemcgId) -> bool {
         let Ok(victim) = self.choose_victim(memcg) else { return false };
         let mut written = self.drop_unneeded(victim);
@@ -49,14 +51,16 @@ impl<W: World> SwapFront<'_, W> {
         let entry = oldest.and_then(|slot| self.swap.zswap.get(slot).copied());
         let Some(Entry { slot, page, memcg, referenced, .. }) = entry else { return Err(Visit::Nothing) };
         self.swap.zswap.rotate(slot);
-        // A device on which everything fails would give reclaim a page back for each that it takes, for ever.
+        // A device on which everything fails would give reclaim a page back for each that it takes,
+        // for ever.
         if referenced || self.writeback.writes_failed >= u64::from(MAX_FAILURES) {
             return Err(Visit::Fruitless);
         }
         Ok(Victim { slot, page, memcg })
     }
 
-    /// An entry that no page table needs goes: its slot only waits to be freed. False: it is needed.
+    /// An entry that no page table needs goes: its slot only waits to be freed. False: it is
+    /// needed.
     pub(crate) fn drop_unneeded(&mut self, victim: Victim) -> bool {
         let unneeded = self.swap.slots.count(victim.slot) == 0;
         if unneeded {
@@ -65,7 +69,8 @@ impl<W: World> SwapFront<'_, W> {
         unneeded
     }
 
-    /// Decompresses an entry into a folio of the swap cache, for which a frame was charged, and writes that.
+    /// Decompresses an entry into a folio of the swap cache, for which a frame was charged, and
+    /// writes that.
     pub(crate) fn write_back_charged(&mut self, victim: Victim, zone: ZoneId) -> bool {
         let Victim { slot, page, memcg } = victim;
         // Reclaim for that frame may have written this very entry.

@@ -1,8 +1,11 @@
-//! When a task marks pages so that the next touch of each is a hint fault, and how many (9.3).
+//! When a task marks pages so that the next touch of each is a hint fault, and how many.
 //!
-//! A task is asked by its CPU time; the threads of a program share the marking, so that all of them together do no more of it than one.
-//! Linux slows down a task whose faults lead nowhere, by the faults that it counts. Where only tiering is on, faults on slow memory are not
-//! counted and fast memory has none, so the period stays as it begins.
+//! A task is asked by its CPU time; the threads of a program share the marking, so that all of them
+//! together do no more of it than one. Linux slows down a task whose faults lead nowhere, by the
+//! faults that it counts. Where only tiering is on, faults on slow memory are not counted and fast
+//! memory has none, so the period stays as it begins.
+//!
+//! Mechanism: `docs/mechanisms.md#hint-faults`.
 
 use super::sysctl::TieringConfig;
 
@@ -21,7 +24,8 @@ pub struct ScanPeriod {
 }
 
 impl ScanPeriod {
-    /// For a program with so many resident pages: the more windows of `scan_size` there are, the sooner the next one comes.
+    /// For a program with so many resident pages: the more windows of `scan_size` there are, the
+    /// sooner the next one comes.
     pub fn new(cfg: &TieringConfig, rss_pages: u64) -> ScanPeriod {
         let windows = rss_pages.div_ceil(cfg.scan_size_pages).max(1);
         // The scale of a scenario divides both, so the quotient is that of the sizes in MB.
@@ -86,7 +90,8 @@ impl MmScan {
         MmScan { next_ns: now_ns + cfg.time_ns(cfg.scan_delay_ms), offset: 0, rounds: 0 }
     }
 
-    /// A thread is due to scan, with this period: whether it is its turn, and nobody scanned since less than that.
+    /// A thread is due to scan, with this period: whether it is its turn, and nobody scanned since
+    /// less than that.
     pub fn begins(&mut self, cfg: &TieringConfig, now_ns: u64, period_ms: u64) -> bool {
         let turn = now_ns >= self.next_ns;
         if turn {
@@ -95,8 +100,9 @@ impl MmScan {
         turn
     }
 
-    /// One scan over an address space of so many pages: `mark` is called with one range after the other and says how many pages of it it has
-    /// marked. A page table in which some were counts whole. Ends when `scan_size` pages counted, or 8 times as many were looked at, or all.
+    /// One scan over an address space of so many pages: `mark` is called with one range after the
+    /// other and says how many pages of it it has marked. A page table in which some were counts
+    /// whole. Ends when `scan_size` pages counted, or 8 times as many were looked at, or all.
     pub fn scan(&mut self, cfg: &TieringConfig, space_pages: u64, mut mark: impl FnMut(Range) -> u64) -> u64 {
         if space_pages == 0 {
             return 0;

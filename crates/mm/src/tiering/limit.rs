@@ -1,4 +1,6 @@
-//! How many pages a second may be promoted to a node (9.4).
+//! How many pages a second may be promoted to a node.
+//!
+//! Mechanism: `docs/mechanisms.md#promotion-rate-limit`.
 
 /// Windows of a little more than a second; what is tried counts, not what comes of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +25,8 @@ impl RateLimit {
         self.limit_pages_per_s
     }
 
-    /// Whether a folio may go, when `candidates` is how many pages were candidates so far, its own included. The one that opens a window is
-    /// not counted in it.
+    /// Whether a folio may go, when `candidates` is how many pages were candidates so far, its own
+    /// included. The one that opens a window is not counted in it.
     pub fn admits(&mut self, now_ms: u64, candidates: u64, pages: u64) -> bool {
         if now_ms - self.window_start_ms.min(now_ms) > 1000 {
             (self.window_start_ms, self.window_base) = (now_ms, candidates);

@@ -1,17 +1,20 @@
-//! Memory tiers: which nodes are fast, where pages go when they leave one, and when they come back (section 9).
+//! Memory tiers: which nodes are fast, where pages go when they leave one, and when they come back.
 //!
-//! What is here decides and keeps count; it holds no page and moves none. Time comes in as a number, what a page is like as plain
-//! values, and what is to be done goes out as a value. So each rule can be read, and tested, alone:
+//! What is here decides and keeps count; it holds no page and moves none. Time comes in as a
+//! number, what a page is like as plain values, and what is to be done goes out as a value. So each
+//! rule can be read, and tested, alone:
 //!
 //! | file | idea |
 //! |---|---|
-//! | `perf` | what a node of memory can do, presets, abstract distance (9.1) |
-//! | `topology` | tiers, the top tier, demotion targets (9.1) |
-//! | `stamp` | when a page was marked, in a few bits (9.3) |
-//! | `cadence` | when a task marks pages, and how many (9.3) |
-//! | `limit`, `threshold` | promotions a second, and how fast a page must be touched to be one (9.4) |
-//! | `promotion` | the policies: what a hint fault leads to (9.4, 9.5) |
+//! | `perf` | what a node of memory can do, presets, abstract distance |
+//! | `topology` | tiers, the top tier, demotion targets |
+//! | `stamp` | when a page was marked, in a few bits |
+//! | `cadence` | when a task marks pages, and how many |
+//! | `limit`, `threshold` | promotions a second, and how fast a page must be touched to be one |
+//! | `promotion` | the policies: what a hint fault leads to |
 //! | `sysctl` | what can be set, under the names that Linux gives it |
+//!
+//! Mechanism: `docs/mechanisms.md#memory-tiers`.
 
 mod cadence;
 mod limit;

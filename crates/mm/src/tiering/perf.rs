@@ -1,4 +1,6 @@
-//! What a node of memory can do, and how far away that makes it (9.1).
+//! What a node of memory can do, and how far away that makes it.
+//!
+//! Mechanism: `docs/mechanisms.md#tiers-and-demotion-targets`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -52,15 +54,17 @@ impl NodePreset {
 
     /// Its figures.
     ///
-    /// - `dram`: reads at random places take 101 ns, non-temporal writes 86 ns (Izraelevitz and others, "Basic performance measurements of the
-    ///   Intel Optane DC persistent memory module", 2019). Bandwidth is nominal: 6 channels of 21.3 GB/s, which reads and writes share; half
+    /// - `dram`: reads at random places take 101 ns, non-temporal writes 86 ns (Izraelevitz and
+    ///   others, "Basic performance measurements of the Intel Optane DC persistent memory module",
+    ///   2019). Bandwidth is nominal: 6 channels of 21.3 GB/s, which reads and writes share; half
     ///   is counted for writes.
-    /// - `pmem`: 305 ns at random places, writes 90 ns (into the controller's queue); six modules 39.4 GB/s of reads and 13.9 GB/s of writes; a
-    ///   line of 64 bytes moves 256 bytes in the medium, so random access gets a quarter of that (the same source).
-    /// - `cxl`: 70 to 90 ns more than local DRAM (Li and others, "Pond", ASPLOS 2023), so 80 ns more, writes too; bandwidth is nominal: eight
-    ///   lanes of PCIe 5.0, 31.5 GB/s each way.
-    /// - `remote-numa`: 1.82 times the latency of local DRAM, 142 to 78 ns, and 30 GB/s over the link ("Pond", its emulation of CXL on two
-    ///   sockets).
+    /// - `pmem`: 305 ns at random places, writes 90 ns (into the controller's queue); six modules
+    ///   39.4 GB/s of reads and 13.9 GB/s of writes; a line of 64 bytes moves 256 bytes in the
+    ///   medium, so random access gets a quarter of that (the same source).
+    /// - `cxl`: 70 to 90 ns more than local DRAM (Li and others, "Pond", ASPLOS 2023), so 80 ns
+    ///   more, writes too; bandwidth is nominal: eight lanes of PCIe 5.0, 31.5 GB/s each way.
+    /// - `remote-numa`: 1.82 times the latency of local DRAM, 142 to 78 ns, and 30 GB/s over the
+    ///   link ("Pond", its emulation of CXL on two sockets).
     pub fn perf(self) -> NodePerf {
         let perf = |[read_latency_ns, write_latency_ns]: [u64; 2], [read, write]: [u64; 2], access_bytes| NodePerf {
             read_latency_ns,
@@ -111,8 +115,8 @@ impl NodePerf {
         }
     }
 
-    /// Abstract distance, where `dram` is what counts as DRAM: proportional to latency, inversely to bandwidth, reads and writes added up.
-    /// Lower is faster.
+    /// Abstract distance, where `dram` is what counts as DRAM: proportional to latency, inversely
+    /// to bandwidth, reads and writes added up. Lower is faster.
     pub fn abstract_distance(&self, dram: &NodePerf) -> u64 {
         let latency = |p: &NodePerf| u128::from(p.read_latency_ns) + u128::from(p.write_latency_ns);
         let bandwidth = |p: &NodePerf| u128::from(p.read_bytes_per_s) + u128::from(p.write_bytes_per_s);

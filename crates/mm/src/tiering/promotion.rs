@@ -1,4 +1,6 @@
-//! What a hint fault on slow memory leads to (9.4, and the alternatives of 9.5).
+//! What a hint fault on slow memory leads to.
+//!
+//! Mechanism: `docs/mechanisms.md#promotion`, `docs/mechanisms.md#other-promotion-policies`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,9 +23,11 @@ pub enum PromotionPolicy {
     LatencyLimitAuto,
     /// Pages that are active; others become active (Weiner's description).
     TwoTouch,
-    /// Pages that are active; others are marked accessed, which takes two of them to make a page active (the patch as posted).
+    /// Pages that are active; others are marked accessed, which takes two of them to make a page
+    /// active (the patch as posted).
     TwoTouchLiteral,
-    /// Others become active; active ones are promoted as [`PromotionPolicy::LatencyLimitAuto`] does (Ying).
+    /// Others become active; active ones are promoted as [`PromotionPolicy::LatencyLimitAuto`] does
+    /// (Ying).
     Combined,
     /// Pages of which the driver says that they are among the hottest. No kernel has it: the bound.
     Oracle,
@@ -98,13 +102,15 @@ impl FromStr for PromotionPolicy {
 pub struct HintFault {
     /// When.
     pub now_ns: u64,
-    /// When the folio was marked; the answer's caller stores [`StampClock::stamp`] of now in its place.
+    /// When the folio was marked; the answer's caller stores [`StampClock::stamp`] of now in its
+    /// place.
     pub stamp: Stamp,
     /// Its pages.
     pub pages: u64,
     /// It is on an active list (multi-gen LRU: of the two youngest generations).
     pub active: bool,
-    /// It is among the hottest pages, as far as the driver knows; only [`PromotionPolicy::Oracle`] looks.
+    /// It is among the hottest pages, as far as the driver knows; only [`PromotionPolicy::Oracle`]
+    /// looks.
     pub hottest: bool,
     /// The node that it would go to has free space in plenty ([`free_space_enough`]).
     pub free_space: bool,
@@ -137,7 +143,8 @@ pub enum HintAction {
 pub struct PromotionStats {
     /// Hint faults.
     pub hint_faults: u64,
-    /// `pgpromote_candidate`: pages that were hot enough to be tried, whether the limit let them through or not.
+    /// `pgpromote_candidate`: pages that were hot enough to be tried, whether the limit let them
+    /// through or not.
     pub candidates: u64,
     /// Pages that went without a question, because there was free space.
     pub shortcut: u64,
@@ -268,8 +275,8 @@ impl Promoter {
     }
 }
 
-/// Whether a node has free space in plenty: some zone beyond its promotion mark (free pages, mark) by a GiB or a sixteenth of the node,
-/// whichever is more.
+/// Whether a node has free space in plenty: some zone beyond its promotion mark (free pages, mark)
+/// by a GiB or a sixteenth of the node, whichever is more.
 pub fn free_space_enough(cfg: &TieringConfig, node_pages: u64, zones: impl IntoIterator<Item = (u64, u64)>) -> bool {
     let beyond = cfg.free_space_pages.max(node_pages / 16);
     zones.into_iter().any(|(free, promo)| free > promo + beyond)

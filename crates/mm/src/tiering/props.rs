@@ -38,7 +38,8 @@ fn config() -> impl Strategy<Value = TieringConfig> {
     )
 }
 
-/// What was promoted outside the shortcut, as I9.1 counts it. The algorithm opens a window with a candidate, for more than a second.
+/// What was promoted outside the shortcut, as I9.1 counts it. The algorithm opens a window with a
+/// candidate, for more than a second.
 #[derive(Default)]
 struct Windows {
     start_ms: u64,
@@ -65,8 +66,9 @@ impl Windows {
         self.largest_ever = self.largest_ever.max(pages);
     }
 
-    /// I9.1: in the second that a window is, no more than the limit and one folio (faults come one after the other here); so, in any number of
-    /// seconds, no more than that for each, and for one more that was under way when they began.
+    /// I9.1: in the second that a window is, no more than the limit and one folio (faults come one
+    /// after the other here); so, in any number of seconds, no more than that for each, and for one
+    /// more that was under way when they began.
     fn check(&self, limit: u64, since_first_ms: u64) -> Result<(), String> {
         let seconds = since_first_ms / 1001 + 1;
         if self.pages >= limit + self.largest.max(1) {
@@ -125,7 +127,8 @@ proptest! {
         }
     }
 
-    /// I9.1 with single pages is exact: over the whole run, the limit for each window that there was time for.
+    /// I9.1 with single pages is exact: over the whole run, the limit for each window that there
+    /// was time for.
     #[test]
     fn single_pages_never_exceed_the_rate(limit in 1u64..200, waits in prop::collection::vec(0u64..40, 1..2000)) {
         let cfg = TieringConfig {

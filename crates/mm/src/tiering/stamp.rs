@@ -1,7 +1,10 @@
-//! When a page was marked, in the few bits that a folio has for it (9.3).
+//! When a page was marked, in the few bits that a folio has for it.
 //!
-//! Pages of slow nodes have no use for the field that holds CPU and process of the last hint fault, so the time goes there. Its width
-//! depends on what else is in the flags of a folio: arithmetic is modular, and with 12 bits latencies alias every 4096 ms.
+//! Pages of slow nodes have no use for the field that holds CPU and process of the last hint fault,
+//! so the time goes there. Its width depends on what else is in the flags of a folio: arithmetic is
+//! modular, and with 12 bits latencies alias every 4096 ms.
+//!
+//! Mechanism: `docs/mechanisms.md#hint-faults`.
 
 /// Fewer bits than this, and low bits of the time are dropped instead: `PAGE_ACCESS_TIME_MIN_BITS`.
 const MIN_BITS: u32 = 12;
@@ -11,7 +14,8 @@ const MIN_BITS: u32 = 12;
 pub struct Stamp(pub u32);
 
 impl Stamp {
-    /// Of a folio that was not marked since it came to slow memory: all bits are set, as Linux leaves them.
+    /// Of a folio that was not marked since it came to slow memory: all bits are set, as Linux
+    /// leaves them.
     pub const NONE: Stamp = Stamp(u32::MAX);
 }
 

@@ -20,7 +20,8 @@ const MAX_MB: u64 = 1 << 22;
 pub struct TieringConfig {
     /// `kernel.numa_balancing`: bits 1 (normal) and 2 (tiering); 0: off.
     pub numa_balancing: u32,
-    /// `kernel.numa_balancing_promote_rate_limit_MBps`, in pages a second. The default, 65536 MB/s, is as good as none.
+    /// `kernel.numa_balancing_promote_rate_limit_MBps`, in pages a second. The default, 65536 MB/s,
+    /// is as good as none.
     pub promote_rate_limit_pages_per_s: u64,
     /// `numa_balancing/hot_threshold_ms`.
     pub hot_threshold_ms: u64,
@@ -40,8 +41,8 @@ pub struct TieringConfig {
     pub stamp_bits: u32,
     /// What must be free beyond the marks for promotion without a question: 1 GiB, in pages.
     pub free_space_pages: u64,
-    /// By how much sizes and times of the machine were divided. Those above that are in pages are divided already; times are not: the
-    /// clock goes so many times as fast.
+    /// By how much sizes and times of the machine were divided. Those above that are in pages are
+    /// divided already; times are not: the clock goes so many times as fast.
     pub scale: u64,
 }
 
@@ -117,8 +118,8 @@ impl TieringConfig {
         Ok(())
     }
 
-    /// For a machine of which sizes and times were divided by this factor: a period of the setting is then one divided by it, and what may
-    /// happen in a second, too.
+    /// For a machine of which sizes and times were divided by this factor: a period of the setting
+    /// is then one divided by it, and what may happen in a second, too.
     #[must_use]
     pub fn scaled(&self, by: u64) -> TieringConfig {
         let by = by.max(1);

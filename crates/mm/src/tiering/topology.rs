@@ -1,4 +1,6 @@
-//! Tiers: which nodes are as fast as each other, and where pages go that leave one (9.1).
+//! Tiers: which nodes are as fast as each other, and where pages go that leave one.
+//!
+//! Mechanism: `docs/mechanisms.md#tiers-and-demotion-targets`.
 
 use super::perf::{NodePerf, NodePreset};
 
@@ -24,7 +26,8 @@ pub struct Tiers {
 }
 
 impl Tiers {
-    /// The tiers of these nodes. `numa_distance` is that of two nodes, as the firmware gives it (10 to itself).
+    /// The tiers of these nodes. `numa_distance` is that of two nodes, as the firmware gives it (10
+    /// to itself).
     ///
     /// # Errors
     /// There is no node, or none of them has CPUs, or a figure is impossible.
@@ -66,8 +69,8 @@ impl Tiers {
         self.tier[node] <= self.top
     }
 
-    /// Where pages of a node are demoted to, as they say on `/sys/.../demotion`: of the next slower tier the nodes that are nearest. Empty:
-    /// there is no slower tier.
+    /// Where pages of a node are demoted to, as they say on `/sys/.../demotion`: of the next slower
+    /// tier the nodes that are nearest. Empty: there is no slower tier.
     pub fn demotion_targets(&self, node: usize) -> &[usize] {
         &self.targets[node]
     }
@@ -78,7 +81,8 @@ impl Tiers {
         if targets.is_empty() { None } else { Some(targets[(random % targets.len() as u64) as usize]) }
     }
 
-    /// Where else an allocation for demotion may fall back to: every node of slower tiers, fastest first, then by number.
+    /// Where else an allocation for demotion may fall back to: every node of slower tiers, fastest
+    /// first, then by number.
     pub fn demotion_fallbacks(&self, node: usize) -> Vec<usize> {
         let mut slower: Vec<usize> = (0..self.len()).filter(|&n| self.tier[n] > self.tier[node]).collect();
         slower.sort_by_key(|&n| (self.tier[n], n));

@@ -1,8 +1,9 @@
-//! Shadows of evicted folios, and dropping clean, unmapped file folios: those are most of what reclaim frees, so what is the
-//! same for a batch is done once a batch.
+//! Shadows of evicted folios, and dropping clean, unmapped file folios: those are most of what
+//! reclaim frees, so what is the same for a batch is done once a batch.
 //!
-//! All folios of a batch were isolated from one lruvec. Nothing else happens between [`Engine::start_dropping`] and
-//! [`Engine::finish_dropping`], so the clock and the controller may learn of the whole batch at its end.
+//! All folios of a batch were isolated from one lruvec. Nothing else happens between
+//! [`Engine::start_dropping`] and [`Engine::finish_dropping`], so the clock and the controller may
+//! learn of the whole batch at its end.
 
 use crate::charged::Charged;
 use crate::config::lru::{LruConfig, RefaultTest};
@@ -64,7 +65,8 @@ impl Pages {
     }
 
     pub(crate) fn dropping(&self, own: LruvecId, t: usize, target: MemcgId) -> Dropping {
-        // Under two lists the group whose pressure evicts stamps the shadow; the other models know only the folio's own.
+        // Under two lists the group whose pressure evicts stamps the shadow; the other models know
+        // only the folio's own.
         let by_target = by_policy!(self.cfg.kind, P => P::stamps_by_target(self.cfg.refault));
         let clock = if by_target { self.lruvec_of(target, self.lruvecs[own.index()].nid) } else { own };
         let v = &self.lruvecs[clock.index()];
@@ -131,8 +133,8 @@ impl Charged<'_> {
         stat
     }
 
-    /// [`Engine::drop_clean`] for a whole batch of [`Engine::drop_alike`] that leaves shadows: then no node goes, and nodes that hold
-    /// nothing but shadows from now on may be noted at the end.
+    /// [`Engine::drop_clean`] for a whole batch of [`Engine::drop_alike`] that leaves shadows: then
+    /// no node goes, and nodes that hold nothing but shadows from now on may be noted at the end.
     #[inline]
     fn leave_shadows<W: World>(&mut self, w: &mut W, list: &[FolioId], d: &mut Dropping) {
         let mut shadows_only = Vec::new();

@@ -1,4 +1,5 @@
-//! The seam for policies, as far as working sets go: what an evicted page leaves, and what it gets when it is back.
+//! The seam for policies, as far as working sets go: what an evicted page leaves, and what it gets
+//! when it is back.
 
 use crate::config::lru::{LruConfig, RefaultTest};
 use crate::folio::shadow::{Layout, REFS_BITS, Shadow};
@@ -27,8 +28,8 @@ pub(crate) struct Refault {
 
 /// What shadows say under a policy. Without shadows ([`RefaultTest::None`]) nothing of it is asked.
 pub(crate) trait WorkingsetPolicy: LruPolicy {
-    /// What the shadow of a folio says of it: whether it was in the working set, and when, or where, it was evicted. None: it leaves
-    /// no shadow.
+    /// What the shadow of a folio says of it: whether it was in the working set, and when, or
+    /// where, it was evicted. None: it leaves no shadow.
     fn eviction(d: &mut Dropping, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)>;
 
     /// The group whose pressure evicts stamps the shadow, not the folio's own.

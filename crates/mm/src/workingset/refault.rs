@@ -1,4 +1,8 @@
-//! Working-set detection (3, 4.7, 5): what a page that was evicted gets when it comes back. What it left is made in `drop`.
+//! Working-set detection: what a page that was evicted gets when it comes back. What it left is
+//! made in `drop`.
+//!
+//! Mechanism: `docs/mechanisms.md#working-sets`, `docs/mechanisms.md#multi-gen-refaults`,
+//! `docs/mechanisms.md#multi-gen-lru-with-rfc-v3`.
 
 use crate::config::lru::{Bound, Clock, Recency, RefaultCounting, RefaultTest};
 use crate::folio::shadow::{GEN_BITS, Layout, REFS_BITS, Shadow, mask};
@@ -31,7 +35,8 @@ fn shadow_position_bound(size: &[u64; 5], t: usize) -> u64 {
 }
 
 impl Pages {
-    /// A folio of `own` with a shadow is coming back in state `st`: returns the state that decides where it will be put.
+    /// A folio of `own` with a shadow is coming back in state `st`: returns the state that decides
+    /// where it will be put.
     #[inline]
     pub(crate) fn workingset_refault(
         &mut self,
@@ -82,7 +87,7 @@ impl Pages {
         st
     }
 
-    /// The three tests, by distance (3.3, 3.4).
+    /// The three tests, by distance (refault distance, shadow position).
     #[inline]
     fn is_recent(&self, groups: &Groups, free_swap: u64, v: LruvecId, t: usize, distance: u64) -> bool {
         let size = match self.cfg.refault {
@@ -101,7 +106,8 @@ impl Pages {
         groups.memcgs.swap_room(self.lruvecs[v.index()].memcg, free_swap) > 0
     }
 
-    /// The sizes that a refault is compared with: those of the group and all below it. Anon is none where it cannot be swapped.
+    /// The sizes that a refault is compared with: those of the group and all below it. Anon is none
+    /// where it cannot be swapped.
     #[inline(never)]
     fn competing_sizes(&self, groups: &Groups, free_swap: u64, v: LruvecId) -> [u64; 5] {
         let own = &self.lruvecs[v.index()];
@@ -112,7 +118,8 @@ impl Pages {
         size
     }
 
-    /// A bound of [`Engine::competing_sizes`]. Mostly these are the sizes of the lruvec itself: a group without children or anon.
+    /// A bound of [`Engine::competing_sizes`]. Mostly these are the sizes of the lruvec itself: a
+    /// group without children or anon.
     #[inline(always)]
     fn bound_by(
         &self,
@@ -152,7 +159,8 @@ impl Pages {
         if all {
             self.count_lruvec(id, Counter::activate(t), nr);
         }
-        // Mapped: hotter pages pushed it out. By descriptor: its tier would have been protected, had it been known.
+        // Mapped: hotter pages pushed it out. By descriptor: its tier would have been protected,
+        // had it been known.
         if in_fault || refs >= self.cfg.restore_refs {
             st.set(State::REFS_MASK | State::WORKINGSET);
             self.count_lruvec(id, Counter::restore(t), nr);

@@ -1,4 +1,7 @@
-//! Slots and the nodes that carry them: charging, the list of nodes with nothing but shadows, and its shrinker (3.5).
+//! Slots and the nodes that carry them: charging, the list of nodes with nothing but shadows, and
+//! its shrinker.
+//!
+//! Mechanism: `docs/mechanisms.md#shadow-nodes-and-their-shrinker`.
 
 use crate::charged::Charged;
 use crate::folio::mapping::{Fill, NONE};
@@ -42,7 +45,8 @@ impl Pages {
 }
 
 impl Charged<'_> {
-    /// Stores a shadow, or nothing, into the slot of a file and keeps the counts of its node. Of a folio only its release may follow.
+    /// Stores a shadow, or nothing, into the slot of a file and keeps the counts of its node. Of a
+    /// folio only its release may follow.
     #[inline]
     pub(crate) fn replace_slot(&mut self, page: PageId, new: Slot) {
         let old = self.pages.folios.slot(page);
@@ -156,7 +160,8 @@ impl Charged<'_> {
         self.frames.nodes.free_kernel(pages);
     }
 
-    /// One pass of the shrinker: half of the excess at any priority, in batches; what is less than a batch is deferred.
+    /// One pass of the shrinker: half of the excess at any priority, in batches; what is less than
+    /// a batch is deferred.
     pub(crate) fn shrink_shadow_nodes(&mut self, v: LruvecId, priority: u32) {
         let freeable = self.pages.excess_shadow_nodes(v);
         if freeable == 0 {

@@ -1,8 +1,9 @@
 //! Dirty file pages and the flusher that writes them, oldest first.
 //!
-//! Reclaim on behalf of a task never writes file pages itself (2.4 step 9), so someone must. As in Linux that is a flusher
-//! of its own, started when more than `dirty_background_ratio` of a memcg's cache is dirty, or by reclaim that met nothing
-//! but dirty pages. A driver whose devices answer at once has it run on the spot.
+//! Reclaim on behalf of a task never writes file pages itself (what becomes of an isolated folio),
+//! so someone must. As in Linux that is a flusher of its own, started when more than
+//! `dirty_background_ratio` of a memcg's cache is dirty, or by reclaim that met nothing but dirty
+//! pages. A driver whose devices answer at once has it run on the spot.
 
 use std::collections::VecDeque;
 
@@ -13,7 +14,8 @@ use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 use crate::writeback::Writeout;
 
-/// Pages that were dirtied, and when, oldest first. A page that was cleaned otherwise is passed over.
+/// Pages that were dirtied, and when, oldest first. A page that was cleaned otherwise is passed
+/// over.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DirtyQueue {
     pages: VecDeque<(PageId, u64)>,
@@ -50,7 +52,8 @@ impl<W: World> Writeout<'_, W> {
         }
     }
 
-    /// After a write that failed: dirty as before. Nobody is woken for it, or a device that fails would be asked for ever.
+    /// After a write that failed: dirty as before. Nobody is woken for it, or a device that fails
+    /// would be asked for ever.
     pub(crate) fn set_dirty_again(&mut self, f: FolioId) {
         let st = self.pages.folios.st(f);
         if st.has(State::DIRTY) {
@@ -76,7 +79,8 @@ impl<W: World> Writeout<'_, W> {
         self.pages.count(f, Counter::NrDirtied, self.pages.folios.st(f).nr_pages());
         let memcg = self.queue_dirty(f);
         let (over_background, over_limit) = self.dirty_levels(memcg);
-        // Not at once: the write that dirties the page is still to come, and must not be taken for written.
+        // Not at once: the write that dirties the page is still to come, and must not be taken for
+        // written.
         if over_background && self.world.effect(Effect::WakeFlusher) == Ack::Done {
             self.writeback.flush_due = true;
         }
@@ -85,8 +89,8 @@ impl<W: World> Writeout<'_, W> {
         }
     }
 
-    /// Whether too much of what could be cache is dirty: for the flusher to start, and for writers to go on. Looked at for the
-    /// group itself, and for the machine where it has a size.
+    /// Whether too much of what could be cache is dirty: for the flusher to start, and for writers
+    /// to go on. Looked at for the group itself, and for the machine where it has a size.
     fn dirty_levels(&self, memcg: MemcgId) -> (bool, bool) {
         let m = self.groups.memcgs.get(memcg);
         let size = self.pages.sizes_of(memcg);
@@ -151,7 +155,8 @@ impl<W: World> Writeout<'_, W> {
         }
     }
 
-    /// Starts to write the page of a file now, if it is dirty and is not being written: what `msync` does with each.
+    /// Starts to write the page of a file now, if it is dirty and is not being written: what
+    /// `msync` does with each.
     pub(crate) fn write_page(&mut self, page: PageId) {
         let Some(f) = self.pages.folios.slot(page).folio() else { return };
         let st = self.pages.folios.st(f);
@@ -167,7 +172,8 @@ impl<W: World> Writeout<'_, W> {
         }
         self.writeback.flush_due = false;
         let all = std::mem::take(&mut self.writeback.flush_all);
-        // Half of what waits, so that it does not start for every page. A page whose write fails waits for the next time.
+        // Half of what waits, so that it does not start for every page. A page whose write fails
+        // waits for the next time.
         let mut left =
             if all { self.writeback.queue.pages.len() } else { self.writeback.queue.pages.len().div_ceil(2) };
         while left > 0 {
@@ -177,8 +183,9 @@ impl<W: World> Writeout<'_, W> {
         self.writeback.flushing = false;
     }
 
-    /// Writes file pages that are dirty for longer than `dirty_expire_ns`, if the last look for them was `dirty_writeback_ns` ago. A
-    /// driver with a flusher that runs by itself calls this now and then.
+    /// Writes file pages that are dirty for longer than `dirty_expire_ns`, if the last look for
+    /// them was `dirty_writeback_ns` ago. A driver with a flusher that runs by itself calls this
+    /// now and then.
     pub(crate) fn flush_expired(&mut self) {
         if self.now_ns < self.writeback.queue.next_look_ns || std::mem::replace(&mut self.writeback.flushing, true) {
             return;

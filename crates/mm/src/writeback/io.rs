@@ -37,7 +37,8 @@ impl<W: World> Writeout<'_, W> {
         }
     }
 
-    /// A write ended. A folio that reclaim waits for goes to the tail, unless reclaim holds it itself.
+    /// A write ended. A folio that reclaim waits for goes to the tail, unless reclaim holds it
+    /// itself.
     pub(crate) fn end_write(&mut self, f: FolioId, ok: bool, rotate: bool) {
         let st = self.pages.folios.st(f);
         let (nr, reclaim) = (st.nr_pages(), st.has(State::RECLAIM));

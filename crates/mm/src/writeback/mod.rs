@@ -24,7 +24,8 @@ pub(crate) struct Writeback {
 const HOPELESS_WRITES: u64 = 4096;
 
 impl Writeback {
-    /// Whether pages of a memcg or its descendants are being written, and there is hope that they will be.
+    /// Whether pages of a memcg or its descendants are being written, and there is hope that they
+    /// will be.
     pub(crate) fn is_write_pending(&self, groups: &Groups, over: MemcgId) -> bool {
         let writes = groups.memcgs.subtree(over).any(|m| groups.memcgs.get(m).writeback > 0);
         writes && self.writes_failed < HOPELESS_WRITES

@@ -1,7 +1,10 @@
-//! zswap: compressed pages in memory, in front of the swap device (8.7).
+//! zswap: compressed pages in memory, in front of the swap device.
 //!
-//! Here is what it holds: an entry for each stored page, in the order in which each group stored them, and their pool. What it
-//! takes and refuses is in `store`, what goes on to the device in `writeback`.
+//! Here is what it holds: an entry for each stored page, in the order in which each group stored
+//! them, and their pool. What it takes and refuses is in `store`, what goes on to the device in
+//! `writeback`.
+//!
+//! Mechanism: `docs/mechanisms.md#zswap`.
 
 mod worker;
 pub(crate) mod zspool;

@@ -1,10 +1,13 @@
-//! The pool of compressed pages behind zswap and zram: how many pages of memory objects of these sizes take.
+//! The pool of compressed pages behind zswap and zram: how many pages of memory objects of these
+//! sizes take.
 //!
-//! As zsmalloc: sizes are rounded up to classes 16 bytes apart, and the objects of a class lie one after the other in groups of 1 to 8
-//! pages, of a length that wastes the least at their end. Classes of equal groups share them. An object of one page to itself is huge.
+//! As zsmalloc: sizes are rounded up to classes 16 bytes apart, and the objects of a class lie one
+//! after the other in groups of 1 to 8 pages, of a length that wastes the least at their end.
+//! Classes of equal groups share them. An object of one page to itself is huge.
 //!
-//! Where objects lie within their groups is not kept: a class has as few groups as its objects fill, as if what frees leave
-//! scattered were compacted at once. Linux does that when memory is short, which is when these pools exist.
+//! Where objects lie within their groups is not kept: a class has as few groups as its objects
+//! fill, as if what frees leave scattered were compacted at once. Linux does that when memory is
+//! short, which is when these pools exist.
 
 /// The bytes of a page, and of the largest object.
 const PAGE_BYTES: u64 = 4096;
@@ -138,7 +141,8 @@ mod tests {
 
     #[test]
     fn groups_waste_the_least_and_are_as_short_as_that_allows() {
-        // 3 pages hold 4 objects of 3072 bytes exactly; 8 pages hold 9 of 3632, and nothing larger shares.
+        // 3 pages hold 4 objects of 3072 bytes exactly; 8 pages hold 9 of 3632, and nothing larger
+        // shares.
         let mut pool = ZsPool::new();
         (0..4).for_each(|_| pool.insert(3064));
         assert_eq!(pool.pages(), 3);

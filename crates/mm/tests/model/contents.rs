@@ -270,7 +270,8 @@ impl World for Contents {
                 // A fault hands out zeroed frames, for every page of a large folio.
                 if self.is_anon(page) && !self.frame.contains_key(&page) {
                     self.frame.insert(page, 0);
-                    // Zeros in swap are known by page only, so that a page may have been dropped whose slot was given up before.
+                    // Zeros in swap are known by page only, so that a page may have been dropped
+                    // whose slot was given up before.
                     if self.may_drop.contains(&page) {
                         self.dropped.insert(page);
                     }
@@ -315,7 +316,8 @@ impl World for Contents {
                 let by_itself = self.device == Device::Instant && !self.zswap_by_hand;
                 return if by_itself { Ack::Done } else { Ack::Pending };
             }
-            // As if there were someone who waits, and a kswapd that gets the processor now and then.
+            // As if there were someone who waits, and a kswapd that gets the processor now and
+            // then.
             Effect::Throttle { .. } | Effect::WakeKswapd { .. } if self.device != Device::Instant => {
                 return Ack::Pending;
             }

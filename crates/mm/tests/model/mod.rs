@@ -1,7 +1,8 @@
-//! A world with contents: what every frame, file page and swap slot holds, and what the program would expect to read.
+//! A world with contents: what every frame, file page and swap slot holds, and what the program
+//! would expect to read.
 //!
-//! Contents are version numbers. The world checks that nothing is freed that exists nowhere else, and the driver that every access
-//! finds the last version written.
+//! Contents are version numbers. The world checks that nothing is freed that exists nowhere else,
+//! and the driver that every access finds the last version written.
 
 // Each test program uses a part of it.
 #![allow(dead_code)]
@@ -95,7 +96,8 @@ pub struct Driver {
     seqs: (u64, u64),
 }
 
-/// Index of the n-th page of a mapping: runs and holes, so that nodes and tables are neither full nor alone.
+/// Index of the n-th page of a mapping: runs and holes, so that nodes and tables are neither full
+/// nor alone.
 fn index(n: u64) -> u64 {
     n + n / 10 * 60 + n / 100 * 5000
 }
@@ -342,7 +344,8 @@ impl Driver {
         }
     }
 
-    /// Whatever becomes of it: if the device stays, it is as it was but for what could be read back.
+    /// Whatever becomes of it: if the device stays, it is as it was but for what could be read
+    /// back.
     fn swapoff(&mut self, n: u8) -> Result<(), String> {
         let find = |e: &Engine| e.swap_devices().into_iter().find(|d| d.number == n);
         let before = find(&self.engine);
