@@ -69,7 +69,7 @@ pub use config::swap::{
 pub use config::thp::{HugeAdvice, ThpConfig, ThpDefrag, ThpMode, ThpSize};
 pub use config::zswap::ZswapConfig;
 pub use config::{Config, Policy};
-pub use control::cpu_latency_qos::{KeepAwake, KeepAwakeStats, LOOK_NS, LOOK_WAKES};
+pub use control::cpu_latency_qos::{CpuLatencyQos, CpuLatencyQosStats, LOOK_NS, LOOK_WAKES};
 pub use control::polling::{Polling, PollingStats};
 pub use control::pool_balance::{PoolBalance, PoolBalanceStats, PoolExtent, PoolTier};
 pub use control::psi::{Psi, PsiKind, PsiLine};

@@ -62,7 +62,7 @@ pub(crate) struct ScanControl {
     /// It came to a page that had to wait for that: the run is over.
     pub(crate) blocked: bool,
     /// Since when this run has seen groups that have nothing to give; 0: it has seen none.
-    pub(crate) quiet_since: u64,
+    pub(crate) empty_since: u64,
     /// What the pass under way met.
     pub(crate) seen: ShrinkStat,
 }
@@ -103,7 +103,7 @@ impl ScanControl {
             trim_failed: false,
             queue_full: false,
             blocked: false,
-            quiet_since: 0,
+            empty_since: 0,
             seen: ShrinkStat::default(),
         }
     }

@@ -111,7 +111,7 @@ impl Engine {
                 .folio_of(&self.pages, *p)
                 .is_some_and(|f| self.pages.folios.st(f).has(State::LOCKED | State::WRITEBACK))
         };
-        if let Some(p) = self.pages.dropping.iter().find(|p| !waits(p) || self.pages.space.is_mapped(**p)) {
+        if let Some(p) = self.pages.zapping.iter().find(|p| !waits(p) || self.pages.space.is_mapped(**p)) {
             return Err(format!("{p:?} was dropped and is still there"));
         }
         let resident = (0..self.pages.folios.len() as u32).filter_map(|p| self.pages.folios.slot(PageId(p)).folio());

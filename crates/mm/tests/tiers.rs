@@ -167,7 +167,7 @@ fn kswapd_of_fast_memory_moves_cold_pages_to_slow_memory() {
         e.page_out(&mut w, f, 1000);
         let gone =
             (230..3000).filter(|&p| e.page_node(PageId(a.0 + p)) == Some(NodeId(1))).take(300).collect::<Vec<_>>();
-        gone.iter().for_each(|&p| e.drop_range(&mut w, PageId(a.0 + p), 1));
+        gone.iter().for_each(|&p| e.zap_range(&mut w, PageId(a.0 + p), 1));
         let before = e.node_free_pages(NodeId(0));
         for _ in 0..40 {
             e.kswapd_node_step(&mut w, NodeId(0));
@@ -217,7 +217,7 @@ fn kswapd_gives_up_where_every_migration_fails_in_the_end() {
         let high = e.node_zones(NodeId(0)).next().unwrap().3.high;
         let drop_from = |e: &mut Engine, w: &mut Notes, node: u8, n: u64| {
             let there = (0..next).filter(|&p| e.page_node(PageId(a.0 + p)) == Some(NodeId(node)));
-            there.take(n as usize).collect::<Vec<_>>().into_iter().for_each(|p| e.drop_range(w, PageId(a.0 + p), 1));
+            there.take(n as usize).collect::<Vec<_>>().into_iter().for_each(|p| e.zap_range(w, PageId(a.0 + p), 1));
         };
         drop_from(&mut e, &mut w, 1, 300);
         let short = high - e.node_free_pages(NodeId(0));
@@ -307,7 +307,7 @@ fn who_touches_a_page_on_its_way_waits_and_what_was_young_stays_so() {
     e.migrate_done(&mut w, moving[0], true);
     e.migrate_done(&mut w, moving[1], false);
     // Its owner gave it up meanwhile.
-    e.drop_range(&mut w, moving[2], 1);
+    e.zap_range(&mut w, moving[2], 1);
     assert!(e.is_resident(moving[2]));
     e.migrate_done(&mut w, moving[2], true);
     e.validate().unwrap();
@@ -414,7 +414,7 @@ fn on_a_machine_without_groups_kswapd_knows_its_lists() {
         let on = |e: &Engine, node: u8| {
             (0..next).map(|p| PageId(a.0 + p)).filter(|&p| e.page_node(p) == Some(NodeId(node))).collect::<Vec<_>>()
         };
-        on(&e, 1).into_iter().take(300).for_each(|p| e.drop_range(&mut w, p, 1));
+        on(&e, 1).into_iter().take(300).for_each(|p| e.zap_range(&mut w, p, 1));
         on(&e, 0).into_iter().for_each(|p| e.advise(p, Advice::InUse));
         e.drain_all();
         e.run_kswapd(&mut w, 1000);

@@ -1,4 +1,4 @@
-//! Processors that have nothing to do poll for work instead of halting, while faults come fast: the driver of [`refault_mm::KeepAwake`].
+//! Processors that have nothing to do poll for work instead of halting, while faults come fast: the driver of [`refault_mm::CpuLatencyQos`].
 //!
 //! The kernel does that for whoever holds `/dev/cpu_dma_latency` open and asks for a latency of 0. What polls is the idle loop, so everything that
 //! can run has the processor at once, and a wake from another processor takes no interrupt. If this process dies, the kernel takes the request back.
@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use refault_mm::{KeepAwake, KeepAwakeStats, LOOK_NS, LOOK_WAKES};
+use refault_mm::{CpuLatencyQos, CpuLatencyQosStats, LOOK_NS, LOOK_WAKES};
 
 use crate::calls::{self, Call};
 use crate::error::Error;
@@ -42,7 +42,7 @@ struct Keeper {
 }
 
 struct State {
-    rule: KeepAwake,
+    rule: CpuLatencyQos,
     /// Closed, the request is taken back: that is for good.
     device: Option<File>,
     stop: bool,
@@ -51,7 +51,7 @@ struct State {
 impl Awake {
     /// Of a machine with at most `most` processors.
     pub(crate) fn new(most: usize) -> Result<Awake, Error> {
-        let rule = KeepAwake::new(processors(), most);
+        let rule = CpuLatencyQos::new(processors(), most);
         let device = if rule.may() { calls::made(Call::OpenLatency, open).ok() } else { None };
         let Some(device) = device else { return Ok(Awake { keeper: None, thread: None }) };
         let state = Mutex::new(State { rule, device: Some(device), stop: false });
@@ -70,7 +70,7 @@ impl Awake {
         }
     }
 
-    pub(crate) fn stats(&self) -> KeepAwakeStats {
+    pub(crate) fn stats(&self) -> CpuLatencyQosStats {
         self.keeper.as_ref().map(|k| k.lock().rule.stats()).unwrap_or_default()
     }
 }

@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use refault_mm::KeepAwakeStats;
+use refault_mm::CpuLatencyQosStats;
 use refault_pager::{FaultMode, MappedFile, MappedFileConfig, Region, RegionConfig};
 
 use self::common::{Rng, made};
@@ -21,7 +21,7 @@ const PAGES: usize = 4096;
 /// A region, or a mapped file, of twice as much as there is memory for.
 trait Memory {
     fn start(&self) -> *mut u8;
-    fn awake(&self) -> KeepAwakeStats;
+    fn awake(&self) -> CpuLatencyQosStats;
     fn check(&self) -> Result<(), String>;
 }
 
@@ -30,7 +30,7 @@ impl Memory for Region {
         self.as_ptr()
     }
 
-    fn awake(&self) -> KeepAwakeStats {
+    fn awake(&self) -> CpuLatencyQosStats {
         self.stats().awake
     }
 
@@ -44,7 +44,7 @@ impl Memory for MappedFile {
         self.as_ptr()
     }
 
-    fn awake(&self) -> KeepAwakeStats {
+    fn awake(&self) -> CpuLatencyQosStats {
         self.stats().awake
     }
 
@@ -54,7 +54,7 @@ impl Memory for MappedFile {
 }
 
 /// Touched at random until it is enough, or for so long. Whether it was enough.
-fn touch(memory: &dyn Memory, longest: Duration, enough: impl Fn(KeepAwakeStats) -> bool) -> bool {
+fn touch(memory: &dyn Memory, longest: Duration, enough: impl Fn(CpuLatencyQosStats) -> bool) -> bool {
     let (since, mut rng) = (Instant::now(), Rng(1));
     while since.elapsed() < longest {
         for _ in 0..100 {

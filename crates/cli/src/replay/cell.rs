@@ -164,8 +164,8 @@ impl Cell {
     #[inline]
     pub(super) fn prefetch(&self, block: &[PackedAccess]) {
         let mut work = [PageId(0); PREFETCH_BLOCK];
-        let n = self.engine.find_work(block.iter().map(|a| PageId(a.page())), &mut work);
-        std::hint::black_box(self.engine.warm(work[..n].iter().copied()));
+        let n = self.engine.collect_non_hits(block.iter().map(|a| PageId(a.page())), &mut work);
+        std::hint::black_box(self.engine.prefetch(work[..n].iter().copied()));
     }
 
     /// One access. False: a miss.

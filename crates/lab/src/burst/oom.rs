@@ -44,7 +44,7 @@ impl Burst<'_> {
     pub(crate) fn free_memory_of(&mut self, task: usize, copy: u32) {
         let kernel = &mut *self.kernel;
         for mapping in self.programs.unused_after(self.spec, task, copy) {
-            kernel.engine.drop_mapping(&mut kernel.hw, mapping);
+            kernel.engine.zap_mapping(&mut kernel.hw, mapping);
         }
         let _ = self.settle(self.clock.now_ns());
     }
@@ -55,7 +55,7 @@ impl Burst<'_> {
         self.threads[t].killed = true;
         let kernel = &mut *self.kernel;
         for &m in mappings {
-            kernel.engine.drop_mapping(&mut kernel.hw, m);
+            kernel.engine.zap_mapping(&mut kernel.hw, m);
         }
         let wait = self.threads[t].begin_wait();
         self.clock.push(self.clock.now_ns(), Event::Wake(t, wait));

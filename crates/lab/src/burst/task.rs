@@ -73,7 +73,7 @@ impl Burst<'_> {
         kernel.set_now_ns(clock);
         match advised.page_out {
             true => drop(kernel.engine.page_out(&mut kernel.hw, advised.first, advised.pages)),
-            false => kernel.engine.drop_range(&mut kernel.hw, advised.first, advised.pages),
+            false => kernel.engine.zap_range(&mut kernel.hw, advised.first, advised.pages),
         }
         let bill = self.settle(clock);
         // It does not wait for what it asked to be written.

@@ -111,7 +111,7 @@ impl<W: World> Alloc<'_, W> {
     }
 
     /// Charges the nodes that a page's slot needs and that do not exist yet. May reclaim.
-    /// [`Engine::note_slot`] makes them.
+    /// `note_slot` makes them.
     #[inline(always)]
     pub(crate) fn charge_nodes(&mut self, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
         if self.pages.space.fill[self.pages.folios.node_of(page).index()].count > 0 || !self.cfg.memcg.charge_kernel {

@@ -1,4 +1,13 @@
-//! TODO map
+//! Getting memory: frames and charges, with reclaim where there is no room.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `frames` | frames: the fast path, direct reclaim |
+//! | `charge` | charges to groups, page tables and tree nodes |
+//! | `large` | both for large folios |
+//! | `zswap_worker` | emptying the pool of zswap, for which it needs memory |
+//!
+//! It may call: `reclaim` and what is below it. It is called by: `fault`, `cgroupfs`.
 
 use crate::charged::Charged;
 use crate::config::Config;

@@ -1,4 +1,6 @@
-//! TODO doc
+//! Setting the limits of a group, as writing to its files does.
+//!
+//! Mechanism: `docs/mechanisms.md#limits-that-change`.
 
 use crate::cgroupfs::Cgroupfs;
 use crate::ids::MemcgId;

@@ -1,4 +1,15 @@
-//! TODO map
+//! Memory cgroups as an administrator sees them: limits, `memory.reclaim`, `memory.high`, moves,
+//! and who is killed.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `limits` | setting limits |
+//! | `memory_reclaim` | `memory.reclaim` |
+//! | `memory_high` | `memory.high` |
+//! | `move_mapping` | moving a mapping to another group |
+//! | `oom` | who is killed |
+//!
+//! It may call: `alloc` and what is below it. It is called by: the driver.
 
 use crate::alloc::Alloc;
 use crate::charged::Charged;

@@ -1,4 +1,5 @@
-//! TODO doc
+//! Giving back: folios, page tables, and the pages of kernel objects, with what was charged for
+//! them.
 
 use crate::charged::Charged;
 use crate::folio::table::State;

@@ -1,4 +1,13 @@
-//! TODO map
+//! Pages with the groups that are charged for them and the frames that they take: what changes when
+//! a page comes or goes.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `free` | giving back |
+//! | `offline` | groups that are made and removed |
+//!
+//! It may call: `lru`, `memcg`, `node`. It is called by: `workingset`, `swap_cache`, `reclaim` and
+//! all above.
 
 use crate::config::Config;
 use crate::lru::pages::Pages;

@@ -1,4 +1,7 @@
-//! TODO doc
+//! Groups that are made and removed: what is charged to a removed group stays until reclaim took
+//! it, and its number stays until no shadow names it.
+//!
+//! Mechanism: `docs/mechanisms.md#removing-a-memcg`.
 
 use crate::charged::Charged;
 use crate::folio::mapping::{Fill, MappingKind};

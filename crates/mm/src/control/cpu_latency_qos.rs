@@ -19,29 +19,35 @@ const END_NS: u64 = 1_000_000;
 
 /// What is known of wakes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeepAwake {
+pub struct CpuLatencyQos {
     may: bool,
     awake: bool,
     /// When it was last looked, and how many wakes there had been.
     at_ns: u64,
     wakes: u64,
-    stats: KeepAwakeStats,
+    stats: CpuLatencyQosStats,
 }
 
 /// How often and for how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KeepAwakeStats {
+pub struct CpuLatencyQosStats {
     /// Times that it began.
     pub times: u64,
     /// Nanoseconds, to the last look.
     pub ns: u64,
 }
 
-impl KeepAwake {
+impl CpuLatencyQos {
     /// For a machine with so many processors, where at most `most` of them may be kept awake. It is
     /// all of them or none.
-    pub fn new(processors: usize, most: usize) -> KeepAwake {
-        KeepAwake { may: processors <= most, awake: false, at_ns: 0, wakes: 0, stats: KeepAwakeStats::default() }
+    pub fn new(processors: usize, most: usize) -> CpuLatencyQos {
+        CpuLatencyQos {
+            may: processors <= most,
+            awake: false,
+            at_ns: 0,
+            wakes: 0,
+            stats: CpuLatencyQosStats::default(),
+        }
     }
 
     /// Whether it can come to anything.
@@ -70,7 +76,7 @@ impl KeepAwake {
     }
 
     /// How often they were, and for how long.
-    pub fn stats(&self) -> KeepAwakeStats {
+    pub fn stats(&self) -> CpuLatencyQosStats {
         self.stats
     }
 }
@@ -82,7 +88,7 @@ mod tests {
 
     /// Wakes at this distance for a while, looked at as a driver does. Whether processors are awake
     /// at the end.
-    fn wakes(k: &mut KeepAwake, at: &mut (u64, u64), between_ns: u64, for_ns: u64) -> bool {
+    fn wakes(k: &mut CpuLatencyQos, at: &mut (u64, u64), between_ns: u64, for_ns: u64) -> bool {
         let end = at.0 + for_ns;
         let mut looked = at.0;
         while at.0 < end {
@@ -99,7 +105,7 @@ mod tests {
 
     #[test]
     fn awake_while_wakes_come_fast() {
-        let (mut k, mut at) = (KeepAwake::new(2, 4), (0, 0));
+        let (mut k, mut at) = (CpuLatencyQos::new(2, 4), (0, 0));
         assert!(!wakes(&mut k, &mut at, 2_000_000, 1_000_000_000), "one every 2 ms is slow");
         assert!(wakes(&mut k, &mut at, 50_000, 100_000_000));
         assert!(wakes(&mut k, &mut at, 500_000, 100_000_000), "not so fast, but it goes on");
@@ -112,7 +118,7 @@ mod tests {
 
     #[test]
     fn it_ends_at_the_first_look_without_wakes() {
-        let mut k = KeepAwake::new(2, 4);
+        let mut k = CpuLatencyQos::new(2, 4);
         assert!(k.look(64 * 50_000, 64));
         assert!(!k.look(64 * 50_000 + LOOK_NS, 64));
         // A burst after a long time is not looked at as if it had taken that long for ever.
@@ -122,9 +128,9 @@ mod tests {
 
     #[test]
     fn not_on_a_machine_of_many_processors_and_not_after_a_refusal() {
-        let mut k = KeepAwake::new(64, 4);
+        let mut k = CpuLatencyQos::new(64, 4);
         assert!(!k.may() && !k.look(1000, 1_000_000));
-        let mut k = KeepAwake::new(4, 4);
+        let mut k = CpuLatencyQos::new(4, 4);
         assert!(k.may() && k.look(1000, 1_000_000));
         k.give_up();
         assert!(!k.may() && !k.look(2000, 2_000_000));
@@ -135,7 +141,7 @@ mod tests {
         /// there was time.
         #[test]
         fn awake_for_a_reason(looks in prop::collection::vec((0u64..1 << 40, 0u64..1 << 40), 1..200)) {
-            let mut k = KeepAwake::new(2, 2);
+            let mut k = CpuLatencyQos::new(2, 2);
             let (mut last, mut first) = ((0, 0), u64::MAX);
             for (now, wakes) in looks {
                 let awake = k.look(now, wakes);

@@ -36,12 +36,12 @@ impl Engine {
     /// made. `None` ends the row, too.
     #[inline(always)]
     pub fn read_hits(&mut self, pages: impl Iterator<Item = Option<PageId>>) -> usize {
-        let (hot, next_hot) = (&mut self.pages.folios.hot[..], &self.pages.hit_transition);
+        let (hot, hit_transition) = (&mut self.pages.folios.hot[..], &self.pages.hit_transition);
         let mut made = 0;
         for page in pages {
             let Some(page) = page else { break };
             let byte = &mut hot[page.index()];
-            let next = next_hot[usize::from(*byte)];
+            let next = hit_transition[usize::from(*byte)];
             if next == 0 {
                 break;
             }
@@ -55,12 +55,16 @@ impl Engine {
     /// drivers that look ahead. `work` gets them without a branch: one that goes wrong every few
     /// accesses would keep the loads apart. Returns how many they are.
     #[inline(always)]
-    pub fn find_work<const N: usize>(&self, pages: impl Iterator<Item = PageId>, work: &mut [PageId; N]) -> usize {
-        let (hot, next_hot) = (&self.pages.folios.hot[..], &self.pages.hit_transition);
+    pub fn collect_non_hits<const N: usize>(
+        &self,
+        pages: impl Iterator<Item = PageId>,
+        work: &mut [PageId; N],
+    ) -> usize {
+        let (hot, hit_transition) = (&self.pages.folios.hot[..], &self.pages.hit_transition);
         let mut n = 0;
         for page in pages {
             work[n % N] = page;
-            n += usize::from(next_hot[usize::from(hot[page.index()])] == 0);
+            n += usize::from(hit_transition[usize::from(hot[page.index()])] == 0);
         }
         n.min(N)
     }

@@ -85,16 +85,16 @@ impl Engine {
 
     /// The task that owned this anonymous mapping is gone: its pages and slots are free. What is
     /// being read or written goes when that has ended. The mapping may be used again, from nothing.
-    pub fn drop_mapping<W: World>(&mut self, w: &mut W, mapping: MappingId) {
-        self.fault(w).drop_mapping(mapping)
+    pub fn zap_mapping<W: World>(&mut self, w: &mut W, mapping: MappingId) {
+        self.fault(w).zap_mapping(mapping)
     }
 
     /// `MADV_DONTNEED` for `nr` pages from `first` on, those of them that belong to the same
     /// anonymous mapping: they are as untouched as at the start. A large folio that is dropped in
     /// part is split. What is being read or written goes when that has ended; until then an access
     /// waits for it.
-    pub fn drop_range<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) {
-        self.fault(w).drop_range(first, nr)
+    pub fn zap_range<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) {
+        self.fault(w).zap_range(first, nr)
     }
 
     /// Flushes all batches of every CPU.

@@ -118,8 +118,8 @@ impl Engine {
     /// overlap instead of following one another. It changes nothing; the sum only keeps the loads
     /// from being optimised away.
     #[inline]
-    pub fn warm(&self, pages: impl Iterator<Item = PageId> + Clone) -> u64 {
-        pages.map(|p| self.pages.folios.warm(p)).sum()
+    pub fn prefetch(&self, pages: impl Iterator<Item = PageId> + Clone) -> u64 {
+        pages.map(|p| self.pages.folios.prefetch(p)).sum()
     }
 
     /// Slots of swap in use.

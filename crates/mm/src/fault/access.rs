@@ -46,7 +46,7 @@ impl<W: World> Fault<'_, W> {
         Outcome::Hit
     }
 
-    /// A read by descriptor of a page that is not in the cache: [`Engine::fault`] for the common
+    /// A read by descriptor of a page that is not in the cache: `fault` for the common
     /// case.
     #[inline(never)]
     pub(crate) fn read_absent(&mut self, page: PageId) -> Outcome {
@@ -180,7 +180,7 @@ impl<W: World> Fault<'_, W> {
     }
 
     fn fault_anon(&mut self, page: PageId, touch: Touch, memcg: MemcgId, orders: u16) -> Result<Outcome, MemcgId> {
-        if !self.pages.dropping.is_empty() && self.pages.dropping.contains(&page) {
+        if !self.pages.zapping.is_empty() && self.pages.zapping.contains(&page) {
             return Ok(Outcome::Waiting);
         }
         let table = self.pages.table_of(page);

@@ -1,4 +1,6 @@
-//! TODO doc
+//! Hint faults: a marked page of slow memory was touched, and may move to fast memory.
+//!
+//! Mechanism: `docs/mechanisms.md#hint-faults`, `docs/mechanisms.md#promotion`.
 
 use crate::fault::Fault;
 use crate::folio::table::State;

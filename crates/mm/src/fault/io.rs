@@ -1,4 +1,4 @@
-//! TODO doc
+//! Reads: how they start, and what is told when I/O has ended.
 
 use crate::fault::Fault;
 use crate::folio::size_stats::SizeCounter;
@@ -15,7 +15,7 @@ impl<W: World> Fault<'_, W> {
         let reason = migration.reason;
         self.migration().settle_migration(f, migration, ok);
         self.migration().add_migrated(f, reason);
-        self.finish_dropping_pages(f);
+        self.finish_zapping(f);
     }
 
     /// Starts to read a folio, from its file or its slot.
@@ -57,7 +57,7 @@ impl<W: World> Fault<'_, W> {
         } else {
             self.pages.count(f, Counter::ReadErrors, 1);
         }
-        self.finish_dropping_pages(f);
+        self.finish_zapping(f);
     }
 
     /// A write that was pending ended, likewise. After a failure the folio is dirty again.
@@ -65,7 +65,7 @@ impl<W: World> Fault<'_, W> {
         let Some(f) = self.swap.folio_of(self.pages, page) else { return };
         if self.pages.folios.st(f).has(State::WRITEBACK) {
             self.writeout().end_write(f, ok, true);
-            self.finish_dropping_pages(f);
+            self.finish_zapping(f);
         }
     }
 
@@ -79,7 +79,7 @@ impl<W: World> Fault<'_, W> {
             let nr = self.pages.folios.st(f).nr_pages() as i64;
             self.writeout().count_writeback(f, -nr);
             self.writeout().set_dirty_again(f);
-            self.finish_dropping_pages(f);
+            self.finish_zapping(f);
         }
     }
 }

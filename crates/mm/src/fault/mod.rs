@@ -1,4 +1,17 @@
-//! TODO map
+//! Accesses that are more than a hit: faults, reads ahead, advice, and memory that is given up.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `access` | what an access meets |
+//! | `io` | reads, and I/O that has ended |
+//! | `swap_in` | anonymous folios from swap, and large ones |
+//! | `readahead` | reading ahead |
+//! | `advise` | `madvise` and `fadvise` |
+//! | `zap` | memory that its owner gives up |
+//! | `hint` | hint faults |
+//! | `swapoff` | taking a swap device away |
+//!
+//! It may call: `alloc` and what is below it. It is called by: the driver.
 
 use crate::alloc::Alloc;
 use crate::charged::Charged;

@@ -1,4 +1,6 @@
-//! TODO doc
+//! Faults on anonymous memory that make a folio: from swap, or a large one from nothing.
+//!
+//! Mechanism: `docs/mechanisms.md#the-swap-cache`, `docs/mechanisms.md#large-folios`.
 
 use crate::alloc::large::NoRoom;
 use crate::fault::Fault;

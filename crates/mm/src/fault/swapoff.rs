@@ -144,7 +144,7 @@ impl<W: World> Fault<'_, W> {
 
     /// Reads one page back and maps it, as if nobody had touched it for a while.
     fn unuse_page(&mut self, page: PageId, slot: SwapSlot) -> Result<(), Held> {
-        if self.pages.dropping.contains(&page) {
+        if self.pages.zapping.contains(&page) {
             return Err(Held::Io);
         }
         let memcg = self.pages.space.mappings[self.pages.space.mapping_of(page).index()].memcg;
@@ -176,7 +176,7 @@ impl<W: World> Fault<'_, W> {
     /// The slots of all pages of a folio in the swap cache hold it again, and it is mapped.
     fn attach_swapped(&mut self, f: FolioId) {
         for page in self.pages.pages_of(f).map(PageId) {
-            if let Some(slot) = self.pages.swap_entry(page).filter(|_| !self.pages.dropping.contains(&page)) {
+            if let Some(slot) = self.pages.swap_entry(page).filter(|_| !self.pages.zapping.contains(&page)) {
                 self.pages.folios.store(page, Slot::resident(f));
                 self.swap.slots.put(slot);
                 self.pages.map_page(self.world, f, page, false, true);

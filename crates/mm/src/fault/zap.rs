@@ -16,9 +16,9 @@ const BUSY: u32 = State::LOCKED | State::WRITEBACK;
 impl<W: World> Fault<'_, W> {
     /// The task that owned this anonymous mapping is gone: its pages and slots are free. What is
     /// being read or written goes when that has ended. The mapping may be used again, from nothing.
-    pub(crate) fn drop_mapping(&mut self, mapping: MappingId) {
+    pub(crate) fn zap_mapping(&mut self, mapping: MappingId) {
         if self.pages.space.mappings[mapping.index()].kind == MappingKind::Anon {
-            self.drop_pages(self.pages.mapping_pages(mapping));
+            self.zap_pages(self.pages.mapping_pages(mapping));
             self.charged().free_tables(mapping);
         }
     }
@@ -27,31 +27,31 @@ impl<W: World> Fault<'_, W> {
     /// anonymous mapping: they are as untouched as at the start. A large folio that is dropped in
     /// part is split. What is being read or written goes when that has ended; until then an access
     /// waits for it.
-    pub(crate) fn drop_range(&mut self, first: PageId, nr: u32) {
+    pub(crate) fn zap_range(&mut self, first: PageId, nr: u32) {
         let mapping = self.pages.space.mapping_of(first);
         if self.pages.space.mappings[mapping.index()].kind == MappingKind::Anon {
             let end = first.0.saturating_add(nr).min(self.pages.mapping_pages(mapping).end);
-            self.drop_pages(first.0..end);
+            self.zap_pages(first.0..end);
         }
     }
 
-    fn drop_pages(&mut self, pages: Range<u32>) {
+    fn zap_pages(&mut self, pages: Range<u32>) {
         self.pages.drain_all();
         let mut at = pages.start;
         while at < pages.end {
             let Some(f) = self.swap.folio_of(self.pages, PageId(at)) else {
-                at += self.drop_swap_entries(PageId(at), pages.end);
+                at += self.zap_swap_entries(PageId(at), pages.end);
                 continue;
             };
             let whole = self.pages.pages_of(f);
             let end = whole.end.min(pages.end);
             if self.pages.folios.st(f).has(BUSY) {
                 for page in (at..end).map(PageId) {
-                    self.pages.unmap_dropped(self.world, f, page);
-                    self.pages.dropping.insert(page);
+                    self.pages.unmap_zapped(self.world, f, page);
+                    self.pages.zapping.insert(page);
                 }
             } else if whole.start == at && whole.end == end {
-                self.drop_folio(f);
+                self.zap_folio(f);
             } else {
                 // Linux leaves this to a shrinker, which splits when memory is short.
                 self.swap.split_folio(self.pages, f);
@@ -64,7 +64,7 @@ impl<W: World> Fault<'_, W> {
     /// The page is in swap and nowhere else, or nowhere. So may be the next ones, before `end` and
     /// in the same page table: their slots are freed at once if they follow one another. Returns
     /// how many pages were looked at.
-    fn drop_swap_entries(&mut self, page: PageId, end: u32) -> u32 {
+    fn zap_swap_entries(&mut self, page: PageId, end: u32) -> u32 {
         let Some(slot) = self.pages.swap_entry(page) else { return 1 };
         let end = end.min(self.pages.space.table_pages(self.pages.table_of(page) as u32).end);
         let follows = |&p: &u32| {
@@ -79,11 +79,11 @@ impl<W: World> Fault<'_, W> {
     }
 
     /// Drops a whole folio.
-    fn drop_folio(&mut self, f: FolioId) {
+    fn zap_folio(&mut self, f: FolioId) {
         for page in self.pages.pages_of(f).map(PageId) {
             match self.pages.swap_entry(page) {
                 Some(slot) => self.swap.slots.put(slot),
-                None => self.pages.unmap_dropped(self.world, f, page),
+                None => self.pages.unmap_zapped(self.world, f, page),
             }
             self.pages.folios.store(page, Slot::EMPTY);
         }
@@ -99,17 +99,17 @@ impl<W: World> Fault<'_, W> {
     }
 
     /// I/O on a folio ended: what was dropped of it meanwhile goes now.
-    pub(crate) fn finish_dropping_pages(&mut self, f: FolioId) {
-        if self.pages.dropping.is_empty() {
+    pub(crate) fn finish_zapping(&mut self, f: FolioId) {
+        if self.pages.zapping.is_empty() {
             return;
         }
         let pages = self.pages.pages_of(f);
-        let due: Vec<u32> = self.pages.dropping.range(PageId(pages.start)..PageId(pages.end)).map(|p| p.0).collect();
+        let due: Vec<u32> = self.pages.zapping.range(PageId(pages.start)..PageId(pages.end)).map(|p| p.0).collect();
         for &p in &due {
-            self.pages.dropping.remove(&PageId(p));
+            self.pages.zapping.remove(&PageId(p));
         }
         for run in due.chunk_by(|a, b| a + 1 == *b) {
-            self.drop_pages(run[0]..run[run.len() - 1] + 1);
+            self.zap_pages(run[0]..run[run.len() - 1] + 1);
         }
     }
 }

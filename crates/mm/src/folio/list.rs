@@ -412,7 +412,7 @@ impl Links {
 
     /// Loads the places of folios on their lists: leaving one from the middle empties it.
     #[inline]
-    pub(crate) fn warm_places(&self, folios: &[FolioId]) -> u64 {
+    pub(crate) fn prefetch_places(&self, folios: &[FolioId]) -> u64 {
         let place = |&f: &FolioId| {
             let (list, place) = self.place_of(f);
             let places = &self.lists[list.0 as usize];

@@ -1,4 +1,17 @@
-//! TODO map
+//! Folios: what is resident, the slots of pages, the lists that folios stand on, and the mappings
+//! that pages belong to.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `table` | the flags of a folio, and the table of all of them |
+//! | `slot` | the 12 bytes of a page: a shadow, a swap entry, or its folio |
+//! | `shadow` | how a shadow entry is packed |
+//! | `list` | lists as rings of places |
+//! | `mapping` | files and anonymous regions: tree nodes and page tables |
+//! | `readahead` | what a mapping remembers of its faults |
+//! | `size_stats` | counters of the sizes of folios |
+//!
+//! It may call: numbers of things and the configuration. It is called by: every room above.
 
 pub(crate) mod list;
 pub(crate) mod mapping;

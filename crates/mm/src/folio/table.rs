@@ -225,7 +225,7 @@ impl FolioTable {
     /// Loads the oldest entries of a list into the processor's caches: their misses overlap instead
     /// of following one another.
     #[inline]
-    pub(crate) fn warm_tail(&self, list: List, nr: usize) {
+    pub(crate) fn prefetch_tail(&self, list: List, nr: usize) {
         let mut sum = 0;
         self.links.for_oldest(list, nr, |f| sum += u64::from(self.hot[f.index()]) + self.at(f).touch());
         // Else the loads would be optimised away.
@@ -234,7 +234,7 @@ impl FolioTable {
 
     /// Loads the entry of a page, likewise.
     #[inline(always)]
-    pub(crate) fn warm(&self, page: PageId) -> u64 {
+    pub(crate) fn prefetch(&self, page: PageId) -> u64 {
         self.links.entries[page.index()].touch()
     }
 

@@ -1,4 +1,6 @@
-//! TODO doc
+//! Multi-gen aging: new generations, and page-table walks for them.
+//!
+//! Mechanism: `docs/mechanisms.md#multi-gen-aging`.
 
 use crate::folio::mapping::MappingKind;
 use crate::folio::table::State;

@@ -137,7 +137,7 @@ impl Pages {
 
     /// Two lists: from the inactive to the active list of their types.
     fn flush_activated(&mut self, waiting: &[FolioId]) {
-        std::hint::black_box(self.folios.links.warm_places(waiting));
+        std::hint::black_box(self.folios.links.prefetch_places(waiting));
         const ODD: u32 = State::UNEVICTABLE | State::ACTIVE | State::SWAPBACKED | State::LARGE;
         if let Some(own) = self.folios.plain_lruvec(waiting, ODD) {
             return self.activate_files(own, waiting);

@@ -1,4 +1,6 @@
-//! TODO doc
+//! Accessed bits that reclaim asks for; under multi-gen LRU those around a young page, too.
+//!
+//! Mechanism: `docs/mechanisms.md#multi-gen-aging`.
 
 use crate::folio::table::State;
 use crate::ids::{FolioId, PageId};

@@ -1,4 +1,6 @@
-//! TODO doc
+//! Mapping and unmapping pages, and fault-around.
+//!
+//! Mechanism: `docs/mechanisms.md#access-by-mapping`, `docs/mechanisms.md#fault-around`.
 
 use crate::config::Config;
 use crate::folio::table::State;
@@ -64,7 +66,7 @@ impl Pages {
         self.folios.set(f, State::MAPPED);
     }
 
-    pub(crate) fn unmap_dropped<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId) {
+    pub(crate) fn unmap_zapped<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId) {
         if self.space.is_mapped(page) {
             w.effect(Effect::Unmap { page });
             w.test_and_clear_dirty(page);

@@ -1,4 +1,22 @@
-//! TODO map
+//! The lists: which folio stands where, what a touch makes of it, and how old it is.
+//! [`pages::Pages`] owns all of it.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `pages` | `Pages`, the part of the engine that holds folios, mappings and lists |
+//! | `lruvec` | the lists of one group on one node |
+//! | `multi_gen` | generations, tiers, the refault controller |
+//! | `policy` | the seam for policies, as far as lists go |
+//! | `place` | putting folios on lists and taking them off |
+//! | `batch` | per-CPU batches |
+//! | `two_list` | taking and putting back, with two lists |
+//! | `aging`, `look_around`, `sort` | the same for multi-gen LRU |
+//! | `sizes` | sizes of lists, of groups and trees |
+//! | `map`, `read` | mapping pages; reads under way |
+//! | `validate` | checks |
+//!
+//! It may call: `folio`, and groups to read their tree. It is called by: `workingset`, `writeback`,
+//! `reclaim` and all above.
 
 pub(crate) mod aging;
 pub(crate) mod batch;

@@ -39,7 +39,7 @@ pub(crate) struct Pages {
     /// Reads that the driver has not ended.
     pub(crate) reads_pending: u64,
     /// Anonymous pages that were dropped, but for I/O on them.
-    pub(crate) dropping: BTreeSet<PageId>,
+    pub(crate) zapping: BTreeSet<PageId>,
     pub(crate) size_stats: SizeStats,
     pub(crate) work: Work,
     pub(crate) scratch: Vec<Vec<FolioId>>,
@@ -67,7 +67,7 @@ impl Pages {
             hit_transition: hit_transition(cfg),
             walk_context: false,
             reads_pending: 0,
-            dropping: BTreeSet::new(),
+            zapping: BTreeSet::new(),
             size_stats: SizeStats::default(),
             work: Work::default(),
             scratch: Vec::new(),

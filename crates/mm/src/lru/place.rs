@@ -35,7 +35,7 @@ impl Pages {
         self.lruvec_add_as(f, self.folios.st(f), reclaiming);
     }
 
-    /// As [`Engine::lruvec_add`], for a folio whose flags are to be `st`.
+    /// As `lruvec_add`, for a folio whose flags are to be `st`.
     #[inline(always)]
     pub(crate) fn lruvec_add_as(&mut self, f: FolioId, mut st: State, reclaiming: bool) {
         let v = &mut self.lruvecs[self.folios.lruvec(f).index()];
@@ -52,7 +52,7 @@ impl Pages {
     }
 
     /// Puts new file folios of one page each, all of one lruvec, on their lists:
-    /// [`Engine::lruvec_add_as`] for many at once.
+    /// `lruvec_add_as` for many at once.
     pub(crate) fn add_new_files(&mut self, own: LruvecId, folios: &[FolioId]) {
         let v = &mut self.lruvecs[own.index()];
         let one_list = self.cfg.one_list;

@@ -1,4 +1,4 @@
-//! TODO doc
+//! What pages of a mapping are there, and reads that are under way.
 
 use crate::folio::slot::Slot;
 use crate::folio::table::State;

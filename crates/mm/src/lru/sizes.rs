@@ -1,4 +1,6 @@
-//! TODO doc
+//! Sizes of lists: of a group, of its whole tree, and as reclaim knows them, which may be old.
+//!
+//! Mechanism: `docs/mechanisms.md#statistics-that-lag`.
 
 use crate::ids::{LruvecId, MemcgId, NodeId};
 use crate::lru::lruvec::{ANON, FILE, UNEVICTABLE};

@@ -1,4 +1,6 @@
-//! TODO doc
+//! Multi-gen LRU: sorting the oldest generation, and taking folios from its tail.
+//!
+//! Mechanism: `docs/mechanisms.md#multi-gen-eviction`.
 
 use crate::config::lru::{RefaultCounting, WritebackSort};
 use crate::folio::table::State;
@@ -71,7 +73,7 @@ impl Pages {
         let oldest = self.lruvecs[v.index()].r#gen.lists[scan.oldest_gen][scan.t][zone];
         let mut skipped = 0;
         let mut moved = self.take_scratch();
-        self.folios.warm_tail(oldest, MIN_LRU_BATCH as usize);
+        self.folios.prefetch_tail(oldest, MIN_LRU_BATCH as usize);
         while let Some(f) = self.folios.links.tail(oldest) {
             let st = self.folios.st(f);
             let nr = st.nr_pages();
@@ -115,7 +117,7 @@ impl Pages {
         st.generation() != Some(oldest) || protected || (next && is_busy(st, t))
     }
 
-    /// Moves a folio that [`Engine::must_sort`].
+    /// Moves a folio that `must_sort`.
     fn sort_folio(&mut self, v: LruvecId, f: FolioId, t: usize, tier_limit: usize) {
         let st = self.folios.st(f);
         let g = &mut self.lruvecs[v.index()].r#gen;

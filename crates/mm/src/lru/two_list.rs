@@ -1,4 +1,4 @@
-//! TODO doc
+//! Two lists: taking folios off their tails, and putting back what stays.
 
 use crate::config::lru::{Clock, RefaultTest};
 use crate::folio::list::Target;
@@ -20,7 +20,7 @@ impl Pages {
     /// scanned and taken.
     pub(crate) fn isolate(&mut self, v: LruvecId, l: usize, nr: u64, wait: bool, out: &mut Vec<FolioId>) -> (u64, u64) {
         let list = self.lruvecs[v.index()].lists[l];
-        self.folios.warm_tail(list, nr as usize);
+        self.folios.prefetch_tail(list, nr as usize);
         let (mut scanned, mut isolated) = (0, 0);
         while scanned < nr {
             let Some(f) = self.folios.links.tail(list) else { break };
@@ -44,7 +44,7 @@ impl Pages {
 
     /// Takes the `nr` oldest folios off a list if all of them are there for taking, and in none of
     /// the states `odd`; their flags stay. False: none is taken.
-    pub(crate) fn take_alike(
+    pub(crate) fn isolate_alike(
         &mut self,
         v: LruvecId,
         l: usize,

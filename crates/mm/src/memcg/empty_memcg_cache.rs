@@ -12,7 +12,7 @@ use crate::scan::ScanControl;
 
 /// What is known of the groups of all nodes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Quiet {
+pub(crate) struct EmptyMemcgs {
     /// Number of the time since something changed; never 0.
     pub(crate) now: u64,
     /// By node and group: that time and, in the lowest byte, the lowest priority at which nothing
@@ -23,11 +23,11 @@ pub(crate) struct Quiet {
     pub(crate) known: u64,
 }
 
-impl Quiet {
+impl EmptyMemcgs {
     /// Something may have changed: nothing is known any more.
     pub(crate) fn forget(&mut self, sc: &mut ScanControl) {
         self.now += 1;
-        sc.quiet_since = self.now;
+        sc.empty_since = self.now;
     }
 
     pub(crate) fn knows(&self, id: MemcgId, sc: &ScanControl) -> bool {

@@ -3,7 +3,7 @@
 
 use crate::config::Config;
 use crate::ids::MemcgId;
-use crate::memcg::empty_memcg_cache::Quiet;
+use crate::memcg::empty_memcg_cache::EmptyMemcgs;
 use crate::memcg::group::{Memcg, Memcgs};
 use crate::memcg::memcg_lru::MemcgLru;
 
@@ -14,7 +14,7 @@ pub(crate) struct Groups {
     /// By node.
     pub(crate) memcg_lru: Vec<MemcgLru>,
     /// Groups that reclaim need not look at.
-    pub(crate) empty: Quiet,
+    pub(crate) empty: EmptyMemcgs,
     /// Sums of groups are made now and then, and may be old.
     pub(crate) stats_are_added_up: bool,
     /// Every visit to a group looks at all of it.
@@ -31,7 +31,7 @@ impl Groups {
         Groups {
             memcgs: Memcgs::new(cfg.memcg.charge_batch, cfg.memcg.recursive_protection),
             memcg_lru: (0..nr_nodes as u64).map(|n| MemcgLru::new(cfg.seed.wrapping_add(n))).collect(),
-            empty: Quiet::default(),
+            empty: EmptyMemcgs::default(),
             stats_are_added_up: cfg.lru.adds_up_stats(),
             #[cfg(test)]
             looks_closely: false,

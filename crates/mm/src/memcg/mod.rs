@@ -1,4 +1,18 @@
-//! TODO map
+//! Memory cgroups: their tree, their charges and limits, and whose turn it is. [`groups::Groups`]
+//! owns all of it.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `group` | a group, and its counters of charges |
+//! | `groups` | `Groups`, the part of the engine that holds them |
+//! | `tree` | links, and the order of walks |
+//! | `protection` | `min` and `low` |
+//! | `high` | `high`: how long a task sleeps |
+//! | `memcg_lru` | generations of groups |
+//! | `empty_memcg_cache` | groups that are known to have nothing to give |
+//! | `stat_flush` | sums that are added up now and then |
+//!
+//! It may call: nothing that reclaims. It is called by: `lru` for the tree, all above for charges.
 
 pub(crate) mod empty_memcg_cache;
 pub(crate) mod group;

@@ -1,4 +1,11 @@
-//! TODO map
+//! Moving folios from one node to another.
+//!
+//! A folio that moves is on no list, locked and unmapped; accesses to it wait. It keeps its number,
+//! its slots, its charge and its flags: only its frames are others afterwards, and with them its
+//! lists.
+//!
+//! It may call: `lru`, `node`, `writeback`. It is called by: `reclaim` to demote, `fault` to
+//! promote.
 
 use crate::config::Config;
 use crate::folio::table::State;
@@ -97,7 +104,7 @@ impl<W: World> Migrate<'_, W> {
         let writable = self.pages.folios.st(f).has(State::ANON);
         for (page, young) in mapped {
             // It may have been dropped meanwhile.
-            if !self.pages.dropping.contains(&page) {
+            if !self.pages.zapping.contains(&page) {
                 self.pages.map_page(self.world, f, page, young, writable);
             }
         }

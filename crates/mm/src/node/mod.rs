@@ -1,4 +1,18 @@
-//! TODO map
+//! Memory nodes: zones and their free frames, who waits for them, and what is known of fast and
+//! slow ones. [`frames::Frames`] owns all of it.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `frames` | `Frames`, the part of the engine that holds them |
+//! | `node`, `nodes` | zones with watermarks; the nodes of a machine |
+//! | `kswapd` | whether a kswapd is awake, and its run |
+//! | `throttle` | who waits for reclaim, and until when |
+//! | `migration` | folios on their way to another node |
+//! | `hint` | what hint faults need |
+//! | `resize` | memory that comes and goes |
+//!
+//! It may call: `folio`, and `lru` to count. It is called by: `charged`, `writeback`, `reclaim` and
+//! all above.
 
 pub(crate) mod frames;
 pub(crate) mod hint;

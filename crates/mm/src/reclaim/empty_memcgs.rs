@@ -1,4 +1,4 @@
-//! TODO doc
+//! Whether a visit to a group finds anything: see `memcg/empty_memcg_cache`.
 
 use crate::ids::{LruvecId, MemcgId};
 use crate::reclaim::Reclaim;
@@ -9,12 +9,12 @@ impl<W: World> Reclaim<'_, W> {
     /// Whether a visit to a group finds nothing to scan, to age or to shrink, so that all that it
     /// does is to move the group.
     #[inline]
-    pub(crate) fn is_quiet(&mut self, id: MemcgId) -> bool {
+    pub(crate) fn is_known_empty(&mut self, id: MemcgId) -> bool {
         #[cfg(test)]
         if self.groups.looks_closely {
             return false;
         }
-        if self.sc.quiet_since != self.groups.empty.now || self.sc.quiet_since == 0 {
+        if self.sc.empty_since != self.groups.empty.now || self.sc.empty_since == 0 {
             // Others were at work since.
             self.groups.empty.forget(&mut self.sc);
         } else if self.groups.empty.knows(id, &self.sc) {
@@ -23,7 +23,7 @@ impl<W: World> Reclaim<'_, W> {
             return true;
         }
         let v = self.pages.lruvec_of(id, self.sc.nid);
-        match self.quiet_down_to(v) {
+        match self.empty_down_to(v) {
             Some(priority) => {
                 self.groups.empty.note(id, self.sc.nid, priority);
                 true
@@ -37,7 +37,7 @@ impl<W: World> Reclaim<'_, W> {
 
     /// The lowest priority at which there is nothing to do for a group, if that holds at the
     /// present one.
-    fn quiet_down_to(&self, v: LruvecId) -> Option<u32> {
+    fn empty_down_to(&self, v: LruvecId) -> Option<u32> {
         let lruvec = &self.pages.lruvecs[v.index()];
         let offline = !self.groups.memcgs.offline.is_empty() && !self.groups.memcgs.get(lruvec.memcg).is_online();
         let pages: u64 = lruvec.size.iter().sum();

@@ -73,7 +73,7 @@ impl<W: World> Reclaim<'_, W> {
     /// are left.
     pub(crate) fn evict_folios(&mut self, v: LruvecId, swappiness: u32) -> u64 {
         let mut list = self.pages.take_scratch();
-        self.look_at_queue();
+        self.check_write_queue();
         let (t, mut scanned, mut taken) = self.isolate_folios(v, swappiness, &mut list);
         scanned += u64::from(self.pages.try_to_inc_min_seq(v, swappiness > 0));
         let bound = if swappiness > 0 { ANON } else { FILE };

@@ -26,7 +26,7 @@ impl<W: World> Reclaim<'_, W> {
             self.sc.may_writepage = true;
         }
         // Since its last step anything may have happened.
-        (self.sc.nr_scanned, self.sc.quiet_since) = (0, 0);
+        (self.sc.nr_scanned, self.sc.empty_since) = (0, 0);
         let before = self.kswapd_gained();
         self.shrink_node();
         self.frames.relieve_throttled(self.world, &self.sc);

@@ -1,4 +1,6 @@
-//! TODO doc
+//! Reclaim of the whole machine under multi-gen LRU: a pass over the old generation of groups.
+//!
+//! Mechanism: `docs/mechanisms.md#the-memcg-lru`.
 
 use crate::ids::MemcgId;
 use crate::memcg::memcg_lru::{MEMCG_NR_BINS, Rotation, Segment};
@@ -41,11 +43,11 @@ impl<W: World> Reclaim<'_, W> {
         }
         self.groups.note_visit(id);
         if self.pages.drain_batches() {
-            self.sc.quiet_since = 0;
+            self.sc.empty_since = 0;
         }
         // Removed, or too small: one more try.
         let later = if was_tail { Rotation::Young } else { Rotation::Tail };
-        if self.is_quiet(id) {
+        if self.is_known_empty(id) {
             return Some(later);
         }
         let (v, online) = (self.pages.lruvec_of(id, self.sc.nid), self.groups.memcgs.get(id).is_online());

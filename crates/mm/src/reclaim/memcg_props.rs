@@ -253,7 +253,7 @@ impl Machine {
             Op::Remove { group } => _ = self.engine.remove_memcg(self.groups[index(group)].id),
             Op::Exit { group } => {
                 let region = self.groups[index(group)].region;
-                self.engine.drop_mapping(&mut self.world, region);
+                self.engine.zap_mapping(&mut self.world, region);
             }
             Op::Move { group, to, anon } => {
                 let mapping = self.groups[index(group)].region.0 - u32::from(!anon);
@@ -269,7 +269,7 @@ impl Machine {
                 let inside = |t: &OomTask| self.engine.groups.memcgs.is_within(t.memcg, over);
                 assert!(victims.iter().all(|&v| inside(&tasks[v])), "{over:?}: {victims:?}");
                 for v in victims {
-                    self.engine.drop_mapping(&mut self.world, tasks[v].mappings[0]);
+                    self.engine.zap_mapping(&mut self.world, tasks[v].mappings[0]);
                 }
             }
             Op::Add { .. } => {}

@@ -1,4 +1,18 @@
-//! TODO map
+//! Reclaim: a run is a value, [`Reclaim`], that holds what it may change and what it aims at.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `vmscan` | priorities, nodes, the walk over groups |
+//! | `policy` | the seam for policies, as far as reclaim goes |
+//! | `two_list`, `evict` | shrinking an lruvec with two lists, and with generations |
+//! | `shrink`, `unmap` | what becomes of an isolated folio |
+//! | `memcg_lru`, `memcg_iter_reclaim`, `empty_memcgs` | whose turn it is, under multi-gen LRU |
+//! | `kswapd` | one step of background reclaim |
+//! | `lru_gen` | the debugfs files |
+//! | `peek` | what comes next, for drivers that want to know |
+//!
+//! It may call: `lru`, `workingset`, `swap_cache`, `writeback`, `migrate`, `charged`. It is called
+//! by: `alloc`, `cgroupfs`, `fault`, and the driver for kswapd.
 
 use crate::charged::Charged;
 use crate::config::Config;

@@ -78,13 +78,13 @@ impl<W: World> Reclaim<'_, W> {
         if demote.is_none() && list.iter().all(is_easy) {
             let target = self.sc.target;
             let (mut charged, world) = self.charged_and_world();
-            let stat = charged.drop_alike(world, list, target);
+            let stat = charged.evict_alike(world, list, target);
             list.clear();
             return stat;
         }
         let mut stat = ShrinkStat::default();
         let mut kept = 0;
-        let mut easy = self.pages.start_dropping(list.first().copied(), self.sc.target);
+        let mut easy = self.pages.start_evict_batch(list.first().copied(), self.sc.target);
         let mut i = 0;
         while i < list.len() {
             let f = list[i];
@@ -92,11 +92,11 @@ impl<W: World> Reclaim<'_, W> {
             let st = self.pages.folios.st(f);
             if demote.is_none() && !st.has(SLOW) && !self.world.is_pinned(self.pages.folios.page(f)) {
                 let (mut charged, world) = self.charged_and_world();
-                charged.drop_clean(world, f, st, &mut easy);
+                charged.evict_clean(world, f, st, &mut easy);
                 continue;
             }
             // The rest looks at the clock and the counters that dropping advances.
-            self.charged().finish_dropping(&mut easy, &mut stat);
+            self.charged().finish_evict_batch(&mut easy, &mut stat);
             // The parts of a folio that is split come next in the list.
             let verdict = match &mut demote {
                 Some(demote) => self.choose_to_demote(f, &mut stat, demote),
@@ -114,7 +114,7 @@ impl<W: World> Reclaim<'_, W> {
                 }
             }
         }
-        self.charged().finish_dropping(&mut easy, &mut stat);
+        self.charged().finish_evict_batch(&mut easy, &mut stat);
         list.truncate(kept);
         if taken > 0 && stat.unqueued_dirty >= taken as u64 {
             self.writeout().wake_flusher();
@@ -136,7 +136,7 @@ impl<W: World> Reclaim<'_, W> {
 
     /// whether a folio can go, and what its references say about that. The error: it stays.
     #[inline(always)]
-    fn examine(&mut self, f: FolioId, stat: &mut ShrinkStat) -> Result<References, Verdict> {
+    fn check_folio(&mut self, f: FolioId, stat: &mut ShrinkStat) -> Result<References, Verdict> {
         let st = self.pages.folios.st(f);
         if st.has(State::LOCKED | State::UNEVICTABLE) || (st.has(State::MAPPED) && !self.sc.may_unmap) {
             return Err(Verdict::Keep);
@@ -147,7 +147,7 @@ impl<W: World> Reclaim<'_, W> {
         }
         account_dirty(st, stat);
         if st.has(State::WRITEBACK) {
-            return Err(self.meet_writeback(f, stat));
+            return Err(self.on_writeback(f, stat));
         }
         let references = if self.sc.ignore_references { References::Reclaim } else { self.check_references(f) };
         match references {
@@ -164,7 +164,7 @@ impl<W: World> Reclaim<'_, W> {
     /// what can go is collected, to be moved to a slower node.
     #[inline(never)]
     fn choose_to_demote(&mut self, f: FolioId, stat: &mut ShrinkStat, chosen: &mut Vec<FolioId>) -> Verdict {
-        match self.examine(f, stat) {
+        match self.check_folio(f, stat) {
             Err(stays) => stays,
             Ok(_) => {
                 chosen.push(f);
@@ -176,7 +176,7 @@ impl<W: World> Reclaim<'_, W> {
     /// The folio at a place of the list.
     fn shrink_folio(&mut self, list: &mut Vec<FolioId>, at: usize, stat: &mut ShrinkStat) -> Verdict {
         let f = list[at];
-        let references = match self.examine(f, stat) {
+        let references = match self.check_folio(f, stat) {
             Ok(references) => references,
             Err(stays) => return stays,
         };
@@ -189,7 +189,7 @@ impl<W: World> Reclaim<'_, W> {
             return Verdict::Activate;
         }
         if self.pages.folios.st(f).has(State::DIRTY) {
-            let verdict = self.meet_dirty(f, references, stat);
+            let verdict = self.on_dirty(f, references, stat);
             if verdict != Verdict::Freed {
                 return verdict;
             }
@@ -217,7 +217,7 @@ impl<W: World> Reclaim<'_, W> {
     }
 
     /// kswapd counts what comes round again before it is written; all others mark and go on.
-    fn meet_writeback(&mut self, f: FolioId, stat: &mut ShrinkStat) -> Verdict {
+    fn on_writeback(&mut self, f: FolioId, stat: &mut ShrinkStat) -> Verdict {
         let st = self.pages.folios.st(f);
         if self.sc.kswapd && st.has(State::RECLAIM) && self.frames.nodes.get(self.sc.nid).writeback {
             stat.immediate += st.nr_pages();
@@ -229,7 +229,7 @@ impl<W: World> Reclaim<'_, W> {
     }
 
     /// A dirty folio. `Freed` means: clean now, go on and free it.
-    fn meet_dirty(&mut self, f: FolioId, references: References, stat: &mut ShrinkStat) -> Verdict {
+    fn on_dirty(&mut self, f: FolioId, references: References, stat: &mut ShrinkStat) -> Verdict {
         let st = self.pages.folios.st(f);
         let file = st.type_index() == crate::lru::lruvec::FILE;
         if file && !(self.sc.kswapd && st.has(State::RECLAIM) && self.frames.nodes.get(self.sc.nid).dirty) {

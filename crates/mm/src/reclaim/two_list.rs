@@ -151,14 +151,14 @@ impl<W: World> Reclaim<'_, W> {
     /// Shrinking the inactive list.
     fn shrink_inactive_list(&mut self, v: LruvecId, t: usize, nr: u64) -> u64 {
         self.pages.drain_batches();
-        self.look_at_queue();
+        self.check_write_queue();
         let mut list = self.pages.take_scratch();
         let l = list_index(t, false);
         let wait = self.sc.queue_full && t == ANON;
         // Most batches are clean, unmapped file folios throughout.
         let alike = t == FILE
             && !self.frames.can_demote(self.sc.nid)
-            && self.pages.take_alike(v, l, nr, SLOW | State::LARGE, |f| self.world.is_pinned(f), &mut list);
+            && self.pages.isolate_alike(v, l, nr, SLOW | State::LARGE, |f| self.world.is_pinned(f), &mut list);
         let (scanned, taken) =
             if alike { (list.len() as u64, list.len() as u64) } else { self.pages.isolate(v, l, nr, wait, &mut list) };
         self.sc.blocked |= wait && scanned < nr && self.pages.lruvecs[v.index()].size[l] > 0;
@@ -171,7 +171,7 @@ impl<W: World> Reclaim<'_, W> {
         let stat = if alike {
             let target = self.sc.target;
             let (mut charged, world) = self.charged_and_world();
-            charged.drop_alike(world, &list, target)
+            charged.evict_alike(world, &list, target)
         } else {
             let stat = self.shrink_folio_list(&mut list);
             self.pages.put_back(&list);
@@ -189,7 +189,7 @@ impl<W: World> Reclaim<'_, W> {
     pub(crate) fn shrink_active_list(&mut self, v: LruvecId, t: usize, nr: u64) {
         self.pages.drain_batches();
         let mut hold = self.pages.take_scratch();
-        if self.pages.take_alike(v, list_index(t, true), nr, State::MAPPED | State::LARGE, |_| false, &mut hold) {
+        if self.pages.isolate_alike(v, list_index(t, true), nr, State::MAPPED | State::LARGE, |_| false, &mut hold) {
             self.pages.deactivate_alike(v, t, &hold);
             return self.pages.return_scratch(hold);
         }

@@ -1,4 +1,4 @@
-//! TODO doc
+//! What a folio passes through on its way out: unmapping, freeing, or a move to a slower node.
 
 use crate::folio::slot::Slot;
 use crate::folio::table::State;

@@ -74,13 +74,13 @@ impl<W: World> Reclaim<'_, W> {
 
     /// Asked before a batch: whether swap takes more writes. Who asks for reclaim and cannot wait
     /// is not held up, nor is what zswap takes.
-    pub(crate) fn look_at_queue(&mut self) {
+    pub(crate) fn check_write_queue(&mut self) {
         self.sc.queue_full =
             (!self.sc.proactive || self.sc.held_up) && self.cfg.zswap.is_none() && self.world.is_write_queue_full();
     }
 
     fn run_priorities(&mut self) {
-        self.sc.quiet_since = 0;
+        self.sc.empty_since = 0;
         for priority in (0..=DEF_PRIORITY).rev() {
             self.sc.priority = priority;
             self.sc.nr_scanned = 0;

@@ -1,4 +1,15 @@
-//! TODO map
+//! The swap cache, and what stands in front of the swap devices. [`stack::SwapStack`] owns devices,
+//! zero bitmap and zswap.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `stack` | `SwapStack`, the part of the engine that holds them |
+//! | `cache` | folios that have slots |
+//! | `front` | the zero bitmap and zswap, as pages go out and come in |
+//! | `zswap_writeback` | compressed pages that go on to the device |
+//!
+//! It may call: `swap`, `zswap`, `workingset`, `writeback`, `charged`. It is called by: `reclaim`,
+//! `alloc`, `fault`.
 
 use crate::charged::Charged;
 use crate::config::Config;

@@ -55,7 +55,7 @@ impl SwapStack {
     /// given up.
     pub(crate) fn is_all_swapped(&self, pages: &Pages, f: FolioId) -> bool {
         let (ids, slot) = (pages.pages_of(f), pages.folios.swap(f));
-        let dropped = pages.dropping.range(PageId(ids.start)..PageId(ids.end)).next().is_some();
+        let dropped = pages.zapping.range(PageId(ids.start)..PageId(ids.end)).next().is_some();
         !dropped && ids.into_iter().all(|p| pages.swap_entry(PageId(p)) == Some(slot.nth(p - f.0)))
     }
 

@@ -2,7 +2,7 @@
 //! reclaim frees, so what is the same for a batch is done once a batch.
 //!
 //! All folios of a batch were isolated from one lruvec. Nothing else happens between
-//! [`Engine::start_dropping`] and [`Engine::finish_dropping`], so the clock and the controller may
+//! `start_evict_batch` and `finish_evict_batch`, so the clock and the controller may
 //! learn of the whole batch at its end.
 
 use crate::charged::Charged;
@@ -20,7 +20,7 @@ use crate::workingset::policy::WorkingsetPolicy;
 use crate::world::{Effect, World};
 
 /// What the folios of a batch have in common, and what they add up to.
-pub(crate) struct Dropping {
+pub(crate) struct EvictBatch {
     /// Their lruvec.
     pub(crate) own: LruvecId,
     /// Their type.
@@ -36,7 +36,7 @@ pub(crate) struct Dropping {
     pub(crate) dropped: u64,
 }
 
-impl Dropping {
+impl EvictBatch {
     /// The shadow of one folio of the batch.
     #[inline(always)]
     fn shadow_of(&mut self, cfg: &LruConfig, l: &Layout, st: State) -> Slot {
@@ -51,26 +51,26 @@ impl Dropping {
 
 impl Pages {
     /// Prepares for a batch that was isolated from the lruvec of `first`.
-    pub(crate) fn start_dropping(&self, first: Option<FolioId>, target: MemcgId) -> Dropping {
-        self.dropping(first.map_or(LruvecId(0), |f| self.folios.lruvec(f)), FILE, target)
+    pub(crate) fn start_evict_batch(&self, first: Option<FolioId>, target: MemcgId) -> EvictBatch {
+        self.evict_batch(first.map_or(LruvecId(0), |f| self.folios.lruvec(f)), FILE, target)
     }
 
     /// The shadow of one folio that reclaim on behalf of `target` evicts; advances the clock.
     pub(crate) fn workingset_eviction(&mut self, f: FolioId, target: MemcgId) -> Slot {
         let st = self.folios.st(f);
-        let mut d = self.dropping(self.folios.lruvec(f), st.type_index(), target);
+        let mut d = self.evict_batch(self.folios.lruvec(f), st.type_index(), target);
         let shadow = d.shadow_of(&self.cfg, &self.layout, st);
         self.note_evictions(&mut d, st.nr_pages());
         shadow
     }
 
-    pub(crate) fn dropping(&self, own: LruvecId, t: usize, target: MemcgId) -> Dropping {
+    pub(crate) fn evict_batch(&self, own: LruvecId, t: usize, target: MemcgId) -> EvictBatch {
         // Under two lists the group whose pressure evicts stamps the shadow; the other models know
         // only the folio's own.
         let by_target = by_policy!(self.cfg.kind, P => P::stamps_by_target(self.cfg.refault));
         let clock = if by_target { self.lruvec_of(target, self.lruvecs[own.index()].nid) } else { own };
         let v = &self.lruvecs[clock.index()];
-        Dropping {
+        EvictBatch {
             own,
             t,
             clock,
@@ -83,7 +83,7 @@ impl Pages {
     }
 
     /// Advances the clock, and tells the controller which tiers were evicted.
-    fn note_evictions(&mut self, d: &mut Dropping, nr: u64) {
+    fn note_evictions(&mut self, d: &mut EvictBatch, nr: u64) {
         let refault = self.cfg.refault;
         let advances = refault != RefaultTest::None && by_policy!(self.cfg.kind, P => P::clock_advances(refault, d.t));
         if advances {
@@ -100,7 +100,7 @@ impl Pages {
 impl Charged<'_> {
     /// Drops one folio of the batch.
     #[inline(always)]
-    pub(crate) fn drop_clean<W: World>(&mut self, w: &mut W, f: FolioId, st: State, d: &mut Dropping) {
+    pub(crate) fn evict_clean<W: World>(&mut self, w: &mut W, f: FolioId, st: State, d: &mut EvictBatch) {
         debug_assert_eq!(self.pages.folios.lruvec(f), d.own);
         let shadow = d.shadow_of(&self.pages.cfg, &self.pages.layout, st);
         let (page, nr) = (self.pages.folios.page(f), st.nr_pages());
@@ -118,25 +118,25 @@ impl Charged<'_> {
     }
 
     /// Drops a whole batch of clean, unmapped file folios of one page each that are on no list.
-    pub(crate) fn drop_alike<W: World>(&mut self, w: &mut W, list: &[FolioId], target: MemcgId) -> ShrinkStat {
-        let mut d = self.pages.start_dropping(list.first().copied(), target);
+    pub(crate) fn evict_alike<W: World>(&mut self, w: &mut W, list: &[FolioId], target: MemcgId) -> ShrinkStat {
+        let mut d = self.pages.start_evict_batch(list.first().copied(), target);
         let mut stat = ShrinkStat::default();
         if self.cfg.lru.refault == RefaultTest::None {
             for &f in list {
                 let st = self.pages.folios.st(f);
-                self.drop_clean(w, f, st, &mut d);
+                self.evict_clean(w, f, st, &mut d);
             }
         } else {
             self.leave_shadows(w, list, &mut d);
         }
-        self.finish_dropping(&mut d, &mut stat);
+        self.finish_evict_batch(&mut d, &mut stat);
         stat
     }
 
-    /// [`Engine::drop_clean`] for a whole batch of [`Engine::drop_alike`] that leaves shadows: then
+    /// `evict_clean` for a whole batch of `evict_alike` that leaves shadows: then
     /// no node goes, and nodes that hold nothing but shadows from now on may be noted at the end.
     #[inline]
-    fn leave_shadows<W: World>(&mut self, w: &mut W, list: &[FolioId], d: &mut Dropping) {
+    fn leave_shadows<W: World>(&mut self, w: &mut W, list: &[FolioId], d: &mut EvictBatch) {
         let mut shadows_only = Vec::new();
         let Pages { cfg, layout, folios, space, .. } = &mut *self.pages;
         let fill = &mut space.fill[..];
@@ -158,7 +158,7 @@ impl Charged<'_> {
     }
 
     /// Accounts for what was dropped since the start or the last call.
-    pub(crate) fn finish_dropping(&mut self, d: &mut Dropping, stat: &mut ShrinkStat) {
+    pub(crate) fn finish_evict_batch(&mut self, d: &mut EvictBatch, stat: &mut ShrinkStat) {
         let dropped = std::mem::take(&mut d.dropped);
         if dropped == 0 {
             return;

@@ -10,7 +10,7 @@ use crate::lru::multi_gen::tier_from_refs;
 use crate::lru::pages::Pages;
 use crate::lru::policy::{LruPolicy, MultiGenLru, TwoList};
 use crate::memcg::groups::Groups;
-use crate::workingset::evict_clean::Dropping;
+use crate::workingset::evict_clean::EvictBatch;
 
 /// A folio that comes back with a shadow.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Refault {
 pub(crate) trait WorkingsetPolicy: LruPolicy {
     /// What the shadow of a folio says of it: whether it was in the working set, and when, or
     /// where, it was evicted. None: it leaves no shadow.
-    fn eviction(d: &mut Dropping, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)>;
+    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)>;
 
     /// The group whose pressure evicts stamps the shadow, not the folio's own.
     fn stamps_by_target(refault: RefaultTest) -> bool;
@@ -44,7 +44,7 @@ pub(crate) trait WorkingsetPolicy: LruPolicy {
 
 impl WorkingsetPolicy for TwoList {
     #[inline(always)]
-    fn eviction(d: &mut Dropping, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)> {
+    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)> {
         let age = d.age + d.dropped;
         if cfg.refault != RefaultTest::Distance2013 {
             return Some((st.has(State::WORKINGSET), Layout::stamp(age, l.eviction_bits, l.bucket_order)));
@@ -70,7 +70,7 @@ impl WorkingsetPolicy for TwoList {
 
 impl WorkingsetPolicy for MultiGenLru {
     #[inline(always)]
-    fn eviction(d: &mut Dropping, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)> {
+    fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)> {
         let (refs, age) = (st.refs(), d.age + d.dropped);
         d.evicted[tier_from_refs(refs)] += st.nr_pages();
         let token = d.min_seq << REFS_BITS | u64::from(refs.saturating_sub(1));

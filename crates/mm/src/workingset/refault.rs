@@ -118,7 +118,7 @@ impl Pages {
         size
     }
 
-    /// A bound of [`Engine::competing_sizes`]. Mostly these are the sizes of the lruvec itself: a
+    /// A bound of `competing_sizes`. Mostly these are the sizes of the lruvec itself: a
     /// group without children or anon.
     #[inline(always)]
     fn bound_by(

@@ -1,4 +1,4 @@
-//! TODO doc
+//! Writes: how they start, and what follows when they have ended.
 
 use crate::folio::size_stats::SizeCounter;
 use crate::folio::table::State;

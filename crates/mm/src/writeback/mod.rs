@@ -1,4 +1,12 @@
-//! TODO map
+//! Dirty pages and writes: who is dirty, when it is written, and what follows.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `dirty` | dirty pages of files, and the flusher |
+//! | `io` | writes as they start and end |
+//!
+//! It may call: `lru`, `memcg`, `node`. It is called by: `migrate`, `swap_cache`, `reclaim`,
+//! `fault`.
 
 use crate::config::Config;
 use crate::ids::MemcgId;

@@ -178,7 +178,7 @@ impl Driver {
                 if self.world.is_anon(PageId(first)) {
                     self.forget(first..first + nr);
                 }
-                self.engine.drop_range(&mut self.world, PageId(first), nr);
+                self.engine.zap_range(&mut self.world, PageId(first), nr);
             }
             Op::Huge(advice) => self.engine.advise_huge(self.anon, advice),
             Op::Drain => self.engine.drain_all(),
@@ -391,7 +391,7 @@ impl Driver {
 
     fn exit(&mut self) {
         self.forget(self.world.first_anon..self.anon_end);
-        self.engine.drop_mapping(&mut self.world, self.anon);
+        self.engine.zap_mapping(&mut self.world, self.anon);
         let left = (self.world.first_anon..self.anon_end).any(|p| self.engine.is_resident(PageId(p)));
         if self.world.pending.is_empty() && left {
             self.world.violations.push("pages outlive their owner".into());

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use fixedbitset::FixedBitSet;
-use refault_mm::{Engine, KeepAwakeStats, KswapdStep, MemcgId, Outcome, PageId, Touch};
+use refault_mm::{CpuLatencyQosStats, Engine, KswapdStep, MemcgId, Outcome, PageId, Touch};
 
 use super::stats::FileStats;
 use super::world::{Memory, State};
@@ -343,7 +343,7 @@ impl Core {
             own_bytes: self.own_bytes() as u64,
             dirty_pages: self.memory.dirty.len() as u64,
             writeback_pages: self.memory.writing.len() as u64,
-            awake: KeepAwakeStats::default(),
+            awake: CpuLatencyQosStats::default(),
             vmstat: self.engine.vmstat().iter().collect(),
         }
     }

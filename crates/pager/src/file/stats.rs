@@ -1,6 +1,6 @@
 //! What a mapped file did, holds and takes.
 
-use refault_mm::KeepAwakeStats;
+use refault_mm::CpuLatencyQosStats;
 
 /// What happened, counted where it happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -55,7 +55,7 @@ pub struct FileStats {
     /// Pages that are being written.
     pub writeback_pages: u64,
     /// How often and how long processors were kept from halting.
-    pub awake: KeepAwakeStats,
+    pub awake: CpuLatencyQosStats,
     /// The counters of the engine, under their kernel names.
     pub vmstat: Vec<(&'static str, u64)>,
 }

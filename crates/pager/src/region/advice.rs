@@ -260,7 +260,7 @@ impl Core {
         self.memory.counts.given_up += pages.clone().filter(|&p| held(&self.memory.state[p as usize])).count() as u64;
         let cut = self.call_off_range(pages.clone());
         self.memory.dropping = true;
-        self.engine.drop_range(&mut self.memory, PageId(first), nr as u32);
+        self.engine.zap_range(&mut self.memory, PageId(first), nr as u32);
         self.memory.dropping = false;
         for page in pages {
             let state = &mut self.memory.state[page as usize];

@@ -1,6 +1,6 @@
 //! What a region did, holds and takes.
 
-use refault_mm::{KeepAwakeStats, MemcgEvents, SampleStats, SizeStats};
+use refault_mm::{CpuLatencyQosStats, MemcgEvents, SampleStats, SizeStats};
 
 use super::limits::Limits;
 use crate::store::AreaStats;
@@ -82,7 +82,7 @@ pub struct RegionStats {
     /// The swap area.
     pub area: AreaStats,
     /// How often, and how long, processors were kept from halting.
-    pub awake: KeepAwakeStats,
+    pub awake: CpuLatencyQosStats,
     /// Access sampling.
     pub samples: SampleStats,
     /// Those of the sizes of folios: `hugepages-<size>kB/stats`.

@@ -337,7 +337,7 @@ impl Core {
             State::Empty => return,
             State::Writing | State::Reading => {
                 self.memory.dropped[page as usize] = true;
-                return self.engine.drop_range(&mut self.memory, id, 1);
+                return self.engine.zap_range(&mut self.memory, id, 1);
             }
             State::Lent => self.end_loan(page),
             State::Leaving => {
@@ -348,7 +348,7 @@ impl Core {
             State::Mapped | State::Written | State::Stored | State::Poisoned => {}
         }
         self.memory.dropping = true;
-        self.engine.drop_range(&mut self.memory, id, 1);
+        self.engine.zap_range(&mut self.memory, id, 1);
         self.memory.dropping = false;
         match self.memory.state(page) {
             State::Staged | State::Written => self.memory.leave_place(page, State::Empty),

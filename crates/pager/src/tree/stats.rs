@@ -1,6 +1,6 @@
 //! What a run did and took.
 
-use refault_mm::KeepAwakeStats;
+use refault_mm::CpuLatencyQosStats;
 
 use super::core::Core;
 use crate::region::Counts;
@@ -39,7 +39,7 @@ pub struct TreeStats {
     /// The most pages in the swap file at one time.
     pub peak_file_pages: u64,
     /// How often, and how long, processors were kept from halting.
-    pub awake: KeepAwakeStats,
+    pub awake: CpuLatencyQosStats,
     /// The swap area now.
     pub area: AreaStats,
     /// Programs that were started and served.
@@ -88,7 +88,7 @@ impl Core {
             peak_swap_pages: self.peak_swap,
             peak_pool_bytes: self.peak_pool_bytes,
             peak_file_pages: self.peak_file,
-            awake: KeepAwakeStats::default(),
+            awake: CpuLatencyQosStats::default(),
             area,
             processes: self.processes,
             uncaught: self.uncaught,

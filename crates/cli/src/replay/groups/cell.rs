@@ -121,7 +121,7 @@ impl<'a> Grouped<'a> {
         for &victim in &victims {
             self.counts[alive[victim]].killed_at = Some(self.at);
             for &mapping in &tasks[victim].mappings {
-                self.cell.engine.drop_mapping(&mut self.cell.machine, mapping);
+                self.cell.engine.zap_mapping(&mut self.cell.machine, mapping);
             }
         }
         !victims.is_empty()
