@@ -85,7 +85,7 @@ pub use memcg::group::{MemcgEvents, MemcgLimits};
 pub use memcg::protection::effective_protection;
 pub use node::hint::Hint;
 pub use node::kswapd::KswapdStep;
-pub use node::node::Watermarks;
+pub use node::zones::Watermarks;
 pub use stat::{Counter, Gauge, Stats, Work};
 pub use swap::{SwapCluster, SwapDeviceInfo, SwapList, SwapMap, SwapSpace, SwapWork};
 pub use touch::{Outcome, Touch};

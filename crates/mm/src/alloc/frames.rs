@@ -6,8 +6,8 @@
 use crate::alloc::Alloc;
 use crate::ids::{MemcgId, NodeId, ZoneId};
 use crate::lru::lruvec::UNEVICTABLE;
-use crate::node::node::Mark;
 use crate::node::throttle::EXHAUSTED_WAIT_NS;
+use crate::node::zones::Mark;
 use crate::scan::MAX_RECLAIM_RETRIES;
 use crate::stat::Counter;
 use crate::world::{Effect, ThrottleReason, World};

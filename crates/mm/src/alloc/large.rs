@@ -4,7 +4,7 @@
 use crate::alloc::Alloc;
 use crate::config::thp::HugeAdvice;
 use crate::ids::{MemcgId, ZoneId};
-use crate::node::node::Mark;
+use crate::node::zones::Mark;
 use crate::world::World;
 
 /// What a large folio did not get.

@@ -2,7 +2,7 @@
 
 use crate::alloc::Alloc;
 use crate::ids::{MemcgId, ZoneId};
-use crate::node::node::Mark;
+use crate::node::zones::Mark;
 use crate::swap_cache::zswap_writeback::{MAX_FAILURES, Visit};
 use crate::world::World;
 use crate::zswap::ZswapStep;

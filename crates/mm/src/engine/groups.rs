@@ -23,7 +23,7 @@ impl Engine {
     }
 
     /// Sets the limits of a memcg, as writing to its files does. A `high` or `max` below what it
-    /// uses reclaims; where that is not enough for `max`, it is out of memory ([`Effect::Oom`]),
+    /// uses reclaims; where that is not enough for `max`, it is out of memory ([`crate::Effect::Oom`]),
     /// and the driver kills someone and sets it again.
     pub fn set_memcg_limits<W: World>(&mut self, w: &mut W, id: MemcgId, limits: &MemcgLimits) -> Result<(), String> {
         self.cgroupfs(w).set_memcg_limits(id, limits)
@@ -31,12 +31,12 @@ impl Engine {
 
     /// The task on whose behalf the last calls were made is done with what it accessed, and goes
     /// on. If it charged beyond a `high` it reclaims now, while that gets on, and then is told to
-    /// sleep ([`ThrottleReason::High`]). A driver that never calls this has no `memory.high`.
+    /// sleep ([`crate::ThrottleReason::High`]). A driver that never calls this has no `memory.high`.
     pub fn return_to_user<W: World>(&mut self, w: &mut W) {
         self.cgroupfs(w).return_to_user()
     }
 
-    /// Reclaims what the calls since the last [`Engine::return_to_user`] charged beyond a `high`,
+    /// Reclaims what the calls since the last [`crate::Engine::return_to_user`] charged beyond a `high`,
     /// and says nothing of sleep. For drivers whose writes take a while: pages that are on their
     /// way out would count as used.
     pub fn reclaim_over_high<W: World>(&mut self, w: &mut W) {
@@ -76,7 +76,7 @@ impl Engine {
         self.charged().remove_memcg(id)
     }
 
-    /// Whether the calls since the last [`Engine::return_to_user`] charged beyond a `high`.
+    /// Whether the calls since the last [`crate::Engine::return_to_user`] charged beyond a `high`.
     #[inline(always)]
     pub fn is_over_high(&self) -> bool {
         self.groups.memcgs.over_high.is_some()

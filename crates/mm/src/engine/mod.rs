@@ -276,3 +276,45 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Policy;
+    use crate::touch::Touch;
+    use crate::world::{Ack, Effect, World};
+
+    struct Instant;
+
+    impl World for Instant {
+        fn effect(&mut self, _: Effect) -> Ack {
+            Ack::Done
+        }
+
+        fn test_and_clear_young(&mut self, _: PageId) -> bool {
+            false
+        }
+
+        fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
+            false
+        }
+    }
+
+    /// Between two sums reclaim knows the old ones, however often the time is set.
+    #[test]
+    fn statistics_of_groups_are_added_up_once_an_interval() {
+        let mut cfg = Config::new(Policy::Lru);
+        (cfg.lru.stat_flush_interval_ns, cfg.lru.batch_folios) = (1000, 0);
+        let mut e = Engine::new(cfg).unwrap();
+        let group = e.add_memcg(MemcgId::ROOT, "/g", 100, 0).unwrap();
+        let (_, first) = e.add_mapping(MappingKind::File, group, 0..20).unwrap();
+        let known = |e: &Engine| e.pages.known_sizes(&e.groups, group, NodeId::default()).iter().sum::<u64>();
+        e.set_now_ns(1);
+        (0..10).for_each(|i| _ = e.access(&mut Instant, PageId(first.0 + i), Touch::Read));
+        e.set_now_ns(2);
+        e.set_now_ns(999);
+        assert_eq!(known(&e), 0, "it is not time to add up");
+        e.set_now_ns(1000);
+        assert_eq!(known(&e), 10);
+    }
+}

@@ -3,8 +3,8 @@
 use crate::engine::Engine;
 use crate::ids::{MemcgId, NodeId, PageId};
 use crate::node::kswapd::KswapdStep;
-use crate::node::node::{Node, Watermarks};
 use crate::node::resize::MIN_PAGES;
+use crate::node::zones::{Node, Watermarks};
 use crate::stat::Work;
 use crate::world::{ThrottleReason, World};
 
@@ -21,8 +21,8 @@ impl Engine {
     }
 
     /// One step of the kswapd of a node: a pass over the node at one priority. The driver calls it
-    /// from [`Effect::WakeKswapd`] on until it sleeps, and charges it the processor time of
-    /// [`Engine::take_work`].
+    /// from [`crate::Effect::WakeKswapd`] on until it sleeps, and charges it the processor time of
+    /// [`crate::Engine::take_work`].
     pub fn kswapd_node_step<W: World>(&mut self, w: &mut W, nid: NodeId) -> KswapdStep {
         let Some(sc) = self.frames.take_kswapd_run(&mut self.pages, nid, self.cfg.lru.swap_cluster_max) else {
             return KswapdStep::Sleep;
@@ -36,7 +36,7 @@ impl Engine {
         step
     }
 
-    /// [`Engine::kswapd_node_step`] for the first node: on most machines there is no other.
+    /// [`crate::Engine::kswapd_node_step`] for the first node: on most machines there is no other.
     pub fn kswapd_step<W: World>(&mut self, w: &mut W) -> KswapdStep {
         self.kswapd_node_step(w, NodeId::default())
     }
@@ -128,7 +128,7 @@ impl Engine {
         self.groups.memcgs.get(id).usage
     }
 
-    /// Adds mapped anonymous pages of a memcg that the next [`Engine::kswapd_step`] asks about, as
+    /// Adds mapped anonymous pages of a memcg that the next [`crate::Engine::kswapd_step`] asks about, as
     /// things are now: those of up to `most` folios, the first to be asked about in front; none if
     /// there is enough free. It is a hint; nothing changes by it.
     pub fn peek_reclaim_candidates(&self, memcg: MemcgId, most: usize, pages: &mut Vec<PageId>) {

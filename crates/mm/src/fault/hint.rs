@@ -8,7 +8,7 @@ use crate::ids::{FolioId, NodeId, PageId};
 use crate::lru::lruvec::FILE;
 use crate::node::hint::Hint;
 use crate::node::migration::Reason;
-use crate::node::node::Mark;
+use crate::node::zones::Mark;
 use crate::stat::Counter;
 use crate::tiering::{HintAction, HintFault, PromotionPolicy, Rejection, free_space_enough};
 use crate::world::{Ack, World};

@@ -129,7 +129,6 @@ impl Pages {
                 self.inc_min_seq(v, t, can_swap);
             }
         }
-        let now_ns = now_ns;
         let lruvec = &mut self.lruvecs[v.index()];
         let g = &mut lruvec.r#gen;
         let (prev, next) = (gen_index(seq - 1), gen_index(seq + 1));

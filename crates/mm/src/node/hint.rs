@@ -18,7 +18,7 @@ pub enum Hint {
     Stay,
     /// It was moved, and is mapped again.
     Promoted,
-    /// It is on its way: accesses wait until [`Engine::migrate_done`].
+    /// It is on its way: accesses wait until [`crate::Engine::migrate_done`].
     Migrating,
 }
 

@@ -31,6 +31,6 @@ impl Kswapd {
 pub enum KswapdStep {
     /// There is more to do: call again when it has the processor.
     Again,
-    /// It sleeps until [`Effect::WakeKswapd`].
+    /// It sleeps until [`crate::Effect::WakeKswapd`].
     Sleep,
 }

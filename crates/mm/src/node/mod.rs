@@ -4,7 +4,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `frames` | `Frames`, the part of the engine that holds them |
-//! | `node`, `nodes` | zones with watermarks; the nodes of a machine |
+//! | `zones`, `nodes` | zones with watermarks; the nodes of a machine |
 //! | `kswapd` | whether a kswapd is awake, and its run |
 //! | `throttle` | who waits for reclaim, and until when |
 //! | `migration` | folios on their way to another node |
@@ -18,7 +18,7 @@ pub(crate) mod frames;
 pub(crate) mod hint;
 pub(crate) mod kswapd;
 pub(crate) mod migration;
-pub(crate) mod node;
 pub(crate) mod nodes;
 pub(crate) mod resize;
 pub(crate) mod throttle;
+pub(crate) mod zones;

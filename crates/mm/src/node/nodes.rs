@@ -7,7 +7,7 @@
 use crate::config::Config;
 use crate::config::node::{MachineMarks, NumaConfig};
 use crate::ids::{NodeId, ZoneId};
-use crate::node::node::{Mark, Node};
+use crate::node::zones::{Mark, Node};
 
 /// All nodes.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 //! not see.
 
 use crate::config::node::{MachineMarks, NodeConfig};
-use crate::node::node::Node;
+use crate::node::zones::Node;
 
 /// The smallest machine.
 pub(crate) const MIN_PAGES: u64 = 64;
@@ -23,7 +23,7 @@ impl Node {
         top.free -= taken;
         let left = top.managed - want;
         let machine = NodeConfig { pages: self.managed_pages(), ..cfg.clone() };
-        crate::node::node::set_watermarks(&mut self.zones, &MachineMarks::new(std::slice::from_ref(&machine)));
+        crate::node::zones::set_watermarks(&mut self.zones, &MachineMarks::new(std::slice::from_ref(&machine)));
         left
     }
 }

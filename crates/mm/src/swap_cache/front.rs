@@ -4,7 +4,7 @@
 use crate::folio::table::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::memcg::group::PAGE_BYTES;
-use crate::node::node::Mark;
+use crate::node::zones::Mark;
 use crate::stat::Counter;
 use crate::swap_cache::{SwapCache, SwapFront};
 use crate::world::{Ack, Content, Effect, World};

@@ -3,7 +3,7 @@
 
 use crate::folio::table::State;
 use crate::ids::{MemcgId, PageId, SwapSlot, ZoneId};
-use crate::node::node::Mark;
+use crate::node::zones::Mark;
 use crate::stat::Counter;
 use crate::swap_cache::SwapFront;
 use crate::world::World;
