@@ -123,7 +123,38 @@ prop_compose! {
         });
         let zswap = zswap.map(|(max_pool_percent, accept_threshold_percent, same_filled)|
             ZswapConfig { max_pool_percent, accept_threshold_percent, same_filled });
-        Config { zswap, node, swappiness, cpus: 2, seed, total_pages: 4096, thp, memcg: MemcgConfig { selection: memcgs, charge_batch, charge_kernel, ..cfg.memcg }, lru: LruConfig { stat_flush_interval_ns, batch_folios, swap_cluster_max, one_list: one_list && batch_folios == 0, ..cfg.lru }, readahead: ReadaheadConfig { page_cluster, file_pages: read_ahead_pages, swap_map_ahead: seed & 1 > 0, file_map_ahead: seed & 2 > 0, ..cfg.readahead }, swap: SwapConfig { synchronous: swap_synchronous, pages: swap_pages, reclaim_cache: seed & 4 > 0, ..cfg.swap.clone() }, fault_around: FaultAroundConfig { young: fault_around_young, pages: fault_around_pages, ..cfg.fault_around }, shadow: ShadowConfig { eviction_bits_max, ..cfg.shadow }, ..cfg }
+        Config {
+            memcg: MemcgConfig { selection: memcgs, charge_batch, charge_kernel, ..cfg.memcg },
+            lru: LruConfig {
+                stat_flush_interval_ns,
+                batch_folios,
+                swap_cluster_max,
+                one_list: one_list && batch_folios == 0,
+                ..cfg.lru
+            },
+            readahead: ReadaheadConfig {
+                page_cluster,
+                file_pages: read_ahead_pages,
+                swap_map_ahead: seed & 1 > 0,
+                file_map_ahead: seed & 2 > 0,
+            },
+            swap: SwapConfig {
+                synchronous: swap_synchronous,
+                pages: swap_pages,
+                reclaim_cache: seed & 4 > 0,
+                ..cfg.swap.clone()
+            },
+            fault_around: FaultAroundConfig { young: fault_around_young, pages: fault_around_pages },
+            shadow: ShadowConfig { eviction_bits_max, ..cfg.shadow },
+            zswap,
+            node,
+            swappiness,
+            cpus: 2,
+            seed,
+            total_pages: 4096,
+            thp,
+            ..cfg
+        }
     }
 }
 
