@@ -366,7 +366,7 @@ fn machines_of_any_shape() {
     let (mut kills, mut errors, mut swapped, mut events, mut excused) = (0, 0, 0, 0, 0);
     let mut happened = [0u64; 2];
     for seed in seeds {
-        let repeat = format!("repeat with: REFAULT_SEED={seed} cargo test -p refault-lab --test random");
+        let repeat = format!("repeat with: REFAULT_SEED={seed} cargo test -p refault-lab --test all random");
         let result = std::panic::catch_unwind(|| run(seed));
         let r = match result {
             Ok(Ok(r)) => r,

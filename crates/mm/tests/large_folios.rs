@@ -1,12 +1,11 @@
 //! Large folios of anonymous memory, one rule a test, under two lists and many generations.
 
-mod model;
-
-use model::{Device, Driver, Op};
+use crate::model::{Device, Driver, Op};
 use refault_mm::{
     Ack, Advice, Config, Effect, Engine, HugeAdvice, MappingId, MappingKind, MemcgId, NodeConfig, PageId, Policy,
-    SizeCounter, ThpConfig, Touch, World,
+    SizeCounter, ThpConfig, Touch,
 };
+use refault_testing::AtOnce;
 
 /// File pages before the anonymous ones.
 const FILES: u32 = 8;
@@ -101,21 +100,10 @@ fn holes_make_smaller_folios() {
     let indices = (0..64).filter(|i| i % 16 != 3);
     let root = refault_mm::MemcgId::ROOT;
     let (_, first) = engine.add_mapping(refault_mm::MappingKind::Anon, root, indices).unwrap();
-    struct Instant;
-    impl refault_mm::World for Instant {
-        fn effect(&mut self, _: refault_mm::Effect) -> refault_mm::Ack {
-            refault_mm::Ack::Done
-        }
-        fn test_and_clear_young(&mut self, _: PageId) -> bool {
-            false
-        }
-        fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
-            false
-        }
-    }
+    let mut w = AtOnce::default();
     // The page with index 0, the one with 5, and the one with 2.
     for (at, order) in [(0, 0), (4, 2), (2, 0)] {
-        engine.access(&mut Instant, PageId(first.0 + at), Touch::MapWrite);
+        engine.access(&mut w, PageId(first.0 + at), Touch::MapWrite);
         assert_eq!(engine.folio_order(PageId(first.0 + at)), Some(order), "page {at}");
         engine.validate().unwrap();
     }
@@ -145,27 +133,6 @@ fn with_defrag_a_fault_reclaims_for_a_large_folio() {
     }
 }
 
-/// A machine whose kswapd is woken, and does not run: how often.
-struct Sleeper(u32);
-
-impl World for Sleeper {
-    fn effect(&mut self, effect: Effect) -> Ack {
-        if let Effect::WakeKswapd { .. } = effect {
-            self.0 += 1;
-            return Ack::Pending;
-        }
-        Ack::Done
-    }
-
-    fn test_and_clear_young(&mut self, _: PageId) -> bool {
-        false
-    }
-
-    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
-        false
-    }
-}
-
 #[test]
 fn with_defer_a_fault_for_a_large_folio_wakes_kswapd() {
     // Memory is below the low mark, and a fault that wants a large folio finds none.
@@ -176,16 +143,17 @@ fn with_defer_a_fault_for_a_large_folio_wakes_kswapd() {
         let mut engine = Engine::new(cfg).unwrap();
         let group = engine.add_memcg(MemcgId::ROOT, "/g", u64::MAX, u64::MAX).unwrap();
         let (_, first) = engine.add_mapping(MappingKind::Anon, group, 0..8192).unwrap();
-        let mut w = Sleeper(0);
+        // kswapd is woken, and does not run.
+        let mut w = AtOnce::answering(|_, e| matches!(e, Effect::WakeKswapd { .. }).then_some(Ack::Pending));
         let low: u64 = engine.zones().map(|(.., marks)| marks.low).sum();
         let mut at = 0;
         while engine.free_pages() >= low + 64 {
             engine.access(&mut w, PageId(first.0 + at), Touch::MapWrite);
             at += 64;
         }
-        assert_eq!(w.0, 0, "{defrag}");
+        assert_eq!(w.noted, [], "{defrag}");
         engine.access(&mut w, PageId(first.0 + at), Touch::MapWrite);
-        assert_eq!(w.0 > 0, wakes, "{defrag}");
+        assert_eq!(!w.noted.is_empty(), wakes, "{defrag}");
         engine.validate().unwrap();
     }
 }

@@ -1,8 +1,6 @@
 //! Random operations against a model of the contents; every invariant after every step.
 
-mod model;
-
-use model::{Contents, Device, Driver, Op};
+use crate::model::{Contents, Device, Driver, Op};
 use proptest::prelude::*;
 use refault_mm::{
     Advice, Config, HugeAdvice, MemcgSelection, NodeConfig, Policy, SwapAllocator, SwapDeviceConfig, ThpConfig,

@@ -1,10 +1,8 @@
 //! Random machines of several nodes in tiers, under random loads; every invariant after every step.
 
-mod model;
-
 use std::collections::BTreeMap;
 
-use model::{Contents, Device, Driver, Op};
+use crate::model::{Contents, Device, Driver, Op};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;

@@ -3,13 +3,11 @@
 //!
 //! All accesses write: the pager sees writes to pages in place, but not reads. Without userfaultfd the test says that it skips.
 
-mod common;
-
 use refault_pager::store::Codec;
 use refault_pager::{Policy, PoolConfig, Region, RegionConfig, ThpConfig, ThpDefrag, ThpSize};
 
-use self::common::lab::{MEMORY_PAGES, PAGE, PAGES, accesses, in_lab};
-use self::common::made;
+use crate::common::lab::{MEMORY_PAGES, PAGE, PAGES, accesses, in_lab};
+use crate::common::made;
 
 /// Accesses that found their page in memory, of all; `None`: this machine has no regions, as was said.
 fn in_region(pages: &[usize], thp: &ThpConfig) -> Option<f64> {
