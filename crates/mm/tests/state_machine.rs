@@ -6,6 +6,7 @@ use refault_mm::{
     Advice, Config, HugeAdvice, MemcgSelection, NodeConfig, Policy, SwapAllocator, SwapDeviceConfig, ThpConfig,
     ThpDefrag, ThpMode, ThpSize, Touch, ZswapConfig,
 };
+use refault_testing::short_or_long;
 
 fn touch() -> impl Strategy<Value = Touch> {
     prop_oneof![
@@ -149,9 +150,9 @@ fn run_with(
     Ok(driver)
 }
 
-/// `PROPTEST_CASES` sets another number.
+/// More with `REFAULT_LONG=1`; `PROPTEST_CASES` sets another number.
 fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(500)
+    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(short_or_long(150, 500))
 }
 
 proptest! {

@@ -13,7 +13,7 @@ use refault_pager::calls::{CallFault, CallPlan};
 use refault_pager::store::Codec;
 use refault_pager::tree::Outcome;
 use refault_pager::{PoolConfig, RegionConfig};
-use refault_testing::{Program, Rng, role, test_name};
+use refault_testing::{Program, Rng, role, short_or_long, test_name};
 
 use self::common::run_program;
 
@@ -148,8 +148,7 @@ fn siblings() {
         // SAFETY: the process has one thread.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
-            shared.check();
-            shared.check();
+            (0..short_or_long(1, 2)).for_each(|_| shared.check());
             // SAFETY: ends the child.
             unsafe { libc::_exit(0) };
         }

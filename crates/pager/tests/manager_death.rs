@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use refault_pager::tree::{TreeConfig, run};
 use refault_pager::{Error, RegionConfig};
-use refault_testing::{Need, Program, absent, is_alone, role, test_name};
+use refault_testing::{Need, Program, absent, is_alone, role, short_or_long, test_name};
 
 const WORDS: usize = (48 << 20) / 8;
 
@@ -85,7 +85,7 @@ fn programs_end_with_their_manager() {
     }
     // SAFETY: processes whose parents are gone become children of this one.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
-    for round in 0..6 {
+    for round in (0..6).step_by(short_or_long(2, 1)) {
         let mut manager = Program::new(test_name!(the_roles), "manager").command();
         let mut manager = manager.stdout(Stdio::piped()).spawn().expect("it runs");
         let mut lines = BufReader::new(manager.stdout.take().expect("a pipe")).lines().map_while(Result::ok);

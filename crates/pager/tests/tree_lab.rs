@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use refault_pager::store::{Codec, nameless_file};
 use refault_pager::tree::{Outcome, Touched, TreeConfig, run};
 use refault_pager::{Policy, PoolConfig, RegionConfig, ThpConfig};
-use refault_testing::{Program, role, test_name};
+use refault_testing::{Program, role, short_or_long, test_name};
 
 use crate::common::lab::{MEMORY_PAGES, PAGE, PAGES, accesses, each, hits_in_lab};
 use crate::common::made;
@@ -80,7 +80,7 @@ fn run_self(workload: &str, record: bool) -> Option<(Outcome, usize)> {
 
 #[test]
 fn the_lab_predicts_the_hit_rate_of_a_program() {
-    for workload in ["uniform", "zipf", "scan", "phases"] {
+    for &workload in short_or_long(&["phases"][..], &["uniform", "zipf", "scan", "phases"]) {
         let Some((outcome, room)) = run_self(workload, false) else { return };
         let pages = accesses(workload);
         // It checks its memory in the end: a scan, of which it is not told how much was in place.
@@ -103,7 +103,7 @@ fn the_lab_predicts_the_hit_rate_of_a_program() {
 /// What was seen of a run (faults, and pages found written between two walks) is hit as often when it is replayed.
 #[test]
 fn a_record_hits_as_often_when_it_is_replayed() {
-    for workload in ["zipf", "phases"] {
+    for &workload in short_or_long(&["zipf"][..], &["zipf", "phases"]) {
         let Some((outcome, room)) = run_self(workload, true) else { return };
         let touches: Vec<Touched> =
             outcome.recording.expect("it was asked for").touches().map(Result::unwrap).collect();

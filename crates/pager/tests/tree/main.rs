@@ -23,7 +23,7 @@ use self::roles::{FORKS, GROW, HOLD, TRACE, forks, grow, hold, trace, work};
 use self::segment::PAGE;
 
 fn seconds() -> f64 {
-    stress_seconds(1.0, 2.0)
+    stress_seconds(1.5, 2.0)
 }
 
 /// Not a test of its own: what the others start as the program.
