@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use refault::*;
+use refault_testing::{Need, absent};
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -43,7 +44,7 @@ fn compile(source: &str, link: Link, include: Option<&Path>) -> Option<PathBuf> 
     let output = match command.output() {
         Ok(output) => output,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            eprintln!("skipped: there is no C compiler ({cc})");
+            absent(Need::Cc, format_args!("there is no C compiler ({cc})"));
             return None;
         }
         Err(e) => panic!("{cc}: {e}"),
@@ -58,7 +59,7 @@ fn run(program: &Path, arguments: &[&Path]) -> Option<Output> {
     let output = Command::new(program).args(arguments).env("LD_LIBRARY_PATH", built()).output().unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if output.status.code() == Some(77) {
-        eprintln!("skipped: {stderr}");
+        absent(Need::Uffd, stderr.trim());
         return None;
     }
     assert!(output.status.success(), "{}: {}\n{stdout}{stderr}", program.display(), output.status);

@@ -1,9 +1,6 @@
 //! Every mistake ends in one line that names the file or the flag, with status 2 and nothing half-written.
 
-#[path = "common/command.rs"]
-mod command;
-
-use command::{Sandbox, error};
+use crate::common::command::{Sandbox, error};
 use std::path::PathBuf;
 
 #[test]

@@ -1,9 +1,6 @@
 //! `refault bench` as a user meets it: on a scenario of a second, and the list of those inside of the command.
 
-#[path = "common/command.rs"]
-mod command;
-
-use command::{Sandbox, error, ok};
+use crate::common::command::{Sandbox, error, ok};
 use refault_lab::machine::Machine;
 use refault_lab::scenario::Scenario;
 use serde_json::Value;

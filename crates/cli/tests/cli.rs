@@ -1,9 +1,6 @@
 //! `refault replay` as a user meets it: results and their forms.
 
-#[path = "common/command.rs"]
-mod command;
-
-use command::{Sandbox, ok, rows};
+use crate::common::command::{Sandbox, ok, rows};
 use serde_json::Value;
 
 /// Two sets, reads and writes, a file by descriptor and anonymous memory.

@@ -1,9 +1,6 @@
 //! `refault doctor` as a user meets it. What it finds depends on the machine; that it agrees with itself does not.
 
-#[path = "common/command.rs"]
-mod command;
-
-use command::{Sandbox, error};
+use crate::common::command::{Sandbox, error};
 use serde_json::Value;
 
 #[test]

@@ -1,9 +1,8 @@
 //! Against published miss ratios of textbook policies, on the public traces.
 
-mod common;
-
-use common::{load, one_list, opt_misses, replay, shared_traces};
+use crate::common::{load, one_list, opt_misses, replay};
 use refault_mm::{Config, Policy};
+use refault_testing::traces;
 use refault_trace::{Trace, Via};
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -52,7 +51,7 @@ fn to_4_digits(a: f64, b: f64) -> bool {
 
 #[test]
 fn opt_is_belady_and_one_list_is_fifo() {
-    let Some(root) = shared_traces() else { return };
+    let Some(root) = traces() else { return };
     println!("trace      pages   opt     Belady  one list  FIFO    by mapping  Clock");
     for golden in table(&root) {
         let path = file(&root, &golden.trace);
@@ -108,15 +107,15 @@ fn second_chance(trace: &Trace, pages: u64, start_young: bool) -> u64 {
 
 #[test]
 fn nothing_beats_opt_on_public_traces() {
-    let Some(root) = shared_traces() else { return };
-    let mut traces = Vec::new();
+    let Some(root) = traces() else { return };
+    let mut paths = Vec::new();
     for folder in ["address", "arc", "block", "drmemtrace", "lirs"] {
         let entries = std::fs::read_dir(root.join(folder)).expect("a folder");
-        traces.extend(entries.map(|e| e.expect("an entry").path()));
+        paths.extend(entries.map(|e| e.expect("an entry").path()));
     }
-    traces.sort();
-    assert!(!traces.is_empty());
-    for path in traces {
+    paths.sort();
+    assert!(!paths.is_empty());
+    for path in paths {
         for via in [Via::Fd, Via::Map] {
             let trace = load(&path, false, via, false);
             for percent in [5, 20, 60] {

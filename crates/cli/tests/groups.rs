@@ -1,9 +1,6 @@
 //! Results per memory cgroup of a scenario.
 
-#[path = "common/command.rs"]
-mod command;
-
-use command::{Sandbox, ok};
+use crate::common::command::{Sandbox, error, ok};
 use serde_json::Value;
 
 const GROUPS: &str = include_str!("data/groups.toml");
@@ -88,7 +85,7 @@ fn numbers_of_groups_are_metrics() {
     assert!(metrics.iter().all(|metric| out.contains(metric)), "{out}");
     let wrong = text.replace("memcg./b.events_max", "memcg./b.events_maximum");
     let file = s.write("wrong.toml", wrong.as_bytes());
-    let error = command::error(&s.run(&["bench", file.to_str().expect("plain"), "--scale", "1"]));
+    let error = error(&s.run(&["bench", file.to_str().expect("plain"), "--scale", "1"]));
     assert!(error.contains("memcg./b.events_maximum is not a result of a run"), "{error}");
 }
 
@@ -110,7 +107,7 @@ fn limits_of_a_file_replace_those_of_the_scenario() {
         &["replay", "groups.toml", "--memcg-limits", "typo.toml"][..],
         &size.map(|word| word.replace("limits.t", "typo.t")).each_ref().map(|w| w.as_str())[..],
     ] {
-        let complaint = command::error(&s.run(args));
+        let complaint = error(&s.run(args));
         assert!(
             complaint.contains("typo.toml:2: group \"/c\" is not in the scenario groups, which has /a, /b, /a/web"),
             "{complaint}"
@@ -202,7 +199,7 @@ fn mistakes_in_limits_of_a_scenario_speak_of_its_machine() {
         ("[group.\"/\"]\nmemory.max = \"2M\"\n", "machine.memory of a scenario"),
     ] {
         s.write("limits.toml", text.as_bytes());
-        let complaint = command::error(&s.replay(&s.path("groups.toml"), &["--memcg-limits", "limits.toml"]));
+        let complaint = error(&s.replay(&s.path("groups.toml"), &["--memcg-limits", "limits.toml"]));
         assert!(complaint.contains(want), "{complaint}");
     }
 }

@@ -1,9 +1,6 @@
 //! `refault replay --memcg-column`: traces with memory cgroups.
 
-#[path = "common/command.rs"]
-mod command;
-
-use command::{Sandbox, error, ok, rows};
+use crate::common::command::{Sandbox, error, ok, rows};
 use serde_json::Value;
 use std::path::PathBuf;
 

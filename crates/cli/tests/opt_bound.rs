@@ -1,8 +1,6 @@
 //! No policy beats OPT, whatever the trace and the size.
 
-mod common;
-
-use common::{opt_misses, replay};
+use crate::common::{opt_misses, replay};
 use proptest::prelude::*;
 use refault_mm::{Config, Policy};
 use refault_trace::generate::{Interleave, Pattern, Phase, Stream, Workload};

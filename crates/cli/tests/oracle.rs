@@ -5,10 +5,11 @@
 //! the kernels' figures, which are: `data/kernel-6.12.json`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use refault_cli::replay::cell::{Cell, MissBits};
 use refault_mm::{Config, Policy, Recency};
+use refault_testing::oracle;
 use refault_trace::generate::{Interleave, Pattern, Phase, Stream, Workload};
 use refault_trace::{LoadOptions, ObjectKind, OpenOptions, Trace, Via, open};
 use serde_json::Value;
@@ -19,11 +20,6 @@ const LIMIT_PAGES: u64 = 16_384;
 /// Pages that the measuring process itself has charged: 13 to 18 of its own memory and a few of kernel objects, by the kernels'
 /// `memory.stat`. The same for all workloads.
 const PROCESS_PAGES: u64 = 20;
-
-fn oracle() -> Option<PathBuf> {
-    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/oracle"));
-    root.join("cases.json").exists().then(|| root.to_path_buf())
-}
 
 /// How far hit rates may be apart, in percentage points. Mapped multi-gen LRU differs from itself from run to run.
 fn bar(access: &str, policy: &str) -> f64 {
@@ -123,10 +119,7 @@ fn snapshot(root: &Path, case: &Value, cell: &Cell) {
 
 #[test]
 fn every_access_beside_the_kernels() {
-    let Some(root) = oracle() else {
-        eprintln!("skipped: the recordings of real kernels are not here; the figures are compared instead");
-        return;
-    };
+    let Some(root) = oracle() else { return };
     let cases: Vec<Value> = serde_json::from_slice(&fs::read(root.join("cases.json")).expect("cases")).expect("JSON");
     println!(
         "kernel, policy                   workload             by     kernel           repeats     ours  points  agree %"

@@ -1,9 +1,7 @@
 //! `refault run` as a user meets it: what it refuses, what it passes through, what it says. Without userfaultfd the tests say that they skip.
 
-#[path = "common/command.rs"]
-mod command;
-
-use command::Sandbox;
+use crate::common::command::Sandbox;
+use refault_testing::{Need, Program, absent, require, role, test_name};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Output;
 
@@ -18,7 +16,7 @@ fn run(sandbox: &Sandbox, flags: &[&str], script: &str) -> Option<Output> {
     let skip =
         output.status.code() == Some(2) && ["userfaultfd", "kernel has not", "forks"].iter().any(|w| said.contains(w));
     if skip {
-        eprintln!("skipped: {said}");
+        absent(Need::Uffd, said.trim());
         return None;
     }
     Some(output)
@@ -56,7 +54,7 @@ fn a_program_whose_threads_end_by_themselves_ends_with_their_status() {
     let s = Sandbox::new();
     let Some(o) = run(&s, &SMALL, &format!("python3 -c '{PROGRAM}'")) else { return };
     match o.status.code() {
-        Some(127) => eprintln!("skipped: there is no python3"),
+        Some(127) => absent(Need::Python, "there is no python3"),
         status => assert_eq!(status, Some(3), "{}", stderr(&o)),
     }
 }
@@ -119,13 +117,10 @@ fn a_record_is_replayed() {
     assert!(info.status.success() && text.contains("process 0"), "{text}");
 }
 
-/// Tells this executable that it is the program of the test below.
-const WRITES: &str = "REFAULT_TEST_WRITES";
-
 /// Not a test of its own: fills 40 MB in order, and writes to its pages, some of them much more often than others, as often as it is told.
 #[test]
 fn the_program_that_writes() {
-    let Ok(writes) = std::env::var(WRITES) else { return };
+    let Some(writes) = role() else { return };
     const PAGES: usize = 10_000;
     let (fill, writes) = writes.split_once(' ').expect("two words");
     let mut memory = vec![0u8; PAGES * 4096];
@@ -152,9 +147,9 @@ fn the_program_that_writes() {
 fn recorded_and_replayed(writes: &str) -> Option<(f64, f64, u64)> {
     let s = Sandbox::new();
     let flags = ["--memory-max", "20M", "--swap-max", "256M", "--record", "run.parquet", "--json", "run.json"];
-    let exe = std::env::current_exe().expect("it runs");
-    let script =
-        format!("{WRITES}='{writes}' exec {} --exact the_program_that_writes -q --test-threads=1", exe.display());
+    let words = Program::new(test_name!(the_program_that_writes), writes).words();
+    let words: Vec<String> = words.iter().map(|w| format!("'{}'", w.to_str().expect("plain text"))).collect();
+    let script = format!("exec {}", words.join(" "));
     let o = run(&s, &flags, &script)?;
     assert!(o.status.success(), "{}", stderr(&o));
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(s.path("run.json")).unwrap()).unwrap();
@@ -222,7 +217,9 @@ fn regression_a_program_that_locks_all_its_memory_ends_with_the_reason() {
     let Some(o) = run(&s, &SMALL, &format!("exec python3 -c \"{program}\"")) else { return };
     match String::from_utf8_lossy(&o.stdout).trim() {
         "locked" => assert!(stderr(&o).contains("locked all of its memory (mlockall)"), "{}", stderr(&o)),
-        _ => eprintln!("skipped: without python3, or memory may not be locked: {}", stderr(&o)),
+        "not locked" => absent(Need::Mlock, "memory may not be locked"),
+        _ if o.status.code() == Some(127) => absent(Need::Python, "there is no python3"),
+        said => panic!("{said}: {}", stderr(&o)),
     }
 }
 
@@ -267,8 +264,12 @@ fn regression_a_full_swap_directory_ends_a_program_with_a_line() {
     };
     std::fs::create_dir(s.path("small")).expect("ours");
     let small = "mount -t tmpfs -o size=1m none small";
-    if !mount(small).is_ok_and(|o| o.status.success()) {
-        eprintln!("skipped: nothing can be mounted here");
+    let mounted = match mount(small) {
+        Ok(o) if o.status.success() => Ok(()),
+        Ok(o) => Err(stderr(&o).trim().to_owned()),
+        Err(e) => Err(format!("unshare: {e}")),
+    };
+    if require(Need::Mount, mounted).is_none() {
         return;
     }
     if run(&s, &SMALL, "true").is_none() {

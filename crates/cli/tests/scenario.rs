@@ -1,9 +1,6 @@
 //! `refault replay` of scenarios: results and their forms.
 
-#[path = "common/command.rs"]
-mod command;
-
-use command::{Sandbox, ok};
+use crate::common::command::{Sandbox, ok};
 use serde_json::Value;
 
 const TINY: &str = include_str!("data/tiny.toml");

@@ -1,9 +1,6 @@
 //! `refault size`: answers, their forms, and mistakes.
 
-#[path = "common/command.rs"]
-mod command;
-
-use command::{Sandbox, error, ok};
+use crate::common::command::{Sandbox, error, ok};
 use serde_json::Value;
 
 fn sandbox() -> Sandbox {

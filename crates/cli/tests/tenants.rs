@@ -1,9 +1,6 @@
 //! The commands of docs/tenants.md, in small: they run, and say what the page shows.
 
-#[path = "common/command.rs"]
-mod command;
-
-use command::Sandbox;
+use crate::common::command::Sandbox;
 use std::path::Path;
 
 /// The indented or fenced blocks of a page: those between ``` lines.

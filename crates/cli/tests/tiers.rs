@@ -1,9 +1,6 @@
 //! Machines with tiers from the command line: what is wrong is said in a line, and text and JSON say the same.
 
-#[path = "common/command.rs"]
-mod command;
-
-use command::Sandbox;
+use crate::common::command::Sandbox;
 use serde_json::Value;
 
 /// Touches of anonymous memory of 2,000 pages, mostly of a few.

@@ -2,11 +2,12 @@
 //!
 //! The recordings are not part of the repository; without them the test says that it skips.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use refault_lab::machine::{Machine, RunResult};
 use refault_lab::scenario::{PolicySpec, Scenario, TraceSpec, Until};
 use refault_mm::{Policy, Recency};
+use refault_testing::oracle;
 use serde_json::Value;
 
 /// The bar: hit rates within so many percentage points.
@@ -44,11 +45,6 @@ const SHOWN: [&str; 12] = [
     "workingset_refault_file",
     "workingset_activate_file",
 ];
-
-fn oracle() -> Option<PathBuf> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/oracle");
-    dir.join("cases.json").exists().then_some(dir)
-}
 
 fn policy(case: &Value) -> PolicySpec {
     let name: Policy = case["policy"].as_str().expect("a policy").parse().expect("one of ours");
@@ -89,10 +85,7 @@ fn their_seqs(dir: &Path, case: &Value) -> Option<(u64, u64)> {
 
 #[test]
 fn the_machine_as_a_whole() {
-    let Some(dir) = oracle() else {
-        eprintln!("skipped: the recordings of real kernels are not here");
-        return;
-    };
+    let Some(dir) = oracle() else { return };
     let cases = std::fs::read_to_string(dir.join("cases.json")).expect("cases");
     let cases: Vec<Value> = serde_json::from_str(&cases).expect("JSON");
     let whole = |c: &&Value| c["workload"].as_str().is_some_and(|w| w.starts_with("global-"));

@@ -1,7 +1,8 @@
 //! Machines and workloads of any shape: none panics, hangs or breaks what must hold.
 //!
-//! `REFAULT_SEEDS` sets how many are tried (200), `REFAULT_SEED` tries a single one. With `REFAULT_DIGEST` a digest of the final
-//! state of each is printed: before and after a change that must change nothing.
+//! `REFAULT_SEEDS` sets how many are tried (50, and 200 with `REFAULT_LONG=1`), `REFAULT_SEED` tries
+//! a single one. With `REFAULT_DIGEST` a digest of the final state of each is printed: before and
+//! after a change that must change nothing.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -12,6 +13,7 @@ use refault_lab::scenario::{
     TaskSpec, Until,
 };
 use refault_mm::{HugeAdvice, MemcgLimits, Policy, SwapAllocator, ThpConfig, ThpDefrag, ThpMode, ThpSize, ZswapConfig};
+use refault_testing::short_or_long;
 use refault_trace::generate::Rng;
 use refault_trace::{ObjectKind, Via};
 
@@ -371,13 +373,13 @@ fn number(name: &str) -> Option<u64> {
 fn machines_of_any_shape() {
     let seeds = match number("REFAULT_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("REFAULT_SEEDS").unwrap_or(200),
+        None => 0..number("REFAULT_SEEDS").unwrap_or(short_or_long(50, 200)),
     };
     let tried = seeds.end - seeds.start;
     let (mut kills, mut errors, mut swapped, mut events, mut excused) = (0, 0, 0, 0, 0);
     let mut happened = [0u64; 2];
     for seed in seeds {
-        let repeat = format!("repeat with: REFAULT_SEED={seed} cargo test -p refault-lab --test random");
+        let repeat = format!("repeat with: REFAULT_SEED={seed} cargo test -p refault-lab --test all random");
         let result = std::panic::catch_unwind(|| run(seed));
         let r = match result {
             Ok(Ok(r)) => r,

@@ -12,22 +12,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use refault_mm::{SwapDeviceConfig, SwapPolicy, SwapSlot, SwapSpace};
+use refault_testing::Rng;
 
 const PAGES_PER_GB: u64 = 1 << 18;
 const ORDERS: [u8; 3] = [0, 4, 9];
-
-/// splitmix64.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % n as u64) as usize
-    }
-}
 
 /// What gives out slots.
 trait Slots {

@@ -1,39 +1,19 @@
 //! Writeback by age, as a driver sees it whose flusher runs by itself.
 
-use refault_mm::{Ack, Config, Effect, Engine, MappingKind, MemcgId, NodeConfig, PageId, Policy, Touch, World};
-
-/// Writes end later.
-#[derive(Default)]
-struct Writes(Vec<PageId>);
-
-impl World for Writes {
-    fn effect(&mut self, effect: Effect) -> Ack {
-        match effect {
-            Effect::Write { page, .. } => self.0.push(page),
-            Effect::WakeFlusher => {}
-            _ => return Ack::Done,
-        }
-        Ack::Pending
-    }
-
-    fn test_and_clear_young(&mut self, _: PageId) -> bool {
-        false
-    }
-
-    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
-        false
-    }
-}
+use refault_mm::{Ack, Config, Effect, Engine, MappingKind, MemcgId, NodeConfig, PageId, Policy, Touch};
+use refault_testing::AtOnce;
 
 const SECOND: u64 = 1_000_000_000;
 
-fn machine() -> (Engine, PageId, Writes) {
+/// Writes end later.
+fn machine() -> (Engine, PageId, AtOnce) {
     let node = NodeConfig { low_zones: [0, 0], ..NodeConfig::new(4000) };
     let cfg = Config { node: Some(node), total_pages: 4000, ..Config::new(Policy::Mglru) };
     let mut engine = Engine::new(cfg).unwrap();
     let group = engine.add_memcg(MemcgId::ROOT, "/file", u64::MAX, 0).unwrap();
     let (_, first) = engine.add_mapping(MappingKind::File, group, 0..100).unwrap();
-    (engine, first, Writes::default())
+    let later = |_: &AtOnce, e| matches!(e, Effect::Write { .. } | Effect::WakeFlusher).then_some(Ack::Pending);
+    (engine, first, AtOnce::answering(later))
 }
 
 #[test]
@@ -48,7 +28,7 @@ fn pages_are_written_when_they_are_dirty_for_30_s_and_not_before() {
         engine.set_now_ns(second * SECOND);
         engine.flush_expired(&mut w);
         engine.validate().unwrap();
-        for page in std::mem::take(&mut w.0) {
+        for page in w.take_pages() {
             written.push((second, page.0 - first.0));
             engine.write_done(&mut w, page, true);
         }
@@ -77,12 +57,12 @@ fn a_page_dirtied_again_during_its_write_is_written_again() {
     let (mut engine, first, mut w) = machine();
     engine.access(&mut w, first, Touch::Write);
     engine.write_page(&mut w, first);
-    assert_eq!(std::mem::take(&mut w.0), [first]);
+    assert_eq!(w.take_pages(), [first]);
     engine.access(&mut w, first, Touch::Write);
     engine.flush(&mut w);
-    assert!(w.0.is_empty(), "one write at a time");
+    assert!(w.take_pages().is_empty(), "one write at a time");
     engine.write_done(&mut w, first, true);
     engine.flush(&mut w);
-    assert_eq!(w.0, [first]);
+    assert_eq!(w.take_pages(), [first]);
     engine.validate().unwrap();
 }

@@ -1,8 +1,6 @@
 //! The named invariants of the mechanisms, one test each, and regressions.
 
-mod model;
-
-use model::{Device, Driver, Op};
+use crate::model::{Device, Driver, Op};
 use refault_mm::{Config, Policy, Touch};
 use refault_mm::{FaultAroundConfig, LruConfig, MemcgConfig, ShadowConfig};
 

@@ -1,13 +1,12 @@
 //! Large folios of anonymous memory, one rule a test, under two lists and many generations.
 
-mod model;
-
-use model::{Device, Driver, Op};
+use crate::model::{Device, Driver, Op};
 use refault_mm::{
     Ack, Advice, Config, Effect, Engine, HugeAdvice, MappingId, MappingKind, MemcgId, NodeConfig, PageId, Policy,
-    SizeCounter, ThpConfig, Touch, World,
+    SizeCounter, ThpConfig, Touch,
 };
 use refault_mm::{LruConfig, MemcgConfig, SwapConfig};
+use refault_testing::AtOnce;
 
 /// File pages before the anonymous ones.
 const FILES: u32 = 8;
@@ -107,21 +106,10 @@ fn holes_make_smaller_folios() {
     let indices = (0..64).filter(|i| i % 16 != 3);
     let root = refault_mm::MemcgId::ROOT;
     let (_, first) = engine.add_mapping(refault_mm::MappingKind::Anon, root, indices).unwrap();
-    struct Instant;
-    impl refault_mm::World for Instant {
-        fn effect(&mut self, _: refault_mm::Effect) -> refault_mm::Ack {
-            refault_mm::Ack::Done
-        }
-        fn test_and_clear_young(&mut self, _: PageId) -> bool {
-            false
-        }
-        fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
-            false
-        }
-    }
+    let mut w = AtOnce::default();
     // The page with index 0, the one with 5, and the one with 2.
     for (at, order) in [(0, 0), (4, 2), (2, 0)] {
-        engine.access(&mut Instant, PageId(first.0 + at), Touch::MapWrite);
+        engine.access(&mut w, PageId(first.0 + at), Touch::MapWrite);
         assert_eq!(engine.folio_order(PageId(first.0 + at)), Some(order), "page {at}");
         engine.validate().unwrap();
     }
@@ -151,27 +139,6 @@ fn with_defrag_a_fault_reclaims_for_a_large_folio() {
     }
 }
 
-/// A machine whose kswapd is woken, and does not run: how often.
-struct Sleeper(u32);
-
-impl World for Sleeper {
-    fn effect(&mut self, effect: Effect) -> Ack {
-        if let Effect::WakeKswapd { .. } = effect {
-            self.0 += 1;
-            return Ack::Pending;
-        }
-        Ack::Done
-    }
-
-    fn test_and_clear_young(&mut self, _: PageId) -> bool {
-        false
-    }
-
-    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
-        false
-    }
-}
-
 #[test]
 fn with_defer_a_fault_for_a_large_folio_wakes_kswapd() {
     // Memory is below the low mark, and a fault that wants a large folio finds none.
@@ -182,16 +149,17 @@ fn with_defer_a_fault_for_a_large_folio_wakes_kswapd() {
         let mut engine = Engine::new(cfg).unwrap();
         let group = engine.add_memcg(MemcgId::ROOT, "/g", u64::MAX, u64::MAX).unwrap();
         let (_, first) = engine.add_mapping(MappingKind::Anon, group, 0..8192).unwrap();
-        let mut w = Sleeper(0);
+        // kswapd is woken, and does not run.
+        let mut w = AtOnce::answering(|_, e| matches!(e, Effect::WakeKswapd { .. }).then_some(Ack::Pending));
         let low: u64 = engine.zones().map(|(.., marks)| marks.low).sum();
         let mut at = 0;
         while engine.free_pages() >= low + 64 {
             engine.access(&mut w, PageId(first.0 + at), Touch::MapWrite);
             at += 64;
         }
-        assert_eq!(w.0, 0, "{defrag}");
+        assert_eq!(w.noted, [], "{defrag}");
         engine.access(&mut w, PageId(first.0 + at), Touch::MapWrite);
-        assert_eq!(w.0 > 0, wakes, "{defrag}");
+        assert_eq!(!w.noted.is_empty(), wakes, "{defrag}");
         engine.validate().unwrap();
     }
 }
@@ -249,8 +217,7 @@ fn dropping_a_part_splits_and_dropping_the_whole_does_not() {
         d.step(Op::DropRange(anon(16).0, 16)).unwrap();
         assert_eq!((anon_pages(&d), size(&d, 4, SizeCounter::Split)), (14, 1), "{policy}");
         assert_eq!(gauge(&d, "memory.current"), 14, "{policy}");
-        // What was dropped reads as zeros; the rest kept its content. The range is large enough
-        // again where it is empty.
+        // What was dropped reads as zeros; the rest kept its content. The range is large enough again where it is empty.
         write(&mut d, 0..32);
         assert_eq!((order(&d, 3), order(&d, 16)), (Some(0), Some(4)), "{policy}");
     }
@@ -309,8 +276,7 @@ fn a_folio_under_writeback_comes_back_whole_or_what_is_touched_of_it() {
         // All of it is in swap: one fault maps it whole.
         write(&mut d, 0..16);
         assert_eq!((counter(&d, "pgfault") - faults, order(&d, 15)), (1, Some(4)), "{policy}");
-        // Of the other one a part was given up, which goes when the write has ended: the rest comes
-        // page by page.
+        // Of the other one a part was given up, which goes when the write has ended: the rest comes page by page.
         d.step(Op::DropRange(anon(16).0, 2)).unwrap();
         write(&mut d, [16, 18, 19]);
         // Who touches page 16 waits, and counts when that is over.
@@ -411,9 +377,8 @@ fn a_dropped_range_in_swap_frees_its_slots() {
     }
 }
 
-/// A page of a large folio is dropped while the folio is written; then a fault maps the rest of it
-/// again. The slot of that page was counted twice when the mapping moved to another group: once
-/// with its folio, once as a swap entry.
+/// A page of a large folio is dropped while the folio is written; then a fault maps the rest of it again. The slot of that page was
+/// counted twice when the mapping moved to another group: once with its folio, once as a swap entry.
 #[test]
 fn regression_swap_of_a_folio_that_is_partly_dropped_and_mapped_again_moves_once() {
     for policy in [Policy::Lru, Policy::Mglru] {

@@ -2,47 +2,47 @@
 
 use refault_mm::{
     Ack, Config, Effect, Engine, MappingId, MappingKind, MemcgId, MemcgLimits, OomTask, Outcome, PageId, Policy,
-    ReclaimRequest, ReclaimRound, ThrottleReason, Touch, World,
+    ReclaimRequest, ReclaimRound, ThrottleReason, Touch,
 };
 use refault_mm::{LruConfig, MemcgConfig, SwapConfig};
+use refault_testing::AtOnce;
 
 /// Everything is done at once; who is told to wait, waits; out of memory is noted.
-#[derive(Default)]
-struct Notes {
-    waits_ns: Vec<u64>,
-    oom: Vec<MemcgId>,
+fn notes() -> AtOnce {
+    let answer = |_: &AtOnce, effect| match effect {
+        Effect::Throttle { reason: ThrottleReason::High, .. } => Some(Ack::Pending),
+        Effect::Oom { .. } => Some(Ack::Done),
+        _ => None,
+    };
+    AtOnce::answering(answer).dirty()
 }
 
-impl World for Notes {
-    fn effect(&mut self, effect: Effect) -> Ack {
-        match effect {
-            Effect::Throttle { reason: ThrottleReason::High, max_wait_ns } => {
-                self.waits_ns.push(max_wait_ns);
-                return Ack::Pending;
-            }
-            Effect::Oom { memcg } => self.oom.push(memcg),
-            _ => {}
-        }
-        Ack::Done
-    }
-
-    fn test_and_clear_young(&mut self, _: PageId) -> bool {
-        false
-    }
-
-    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
-        true
-    }
+/// How long tasks were told to wait.
+fn waits_ns(w: &AtOnce) -> Vec<u64> {
+    let wait = |e: &Effect| match *e {
+        Effect::Throttle { max_wait_ns, .. } => Some(max_wait_ns),
+        _ => None,
+    };
+    w.noted.iter().filter_map(wait).collect()
 }
 
-fn engine(swap_pages: u64) -> (Engine, Notes) {
+/// The groups that were out of memory.
+fn oom(w: &AtOnce) -> Vec<MemcgId> {
+    let group = |e: &Effect| match *e {
+        Effect::Oom { memcg } => Some(memcg),
+        _ => None,
+    };
+    w.noted.iter().filter_map(group).collect()
+}
+
+fn engine(swap_pages: u64) -> (Engine, AtOnce) {
     let cfg = Config {
         lru: LruConfig { batch_folios: 0, ..Config::new(Policy::Lru).lru },
         memcg: MemcgConfig { charge_batch: 1, charge_kernel: false, ..MemcgConfig::default() },
         swap: SwapConfig { pages: swap_pages, ..SwapConfig::default() },
         ..Config::new(Policy::Lru)
     };
-    (Engine::new(cfg).expect("a possible configuration"), Notes::default())
+    (Engine::new(cfg).expect("a possible configuration"), notes())
 }
 
 fn group(e: &mut Engine, parent: MemcgId, name: &str) -> MemcgId {
@@ -57,7 +57,7 @@ fn file(e: &mut Engine, memcg: MemcgId, pages: u64) -> PageId {
     e.add_mapping(MappingKind::File, memcg, 0..pages).expect("a file").1
 }
 
-fn touch(e: &mut Engine, w: &mut Notes, first: PageId, pages: u32, touch: Touch) -> Vec<Outcome> {
+fn touch(e: &mut Engine, w: &mut AtOnce, first: PageId, pages: u32, touch: Touch) -> Vec<Outcome> {
     (0..pages)
         .map(|i| {
             let outcome = e.access(w, PageId(first.0 + i), touch);
@@ -75,15 +75,15 @@ fn beyond_high_a_task_reclaims_and_then_sleeps() {
     // Files can be reclaimed: no reason to sleep.
     let f = file(&mut e, g, 2000);
     touch(&mut e, &mut w, f, 2000, Touch::Read);
-    assert!(w.waits_ns.is_empty() && e.memcg_events(g).high > 0);
+    assert!(waits_ns(&w).is_empty() && e.memcg_events(g).high > 0);
     assert!(e.memcg_file(g, "memory.current").expect("a file").trim().parse::<u64>().expect("bytes") <= 1001 * 4096);
     // Anonymous memory without swap cannot: the further, the longer, by the page.
     let (_, a) = anon(&mut e, g, 4000);
     touch(&mut e, &mut w, a, 3000, Touch::MapWrite);
-    assert!(w.waits_ns.windows(2).all(|p| p[0] <= p[1]) && w.waits_ns.len() > 100, "{:?}", w.waits_ns);
-    // 3 times the bound: (2·2^20)² · 1000 >> 34 = 256,000 ticks a batch of 64, 4,000 a page: the
-    // most is 2 s.
-    assert_eq!(w.waits_ns.last(), Some(&2_000_000_000));
+    let waits = waits_ns(&w);
+    assert!(waits.windows(2).all(|p| p[0] <= p[1]) && waits.len() > 100, "{waits:?}");
+    // 3 times the bound: (2·2^20)² · 1000 >> 34 = 256,000 ticks a batch of 64, 4,000 a page: the most is 2 s.
+    assert_eq!(waits.last(), Some(&2_000_000_000));
     assert_eq!(e.memcg_events(g).oom, 0);
 }
 
@@ -98,9 +98,9 @@ fn a_lower_max_reclaims_and_what_cannot_be_is_out_of_memory() {
     e.set_memcg_limits(&mut w, g, &max(200)).expect("limits");
     e.validate().unwrap();
     assert_eq!(e.memcg_file(g, "memory.max").as_deref(), Some("819200\n"));
-    assert!(w.oom.is_empty());
+    assert!(oom(&w).is_empty());
     e.set_memcg_limits(&mut w, g, &max(50)).expect("limits");
-    assert_eq!((w.oom.as_slice(), e.memcg_events(g).oom), (&[g][..], 1));
+    assert_eq!((oom(&w).as_slice(), e.memcg_events(g).oom), (&[g][..], 1));
     e.validate().unwrap();
     assert_eq!(touch(&mut e, &mut w, f, 1, Touch::Read), [Outcome::Oom(g)], "nothing more fits");
 }
@@ -281,13 +281,12 @@ fn what_moves_takes_its_charges_along() {
     assert!(e.move_mapping(&mut w, MappingId(9), b).is_err());
 }
 
-/// The stock of a sibling counts for the group above both: it is given back before that is out of
-/// memory.
+/// The stock of a sibling counts for the group above both: it is given back before that is out of memory.
 #[test]
 fn regression_what_siblings_charged_ahead_is_no_reason_to_be_out_of_memory() {
     let cfg =
         Config { memcg: MemcgConfig { charge_kernel: false, ..MemcgConfig::default() }, ..Config::new(Policy::Mglru) };
-    let (mut e, mut w) = (Engine::new(cfg).expect("a possible configuration"), Notes::default());
+    let (mut e, mut w) = (Engine::new(cfg).expect("a possible configuration"), notes());
     let top = e.add_memcg(MemcgId::ROOT, "/top", 200, 0).expect("a group");
     for i in 0..20 {
         let g = group(&mut e, top, &format!("/top/{i}"));
@@ -297,65 +296,40 @@ fn regression_what_siblings_charged_ahead_is_no_reason_to_be_out_of_memory() {
         }
         e.validate().unwrap();
     }
-    assert!(w.oom.is_empty());
+    assert!(oom(&w).is_empty());
 }
 
 /// A swap device that writes a page when it is told to, and takes 64 at once.
-#[derive(Default)]
-struct SlowSwap {
-    under_way: std::collections::VecDeque<PageId>,
-    most: usize,
-    young: std::collections::BTreeSet<PageId>,
-    oom: u64,
+fn slow_swap() -> AtOnce {
+    let answer = |_: &AtOnce, effect| match effect {
+        Effect::SwapOut { .. } => Some(Ack::Pending),
+        Effect::Oom { memcg } => panic!("{memcg:?} is out of memory"),
+        _ => None,
+    };
+    let mut world = AtOnce::answering(answer).dirty().with_accessed_bits();
+    world.write_queue = 64;
+    world
 }
 
-impl World for SlowSwap {
-    fn effect(&mut self, effect: Effect) -> Ack {
-        match effect {
-            Effect::SwapOut { page, .. } => {
-                self.under_way.push_back(page);
-                self.most = self.most.max(self.under_way.len());
-                return Ack::Pending;
-            }
-            Effect::Map { page, .. } => _ = self.young.insert(page),
-            Effect::Unmap { page } => _ = self.young.remove(&page),
-            Effect::Oom { .. } => self.oom += 1,
-            _ => {}
-        }
-        Ack::Done
-    }
-
-    fn test_and_clear_young(&mut self, page: PageId) -> bool {
-        self.young.remove(&page)
-    }
-
-    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
-        true
-    }
-
-    fn is_write_queue_full(&self) -> bool {
-        self.under_way.len() >= 64
-    }
-}
-
-/// 64 MiB for 512 MiB of anonymous memory, over a swap device with room for all of it that is far
-/// slower than the task. Writes under way free nothing yet; that is no reason to kill anyone, nor
-/// to write all that the group has.
+/// 64 MiB for 512 MiB of anonymous memory, over a swap device with room for all of it that is far slower than the task. Writes under way
+/// free nothing yet; that is no reason to kill anyone, nor to write all that the group has.
 #[test]
 fn regression_a_group_on_a_slow_swap_device_waits_for_it_and_is_not_out_of_memory() {
     for policy in [Policy::Lru, Policy::Mglru] {
         let cfg = Config { swap: SwapConfig { pages: 1 << 18, ..SwapConfig::default() }, ..Config::new(policy) };
-        let (mut e, mut w) = (Engine::new(cfg).expect("a possible configuration"), SlowSwap::default());
+        let (mut e, mut w) = (Engine::new(cfg).expect("a possible configuration"), slow_swap());
         let g = e.add_memcg(MemcgId::ROOT, "/g", 16_384, u64::MAX).expect("a group");
         let (_, a) = anon(&mut e, g, 131_072);
-        let mut waits = 0u64;
+        let (mut waits, mut most) = (0u64, 0);
         for i in 0..60_000 {
             let page = PageId(a.0 + i);
             loop {
-                match e.access(&mut w, page, Touch::MapWrite) {
+                let outcome = e.access(&mut w, page, Touch::MapWrite);
+                most = most.max(w.noted.len());
+                match outcome {
                     Outcome::Throttled => {
                         waits += 1;
-                        let done = w.under_way.pop_front().expect("somebody waits: something is under way");
+                        let done = w.take_page().expect("somebody waits: something is under way");
                         e.write_done(&mut w, done, true);
                     }
                     outcome => break assert_eq!(outcome, Outcome::Fresh, "{policy:?}: page {i}"),
@@ -363,33 +337,34 @@ fn regression_a_group_on_a_slow_swap_device_waits_for_it_and_is_not_out_of_memor
             }
         }
         e.validate().unwrap();
-        assert_eq!((w.oom, e.memcg_events(g).oom), (0, 0), "{policy:?}");
+        assert_eq!(e.memcg_events(g).oom, 0, "{policy:?}");
         assert!(waits > 10_000, "{policy:?}: it waits for the device: {waits}");
-        assert!(w.most <= 128, "{policy:?}: a queue and a batch at most, not all of the group: {}", w.most);
+        assert!(most <= 128, "{policy:?}: a queue and a batch at most, not all of the group: {most}");
     }
 }
 
-/// Rounds of `memory.reclaim` with time between them: nothing is given up while the device writes,
-/// and no more is written at once than it takes.
+/// Rounds of `memory.reclaim` with time between them: nothing is given up while the device writes, and no more is written at once than it takes.
 #[test]
 fn a_request_in_rounds_waits_for_a_slow_swap_device() {
     for policy in [Policy::Lru, Policy::Mglru] {
         let cfg = Config { swap: SwapConfig { pages: 1 << 16, ..SwapConfig::default() }, ..Config::new(policy) };
-        let (mut e, mut w) = (Engine::new(cfg).expect("a possible configuration"), SlowSwap::default());
+        let (mut e, mut w) = (Engine::new(cfg).expect("a possible configuration"), slow_swap());
         let g = group(&mut e, MemcgId::ROOT, "/g");
         let (_, a) = anon(&mut e, g, 4096);
         (0..4096).for_each(|i| _ = e.access(&mut w, PageId(a.0 + i), Touch::MapWrite));
-        w.young.clear();
+        w.keeps_young = false;
         let mut request = ReclaimRequest::new(g, 2000, None);
-        let (mut rounds, mut waits) = (0, 0);
+        let (mut rounds, mut waits, mut most) = (0, 0, 0);
         let end = loop {
             rounds += 1;
             assert!(rounds < 10_000, "{policy:?}: hangs");
-            match e.reclaim_round(&mut w, &mut request).expect("the group is there") {
+            let round = e.reclaim_round(&mut w, &mut request).expect("the group is there");
+            most = most.max(w.noted.len());
+            match round {
                 ReclaimRound::More => {}
                 ReclaimRound::Wait => {
                     waits += 1;
-                    let done = w.under_way.pop_front().expect("something is under way");
+                    let done = w.take_page().expect("something is under way");
                     e.write_done(&mut w, done, true);
                 }
                 end => break end,
@@ -398,10 +373,10 @@ fn a_request_in_rounds_waits_for_a_slow_swap_device() {
         };
         assert_eq!(end, ReclaimRound::Done, "{policy:?}");
         assert!((2000..2600).contains(&request.reclaimed()) && waits > 1000, "{policy:?}: {request:?} {waits}");
-        assert!(w.most <= 128, "{policy:?}: {}", w.most);
+        assert!(most <= 128, "{policy:?}: {most}");
         // Nobody writes any more: what is missing is missing for good.
         let mut request = ReclaimRequest::new(g, 1 << 20, Some(0));
-        while let Some(done) = w.under_way.pop_front() {
+        while let Some(done) = w.take_page() {
             e.write_done(&mut w, done, true);
         }
         let mut round = ReclaimRound::More;
@@ -414,24 +389,22 @@ fn a_request_in_rounds_waits_for_a_slow_swap_device() {
     }
 }
 
-/// Others fill the queue of the swap device: that a group cannot be brought below its new limit at
-/// once is no reason to kill anyone.
+/// Others fill the queue of the swap device: that a group cannot be brought below its new limit at once is no reason to kill anyone.
 #[test]
 fn regression_a_full_queue_is_no_reason_to_be_out_of_memory_when_a_limit_is_lowered() {
     let cfg = Config { swap: SwapConfig { pages: 1 << 16, ..SwapConfig::default() }, ..Config::new(Policy::Mglru) };
-    let (mut e, mut w) = (Engine::new(cfg).expect("a possible configuration"), SlowSwap::default());
+    let (mut e, mut w) = (Engine::new(cfg).expect("a possible configuration"), slow_swap());
     let g = group(&mut e, MemcgId::ROOT, "/g");
     let (_, a) = anon(&mut e, g, 1000);
     (0..1000).for_each(|i| _ = e.access(&mut w, PageId(a.0 + i), Touch::MapWrite));
-    w.under_way.extend((0..64).map(|i| PageId(1 << 20 | i)));
+    w.write_queue = 0;
     e.set_memcg_limits(&mut w, g, &MemcgLimits { max: 500, ..MemcgLimits::default() }).expect("limits");
-    assert_eq!((w.oom, e.memcg_events(g).oom), (0, 0));
+    assert_eq!(e.memcg_events(g).oom, 0);
     assert!(e.is_over_limit(g));
     e.validate().unwrap();
 }
 
-/// A group that was removed is not limited any more: nobody can raise its limit, and there is
-/// nobody in it to kill.
+/// A group that was removed is not limited any more: nobody can raise its limit, and there is nobody in it to kill.
 #[test]
 fn a_group_that_was_removed_has_no_limits() {
     let (mut e, mut w) = engine(0);
@@ -443,6 +416,6 @@ fn a_group_that_was_removed_has_no_limits() {
     for outcome in touch(&mut e, &mut w, PageId(a.0 + 50), 50, Touch::MapWrite) {
         assert_eq!(outcome, Outcome::Fresh);
     }
-    assert!(w.oom.is_empty() && w.waits_ns.is_empty());
+    assert!(oom(&w).is_empty() && waits_ns(&w).is_empty());
     e.validate().unwrap();
 }

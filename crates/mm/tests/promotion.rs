@@ -1,17 +1,16 @@
 //! Hint faults on slow memory: what is promoted, what stays, and what is counted.
 
-mod machines;
-
-use machines::{Notes, access, anon, count, file, gauge, tiers};
+use crate::machines::{MIGRATIONS_FAIL, MIGRATIONS_PEND, access, anon, count, file, gauge, notes, tiers, woken};
 use refault_mm::tiering::{PromotionPolicy, TieringConfig};
-use refault_mm::{Ack, Engine, Hint, MemcgId, NodeId, Outcome, PageId, Policy, Touch};
+use refault_mm::{Engine, Hint, MemcgId, NodeId, Outcome, PageId, Policy, Touch};
+use refault_testing::AtOnce;
 
 /// Hint faults promote to node 0; everything starts on node 1.
 fn promoting(
     policy: PromotionPolicy,
     lru: Policy,
     settings: impl FnOnce(&mut TieringConfig),
-) -> (Engine, Notes, PageId, PageId) {
+) -> (Engine, AtOnce, PageId, PageId) {
     let mut cfg = tiers(lru, [4000, 4000]);
     let numa = cfg.numa.as_mut().expect("several nodes");
     // A CPU beside slow memory, so that a test can put pages there.
@@ -20,7 +19,7 @@ fn promoting(
     numa.tiering = TieringConfig { numa_balancing: 2, policy, free_space_pages: 1 << 20, ..TieringConfig::default() };
     settings(&mut numa.tiering);
     let mut e = Engine::new(cfg).unwrap();
-    let mut w = Notes::default();
+    let mut w = notes();
     let (a, f) = (anon(&mut e, MemcgId::ROOT, 600), file(&mut e, MemcgId::ROOT, 600));
     e.set_cpu(1);
     access(&mut e, &mut w, a, 0..600, Touch::MapWrite);
@@ -33,7 +32,7 @@ fn promoting(
 const MS: u64 = 1_000_000;
 
 /// The page is marked at a time and touched at another.
-fn mark_and_touch(e: &mut Engine, w: &mut Notes, page: PageId, marked_ms: u64, touched_ms: u64) -> Hint {
+fn mark_and_touch(e: &mut Engine, w: &mut AtOnce, page: PageId, marked_ms: u64, touched_ms: u64) -> Hint {
     e.set_now_ns(marked_ms * MS);
     assert!(e.hint_mark(page));
     e.set_now_ns(touched_ms * MS);
@@ -48,7 +47,7 @@ fn a_page_that_is_touched_soon_is_promoted_and_counted() {
         let (mut e, mut w, a, f) = promoting(PromotionPolicy::LatencyLimitAuto, lru, |_| {});
         assert_eq!(mark_and_touch(&mut e, &mut w, a, 100, 1200), Hint::Stay, "too late: {lru}");
         assert_eq!(mark_and_touch(&mut e, &mut w, a, 2000, 2500), Hint::Promoted, "{lru}");
-        assert_eq!((e.page_node(a), w.mapped.contains_key(&a)), (Some(NodeId(0)), true), "{lru}");
+        assert_eq!((e.page_node(a), w.mapped(a).is_some()), (Some(NodeId(0)), true), "{lru}");
         assert_eq!(mark_and_touch(&mut e, &mut w, f, 3000, 3001), Hint::Promoted, "a clean file page, too: {lru}");
         let counts = [
             "numa_pte_updates",
@@ -93,13 +92,13 @@ fn what_cannot_be_moved_stays() {
     assert!(e.hint_mark(nth(f, 1)));
     access(&mut e, &mut w, f, 1..2, Touch::MapWrite);
     assert_eq!(e.hint_fault(&mut w, nth(f, 1)), Hint::Stay, "dirtied after it was marked");
-    w.shared = Some(nth(f, 2));
+    w.shared_executable = Some(nth(f, 2));
     assert_eq!(mark_and_touch(&mut e, &mut w, nth(f, 2), 1, 2), Hint::Stay, "a shared library");
     assert_eq!(count(&e, "pgpromote_candidate"), 2, "candidates they are");
-    w.migrate = Some(Ack::Failed);
+    w.answer = MIGRATIONS_FAIL;
     assert_eq!(mark_and_touch(&mut e, &mut w, a, 3, 4), Hint::Stay);
-    assert_eq!((e.page_node(a), w.mapped.contains_key(&a), count(&e, "pgmigrate_fail")), (Some(NodeId(1)), true, 1));
-    w.migrate = Some(Ack::Pending);
+    assert_eq!((e.page_node(a), w.mapped(a).is_some(), count(&e, "pgmigrate_fail")), (Some(NodeId(1)), true, 1));
+    w.answer = MIGRATIONS_PEND;
     assert_eq!(mark_and_touch(&mut e, &mut w, nth(a, 1), 5, 6), Hint::Migrating);
     assert_eq!(e.access(&mut w, nth(a, 1), Touch::MapRead), Outcome::Waiting);
     assert_eq!(count(&e, "pgpromote_success"), 0);
@@ -113,7 +112,7 @@ fn without_room_beyond_the_high_mark_kswapd_is_woken_instead() {
     let marks = e.node_zones(NodeId(0)).next().unwrap().3;
     assert!(e.set_external_pages(4000 - marks.high));
     assert_eq!(mark_and_touch(&mut e, &mut w, a, 1, 2), Hint::Stay);
-    assert_eq!(w.woken, [0]);
+    assert_eq!(woken(&w), [0]);
     assert!(e.set_external_pages(4000 - marks.high - 2));
     assert_eq!(mark_and_touch(&mut e, &mut w, a, 3, 4), Hint::Promoted);
 }

@@ -1,32 +1,12 @@
 //! Reading ahead of faults, as a driver sees it that maps what was read at once.
 
 use refault_mm::ReadaheadConfig;
-use refault_mm::{
-    Ack, Config, Effect, Engine, MappingKind, MemcgId, NodeConfig, Outcome, PageId, Policy, Touch, World,
-};
+use refault_mm::{Ack, Config, Effect, Engine, MappingKind, MemcgId, NodeConfig, Outcome, PageId, Policy, Touch};
+use refault_testing::AtOnce;
 
 /// Reads end later.
-#[derive(Default)]
-struct Reads(Vec<PageId>);
-
-impl World for Reads {
-    fn effect(&mut self, effect: Effect) -> Ack {
-        match effect {
-            Effect::Read { page, .. } => {
-                self.0.push(page);
-                Ack::Pending
-            }
-            _ => Ack::Done,
-        }
-    }
-
-    fn test_and_clear_young(&mut self, _: PageId) -> bool {
-        false
-    }
-
-    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
-        false
-    }
+fn reads() -> AtOnce {
+    AtOnce::answering(|_, e| matches!(e, Effect::Read { .. }).then_some(Ack::Pending))
 }
 
 fn machine(pages: u64) -> (Engine, PageId) {
@@ -44,11 +24,11 @@ fn machine(pages: u64) -> (Engine, PageId) {
 }
 
 /// Touches a page; how many were read for it.
-fn touch(engine: &mut Engine, w: &mut Reads, page: PageId) -> usize {
+fn touch(engine: &mut Engine, w: &mut AtOnce, page: PageId) -> usize {
     if engine.access(w, page, Touch::MapRead) != Outcome::Waiting {
         return 0;
     }
-    let read = std::mem::take(&mut w.0);
+    let read = w.take_pages();
     assert_eq!(read[0], page, "what is waited for comes first");
     for &p in &read {
         engine.read_done(w, p, true);
@@ -62,7 +42,7 @@ fn touch(engine: &mut Engine, w: &mut Reads, page: PageId) -> usize {
 #[test]
 fn a_fault_that_waits_for_a_read_counts_once() {
     let (mut engine, first) = machine(4000);
-    assert_eq!(touch(&mut engine, &mut Reads::default(), first), 1);
+    assert_eq!(touch(&mut engine, &mut reads(), first), 1);
     let counts: Vec<_> = engine.vmstat().iter().filter(|(name, _)| ["pgfault", "pgmajfault"].contains(name)).collect();
     assert_eq!(counts, [("pgfault", 1), ("pgmajfault", 1)]);
 }
@@ -70,7 +50,7 @@ fn a_fault_that_waits_for_a_read_counts_once() {
 #[test]
 fn a_run_of_faults_on_a_file_reads_ever_more_up_to_the_maximum() {
     let (mut engine, first) = machine(4000);
-    let mut w = Reads::default();
+    let mut w = reads();
     let reads: Vec<usize> =
         (0..200).map(|i| touch(&mut engine, &mut w, PageId(first.0 + i))).filter(|&n| n > 0).collect();
     assert_eq!(reads[..7], [1, 4, 8, 16, 32, 32, 32]);
@@ -82,7 +62,7 @@ fn a_run_of_faults_on_a_file_reads_ever_more_up_to_the_maximum() {
 #[test]
 fn faults_at_random_read_a_page_each() {
     let (mut engine, first) = machine(4000);
-    let mut w = Reads::default();
+    let mut w = reads();
     for i in 0..500u32 {
         assert!(touch(&mut engine, &mut w, PageId(first.0 + i.wrapping_mul(2_654_435_761) % 4000)) <= 1);
     }
@@ -92,7 +72,7 @@ fn faults_at_random_read_a_page_each() {
 #[test]
 fn nothing_is_read_ahead_where_there_is_no_room() {
     let (mut engine, first) = machine(1000);
-    let mut w = Reads::default();
+    let mut w = reads();
     let min: u64 = engine.zones().map(|(.., marks)| marks.min).sum();
     for i in 0..1000 {
         touch(&mut engine, &mut w, PageId(first.0 + i));

@@ -1,25 +1,7 @@
 //! What is kept below the min mark, and who may take it.
 
-use refault_mm::{
-    Ack, Config, Effect, Engine, MappingKind, MemcgId, NodeConfig, Outcome, PageId, Policy, Touch, World,
-};
-
-/// Memory without a device behind it.
-struct Nothing;
-
-impl World for Nothing {
-    fn effect(&mut self, _: Effect) -> Ack {
-        Ack::Done
-    }
-
-    fn test_and_clear_young(&mut self, _: PageId) -> bool {
-        false
-    }
-
-    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
-        true
-    }
-}
+use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, Outcome, PageId, Policy, Touch};
+use refault_testing::AtOnce;
 
 #[test]
 fn only_who_reclaim_waits_for_goes_below_the_min_mark() {
@@ -31,8 +13,9 @@ fn only_who_reclaim_waits_for_goes_below_the_min_mark() {
         let (_, first) = engine.add_mapping(MappingKind::Anon, group, 0..4000).unwrap();
         let min: u64 = engine.zones().map(|(.., marks)| marks.min).sum();
         let mut next = first.0..;
+        let mut w = AtOnce::default().dirty();
         let mut fill = |engine: &mut Engine| {
-            let touch = |p: u32| engine.access(&mut Nothing, PageId(p), Touch::MapWrite);
+            let touch = |p: u32| engine.access(&mut w, PageId(p), Touch::MapWrite);
             let refused =
                 next.by_ref().take(4000).map(touch).find(|o| matches!(o, Outcome::Oom(_) | Outcome::Throttled));
             assert!(refused.is_some(), "{policy:?}: it ends");

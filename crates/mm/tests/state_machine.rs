@@ -1,14 +1,13 @@
 //! Random operations against a model of the contents; every invariant after every step.
 
-mod model;
-
-use model::{Contents, Device, Driver, Op};
+use crate::model::{Contents, Device, Driver, Op};
 use proptest::prelude::*;
 use refault_mm::{
     Advice, Config, HugeAdvice, MemcgSelection, NodeConfig, Policy, SwapAllocator, SwapDeviceConfig, ThpConfig,
     ThpDefrag, ThpMode, ThpSize, Touch, ZswapConfig,
 };
 use refault_mm::{FaultAroundConfig, LruConfig, MemcgConfig, ReadaheadConfig, ShadowConfig, SwapConfig};
+use refault_testing::short_or_long;
 
 fn touch() -> impl Strategy<Value = Touch> {
     prop_oneof![
@@ -179,9 +178,9 @@ fn run_with(
     Ok(driver)
 }
 
-/// `PROPTEST_CASES` sets another number.
+/// More with `REFAULT_LONG=1`; `PROPTEST_CASES` sets another number.
 fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(500)
+    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(short_or_long(150, 500))
 }
 
 proptest! {

@@ -1,47 +1,20 @@
 //! Swap devices as a driver sees them: added, taken away, exhausted.
 
-use std::collections::BTreeMap;
-
 use refault_mm::{
-    Ack, Config, Effect, Engine, MappingKind, MemcgId, Outcome, PageId, Policy, SwapDeviceConfig, SwapSlot, Swapoff,
-    SwapoffError, Touch, World,
+    Ack, Config, Effect, Engine, MappingKind, MemcgId, Outcome, PageId, Policy, SwapDeviceConfig, Swapoff,
+    SwapoffError, Touch,
 };
 use refault_mm::{LruConfig, MemcgConfig, SwapConfig};
+use refault_testing::AtOnce;
 
-/// Answers at once, and knows which page each slot holds.
-#[derive(Default)]
-struct Disks {
-    stored: BTreeMap<SwapSlot, PageId>,
-    dirty: std::collections::BTreeSet<PageId>,
-    fail_reads: bool,
-    ooms: u32,
-}
-
-impl World for Disks {
-    fn effect(&mut self, effect: Effect) -> Ack {
-        match effect {
-            Effect::SwapOut { page, slot, .. } => _ = self.stored.insert(slot, page),
-            Effect::SwapIn { .. } if self.fail_reads => return Ack::Failed,
-            Effect::SwapIn { page, slot, .. } => assert_eq!(self.stored.get(&slot), Some(&page)),
-            Effect::FreeSlot { slot } => _ = self.stored.remove(&slot),
-            Effect::Oom { .. } => self.ooms += 1,
-            _ => {}
-        }
-        Ack::Done
-    }
-
-    fn test_and_clear_young(&mut self, _: PageId) -> bool {
-        false
-    }
-
-    fn test_and_clear_dirty(&mut self, page: PageId) -> bool {
-        self.dirty.remove(&page)
-    }
+/// Answers at once; out of memory is noted.
+fn disks() -> AtOnce {
+    AtOnce::answering(|_, e| matches!(e, Effect::Oom { .. }).then_some(Ack::Done))
 }
 
 struct Machine {
     engine: Engine,
-    world: Disks,
+    world: AtOnce,
     group: MemcgId,
     first: PageId,
 }
@@ -57,13 +30,13 @@ impl Machine {
         let mut engine = Engine::new(cfg).expect("a possible configuration");
         let group = engine.add_memcg(MemcgId::ROOT, "/g", memory, swap_max).expect("a group");
         let (_, first) = engine.add_mapping(MappingKind::Anon, group, 0..400).expect("a region");
-        Machine { engine, world: Disks::default(), group, first }
+        Machine { engine, world: disks(), group, first }
     }
 
     fn touch(&mut self, page: u32, write: bool) -> Outcome {
         let page = PageId(self.first.0 + page);
         if write {
-            self.world.dirty.insert(page);
+            self.world.set_dirty(page);
         }
         let outcome = self.engine.access(&mut self.world, page, if write { Touch::MapWrite } else { Touch::MapRead });
         self.engine.validate().expect("no invariant is broken");
@@ -103,7 +76,7 @@ fn swapoff_moves_what_does_not_fit_to_the_other_device() {
     assert_eq!(m.engine.swapon(device(51, 9)), Ok(0));
     m.write(0..200);
     assert_eq!(m.used()[0], (0, 50));
-    assert_eq!(m.world.ooms, 0);
+    assert_eq!(m.world.noted, []);
 }
 
 #[test]
@@ -112,7 +85,7 @@ fn swapoff_without_room_leaves_the_device_as_it_was() {
     m.write(0..200);
     let before = m.used()[0].1;
     assert_eq!(m.swapoff(0), Swapoff::Failed(SwapoffError::NoMemory(m.group)));
-    assert_eq!(m.world.ooms, 0, "nobody dies for it");
+    assert_eq!(m.world.noted, [], "nobody dies for it");
     assert!((140..=before).contains(&m.used()[0].1), "all but what fits is there still: {:?} of {before}", m.used());
     // It goes on: everything can be read, and more is written there.
     (0..200).for_each(|p| assert!(matches!(m.touch(p, true), Outcome::Hit | Outcome::Major | Outcome::Minor)));
@@ -126,15 +99,14 @@ fn swapoff_that_cannot_read_leaves_the_device_as_it_was() {
     m.write(0..210);
     let before = m.used()[0];
     m.engine.swapon(device(101, 1)).expect("room for a device");
-    m.world.fail_reads = true;
+    m.world.answer = |_, e| matches!(e, Effect::SwapIn { .. }).then_some(Ack::Failed);
     assert!(matches!(m.swapoff(0), Swapoff::Failed(SwapoffError::Read(_))));
     assert_eq!(m.used()[0], before);
-    m.world.fail_reads = false;
+    m.world.answer = |_, _| None;
     assert_eq!(m.swapoff(0), Swapoff::Done);
 }
 
-/// Pages in memory with a clean copy on the device were dropped again while others were read, and
-/// the device was never empty.
+/// Pages in memory with a clean copy on the device were dropped again while others were read, and the device was never empty.
 #[test]
 fn regression_swapoff_gives_up_clean_copies_first() {
     let mut m = Machine::new(vec![device(501, 5), device(501, 1)], 60, u64::MAX);
@@ -151,7 +123,7 @@ fn without_a_slot_pages_stay_and_the_group_runs_out_of_memory() {
     assert_eq!(m.engine.memcg_events(m.group).oom, 0);
     assert_eq!(m.touch(90, true), Outcome::Oom(m.group));
     let events = m.engine.memcg_events(m.group);
-    assert!(events.swap_fail > 0 && events.swap_max == 0 && m.world.ooms > 0, "{events:?}");
+    assert!(events.swap_fail > 0 && events.swap_max == 0 && !m.world.noted.is_empty(), "{events:?}");
 }
 
 #[test]

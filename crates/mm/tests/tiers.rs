@@ -1,19 +1,21 @@
-//! Machines of several nodes: where frames come from, whose kswapd works, what counts for whom,
-//! what moves down. Random ones are in `tiers_random.rs`, what moves up is in `promotion.rs`.
+//! Machines of several nodes: where frames come from, whose kswapd works, what counts for whom, what moves down. Random ones are in
+//! `tiers_random.rs`, what moves up is in `promotion.rs`.
 
-mod machines;
-
-use machines::{Notes, access, anon, count, file, gauge, machine, node, on_node, read, tiers};
+use crate::machines::{
+    MIGRATIONS_END, MIGRATIONS_FAIL, access, anon, count, file, gauge, machine, migrated, node, notes,
+    notes_of_pending_migrations, on_node, read, tiers, woken,
+};
 use refault_mm::LruConfig;
 use refault_mm::{
-    Ack, Advice, Config, Engine, KswapdStep, MappingKind, MemcgId, MemcgSelection, NodeId, NumaConfig, OomTask,
-    Outcome, PageId, Policy, SwapDeviceConfig, Touch,
+    Advice, Config, Engine, KswapdStep, MappingKind, MemcgId, MemcgSelection, NodeId, NumaConfig, OomTask, Outcome,
+    PageId, Policy, SwapDeviceConfig, Touch,
 };
+use refault_testing::AtOnce;
 
 #[test]
 fn frames_come_from_the_node_of_the_cpu_then_from_the_next() {
     let mut e = Engine::new(machine(Policy::Lru, &[400, 400])).unwrap();
-    let mut w = Notes::default();
+    let mut w = notes();
     let f = file(&mut e, MemcgId::ROOT, 1000);
     e.set_cpu(1);
     read(&mut e, &mut w, f, 0..100);
@@ -26,9 +28,9 @@ fn frames_come_from_the_node_of_the_cpu_then_from_the_next() {
     assert_eq!(on_node(&e, f, 100..100 + room, 0), room as usize);
     read(&mut e, &mut w, f, 500..550);
     assert_eq!(on_node(&e, f, 500..550, 1), 50, "the node is at its low mark");
-    assert_eq!(w.woken, [], "as long as any node has more than that, nobody is woken");
+    assert_eq!(woken(&w), [], "as long as any node has more than that, nobody is woken");
     read(&mut e, &mut w, f, 550..1000);
-    assert_eq!(w.woken[..2], [0, 1], "the nearest first");
+    assert_eq!(woken(&w)[..2], [0, 1], "the nearest first");
     assert_eq!(gauge(&e.node_gauges_of(NodeId(0)), "inactive_file"), on_node(&e, f, 0..1000, 0) as u64);
 }
 
@@ -36,9 +38,9 @@ fn frames_come_from_the_node_of_the_cpu_then_from_the_next() {
 fn each_kswapd_reclaims_on_its_own_node() {
     for policy in [Policy::Lru, Policy::Mglru] {
         let mut e = Engine::new(machine(policy, &[400, 400])).unwrap();
-        let mut w = Notes::default();
+        let mut w = notes();
         let f = file(&mut e, MemcgId::ROOT, 1000);
-        while w.woken.len() < 2 {
+        while woken(&w).len() < 2 {
             let next = (0..1000).find(|&p| !e.is_resident(PageId(f.0 + p))).unwrap();
             read(&mut e, &mut w, f, next..next + 1);
         }
@@ -58,7 +60,7 @@ fn each_kswapd_reclaims_on_its_own_node() {
 fn a_limit_counts_all_nodes_and_reclaim_for_it_takes_from_all() {
     for policy in [Policy::Lru, Policy::Mglru] {
         let mut e = Engine::new(machine(policy, &[400, 400])).unwrap();
-        let mut w = Notes::default();
+        let mut w = notes();
         let group = e.add_memcg(MemcgId::ROOT, "/g", 200, u64::MAX).unwrap();
         let f = file(&mut e, group, 1000);
         read(&mut e, &mut w, f, 0..100);
@@ -75,7 +77,7 @@ fn a_limit_counts_all_nodes_and_reclaim_for_it_takes_from_all() {
 #[test]
 fn a_refault_is_judged_by_the_clock_of_the_node_that_it_left() {
     let mut e = Engine::new(machine(Policy::Lru, &[4000, 4000])).unwrap();
-    let mut w = Notes::default();
+    let mut w = notes();
     let group = e.add_memcg(MemcgId::ROOT, "/g", 200, u64::MAX).unwrap();
     let f = file(&mut e, group, 4000);
     // Node 0 has an active list of 60; pages 60..200 are inactive there.
@@ -84,8 +86,7 @@ fn a_refault_is_judged_by_the_clock_of_the_node_that_it_left() {
     }
     read(&mut e, &mut w, f, 60..200);
     let activated = |e: &Engine| e.vmstat().iter().find(|c| c.0 == "workingset_activate_file").unwrap().1;
-    // Reads on node 1 push the 40 oldest inactive pages of node 0 out: its clock goes on by as
-    // many.
+    // Reads on node 1 push the 40 oldest inactive pages of node 0 out: its clock goes on by as many.
     e.set_cpu(1);
     read(&mut e, &mut w, f, 1000..1040);
     let gone = (60..200).find(|&p| !e.is_resident(PageId(f.0 + p))).expect("some were evicted");
@@ -95,9 +96,8 @@ fn a_refault_is_judged_by_the_clock_of_the_node_that_it_left() {
     assert_eq!(activated(&e), before + 1, "within the active list of node 0");
 }
 
-/// Where the marks are 0 and nothing is free, every zone has its mark: a run under the first form
-/// of "optimize multiple memcgs" ends early and says so as if it had freed something. That was
-/// taken for progress, for ever.
+/// Where the marks are 0 and nothing is free, every zone has its mark: a run under the first form of "optimize multiple memcgs" ends early
+/// and says so as if it had freed something. That was taken for progress, for ever.
 #[test]
 fn an_allocation_gives_up_where_reclaim_frees_nothing() {
     for sizes in [&[64][..], &[64, 64]] {
@@ -106,7 +106,8 @@ fn an_allocation_gives_up_where_reclaim_frees_nothing() {
         let numa = cfg.numa.as_mut().unwrap();
         numa.nodes.iter_mut().for_each(|n| (n.min_free_kbytes, n.watermark_scale_factor) = (Some(0), 0));
         let mut e = Engine::new(cfg).unwrap();
-        let mut w = Notes { pinned: true, ..Notes::default() };
+        let mut w = notes();
+        w.pinned = true;
         let a = anon(&mut e, MemcgId::ROOT, 200);
         let frames = 64 * sizes.len() as u32;
         access(&mut e, &mut w, a, 0..frames, Touch::MapWrite);
@@ -118,7 +119,7 @@ fn an_allocation_gives_up_where_reclaim_frees_nothing() {
 #[test]
 fn lru_gen_shows_and_commands_each_node() {
     let mut e = Engine::new(machine(Policy::Mglru, &[400, 400])).unwrap();
-    let mut w = Notes::default();
+    let mut w = notes();
     let f = file(&mut e, MemcgId::ROOT, 100);
     e.set_cpu(1);
     read(&mut e, &mut w, f, 0..50);
@@ -152,14 +153,13 @@ fn impossible_machines_are_refused() {
 fn kswapd_of_fast_memory_moves_cold_pages_to_slow_memory() {
     for policy in [Policy::Lru, Policy::Mglru] {
         let mut e = Engine::new(tiers(policy, [400, 2000])).unwrap();
-        let mut w = Notes::default();
+        let mut w = notes();
         let (a, f) = (anon(&mut e, MemcgId::ROOT, 3000), file(&mut e, MemcgId::ROOT, 1000));
         access(&mut e, &mut w, f, 0..150, Touch::Read);
         access(&mut e, &mut w, a, 0..230, Touch::MapWrite);
-        assert_eq!((on_node(&e, a, 0..230, 0), w.woken.len()), (230, 0), "{policy}");
-        // Fast memory is full: new pages come to slow memory, and only when that is full, too, is
-        // kswapd woken.
-        while w.woken.is_empty() {
+        assert_eq!((on_node(&e, a, 0..230, 0), woken(&w).len()), (230, 0), "{policy}");
+        // Fast memory is full: new pages come to slow memory, and only when that is full, too, is kswapd woken.
+        while woken(&w).is_empty() {
             let next = (0..3000).find(|&p| !e.is_resident(PageId(a.0 + p))).unwrap();
             access(&mut e, &mut w, a, next..next + 1, Touch::MapWrite);
         }
@@ -181,22 +181,21 @@ fn kswapd_of_fast_memory_moves_cold_pages_to_slow_memory() {
             (moved, 0),
             "it counts as reclaimed: {policy}"
         );
-        assert_eq!(w.migrated.len() as u64, moved, "{policy}");
+        assert_eq!(migrated(&w).len() as u64, moved, "{policy}");
         let all = (0..3000).filter(|&p| e.is_resident(PageId(a.0 + p))).count();
         assert_eq!(
             all as u64,
             gauge(&e.node_gauges(), "inactive_anon") + gauge(&e.node_gauges(), "active_anon"),
             "{policy}"
         );
-        assert!(w.migrated.iter().all(|p| e.page_node(*p) == Some(NodeId(1))), "{policy}");
-        let mapped = w.migrated.iter().filter(|p| p.0 >= a.0 && p.0 < a.0 + 3000).all(|p| w.mapped.contains_key(p));
+        assert!(migrated(&w).iter().all(|p| e.page_node(*p) == Some(NodeId(1))), "{policy}");
+        let mapped = migrated(&w).iter().filter(|p| p.0 >= a.0 && p.0 < a.0 + 3000).all(|p| w.mapped(*p).is_some());
         assert!(mapped, "anonymous pages are mapped again: {policy}");
     }
 }
 
-/// Pages on their way to slow memory count as reclaimed. Where they all came back, kswapd went on
-/// for ever: with "optimize multiple memcgs" even where it had failed 16 times, since a pass that
-/// stops at the high mark says that it freed 64 pages.
+/// Pages on their way to slow memory count as reclaimed. Where they all came back, kswapd went on for ever: with "optimize multiple memcgs" even
+/// where it had failed 16 times, since a pass that stops at the high mark says that it freed 64 pages.
 #[test]
 fn kswapd_gives_up_where_every_migration_fails_in_the_end() {
     let selections = [MemcgSelection::First, MemcgSelection::Iterate, MemcgSelection::MemcgLru];
@@ -206,16 +205,16 @@ fn kswapd_gives_up_where_every_migration_fails_in_the_end() {
         let numa = cfg.numa.as_mut().unwrap();
         numa.nodes.iter_mut().for_each(|n| n.min_free_kbytes = Some(32));
         let mut e = Engine::new(cfg).unwrap();
-        let mut w = Notes { migrate: Some(Ack::Pending), ..Notes::default() };
+        let mut w = notes_of_pending_migrations();
         let a = anon(&mut e, MemcgId::ROOT, 1000);
         let mut next = 0;
-        while w.woken.is_empty() {
+        while woken(&w).is_empty() {
             access(&mut e, &mut w, a, next..next + 1, Touch::MapWrite);
             next += 1;
         }
         // Slow memory has room again, fast memory as much as its high mark.
         let high = e.node_zones(NodeId(0)).next().unwrap().3.high;
-        let drop_from = |e: &mut Engine, w: &mut Notes, node: u8, n: u64| {
+        let drop_from = |e: &mut Engine, w: &mut AtOnce, node: u8, n: u64| {
             let there = (0..next).filter(|&p| e.page_node(PageId(a.0 + p)) == Some(NodeId(node)));
             there.take(n as usize).collect::<Vec<_>>().into_iter().for_each(|p| e.zap_range(w, PageId(a.0 + p), 1));
         };
@@ -225,7 +224,7 @@ fn kswapd_gives_up_where_every_migration_fails_in_the_end() {
         assert_eq!(e.node_free_pages(NodeId(0)), high);
         let mut steps = 0;
         while e.kswapd_node_step(&mut w, NodeId(0)) == KswapdStep::Again {
-            std::mem::take(&mut w.migrated).into_iter().for_each(|p| e.migrate_done(&mut w, p, false));
+            w.take_pages().into_iter().for_each(|p| e.migrate_done(&mut w, p, false));
             e.validate().unwrap();
             steps += 1;
             assert!(steps < 1000, "{policy} {memcgs:?}");
@@ -236,9 +235,9 @@ fn kswapd_gives_up_where_every_migration_fails_in_the_end() {
 }
 
 /// A group at its limit, with file pages on fast memory, and slow memory of so many pages.
-fn at_limit(slow: u64) -> (Engine, Notes, MemcgId, PageId) {
+fn at_limit(slow: u64) -> (Engine, AtOnce, MemcgId, PageId) {
     let mut e = Engine::new(tiers(Policy::Lru, [2000, slow])).unwrap();
-    let mut w = Notes::default();
+    let mut w = notes();
     let group = e.add_memcg(MemcgId::ROOT, "/g", 300, u64::MAX).unwrap();
     let f = file(&mut e, group, 1000);
     access(&mut e, &mut w, f, 0..300, Touch::Read);
@@ -257,14 +256,14 @@ fn reclaim_for_a_limit_demotes_first_and_ends_with_less_charged() {
 #[test]
 fn where_there_is_no_room_below_pages_are_freed_but_not_for_who_asks_without_need() {
     let (mut e, mut w, group, f) = at_limit(64);
-    w.migrate = Some(Ack::Failed);
+    w.answer = MIGRATIONS_FAIL;
     assert_eq!(e.reclaim(&mut w, group, 32, None).unwrap_err().reclaimed, 0, "proactive: nothing is freed instead");
     assert_eq!((count(&e, "pgdemote_proactive"), on_node(&e, f, 0..300, 0)), (0, 300));
     let failed = count(&e, "pgmigrate_fail");
     assert!(failed > 0);
     access(&mut e, &mut w, f, 300..301, Touch::Read);
     assert!(count(&e, "pgmigrate_fail") > failed && on_node(&e, f, 0..300, 0) < 300, "at the limit it is freed");
-    w.migrate = None;
+    w.answer = MIGRATIONS_END;
     e.reclaim(&mut w, group, 32, None).unwrap();
     assert!(count(&e, "pgdemote_proactive") >= 32);
 }
@@ -276,7 +275,7 @@ fn anon_without_swap_is_reclaimed_where_it_can_be_demoted() {
             let mut cfg = tiers(policy, [2000, 2000]);
             cfg.numa.as_mut().unwrap().tiering.demotion_enabled = enabled;
             let mut e = Engine::new(cfg).unwrap();
-            let mut w = Notes::default();
+            let mut w = notes();
             let group = e.add_memcg(MemcgId::ROOT, "/g", 1000, u64::MAX).unwrap();
             let a = anon(&mut e, group, 1000);
             access(&mut e, &mut w, a, 0..500, Touch::MapWrite);
@@ -291,19 +290,19 @@ fn anon_without_swap_is_reclaimed_where_it_can_be_demoted() {
 #[test]
 fn who_touches_a_page_on_its_way_waits_and_what_was_young_stays_so() {
     let mut e = Engine::new(tiers(Policy::Lru, [2000, 2000])).unwrap();
-    let mut w = Notes { migrate: Some(Ack::Pending), ..Notes::default() };
+    let mut w = notes_of_pending_migrations();
     let group = e.add_memcg(MemcgId::ROOT, "/g", 1000, u64::MAX).unwrap();
     let a = anon(&mut e, group, 1000);
     access(&mut e, &mut w, a, 0..200, Touch::MapWrite);
     e.reclaim(&mut w, group, 32, None).unwrap();
-    let moving = w.migrated.clone();
+    let moving = migrated(&w);
     assert!(moving.len() >= 32);
     e.validate().unwrap();
     assert_eq!(e.take_work().migrated, moving.len() as u64);
     assert_eq!(2000 - e.node_free_pages(NodeId(1)), moving.len() as u64, "frames are taken on the other side");
     assert_eq!(2000 - e.node_free_pages(NodeId(0)), 200, "and not free yet on this one");
     assert_eq!(e.access(&mut w, moving[0], Touch::MapRead), Outcome::Waiting);
-    assert!(!w.mapped.contains_key(&moving[0]));
+    assert!(w.mapped(moving[0]).is_none());
     e.migrate_done(&mut w, moving[0], true);
     e.migrate_done(&mut w, moving[1], false);
     // Its owner gave it up meanwhile.
@@ -312,7 +311,7 @@ fn who_touches_a_page_on_its_way_waits_and_what_was_young_stays_so() {
     e.migrate_done(&mut w, moving[2], true);
     e.validate().unwrap();
     assert_eq!([0, 1, 2].map(|i| e.page_node(moving[i])), [Some(NodeId(1)), Some(NodeId(0)), None]);
-    assert_eq!(w.mapped.get(&moving[0]), Some(&false), "it was not young when it was taken");
+    assert_eq!(w.mapped(moving[0]), Some(false), "it was not young when it was taken");
     assert_eq!((count(&e, "pgmigrate_success"), count(&e, "pgmigrate_fail")), (2, 1));
     assert_eq!(e.access(&mut w, moving[3], Touch::MapWrite), Outcome::Waiting);
     moving[3..].iter().for_each(|&p| e.migrate_done(&mut w, p, true));
@@ -324,7 +323,7 @@ fn who_touches_a_page_on_its_way_waits_and_what_was_young_stays_so() {
 #[test]
 fn programs_that_page_out_do_not_demote() {
     let mut e = Engine::new(tiers(Policy::Lru, [2000, 2000])).unwrap();
-    let mut w = Notes::default();
+    let mut w = notes();
     let f = file(&mut e, MemcgId::ROOT, 100);
     access(&mut e, &mut w, f, 0..100, Touch::MapRead);
     assert_eq!(e.page_out(&mut w, f, 100), 100);
@@ -337,12 +336,12 @@ fn with_promotion_kswapd_balances_to_the_mark_for_it() {
         let mut cfg = tiers(Policy::Lru, [2000, 2000]);
         cfg.numa.as_mut().unwrap().tiering.numa_balancing = bits;
         let mut e = Engine::new(cfg).unwrap();
-        let mut w = Notes::default();
+        let mut w = notes();
         let f = file(&mut e, MemcgId::ROOT, 4000);
         for p in 0..4000 {
             e.access(&mut w, PageId(f.0 + p), Touch::Read);
         }
-        assert!(w.woken.contains(&0));
+        assert!(woken(&w).contains(&0));
         let marks = e.node_zones(NodeId(0)).next().unwrap().3;
         e.run_kswapd(&mut w, 1000);
         let free = e.node_free_pages(NodeId(0));
@@ -358,7 +357,7 @@ fn anon_is_aged_where_there_is_swap_full_or_not_and_nowhere_else() {
         cfg.swap.pages = 0;
         cfg.swap.devices = (swap > 0).then(|| SwapDeviceConfig::new(swap)).into_iter().collect();
         let mut e = Engine::new(cfg).unwrap();
-        let mut w = Notes::default();
+        let mut w = notes();
         let group = e.add_memcg(MemcgId::ROOT, "/g", 600, u64::MAX).unwrap();
         let (a, f) = (anon(&mut e, group, 400), file(&mut e, group, 1000));
         access(&mut e, &mut w, a, 0..400, Touch::MapWrite);
@@ -381,7 +380,7 @@ fn the_killer_counts_swap_devices() {
         cfg.swap.pages = 0;
         cfg.swap.devices = (swap > 0).then(|| SwapDeviceConfig::new(swap)).into_iter().collect();
         let mut e = Engine::new(cfg).unwrap();
-        let mut w = Notes::default();
+        let mut w = notes();
         let mut task = |pages: u32, score_adj| {
             let (id, first) = e.add_mapping(MappingKind::Anon, MemcgId::ROOT, 0..500).expect("a region");
             access(&mut e, &mut w, first, 0..pages, Touch::MapWrite);
@@ -392,8 +391,8 @@ fn the_killer_counts_swap_devices() {
     }
 }
 
-/// Without groups there are no statistics of groups that could be old. Before the first were added
-/// up kswapd took the lists of a node for empty, aged nothing and gave up.
+/// Without groups there are no statistics of groups that could be old. Before the first were added up kswapd took the lists of a node for empty,
+/// aged nothing and gave up.
 #[test]
 fn on_a_machine_without_groups_kswapd_knows_its_lists() {
     for groups in [false, true] {
@@ -402,11 +401,11 @@ fn on_a_machine_without_groups_kswapd_knows_its_lists() {
             ..tiers(Policy::Lru, [400, 400])
         };
         let mut e = Engine::new(cfg).unwrap();
-        let mut w = Notes::default();
+        let mut w = notes();
         let group = if groups { e.add_memcg(MemcgId::ROOT, "/g", u64::MAX, 0).unwrap() } else { MemcgId::ROOT };
         let a = anon(&mut e, group, 1000);
         let mut next = 0;
-        while w.woken.is_empty() {
+        while woken(&w).is_empty() {
             access(&mut e, &mut w, a, next..next + 1, Touch::MapWrite);
             next += 1;
         }

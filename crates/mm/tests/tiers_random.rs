@@ -1,16 +1,15 @@
 //! Random machines of several nodes in tiers, under random loads; every invariant after every step.
 
-mod model;
-
 use std::collections::BTreeMap;
 
-use model::{Contents, Device, Driver, Op};
+use crate::model::{Contents, Device, Driver, Op};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use refault_mm::tiering::{PromotionPolicy, TieringConfig};
 use refault_mm::{Advice, Config, MemcgSelection, NodeConfig, NodeId, NumaConfig, Policy, Touch, ZswapConfig};
 use refault_mm::{LruConfig, MemcgConfig, ShadowConfig, SwapConfig};
+use refault_testing::short_or_long;
 
 fn touch() -> impl Strategy<Value = Touch> {
     prop_oneof![
@@ -133,10 +132,9 @@ fn run(cfg: Config, device: Device, memory: u64, ops: &[Op]) -> Result<Driver, T
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: short_or_long(60, 200), ..ProptestConfig::default() })]
 
-    /// Frames are conserved on every node, folios are on lists of their nodes, and what was written
-    /// is read.
+    /// Frames are conserved on every node, folios are on lists of their nodes, and what was written is read.
     #[test]
     fn contents_survive_on_several_nodes(
         cfg in config(),

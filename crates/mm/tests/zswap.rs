@@ -1,8 +1,6 @@
 //! What stands in front of swap: pages of zeros, and zswap.
 
-mod model;
-
-use model::{Device, Driver, Op};
+use crate::model::{Device, Driver, Op};
 use refault_mm::{Config, Content, NodeConfig, PageId, Policy, Touch, ZswapConfig, ZswapStats, ZswapStep};
 use refault_mm::{LruConfig, MemcgConfig, SwapConfig};
 

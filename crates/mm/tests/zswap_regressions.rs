@@ -1,8 +1,6 @@
 //! Errors of zswap that were found, each by name, and what groups have to do with it.
 
-mod model;
-
-use model::{Device, Driver, Op};
+use crate::model::{Device, Driver, Op};
 use refault_mm::{Config, Content, MappingId, MemcgId, MemcgLimits, PageId, Policy, Touch, ZswapConfig};
 use refault_mm::{LruConfig, MemcgConfig};
 

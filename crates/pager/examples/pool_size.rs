@@ -5,21 +5,13 @@ use std::time::Instant;
 
 use refault_pager::store::Codec;
 use refault_pager::{Error, PoolConfig, Region, RegionConfig};
+use refault_testing::Rng;
 
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;
 const BYTES: usize = 96 * MIB;
 const MEMORY: usize = 48 * MIB;
 const TOUCHES: usize = 120_000;
-
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 enum Work {

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use refault_pager::store::{FileStore, Page, PageBuf, Store, SwapIo};
 use refault_pager::{Error, Region, RegionConfig};
+use refault_testing::Rng;
 
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;
@@ -27,15 +28,6 @@ fn timed(n: usize, work: impl FnOnce()) -> [f64; 2] {
     let (begin, cpu) = (Instant::now(), cpu_seconds());
     work();
     [begin.elapsed().as_secs_f64(), cpu_seconds() - cpu].map(|s| s * 1e6 / n as f64)
-}
-
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.0 >> 33
-    }
 }
 
 /// Batches of 8 pages: in slots side by side, or scattered.

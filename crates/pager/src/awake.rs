@@ -165,6 +165,7 @@ fn processors() -> usize {
 mod tests {
     use super::*;
     use crate::calls::{CallFault, CallPlan};
+    use refault_testing::{Need, require};
 
     /// What all that hold the device ask for together, in µs. `None`, and a line: it cannot be opened here.
     fn asked() -> Option<i32> {
@@ -173,7 +174,7 @@ mod tests {
             std::io::Read::read_exact(&mut File::open(DEVICE)?, &mut us)?;
             Ok::<_, std::io::Error>(i32::from_ne_bytes(us))
         };
-        read().map_err(|e| eprintln!("skipped: {DEVICE}: {e}")).ok()
+        require(Need::Latency, read())
     }
 
     fn until(what: &str, done: impl Fn() -> bool) {

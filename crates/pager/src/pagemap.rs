@@ -218,6 +218,7 @@ mod tests {
     use super::*;
     use crate::mem::Mapping;
     use crate::uffd::{Feature, Uffd};
+    use refault_testing::{Need, require};
 
     #[test]
     fn pagemap_sees_what_was_touched_and_what_was_discarded() {
@@ -238,10 +239,7 @@ mod tests {
     fn what_was_written_is_found_once_and_what_is_missing_stays_missing() {
         let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let wanted = [Feature::MOVE, Feature::PAGEFAULT_FLAG_WP, Feature::WP_ASYNC];
-        let uffd = match Uffd::open(&wanted) {
-            Ok(uffd) => uffd,
-            Err(e) => return eprintln!("skipped: {e}"),
-        };
+        let Some(uffd) = require(Need::Uffd, Uffd::open(&wanted)) else { return };
         let m = Mapping::new(8 * PAGE).unwrap();
         // SAFETY: this thread touches only pages that it filled.
         unsafe { uffd.register_with_writes(m.start(), m.bytes()).unwrap() };
@@ -289,10 +287,8 @@ mod tests {
             Feature::EVENT_FORK,
             Feature::EVENT_REMAP,
         ];
-        let uffd = match Uffd::open(&wanted) {
-            Ok(uffd) => std::sync::Arc::new(uffd),
-            Err(e) => return eprintln!("skipped: {e}"),
-        };
+        let Some(uffd) = require(Need::Uffd, Uffd::open(&wanted)) else { return };
+        let uffd = std::sync::Arc::new(uffd);
         let (m, other) = (Mapping::new(4 * PAGE).unwrap(), Mapping::new(4 * PAGE).unwrap());
         let start = m.start();
         // SAFETY: a mapping of this test.
@@ -389,10 +385,8 @@ mod tests {
         // SAFETY: as above; a read, which the kernel serves with its page of zeros.
         unsafe { std::ptr::read_volatile((m.start() + 7 * PAGE) as *const u8) };
         let map = Pagemap::of(std::process::id() as i32).unwrap();
-        let found = match map.present(&(m.start()..m.start() + m.bytes())) {
-            Ok(found) => found,
-            Err(e) => return eprintln!("skipped: no PAGEMAP_SCAN: {e}"),
-        };
+        let found = map.present(&(m.start()..m.start() + m.bytes()));
+        let Some(found) = require(Need::Pagemap, found) else { return };
         let expected = [1..3, 5..6].map(|r: Range<usize>| m.start() + r.start * PAGE..m.start() + r.end * PAGE);
         assert_eq!(found, expected);
         let own = map.exclusive(&(m.start()..m.start() + m.bytes())).unwrap();

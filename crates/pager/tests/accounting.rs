@@ -1,11 +1,10 @@
 //! What a region says that it takes, beside what the kernel says that the process takes. One test, for it looks at the whole process.
 //! Without userfaultfd it says that it skips.
 
-mod common;
-
 use refault_pager::{PoolConfig, Region, RegionConfig, store::Codec};
+use refault_testing::{is_alone, test_name};
 
-use self::common::made;
+use crate::common::made;
 
 /// Anonymous memory and page tables of this process, in bytes.
 fn taken() -> u64 {
@@ -19,6 +18,9 @@ fn taken() -> u64 {
 
 #[test]
 fn a_region_counts_all_that_it_takes() {
+    if !is_alone(test_name!(a_region_counts_all_that_it_takes)) {
+        return;
+    }
     const MIB: usize = 1 << 20;
     for (bytes, memory_max, directory) in [
         (64 * MIB, 24 * MIB, None),

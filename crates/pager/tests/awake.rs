@@ -3,8 +3,6 @@
 //!
 //! Without userfaultfd, or without the right to ask for it, the test says that it skips.
 
-mod common;
-
 use std::fs::File;
 use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use std::path::PathBuf;
@@ -12,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use refault_mm::CpuLatencyQosStats;
 use refault_pager::{FaultMode, MappedFile, MappedFileConfig, Region, RegionConfig};
+use refault_testing::{Need, Rng, is_alone, require, test_name};
 
-use self::common::{Rng, made};
+use crate::common::made;
 
 const PAGE: usize = 4096;
 const PAGES: usize = 4096;
@@ -99,14 +98,17 @@ fn processor_time() -> Duration {
 /// One test, for the processor's time is that of the process.
 #[test]
 fn processors_are_kept_awake_for_a_reason() {
+    if !is_alone(test_name!(processors_are_kept_awake_for_a_reason)) {
+        return;
+    }
     awake_while_faults_come_fast();
     never_where_it_is_not_to_be_or_of_no_use();
 }
 
 fn awake_while_faults_come_fast() {
     let may = std::fs::OpenOptions::new().write(true).open("/dev/cpu_dma_latency");
-    if let Err(e) = may {
-        return eprintln!("skipped: /dev/cpu_dma_latency: {e}");
+    if require(Need::Latency, may).is_none() {
+        return;
     }
     let Some(region) = region(|_| ()) else { return };
     starts_and_ends(&region);

@@ -1,14 +1,13 @@
 //! Pages that were read back from a swap file and not written: they leave memory again without being written. Without userfaultfd the tests
 //! say that they skip.
 
-mod common;
-
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use refault_pager::store::Codec;
 use refault_pager::{FaultMode, PoolConfig, Region, RegionConfig, ThpSize};
+use refault_testing::Rng;
 
-use self::common::{Rng, made};
+use crate::common::made;
 
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;

@@ -1,7 +1,5 @@
 //! Advice and limits of a region that is in use. Without userfaultfd the tests say that they skip.
 
-mod common;
-
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +9,7 @@ use refault_pager::store::{Codec, Fault, Faulty};
 use refault_pager::uffd::{Call, CallFault, CallPlan};
 use refault_pager::{Error, FaultMode, Limits, Policy, PoolConfig, Region, RegionConfig};
 
-use self::common::made;
+use crate::common::made;
 
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;

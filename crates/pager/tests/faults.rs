@@ -1,7 +1,5 @@
 //! A store that fails: what a region gives back is right, or an explicit error. Without userfaultfd the tests say that they skip.
 
-mod common;
-
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -10,7 +8,7 @@ use refault_pager::store::{Fault, Faulty};
 use refault_pager::uffd::{Call, CallFault, CallPlan};
 use refault_pager::{Policy, Region, RegionConfig};
 
-use self::common::made_for_system_calls;
+use crate::common::made_for_system_calls;
 
 const PAGE: usize = 4096;
 const PAGES: usize = 1500;

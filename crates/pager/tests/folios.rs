@@ -1,16 +1,15 @@
 //! Folios of a region: what comes, goes and fails as one, and that bytes of neighbours are never mixed up. Without userfaultfd the tests
 //! say that they skip.
 
-mod common;
-
 use std::io::Read;
 use std::os::fd::AsRawFd;
 
 use refault_pager::store::{Fault, Faulty};
 use refault_pager::uffd::{Call, CallFault, CallPlan};
 use refault_pager::{Policy, PoolConfig, Region, RegionConfig, ThpDefrag, ThpSize};
+use refault_testing::Rng;
 
-use self::common::{Rng, made_for_system_calls};
+use crate::common::made_for_system_calls;
 
 const PAGE: usize = 4096;
 const WORDS: usize = PAGE / 8;

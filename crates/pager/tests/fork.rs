@@ -3,16 +3,13 @@
 //!
 //! Without userfaultfd the tests say that they skip.
 
-mod common;
-#[path = "common/files.rs"]
-mod files;
-
 use std::time::{Duration, Instant};
 
 use refault_pager::{FaultMode, MappedFile, Policy, Region, RegionConfig};
+use refault_testing::{is_alone, test_name};
 
-use self::common::made;
-use self::files::{MIB, PAGE, Temp, bytes, bytes_mut, config};
+use crate::common::files::{MIB, PAGE, Temp, bytes, bytes_mut, config};
+use crate::common::made;
 
 const BYTES: usize = 4 << 20;
 
@@ -58,6 +55,9 @@ fn drop_in_a_child<T>(held: T, at: usize) -> T {
 
 #[test]
 fn a_mapped_file_dropped_in_a_child_leaves_the_file_alone() {
+    if !is_alone(test_name!(a_mapped_file_dropped_in_a_child_leaves_the_file_alone)) {
+        return;
+    }
     let temp = Temp::new(&vec![b'a'; BYTES]);
     let Some(mut file) = made(MappedFile::open(&temp.0, &config(Policy::Mglru))) else { return };
     // Dirty, so that a drop has something to write.
@@ -72,6 +72,9 @@ fn a_mapped_file_dropped_in_a_child_leaves_the_file_alone() {
 
 #[test]
 fn a_region_dropped_in_a_child_leaves_what_is_there_alone() {
+    if !is_alone(test_name!(a_region_dropped_in_a_child_leaves_what_is_there_alone)) {
+        return;
+    }
     for fault_mode in [FaultMode::Threads, FaultMode::Signal] {
         let config = RegionConfig { fault_mode, ..RegionConfig::new(BYTES, MIB * 4) };
         let Some(mut region) = made(Region::new(&config)) else { return };

@@ -2,18 +2,15 @@
 //!
 //! This test starts itself as the program. Without userfaultfd it says that it skips.
 
-mod common;
-
 use refault_pager::store::Codec;
 use refault_pager::{PoolConfig, RegionConfig};
+use refault_testing::{Need, Program, absent, role, test_name};
 
-use self::common::run_the_program;
+use crate::common::run_to_a_good_end;
 
 const PAGE: usize = 4096;
 /// Twice the memory that there is.
 const PAGES: usize = 4096;
-/// Tells this executable that it is the program.
-const ROLE: &str = "REFAULT_TEST_GUARDED";
 
 /// Memory that is filled, the first half of it guarded and free again: zeros.
 fn guarded() {
@@ -27,7 +24,7 @@ fn guarded() {
         let word = |page: usize| at.cast::<u64>().add(page * PAGE / 8);
         (0..PAGES).for_each(|p| word(p).write_volatile(p as u64 + 1));
         if libc::madvise(at, PAGES / 2 * PAGE, GUARD_INSTALL) != 0 {
-            return eprintln!("skipped: this kernel has no guards");
+            return absent(Need::Guards, std::io::Error::last_os_error());
         }
         assert_eq!(libc::madvise(at, PAGES / 2 * PAGE, GUARD_REMOVE), 0);
         let expected = |p: usize| if p < PAGES / 2 { 0 } else { p as u64 + 1 };
@@ -39,7 +36,7 @@ fn guarded() {
 /// Not a test of its own: the program.
 #[test]
 fn the_program() {
-    if std::env::var_os(ROLE).is_some() {
+    if role().is_some() {
         guarded();
     }
 }
@@ -51,5 +48,5 @@ fn what_was_guarded_is_zeros() {
         swap_max: 64 << 20,
         ..RegionConfig::new(64 << 20, PAGES / 2 * PAGE)
     };
-    run_the_program(ROLE, memory);
+    run_to_a_good_end(Program::new(test_name!(the_program), "program"), memory);
 }

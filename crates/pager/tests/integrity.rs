@@ -2,15 +2,14 @@
 //!
 //! Seconds by default; `REFAULT_STRESS_SECONDS` makes each case as long as one likes. Without userfaultfd the tests say that they skip.
 
-mod common;
-
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use refault_pager::store::Codec;
 use refault_pager::{FaultMode, Policy, PoolConfig, Region, RegionConfig, ThpConfig, ThpSize};
+use refault_testing::{Rng, stress_seconds};
 
-use self::common::{Rng, made};
+use crate::common::made;
 
 const PAGE: usize = 4096;
 const THREADS: usize = 4;
@@ -18,7 +17,7 @@ const THREADS: usize = 4;
 const PART: usize = PAGE / THREADS;
 
 fn seconds() -> f64 {
-    std::env::var("REFAULT_STRESS_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(1.5)
+    stress_seconds(0.6, 1.5)
 }
 
 /// What a part of a page holds at a version; version 0 is untouched memory. Some pages are noise, some compress well, some repeat one word.

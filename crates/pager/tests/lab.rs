@@ -3,13 +3,12 @@
 //!
 //! All accesses write: the pager sees writes to pages in place, but not reads. Without userfaultfd the test says that it skips.
 
-mod common;
-
 use refault_pager::store::Codec;
 use refault_pager::{Policy, PoolConfig, Region, RegionConfig, ThpConfig, ThpDefrag, ThpSize};
+use refault_testing::short_or_long;
 
-use self::common::lab::{MEMORY_PAGES, PAGE, PAGES, accesses, in_lab};
-use self::common::made;
+use crate::common::lab::{MEMORY_PAGES, PAGE, PAGES, accesses, in_lab};
+use crate::common::made;
 
 /// Accesses that found their page in memory, of all; `None`: this machine has no regions, as was said.
 fn in_region(pages: &[usize], thp: &ThpConfig) -> Option<f64> {
@@ -36,7 +35,7 @@ fn in_region(pages: &[usize], thp: &ThpConfig) -> Option<f64> {
 }
 
 fn compare(thp: &ThpConfig, name: &str) {
-    for workload in ["uniform", "zipf", "scan", "phases"] {
+    for &workload in short_or_long(&["zipf"][..], &["uniform", "zipf", "scan", "phases"]) {
         let pages = accesses(workload);
         let Some(pager) = in_region(&pages, thp) else { return };
         let lab = in_lab(&pages, thp);

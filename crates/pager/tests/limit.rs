@@ -6,21 +6,19 @@
 
 mod common;
 
-use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use refault_pager::calls::{CallFault, CallPlan};
 use refault_pager::store::Codec;
-use refault_pager::tree::{Outcome, TreeConfig, run};
-use refault_pager::{Error, PoolConfig, RegionConfig};
+use refault_pager::tree::Outcome;
+use refault_pager::{PoolConfig, RegionConfig};
+use refault_testing::{Program, Rng, role, short_or_long, test_name};
 
-use self::common::Rng;
+use self::common::run_program;
 
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;
-/// Tells the program what to do; without it this is the test.
-const ROLE: &str = "REFAULT_TEST_ROLE";
 /// What the programs are given, and a third of it more than they ever have.
 const LIMIT: usize = 48 * MIB;
 /// What is over the limit at the most.
@@ -150,8 +148,7 @@ fn siblings() {
         // SAFETY: the process has one thread.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
-            shared.check();
-            shared.check();
+            (0..short_or_long(1, 2)).for_each(|_| shared.check());
             // SAFETY: ends the child.
             unsafe { libc::_exit(0) };
         }
@@ -179,11 +176,11 @@ fn noise() {
 /// Not a test of its own: what the others start as the program.
 #[test]
 fn the_program() {
-    match std::env::var(ROLE).as_deref() {
-        Ok("blocks") => blocks(),
-        Ok("forked") => forked(),
-        Ok("siblings") => siblings(),
-        Ok("noise") => noise(),
+    match role().as_deref() {
+        Some("blocks") => blocks(),
+        Some("forked") => forked(),
+        Some("siblings") => siblings(),
+        Some("noise") => noise(),
         _ => {}
     }
 }
@@ -196,18 +193,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Runs the program of this file; `None`: it was said why not.
 fn run_self(role: &str, memory: RegionConfig) -> Option<Outcome> {
-    let exe = std::env::current_exe().expect("it runs");
-    let name = format!("{ROLE}={role}");
-    let words = ["env", &name, exe.to_str().expect("plain text"), "--exact", "the_program", "--nocapture", "-q"];
-    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-    match run(TreeConfig { memory, record: None }, "/usr/bin/env".as_ref(), &words) {
-        Ok(outcome) => Some(outcome),
-        Err(Error::Unsupported(why)) => {
-            eprintln!("{role}: skipped: {why}");
-            None
-        }
-        Err(e) => panic!("{role}: {e}"),
-    }
+    run_program(&Program::new(test_name!(the_program), role), memory)
 }
 
 /// Kilobytes that a file of `/proc` says of a process.

@@ -1,9 +1,5 @@
 //! Mapped files: every byte, beside a copy that is kept in memory. Without userfaultfd the tests say that they skip.
 
-mod common;
-#[path = "common/files.rs"]
-mod files;
-
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -14,9 +10,10 @@ use std::time::{Duration, Instant};
 use refault_pager::file::{FileIo, RealFile};
 use refault_pager::uffd::{Call, CallFault, CallPlan, Scope};
 use refault_pager::{Error, MappedFile, MappedFileConfig, Policy};
+use refault_testing::Rng;
 
-use self::common::{Rng, made};
-use self::files::{MIB, PAGE, Pipe, Temp, bytes, bytes_mut, config, noise};
+use crate::common::files::{MIB, PAGE, Pipe, Temp, bytes, bytes_mut, config, noise};
+use crate::common::{made, serves_system_calls};
 
 #[test]
 fn a_file_that_is_larger_than_its_memory_is_read_as_it_is() {
@@ -308,8 +305,8 @@ fn a_file_that_is_cut_is_an_error_where_it_was_cut_and_does_not_grow_again() {
     let content = noise(4 * MIB, 4);
     let temp = Temp::new(&content);
     let Some(file) = made(MappedFile::open(&temp.0, &config(Policy::Lru))) else { return };
-    if file.scope() == Scope::UserMode {
-        return eprintln!("skipped: system calls cannot be handed memory that is not in place");
+    if !serves_system_calls(file.scope()) {
+        return;
     }
     let mut pipe = Pipe::new();
     let at = |page: usize| file.as_ptr().wrapping_add(page * PAGE);
@@ -351,8 +348,8 @@ fn a_file_that_is_mapped_to_be_read_cannot_be_written() {
     let temp = Temp::new(&noise(3 * PAGE, 6));
     let config = MappedFileConfig { writable: false, ..config(Policy::Lru) };
     let Some(file) = made(MappedFile::open(&temp.0, &config)) else { return };
-    if file.scope() == Scope::UserMode {
-        return eprintln!("skipped: system calls cannot be handed memory that is not in place");
+    if !serves_system_calls(file.scope()) {
+        return;
     }
     assert!(bytes(&file) == noise(3 * PAGE, 6));
     assert!(!Pipe::new().put(file.as_ptr(), &[1; PAGE]));

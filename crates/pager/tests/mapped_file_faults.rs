@@ -1,9 +1,5 @@
 //! Mapped files of which calls fail: every page is right or an error. Without userfaultfd the tests say that they skip.
 
-mod common;
-#[path = "common/files.rs"]
-mod files;
-
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -11,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use refault_pager::file::{FileIo, RealFile};
-use refault_pager::uffd::{Call, CallFault, CallPlan, Scope};
+use refault_pager::uffd::{Call, CallFault, CallPlan};
 use refault_pager::{MappedFile, MappedFileConfig, Policy};
 
-use self::common::made;
-use self::files::{MIB, PAGE, Pipe, Temp, bytes, bytes_mut, config, noise};
+use crate::common::files::{MIB, PAGE, Pipe, Temp, bytes, bytes_mut, config, noise};
+use crate::common::{made, serves_system_calls};
 
 /// A file of 1,500 pages in memory for about 900.
 const PAGES: usize = 1500;
@@ -37,8 +33,7 @@ fn run(temp: &Temp, io: Box<dyn FileIo>, plan: Option<CallPlan>) -> Option<Run> 
         ..MappedFileConfig::new(4 * MIB)
     };
     let file = made(MappedFile::with_io(io, &config, plan))?;
-    if file.scope() == Scope::UserMode {
-        eprintln!("skipped: system calls cannot be handed memory that is not in place");
+    if !serves_system_calls(file.scope()) {
         return None;
     }
     let mut pipe = Pipe::new();
@@ -212,8 +207,8 @@ fn a_page_that_was_lost_can_be_read_again() {
     let _plan = CallPlan::new(plan).enter();
     let io = RealFile::open(&temp.0, true).unwrap();
     let Some(file) = made(MappedFile::with_io(Box::new(io), &config(Policy::Lru), None)) else { return };
-    if file.scope() == Scope::UserMode {
-        return eprintln!("skipped: system calls cannot be handed memory that is not in place");
+    if !serves_system_calls(file.scope()) {
+        return;
     }
     let mut pipe = Pipe::new();
     for _ in 0..2 {
@@ -234,8 +229,8 @@ fn a_page_that_was_not_put_in_its_place_can_be_read_again() {
         let plan = CallPlan::new(|call, n| (call == Call::Copy && n < 1).then_some(CallFault::Fails(libc::EFAULT)));
         let io = RealFile::open(&temp.0, true).unwrap();
         let Some(file) = made(MappedFile::with_io(Box::new(io), &config(Policy::Mglru), Some(plan))) else { return };
-        if file.scope() == Scope::UserMode {
-            return eprintln!("skipped: system calls cannot be handed memory that is not in place");
+        if !serves_system_calls(file.scope()) {
+            return;
         }
         let mut pipe = Pipe::new();
         match write {

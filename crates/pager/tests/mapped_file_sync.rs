@@ -1,14 +1,12 @@
 //! Mapped files on a medium whose `fdatasync` fails. Without userfaultfd the tests say that they skip.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use refault_pager::file::FileIo;
 use refault_pager::{MappedFile, MappedFileConfig, Policy};
 
-use self::common::made;
+use crate::common::made;
 
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;

@@ -7,6 +7,8 @@ use std::time::Duration;
 use refault_pager::store::{Codec, Page, Pool, Store, StoreError, Tiers, Usage};
 use refault_pager::{FaultMode, PoolConfig, Region, RegionConfig};
 
+use crate::common::made;
+
 const MIB: usize = 1 << 20;
 const PAGE: usize = 4096;
 const MAX: usize = 4 * MIB;
@@ -59,13 +61,7 @@ fn region(adapts: bool) -> Option<(Region, Arc<AtomicU64>)> {
     let pool = Pool::new(Codec::Zstd, MAX).unwrap();
     let store: Box<dyn Store> =
         if adapts { Box::new(Tiers::adapting(pool, slow)) } else { Box::new(Tiers::new(pool, slow)) };
-    match Region::with_store(&config, store) {
-        Ok(region) => Some((region, read_us)),
-        Err(e) => {
-            println!("skipped: {e}");
-            None
-        }
-    }
+    Some((made(Region::with_store(&config, store))?, read_us))
 }
 
 /// What a page has in its words: half of it compresses to nothing, the other half not at all.

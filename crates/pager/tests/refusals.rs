@@ -2,23 +2,23 @@
 //!
 //! This test starts itself as the program. Without userfaultfd the tests say that they skip.
 
-use std::ffi::OsString;
 use std::path::Path;
 
 use refault_pager::calls::{AgentFault, Call, CallFault, CallPlan};
 use refault_pager::store::Codec;
 use refault_pager::tree::{Outcome, TreeConfig, run};
 use refault_pager::{Error, PoolConfig, RegionConfig};
+use refault_testing::{Program, role, test_name};
+
+use crate::common::made;
 
 const PAGE: usize = 4096;
 const PAGES: usize = 4096;
-/// Tells this executable that it is the program, and which file it makes when it begins.
-const ROLE: &str = "REFAULT_TEST_REFUSED";
 
-/// Not a test of its own: the program, which has twice the memory that it gets.
+/// Not a test of its own: the program, which has twice the memory that it gets. Its role is the file that it makes when it begins.
 #[test]
 fn the_program() {
-    let Some(file) = std::env::var_os(ROLE) else { return };
+    let Some(file) = role() else { return };
     std::fs::write(file, "begun").expect("it can be written");
     let mut memory = vec![0u64; PAGES * PAGE / 8];
     for round in 1..4 {
@@ -30,17 +30,14 @@ fn the_program() {
 }
 
 fn run_self(file: &Path, plan: CallPlan) -> Result<Outcome, Error> {
-    let exe = std::env::current_exe().expect("it runs");
-    let role = format!("{ROLE}={}", file.display());
-    let words = ["env", &role, exe.to_str().expect("plain text"), "--exact", "the_program", "--test-threads=1"];
-    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    let words = Program::new(test_name!(the_program), file.to_str().expect("plain text")).words();
     let memory = RegionConfig {
         pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: 2 << 20 }),
         swap_max: 64 << 20,
         ..RegionConfig::new(64 << 20, PAGES / 2 * PAGE)
     };
     let _plan = plan.enter();
-    run(TreeConfig { memory, record: None }, "/usr/bin/env".as_ref(), &words)
+    run(TreeConfig { memory, record: None }, words[0].as_ref(), &words)
 }
 
 fn file(name: &str) -> std::path::PathBuf {
@@ -55,11 +52,8 @@ fn an_agent_whose_scratch_pages_stay_watched_tries_again() {
     let (path, unregister) = (file("scratch"), 1);
     for errno in [libc::ENOMEM, libc::EINVAL] {
         let fault = AgentFault { call: libc::SYS_ioctl as u16, request: unregister, n: 0, errno: errno as u8 };
-        match run_self(&path, CallPlan::new(|_, _| None).with_agents(fault)) {
-            Ok(outcome) => assert!(outcome.status.success(), "{}", outcome.status),
-            Err(Error::Unsupported(why)) => return eprintln!("skipped: {why}"),
-            Err(e) => panic!("{e}"),
-        }
+        let Some(outcome) = made(run_self(&path, CallPlan::new(|_, _| None).with_agents(fault))) else { return };
+        assert!(outcome.status.success(), "{}", outcome.status);
         assert!(path.exists());
     }
     _ = std::fs::remove_file(&path);
@@ -69,8 +63,8 @@ fn an_agent_whose_scratch_pages_stay_watched_tries_again() {
 #[test]
 fn a_program_that_cannot_be_admitted_does_not_begin() {
     let path = file("admitted");
-    if let Err(Error::Unsupported(why)) = run_self(&path, CallPlan::new(|_, _| None)) {
-        return eprintln!("skipped: {why}");
+    if made(run_self(&path, CallPlan::new(|_, _| None))).is_none() {
+        return;
     }
     _ = std::fs::remove_file(&path);
     let refused = |call, n| (call == Call::Register && n < 1000).then_some(CallFault::Fails(libc::ENOMEM));

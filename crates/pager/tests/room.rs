@@ -1,19 +1,13 @@
 //! A region and a mapped file with the least memory that they are said to need keep every page, and a pool before a file gives its memory
 //! before a page is lost. Without userfaultfd the tests say that they skip.
 
-mod common;
-#[path = "common/files.rs"]
-mod files;
-
 use std::fs::File;
 
 use refault_pager::{Error, FaultMode, MappedFile, MappedFileConfig, PoolConfig, Region, RegionConfig, store::Codec};
+use refault_testing::{Program, Rng, role, test_name};
 
-use self::common::{Rng, made, run_the_program};
-use self::files::{MIB, PAGE, Temp};
-
-/// Tells this executable that it is the program.
-const ROLE: &str = "REFAULT_TEST_ROOM";
+use crate::common::files::{MIB, PAGE, Temp};
+use crate::common::{made, run_to_a_good_end};
 
 /// The number of bytes that an error advises.
 fn advised(e: &Error) -> usize {
@@ -131,7 +125,7 @@ fn a_pool_gives_its_memory_before_a_page_is_lost() {
 /// Not a test of its own: the program.
 #[test]
 fn the_program() {
-    if std::env::var_os(ROLE).is_none() {
+    if role().is_none() {
         return;
     }
     let mut memory = vec![0u8; 60 * MIB];
@@ -143,5 +137,5 @@ fn the_program() {
 
 #[test]
 fn a_pool_gives_its_memory_before_a_program_is_killed() {
-    run_the_program(ROLE, tight());
+    run_to_a_good_end(Program::new(test_name!(the_program), "program"), tight());
 }

@@ -6,7 +6,7 @@ mod common;
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,12 +14,12 @@ use refault_pager::mem::Mapping;
 use refault_pager::store::{Codec, Fault, Faulty};
 use refault_pager::uffd::{Call, CallFault, CallPlan, Scope};
 use refault_pager::{FaultMode, Policy, PoolConfig, Region, RegionConfig};
+use refault_testing::{Need, Program, absent, role, short_or_long, test_name};
 
 use self::common::made;
 
 const PAGE: usize = 4096;
 const PAGES: usize = 1500;
-const ROLE: &str = "REFAULT_TEST_ROLE";
 
 fn config() -> RegionConfig {
     RegionConfig {
@@ -254,7 +254,7 @@ fn pages_that_could_not_be_moved_into_the_region_are_right() {
 #[test]
 fn regression_pages_that_were_written_are_found_where_swap_is_full() {
     install_own();
-    for policy in [Policy::Lru, Policy::Mglru] {
+    for &policy in short_or_long(&[Policy::Mglru][..], &[Policy::Lru, Policy::Mglru]) {
         let config = RegionConfig { bytes: 3000 * PAGE, memory_max: 8 << 20, policy, ..config() };
         let store = Faulty::new(|n, _| (n < 4000 && n.is_multiple_of(8)).then_some(Fault::Stalls(20)));
         let Some(region) = made(Region::with_store(&config, Box::new(store))) else { return };
@@ -296,16 +296,14 @@ fn limits_may_be_kept_in_a_region() {
 
 /// Runs a role of [`the_roles`] in a process of its own.
 fn in_role(role: &str) -> Output {
-    let exe = std::env::current_exe().unwrap();
-    let mut command = Command::new(exe);
-    command.args(["--exact", "the_roles", "--nocapture", "-q"]).env(ROLE, role);
-    command.output().unwrap()
+    Program::new(test_name!(the_roles), role).command().output().unwrap()
 }
 
 fn says_that_it_skips(output: &Output) -> bool {
-    let skips = String::from_utf8_lossy(&output.stderr).contains("skipped:");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let skips = said.contains("skipped:");
     if skips {
-        eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+        absent(Need::Uffd, said.trim());
     }
     skips
 }
@@ -313,7 +311,7 @@ fn says_that_it_skips(output: &Output) -> bool {
 /// Not a test of its own: programs that end by a signal.
 #[test]
 fn the_roles() {
-    let Ok(role) = std::env::var(ROLE) else { return };
+    let Some(role) = role() else { return };
     let lost = role == "lost";
     let store = Faulty::new(move |n, _| (lost && n < 64).then_some(Fault::WriteIsLost));
     let Some(region) = made(Region::with_store(&config(), Box::new(store))) else { return };

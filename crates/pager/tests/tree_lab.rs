@@ -3,26 +3,23 @@
 //! This test starts itself as the program. All accesses write: writes to pages in place are seen, reads are not. Without userfaultfd the
 //! tests say that they skip.
 
-mod common;
-
 use std::collections::HashMap;
-use std::ffi::OsString;
 
 use refault_pager::store::{Codec, nameless_file};
 use refault_pager::tree::{Outcome, Touched, TreeConfig, run};
-use refault_pager::{Error, Policy, PoolConfig, RegionConfig, ThpConfig};
+use refault_pager::{Policy, PoolConfig, RegionConfig, ThpConfig};
+use refault_testing::{Program, role, short_or_long, test_name};
 
-use self::common::lab::{MEMORY_PAGES, PAGE, PAGES, accesses, each, hits_in_lab};
+use crate::common::lab::{MEMORY_PAGES, PAGE, PAGES, accesses, each, hits_in_lab};
+use crate::common::made;
 
-/// Names the workload; without it this is the test.
-const ROLE: &str = "REFAULT_TEST_WORKLOAD";
 /// The program is recorded.
 const RECORDED: &str = "REFAULT_TEST_RECORDED";
 
 /// Not a test of its own: what the others start as the program. It maps its memory and touches pages in the order of the workload.
 #[test]
 fn the_program() {
-    let Ok(role) = std::env::var(ROLE) else { return };
+    let Some(role) = role() else { return };
     let (workload, report) = role.split_once(' ').expect("two words");
     let (rw, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping where the kernel chooses.
@@ -57,21 +54,12 @@ fn the_program() {
 
 /// Runs it; `None`: it was said why not. Also says how many pages there were for the workload.
 fn run_self(workload: &str, record: bool) -> Option<(Outcome, usize)> {
-    let exe = std::env::current_exe().expect("it runs");
     let report = std::env::temp_dir().join(format!("refault-{workload}-{record}-{}", std::process::id()));
-    let role = format!("{ROLE}={workload} {}", report.display());
-    let recorded = format!("{}{RECORDED}=1", if record { "" } else { "NOT_" });
-    let words = [
-        "env",
-        &role,
-        &recorded,
-        exe.to_str().expect("plain text"),
-        "--exact",
-        "the_program",
-        "-q",
-        "--test-threads=1",
-    ];
-    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    let mut program = Program::new(test_name!(the_program), &format!("{workload} {}", report.display()));
+    if record {
+        program = program.with(RECORDED, "1");
+    }
+    let words = program.words();
     let memory = RegionConfig {
         policy: Policy::Mglru,
         pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: PAGES * PAGE }),
@@ -81,26 +69,18 @@ fn run_self(workload: &str, record: bool) -> Option<(Outcome, usize)> {
         ..RegionConfig::new(256 << 20, MEMORY_PAGES * PAGE)
     };
     let record = record.then(|| nameless_file(&std::env::temp_dir()).expect("a file without a name"));
-    match run(TreeConfig { memory, record }, "/usr/bin/env".as_ref(), &words) {
-        Ok(outcome) => {
-            assert!(outcome.status.success(), "{workload}: {}", outcome.status);
-            let others = std::fs::read_to_string(&report).expect("it was reported");
-            _ = std::fs::remove_file(&report);
-            let others: usize = others.parse().expect("a number");
-            eprintln!("{workload}: {others} pages are no part of it");
-            Some((outcome, MEMORY_PAGES - others))
-        }
-        Err(Error::Unsupported(why)) => {
-            eprintln!("skipped: {why}");
-            None
-        }
-        Err(e) => panic!("{workload}: {e}"),
-    }
+    let outcome = made(run(TreeConfig { memory, record }, words[0].as_ref(), &words))?;
+    assert!(outcome.status.success(), "{workload}: {}", outcome.status);
+    let others = std::fs::read_to_string(&report).expect("it was reported");
+    _ = std::fs::remove_file(&report);
+    let others: usize = others.parse().expect("a number");
+    eprintln!("{workload}: {others} pages are no part of it");
+    Some((outcome, MEMORY_PAGES - others))
 }
 
 #[test]
 fn the_lab_predicts_the_hit_rate_of_a_program() {
-    for workload in ["uniform", "zipf", "scan", "phases"] {
+    for &workload in short_or_long(&["phases"][..], &["uniform", "zipf", "scan", "phases"]) {
         let Some((outcome, room)) = run_self(workload, false) else { return };
         let pages = accesses(workload);
         // It checks its memory in the end: a scan, of which it is not told how much was in place.
@@ -123,7 +103,7 @@ fn the_lab_predicts_the_hit_rate_of_a_program() {
 /// What was seen of a run (faults, and pages found written between two walks) is hit as often when it is replayed.
 #[test]
 fn a_record_hits_as_often_when_it_is_replayed() {
-    for workload in ["zipf", "phases"] {
+    for &workload in short_or_long(&["zipf"][..], &["zipf", "phases"]) {
         let Some((outcome, room)) = run_self(workload, true) else { return };
         let touches: Vec<Touched> =
             outcome.recording.expect("it was asked for").touches().map(Result::unwrap).collect();

@@ -2,23 +2,20 @@
 //!
 //! This test starts itself as the program. Without userfaultfd it says that it skips.
 
-mod common;
-
 use refault_pager::store::Codec;
 use refault_pager::{PoolConfig, RegionConfig};
+use refault_testing::{Program, role, test_name};
 
-use self::common::run_the_program;
+use crate::common::run_to_a_good_end;
 
 const PAGE: usize = 4096;
 /// Twice the memory that there is; the first half is wiped.
 const PAGES: usize = 4096;
-/// Tells this executable that it is the program.
-const ROLE: &str = "REFAULT_TEST_WIPED";
 
 /// Not a test of its own: the program.
 #[test]
 fn the_program() {
-    if std::env::var_os(ROLE).is_none() {
+    if role().is_none() {
         return;
     }
     let (rw, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -55,5 +52,5 @@ fn what_a_fork_wipes_is_zeros_in_the_child() {
         swap_max: 64 << 20,
         ..RegionConfig::new(64 << 20, PAGES / 2 * PAGE)
     };
-    run_the_program(ROLE, memory);
+    run_to_a_good_end(Program::new(test_name!(the_program), "program"), memory);
 }

@@ -1,15 +1,16 @@
 //! The readers on real traces. They are not part of the repository: where they are absent, tests say so.
 
+use refault_testing::{oracle, traces};
 use refault_trace::{Format, LoadOptions, ObjectKind, OpenOptions, RecordSource, Trace, TraceError, open};
 use std::path::{Path, PathBuf};
 
+/// A file of those that are shared: `traces/…` or `oracle/…`.
 fn shared(name: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")).join(name);
-    if path.exists() {
-        return Some(path);
+    match name.split_once('/') {
+        Some(("traces", rest)) => Some(traces()?.join(rest)),
+        Some(("oracle", rest)) => Some(oracle()?.join(rest)),
+        _ => panic!("{name} is no shared file"),
     }
-    eprintln!("skipped: {} is not there", path.display());
-    None
 }
 
 fn load(path: &Path, opts: &OpenOptions) -> Result<Trace, TraceError> {

@@ -1,8 +1,5 @@
 //! Running the command as a user does.
 
-// Every test binary uses its own part of it.
-#![allow(dead_code)]
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

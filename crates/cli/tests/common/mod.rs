@@ -1,7 +1,6 @@
 //! What the tests of the replay share.
 
-// Every test binary uses its own part of it.
-#![allow(dead_code)]
+pub mod command;
 
 use refault_cli::replay::cell::{Cell, CountOnly};
 use refault_mm::opt::{Opt, next_uses};
@@ -9,17 +8,7 @@ use refault_mm::{Config, Policy};
 use refault_trace::{
     Header, LoadOptions, ObjectKind, Op, OpenOptions, Record, RecordSource, Trace, TraceError, Via, open,
 };
-use std::path::{Path, PathBuf};
-
-/// The public traces, which are not part of the repository.
-pub fn shared_traces() -> Option<PathBuf> {
-    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces"));
-    if !root.is_dir() {
-        eprintln!("skipped: {} is not there", root.display());
-        return None;
-    }
-    Some(root.to_owned())
-}
+use std::path::Path;
 
 /// Loads a trace; `only_reads` takes every access for a read of a file, as textbook policies know nothing else.
 pub fn load(path: &Path, raw_ids: bool, via: Via, only_reads: bool) -> Trace {

@@ -1,73 +1,53 @@
 //! Machines of several nodes for tests: a world where everything is done at once, and short hands.
 
-// Each test program uses a part of it.
-#![allow(dead_code)]
-
-use std::collections::{BTreeMap, BTreeSet};
-
 use refault_mm::{
     Ack, Config, Effect, Engine, Gauge, MappingKind, MemcgId, NodeConfig, NodeId, NumaConfig, Outcome, PageId, Policy,
-    Touch, World,
+    Touch,
 };
 use refault_mm::{LruConfig, MemcgConfig};
+use refault_testing::AtOnce;
 
 /// Everything is done at once; kswapd is woken, and runs when the test says so.
-#[derive(Default)]
-pub struct Notes {
-    pub woken: Vec<u8>,
-    /// How migrations are answered; none: at once.
-    pub migrate: Option<Ack>,
-    pub migrated: Vec<PageId>,
-    pub mapped: BTreeMap<PageId, bool>,
-    pub young: BTreeSet<PageId>,
-    pub hottest: Option<PageId>,
-    pub shared: Option<PageId>,
-    /// Something holds every page in place, and there is no kswapd.
-    pub pinned: bool,
+pub fn notes() -> AtOnce {
+    AtOnce::answering(MIGRATIONS_END)
 }
 
-impl World for Notes {
-    fn effect(&mut self, effect: Effect) -> Ack {
-        match effect {
-            Effect::WakeKswapd { node } if !self.pinned => {
-                self.woken.push(node.0);
-                Ack::Pending
-            }
-            Effect::Map { page, young, .. } => {
-                self.mapped.insert(page, young);
-                Ack::Done
-            }
-            Effect::Unmap { page } => {
-                self.mapped.remove(&page);
-                Ack::Done
-            }
-            Effect::Migrate { page, .. } => {
-                self.migrated.push(page);
-                self.migrate.unwrap_or(Ack::Done)
-            }
-            _ => Ack::Done,
-        }
-    }
+/// The same where migrations end later.
+pub fn notes_of_pending_migrations() -> AtOnce {
+    AtOnce::answering(MIGRATIONS_PEND)
+}
 
-    fn test_and_clear_young(&mut self, page: PageId) -> bool {
-        self.young.remove(&page)
-    }
+pub const MIGRATIONS_END: Answer = |w, effect| answer(w, effect, Ack::Done);
+pub const MIGRATIONS_PEND: Answer = |w, effect| answer(w, effect, Ack::Pending);
+pub const MIGRATIONS_FAIL: Answer = |w, effect| answer(w, effect, Ack::Failed);
 
-    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
-        false
-    }
+type Answer = fn(&AtOnce, Effect) -> Option<Ack>;
 
-    fn is_hottest(&mut self, page: PageId) -> bool {
-        self.hottest == Some(page)
+fn answer(w: &AtOnce, effect: Effect, migration: Ack) -> Option<Ack> {
+    match effect {
+        // Where every page is held in place there is no kswapd.
+        Effect::WakeKswapd { .. } if !w.pinned => Some(Ack::Pending),
+        Effect::Migrate { .. } => Some(migration),
+        _ => None,
     }
+}
 
-    fn is_shared_executable(&self, page: PageId) -> bool {
-        self.shared == Some(page)
-    }
+/// The nodes whose kswapd was woken, in order.
+pub fn woken(w: &AtOnce) -> Vec<u8> {
+    let node = |e: &Effect| match *e {
+        Effect::WakeKswapd { node } => Some(node.0),
+        _ => None,
+    };
+    w.noted.iter().filter_map(node).collect()
+}
 
-    fn is_pinned(&self, _: PageId) -> bool {
-        self.pinned
-    }
+/// The pages that were to be moved to another node, in order.
+pub fn migrated(w: &AtOnce) -> Vec<PageId> {
+    let page = |e: &Effect| match *e {
+        Effect::Migrate { page, .. } => Some(page),
+        _ => None,
+    };
+    w.noted.iter().filter_map(page).collect()
 }
 
 pub fn node(pages: u64) -> NodeConfig {
@@ -91,7 +71,7 @@ pub fn file(e: &mut Engine, memcg: MemcgId, pages: u64) -> PageId {
     e.add_mapping(MappingKind::File, memcg, 0..pages).expect("a file").1
 }
 
-pub fn read(e: &mut Engine, w: &mut Notes, first: PageId, pages: std::ops::Range<u32>) {
+pub fn read(e: &mut Engine, w: &mut AtOnce, first: PageId, pages: std::ops::Range<u32>) {
     for p in pages {
         e.access(w, PageId(first.0 + p), Touch::Read);
         e.validate().unwrap();
@@ -123,7 +103,13 @@ pub fn anon(e: &mut Engine, memcg: MemcgId, pages: u64) -> PageId {
     e.add_mapping(MappingKind::Anon, memcg, 0..pages).expect("a region").1
 }
 
-pub fn access(e: &mut Engine, w: &mut Notes, first: PageId, pages: std::ops::Range<u32>, touch: Touch) -> Vec<Outcome> {
+pub fn access(
+    e: &mut Engine,
+    w: &mut AtOnce,
+    first: PageId,
+    pages: std::ops::Range<u32>,
+    touch: Touch,
+) -> Vec<Outcome> {
     pages
         .map(|p| {
             let outcome = e.access(w, PageId(first.0 + p), touch);

@@ -4,6 +4,8 @@ use std::fs;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
+use refault_testing::Rng;
+
 use super::options::Options;
 
 const PAGE: usize = 4096;
@@ -112,21 +114,6 @@ fn kswapd() -> Duration {
     };
     let ticks: u64 = PIDS.with(|pids| pids.iter().filter_map(ticks).sum());
     Duration::from_millis(ticks * 10)
-}
-
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
 }
 
 /// Zipf with exponent 1 by inversion of the continuous distribution; ranks are scattered over the pages.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use proptest::prelude::*;
+use refault_testing::{Need, absent};
 
 use super::*;
 use crate::calls::{Call, CallFault, CallPlan};
@@ -322,7 +323,7 @@ fn a_batch_is_written_as_page_by_page() {
     for swap_io in [SwapIo::Calls, SwapIo::Ring] {
         let store = FileStore::with_io(&std::env::temp_dir(), 300, swap_io).unwrap();
         if store.swap_io() != swap_io {
-            eprintln!("skipped: there is no io_uring");
+            absent(Need::IoUring, "a store that asked for it has none");
             continue;
         }
         let pages: Vec<PageBuf> = (0..200).map(|i| PageBuf(*content(i * 4 + 1))).collect();
@@ -375,7 +376,7 @@ fn reads_that_are_polled_for_are_right() {
     let (usage, most) = (store.usage(), 4001);
     let p = usage.polling;
     if p == PollingStats::default() {
-        eprintln!("skipped: there is no io_uring");
+        absent(Need::IoUring, "a store that asked for it has none");
         return;
     }
     assert!(p.polled + p.in_vain + p.slept <= most && p.polled + p.in_vain > 0, "{p:?}");

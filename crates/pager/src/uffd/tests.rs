@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::mem::{Mapping, Pagemap};
+use refault_testing::{Need, absent, require};
 
 /// A descriptor, or the reason for skipping, printed.
 fn open(wanted: &[Feature]) -> Option<Uffd> {
-    Uffd::open(wanted).map_err(|e| eprintln!("skipped: no userfaultfd: {e}")).ok()
+    require(Need::Uffd, Uffd::open(wanted))
 }
 
 fn watched(uffd: &Uffd, pages: usize) -> Mapping {
@@ -137,6 +138,6 @@ fn a_feature_that_no_kernel_has_is_an_error_that_names_it() {
     match Uffd::open(&[made_up]) {
         Ok(_) => panic!("it has it"),
         Err(e) if e.kind() == io::ErrorKind::Unsupported => assert!(e.to_string().contains("MADE_UP"), "{e}"),
-        Err(e) => eprintln!("skipped: no userfaultfd: {e}"),
+        Err(e) => absent(Need::Uffd, e),
     }
 }

@@ -1,6 +1,4 @@
 //! What tests of mapped files need.
-#![allow(dead_code, reason = "each test uses its part")]
-
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -8,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use refault_pager::{MappedFile, MappedFileConfig, Policy};
 
-use crate::common::Rng;
+use refault_testing::Rng;
 
 pub const PAGE: usize = 4096;
 pub const MIB: usize = 1 << 20;

@@ -1,10 +1,10 @@
 //! Workloads, and what the engine alone makes of them, as the lab drives it: with accessed bits of every page, and everything done at once.
 
 use refault_mm::{
-    Ack, Config, Effect, Engine, MappingKind, MemcgId, NodeConfig, Outcome, PageId, Policy, ThpConfig, Touch, World,
+    Ack, Config, Effect, Engine, MappingKind, MemcgId, NodeConfig, Outcome, PageId, Policy, ThpConfig, Touch,
 };
 
-use super::Rng;
+use refault_testing::{AtOnce, Rng};
 
 pub const PAGE: usize = 4096;
 pub const PAGES: usize = 8192;
@@ -35,34 +35,6 @@ pub fn each(workload: &str) -> impl Iterator<Item = usize> {
     (0..ACCESSES).map(page)
 }
 
-/// Page tables of a machine that does everything at once.
-struct Tables {
-    mapped: Vec<bool>,
-    young: Vec<bool>,
-    /// It was woken.
-    kswapd: bool,
-}
-
-impl World for Tables {
-    fn effect(&mut self, effect: Effect) -> Ack {
-        match effect {
-            Effect::Map { page, .. } => (self.mapped[page.index()], self.young[page.index()]) = (true, true),
-            Effect::Unmap { page } => (self.mapped[page.index()], self.young[page.index()]) = (false, false),
-            Effect::WakeKswapd { .. } => self.kswapd = true,
-            _ => {}
-        }
-        Ack::Done
-    }
-
-    fn test_and_clear_young(&mut self, page: PageId) -> bool {
-        std::mem::take(&mut self.young[page.index()])
-    }
-
-    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
-        true
-    }
-}
-
 /// The same, predicted: a machine of that size, with the free memory that its kswapd keeps.
 pub fn in_lab(pages: &[usize], thp: &ThpConfig) -> f64 {
     let (hits, _) = hits_in_lab(pages, PAGES, MEMORY_PAGES, thp);
@@ -78,21 +50,24 @@ pub fn hits_in_lab(pages: &[usize], all: usize, memory_pages: usize, thp: &ThpCo
     let mut engine = Engine::new(config).unwrap();
     let group = engine.add_memcg(MemcgId::ROOT, "/lab", u64::MAX, u64::MAX).unwrap();
     engine.add_mapping(MappingKind::Anon, group, 0..all as u64).unwrap();
-    let mut tables = Tables { mapped: vec![false; all], young: vec![false; all], kswapd: false };
+    // It is woken, and runs after the access.
+    let kswapd = |_: &AtOnce, effect| matches!(effect, Effect::WakeKswapd { .. }).then_some(Ack::Pending);
+    let mut world = AtOnce::answering(kswapd).dirty().with_accessed_bits();
     let mut hits = 0;
     for &page in pages {
-        if tables.mapped[page] {
-            tables.young[page] = true;
+        let page = PageId(page as u32);
+        if world.mapped(page).is_some() {
+            world.set_young(page);
             hits += 1;
             continue;
         }
-        match engine.access(&mut tables, PageId(page as u32), Touch::MapWrite) {
+        match engine.access(&mut world, page, Touch::MapWrite) {
             Outcome::Fresh | Outcome::Major => {}
             Outcome::Minor | Outcome::Hit => hits += 1,
-            other => panic!("page {page}: {other:?}"),
+            other => panic!("{page:?}: {other:?}"),
         }
-        if std::mem::take(&mut tables.kswapd) {
-            assert!(engine.run_kswapd(&mut tables, 1 << 20), "kswapd ends");
+        if !std::mem::take(&mut world.noted).is_empty() {
+            assert!(engine.run_kswapd(&mut world, 1 << 20), "kswapd ends");
         }
     }
     engine.validate().unwrap();

@@ -3,7 +3,7 @@
 //! line on standard error, or the end of the process with such a line. Never other bytes, never a hang: each run is a process of its own,
 //! with a watchdog. Allocations fail likewise, and pairs of calls that a seed chooses.
 //!
-//! By default some of the failures are tried, each at one call. `REFAULT_INJECT=small` tries every failure of every call of the small scenarios,
+//! By default some of the failures are tried, each at one call: with `REFAULT_LONG=1` about 800, without it a quarter of these. `REFAULT_INJECT=small` tries every failure of every call of the small scenarios,
 //! one by one (an hour); `REFAULT_INJECT=each` tries all failures of all scenarios, `REFAULT_INJECT=all` at every call (hours to days),
 //! `REFAULT_INJECT=all/7` at every seventh. What may come of each failure is in a table in `docs/reliability.md`; a call
 //! that is not in it fails the test, and with `REFAULT_INJECT` so does an outcome that is not. `REFAULT_INJECT_WRITE=1`
@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use refault_pager::calls::{AgentFault, Call, CallFault, CallPlan};
+use refault_testing::{Need, absent, is_long};
 use runner::{AT_A_TIME, Done, Inject, Job, Planned, Report, Run, SMALL_AT_A_TIME, run_all};
 use table::{Cells, SCENARIOS};
 
@@ -161,7 +162,7 @@ impl Scenario {
         let runs = if is_repeated { BASES } else { 1 };
         let mut all = run_all((0..runs).map(|_| self.job("without a fault".into(), Inject::None)).collect(), AT_A_TIME);
         if let Some(skipped) = all.iter().find(|r| r.run == Run::Skipped) {
-            println!("{}: skipped: {}", self.name, skipped.stderr.trim());
+            absent(Need::Uffd, format_args!("{}: {}", self.name, skipped.stderr.trim()));
             return None;
         }
         for run in &all {
@@ -301,9 +302,16 @@ fn at_a_time(s: &Scenario) -> usize {
         .map_or(usual, |n| n.parse().expect("REFAULT_INJECT_AT_A_TIME is a number"))
 }
 
+/// What is run by default is a quarter of what is run with `REFAULT_LONG`.
+const SHORT_PART: &str = "1/4";
+
 /// Whether a run is of the part that is asked for. Which part it is of depends on nothing but what fails in it, so that the parts together are all.
 fn is_in_part(job: &Job) -> bool {
-    let Ok(part) = std::env::var("REFAULT_INJECT_PART") else { return true };
+    let part = match std::env::var("REFAULT_INJECT_PART") {
+        Ok(part) => part,
+        Err(_) if is_long() || std::env::var_os("REFAULT_INJECT").is_some() => return true,
+        Err(_) => SHORT_PART.to_owned(),
+    };
     let numbers = part.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
     let (k, n): (u64, u64) = numbers.expect("REFAULT_INJECT_PART is K/N");
     let text = format!("{:?}", job.inject);

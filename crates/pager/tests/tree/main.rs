@@ -9,57 +9,42 @@ mod roles;
 mod segment;
 mod worker;
 
-use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use refault_pager::store::Codec;
-use refault_pager::tree::{Outcome, TreeConfig, TreeStats, run};
+use refault_pager::tree::{Outcome, TreeStats};
 use refault_pager::uffd::{Call, CallFault, CallPlan};
-use refault_pager::{Error, Policy, PoolConfig, RegionConfig};
+use refault_pager::{Policy, PoolConfig, RegionConfig};
+use refault_testing::{Program, Rng, role, stress_seconds, test_name};
 
-use self::common::Rng;
+use self::common::run_program;
 use self::roles::{FORKS, GROW, HOLD, TRACE, forks, grow, hold, trace, work};
 use self::segment::PAGE;
 
-/// Tells the program what to do; without it this is the test.
-const ROLE: &str = "REFAULT_TEST_ROLE";
-
 fn seconds() -> f64 {
-    std::env::var("REFAULT_STRESS_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(2.0)
+    stress_seconds(1.5, 2.0)
 }
 
 /// Not a test of its own: what the others start as the program.
 #[test]
 fn the_program() {
-    match std::env::var(ROLE) {
-        Ok(role) if role == GROW => grow(),
-        Ok(role) if role == TRACE => trace(),
-        Ok(role) if role == FORKS => forks(),
-        Ok(role) if role == HOLD => hold(),
-        Ok(role) => work(&role),
-        Err(_) => {}
+    match role() {
+        Some(role) if role == GROW => grow(),
+        Some(role) if role == TRACE => trace(),
+        Some(role) if role == FORKS => forks(),
+        Some(role) if role == HOLD => hold(),
+        Some(role) => work(&role),
+        None => {}
     }
 }
 
 /// Runs the program of this file; `None`: it was said why not.
 fn run_self(name: &str, role: &str, memory: RegionConfig) -> Option<Outcome> {
-    let exe = std::env::current_exe().expect("it runs");
-    let role = format!("{ROLE}={role}");
-    let words = ["env", &role, exe.to_str().expect("plain text"), "--exact", "the_program", "--nocapture", "-q"];
-    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-    match run(TreeConfig { memory, record: None }, "/usr/bin/env".as_ref(), &words) {
-        Ok(outcome) => {
-            let c = outcome.stats.counts;
-            eprintln!("{name}: {} evictions, peak {} pages, {c:?}", c.swapped_out, outcome.stats.peak_resident_pages);
-            Some(outcome)
-        }
-        Err(Error::Unsupported(why)) => {
-            eprintln!("{name}: skipped: {why}");
-            None
-        }
-        Err(e) => panic!("{name}: {e}"),
-    }
+    let outcome = run_program(&Program::new(test_name!(the_program), role), memory)?;
+    let c = outcome.stats.counts;
+    eprintln!("{name}: {} evictions, peak {} pages, {c:?}", c.swapped_out, outcome.stats.peak_resident_pages);
+    Some(outcome)
 }
 
 fn stress(name: &str, memory: RegionConfig) {

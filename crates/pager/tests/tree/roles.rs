@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::common::Rng;
 use super::seconds;
 use super::segment::Segment;
 use super::worker::Worker;
+use refault_testing::Rng;
 
 /// The program: threads at work until the time is up, then everything is checked once more.
 pub fn work(role: &str) {

@@ -1,6 +1,6 @@
 //! Memory of the program with what should be in it.
 
-use super::common::Rng;
+use refault_testing::Rng;
 
 pub const PAGE: usize = 4096;
 const WORDS: usize = PAGE / 8;

@@ -2,8 +2,8 @@
 
 use std::os::fd::RawFd;
 
-use super::common::Rng;
 use super::segment::{PAGE, RW, Segment, map};
+use refault_testing::Rng;
 
 /// A thread of the program.
 pub struct Worker {

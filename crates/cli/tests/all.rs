@@ -1,0 +1,17 @@
+//! All tests of the command and its library in one program: what they share is compiled once.
+
+mod bad_input;
+mod bench;
+mod cli;
+mod common;
+mod doctor;
+mod golden;
+mod groups;
+mod memcg_column;
+mod opt_bound;
+mod oracle;
+mod run;
+mod scenario;
+mod size;
+mod tenants;
+mod tiers;

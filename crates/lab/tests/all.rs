@@ -1,0 +1,9 @@
+//! All tests of the crate's public side in one program: what they share is compiled once.
+
+mod events;
+mod oracle;
+mod random;
+mod scenario;
+mod tiers;
+mod trace_task;
+mod zram;

@@ -1,0 +1,18 @@
+//! All tests of the crate's public side in one program: what they share is compiled once.
+
+mod dirty_expire;
+mod invariants;
+mod large_folios;
+mod machines;
+mod memcgs;
+mod model;
+mod pool_balance;
+mod promotion;
+mod readahead;
+mod reserve;
+mod state_machine;
+mod swap;
+mod tiers;
+mod tiers_random;
+mod zswap;
+mod zswap_regressions;

@@ -1,0 +1,35 @@
+//! What the tests of several crates share: random numbers, a world that answers at once, tests that
+//! start themselves as a program, and what a machine must have for a test.
+//!
+//! No shipped crate depends on it. Unit tests of `refault-mm` take only what does not name its
+//! types: in there they would be those of another build of the crate.
+
+mod needs;
+mod program;
+mod rng;
+mod shared;
+mod world;
+
+pub use needs::{Need, absent, require};
+pub use program::{Program, is_alone, role, test_name};
+pub use rng::Rng;
+pub use shared::{oracle, traces};
+pub use world::AtOnce;
+
+/// Whether tests are to take as long as they can use: `REFAULT_LONG=1`, which `.ci/run` sets. Without
+/// it a test of random loads runs fewer of them, and a stress test is shorter.
+pub fn is_long() -> bool {
+    std::env::var_os("REFAULT_LONG").is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// One of two values: of short tests, or of long ones.
+pub fn short_or_long<T>(short: T, long: T) -> T {
+    if is_long() { long } else { short }
+}
+
+/// How long each stress test takes: `REFAULT_STRESS_SECONDS`, else what is given for short and for
+/// long tests.
+pub fn stress_seconds(short: f64, long: f64) -> f64 {
+    let asked = std::env::var("REFAULT_STRESS_SECONDS").ok().and_then(|s| s.parse().ok());
+    asked.unwrap_or(short_or_long(short, long))
+}

@@ -1,0 +1,10 @@
+//! All tests of the crate's public side in one program: what they share is compiled once.
+
+mod example;
+mod formats;
+mod generate;
+mod groups;
+mod native;
+mod parquet;
+mod random;
+mod real;
