@@ -65,6 +65,10 @@ fn run_page(root: &Path, page: &Page) -> Vec<String> {
         if block.info == "console long" && !long {
             continue;
         }
+        if block.lines.iter().any(|line| line.contains("refault run")) && !can_run() {
+            println!("{}:{}: skipped, this machine does not allow refault run", page.name, block.line);
+            continue;
+        }
         let mut lines = Vec::new();
         for step in steps(block) {
             let said = say(dir.path(), &step.command);
@@ -88,6 +92,15 @@ fn run_page(root: &Path, page: &Page) -> Vec<String> {
         write(root, page, &changed);
     }
     complaints
+}
+
+/// Whether this machine allows `refault run`. `REFAULT_REQUIRE=uffd` says that it must.
+fn can_run() -> bool {
+    let required = std::env::var("REFAULT_REQUIRE").is_ok_and(|list| list.split(',').any(|word| word == "uffd"));
+    let doctor = Command::new(env!("CARGO_BIN_EXE_refault")).arg("doctor").output().expect("the command runs");
+    let text = String::from_utf8_lossy(&doctor.stdout);
+    let trace = text.lines().any(|line| line.starts_with("capabilities") && line.contains("CAP_SYS_PTRACE"));
+    required || doctor.status.success() && trace
 }
 
 /// What a command says on standard output and then, if it fails, on standard error.
