@@ -180,6 +180,42 @@ fn the_reference_has_every_flag() {
     none(&complaints);
 }
 
+/// The page of a command has each key of its JSON.
+#[test]
+fn the_reference_has_every_key_of_json() {
+    let sqlite = "data/sqlite.parquet";
+    let tenants = ["replay", "data/tenants.toml", "--scale", "8", "--json", "--swap-map"];
+    let mut complaints = Vec::new();
+    for (page, args, objects) in [
+        ("doctor.md", &["doctor", "--json"][..], &[""][..]),
+        ("formats.md", &["trace", "info", sqlite, "--json"], &["", "/via", "/collapse", "/objects/0"]),
+        ("replay.md", &["replay", sqlite, "--memory", "50%", "--json", "--swap-map"], &["/rows/0", "/rows/0/swap/0"]),
+        ("size.md", &["size", sqlite, "--target", "hit_rate>95%", "--json"], &[""]),
+        (
+            "bench.md",
+            &["bench", "db-switch", "--scale", "64", "--json"],
+            &["/benchmarks/0", "/benchmarks/0/variants/0", "/benchmarks/0/rows/1"],
+        ),
+        (
+            "replay-scenario.md",
+            &tenants,
+            &["/runs/0", "/runs/0/tasks/0", "/runs/0/groups/1", "/runs/0/devices/0", "/runs/0/node", "/runs/0/swap/0"],
+        ),
+    ] {
+        let text = std::fs::read_to_string(root().join("docs/reference").join(page)).expect("a page");
+        let json = run::json(&root(), args);
+        for object in objects {
+            let keys = json.pointer(object).and_then(|v| v.as_object()).unwrap_or_else(|| panic!("{args:?}: {object}"));
+            for key in
+                keys.keys().filter(|key| !text.contains(&format!("`{key}`")) && !text.contains(&format!("\"{key}\"")))
+            {
+                complaints.push(format!("docs/reference/{page}: nothing of {key} in {object}"));
+            }
+        }
+    }
+    none(&complaints);
+}
+
 /// Commands that are not run (they need a program, a right or a network) have flags that exist, at least.
 #[test]
 fn commands_that_are_not_run_have_flags_that_exist() {
@@ -251,6 +287,36 @@ fn the_architecture_has_every_folder() {
             }
         }
     }
+    none(&complaints);
+}
+
+/// The calls and effects that `docs/architecture.md` lists exist in the engine.
+#[test]
+fn the_boundary_is_that_of_the_engine() {
+    let page = std::fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
+    let sources: String = files("crates/mm/src", &[".rs"])
+        .iter()
+        .map(|name| std::fs::read_to_string(root().join(name)).expect("text"))
+        .collect();
+    let mut complaints = Vec::new();
+    let mut named = 0;
+    for (from, to, before) in [
+        ("### What the driver calls", "An access is one of", &["fn "][..]),
+        ("An access is one of", "### What replay", &["fn ", "\n    ", "struct "]),
+    ] {
+        let part = page.split_once(from).and_then(|(_, rest)| rest.split_once(to)).expect("the headings are there").0;
+        for line in part.lines().filter(|line| line.starts_with("| `")) {
+            let cell = line.trim_start_matches("| ").split(" | ").next().unwrap_or_default();
+            for name in cell.split('`').skip(1).step_by(2) {
+                let name = name.split(['(', ' ']).next().unwrap_or_default().rsplit("::").next().unwrap_or_default();
+                named += 1;
+                if !before.iter().any(|lead| markdown::has_word(&sources, &format!("{lead}{name}"))) {
+                    complaints.push(format!("docs/architecture.md: the engine has no {name}"));
+                }
+            }
+        }
+    }
+    assert!(named > 60, "{named} names: were they taken for something else?");
     none(&complaints);
 }
 

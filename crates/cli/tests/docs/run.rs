@@ -180,6 +180,13 @@ fn write(root: &Path, page: &Page, changed: &[(usize, Vec<String>)]) {
     std::fs::write(path, out.join("\n") + "\n").expect("writable");
 }
 
+/// What a command prints with `--json`, run in a directory.
+pub fn json(dir: &Path, args: &[&str]) -> serde_json::Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_refault")).args(args).current_dir(dir).output().expect("it runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{args:?}: {e}: {text}"))
+}
+
 /// The long flags that the help of a command names.
 pub fn flags(command: &str) -> BTreeSet<String> {
     let mut words: Vec<&str> = command.split(' ').collect();
