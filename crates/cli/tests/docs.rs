@@ -184,7 +184,7 @@ fn the_reference_has_every_flag() {
 #[test]
 fn the_reference_has_every_key_of_json() {
     let sqlite = "data/sqlite.parquet";
-    let tenants = ["replay", "data/tenants.toml", "--scale", "8", "--json", "--swap-map"];
+    let tenants = ["replay", "data/tenants.toml", "--scale", "2", "--json", "--swap-map"];
     let mut complaints = Vec::new();
     for (page, args, objects) in [
         ("doctor.md", &["doctor", "--json"][..], &[""][..]),

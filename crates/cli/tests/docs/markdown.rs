@@ -127,7 +127,7 @@ pub fn resolve(page: &str, target: &str) -> String {
     parts.join("/")
 }
 
-/// Pages that a line of source names, with their anchors.
+/// Pages that a line of source names, with their anchors. `#anchor` itself stands for any.
 pub fn pages_named(line: &str) -> Vec<(String, Option<String>)> {
     let is_path = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '_' | '.');
     let mut named = Vec::new();
@@ -140,7 +140,7 @@ pub fn pages_named(line: &str) -> Vec<(String, Option<String>)> {
             let is_anchor = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
             rest[..rest.find(|c: char| !is_anchor(c)).unwrap_or(rest.len())].to_owned()
         });
-        named.push((path.to_owned(), anchor.filter(|a| !a.is_empty())));
+        named.push((path.to_owned(), anchor.filter(|a| !a.is_empty() && a != "anchor")));
     }
     named
 }
