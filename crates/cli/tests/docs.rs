@@ -246,6 +246,23 @@ fn commands_that_are_not_run_have_flags_that_exist() {
     none(&complaints);
 }
 
+/// Files that pages name exist. Measurements are of their time; the tree of the architecture has a test of its own.
+#[test]
+fn pages_name_files_that_exist() {
+    let mut complaints = Vec::new();
+    let is_dated =
+        |name: &str| name.contains("/measurements/") || ["docs/architecture.md", "CHANGELOG.md"].contains(&name);
+    for page in pages().iter().filter(|page| !is_dated(&page.name)) {
+        for (n, span) in page.code_spans() {
+            let is_path = ["crates/", "data/", "scenarios/", "fuzz/"].iter().any(|lead| span.starts_with(lead));
+            if is_path && !span.contains(['*', ' ']) && !root().join(&span).exists() {
+                complaints.push(format!("{}:{n}: there is no {span}", page.name));
+            }
+        }
+    }
+    none(&complaints);
+}
+
 /// "23 published benchmarks" is how many there are.
 #[test]
 fn benchmarks_are_counted() {

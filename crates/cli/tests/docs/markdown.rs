@@ -67,6 +67,13 @@ impl Page {
         self.text.iter().map(|(n, line)| (*n, line.as_str())).filter(move |(_, line)| is_prose(line))
     }
 
+    /// What stands between backticks outside of blocks, with its line.
+    pub fn code_spans(&self) -> Vec<(usize, String)> {
+        let spans =
+            self.text.iter().map(|(n, line)| line.split('`').skip(1).step_by(2).map(move |s| (*n, s.to_owned())));
+        spans.flatten().collect()
+    }
+
     /// The anchors of its headings, as GitHub makes them.
     pub fn anchors(&self) -> BTreeSet<String> {
         let mut times: HashMap<String, usize> = HashMap::new();
