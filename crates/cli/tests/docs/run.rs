@@ -95,7 +95,7 @@ fn run_page(root: &Path, page: &Page) -> Vec<String> {
 }
 
 /// Whether this machine allows `refault run`. `REFAULT_REQUIRE=uffd` says that it must.
-fn can_run() -> bool {
+pub fn can_run() -> bool {
     let required = std::env::var("REFAULT_REQUIRE").is_ok_and(|list| list.split(',').any(|word| word == "uffd"));
     let doctor = Command::new(env!("CARGO_BIN_EXE_refault")).arg("doctor").output().expect("the command runs");
     let text = String::from_utf8_lossy(&doctor.stdout);
