@@ -1,6 +1,6 @@
 //! Runs what pages show, and compares.
 
-use crate::markdown::{Block, Page};
+use super::markdown::{Block, Page};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -52,7 +52,7 @@ pub fn run_all(root: &Path, pages: &[Page]) -> Vec<String> {
 }
 
 fn run_page(root: &Path, page: &Page) -> Vec<String> {
-    let long = std::env::var_os("REFAULT_LONG").is_some();
+    let long = std::env::var_os("REFAULT_LONG").is_some_and(|v| !v.is_empty() && v != "0");
     let overwrite = std::env::var_os("REFAULT_DOCS").is_some_and(|v| v == "overwrite");
     let mut complaints = Vec::new();
     let mut changed: Vec<(usize, Vec<String>)> = Vec::new();
@@ -94,9 +94,10 @@ fn run_page(root: &Path, page: &Page) -> Vec<String> {
     complaints
 }
 
-/// Whether this machine allows `refault run`. `REFAULT_REQUIRE=uffd` says that it must.
+/// Whether this machine allows `refault run`. `REFAULT_REQUIRE=uffd`, or `all`, says that it must.
 pub fn can_run() -> bool {
-    let required = std::env::var("REFAULT_REQUIRE").is_ok_and(|list| list.split(',').any(|word| word == "uffd"));
+    let required =
+        std::env::var("REFAULT_REQUIRE").is_ok_and(|list| list.split(',').any(|word| ["uffd", "all"].contains(&word)));
     let doctor = Command::new(env!("CARGO_BIN_EXE_refault")).arg("doctor").output().expect("the command runs");
     let text = String::from_utf8_lossy(&doctor.stdout);
     let trace = text.lines().any(|line| line.starts_with("capabilities") && line.contains("CAP_SYS_PTRACE"));
