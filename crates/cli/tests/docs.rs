@@ -1,11 +1,13 @@
-//! The documentation is right: what a page shows is run, links lead somewhere, prose is wrapped, and what
-//! the code and the pages say of each other exists.
+//! The documentation is right: what a page shows is run, links lead somewhere, prose is wrapped,
+//! and what the code and the pages say of each other exists.
 //!
-//! A block that begins with three backticks and `console` holds commands (lines that begin with `$ `), each
-//! followed by its output. `console long` marks a block that takes longer than a second or two: such blocks run only
-//! where `REFAULT_LONG=1` is set, as `.ci/run` does. Blocks of any other kind are not run.
+//! A block that begins with three backticks and `console` holds commands (lines that begin with `$
+//! `), each followed by its output. `console long` marks a block that takes longer than a second or
+//! two: such blocks run only where `REFAULT_LONG=1` is set, as `.ci/run` does. Blocks of any other
+//! kind are not run.
 //!
-//! `REFAULT_DOCS=overwrite cargo test -p refault-cli --test docs` writes what the commands say into the pages.
+//! `REFAULT_DOCS=overwrite cargo test -p refault-cli --test docs` writes what the commands say into
+//! the pages.
 
 #[path = "docs/markdown.rs"]
 mod markdown;
@@ -221,7 +223,8 @@ fn the_reference_has_every_key_of_json() {
     none(&complaints);
 }
 
-/// Commands that are not run (they need a program, a right or a network) have flags that exist, at least.
+/// Commands that are not run (they need a program, a right or a network) have flags that exist, at
+/// least.
 #[test]
 fn commands_that_are_not_run_have_flags_that_exist() {
     let mut complaints = Vec::new();
@@ -251,7 +254,8 @@ fn commands_that_are_not_run_have_flags_that_exist() {
     none(&complaints);
 }
 
-/// Files that pages name exist. Measurements are of their time; the tree of the architecture has a test of its own.
+/// Files that pages name exist. Measurements are of their time; the tree of the architecture has a
+/// test of its own.
 #[test]
 fn pages_name_files_that_exist() {
     let mut complaints = Vec::new();
@@ -366,7 +370,8 @@ fn the_summary_of_real_kernels_follows_from_the_table() {
     let summary: Vec<&str> = summary.split_whitespace().collect();
     let text = summary.join(" ");
     let mut complaints: Vec<String> = said.iter().filter(|s| !text.contains(*s)).map(|s| format!("not: {s}")).collect();
-    // The README: 0.2 points by descriptor, 0.1 for anonymous memory and mapped files under two lists.
+    // The README: 0.2 points by descriptor, 0.1 for anonymous memory and mapped files under two
+    // lists.
     for row in &rows {
         let is_classic = row.iter().any(|word| ["lru", "lru-shadow"].contains(word));
         let bound = match (row[5], is_classic) {

@@ -33,7 +33,8 @@ fn steps(block: &Block) -> Vec<Step> {
     steps
 }
 
-/// Runs all pages, several at a time; a page has a directory of its own, in which its commands follow one another.
+/// Runs all pages, several at a time; a page has a directory of its own, in which its commands
+/// follow one another.
 pub fn run_all(root: &Path, pages: &[Page]) -> Vec<String> {
     let complaints = Mutex::new(Vec::new());
     let next = AtomicUsize::new(0);
@@ -123,7 +124,8 @@ fn say(dir: &Path, command: &str) -> String {
     text
 }
 
-/// Compares without what differs from run to run. `[..]` is anything in a line, `...` alone any lines.
+/// Compares without what differs from run to run. `[..]` is anything in a line, `...` alone any
+/// lines.
 fn compare(said: &str, shown: &str) -> Result<(), String> {
     let plain = |text: &str| mask(text).trim_end().to_owned() + "\n";
     let assert = snapbox::Assert::new().action(snapbox::assert::Action::Verify);
