@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// Flags of `refault doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Print one JSON object; the schema is in docs/pager.md
+    /// Print one JSON object; the schema is in docs/reference/doctor.md
     #[arg(long)]
     json: bool,
 

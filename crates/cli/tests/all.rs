@@ -13,5 +13,4 @@ mod oracle;
 mod run;
 mod scenario;
 mod size;
-mod tenants;
 mod tiers;

@@ -76,7 +76,7 @@ fn text_and_json_say_the_same() {
     }
 }
 
-/// The first scenario of docs/tiering.md has no [machine].
+/// The first scenario of docs/how-to/memory-tiers.md has no [machine].
 #[test]
 fn nodes_need_no_machine() {
     let s = Sandbox::new();

@@ -239,7 +239,7 @@ fn the_scenarios_of_the_repository() {
 
 #[test]
 fn the_documentation_names_every_key() {
-    let doc = include_str!("../../../docs/scenario-format.md");
+    let doc = include_str!("../../../docs/reference/scenario-keys.md");
     let key = |line: &str| Some(line.split_once(" = ")?.0.trim().to_owned());
     for key in FULL.lines().filter(|line| !line.starts_with('#')).filter_map(key) {
         assert!(doc.contains(&format!("`{key}`")), "{key} is not described");

@@ -14,7 +14,7 @@ Examples:
   Your own, a scenario with a [published] section:
     refault bench ./mine.toml --json
 
-docs/lab.md says what the numbers mean.";
+docs/reference/bench.md says what the numbers mean.";
 
 /// Flags of `refault bench`.
 #[derive(Debug, Args)]
@@ -50,7 +50,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) threads: Option<u16>,
 
-    /// Print JSON; the schema is in docs/lab.md
+    /// Print JSON; the schema is in docs/reference/bench.md
     #[arg(long)]
     pub(super) json: bool,
 

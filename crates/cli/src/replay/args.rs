@@ -26,7 +26,7 @@ Examples:
     refault replay db-switch.toml --scale 32 --policy lru-none,lru-2013
     refault replay db-switch.toml --scale 32 --series db-switch.csv
 
-docs/replay.md says what is charged, what a hit is, and what each column counts; docs/lab.md what scenarios are.";
+docs/reference/replay.md says what is charged, what a hit is, and what each column counts; docs/reference/replay-scenario.md what scenarios are.";
 
 /// Flags of `refault replay`.
 #[derive(Debug, Args)]
@@ -155,7 +155,7 @@ pub struct LabArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Print JSON; the schema is in docs/replay.md, of scenarios in docs/lab.md
+    /// Print JSON; the schema is in docs/reference/replay.md, of scenarios in docs/reference/replay-scenario.md
     #[arg(long)]
     pub(super) json: bool,
 

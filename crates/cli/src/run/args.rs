@@ -33,7 +33,7 @@ Examples:
     refault run --memory-max 1G --swap-max 8G --record job.parquet -- ./job
     refault replay job.parquet --memory 25%,50%
 
-docs/pager.md says more; `refault doctor` says what this machine allows.";
+docs/reference/run.md says more; `refault doctor` says what this machine allows.";
 
 /// Flags of `refault run`.
 #[derive(Debug, Args)]
@@ -85,7 +85,7 @@ pub struct RunArgs {
     pub(super) policy: Policy,
 
     /// Write the figures as a JSON object to a file; - is standard output. The schema is in
-    /// docs/pager.md
+    /// docs/reference/run.md
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
 

@@ -46,7 +46,7 @@ Examples:
   How much must a tenant of a trace have, when all share 2 GB?
     refault size tenants.parquet --group /web --limit low --memory 2G --target 'refaults_per_access<0.1%'
 
-docs/lab.md says more.";
+docs/reference/size.md says more.";
 
 /// Flags of `refault size`.
 #[derive(Debug, Args)]
@@ -103,7 +103,7 @@ pub struct SizeArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) threads: Option<u16>,
 
-    /// Print JSON; the schema is in docs/lab.md
+    /// Print JSON; the schema is in docs/reference/size.md
     #[arg(long)]
     pub(super) json: bool,
 

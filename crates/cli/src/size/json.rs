@@ -1,4 +1,4 @@
-//! The result for programs; the schema is in docs/lab.md.
+//! The result for programs; the schema is in docs/reference/size.md.
 
 use super::report::{Beside, Point, Report};
 use super::text::warnings;

@@ -145,7 +145,7 @@ impl Subject<'_> {
         let value = value(metric, group, seconds);
         if value.is_none() && failed.is_none() {
             let what = format!("tasks of {} measure no operation, so that there is no {}", group.path, metric.name());
-            return Err(format!("{}: {what}; see measured in docs/scenario-format.md", self.file).into());
+            return Err(format!("{}: {what}; see measured in docs/reference/scenario-keys.md", self.file).into());
         }
         let met = failed.is_none() && value.is_some_and(|value| self.target.is_met(value));
         Ok(Point { pages, value, failed, met, beside: beside(group, seconds) })

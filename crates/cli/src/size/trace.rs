@@ -60,7 +60,7 @@ impl<'a> Subject<'a> {
         if metric.needs_machine() {
             return Err(format!(
                 "--target {}: devices of a replay answer at once, so a trace has no {}; it has {}, or write a scenario \
-                 that replays the trace (docs/scenario-format.md)",
+                 that replays the trace (docs/reference/scenario-keys.md)",
                 args.target,
                 metric.name(),
                 Metric::names(|metric| !metric.needs_machine()),

@@ -16,7 +16,7 @@ pub struct InfoArgs {
     /// The trace; `-` is standard input
     trace: PathBuf,
 
-    /// Print one JSON object; the schema is in docs/formats.md
+    /// Print one JSON object; the schema is in docs/reference/formats.md
     #[arg(long)]
     json: bool,
 

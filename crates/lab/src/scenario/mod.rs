@@ -1,7 +1,7 @@
 //! Scenarios: machines and workloads as TOML files, read into plain validated data.
 //!
-//! The format is described in `docs/scenario-format.md`. Every error is one line that names file,
-//! line and key.
+//! The format is described in `docs/reference/scenario-keys.md`. Every error is one line that names
+//! file, line and key.
 //!
 //! ```
 //! use refault_lab::scenario::Scenario;

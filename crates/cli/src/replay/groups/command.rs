@@ -87,7 +87,8 @@ fn replay(args: &ReplayArgs, path: &Path, policies: &[(RowPolicy, &Config)]) -> 
         LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };
     let (trace, tree, page_size) = load(path, &args.input.open_options(), &options)?;
     let Some(mut tree) = tree else {
-        let what = "says nothing of memory cgroups; the native format has a column for them (docs/formats.md)";
+        let what =
+            "says nothing of memory cgroups; the native format has a column for them (docs/reference/formats.md)";
         return Err(format!("{}: {what}", path.display()).into());
     };
     let footprint = u64::from(trace.footprint_pages());

@@ -1,4 +1,4 @@
-//! The result for programs; the schema is in docs/replay.md.
+//! The result for programs; the schema is in docs/reference/replay.md.
 
 use super::row::{GroupRow, Row, limits};
 use crate::Failure;

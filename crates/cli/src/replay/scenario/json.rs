@@ -1,4 +1,4 @@
-//! The result for programs; the schema is in docs/lab.md.
+//! The result for programs; the schema is in docs/reference/replay-scenario.md.
 
 use super::outcome::{Outcome, bytes, per_second};
 use super::text::device_numbers;

@@ -60,7 +60,10 @@ impl FromStr for Tier {
 /// Replays traces on a machine with tiers.
 pub(in crate::replay) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     if let Some(flag) = given.flags().find(|flag| !FLAGS.contains(flag)) {
-        return Err(format!("--{flag}: does not go with --tier; a scenario can say more (docs/tiering.md)").into());
+        return Err(format!(
+            "--{flag}: does not go with --tier; a scenario can say more (docs/how-to/memory-tiers.md)"
+        )
+        .into());
     }
     if args.traces.is_empty() {
         return Err("--tier: no trace given; name at least one file".into());

@@ -1,0 +1,437 @@
+//! The documentation is right: what a page shows is run, links lead somewhere, prose is wrapped,
+//! and what the code and the pages say of each other exists.
+//!
+//! A block that begins with three backticks and `console` holds commands, in lines that begin with a
+//! dollar sign, each followed by its output. `console long` marks a block that takes longer than a
+//! second or two: such blocks run only where `REFAULT_LONG=1` is set, as `.ci/run` does. Blocks of
+//! any other kind are not run.
+//!
+//! `REFAULT_DOCS=overwrite cargo test -p refault-cli --test docs` writes what the commands say into
+//! the pages.
+
+#[path = "docs/markdown.rs"]
+mod markdown;
+#[path = "docs/run.rs"]
+mod run;
+
+use markdown::{Block, Page};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Prose is not wider.
+const COLUMNS: usize = 100;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+/// Files below a directory whose names end so, by path from the root of the repository.
+fn files(dir: &str, ends: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![root().join(dir)];
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(&dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display())) {
+            let path = entry.expect("an entry").path();
+            let name = path.to_str().expect("plain text");
+            if path.is_dir() && !name.ends_with("/target") {
+                open.push(path);
+            } else if ends.iter().any(|end| name.ends_with(end)) {
+                found.push(path.strip_prefix(root()).expect("below it").to_str().expect("plain text").to_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// All pages of the documentation.
+fn pages() -> Vec<Page> {
+    let mut names = files("docs", &[".md"]);
+    names.extend(["README.md", "CHANGELOG.md", "data/README.md"].map(str::to_owned));
+    names.into_iter().map(|name| Page::read(&root(), name)).collect()
+}
+
+fn none(complaints: &[String]) {
+    assert!(complaints.is_empty(), "\n{}\n{} complaints", complaints.join("\n"), complaints.len());
+}
+
+#[test]
+fn a_page_shows_what_its_commands_say() {
+    let pages = pages();
+    let commands: usize = pages.iter().map(|page| page.consoles().count()).sum();
+    assert!(commands >= 15, "{commands} blocks with commands: were they taken for something else?");
+    none(&run::run_all(&root(), &pages));
+}
+
+#[test]
+fn the_quick_commands_are_not_all_there_is() {
+    let is_long = |block: &Block| block.info == "console long";
+    assert!(pages().iter().any(|page| page.consoles().any(is_long)), "what REFAULT_LONG=1 is for");
+}
+
+#[test]
+fn prose_is_wrapped() {
+    let mut complaints = Vec::new();
+    for page in pages() {
+        for (n, line) in page.prose() {
+            let columns = line.chars().count();
+            if columns > COLUMNS && !markdown::is_one_word(line) {
+                complaints.push(format!("{}:{n}: {columns} columns, {COLUMNS} at most", page.name));
+            }
+        }
+    }
+    none(&complaints);
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let pages = pages();
+    let mut complaints = Vec::new();
+    for page in &pages {
+        for (n, target) in page.links() {
+            if target.contains("://") || target.starts_with("mailto:") {
+                continue;
+            }
+            let (path, anchor) = target.split_once('#').map_or((target.as_str(), None), |(p, a)| (p, Some(a)));
+            let name = if path.is_empty() { page.name.clone() } else { markdown::resolve(&page.name, path) };
+            if !root().join(&name).exists() {
+                complaints.push(format!("{}:{n}: there is no {name}", page.name));
+            } else if let Some(anchor) = anchor {
+                let there = pages.iter().find(|p| p.name == name).is_some_and(|p| p.anchors().contains(anchor));
+                if !there {
+                    complaints.push(format!("{}:{n}: {name} has no heading #{anchor}", page.name));
+                }
+            }
+        }
+    }
+    none(&complaints);
+}
+
+#[test]
+fn every_page_is_found_from_the_readme() {
+    let pages = pages();
+    let mut seen = BTreeSet::from(["README.md".to_owned(), "CHANGELOG.md".to_owned(), "data/README.md".to_owned()]);
+    let mut open: Vec<String> = seen.iter().cloned().collect();
+    while let Some(name) = open.pop() {
+        let page = pages.iter().find(|p| p.name == name).expect("a page");
+        for (_, target) in page.links() {
+            let path = target.split('#').next().unwrap_or_default();
+            let to = markdown::resolve(&name, path);
+            if pages.iter().any(|p| p.name == to) && seen.insert(to.clone()) {
+                open.push(to);
+            }
+        }
+    }
+    let lost: Vec<String> = pages.iter().filter(|p| !seen.contains(&p.name)).map(|p| p.name.clone()).collect();
+    none(&lost);
+}
+
+/// What the sources, scenarios and data name of the documentation is there, pages and headings.
+#[test]
+fn sources_name_pages_and_headings_that_exist() {
+    let pages = pages();
+    let mut complaints = Vec::new();
+    let mut named = 0;
+    let mut sources = files("crates", &[".rs", ".toml", ".h", ".c"]);
+    sources.extend(files("scenarios", &[".toml"]));
+    sources.extend(files("data", &[".toml"]));
+    for source in sources {
+        let text = std::fs::read_to_string(root().join(&source)).expect("text");
+        for (n, line) in text.lines().enumerate() {
+            for (path, anchor) in markdown::pages_named(line) {
+                named += 1;
+                let page = pages.iter().find(|p| p.name == path);
+                let is_there = page.is_some_and(|p| anchor.as_ref().is_none_or(|a| p.anchors().contains(a.as_str())));
+                if !is_there {
+                    let anchor = anchor.map(|a| format!("#{a}")).unwrap_or_default();
+                    complaints.push(format!("{source}:{}: there is no {path}{anchor}", n + 1));
+                }
+            }
+        }
+    }
+    assert!(named > 10, "{named} names: were they taken for something else?");
+    none(&complaints);
+}
+
+/// The page of a command has each of its flags.
+#[test]
+fn the_reference_has_every_flag() {
+    let mut complaints = Vec::new();
+    for (command, pages) in [
+        ("replay", &["reference/replay.md", "reference/replay-scenario.md"][..]),
+        ("size", &["reference/size.md", "reference/formats.md"]),
+        ("bench", &["reference/bench.md"]),
+        ("run", &["reference/run.md"]),
+        ("doctor", &["reference/doctor.md"]),
+        ("trace info", &["reference/trace.md", "reference/formats.md"]),
+        ("trace convert", &["reference/trace.md", "reference/formats.md"]),
+        ("trace generate", &["reference/trace.md"]),
+    ] {
+        let text: String = pages
+            .iter()
+            .map(|page| std::fs::read_to_string(root().join("docs").join(page)).expect("a page of the reference"))
+            .collect();
+        let flags = run::flags(command);
+        assert!(flags.len() > 1, "{command}: {flags:?}");
+        for flag in flags.iter().filter(|flag| !["--help", "--version"].contains(&flag.as_str())) {
+            if !markdown::has_word(&text, flag) {
+                complaints.push(format!("docs/{}: nothing of {flag} of refault {command}", pages[0]));
+            }
+        }
+    }
+    none(&complaints);
+}
+
+/// The page of a command has each key of its JSON.
+#[test]
+fn the_reference_has_every_key_of_json() {
+    let sqlite = "data/sqlite.parquet";
+    let tenants = ["replay", "data/tenants.toml", "--scale", "2", "--json", "--swap-map"];
+    let mut complaints = Vec::new();
+    for (page, args, objects) in [
+        ("doctor.md", &["doctor", "--json"][..], &[""][..]),
+        ("formats.md", &["trace", "info", sqlite, "--json"], &["", "/via", "/collapse", "/objects/0"]),
+        ("replay.md", &["replay", sqlite, "--memory", "50%", "--json", "--swap-map"], &["/rows/0", "/rows/0/swap/0"]),
+        ("run.md", &["run", "--memory-max", "64M", "--quiet", "--json", "-", "--", "true"], &[""]),
+        ("size.md", &["size", sqlite, "--target", "hit_rate>95%", "--json"], &[""]),
+        (
+            "bench.md",
+            &["bench", "db-switch", "--scale", "64", "--json"],
+            &["/benchmarks/0", "/benchmarks/0/variants/0", "/benchmarks/0/rows/1"],
+        ),
+        (
+            "replay-scenario.md",
+            &tenants,
+            &["/runs/0", "/runs/0/tasks/0", "/runs/0/groups/1", "/runs/0/devices/0", "/runs/0/node", "/runs/0/swap/0"],
+        ),
+    ] {
+        if page == "run.md" && !run::can_run() {
+            println!("docs/reference/run.md: skipped, this machine does not allow refault run");
+            continue;
+        }
+        let text = std::fs::read_to_string(root().join("docs/reference").join(page)).expect("a page");
+        let json = run::json(&root(), args);
+        for object in objects {
+            let keys = json.pointer(object).and_then(|v| v.as_object()).unwrap_or_else(|| panic!("{args:?}: {object}"));
+            for key in
+                keys.keys().filter(|key| !text.contains(&format!("`{key}`")) && !text.contains(&format!("\"{key}\"")))
+            {
+                complaints.push(format!("docs/reference/{page}: nothing of {key} in {object}"));
+            }
+        }
+    }
+    none(&complaints);
+}
+
+/// Commands that are not run (they need a program, a right or a network) have flags that exist, at
+/// least.
+#[test]
+fn commands_that_are_not_run_have_flags_that_exist() {
+    let mut complaints = Vec::new();
+    let known: Vec<(&str, BTreeSet<String>)> =
+        ["replay", "size", "bench", "run", "doctor", "trace info", "trace convert", "trace generate"]
+            .map(|command| (command, run::flags(command)))
+            .to_vec();
+    for page in pages() {
+        for block in page.blocks.iter().filter(|block| block.info == "sh") {
+            for command in run::refault_commands(&block.lines.join("\n")) {
+                let Some((name, flags)) =
+                    known.iter().find(|(name, _)| command.starts_with(&format!("refault {name}")))
+                else {
+                    complaints.push(format!("{}:{}: no such command: {command}", page.name, block.line));
+                    continue;
+                };
+                let own = command.split(" -- ").next().unwrap_or_default();
+                for word in own.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 2) {
+                    let flag = word.split('=').next().unwrap_or_default();
+                    if !flags.contains(flag) {
+                        complaints.push(format!("{}:{}: refault {name} has no {flag}", page.name, block.line));
+                    }
+                }
+            }
+        }
+    }
+    none(&complaints);
+}
+
+/// Files that pages name exist. Measurements are of their time; the tree of the architecture has a
+/// test of its own.
+#[test]
+fn pages_name_files_that_exist() {
+    let mut complaints = Vec::new();
+    let is_dated =
+        |name: &str| name.contains("/measurements/") || ["docs/architecture.md", "CHANGELOG.md"].contains(&name);
+    for page in pages().iter().filter(|page| !is_dated(&page.name)) {
+        for (n, span) in page.code_spans() {
+            let is_path = ["crates/", "data/", "scenarios/", "fuzz/"].iter().any(|lead| span.starts_with(lead));
+            if is_path && !span.contains(['*', ' ']) && !root().join(&span).exists() {
+                complaints.push(format!("{}:{n}: there is no {span}", page.name));
+            }
+        }
+    }
+    none(&complaints);
+}
+
+/// "23 published benchmarks" is how many there are.
+#[test]
+fn benchmarks_are_counted() {
+    let there = files("scenarios", &[".toml"]).len();
+    let mut said = 0;
+    let mut complaints = Vec::new();
+    for page in pages() {
+        for (n, line) in page.prose() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            for three in words.windows(3).filter(|w| w[1] == "published" && w[2].starts_with("benchmarks")) {
+                let Ok(number) = three[0].parse::<usize>() else { continue };
+                said += 1;
+                if number != there {
+                    complaints.push(format!("{}:{n}: {number} published benchmarks; there are {there}", page.name));
+                }
+            }
+        }
+    }
+    assert!(said > 0, "no page says how many benchmarks there are");
+    none(&complaints);
+}
+
+/// The tree of `docs/architecture.md` has every crate and every folder of its sources.
+#[test]
+fn the_architecture_has_every_folder() {
+    let page = std::fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
+    let mut complaints = Vec::new();
+    for krate in std::fs::read_dir(root().join("crates")).expect("the crates") {
+        let krate = krate.expect("an entry").path();
+        let name = krate.file_name().and_then(|n| n.to_str()).expect("plain text").to_owned();
+        if !page.contains(&format!("crates/{name}")) {
+            complaints.push(format!("docs/architecture.md: nothing of crates/{name}"));
+        }
+        let Ok(entries) = std::fs::read_dir(krate.join("src")) else { continue };
+        for entry in entries.map(|e| e.expect("an entry").path()).filter(|path| path.is_dir()) {
+            let folder = entry.file_name().and_then(|n| n.to_str()).expect("plain text").to_owned();
+            if folder != "tests" && folder != "bin" && !page.contains(&format!("{folder}/")) {
+                complaints.push(format!("docs/architecture.md: nothing of {folder}/ in crates/{name}"));
+            }
+        }
+    }
+    none(&complaints);
+}
+
+/// The calls and effects that `docs/architecture.md` lists exist in the engine.
+#[test]
+fn the_boundary_is_that_of_the_engine() {
+    let page = std::fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
+    let sources: String = files("crates/mm/src", &[".rs"])
+        .iter()
+        .map(|name| std::fs::read_to_string(root().join(name)).expect("text"))
+        .collect();
+    let mut complaints = Vec::new();
+    let mut named = 0;
+    for (from, to, before) in [
+        ("### What the driver calls", "An access is one of", &["fn "][..]),
+        ("An access is one of", "### What replay", &["fn ", "\n    ", "struct "]),
+    ] {
+        let part = page.split_once(from).and_then(|(_, rest)| rest.split_once(to)).expect("the headings are there").0;
+        for line in part.lines().filter(|line| line.starts_with("| `")) {
+            let cell = line.trim_start_matches("| ").split(" | ").next().unwrap_or_default();
+            for name in cell.split('`').skip(1).step_by(2) {
+                let name = name.split(['(', ' ']).next().unwrap_or_default().rsplit("::").next().unwrap_or_default();
+                named += 1;
+                if !before.iter().any(|lead| markdown::has_word(&sources, &format!("{lead}{name}"))) {
+                    complaints.push(format!("docs/architecture.md: the engine has no {name}"));
+                }
+            }
+        }
+    }
+    assert!(named > 60, "{named} names: were they taken for something else?");
+    none(&complaints);
+}
+
+/// What pages say of the comparison with real kernels follows from its table.
+#[test]
+fn the_summary_of_real_kernels_follows_from_the_table() {
+    let table = Page::read(&root(), "docs/measurements/real-kernels.md".to_owned());
+    let rows: Vec<Vec<&str>> = table.blocks[0]
+        .lines
+        .iter()
+        .skip(1)
+        .map(|line| line.split_whitespace().rev().collect())
+        .filter(|row: &Vec<&str>| row.len() >= 9)
+        .collect();
+    let number = |row: &[&str], n: usize| row[n].parse::<f64>().unwrap_or_else(|e| panic!("{row:?}: {e}"));
+    let count = |want: &dyn Fn(&[&str]) -> bool| rows.iter().filter(|row| want(row)).count();
+    let within = |points: f64| count(&|row| number(row, 1).abs() <= points);
+    let agree = |percent: f64| count(&|row| number(row, 0) >= percent);
+    let said = [
+        format!("of {} rows", rows.len()),
+        format!("at most 0.05 percentage points in {} rows, and by at most 0.1 in {}", within(0.05), within(0.1)),
+        format!("99.5 % of the single accesses agree in {} rows, at least 99.9 % in {}", agree(99.5), agree(99.9)),
+    ];
+    let summary = std::fs::read_to_string(root().join("docs/explanation/beside-real-kernels.md")).expect("the page");
+    let summary: Vec<&str> = summary.split_whitespace().collect();
+    let text = summary.join(" ");
+    let mut complaints: Vec<String> = said.iter().filter(|s| !text.contains(*s)).map(|s| format!("not: {s}")).collect();
+    // The README: 0.2 points by descriptor, 0.1 for anonymous memory and mapped files under two
+    // lists.
+    for row in &rows {
+        let is_classic = row.iter().any(|word| ["lru", "lru-shadow"].contains(word));
+        let bound = match (row[5], is_classic) {
+            ("fd", _) => 0.2,
+            ("anon", _) | (_, true) => 0.1,
+            _ => continue,
+        };
+        if number(row, 1).abs() > bound {
+            complaints.push(format!("more than {bound}: {row:?}"));
+        }
+    }
+    // Rows that the summary shows: workload, policy, kernel, refault, agreement.
+    let mut shown = 0;
+    for page in ["docs/explanation/beside-real-kernels.md"] {
+        let text = std::fs::read_to_string(root().join(page)).expect("the page");
+        for line in text.lines().filter(|line| line.starts_with("| ") && line.ends_with(" % |")) {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            let [what, policy, kernel, ours, agree] = cells[..] else { continue };
+            let Some((workload, by)) = what.split_once(", ") else { continue };
+            let by = match by {
+                "by descriptor" => "fd",
+                "mapped" => "map",
+                "anonymous" => "anon",
+                _ => continue,
+            };
+            let percent = |text: &str| text.trim_end_matches(" %").parse::<f64>().expect("a share");
+            let policy = policy.trim_matches('`');
+            let row = rows
+                .iter()
+                .find(|row| row[6] == workload && row[5] == by && row[7..] == [policy, "6.12"])
+                .unwrap_or_else(|| panic!("{line}: no such row"));
+            let is_so = (number(row, 4) * 100.0 - percent(kernel)).abs() < 1e-6
+                && (number(row, 2) * 100.0 - percent(ours)).abs() < 1e-6
+                && (number(row, 0) - percent(agree)).abs() < 1e-6;
+            if !is_so {
+                complaints.push(format!("{line}: the table has {row:?}"));
+            }
+            shown += 1;
+        }
+    }
+    // The machine as a whole: ten cases within 1.3 points.
+    let page = std::fs::read_to_string(root().join("docs/explanation/beside-real-kernels.md")).expect("the page");
+    let is_machine = |line: &&str| line.starts_with("| loop | `") || line.starts_with("| readers-uneven | `");
+    let machine: Vec<f64> = page
+        .lines()
+        .filter(is_machine)
+        .map(|line| line.split('|').nth(5).and_then(|points| points.trim().parse().ok()).expect("points"))
+        .collect();
+    if machine.len() != 10 || machine.iter().any(|points| points.abs() > 1.3) {
+        complaints.push(format!("the machine as a whole: {machine:?}"));
+    }
+    assert!(shown >= 10, "{shown} rows");
+    none(&complaints);
+}
+
+/// The reference is short enough to be read.
+#[test]
+fn the_reference_is_short() {
+    let lines: usize = pages().iter().filter(|p| p.name.starts_with("docs/reference/")).map(|p| p.lines).sum();
+    assert!(lines <= 3000, "{lines} lines in docs/reference");
+    let readme = pages().into_iter().find(|p| p.name == "README.md").expect("the README").lines;
+    assert!(readme <= 120, "{readme} lines in README.md");
+}
