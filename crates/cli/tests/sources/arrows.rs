@@ -13,8 +13,7 @@ const END: &str = "<!-- arrows: end -->";
 
 /// Rooms that import each other in a circle although they should not: the rooms, or `CRATE/*` for
 /// whatever is in a crate; and why that is so.
-const CIRCLES: [(&str, &str); 3] = [
-    ("mm/*", "until restructured"),
+const CIRCLES: [(&str, &str); 2] = [
     ("pager/*", "until restructured"),
     ("preload/agent preload/link", "until the names of symbols stand apart from the agent that looks them up"),
 ];
