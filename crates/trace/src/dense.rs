@@ -204,7 +204,7 @@ impl Descriptors {
 }
 
 /// One object while the trace is read.
-struct Growing {
+struct LoadingObject {
     kind: ObjectKind,
     pages: Pages,
     descriptors: Descriptors,
@@ -213,7 +213,7 @@ struct Growing {
 /// A trace whose page ids are still in the order of first sight.
 struct Loader {
     trace: Trace,
-    growing: Vec<Growing>,
+    loading: Vec<LoadingObject>,
     groups: Groups,
     /// The group of every page, by provisional id, if groups are kept.
     owners: Vec<u16>,
@@ -240,7 +240,7 @@ impl Loader {
                 groups: Vec::new(),
                 cut: max_accesses == 0,
             },
-            growing: Vec::new(),
+            loading: Vec::new(),
             groups: Groups::default(),
             owners: Vec::new(),
             distinct: 0,
@@ -252,15 +252,15 @@ impl Loader {
 
     /// Takes over the objects that the source has met since.
     fn know_objects(&mut self, source: &dyn RecordSource) {
-        let known = self.growing.len();
+        let known = self.loading.len();
         for object in source.header().objects.iter().skip(known) {
-            self.growing.push(Growing {
+            self.loading.push(LoadingObject {
                 kind: object.kind,
                 pages: Pages::default(),
                 descriptors: Descriptors::default(),
             });
         }
-        debug_assert!(self.growing.len() <= MAX_OBJECTS as usize);
+        debug_assert!(self.loading.len() <= MAX_OBJECTS as usize);
     }
 
     #[inline]
@@ -268,17 +268,17 @@ impl Loader {
         let room = self.max_accesses - self.trace.accesses.len() as u64;
         let pages = u64::from(record.pages).min(room);
         self.trace.cut |= room <= u64::from(record.pages) && self.max_accesses != u64::MAX;
-        let Some(growing) = self.growing.get_mut(record.object as usize) else {
+        let Some(loading) = self.loading.get_mut(record.object as usize) else {
             let what = format!("object {} is not in the header", record.object);
             return Err(TraceError::new(ErrorKind::Malformed, name, Place::Whole, what));
         };
-        let via = match growing.kind {
+        let via = match loading.kind {
             ObjectKind::Anon => Via::Map,
             ObjectKind::File => record.op.via.unwrap_or(self.default_via),
         };
         let write = record.op.write;
         for page in record.page..record.page + pages {
-            let id = growing.pages.id(page, self.distinct);
+            let id = loading.pages.id(page, self.distinct);
             if id == self.distinct {
                 self.distinct += 1;
                 if self.distinct > MAX_DISTINCT_PAGES {
@@ -286,7 +286,7 @@ impl Loader {
                 }
             }
             let reads = via == Via::Fd && !write;
-            let continues = reads && growing.descriptors.read(record.task, id);
+            let continues = reads && loading.descriptors.read(record.task, id);
             self.trace.accesses.push(PackedAccess::new(id, write, via, continues));
         }
         Ok(())
@@ -329,8 +329,8 @@ impl Loader {
         let mut renamed = vec![0u32; self.distinct as usize];
         let mut first_page = 0u32;
         let owner = |&(_, provisional): &(u64, u32)| self.owners.get(provisional as usize).copied().unwrap_or(0);
-        for (growing, info) in self.growing.into_iter().zip(&source.header().objects) {
-            let mut seen = growing.pages.by_first_access;
+        for (loading, info) in self.loading.into_iter().zip(&source.header().objects) {
+            let mut seen = loading.pages.by_first_access;
             seen.sort_unstable_by_key(|page| (owner(page), page.0));
             for (id, (_, provisional)) in (first_page..).zip(&seen) {
                 renamed[*provisional as usize] = id;

@@ -139,7 +139,7 @@ fn replay(
     };
     let source = open(path, &args.input.open_options())?;
     let page_size = source.header().page_size;
-    let mut source = Watched::new(source, args.max_accesses);
+    let mut source = SourceWithProgress::new(source, args.max_accesses);
     let trace = Trace::load(&mut source, &opts)?;
     drop(source);
     let footprint = u64::from(trace.footprint_pages());
@@ -253,20 +253,20 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// A source that shows how far it has been read.
-struct Watched {
+struct SourceWithProgress {
     source: Box<dyn RecordSource>,
     progress: Progress,
 }
 
-impl Watched {
-    fn new(source: Box<dyn RecordSource>, max_accesses: Option<u64>) -> Watched {
+impl SourceWithProgress {
+    fn new(source: Box<dyn RecordSource>, max_accesses: Option<u64>) -> SourceWithProgress {
         let total = source.header().records_hint.map(|hint| max_accesses.map_or(hint, |max| max.min(hint)));
         let progress = Progress::new(format!("reading {}", source.name()), total);
-        Watched { source, progress }
+        SourceWithProgress { source, progress }
     }
 }
 
-impl RecordSource for Watched {
+impl RecordSource for SourceWithProgress {
     fn name(&self) -> &str {
         self.source.name()
     }

@@ -8,7 +8,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// What a cell of the engine ends with, and OPT does not have.
 #[derive(Clone, Debug)]
-pub struct Inside {
+pub struct EngineFigures {
     /// The counters.
     pub counters: Stats,
     /// The sizes at the end.
@@ -59,7 +59,7 @@ pub struct Row {
     /// Misses in equal windows, if they were asked for.
     pub window_misses: Option<Vec<u64>>,
     /// Counters and more, except for OPT.
-    pub inside: Option<Inside>,
+    pub inside: Option<EngineFigures>,
 }
 
 impl Row {
@@ -116,7 +116,7 @@ impl<K: Serialize, V: Serialize, I: Iterator<Item = (K, V)> + Clone> Serialize f
     }
 }
 
-impl Inside {
+impl EngineFigures {
     /// The counters of the sizes of folios that there were, as `64kB.swpout`.
     pub fn size_counters(&self) -> impl Iterator<Item = (String, u64)> + '_ {
         self.sizes.iter().map(|(order, counter, n)| (format!("{}kB.{}", 4u32 << order, counter.name()), n))
@@ -151,7 +151,7 @@ impl Serialize for Row {
         map.serialize_entry("memory.events", &Pairs(pairs.into_iter()))?;
         let pairs: Vec<_> = self.inside.iter().flat_map(|i| i.swap_events.iter().copied()).collect();
         map.serialize_entry("memory.swap.events", &Pairs(pairs.into_iter()))?;
-        let pairs: Vec<_> = self.inside.iter().flat_map(Inside::size_counters).collect();
+        let pairs: Vec<_> = self.inside.iter().flat_map(EngineFigures::size_counters).collect();
         if !pairs.is_empty() {
             map.serialize_entry("mthp", &Pairs(pairs.into_iter()))?;
         }

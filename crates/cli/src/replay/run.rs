@@ -4,7 +4,7 @@ use super::cell::{Cell, CountOnly, MissBits, MissSink};
 use super::policy::RowPolicy;
 use super::progress::Progress;
 use super::recorder::{Recorder, Windows};
-use super::row::{Inside, Row};
+use super::row::{EngineFigures, Row};
 use refault_mm::opt::{Opt, next_uses};
 use refault_mm::{Config, Lru};
 use refault_trace::Trace;
@@ -104,7 +104,7 @@ impl Plan<'_> {
         }
         let seconds = started.elapsed().as_secs_f64();
         let events = cell.engine.memcg_events(cell.group);
-        let inside = Inside {
+        let inside = EngineFigures {
             counters: cell.engine.vmstat(),
             gauges: cell.engine.memcg_gauges(cell.group),
             sizes: cell.engine.size_stats().clone(),

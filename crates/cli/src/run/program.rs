@@ -38,7 +38,7 @@ pub(super) fn find(name: &OsStr) -> Result<PathBuf, Failure> {
 pub(super) fn check(path: &Path) -> Result<(), Failure> {
     let mut at = path.to_owned();
     for _ in 0..MAX_SCRIPTS {
-        match look_at(&at)? {
+        match kind_of(&at)? {
             Kind::Fine => return Ok(()),
             Kind::Script(interpreter) => at = interpreter,
             Kind::Refused(why) => return Err(format!("{}: {why}", at.display()).into()),
@@ -53,7 +53,7 @@ enum Kind {
     Refused(String),
 }
 
-fn look_at(path: &Path) -> Result<Kind, Failure> {
+fn kind_of(path: &Path) -> Result<Kind, Failure> {
     let said = |e: std::io::Error| format!("{}: {e}", path.display());
     let mut file = File::open(path).map_err(said)?;
     let mode = file.metadata().map_err(said)?.mode();

@@ -1,6 +1,6 @@
 //! The result for programs; the schema is in docs/reference/size.md.
 
-use super::report::{Beside, Point, Report};
+use super::report::{Figure, Point, Report};
 use super::text::warnings;
 use crate::Failure;
 use serde_json::{Map, Value, json};
@@ -43,8 +43,8 @@ fn point(report: &Report, point: &Point) -> Value {
     all.insert("failed".into(), point.failed.into());
     for (name, beside) in &point.beside {
         let value = match *beside {
-            Beside::Count(n) | Beside::Nanoseconds(n) => n.into(),
-            Beside::Number(n) | Beside::Share(n) | Beside::Percent(n) => n.into(),
+            Figure::Count(n) | Figure::Nanoseconds(n) => n.into(),
+            Figure::Number(n) | Figure::Share(n) | Figure::Percent(n) => n.into(),
         };
         all.insert((*name).into(), value);
     }

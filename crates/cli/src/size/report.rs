@@ -14,12 +14,12 @@ pub(super) struct Point {
     pub(super) failed: Option<&'static str>,
     pub(super) met: bool,
     /// What else there is to know, by the names in JSON.
-    pub(super) beside: Vec<(&'static str, Beside)>,
+    pub(super) beside: Vec<(&'static str, Figure)>,
 }
 
 /// A number beside the metric, by how people read it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Beside {
+pub(super) enum Figure {
     Count(u64),
     Number(f64),
     /// 0 to 1.

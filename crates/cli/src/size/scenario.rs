@@ -2,7 +2,7 @@
 
 use super::args::{Limit, SizeArgs};
 use super::grid::Grid;
-use super::report::{Beside, Point, Report};
+use super::report::{Figure, Point, Report};
 use super::search::search;
 use super::target::{Metric, Target};
 use crate::Failure;
@@ -187,17 +187,17 @@ fn value(metric: Metric, group: &MemcgResult, seconds: f64) -> Option<f64> {
 }
 
 /// What stands beside the metric, under the names of metrics where they are the same.
-fn beside(group: &MemcgResult, seconds: f64) -> Vec<(&'static str, Beside)> {
-    let a_second = |n: u64| Beside::Number(if seconds > 0.0 { n as f64 / seconds } else { 0.0 });
+fn beside(group: &MemcgResult, seconds: f64) -> Vec<(&'static str, Figure)> {
+    let a_second = |n: u64| Figure::Number(if seconds > 0.0 { n as f64 / seconds } else { 0.0 });
     let mut all = Vec::new();
     if group.tasks.accesses > 0 {
-        all.push(("hit_rate", Beside::Share(group.tasks.hit_rate())));
-        all.push(("ops_per_s", Beside::Number(group.tasks.ops_per_s)));
-        all.push(("p99", Beside::Nanoseconds(group.tasks.latency.p99_ns)));
+        all.push(("hit_rate", Figure::Share(group.tasks.hit_rate())));
+        all.push(("ops_per_s", Figure::Number(group.tasks.ops_per_s)));
+        all.push(("p99", Figure::Nanoseconds(group.tasks.latency.p99_ns)));
     }
     all.push(("refaults_per_s", a_second(refaults(group))));
     all.push(("swap_ins_per_s", a_second(group.counter("pswpin"))));
-    all.push(("some.avg60", Beside::Percent(group.psi_peaks[0][1])));
-    all.push(("oom_kills", Beside::Count(group.tasks.oom_kills)));
+    all.push(("some.avg60", Figure::Percent(group.psi_peaks[0][1])));
+    all.push(("oom_kills", Figure::Count(group.tasks.oom_kills)));
     all
 }

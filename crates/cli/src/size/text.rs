@@ -1,7 +1,7 @@
 //! The result for people.
 
 use super::picture;
-use super::report::{Beside, Point, Report};
+use super::report::{Figure, Point, Report};
 use super::search::Verdict;
 use crate::flags::size::human;
 use crate::table::Table;
@@ -69,13 +69,13 @@ fn head(name: &str) -> String {
     name.replacen('_', "\n", 1).replace('_', " ")
 }
 
-fn shown(beside: Beside) -> String {
+fn shown(beside: Figure) -> String {
     match beside {
-        Beside::Count(n) => grouped(n),
-        Beside::Number(n) => number((n * 1000.0).round() / 1000.0),
-        Beside::Share(n) => format!("{:.2}%", 100.0 * n),
-        Beside::Percent(n) => format!("{n:.2}%"),
-        Beside::Nanoseconds(ns) => duration(ns),
+        Figure::Count(n) => grouped(n),
+        Figure::Number(n) => number((n * 1000.0).round() / 1000.0),
+        Figure::Share(n) => format!("{:.2}%", 100.0 * n),
+        Figure::Percent(n) => format!("{n:.2}%"),
+        Figure::Nanoseconds(ns) => duration(ns),
     }
 }
 

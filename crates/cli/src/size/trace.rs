@@ -2,7 +2,7 @@
 
 use super::args::{Limit, SizeArgs};
 use super::grid::Grid;
-use super::report::{Beside, Point, Report};
+use super::report::{Figure, Point, Report};
 use super::search::search;
 use super::target::Metric;
 use crate::Failure;
@@ -189,11 +189,11 @@ impl<'a> Subject<'a> {
         };
         let met = failed.is_none() && value.is_some_and(|value| self.args.target.is_met(value));
         let beside = vec![
-            ("hit_rate", Beside::Share(an_access(hits))),
-            ("misses", Beside::Count(count.misses)),
-            ("refaults", Beside::Count(refaults)),
-            ("swap_ins", Beside::Count(swap_ins)),
-            ("oom_kills", Beside::Count(kills)),
+            ("hit_rate", Figure::Share(an_access(hits))),
+            ("misses", Figure::Count(count.misses)),
+            ("refaults", Figure::Count(refaults)),
+            ("swap_ins", Figure::Count(swap_ins)),
+            ("oom_kills", Figure::Count(kills)),
         ];
         Ok(Point { pages, value, failed, met, beside })
     }

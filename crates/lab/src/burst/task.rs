@@ -91,7 +91,7 @@ impl Burst<'_> {
         let t = &spec.tasks[task.spec];
         let phase = &t.phases[task.phase];
         if let Some(tiering) = self.tiering.as_mut().filter(|_| phase.measured) {
-            tiering.note_measured(spec, self.kernel, now_ns);
+            tiering.note_measured(spec, self.kernel, self.clock.now_ns());
         }
         let mut streams = match task.script.is_some() {
             true => self.trace_streams(task, now_ns),

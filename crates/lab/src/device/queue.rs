@@ -104,7 +104,7 @@ const WRITES_STARVED: u32 = 2;
 #[derive(Default)]
 pub(super) struct Elevator {
     /// Reads, writes.
-    sides: [Side; 2],
+    sides: [DirectionQueue; 2],
     batch_of_writes: bool,
     batch_left: u32,
     /// Batches of reads that began while writes waited.
@@ -113,12 +113,12 @@ pub(super) struct Elevator {
 
 /// The waiting requests of one direction, in two orders.
 #[derive(Default)]
-struct Side {
+struct DirectionQueue {
     by_age: BTreeMap<u64, Run>,
     by_place: BTreeSet<(u64, u64)>,
 }
 
-impl Side {
+impl DirectionQueue {
     fn insert(&mut self, run: Run) {
         self.by_age.insert(run.owner, run);
         self.by_place.insert((run.at_page, run.owner));
@@ -143,7 +143,7 @@ impl Side {
 }
 
 impl Elevator {
-    fn side(&mut self, write: bool) -> &mut Side {
+    fn side(&mut self, write: bool) -> &mut DirectionQueue {
         &mut self.sides[usize::from(write)]
     }
 

@@ -125,19 +125,19 @@ pub(super) fn check(scenario: &Scenario, sections: &[Section<'_>], tasks: &[Sect
             }
         }
     }
-    Lives::of(scenario).check(sections, tasks)
+    GroupLifetimes::of(scenario).check(sections, tasks)
 }
 
 /// When each group is there, as far as times are given.
-struct Lives<'a> {
+struct GroupLifetimes<'a> {
     scenario: &'a Scenario,
     /// By group: when it is made and removed; not known of those for which an event waits for a
     /// task.
     known: Vec<Option<(u64, u64)>>,
 }
 
-impl Lives<'_> {
-    fn of(scenario: &Scenario) -> Lives<'_> {
+impl GroupLifetimes<'_> {
+    fn of(scenario: &Scenario) -> GroupLifetimes<'_> {
         let mut known: Vec<_> = (scenario.memcgs.iter())
             .map(|m| Some(if m.made_by_event { (u64::MAX, u64::MAX) } else { (0, u64::MAX) }))
             .collect();
@@ -151,7 +151,7 @@ impl Lives<'_> {
                 (None, _) => life.1 = life.1.min(event.at_ns),
             }
         }
-        Lives { scenario, known }
+        GroupLifetimes { scenario, known }
     }
 
     fn check(&self, sections: &[Section<'_>], tasks: &[Section<'_>]) -> Result<()> {

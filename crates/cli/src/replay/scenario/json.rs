@@ -126,12 +126,12 @@ struct Line {
     avg60: f64,
     avg300: f64,
     total_us: u64,
-    highest: Highest,
+    highest: PsiPeaks,
 }
 
 /// The highest averages of the run.
 #[derive(Serialize)]
-struct Highest {
+struct PsiPeaks {
     avg10: f64,
     avg60: f64,
     avg300: f64,
@@ -250,7 +250,7 @@ fn group_tasks(of: &GroupTasks) -> GroupTasksOut {
 fn line(group: &MemcgResult, kind: usize) -> Line {
     let PsiLine { avg10, avg60, avg300, total_us } = group.psi[kind];
     let [h10, h60, h300] = group.psi_peaks[kind];
-    Line { avg10, avg60, avg300, total_us, highest: Highest { avg10: h10, avg60: h60, avg300: h300 } }
+    Line { avg10, avg60, avg300, total_us, highest: PsiPeaks { avg10: h10, avg60: h60, avg300: h300 } }
 }
 
 fn device(device: &DeviceResult) -> BTreeMap<&'static str, serde_json::Value> {
