@@ -165,7 +165,7 @@ fn processors() -> usize {
 mod tests {
     use super::*;
     use crate::calls::{CallFault, CallPlan};
-    use refault_testing::{Need, require};
+    use refault_testing::{Need, absent, require};
 
     /// What all that hold the device ask for together, in µs. `None`, and a line: it cannot be opened here.
     fn asked() -> Option<i32> {
@@ -221,7 +221,7 @@ mod tests {
             let plan = plan.enter();
             let awake = Awake::new(usize::MAX).unwrap();
             if fails == Call::AskLatency && awake.keeper.is_none() {
-                return;
+                return absent(Need::Latency, "no thread asks for it");
             }
             (0..100).for_each(|_| awake.woke(LOOK_WAKES as usize));
             assert_eq!(plan.plan().made(Call::AskLatency), asks);
