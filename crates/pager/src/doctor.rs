@@ -6,9 +6,11 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::awake;
+use crate::config::{PoolConfig, RegionConfig};
+use crate::cpu_latency_qos;
+pub use crate::machine::limit;
+use crate::machine::{limits, page_bytes};
 use crate::mem::Mapping;
-use crate::region::{PoolConfig, RegionConfig};
 use crate::store::{Codec, SwapIo};
 use crate::tree::{self, TreeConfig};
 use crate::uffd::{Feature, PAGE, Scope, Uffd};
@@ -156,7 +158,7 @@ impl Report {
             features,
             moves: Probe::of(try_move()),
             io_uring: Probe::of(try_io_uring()),
-            stays_awake: Probe::of(awake::probe()),
+            stays_awake: Probe::of(cpu_latency_qos::probe()),
             capabilities: CAPABILITIES.iter().map(|&(bit, name)| (name, caps >> bit & 1 == 1)).collect(),
             seccomp: field(&status, "Seccomp:").and_then(|s| s.parse().ok()),
             cgroup_memory_max: cgroup_memory_max(),
@@ -226,12 +228,6 @@ impl Report {
     }
 }
 
-/// Bytes of a page of this machine.
-pub(crate) fn page_bytes() -> u64 {
-    // SAFETY: the call takes a number and gives one.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
-}
-
 /// The rest of the line that begins with `name`.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
@@ -294,27 +290,6 @@ fn cgroup_memory_max() -> Option<u64> {
         }
     }
     least
-}
-
-fn limits() -> Vec<(&'static str, Option<u64>)> {
-    let get = |resource| {
-        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: the structure is filled by the call.
-        let known = unsafe { libc::getrlimit(resource, &mut limit) } == 0 && limit.rlim_cur != libc::RLIM_INFINITY;
-        known.then_some(limit.rlim_cur)
-    };
-    vec![
-        ("address_space_bytes", get(libc::RLIMIT_AS)),
-        ("file_size_bytes", get(libc::RLIMIT_FSIZE)),
-        ("open_files", get(libc::RLIMIT_NOFILE)),
-        ("processes", get(libc::RLIMIT_NPROC)),
-        ("stack_bytes", get(libc::RLIMIT_STACK)),
-    ]
-}
-
-/// A limit of this process by the name that it has in [`Report::limits`], if there is one.
-pub fn limit(name: &str) -> Option<u64> {
-    limits().into_iter().find(|limit| limit.0 == name)?.1
 }
 
 fn look_at(directory: &Path) -> Directory {

@@ -14,28 +14,31 @@
 //! ```
 #![deny(missing_docs)]
 
-mod awake;
 pub mod calls;
+mod config;
+mod core;
+mod cpu_latency_qos;
 pub mod doctor;
-mod effects;
 mod error;
+mod evict;
 pub mod file;
 mod heap;
-mod high;
+mod machine;
 pub mod mem;
 mod pagemap;
-mod patience;
+mod placement;
 mod region;
+mod staging;
 pub mod store;
 mod threads;
 pub mod tree;
 pub mod uffd;
-mod waiting;
 
+pub use config::{FaultMode, PoolConfig, RegionConfig};
 pub use error::Error;
 pub use file::{MappedFile, MappedFileConfig};
 pub use heap::HugeHeap;
 pub use refault_mm::{
     HugeAdvice, MemcgEvents, Policy, SampleStats, SizeCounter, SizeStats, ThpConfig, ThpDefrag, ThpMode, ThpSize,
 };
-pub use region::{Counts, FaultMode, Limits, PoolConfig, Region, RegionConfig, RegionStats};
+pub use region::{Counts, Limits, Region, RegionStats};

@@ -68,6 +68,11 @@ pub(crate) fn wait<'a, T>(on: &Condvar, guard: MutexGuard<'a, T>, most: Duration
     on.wait_timeout(guard, most).unwrap_or_else(|_| died_at_work()).0
 }
 
+/// A time as data: as many as there can be.
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 fn died_at_work() -> ! {
     fatal("a thread of the pager died at work")
 }

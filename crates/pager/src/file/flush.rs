@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::MutexGuard;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Condvar, MutexGuard};
 use std::time::Duration;
 
 use refault_mm::PageId;
 
-use super::core::Core;
-use super::{IDLE, MappedFile, Shared};
+use super::{Core, MappedFile, Shared};
+use crate::core::{Evictor, Task};
 use crate::error::Error;
+use crate::evict::{self, Evicts};
+use crate::store::SwapArea;
 use crate::threads;
 use crate::uffd::PAGE;
 
@@ -33,6 +35,7 @@ impl MappedFile {
         let synced = self.shared.io.sync();
         let mut core = self.shared.lock();
         if synced.is_err() {
+            self.shared.tick(&mut core);
             core.sync_failed(&before);
         }
         written.and(synced.map_err(Error::io("syncing the file")))?;
@@ -53,35 +56,57 @@ impl MappedFile {
     }
 }
 
+impl Evicts for Shared {
+    type Core = Core;
+
+    fn enter(&self) -> MutexGuard<'_, Core> {
+        let mut core = self.lock();
+        Shared::tick(self, &mut core);
+        core
+    }
+
+    fn tick(&self, core: &mut Core) {
+        Shared::tick(self, core);
+    }
+
+    fn next(evictor: &mut Evictor, core: &mut Core) -> Task {
+        evictor.next(core)
+    }
+
+    fn work(&self) -> &Condvar {
+        &self.work
+    }
+
+    fn stop(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    fn area(&self) -> Option<&SwapArea> {
+        None
+    }
+
+    fn charge_overhead(core: &mut Core) {
+        core.charge_overhead();
+    }
+
+    fn reclaim<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        Shared::tick(self, &mut core);
+        core.step();
+        core = self.write_round(core);
+        core.retry_waiting();
+        core.charge_overhead();
+        self.finish(core)
+    }
+
+    fn write<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        self.reclaim(core)
+    }
+}
+
 impl Shared {
     /// The writer's thread: background reclaim, the flusher, and what they write.
     pub(super) fn run_writer(&self) {
-        let mut core = self.lock();
-        loop {
-            while !core.has_work() {
-                if self.stop.load(Ordering::Relaxed) {
-                    return;
-                }
-                core = threads::wait(&self.work, core, IDLE);
-                core.tick();
-                core.step();
-            }
-            if self.stop.load(Ordering::Relaxed) {
-                return;
-            }
-            core.tick();
-            core.step();
-            core = self.write_round(core);
-            core.retry_starved();
-            core.charge_overhead();
-            core = self.finish(core);
-            if core.is_starved() {
-                // Room comes from others that are at work, or not at all: either takes a moment.
-                drop(core);
-                std::thread::yield_now();
-                core = self.lock();
-            }
-        }
+        evict::run(self);
     }
 
     /// Writes what is to be written.
@@ -93,7 +118,7 @@ impl Shared {
             drop(core);
             let result = self.write(first, last);
             core = self.lock();
-            core.tick();
+            self.tick(&mut core);
             core.settle_writes(&pages, result);
             core.memory.settle_drops();
             self.written.notify_all();
@@ -122,7 +147,7 @@ impl Shared {
         let mut core = self.lock();
         // What is being written was dirty before, and what is dirty is to be written.
         let mut todo: BTreeSet<u32> = core.memory.writing.clone();
-        core.tick();
+        self.tick(&mut core);
         for page in core.memory.dirty.clone() {
             let Core { engine, memory, .. } = &mut *core;
             engine.write_page(memory, PageId(page));

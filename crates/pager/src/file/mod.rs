@@ -7,28 +7,31 @@ mod core;
 mod flush;
 mod io;
 mod limits;
+mod memory;
+mod operations;
 mod read;
 mod stats;
-mod world;
 
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, Policy};
 
 pub use io::{FileIo, RealFile};
 pub use stats::{FileCounts, FileStats};
 
-use self::core::Core;
-use self::world::{Memory, State};
-use crate::awake::{self, Awake};
+use self::memory::{BYTES_PER_PAGE, Memory};
+use self::operations::FileMemory;
+use crate::config::RegionConfig;
+use crate::cpu_latency_qos::{self, CpuLatencyQos};
 use crate::error::Error;
 use crate::mem::Mapping;
-use crate::region::{Placement, RegionConfig};
+use crate::pagemap::Pagemap;
+use crate::placement::Placement;
 use crate::threads::{self, fatal};
 use crate::uffd::{CallPlan, Feature, PAGE, Scope, Uffd};
 
@@ -36,8 +39,6 @@ use crate::uffd::{CallPlan, Feature, PAGE, Scope, Uffd};
 const THREAD_BYTES: usize = 64 << 10;
 /// Pages of a read at most: as many as the engine reads ahead.
 const READ_RUN: usize = 32;
-/// Without anything to do the writer looks round so often.
-const IDLE: Duration = Duration::from_millis(100);
 
 /// How a file is mapped.
 #[derive(Clone, Debug)]
@@ -89,9 +90,12 @@ impl MappedFileConfig {
     }
 }
 
+type Core = self::core::Core<FileMemory>;
+
 /// What the threads share.
 struct Shared {
     core: Mutex<Core>,
+    started: Instant,
     /// The writer has something to do.
     work: Condvar,
     /// Writes ended.
@@ -109,7 +113,7 @@ struct Shared {
     /// A page for each fault thread: a touch of it ends one.
     doorbell: Mapping,
     placement: Placement,
-    awake: Awake,
+    latency: CpuLatencyQos,
 }
 
 /// A file as memory. What is written to it is in the file after [`MappedFile::flush`].
@@ -160,7 +164,7 @@ impl MappedFile {
         let uffd = Arc::new(uffd);
         let pages = bytes.div_ceil(PAGE as u64) as usize;
         // So large ones are not even made.
-        check_tables(pages * (Memory::BYTES_PER_PAGE + Engine::BYTES_PER_SHADOW), config, "")?;
+        check_tables(pages * (BYTES_PER_PAGE + Engine::BYTES_PER_SHADOW), config, "")?;
         let memory = Mapping::new(pages * PAGE).map_err(Error::io("mapping memory"))?;
         let threads = match config.fault_threads {
             0 => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
@@ -179,14 +183,19 @@ impl MappedFile {
         let mut engine = Engine::new(config.engine()).map_err(Error::Config)?;
         let group = engine.add_memcg(MemcgId::ROOT, "/file", u64::MAX, 0).map_err(Error::Config)?;
         engine.add_mapping(MappingKind::File, group, 0..pages as u64).map_err(Error::Config)?;
-        let state = Memory::new(uffd.clone(), memory.start(), pages);
-        let fixed = (threads + 1) * (THREAD_BYTES + READ_RUN * PAGE) + awake::THREAD_BYTES;
-        let mut core = Core::new(engine, state, group, config.stall_limit, fixed)
-            .map_err(Error::io("opening /proc/self/pagemap"))?;
+        let fixed = (threads + 1) * (THREAD_BYTES + READ_RUN * PAGE) + cpu_latency_qos::THREAD_BYTES;
+        let memory_of = Arc::new(FileMemory {
+            uffd: uffd.clone(),
+            start: memory.start(),
+            pagemap: Pagemap::open().map_err(Error::io("opening /proc/self/pagemap"))?,
+        });
+        let mut core = Core::new(engine, Memory::new(memory_of, pages), group, fixed);
+        core.stall_limit_ns = threads::nanoseconds(config.stall_limit);
         core.charge_overhead();
         check_tables(core.own_bytes(), config, &format!(" and to {threads} threads"))?;
         let shared = Arc::new(Shared {
             core: Mutex::new(core),
+            started: Instant::now(),
             work: Condvar::new(),
             written: Condvar::new(),
             flushing: Mutex::new(()),
@@ -198,7 +207,7 @@ impl MappedFile {
             bytes,
             doorbell,
             placement: Placement::new(),
-            awake: Awake::new(config.awake_cpus)?,
+            latency: CpuLatencyQos::new(config.awake_cpus)?,
         });
         let writable = config.writable;
         let mut file = MappedFile { shared, threads: Vec::new(), writer: None, memory, writable };
@@ -276,7 +285,7 @@ impl MappedFile {
 
     /// What it did, holds and takes.
     pub fn stats(&self) -> FileStats {
-        FileStats { awake: self.shared.awake.stats(), ..self.shared.lock().stats() }
+        FileStats { awake: self.shared.latency.stats(), ..self.shared.lock().stats() }
     }
 
     /// Checks every structure. An error is a defect of the pager or of the engine.
@@ -351,6 +360,11 @@ impl Shared {
         threads::lock(&self.core)
     }
 
+    /// Time goes on.
+    fn tick(&self, core: &mut Core) {
+        core.set_now(threads::nanoseconds(self.started.elapsed()));
+    }
+
     /// A fault thread.
     fn serve_faults(&self) {
         self.placement.join();
@@ -365,12 +379,12 @@ impl Shared {
             if faults.is_empty() {
                 continue;
             }
-            self.awake.woke(faults.len());
+            self.latency.woke(faults.len());
             faults.iter().for_each(|f| self.placement.fault_of(&mut turn, f.thread));
             // This one reads the file: another waits for the next.
             drop(turn);
             let mut core = self.lock();
-            core.tick();
+            self.tick(&mut core);
             for f in &faults {
                 if self.doorbell.contains(f.address) {
                     // The kernel serves it from now on, and who touched it goes on.
@@ -414,13 +428,12 @@ impl Shared {
         let mut in_place = 0;
         for first in pages.clone().step_by(CHUNK) {
             let chunk = first..pages.end.min(first + CHUNK as u32);
-            core.tick();
+            self.tick(&mut core);
             for page in chunk.clone() {
                 room = if room > 0 && core.bring(page) { room - 1 } else { 0 };
             }
             core = self.finish(core);
-            let there = |s: State| matches!(s, State::Clean | State::Dirty | State::Writing);
-            in_place += chunk.filter(|&p| there(core.memory.state[p as usize])).count() as u64;
+            in_place += chunk.filter(|&p| core.memory.state(p).is_present()).count() as u64;
             if core.has_work() {
                 self.work.notify_one();
             }

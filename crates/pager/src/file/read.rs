@@ -2,8 +2,7 @@
 
 use std::sync::MutexGuard;
 
-use super::core::Core;
-use super::{Shared, io};
+use super::{Core, Shared, io};
 use crate::store::PageBuf;
 use crate::uffd::PAGE;
 
@@ -28,7 +27,7 @@ impl Shared {
             results.push(result);
         }
         core = self.lock();
-        core.tick();
+        self.tick(&mut core);
         core.memory.counts.read_calls += calls;
         core.memory.buffer = contents;
         for (i, (&page, result)) in run.iter().zip(results).enumerate() {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::Shared;
 use super::core::Core;
 use super::registry;
-use super::world::State;
+use crate::core::State;
 use crate::error::Error;
 use crate::threads::fatal;
 use crate::uffd::PAGE;
@@ -159,33 +159,33 @@ impl Shared {
     /// A fault of this thread. If it is true, the access is to be tried again: then the page is in place, or lost, or it faults once more.
     /// False: the page is lost, which is the program's affair.
     fn fault_by_signal(&self, address: usize, write: bool) -> bool {
-        let page = ((address - self.start) / PAGE) as u32;
+        let page = ((address - self.memory.start) / PAGE) as u32;
         let served = catch_unwind(AssertUnwindSafe(|| self.serve_here(page, write)));
         served.unwrap_or_else(|_| fatal("serving a fault failed"))
     }
 
     fn serve_here(&self, page: u32, write: bool) -> bool {
         let mut core = self.lock();
-        if core.memory.state[page as usize] == State::Poisoned {
+        if core.memory.state(page) == State::Poisoned {
             return false;
         }
         core.tick();
         // SAFETY: takes nothing, cannot fail.
-        core.frames.fault_of(unsafe { libc::pthread_self() });
+        core.fault_of(unsafe { libc::pthread_self() });
         let alone = core.frames.is_alone();
-        core.fault(page, write);
+        self.fault(&mut core, self.memory.address(page), write);
         core = self.finish(core);
-        if core.is_starved() {
+        if core.is_waiting_for_frame() {
             // Who waits for room makes some.
             core = self.evict_round(core);
-            core.retry_starved();
+            core.retry();
             core = self.finish(core);
         }
         core = self.evict_here(core);
         drop(self.wait_for(core, page, write));
         if !alone {
             // Who serves a fault by itself wakes nobody, but several wait for each other: one moves pages out, and others for the lock.
-            self.awake.woke(1);
+            self.latency.woke(1);
         }
         true
     }
@@ -193,23 +193,9 @@ impl Shared {
     /// Until nobody is at work on the page.
     fn wait_for<'a>(&'a self, mut core: MutexGuard<'a, Core>, page: u32, write: bool) -> MutexGuard<'a, Core> {
         while core.is_awaited(page, write) {
-            let Some(waiters) = core.memory.waiters.clone() else { break };
+            let Some(waiters) = &self.memory.waiters else { break };
             core = waiters.wait(core, LOOK_AGAIN);
         }
         core
-    }
-}
-
-impl Core {
-    /// Whether a fault on the page has to wait. Then someone who is at work serves it.
-    fn is_awaited(&mut self, page: u32, write: bool) -> bool {
-        match self.memory.state[page as usize] {
-            State::Leaving | State::Writing | State::Reading => {
-                // It may have come, and be on its way out again.
-                self.waiting.add(page, write);
-                true
-            }
-            _ => self.is_page_starved(page) || self.memory.high.is_asleep(&page),
-        }
     }
 }

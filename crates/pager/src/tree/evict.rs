@@ -10,7 +10,7 @@ use super::Shared;
 use super::abi;
 use super::core::{Core, DISCARD_BATCH};
 use super::memory::State;
-use crate::region::{WINDOW, staging};
+use crate::staging::{self, WINDOW};
 use crate::store::StoreError;
 use crate::threads;
 

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::core::Core;
 use super::maps::{self, Size};
 use super::{MOST_UNDER_WAY, SHARED_UNDER_WAY, UNDER_WAY};
-use crate::region::WINDOW;
+use crate::staging::WINDOW;
 use crate::uffd::{PAGE, Probe};
 
 /// Bytes that a process may make before it asks for the first time.

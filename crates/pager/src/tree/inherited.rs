@@ -5,8 +5,8 @@ use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::{PRELOAD, abi};
-use crate::doctor;
 use crate::error::Error;
+use crate::machine;
 
 /// Its file, as it is called in the maps of processes that have it.
 pub(super) const PRELOAD_NAME: &str = "librefault_preload.so";
@@ -86,7 +86,7 @@ pub(super) fn check_not_served() -> Result<(), Error> {
 /// full one.
 pub(super) fn check_file_limit() -> Result<(), Error> {
     let needed = PRELOAD.len().max(abi::SHARED_BYTES) as u64;
-    match doctor::limit("file_size_bytes") {
+    match machine::limit("file_size_bytes") {
         Some(limit) if limit < needed => Err(Error::Unsupported(format!(
             "files may have no more than {limit} bytes here (ulimit -f), and what is shared with the program has {needed}: raise that limit"
         ))),

@@ -80,7 +80,7 @@ pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result
     if let Err(defect) = core.validate() {
         eprintln!("refault: defect: {defect}");
     }
-    let stats = TreeStats { awake: tree.shared.awake.stats(), ..core.stats() };
+    let stats = TreeStats { awake: tree.shared.latency.stats(), ..core.stats() };
     let recording = core.memory.recorder.take().map(super::record::Recorder::finish).transpose();
     drop(core);
     let recording = recording.map_err(Error::io("writing the record"))?;

@@ -8,9 +8,10 @@ use refault_mm::{Ack, Effect, PageId, SwapSlot, ThrottleReason, World};
 use super::record::Recorder;
 use super::throttle::Place;
 use super::written::Written;
-use crate::effects;
-use crate::high::High;
-use crate::region::{Counts, Staging};
+use crate::core::Counts;
+use crate::core::MemoryHigh;
+use crate::core::answer;
+use crate::staging::Staging;
 use crate::store::{Loan, PageBuf, SwapArea};
 
 /// Where the content of a page is.
@@ -128,7 +129,7 @@ pub(super) struct Memory {
     pub(super) kswapd_awake: bool,
     /// Reclaim waits when so many pages are on their way: they take memory until they are written.
     pub(super) most_under_way: u64,
-    pub(super) high: High<Place>,
+    pub(super) high: MemoryHigh<Place>,
     pub(super) recorder: Option<Recorder>,
     pub(super) counts: Counts,
 }
@@ -181,7 +182,7 @@ impl Memory {
             dropping: false,
             kswapd_awake: false,
             most_under_way: u64::MAX,
-            high: High::default(),
+            high: MemoryHigh::default(),
             recorder: None,
             counts: Counts::default(),
         }
@@ -365,7 +366,7 @@ impl World for Memory {
                 return Ack::Pending;
             }
             Effect::Oom { .. } => self.counts.oom += 1,
-            other => return effects::answer(&other),
+            other => return answer(&other),
         }
         Ack::Done
     }

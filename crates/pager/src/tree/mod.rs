@@ -52,9 +52,11 @@ use self::core::Core;
 use self::memory::Memory;
 use self::poll::{Poll, Ready};
 use self::record::Recorder;
-use crate::awake::{self, Awake};
+use crate::config::RegionConfig;
+use crate::cpu_latency_qos::{self, CpuLatencyQos};
 use crate::error::Error;
-use crate::region::{Placement, RegionConfig, Staging, WINDOW};
+use crate::placement::Placement;
+use crate::staging::{Staging, WINDOW};
 use crate::store::SwapArea;
 use crate::threads::{self, fatal};
 use crate::uffd::PAGE;
@@ -96,7 +98,7 @@ struct Shared {
     area: Arc<SwapArea>,
     poll: Poll,
     placement: Placement,
-    awake: Awake,
+    latency: CpuLatencyQos,
     listener: Listener,
     /// What became of the program itself: it is served, or why not.
     first: Mutex<Option<Result<(), String>>>,
@@ -135,7 +137,7 @@ impl Tree {
             n => n,
         };
         let in_passing = (serving + 1) * (core::DISCARD_BATCH + WINDOW) * PAGE;
-        let fixed = (serving + 3) * THREAD_BYTES + awake::THREAD_BYTES + in_passing;
+        let fixed = (serving + 3) * THREAD_BYTES + cpu_latency_qos::THREAD_BYTES + in_passing;
         let mut core = Core::new(engine, group, Memory::new(area.clone(), staging), max_pages as u64, fixed);
         core.stall_limit = m.stall_limit;
         core.swap_pages = (m.swap_max / PAGE) as u64;
@@ -151,7 +153,7 @@ impl Tree {
             stop: AtomicBool::new(false),
             area,
             placement: Placement::new(),
-            awake: Awake::new(m.awake_cpus)?,
+            latency: CpuLatencyQos::new(m.awake_cpus)?,
             poll: Poll::new().map_err(Error::io("waiting for faults"))?,
             listener: Listener::new(name).map_err(Error::io("opening a socket for the program"))?,
             first: Mutex::new(None),
@@ -203,7 +205,7 @@ impl Shared {
                 Ready::Stop => return,
                 Ready::Faults(index) => {
                     _ = core.settle(index);
-                    self.awake.woke(core.threads.len());
+                    self.latency.woke(core.threads.len());
                     let mut voter = self.placement.turn();
                     core.threads.drain(..).for_each(|thread| self.placement.fault_of(&mut voter, thread));
                 }

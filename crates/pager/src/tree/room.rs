@@ -7,8 +7,8 @@ use refault_mm::{KswapdStep, PageId, ReclaimRequest, ReclaimRound, Touch};
 use super::core::{Core, Pending};
 use super::maps;
 use super::memory::State;
-use crate::doctor;
-use crate::region::WINDOW;
+use crate::machine;
+use crate::staging::WINDOW;
 use crate::uffd::PAGE;
 
 /// A fault for which there is no room ends the process if for so long, and so many attempts of the evictor, no page left memory, and none is
@@ -58,7 +58,7 @@ impl Core {
         let (pool, tables) = (area.usage.memory_bytes, self.own_bytes() as u64);
         let resident = self.memory.resident.iter().sum::<u64>() * PAGE as u64;
         let file_limit =
-            doctor::limit("file_size_bytes").filter(|&l| self.has_swap_file && l < self.swap_pages * PAGE as u64);
+            machine::limit("file_size_bytes").filter(|&l| self.has_swap_file && l < self.swap_pages * PAGE as u64);
         // Slots that are kept by processors, and what does not fit a cluster, are not all used.
         let advice = if self.engine.swap_used_pages() + self.swap_pages / 16 >= self.swap_pages {
             "--swap-max is used up: give it more"

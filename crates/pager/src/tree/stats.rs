@@ -3,7 +3,7 @@
 use refault_mm::KeepAwakeStats;
 
 use super::core::Core;
-use crate::region::Counts;
+use crate::core::Counts;
 use crate::store::AreaStats;
 
 /// A run at a moment. Sizes are in pages of 4 KiB where the name says no other.

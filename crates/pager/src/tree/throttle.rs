@@ -7,8 +7,8 @@ use refault_mm::{MemcgLimits, ThrottleReason};
 
 use super::Shared;
 use super::core::{Core, wake_at};
+use crate::core::{MOST_LEAVING, Released};
 use crate::error::Error;
-use crate::high::{MOST_LEAVING, Released};
 use crate::uffd::PAGE;
 
 /// Where somebody waits: the process and the address.
@@ -55,13 +55,17 @@ impl Core {
             self.memory.high.most_leaving = usize::MAX;
             self.fill_others();
         }
-        match self.memory.high.release() {
+        match self.memory.high.release(self.now_ns()) {
             Released::Now(places) => self.wake_all(places),
             Released::Later(n, ns) => {
                 self.memory.counts.throttled += n;
                 self.memory.counts.throttled_ns += ns;
             }
         }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.started.elapsed().as_nanos() as u64
     }
 
     fn wake_all(&self, places: Vec<Place>) {
@@ -74,10 +78,10 @@ impl Core {
 
     /// Those whose time has come go on. Returns how long it is until the next.
     pub(super) fn wake_sleepers(&mut self) -> Option<Duration> {
-        for places in self.memory.high.take_due() {
+        for places in self.memory.high.take_due(self.now_ns()) {
             self.engine.throttle_ended(ThrottleReason::High);
             self.wake_all(places);
         }
-        self.memory.high.next()
+        self.memory.high.next(self.now_ns()).map(Duration::from_nanos)
     }
 }

@@ -14,18 +14,21 @@ use refault_mm::{KeepAwake, KeepAwakeStats, LOOK_NS, LOOK_WAKES};
 
 use crate::calls::{self, Call};
 use crate::error::Error;
-use crate::region::RegionConfig;
 use crate::threads;
 
 const DEVICE: &str = "/dev/cpu_dma_latency";
 /// Any latency will do.
 const ANY: i32 = i32::MAX;
 
+/// With more processors than this, most of what is kept awake would be of no use to those who
+/// fault.
+pub(crate) const MOST_CPUS: usize = 4;
+
 /// Stack of its thread, as far as it is touched.
 pub(crate) const THREAD_BYTES: usize = 16 << 10;
 
 /// Whoever tells of faults, and the thread that ends what they began.
-pub(crate) struct Awake {
+pub(crate) struct CpuLatencyQos {
     /// `None`: this machine has too many processors, or does not allow it.
     keeper: Option<Arc<Keeper>>,
     thread: Option<JoinHandle<()>>,
@@ -48,17 +51,17 @@ struct State {
     stop: bool,
 }
 
-impl Awake {
+impl CpuLatencyQos {
     /// Of a machine with at most `most` processors.
-    pub(crate) fn new(most: usize) -> Result<Awake, Error> {
+    pub(crate) fn new(most: usize) -> Result<CpuLatencyQos, Error> {
         let rule = KeepAwake::new(processors(), most);
         let device = if rule.may() { calls::made(Call::OpenLatency, open).ok() } else { None };
-        let Some(device) = device else { return Ok(Awake { keeper: None, thread: None }) };
+        let Some(device) = device else { return Ok(CpuLatencyQos { keeper: None, thread: None }) };
         let state = Mutex::new(State { rule, device: Some(device), stop: false });
         let (wakes, awake, told) = Default::default();
         let keeper = Arc::new(Keeper { wakes, awake, state, told, since: Instant::now() });
         let thread = threads::spawn("refault-awake", &keeper, Keeper::watch)?;
-        Ok(Awake { keeper: Some(keeper), thread: Some(thread) })
+        Ok(CpuLatencyQos { keeper: Some(keeper), thread: Some(thread) })
     }
 
     /// So many faults were served by another thread than who made them.
@@ -75,7 +78,7 @@ impl Awake {
     }
 }
 
-impl Drop for Awake {
+impl Drop for CpuLatencyQos {
     fn drop(&mut self) {
         let Some(keeper) = &self.keeper else { return };
         keeper.lock().stop = true;
@@ -140,7 +143,7 @@ fn open() -> io::Result<File> {
 
 /// Whether processors are kept awake here with settings as they are by default; or why not.
 pub(crate) fn probe() -> io::Result<()> {
-    let (n, most) = (processors(), RegionConfig::AWAKE_CPUS);
+    let (n, most) = (processors(), MOST_CPUS);
     if n > most {
         return Err(io::Error::other(format!(
             "there are {n} processors, and all would be; it is done with {most} at most"
@@ -189,7 +192,7 @@ mod tests {
         if asked().is_none() {
             return;
         }
-        let awake = Awake::new(usize::MAX).unwrap();
+        let awake = CpuLatencyQos::new(usize::MAX).unwrap();
         until("asked for", || {
             awake.woke(LOOK_WAKES as usize);
             awake.stats().times > 0
@@ -218,7 +221,7 @@ mod tests {
         for (fails, asks) in [(Call::OpenLatency, 0), (Call::AskLatency, 1)] {
             let plan = CallPlan::new(move |call, _| (call == fails).then_some(CallFault::Fails(libc::EACCES)));
             let plan = plan.enter();
-            let awake = Awake::new(usize::MAX).unwrap();
+            let awake = CpuLatencyQos::new(usize::MAX).unwrap();
             if fails == Call::AskLatency && awake.keeper.is_none() {
                 return;
             }
@@ -231,7 +234,7 @@ mod tests {
     #[test]
     fn many_processors_are_left_alone() {
         let plan = CallPlan::new(|_, _| None).enter();
-        let awake = Awake::new(0).unwrap();
+        let awake = CpuLatencyQos::new(0).unwrap();
         awake.woke(1000);
         assert_eq!((awake.stats().times, plan.plan().made(Call::OpenLatency)), (0, 0));
     }

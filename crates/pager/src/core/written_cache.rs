@@ -3,20 +3,18 @@
 //! Many steps of reclaim ask about nothing, so answers are kept until they are needed: for a moment, and until the next walk. That a page was written in that
 //! moment is not known then.
 
-use std::time::{Duration, Instant};
-
 /// Pages that are looked up at a time, at most.
 const MOST: usize = 512;
 /// How long answers are good for: under pressure steps of reclaim follow each other within milliseconds, with a slow disk within tens of them.
-const FRESH: Duration = Duration::from_millis(100);
+const FRESH_NS: u64 = 100_000_000;
 
 /// The answers, and what they are wanted for.
 #[derive(Default)]
-pub(super) struct LookedUp {
+pub(crate) struct WrittenCache {
     /// By page.
     answers: Vec<(u32, bool)>,
     /// When they were asked for.
-    at: Option<Instant>,
+    at_ns: Option<u64>,
     /// Answers that were not needed yet.
     left: usize,
     /// Pages that reclaim asked about since, and those of them that were not among the answers.
@@ -24,9 +22,9 @@ pub(super) struct LookedUp {
     not_found: usize,
 }
 
-impl LookedUp {
+impl WrittenCache {
     /// Reclaim asks about a page.
-    pub(super) fn answer(&mut self, page: u32) -> Option<bool> {
+    pub(crate) fn answer(&mut self, page: u32) -> Option<bool> {
         self.asked += 1;
         match self.answers.binary_search_by_key(&page, |&(p, _)| p) {
             Ok(i) => {
@@ -42,8 +40,8 @@ impl LookedUp {
 
     /// How many pages are to be looked up before a step of reclaim: as many as it asked about since the last look, when the answers of that
     /// were needed, are old, or are about others than it asks about.
-    pub(super) fn wanted(&mut self, now: Instant) -> usize {
-        if self.at.is_none_or(|at| now.saturating_duration_since(at) > FRESH) {
+    pub(crate) fn wanted(&mut self, now_ns: u64) -> usize {
+        if self.at_ns.is_none_or(|at| now_ns.saturating_sub(at) > FRESH_NS) {
             self.forget();
         }
         let useful = self.left > 0 && self.not_found < self.answers.len();
@@ -51,14 +49,14 @@ impl LookedUp {
     }
 
     /// Nothing was written since now: page tables were walked.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.answers.clear();
         self.left = 0;
     }
 
     /// They were looked up; in the order of pages.
-    pub(super) fn set(&mut self, answers: Vec<(u32, bool)>, now: Instant) {
-        *self = LookedUp { left: answers.len(), answers, at: Some(now), asked: 0, not_found: 0 };
+    pub(crate) fn set(&mut self, answers: Vec<(u32, bool)>, now_ns: u64) {
+        *self = WrittenCache { left: answers.len(), answers, at_ns: Some(now_ns), asked: 0, not_found: 0 };
     }
 }
 
@@ -67,8 +65,8 @@ mod tests {
     use super::*;
 
     /// Steps of reclaim that ask about so many pages, and how much later each is; how many were asked about, looked up, and answered.
-    fn run(steps: &[(u32, Duration)]) -> (u32, usize, usize) {
-        let (mut l, mut now) = (LookedUp::default(), Instant::now());
+    fn run(steps: &[(u32, u64)]) -> (u32, usize, usize) {
+        let (mut l, mut now) = (WrittenCache::default(), 0);
         let (mut next, mut looked, mut answered) = (0, 0, 0);
         for &(asks, later) in steps {
             now += later;
@@ -92,14 +90,14 @@ mod tests {
 
     #[test]
     fn answers_wait_for_the_step_that_needs_them() {
-        let ms = Duration::from_millis;
+        let ms = |ms: u64| ms * 1_000_000;
         let steps: Vec<_> = (0..200).map(|n| (if n % 2 == 0 { 100 } else { 0 }, ms(1))).collect();
         assert_eq!(run(&steps), (10_000, 10_000, 9_900));
     }
 
     #[test]
     fn old_answers_are_not_used() {
-        let ms = Duration::from_millis;
+        let ms = |ms: u64| ms * 1_000_000;
         // Each is looked up in a step that asks about nothing, long before.
         let steps: Vec<_> = (0..200).map(|n| if n % 2 == 0 { (100, ms(200)) } else { (0, ms(1)) }).collect();
         let (asked, looked, answered) = run(&steps);
@@ -109,7 +107,7 @@ mod tests {
 
     #[test]
     fn steps_of_all_sizes_find_most_answers() {
-        let steps: Vec<_> = (0..1000u32).map(|n| (n * 7919 % 60, Duration::from_millis(1))).collect();
+        let steps: Vec<_> = (0..1000u32).map(|n| (n * 7919 % 60, 1_000_000)).collect();
         let (asked, looked, answered) = run(&steps);
         assert!(answered * 10 > asked as usize * 6 && looked <= asked as usize, "{asked} {looked} {answered}");
     }

@@ -1,37 +1,14 @@
-//! Places for pages that are on their way out of memory: windows of 64 pages beside the region.
+//! Places for pages that are on their way out of memory: windows of 64 pages beside it.
 //!
-//! A place that is free is missing in the page tables: it is given out once, filled by a move, and free again only after it was
-//! discarded.
-
-use std::io;
-
-use crate::calls;
-use crate::mem::Mapping;
-use crate::threads::fatal;
-use crate::uffd::PAGE;
+//! A place that is free is missing in the page tables: it is given out once, filled by a move, and
+//! free again only after it was discarded.
 
 /// Pages of a window.
 pub(crate) const WINDOW: usize = 64;
 
-/// Empties places of the windows at `base`, neighbours by one call: each interrupts other CPUs.
-///
-/// # Safety
-/// They were given out, and nobody refers to what is in them.
-pub(crate) unsafe fn empty(base: usize, places: &mut [u32]) {
-    places.sort_unstable();
-    for run in places.chunk_by(|a, b| a + 1 == *b) {
-        let (start, len) = (base + run[0] as usize * PAGE, run.len() * PAGE);
-        // SAFETY: that nobody is surprised is the caller's contract.
-        if let Err(e) = unsafe { calls::discard(start, len) } {
-            fatal(&format!("discarding memory: {e}"));
-        }
-    }
-}
-
-/// The windows.
+/// Which places are free.
 #[derive(Debug)]
-pub(crate) struct Staging {
-    mapping: Mapping,
+pub(crate) struct Places {
     /// Free places of each window, a bit each.
     free: Vec<u64>,
     /// Windows of which all places are free.
@@ -41,23 +18,15 @@ pub(crate) struct Staging {
     in_use: u64,
 }
 
-impl Staging {
-    pub(crate) fn new(windows: usize) -> io::Result<Staging> {
-        Ok(Staging {
-            mapping: Mapping::new(windows * WINDOW * PAGE)?,
-            free: vec![u64::MAX; windows],
-            whole: (0..windows as u32).rev().collect(),
-            next: 0,
-            in_use: 0,
-        })
+impl Places {
+    pub(crate) fn new(windows: usize) -> Places {
+        Places { free: vec![u64::MAX; windows], whole: (0..windows as u32).rev().collect(), next: 0, in_use: 0 }
     }
 
-    pub(crate) fn mapping(&self) -> &Mapping {
-        &self.mapping
-    }
-
-    pub(crate) fn address(&self, place: u32) -> usize {
-        self.mapping.start() + place as usize * PAGE
+    /// How many there are.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.free.len() * WINDOW
     }
 
     /// Up to `n` places, next to each other if there is a window for them; fewer only if there are no more.
@@ -109,7 +78,7 @@ mod tests {
 
     #[test]
     fn places_are_given_once_and_side_by_side_while_there_are_whole_windows() {
-        let mut s = Staging::new(3).unwrap();
+        let mut s = Places::new(3);
         let mut taken: Vec<Vec<u32>> = (0..3).map(|_| s.take(40)).collect();
         assert!(taken.iter().all(|t| t.len() == 40 && t.windows(2).all(|p| p[1] == p[0] + 1)));
         // No whole window is left: what remains of the others.

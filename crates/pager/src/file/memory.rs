@@ -9,13 +9,8 @@ use std::sync::Arc;
 use refault_mm::{Ack, Effect, PageId, World};
 
 use super::stats::FileCounts;
-use crate::calls;
+use crate::core::{FillMode, Operations, Source};
 use crate::store::PageBuf;
-use crate::threads::fatal;
-use crate::uffd::{FillMode, PAGE, Uffd};
-
-/// A call that the kernel asks to repeat is repeated so often.
-const ATTEMPTS: u32 = 8;
 
 /// Where the content of a page is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,11 +29,29 @@ pub(super) enum State {
     Lost,
 }
 
+impl State {
+    /// Whether its content is in place.
+    pub(super) fn is_present(self) -> bool {
+        matches!(self, State::Clean | State::Dirty | State::Writing)
+    }
+
+    /// What may come after a state: what was changed never goes before it was written.
+    fn may_become(self, to: State) -> bool {
+        match self {
+            State::Absent => matches!(to, State::Reading | State::Lost),
+            State::Reading => matches!(to, State::Clean | State::Dirty | State::Absent | State::Lost),
+            State::Clean => matches!(to, State::Dirty | State::Absent),
+            State::Dirty => matches!(to, State::Writing | State::Dirty),
+            State::Writing => matches!(to, State::Clean | State::Dirty),
+            State::Lost => to == State::Absent || to == State::Lost,
+        }
+    }
+}
+
 /// The memory of a mapped file. Everything here is changed under one lock.
-pub(super) struct Memory {
-    pub(super) uffd: Arc<Uffd>,
-    pub(super) start: usize,
-    pub(super) state: Vec<State>,
+pub(super) struct Memory<O> {
+    pub(super) ops: Arc<O>,
+    state: Vec<State>,
     young: Vec<bool>,
     /// Pages that the engine was told to be dirty by their unmapping.
     was_dirty: bool,
@@ -66,11 +79,13 @@ pub(super) struct Memory {
     pub(super) counts: FileCounts,
 }
 
-impl Memory {
-    pub(super) fn new(uffd: Arc<Uffd>, start: usize, pages: usize) -> Memory {
+/// Bytes of tables for each page of the file.
+pub(super) const BYTES_PER_PAGE: usize = 2;
+
+impl<O: Operations> Memory<O> {
+    pub(super) fn new(ops: Arc<O>, pages: usize) -> Memory<O> {
         Memory {
-            uffd,
-            start,
+            ops,
             state: vec![State::Absent; pages],
             young: vec![false; pages],
             was_dirty: false,
@@ -90,39 +105,51 @@ impl Memory {
         }
     }
 
-    pub(super) fn address(&self, page: u32) -> usize {
-        self.start + page as usize * PAGE
+    /// Pages that there are.
+    pub(super) fn len(&self) -> usize {
+        self.state.len()
     }
 
-    /// Bytes of tables for each page of the file.
-    pub(super) const BYTES_PER_PAGE: usize = 2;
+    pub(super) fn state(&self, page: u32) -> State {
+        self.state[page as usize]
+    }
+
+    pub(super) fn states(&self) -> &[State] {
+        &self.state
+    }
+
+    /// A page is in another state from now on.
+    pub(super) fn set_state(&mut self, page: u32, to: State) {
+        let from = std::mem::replace(&mut self.state[page as usize], to);
+        debug_assert!(from.may_become(to), "page {page} was {from:?} and is {to:?}");
+    }
 
     /// Bytes of its tables. A node of a tree has room for 11 and is half full at least.
     pub(super) fn table_bytes(&self) -> usize {
         let trees = 3 * (self.dirty.len() + self.writing.len() + self.unplaced.len());
         let lists = self.writes.capacity() + self.reads.capacity() + self.drops.capacity() + trees;
-        self.state.capacity() * Self::BYTES_PER_PAGE + lists * size_of::<u32>()
+        self.state.capacity() * BYTES_PER_PAGE + lists * size_of::<u32>()
     }
 
     /// A page is dirty from now on, and may be written to.
     fn set_dirty(&mut self, page: u32) {
-        self.state[page as usize] = State::Dirty;
+        self.set_state(page, State::Dirty);
         self.dirty.insert(page);
     }
 
     /// Puts a page in its place that was read, or lifts its protection.
     fn map(&mut self, page: u32, writable: bool) {
-        match self.state[page as usize] {
+        match self.state(page) {
             State::Reading => {
-                let Some(from) = self.arrived.take().and_then(|i| self.buffer.get(i)).map(|b| b.0.as_ptr()) else {
-                    return self.counts.inconsistent += 1;
-                };
-                if !self.fill(page, from, !writable) {
+                let arrived = self.arrived.take().and_then(|i| self.buffer.get(i..=i));
+                let Some(content) = arrived else { return self.counts.inconsistent += 1 };
+                let mode = FillMode { quiet: false, protected: !writable };
+                if self.ops.fill(page, 1, Source::Content(content), mode) == 0 {
                     self.counts.fill_errors += 1;
                 } else if writable {
                     self.set_dirty(page);
                 } else {
-                    self.state[page as usize] = State::Clean;
+                    self.set_state(page, State::Clean);
                 }
             }
             // Dirty and protected: its write failed, or has not begun.
@@ -135,50 +162,24 @@ impl Memory {
         }
     }
 
-    /// `from` is a page of the buffer.
-    fn fill(&mut self, page: u32, from: *const u8, protected: bool) -> bool {
-        let (to, mode) = (self.address(page), FillMode { quiet: false, protected });
-        for attempt in 0..ATTEMPTS {
-            // SAFETY: the source is a buffer of a page; the destination a page of the mapping, which is watched for writes, too.
-            let done = unsafe { self.uffd.copy_in_mode(to, from, PAGE, mode) };
-            match done.errno {
-                0 if done.bytes == PAGE => return true,
-                libc::EEXIST => fatal("a page that is not in memory is in the page tables"),
-                0 | libc::EAGAIN => {}
-                libc::ENOMEM => std::thread::sleep(std::time::Duration::from_millis(1 << attempt)),
-                _ => break,
-            }
-        }
-        false
-    }
-
-    /// Protects a page from writes, or lifts that and lets those go on who wait. False: it could not be done.
+    /// Protects a page from writes, or lifts that and lets those go on who wait. False: it could not
+    /// be done.
     fn protect(&mut self, page: u32, protect: bool) -> bool {
-        for attempt in 0..ATTEMPTS {
-            // SAFETY: the page is of the mapping, which is watched for writes and served.
-            match unsafe { self.uffd.write_protect(self.address(page), PAGE, protect) } {
-                Ok(()) => return true,
-                Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {}
-                Err(e) if e.raw_os_error() == Some(libc::ENOMEM) => {
-                    std::thread::sleep(std::time::Duration::from_millis(1 << attempt));
-                }
-                Err(_) => break,
-            }
-        }
-        self.counts.protect_errors += 1;
-        false
+        let is_done = self.ops.protect(page, protect);
+        self.counts.protect_errors += u64::from(!is_done);
+        is_done
     }
 
     /// Starts to write a page: protected first, for a write that nobody learns of would be lost.
     fn write(&mut self, page: u32) -> Ack {
         // A touch that was to write to it never came about: the file has what there is.
-        if self.state[page as usize] == State::Lost {
+        if self.state(page) == State::Lost {
             return Ack::Done;
         }
-        if self.state[page as usize] != State::Dirty || !self.protect(page, true) {
+        if self.state(page) != State::Dirty || !self.protect(page, true) {
             return Ack::Failed;
         }
-        self.state[page as usize] = State::Writing;
+        self.set_state(page, State::Writing);
         self.dirty.remove(&page);
         self.writing.insert(page);
         self.writes.push_back(page);
@@ -189,7 +190,7 @@ impl Memory {
     pub(super) fn written(&mut self, page: u32, ok: bool) {
         self.writing.remove(&page);
         if ok {
-            self.state[page as usize] = State::Clean;
+            self.set_state(page, State::Clean);
         } else {
             // It is protected as it was: the next write to it is a fault, and finds it dirty.
             self.set_dirty(page);
@@ -198,14 +199,14 @@ impl Memory {
 
     /// The frame is free.
     fn release(&mut self, page: u32) {
-        match self.state[page as usize] {
+        match self.state(page) {
             State::Clean => {
-                self.state[page as usize] = State::Absent;
+                self.set_state(page, State::Absent);
                 self.drops.push(page);
             }
             State::Absent | State::Lost => {}
             State::Reading => self.counts.inconsistent += 1,
-            State::Dirty | State::Writing => fatal("a page of a file that was changed is to be dropped"),
+            State::Dirty | State::Writing => self.ops.fatal("a page of a file that was changed is to be dropped"),
         }
     }
 
@@ -214,11 +215,8 @@ impl Memory {
         let mut drops = std::mem::take(&mut self.drops);
         drops.sort_unstable();
         for run in drops.chunk_by(|a, b| a + 1 == *b) {
-            let (start, len) = (self.address(run[0]), run.len() * PAGE);
-            // SAFETY: the pages are of the mapping, protected, and the file has what they hold: nothing is lost, and whoever touches
-            // them faults and waits for the lock under which this is done.
-            if let Err(e) = unsafe { calls::discard(start, len) } {
-                fatal(&format!("discarding memory: {e}"));
+            if let Err(e) = self.ops.discard(run[0], run.len()) {
+                self.ops.fatal(&format!("discarding memory: {e}"));
             }
         }
         drops.clear();
@@ -226,19 +224,19 @@ impl Memory {
     }
 }
 
-impl World for Memory {
+impl<O: Operations> World for Memory<O> {
     fn effect(&mut self, effect: Effect) -> Ack {
         match effect {
             Effect::Read { order, .. } | Effect::Write { order, .. } if order > 0 => return Ack::Failed,
             Effect::Read { page, .. } => {
-                if self.state[page.index()] != State::Absent {
-                    self.counts.inconsistent += u64::from(self.state[page.index()] != State::Lost);
+                if self.state(page.0) != State::Absent {
+                    self.counts.inconsistent += u64::from(self.state(page.0) != State::Lost);
                     return Ack::Failed;
                 }
                 if !self.drops.is_empty() {
                     self.settle_drops();
                 }
-                self.state[page.index()] = State::Reading;
+                self.set_state(page.0, State::Reading);
                 self.reads.push(page.0);
                 return Ack::Pending;
             }
@@ -248,7 +246,7 @@ impl World for Memory {
                 self.young[page.index()] |= young;
             }
             // It stays in place, so that a touch finds it, until it is dropped. It is asked for its dirty bit next.
-            Effect::Unmap { page } => self.was_dirty = self.state[page.index()] == State::Dirty,
+            Effect::Unmap { page } => self.was_dirty = self.state(page.0) == State::Dirty,
             // The write that follows does it, and does not happen without it.
             Effect::WriteProtect { .. } => {}
             Effect::Free { page, order } => (page.0..page.0 + (1 << order)).for_each(|p| self.release(p)),
@@ -276,6 +274,6 @@ impl World for Memory {
 
     fn test_and_clear_dirty(&mut self, page: PageId) -> bool {
         // Asked right after the unmapping, of the same page.
-        std::mem::take(&mut self.was_dirty) && self.state[page.index()] == State::Dirty
+        std::mem::take(&mut self.was_dirty) && self.state(page.0) == State::Dirty
     }
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use refault_mm::{Config, Engine, HugeAdvice, NodeConfig, Policy, ThpConfig, ThpDefrag};
 
-use super::WINDOW;
-use super::world::Memory;
+use crate::core;
+use crate::cpu_latency_qos;
 use crate::error::Error;
+use crate::staging::WINDOW;
 use crate::store::{Codec, FileStore, Pool, Store, SwapArea, SwapIo, Tiers};
 use crate::threads::check_serving;
 use crate::uffd::PAGE;
@@ -17,7 +18,7 @@ const MAX_ORDER: u32 = WINDOW.ilog2();
 
 /// Where all of a region may be out of memory, so many slots are never used: with none free, only what has a slot already can leave
 /// (`reclaim_swap_cache`), and with next to everything out of memory there was no room for the rest.
-pub(super) const SPARE_SLOTS: usize = 64;
+pub(crate) const SPARE_SLOTS: usize = 64;
 
 /// The compressed pool.
 #[derive(Clone, Debug)]
@@ -36,7 +37,7 @@ pub enum FaultMode {
     Threads,
     /// The thread that faults, in a handler of `SIGBUS`: no switch to another thread, so a fault costs less. What that asks of the program:
     ///
-    /// - A system call that is handed memory which is not in place fails with `EFAULT`: [`Region::populate`](super::Region::populate) it first.
+    /// - A system call that is handed memory which is not in place fails with `EFAULT`: [`Region::populate`](crate::Region::populate) it first.
     /// - Threads that touch the region do not block `SIGBUS`, or the kernel ends the process, and have 64 KiB of stack left.
     /// - The allocator of the program takes no memory from the region, because a fault takes memory from the allocator.
     /// - A handler of `SIGBUS` that the program had before the first such region gets what is not a region's fault. One that is installed
@@ -96,7 +97,7 @@ pub struct RegionConfig {
 }
 
 /// Why a region cannot have so little memory.
-pub(super) fn too_large(own_bytes: usize, and: &str) -> Error {
+pub(crate) fn too_large(own_bytes: usize, and: &str) -> Error {
     let need = (own_bytes * 2).next_multiple_of(1 << 20);
     Error::Config(format!(
         "half of memory_max would go to the tables of so large a region{and}; give it {need} bytes at least"
@@ -109,8 +110,9 @@ impl RegionConfig {
     /// The most bytes that a region can have, and the most memory that it can be given.
     pub const MAX_BYTES: usize = 1 << 40;
 
-    /// [`RegionConfig::awake_cpus`], unless it is chosen: on larger machines, most of what is kept awake would be of no use to who faults.
-    pub const AWAKE_CPUS: usize = 4;
+    /// [`RegionConfig::awake_cpus`], unless it is chosen: on larger machines, most of what is kept
+    /// awake would be of no use to those who fault.
+    pub const AWAKE_CPUS: usize = cpu_latency_qos::MOST_CPUS;
 
     /// A region of so many bytes in so much memory, with a pool of up to half of it and no file.
     pub fn new(bytes: usize, memory_max: usize) -> RegionConfig {
@@ -136,12 +138,12 @@ impl RegionConfig {
         }
     }
 
-    pub(super) fn pages(&self) -> usize {
+    pub(crate) fn pages(&self) -> usize {
         self.bytes.div_ceil(PAGE)
     }
 
     /// That of the largest folios that there may be.
-    pub(super) fn max_order(&self) -> u32 {
+    pub(crate) fn max_order(&self) -> u32 {
         self.thp.orders(HugeAdvice::Huge).checked_ilog2().unwrap_or(0)
     }
 
@@ -151,7 +153,7 @@ impl RegionConfig {
     }
 
     /// Whether all of it may be out of memory: then swap has slots to spare, and is never used up.
-    pub(super) fn swap_is_ample(&self) -> bool {
+    pub(crate) fn swap_is_ample(&self) -> bool {
         self.swap_max.div_ceil(PAGE) >= self.pages()
     }
 
@@ -203,18 +205,18 @@ impl RegionConfig {
 
     /// Bytes of the tables that are there from the start.
     fn first_table_bytes(&self) -> usize {
-        self.pages() * (Memory::BYTES_PER_PAGE + Engine::BYTES_PER_SHADOW)
+        self.pages() * (core::BYTES_PER_PAGE + Engine::BYTES_PER_SHADOW)
     }
 
     /// Bytes that tables grow by until all that can be is out of memory. A pool holds pages of a quarter of their size, or larger ones.
-    pub(super) fn growing_table_bytes(&self) -> usize {
+    pub(crate) fn growing_table_bytes(&self) -> usize {
         let out = self.pages().min(self.swap_max / PAGE);
         let in_pool = self.pool.as_ref().map_or(0, |p| out.min(p.max_bytes / (PAGE / 4)));
         out * (Engine::BYTES_PER_SWAP_SLOT + SwapArea::BYTES_PER_PAGE) + in_pool * Pool::BYTES_PER_PAGE
     }
 
     /// An error if tables would take half of `memory_max`. So large ones are not even made.
-    pub(super) fn check_tables(&self) -> Result<(), Error> {
+    pub(crate) fn check_tables(&self) -> Result<(), Error> {
         let bytes = self.first_table_bytes() + self.growing_table_bytes();
         match !self.overhead_beside && bytes > self.memory_max / 2 {
             true => Err(too_large(bytes, "")),

@@ -1,108 +1,80 @@
-//! What the engine's orders mean for memory: page states, and the calls that change what is mapped.
+//! What the engine's orders mean for anonymous memory: page states, and what they are about.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
 
 use refault_mm::{Ack, Effect, Engine, MemcgId, PageId, SwapSlot, ThrottleReason, World};
 
+use super::Operations;
+use super::effects;
 use super::folio::Folios;
-use super::looked_up::LookedUp;
-use super::staging::Staging;
+use super::memory_high::MemoryHigh;
+use super::places::Places;
+use super::state::State;
 use super::stats::Counts;
-use super::waiters::Waiters;
-use crate::calls;
-use crate::effects;
-use crate::high::High;
-use crate::pagemap::Pagemap;
-use crate::store::{Page, PageBuf, SwapArea};
-use crate::uffd::{PAGE, Uffd};
+use super::written_cache::WrittenCache;
+use crate::store::{PageBuf, SwapArea};
 
-/// Where the content of a page is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum State {
-    /// Nowhere: it was never touched.
-    Empty,
-    /// In place.
-    Mapped,
-    /// In place, but about to be moved to a staging place; in the moment before the move is acknowledged, there.
-    Leaving,
-    /// In a staging place; nothing was written yet.
-    Staged,
-    /// In a staging place, and being written.
-    Writing,
-    /// In a staging place, and in the swap area.
-    Written,
-    /// In the swap area.
-    Stored,
-    /// In the swap area, and on its way from there.
-    Reading,
-    /// It cannot be had any more; whoever touches it gets a signal.
-    Poisoned,
-}
-
-/// The memory of a region. Everything here is changed under one lock.
-pub(super) struct Memory {
-    pub(super) uffd: Arc<Uffd>,
-    pub(super) area: Arc<SwapArea>,
-    pub(super) start: usize,
+/// The pages of a driver. Everything here is changed under one lock.
+pub(crate) struct Memory<O> {
+    pub(crate) ops: Arc<O>,
+    pub(crate) area: Arc<SwapArea>,
     pub(super) state: Vec<State>,
     young: Vec<bool>,
-    /// Tells which pages were written since the last walk; `None`: this kernel does not tell.
-    pub(super) writes: Option<Pagemap>,
-    looked_up: LookedUp,
-    /// Those who serve their own faults, and wait; `None`: threads of the region serve faults, and the kernel wakes who waits.
-    pub(super) waiters: Option<Arc<Waiters>>,
+    /// The kernel tells which pages were written since the last walk.
+    pub(crate) tells_writes: bool,
+    written_cache: WrittenCache,
     /// The swap slot that the engine gave the page.
     pub(super) slot: Vec<u32>,
     /// The staging place of the page.
     pub(super) place: Vec<u32>,
-    pub(super) staging: Staging,
+    pub(crate) places: Places,
     /// Pages to be moved out.
-    pub(super) leaving: VecDeque<u32>,
-    /// A page of each folio in staging places, the first to be written in front. Those that came back or went on are still named; their state
-    /// or place tells.
+    pub(crate) leaving: VecDeque<u32>,
+    /// A page of each folio in staging places, the first to be written in front. Those that came
+    /// back or went on are still named; their state or place tells.
     pub(super) staged: VecDeque<(u32, u32)>,
-    pub(super) staged_pages: u64,
+    pub(crate) staged_pages: u64,
     /// Staging places whose content is of no use any more.
-    pub(super) discards: Vec<u32>,
+    pub(crate) discards: Vec<u32>,
     /// Slots that the engine freed: kept until what was in them is in memory.
     pub(super) freed: Vec<u32>,
     /// Pages to be read, with their slots.
-    pub(super) reads: Vec<(u32, u32)>,
+    pub(crate) reads: Vec<(u32, u32)>,
     /// The content that was read for the page whose access goes on.
     pub(super) arrived: Option<Box<PageBuf>>,
     /// That page, if it was put in place before the engine was told.
     pub(super) placed: Option<u32>,
     /// Buffers to read into.
     pub(super) spare: Vec<Box<PageBuf>>,
-    pub(super) folios: Folios,
+    pub(crate) folios: Folios,
     /// The access is a write: a page of zeros of its own is better than the shared one.
     pub(super) write: bool,
-    pub(super) kswapd_awake: bool,
-    pub(super) high: High<u32>,
+    pub(crate) kswapd_awake: bool,
+    pub(crate) high: MemoryHigh<u32>,
     /// A limit is being lowered: that there is nothing to reclaim is no verdict.
-    pub(super) lowering: bool,
+    pub(crate) lowering: bool,
     /// The owner gives pages up.
     pub(super) dropping: bool,
-    pub(super) counts: Counts,
+    pub(crate) counts: Counts,
 }
 
-impl Memory {
-    pub(super) fn new(uffd: Arc<Uffd>, area: Arc<SwapArea>, start: usize, pages: usize, staging: Staging) -> Memory {
+/// Bytes of tables for each page.
+pub(crate) const BYTES_PER_PAGE: usize = 2 + 2 * size_of::<u32>();
+
+impl<O: Operations> Memory<O> {
+    pub(crate) fn new(ops: Arc<O>, area: Arc<SwapArea>, pages: usize, places: Places) -> Memory<O> {
         Memory {
-            uffd,
+            ops,
             area,
-            start,
             state: vec![State::Empty; pages],
             young: vec![false; pages],
-            writes: None,
-            looked_up: LookedUp::default(),
-            waiters: None,
+            tells_writes: false,
+            written_cache: WrittenCache::default(),
             slot: vec![0; pages],
             place: vec![0; pages],
-            staging,
+            places,
             leaving: VecDeque::new(),
             staged: VecDeque::new(),
             staged_pages: 0,
@@ -115,23 +87,36 @@ impl Memory {
             folios: Folios::default(),
             write: false,
             kswapd_awake: false,
-            high: High::default(),
+            high: MemoryHigh::default(),
             lowering: false,
             dropping: false,
             counts: Counts::default(),
         }
     }
 
-    pub(super) fn address(&self, page: u32) -> usize {
-        self.start + page as usize * PAGE
+    /// Pages that there are.
+    pub(crate) fn len(&self) -> usize {
+        self.state.len()
     }
 
-    /// Bytes of tables for each page of the region.
-    pub(super) const BYTES_PER_PAGE: usize = 2 + 2 * size_of::<u32>();
+    pub(crate) fn state(&self, page: u32) -> State {
+        self.state[page as usize]
+    }
+
+    /// A page is in another state from now on.
+    pub(super) fn set_state(&mut self, page: u32, to: State) {
+        let from = std::mem::replace(&mut self.state[page as usize], to);
+        debug_assert!(from.may_become(to), "page {page} was {from:?} and is {to:?}");
+    }
+
+    /// A buffer to read into.
+    pub(crate) fn buffer(&mut self) -> Box<PageBuf> {
+        self.spare.pop().unwrap_or_default()
+    }
 
     /// Bytes of its tables.
     pub(super) fn table_bytes(&self) -> usize {
-        self.state.capacity() * Self::BYTES_PER_PAGE
+        self.state.capacity() * BYTES_PER_PAGE
             + self.staged.capacity() * 8
             + self.leaving.capacity() * size_of::<u32>()
             + self.folios.bytes()
@@ -139,7 +124,7 @@ impl Memory {
 
     pub(super) fn set_staged(&mut self, page: u32, place: u32) {
         self.place[page as usize] = place;
-        self.state[page as usize] = State::Staged;
+        self.set_state(page, State::Staged);
         self.staged_pages += 1;
     }
 
@@ -150,76 +135,68 @@ impl Memory {
 
     /// The page is in a staging place no more.
     pub(super) fn leave_place(&mut self, page: u32, to: State) {
-        let state = &mut self.state[page as usize];
-        self.staged_pages -= u64::from(*state == State::Staged);
-        *state = to;
+        debug_assert!(self.state(page).is_in_place() && !to.is_in_place());
+        self.staged_pages -= u64::from(self.state(page) == State::Staged);
+        self.set_state(page, to);
         self.discards.push(self.place[page as usize]);
     }
 
-    /// Pages that were written since the last time are young. What cannot be had is not known, as before.
-    pub(super) fn collect_writes(&mut self, pages: Range<u32>) {
-        let Some(map) = &self.writes else { return };
-        let (mut at, end) = (self.address(pages.start), self.address(pages.end));
-        let mut found = Vec::new();
-        while at < end {
-            match map.take_written(at..end, &mut found) {
-                Ok(to) if to > at => at = to,
-                _ => break,
-            }
+    /// Pages that were written since the last time are young. What cannot be had is not known, as
+    /// before.
+    pub(crate) fn collect_writes(&mut self, pages: Range<u32>) {
+        if !self.tells_writes {
+            return;
         }
+        let mut found = Vec::new();
+        self.ops.take_written(pages, &mut found);
         for range in found {
-            let (from, to) = ((range.start - self.start) / PAGE, (range.end - self.start) / PAGE);
-            self.young[from..to].fill(true);
-            self.counts.seen_written += (to - from) as u64;
+            self.counts.seen_written += range.len() as u64;
+            self.young[range.start as usize..range.end as usize].fill(true);
         }
     }
 
     /// Whether a page was written since the last walk.
     fn was_written(&mut self, page: u32) -> bool {
-        let known = self.looked_up.answer(page);
-        let ask = || self.writes.as_ref().is_some_and(|map| map.is_written(self.address(page)).unwrap_or(false));
+        let known = self.written_cache.answer(page);
+        let ask = || self.tells_writes && self.ops.was_written(page).unwrap_or(false);
         known.unwrap_or_else(ask)
     }
 
     /// Pages that the next steps of reclaim may ask [`Memory::was_written`] about, in order.
-    pub(super) fn pages_to_look_up(&mut self, engine: &Engine, group: MemcgId, now: Instant) -> Vec<u32> {
+    pub(super) fn pages_to_look_up(&mut self, engine: &Engine, group: MemcgId, now_ns: u64) -> Vec<u32> {
         let mut next = Vec::new();
-        let wanted = self.looked_up.wanted(now);
-        if wanted > 0 && self.writes.is_some() && self.counts.walks > 0 {
+        let wanted = self.written_cache.wanted(now_ns);
+        if wanted > 0 && self.tells_writes && self.counts.walks > 0 {
             engine.foresee(group, wanted, &mut next);
         }
-        let is_asked = |&p: &u32| self.state[p as usize] == State::Mapped && !self.young[p as usize];
+        let is_asked = |&p: &u32| self.state(p) == State::Mapped && !self.young[p as usize];
         let mut pages: Vec<u32> = next.iter().map(|p| p.0).filter(is_asked).collect();
         pages.sort_unstable();
         pages
     }
 
     /// What came of that: whether each was written.
-    pub(super) fn set_looked_up(&mut self, answers: Vec<(u32, bool)>, now: Instant) {
-        self.looked_up.set(answers, now);
+    pub(super) fn set_looked_up(&mut self, answers: Vec<(u32, bool)>, now_ns: u64) {
+        self.written_cache.set(answers, now_ns);
     }
 
     /// Nobody needs this memory any more.
     fn release(&mut self, page: u32) {
-        match self.state[page as usize] {
+        match self.state(page) {
             State::Written => self.leave_place(page, State::Stored),
             State::Staged => self.leave_place(page, State::Empty),
             // Its owner gave it up, and the whole range is discarded in one go.
-            State::Mapped if self.dropping => self.state[page as usize] = State::Empty,
-            State::Mapped => {
-                // SAFETY: the engine frees a page that is mapped only if its content is of no use.
-                match unsafe { calls::discard(self.address(page), PAGE) } {
-                    Ok(()) => self.state[page as usize] = State::Empty,
-                    Err(_) => self.counts.inconsistent += 1,
-                }
-            }
+            State::Mapped if self.dropping => self.set_state(page, State::Empty),
+            // The engine frees a page that is mapped only if its content is of no use.
+            State::Mapped if self.ops.discard(page, 1).is_ok() => self.set_state(page, State::Empty),
+            State::Mapped => self.counts.inconsistent += 1,
             State::Empty | State::Stored | State::Poisoned => {}
             State::Leaving | State::Writing | State::Reading => self.counts.inconsistent += 1,
         }
     }
 }
 
-impl World for Memory {
+impl<O: Operations> World for Memory<O> {
     fn effect(&mut self, effect: Effect) -> Ack {
         match effect {
             Effect::SwapIn { page, order, slot } => return self.swap_in(page.0, order, slot.0),
@@ -252,12 +229,12 @@ impl World for Memory {
 
     fn before_walk(&mut self) {
         self.counts.walks += 1;
-        self.looked_up.forget();
+        self.written_cache.forget();
         self.collect_writes(0..self.state.len() as u32);
     }
 
-    /// Asked of what may leave, so it should be known to the moment. Under a policy that never walks, pages are never protected, and
-    /// all of them are as if written.
+    /// Asked of what may leave, so it should be known to the moment. Under a policy that never
+    /// walks, pages are never protected, and all of them are as if written.
     fn test_and_clear_young_count(&mut self, page: PageId) -> u32 {
         let young = self.test_and_clear_young(page);
         u32::from(young || self.counts.walks > 0 && self.was_written(page.0))
@@ -275,13 +252,4 @@ impl World for Memory {
     fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
         true
     }
-}
-
-/// The content of a staging place that is not written to: its page is in state Writing.
-///
-/// # Safety
-/// The place must be filled, and stay so while the reference lives.
-pub(super) unsafe fn staged_content<'a>(address: usize) -> &'a Page {
-    // SAFETY: a filled place is a page of readable memory that only the pager knows; the rest is the caller's contract.
-    unsafe { &*(address as *const Page) }
 }
