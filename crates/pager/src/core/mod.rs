@@ -37,6 +37,8 @@ mod operations;
 mod places;
 mod progress_guard;
 mod serve;
+#[cfg(test)]
+mod simulation;
 mod state;
 mod stats;
 mod swap_out;
