@@ -1,11 +1,11 @@
 //! The evictor's thread: the tasks that the core gives it, one after the other.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, MutexGuard};
 use std::time::Duration;
 
 use crate::core::{Evictor, Task};
 use crate::store::SwapArea;
+use crate::sync::{Condvar, MutexGuard};
 use crate::threads;
 
 /// What a driver has its evictor do.

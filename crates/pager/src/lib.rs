@@ -30,6 +30,7 @@ mod placement;
 mod region;
 mod staging;
 pub mod store;
+mod sync;
 mod threads;
 pub mod tree;
 pub mod uffd;

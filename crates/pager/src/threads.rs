@@ -1,12 +1,13 @@
 //! Threads of the pager, the lock that they share, and the end of a process whose memory cannot be trusted.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::calls;
 use crate::error::Error;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// A thread that takes no signals of the program. If it dies, the memory it serves would hang whoever touches it, so the process dies.
 pub(crate) fn spawn<S: Send + Sync + 'static>(

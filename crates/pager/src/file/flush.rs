@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Condvar, MutexGuard};
 use std::time::Duration;
 
 use refault_mm::PageId;
@@ -13,6 +12,7 @@ use crate::core::{Evictor, Task};
 use crate::error::Error;
 use crate::evict::{self, Evicts};
 use crate::store::SwapArea;
+use crate::sync::{Condvar, MutexGuard};
 use crate::threads;
 use crate::uffd::PAGE;
 

@@ -1,9 +1,8 @@
 //! Reading pages of the file: those side by side in one call.
 
-use std::sync::MutexGuard;
-
 use super::{Core, Shared, io};
 use crate::store::PageBuf;
+use crate::sync::MutexGuard;
 use crate::uffd::PAGE;
 
 impl Shared {

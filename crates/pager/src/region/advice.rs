@@ -1,7 +1,6 @@
 //! What a program says about the pages of a region.
 
 use std::ops::Range;
-use std::sync::MutexGuard;
 use std::time::Duration;
 
 use refault_mm::HugeAdvice;
@@ -10,6 +9,7 @@ use super::core::Core;
 use super::{Region, Shared};
 use crate::core::{ProgressGuard, State, WINDOW};
 use crate::error::Error;
+use crate::sync::MutexGuard;
 use crate::uffd::PAGE;
 
 /// Pages for which the lock is held at a time.

@@ -1,7 +1,6 @@
 //! The evictor: background reclaim, and what it leads to.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Condvar, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::Shared;
@@ -10,6 +9,7 @@ use crate::core::{Claim, Evictor, Moves, Operations, Task, WINDOW};
 use crate::evict::{self, Evicts};
 use crate::staging;
 use crate::store::SwapArea;
+use crate::sync::{Condvar, MutexGuard};
 
 /// Pages that are claimed for writing at a time: whoever touches one of them waits for all. Where writing them together is faster it is
 /// a window.

@@ -4,13 +4,13 @@
 //! and the frame be moved into the region. A move interrupts all processors that run threads of the process, which costs more than it saves.
 //! So it is done while one thread makes all faults, and serves them itself.
 
-use std::sync::MutexGuard;
 use std::time::Instant;
 
 use super::Shared;
 use super::core::Core;
 use crate::core::Moved;
 use crate::store::Page;
+use crate::sync::MutexGuard;
 use crate::uffd::PAGE;
 
 /// After so many faults of one thread it is held to be alone.

@@ -1,6 +1,5 @@
 //! Limits of a region, changed while it is in use.
 
-use std::sync::MutexGuard;
 use std::time::Duration;
 
 use super::core::Core;
@@ -9,6 +8,7 @@ use crate::config::RegionConfig;
 use crate::core::{Limits, ProgressGuard};
 use crate::error::Error;
 use crate::store::Pool;
+use crate::sync::MutexGuard;
 use crate::threads::nanoseconds;
 use crate::uffd::PAGE;
 

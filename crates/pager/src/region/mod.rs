@@ -18,8 +18,8 @@ mod signal;
 mod stats;
 mod waiters;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -41,6 +41,7 @@ use crate::mem::Mapping;
 use crate::pagemap::Pagemap;
 use crate::placement::Placement;
 use crate::store::{Store, SwapArea};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads::{self, fatal};
 use crate::uffd::{CallPlan, Feature, PAGE, Scope, Uffd};
 

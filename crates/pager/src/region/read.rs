@@ -1,12 +1,12 @@
 //! Reads: what the engine asked for, as far as someone waits for it.
 
-use std::sync::MutexGuard;
 use std::time::Instant;
 
 use super::core::Core;
 use super::{READ_AHEAD_ORDER, Shared};
 use crate::core::{FolioRead, State};
 use crate::store::{PageBuf, StoreError};
+use crate::sync::MutexGuard;
 
 impl Shared {
     /// After the engine was called: what it asked for is done, as far as someone waits for it.

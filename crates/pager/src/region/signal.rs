@@ -7,19 +7,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock};
-use std::time::Duration;
+use std::sync::{Mutex, OnceLock};
 
 use super::Shared;
-use super::core::Core;
 use super::registry;
 use crate::core::State;
 use crate::error::Error;
 use crate::threads::fatal;
 use crate::uffd::PAGE;
-
-/// Who waits for a page looks again after so long, whether it was woken or not.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Who handled the signal before.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
@@ -182,20 +177,14 @@ impl Shared {
             core = self.finish(core);
         }
         core = self.evict_here(core);
-        drop(self.wait_for(core, page, write));
+        if let Some(waiters) = &self.memory.waiters {
+            core = waiters.wait_while(core, |core| core.is_awaited(page, write));
+        }
+        drop(core);
         if !alone {
             // Who serves a fault by itself wakes nobody, but several wait for each other: one moves pages out, and others for the lock.
             self.latency.woke(1);
         }
         true
-    }
-
-    /// Until nobody is at work on the page.
-    fn wait_for<'a>(&'a self, mut core: MutexGuard<'a, Core>, page: u32, write: bool) -> MutexGuard<'a, Core> {
-        while core.is_awaited(page, write) {
-            let Some(waiters) = &self.memory.waiters else { break };
-            core = waiters.wait(core, LOOK_AGAIN);
-        }
-        core
     }
 }

@@ -1,6 +1,5 @@
 //! The evictor: background reclaim, and what it leads to.
 
-use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use super::core::{Core, DISCARD_BATCH};
 use super::memory::State;
 use crate::staging::{self, WINDOW};
 use crate::store::StoreError;
+use crate::sync::MutexGuard;
 use crate::threads;
 
 /// Pages that are claimed for writing at a time: whoever touches one of them waits for all.

@@ -175,7 +175,7 @@ impl Shared {
 
     fn install(
         &self,
-        mut core: std::sync::MutexGuard<'_, super::core::Core>,
+        mut core: crate::sync::MutexGuard<'_, super::core::Core>,
         index: usize,
         agent: Agent,
         uffd: Option<Arc<Uffd>>,

@@ -41,8 +41,8 @@ mod written;
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use refault_mm::{Engine, MemcgId, SwapAllocator};
@@ -58,6 +58,7 @@ use crate::error::Error;
 use crate::placement::Placement;
 use crate::staging::{Staging, WINDOW};
 use crate::store::SwapArea;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads::{self, fatal};
 use crate::uffd::PAGE;
 

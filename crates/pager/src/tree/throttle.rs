@@ -1,6 +1,5 @@
 //! `memory.high` of whole programs.
 
-use std::sync::MutexGuard;
 use std::time::Duration;
 
 use refault_mm::{MemcgLimits, ThrottleReason};
@@ -9,6 +8,7 @@ use super::Shared;
 use super::core::{Core, wake_at};
 use crate::core::{MOST_LEAVING, Released};
 use crate::error::Error;
+use crate::sync::MutexGuard;
 use crate::uffd::PAGE;
 
 /// Where somebody waits: the process and the address.

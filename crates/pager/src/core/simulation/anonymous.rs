@@ -176,8 +176,7 @@ impl Run {
         let store = StorePlan { is_calm: Arc::default(), faults: Arc::default(), calls: Arc::default() };
         let area = Arc::new(SwapArea::new(Box::new(store.store(profile.rates, seed))));
         let (engine, group) = engine(profile);
-        let mut memory =
-            Memory::new(kernel.clone(), area.clone(), profile.pages as usize, Places::new(windows));
+        let mut memory = Memory::new(kernel.clone(), area.clone(), profile.pages as usize, Places::new(windows));
         memory.tells_writes = profile.tells_writes;
         memory.folios.most_pages = LARGEST_FOLIO;
         let limits = Limits {
@@ -623,8 +622,7 @@ fn engine(profile: &Profile) -> (Engine, MemcgId) {
     (config.page_cluster, config.swap_map_ahead) = (4, true);
     config.thp = profile.thp.clone();
     let mut engine = Engine::new(config).expect("the configuration is possible");
-    let swap_max =
-        if profile.swap_pages >= u64::from(profile.pages) { u64::MAX } else { profile.swap_pages };
+    let swap_max = if profile.swap_pages >= u64::from(profile.pages) { u64::MAX } else { profile.swap_pages };
     let group = engine.add_memcg(MemcgId::ROOT, "/run", u64::MAX, swap_max).expect("there is room for a group");
     let pages = 0..u64::from(profile.pages);
     engine.add_mapping(MappingKind::Anon, group, pages).expect("there is room for a mapping");

@@ -30,7 +30,8 @@ pub(super) const ALWAYS: &[Checker] = &[
 ];
 
 /// When nothing is under way any more.
-pub(super) const AT_REST: &[Checker] = &[("nobody waits at rest", nobody_waits), ("nothing is under way", nothing_moves)];
+pub(super) const AT_REST: &[Checker] =
+    &[("nobody waits at rest", nobody_waits), ("nothing is under way", nothing_moves)];
 
 fn is_valid(v: &View) -> Result<(), String> {
     v.core.validate()

@@ -8,9 +8,15 @@ use crate::store::PageBuf;
 pub(super) enum Thread {
     Runs,
     /// It waits in a fault.
-    Waits { page: u32, write: bool },
+    Waits {
+        page: u32,
+        write: bool,
+    },
     /// It was woken, and tries again.
-    Retries { page: u32, write: bool },
+    Retries {
+        page: u32,
+        write: bool,
+    },
 }
 
 /// All of them.
