@@ -99,7 +99,8 @@ fn figures_for_machines() {
 /// The last line said "stalled 133.0 % of the time": two processes waited at once.
 #[test]
 fn regression_time_that_is_lost_is_at_most_all_of_it() {
-    const PAGES: &str = "b = bytearray(b'ab' * 9000000)\nfor i in range(8):\n for at in range(i, len(b), 4096): b[at] = i\n";
+    const PAGES: &str =
+        "b = bytearray(b'ab' * 9000000)\nfor i in range(8):\n for at in range(i, len(b), 4096): b[at] = i\n";
     let s = Sandbox::new();
     let flags = ["--memory-max", "20M", "--swap-max", "128M", "--json", "run.json"];
     s.write("pages.py", PAGES.as_bytes());
