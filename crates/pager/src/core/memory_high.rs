@@ -43,6 +43,11 @@ impl<P: PartialEq> MemoryHigh<P> {
         self.held.push(place);
     }
 
+    /// How many wait.
+    pub(crate) fn sleeping(&self) -> usize {
+        self.sleepers.iter().map(|(_, places)| places.len()).sum()
+    }
+
     /// Faults were served whose threads do not go on yet.
     pub(crate) fn has_held(&self) -> bool {
         !self.held.is_empty()

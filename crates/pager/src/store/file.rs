@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use super::polled::PolledReads;
 use super::ring::Ring;
@@ -36,8 +36,43 @@ pub struct FileStore {
     ring: OnceLock<Option<Mutex<Ring>>>,
     /// `None`: reads sleep.
     polled: Option<PolledReads>,
-    /// Slots that hold a page, a bit each.
-    held: Mutex<(Vec<u64>, u64)>,
+    held: Mutex<Held>,
+}
+
+/// What is in the file.
+#[derive(Debug, Default)]
+struct Held {
+    /// Slots that hold a page, a bit each. A word is a part of the file.
+    slots: Vec<u64>,
+    /// Parts in which there ever was a page, a bit each.
+    parts: Vec<u64>,
+    pages: u64,
+}
+
+/// Slots of a part of the file.
+const PART: usize = u64::BITS as usize;
+
+impl Held {
+    fn mark(&mut self, slot: u32, holds: bool) {
+        let (word, bit) = (slot as usize / PART, 1 << (slot as usize % PART));
+        if self.slots.len() <= word {
+            self.slots.resize(word + 1, 0);
+            self.parts.resize(word / PART + 1, 0);
+        }
+        if (self.slots[word] & bit != 0) != holds {
+            self.slots[word] ^= bit;
+            self.parts[word / PART] |= 1 << (word % PART);
+            self.pages = if holds { self.pages + 1 } else { self.pages - 1 };
+        }
+    }
+
+    /// Slots of parts in which there ever was a page, as few ranges.
+    fn touched(&self) -> Vec<std::ops::Range<usize>> {
+        let is_touched = |&part: &usize| self.parts[part / PART] & 1 << (part % PART) != 0;
+        let touched: Vec<usize> = (0..self.slots.len()).filter(is_touched).collect();
+        let runs = touched.chunk_by(|a, b| a + 1 == *b);
+        runs.map(|run| run[0] * PART..(run[run.len() - 1] + 1) * PART).collect()
+    }
 }
 
 impl FileStore {
@@ -120,20 +155,31 @@ impl FileStore {
     }
 
     fn mark(&self, slot: u32, holds: bool) {
-        let mut held = self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let (word, bit) = (slot as usize / 64, 1 << (slot % 64));
-        if held.0.len() <= word {
-            held.0.resize(word + 1, 0);
-        }
-        if (held.0[word] & bit != 0) != holds {
-            held.0[word] ^= bit;
-            held.1 = if holds { held.1 + 1 } else { held.1 - 1 };
-        }
+        self.held().mark(slot, holds);
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     pub(super) fn holds(&self, slot: u32) -> bool {
-        let held = self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        held.0.get(slot as usize / 64).is_some_and(|w| w & 1 << (slot % 64) != 0)
+        self.held().slots.get(slot as usize / PART).is_some_and(|w| w & 1 << (slot as usize % PART) != 0)
+    }
+}
+
+impl Drop for FileStore {
+    /// Pages were written here and there, so the file is thousands of extents. A file system that is mounted with `discard` tells the
+    /// device of each of them by itself when the file goes, which took half a minute. So its parts are made whole first; that writes
+    /// nothing. Where this cannot be done, the file goes as it is.
+    fn drop(&mut self) {
+        let how = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
+        for run in self.held().touched() {
+            let (at, len) = ((run.start * PAGE) as libc::off_t, (run.len() * PAGE) as libc::off_t);
+            // SAFETY: the call takes numbers; nobody reads this file any more.
+            if unsafe { libc::fallocate(self.file.as_raw_fd(), how, at, len) } != 0 {
+                return;
+            }
+        }
     }
 }
 
@@ -311,11 +357,29 @@ impl Store for FileStore {
     }
 
     fn usage(&self) -> Usage {
-        let held = self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let held = self.held();
         let ring = if self.ring.get().is_some_and(Option::is_some) { Ring::BYTES } else { 0 };
         let (polling, rings) = self.polled.as_ref().map(PolledReads::usage).unwrap_or_default();
-        let memory_bytes = held.0.capacity() as u64 * 8 + ring + rings;
-        Usage { memory_bytes, file_pages: held.1, polling, ..Usage::default() }
+        let memory_bytes = (held.slots.capacity() + held.parts.capacity()) as u64 * 8 + ring + rings;
+        Usage { memory_bytes, file_pages: held.pages, polling, ..Usage::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Held, PART};
+
+    #[test]
+    fn parts_that_were_ever_written_are_remembered() {
+        let mut held = Held::default();
+        assert_eq!(held.touched(), []);
+        for slot in [3, 70, 64 * 9 + 1, 64 * 200] {
+            held.mark(slot, true);
+            held.mark(slot, false);
+        }
+        held.mark(64 * 150, false);
+        assert_eq!(held.touched(), [0..2 * PART, 9 * PART..10 * PART, 200 * PART..201 * PART]);
+        assert_eq!(held.pages, 0);
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use refault_mm::{Advice, Engine, MappingId, MappingKind, MemcgId, Outcome, PageId, Touch};
 
 use super::memory::{Memory, State};
+use super::pressure::Pressure;
 use super::share::Sharing;
 use super::space::Space;
 use super::table::BLOCK;
@@ -94,6 +95,8 @@ pub(super) struct Core {
     pub(super) high_pages: Option<u64>,
     /// Nanoseconds that threads waited for pages that had been in memory before, or for room.
     pub(super) stall_ns: u64,
+    /// The share of time that is lost to it.
+    pub(super) pressure: Pressure,
     /// Times that a process was forked with pages out of memory or not, and that one began.
     pub(super) forks: u64,
     pub(super) processes: u64,
@@ -162,6 +165,7 @@ impl Core {
             swap_pages: 0,
             high_pages: None,
             stall_ns: 0,
+            pressure: Pressure::new(),
             forks: 0,
             processes: 0,
             uncaught: 0,
@@ -179,6 +183,7 @@ impl Core {
     pub(super) fn tick(&mut self) {
         self.engine.set_now_ns(self.started.elapsed().as_nanos() as u64);
         self.memory.look_for_record();
+        self.note_pressure();
     }
 
     pub(super) fn space(&self, space: usize) -> Option<&Space> {
@@ -248,6 +253,12 @@ impl Core {
             }
             self.serve(p, false);
         }
+        self.note_pressure();
+    }
+
+    /// Threads that wait for a page that was in memory before, for room, or because of `memory.high`. Those that wait for the same page are one.
+    pub(super) fn stalled(&self) -> usize {
+        self.waiting.len() + self.starved.len() + self.memory.high.sleeping()
     }
 
     /// `forced`: even if there is next to no room.
@@ -401,6 +412,7 @@ impl Core {
                 self.poison(page, &format!("reading it from swap: {e}"));
             }
         }
+        self.note_pressure();
     }
 
     /// A touch that nobody waits for.

@@ -72,11 +72,12 @@ impl Evidence for Seen<'_> {
     }
 }
 
-/// Whether nothing else was done where a change was.
-fn is_alone(batch: &[Change], i: usize) -> bool {
-    let ranges = batch[i].ranges();
-    let meets = |r: &Range<usize>| ranges.iter().any(|own| r.start < own.end && own.start < r.end);
-    batch.iter().enumerate().all(|(j, other)| j == i || !other.ranges().iter().any(meets))
+/// For each change of a batch, whether nothing else was done where it was.
+fn are_alone(batch: &[Change]) -> Vec<bool> {
+    let mut alone = vec![true; batch.len()];
+    let together = order::components(batch).into_iter().filter(|members| members.len() > 1);
+    together.flatten().for_each(|i| alone[i] = false);
+    alone
 }
 
 impl Core {
@@ -293,7 +294,7 @@ impl Core {
     /// they would come back.
     fn note_discarded(&mut self, space: usize, batch: &[Change]) -> Vec<u32> {
         let mut pages = Vec::new();
-        for (i, change) in batch.iter().enumerate() {
+        for (change, is_alone) in batch.iter().zip(are_alone(batch)) {
             let Change::Remove(range) = change else { continue };
             let Some(s) = self.space(space) else { break };
             // What is in place there and not known yet must not become known now.
@@ -308,7 +309,7 @@ impl Core {
                 self.memory.lingers[page as usize] |= self.memory.is_held(page);
             }
             let Some(s) = self.space(space) else { break };
-            if !is_alone(batch, i) {
+            if !is_alone {
                 continue;
             }
             let may_be_there =
@@ -322,9 +323,9 @@ impl Core {
     fn in_doubt(&self, space: usize, batch: &[Change], pieces: &[Piece]) -> Vec<u32> {
         let mut pages = Vec::new();
         let Some(s) = self.space(space) else { return pages };
-        for (i, change) in batch.iter().enumerate() {
+        for (change, is_alone) in batch.iter().zip(are_alone(batch)) {
             let Change::Remove(range) = change else { continue };
-            if is_alone(batch, i) {
+            if is_alone {
                 continue;
             }
             let is_last = |p: &&Piece| p.origin.is_none() && p.watched != Some(false);

@@ -115,6 +115,18 @@ pub(super) fn is_stopped(pid: i32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
 }
 
+/// Threads of a process that run or could run. `most`: threads that may be looked at, less by those that were.
+pub(super) fn running(pid: i32, most: &mut usize) -> usize {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
+    let threads: Vec<_> = threads.flatten().take(*most).map(|thread| thread.file_name()).collect();
+    *most -= threads.len();
+    let is_running = |tid: &&std::ffi::OsString| {
+        let stat = read(pid, &format!("task/{}/stat", tid.display())).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
+    };
+    threads.iter().filter(is_running).count()
+}
+
 /// Whether a process has ended: who started it may not have asked for its status yet.
 pub(super) fn has_ended(pid: i32) -> bool {
     let stat = read(pid, "stat").unwrap_or_default();

@@ -27,6 +27,7 @@ mod memory;
 mod order;
 mod orphans;
 mod poll;
+mod pressure;
 mod record;
 mod room;
 mod scan;

@@ -116,13 +116,13 @@ const MOST_CHANGES: usize = 64;
 
 /// What became of memory.
 pub(super) fn outcome(changes: &[Change], evidence: &mut dyn Evidence) -> Result<Outcome, Doubt> {
-    let forks: Vec<usize> =
-        changes.iter().filter_map(|c| if let Change::Fork(n) = c { Some(*n) } else { None }).collect();
+    let fork = |(i, c): (usize, &Change)| if let Change::Fork(n) = c { Some((i, *n)) } else { None };
+    let (at_forks, forks): (Vec<usize>, Vec<usize>) = changes.iter().enumerate().filter_map(fork).unzip();
     let mut all = Outcome { now: Vec::new(), forks: forks.iter().map(|&n| (n, Vec::new())).collect() };
     for component in components(changes) {
         let held = |&i: &usize| changes[i].ranges().iter().any(|r| has_content(&evidence.held(r)));
         let matters = component.iter().any(held);
-        let found = match Component::new(changes, &component) {
+        let found = match Component::new(changes, &component, &at_forks, &forks) {
             Ok(found) => found.solve(evidence)?,
             // So many that all is forgotten that was known of what is in place there. It will be found again.
             Err(_) if !matters => forgotten(changes, &component, &forks),
@@ -152,28 +152,36 @@ fn forgotten(changes: &[Change], component: &[usize], forks: &[usize]) -> Outcom
     Outcome { forks: forks.iter().map(|&n| (n, now.clone())).collect(), now }
 }
 
-/// Changes (but forks) that have addresses in common, directly or through others.
-fn components(changes: &[Change]) -> Vec<Vec<usize>> {
-    let mut groups: Vec<(Vec<usize>, Vec<Range<usize>>)> = Vec::new();
-    for (i, change) in changes.iter().enumerate() {
-        let ranges = change.ranges();
-        if ranges.is_empty() {
-            continue;
-        }
-        let touches = |group: &(Vec<usize>, Vec<Range<usize>>)| {
-            group.1.iter().any(|a| ranges.iter().any(|b| a.start < b.end && b.start < a.end))
-        };
-        let (joined, rest): (Vec<_>, Vec<_>) = groups.into_iter().partition(touches);
-        groups = rest;
-        let mut one = (vec![i], ranges);
-        for (members, ranges) in joined {
-            one.0.extend(members);
-            one.1.extend(ranges);
-        }
-        one.0.sort_unstable();
-        groups.push(one);
+/// Changes (but forks) that have addresses in common, directly or through others. There may be thousands: a program that unmaps page by
+/// page is always at it.
+pub(super) fn components(changes: &[Change]) -> Vec<Vec<usize>> {
+    let ranges_of = |(i, change): (usize, &Change)| change.ranges().into_iter().map(move |range| (range, i));
+    let mut ranges: Vec<(Range<usize>, usize)> = changes.iter().enumerate().flat_map(ranges_of).collect();
+    ranges.sort_unstable_by_key(|(range, i)| (range.start, *i));
+    // A change is in the component of the one that it names, if that is not itself.
+    let mut parents: Vec<usize> = (0..changes.len()).collect();
+    let mut reach: Option<(usize, usize)> = None;
+    for (range, i) in ranges.iter().filter(|(range, _)| !range.is_empty()) {
+        let (end, with) = reach.filter(|&(end, _)| range.start < end).unwrap_or((0, *i));
+        let (a, b) = (first_of(&mut parents, with), first_of(&mut parents, *i));
+        parents[a.max(b)] = a.min(b);
+        reach = Some((end.max(range.end), *i));
     }
-    groups.into_iter().map(|g| g.0).collect()
+    let mut all: Vec<Vec<usize>> = vec![Vec::new(); changes.len()];
+    for i in (0..changes.len()).filter(|&i| !matches!(changes[i], Change::Fork(_))) {
+        all[first_of(&mut parents, i)].push(i);
+    }
+    all.retain(|members| !members.is_empty());
+    all
+}
+
+/// The first change of a component that is known so far; ways to it become shorter.
+fn first_of(parents: &mut [usize], mut i: usize) -> usize {
+    while parents[i] != i {
+        parents[i] = parents[parents[i]];
+        i = parents[i];
+    }
+    i
 }
 
 /// What is at a piece.
@@ -218,7 +226,8 @@ struct Component {
 }
 
 impl Component {
-    fn new(all: &[Change], members: &[usize]) -> Result<Component, Doubt> {
+    /// Of these changes, and of the forks, which are those changes, with these numbers.
+    fn new(all: &[Change], members: &[usize], at_forks: &[usize], forks: &[usize]) -> Result<Component, Doubt> {
         // After a move, what it left is told of as unmapped: that is part of it.
         let mut part_of_a_move = HashSet::new();
         let mut keeps = HashSet::new();
@@ -232,9 +241,8 @@ impl Component {
                 }
             }
         }
-        let is_fork = |i: &usize| matches!(all[*i], Change::Fork(_));
         let mut numbers: Vec<usize> = members.iter().copied().filter(|i| !part_of_a_move.contains(i)).collect();
-        numbers.extend((0..all.len()).filter(is_fork));
+        numbers.extend(at_forks);
         numbers.sort_unstable();
         let pieces = pieces(members.iter().map(|&i| &all[i]))?;
         if numbers.len() > MOST_CHANGES {
@@ -252,7 +260,7 @@ impl Component {
         Ok(Component {
             of: changes.iter().map(|(_, c)| of(c)).collect(),
             keeps: changes.iter().map(|(i, _)| keeps.contains(i)).collect(),
-            forks: all.iter().filter_map(|c| if let Change::Fork(n) = c { Some(*n) } else { None }).collect(),
+            forks: forks.to_vec(),
             changes,
             pieces,
         })

@@ -285,3 +285,36 @@ fn the_address_that_a_move_left_was_taken_by_another() {
     let at_a: Vec<_> = found.now.iter().filter(|p| p.at.start == a).collect();
     assert_eq!(at_a, [&Piece { at: a..a + len, origin: Some(c), watched: Some(true) }]);
 }
+
+#[test]
+fn components_are_what_overlaps_directly_or_through_others() {
+    let mut rng = Rng(7);
+    for _ in 0..3000 {
+        let mut range = || {
+            let start = rng.below(60) * PAGE;
+            start..start + (1 + rng.below(4)) * PAGE
+        };
+        let changes: Vec<Change> = (0..12)
+            .map(|i| match i % 4 {
+                0 => Change::Remap { from: range().start, to: range().start, len: 2 * PAGE },
+                1 => Change::Remove(range()),
+                2 if i > 8 => Change::Fork(i),
+                _ => Change::Unmap(range()),
+            })
+            .collect();
+        let meet = |a: &Change, b: &Change| {
+            let b = b.ranges();
+            a.ranges().iter().any(|a| b.iter().any(|b| a.start < b.end && b.start < a.end))
+        };
+        let mut expected: Vec<Vec<usize>> = Vec::new();
+        for (i, change) in changes.iter().enumerate().filter(|(_, c)| !matches!(c, Change::Fork(_))) {
+            let is_near = |group: &Vec<usize>| group.iter().any(|&j| meet(change, &changes[j]));
+            let (near, rest): (Vec<_>, Vec<_>) = expected.into_iter().partition(is_near);
+            expected = rest;
+            expected.push([near.concat(), vec![i]].concat());
+        }
+        expected.iter_mut().for_each(|group| group.sort_unstable());
+        expected.sort_unstable();
+        assert_eq!(components(&changes), expected, "{changes:?}");
+    }
+}

@@ -177,6 +177,7 @@ impl Core {
                 }
             }
         }
+        self.note_pressure();
     }
 
     /// What the pool and the pager take, and what processes have beyond what the engine knows of, is taken from the memory.

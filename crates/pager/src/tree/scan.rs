@@ -103,6 +103,7 @@ impl Shared {
             core.bury_orphans();
             core.end_agents();
         }
+        core.look_at_threads();
         let sizes = core.count();
         let is_tight =
             core.memory.recorder.is_some() || core.engine.free_pages() < core.max_pages - core.lowest_limit() / 2;

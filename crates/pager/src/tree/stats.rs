@@ -60,6 +60,11 @@ pub struct TreeStats {
     pub strays: u64,
     /// Nanoseconds that threads waited for pages that had been in memory before, or for room.
     pub stall_ns: u64,
+    /// Microseconds in which some thread waited so, as `some` of `/proc/pressure/memory`: where other threads worked meanwhile, on other
+    /// processors, the share of those that waited.
+    pub stall_some_us: u64,
+    /// Of these, as `full`: microseconds in which nobody worked in place of those who waited.
+    pub stall_full_us: u64,
     /// The counters of the engine, under their kernel names.
     pub vmstat: Vec<(&'static str, u64)>,
 }
@@ -73,6 +78,7 @@ fn names(bits: u32) -> Vec<&'static str> {
 impl Core {
     pub(super) fn stats(&self) -> TreeStats {
         let area = self.memory.area.stats();
+        let (stall_some_us, stall_full_us) = self.pressure.total_us(self.started.elapsed().as_nanos() as u64);
         TreeStats {
             counts: self.memory.counts,
             max_pages: self.max_pages,
@@ -99,6 +105,8 @@ impl Core {
             undecided: self.undecided,
             strays: self.strays,
             stall_ns: self.stall_ns,
+            stall_some_us,
+            stall_full_us,
             vmstat: self.engine.vmstat().iter().collect(),
         }
     }
