@@ -39,10 +39,6 @@ impl Staging {
         Ok(Staging { mapping: Mapping::new(windows * WINDOW * PAGE)?, places: Places::new(windows) })
     }
 
-    pub(crate) fn mapping(&self) -> &Mapping {
-        &self.mapping
-    }
-
     pub(crate) fn address(&self, place: u32) -> usize {
         self.mapping.start() + place as usize * PAGE
     }

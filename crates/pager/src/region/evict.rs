@@ -6,14 +6,10 @@ use std::time::{Duration, Instant};
 use super::Shared;
 use super::core::Core;
 use crate::core::{Claim, Evictor, Moves, Operations, Task, WINDOW};
-use crate::evict::{self, Evicts};
-use crate::staging;
-use crate::store::SwapArea;
+use crate::evict::{self, Evicts, SwapsOut};
+use crate::store::{StoreError, SwapArea};
 use crate::sync::{Condvar, MutexGuard};
 
-/// Pages that are claimed for writing at a time: whoever touches one of them waits for all. Where writing them together is faster it is
-/// a window.
-const CLAIM: usize = 8;
 /// Pages are moved under the lock for so long, at most and but for one call: who faults meanwhile sleeps, and its processor need not be
 /// interrupted for each move, which takes ten times as long as the move (see docs/pager.md). Until everyone sleeps, some calls do interrupt
 /// someone; there has to be time for the others after that: 64 single pages take 50 us if nobody is.
@@ -58,6 +54,34 @@ impl Evicts for Shared {
 
     fn write<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         self.write_step(core)
+    }
+}
+
+impl SwapsOut for Shared {
+    fn staging_start(core: &Core) -> usize {
+        core.memory.ops.staging.start()
+    }
+
+    fn claim_writes(core: &mut Core, most: usize) -> Vec<Claim> {
+        core.take_samples();
+        core.claim_writes(most)
+    }
+
+    fn settle_writes(core: &mut Core, claimed: &[Claim], results: &[Result<(), StoreError>]) {
+        core.settle_writes(claimed, results);
+        core.free_slots();
+    }
+
+    fn has_discards(core: &Core) -> bool {
+        core.has_discards()
+    }
+
+    fn take_discards(core: &mut Core) -> Vec<u32> {
+        core.take_discards()
+    }
+
+    fn settle_discards(core: &mut Core, places: &[u32]) {
+        core.settle_discards(places);
     }
 }
 
@@ -186,43 +210,13 @@ impl Shared {
 
     fn write_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         core.tick();
-        loop {
-            core.take_samples();
-            let most = if self.area.takes_runs() { WINDOW } else { CLAIM };
-            let claimed = core.claim_writes(most);
-            if claimed.is_empty() {
-                break;
-            }
-            drop(core);
-            let content = |c: &Claim| {
-                // SAFETY: the page was claimed: it stays in its place until the write is settled, and
-                // nobody writes to it.
-                (c.slot, c.page, unsafe { self.memory.staged_content(c.place) })
-            };
-            let pages: Vec<_> = claimed.iter().map(content).collect();
-            let results = self.area.write_many(&pages);
-            core = self.lock();
-            core.tick();
-            core.settle_writes(&claimed, &results);
-            core.free_slots();
-            // What the pool grew by is taken before others get what is free now.
-            core.charge_overhead();
-            // The engine takes these frames for free: no more of them than is counted as the pager's own.
-            if core.has_discards() {
-                core = self.discard(core);
-            }
-        }
+        core = evict::write_round(self, &self.area, core);
         if core.has_any_discards() { self.discard(core) } else { core }
     }
 
-    /// Empties the places whose content is of no use, but for those whose frames are kept, and gives them back.
-    pub(super) fn discard<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        let mut places = core.take_discards();
-        drop(core);
-        // SAFETY: the places are taken, and no page refers to them any more.
-        unsafe { staging::empty(self.memory.staging.start(), &mut places) };
-        let mut core = self.lock();
-        core.settle_discards(&places);
-        core
+    /// Empties the places whose content is of no use, but for those whose frames are kept, and gives
+    /// them back.
+    pub(super) fn discard<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        evict::discard(self, core)
     }
 }

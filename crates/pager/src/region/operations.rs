@@ -8,7 +8,7 @@ use crate::calls;
 use crate::core::{FillMode, Operations, Progress, Source, Stopped, WINDOW};
 use crate::mem::Mapping;
 use crate::pagemap::Pagemap;
-use crate::store::{Page, PageBuf};
+use crate::store::PageBuf;
 use crate::threads::{fatal, say};
 use crate::uffd::{PAGE, Uffd};
 
@@ -34,16 +34,6 @@ impl RegionMemory {
 
     pub(super) fn place_address(&self, place: u32) -> usize {
         self.staging.start() + place as usize * PAGE
-    }
-
-    /// The content of a staging place.
-    ///
-    /// # Safety
-    /// The place must be filled, and stay so and unchanged while the reference lives.
-    pub(super) unsafe fn staged_content(&self, place: u32) -> &Page {
-        // SAFETY: a filled place is a page of readable memory that only the pager knows; the rest is
-        // the caller's contract.
-        unsafe { &*(self.place_address(place) as *const Page) }
     }
 
     fn is_populated(&self, address: usize) -> bool {

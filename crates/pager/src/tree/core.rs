@@ -11,12 +11,10 @@ use super::pressure::Pressure;
 use super::share::Sharing;
 use super::space::Space;
 use super::table::BLOCK;
+use crate::core::{Budget, DISCARD_BATCH};
 use crate::store::{PageBuf, StoreError};
 use crate::threads::fatal;
 use crate::uffd::{Fault, PAGE, Uffd};
-
-/// Discarding waits until there are so many places, for each call costs a flush of other CPUs.
-pub(super) const DISCARD_BATCH: usize = 32;
 
 /// A fault that was not served yet.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +39,7 @@ pub(super) struct Core {
     pub(super) pending: VecDeque<Pending>,
     /// Faults on pages that are between two states, by page.
     waiting: HashMap<u32, Pending>,
-    pub(super) starved: Vec<Pending>,
+    pub(super) waiting_for_frame: Vec<Pending>,
     /// Faults of processes whose mappings are changing.
     pub(super) unsettled: Vec<Pending>,
     /// Threads that ask about memory that they have made: their processes, and the pages that they touched for it.
@@ -58,12 +56,9 @@ pub(super) struct Core {
     pub(super) rung: Option<usize>,
     /// The evictor waits to be told that there is work.
     pub(super) evictor_waits: bool,
-    /// The pool and the pager are not counted.
-    pub(super) overhead_beside: bool,
     pub(super) started: Instant,
     pub(super) stall_limit: Duration,
-    pub(super) max_pages: u64,
-    pub(super) min_mark: u64,
+    pub(super) budget: Budget,
     pub(super) low_mark: u64,
     pub(super) high_mark: u64,
     /// Pages of the engine that stand for memory it does not know of, and how many more there should be.
@@ -75,7 +70,6 @@ pub(super) struct Core {
     pub(super) failed_writes: u64,
     /// How often there was no room since.
     pub(super) rounds: u32,
-    pub(super) peak_pages: u64,
     /// The most pages of anonymous memory that the processes had at one time, as the kernel counts them.
     pub(super) peak_resident: u64,
     /// The same with pages on their way out, the pool and the pager.
@@ -113,15 +107,16 @@ pub(super) struct Core {
     pub(super) strays: u64,
     /// Pages that are marked although nothing is known that should be there, and since when.
     pub(super) puzzles: HashMap<(usize, usize), Instant>,
-    pub(super) fixed_bytes: usize,
+    /// The last round of the evictor moved nothing out.
+    pub(super) was_fruitless: bool,
 }
 
 impl Core {
-    pub(super) fn new(engine: Engine, group: MemcgId, memory: Memory, max_pages: u64, fixed_bytes: usize) -> Core {
-        let min_mark = engine.zones().map(|(.., marks)| marks.min).sum();
+    pub(super) fn new(engine: Engine, group: MemcgId, memory: Memory, fixed_bytes: usize) -> Core {
         let low_mark = engine.zones().map(|(.., marks)| marks.low).sum();
         let high_mark = engine.zones().map(|(.., marks)| marks.high).sum();
         Core {
+            budget: Budget::new(&engine, fixed_bytes),
             engine,
             memory,
             spaces: Vec::new(),
@@ -131,7 +126,7 @@ impl Core {
             draining: Vec::new(),
             pending: VecDeque::new(),
             waiting: HashMap::new(),
-            starved: Vec::new(),
+            waiting_for_frame: Vec::new(),
             unsettled: Vec::new(),
             asked: Vec::new(),
             threads: Vec::new(),
@@ -140,11 +135,8 @@ impl Core {
             unanswered: 0,
             rung: None,
             evictor_waits: false,
-            overhead_beside: false,
             started: Instant::now(),
             stall_limit: Duration::from_secs(30),
-            max_pages,
-            min_mark,
             low_mark,
             high_mark,
             taken: 0,
@@ -153,7 +145,6 @@ impl Core {
             has_swap_file: false,
             failed_writes: 0,
             rounds: 0,
-            peak_pages: 0,
             peak_resident: 0,
             peak_taken: 0,
             sharing: Sharing::default(),
@@ -175,7 +166,7 @@ impl Core {
             batches: 0,
             strays: 0,
             puzzles: HashMap::new(),
-            fixed_bytes,
+            was_fruitless: false,
         }
     }
 
@@ -258,7 +249,7 @@ impl Core {
 
     /// Threads that wait for a page that was in memory before, for room, or because of `memory.high`. Those that wait for the same page are one.
     pub(super) fn stalled(&self) -> usize {
-        self.waiting.len() + self.starved.len() + self.memory.high.sleeping()
+        self.waiting.len() + self.waiting_for_frame.len() + self.memory.high.sleeping()
     }
 
     /// `forced`: even if there is next to no room.
@@ -284,7 +275,7 @@ impl Core {
             State::Lent if self.was_wiped(page, p) => self.serve(p, forced),
             // What a process takes to become known has others make room.
             State::Empty | State::Stored | State::Lent if !forced && self.is_short() && !self.is_newborn(p.space) => {
-                self.starved.push(p);
+                self.waiting_for_frame.push(p);
             }
             State::Lent => self.serve_lent(page, p),
             _ => {
@@ -324,7 +315,7 @@ impl Core {
             Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh => {}
             Outcome::Waiting => self.wait_for(page, p),
             // What the engine finds nothing to reclaim for may find room when what is on its way has gone.
-            Outcome::Throttled | Outcome::Oom(_) => self.starved.push(p),
+            Outcome::Throttled | Outcome::Oom(_) => self.waiting_for_frame.push(p),
             Outcome::Failed => self.poison(page, "it could not be read"),
         }
     }
@@ -445,7 +436,7 @@ impl Core {
             || !m.leaving.is_empty()
             || m.staged_pages > 0
             || m.discards.len() >= DISCARD_BATCH
-            || !self.starved.is_empty()
+            || !self.waiting_for_frame.is_empty()
             || !self.unsettled.is_empty()
             || !self.asked.is_empty()
             || (0..self.spaces.len()).any(|index| self.has_batch(index))

@@ -475,7 +475,7 @@ impl Core {
         }
         self.draining.extend(&space.blocks);
         self.pending.retain(|p| p.space != index);
-        self.starved.retain(|p| p.space != index);
+        self.waiting_for_frame.retain(|p| p.space != index);
         self.unsettled.retain(|p| p.space != index);
         self.asked.retain(|a| a.0 != index);
         self.puzzles.retain(|at, _| at.0 != index);

@@ -1,121 +1,164 @@
 //! The evictor: background reclaim, and what it leads to.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use refault_mm::PageId;
 
 use super::Shared;
 use super::abi;
-use super::core::{Core, DISCARD_BATCH};
+use super::core::Core;
 use super::memory::State;
-use crate::staging::{self, WINDOW};
-use crate::store::StoreError;
-use crate::sync::MutexGuard;
-use crate::threads;
+use crate::core::{Claim, DISCARD_BATCH, Evicting, Evictor, Task, WINDOW};
+use crate::evict::{self, Evicts, SwapsOut};
+use crate::store::{StoreError, SwapArea};
+use crate::sync::{Condvar, MutexGuard};
 
-/// Pages that are claimed for writing at a time: whoever touches one of them waits for all.
-const CLAIM: usize = 8;
+/// Room comes from others that are at work, or not at all: either takes a moment.
+const PAUSE: Duration = Duration::from_micros(50);
 
-/// Without anything to do it looks round so often.
-const IDLE: Duration = Duration::from_millis(100);
+impl Evicts for Shared {
+    type Core = Core;
+
+    fn enter(&self) -> MutexGuard<'_, Core> {
+        let mut core = self.lock();
+        core.tick();
+        core
+    }
+
+    fn tick(&self, core: &mut Core) {
+        core.tick();
+    }
+
+    fn next(evictor: &mut Evictor, core: &mut Core) -> Task {
+        evictor.next(core)
+    }
+
+    fn work(&self) -> &Condvar {
+        &self.work
+    }
+
+    fn stop(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    fn area(&self) -> Option<&SwapArea> {
+        Some(&self.area)
+    }
+
+    fn charge_overhead(core: &mut Core) {
+        core.charge_overhead();
+    }
+
+    fn reclaim<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        core.tick();
+        let before = core.memory.counts.moved_out;
+        core.kswapd_step();
+        core.mark_the_rest();
+        core = self.evict_round(core);
+        core.retry_waiting();
+        core.charge_overhead();
+        core.make_up();
+        core = self.finish(core);
+        if !core.draining.is_empty() {
+            core.free_drained();
+        }
+        core.was_fruitless = core.memory.counts.moved_out == before;
+        core
+    }
+
+    fn write<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        self.reclaim(core)
+    }
+
+    fn pause(&self) {
+        std::thread::sleep(PAUSE);
+    }
+}
+
+impl SwapsOut for Shared {
+    fn staging_start(core: &Core) -> usize {
+        core.memory.staging.address(0)
+    }
+
+    fn claim_writes(core: &mut Core, most: usize) -> Vec<Claim> {
+        core.claim_writes(most)
+    }
+
+    fn settle_writes(core: &mut Core, claimed: &[Claim], results: &[Result<(), StoreError>]) {
+        core.settle_writes(claimed, results);
+        core.free_slots();
+    }
+
+    fn has_discards(core: &Core) -> bool {
+        core.memory.discards.len() >= DISCARD_BATCH
+    }
+
+    fn take_discards(core: &mut Core) -> Vec<u32> {
+        std::mem::take(&mut core.memory.discards)
+    }
+
+    fn settle_discards(core: &mut Core, places: &[u32]) {
+        places.iter().for_each(|&p| core.memory.staging.give_back(p));
+    }
+}
+
+impl Evicting for Core {
+    fn wake_sleepers(&mut self) -> Option<u64> {
+        Core::wake_sleepers(self)
+    }
+
+    fn has_work(&self, _alone: bool) -> bool {
+        Core::has_work(self)
+    }
+
+    fn reclaims(&self) -> bool {
+        true
+    }
+
+    fn is_waiting_for_frame(&self) -> bool {
+        !self.waiting_for_frame.is_empty()
+    }
+
+    fn yields(&self) -> bool {
+        !self.waiting_for_frame.is_empty() || !self.unsettled.is_empty() || !self.asked.is_empty() || self.was_fruitless
+    }
+
+    fn wants_tending(&self) -> bool {
+        self.memory.area.wants_tending()
+    }
+
+    fn is_asked_for_room(&self) -> bool {
+        self.memory.area.is_asked_for_room()
+    }
+
+    fn sleeps(&mut self) {
+        self.evictor_waits = true;
+    }
+
+    fn woke(&mut self) -> bool {
+        self.evictor_waits = false;
+        true
+    }
+}
 
 impl Shared {
     /// The evictor's thread.
     pub(super) fn evict(&self) {
-        let mut core = self.lock();
-        loop {
-            let mut next = core.wake_sleepers();
-            while !core.has_work() {
-                if self.stop.load(Ordering::Relaxed) {
-                    return;
-                }
-                core.evictor_waits = true;
-                core = threads::wait(&self.work, core, next.map_or(IDLE, |next| next.min(IDLE)));
-                core.evictor_waits = false;
-                next = core.wake_sleepers();
-            }
-            if self.stop.load(Ordering::Relaxed) {
-                return;
-            }
-            core.tick();
-            let before = core.memory.counts.moved_out;
-            core.kswapd_step();
-            core.mark_the_rest();
-            core = self.evict_round(core);
-            core.retry_starved();
-            core.charge_overhead();
-            core.make_up();
-            core = self.finish(core);
-            if !core.draining.is_empty() {
-                core.free_drained();
-            }
-            if self.area.wants_tending() && core.starved.is_empty() {
-                // Nobody waits for it.
-                drop(core);
-                self.area.tend();
-                core = self.lock();
-                core.charge_overhead();
-            }
-            if self.area.is_asked_for_room() {
-                drop(core);
-                self.area.give_room();
-                core = self.lock();
-                core.charge_overhead();
-            }
-            if !core.starved.is_empty()
-                || !core.unsettled.is_empty()
-                || !core.asked.is_empty()
-                || core.memory.counts.moved_out == before
-            {
-                // Room comes from others that are at work, or not at all: either takes a moment.
-                drop(core);
-                std::thread::sleep(Duration::from_micros(50));
-                core = self.lock();
-            }
-        }
+        evict::run(self);
     }
 
     /// Moves out what is to leave, writes what is to be written, discards what is of no use.
     pub(super) fn evict_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         while core.move_out() {}
         core.free_slots();
-        loop {
-            let claimed = core.claim_writes(if self.area.takes_runs() { WINDOW } else { CLAIM });
-            if claimed.is_empty() {
-                break;
-            }
-            drop(core);
-            let content = |&(page, slot, address): &(u32, u32, usize)| {
-                // SAFETY: the page was claimed: it stays in its place until the write is settled, and nobody writes to it.
-                (slot, page, unsafe { &*(address as *const crate::store::Page) })
-            };
-            let pages: Vec<_> = claimed.iter().map(content).collect();
-            let results = self.area.write_many(&pages);
-            core = self.lock();
-            core.tick();
-            core.settle_writes(&claimed, &results);
-            core.free_slots();
-            // What the pool grew by is taken before others get what is free now.
-            core.charge_overhead();
-            // The engine takes these frames for free: no more of them than is counted as the pager's own.
-            if core.memory.discards.len() >= DISCARD_BATCH {
-                core = self.discard(core);
-            }
-        }
-        if core.memory.discards.len() >= DISCARD_BATCH { self.discard(core) } else { core }
+        core = evict::write_round(self, &self.area, core);
+        if Shared::has_discards(&core) { self.discard(core) } else { core }
     }
 
     /// Empties the places whose content is of no use, and gives them back.
-    pub(super) fn discard<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        let mut places = std::mem::take(&mut core.memory.discards);
-        let base = core.memory.staging.address(0);
-        drop(core);
-        // SAFETY: the places are taken, and no page refers to them any more.
-        unsafe { staging::empty(base, &mut places) };
-        let mut core = self.lock();
-        places.iter().for_each(|&p| core.memory.staging.give_back(p));
-        core
+    pub(super) fn discard<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        evict::discard(self, core)
     }
 }
 
@@ -236,8 +279,8 @@ impl Core {
         self.stay(page);
     }
 
-    /// Pages to be written now: (page, slot, address). They cannot be touched until [`Core::settle_writes`].
-    pub(super) fn claim_writes(&mut self, most: usize) -> Vec<(u32, u32, usize)> {
+    /// Pages to be written now. They cannot be touched until [`Core::settle_writes`].
+    pub(super) fn claim_writes(&mut self, most: usize) -> Vec<Claim> {
         let mut claimed = Vec::new();
         while claimed.len() < most {
             let Some((page, place)) = self.memory.staged.pop_front() else { break };
@@ -245,15 +288,15 @@ impl Core {
             if self.memory.state(page) == State::Staged && self.memory.place[i] == place {
                 self.memory.set_state(page, State::Writing);
                 self.memory.staged_pages -= 1;
-                claimed.push((page, self.memory.slot[i], self.memory.staging.address(place)));
+                claimed.push(Claim { page, slot: self.memory.slot[i], place });
             }
         }
         claimed
     }
 
     /// What became of them.
-    pub(super) fn settle_writes(&mut self, claimed: &[(u32, u32, usize)], results: &[Result<(), StoreError>]) {
-        for (&(page, ..), result) in claimed.iter().zip(results) {
+    pub(super) fn settle_writes(&mut self, claimed: &[Claim], results: &[Result<(), StoreError>]) {
+        for (&Claim { page, .. }, result) in claimed.iter().zip(results) {
             let id = PageId(page);
             if std::mem::take(&mut self.memory.dropped[page as usize]) {
                 self.memory.leave_place(page, State::Empty);

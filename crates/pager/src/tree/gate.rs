@@ -177,7 +177,7 @@ impl Core {
     /// Sets how much may be on its way out at a time.
     pub(super) fn limit_under_way(&mut self, are_forked: bool) {
         let part = if are_forked { SHARED_UNDER_WAY } else { UNDER_WAY };
-        self.memory.most_under_way = (self.max_pages / part).clamp(WINDOW as u64, MOST_UNDER_WAY);
+        self.memory.most_under_way = (self.budget.max_pages / part).clamp(WINDOW as u64, MOST_UNDER_WAY);
     }
 
     /// Pages that are taken beside those that processes have.

@@ -54,6 +54,7 @@ use self::memory::Memory;
 use self::poll::{Poll, Ready};
 use self::record::Recorder;
 use crate::config::RegionConfig;
+use crate::core::DISCARD_BATCH;
 use crate::cpu_latency_qos::{self, CpuLatencyQos};
 use crate::error::Error;
 use crate::placement::Placement;
@@ -138,16 +139,16 @@ impl Tree {
             0 => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
             n => n,
         };
-        let in_passing = (serving + 1) * (core::DISCARD_BATCH + WINDOW) * PAGE;
+        let in_passing = (serving + 1) * (DISCARD_BATCH + WINDOW) * PAGE;
         let fixed = (serving + 3) * THREAD_BYTES + cpu_latency_qos::THREAD_BYTES + in_passing;
-        let mut core = Core::new(engine, group, Memory::new(area.clone(), staging), max_pages as u64, fixed);
+        let mut core = Core::new(engine, group, Memory::new(area.clone(), staging), fixed);
         core.stall_limit = m.stall_limit;
         core.swap_pages = (m.swap_max / PAGE) as u64;
         core.has_swap_file = m.swap_directory.is_some();
         core.limit_under_way(false);
         core.set_high(m.memory_high, core.swap_pages)?;
         core.memory.recorder = config.record.take().map(Recorder::new);
-        core.overhead_beside = m.overhead_beside;
+        core.budget.overhead_beside = m.overhead_beside;
         core.charge_overhead();
         let shared = Arc::new(Shared {
             core: Mutex::new(core),
@@ -233,10 +234,10 @@ impl Shared {
     fn after<'a>(&'a self, mut core: MutexGuard<'a, Core>) {
         core.serve_pending();
         core = self.finish(core);
-        if !core.starved.is_empty() {
+        if !core.waiting_for_frame.is_empty() {
             // Who waits for room makes some.
             core = self.evict_round(core);
-            core.retry_starved();
+            core.retry_waiting();
             core = self.finish(core);
         }
         self.tell_evictor(&mut core);
@@ -272,7 +273,7 @@ impl Shared {
         if core.memory.high.has_held() {
             core = self.let_go(core);
         }
-        if core.memory.discards.len() >= core::DISCARD_BATCH { self.discard(core) } else { core }
+        if core.memory.discards.len() >= DISCARD_BATCH { self.discard(core) } else { core }
     }
 
     /// Reads pages, and tells the engine. What failed on the way may be well where it is, so it is tried once more.

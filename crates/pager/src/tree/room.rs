@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use refault_mm::{KswapdStep, PageId, ReclaimRequest, ReclaimRound, Touch};
+use refault_mm::{PageId, ReclaimRequest, ReclaimRound, Touch};
 
 use super::core::{Core, Pending};
 use super::maps;
 use super::memory::State;
+use crate::core::{engine_bytes, kswapd_step};
 use crate::machine;
 use crate::staging::WINDOW;
 use crate::uffd::PAGE;
@@ -34,7 +35,7 @@ impl Core {
 
     /// Debuggers of processes that do not answer. They may be among those who wait, and until they go on, those do not.
     fn tracers(&self) -> Vec<i32> {
-        if self.starved.is_empty() {
+        if self.waiting_for_frame.is_empty() {
             return Vec::new();
         }
         let unanswered = self.spaces.iter().flatten().filter(|s| s.unanswered.is_some());
@@ -43,18 +44,18 @@ impl Core {
 
     /// Reclaim is at work, and what is left is for it.
     pub(super) fn is_short(&self) -> bool {
-        self.memory.kswapd_awake && self.engine.free_pages() <= self.min_mark
+        self.budget.is_short(&self.engine, self.memory.kswapd_awake)
     }
 
     /// Pages of `memory.high`, or of `memory.max`.
     pub(super) fn lowest_limit(&self) -> u64 {
-        self.high_pages.map_or(self.max_pages, |high| high.min(self.max_pages))
+        self.high_pages.map_or(self.budget.max_pages, |high| high.min(self.budget.max_pages))
     }
 
     /// What takes the memory, and what would help.
     fn what_is_short(&self) -> String {
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
-        let (area, max) = (self.memory.area.stats(), self.max_pages * PAGE as u64);
+        let (area, max) = (self.memory.area.stats(), self.budget.max_pages * PAGE as u64);
         let (pool, tables) = (area.usage.memory_bytes, self.own_bytes() as u64);
         let resident = self.memory.resident.iter().sum::<u64>() * PAGE as u64;
         let file_limit =
@@ -106,8 +107,8 @@ impl Core {
 
     /// One step of background reclaim.
     pub(super) fn kswapd_step(&mut self) {
-        if self.memory.kswapd_awake && self.engine.kswapd_step(&mut self.memory) == KswapdStep::Sleep {
-            self.memory.kswapd_awake = false;
+        if self.memory.kswapd_awake {
+            self.memory.kswapd_awake = kswapd_step(&mut self.engine, &mut self.memory);
         }
         self.fill_others();
     }
@@ -132,11 +133,11 @@ impl Core {
     }
 
     /// Faults that found no room try again. Without anyone who makes room, they reclaim for themselves.
-    pub(super) fn retry_starved(&mut self) {
+    pub(super) fn retry_waiting(&mut self) {
         let c = &self.memory.counts;
         // A page that is moved out is no progress: where nothing can be written, it comes back.
         let (done, failed) = (c.swapped_out + c.swapped_in, c.write_errors);
-        if done != self.progress.1 || self.starved.is_empty() {
+        if done != self.progress.1 || self.waiting_for_frame.is_empty() {
             (self.progress, self.rounds) = ((Instant::now(), done, failed), 0);
         }
         self.rounds = self.rounds.saturating_add(1);
@@ -155,7 +156,7 @@ impl Core {
         }
         let tracers = self.tracers();
         let mut victim = false;
-        for p in std::mem::take(&mut self.starved) {
+        for p in std::mem::take(&mut self.waiting_for_frame) {
             if is_stuck && !victim && p.since.elapsed() > NO_PROGRESS {
                 // One at a time: its memory is for the others.
                 victim = true;
@@ -168,10 +169,10 @@ impl Core {
                 if helps {
                     self.owe_a_page();
                 }
-                let before = self.starved.len();
+                let before = self.waiting_for_frame.len();
                 self.serve(p, helps || !self.memory.kswapd_awake);
                 self.engine.set_memalloc(false);
-                let is_served = self.starved.len() == before;
+                let is_served = self.waiting_for_frame.len() == before;
                 if let Some(s) = self.space_mut(p.space).filter(|_| helps && is_served) {
                     s.helped = Some(Instant::now());
                 }
@@ -186,10 +187,10 @@ impl Core {
         self.peak_swap = self.peak_swap.max(area.pages);
         self.peak_pool_bytes = self.peak_pool_bytes.max(area.usage.memory_bytes);
         self.peak_file = self.peak_file.max(area.usage.file_pages);
-        let tables = (self.own_bytes() - self.fixed_bytes) as u64;
+        let tables = (self.own_bytes() - self.budget.fixed_bytes) as u64;
         self.peak_tables = self.peak_tables.max((tables, self.memory.states().len() as u64));
         let unknown: u64 = self.spaces.iter().flatten().map(|s| s.unknown).sum();
-        let own = if self.overhead_beside { 0 } else { self.overhead_pages() };
+        let own = if self.budget.overhead_beside { 0 } else { self.overhead_pages() };
         self.set_external(own + unknown + self.sharing.pages());
         self.note_peak();
     }
@@ -214,20 +215,19 @@ impl Core {
 
     /// If all is taken, a page of what the engine does not know of is owed instead: memory is beyond the limit by as much, for a while.
     fn owe_a_page(&mut self) {
-        if self.engine.free_pages() == 0 && self.taken > 0 && self.owed < self.max_pages / MOST_OWED {
+        if self.engine.free_pages() == 0 && self.taken > 0 && self.owed < self.budget.max_pages / MOST_OWED {
             self.engine.set_external_pages(self.taken - 1);
             (self.taken, self.owed) = (self.taken - 1, self.owed + 1);
         }
     }
 
     pub(super) fn own_bytes(&self) -> usize {
-        let (folios, nodes, swap) = self.engine.memory_bytes();
         let tables: usize = self.spaces.iter().flatten().map(|s| s.table.bytes()).sum();
-        self.fixed_bytes + folios + nodes + swap + self.memory.table_bytes() + tables
+        self.budget.fixed_bytes + engine_bytes(&self.engine) + self.memory.table_bytes() + tables
     }
 
     pub(super) fn note_peak(&mut self) {
-        self.peak_pages = self.peak_pages.max(self.max_pages - self.engine.free_pages());
+        self.budget.note_peak(&self.engine);
     }
 
     /// A page that is in place already becomes known to the engine. False: there is no room for it now.

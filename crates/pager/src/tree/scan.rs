@@ -105,8 +105,8 @@ impl Shared {
         }
         core.look_at_threads();
         let sizes = core.count();
-        let is_tight =
-            core.memory.recorder.is_some() || core.engine.free_pages() < core.max_pages - core.lowest_limit() / 2;
+        let is_tight = core.memory.recorder.is_some()
+            || core.engine.free_pages() < core.budget.max_pages - core.lowest_limit() / 2;
 
         core.open_pagemaps();
         let mut looks = Vec::new();

@@ -185,7 +185,7 @@ impl Core {
         if !all_known {
             // Until all are there, the pages that they share are those of the process that they were forked from.
             self.sharing.unknown = beyond;
-            self.sharing.possible = self.sharing.possible.min(self.max_pages / MOST_UNKNOWN);
+            self.sharing.possible = self.sharing.possible.min(self.budget.max_pages / MOST_UNKNOWN);
         } else if self.is_worth_a_count(beyond) {
             self.count_exactly(&sharing, known, beyond);
         }
@@ -205,7 +205,7 @@ impl Core {
         let s = &self.sharing;
         s.is_due
             || s.counted.is_none_or(|at| at.elapsed() > COUNT_EVERY)
-            || s.copies() > self.max_pages / WORTH_A_COUNT
+            || s.copies() > self.budget.max_pages / WORTH_A_COUNT
             || beyond > s.beyond + GROWN
     }
 
@@ -239,6 +239,6 @@ impl Core {
 
     /// Whether copies can be made that are worth looking for.
     pub(super) fn can_copy_much(&self) -> bool {
-        self.sharing.possible > self.max_pages / WORTH_A_COUNT
+        self.sharing.possible > self.budget.max_pages / WORTH_A_COUNT
     }
 }

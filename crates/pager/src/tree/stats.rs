@@ -81,11 +81,11 @@ impl Core {
         let (stall_some_us, stall_full_us) = self.pressure.total_us(self.started.elapsed().as_nanos() as u64);
         TreeStats {
             counts: self.memory.counts,
-            max_pages: self.max_pages,
-            peak_pages: self.peak_pages,
+            max_pages: self.budget.max_pages,
+            peak_pages: self.budget.peak_pages,
             peak_resident_pages: self.peak_resident,
             peak_taken_pages: self.peak_taken,
-            memory_pages: self.max_pages - self.engine.free_pages(),
+            memory_pages: self.budget.max_pages - self.engine.free_pages(),
             overhead_pages: self.overhead_pages(),
             own_bytes: self.own_bytes() as u64,
             peak_table_bytes: self.peak_tables.0,

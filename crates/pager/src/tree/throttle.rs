@@ -1,7 +1,5 @@
 //! `memory.high` of whole programs.
 
-use std::time::Duration;
-
 use refault_mm::{MemcgLimits, ThrottleReason};
 
 use super::Shared;
@@ -76,12 +74,12 @@ impl Core {
         }
     }
 
-    /// Those whose time has come go on. Returns how long it is until the next.
-    pub(super) fn wake_sleepers(&mut self) -> Option<Duration> {
+    /// Those whose time has come go on. Returns how many nanoseconds it is until the next.
+    pub(super) fn wake_sleepers(&mut self) -> Option<u64> {
         for places in self.memory.high.take_due(self.now_ns()) {
             self.engine.throttle_ended(ThrottleReason::High);
             self.wake_all(places);
         }
-        self.memory.high.next(self.now_ns()).map(Duration::from_nanos)
+        self.memory.high.next(self.now_ns())
     }
 }
