@@ -11,8 +11,8 @@ use crate::cpu_latency_qos;
 pub use crate::machine::limit;
 use crate::machine::{limits, page_bytes};
 use crate::mem::Mapping;
+use crate::process::{self, TreeConfig};
 use crate::store::{Codec, SwapIo};
-use crate::tree::{self, TreeConfig};
 use crate::uffd::{Feature, PAGE, Scope, Uffd};
 
 /// A capability that some part of the pager can use: its number and its name.
@@ -62,7 +62,7 @@ pub fn watches_new_memory() -> Probe {
     let pool = PoolConfig { codec: Codec::Lz4, max_bytes: 1 << 20 };
     let memory = RegionConfig { pool: Some(pool), ..RegionConfig::new(8 << 20, RegionConfig::MIN_MEMORY) };
     let words = ["sh", "-c", ":"].map(Into::into);
-    let outcome = tree::run(TreeConfig { memory, record: None }, "/bin/sh".as_ref(), &words);
+    let outcome = process::run(TreeConfig { memory, record: None }, "/bin/sh".as_ref(), &words);
     of_functions(outcome.map_err(|e| e.to_string()).map(|o| (o.was_served).then_some(o.stats.uncaught_functions)))
 }
 

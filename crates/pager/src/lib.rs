@@ -27,13 +27,18 @@ mod machine;
 pub mod mem;
 mod pagemap;
 mod placement;
+mod process;
 mod region;
 mod staging;
 pub mod store;
 mod sync;
 mod threads;
-pub mod tree;
 pub mod uffd;
+
+/// Whole programs: all processes of a tree in one memory, served from outside.
+pub mod tree {
+    pub use crate::process::{Outcome, Recording, Touched, TreeConfig, TreeStats, exit_like, run};
+}
 
 pub use config::{FaultMode, PoolConfig, RegionConfig};
 pub use error::Error;

@@ -38,7 +38,7 @@ mod places;
 mod progress_guard;
 mod serve;
 #[cfg(test)]
-mod simulation;
+pub(crate) mod simulation;
 mod state;
 mod stats;
 mod swap_out;

@@ -288,6 +288,12 @@ impl<O: Operations> Core<O> {
         }
     }
 
+    /// Whether somebody who waits for the page will be woken by someone who knows of it.
+    #[cfg(test)]
+    pub(super) fn is_known_to_wait(&self, page: u32) -> bool {
+        self.waiting.pages().any(|p| p == page) || self.waiting_for_frame.contains(page)
+    }
+
     /// Whether the writer has anything to do.
     pub(super) fn has_work(&self) -> bool {
         let m = &self.memory;

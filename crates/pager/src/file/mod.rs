@@ -10,6 +10,8 @@ mod limits;
 mod memory;
 mod operations;
 mod read;
+#[cfg(test)]
+mod simulation;
 mod stats;
 
 use std::ops::Range;

@@ -20,7 +20,7 @@ mod tuner;
 use std::fmt;
 use std::io;
 
-pub use area::{AreaStats, Loan, SwapArea};
+pub use area::{AreaStats, CowSwap, SwapArea};
 pub use codec::Codec;
 pub use faulty::{Fault, Faulty};
 pub use file::{FileStore, SwapIo, nameless_file, swap_directory};

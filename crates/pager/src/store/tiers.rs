@@ -8,7 +8,7 @@ use std::time::Instant;
 use refault_mm::PoolTier;
 
 use super::codec::COMPRESS_BOUND;
-use super::tuner::{Tuner, Way};
+use super::tuner::{Destination, Tuner};
 use super::{Note, Page, PageBuf, Pool, Store, StoreError, Usage};
 use crate::uffd::PAGE;
 
@@ -113,8 +113,9 @@ impl<L: Store> Tiers<L> {
 
     /// Puts a page into the pool, which may have others go on for it. False: it is better off below.
     fn insert(&self, slot: u32, page: &Page) -> Result<bool, StoreError> {
-        let way = self.tuner.as_ref().map_or(Way::Pool, Tuner::way);
-        if way == Way::Device || way == Way::Pool && self.tuner.is_some() && self.pool.is_beyond_limit() {
+        let way = self.tuner.as_ref().map_or(Destination::Pool, Tuner::way);
+        if way == Destination::Device || way == Destination::Pool && self.tuner.is_some() && self.pool.is_beyond_limit()
+        {
             // Beyond its limit it is being emptied, by who has the time for it.
             return Ok(false);
         }
@@ -125,7 +126,7 @@ impl<L: Store> Tiers<L> {
         if let Some(t) = &self.tuner {
             t.packed(is_worth_it.then_some(packed.len()), begun);
         }
-        if !is_worth_it || way == Way::Trial {
+        if !is_worth_it || way == Destination::Trial {
             return Ok(false);
         }
         let mut gone = 0;

@@ -37,7 +37,7 @@ impl State {
 
 /// Where a page is to go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub(super) enum Destination {
     /// To the pool, if it shrinks.
     Pool,
     /// To the device.
@@ -91,12 +91,12 @@ impl Tuner {
     }
 
     /// The way of the next page.
-    pub(super) fn way(&self) -> Way {
+    pub(super) fn way(&self) -> Destination {
         let mut s = self.lock();
         match (s.balance.tries_other(), s.balance.is_off()) {
-            (false, false) => Way::Pool,
-            (true, true) => Way::Trial,
-            _ => Way::Device,
+            (false, false) => Destination::Pool,
+            (true, true) => Destination::Trial,
+            _ => Destination::Device,
         }
     }
 

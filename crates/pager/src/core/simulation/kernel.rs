@@ -10,33 +10,34 @@ use crate::core::{FillMode, Operations, Progress, Source, Stopped};
 use crate::store::PageBuf;
 
 /// A frame with what is in it.
-pub(super) type Frame = Box<PageBuf>;
+pub(crate) type Frame = Box<PageBuf>;
 
 /// A fault that the pager was not told of yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Message {
-    pub(super) page: u32,
-    pub(super) write: bool,
+pub(crate) struct Message {
+    pub(crate) page: u32,
+    pub(crate) write: bool,
 }
 
 /// What went wrong so far, as it was told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Injected {
-    pub(super) fills_refused: u64,
-    pub(super) fills_short: u64,
-    pub(super) moves_again: u64,
-    pub(super) moves_busy: u64,
-    pub(super) moves_short: u64,
-    pub(super) moves_misreported: u64,
-    pub(super) moves_failed: u64,
-    pub(super) moves_lost: u64,
-    pub(super) places_taken: u64,
-    pub(super) stray_wakes: u64,
-    pub(super) written_unknown: u64,
+pub(crate) struct Injected {
+    pub(crate) fills_refused: u64,
+    pub(crate) fills_short: u64,
+    pub(crate) moves_again: u64,
+    pub(crate) moves_busy: u64,
+    pub(crate) moves_short: u64,
+    pub(crate) moves_misreported: u64,
+    pub(crate) moves_failed: u64,
+    pub(crate) moves_lost: u64,
+    pub(crate) places_taken: u64,
+    pub(crate) stray_wakes: u64,
+    pub(crate) written_unknown: u64,
+    pub(crate) protects_refused: u64,
 }
 
 impl Injected {
-    fn all(&mut self) -> [&mut u64; 11] {
+    fn all(&mut self) -> [&mut u64; 12] {
         [
             &mut self.fills_refused,
             &mut self.fills_short,
@@ -49,43 +50,46 @@ impl Injected {
             &mut self.places_taken,
             &mut self.stray_wakes,
             &mut self.written_unknown,
+            &mut self.protects_refused,
         ]
     }
 
-    pub(super) fn add(&mut self, other: &Injected) {
+    pub(crate) fn add(&mut self, other: &Injected) {
         let mut other = *other;
         self.all().into_iter().zip(other.all()).for_each(|(n, more)| *n += *more);
     }
 
-    pub(super) fn total(mut self) -> u64 {
+    pub(crate) fn total(mut self) -> u64 {
         self.all().into_iter().map(|n| *n).sum()
     }
 }
 
 /// All of it.
-pub(super) struct State {
-    pub(super) pages: Vec<Option<Frame>>,
-    pub(super) places: Vec<Option<Frame>>,
-    pub(super) poisoned: Vec<bool>,
+pub(crate) struct State {
+    pub(crate) pages: Vec<Option<Frame>>,
+    pub(crate) places: Vec<Option<Frame>>,
+    pub(crate) poisoned: Vec<bool>,
+    /// The first write is a fault.
+    protected: Vec<bool>,
     /// Written since the pager asked last.
     written: Vec<bool>,
-    pub(super) threads: Threads,
-    pub(super) messages: Vec<Message>,
-    pub(super) injected: Injected,
+    pub(crate) threads: Threads,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) injected: Injected,
     /// Places that hold what nobody put there: they are never given back.
-    pub(super) garbage: u64,
+    pub(crate) garbage: u64,
     rates: Rates,
     random: Random,
     /// Nothing goes wrong any more.
-    pub(super) is_calm: bool,
+    pub(crate) is_calm: bool,
 }
 
 /// The kernel, as the core and those who make its calls see it.
-pub(super) struct Kernel(pub(super) RefCell<State>);
+pub(crate) struct Kernel(pub(crate) RefCell<State>);
 
 /// What came of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Access {
+pub(crate) enum Access {
     Done,
     /// The thread waits.
     Faulted,
@@ -108,12 +112,12 @@ impl State {
     }
 
     /// A thread touches a page.
-    pub(super) fn access(&mut self, thread: usize, page: u32, write: bool) -> Access {
+    pub(crate) fn access(&mut self, thread: usize, page: u32, write: bool) -> Access {
         let i = page as usize;
         if self.poisoned[i] {
             return Access::Signal;
         }
-        if self.pages[i].is_none() {
+        if self.pages[i].is_none() || write && self.protected[i] {
             self.threads.block(thread, page, write);
             self.messages.push(Message { page, write });
             return Access::Faulted;
@@ -123,23 +127,24 @@ impl State {
     }
 
     /// Pages in place.
-    pub(super) fn present(&self) -> u64 {
+    pub(crate) fn present(&self) -> u64 {
         self.pages.iter().flatten().count() as u64
     }
 
     /// Staging places that are filled.
-    pub(super) fn filled(&self) -> u64 {
+    pub(crate) fn filled(&self) -> u64 {
         self.places.iter().flatten().count() as u64
     }
 }
 
 impl Kernel {
-    pub(super) fn new(pages: u32, places: usize, threads: usize, rates: Rates, seed: u64) -> Kernel {
+    pub(crate) fn new(pages: u32, places: usize, threads: usize, rates: Rates, seed: u64) -> Kernel {
         let n = pages as usize;
         Kernel(RefCell::new(State {
             pages: (0..n).map(|_| None).collect(),
             places: (0..places).map(|_| None).collect(),
             poisoned: vec![false; n],
+            protected: vec![false; n],
             written: vec![false; n],
             threads: Threads::new(threads),
             messages: Vec::new(),
@@ -152,7 +157,7 @@ impl Kernel {
     }
 
     /// Empties places that are of no use.
-    pub(super) fn empty(&self, places: &[u32]) {
+    pub(crate) fn empty(&self, places: &[u32]) {
         let k = &mut *self.0.borrow_mut();
         for &place in places {
             assert!(k.places[place as usize].take().is_some(), "place {place} is discarded and was empty");
@@ -160,7 +165,7 @@ impl Kernel {
     }
 
     /// The content of a place that is being written.
-    pub(super) fn staged(&self, place: u32) -> Frame {
+    pub(crate) fn staged(&self, place: u32) -> Frame {
         self.0.borrow().places[place as usize].clone().expect("a place that is written is filled")
     }
 }
@@ -190,6 +195,7 @@ impl Operations for Kernel {
             assert!(k.pages[at].replace(frame).is_none(), "page {page} is filled and was in place");
             // As if written: what comes in is not protected.
             k.written[at] = true;
+            k.protected[at] = mode.protected;
             if !mode.quiet {
                 k.wake(page);
             }
@@ -243,6 +249,21 @@ impl Operations for Kernel {
         Progress { pages: n, stopped: None }
     }
 
+    fn protect(&self, page: u32, protect: bool) -> bool {
+        let k = &mut *self.0.borrow_mut();
+        // That a protection cannot be lifted ends the process, so it always can be.
+        if protect && k.goes_wrong(k.rates.protect_refused) {
+            k.injected.protects_refused += 1;
+            return false;
+        }
+        assert!(k.pages[page as usize].is_some(), "page {page} is protected and not in place");
+        k.protected[page as usize] = protect;
+        if !protect {
+            k.wake(page);
+        }
+        true
+    }
+
     fn take_written(&self, pages: Range<u32>, found: &mut Vec<Range<u32>>) {
         let k = &mut *self.0.borrow_mut();
         for page in pages {
@@ -275,7 +296,7 @@ impl Operations for Kernel {
     fn discard(&self, first: u32, pages: usize) -> std::io::Result<()> {
         let k = &mut *self.0.borrow_mut();
         for i in first as usize..first as usize + pages {
-            (k.pages[i], k.poisoned[i]) = (None, false);
+            (k.pages[i], k.poisoned[i], k.protected[i]) = (None, false, false);
         }
         Ok(())
     }

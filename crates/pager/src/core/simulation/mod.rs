@@ -22,7 +22,11 @@ mod threads;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use self::anonymous::Run;
+pub(crate) use self::kernel::{Access, Frame, Kernel};
 use self::profile::Profile;
+pub(crate) use self::profile::Rates;
+pub(crate) use self::random::Random;
+pub(crate) use self::threads::{Model, Thread};
 
 /// Seeds of a run in CI, and with `REFAULT_LONG=1`.
 const SEEDS: u64 = 200;
@@ -35,7 +39,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// The seeds that are to be run.
-fn seeds() -> Vec<u64> {
+pub(crate) fn seeds() -> Vec<u64> {
     match number("REFAULT_SEED") {
         Some(seed) => vec![seed],
         None => {
@@ -46,15 +50,13 @@ fn seeds() -> Vec<u64> {
 }
 
 /// Runs a seed; an error says what went wrong, and how it can be had again.
-fn run_seed<T>(name: &str, seed: u64, run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+pub(crate) fn run_seed<T>(name: &str, seed: u64, run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
         Err(format!("panic: {}", text.unwrap_or_default()))
     });
-    result.map_err(|e| {
-        format!("seed {seed}: {e}\n  REFAULT_SEED={seed} cargo test -p refault-pager --lib simulation::{name}")
-    })
+    result.map_err(|e| format!("seed {seed}: {e}\n  REFAULT_SEED={seed} cargo test -p refault-pager --lib {name}"))
 }
 
 #[test]

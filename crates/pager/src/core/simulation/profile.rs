@@ -6,57 +6,66 @@ use super::random::Random;
 
 /// How often something goes wrong: once in so many calls; 0: never.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rates {
+pub(crate) struct Rates {
     /// A fill is refused, or is done in part.
-    pub(super) fill_refused: u64,
-    pub(super) fill_short: u64,
+    pub(crate) fill_refused: u64,
+    pub(crate) fill_short: u64,
     /// A move: to be repeated, the page is held, an error though it was done, an error and it was not,
     /// the page is lost, the place is taken.
-    pub(super) move_again: u64,
-    pub(super) move_busy: u64,
-    pub(super) move_short: u64,
-    pub(super) move_misreported: u64,
-    pub(super) move_error: u64,
-    pub(super) move_lost: u64,
-    pub(super) place_taken: u64,
+    pub(crate) move_again: u64,
+    pub(crate) move_busy: u64,
+    pub(crate) move_short: u64,
+    pub(crate) move_misreported: u64,
+    pub(crate) move_error: u64,
+    pub(crate) move_lost: u64,
+    pub(crate) place_taken: u64,
+    /// A page cannot be protected.
+    pub(crate) protect_refused: u64,
     /// Somebody else is woken, too.
-    pub(super) stray_wake: u64,
+    pub(crate) stray_wake: u64,
     /// Whether a page was written cannot be told.
-    pub(super) written_unknown: u64,
+    pub(crate) written_unknown: u64,
     /// The store: an error, or content that is not what was written.
-    pub(super) store_error: u64,
-    pub(super) store_corrupt: u64,
+    pub(crate) store_error: u64,
+    pub(crate) store_corrupt: u64,
     /// The store has no room.
-    pub(super) store_full: u64,
+    pub(crate) store_full: u64,
+}
+
+impl Rates {
+    /// Whether nothing goes wrong that could lose a page.
+    pub(crate) fn is_harmless(&self) -> bool {
+        self.fill_refused + self.move_lost + self.store_error + self.store_corrupt == 0
+    }
 }
 
 /// A machine, and what is done with it.
 #[derive(Clone, Debug)]
-pub(super) struct Profile {
-    pub(super) pages: u32,
-    pub(super) memory_pages: u64,
-    pub(super) swap_pages: u64,
-    pub(super) policy: Policy,
-    pub(super) thp: ThpConfig,
-    pub(super) threads: usize,
-    pub(super) tells_writes: bool,
-    pub(super) standby_percent: u64,
-    pub(super) overhead_beside: bool,
-    pub(super) steps: u32,
+pub(crate) struct Profile {
+    pub(crate) pages: u32,
+    pub(crate) memory_pages: u64,
+    pub(crate) swap_pages: u64,
+    pub(crate) policy: Policy,
+    pub(crate) thp: ThpConfig,
+    pub(crate) threads: usize,
+    pub(crate) tells_writes: bool,
+    pub(crate) standby_percent: u64,
+    pub(crate) overhead_beside: bool,
+    pub(crate) steps: u32,
     /// One in so many accesses is a write.
-    pub(super) write_in: u64,
+    pub(crate) write_in: u64,
     /// Threads stay in a part of the memory for a while.
-    pub(super) locality: u32,
-    pub(super) advice_in: u64,
-    pub(super) limits_in: u64,
-    pub(super) rates: Rates,
+    pub(crate) locality: u32,
+    pub(crate) advice_in: u64,
+    pub(crate) limits_in: u64,
+    pub(crate) rates: Rates,
     /// Where nothing goes wrong that could lose a page, none may be lost.
-    pub(super) may_lose: bool,
+    pub(crate) may_lose: bool,
 }
 
 impl Profile {
     /// That of a seed.
-    pub(super) fn of(seed: u64) -> Profile {
+    pub(crate) fn of(seed: u64) -> Profile {
         let mut r = Random::new(seed ^ 0x5EED);
         let memory_pages = 160 + r.below(200);
         let pages = (memory_pages * (120 + r.below(250)) / 100) as u32;

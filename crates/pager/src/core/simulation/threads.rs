@@ -5,7 +5,7 @@ use crate::store::PageBuf;
 
 /// A thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Thread {
+pub(crate) enum Thread {
     Runs,
     /// It waits in a fault.
     Waits {
@@ -20,26 +20,26 @@ pub(super) enum Thread {
 }
 
 /// All of them.
-pub(super) struct Threads(Vec<Thread>);
+pub(crate) struct Threads(Vec<Thread>);
 
 impl Threads {
-    pub(super) fn new(n: usize) -> Threads {
+    pub(crate) fn new(n: usize) -> Threads {
         Threads(vec![Thread::Runs; n])
     }
 
-    pub(super) fn all(&self) -> &[Thread] {
+    pub(crate) fn all(&self) -> &[Thread] {
         &self.0
     }
 
-    pub(super) fn set(&mut self, thread: usize, to: Thread) {
+    pub(crate) fn set(&mut self, thread: usize, to: Thread) {
         self.0[thread] = to;
     }
 
-    pub(super) fn block(&mut self, thread: usize, page: u32, write: bool) {
+    pub(crate) fn block(&mut self, thread: usize, page: u32, write: bool) {
         self.0[thread] = Thread::Waits { page, write };
     }
 
-    pub(super) fn wake(&mut self, page: u32) {
+    pub(crate) fn wake(&mut self, page: u32) {
         for thread in &mut self.0 {
             if let Thread::Waits { page: p, write } = *thread
                 && p == page
@@ -50,7 +50,7 @@ impl Threads {
     }
 
     /// One of those who wait, whether its page is there or not.
-    pub(super) fn wake_one(&mut self, random: &mut Random) {
+    pub(crate) fn wake_one(&mut self, random: &mut Random) {
         let i = random.below(self.0.len() as u64) as usize;
         if let Thread::Waits { page, write } = self.0[i] {
             self.0[i] = Thread::Retries { page, write };
@@ -58,7 +58,7 @@ impl Threads {
     }
 
     /// Whether any thread is at a page of the range.
-    pub(super) fn are_at(&self, pages: &std::ops::Range<u32>) -> bool {
+    pub(crate) fn are_at(&self, pages: &std::ops::Range<u32>) -> bool {
         self.0.iter().any(|t| match t {
             Thread::Runs => false,
             Thread::Waits { page, .. } | Thread::Retries { page, .. } => pages.contains(page),
@@ -67,30 +67,30 @@ impl Threads {
 }
 
 /// What each page should hold: the number of the last write to it; 0: zeros.
-pub(super) struct Model {
+pub(crate) struct Model {
     of_page: Vec<u32>,
     writes: u32,
 }
 
 impl Model {
-    pub(super) fn new(pages: u32) -> Model {
+    pub(crate) fn new(pages: u32) -> Model {
         Model { of_page: vec![0; pages as usize], writes: 0 }
     }
 
     /// A page is written once more.
-    pub(super) fn write(&mut self, page: u32, frame: &mut PageBuf) {
+    pub(crate) fn write(&mut self, page: u32, frame: &mut PageBuf) {
         self.writes += 1;
         self.of_page[page as usize] = self.writes;
         fill(page, self.writes, frame);
     }
 
     /// A page was given up.
-    pub(super) fn forget(&mut self, page: u32) {
+    pub(crate) fn forget(&mut self, page: u32) {
         self.of_page[page as usize] = 0;
     }
 
     /// Whether a page holds what it should.
-    pub(super) fn check(&self, page: u32, frame: &PageBuf) -> Result<(), String> {
+    pub(crate) fn check(&self, page: u32, frame: &PageBuf) -> Result<(), String> {
         let mut expected = PageBuf::default();
         fill(page, self.of_page[page as usize], &mut expected);
         match frame.0.iter().zip(&expected.0).position(|(a, b)| a != b) {

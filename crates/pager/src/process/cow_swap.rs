@@ -28,8 +28,8 @@ impl Core {
         let Some(marks) = is_marked(&range) else { return false };
         let pages = self.space(p.space).map_or(Vec::new(), |s| s.table.pages(&range));
         for (address, page) in pages {
-            let is_lent = self.memory.state(page) == State::Lent && !self.memory.unmarked[page as usize];
-            if is_lent && marks.binary_search(&address).is_err() {
+            let is_cow_swap = self.memory.state(page) == State::CowSwap && !self.memory.unmarked[page as usize];
+            if is_cow_swap && marks.binary_search(&address).is_err() {
                 self.drop_page(page);
             }
         }
@@ -37,14 +37,14 @@ impl Core {
     }
 
     /// A page whose content is that of the process that this one was forked from.
-    pub(super) fn serve_lent(&mut self, page: u32, p: Pending) {
-        let Some(&loan) = self.memory.loans.get(&page) else {
+    pub(super) fn serve_cow_swap(&mut self, page: u32, p: Pending) {
+        let Some(&cow_swap) = self.memory.cow_swaps.get(&page) else {
             fatal("a page was lent, but not by whom");
         };
         let mut content = Box::<PageBuf>::default();
-        let mut result = self.memory.area.read_loan(loan, &mut content.0);
+        let mut result = self.memory.area.read_cow_swap(cow_swap, &mut content.0);
         if result.is_err() {
-            result = self.memory.area.read_loan(loan, &mut content.0);
+            result = self.memory.area.read_cow_swap(cow_swap, &mut content.0);
         }
         if let Err(e) = result {
             self.memory.counts.read_errors += 1;
@@ -55,20 +55,20 @@ impl Core {
         self.memory.arrived = None;
         match self.memory.state(page) {
             // There is no room for it yet.
-            State::Lent => {}
+            State::CowSwap => {}
             State::Mapped => {
                 self.memory.counts.swapped_in += 1;
                 self.stall_ns += p.since.elapsed().as_nanos() as u64;
-                self.end_loan(page);
+                self.end_cow_swap(page);
             }
             // Its process ended while it was put in place.
-            _ => self.end_loan(page),
+            _ => self.end_cow_swap(page),
         }
     }
 
-    pub(super) fn end_loan(&mut self, page: u32) {
-        if let Some(loan) = self.memory.loans.remove(&page) {
-            self.memory.area.end_loan(loan);
+    pub(super) fn end_cow_swap(&mut self, page: u32) {
+        if let Some(cow_swap) = self.memory.cow_swaps.remove(&page) {
+            self.memory.area.end_cow_swap(cow_swap);
         }
     }
 }

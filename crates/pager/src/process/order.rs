@@ -91,7 +91,7 @@ pub(super) enum Mark {
     /// Content is not in place, but it could not be marked.
     Unsure,
     /// Content is being discarded.
-    Lingers,
+    Discarding,
 }
 
 /// What is known beside the changes.
@@ -194,7 +194,7 @@ struct Content {
     /// The change that moved it there.
     by: Option<u16>,
     /// It is to be discarded: that may be done or not.
-    lingers: bool,
+    is_discarding: bool,
 }
 
 /// A state of the search.
@@ -278,7 +278,7 @@ impl Component {
                     origin: Some(i as u16),
                     watched: has_content(&held[i]).then_some(true),
                     by: None,
-                    lingers: false,
+                    is_discarding: false,
                 })
                 .collect(),
             snapshots: vec![None; self.forks.len()],
@@ -387,18 +387,18 @@ impl Component {
         next.left &= !(1 << i);
         let (number, change) = &self.changes[i];
         let (first, second) = &self.of[i];
-        let nothing = |watched| Content { origin: None, watched, by: None, lingers: false };
+        let nothing = |watched| Content { origin: None, watched, by: None, is_discarding: false };
         match change {
             Change::Unmap(_) => first.iter().for_each(|&p| next.content[p as usize] = nothing(Some(false))),
             Change::Remove(_) => first.iter().for_each(|&p| {
                 let content = &mut next.content[p as usize];
-                (content.origin, content.lingers) = (None, true);
+                (content.origin, content.is_discarding) = (None, true);
             }),
             Change::Remap { .. } => {
                 for (&from, &to) in first.iter().zip(second) {
                     let moved = state.content[from as usize];
                     next.content[to as usize] =
-                        Content { watched: Some(true), by: Some(*number as u16), lingers: false, ..moved };
+                        Content { watched: Some(true), by: Some(*number as u16), is_discarding: false, ..moved };
                 }
                 first.iter().filter(|p| !second.contains(p)).for_each(|&p| {
                     next.content[p as usize] = nothing(Some(self.keeps[i]));
@@ -417,7 +417,7 @@ impl Component {
         for (i, piece) in self.pieces.iter().enumerate() {
             let content = &end.content[i];
             let held = content.origin.map_or(&[][..], |o| &known.held[o as usize]);
-            let is_marked = known.marks[i].as_ref().map(|marks| fits_marks(held, marks, !content.lingers));
+            let is_marked = known.marks[i].as_ref().map(|marks| fits_marks(held, marks, !content.is_discarding));
             if is_marked == Some(false) {
                 return Ok(false);
             }
@@ -466,7 +466,7 @@ impl Component {
 
 /// Whether there is content that is not in place.
 fn has_content(held: &[(usize, Mark)]) -> bool {
-    held.iter().any(|h| h.1 != Mark::Lingers)
+    held.iter().any(|h| h.1 != Mark::Discarding)
 }
 
 /// Whether marks are where content is. `alone`: and nowhere else.

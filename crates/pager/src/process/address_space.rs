@@ -14,7 +14,7 @@ use crate::pagemap::Pagemap;
 use crate::uffd::Uffd;
 
 /// A process.
-pub(super) struct Space {
+pub(super) struct AddressSpace {
     /// Which process of its number it is.
     pub(super) serial: u32,
     /// 0: not known (a child of `fork` that has no agent).
@@ -111,9 +111,9 @@ impl FreshRuns {
 const SERIAL_MASK: u32 = (1 << 30) - 1;
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-impl Space {
-    pub(super) fn new(pid: i32, uffd: Arc<Uffd>, bell: usize) -> Space {
-        Space {
+impl AddressSpace {
+    pub(super) fn new(pid: i32, uffd: Arc<Uffd>, bell: usize) -> AddressSpace {
+        AddressSpace {
             serial: NEXT.fetch_add(1, Ordering::Relaxed) & SERIAL_MASK,
             pid,
             toucher: 0,

@@ -11,31 +11,31 @@
 #[path = "../../../preload/src/abi.rs"]
 #[expect(dead_code, reason = "each side uses its part")]
 mod abi;
+mod address_space;
 mod agent;
 mod core;
+mod cow_swap;
 mod events;
 mod evict;
 mod fill;
 mod gate;
-mod greet;
+mod handshake;
 mod inherited;
 mod launch;
-mod lent;
 mod lost;
 mod maps;
 mod memory;
+mod memory_high;
+mod oom;
 mod order;
 mod orphans;
 mod poll;
 mod pressure;
 mod record;
-mod room;
 mod scan;
 mod share;
-mod space;
 mod stats;
 mod table;
-mod throttle;
 mod unanswered;
 mod validate;
 mod written;
@@ -125,7 +125,7 @@ impl Tree {
         let max_pages = m.memory_max / PAGE;
         let slots = m.slots();
         let store = m.store(slots.saturating_mul(2))?;
-        let area = Arc::new(SwapArea::lending(store, slots));
+        let area = Arc::new(SwapArea::sharing(store, slots));
         let mut config_of_engine = m.engine();
         (config_of_engine.page_cluster, config_of_engine.swap_map_ahead) = (READ_AHEAD_ORDER, true);
         // As kernels since 6.13: clusters that are used in part come first. So slots in use, and with them the tables, stay close together.
@@ -271,7 +271,7 @@ impl Shared {
             }
         }
         if core.memory.high.has_held() {
-            core = self.let_go(core);
+            core = self.resume_faults(core);
         }
         if core.memory.discards.len() >= DISCARD_BATCH { self.discard(core) } else { core }
     }

@@ -16,7 +16,7 @@ impl Shared {
     /// Who was served goes on, now or later. Pages that reclaim orders out for it are out, and then free, before the engine says how long;
     /// else all would wait for pages that go soon.
     #[cold]
-    pub(super) fn let_go<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+    pub(super) fn resume_faults<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         for _ in 0..2 {
             if !core.engine.is_over_high() {
                 break;

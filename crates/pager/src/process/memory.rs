@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use refault_mm::{Ack, Effect, PageId, SwapSlot, ThrottleReason, World};
 
+use super::memory_high::Place;
 use super::record::Recorder;
-use super::throttle::Place;
 use super::written::Written;
 use crate::core::Counts;
 use crate::core::MemoryHigh;
 use crate::core::answer;
 use crate::staging::Staging;
-use crate::store::{Loan, PageBuf, SwapArea};
+use crate::store::{CowSwap, PageBuf, SwapArea};
 
 /// Where the content of a page is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,7 +34,7 @@ pub(super) enum State {
     /// In the swap area, and on its way from there.
     Reading,
     /// In the swap area, where it is that of the process that this one was forked from, too.
-    Lent,
+    CowSwap,
     /// It cannot be had any more; whoever touches it gets a signal.
     Poisoned,
 }
@@ -84,7 +84,7 @@ pub(super) struct Memory {
     /// It was taken away, but could not be marked.
     pub(super) unmarked: Vec<bool>,
     /// What was there is to be discarded, with its mark, and that may be done or not.
-    pub(super) lingers: Vec<bool>,
+    pub(super) is_discarding: Vec<bool>,
     /// Pages that could not be marked.
     pub(super) to_mark: Vec<u32>,
     /// The swap slot that the engine gave the page.
@@ -115,7 +115,7 @@ pub(super) struct Memory {
     /// Buffers to read into.
     spare: Vec<Box<PageBuf>>,
     /// Content that belongs to another process, too.
-    pub(super) loans: std::collections::HashMap<u32, Loan>,
+    pub(super) cow_swaps: std::collections::HashMap<u32, CowSwap>,
     /// Pages that are to be put in place as soon as the engine returns.
     pub(super) fills: VecDeque<Fill>,
     /// The one that is being put there.
@@ -157,7 +157,7 @@ impl Memory {
             doomed: Vec::new(),
             dropped: Vec::new(),
             unmarked: Vec::new(),
-            lingers: Vec::new(),
+            is_discarding: Vec::new(),
             to_mark: Vec::new(),
             slot: Vec::new(),
             place: Vec::new(),
@@ -174,7 +174,7 @@ impl Memory {
             reads: Vec::new(),
             arrived: None,
             spare: Vec::new(),
-            loans: std::collections::HashMap::new(),
+            cow_swaps: std::collections::HashMap::new(),
             fills: VecDeque::new(),
             filling: None,
             write: false,
@@ -203,7 +203,8 @@ impl Memory {
     /// Makes room for so many pages.
     pub(super) fn grow(&mut self, pages: usize) {
         extend(&mut self.state, pages, State::Empty);
-        for flags in [&mut self.young, &mut self.doomed, &mut self.dropped, &mut self.unmarked, &mut self.lingers] {
+        for flags in [&mut self.young, &mut self.doomed, &mut self.dropped, &mut self.unmarked, &mut self.is_discarding]
+        {
             extend(flags, pages, false);
         }
         for numbers in [&mut self.slot, &mut self.place, &mut self.owner] {
@@ -260,12 +261,12 @@ impl Memory {
         self.state.capacity() * (7 + 3 * size_of::<u32>() + size_of::<usize>())
             + self.staged.capacity() * 8
             + self.leaving.capacity() * size_of::<u32>()
-            + self.loans.capacity() * 24
+            + self.cow_swaps.capacity() * 24
     }
 
     pub(super) fn set_staged(&mut self, page: u32, place: u32) {
         self.place[page as usize] = place;
-        self.lingers[page as usize] = false;
+        self.is_discarding[page as usize] = false;
         self.set_state(page, State::Staged);
         self.staged.push_back((page, place));
         self.staged_pages += 1;
@@ -290,7 +291,7 @@ impl Memory {
             State::Empty if self.write => Source::Zeros,
             State::Empty => Source::Zero,
             State::Staged | State::Written => Source::Place(self.staging.address(self.place[page as usize])),
-            State::Reading | State::Lent => match self.arrived.take() {
+            State::Reading | State::CowSwap => match self.arrived.take() {
                 Some(content) => Source::Content(content),
                 None => return self.counts.inconsistent += 1,
             },
@@ -310,7 +311,7 @@ impl Memory {
             State::Written => self.leave_place(page, State::Stored),
             State::Staged => self.leave_place(page, State::Empty),
             State::Mapped if self.dropping => self.set_state(page, State::Empty),
-            State::Empty | State::Stored | State::Poisoned | State::Lent => {}
+            State::Empty | State::Stored | State::Poisoned | State::CowSwap => {}
             State::Mapped | State::Leaving | State::Writing | State::Reading => self.counts.inconsistent += 1,
         }
     }

@@ -23,8 +23,8 @@ impl Core {
         if m.staging.in_use() < held + m.discards.len() as u64 {
             return Err(format!("{held} pages have a place, but {} are in use", m.staging.in_use()));
         }
-        if count(State::Lent) != m.loans.len() as u64 {
-            return Err(format!("{} pages are lent, {} loans", count(State::Lent), m.loans.len()));
+        if count(State::CowSwap) != m.cow_swaps.len() as u64 {
+            return Err(format!("{} pages are lent, {} cow_swaps", count(State::CowSwap), m.cow_swaps.len()));
         }
         if m.counts.inconsistent > 0 {
             return Err(format!("{} orders did not fit the state of their page", m.counts.inconsistent));

@@ -9,14 +9,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::address_space::AddressSpace;
 use super::core::{Core, wake_at};
-use super::greet::is_descendant;
+use super::handshake::is_descendant;
 use super::memory::State;
 use super::order::{self, Change, Doubt, Evidence, Mark, Outcome, Piece, Watched};
-use super::space::Space;
 use super::table::BLOCK;
 use crate::pagemap::Pagemap;
-use crate::store::{Loan, PageBuf};
+use crate::store::{CowSwap, PageBuf};
 use crate::threads::fatal;
 use crate::uffd::{Event, PAGE, Probe, Uffd};
 
@@ -25,18 +25,18 @@ const LOOKS: u32 = 4;
 const BETWEEN_LOOKS: Duration = Duration::from_micros(20);
 
 /// What a process and those that are forked from it in the batch tell of their memory.
-struct Seen<'a> {
+struct BatchEvidence<'a> {
     core: &'a Core,
-    space: &'a Space,
+    space: &'a AddressSpace,
 }
 
-impl Evidence for Seen<'_> {
+impl Evidence for BatchEvidence<'_> {
     fn held(&self, range: &Range<usize>) -> Vec<(usize, Mark)> {
         let m = &self.core.memory;
         let mark = |page: u32| match m.is_held(page) {
             true if m.unmarked[page as usize] || m.state(page) == State::Poisoned => Some(Mark::Unsure),
             true => Some(Mark::Sure),
-            false => (m.lingers[page as usize] || m.dropped[page as usize]).then_some(Mark::Lingers),
+            false => (m.is_discarding[page as usize] || m.dropped[page as usize]).then_some(Mark::Discarding),
         };
         let pages = self.space.table.pages(range).into_iter();
         pages.filter_map(|(address, page)| Some((address, mark(page)?))).collect()
@@ -169,7 +169,7 @@ impl Core {
         if s.uffd.probe(s.bell) == Probe::Changing {
             return false;
         }
-        let outcome = order::outcome(&s.batch, &mut Seen { core: self, space: s });
+        let outcome = order::outcome(&s.batch, &mut BatchEvidence { core: self, space: s });
         if outcome == Err(Doubt::Unsettled) || s.uffd.probe(s.bell) == Probe::Changing {
             return false;
         }
@@ -181,7 +181,7 @@ impl Core {
     fn settle_the_last(&mut self, space: usize) {
         self.read(space);
         let Some(s) = self.space(space).filter(|s| !s.batch.is_empty()) else { return };
-        let outcome = order::outcome(&s.batch, &mut Seen { core: self, space: s });
+        let outcome = order::outcome(&s.batch, &mut BatchEvidence { core: self, space: s });
         self.apply(space, outcome.ok());
     }
 
@@ -227,7 +227,7 @@ impl Core {
                 }
             }
         }
-        unmapped.into_iter().for_each(|page| self.memory.lingers[page as usize] = false);
+        unmapped.into_iter().for_each(|page| self.memory.is_discarding[page as usize] = false);
         // Whoever waits there tries again, and finds out what there is.
         for range in batch.iter().flat_map(Change::ranges).filter(|r| !r.is_empty()) {
             wake_at(&uffd, range.start, range.len());
@@ -306,7 +306,7 @@ impl Core {
             let Some(s) = self.space(space) else { break };
             for (_, page) in s.table.pages(range) {
                 // Its mark stays until then.
-                self.memory.lingers[page as usize] |= self.memory.is_held(page);
+                self.memory.is_discarding[page as usize] |= self.memory.is_held(page);
             }
             let Some(s) = self.space(space) else { break };
             if !is_alone {
@@ -377,7 +377,7 @@ impl Core {
         self.forks += 1;
         self.limit_under_way(true);
         let Some(s) = self.space(parent) else { fatal("a process was forked that is not known") };
-        let mut child = Space::new(0, uffd, s.bell);
+        let mut child = AddressSpace::new(0, uffd, s.bell);
         (child.forked, child.shares) = (true, true);
         child.active = s.active;
         s.watched.iter().for_each(|r| child.watched.insert(r));
@@ -403,15 +403,17 @@ impl Core {
         let index = self.insert_space(child);
         self.note_fork(parent);
         for (address, page) in pages {
-            let loan = match self.memory.state(page) {
+            let cow_swap = match self.memory.state(page) {
                 _ if self.memory.dropped[page as usize] => continue,
                 State::Empty | State::Leaving => continue,
                 State::Mapped => match self.memory.in_flight(page) {
                     None => continue,
                     Some(content) => self.keep(page, content),
                 },
-                State::Stored | State::Reading => self.memory.area.lend(self.memory.slot[page as usize]),
-                State::Lent => self.memory.loans.get(&page).copied().inspect(|&l| self.memory.area.lend_again(l)),
+                State::Stored | State::Reading => self.memory.area.share(self.memory.slot[page as usize]),
+                State::CowSwap => {
+                    self.memory.cow_swaps.get(&page).copied().inspect(|&l| self.memory.area.share_again(l))
+                }
                 State::Staged | State::Writing | State::Written => {
                     self.keep(page, self.memory.staging.address(self.memory.place[page as usize]) as *const u8)
                 }
@@ -420,12 +422,12 @@ impl Core {
             let Some(copy) = self.page_at(index, address) else {
                 fatal("there are no more pages for a forked process");
             };
-            match loan {
-                Some(loan) => {
+            match cow_swap {
+                Some(cow_swap) => {
                     // The kernel copied the mark, if there was one.
                     self.memory.unmarked[copy as usize] = self.memory.unmarked[page as usize];
-                    self.memory.loans.insert(copy, loan);
-                    self.memory.set_state(copy, State::Lent);
+                    self.memory.cow_swaps.insert(copy, cow_swap);
+                    self.memory.set_state(copy, State::CowSwap);
                 }
                 // What cannot be had is an error, never zeros.
                 None => {
@@ -440,7 +442,7 @@ impl Core {
     }
 
     /// Content that is on its way to the swap area or from there, for a child.
-    fn keep(&self, page: u32, at: *const u8) -> Option<Loan> {
+    fn keep(&self, page: u32, at: *const u8) -> Option<CowSwap> {
         let mut content = Box::<PageBuf>::default();
         // SAFETY: a staging place that is filled, for the page is in a state that says so, or a page that is being put in its place; the
         // lock is held, and whoever writes it to the swap area only reads it, too.
@@ -450,7 +452,7 @@ impl Core {
     }
 
     /// A process more; its number.
-    pub(super) fn insert_space(&mut self, space: Space) -> usize {
+    pub(super) fn insert_space(&mut self, space: AddressSpace) -> usize {
         let index = self.spaces.iter().position(Option::is_none).unwrap_or(self.spaces.len());
         if index == self.spaces.len() {
             self.spaces.push(None);
@@ -478,7 +480,7 @@ impl Core {
         self.waiting_for_frame.retain(|p| p.space != index);
         self.unsettled.retain(|p| p.space != index);
         self.asked.retain(|a| a.0 != index);
-        self.puzzles.retain(|at, _| at.0 != index);
+        self.unexplained_marks.retain(|at, _| at.0 != index);
         self.free_drained();
         if let Some(r) = &mut self.memory.recorder {
             r.end(index);

@@ -36,7 +36,7 @@ pub(super) struct Unanswered {
 impl Shared {
     /// Answers that are late are waited for, and others are not.
     pub(super) fn watch_answers(&self, core: &mut Core) {
-        for index in std::mem::take(&mut core.turned) {
+        for index in std::mem::take(&mut core.changed_answers) {
             let Some(s) = core.space(index) else { continue };
             if let Some(agent) = &s.agent {
                 // If it fails, the scanner looks.
@@ -59,7 +59,7 @@ impl Core {
     /// No answer came in time.
     pub(super) fn leave_open(&mut self, owner: usize, moves: Vec<(u32, u32)>, shared: u64) {
         self.unanswered += 1;
-        self.turned.push(owner);
+        self.changed_answers.push(owner);
         if let Some(s) = self.space_mut(owner) {
             let (faults, asked, to_mark, read, unwritten) = Default::default();
             let since = Instant::now();
@@ -144,7 +144,7 @@ impl Core {
 
     fn close_order(&mut self, space: usize, outcomes: Option<Vec<u32>>) {
         let Some(u) = self.space_mut(space).and_then(|s| s.unanswered.take()) else { return };
-        self.turned.push(space);
+        self.changed_answers.push(space);
         self.settle_moves(space, &u.moves, outcomes, u.shared);
         for (page, content) in u.read {
             self.arrive(page, content);

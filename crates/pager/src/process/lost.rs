@@ -15,7 +15,7 @@ impl Core {
     /// The page cannot be had: whoever touches it gets a signal.
     pub(super) fn poison(&mut self, page: u32, why: &str) {
         self.memory.set_state(page, State::Poisoned);
-        self.end_loan(page);
+        self.end_cow_swap(page);
         self.say_lost(page, why);
         self.mark_poisoned(page);
     }

@@ -12,7 +12,7 @@ use crate::threads::fatal;
 use crate::uffd::{FillMode, PAGE};
 
 /// A page that is marked, and nobody knows why, ends the process after so long.
-const PUZZLED: Duration = Duration::from_secs(2);
+const UNEXPLAINED_FOR: Duration = Duration::from_secs(2);
 
 impl Core {
     /// A fault on a page that should be in place. Either it was served meanwhile, or the program gave the page up: then it is as good as new.
@@ -48,10 +48,10 @@ impl Core {
         let pagemap = self.space(p.space).and_then(|s| s.pagemap.clone()).or_else(of_toucher);
         let marks = pagemap.and_then(|m| m.marked(&(p.address..p.address + PAGE)).ok());
         if marks.is_none_or(|m| m.is_empty()) {
-            self.puzzles.remove(&at);
+            self.unexplained_marks.remove(&at);
             return;
         }
-        if self.puzzles.entry(at).or_insert(p.since).elapsed() > PUZZLED && self.is_quiet(p.space) {
+        if self.unexplained_marks.entry(at).or_insert(p.since).elapsed() > UNEXPLAINED_FOR && self.is_quiet(p.space) {
             self.strays += 1;
             self.condemn(p.space, "has a page whose content is lost");
         }
@@ -123,7 +123,7 @@ impl Core {
                 0 if done.bytes == PAGE => {
                     self.memory.written.came(page, protected);
                     self.memory.doomed[page as usize] = false;
-                    self.memory.lingers[page as usize] = false;
+                    self.memory.is_discarding[page as usize] = false;
                     if attempt > 0 && !mode.quiet {
                         self.wake_at(p);
                     }

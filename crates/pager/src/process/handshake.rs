@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::abi::{self, BELL_BYTES, CALLS, CAUGHT_ALL, Hello, WINDOW};
+use super::address_space::AddressSpace;
 use super::agent::{Agent, Link};
 use super::gate;
 use super::maps;
-use super::space::Space;
 use crate::pagemap::Pagemap;
 use crate::uffd::{Feature, PAGE, Uffd};
 
@@ -109,7 +109,7 @@ impl Shared {
     }
 
     fn admit_new(&self, link: Link, pid: i32, hello: &Hello, uffd: Arc<Uffd>) -> std::io::Result<()> {
-        let mut space = Space::new(pid, uffd.clone(), hello.bell as usize);
+        let mut space = AddressSpace::new(pid, uffd.clone(), hello.bell as usize);
         space.arena = arena(hello);
         space.watched.insert(space.arena.clone());
         space.watched.insert(space.bell..space.bell + BELL_BYTES);

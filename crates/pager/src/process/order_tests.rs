@@ -159,12 +159,12 @@ impl Kernel {
     }
 }
 
-struct Seen<'a> {
+struct BatchEvidence<'a> {
     before: &'a [Slot; SLOTS],
     kernel: &'a Kernel,
 }
 
-impl Evidence for Seen<'_> {
+impl Evidence for BatchEvidence<'_> {
     fn held(&self, range: &Range<usize>) -> Vec<(usize, Mark)> {
         let is_held = |a: &usize| self.before[a / PAGE].content.is_some();
         range.clone().step_by(PAGE).filter(is_held).map(|a| (a, Mark::Sure)).collect()
@@ -229,7 +229,7 @@ fn what_came_of_changes_is_found_or_it_is_said_that_it_is_not() {
             }
         }
         moves += read.iter().filter(|c| matches!(c, Change::Remap { .. })).count();
-        let found = outcome(&read, &mut Seen { before: &before, kernel: &k });
+        let found = outcome(&read, &mut BatchEvidence { before: &before, kernel: &k });
         let found = match found {
             Ok(found) => found,
             Err(Doubt::Unsettled) => panic!("seed {seed}: nothing was under way"),

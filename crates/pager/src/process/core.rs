@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use refault_mm::{Advice, Engine, MappingId, MappingKind, MemcgId, Outcome, PageId, Touch};
 
+use super::address_space::AddressSpace;
 use super::memory::{Memory, State};
 use super::pressure::Pressure;
 use super::share::Sharing;
-use super::space::Space;
 use super::table::BLOCK;
 use crate::core::{Budget, DISCARD_BATCH};
 use crate::store::{PageBuf, StoreError};
@@ -29,7 +29,7 @@ pub(super) struct Pending {
 pub(super) struct Core {
     pub(super) engine: Engine,
     pub(super) memory: Memory,
-    pub(super) spaces: Vec<Option<Space>>,
+    pub(super) spaces: Vec<Option<AddressSpace>>,
     pub(super) group: MemcgId,
     /// Mappings of the engine by their first page, and those that no process has.
     mappings: HashMap<u32, MappingId>,
@@ -49,7 +49,7 @@ pub(super) struct Core {
     /// Processes whose descriptors nobody waits for yet.
     pub(super) is_new: Vec<usize>,
     /// Processes that have not answered an order in time, or have now.
-    pub(super) turned: Vec<usize>,
+    pub(super) changed_answers: Vec<usize>,
     /// How often one had not.
     pub(super) unanswered: u64,
     /// The process whose bell was rung last.
@@ -106,7 +106,7 @@ pub(super) struct Core {
     pub(super) batches: u64,
     pub(super) strays: u64,
     /// Pages that are marked although nothing is known that should be there, and since when.
-    pub(super) puzzles: HashMap<(usize, usize), Instant>,
+    pub(super) unexplained_marks: HashMap<(usize, usize), Instant>,
     /// The last round of the evictor moved nothing out.
     pub(super) was_fruitless: bool,
 }
@@ -131,7 +131,7 @@ impl Core {
             asked: Vec::new(),
             threads: Vec::new(),
             is_new: Vec::new(),
-            turned: Vec::new(),
+            changed_answers: Vec::new(),
             unanswered: 0,
             rung: None,
             evictor_waits: false,
@@ -165,7 +165,7 @@ impl Core {
             undecided: 0,
             batches: 0,
             strays: 0,
-            puzzles: HashMap::new(),
+            unexplained_marks: HashMap::new(),
             was_fruitless: false,
         }
     }
@@ -177,11 +177,11 @@ impl Core {
         self.note_pressure();
     }
 
-    pub(super) fn space(&self, space: usize) -> Option<&Space> {
+    pub(super) fn space(&self, space: usize) -> Option<&AddressSpace> {
         self.spaces.get(space).and_then(|s| s.as_ref())
     }
 
-    pub(super) fn space_mut(&mut self, space: usize) -> Option<&mut Space> {
+    pub(super) fn space_mut(&mut self, space: usize) -> Option<&mut AddressSpace> {
         self.spaces.get_mut(space).and_then(|s| s.as_mut())
     }
 
@@ -272,12 +272,14 @@ impl Core {
             State::Mapped | State::Leaving => self.refill(page, p),
             State::Poisoned => self.mark_poisoned(page),
             State::Writing | State::Reading => self.wait_for(page, p),
-            State::Lent if self.was_wiped(page, p) => self.serve(p, forced),
+            State::CowSwap if self.was_wiped(page, p) => self.serve(p, forced),
             // What a process takes to become known has others make room.
-            State::Empty | State::Stored | State::Lent if !forced && self.is_short() && !self.is_newborn(p.space) => {
+            State::Empty | State::Stored | State::CowSwap
+                if !forced && self.is_short() && !self.is_newborn(p.space) =>
+            {
                 self.waiting_for_frame.push(p);
             }
-            State::Lent => self.serve_lent(page, p),
+            State::CowSwap => self.serve_cow_swap(page, p),
             _ => {
                 if state == State::Staged {
                     self.engine.write_cancelled(&mut self.memory, PageId(page));
@@ -341,7 +343,7 @@ impl Core {
                 self.memory.dropped[page as usize] = true;
                 return self.engine.drop_range(&mut self.memory, id, 1);
             }
-            State::Lent => self.end_loan(page),
+            State::CowSwap => self.end_cow_swap(page),
             State::Leaving => {
                 self.memory.set_state(page, State::Empty);
                 self.engine.write_cancelled(&mut self.memory, id);
