@@ -23,12 +23,6 @@ impl Places {
         Places { free: vec![u64::MAX; windows], whole: (0..windows as u32).rev().collect(), next: 0, in_use: 0 }
     }
 
-    /// How many there are.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.free.len() * WINDOW
-    }
-
     /// Up to `n` places, next to each other if there is a window for them; fewer only if there are no more.
     pub(crate) fn take(&mut self, n: usize) -> Vec<u32> {
         let n = n.min(WINDOW);
