@@ -59,7 +59,7 @@ use crate::cpu_latency_qos::{self, CpuLatencyQos};
 use crate::error::Error;
 use crate::placement::Placement;
 use crate::staging::{Staging, WINDOW};
-use crate::store::SwapArea;
+use crate::store::{SwapArea, SwapIo};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads::{self, fatal};
 use crate::uffd::PAGE;
@@ -86,7 +86,8 @@ static PRELOAD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
 /// A program and the memory of its processes.
 #[derive(Debug)]
 pub struct TreeConfig {
-    /// Limits, policy and stores, as of a region. Of no meaning are its size, who serves faults and how they wait, standby places, samples and folios.
+    /// Limits, policy and stores, as of a region. Of no meaning are its size, who serves faults and how they wait, standby places, samples, folios
+    /// and how the swap file is written.
     pub memory: RegionConfig,
     /// A file for what was touched.
     pub record: Option<File>,
@@ -121,6 +122,8 @@ impl Tree {
         if PRELOAD.is_empty() {
             return Err(Error::Unsupported("whole programs are served on x86-64 Linux only".into()));
         }
+        // Slots of whole programs are all over the file, so a batch is many calls: at once they take a tenth less processor time.
+        config.memory.swap_io = SwapIo::Ring;
         let m = &config.memory;
         let max_pages = m.memory_max / PAGE;
         let slots = m.slots();

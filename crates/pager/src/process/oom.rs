@@ -68,7 +68,14 @@ impl Core {
         } else if area.write_errors > 0 || pool > max / 2 {
             "there is no room where pages go: give it a swap file (--swap-file DIR, on a disk with room) or more --memory-max"
         } else if tables > max / 4 {
-            "tables grow with the memory of all processes: give it more --memory-max"
+            return format!(
+                "of {} MiB tables take {}: they grow by some 25 KB with each 2 MiB in which a process ever touched a page ({} of these \
+                 now, with {} pages in all); give it more --memory-max, or have it touch memory that is closer together",
+                mib(max),
+                mib(tables),
+                self.blocks(),
+                self.memory.states().iter().filter(|&&state| state != State::Empty).count()
+            );
         } else if let Some(s) =
             self.spaces.iter().flatten().find(|s| s.pid > 0 && (s.unanswered.is_some() || maps::is_stopped(s.pid)))
         {
@@ -86,6 +93,11 @@ impl Core {
             mib(tables),
             mib(resident)
         )
+    }
+
+    /// Blocks of pages that processes have.
+    fn blocks(&self) -> u64 {
+        self.spaces.iter().flatten().map(|s| s.blocks.len() as u64).sum()
     }
 
     /// There is no room and nothing to reclaim: the process that asks dies, as it would without a pager.

@@ -366,6 +366,16 @@ impl Store for FileStore {
 }
 
 #[cfg(test)]
+impl FileStore {
+    /// Permissions and link count: no name, no one else.
+    pub(super) fn mode_and_links(&self) -> (u32, u64) {
+        use std::os::unix::fs::MetadataExt;
+        let m = self.file.metadata().expect("the file is open");
+        (m.mode() & 0o777, m.nlink())
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::{Held, PART};
 
@@ -380,15 +390,5 @@ mod tests {
         held.mark(64 * 150, false);
         assert_eq!(held.touched(), [0..2 * PART, 9 * PART..10 * PART, 200 * PART..201 * PART]);
         assert_eq!(held.pages, 0);
-    }
-}
-
-#[cfg(test)]
-impl FileStore {
-    /// Permissions and link count: no name, no one else.
-    pub(super) fn mode_and_links(&self) -> (u32, u64) {
-        use std::os::unix::fs::MetadataExt;
-        let m = self.file.metadata().expect("the file is open");
-        (m.mode() & 0o777, m.nlink())
     }
 }
