@@ -16,8 +16,9 @@ use crate::uffd::PAGE;
 /// The largest folios: those that fill a staging window.
 const MAX_ORDER: u32 = WINDOW.ilog2();
 
-/// Where all of a region may be out of memory, so many slots are never used: with none free, only what has a slot already can leave
-/// (`reclaim_swap_cache`), and with next to everything out of memory there was no room for the rest.
+/// Where all of a region may be out of memory, so many slots are never used: with none free, only
+/// what has a slot already can leave (`reclaim_swap_cache`), and with next to everything out of
+/// memory there was no room for the rest.
 pub(crate) const SPARE_SLOTS: usize = 64;
 
 /// The compressed pool.
@@ -32,18 +33,25 @@ pub struct PoolConfig {
 /// Who serves a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FaultMode {
-    /// Threads of the region. Whoever touches the memory, system calls too, sleeps until it is there.
+    /// Threads of the region. Whoever touches the memory, system calls too, sleeps until it is
+    /// there.
     #[default]
     Threads,
-    /// The thread that faults, in a handler of `SIGBUS`: no switch to another thread, so a fault costs less. What that asks of the program:
+    /// The thread that faults, in a handler of `SIGBUS`: no switch to another thread, so a fault
+    /// costs less. What that asks of the program:
     ///
-    /// - A system call that is handed memory which is not in place fails with `EFAULT`: [`Region::populate`](crate::Region::populate) it first.
-    /// - Threads that touch the region do not block `SIGBUS`, or the kernel ends the process, and have 64 KiB of stack left.
-    /// - The allocator of the program takes no memory from the region, because a fault takes memory from the allocator.
-    /// - A handler of `SIGBUS` that the program had before the first such region gets what is not a region's fault. One that is installed
-    ///   later has to call the one that it replaced (`sigaction` tells which).
+    /// - A system call that is handed memory which is not in place fails with `EFAULT`:
+    ///   [`Region::populate`](crate::Region::populate) it first.
+    /// - Threads that touch the region do not block `SIGBUS`, or the kernel ends the process, and
+    ///   have 64 KiB of stack left.
+    /// - The allocator of the program takes no memory from the region, because a fault takes memory
+    ///   from the allocator.
+    /// - A handler of `SIGBUS` that the program had before the first such region gets what is not a
+    ///   region's fault. One that is installed later has to call the one that it replaced
+    ///   (`sigaction` tells which).
     ///
-    /// Other signals of the thread wait until its fault is served, as they do in a fault that the kernel serves.
+    /// Other signals of the thread wait until its fault is served, as they do in a fault that the
+    /// kernel serves.
     Signal,
 }
 
@@ -52,45 +60,52 @@ pub enum FaultMode {
 pub struct RegionConfig {
     /// Its size in bytes; rounded up to pages.
     pub bytes: usize,
-    /// `memory.max`: bytes of memory that its pages, the pool and the pager itself may take together.
+    /// `memory.max`: bytes of memory that its pages, the pool and the pager itself may take
+    /// together.
     pub memory_max: usize,
-    /// `memory.high`: beyond so many bytes, counted as for `memory_max`, whoever faults makes room, and waits the longer the further
-    /// beyond. `usize::MAX`: never.
+    /// `memory.high`: beyond so many bytes, counted as for `memory_max`, whoever faults makes room,
+    /// and waits the longer the further beyond. `usize::MAX`: never.
     pub memory_high: usize,
     /// `memory.swap.max`: bytes of its pages (not compressed) that may be out of memory.
     pub swap_max: usize,
     /// Who decides what is out of memory.
     pub policy: Policy,
-    /// Pages that come and go as one: sizes from 16 KiB to 256 KiB, as `/sys/kernel/mm/transparent_hugepage` has them. None by default;
-    /// `defrag` is `defer`, for without it faults for folios would use up the memory that reclaim needs before it is woken.
+    /// Pages that come and go as one: sizes from 16 KiB to 256 KiB, as
+    /// `/sys/kernel/mm/transparent_hugepage` has them. None by default; `defrag` is `defer`, for
+    /// without it faults for folios would use up the memory that reclaim needs before it is woken.
     pub thp: ThpConfig,
     /// The compressed pool; without one, pages go to the file.
     pub pool: Option<PoolConfig>,
-    /// Between a pool and a swap file: the engine decides how much of what the pool may take it has ([`refault_mm::PoolBalance`]), from what loads from
-    /// either cost. `false`: always all of it.
+    /// Between a pool and a swap file: the engine decides how much of what the pool may take it has
+    /// ([`refault_mm::PoolBalance`]), from what loads from either cost. `false`: always all of it.
     pub pool_adapts: bool,
     /// Where the swap file is made; without one, pages stay in the pool.
     pub swap_directory: Option<PathBuf>,
     /// How the swap file is written.
     pub swap_io: SwapIo,
-    /// Who waits for a page from the swap file polls for it while it comes soon, rather than sleep until it is there ([`refault_mm::Polling`]). It
-    /// takes processor time, and saves the time that a processor takes to wake. Only with [`FaultMode::Signal`], and where there is io_uring.
+    /// Who waits for a page from the swap file polls for it while it comes soon, rather than sleep
+    /// until it is there ([`refault_mm::Polling`]). It takes processor time, and saves the time
+    /// that a processor takes to wake. Only with [`FaultMode::Signal`], and where there is
+    /// io_uring.
     pub poll: bool,
     /// Who serves faults.
     pub fault_mode: FaultMode,
-    /// Threads that serve faults, at most 256; 0: as many as there are CPUs, half of that with a pool alone, at most 4. With [`FaultMode::Signal`] there are none.
+    /// Threads that serve faults, at most 256; 0: as many as there are CPUs, half of that with a
+    /// pool alone, at most 4. With [`FaultMode::Signal`] there are none.
     pub fault_threads: usize,
-    /// While faults come fast that others serve, or that several threads make, processors without work are kept from halting, for a wake of one that has halted takes as long as
-    /// the rest of a fault in a virtual machine. That is a property of the whole machine: not with more processors than this; 0: never. It takes the
-    /// right to open `/dev/cpu_dma_latency`.
+    /// While faults come fast that others serve, or that several threads make, processors without
+    /// work are kept from halting, for a wake of one that has halted takes as long as the rest of a
+    /// fault in a virtual machine. That is a property of the whole machine: not with more
+    /// processors than this; 0: never. It takes the right to open `/dev/cpu_dma_latency`.
     pub awake_cpus: usize,
-    /// Pages that are out of reach but not written yet, in percent of the memory. An access brings them back for next to nothing,
-    /// and tells the policy that they are in use.
+    /// Pages that are out of reach but not written yet, in percent of the memory. An access brings
+    /// them back for next to nothing, and tells the policy that they are in use.
     pub standby_percent: u32,
-    /// More of them, as many as this percentage of one processor pays for when they are touched, up to 12 % of the memory; 0: none.
+    /// More of them, as many as this percentage of one processor pays for when they are touched, up
+    /// to 12 % of the memory; 0: none.
     pub sample_cpu_percent: u32,
-    /// The pool and the pager itself take memory beside `memory_max`, not out of it: for comparisons with kernels, whose cgroups do not
-    /// count zram.
+    /// The pool and the pager itself take memory beside `memory_max`, not out of it: for
+    /// comparisons with kernels, whose cgroups do not count zram.
     pub overhead_beside: bool,
     /// A fault that finds no room for so long ends in an error (`SIGBUS`); at least 1 ms.
     pub stall_limit: Duration,
@@ -194,11 +209,13 @@ impl RegionConfig {
         cfg.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) });
         cfg.total_pages = pages;
         cfg.swap_pages = (self.swap_max / PAGE) as u64;
-        // What came back is changed soon enough, and reading ahead takes a mapping of neighbours that this driver has not.
+        // What came back is changed soon enough, and reading ahead takes a mapping of neighbours
+        // that this driver has not.
         cfg.swap_synchronous = true;
         cfg.page_cluster = 0;
         cfg.thp = self.thp.clone();
-        // Pages are free only when their writes are, and those may be late: then slots are used up by pages that are still in memory.
+        // Pages are free only when their writes are, and those may be late: then slots are used up
+        // by pages that are still in memory.
         cfg.reclaim_swap_cache = true;
         cfg
     }
@@ -208,7 +225,8 @@ impl RegionConfig {
         self.pages() * (core::BYTES_PER_PAGE + Engine::BYTES_PER_SHADOW)
     }
 
-    /// Bytes that tables grow by until all that can be is out of memory. A pool holds pages of a quarter of their size, or larger ones.
+    /// Bytes that tables grow by until all that can be is out of memory. A pool holds pages of a
+    /// quarter of their size, or larger ones.
     pub(crate) fn growing_table_bytes(&self) -> usize {
         let out = self.pages().min(self.swap_max / PAGE);
         let in_pool = self.pool.as_ref().map_or(0, |p| out.min(p.max_bytes / (PAGE / 4)));
@@ -235,7 +253,8 @@ impl RegionConfig {
                 let failed =
                     |source| Error::Io { what: format!("making the swap file in {}", dir.display()).into(), source };
                 let file = FileStore::with_io(dir, slots, self.swap_io).map_err(failed)?;
-                // Where threads of the region serve faults, it was slower: who faulted is woken on another processor.
+                // Where threads of the region serve faults, it was slower: who faulted is woken on
+                // another processor.
                 let polls = self.poll && self.fault_mode == FaultMode::Signal;
                 Some(if polls { file.polling() } else { file })
             }

@@ -1,7 +1,10 @@
-//! Processors that have nothing to do poll for work instead of halting, while faults come fast: the driver of [`refault_mm::KeepAwake`].
+//! Processors that have nothing to do poll for work instead of halting, while faults come fast: the
+//! driver of [`refault_mm::KeepAwake`].
 //!
-//! The kernel does that for whoever holds `/dev/cpu_dma_latency` open and asks for a latency of 0. What polls is the idle loop, so everything that
-//! can run has the processor at once, and a wake from another processor takes no interrupt. If this process dies, the kernel takes the request back.
+//! The kernel does that for whoever holds `/dev/cpu_dma_latency` open and asks for a latency of 0.
+//! What polls is the idle loop, so everything that can run has the processor at once, and a wake
+//! from another processor takes no interrupt. If this process dies, the kernel takes the request
+//! back.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -125,7 +128,8 @@ impl Keeper {
 }
 
 impl State {
-    /// Asks for a latency. If that is refused, the device is closed, which ends what was asked for before.
+    /// Asks for a latency. If that is refused, the device is closed, which ends what was asked for
+    /// before.
     fn ask(&mut self, us: i32) -> bool {
         let Some(device) = &mut self.device else { return false };
         let asked = calls::made(Call::AskLatency, || device.write_all(&us.to_ne_bytes())).is_ok();
@@ -169,7 +173,8 @@ mod tests {
     use super::*;
     use crate::calls::{CallFault, CallPlan};
 
-    /// What all that hold the device ask for together, in µs. `None`, and a line: it cannot be opened here.
+    /// What all that hold the device ask for together, in µs. `None`, and a line: it cannot be
+    /// opened here.
     fn asked() -> Option<i32> {
         let read = || {
             let mut us = [0; 4];

@@ -1,4 +1,5 @@
-//! What this machine allows the pager to do. Every answer comes from trying it, where that is possible without a trace.
+//! What this machine allows the pager to do. Every answer comes from trying it, where that is
+//! possible without a trace.
 
 use std::fs;
 use std::io;
@@ -24,7 +25,8 @@ const CAPABILITIES: [(u32, &str); 4] =
 pub enum Verdict {
     /// All: the memory of a region may be handed to system calls.
     Everything,
-    /// Those of user mode: a system call that meets memory which is not in place fails with `EFAULT`.
+    /// Those of user mode: a system call that meets memory which is not in place fails with
+    /// `EFAULT`.
     UserModeOnly,
     /// None: there are no regions here.
     Nothing,
@@ -56,8 +58,9 @@ impl Probe {
     }
 }
 
-/// Whether `refault run` watches memory that programs make before they touch it: it runs a shell that does nothing, as `refault run` would.
-/// Afterwards this process blocks signals that such runs pass on.
+/// Whether `refault run` watches memory that programs make before they touch it: it runs a shell
+/// that does nothing, as `refault run` would. Afterwards this process blocks signals that such runs
+/// pass on.
 pub fn watches_new_memory() -> Probe {
     let pool = PoolConfig { codec: Codec::Lz4, max_bytes: 1 << 20 };
     let memory = RegionConfig { pool: Some(pool), ..RegionConfig::new(8 << 20, RegionConfig::MIN_MEMORY) };
@@ -115,7 +118,8 @@ pub struct Report {
     pub moves: Probe,
     /// io_uring can be set up.
     pub io_uring: Probe,
-    /// While faults come fast, processors without work are kept from halting ([`RegionConfig::awake_cpus`]).
+    /// While faults come fast, processors without work are kept from halting
+    /// ([`RegionConfig::awake_cpus`]).
     pub stays_awake: Probe,
     /// Capabilities of use, and whether this process has them.
     pub capabilities: Vec<(&'static str, bool)>,
@@ -242,7 +246,8 @@ fn try_move() -> io::Result<()> {
     let uffd = Uffd::open(&[Feature::MOVE, Feature::POISON])?;
     let (from, to) = (Mapping::new(PAGE)?, Mapping::new(PAGE)?);
     let page = [0x5A_u8; PAGE];
-    // SAFETY: both mappings are new and nobody else knows them; only what is known to be there is read.
+    // SAFETY: both mappings are new and nobody else knows them; only what is known to be there is
+    // read.
     unsafe {
         uffd.register(from.start(), PAGE)?;
         uffd.register(to.start(), PAGE)?;

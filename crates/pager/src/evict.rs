@@ -75,8 +75,8 @@ pub(crate) fn write_round<'a, D: SwapsOut>(
         drop(core);
         let content = |c: &Claim| {
             let place = start + c.place as usize * PAGE;
-            // SAFETY: a page that was claimed is in its place, which is filled and readable, until the
-            // write is settled, and nobody writes to it.
+            // SAFETY: a page that was claimed is in its place, which is filled and readable, until
+            // the write is settled, and nobody writes to it.
             (c.slot, c.page, unsafe { &*(place as *const Page) })
         };
         let pages: Vec<_> = claimed.iter().map(content).collect();
@@ -85,7 +85,8 @@ pub(crate) fn write_round<'a, D: SwapsOut>(
         D::settle_writes(&mut core, &claimed, &results);
         // What the pool grew by is taken before others get what is free now.
         D::charge_overhead(&mut core);
-        // The engine takes these frames for free: no more of them than is counted as the pager's own.
+        // The engine takes these frames for free: no more of them than is counted as the pager's
+        // own.
         if D::has_discards(&core) {
             core = discard(driver, core);
         }

@@ -23,7 +23,8 @@ pub(crate) fn limits() -> Vec<(&'static str, Option<u64>)> {
     ]
 }
 
-/// A limit of this process by the name that it has in [`Report::limits`](crate::doctor::Report::limits), if there is one.
+/// A limit of this process by the name that it has in
+/// [`Report::limits`](crate::doctor::Report::limits), if there is one.
 pub fn limit(name: &str) -> Option<u64> {
     limits().into_iter().find(|limit| limit.0 == name)?.1
 }

@@ -1,10 +1,12 @@
 //! Where the threads of a region run, and which of them waits for faults.
 //!
-//! A thread that is woken on another CPU than the one that faulted costs an interrupt there, and each page that is moved out
-//! interrupts the CPUs that run threads of this process. So while all faults come from one thread, the threads of the region run where it
-//! runs: it waits for them anyway. When others fault, too, they run where the scheduler likes.
+//! A thread that is woken on another CPU than the one that faulted costs an interrupt there, and
+//! each page that is moved out interrupts the CPUs that run threads of this process. So while all
+//! faults come from one thread, the threads of the region run where it runs: it waits for them
+//! anyway. When others fault, too, they run where the scheduler likes.
 //!
-//! The kernel wakes everyone who waits for a fault, and all but one in vain. So one thread waits at a time.
+//! The kernel wakes everyone who waits for a fault, and all but one in vain. So one thread waits at
+//! a time.
 
 use std::fs;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -115,7 +117,8 @@ impl Placement {
 }
 
 impl Voter {
-    /// At the end of a window: the thread that made nearly all faults, if there is one and it is time to look for it.
+    /// At the end of a window: the thread that made nearly all faults, if there is one and it is
+    /// time to look for it.
     fn window_of(&mut self, thread: u32) -> Option<Option<u32>> {
         self.seen += 1;
         if thread == self.candidate {

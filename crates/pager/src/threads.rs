@@ -1,4 +1,5 @@
-//! Threads of the pager, the lock that they share, and the end of a process whose memory cannot be trusted.
+//! Threads of the pager, the lock that they share, and the end of a process whose memory cannot be
+//! trusted.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -9,7 +10,8 @@ use crate::calls;
 use crate::error::Error;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
-/// A thread that takes no signals of the program. If it dies, the memory it serves would hang whoever touches it, so the process dies.
+/// A thread that takes no signals of the program. If it dies, the memory it serves would hang
+/// whoever touches it, so the process dies.
 pub(crate) fn spawn<S: Send + Sync + 'static>(
     name: &str,
     shared: &Arc<S>,
@@ -25,10 +27,12 @@ pub(crate) fn spawn<S: Send + Sync + 'static>(
     calls::spawn(name, body).map_err(Error::io("starting a thread"))
 }
 
-/// More of them would only wait for one another: what they do is done under one lock. Each takes half a MiB.
+/// More of them would only wait for one another: what they do is done under one lock. Each takes
+/// half a MiB.
 const MOST_SERVING: usize = 256;
 
-/// What is wrong with the number of threads that are to serve faults, or with how long a fault may wait for room.
+/// What is wrong with the number of threads that are to serve faults, or with how long a fault may
+/// wait for room.
 pub(crate) fn check_serving(fault_threads: usize, stall_limit: Duration) -> Result<(), Error> {
     let wrong = if fault_threads > MOST_SERVING {
         format!(
@@ -44,14 +48,16 @@ pub(crate) fn check_serving(fault_threads: usize, stall_limit: Duration) -> Resu
     Err(Error::Config(wrong))
 }
 
-/// In a child of `fork`: what the threads share, and their handles, stay as they are. Neither the threads nor who may hold a lock are there.
+/// In a child of `fork`: what the threads share, and their handles, stay as they are. Neither the
+/// threads nor who may hold a lock are there.
 pub(crate) fn abandon<S>(shared: &Arc<S>, threads: impl Iterator<Item = JoinHandle<()>>) {
     std::mem::forget(shared.clone());
     threads.for_each(std::mem::forget);
 }
 
 fn block_signals() {
-    // SAFETY: a signal set is plain data, filled before it is used; only the mask of this thread changes.
+    // SAFETY: a signal set is plain data, filled before it is used; only the mask of this thread
+    // changes.
     unsafe {
         let mut all = std::mem::zeroed();
         libc::sigfillset(&mut all);
@@ -84,7 +90,8 @@ pub(crate) fn fatal(what: &str) -> ! {
     std::process::abort();
 }
 
-/// A line on standard error, from wherever: a signal handler may have interrupted who holds the lock of the standard library's.
+/// A line on standard error, from wherever: a signal handler may have interrupted who holds the
+/// lock of the standard library's.
 pub(crate) fn say(what: &str) {
     let line = format!("refault: {what}\n");
     // SAFETY: the text outlives the call. If it cannot be written, nobody is to be told.

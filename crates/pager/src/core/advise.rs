@@ -29,7 +29,8 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// Gives up what these pages hold, but for those that are on their way. True: it was all of them.
+    /// Gives up what these pages hold, but for those that are on their way. True: it was all of
+    /// them.
     pub(crate) fn give_up(&mut self, pages: Range<u32>) -> bool {
         let moving = |p: u32| self.unit(p).any(|p| self.memory.state(p).is_moving());
         let all: Vec<(u32, bool)> = pages.map(|p| (p, moving(p))).collect();
@@ -63,13 +64,15 @@ impl<O: Operations> Core<O> {
             // Of a folio that was cut: what is left of it stays.
             self.touch_now(page, false);
         }
-        // Whoever touches what was given up faults, and waits for the lock under which this is done.
+        // Whoever touches what was given up faults, and waits for the lock under which this is
+        // done.
         if let Err(e) = self.memory.ops.discard(first, nr) {
             self.memory.ops.fatal(&format!("discarding memory: {e}"));
         }
     }
 
-    /// Pages of the range that wait to be written are not. Returns those that are of the same folios and not of the range.
+    /// Pages of the range that wait to be written are not. Returns those that are of the same
+    /// folios and not of the range.
     fn cancel_writes(&mut self, pages: Range<u32>) -> Vec<u32> {
         let mut cut = Vec::new();
         let mut at = pages.start;

@@ -5,7 +5,8 @@ use refault_mm::{Ack, Effect};
 /// The answer to an order that is nobody's.
 pub(crate) fn answer(effect: &Effect) -> Ack {
     match effect {
-        // There are no files and no other nodes. The pool is the pager's own: zswap is off, and what pages hold is not told.
+        // There are no files and no other nodes. The pool is the pager's own: zswap is off, and
+        // what pages hold is not told.
         Effect::Read { .. }
         | Effect::Write { .. }
         | Effect::Migrate { .. }
@@ -14,8 +15,9 @@ pub(crate) fn answer(effect: &Effect) -> Ack {
         | Effect::ZswapLoad { .. }
         | Effect::ZswapDrop { .. }
         | Effect::WakeZswap => Ack::Failed,
-        // A page stays in place until it is moved out as a whole, and a slot that is free is forgotten as it is. Who faults waits until it is
-        // served anyway; nothing else is throttled.
+        // A page stays in place until it is moved out as a whole, and a slot that is free is
+        // forgotten as it is. Who faults waits until it is served anyway; nothing else is
+        // throttled.
         Effect::Unmap { .. }
         | Effect::WriteProtect { .. }
         | Effect::Discard { .. }

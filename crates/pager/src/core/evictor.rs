@@ -25,8 +25,8 @@ pub(crate) enum Task {
 pub(crate) trait Evicting {
     /// Those whose time has come go on; how many nanoseconds it is until the next.
     fn wake_sleepers(&mut self) -> Option<u64>;
-    /// Whether there is work for the evictor. `alone`: nobody else does what background reclaim asks
-    /// for.
+    /// Whether there is work for the evictor. `alone`: nobody else does what background reclaim
+    /// asks for.
     fn has_work(&self, alone: bool) -> bool;
     /// Whether it is the evictor who reclaims.
     fn reclaims(&self) -> bool;
@@ -108,7 +108,8 @@ impl Evictor {
                 }
                 Phase::GaveRoom => {
                     self.phase = Phase::Look;
-                    // Room comes from others that are at work, or not at all: either takes a moment.
+                    // Room comes from others that are at work, or not at all: either takes a
+                    // moment.
                     if core.yields() {
                         return Task::Yield;
                     }

@@ -1,5 +1,6 @@
-//! Folios: pages that come, go and are known to the engine as one. Each page has a state of its own; those of a folio change
-//! together. What the engine maps in one call is put in place by one, too.
+//! Folios: pages that come, go and are known to the engine as one. Each page has a state of its
+//! own; those of a folio change together. What the engine maps in one call is put in place by one,
+//! too.
 
 use std::ops::Range;
 
@@ -35,7 +36,8 @@ pub(crate) struct Folios {
     arrived: Option<(FolioRead, Box<[PageBuf]>)>,
     /// Buffers to read into: each takes the largest folio.
     spare: Vec<Box<[PageBuf]>>,
-    /// Buffers that there are, in use or not. They are kept: who faults may be any thread, and allocators keep what each of them frees.
+    /// Buffers that there are, in use or not. They are kept: who faults may be any thread, and
+    /// allocators keep what each of them frees.
     buffers: usize,
     /// Pages of the largest folios that there may be.
     pub(crate) most_pages: usize,
@@ -49,7 +51,8 @@ impl Folios {
             + self.buffers * self.most_pages * PAGE
     }
 
-    /// A buffer, if one is to spare; else one has to be made, without the lock, and counts from now on.
+    /// A buffer, if one is to spare; else one has to be made, without the lock, and counts from now
+    /// on.
     pub(crate) fn take_buffer(&mut self) -> Option<Box<[PageBuf]>> {
         let spare = self.spare.pop();
         self.buffers += usize::from(spare.is_none());
@@ -94,7 +97,8 @@ impl<O: Operations> Memory<O> {
             return Ack::Pending;
         }
         let pages = first..first + (1 << order);
-        // A page that is lost may be part of a folio that is not. By itself it would be read ahead; the engine does not know of it.
+        // A page that is lost may be part of a folio that is not. By itself it would be read ahead;
+        // the engine does not know of it.
         let is = |state: State| pages.clone().filter(|&p| self.state(p) == state).count();
         let (stored, lost) = (is(State::Stored), is(State::Poisoned));
         if stored == 0 || stored + lost < pages.len() {
@@ -225,8 +229,8 @@ impl<O: Operations> Memory<O> {
         }
     }
 
-    /// Copies pages into their places, or zeros; how many. 0: it could not be done, and whoever waits
-    /// goes on waiting.
+    /// Copies pages into their places, or zeros; how many. 0: it could not be done, and whoever
+    /// waits goes on waiting.
     fn fill(&mut self, first: u32, n: usize, from: Origin) -> usize {
         let source = match (from, &self.arrived, &self.folios.arrived) {
             (Origin::ZeroPage, ..) => Source::ZeroPage,
@@ -256,7 +260,8 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// A folio that was to be written is not: it comes back to its place, as by a touch of a page of it.
+    /// A folio that was to be written is not: it comes back to its place, as by a touch of a page
+    /// of it.
     pub(super) fn cancel_write(&mut self, fault: Fault) {
         self.engine.write_cancelled(&mut self.memory, PageId(fault.page));
         self.touch(fault);
@@ -272,7 +277,8 @@ impl<O: Operations> Core<O> {
         self.engine.advise(PageId(page), Advice::InUse);
     }
 
-    /// A folio was read, or some of its pages could not be: then it does not come in, and those that were touched are read by themselves.
+    /// A folio was read, or some of its pages could not be: then it does not come in, and those
+    /// that were touched are read by themselves.
     pub(crate) fn folio_arrived(&mut self, read: FolioRead, buffer: Box<[PageBuf]>, errors: &[(u32, StoreError)]) {
         let (pages, id) = (read.first..read.first + read.pages, PageId(read.first));
         let reading = |c: &Core<O>, p: &u32| c.memory.state(*p) == State::Reading;
@@ -299,7 +305,8 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// Its pages are where they were, and no folio from now on. Who waits for one of them may have better luck with that one alone.
+    /// Its pages are where they were, and no folio from now on. Who waits for one of them may have
+    /// better luck with that one alone.
     fn folio_failed(&mut self, pages: Range<u32>, waiting: &[(u32, bool)]) {
         for page in pages.clone().filter(|&p| self.memory.state(p) == State::Reading).collect::<Vec<_>>() {
             self.memory.set_state(page, State::Stored);

@@ -15,8 +15,8 @@ pub struct Limits {
     /// `memory.max`: what its pages, the pool and the pager itself may take together.
     pub memory_max: usize,
     /// `memory.high`: beyond it, counted likewise, whoever faults makes room, and waits the longer
-    /// the further beyond. `usize::MAX`: never. A region is not made with less than 4 MiB; later any
-    /// number will do, and slows down whoever faults.
+    /// the further beyond. `usize::MAX`: never. A region is not made with less than 4 MiB; later
+    /// any number will do, and slows down whoever faults.
     pub memory_high: usize,
     /// `memory.swap.max`: what may be out of memory, before compression.
     pub swap_max: usize,
@@ -48,8 +48,8 @@ impl<O: Operations> Core<O> {
     }
 
     /// Makes the memory so large. Pages that are still too many were ordered out: what leads to
-    /// their leaving is to be done, and then this again. `None`: none are. For want of progress it is
-    /// an error.
+    /// their leaving is to be done, and then this again. `None`: none are. For want of progress it
+    /// is an error.
     pub(crate) fn set_max(&mut self, pages: u64, guard: &mut ProgressGuard) -> Result<Option<u64>, Error> {
         self.charge_overhead();
         let left = self.resize(pages)?;

@@ -1,7 +1,8 @@
 //! `memory.high`: faults that are served, and wait. The engine says for how long.
 //!
-//! A page is put in its place without waking who faulted on it. When the engine has reclaimed and said how long to sleep, that
-//! thread goes on, at once or later. It sleeps in its fault, so no other thread is held up, nor does the pager spend one on it.
+//! A page is put in its place without waking who faulted on it. When the engine has reclaimed and
+//! said how long to sleep, that thread goes on, at once or later. It sleeps in its fault, so no
+//! other thread is held up, nor does the pager spend one on it.
 
 /// Pages that may be ordered out for one return: a batch of charges.
 pub(crate) const MOST_LEAVING: usize = 64;

@@ -87,8 +87,8 @@ pub(crate) struct Core<O> {
     /// the samples.
     pub(crate) standby_pages: u64,
     pub(crate) pages_to_keep: u64,
-    /// Staging places that are not discarded, for their frames are wanted, and how many there may be
-    /// of these at the most, which counts as the pager's own whether they are there or not.
+    /// Staging places that are not discarded, for their frames are wanted, and how many there may
+    /// be of these at the most, which counts as the pager's own whether they are there or not.
     pub(crate) frames_to_keep: usize,
     pub(crate) most_frames: usize,
     /// Pages that came back from staging places since the driver looked.

@@ -12,8 +12,8 @@ pub(crate) enum Moved {
     Out,
     /// It is where it was.
     Busy,
-    /// It is where it was, and something is in the place that was held to be free: that place is not
-    /// used again.
+    /// It is where it was, and something is in the place that was held to be free: that place is
+    /// not used again.
     PlaceTaken,
     /// It is in neither place.
     Lost,

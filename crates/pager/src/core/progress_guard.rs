@@ -1,6 +1,7 @@
 //! How long someone goes on who makes room.
 
-/// Rounds without progress, and with nothing on its way out, after which there is no room to be had.
+/// Rounds without progress, and with nothing on its way out, after which there is no room to be
+/// had.
 const MAX_FRUITLESS: u32 = 16;
 /// A pause after a fruitless round, in nanoseconds.
 const PAUSE_NS: u64 = 1_000_000;
@@ -19,8 +20,8 @@ impl ProgressGuard {
         ProgressGuard { limit_ns, since_ns: now_ns, fewest: u64::MAX, fruitless: 0 }
     }
 
-    /// After a round: so much is still to be done, and something is under way that may help, or not.
-    /// False: no more.
+    /// After a round: so much is still to be done, and something is under way that may help, or
+    /// not. False: no more.
     pub(crate) fn goes_on(&mut self, left: u64, under_way: bool, now_ns: u64) -> bool {
         if left < self.fewest {
             (self.fewest, self.fruitless, self.since_ns) = (left, 0, now_ns);

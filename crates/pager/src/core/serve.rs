@@ -87,8 +87,8 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// Brings a page in of its own accord, in whatever state it is. `None`: there is no room, or the
-    /// page is on its way and must arrive first.
+    /// Brings a page in of its own accord, in whatever state it is. `None`: there is no room, or
+    /// the page is on its way and must arrive first.
     pub(crate) fn bring(&mut self, page: u32) -> bool {
         let state = self.memory.state(page);
         if self.is_short() || state.is_moving() {
@@ -111,9 +111,9 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// The engine learns of a touch, and what it maps is put in place. If it reclaims for it, it stops
-    /// when a window of pages is to leave: none of them is free before it is written, and it would
-    /// order out all there is.
+    /// The engine learns of a touch, and what it maps is put in place. If it reclaims for it, it
+    /// stops when a window of pages is to leave: none of them is free before it is written, and it
+    /// would order out all there is.
     fn access(&mut self, page: u32, touch: Touch) -> Outcome {
         self.memory.high.most_leaving = self.memory.leaving.len() + WINDOW;
         let outcome = self.engine.access(&mut self.memory, PageId(page), touch);
@@ -149,8 +149,8 @@ impl<O: Operations> Core<O> {
         self.wake(page);
     }
 
-    /// A page was read, or could not be. `placed`: it is in place already, which nobody but who put it
-    /// there knows yet; then the content may be only there. Whether anyone waited for it.
+    /// A page was read, or could not be. `placed`: it is in place already, which nobody but who put
+    /// it there knows yet; then the content may be only there. Whether anyone waited for it.
     pub(crate) fn arrive(
         &mut self,
         page: u32,
@@ -187,8 +187,8 @@ impl<O: Operations> Core<O> {
         waiting.is_some()
     }
 
-    /// Pages to be read, side by side in no order, and folios to be read; both are the reader's from
-    /// now on.
+    /// Pages to be read, side by side in no order, and folios to be read; both are the reader's
+    /// from now on.
     pub(crate) fn take_reads(&mut self) -> (Vec<(u32, u32)>, Vec<super::FolioRead>) {
         (std::mem::take(&mut self.memory.reads), std::mem::take(&mut self.memory.folios.reads))
     }
@@ -199,9 +199,9 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// After a step of reclaim, by whoever it was: where faults wait for a frame and nothing is on its
-    /// way out, again and again, a pool before a file is asked for memory. Background reclaim may go on
-    /// for long before it finds that there is nothing.
+    /// After a step of reclaim, by whoever it was: where faults wait for a frame and nothing is on
+    /// its way out, again and again, a pool before a file is asked for memory. Background reclaim
+    /// may go on for long before it finds that there is nothing.
     pub(crate) fn note_step(&mut self) {
         let m = &self.memory;
         let under_way = m.staged_pages > self.standby_pages || self.writing_pages > 0 || !m.leaving.is_empty();
@@ -260,7 +260,8 @@ impl<O: Operations> Core<O> {
         self.memory.high.most_leaving = usize::MAX;
     }
 
-    /// The threads whose faults were served go on, or wait if their group went beyond `memory.high`.
+    /// The threads whose faults were served go on, or wait if their group went beyond
+    /// `memory.high`.
     pub(crate) fn release_held(&mut self) {
         if self.engine.is_over_high() {
             self.memory.high.most_leaving = MOST_LEAVING;

@@ -9,7 +9,8 @@ pub struct Counts {
     pub first_touches: u64,
     /// Pages read from the swap area.
     pub swapped_in: u64,
-    /// Of those, pages that were read into the frame of a page that had left, which was moved into the region.
+    /// Of those, pages that were read into the frame of a page that had left, which was moved into
+    /// the region.
     pub frames_reused: u64,
     /// Pages written to the swap area.
     pub swapped_out: u64,
@@ -21,7 +22,8 @@ pub struct Counts {
     pub moves: u64,
     /// Pages that could not be moved out at the time (a device reads or writes them).
     pub busy: u64,
-    /// Pages whose move was reported to have failed although it had not, or the reverse. Their content is what it should be.
+    /// Pages whose move was reported to have failed although it had not, or the reverse. Their
+    /// content is what it should be.
     pub misreported_moves: u64,
     /// Times that the kernel was asked which pages were written.
     pub walks: u64,

@@ -21,8 +21,8 @@ pub(crate) struct Claim {
 }
 
 impl<O: Operations> Core<O> {
-    /// Pages to be moved out now, in order, with a place for each. Folios are not cut; one at least is
-    /// taken.
+    /// Pages to be moved out now, in order, with a place for each. Folios are not cut; one at least
+    /// is taken.
     pub(crate) fn take_leaving(&mut self, most: usize) -> Vec<(u32, u32)> {
         let mut pages: Vec<u32> = Vec::new();
         while let Some(&page) = self.memory.leaving.front() {
@@ -111,8 +111,8 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// Pages to be written now. They cannot be touched until [`Core::settle_writes`]. Folios are not
-    /// cut; one at least is taken.
+    /// Pages to be written now. They cannot be touched until [`Core::settle_writes`]. Folios are
+    /// not cut; one at least is taken.
     pub(crate) fn claim_writes(&mut self, most: usize) -> Vec<Claim> {
         let keep = if self.is_waiting_for_frame() || self.memory.lowering { 0 } else { self.pages_to_keep };
         let mut claimed = Vec::new();

@@ -1,11 +1,13 @@
-//! Whether pages that reclaim is about to ask about were written, asked of the kernel beforehand, without the lock.
+//! Whether pages that reclaim is about to ask about were written, asked of the kernel beforehand,
+//! without the lock.
 //!
-//! Many steps of reclaim ask about nothing, so answers are kept until they are needed: for a moment, and until the next walk. That a page was written in that
-//! moment is not known then.
+//! Many steps of reclaim ask about nothing, so answers are kept until they are needed: for a
+//! moment, and until the next walk. That a page was written in that moment is not known then.
 
 /// Pages that are looked up at a time, at most.
 const MOST: usize = 512;
-/// How long answers are good for: under pressure steps of reclaim follow each other within milliseconds, with a slow disk within tens of them.
+/// How long answers are good for: under pressure steps of reclaim follow each other within
+/// milliseconds, with a slow disk within tens of them.
 const FRESH_NS: u64 = 100_000_000;
 
 /// The answers, and what they are wanted for.
@@ -38,8 +40,9 @@ impl WrittenCache {
         }
     }
 
-    /// How many pages are to be looked up before a step of reclaim: as many as it asked about since the last look, when the answers of that
-    /// were needed, are old, or are about others than it asks about.
+    /// How many pages are to be looked up before a step of reclaim: as many as it asked about since
+    /// the last look, when the answers of that were needed, are old, or are about others than it
+    /// asks about.
     pub(crate) fn wanted(&mut self, now_ns: u64) -> usize {
         if self.at_ns.is_none_or(|at| now_ns.saturating_sub(at) > FRESH_NS) {
             self.forget();
@@ -64,7 +67,8 @@ impl WrittenCache {
 mod tests {
     use super::*;
 
-    /// Steps of reclaim that ask about so many pages, and how much later each is; how many were asked about, looked up, and answered.
+    /// Steps of reclaim that ask about so many pages, and how much later each is; how many were
+    /// asked about, looked up, and answered.
     fn run(steps: &[(u32, u64)]) -> (u32, usize, usize) {
         let (mut l, mut now) = (WrittenCache::default(), 0);
         let (mut next, mut looked, mut answered) = (0, 0, 0);

@@ -18,9 +18,11 @@ pub(super) struct Core<O> {
     pub(super) group: MemcgId,
     /// The first error of writing since the last flush told of one.
     pub(super) write_error: Option<std::io::Error>,
-    /// Pages that were written and are not known to be on the medium: no `fdatasync` that began later went well.
+    /// Pages that were written and are not known to be on the medium: no `fdatasync` that began
+    /// later went well.
     pub(super) unsynced: FixedBitSet,
-    /// Pages that left memory before a `fdatasync` failed that was to bring them to the medium. Nobody can write them again.
+    /// Pages that left memory before a `fdatasync` failed that was to bring them to the medium.
+    /// Nobody can write them again.
     pub(super) uncertain: u64,
     pub(super) budget: Budget,
     /// When time last went on, in nanoseconds since it began.
@@ -187,7 +189,8 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// Pages to be written now, side by side in the file and in memory. Nobody can write to them until [`Core::settle_writes`].
+    /// Pages to be written now, side by side in the file and in memory. Nobody can write to them
+    /// until [`Core::settle_writes`].
     pub(super) fn claim_writes(&mut self, most: usize) -> Vec<u32> {
         let n = self.memory.writes.len().min(most);
         let mut pages: Vec<u32> = self.memory.writes.drain(..n).collect();
@@ -226,14 +229,16 @@ impl<O: Operations> Core<O> {
         std::mem::replace(&mut self.unsynced, none)
     }
 
-    /// `fdatasync` failed. The kernel takes what it could not write for written, so the next one may go well without it: what was written
-    /// before is dirty again. What is not in memory any more cannot be written again, and so is not known to be on the medium.
+    /// `fdatasync` failed. The kernel takes what it could not write for written, so the next one
+    /// may go well without it: what was written before is dirty again. What is not in memory any
+    /// more cannot be written again, and so is not known to be on the medium.
     pub(super) fn sync_failed(&mut self, pages: &FixedBitSet) {
         for page in pages.ones().map(|page| page as u32) {
             if self.memory.state(page) == State::Clean {
                 self.touch_now(page, true);
             }
-            // Dirty: it is written again. Writing: it is being written again, and synced after that.
+            // Dirty: it is written again. Writing: it is being written again, and synced after
+            // that.
             let again = matches!(self.memory.state(page), State::Dirty | State::Writing);
             self.uncertain += u64::from(!again);
         }
@@ -257,8 +262,8 @@ impl<O: Operations> Core<O> {
         Ok(n)
     }
 
-    /// A page that was read and could not be put in its place is in memory, mapped and perhaps dirty, for all that the engine knows. Whether
-    /// it is that no more.
+    /// A page that was read and could not be put in its place is in memory, mapped and perhaps
+    /// dirty, for all that the engine knows. Whether it is that no more.
     fn forget_unplaced(&mut self, page: u32) -> bool {
         // What is dirty goes only when it is written; there is nothing to be written.
         self.engine.write_page(&mut self.memory, PageId(page));

@@ -20,13 +20,15 @@ use crate::uffd::PAGE;
 const RUN: usize = 64;
 
 impl MappedFile {
-    /// `msync(MS_SYNC)` and `fdatasync`: what was written to the memory before this call is in the file, on its medium, when it returns
-    /// `Ok`. Else some of it may not be; the error is the first since a flush last told of one, of writes in the background,
-    /// too, and is told once. Pages whose write failed are dirty as before, so the next flush tries again.
+    /// `msync(MS_SYNC)` and `fdatasync`: what was written to the memory before this call is in the
+    /// file, on its medium, when it returns `Ok`. Else some of it may not be; the error is the
+    /// first since a flush last told of one, of writes in the background, too, and is told once.
+    /// Pages whose write failed are dirty as before, so the next flush tries again.
     ///
-    /// If `fdatasync` fails, what was written since the last one that went well may never reach the medium, for the kernel takes it for written.
-    /// Pages that are still in memory are dirty again, and the next flush writes them again. If any had left memory, every later flush
-    /// fails: whether the medium has them can be found out only by opening the file again and reading it.
+    /// If `fdatasync` fails, what was written since the last one that went well may never reach the
+    /// medium, for the kernel takes it for written. Pages that are still in memory are dirty again,
+    /// and the next flush writes them again. If any had left memory, every later flush fails:
+    /// whether the medium has them can be found out only by opening the file again and reading it.
     pub fn flush(&self) -> Result<(), Error> {
         let _one = self.shared.flushing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let written = self.shared.write_back();
@@ -134,7 +136,8 @@ impl Shared {
         for (from, to) in [(at, whole), (whole, end)] {
             if from < to {
                 let (address, len) = (self.start + from as usize, (to - from) as usize);
-                // SAFETY: the pages are in state Writing: they are in place, protected from writes, and stay so until this is settled.
+                // SAFETY: the pages are in state Writing: they are in place, protected from writes,
+                // and stay so until this is settled.
                 let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
                 super::io::write_all(&*self.io, bytes, from)?;
             }

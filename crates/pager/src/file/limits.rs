@@ -15,8 +15,9 @@ impl MappedFile {
         self.shared.lock().budget.max_pages as usize * PAGE
     }
 
-    /// Sets `memory.max`, in bytes, while the file is in use. A lower one drops pages, after writing those that were changed, before this
-    /// returns; if that cannot be done (writes fail) the error says so, and the limit is as it was.
+    /// Sets `memory.max`, in bytes, while the file is in use. A lower one drops pages, after
+    /// writing those that were changed, before this returns; if that cannot be done (writes fail)
+    /// the error says so, and the limit is as it was.
     pub fn set_memory_max(&self, bytes: usize) -> Result<(), Error> {
         super::check_memory(bytes)?;
         let _one = self.shared.resizing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -73,7 +74,8 @@ impl Core {
         Ok(left)
     }
 
-    /// Has the engine reclaim so many pages: it makes its group so much smaller, and then lets it be.
+    /// Has the engine reclaim so many pages: it makes its group so much smaller, and then lets it
+    /// be.
     fn shrink(&mut self, pages: u64) -> Result<(), Error> {
         let usage = self.engine.memcg_usage_pages(self.group);
         self.memory.lowering = true;

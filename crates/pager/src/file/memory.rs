@@ -1,7 +1,8 @@
 //! What the engine's orders mean for the pages of a file.
 //!
-//! A page is in place, or in the file, or both. Whether both are the same is known by protection: a page that was read is
-//! protected from writes, so the first write is a fault, and dirties it. To write it back it is protected again, and who would write to it waits.
+//! A page is in place, or in the file, or both. Whether both are the same is known by protection: a
+//! page that was read is protected from writes, so the first write is a fault, and dirties it. To
+//! write it back it is protected again, and who would write to it waits.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -57,7 +58,8 @@ pub(super) struct Memory<O> {
     was_dirty: bool,
     /// Pages in state Dirty.
     pub(super) dirty: BTreeSet<u32>,
-    /// Pages in state Writing, in the order in which they are to be written; those that are written now are not named.
+    /// Pages in state Writing, in the order in which they are to be written; those that are written
+    /// now are not named.
     pub(super) writes: VecDeque<u32>,
     /// Pages in state Writing.
     pub(super) writing: BTreeSet<u32>,
@@ -162,8 +164,8 @@ impl<O: Operations> Memory<O> {
         }
     }
 
-    /// Protects a page from writes, or lifts that and lets those go on who wait. False: it could not
-    /// be done.
+    /// Protects a page from writes, or lifts that and lets those go on who wait. False: it could
+    /// not be done.
     fn protect(&mut self, page: u32, protect: bool) -> bool {
         let is_done = self.ops.protect(page, protect);
         self.counts.protect_errors += u64::from(!is_done);
@@ -245,7 +247,8 @@ impl<O: Operations> World for Memory<O> {
                 self.map(page.0, writable);
                 self.young[page.index()] |= young;
             }
-            // It stays in place, so that a touch finds it, until it is dropped. It is asked for its dirty bit next.
+            // It stays in place, so that a touch finds it, until it is dropped. It is asked for its
+            // dirty bit next.
             Effect::Unmap { page } => self.was_dirty = self.state(page.0) == State::Dirty,
             // The write that follows does it, and does not happen without it.
             Effect::WriteProtect { .. } => {}

@@ -1,7 +1,9 @@
-//! Mapped files: memory whose content is that of a file, and that may be larger than the memory it takes.
+//! Mapped files: memory whose content is that of a file, and that may be larger than the memory it
+//! takes.
 //!
-//! The pager fills pages from the file when they are touched, writes those back that were changed, and drops what the engine gives up. The
-//! kernel's page cache has no part in it where the file system has direct I/O.
+//! The pager fills pages from the file when they are touched, writes those back that were changed,
+//! and drops what the engine gives up. The kernel's page cache has no part in it where the file
+//! system has direct I/O.
 
 mod core;
 mod flush;
@@ -52,11 +54,12 @@ pub struct MappedFileConfig {
     pub policy: Policy,
     /// It may be written to.
     pub writable: bool,
-    /// `dirty_expire_centisecs`: what was written to it is on its way to the file after so long, without a flush. Looked at every 5 s, or as
-    /// often as it is shorter.
+    /// `dirty_expire_centisecs`: what was written to it is on its way to the file after so long,
+    /// without a flush. Looked at every 5 s, or as often as it is shorter.
     pub dirty_expire: Duration,
-    /// `dirty_background_ratio`: when more than so many percent of its memory were changed and not written, the older half is written. A page that
-    /// is written again after that takes another fault.
+    /// `dirty_background_ratio`: when more than so many percent of its memory were changed and not
+    /// written, the older half is written. A page that is written again after that takes another
+    /// fault.
     pub dirty_background_ratio: u32,
     /// Threads that serve faults, at most 256; 0: as many as there are CPUs, at most 4.
     pub fault_threads: usize,
@@ -121,13 +124,16 @@ struct Shared {
 
 /// A file as memory. What is written to it is in the file after [`MappedFile::flush`].
 ///
-/// It is ordinary memory: read it and write it through [`MappedFile::as_ptr`]. A page that cannot be read raises `SIGBUS` in whoever
-/// touches it, now and later (until [`MappedFile::read_again`]), and a line on standard error says why. Do not change its mapping.
+/// It is ordinary memory: read it and write it through [`MappedFile::as_ptr`]. A page that cannot
+/// be read raises `SIGBUS` in whoever touches it, now and later (until [`MappedFile::read_again`]),
+/// and a line on standard error says why. Do not change its mapping.
 ///
-/// Children of `fork` do not inherit it: there, dropping it does nothing, and nothing else may be done with it (something else may be at its address, and
-/// its lock may be held by a thread that is not there).
+/// Children of `fork` do not inherit it: there, dropping it does nothing, and nothing else may be
+/// done with it (something else may be at its address, and its lock may be held by a thread that is
+/// not there).
 ///
-/// What others write to the file while it is mapped may or may not be seen, page by page; what is written here replaces whole pages of it.
+/// What others write to the file while it is mapped may or may not be seen, page by page; what is
+/// written here replaces whole pages of it.
 pub struct MappedFile {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -144,7 +150,8 @@ impl MappedFile {
         MappedFile::with_name(Box::new(file), config, None, &path.display().to_string())
     }
 
-    /// As [`MappedFile::open`], of anything that behaves like a file, with calls that fail by plan: for tests.
+    /// As [`MappedFile::open`], of anything that behaves like a file, with calls that fail by plan:
+    /// for tests.
     pub fn with_io(
         io: Box<dyn FileIo>,
         config: &MappedFileConfig,
@@ -174,8 +181,8 @@ impl MappedFile {
             n => n,
         };
         let doorbell = Mapping::new(threads * PAGE).map_err(Error::io("mapping memory"))?;
-        // SAFETY: the mappings are new, and their faults are served by the threads below. Of these the writer alone touches the first
-        // one, where pages are in place.
+        // SAFETY: the mappings are new, and their faults are served by the threads below. Of these
+        // the writer alone touches the first one, where pages are in place.
         unsafe {
             uffd.register_with_writes(memory.start(), memory.bytes()).map_err(crate::region::not_registered)?;
             uffd.register(doorbell.start(), doorbell.bytes()).map_err(crate::region::not_registered)?;
@@ -228,7 +235,8 @@ impl MappedFile {
         self.memory.start() as *mut u8
     }
 
-    /// The length of the file when it was opened. Its last page goes on with zeros, which never get into the file.
+    /// The length of the file when it was opened. Its last page goes on with zeros, which never get
+    /// into the file.
     pub fn len(&self) -> usize {
         self.shared.bytes as usize
     }
@@ -241,10 +249,11 @@ impl MappedFile {
     /// Its bytes, to be read.
     ///
     /// # Safety
-    /// Nobody writes to the file by other means while the reference lives: pages that were dropped are read again.
+    /// Nobody writes to the file by other means while the reference lives: pages that were dropped
+    /// are read again.
     pub unsafe fn as_slice(&self) -> &[u8] {
-        // SAFETY: the mapping is that long and lives as long as `self`; writes need `&mut self` or `unsafe`, those of others are the
-        // caller's contract.
+        // SAFETY: the mapping is that long and lives as long as `self`; writes need `&mut self` or
+        // `unsafe`, those of others are the caller's contract.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) }
     }
 
@@ -258,12 +267,14 @@ impl MappedFile {
         unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.len()) }
     }
 
-    /// `MADV_WILLNEED`: reads pages ahead, while there is room. Returns how many of the range are in place.
+    /// `MADV_WILLNEED`: reads pages ahead, while there is room. Returns how many of the range are
+    /// in place.
     pub fn will_need(&self, range: Range<usize>) -> Result<u64, Error> {
         Ok(self.shared.bring_in(self.pages_of(range)?))
     }
 
-    /// Pages of the range that were lost, because they could not be read, are read again when they are touched next. Returns how many.
+    /// Pages of the range that were lost, because they could not be read, are read again when they
+    /// are touched next. Returns how many.
     pub fn read_again(&self, range: Range<usize>) -> Result<u64, Error> {
         let pages = self.pages_of(range)?;
         self.shared.lock().forget_lost(pages).map_err(Error::io("discarding memory"))
@@ -281,7 +292,8 @@ impl MappedFile {
         Ok((range.start / PAGE) as u32..range.end.div_ceil(PAGE) as u32)
     }
 
-    /// Which faults are served. With [`Scope::UserMode`], a system call that is handed memory which is not in place fails with `EFAULT`.
+    /// Which faults are served. With [`Scope::UserMode`], a system call that is handed memory which
+    /// is not in place fails with `EFAULT`.
     pub fn scope(&self) -> Scope {
         self.shared.uffd.scope()
     }
@@ -351,7 +363,8 @@ impl Drop for MappedFile {
             _ = writer.join();
         }
         for (i, _) in self.threads.iter().enumerate() {
-            // SAFETY: the page is mapped; the thread that reads of this fault leaves it to the kernel, and ends.
+            // SAFETY: the page is mapped; the thread that reads of this fault leaves it to the
+            // kernel, and ends.
             unsafe { std::ptr::read_volatile((self.shared.doorbell.start() + i * PAGE) as *const u8) };
         }
         self.threads.drain(..).for_each(|t| _ = t.join());

@@ -34,8 +34,8 @@ impl Operations for FileMemory {
     fn fill(&self, first: u32, _pages: usize, source: Source<'_>, mode: FillMode) -> usize {
         let Source::Content([content, ..]) = source else { return 0 };
         for attempt in 0..ATTEMPTS {
-            // SAFETY: the source is a buffer of a page; the destination a page of the mapping, which is
-            // watched for writes, too.
+            // SAFETY: the source is a buffer of a page; the destination a page of the mapping,
+            // which is watched for writes, too.
             let done = unsafe { self.uffd.copy_in_mode(self.address(first), content.0.as_ptr(), PAGE, mode) };
             match done.errno {
                 0 if done.bytes == PAGE => return 1,
@@ -80,9 +80,9 @@ impl Operations for FileMemory {
     }
 
     fn discard(&self, first: u32, pages: usize) -> std::io::Result<()> {
-        // SAFETY: the pages are of the mapping. Either they are protected and the file has what they hold,
-        // or nothing is there but the mark of a page that is lost: nothing is lost, and whoever touches
-        // them faults and waits for the lock under which this is done.
+        // SAFETY: the pages are of the mapping. Either they are protected and the file has what
+        // they hold, or nothing is there but the mark of a page that is lost: nothing is lost, and
+        // whoever touches them faults and waits for the lock under which this is done.
         unsafe { calls::discard(self.address(first), pages * PAGE) }
     }
 

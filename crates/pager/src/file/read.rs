@@ -6,8 +6,9 @@ use crate::sync::MutexGuard;
 use crate::uffd::PAGE;
 
 impl Shared {
-    /// Reads pages that are side by side, and tells the engine. If they cannot be read together each is read by itself, so that a bad one does
-    /// not spoil the others, and once more: what failed on the way may be well where it is.
+    /// Reads pages that are side by side, and tells the engine. If they cannot be read together
+    /// each is read by itself, so that a bad one does not spoil the others, and once more: what
+    /// failed on the way may be well where it is.
     pub(super) fn read_run<'a>(&'a self, mut core: MutexGuard<'a, Core>, run: &[u32]) -> MutexGuard<'a, Core> {
         let mut contents = core.memory.spare.pop().unwrap_or_default();
         drop(core);

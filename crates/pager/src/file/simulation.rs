@@ -1,5 +1,5 @@
-//! A mapped file on the simulated kernel: threads touch it, jobs of the pager go on in any order, and
-//! the file fails as it is told. See [`crate::core::simulation`].
+//! A mapped file on the simulated kernel: threads touch it, jobs of the pager go on in any order,
+//! and the file fails as it is told. See [`crate::core::simulation`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

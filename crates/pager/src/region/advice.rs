@@ -17,15 +17,16 @@ const CHUNK: u32 = WINDOW as u32;
 const PAUSE: Duration = Duration::from_micros(100);
 
 impl Region {
-    /// `MADV_WILLNEED`: brings pages that are out of memory back in, at most half of what fits, while there is room to be had. Returns
-    /// how many pages of the range are in place. A page that is in part in the range is in it.
+    /// `MADV_WILLNEED`: brings pages that are out of memory back in, at most half of what fits,
+    /// while there is room to be had. Returns how many pages of the range are in place. A page that
+    /// is in part in the range is in it.
     pub fn will_need(&self, range: Range<usize>) -> Result<u64, Error> {
         let pages = self.pages_of(range)?;
         Ok(self.shared.bring_in(pages, false))
     }
 
-    /// `MADV_POPULATE_READ`: as [`Region::will_need`], and pages that were never touched come, too. System calls that are handed
-    /// memory which is in place never fail.
+    /// `MADV_POPULATE_READ`: as [`Region::will_need`], and pages that were never touched come, too.
+    /// System calls that are handed memory which is in place never fail.
     pub fn populate(&self, range: Range<usize>) -> Result<u64, Error> {
         let pages = self.pages_of(range)?;
         Ok(self.shared.bring_in(pages, true))
@@ -40,8 +41,9 @@ impl Region {
         Ok(())
     }
 
-    /// `MADV_PAGEOUT`: moves these pages out now. Returns how many of the range are not in place afterwards. The memory of those that
-    /// were written just now is given up when it is needed; until then a touch brings them back without a read.
+    /// `MADV_PAGEOUT`: moves these pages out now. Returns how many of the range are not in place
+    /// afterwards. The memory of those that were written just now is given up when it is needed;
+    /// until then a touch brings them back without a read.
     pub fn page_out(&self, range: Range<usize>) -> Result<u64, Error> {
         let pages = self.pages_of(range)?;
         let mut out = 0;
@@ -56,8 +58,9 @@ impl Region {
         Ok(out)
     }
 
-    /// `MADV_DONTNEED`: gives up what these pages hold. They read as zeros afterwards, and take neither memory nor swap; pages that
-    /// were lost can be used again. The range must be of whole pages.
+    /// `MADV_DONTNEED`: gives up what these pages hold. They read as zeros afterwards, and take
+    /// neither memory nor swap; pages that were lost can be used again. The range must be of whole
+    /// pages.
     pub fn dont_need(&mut self, range: Range<usize>) -> Result<(), Error> {
         // SAFETY: nobody else refers to the region.
         unsafe { self.dont_need_shared(range) }
@@ -66,8 +69,8 @@ impl Region {
     /// As [`Region::dont_need`], of a region that others use at the same time.
     ///
     /// # Safety
-    /// There is no reference to these bytes. Whoever reads them by a pointer at the same time finds what was there, or zeros; what is
-    /// written to them at the same time may be gone.
+    /// There is no reference to these bytes. Whoever reads them by a pointer at the same time finds
+    /// what was there, or zeros; what is written to them at the same time may be gone.
     pub unsafe fn dont_need_shared(&self, range: Range<usize>) -> Result<(), Error> {
         let whole = |at: usize| at.is_multiple_of(PAGE) || at == self.len();
         if !whole(range.start) || !whole(range.end) {
@@ -79,14 +82,16 @@ impl Region {
         Ok(())
     }
 
-    /// `MADV_FREE`: what these pages hold may be given up. It is, at once: the region does not learn of writes, so it could not tell
-    /// later whether that still holds. As [`Region::dont_need`].
+    /// `MADV_FREE`: what these pages hold may be given up. It is, at once: the region does not
+    /// learn of writes, so it could not tell later whether that still holds. As
+    /// [`Region::dont_need`].
     pub fn free(&mut self, range: Range<usize>) -> Result<(), Error> {
         self.dont_need(range)
     }
 
-    /// `MADV_HUGEPAGE` or `MADV_NOHUGEPAGE` for the whole region: which of the sizes of [`RegionConfig::thp`](super::RegionConfig::thp)
-    /// its folios may have. It holds for pages that are touched for the first time, or read, from now on.
+    /// `MADV_HUGEPAGE` or `MADV_NOHUGEPAGE` for the whole region: which of the sizes of
+    /// [`RegionConfig::thp`](super::RegionConfig::thp) its folios may have. It holds for pages that
+    /// are touched for the first time, or read, from now on.
     pub fn advise_huge(&self, advice: HugeAdvice) {
         let mut core = self.shared.lock();
         let mapping = core.mapping;

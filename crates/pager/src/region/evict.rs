@@ -10,9 +10,10 @@ use crate::evict::{self, Evicts, SwapsOut};
 use crate::store::{StoreError, SwapArea};
 use crate::sync::{Condvar, MutexGuard};
 
-/// Pages are moved under the lock for so long, at most and but for one call: who faults meanwhile sleeps, and its processor need not be
-/// interrupted for each move, which takes ten times as long as the move (see docs/pager.md). Until everyone sleeps, some calls do interrupt
-/// someone; there has to be time for the others after that: 64 single pages take 50 us if nobody is.
+/// Pages are moved under the lock for so long, at most and but for one call: who faults meanwhile
+/// sleeps, and its processor need not be interrupted for each move, which takes ten times as long
+/// as the move (see docs/pager.md). Until everyone sleeps, some calls do interrupt someone; there
+/// has to be time for the others after that: 64 single pages take 50 us if nobody is.
 const MOVE_UNDER_LOCK: Duration = Duration::from_micros(150);
 
 impl Evicts for Shared {
@@ -114,7 +115,8 @@ impl Shared {
         self.finish(core)
     }
 
-    /// Asks the kernel what the next step of background reclaim will want to know, without the lock: which of the oldest pages were written.
+    /// Asks the kernel what the next step of background reclaim will want to know, without the
+    /// lock: which of the oldest pages were written.
     fn look_ahead<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         let pages = core.pages_to_look_up();
         if pages.is_empty() {
@@ -127,7 +129,8 @@ impl Shared {
         core
     }
 
-    /// A step of background reclaim whose writes are the evictor's: what is ordered out is moved out.
+    /// A step of background reclaim whose writes are the evictor's: what is ordered out is moved
+    /// out.
     fn move_step<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         core = self.look_ahead(core);
         core.tick();
@@ -148,8 +151,9 @@ impl Shared {
         self.finish(core)
     }
 
-    /// Whether the thread that served a fault is to evict. If writes wait for a device, they are the evictor's: then it is when those that
-    /// were handed to it are nearly done, for memory is free only after them.
+    /// Whether the thread that served a fault is to evict. If writes wait for a device, they are
+    /// the evictor's: then it is when those that were handed to it are nearly done, for memory is
+    /// free only after them.
     pub(super) fn evicts_now(&self, core: &Core) -> bool {
         let behind = self.area.writes_wait() && core.pages_to_write() >= WINDOW as u64;
         core.memory.kswapd_awake && !core.evicting && !behind
@@ -193,7 +197,8 @@ impl Shared {
             let begun = Instant::now();
             moves.go_on(&*self.memory, || begun.elapsed() < MOVE_UNDER_LOCK);
             if !moves.is_done() {
-                // Someone runs all the while, and is interrupted. Who faults need not wait for that.
+                // Someone runs all the while, and is interrupted. Who faults need not wait for
+                // that.
                 drop(core);
                 moves.go_on(&*self.memory, || true);
                 core = self.lock();
@@ -214,8 +219,8 @@ impl Shared {
         if core.has_any_discards() { self.discard(core) } else { core }
     }
 
-    /// Empties the places whose content is of no use, but for those whose frames are kept, and gives
-    /// them back.
+    /// Empties the places whose content is of no use, but for those whose frames are kept, and
+    /// gives them back.
     pub(super) fn discard<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         evict::discard(self, core)
     }

@@ -1,8 +1,10 @@
-//! Frames of pages that have left are used for those that come, where that saves a copy and the way through the kernel's allocator.
+//! Frames of pages that have left are used for those that come, where that saves a copy and the way
+//! through the kernel's allocator.
 //!
-//! A page that has been written lies in its staging place until the place is discarded. Instead, the next page can be read into that frame,
-//! and the frame be moved into the region. A move interrupts all processors that run threads of the process, which costs more than it saves.
-//! So it is done while one thread makes all faults, and serves them itself.
+//! A page that has been written lies in its staging place until the place is discarded. Instead,
+//! the next page can be read into that frame, and the frame be moved into the region. A move
+//! interrupts all processors that run threads of the process, which costs more than it saves. So it
+//! is done while one thread makes all faults, and serves them itself.
 
 use std::time::Instant;
 
@@ -41,8 +43,8 @@ impl Frames {
 }
 
 impl Core {
-    /// Frames that may be kept: they are counted as the pager's own, whether they are there or not. None
-    /// where others serve faults.
+    /// Frames that may be kept: they are counted as the pager's own, whether they are there or not.
+    /// None where others serve faults.
     pub(super) fn set_most_frames(&mut self) {
         let is_alone_ever = self.ops().waiters.is_some();
         self.most_frames = if is_alone_ever { (self.engine.managed_pages() / PART).min(MOST) as usize } else { 0 };
@@ -66,8 +68,8 @@ impl Core {
 }
 
 impl Shared {
-    /// Reads a page into the frame of such a place, and moves it to where it belongs. If that does not work, the place is given back and
-    /// the page is to be read in another way.
+    /// Reads a page into the frame of such a place, and moves it to where it belongs. If that does
+    /// not work, the place is given back and the page is to be read in another way.
     pub(super) fn read_into_frame<'a>(
         &'a self,
         core: MutexGuard<'a, Core>,
@@ -78,8 +80,9 @@ impl Shared {
         let from = self.memory.place_address(place);
         drop(core);
         let begun = Instant::now();
-        // SAFETY: the place is a page of memory that is filled and was taken from those to be discarded: nobody else refers to it. Any
-        // bytes are a valid page. The reference ends before the page moves.
+        // SAFETY: the place is a page of memory that is filled and was taken from those to be
+        // discarded: nobody else refers to it. Any bytes are a valid page. The reference ends
+        // before the page moves.
         let read = unsafe { self.area.read(slot, page, &mut *(from as *mut Page)) };
         let outcome = if read.is_ok() { self.move_in(page, place) } else { Moved::Busy };
         let mut core = self.lock();
@@ -98,12 +101,12 @@ impl Shared {
         Err(core)
     }
 
-    /// Moves a page from its place; nobody is woken. What became of it, as of a page that leaves its
-    /// place.
+    /// Moves a page from its place; nobody is woken. What became of it, as of a page that leaves
+    /// its place.
     fn move_in(&self, page: u32, place: u32) -> Moved {
         let (to, from) = (self.memory.address(page), self.memory.place_address(place));
-        // SAFETY: the place is the pager's, and nobody refers to it; the page of the region is missing,
-        // and watched.
+        // SAFETY: the place is the pager's, and nobody refers to it; the page of the region is
+        // missing, and watched.
         let done = unsafe { self.uffd.move_pages(to, from, PAGE) };
         if done.bytes == PAGE {
             return Moved::Out;

@@ -51,10 +51,11 @@ impl Region {
         self.shared.lock().limits
     }
 
-    /// Sets the limits, while the region is in use. A lower `memory_max` evicts down to it before this returns; if that cannot be done
-    /// (there is no room where pages could go) the error says so, and the limits are as they were. `swap_max` and `zswap_max` can be
-    /// what they were at first, and less; what is beyond them stays where it is, but what is beyond `zswap_max` goes to the swap file
-    /// if there is one.
+    /// Sets the limits, while the region is in use. A lower `memory_max` evicts down to it before
+    /// this returns; if that cannot be done (there is no room where pages could go) the error says
+    /// so, and the limits are as they were. `swap_max` and `zswap_max` can be what they were at
+    /// first, and less; what is beyond them stays where it is, but what is beyond `zswap_max` goes
+    /// to the swap file if there is one.
     pub fn set_limits(&self, limits: &Limits) -> Result<(), Error> {
         let made = self.config.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         // They may be in a region themselves: nothing there is read under the lock.
@@ -93,8 +94,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives the region so many pages. What is too much is evicted; for want of progress for so long it
-    /// is an error.
+    /// Gives the region so many pages. What is too much is evicted; for want of progress for so
+    /// long it is an error.
     fn resize<'a>(
         &'a self,
         mut core: MutexGuard<'a, Core>,

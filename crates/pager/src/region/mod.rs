@@ -1,9 +1,10 @@
 //! A region: anonymous memory that may be larger than the memory it takes.
 //!
-//! Faults are served by threads of the region, or by who makes them; who served one moves out what is to leave memory when it is low. One more
-//! thread, the evictor, writes that to a device, and makes room where someone waits for it. The
-//! engine decides all of it, under one lock with the states of the pages. Calls that take long (moving out, writing,
-//! reading, discarding) happen without the lock, on pages whose state keeps everyone else off.
+//! Faults are served by threads of the region, or by who makes them; who served one moves out what
+//! is to leave memory when it is low. One more thread, the evictor, writes that to a device, and
+//! makes room where someone waits for it. The engine decides all of it, under one lock with the
+//! states of the pages. Calls that take long (moving out, writing, reading, discarding) happen
+//! without the lock, on pages whose state keeps everyone else off.
 
 mod advice;
 mod core;
@@ -70,16 +71,18 @@ struct Shared {
 
 /// Anonymous memory that may be larger than the memory it takes.
 ///
-/// It is ordinary memory: read it and write it through [`Region::as_ptr`]. What is not in memory comes back when it is touched. A
-/// page that cannot be brought back (its store failed, or there is no room and nothing to reclaim) raises `SIGBUS` in
-/// whoever touches it, and a line on standard error says why; it never reads as zeros or as something older.
+/// It is ordinary memory: read it and write it through [`Region::as_ptr`]. What is not in memory
+/// comes back when it is touched. A page that cannot be brought back (its store failed, or there is
+/// no room and nothing to reclaim) raises `SIGBUS` in whoever touches it, and a line on standard
+/// error says why; it never reads as zeros or as something older.
 ///
 /// With [`FaultMode::Signal`], some of that is different for the program.
 ///
 /// Do not change its mapping (`munmap`, `mremap`, `madvise`, `mprotect`).
 ///
-/// Children of `fork` do not inherit it: there, dropping it does nothing, and nothing else may be done with it (something else may be at its address, and
-/// its lock may be held by a thread that is not there).
+/// Children of `fork` do not inherit it: there, dropping it does nothing, and nothing else may be
+/// done with it (something else may be at its address, and its lock may be held by a thread that is
+/// not there).
 pub struct Region {
     /// Goes before what it names.
     listing: Option<Listing>,
@@ -128,7 +131,8 @@ impl Region {
             // Who faults serves itself; at work at a time are about as many.
             n if n == 0 || by_signal => {
                 let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
-                // Who waits for no device gains nothing by company, and takes a processor from those who fault.
+                // Who waits for no device gains nothing by company, and takes a processor from
+                // those who fault.
                 if store.reads_wait() { cpus.min(4) } else { (cpus / 2).clamp(1, 4) }
             }
             n => n,
@@ -137,7 +141,8 @@ impl Region {
             true => None,
             false => Some(Mapping::new(threads * PAGE).map_err(Error::io("mapping memory"))?),
         };
-        // SAFETY: the mappings are new, and their faults are served by the threads below, which touch none of them, or by whoever makes them.
+        // SAFETY: the mappings are new, and their faults are served by the threads below, which
+        // touch none of them, or by whoever makes them.
         unsafe {
             match tells_writes {
                 true => uffd.register_with_writes(memory.start(), memory.bytes()),
@@ -234,7 +239,8 @@ impl Region {
 
     /// Its bytes, to be read.
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: the mapping is that long and lives as long as `self`; whoever writes it needs `&mut self` or `unsafe`.
+        // SAFETY: the mapping is that long and lives as long as `self`; whoever writes it needs
+        // `&mut self` or `unsafe`.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len) }
     }
 
@@ -244,7 +250,8 @@ impl Region {
         unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.len) }
     }
 
-    /// Which faults are served. With [`Scope::UserMode`], a system call that is handed memory which is not in place fails with `EFAULT`.
+    /// Which faults are served. With [`Scope::UserMode`], a system call that is handed memory which
+    /// is not in place fails with `EFAULT`.
     pub fn scope(&self) -> Scope {
         self.shared.uffd.scope()
     }
@@ -259,8 +266,8 @@ impl Region {
         self.shared.lock().validate()
     }
 
-    /// Pages of memory that hold content of the region, in place or in a staging place, as the kernel sees it. A page that is moved at
-    /// that moment may be seen twice.
+    /// Pages of memory that hold content of the region, in place or in a staging place, as the
+    /// kernel sees it. A page that is moved at that moment may be seen twice.
     pub fn pages_in_memory(&self) -> std::io::Result<u64> {
         let _core = self.shared.lock();
         let mut n = 0;
@@ -284,7 +291,8 @@ impl Drop for Region {
             _ = evictor.join();
         }
         for (page, _) in self.shared.doorbell.iter().flat_map(|d| (d.start()..).step_by(PAGE)).zip(&self.threads) {
-            // SAFETY: the page is mapped; the thread that reads of this fault leaves it to the kernel, and ends.
+            // SAFETY: the page is mapped; the thread that reads of this fault leaves it to the
+            // kernel, and ends.
             unsafe { std::ptr::read_volatile(page as *const u8) };
         }
         self.threads.drain(..).for_each(|t| _ = t.join());
@@ -296,7 +304,8 @@ fn open_uffd(mode: FaultMode) -> Result<(Uffd, bool), Error> {
     let by_signal = mode == FaultMode::Signal;
     let needed = [Feature::MOVE, Feature::POISON, if by_signal { Feature::SIGBUS } else { Feature::THREAD_ID }];
     let writes = [needed.as_slice(), &[Feature::PAGEFAULT_FLAG_WP, Feature::WP_ASYNC]].concat();
-    // A fault in a system call is no signal, so more than those of user mode would be of no use, and take privileges.
+    // A fault in a system call is no signal, so more than those of user mode would be of no use,
+    // and take privileges.
     let open = |features: &[Feature]| match by_signal {
         true => Uffd::open_scope(Scope::UserMode, features),
         false => Uffd::open(features),

@@ -22,8 +22,8 @@ pub(super) struct RegionMemory {
     pub(super) pagemap: Pagemap,
     /// Tells which pages were written since the last walk; `None`: this kernel does not tell.
     pub(super) writes: Option<Pagemap>,
-    /// Those who serve their own faults, and wait; `None`: threads of the region serve faults, and the
-    /// kernel wakes who waits.
+    /// Those who serve their own faults, and wait; `None`: threads of the region serve faults, and
+    /// the kernel wakes who waits.
     pub(super) waiters: Option<Waiters>,
 }
 
@@ -55,9 +55,9 @@ impl Operations for RegionMemory {
             Source::Places(place) => Some(self.place_address(place)),
             Source::Content(content) => Some(content[..pages].as_ptr().addr()),
         };
-        // SAFETY: the source is that many pages: zeros, a buffer, or staging places that are filled (the
-        // core names those of pages whose content is there, and they stay so while its lock is held).
-        // The destination is pages of the region, which is watched.
+        // SAFETY: the source is that many pages: zeros, a buffer, or staging places that are filled
+        // (the core names those of pages whose content is there, and they stay so while its lock is
+        // held). The destination is pages of the region, which is watched.
         let done = unsafe { fill(&self.uffd, to, len, from, mode) };
         if let Some(waiters) = self.waiters.as_ref().filter(|_| done > 0) {
             waiters.wake();
@@ -67,8 +67,8 @@ impl Operations for RegionMemory {
 
     fn move_out(&self, first: u32, place: u32, pages: usize) -> Progress {
         let (from, to) = (self.address(first), self.place_address(place));
-        // SAFETY: the source pages are of the region, whose faults are served; the places were free and
-        // are watched.
+        // SAFETY: the source pages are of the region, whose faults are served; the places were free
+        // and are watched.
         let done = unsafe { self.uffd.move_pages(to, from, pages * PAGE) };
         let stopped = match done.errno {
             0 => None,
@@ -119,8 +119,8 @@ impl Operations for RegionMemory {
     }
 
     fn discard(&self, first: u32, pages: usize) -> std::io::Result<()> {
-        // SAFETY: the range is of the region, and what it holds is of no use or was given up; whoever
-        // touches it faults, and waits for the lock under which this is done.
+        // SAFETY: the range is of the region, and what it holds is of no use or was given up;
+        // whoever touches it faults, and waits for the lock under which this is done.
         unsafe { calls::discard(self.address(first), pages * PAGE) }
     }
 
@@ -139,8 +139,8 @@ impl Operations for RegionMemory {
 
 impl RegionMemory {
     /// Puts a page that was read in its place, without the lock: in state Reading nobody else does
-    /// anything about it, and it stays in that state until the engine has mapped it. Nobody is woken
-    /// before. False: that is left to whoever holds the lock.
+    /// anything about it, and it stays in that state until the engine has mapped it. Nobody is
+    /// woken before. False: that is left to whoever holds the lock.
     pub(super) fn put_in_place(&self, page: u32, content: &PageBuf) -> bool {
         let mode = FillMode { quiet: true, protected: false };
         // SAFETY: the buffer is a page; the destination is one of the region, which is watched.

@@ -35,10 +35,11 @@ impl Shared {
         if core.has_discards() { self.discard(core) } else { core }
     }
 
-    /// Reads pages, puts them in place and tells the engine. What failed on the way may be well where it is, so it is tried once more.
+    /// Reads pages, puts them in place and tells the engine. What failed on the way may be well
+    /// where it is, so it is tried once more.
     fn read<'a>(&'a self, mut core: MutexGuard<'a, Core>, reads: &[(u32, u32)]) -> MutexGuard<'a, Core> {
-        // Where threads of the region serve faults, who faulted would go on before what it led to is counted; and beyond `memory.high`
-        // it may have to wait although its page is there.
+        // Where threads of the region serve faults, who faulted would go on before what it led to
+        // is counted; and beyond `memory.high` it may have to wait although its page is there.
         let at_once = self.memory.waiters.is_some() && !core.memory.high.holds;
         if let &[(page, slot)] = reads {
             let frame = if at_once { core.take_frame() } else { None };
@@ -76,8 +77,9 @@ impl Shared {
         core
     }
 
-    /// With `memory.high`: who was served goes on, now or later. Pages that reclaim orders out for it are out, and then free, before the
-    /// engine says how long; else all would wait for pages that go soon.
+    /// With `memory.high`: who was served goes on, now or later. Pages that reclaim orders out for
+    /// it are out, and then free, before the engine says how long; else all would wait for pages
+    /// that go soon.
     #[cold]
     fn resume_faults<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         for _ in 0..2 {
@@ -108,8 +110,8 @@ impl Shared {
         }
     }
 
-    /// Reads a folio, and tells the engine. What failed on the way may be well where it is, so it is
-    /// tried once more.
+    /// Reads a folio, and tells the engine. What failed on the way may be well where it is, so it
+    /// is tried once more.
     fn read_folio<'a>(&'a self, mut core: MutexGuard<'a, Core>, read: FolioRead) -> MutexGuard<'a, Core> {
         let is_read = |p: &u32| core.memory.state(*p) == State::Reading;
         let pages: Vec<u32> = (read.first..read.first + read.pages).filter(is_read).collect();

@@ -1,7 +1,8 @@
 //! Which region an address belongs to, for a signal handler: found without a lock.
 //!
-//! A place of the table is changed under a lock, and has a version that is odd meanwhile. Whoever looks skips a place that changes: it cannot be
-//! that of the address in question, since a region is entered before anyone knows its memory, and removed when nobody uses it any more.
+//! A place of the table is changed under a lock, and has a version that is odd meanwhile. Whoever
+//! looks skips a place that changes: it cannot be that of the address in question, since a region
+//! is entered before anyone knows its memory, and removed when nobody uses it any more.
 
 use std::ops::Range;
 use std::ptr::null_mut;
@@ -109,7 +110,8 @@ pub(super) fn find(address: usize) -> Option<*const Shared> {
     TABLE.find(address)
 }
 
-/// In a child of `fork`, which has none of the regions: whatever is at their addresses is something else.
+/// In a child of `fork`, which has none of the regions: whatever is at their addresses is something
+/// else.
 pub(super) extern "C" fn forget_all() {
     TABLE.places.iter().for_each(|p| p.set(0..0, null_mut()));
 }

@@ -185,7 +185,8 @@ impl Pager {
     }
 }
 
-/// A wake that is lost would leave a thread waiting for ever: of `shuttle`'s waits none ends by itself.
+/// A wake that is lost would leave a thread waiting for ever: of `shuttle`'s waits none ends by
+/// itself.
 #[test]
 fn whoever_faults_goes_on_under_any_schedule() {
     check(|| {

@@ -1,9 +1,11 @@
 //! Faults that are served by whoever makes them, in a handler of `SIGBUS`.
 //!
-//! The handler takes the lock of the region, that of keeping processors awake, and memory from the allocator. A fault is made by an
-//! instruction, not by the clock, so this is a deadlock only if that instruction runs under one of these locks. Under the first two, nothing
-//! is read or written that the program may have put into a region: arguments are copied before. The allocator touches its own memory only, which may therefore not be in a
-//! region. All other signals are blocked meanwhile, so no other handler of the program runs on top of this one.
+//! The handler takes the lock of the region, that of keeping processors awake, and memory from the
+//! allocator. A fault is made by an instruction, not by the clock, so this is a deadlock only if
+//! that instruction runs under one of these locks. Under the first two, nothing is read or written
+//! that the program may have put into a region: arguments are copied before. The allocator touches
+//! its own memory only, which may therefore not be in a region. All other signals are blocked
+//! meanwhile, so no other handler of the program runs on top of this one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,8 +41,8 @@ pub(super) fn install() -> Result<(), Error> {
     };
     // The handler may run as soon as it is installed, so it has to be known before.
     let before = BEFORE.get_or_init(|| before);
-    // SAFETY: plain data, filled before it is used; the handler has the signature that its flags ask for. The one for children touches
-    // nothing but atomics.
+    // SAFETY: plain data, filled before it is used; the handler has the signature that its flags
+    // ask for. The one for children touches nothing but atomics.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_sigbus as extern "C" fn(_, _, _) as usize;
@@ -62,7 +64,8 @@ pub(super) fn install() -> Result<(), Error> {
 }
 
 extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel hands both to a handler that is installed with SA_SIGINFO; errno is this thread's.
+    // SAFETY: the kernel hands both to a handler that is installed with SA_SIGINFO; errno is this
+    // thread's.
     unsafe {
         let errno = *libc::__errno_location();
         let address = (*info).si_addr() as usize;
@@ -79,7 +82,8 @@ extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, context
     }
 }
 
-/// Whether the access was a write, where the processor tells. It is a hint: a page of zeros may be shared until it is written.
+/// Whether the access was a write, where the processor tells. It is a hint: a page of zeros may be
+/// shared until it is written.
 ///
 /// # Safety
 /// The context is that of a signal handler, of a page fault.
@@ -108,13 +112,15 @@ unsafe fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut
     let spent = before.sa_flags & libc::SA_RESETHAND != 0 && BEFORE_IS_SPENT.swap(true, Ordering::Relaxed);
     match before.sa_sigaction {
         libc::SIG_IGN if !by_instruction => {}
-        // SAFETY: from here on the kernel does with the signal what it does by default. The instruction is run again, or the signal is sent again and
-        // arrives when this handler returns.
+        // SAFETY: from here on the kernel does with the signal what it does by default. The
+        // instruction is run again, or the signal is sent again and arrives when this handler
+        // returns.
         libc::SIG_DFL | libc::SIG_IGN => unsafe { by_default(signal, by_instruction) },
         // SAFETY: as above.
         _ if spent => unsafe { by_default(signal, by_instruction) },
-        // SAFETY: it was installed with these flags, and so it has the signature that goes with them. The mask is what the kernel would have set; that of the
-        // interrupted code comes back when this handler returns.
+        // SAFETY: it was installed with these flags, and so it has the signature that goes with
+        // them. The mask is what the kernel would have set; that of the interrupted code comes back
+        // when this handler returns.
         handler => unsafe {
             let mut mask = (*context.cast::<libc::ucontext_t>()).uc_sigmask;
             for other in 1..=libc::SIGRTMAX() {
@@ -151,8 +157,9 @@ unsafe fn by_default(signal: libc::c_int, by_instruction: bool) {
 }
 
 impl Shared {
-    /// A fault of this thread. If it is true, the access is to be tried again: then the page is in place, or lost, or it faults once more.
-    /// False: the page is lost, which is the program's affair.
+    /// A fault of this thread. If it is true, the access is to be tried again: then the page is in
+    /// place, or lost, or it faults once more. False: the page is lost, which is the program's
+    /// affair.
     fn fault_by_signal(&self, address: usize, write: bool) -> bool {
         let page = ((address - self.memory.start) / PAGE) as u32;
         let served = catch_unwind(AssertUnwindSafe(|| self.serve_here(page, write)));
@@ -182,7 +189,8 @@ impl Shared {
         }
         drop(core);
         if !alone {
-            // Who serves a fault by itself wakes nobody, but several wait for each other: one moves pages out, and others for the lock.
+            // Who serves a fault by itself wakes nobody, but several wait for each other: one moves
+            // pages out, and others for the lock.
             self.latency.woke(1);
         }
         true

@@ -1,8 +1,8 @@
 //! A store whose pages come back as they were given, or not at all.
 //!
-//! Of every page a checksum is kept, over its content, whose page it is, and which write it was. So what a store
-//! mixes up, loses, tears, or keeps from an earlier time is found when it is read. Pages that repeat one word are kept
-//! as that word and never reach the store.
+//! Of every page a checksum is kept, over its content, whose page it is, and which write it was. So
+//! what a store mixes up, loses, tears, or keeps from an earlier time is found when it is read.
+//! Pages that repeat one word are kept as that word and never reach the store.
 
 mod copies;
 mod room;
@@ -30,8 +30,8 @@ enum Kind {
     Stored,
 }
 
-/// What is known of a cell: a slot of the store. It holds what was written to a slot of the owner, and lives as long as that slot or a
-/// cow_swap of it.
+/// What is known of a cell: a slot of the store. It holds what was written to a slot of the owner,
+/// and lives as long as that slot or a cow_swap of it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Meta {
     word: u64,
@@ -67,7 +67,8 @@ pub struct CowSwap {
     page: u32,
 }
 
-/// Cells, and which slot has which. That of slot n is n, unless a cow_swap of it outlived what was in the slot.
+/// Cells, and which slot has which. That of slot n is n, unless a cow_swap of it outlived what was
+/// in the slot.
 #[derive(Debug)]
 struct Cells {
     cells: Sparse<Meta>,
@@ -147,7 +148,8 @@ impl SwapArea {
         SwapArea::sharing(store, u32::MAX)
     }
 
-    /// An area over a store. Slots are below `slots`; what is lent and has no slot any more takes more of the store.
+    /// An area over a store. Slots are below `slots`; what is lent and has no slot any more takes
+    /// more of the store.
     pub fn sharing(store: Box<dyn Store>, slots: u32) -> SwapArea {
         let cells = Cells {
             cells: Sparse::new(),
@@ -263,7 +265,8 @@ impl SwapArea {
         self.store.writes_wait()
     }
 
-    /// Reads page `page` of the owner. What comes back is what was written last, or an error; then `content` is anything.
+    /// Reads page `page` of the owner. What comes back is what was written last, or an error; then
+    /// `content` is anything.
     pub fn read(&self, slot: u32, page: u32, content: &mut Page) -> Result<(), StoreError> {
         let known = {
             let cells = self.cells();
@@ -325,7 +328,8 @@ impl SwapArea {
         }
     }
 
-    /// What is in a slot, for someone else, until [`SwapArea::end_cow_swap`]. `None`: nothing is in it.
+    /// What is in a slot, for someone else, until [`SwapArea::end_cow_swap`]. `None`: nothing is in
+    /// it.
     pub fn share(&self, slot: u32) -> Option<CowSwap> {
         let mut cells = self.cells();
         let cell = cells.of(slot)?;

@@ -20,12 +20,13 @@ pub enum SwapIo {
     /// By `pwritev`, neighbours in one call, one call after the other.
     #[default]
     Calls,
-    /// The calls of a batch by io_uring, at once, if there are several; else, and where it is not allowed, by `pwritev`.
+    /// The calls of a batch by io_uring, at once, if there are several; else, and where it is not
+    /// allowed, by `pwritev`.
     Ring,
 }
 
-/// A file that has no name (so it is gone when the process is, whatever ends it), that only its owner may read, and that goes
-/// round the page cache where the file system allows it.
+/// A file that has no name (so it is gone when the process is, whatever ends it), that only its
+/// owner may read, and that goes round the page cache where the file system allows it.
 #[derive(Debug)]
 pub struct FileStore {
     file: File,
@@ -81,7 +82,8 @@ impl FileStore {
         FileStore::with_io(directory, slots, SwapIo::default())
     }
 
-    /// Who reads is to poll for the page rather than sleep until it is there, while the device is fast and there is io_uring.
+    /// Who reads is to poll for the page rather than sleep until it is there, while the device is
+    /// fast and there is io_uring.
     pub fn polling(mut self) -> FileStore {
         self.polled = Some(PolledReads::default());
         self
@@ -106,7 +108,8 @@ impl FileStore {
         })
     }
 
-    /// Whether it goes round the page cache. Where it does not, its pages take memory that nobody counts but the kernel.
+    /// Whether it goes round the page cache. Where it does not, its pages take memory that nobody
+    /// counts but the kernel.
     pub fn is_direct(&self) -> bool {
         self.direct
     }
@@ -137,7 +140,8 @@ impl FileStore {
 
     /// As `preadv`.
     fn read_parts(&self, parts: &[libc::iovec], at: u64) -> io::Result<usize> {
-        // SAFETY: the parts are pages, or parts of one, that nobody else refers to and that outlive the call; any bytes are a valid page.
+        // SAFETY: the parts are pages, or parts of one, that nobody else refers to and that outlive
+        // the call; any bytes are a valid page.
         let polled = self.polled.as_ref().and_then(|polled| unsafe { polled.read(&self.file, parts, at) });
         polled.unwrap_or_else(|| {
             // SAFETY: as above.
@@ -168,9 +172,10 @@ impl FileStore {
 }
 
 impl Drop for FileStore {
-    /// Pages were written here and there, so the file is thousands of extents. A file system that is mounted with `discard` tells the
-    /// device of each of them by itself when the file goes, which took half a minute. So its parts are made whole first; that writes
-    /// nothing. Where this cannot be done, the file goes as it is.
+    /// Pages were written here and there, so the file is thousands of extents. A file system that
+    /// is mounted with `discard` tells the device of each of them by itself when the file goes,
+    /// which took half a minute. So its parts are made whole first; that writes nothing. Where this
+    /// cannot be done, the file goes as it is.
     fn drop(&mut self) {
         let how = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
         for run in self.held().touched() {
@@ -183,8 +188,8 @@ impl Drop for FileStore {
     }
 }
 
-/// The directory for swap files where none is named: the first of `TMPDIR`, `/var/tmp` and `/tmp` in which a file can be made, and that is
-/// not in memory itself.
+/// The directory for swap files where none is named: the first of `TMPDIR`, `/var/tmp` and `/tmp`
+/// in which a file can be made, and that is not in memory itself.
 pub fn swap_directory() -> Option<PathBuf> {
     let named = std::env::var_os("TMPDIR").map(PathBuf::from).into_iter();
     let mut all = named.chain(["/var/tmp".into(), "/tmp".into()]);

@@ -1,4 +1,5 @@
-//! What the engine is to know to decide how large the pool is ([`PoolBalance`]): when each page left memory, and what loads and stores take.
+//! What the engine is to know to decide how large the pool is ([`PoolBalance`]): when each page
+//! left memory, and what loads and stores take.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -142,7 +143,8 @@ impl Tuner {
         self.lock().balance.set_max_pages((bytes / PAGE) as u64);
     }
 
-    /// The device takes no more pages: the pool gets all that it may have. Whether that is more than it had.
+    /// The device takes no more pages: the pool gets all that it may have. Whether that is more
+    /// than it had.
     pub(super) fn device_is_full(&self) -> bool {
         let mut s = self.lock();
         let before = s.balance.target_pages();

@@ -555,7 +555,8 @@ impl Run {
         Ok(())
     }
 
-    /// Nothing goes wrong any more, nobody touches anything new, and all go on until nothing is left.
+    /// Nothing goes wrong any more, nobody touches anything new, and all go on until nothing is
+    /// left.
     fn come_to_rest(&mut self) -> Result<(), String> {
         self.kernel.0.borrow_mut().is_calm = true;
         self.store.is_calm.store(true, Ordering::Relaxed);

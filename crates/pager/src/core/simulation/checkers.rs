@@ -64,8 +64,8 @@ fn losses(v: &View) -> Result<(), String> {
     Ok(())
 }
 
-/// Frames in use, but for those that are being given back, and what the pager takes, are not more than
-/// there is.
+/// Frames in use, but for those that are being given back, and what the pager takes, are not more
+/// than there is.
 fn budget(v: &View) -> Result<(), String> {
     if v.is_resizing {
         return Ok(());

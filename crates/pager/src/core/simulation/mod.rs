@@ -1,16 +1,17 @@
-//! The core on a simulated kernel: seeded runs, in which faults, delays and reorderings are injected.
+//! The core on a simulated kernel: seeded runs, in which faults, delays and reorderings are
+//! injected.
 //!
-//! A run has a machine of its own: a [`kernel`] in place of userfaultfd, a store that fails as it is
-//! told, threads that touch memory, and a pager whose threads are jobs that go on in any order. All
-//! of it follows from one number, so a run that fails fails again:
+//! A run has a machine of its own: a [`kernel`] in place of userfaultfd, a store that fails as it
+//! is told, threads that touch memory, and a pager whose threads are jobs that go on in any order.
+//! All of it follows from one number, so a run that fails fails again:
 //!
 //! ```text
 //! REFAULT_SEED=n cargo test -p refault-pager --lib simulation
 //! ```
 //!
 //! What stands below the core and above it is simulated; the core, the engine and the swap area are
-//! those that programs run on. After every step [`checkers`] look at all of it. `REFAULT_LONG=1` runs
-//! thousands of seeds, `REFAULT_SEEDS=n` so many.
+//! those that programs run on. After every step [`checkers`] look at all of it. `REFAULT_LONG=1`
+//! runs thousands of seeds, `REFAULT_SEEDS=n` so many.
 
 mod anonymous;
 mod checkers;

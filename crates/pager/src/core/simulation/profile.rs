@@ -10,8 +10,8 @@ pub(crate) struct Rates {
     /// A fill is refused, or is done in part.
     pub(crate) fill_refused: u64,
     pub(crate) fill_short: u64,
-    /// A move: to be repeated, the page is held, an error though it was done, an error and it was not,
-    /// the page is lost, the place is taken.
+    /// A move: to be repeated, the page is held, an error though it was done, an error and it was
+    /// not, the page is lost, the place is taken.
     pub(crate) move_again: u64,
     pub(crate) move_busy: u64,
     pub(crate) move_short: u64,
