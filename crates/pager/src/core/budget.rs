@@ -1,8 +1,23 @@
 //! What may be taken of memory, and what is: by content, by the store, and by the pager itself.
 
-use refault_mm::{Engine, MemcgId};
+use refault_mm::{Engine, KswapdStep, MemcgId, World};
 
 use crate::uffd::PAGE;
+
+/// The limits of a region, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Limits {
+    /// `memory.max`: what its pages, the pool and the pager itself may take together.
+    pub memory_max: usize,
+    /// `memory.high`: beyond it, counted likewise, whoever faults makes room, and waits the longer
+    /// the further beyond. `usize::MAX`: never. A region is not made with less than 4 MiB; later
+    /// any number will do, and slows down whoever faults.
+    pub memory_high: usize,
+    /// `memory.swap.max`: what may be out of memory, before compression.
+    pub swap_max: usize,
+    /// `memory.zswap.max`: what the pool may take of the memory. 0 if there is no pool.
+    pub zswap_max: usize,
+}
 
 /// The memory of a driver, in pages, and what the pager itself takes of it.
 pub(crate) struct Budget {
@@ -63,4 +78,9 @@ pub(crate) fn used_pages(engine: &Engine) -> u64 {
 pub(crate) fn engine_bytes(engine: &Engine) -> usize {
     let (folios, nodes, swap) = engine.memory_bytes();
     folios + nodes + swap
+}
+
+/// A step of background reclaim. Whether it stays awake.
+pub(crate) fn kswapd_step(engine: &mut Engine, world: &mut impl World) -> bool {
+    engine.kswapd_step(world) != KswapdStep::Sleep
 }

@@ -1,6 +1,9 @@
 //! The evictor: what its thread does next. It makes no call that takes time; who has the thread
 //! does.
 
+use super::core::Core;
+use super::operations::Operations;
+
 /// Without anything to do it looks round so often, in nanoseconds.
 const IDLE_NS: u64 = 100_000_000;
 
@@ -119,9 +122,9 @@ impl Evictor {
     }
 }
 
-impl<O: super::Operations> Evicting for super::Core<O> {
+impl<O: Operations> Evicting for Core<O> {
     fn wake_sleepers(&mut self) -> Option<u64> {
-        super::Core::wake_sleepers(self)
+        Core::wake_sleepers(self)
     }
 
     /// Background reclaim is done by who serves faults, unless there is nobody.
@@ -134,7 +137,7 @@ impl<O: super::Operations> Evicting for super::Core<O> {
     }
 
     fn is_waiting_for_frame(&self) -> bool {
-        super::Core::is_waiting_for_frame(self)
+        Core::is_waiting_for_frame(self)
     }
 
     fn wants_tending(&self) -> bool {
@@ -154,7 +157,7 @@ impl<O: super::Operations> Evicting for super::Core<O> {
     }
 }
 
-impl<O: super::Operations> super::Core<O> {
+impl<O: Operations> Core<O> {
     /// Whether there is work for the evictor, beside background reclaim.
     pub(crate) fn has_work(&self) -> bool {
         let m = &self.memory;

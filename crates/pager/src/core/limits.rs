@@ -2,27 +2,13 @@
 
 use refault_mm::{MemcgLimits, NodeConfig};
 
-use super::budget::used_pages;
+use super::budget::{Limits, used_pages};
+use super::core::Core;
+use super::operations::Operations;
 use super::places::WINDOW;
 use super::progress_guard::ProgressGuard;
-use super::{Core, Operations};
 use crate::error::Error;
 use crate::uffd::PAGE;
-
-/// The limits of a region, in bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Limits {
-    /// `memory.max`: what its pages, the pool and the pager itself may take together.
-    pub memory_max: usize,
-    /// `memory.high`: beyond it, counted likewise, whoever faults makes room, and waits the longer
-    /// the further beyond. `usize::MAX`: never. A region is not made with less than 4 MiB; later
-    /// any number will do, and slows down whoever faults.
-    pub memory_high: usize,
-    /// `memory.swap.max`: what may be out of memory, before compression.
-    pub swap_max: usize,
-    /// `memory.zswap.max`: what the pool may take of the memory. 0 if there is no pool.
-    pub zswap_max: usize,
-}
 
 fn pages(bytes: usize) -> u64 {
     if bytes == usize::MAX { u64::MAX } else { (bytes / PAGE) as u64 }

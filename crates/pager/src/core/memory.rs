@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use refault_mm::{Ack, Effect, Engine, MemcgId, PageId, SwapSlot, ThrottleReason, World};
 
-use super::Operations;
 use super::effects;
-use super::folio::Folios;
+use super::folio_reads::Folios;
 use super::memory_high::MemoryHigh;
+use super::operations::Operations;
 use super::places::Places;
 use super::state::State;
 use super::stats::Counts;

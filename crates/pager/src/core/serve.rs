@@ -2,11 +2,13 @@
 
 use refault_mm::{Advice, Outcome, PageId, ThrottleReason, Touch};
 
+use super::core::Core;
 use super::faults::{Fault, MAX_MESSAGES};
+use super::folio_reads::FolioRead;
 use super::memory_high::{MOST_LEAVING, Released};
+use super::operations::Operations;
 use super::places::WINDOW;
 use super::state::State;
-use super::{Core, Operations};
 use crate::store::{PageBuf, StoreError};
 
 /// After so many steps that led to nothing, a pool before a file is asked for memory.
@@ -189,7 +191,7 @@ impl<O: Operations> Core<O> {
 
     /// Pages to be read, side by side in no order, and folios to be read; both are the reader's
     /// from now on.
-    pub(crate) fn take_reads(&mut self) -> (Vec<(u32, u32)>, Vec<super::FolioRead>) {
+    pub(crate) fn take_reads(&mut self) -> (Vec<(u32, u32)>, Vec<FolioRead>) {
         (std::mem::take(&mut self.memory.reads), std::mem::take(&mut self.memory.folios.reads))
     }
 
