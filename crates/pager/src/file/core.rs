@@ -331,8 +331,9 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// The invariants: those of the engine, and that states, lists and page tables agree.
-    pub(super) fn validate(&self) -> Result<(), String> {
+    /// The invariants: those of the engine, and that states, lists and page tables agree. `there`:
+    /// which pages the page tables have.
+    pub(super) fn validate(&self, there: &[bool]) -> Result<(), String> {
         self.engine.validate()?;
         let m = &self.memory;
         let count = |state: State| m.states().iter().filter(|&&s| s == state).count();
@@ -341,9 +342,8 @@ impl<O: Operations> Core<O> {
                 return Err(format!("{} pages are {state:?}, {} listed", count(state), listed.len()));
             }
         }
-        for (page, &state) in m.states().iter().enumerate() {
+        for (page, (&state, &there)) in m.states().iter().zip(there).enumerate() {
             // A page that is lost has a mark in the page tables.
-            let there = m.ops.is_present(page as u32);
             if state.is_present() != there && state != State::Lost {
                 return Err(format!("page {page} is {state:?}; in the page tables: {there}"));
             }

@@ -197,6 +197,7 @@ impl MappedFile {
         let memory_of = Arc::new(FileMemory {
             uffd: uffd.clone(),
             start: memory.start(),
+            pages,
             pagemap: Pagemap::open().map_err(Error::io("opening /proc/self/pagemap"))?,
         });
         let mut core = Core::new(engine, Memory::new(memory_of, pages), group, fixed);
@@ -305,7 +306,9 @@ impl MappedFile {
 
     /// Checks every structure. An error is a defect of the pager or of the engine.
     pub fn validate(&self) -> Result<(), String> {
-        self.shared.lock().validate()
+        let core = self.shared.lock();
+        let there = core.memory.ops.present().map_err(|e| e.to_string())?;
+        core.validate(&there)
     }
 }
 

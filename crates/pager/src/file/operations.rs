@@ -15,12 +15,18 @@ const ATTEMPTS: u32 = 8;
 pub(super) struct FileMemory {
     pub(super) uffd: Arc<Uffd>,
     pub(super) start: usize,
+    pub(super) pages: usize,
     pub(super) pagemap: Pagemap,
 }
 
 impl FileMemory {
     fn address(&self, page: u32) -> usize {
         self.start + page as usize * PAGE
+    }
+
+    /// Which pages are in the page tables.
+    pub(super) fn present(&self) -> std::io::Result<Vec<bool>> {
+        self.pagemap.populated(self.start, self.pages)
     }
 }
 

@@ -122,8 +122,9 @@ impl Run {
     }
 
     fn check(&self) -> Result<(), String> {
-        self.core.validate()?;
         let kernel = self.kernel.0.borrow();
+        let there: Vec<bool> = kernel.pages.iter().map(Option::is_some).collect();
+        self.core.validate(&there)?;
         for thread in kernel.threads.all() {
             let Thread::Waits { page, .. } = *thread else { continue };
             if !kernel.messages.iter().any(|m| m.page == page) && !self.core.is_known_to_wait(page) {
