@@ -46,7 +46,8 @@ pub(super) struct AddressSpace {
     pub(super) shares: bool,
     /// Since when it is known.
     pub(super) since: Instant,
-    /// Its minor faults when copies were counted last, and those of them since then that are known not to be copies.
+    /// Its minor faults when copies were counted last, and those of them since then that are known
+    /// not to be copies.
     pub(super) minor_faults: u64,
     pub(super) made_its_own: u64,
     /// First pages of its blocks.
@@ -79,7 +80,8 @@ pub(super) struct AddressSpace {
 /// First touches in order: a program fills some areas at a time, each from its beginning on.
 #[derive(Debug, Default)]
 pub(super) struct FreshRuns {
-    /// Where the next first touch of a row would be, and how many pages the row's last fault brought.
+    /// Where the next first touch of a row would be, and how many pages the row's last fault
+    /// brought.
     rows: [(usize, usize); ROWS],
     /// The row that is given up for the next.
     oldest: usize,
@@ -149,7 +151,8 @@ impl AddressSpace {
         }
     }
 
-    /// Whether an address is the agent's or the bell: nothing is ever moved out there, or put there.
+    /// Whether an address is the agent's or the bell: nothing is ever moved out there, or put
+    /// there.
     pub(super) fn is_ours(&self, address: usize) -> bool {
         self.arena.contains(&address) || (self.bell..self.bell + BELL_BYTES).contains(&address)
     }

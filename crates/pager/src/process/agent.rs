@@ -11,8 +11,8 @@ use crate::calls::{self, Call};
 use crate::store::PageBuf;
 use crate::uffd::PAGE;
 
-/// An agent that has not answered after so long is stopped, or has no processor: others need not wait for it. It answers in microseconds, as a
-/// rule.
+/// An agent that has not answered after so long is stopped, or has no processor: others need not
+/// wait for it. It answers in microseconds, as a rule.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(10);
 
 /// A connection to an agent.
@@ -29,8 +29,9 @@ impl Link {
         let mut hello = Hello::default();
         let mut control = [0u64; 4];
         let mut iov = libc::iovec { iov_base: (&raw mut hello).cast(), iov_len: size_of::<Hello>() };
-        // SAFETY: a message header is plain data; all that it refers to lives until the call is done; the kernel writes numbers into
-        // the greeting, which any numbers are valid for, and new descriptors into the control message.
+        // SAFETY: a message header is plain data; all that it refers to lives until the call is
+        // done; the kernel writes numbers into the greeting, which any numbers are valid for, and
+        // new descriptors into the control message.
         unsafe {
             let mut message: libc::msghdr = zeroed();
             message.msg_iov = &raw mut iov;
@@ -85,7 +86,8 @@ impl Link {
         }
     }
 
-    /// Whether there is an answer to an order, for which it waits a moment, or not at all (`MSG_DONTWAIT`). An error: the process is gone.
+    /// Whether there is an answer to an order, for which it waits a moment, or not at all
+    /// (`MSG_DONTWAIT`). An error: the process is gone.
     fn answer(&self, flags: libc::c_int) -> io::Result<bool> {
         let mut byte = 0u8;
         loop {
@@ -181,7 +183,8 @@ impl Agent {
     /// Of a connection; makes the memory that both map.
     pub(super) fn new(link: Link) -> io::Result<Agent> {
         link.set_patience(ANSWERS_WITHIN)?;
-        // SAFETY: the name ends in a zero byte; the descriptor is new and ours, the mapping is new, where the kernel chooses.
+        // SAFETY: the name ends in a zero byte; the descriptor is new and ours, the mapping is new,
+        // where the kernel chooses.
         unsafe {
             let fd = calls::number(Call::MemFd, || libc::memfd_create(c"refault".as_ptr(), libc::MFD_CLOEXEC))?;
             let memory = OwnedFd::from_raw_fd(fd);
@@ -202,13 +205,14 @@ impl Agent {
         }
     }
 
-    /// Has it do something to pages, at most [`WINDOW`]; what became of each. `None`: it has not answered, so what it does may still be done. An
-    /// error: the process is gone.
+    /// Has it do something to pages, at most [`WINDOW`]; what became of each. `None`: it has not
+    /// answered, so what it does may still be done. An error: the process is gone.
     pub(super) fn carry_out(&mut self, kind: u32, addresses: &[usize]) -> io::Result<Option<Vec<u32>>> {
         let n = addresses.len().min(WINDOW);
         let control = self.shared as *mut Control;
-        // SAFETY: the shared memory is mapped as long as `self` lives; the agent touches it between an order and its answer only, and a
-        // program that writes to it can change numbers, which any numbers are valid for.
+        // SAFETY: the shared memory is mapped as long as `self` lives; the agent touches it between
+        // an order and its answer only, and a program that writes to it can change numbers, which
+        // any numbers are valid for.
         unsafe {
             for (i, &a) in addresses[..n].iter().enumerate() {
                 (&raw mut (*control).address[i]).write_volatile(a as u64);
@@ -220,7 +224,8 @@ impl Agent {
         Ok(self.link.answer(flags)?.then(|| self.outcomes(n)))
     }
 
-    /// The answer that did not come in time, to an order about so many pages; `None`: it has not come.
+    /// The answer that did not come in time, to an order about so many pages; `None`: it has not
+    /// come.
     pub(super) fn late_answer(&self, n: usize) -> io::Result<Option<Vec<u32>>> {
         Ok(self.link.answer(libc::MSG_DONTWAIT)?.then(|| self.outcomes(n)))
     }
@@ -240,11 +245,13 @@ impl Agent {
 
     /// What threads of the program and the manager tell each other.
     fn gate(&self) -> &Gate {
-        // SAFETY: the shared memory is mapped as long as `self` lives; all in it is atomic, and any numbers are valid for it.
+        // SAFETY: the shared memory is mapped as long as `self` lives; all in it is atomic, and any
+        // numbers are valid for it.
         unsafe { &*((self.shared + abi::GATE_AT) as *const Gate) }
     }
 
-    /// How many bytes the program may make that are not watched; `None`: none, everything is watched.
+    /// How many bytes the program may make that are not watched; `None`: none, everything is
+    /// watched.
     pub(super) fn allow(&self, bytes: Option<u64>) {
         let bytes = bytes.map_or(2 * abi::WATCHED, |b| b.min(1 << 50) as i64);
         self.gate().allowance.store(bytes, Ordering::Release);

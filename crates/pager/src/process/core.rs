@@ -42,7 +42,8 @@ pub(super) struct Core {
     pub(super) waiting_for_frame: Vec<Pending>,
     /// Faults of processes whose mappings are changing.
     pub(super) unsettled: Vec<Pending>,
-    /// Threads that ask about memory that they have made: their processes, and the pages that they touched for it.
+    /// Threads that ask about memory that they have made: their processes, and the pages that they
+    /// touched for it.
     pub(super) asked: Vec<(usize, usize)>,
     /// Threads that faulted, as it was read.
     pub(super) threads: Vec<u32>,
@@ -61,16 +62,19 @@ pub(super) struct Core {
     pub(super) budget: Budget,
     pub(super) low_mark: u64,
     pub(super) high_mark: u64,
-    /// Pages of the engine that stand for memory it does not know of, and how many more there should be.
+    /// Pages of the engine that stand for memory it does not know of, and how many more there
+    /// should be.
     pub(super) taken: u64,
     pub(super) owed: u64,
-    /// When something was written or read last, how much it was then, and how many writes had failed.
+    /// When something was written or read last, how much it was then, and how many writes had
+    /// failed.
     pub(super) progress: (Instant, u64, u64),
     pub(super) has_swap_file: bool,
     pub(super) failed_writes: u64,
     /// How often there was no room since.
     pub(super) rounds: u32,
-    /// The most pages of anonymous memory that the processes had at one time, as the kernel counts them.
+    /// The most pages of anonymous memory that the processes had at one time, as the kernel counts
+    /// them.
     pub(super) peak_resident: u64,
     /// The same with pages on their way out, the pool and the pager.
     pub(super) peak_taken: u64,
@@ -100,7 +104,8 @@ pub(super) struct Core {
     pub(super) missed: u32,
     /// Times that a thread asked about memory that it had made.
     pub(super) asks: u64,
-    /// Batches of changes whose order could not be told, and pages with content that had no place any more: there should be none.
+    /// Batches of changes whose order could not be told, and pages with content that had no place
+    /// any more: there should be none.
     pub(super) undecided: u64,
     /// Batches of changes that were dealt with.
     pub(super) batches: u64,
@@ -189,7 +194,8 @@ impl Core {
         self.space(space).map(|s| s.uffd.clone())
     }
 
-    /// The engine's page at an address of a process; there is one from now on. `None`: the process is gone, or there are no more pages.
+    /// The engine's page at an address of a process; there is one from now on. `None`: the process
+    /// is gone, or there are no more pages.
     pub(super) fn page_at(&mut self, space: usize, address: usize) -> Option<u32> {
         if let Some(page) = self.space(space)?.table.get(address) {
             return Some(page);
@@ -223,7 +229,8 @@ impl Core {
 
     /// Serves what was read from the descriptors.
     pub(super) fn serve_pending(&mut self) {
-        // Nothing else may come that would have a batch dealt with: whoever waits for it may wait for the manager.
+        // Nothing else may come that would have a batch dealt with: whoever waits for it may wait
+        // for the manager.
         for index in 0..self.spaces.len() {
             if self.has_batch(index) {
                 self.settle(index);
@@ -247,7 +254,8 @@ impl Core {
         self.note_pressure();
     }
 
-    /// Threads that wait for a page that was in memory before, for room, or because of `memory.high`. Those that wait for the same page are one.
+    /// Threads that wait for a page that was in memory before, for room, or because of
+    /// `memory.high`. Those that wait for the same page are one.
     pub(super) fn stalled(&self) -> usize {
         self.waiting.len() + self.waiting_for_frame.len() + self.memory.high.sleeping()
     }
@@ -257,7 +265,8 @@ impl Core {
         if self.holds_fault(p) {
             return;
         }
-        // What has happened and was not read yet has the kernel refuse whatever is done to the page.
+        // What has happened and was not read yet has the kernel refuse whatever is done to the
+        // page.
         if self.has_batch(p.space) && !self.settle(p.space) {
             return self.unsettled.push(p);
         }
@@ -316,7 +325,8 @@ impl Core {
         match outcome {
             Outcome::Hit | Outcome::Minor | Outcome::Major | Outcome::Fresh => {}
             Outcome::Waiting => self.wait_for(page, p),
-            // What the engine finds nothing to reclaim for may find room when what is on its way has gone.
+            // What the engine finds nothing to reclaim for may find room when what is on its way
+            // has gone.
             Outcome::Throttled | Outcome::Oom(_) => self.waiting_for_frame.push(p),
             Outcome::Failed => self.poison(page, "it could not be read"),
         }
@@ -379,7 +389,8 @@ impl Core {
                 if waiter.is_none()
                     && let Some(r) = &mut self.memory.recorder
                 {
-                    // It is among those that came back, so a record without it would have more hits than the run.
+                    // It is among those that came back, so a record without it would have more hits
+                    // than the run.
                     r.touch(p.since, p.space, p.address, false);
                 }
                 self.touch(page, p);

@@ -1,4 +1,5 @@
-//! Pages of a child of `fork` whose content is lent: it is in the store, as that of the process that it was forked from.
+//! Pages of a child of `fork` whose content is lent: it is in the store, as that of the process
+//! that it was forked from.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,8 +13,9 @@ use crate::threads::fatal;
 use crate::uffd::PAGE;
 
 impl Core {
-    /// Whether a page that was lent is of memory that the fork has wiped (`MADV_WIPEONFORK`): then neither it nor any other of that mapping is lent any
-    /// more. The kernel did not copy the marks there; but that alone is no proof, for the parent's may have been made a moment later.
+    /// Whether a page that was lent is of memory that the fork has wiped (`MADV_WIPEONFORK`): then
+    /// neither it nor any other of that mapping is lent any more. The kernel did not copy the marks
+    /// there; but that alone is no proof, for the parent's may have been made a moment later.
     pub(super) fn was_wiped(&mut self, page: u32, p: Pending) -> bool {
         let pid = self.pid_of(p.space);
         let known = self.space(p.space).and_then(|s| s.pagemap.clone());

@@ -1,8 +1,10 @@
 //! What the kernel tells of a process: faults, and changes of its mappings.
 //!
-//! While a change has happened and was not read, the kernel refuses to put pages in place or to move them. So what was done to pages was
-//! done before all changes that are read later. Changes are read into a *batch*, and dealt with when nothing is under way any more: then the
-//! batch is complete, and [`super::order`] says what came of it. Until then nothing of that process is served.
+//! While a change has happened and was not read, the kernel refuses to put pages in place or to
+//! move them. So what was done to pages was done before all changes that are read later. Changes
+//! are read into a *batch*, and dealt with when nothing is under way any more: then the batch is
+//! complete, and [`super::order`] says what came of it. Until then nothing of that process is
+//! served.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -49,7 +51,8 @@ impl Evidence for BatchEvidence<'_> {
     }
 
     fn has_content(&mut self, fork: usize, address: usize) -> Watched {
-        // SAFETY: the memory is of a process that was forked from one that is served. If nothing is there, nobody ever touched it.
+        // SAFETY: the memory is of a process that was forked from one that is served. If nothing is
+        // there, nobody ever touched it.
         match unsafe { self.space.batch_forks[fork].zero(address, PAGE) }.errno {
             libc::EEXIST => Watched::Yes,
             0 | libc::ENOENT => Watched::No,
@@ -81,7 +84,8 @@ fn are_alone(batch: &[Change]) -> Vec<bool> {
 }
 
 impl Core {
-    /// Reads what there is of a process, and deals with it. False: something is under way, so it is not known what is where.
+    /// Reads what there is of a process, and deals with it. False: something is under way, so it is
+    /// not known what is where.
     pub(super) fn settle(&mut self, space: usize) -> bool {
         if self.is_unanswered(space) {
             return false;
@@ -98,7 +102,8 @@ impl Core {
         false
     }
 
-    /// As [`Core::settle`], for as long as it takes: until something was dealt with, or nothing is under way. Whether there was anything.
+    /// As [`Core::settle`], for as long as it takes: until something was dealt with, or nothing is
+    /// under way. Whether there was anything.
     pub(super) fn settle_for_certain(&mut self, space: usize) -> bool {
         let before = self.batches;
         if self.is_unanswered(space) {
@@ -110,7 +115,8 @@ impl Core {
         self.batches != before
     }
 
-    /// Whether no change is under way: neither has one happened that was not read, nor is one read that is not dealt with.
+    /// Whether no change is under way: neither has one happened that was not read, nor is one read
+    /// that is not dealt with.
     pub(super) fn is_quiet(&self, space: usize) -> bool {
         self.space(space).is_none_or(|s| s.batch.is_empty() && s.uffd.probe(s.bell) != Probe::Changing)
     }
@@ -177,7 +183,8 @@ impl Core {
         true
     }
 
-    /// Deals with the batch of a process that is gone, for the sake of those that were forked from it.
+    /// Deals with the batch of a process that is gone, for the sake of those that were forked from
+    /// it.
     fn settle_the_last(&mut self, space: usize) {
         self.read(space);
         let Some(s) = self.space(space).filter(|s| !s.batch.is_empty()) else { return };
@@ -250,7 +257,8 @@ impl Core {
             }
             let is_settled = self.settle(space);
             let Some(uffd) = self.uffd(space) else { continue };
-            // SAFETY: the page is of a process that is served, and nothing is in place there: the mark of it is no protection.
+            // SAFETY: the page is of a process that is served, and nothing is in place there: the
+            // mark of it is no protection.
             if is_settled && unsafe { uffd.write_protect(address, PAGE, true) }.is_ok() {
                 self.memory.unmarked[page as usize] = false;
             } else {
@@ -268,7 +276,8 @@ impl Core {
         self.kill(space);
     }
 
-    /// The number of a process. One that was forked and did not say so yet is known by a thread that faulted; 0: not at all.
+    /// The number of a process. One that was forked and did not say so yet is known by a thread
+    /// that faulted; 0: not at all.
     pub(super) fn pid_of(&self, space: usize) -> i32 {
         match self.space(space) {
             Some(s) if s.pid == 0 && s.toucher > 0 => {
@@ -285,13 +294,14 @@ impl Core {
     pub(super) fn kill(&self, space: usize) {
         let pid = self.pid_of(space);
         if pid > 0 {
-            // SAFETY: the process is one that is served here; a number that was used again would be of this user, too.
+            // SAFETY: the process is one that is served here; a number that was used again would be
+            // of this user, too.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
     }
 
-    /// Pages that will be dropped in a moment and may be in place. Until that is seen, they must stay there: if they were moved out,
-    /// they would come back.
+    /// Pages that will be dropped in a moment and may be in place. Until that is seen, they must
+    /// stay there: if they were moved out, they would come back.
     fn note_discarded(&mut self, space: usize, batch: &[Change]) -> Vec<u32> {
         let mut pages = Vec::new();
         for (change, is_alone) in batch.iter().zip(are_alone(batch)) {
@@ -319,7 +329,8 @@ impl Core {
         pages
     }
 
-    /// As [`Core::note_discarded`], where more was done than that: pages where discarding was the last of it.
+    /// As [`Core::note_discarded`], where more was done than that: pages where discarding was the
+    /// last of it.
     fn in_doubt(&self, space: usize, batch: &[Change], pieces: &[Piece]) -> Vec<u32> {
         let mut pages = Vec::new();
         let Some(s) = self.space(space) else { return pages };
@@ -371,8 +382,8 @@ impl Core {
         }
     }
 
-    /// The child has what is in place, shared with its parent until one of them writes. What is not in place is lent to it. `pieces`: where
-    /// it is not where the parent had it. Its number.
+    /// The child has what is in place, shared with its parent until one of them writes. What is not
+    /// in place is lent to it. `pieces`: where it is not where the parent had it. Its number.
     fn fork(&mut self, parent: usize, uffd: Arc<Uffd>, pieces: &[Piece]) -> usize {
         self.forks += 1;
         self.limit_under_way(true);
@@ -444,8 +455,9 @@ impl Core {
     /// Content that is on its way to the swap area or from there, for a child.
     fn keep(&self, page: u32, at: *const u8) -> Option<CowSwap> {
         let mut content = Box::<PageBuf>::default();
-        // SAFETY: a staging place that is filled, for the page is in a state that says so, or a page that is being put in its place; the
-        // lock is held, and whoever writes it to the swap area only reads it, too.
+        // SAFETY: a staging place that is filled, for the page is in a state that says so, or a
+        // page that is being put in its place; the lock is held, and whoever writes it to the swap
+        // area only reads it, too.
         unsafe { std::ptr::copy_nonoverlapping(at, content.0.as_mut_ptr(), PAGE) };
         // A write that fails may go well the next time.
         self.memory.area.keep(page, &content.0).or_else(|_| self.memory.area.keep(page, &content.0)).ok()
@@ -487,7 +499,8 @@ impl Core {
         }
     }
 
-    /// Blocks of processes that are gone may be used again when nothing of them is on its way any more.
+    /// Blocks of processes that are gone may be used again when nothing of them is on its way any
+    /// more.
     pub(super) fn free_drained(&mut self) {
         let states = self.memory.states();
         let is_idle = |&first: &u32| {

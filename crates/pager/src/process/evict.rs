@@ -165,7 +165,8 @@ impl Shared {
 impl Core {
     /// Moves out some of the pages that are to leave, of one process. False: there are none.
     ///
-    /// Under the lock: no change of a mapping may be read between the choice of an address and the move.
+    /// Under the lock: no change of a mapping may be read between the choice of an address and the
+    /// move.
     pub(super) fn move_out(&mut self) -> bool {
         let mut pages: Vec<u32> = Vec::new();
         let mut owner = None;
@@ -176,7 +177,8 @@ impl Core {
                 return true;
             }
             if !self.settle(owner) || self.must_wait_for_child(owner) {
-                // It is not known what is where, or nothing would be gained. Others may be moved meanwhile.
+                // It is not known what is where, or nothing would be gained. Others may be moved
+                // meanwhile.
                 self.memory.leaving.rotate_left(1);
                 return false;
             }
@@ -232,8 +234,8 @@ impl Core {
         }
     }
 
-    /// What became of pages that were ordered out, with their places. `None`: they are where they were. `shared`: a bit for each that another
-    /// process has, too.
+    /// What became of pages that were ordered out, with their places. `None`: they are where they
+    /// were. `shared`: a bit for each that another process has, too.
     pub(super) fn settle_moves(&mut self, owner: usize, moves: &[(u32, u32)], outcomes: Option<Vec<u32>>, shared: u64) {
         let mut copied = 0;
         if let Some(agent) = self.space(owner).and_then(|s| s.agent.as_ref()).filter(|_| outcomes.is_some()) {

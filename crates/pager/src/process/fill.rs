@@ -15,7 +15,8 @@ use crate::uffd::{FillMode, PAGE};
 const UNEXPLAINED_FOR: Duration = Duration::from_secs(2);
 
 impl Core {
-    /// A fault on a page that should be in place. Either it was served meanwhile, or the program gave the page up: then it is as good as new.
+    /// A fault on a page that should be in place. Either it was served meanwhile, or the program
+    /// gave the page up: then it is as good as new.
     pub(super) fn refill(&mut self, page: u32, p: Pending) {
         let Some(uffd) = self.uffd(p.space) else { return };
         // SAFETY: the page is of a program that is served, and nothing is replaced.
@@ -39,8 +40,9 @@ impl Core {
         }
     }
 
-    /// Something is in a page of which nothing was known. If that is a mark, and stays, its content was lost: then the process must
-    /// not go on. For a moment it may be so, between the word of `madvise` and the deed.
+    /// Something is in a page of which nothing was known. If that is a mark, and stays, its content
+    /// was lost: then the process must not go on. For a moment it may be so, between the word of
+    /// `madvise` and the deed.
     fn check_mark(&mut self, p: Pending) {
         let at = (p.space, p.address);
         // Of a child that was forked a moment ago nothing is known but who faulted.
@@ -82,8 +84,9 @@ impl Core {
         }
     }
 
-    /// Puts a page in its place and lets those who wait for it go on. Until that is done, what is to go there is known to those who
-    /// deal with changes of mappings, for a fork may be among them.
+    /// Puts a page in its place and lets those who wait for it go on. Until that is done, what is
+    /// to go there is known to those who deal with changes of mappings, for a fork may be among
+    /// them.
     fn fill(&mut self, fill: Fill, p: Pending) {
         let page = fill.page;
         self.memory.filling = Some(fill);
@@ -101,7 +104,8 @@ impl Core {
             }
             let space = self.memory.owner[page as usize] as usize;
             if self.has_batch(space) {
-                // A fork that was read of and not dealt with has the page as it is now: after this it would be lost for the child.
+                // A fork that was read of and not dealt with has the page as it is now: after this
+                // it would be lost for the child.
                 self.settle_for_certain(space);
                 continue;
             }
@@ -110,8 +114,9 @@ impl Core {
             let is_content = fill.source.content().is_some();
             let protected = is_content && !p.write && self.memory.protects();
             let mode = FillMode { quiet: self.memory.high.holds, protected };
-            // SAFETY: the source is a page: zeros, a buffer, or a staging place that was given up under this lock and so is not emptied
-            // yet. The destination is of a program that is served, and was watched, or the call fails.
+            // SAFETY: the source is a page: zeros, a buffer, or a staging place that was given up
+            // under this lock and so is not emptied yet. The destination is of a program that is
+            // served, and was watched, or the call fails.
             let done = unsafe {
                 match fill.source.content() {
                     None if mode.quiet => uffd.zero_quietly(to, PAGE),
@@ -129,13 +134,16 @@ impl Core {
                     }
                     return;
                 }
-                // Something changes the mappings, and the kernel waits until that was read of: it may be about this page.
+                // Something changes the mappings, and the kernel waits until that was read of: it
+                // may be about this page.
                 0 | libc::EAGAIN => _ = self.settle_for_certain(space),
                 libc::EEXIST if !is_content => break,
-                // Something is there that nobody put there: it may be older than what was to go there.
+                // Something is there that nobody put there: it may be older than what was to go
+                // there.
                 libc::EEXIST => fatal("a page that is out of memory is in the page tables"),
                 libc::ENOMEM => std::thread::sleep(Duration::from_millis(1)),
-                // Not there: it may have been moved a moment ago, which was not read of. If nothing is or was under way, it is gone.
+                // Not there: it may have been moved a moment ago, which was not read of. If nothing
+                // is or was under way, it is gone.
                 libc::ENOENT | libc::ESRCH | libc::EINVAL | libc::EFAULT => {
                     if self.settle_for_certain(space) || !self.is_quiet(space) {
                         continue;
@@ -156,8 +164,8 @@ impl Core {
         self.wake(page);
     }
 
-    /// The program fills memory in order: the next pages are put in place before they are asked for, as long as there is memory that reclaim does
-    /// not work for.
+    /// The program fills memory in order: the next pages are put in place before they are asked
+    /// for, as long as there is memory that reclaim does not work for.
     pub(super) fn fill_ahead(&mut self, p: Pending) {
         let Some(s) = self.spaces[p.space].as_mut() else { return };
         let (run, row) = s.fresh.touched(p.address);
@@ -185,12 +193,14 @@ impl Core {
         self.fill_others();
         let done = match pages.len() {
             0 => 0,
-            // SAFETY: the pages are of a program that is served, and its mapping was watched, or the call fails.
+            // SAFETY: the pages are of a program that is served, and its mapping was watched, or
+            // the call fails.
             n => unsafe { uffd.zero(first, n * PAGE) }.bytes / PAGE,
         };
         pages[done..].iter().for_each(|&page| self.drop_page(page));
         if let Some(r) = &mut self.memory.recorder {
-            // For the engine they were touched. A look for written pages does not name what has just come.
+            // For the engine they were touched. A look for written pages does not name what has
+            // just come.
             (0..done).for_each(|i| r.touch(p.since, p.space, first + i * PAGE, true));
         }
         if let Some(s) = self.space_mut(p.space) {

@@ -1,9 +1,11 @@
-//! New memory: who makes some has it watched, or is told that it need not be, before anyone touches it.
+//! New memory: who makes some has it watched, or is told that it need not be, before anyone touches
+//! it.
 //!
-//! The functions of the C library that make memory are caught in each process (`crates/preload/src/gate.rs`). They count what they make
-//! against an allowance, and ask here when it is used up. As long as all that processes could have without another word, with the pager, is
-//! less than half of the limit, the answer is a new allowance. Else everything is watched, what was there before first; from then on
-//! processes ask about each mapping.
+//! The functions of the C library that make memory are caught in each process
+//! (`crates/preload/src/gate.rs`). They count what they make against an allowance, and ask here
+//! when it is used up. As long as all that processes could have without another word, with the
+//! pager, is less than half of the limit, the answer is a new allowance. Else everything is
+//! watched, what was there before first; from then on processes ask about each mapping.
 
 use std::ops::Range;
 
@@ -39,7 +41,8 @@ impl Core {
         }
     }
 
-    /// Sees to memory that a thread has just made, and lets it go on. `at`: the page of calls that it touched. False: something is under way.
+    /// Sees to memory that a thread has just made, and lets it go on. `at`: the page of calls that
+    /// it touched. False: something is under way.
     fn see_to(&mut self, index: usize, at: usize) -> bool {
         let Some(s) = self.space(index).filter(|s| !s.is_condemned) else { return true };
         let entry = (at - s.calls.start) / PAGE;
@@ -58,7 +61,8 @@ impl Core {
         match unsafe { s.uffd.zero(at, PAGE) }.errno {
             libc::EAGAIN => return false,
             0 => {}
-            // Somebody else asked with the same page, which was not emptied since. Or it could not be filled: whoever asks touches it once more.
+            // Somebody else asked with the same page, which was not emptied since. Or it could not
+            // be filled: whoever asks touches it once more.
             errno => {
                 if errno != libc::EEXIST {
                     std::thread::sleep(std::time::Duration::from_millis(1));
@@ -70,7 +74,8 @@ impl Core {
         true
     }
 
-    /// Whether there is room for as much unwatched memory as there could be; if so, the process gets another allowance.
+    /// Whether there is room for as much unwatched memory as there could be; if so, the process
+    /// gets another allowance.
     fn leaves_unwatched(&mut self, index: usize) -> bool {
         let sizes = self.count();
         let could_have: u64 = sizes.iter().map(|&(i, _, size)| self.could_have(i, size)).sum();
@@ -115,7 +120,8 @@ impl Core {
         self.count();
     }
 
-    /// From now on all memory that a process makes is watched; what it has already is to be. False: that was so before.
+    /// From now on all memory that a process makes is watched; what it has already is to be. False:
+    /// that was so before.
     pub(super) fn activate(&mut self, index: usize) -> bool {
         let Some(s) = self.space_mut(index).filter(|s| !s.active) else { return false };
         s.active = true;
@@ -127,8 +133,8 @@ impl Core {
         true
     }
 
-    /// Watches a range of addresses. `is_new`: nothing is in it. False: something is under way, so it would not be known whether it was
-    /// watched before or after that.
+    /// Watches a range of addresses. `is_new`: nothing is in it. False: something is under way, so
+    /// it would not be known whether it was watched before or after that.
     pub(super) fn watch(&mut self, index: usize, range: &Range<usize>, is_new: bool) -> bool {
         let is_quiet = self.settle(index) && self.is_quiet(index);
         let Some(s) = self.space_mut(index) else { return true };
@@ -136,8 +142,8 @@ impl Core {
             s.is_unwatched = true;
             return false;
         }
-        // SAFETY: the memory is of a program that is served. What was mapped there may be something else by now: then it is either
-        // refused or watched as well.
+        // SAFETY: the memory is of a program that is served. What was mapped there may be something
+        // else by now: then it is either refused or watched as well.
         if unsafe { s.uffd.register_with_marks(range.start, range.len()) }.is_ok() {
             s.watched.insert(range.clone());
             if !is_new {
@@ -150,8 +156,8 @@ impl Core {
         true
     }
 
-    /// Counts the memory of all processes, under the lock: what leaves a process meanwhile would count twice. What is shared since a fork counts
-    /// once.
+    /// Counts the memory of all processes, under the lock: what leaves a process meanwhile would
+    /// count twice. What is shared since a fork counts once.
     pub(super) fn count(&mut self) -> Vec<Sized> {
         let are_forked = self.spaces.iter().flatten().any(|s| s.forked);
         self.limit_under_way(are_forked);

@@ -50,7 +50,8 @@ impl Shared {
         }
     }
 
-    /// A process could not be admitted. The program itself must not run without a limit; of others it is said.
+    /// A process could not be admitted. The program itself must not run without a limit; of others
+    /// it is said.
     fn tell(&self, pid: i32, why: &std::io::Error) {
         if why.kind() == std::io::ErrorKind::PermissionDenied || !is_descendant(pid) {
             return;
@@ -115,7 +116,8 @@ impl Shared {
         space.watched.insert(space.bell..space.bell + BELL_BYTES);
         space.calls = calls(hello);
         let agent = Agent::new(link)?;
-        // SAFETY: all are the agent's own, which touches the scratch pages only when something is in them, and never the bell.
+        // SAFETY: all are the agent's own, which touches the scratch pages only when something is
+        // in them, and never the bell.
         unsafe {
             uffd.register(space.calls.start, space.calls.len())?;
             uffd.register(hello.scratch as usize, WINDOW * PAGE)?;
@@ -133,7 +135,8 @@ impl Shared {
         Ok(())
     }
 
-    /// The child is known by its userfaultfd already, which came with the fork: it rings its bell, so it is known which is its.
+    /// The child is known by its userfaultfd already, which came with the fork: it rings its bell,
+    /// so it is known which is its.
     fn admit_forked(&self, link: Link, pid: i32, hello: &Hello) -> std::io::Result<()> {
         self.lock().rung = None;
         link.order(abi::RING, 0, &[])?;

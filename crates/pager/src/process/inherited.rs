@@ -1,5 +1,5 @@
-//! What whoever started this process gave it, and the program is to find as it was: standard descriptors that are closed, and limits that the
-//! manager has to keep, too, or raises for itself.
+//! What whoever started this process gave it, and the program is to find as it was: standard
+//! descriptors that are closed, and limits that the manager has to keep, too, or raises for itself.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -14,10 +14,11 @@ pub(super) const PRELOAD_NAME: &str = "librefault_preload.so";
 /// A bit for each standard descriptor that was closed when this process began.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
-/// The runtime of the language opens `/dev/null` in the place of standard descriptors that are closed, and then nobody can tell any more. What is
-/// listed here is called before.
+/// The runtime of the language opens `/dev/null` in the place of standard descriptors that are
+/// closed, and then nobody can tell any more. What is listed here is called before.
 #[used]
-// SAFETY: the loader calls what is in this section as functions of the C language; this one needs nothing to be set up.
+// SAFETY: the loader calls what is in this section as functions of the C language; this one needs
+// nothing to be set up.
 #[unsafe(link_section = ".init_array")]
 static LOOK: extern "C" fn() = look;
 
@@ -34,7 +35,8 @@ extern "C" fn look() {
 pub(super) fn close_what_was_closed() -> io::Result<()> {
     let closed = CLOSED.load(Ordering::Relaxed);
     for fd in (0..3).filter(|fd| closed & 1 << fd != 0) {
-        // SAFETY: in this process nobody but the runtime, which opened it, has anything to do with it; its only thread is this one.
+        // SAFETY: in this process nobody but the runtime, which opened it, has anything to do with
+        // it; its only thread is this one.
         unsafe { libc::close(fd) };
     }
     Ok(())
@@ -43,8 +45,9 @@ pub(super) fn close_what_was_closed() -> io::Result<()> {
 /// With fewer open files, no process could be served that starts a few others.
 const FEWEST_OPEN_FILES: u64 = 64;
 
-/// This process has some files open for each process that it serves, so it may have as many as it can (`ulimit -n`), whatever the program may.
-/// What the program may; a limit that is too small is refused.
+/// This process has some files open for each process that it serves, so it may have as many as it
+/// can (`ulimit -n`), whatever the program may. What the program may; a limit that is too small is
+/// refused.
 pub(super) fn raise_open_files() -> Result<libc::rlimit, Error> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is filled by the call.
@@ -71,7 +74,8 @@ pub(super) fn set_open_files(limit: libc::rlimit) -> io::Result<()> {
     }
 }
 
-/// Refuses to serve programs from a process that is served itself: their memory is watched already, and each run would wait for the other.
+/// Refuses to serve programs from a process that is served itself: their memory is watched already,
+/// and each run would wait for the other.
 pub(super) fn check_not_served() -> Result<(), Error> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     match maps.lines().any(|line| line.contains(PRELOAD_NAME)) {
@@ -82,8 +86,8 @@ pub(super) fn check_not_served() -> Result<(), Error> {
     }
 }
 
-/// Refuses a limit on the size of files (`ulimit -f`) that is too small for what is shared with programs. A swap file that it is too small for is a
-/// full one.
+/// Refuses a limit on the size of files (`ulimit -f`) that is too small for what is shared with
+/// programs. A swap file that it is too small for is a full one.
 pub(super) fn check_file_limit() -> Result<(), Error> {
     let needed = PRELOAD.len().max(abi::SHARED_BYTES) as u64;
     match machine::limit("file_size_bytes") {

@@ -37,9 +37,11 @@ pub struct Outcome {
     pub recording: Option<Recording>,
 }
 
-/// Runs a program with its memory limited, and waits until it and all that it started have ended. `words` are its name and its arguments.
+/// Runs a program with its memory limited, and waits until it and all that it started have ended.
+/// `words` are its name and its arguments.
 ///
-/// This process serves that memory: it must not be ended before. It takes signals that end processes and passes them on.
+/// This process serves that memory: it must not be ended before. It takes signals that end
+/// processes and passes them on.
 pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result<Outcome, Error> {
     inherited::check_not_served()?;
     inherited::check_file_limit()?;
@@ -65,7 +67,8 @@ pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result
         inherited::set_open_files(open_files)?;
         set_mask(libc::SIG_SETMASK, &mask).map(drop)
     };
-    // SAFETY: between fork and exec system calls alone, on a set of the closure's own and on numbers.
+    // SAFETY: between fork and exec system calls alone, on a set of the closure's own and on
+    // numbers.
     unsafe { command.pre_exec(as_it_was) };
     let mut child = calls::made(Call::Start, || command.spawn()).map_err(Error::io("starting the program"))?;
     pass_signals_on(child.id() as libc::pid_t);
@@ -116,8 +119,9 @@ fn wait_for_agent(shared: &Shared, child: &mut Child) -> Result<bool, Error> {
     }
 }
 
-/// Has the C library's allocator give back what is freed. Tables grow, and what they leave behind is too small for them, and large: by default blocks
-/// of up to 32 MiB stay in heaps, one for each thread, so that a fifth of what the pager had was memory that nobody used.
+/// Has the C library's allocator give back what is freed. Tables grow, and what they leave behind
+/// is too small for them, and large: by default blocks of up to 32 MiB stay in heaps, one for each
+/// thread, so that a fifth of what the pager had was memory that nobody used.
 fn return_what_is_freed() {
     const LARGE_BYTES: libc::c_int = 64 << 10;
     const HEAPS: libc::c_int = 2;
@@ -129,10 +133,11 @@ fn return_what_is_freed() {
     }
 }
 
-/// What this process and all that it starts must be: without huge pages (they would have to be split), and processes whose parents are
-/// gone come to this one, so that it knows them as its own. The signals that are passed on are blocked from here on; the mask from before is the
-/// program's. Blocked, too, is the signal by which the kernel says that a file would be larger than `ulimit -f` allows: the write fails, and that is
-/// said.
+/// What this process and all that it starts must be: without huge pages (they would have to be
+/// split), and processes whose parents are gone come to this one, so that it knows them as its own.
+/// The signals that are passed on are blocked from here on; the mask from before is the program's.
+/// Blocked, too, is the signal by which the kernel says that a file would be larger than `ulimit
+/// -f` allows: the write fails, and that is said.
 fn prepare() -> Result<libc::sigset_t, Error> {
     // SAFETY: the calls take numbers and change properties of this process.
     unsafe {
@@ -165,7 +170,8 @@ fn signal_set() -> libc::sigset_t {
     }
 }
 
-/// A thread that passes signals on to the program. What the terminal sends, the program gets by itself.
+/// A thread that passes signals on to the program. What the terminal sends, the program gets by
+/// itself.
 fn pass_signals_on(pid: libc::pid_t) {
     const SENT_BY_KERNEL: libc::c_int = 0x80;
     std::thread::spawn(move || {
@@ -206,10 +212,12 @@ fn preload_file() -> std::io::Result<File> {
     Ok(file)
 }
 
-/// The exit status to end with as a program did. If a signal ended it, the same ends this process, and this does not return.
+/// The exit status to end with as a program did. If a signal ended it, the same ends this process,
+/// and this does not return.
 pub fn exit_like(status: ExitStatus) -> u8 {
     let Some(signal) = status.signal() else { return status.code().unwrap_or(1) as u8 };
-    // SAFETY: plain data, filled before it is used; the signal's action becomes that of the system, and no core is written.
+    // SAFETY: plain data, filled before it is used; the signal's action becomes that of the system,
+    // and no core is written.
     unsafe {
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);

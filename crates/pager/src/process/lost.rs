@@ -20,7 +20,8 @@ impl Core {
         self.mark_poisoned(page);
     }
 
-    /// A write failed, which may be nothing: a pool alone takes no page that does not shrink. If a swap file goes on so, a line says it, once.
+    /// A write failed, which may be nothing: a pool alone takes no page that does not shrink. If a
+    /// swap file goes on so, a line says it, once.
     pub(super) fn note_failed_write(&mut self, why: &StoreError) {
         self.failed_writes += u64::from(self.has_swap_file);
         if self.failed_writes == MANY_FAILED {
@@ -47,7 +48,8 @@ impl Core {
         while self.memory.state(page) == State::Poisoned {
             let (space, address) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
             let Some(uffd) = self.uffd(space) else { return };
-            // SAFETY: the page is of a program that is served; nothing is in place, and its mark is lifted, for no mark is replaced.
+            // SAFETY: the page is of a program that is served; nothing is in place, and its mark is
+            // lifted, for no mark is replaced.
             let done = unsafe {
                 _ = uffd.write_protect(address, PAGE, false);
                 uffd.poison(address, PAGE)

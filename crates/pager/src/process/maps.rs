@@ -7,7 +7,8 @@ use std::ops::Range;
 use crate::calls::{self, Call};
 use crate::uffd::PAGE;
 
-/// The anonymous private mappings of a process that may be watched: all but its stack and what the kernel put there.
+/// The anonymous private mappings of a process that may be watched: all but its stack and what the
+/// kernel put there.
 pub(super) fn anonymous(pid: i32) -> io::Result<Vec<Range<usize>>> {
     Ok(read(pid, "maps")?.lines().filter_map(parse).collect())
 }
@@ -44,7 +45,8 @@ pub(super) fn size(pid: i32) -> Size {
     read(pid, "statm").ok().and_then(|statm| parse_size(&statm)).unwrap_or_default()
 }
 
-/// Anonymous memory of a process, in pages, where each page counts by how many processes have it; `None`: that cannot be known.
+/// Anonymous memory of a process, in pages, where each page counts by how many processes have it;
+/// `None`: that cannot be known.
 pub(super) fn proportional(pid: i32) -> Option<u64> {
     let text = match read(pid, "smaps_rollup") {
         // It is gone: others have what it had.
@@ -55,7 +57,8 @@ pub(super) fn proportional(pid: i32) -> Option<u64> {
     Some(line.split_ascii_whitespace().next()?.parse::<u64>().ok()?.div_ceil(PAGE as u64 >> 10))
 }
 
-/// Faults of a process that needed nothing to be read, since it began: among them are all by which it got a copy of a page that it shared.
+/// Faults of a process that needed nothing to be read, since it began: among them are all by which
+/// it got a copy of a page that it shared.
 pub(super) fn minor_faults(pid: i32) -> u64 {
     const AFTER_THE_NAME: usize = 7;
     let stat = read(pid, "stat").unwrap_or_default();
@@ -75,7 +78,8 @@ pub(super) fn wiped_on_fork(pid: i32, address: usize) -> Option<Range<usize>> {
     parse_wiped(&read(pid, "smaps").ok()?, address)
 }
 
-/// `smaps`: a line of `maps` for each mapping, then lines `Name: value`, the last of which are the flags.
+/// `smaps`: a line of `maps` for each mapping, then lines `Name: value`, the last of which are the
+/// flags.
 fn parse_wiped(smaps: &str, address: usize) -> Option<Range<usize>> {
     let mut here = None;
     for line in smaps.lines() {
@@ -115,7 +119,8 @@ pub(super) fn is_stopped(pid: i32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
 }
 
-/// Threads of a process that run or could run. `most`: threads that may be looked at, less by those that were.
+/// Threads of a process that run or could run. `most`: threads that may be looked at, less by those
+/// that were.
 pub(super) fn running(pid: i32, most: &mut usize) -> usize {
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
     let threads: Vec<_> = threads.flatten().take(*most).map(|thread| thread.file_name()).collect();
@@ -133,14 +138,16 @@ pub(super) fn has_ended(pid: i32) -> bool {
     stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
 }
 
-/// The status of a program of whose threads none is left: its first one has ended, and there is one more, the agent.
+/// The status of a program of whose threads none is left: its first one has ended, and there is one
+/// more, the agent.
 pub(super) fn ended_with(pid: i32) -> Option<u32> {
     let status = parse_ended(&read(pid, "stat").ok()?)?;
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     (threads.count() == 2).then_some(status)
 }
 
-/// The status that its first thread ended with. Fields are counted from the state on, behind the name.
+/// The status that its first thread ended with. Fields are counted from the state on, behind the
+/// name.
 fn parse_ended(stat: &str) -> Option<u32> {
     const STATUS: usize = 49;
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split_ascii_whitespace().collect();

@@ -1,4 +1,5 @@
-//! What the engine's orders mean for the memory of processes: page states, and what is to be put in place.
+//! What the engine's orders mean for the memory of processes: page states, and what is to be put in
+//! place.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -77,7 +78,8 @@ pub(super) struct Memory {
     state: Vec<State>,
     pub(super) young: Vec<bool>,
     pub(super) written: Written,
-    /// `madvise` is about to drop what is in place, or did: it must not be moved out as long as it may be there.
+    /// `madvise` is about to drop what is in place, or did: it must not be moved out as long as it
+    /// may be there.
     pub(super) doomed: Vec<bool>,
     /// What is being read or written is of no use any more.
     pub(super) dropped: Vec<bool>,
@@ -138,7 +140,8 @@ fn is_resident(state: State) -> bool {
     matches!(state, State::Mapped | State::Leaving)
 }
 
-/// Makes a table longer, with an eighth to spare: all of it counts as memory, and doubled it would take too much.
+/// Makes a table longer, with an eighth to spare: all of it counts as memory, and doubled it would
+/// take too much.
 pub(super) fn extend<T: Clone>(table: &mut Vec<T>, len: usize, with: T) {
     const SPARE_PART: usize = 8;
     if len > table.capacity() {

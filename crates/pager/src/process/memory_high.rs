@@ -13,8 +13,8 @@ use crate::uffd::PAGE;
 pub(super) type Place = (usize, usize);
 
 impl Shared {
-    /// Who was served goes on, now or later. Pages that reclaim orders out for it are out, and then free, before the engine says how long;
-    /// else all would wait for pages that go soon.
+    /// Who was served goes on, now or later. Pages that reclaim orders out for it are out, and then
+    /// free, before the engine says how long; else all would wait for pages that go soon.
     #[cold]
     pub(super) fn resume_faults<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         for _ in 0..2 {
@@ -45,7 +45,8 @@ impl Core {
         self.engine.set_memcg_limits(&mut self.memory, self.group, &limits).map_err(Error::Config)
     }
 
-    /// The threads whose faults were served go on, or wait if their group went beyond `memory.high`.
+    /// The threads whose faults were served go on, or wait if their group went beyond
+    /// `memory.high`.
     fn release_held(&mut self) {
         if self.engine.is_over_high() {
             self.memory.high.most_leaving = MOST_LEAVING;

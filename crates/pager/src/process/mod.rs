@@ -1,12 +1,14 @@
 //! Whole programs: all processes of a tree in one memory, served from outside.
 //!
-//! The *manager* is the process that starts the program. In each process of the tree there is an *agent*, a thread that lives by system
-//! calls alone (`crates/preload`). The manager holds the userfaultfd of every process: it reads faults and changes of
-//! mappings and puts pages in place. The agent does the one thing that must be done inside, `UFFDIO_MOVE`: pages that are
-//! to leave go to scratch pages of its own and from there to memory that both map.
+//! The *manager* is the process that starts the program. In each process of the tree there is an
+//! *agent*, a thread that lives by system calls alone (`crates/preload`). The manager holds the
+//! userfaultfd of every process: it reads faults and changes of mappings and puts pages in place.
+//! The agent does the one thing that must be done inside, `UFFDIO_MOVE`: pages that are to leave go
+//! to scratch pages of its own and from there to memory that both map.
 //!
-//! Threads of the manager: two or more that serve faults, the evictor, the scanner (which finds memory), and the greeter (which admits
-//! processes). The engine decides, under one lock with the states of all pages.
+//! Threads of the manager: two or more that serve faults, the evictor, the scanner (which finds
+//! memory), and the greeter (which admits processes). The engine decides, under one lock with the
+//! states of all pages.
 
 #[path = "../../../preload/src/abi.rs"]
 #[expect(dead_code, reason = "each side uses its part")]
@@ -74,10 +76,12 @@ const THREAD_BYTES: usize = 160 << 10;
 /// Up to 2 to the power of this pages are read at a time, while faults follow one another.
 const READ_AHEAD_ORDER: u32 = 4;
 
-/// Of the memory, this part may be pages that are on their way out, and so many at the most: 16 batches.
+/// Of the memory, this part may be pages that are on their way out, and so many at the most: 16
+/// batches.
 const UNDER_WAY: u64 = 16;
 const MOST_UNDER_WAY: u64 = 1024;
-/// While processes share memory, this part: a page that leaves one of them is copied first, which is a page more until it is written.
+/// While processes share memory, this part: a page that leaves one of them is copied first, which
+/// is a page more until it is written.
 const SHARED_UNDER_WAY: u64 = 64;
 
 /// What is loaded into programs.
@@ -86,8 +90,8 @@ static PRELOAD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
 /// A program and the memory of its processes.
 #[derive(Debug)]
 pub struct TreeConfig {
-    /// Limits, policy and stores, as of a region. Of no meaning are its size, who serves faults and how they wait, standby places, samples, folios
-    /// and how the swap file is written.
+    /// Limits, policy and stores, as of a region. Of no meaning are its size, who serves faults and
+    /// how they wait, standby places, samples, folios and how the swap file is written.
     pub memory: RegionConfig,
     /// A file for what was touched.
     pub record: Option<File>,
@@ -122,7 +126,8 @@ impl Tree {
         if PRELOAD.is_empty() {
             return Err(Error::Unsupported("whole programs are served on x86-64 Linux only".into()));
         }
-        // Slots of whole programs are all over the file, so a batch is many calls: at once they take a tenth less processor time.
+        // Slots of whole programs are all over the file, so a batch is many calls: at once they
+        // take a tenth less processor time.
         config.memory.swap_io = SwapIo::Ring;
         let m = &config.memory;
         let max_pages = m.memory_max / PAGE;
@@ -131,7 +136,8 @@ impl Tree {
         let area = Arc::new(SwapArea::sharing(store, slots));
         let mut config_of_engine = m.engine();
         (config_of_engine.page_cluster, config_of_engine.swap_map_ahead) = (READ_AHEAD_ORDER, true);
-        // As kernels since 6.13: clusters that are used in part come first. So slots in use, and with them the tables, stay close together.
+        // As kernels since 6.13: clusters that are used in part come first. So slots in use, and
+        // with them the tables, stay close together.
         config_of_engine.swap.allocator = SwapAllocator::OneFrag;
         let mut engine = Engine::new(config_of_engine).map_err(Error::Config)?;
         let group =
@@ -233,7 +239,8 @@ impl Shared {
         }
     }
 
-    /// After anything was done: what was read of faults is served, what the engine asked for is done, as far as someone waits for it.
+    /// After anything was done: what was read of faults is served, what the engine asked for is
+    /// done, as far as someone waits for it.
     fn after<'a>(&'a self, mut core: MutexGuard<'a, Core>) {
         core.serve_pending();
         core = self.finish(core);
@@ -279,7 +286,8 @@ impl Shared {
         if core.memory.discards.len() >= DISCARD_BATCH { self.discard(core) } else { core }
     }
 
-    /// Reads pages, and tells the engine. What failed on the way may be well where it is, so it is tried once more.
+    /// Reads pages, and tells the engine. What failed on the way may be well where it is, so it is
+    /// tried once more.
     fn read<'a>(&'a self, mut core: MutexGuard<'a, Core>, reads: &[(u32, u32)]) -> MutexGuard<'a, Core> {
         let mut contents: Vec<_> = reads.iter().map(|_| core.memory.buffer()).collect();
         drop(core);

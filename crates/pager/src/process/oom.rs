@@ -1,4 +1,5 @@
-//! Room: what takes memory besides the pages that the engine knows of, who waits for some, and what becomes of those who get none.
+//! Room: what takes memory besides the pages that the engine knows of, who waits for some, and what
+//! becomes of those who get none.
 
 use std::time::{Duration, Instant};
 
@@ -12,19 +13,22 @@ use crate::machine;
 use crate::staging::WINDOW;
 use crate::uffd::PAGE;
 
-/// A fault for which there is no room ends the process if for so long, and so many attempts of the evictor, no page left memory, and none is
-/// on its way.
+/// A fault for which there is no room ends the process if for so long, and so many attempts of the
+/// evictor, no page left memory, and none is on its way.
 const NO_PROGRESS: Duration = Duration::from_secs(2);
 const NO_PROGRESS_ROUNDS: u32 = 200;
 /// After so many, and so many again, a pool before a file is asked for memory.
 const ROOM_ROUNDS: u32 = 20;
 
-/// A debugger of a process that does not move its pages out gets some of what is kept for reclaim when it has waited for room for so long.
+/// A debugger of a process that does not move its pages out gets some of what is kept for reclaim
+/// when it has waited for room for so long.
 const HELPED_AFTER: Duration = Duration::from_millis(2);
-/// What it has then stays in memory for so long: it may be all that can leave, and would come and go.
+/// What it has then stays in memory for so long: it may be all that can leave, and would come and
+/// go.
 const HELPED_FOR: Duration = Duration::from_millis(100);
 
-/// If nothing is kept any more, it gets memory beyond the limit, while less than one part in so many of the memory is missing.
+/// If nothing is kept any more, it gets memory beyond the limit, while less than one part in so
+/// many of the memory is missing.
 const MOST_OWED: u64 = 10;
 
 impl Core {
@@ -33,7 +37,8 @@ impl Core {
         self.space(space).and_then(|s| s.helped).is_some_and(|at| at.elapsed() < HELPED_FOR)
     }
 
-    /// Debuggers of processes that do not answer. They may be among those who wait, and until they go on, those do not.
+    /// Debuggers of processes that do not answer. They may be among those who wait, and until they
+    /// go on, those do not.
     fn tracers(&self) -> Vec<i32> {
         if self.waiting_for_frame.is_empty() {
             return Vec::new();
@@ -100,14 +105,16 @@ impl Core {
         self.spaces.iter().flatten().map(|s| s.blocks.len() as u64).sum()
     }
 
-    /// There is no room and nothing to reclaim: the process that asks dies, as it would without a pager.
+    /// There is no room and nothing to reclaim: the process that asks dies, as it would without a
+    /// pager.
     fn out_of_memory(&mut self, p: Pending) {
         let Some(s) = self.space_mut(p.space) else { return };
         let pid = s.pid;
         if pid > 0 && !std::mem::replace(&mut s.is_killed, true) {
             self.killed += 1;
             eprintln!("refault: out of memory: process {pid} is killed; {}", self.what_is_short());
-            // SAFETY: the process is one that is served here; a number that was used again would be of this user, too.
+            // SAFETY: the process is one that is served here; a number that was used again would be
+            // of this user, too.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
         if pid == 0
@@ -132,8 +139,8 @@ impl Core {
         (low + self.owed).saturating_sub(free)
     }
 
-    /// As much as is missing is reclaimed, as far as it goes while not too much is on its way out: nothing of that is free yet, so without this
-    /// limit all memory would be ordered out at once.
+    /// As much as is missing is reclaimed, as far as it goes while not too much is on its way out:
+    /// nothing of that is free yet, so without this limit all memory would be ordered out at once.
     pub(super) fn make_up(&mut self) {
         let missing = self.missing();
         if missing > 0 && !self.memory.kswapd_awake && self.memory.leaving.is_empty() {
@@ -144,7 +151,8 @@ impl Core {
         }
     }
 
-    /// Faults that found no room try again. Without anyone who makes room, they reclaim for themselves.
+    /// Faults that found no room try again. Without anyone who makes room, they reclaim for
+    /// themselves.
     pub(super) fn retry_waiting(&mut self) {
         let c = &self.memory.counts;
         // A page that is moved out is no progress: where nothing can be written, it comes back.
@@ -157,7 +165,8 @@ impl Core {
             return;
         }
         let stuck_for = self.progress.0.elapsed();
-        // What is on its way may take as long as a slow disk takes, unless such ways have ended in errors.
+        // What is on its way may take as long as a slow disk takes, unless such ways have ended in
+        // errors.
         let is_waited_for = self.memory.is_under_way() && failed == self.progress.2;
         let is_stuck = stuck_for > NO_PROGRESS && self.rounds > NO_PROGRESS_ROUNDS && !is_waited_for
             || stuck_for > self.stall_limit;
@@ -193,7 +202,8 @@ impl Core {
         self.note_pressure();
     }
 
-    /// What the pool and the pager take, and what processes have beyond what the engine knows of, is taken from the memory.
+    /// What the pool and the pager take, and what processes have beyond what the engine knows of,
+    /// is taken from the memory.
     pub(super) fn charge_overhead(&mut self) {
         let area = self.memory.area.stats();
         self.peak_swap = self.peak_swap.max(area.pages);
@@ -213,7 +223,8 @@ impl Core {
         (self.own_bytes() as u64 + stores).div_ceil(PAGE as u64)
     }
 
-    /// Takes memory for what the engine does not know of, as far as there is any; reclaim sees to the rest.
+    /// Takes memory for what the engine does not know of, as far as there is any; reclaim sees to
+    /// the rest.
     fn set_external(&mut self, pages: u64) {
         let before = self.engine.free_pages();
         let all = self.engine.set_external_pages(pages);
@@ -225,7 +236,8 @@ impl Core {
         }
     }
 
-    /// If all is taken, a page of what the engine does not know of is owed instead: memory is beyond the limit by as much, for a while.
+    /// If all is taken, a page of what the engine does not know of is owed instead: memory is
+    /// beyond the limit by as much, for a while.
     fn owe_a_page(&mut self) {
         if self.engine.free_pages() == 0 && self.taken > 0 && self.owed < self.budget.max_pages / MOST_OWED {
             self.engine.set_external_pages(self.taken - 1);
@@ -242,9 +254,11 @@ impl Core {
         self.budget.note_peak(&self.engine);
     }
 
-    /// A page that is in place already becomes known to the engine. False: there is no room for it now.
+    /// A page that is in place already becomes known to the engine. False: there is no room for it
+    /// now.
     pub(super) fn adopt(&mut self, page: u32) -> bool {
-        // It was counted with what is not known: as much becomes free as the engine must have to give a page.
+        // It was counted with what is not known: as much becomes free as the engine must have to
+        // give a page.
         let free = self.engine.free_pages();
         if free < self.high_mark + 32 {
             self.set_external(self.taken.saturating_sub(self.high_mark + 32 - free));

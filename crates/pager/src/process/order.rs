@@ -1,15 +1,18 @@
 //! In which order changes of mappings happened.
 //!
-//! The kernel tells of an unmapping or a move after it was done, without the lock of the mappings, so another thread may have taken the
-//! addresses, and may be heard first. What is heard between two moments at which nothing was under way is a *batch*: a set without an order.
-//! Here the order is found, or orders that come to the same: all orders of those changes that may have to do with each other are tried, and
-//! those are ruled out that contradict what is known for certain:
+//! The kernel tells of an unmapping or a move after it was done, without the lock of the mappings,
+//! so another thread may have taken the addresses, and may be heard first. What is heard between
+//! two moments at which nothing was under way is a *batch*: a set without an order. Here the order
+//! is found, or orders that come to the same: all orders of those changes that may have to do with
+//! each other are tried, and those are ruled out that contradict what is known for certain:
 //!
 //! - memory that was moved was there, and where it went, nothing was watched;
-//! - in the end, pages are marked where the order has content that is not in place, and nowhere else ([`super::evict`] marks the pages
-//!   that it takes away, and the kernel moves and drops marks with the mappings); memory that was moved is watched;
+//! - in the end, pages are marked where the order has content that is not in place, and nowhere
+//!   else ([`super::evict`] marks the pages that it takes away, and the kernel moves and drops
+//!   marks with the mappings); memory that was moved is watched;
 //! - a forked process has marks where the order has them at the time of the fork;
-//! - who changes what a move brought knows of it, so that the move was over, and was read of, before;
+//! - who changes what a move brought knows of it, so that the move was over, and was read of,
+//!   before;
 //! - `madvise` and `fork` tell before they are over: `madvise` before it discards anything.
 //!
 //! If orders remain that differ in where content is, there is no answer.
@@ -24,7 +27,8 @@ use crate::uffd::PAGE;
 pub(super) enum Change {
     /// Not mapped any more.
     Unmap(Range<usize>),
-    /// The last thing in a range is moved; what was left there is not mapped any more (unless no [`Change::Unmap`] says so).
+    /// The last thing in a range is moved; what was left there is not mapped any more (unless no
+    /// [`Change::Unmap`] says so).
     Remap { from: usize, to: usize, len: usize },
     /// To be discarded.
     Remove(Range<usize>),
@@ -100,9 +104,11 @@ pub(super) trait Evidence {
     fn held(&self, range: &Range<usize>) -> Vec<(usize, Mark)>;
     /// Addresses in a range that are marked now, in order; `None`: it cannot be told.
     fn marks(&mut self, range: &Range<usize>) -> Option<Vec<usize>>;
-    /// Whether something is at an address of a process that was forked, in place or not: for an address that is watched there.
+    /// Whether something is at an address of a process that was forked, in place or not: for an
+    /// address that is watched there.
     fn has_content(&mut self, fork: usize, address: usize) -> Watched;
-    /// Whether an address is watched now: by the process, or by one that was forked from it, which has not run yet.
+    /// Whether an address is watched now: by the process, or by one that was forked from it, which
+    /// has not run yet.
     fn is_watched(&mut self, fork: Option<usize>, address: usize) -> Watched;
     /// Whether an address was first watched in a moment in which something may have been under way.
     fn is_doubtful(&self, range: &Range<usize>) -> bool;
@@ -124,7 +130,8 @@ pub(super) fn outcome(changes: &[Change], evidence: &mut dyn Evidence) -> Result
         let matters = component.iter().any(held);
         let found = match Component::new(changes, &component, &at_forks, &forks) {
             Ok(found) => found.solve(evidence)?,
-            // So many that all is forgotten that was known of what is in place there. It will be found again.
+            // So many that all is forgotten that was known of what is in place there. It will be
+            // found again.
             Err(_) if !matters => forgotten(changes, &component, &forks),
             Err(doubt) => return Err(doubt),
         };
@@ -152,8 +159,8 @@ fn forgotten(changes: &[Change], component: &[usize], forks: &[usize]) -> Outcom
     Outcome { forks: forks.iter().map(|&n| (n, now.clone())).collect(), now }
 }
 
-/// Changes (but forks) that have addresses in common, directly or through others. There may be thousands: a program that unmaps page by
-/// page is always at it.
+/// Changes (but forks) that have addresses in common, directly or through others. There may be
+/// thousands: a program that unmaps page by page is always at it.
 pub(super) fn components(changes: &[Change]) -> Vec<Vec<usize>> {
     let ranges_of = |(i, change): (usize, &Change)| change.ranges().into_iter().map(move |range| (range, i));
     let mut ranges: Vec<(Range<usize>, usize)> = changes.iter().enumerate().flat_map(ranges_of).collect();
@@ -285,7 +292,8 @@ impl Component {
         };
         let is_told_apart = |c: &(usize, Change)| matches!(c.1, Change::Remap { .. } | Change::Fork(_));
         if !held.iter().any(|h| has_content(h)) || !self.changes.iter().any(is_told_apart) {
-            // Nothing can be lost or mixed up, or all that is there is gone: the order in which they were read will do.
+            // Nothing can be lost or mixed up, or all that is there is gone: the order in which
+            // they were read will do.
             let mut state = start;
             for i in 0..self.changes.len() {
                 state = self.apply(&state, i);
@@ -298,8 +306,9 @@ impl Component {
         });
         let known = Known { marks: marks.collect(), held };
         let mut fitting: Vec<State> = Vec::new();
-        // What was to be discarded before a fork was read of is not in the forked process, unless that does not fit: then both were under
-        // way. And a forked process may have less than its parent (MADV_DONTFORK): then what it has need not fit.
+        // What was to be discarded before a fork was read of is not in the forked process, unless
+        // that does not fit: then both were under way. And a forked process may have less than its
+        // parent (MADV_DONTFORK): then what it has need not fit.
         for (by_reading, strict) in [(true, true), (false, true), (true, false), (false, false)] {
             for end in self.search(start.clone(), by_reading)? {
                 if self.fits(&end, &known, evidence, strict)? {
@@ -325,7 +334,8 @@ impl Component {
         Ok(self.described(first))
     }
 
-    /// Everything that may have come of it. `by_reading`: forks follow what was to be discarded and read before.
+    /// Everything that may have come of it. `by_reading`: forks follow what was to be discarded and
+    /// read before.
     fn search(&self, start: State, by_reading: bool) -> Result<Vec<State>, Doubt> {
         let mut seen = HashSet::new();
         let mut ends = Vec::new();
@@ -422,7 +432,8 @@ impl Component {
                 return Ok(false);
             }
             let Some(should) = content.watched else { continue };
-            // What is watched is known for certain where content was or should be. Mappings may grow, and then are watched where nothing said so.
+            // What is watched is known for certain where content was or should be. Mappings may
+            // grow, and then are watched where nothing said so.
             let first = held.first().or(known.held[i].first()).map_or(0, |h| h.0);
             match evidence.is_watched(None, piece.start + first) {
                 Watched::No if should => return Ok(false),
@@ -476,7 +487,8 @@ fn fits_marks(held: &[(usize, Mark)], marks: &[usize], alone: bool) -> bool {
     all_there && (!alone || marks.iter().all(is_expected))
 }
 
-/// The pieces to which the same happens: every end of a range is one of a piece, and moved pieces are pieces.
+/// The pieces to which the same happens: every end of a range is one of a piece, and moved pieces
+/// are pieces.
 fn pieces<'a>(changes: impl Iterator<Item = &'a Change> + Clone) -> Result<Vec<Range<usize>>, Doubt> {
     let ranges: Vec<Range<usize>> = changes.clone().flat_map(Change::ranges).collect();
     let mut ends: BTreeSet<usize> = ranges.iter().flat_map(|r| [r.start, r.end]).collect();

@@ -61,8 +61,9 @@ impl Poll {
         unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd, &raw mut event) }
     }
 
-    /// Waits for a process's faults, until its descriptor is closed. Each is told to one thread, which must read all there is: told until it
-    /// is read, all threads would come for it, and all but one in vain.
+    /// Waits for a process's faults, until its descriptor is closed. Each is told to one thread,
+    /// which must read all there is: told until it is read, all threads would come for it, and all
+    /// but one in vain.
     pub(super) fn add_faults(&self, fd: RawFd, index: usize) -> io::Result<()> {
         self.add(fd, libc::EPOLLIN | libc::EPOLLET, FAULTS | index as u64)
     }

@@ -1,8 +1,10 @@
-//! Pressure: the share of time that is lost to waiting for memory, in the meaning of `/proc/pressure/memory` ([`Psi`]).
+//! Pressure: the share of time that is lost to waiting for memory, in the meaning of
+//! `/proc/pressure/memory` ([`Psi`]).
 //!
-//! Stalled are threads that wait for a page that was in memory before, for room, or because of `memory.high`. That is known at any
-//! time. Who works instead is looked at now and then (`/proc/PID/task/TID/stat`): threads that ran then or were stalled are the ones
-//! that are not idle, and those of them that are not stalled at another time are productive then.
+//! Stalled are threads that wait for a page that was in memory before, for room, or because of
+//! `memory.high`. That is known at any time. Who works instead is looked at now and then
+//! (`/proc/PID/task/TID/stat`): threads that ran then or were stalled are the ones that are not
+//! idle, and those of them that are not stalled at another time are productive then.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +17,8 @@ use super::maps;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// So many at the most.
 const MOST_THREADS: usize = 64;
-/// Looks of which the one counts that found the most: a thread that has just faulted is neither seen to run nor known to wait.
+/// Looks of which the one counts that found the most: a thread that has just faulted is neither
+/// seen to run nor known to wait.
 const LOOKS: usize = 4;
 
 /// Who waits for memory, and who works.
@@ -66,7 +69,8 @@ impl Core {
         }
     }
 
-    /// Looks at who works. Under the lock, so that no agent is at work and those that are stalled are known.
+    /// Looks at who works. Under the lock, so that no agent is at work and those that are stalled
+    /// are known.
     pub(super) fn look_at_threads(&mut self) {
         if !self.pressure.had_stalls || self.pressure.looked.elapsed() < LOOK_EVERY {
             return;

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::uffd::PAGE;
 
-/// A touch of a page, as it was seen: by a fault, because the page was found in place, or because it was found written.
+/// A touch of a page, as it was seen: by a fault, because the page was found in place, or because
+/// it was found written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Touched {
     /// Since the start.
@@ -96,13 +97,15 @@ impl Recorder {
         self.in_place += in_place;
     }
 
-    /// Whether it is time to look for written pages, also where the engine walks no page tables: the closer the looks, the less is guessed.
+    /// Whether it is time to look for written pages, also where the engine walks no page tables:
+    /// the closer the looks, the less is guessed.
     pub(super) fn is_look_due(&self) -> bool {
         Instant::now() >= self.next_look
     }
 
-    /// Pages (processes and addresses) that were found written: each was at some time since they were looked for last, and if it was touched in another
-    /// way meanwhile, after that. Nobody knows when, so they are spread over that time, in no order of their addresses.
+    /// Pages (processes and addresses) that were found written: each was at some time since they
+    /// were looked for last, and if it was touched in another way meanwhile, after that. Nobody
+    /// knows when, so they are spread over that time, in no order of their addresses.
     pub(super) fn found_written(&mut self, began: Instant, pages: &[(usize, usize)]) {
         const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
         // The look itself is part of the time: pages are protected one after the other.
@@ -160,7 +163,8 @@ pub struct Recording {
     file: File,
     /// How many processes there were.
     pub processes: u32,
-    /// How many pages there were in place at faults, on average; `None`: no page ever left memory. A replay in so much memory is one under the same limit.
+    /// How many pages there were in place at faults, on average; `None`: no page ever left memory.
+    /// A replay in so much memory is one under the same limit.
     pub in_place_pages: Option<u64>,
 }
 
@@ -199,7 +203,8 @@ mod tests {
         r.touch(later(30), 3, 9 * PAGE, false);
         r.found_written(later(40), &[(3, 7 * PAGE), (3, 8 * PAGE)]);
         r.found_written(later(50), &[(3, 7 * PAGE)]);
-        // Whatever the share of the time before it: after its own fault. And what was read before a look is not before it in the record.
+        // Whatever the share of the time before it: after its own fault. And what was read before a
+        // look is not before it in the record.
         r.touch(later(58), 3, 7 * PAGE, false);
         r.found_written(later(60), &[(3, 7 * PAGE)]);
         r.touch(later(59), 3, 8 * PAGE, true);

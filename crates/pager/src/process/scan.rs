@@ -1,4 +1,5 @@
-//! Finding memory: how much processes have, which of it is not watched yet, and what of it is in place without the engine's knowledge.
+//! Finding memory: how much processes have, which of it is not watched yet, and what of it is in
+//! place without the engine's knowledge.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,11 +17,14 @@ use crate::uffd::PAGE;
 
 /// Bytes that are looked at under the lock at a time.
 const CHUNK: usize = 64 << 20;
-/// Mappings are looked at again when a process has so many pages more that the engine does not know of.
+/// Mappings are looked at again when a process has so many pages more that the engine does not know
+/// of.
 const WORTH_A_LOOK: u64 = 16;
-/// All watched memory is looked through again after so long, and when so many pages more are unknown.
+/// All watched memory is looked through again after so long, and when so many pages more are
+/// unknown.
 const RECONCILE_EVERY: Duration = Duration::from_millis(500);
-/// The time between two looks is at least this, and this many times the processor time that a look takes.
+/// The time between two looks is at least this, and this many times the processor time that a look
+/// takes.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 const MOST_PAUSE: Duration = Duration::from_millis(20);
 const SHARE: u32 = 20;
@@ -49,7 +53,8 @@ struct Look {
 impl Shared {
     /// The scanner's thread.
     pub(super) fn scan(&self) {
-        // What it finds late is memory beyond the limit. If the system does not let it go first, that is only later.
+        // What it finds late is memory beyond the limit. If the system does not let it go first,
+        // that is only later.
         // SAFETY: the call changes the priority of this thread (0 names it).
         _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
         let mut reconciled = Instant::now();
@@ -82,8 +87,9 @@ impl Shared {
         }
     }
 
-    /// Reads what there is of all processes. Waiting threads are told of a descriptor once: had one of them not read all of it, whoever
-    /// faulted would wait until somebody else of that process faults.
+    /// Reads what there is of all processes. Waiting threads are told of a descriptor once: had one
+    /// of them not read all of it, whoever faulted would wait until somebody else of that process
+    /// faults.
     fn catch_up(&self) {
         let spaces = self.lock().spaces.len();
         for index in 0..spaces {
@@ -95,7 +101,8 @@ impl Shared {
         }
     }
 
-    /// Counts the memory of all processes; which of them need a closer look, if there may be one, and the longest pause until the next count.
+    /// Counts the memory of all processes; which of them need a closer look, if there may be one,
+    /// and the longest pause until the next count.
     fn look_around(&self, all: bool, closer: bool) -> (Vec<Look>, Duration) {
         let mut core = self.lock();
         core.tick();
@@ -143,7 +150,8 @@ impl Shared {
         }
     }
 
-    /// Watches the mappings of a process that are not watched yet, and has the engine know what is in them.
+    /// Watches the mappings of a process that are not watched yet, and has the engine know what is
+    /// in them.
     fn watch_mappings(&self, look: &Look) {
         let Ok(mappings) = maps::anonymous(look.pid) else { return };
         for mapping in mappings {
@@ -155,7 +163,8 @@ impl Shared {
                     continue;
                 }
                 core.tick();
-                // In one piece: memory that is watched in part is two mappings, which some calls do not take for one.
+                // In one piece: memory that is watched in part is two mappings, which some calls do
+                // not take for one.
                 gaps.iter().for_each(|gap| _ = core.watch(look.index, gap, false));
                 self.after(core);
             }
@@ -191,7 +200,8 @@ fn chunks(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
 }
 
 impl Core {
-    /// Whose pagemap could not be opened when it came, perhaps for lack of descriptors: what it has in place cannot be found without.
+    /// Whose pagemap could not be opened when it came, perhaps for lack of descriptors: what it has
+    /// in place cannot be found without.
     fn open_pagemaps(&mut self) {
         for index in 0..self.spaces.len() {
             let Some(s) = self.space_mut(index).filter(|s| s.pid > 0 && s.pagemap.is_none()) else { continue };
@@ -205,7 +215,8 @@ impl Core {
     fn bury_orphans(&mut self) {
         for index in 0..self.spaces.len() {
             let Some(s) = self.space(index).filter(|s| s.agent.is_none()) else { continue };
-            // SAFETY: the bell is watched already, and never touched. Only the error is of interest: without a process, it is this one.
+            // SAFETY: the bell is watched already, and never touched. Only the error is of
+            // interest: without a process, it is this one.
             let gone = unsafe { s.uffd.register(s.bell, PAGE) };
             if gone.is_err_and(|e| matches!(e.raw_os_error(), Some(libc::ENOMEM | libc::ESRCH))) {
                 self.bury(index);
@@ -213,7 +224,8 @@ impl Core {
         }
     }
 
-    /// Programs all of whose threads have ended by themselves, with no call that ends the process: the agent would keep it for ever.
+    /// Programs all of whose threads have ended by themselves, with no call that ends the process:
+    /// the agent would keep it for ever.
     fn end_agents(&mut self) {
         for s in self.spaces.iter().flatten().filter(|s| s.pid > 0 && s.unanswered.is_none()) {
             if let (Some(agent), Some(status)) = (&s.agent, maps::ended_with(s.pid)) {
@@ -234,7 +246,8 @@ impl Core {
         let Ok(mut present) = look.pagemap.present(range) else { return };
         self.forgive(look.index, range, &present);
         if self.space(look.index).is_some_and(|s| s.forked) {
-            // What is shared with another process is that process's, unless that has it no more: it ended, or the page left it.
+            // What is shared with another process is that process's, unless that has it no more: it
+            // ended, or the page left it.
             let own = present.iter().filter_map(|r| look.pagemap.exclusive(r).ok()).flatten();
             let own: Vec<usize> = own.collect();
             let is_short = self.missing() > 0;
@@ -264,8 +277,9 @@ impl Core {
         }
     }
 
-    /// Whether the kernel would tell of a fault at this page, which is in place. A range may be registered although parts of it are not
-    /// mapped any more, and what is mapped there later is not watched. From now on it would be told if the page goes.
+    /// Whether the kernel would tell of a fault at this page, which is in place. A range may be
+    /// registered although parts of it are not mapped any more, and what is mapped there later is
+    /// not watched. From now on it would be told if the page goes.
     pub(super) fn is_surely_watched(&mut self, index: usize, address: usize) -> bool {
         let Some(s) = self.space_mut(index) else { return false };
         // SAFETY: the page is of a program that is served, and nothing is replaced.

@@ -1,8 +1,10 @@
 //! Memory that processes share since a fork.
 //!
-//! A page that two processes share takes memory once, and the engine knows it as a page of one of them. It is two pages as soon as one of them writes
-//! to it, which nobody is told of, or as soon as it leaves one of them: what leaves is a copy. So copies are counted as they are made: exactly, page by
-//! page, now and then (`Pss_Anon`), and in between as many as they can be at the most. And a page that leaves one process leaves the others right after.
+//! A page that two processes share takes memory once, and the engine knows it as a page of one of
+//! them. It is two pages as soon as one of them writes to it, which nobody is told of, or as soon
+//! as it leaves one of them: what leaves is a copy. So copies are counted as they are made:
+//! exactly, page by page, now and then (`Pss_Anon`), and in between as many as they can be at the
+//! most. And a page that leaves one process leaves the others right after.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -18,11 +20,13 @@ use crate::uffd::PAGE;
 /// Copies are counted exactly after so long, or when they could be so great a part of the memory.
 const COUNT_EVERY: Duration = Duration::from_millis(20);
 const WORTH_A_COUNT: u64 = 64;
-/// As long as a process that shares memory is not known, copies count as this part of the memory at most: whoever had them may be gone.
+/// As long as a process that shares memory is not known, copies count as this part of the memory at
+/// most: whoever had them may be gone.
 const MOST_UNKNOWN: u64 = 16;
 /// Pages that processes have beyond those that were counted, which have them counted again.
 const GROWN: u64 = 64;
-/// A process that was forked is waited for so long: until it is there, no page that it shares can leave memory.
+/// A process that was forked is waited for so long: until it is there, no page that it shares can
+/// leave memory.
 const NEWBORN: Duration = Duration::from_millis(500);
 
 /// What is known of memory that is shared.
@@ -32,9 +36,11 @@ pub(super) struct Sharing {
     counted: Option<Instant>,
     /// They are to be counted again.
     pub(super) is_due: bool,
-    /// Pages that processes that share memory had together beyond those that the engine knows of, when they were counted, less those that it was told of since.
+    /// Pages that processes that share memory had together beyond those that the engine knows of,
+    /// when they were counted, less those that it was told of since.
     unknown: u64,
-    /// How many more they could have without more memory of their own: pages that more than one of them has.
+    /// How many more they could have without more memory of their own: pages that more than one of
+    /// them has.
     possible: u64,
     /// What each of them had beyond what is known, together.
     beyond: u64,
@@ -63,7 +69,8 @@ impl Sharing {
         }
     }
 
-    /// Nothing is taken for certain that was not counted. Whether there was anything, and it cannot be counted.
+    /// Nothing is taken for certain that was not counted. Whether there was anything, and it cannot
+    /// be counted.
     pub(super) fn forget(&mut self) -> bool {
         const LATE: Duration = COUNT_EVERY.saturating_mul(10);
         let had = self.copies() > 0 && self.counted.is_none_or(|at| at.elapsed() > LATE);
@@ -85,7 +92,8 @@ impl Core {
         self.sharing.is_due = true;
     }
 
-    /// Whether a child of this process, or another process that shares memory, is not there yet but will be in a moment.
+    /// Whether a child of this process, or another process that shares memory, is not there yet but
+    /// will be in a moment.
     fn awaits_child(&self) -> bool {
         (0..self.spaces.len()).any(|index| self.is_newborn(index))
     }
@@ -95,7 +103,8 @@ impl Core {
         self.space(index).is_some_and(|s| s.forked && s.pid == 0 && s.since.elapsed() < NEWBORN)
     }
 
-    /// Whether pages of a process would be copied if they left now, and the originals could not follow.
+    /// Whether pages of a process would be copied if they left now, and the originals could not
+    /// follow.
     pub(super) fn must_wait_for_child(&self, index: usize) -> bool {
         self.space(index).is_some_and(|s| s.shares) && self.awaits_child()
     }
@@ -119,8 +128,9 @@ impl Core {
         }
     }
 
-    /// Pages that have left a process leave the others that shared them. What is there is theirs alone now; where there are still two, it is known as one of
-    /// the first from now on, and leaves the next when it has left that one.
+    /// Pages that have left a process leave the others that shared them. What is there is theirs
+    /// alone now; where there are still two, it is known as one of the first from now on, and
+    /// leaves the next when it has left that one.
     pub(super) fn follow(&mut self, owner: usize, addresses: &[usize]) {
         let others =
             |i: &usize| *i != owner && self.space(*i).is_some_and(|s| s.shares && s.active && s.agent.is_some());
@@ -145,7 +155,8 @@ impl Core {
         self.fill_others();
     }
 
-    /// Has the engine know of a page of a process, if it is in place, not known as that of another, and watched. The page, and whether others share it.
+    /// Has the engine know of a page of a process, if it is in place, not known as that of another,
+    /// and watched. The page, and whether others share it.
     fn become_known(&mut self, index: usize, address: usize) -> Option<(u32, bool)> {
         let s = self.space(index).filter(|s| s.is_watched(address))?;
         let range = address..address + PAGE;
@@ -163,14 +174,16 @@ impl Core {
         pagemap.is_some_and(|p| p.present(range).is_ok_and(|there| !there.is_empty()))
     }
 
-    /// Whether another process that shares memory has a page in place at this address that the engine knows of: that is likely the one that is shared.
+    /// Whether another process that shares memory has a page in place at this address that the
+    /// engine knows of: that is likely the one that is shared.
     pub(super) fn is_known_of_another(&self, index: usize, address: usize) -> bool {
         let is_known = |page| matches!(self.memory.state(page), State::Mapped | State::Leaving);
         let others = self.spaces.iter().enumerate().filter(|(i, _)| *i != index).filter_map(|(_, s)| s.as_ref());
         others.filter(|s| s.shares).filter_map(|s| s.table.get(address)).any(is_known)
     }
 
-    /// Counts the memory of processes that share some. Others have been counted: `total` pages. All of it.
+    /// Counts the memory of processes that share some. Others have been counted: `total` pages. All
+    /// of it.
     pub(super) fn count_shared(&mut self, sizes: &[Sized], total: u64) -> u64 {
         // A part of a page that counts for a process whose number is not known would be missing.
         let all_known = self.spaces.iter().flatten().all(|s| s.pid > 0 || !s.shares);
@@ -183,7 +196,8 @@ impl Core {
         let (known, beyond) = (self.known_of(&sharing), self.beyond_of(&sharing));
         self.sharing.written = sharing.iter().map(|&(i, pid, _)| self.written_copies(i, pid)).sum();
         if !all_known {
-            // Until all are there, the pages that they share are those of the process that they were forked from.
+            // Until all are there, the pages that they share are those of the process that they
+            // were forked from.
             self.sharing.unknown = beyond;
             self.sharing.possible = self.sharing.possible.min(self.budget.max_pages / MOST_UNKNOWN);
         } else if self.is_worth_a_count(beyond) {

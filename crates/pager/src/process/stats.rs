@@ -17,8 +17,9 @@ pub struct TreeStats {
     pub peak_pages: u64,
     /// The most anonymous memory that the processes had at one time, as the kernel counts it.
     pub peak_resident_pages: u64,
-    /// The most memory that was taken at one time: anonymous memory of the processes as the kernel counts it (what is shared after `fork` counts in
-    /// each), pages on their way out, the pool and the pager. It is above the limit where memory grew faster than it was found.
+    /// The most memory that was taken at one time: anonymous memory of the processes as the kernel
+    /// counts it (what is shared after `fork` counts in each), pages on their way out, the pool and
+    /// the pager. It is above the limit where memory grew faster than it was found.
     pub peak_taken_pages: u64,
     /// Memory that is counted now.
     pub memory_pages: u64,
@@ -26,7 +27,8 @@ pub struct TreeStats {
     pub overhead_pages: u64,
     /// Of the overhead, bytes that are tables of the engine and of the pager, stacks and buffers.
     pub own_bytes: u64,
-    /// The most bytes that tables (of the engine and of the pager) took, and of how many pages they were then.
+    /// The most bytes that tables (of the engine and of the pager) took, and of how many pages they
+    /// were then.
     pub peak_table_bytes: u64,
     /// Pages that the tables were of.
     pub peak_table_pages: u64,
@@ -44,24 +46,27 @@ pub struct TreeStats {
     pub area: AreaStats,
     /// Programs that were started and served.
     pub processes: u64,
-    /// Of these, those whose C library could not be caught: memory that they make is found later, instead of being watched before it is touched.
+    /// Of these, those whose C library could not be caught: memory that they make is found later,
+    /// instead of being watched before it is touched.
     pub uncaught: u64,
     /// The functions of the C library that could not be caught in any of them.
     pub uncaught_functions: Vec<&'static str>,
     /// Times that a thread asked about memory that it had made.
     pub asks: u64,
-    /// Times that a process was not there to move its pages, for it was stopped or had no processor: until it was, it was not served, and others were.
+    /// Times that a process was not there to move its pages, for it was stopped or had no
+    /// processor: until it was, it was not served, and others were.
     pub unanswered: u64,
     /// Processes that were forked from those.
     pub forks: u64,
     /// Times that the order of changes of mappings could not be told; the process is killed then.
     pub undecided: u64,
-    /// Pages whose content had no place any more, or whose place had no content: there should be none.
+    /// Pages whose content had no place any more, or whose place had no content: there should be
+    /// none.
     pub strays: u64,
     /// Nanoseconds that threads waited for pages that had been in memory before, or for room.
     pub stall_ns: u64,
-    /// Microseconds in which some thread waited so, as `some` of `/proc/pressure/memory`: where other threads worked meanwhile, on other
-    /// processors, the share of those that waited.
+    /// Microseconds in which some thread waited so, as `some` of `/proc/pressure/memory`: where
+    /// other threads worked meanwhile, on other processors, the share of those that waited.
     pub stall_some_us: u64,
     /// Of these, as `full`: microseconds in which nobody worked in place of those who waited.
     pub stall_full_us: u64,

@@ -1,9 +1,12 @@
-//! Orders that are not answered soon: the process is stopped, by a signal or a debugger, or it gets no processor.
+//! Orders that are not answered soon: the process is stopped, by a signal or a debugger, or it gets
+//! no processor.
 //!
-//! The manager gives orders under its lock, for no change of a mapping may be read between the choice of an address and the move. Waiting for
-//! ever there would stop all processes, and whoever is to let this one go on may be one of them (a debugger inside of the run). So the order
-//! stays open: its pages keep their state and their places, and until it is answered nothing of that process is read, served or put in
-//! place. What is done for others goes on. The kernel keeps all that the process says meanwhile, in order.
+//! The manager gives orders under its lock, for no change of a mapping may be read between the
+//! choice of an address and the move. Waiting for ever there would stop all processes, and whoever
+//! is to let this one go on may be one of them (a debugger inside of the run). So the order stays
+//! open: its pages keep their state and their places, and until it is answered nothing of that
+//! process is read, served or put in place. What is done for others goes on. The kernel keeps all
+//! that the process says meanwhile, in order.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +31,8 @@ pub(super) struct Unanswered {
     asked: Vec<usize>,
     /// Pages that could not be marked.
     to_mark: Vec<u32>,
-    /// What became of pages that were being read, or could not be written: they would have to be put in place.
+    /// What became of pages that were being read, or could not be written: they would have to be
+    /// put in place.
     read: Vec<(u32, Result<Box<PageBuf>, StoreError>)>,
     unwritten: Vec<u32>,
 }

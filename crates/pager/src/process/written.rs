@@ -1,8 +1,9 @@
 //! Accessed bits: which pages were written, as the kernel tells.
 //!
-//! Before the engine walks page tables, one call for each process finds the pages that were written since the last walk and protects them
-//! again (`PAGEMAP_SCAN`). The first write lifts the protection without anyone being asked (`UFFD_FEATURE_WP_ASYNC`). The same bit of a page
-//! that is *not* there is the mark of one that is away; the call passes over these.
+//! Before the engine walks page tables, one call for each process finds the pages that were written
+//! since the last walk and protects them again (`PAGEMAP_SCAN`). The first write lifts the
+//! protection without anyone being asked (`UFFD_FEATURE_WP_ASYNC`). The same bit of a page that is
+//! *not* there is the mark of one that is away; the call passes over these.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +20,8 @@ pub(super) struct Written {
     pagemaps: Vec<Option<Arc<Pagemap>>>,
     /// There was a walk.
     has_walked: bool,
-    /// Pages that came in unprotected since then: the walk takes them for written, whatever was done to them.
+    /// Pages that came in unprotected since then: the walk takes them for written, whatever was
+    /// done to them.
     came: Vec<bool>,
 }
 
@@ -41,7 +43,8 @@ impl Written {
         self.came[page as usize] = !protected;
     }
 
-    /// Pages of all processes that were written since the last walk, as ranges of addresses that go up. What cannot be had is not known.
+    /// Pages of all processes that were written since the last walk, as ranges of addresses that go
+    /// up. What cannot be had is not known.
     fn take(&self) -> Vec<Vec<Range<usize>>> {
         let take = |map: &Option<Arc<Pagemap>>| {
             let mut found = Vec::new();
@@ -53,7 +56,8 @@ impl Written {
     }
 }
 
-/// Looks up addresses in ranges that go up; those that are asked for one after the other are mostly neighbours.
+/// Looks up addresses in ranges that go up; those that are asked for one after the other are mostly
+/// neighbours.
 struct Finder<'a> {
     ranges: &'a [Range<usize>],
     at: usize,
@@ -104,15 +108,16 @@ impl Memory {
         }
     }
 
-    /// Whether a page that is in place was written since the last walk. Where there was none, nothing is protected, and all pages are as
-    /// if written.
+    /// Whether a page that is in place was written since the last walk. Where there was none,
+    /// nothing is protected, and all pages are as if written.
     pub(super) fn is_written(&self, page: u32) -> bool {
         let map = self.written.pagemaps.get(self.owner[page as usize] as usize);
         let is_written = |map: &Arc<Pagemap>| map.is_written(self.address[page as usize]).unwrap_or(false);
         self.written.has_walked && map.and_then(Option::as_ref).is_some_and(is_written)
     }
 
-    /// Whether pages that come in because they were read are protected: so that it is known whether they are written later.
+    /// Whether pages that come in because they were read are protected: so that it is known whether
+    /// they are written later.
     pub(super) fn protects(&self) -> bool {
         self.written.has_walked
     }
