@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use refault_mm::{Advice, PageId, World};
 
-use super::core::Core;
 use super::operations::Operations;
 use super::state::State;
+use super::swap_core::Core;
 
 impl<O: Operations> Core<O> {
     /// `MADV_COLD`: what they were accessed for before is forgotten, too.

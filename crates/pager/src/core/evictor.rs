@@ -1,8 +1,8 @@
 //! The evictor: what its thread does next. It makes no call that takes time; who has the thread
 //! does.
 
-use super::core::Core;
 use super::operations::Operations;
+use super::swap_core::Core;
 
 /// Without anything to do it looks round so often, in nanoseconds.
 const IDLE_NS: u64 = 100_000_000;

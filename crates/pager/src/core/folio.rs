@@ -6,13 +6,13 @@ use std::ops::Range;
 
 use refault_mm::{Ack, Advice, PageId};
 
-use super::core::Core;
 use super::faults::Fault;
 use super::folio_reads::FolioRead;
 use super::memory::Memory;
 use super::operations::{FillMode, Operations, Source};
 use super::places::WINDOW;
 use super::state::State;
+use super::swap_core::Core;
 use crate::store::{PageBuf, StoreError};
 
 /// Where the content of pages that follow one another comes from.

@@ -3,10 +3,10 @@
 use refault_mm::{MemcgLimits, NodeConfig};
 
 use super::budget::{Limits, used_pages};
-use super::core::Core;
 use super::operations::Operations;
 use super::places::WINDOW;
 use super::progress_guard::ProgressGuard;
+use super::swap_core::Core;
 use crate::error::Error;
 use crate::uffd::PAGE;
 

@@ -12,7 +12,7 @@
 //! | `swap_out` | pages on their way out: moves, claims, writes, what becomes of them |
 //! | `moves` | one batch of moves, as far as it came |
 //! | `places` | which staging places are free |
-//! | `core` | what it holds |
+//! | `swap_core` | what the core of anonymous memory holds |
 //! | `state`, `memory` | the states of pages, and what the engine's orders do to them |
 //! | `folio`, `folio_reads` | pages that come and go as one |
 //! | `budget`, `limits`, `memory_high` | what may be taken, and who waits for having taken more |
@@ -26,7 +26,6 @@
 
 mod advise;
 mod budget;
-mod core;
 mod effects;
 mod evictor;
 mod faults;
@@ -44,11 +43,11 @@ mod serve;
 pub(crate) mod simulation;
 mod state;
 mod stats;
+mod swap_core;
 mod swap_out;
 mod validate;
 mod written_cache;
 
-pub(crate) use self::core::Core;
 pub use budget::Limits;
 pub(crate) use budget::{Budget, engine_bytes, kswapd_step, used_pages};
 pub(crate) use effects::answer;
@@ -63,4 +62,5 @@ pub(crate) use places::{Places, WINDOW};
 pub(crate) use progress_guard::ProgressGuard;
 pub(crate) use state::State;
 pub use stats::Counts;
+pub(crate) use swap_core::Core;
 pub(crate) use swap_out::{Claim, DISCARD_BATCH};

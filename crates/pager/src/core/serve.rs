@@ -2,13 +2,13 @@
 
 use refault_mm::{Advice, Outcome, PageId, ThrottleReason, Touch};
 
-use super::core::Core;
 use super::faults::{Fault, MAX_MESSAGES};
 use super::folio_reads::FolioRead;
 use super::memory_high::{MOST_LEAVING, Released};
 use super::operations::Operations;
 use super::places::WINDOW;
 use super::state::State;
+use super::swap_core::Core;
 use crate::store::{PageBuf, StoreError};
 
 /// After so many steps that led to nothing, a pool before a file is asked for memory.

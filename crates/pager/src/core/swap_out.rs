@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use refault_mm::PageId;
 
-use super::core::Core;
 use super::moves::{Moved, Moves};
 use super::operations::Operations;
 use super::state::State;
+use super::swap_core::Core;
 use crate::store::StoreError;
 
 /// Discarding waits until there are so many places, for each call costs a flush of other CPUs.

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::core::Core;
 use super::operations::Operations;
 use super::state::State;
+use super::swap_core::Core;
 
 impl<O: Operations> Core<O> {
     /// The invariants: those of the engine, and that states, places and counts agree.

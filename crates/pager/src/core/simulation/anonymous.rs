@@ -1,17 +1,19 @@
 //! A run of anonymous memory: threads touch it, and jobs of the pager go on in any order.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig};
 
 use super::checkers::{ALWAYS, AT_REST, Checker, View, check_read};
-use super::kernel::{Access, Injected, Kernel};
-use super::profile::{Profile, Rates};
+use super::figures::Figures;
+use super::kernel::{Access, Kernel};
+use super::profile::Profile;
 use super::random::Random;
+use super::store::StorePlan;
 use super::threads::{Model, Thread};
 use crate::core::{Claim, Core, Evictor, FolioRead, Limits, Memory, Moves, Places, ProgressGuard, Task, WINDOW};
-use crate::store::{Fault as StoreFault, Faulty, PageBuf, StoreError, SwapArea};
+use crate::store::{PageBuf, StoreError, SwapArea};
 use crate::uffd::PAGE;
 
 /// Pages of the largest folios that a profile has.
@@ -35,116 +37,6 @@ struct Resize {
     to: u64,
     before: u64,
     guard: ProgressGuard,
-}
-
-/// What a run met.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Figures {
-    steps: u64,
-    accesses: u64,
-    writes: u64,
-    store_calls: u64,
-    faults: u64,
-    signals: u64,
-    swapped_in: u64,
-    swapped_out: u64,
-    rescued: u64,
-    throttled: u64,
-    given_up: u64,
-    poisoned: u64,
-    resized: u64,
-    resizes_refused: u64,
-    store_faults: u64,
-    injected: u64,
-    of_kernel: Injected,
-    pub(super) digest: u64,
-}
-
-impl Figures {
-    pub(super) fn add(&mut self, other: &Figures) {
-        self.steps += other.steps;
-        self.accesses += other.accesses;
-        self.writes += other.writes;
-        self.store_calls += other.store_calls;
-        self.faults += other.faults;
-        self.signals += other.signals;
-        self.swapped_in += other.swapped_in;
-        self.swapped_out += other.swapped_out;
-        self.rescued += other.rescued;
-        self.throttled += other.throttled;
-        self.given_up += other.given_up;
-        self.poisoned += other.poisoned;
-        self.resized += other.resized;
-        self.resizes_refused += other.resizes_refused;
-        self.store_faults += other.store_faults;
-        self.injected += other.injected;
-        self.of_kernel.add(&other.of_kernel);
-        self.digest ^= other.digest;
-    }
-
-    /// A test that nothing goes wrong in proves nothing.
-    pub(super) fn check_that_all_was_met(&self) {
-        let k = &self.of_kernel;
-        for (what, n) in [
-            ("swapped in", self.swapped_in),
-            ("rescued", self.rescued),
-            ("throttled", self.throttled),
-            ("given up", self.given_up),
-            ("lost", self.poisoned),
-            ("signals", self.signals),
-            ("limits that changed", self.resized),
-            ("limits that could not be met", self.resizes_refused),
-            ("faults of the store", self.store_faults),
-            ("fills refused", k.fills_refused),
-            ("fills that were short", k.fills_short),
-            ("moves to be repeated", k.moves_again),
-            ("moves of pages that are held", k.moves_busy),
-            ("moves that were short", k.moves_short),
-            ("moves that were misreported", k.moves_misreported),
-            ("moves that failed", k.moves_failed),
-            ("moves that lost a page", k.moves_lost),
-            ("places that were taken", k.places_taken),
-            ("stray wakes", k.stray_wakes),
-            ("pages of which nothing tells", k.written_unknown),
-        ] {
-            assert!(n > 0, "there were no {what}");
-        }
-    }
-}
-
-/// What goes wrong in the store.
-struct StorePlan {
-    is_calm: Arc<AtomicBool>,
-    faults: Arc<AtomicU64>,
-    calls: Arc<AtomicU64>,
-}
-
-impl StorePlan {
-    fn store(&self, rates: Rates, seed: u64) -> Faulty {
-        let (is_calm, faults) = (self.is_calm.clone(), self.faults.clone());
-        let mut random = Random::new(seed ^ 0x73_746F_7265);
-        let calls = self.calls.clone();
-        Faulty::new(move |_, is_write| {
-            calls.fetch_add(1, Ordering::Relaxed);
-            if is_calm.load(Ordering::Relaxed) {
-                return None;
-            }
-            let fault = match is_write {
-                true if random.one_in(rates.store_full) => StoreFault::WriteIsFull,
-                true if random.one_in(rates.store_error) => StoreFault::WriteFails,
-                true if random.one_in(rates.store_corrupt) => {
-                    random.of(&[StoreFault::WriteIsTorn, StoreFault::WriteIsLost])
-                }
-                false if random.one_in(rates.store_error) => StoreFault::ReadFails,
-                false if random.one_in(rates.store_corrupt) => {
-                    random.of(&[StoreFault::ReadFlipsABit, StoreFault::ReadIsStale])
-                }
-                _ => return None,
-            };
-            faults.fetch_add(1, Ordering::Relaxed);
-            Some(fault)
-        })
-    }
 }
 
 /// A run.
@@ -173,7 +65,7 @@ impl Run {
         let kernel = Kernel::new(profile.pages, windows * WINDOW, profile.threads, profile.rates, seed);
         #[expect(clippy::arc_with_non_send_sync, reason = "the core shares it with threads, where there are any")]
         let kernel = Arc::new(kernel);
-        let store = StorePlan { is_calm: Arc::default(), faults: Arc::default(), calls: Arc::default() };
+        let store = StorePlan::default();
         let area = Arc::new(SwapArea::new(Box::new(store.store(profile.rates, seed))));
         let (engine, group) = engine(profile);
         let mut memory = Memory::new(kernel.clone(), area.clone(), profile.pages as usize, Places::new(windows));

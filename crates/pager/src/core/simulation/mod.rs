@@ -15,14 +15,17 @@
 
 mod anonymous;
 mod checkers;
+mod figures;
 mod kernel;
 mod profile;
 mod random;
+mod store;
 mod threads;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use self::anonymous::Run;
+use self::figures::Figures;
 pub(crate) use self::kernel::{Access, Frame, Kernel};
 use self::profile::Profile;
 pub(crate) use self::profile::Rates;
@@ -62,7 +65,7 @@ pub(crate) fn run_seed<T>(name: &str, seed: u64, run: impl FnOnce() -> Result<T,
 
 #[test]
 fn anonymous_memory() {
-    let (mut total, mut failed) = (anonymous::Figures::default(), Vec::new());
+    let (mut total, mut failed) = (Figures::default(), Vec::new());
     let seeds = seeds();
     for &seed in &seeds {
         match run_seed("anonymous_memory", seed, || Run::new(&Profile::of(seed), seed).run()) {

@@ -82,7 +82,7 @@ impl Profile {
             tells_writes: !r.one_in(4),
             standby_percent: if r.one_in(3) { r.below(20) } else { 0 },
             overhead_beside: r.one_in(3),
-            steps: 500 + r.below(1500) as u32,
+            steps: 400 + r.below(1200) as u32,
             write_in: 1 + r.below(3),
             locality: 8 + r.below(200) as u32,
             advice_in: if r.one_in(2) { 40 + r.below(200) } else { 0 },
