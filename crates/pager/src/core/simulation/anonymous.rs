@@ -409,7 +409,7 @@ impl Run {
         if self.resize.is_some() {
             return Ok(());
         }
-        let percent = 40 + self.random.below(80) as usize;
+        let percent = 25 + self.random.below(95) as usize;
         if self.random.one_in(2) {
             let mut limits = self.core.limits;
             let is_high = !self.random.one_in(3);

@@ -86,7 +86,7 @@ impl Profile {
             write_in: 1 + r.below(3),
             locality: 8 + r.below(200) as u32,
             advice_in: if r.one_in(2) { 40 + r.below(200) } else { 0 },
-            limits_in: if r.one_in(3) { 150 + r.below(300) } else { 0 },
+            limits_in: if r.one_in(2) { 100 + r.below(300) } else { 0 },
             rates,
             may_lose: is_rough,
         }
