@@ -163,7 +163,7 @@ impl<O: Operations> Memory<O> {
     }
 
     /// Pages that the next steps of reclaim may ask [`Memory::was_written`] about, in order.
-    pub(super) fn pages_to_look_up(&mut self, engine: &Engine, group: MemcgId, now_ns: u64) -> Vec<u32> {
+    pub(super) fn pages_to_ask_about(&mut self, engine: &Engine, group: MemcgId, now_ns: u64) -> Vec<u32> {
         let mut next = Vec::new();
         let wanted = self.written_cache.wanted(now_ns);
         if wanted > 0 && self.tells_writes && self.counts.walks > 0 {
@@ -176,7 +176,7 @@ impl<O: Operations> Memory<O> {
     }
 
     /// What came of that: whether each was written.
-    pub(super) fn set_looked_up(&mut self, answers: Vec<(u32, bool)>, now_ns: u64) {
+    pub(super) fn fill_written_cache(&mut self, answers: Vec<(u32, bool)>, now_ns: u64) {
         self.written_cache.set(answers, now_ns);
     }
 

@@ -98,14 +98,14 @@ impl<O: Operations> Core<O> {
     }
 
     /// Pages that the next steps of background reclaim may ask the kernel about.
-    pub(crate) fn pages_to_look_up(&mut self) -> Vec<u32> {
+    pub(crate) fn pages_to_ask_about(&mut self) -> Vec<u32> {
         let Core { engine, memory, group, now_ns, .. } = self;
-        if memory.kswapd_awake { memory.pages_to_look_up(engine, *group, *now_ns) } else { Vec::new() }
+        if memory.kswapd_awake { memory.pages_to_ask_about(engine, *group, *now_ns) } else { Vec::new() }
     }
 
     /// What came of that: whether each was written.
-    pub(crate) fn set_looked_up(&mut self, answers: Vec<(u32, bool)>) {
-        self.memory.set_looked_up(answers, self.now_ns);
+    pub(crate) fn fill_written_cache(&mut self, answers: Vec<(u32, bool)>) {
+        self.memory.fill_written_cache(answers, self.now_ns);
     }
 
     /// What the pool and the pager take is taken from the memory.

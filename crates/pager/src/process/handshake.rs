@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Shared {
     /// The greeter's thread.
-    pub(super) fn greet(&self) {
+    pub(super) fn handshakes(&self) {
         while !self.stop.load(Ordering::Relaxed) {
             match self.listener.accept() {
                 Ok(link) => {

@@ -181,7 +181,7 @@ impl Tree {
         }
         start("refault-evict", Shared::evict)?;
         start("refault-scan", Shared::scan)?;
-        start("refault-greet", Shared::greet)?;
+        start("refault-greet", Shared::handshakes)?;
         Ok(tree)
     }
 }

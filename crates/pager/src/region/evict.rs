@@ -118,14 +118,14 @@ impl Shared {
     /// Asks the kernel what the next step of background reclaim will want to know, without the
     /// lock: which of the oldest pages were written.
     fn look_ahead<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        let pages = core.pages_to_look_up();
+        let pages = core.pages_to_ask_about();
         if pages.is_empty() {
             return core;
         }
         drop(core);
-        let looked_up = pages.into_iter().filter_map(|page| Some((page, self.memory.was_written(page)?))).collect();
+        let answers = pages.into_iter().filter_map(|page| Some((page, self.memory.was_written(page)?))).collect();
         let mut core = self.lock();
-        core.set_looked_up(looked_up);
+        core.fill_written_cache(answers);
         core
     }
 

@@ -74,7 +74,7 @@ impl Region {
 }
 
 impl Shared {
-    fn apply(&self, limits: &Limits, standby_pages: u64, patience: Duration) -> Result<(), Error> {
+    fn apply(&self, limits: &Limits, standby_pages: u64, stall_limit: Duration) -> Result<(), Error> {
         self.area.set_pool_limit(limits.zswap_max);
         while self.area.shrink_pool().map_err(|e| Error::Limit(format!("emptying the pool: {e}")))? {}
         let mut core = self.lock();
@@ -87,7 +87,7 @@ impl Shared {
         core.standby_pages = standby_pages;
         core.set_memory((limits.memory_max / PAGE) as u64);
         core.set_group(limits, u64::MAX)?;
-        let mut core = self.resize(core, (limits.memory_max / PAGE) as u64, patience)?;
+        let mut core = self.resize(core, (limits.memory_max / PAGE) as u64, stall_limit)?;
         core.limits_are_set(limits);
         drop(self.finish(core));
         self.work.notify_one();
@@ -100,10 +100,10 @@ impl Shared {
         &'a self,
         mut core: MutexGuard<'a, Core>,
         pages: u64,
-        patience: Duration,
+        stall_limit: Duration,
     ) -> Result<MutexGuard<'a, Core>, Error> {
         core.tick();
-        let mut guard = ProgressGuard::new(nanoseconds(patience), core.now_ns);
+        let mut guard = ProgressGuard::new(nanoseconds(stall_limit), core.now_ns);
         loop {
             core.tick();
             let left = core.set_max(pages, &mut guard)?;

@@ -275,7 +275,7 @@ impl Run {
     }
 
     fn look_ahead(&mut self) {
-        let pages = self.core.pages_to_look_up();
+        let pages = self.core.pages_to_ask_about();
         if !pages.is_empty() {
             self.jobs.push(Job::Look(pages));
         }
@@ -300,7 +300,7 @@ impl Run {
                 use crate::core::Operations;
                 let answer = |page| Some((page, self.kernel.was_written(page)?));
                 let answers = pages.into_iter().filter_map(answer).collect();
-                self.core.set_looked_up(answers);
+                self.core.fill_written_cache(answers);
             }
         }
     }
