@@ -94,6 +94,30 @@ fn figures_for_machines() {
     assert!((0.0..=number("wall_s")).contains(&number("awake_s")), "{json}");
 }
 
+/// The last line said "stalled 133.0 % of the time": two processes waited at once.
+#[test]
+fn regression_time_that_is_lost_is_at_most_all_of_it() {
+    const PAGES: &str =
+        "b = bytearray(b'ab' * 9000000)\nfor i in range(8):\n for at in range(i, len(b), 4096): b[at] = i\n";
+    let s = Sandbox::new();
+    let flags = ["--memory-max", "20M", "--swap-max", "128M", "--json", "run.json"];
+    s.write("pages.py", PAGES.as_bytes());
+    let Some(o) = run(&s, &flags, "python3 pages.py & python3 pages.py; wait $!") else { return };
+    match o.status.code() {
+        Some(127) => return eprintln!("skipped: there is no python3"),
+        status => assert_eq!(status, Some(0), "{}", stderr(&o)),
+    }
+    let json: serde_json::Value = serde_json::from_slice(&std::fs::read(s.path("run.json")).unwrap()).unwrap();
+    let of = |key: &str| json[key].as_f64().unwrap_or_else(|| panic!("{key} in {json}"));
+    let (wall, some, full) = (of("wall_s"), of("stall_some_s"), of("stall_full_s"));
+    assert!(of("swapped_in") > 1000.0, "there was nothing to wait for: {json}");
+    assert!(0.0 < some && some <= wall && full <= some && some <= of("stall_s") + 0.5 * wall, "{json}");
+    assert!(of("stall_some_share") <= 1.0 && (of("stall_some_share") - some / wall).abs() < 0.001, "{json}");
+    let line = stderr(&o);
+    let said = format!("stalled: some {:.1} %, full {:.1} % of the time", 100.0 * some / wall, 100.0 * full / wall);
+    assert!(line.contains(&said), "{said} in {line}");
+}
+
 #[test]
 fn processors_may_halt_if_it_is_said() {
     let s = Sandbox::new();

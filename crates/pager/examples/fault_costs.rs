@@ -1,8 +1,11 @@
-//! What faults cost on this machine, for the costs of the lab (`crates/lab/src/cost.rs`): `cargo run --release --example fault_costs`.
+//! What faults cost on this machine, for the costs of the lab (`crates/lab/src/cost.rs`): `cargo
+//! run --release --example fault_costs`.
 //!
-//! The kernel's hint fault cannot be ordered from a program without `numa_balancing`, and moving a page takes two nodes. What can be measured
-//! is what a hint fault consists of, the trap and the change of an entry, by a fault that does no more: the first write to a page after
-//! `clear_refs` has write-protected it. Beside it a fault that maps a page that is in memory, and one that makes a new page.
+//! The kernel's hint fault cannot be ordered from a program without `numa_balancing`, and moving a
+//! page takes two nodes. What can be measured is what a hint fault consists of, the trap and the
+//! change of an entry, by a fault that does no more: the first write to a page after `clear_refs`
+//! has write-protected it. Beside it a fault that maps a page that is in memory, and one that makes
+//! a new page.
 
 use std::fs;
 use std::io;
@@ -27,7 +30,8 @@ impl Area {
     fn new(pages: usize, fd: i32) -> io::Result<Area> {
         let bytes = pages * PAGE;
         let flags = if fd < 0 { libc::MAP_PRIVATE | libc::MAP_ANONYMOUS } else { libc::MAP_SHARED };
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in
+        // use.
         let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0) };
         if at == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -49,7 +53,8 @@ impl Area {
     fn touch(&self, stride: usize, write: bool) -> f64 {
         let start = Instant::now();
         for offset in (0..self.bytes).step_by(stride * PAGE) {
-            // SAFETY: the offset is within the mapping, which lives as long as the area and is only used by volatile accesses.
+            // SAFETY: the offset is within the mapping, which lives as long as the area and is only
+            // used by volatile accesses.
             unsafe {
                 let at = self.at.add(offset);
                 if write { at.write_volatile(1) } else { _ = at.read_volatile() }

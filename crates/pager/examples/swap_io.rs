@@ -1,5 +1,6 @@
-//! Ways to write the swap file, by turns in one run: page by page, neighbours in one call, and by io_uring. First the file alone, then a
-//! region on it. `swap_io DIRECTORY [ROUNDS]`; a table of medians.
+//! Ways to write the swap file, by turns in one run: page by page, neighbours in one call, and by
+//! io_uring. First the file alone, then a region on it. `swap_io DIRECTORY [ROUNDS]`; a table of
+//! medians.
 
 use std::path::Path;
 use std::time::Instant;
@@ -79,7 +80,8 @@ fn region(directory: &Path, random: bool, swap_io: SwapIo) -> Result<[f64; 2], E
     Ok(timed(pages, || touch(pages, random)))
 }
 
-/// The median of the second by the first, round by round: neighbours in time are alike on a busy machine.
+/// The median of the second by the first, round by round: neighbours in time are alike on a busy
+/// machine.
 fn ratio(first: &[[f64; 2]], second: &[[f64; 2]]) -> [f64; 2] {
     median(first.iter().zip(second).map(|(a, b)| [b[0] / a[0], b[1] / a[1]]).collect())
 }

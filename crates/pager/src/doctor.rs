@@ -1,4 +1,5 @@
-//! What this machine allows the pager to do. Every answer comes from trying it, where that is possible without a trace.
+//! What this machine allows the pager to do. Every answer comes from trying it, where that is
+//! possible without a trace.
 
 use std::fs;
 use std::io;
@@ -6,11 +7,13 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::awake;
+use crate::config::{PoolConfig, RegionConfig};
+use crate::cpu_latency_qos;
+pub use crate::machine::limit;
+use crate::machine::{limits, page_bytes};
 use crate::mem::Mapping;
-use crate::region::{PoolConfig, RegionConfig};
+use crate::process::{self, TreeConfig};
 use crate::store::{Codec, SwapIo};
-use crate::tree::{self, TreeConfig};
 use crate::uffd::{Feature, PAGE, Scope, Uffd};
 
 /// A capability that some part of the pager can use: its number and its name.
@@ -22,7 +25,8 @@ const CAPABILITIES: [(u32, &str); 4] =
 pub enum Verdict {
     /// All: the memory of a region may be handed to system calls.
     Everything,
-    /// Those of user mode: a system call that meets memory which is not in place fails with `EFAULT`.
+    /// Those of user mode: a system call that meets memory which is not in place fails with
+    /// `EFAULT`.
     UserModeOnly,
     /// None: there are no regions here.
     Nothing,
@@ -54,13 +58,14 @@ impl Probe {
     }
 }
 
-/// Whether `refault run` watches memory that programs make before they touch it: it runs a shell that does nothing, as `refault run` would.
-/// Afterwards this process blocks signals that such runs pass on.
+/// Whether `refault run` watches memory that programs make before they touch it: it runs a shell
+/// that does nothing, as `refault run` would. Afterwards this process blocks signals that such runs
+/// pass on.
 pub fn watches_new_memory() -> Probe {
     let pool = PoolConfig { codec: Codec::Lz4, max_bytes: 1 << 20 };
     let memory = RegionConfig { pool: Some(pool), ..RegionConfig::new(8 << 20, RegionConfig::MIN_MEMORY) };
     let words = ["sh", "-c", ":"].map(Into::into);
-    let outcome = tree::run(TreeConfig { memory, record: None }, "/bin/sh".as_ref(), &words);
+    let outcome = process::run(TreeConfig { memory, record: None }, "/bin/sh".as_ref(), &words);
     of_functions(outcome.map_err(|e| e.to_string()).map(|o| (o.was_served).then_some(o.stats.uncaught_functions)))
 }
 
@@ -113,7 +118,8 @@ pub struct Report {
     pub moves: Probe,
     /// io_uring can be set up.
     pub io_uring: Probe,
-    /// While faults come fast, processors without work are kept from halting ([`RegionConfig::awake_cpus`]).
+    /// While faults come fast, processors without work are kept from halting
+    /// ([`RegionConfig::awake_cpus`]).
     pub stays_awake: Probe,
     /// Capabilities of use, and whether this process has them.
     pub capabilities: Vec<(&'static str, bool)>,
@@ -156,7 +162,7 @@ impl Report {
             features,
             moves: Probe::of(try_move()),
             io_uring: Probe::of(try_io_uring()),
-            stays_awake: Probe::of(awake::probe()),
+            stays_awake: Probe::of(cpu_latency_qos::probe()),
             capabilities: CAPABILITIES.iter().map(|&(bit, name)| (name, caps >> bit & 1 == 1)).collect(),
             seccomp: field(&status, "Seccomp:").and_then(|s| s.parse().ok()),
             cgroup_memory_max: cgroup_memory_max(),
@@ -226,12 +232,6 @@ impl Report {
     }
 }
 
-/// Bytes of a page of this machine.
-pub(crate) fn page_bytes() -> u64 {
-    // SAFETY: the call takes a number and gives one.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as u64 }
-}
-
 /// The rest of the line that begins with `name`.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
@@ -246,7 +246,8 @@ fn try_move() -> io::Result<()> {
     let uffd = Uffd::open(&[Feature::MOVE, Feature::POISON])?;
     let (from, to) = (Mapping::new(PAGE)?, Mapping::new(PAGE)?);
     let page = [0x5A_u8; PAGE];
-    // SAFETY: both mappings are new and nobody else knows them; only what is known to be there is read.
+    // SAFETY: both mappings are new and nobody else knows them; only what is known to be there is
+    // read.
     unsafe {
         uffd.register(from.start(), PAGE)?;
         uffd.register(to.start(), PAGE)?;
@@ -294,27 +295,6 @@ fn cgroup_memory_max() -> Option<u64> {
         }
     }
     least
-}
-
-fn limits() -> Vec<(&'static str, Option<u64>)> {
-    let get = |resource| {
-        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: the structure is filled by the call.
-        let known = unsafe { libc::getrlimit(resource, &mut limit) } == 0 && limit.rlim_cur != libc::RLIM_INFINITY;
-        known.then_some(limit.rlim_cur)
-    };
-    vec![
-        ("address_space_bytes", get(libc::RLIMIT_AS)),
-        ("file_size_bytes", get(libc::RLIMIT_FSIZE)),
-        ("open_files", get(libc::RLIMIT_NOFILE)),
-        ("processes", get(libc::RLIMIT_NPROC)),
-        ("stack_bytes", get(libc::RLIMIT_STACK)),
-    ]
-}
-
-/// A limit of this process by the name that it has in [`Report::limits`], if there is one.
-pub fn limit(name: &str) -> Option<u64> {
-    limits().into_iter().find(|limit| limit.0 == name)?.1
 }
 
 fn look_at(directory: &Path) -> Directory {

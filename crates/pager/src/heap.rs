@@ -1,7 +1,8 @@
 //! A heap that puts large blocks on huge pages.
 //!
-//! A replay goes to its tables at random. With pages of 4 KiB most of such accesses miss the TLB, and on a virtual machine each miss
-//! walks two page tables. Where `transparent_hugepage/enabled` is `madvise`, as distributions have it, memory must ask.
+//! A replay goes to its tables at random. With pages of 4 KiB most of such accesses miss the TLB,
+//! and on a virtual machine each miss walks two page tables. Where `transparent_hugepage/enabled`
+//! is `madvise`, as distributions have it, memory must ask.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;
@@ -9,10 +10,12 @@ use std::ptr;
 /// A huge page of x86-64 and of arm64 with pages of 4 KiB.
 const HUGE_BYTES: usize = 2 << 20;
 
-/// Blocks from this size on are mapped by themselves: at most a quarter of a block is the rest of its last huge page.
+/// Blocks from this size on are mapped by themselves: at most a quarter of a block is the rest of
+/// its last huge page.
 const LARGE_BYTES: usize = 4 * HUGE_BYTES;
 
-/// The system's heap, but for blocks of 8 MiB and more: those are mappings of their own, aligned to huge pages, that ask for them.
+/// The system's heap, but for blocks of 8 MiB and more: those are mappings of their own, aligned to
+/// huge pages, that ask for them.
 ///
 /// ```
 /// use refault_pager::HugeHeap;
@@ -25,7 +28,8 @@ const LARGE_BYTES: usize = 4 * HUGE_BYTES;
 /// ```
 pub struct HugeHeap;
 
-/// Whether a block is a mapping of its own. It depends on the layout alone, so that a block is given back to whom it came from.
+/// Whether a block is a mapping of its own. It depends on the layout alone, so that a block is
+/// given back to whom it came from.
 fn is_large(layout: Layout) -> bool {
     layout.size() >= LARGE_BYTES && layout.align() <= HUGE_BYTES
 }
@@ -39,7 +43,8 @@ fn mapped_bytes(size: usize) -> Option<usize> {
 fn map(size: usize) -> *mut u8 {
     let Some(bytes) = mapped_bytes(size) else { return ptr::null_mut() };
     let Some(around) = bytes.checked_add(HUGE_BYTES) else { return ptr::null_mut() };
-    // SAFETY: a new private mapping at an address of the kernel's choice touches no memory that is in use.
+    // SAFETY: a new private mapping at an address of the kernel's choice touches no memory that is
+    // in use.
     let start = unsafe {
         libc::mmap(
             ptr::null_mut(),
@@ -55,8 +60,9 @@ fn map(size: usize) -> *mut u8 {
     }
     let start = start.cast::<u8>();
     let before = start.align_offset(HUGE_BYTES);
-    // SAFETY: `before` is below HUGE_BYTES and `around` is `bytes` + HUGE_BYTES, so that the block and both rests lie within the mapping,
-    // which nobody else knows yet. The rests are multiples of pages, since `start` and all sizes are.
+    // SAFETY: `before` is below HUGE_BYTES and `around` is `bytes` + HUGE_BYTES, so that the block
+    // and both rests lie within the mapping, which nobody else knows yet. The rests are multiples
+    // of pages, since `start` and all sizes are.
     unsafe {
         if before > 0 {
             libc::munmap(start.cast(), before);
@@ -71,10 +77,11 @@ fn map(size: usize) -> *mut u8 {
     }
 }
 
-// SAFETY: every method hands its layout to the same of the two allocators, since `is_large` depends on nothing but the layout and the
-// callers of `GlobalAlloc` must give the layout that the block has. `System` keeps the contract by itself. A large block is a fresh
-// mapping of at least `size` bytes, aligned to HUGE_BYTES, hence to `layout.align()`; it is used by nobody else until it is unmapped.
-// Nothing here unwinds.
+// SAFETY: every method hands its layout to the same of the two allocators, since `is_large` depends
+// on nothing but the layout and the callers of `GlobalAlloc` must give the layout that the block
+// has. `System` keeps the contract by itself. A large block is a fresh mapping of at least `size`
+// bytes, aligned to HUGE_BYTES, hence to `layout.align()`; it is used by nobody else until it is
+// unmapped. Nothing here unwinds.
 unsafe impl GlobalAlloc for HugeHeap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_large(layout) {
@@ -95,7 +102,8 @@ unsafe impl GlobalAlloc for HugeHeap {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if is_large(layout) {
             let bytes = mapped_bytes(layout.size()).unwrap_or(0);
-            // SAFETY: `block` came from `map` with this size, and by the contract of `dealloc` nobody uses it any more.
+            // SAFETY: `block` came from `map` with this size, and by the contract of `dealloc`
+            // nobody uses it any more.
             unsafe { libc::munmap(block.cast(), bytes) };
             return;
         }
@@ -113,8 +121,8 @@ unsafe impl GlobalAlloc for HugeHeap {
         if is_large(layout) && is_large(new) && mapped_bytes(layout.size()) == mapped_bytes(new_size) {
             return block;
         }
-        // SAFETY: `new` is valid and not empty; the blocks are different, and each has at least the bytes that are copied. The old one is
-        // given back only once the new one is there.
+        // SAFETY: `new` is valid and not empty; the blocks are different, and each has at least the
+        // bytes that are copied. The old one is given back only once the new one is there.
         unsafe {
             let to = self.alloc(new);
             if !to.is_null() {
@@ -155,7 +163,8 @@ mod tests {
             (100, 200),
         ] {
             let (block, layout) = filled(from);
-            // SAFETY: the block has this layout; the new one has at least `to` bytes and is given back with its own layout.
+            // SAFETY: the block has this layout; the new one has at least `to` bytes and is given
+            // back with its own layout.
             unsafe {
                 let moved = HugeHeap.realloc(block, layout, to);
                 assert!((0..from.min(to)).step_by(4096).all(|i| *moved.add(i) == (i >> 12) as u8), "{from} to {to}");

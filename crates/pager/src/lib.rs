@@ -1,7 +1,8 @@
 //! Real memory on the engine: regions that may be larger than the memory they take.
 //!
-//! What is out of memory is in a compressed pool, in a swap file, or in both ([`store`]); userfaultfd ([`uffd`]) tells when it is
-//! touched. The engine of `refault-mm` decides what leaves memory; it is the one that the lab runs.
+//! What is out of memory is in a compressed pool, in a swap file, or in both ([`store`]);
+//! userfaultfd ([`uffd`]) tells when it is touched. The engine of `refault-mm` decides what leaves
+//! memory; it is the one that the lab runs.
 //!
 //! ```no_run
 //! use refault_pager::{Region, RegionConfig};
@@ -14,28 +15,37 @@
 //! ```
 #![deny(missing_docs)]
 
-mod awake;
 pub mod calls;
+mod config;
+mod core;
+mod cpu_latency_qos;
 pub mod doctor;
-mod effects;
 mod error;
+mod evict;
 pub mod file;
 mod heap;
-mod high;
+mod machine;
 pub mod mem;
 mod pagemap;
-mod patience;
+mod placement;
+mod process;
 mod region;
+mod staging;
 pub mod store;
+mod sync;
 mod threads;
-pub mod tree;
 pub mod uffd;
-mod waiting;
 
+/// Whole programs: all processes of a tree in one memory, served from outside.
+pub mod tree {
+    pub use crate::process::{Outcome, Recording, Touched, TreeConfig, TreeStats, exit_like, run};
+}
+
+pub use config::{FaultMode, PoolConfig, RegionConfig};
 pub use error::Error;
 pub use file::{MappedFile, MappedFileConfig};
 pub use heap::HugeHeap;
 pub use refault_mm::{
     HugeAdvice, MemcgEvents, Policy, SampleStats, SizeCounter, SizeStats, ThpConfig, ThpDefrag, ThpMode, ThpSize,
 };
-pub use region::{Counts, FaultMode, Limits, PoolConfig, Region, RegionConfig, RegionStats};
+pub use region::{Counts, Limits, Region, RegionStats};

@@ -7,8 +7,8 @@ pub use crate::pagemap::Pagemap;
 
 /// An anonymous private mapping, unmapped when dropped.
 ///
-/// It never has huge pages (they would have to be split page by page) and children do not inherit it: a child has no one who
-/// serves its faults, and would read zeros where its parent has data.
+/// It never has huge pages (they would have to be split page by page) and children do not inherit
+/// it: a child has no one who serves its faults, and would read zeros where its parent has data.
 #[derive(Debug)]
 pub struct Mapping {
     start: usize,
@@ -42,7 +42,8 @@ impl Mapping {
         self.len
     }
 
-    /// Whether this process made it. A child of `fork` has neither the memory nor the threads that serve it.
+    /// Whether this process made it. A child of `fork` has neither the memory nor the threads that
+    /// serve it.
     pub fn is_ours(&self) -> bool {
         self.process == std::process::id()
     }
@@ -71,7 +72,8 @@ impl Mapping {
     /// Nobody refers to them, or whoever does is served when it faults.
     pub unsafe fn discard(&self, address: usize, len: usize) -> io::Result<()> {
         debug_assert!(self.contains(address) && address + len <= self.start + self.len);
-        // SAFETY: the range is inside this mapping; that nobody is surprised is the caller's contract.
+        // SAFETY: the range is inside this mapping; that nobody is surprised is the caller's
+        // contract.
         unsafe { calls::discard(address, len) }
     }
 }
@@ -81,7 +83,8 @@ impl Drop for Mapping {
         if !self.is_ours() {
             return;
         }
-        // SAFETY: the mapping is ours alone; those who were given addresses of it had to let go before it was dropped.
+        // SAFETY: the mapping is ours alone; those who were given addresses of it had to let go
+        // before it was dropped.
         _ = calls::number(Call::Unmap, || unsafe { libc::munmap(self.start as *mut _, self.len) });
     }
 }

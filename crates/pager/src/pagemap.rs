@@ -33,7 +33,8 @@ impl Pagemap {
         calls::read_exact(Call::ReadPagemap, bytes, |part, done| self.0.read_at(part, (at + done) as u64))
     }
 
-    /// Whether each of `n` pages from `address` on has content (in memory, or where the kernel itself swapped it to).
+    /// Whether each of `n` pages from `address` on has content (in memory, or where the kernel
+    /// itself swapped it to).
     pub fn populated(&self, address: usize, n: usize) -> io::Result<Vec<bool>> {
         const PRESENT_OR_SWAPPED: u64 = 3 << 62;
         let mut bytes = vec![0; n * 8];
@@ -42,12 +43,14 @@ impl Pagemap {
         Ok(entries.map(|e| e & PRESENT_OR_SWAPPED != 0).collect())
     }
 
-    /// Whether the page of that address is in place and was written since it was protected last, or never was.
+    /// Whether the page of that address is in place and was written since it was protected last, or
+    /// never was.
     pub fn is_written(&self, address: usize) -> io::Result<bool> {
         const PROTECTED: u64 = 1 << 57;
         let mut entry = 0u64;
         let at = (address / PAGE * size_of::<u64>()) as libc::off_t;
-        // Asked of each page that may leave: the C library's `pread` is a point of cancellation, which costs a sixth of it.
+        // Asked of each page that may leave: the C library's `pread` is a point of cancellation,
+        // which costs a sixth of it.
         let (file, to) = (self.0.as_raw_fd(), &raw mut entry);
         // SAFETY: the kernel writes at most the size of `entry`, which any bytes are valid for.
         let read = || unsafe { libc::syscall(libc::SYS_pread64, file, to, size_of::<u64>(), at) };
@@ -106,8 +109,10 @@ impl Pagemap {
         Ok(found)
     }
 
-    /// Finds pages of the range that are in place and were written since they were found last, and protects them, all before any of them
-    /// can be written again. Where it stopped; what was found until then is added to `found`. The range has to be watched with [`crate::uffd::Uffd::register_with_writes`].
+    /// Finds pages of the range that are in place and were written since they were found last, and
+    /// protects them, all before any of them can be written again. Where it stopped; what was found
+    /// until then is added to `found`. The range has to be watched with
+    /// [`crate::uffd::Uffd::register_with_writes`].
     pub fn take_written(&self, range: Range<usize>, found: &mut Vec<Range<usize>>) -> io::Result<usize> {
         /// At a time: 24 bytes each.
         const ROOM: usize = 1024;
@@ -116,7 +121,8 @@ impl Pagemap {
         self.scan(range, arg, &mut regions, found)
     }
 
-    /// As [`Pagemap::take_written`], of all memory of a process. What is not watched so is passed over.
+    /// As [`Pagemap::take_written`], of all memory of a process. What is not watched so is passed
+    /// over.
     pub(crate) fn take_all_written(&self, found: &mut Vec<Range<usize>>) -> io::Result<()> {
         /// At a time: 24 bytes each.
         const ROOM: usize = 1024;
@@ -150,8 +156,9 @@ impl Pagemap {
             vec_len: room.len() as u64,
             ..arg
         };
-        // SAFETY: the structure belongs to the request, and it and the array that it names, of that length, outlive the call. It changes
-        // no content, and faults on what it protects are resolved by the kernel.
+        // SAFETY: the structure belongs to the request, and it and the array that it names, of that
+        // length, outlive the call. It changes no content, and faults on what it protects are
+        // resolved by the kernel.
         let make = || unsafe { libc::ioctl(self.0.as_raw_fd(), PAGEMAP_SCAN, &raw mut arg) };
         let n = calls::number(Call::ScanPagemap, make)?;
         found.extend(room[..n as usize].iter().map(|r| r.start as usize..r.end as usize));
@@ -188,7 +195,8 @@ struct ScanArg {
     return_mask: u64,
 }
 
-/// Pages that were written and are in place: protecting those that are not there would leave a mark in their place.
+/// Pages that were written and are in place: protecting those that are not there would leave a mark
+/// in their place.
 const WRITTEN: ScanArg = ScanArg {
     size: 0,
     flags: 0,
@@ -327,7 +335,8 @@ mod tests {
         // Marks are gone when it is closed.
         let _open = uffd.clone();
         let served = std::thread::spawn(move || {
-            // With room for all: `fork` holds the lock of the allocator while it waits for this thread.
+            // With room for all: `fork` holds the lock of the allocator while it waits for this
+            // thread.
             let (mut events, mut seen) = (Vec::with_capacity(8), Vec::with_capacity(8));
             while seen.len() < 3 {
                 uffd.read_events(&mut events).unwrap();
@@ -362,7 +371,8 @@ mod tests {
         }
         assert_eq!(written, [false, false, true], "fork copies");
         let (flags, to) = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED, other.start());
-        // SAFETY: both mappings are this test's; what is moved away is mapped anew, so that it may be unmapped.
+        // SAFETY: both mappings are this test's; what is moved away is mapped anew, so that it may
+        // be unmapped.
         unsafe {
             let got = libc::mremap(at(0) as *mut _, m.bytes(), m.bytes(), flags, to as *mut libc::c_void);
             assert_eq!(got as usize, to);

@@ -1,14 +1,17 @@
-//! Threads of the pager, the lock that they share, and the end of a process whose memory cannot be trusted.
+//! Threads of the pager, the lock that they share, and the end of a process whose memory cannot be
+//! trusted.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::calls;
 use crate::error::Error;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
-/// A thread that takes no signals of the program. If it dies, the memory it serves would hang whoever touches it, so the process dies.
+/// A thread that takes no signals of the program. If it dies, the memory it serves would hang
+/// whoever touches it, so the process dies.
 pub(crate) fn spawn<S: Send + Sync + 'static>(
     name: &str,
     shared: &Arc<S>,
@@ -24,10 +27,12 @@ pub(crate) fn spawn<S: Send + Sync + 'static>(
     calls::spawn(name, body).map_err(Error::io("starting a thread"))
 }
 
-/// More of them would only wait for one another: what they do is done under one lock. Each takes half a MiB.
+/// More of them would only wait for one another: what they do is done under one lock. Each takes
+/// half a MiB.
 const MOST_SERVING: usize = 256;
 
-/// What is wrong with the number of threads that are to serve faults, or with how long a fault may wait for room.
+/// What is wrong with the number of threads that are to serve faults, or with how long a fault may
+/// wait for room.
 pub(crate) fn check_serving(fault_threads: usize, stall_limit: Duration) -> Result<(), Error> {
     let wrong = if fault_threads > MOST_SERVING {
         format!(
@@ -43,14 +48,16 @@ pub(crate) fn check_serving(fault_threads: usize, stall_limit: Duration) -> Resu
     Err(Error::Config(wrong))
 }
 
-/// In a child of `fork`: what the threads share, and their handles, stay as they are. Neither the threads nor who may hold a lock are there.
+/// In a child of `fork`: what the threads share, and their handles, stay as they are. Neither the
+/// threads nor who may hold a lock are there.
 pub(crate) fn abandon<S>(shared: &Arc<S>, threads: impl Iterator<Item = JoinHandle<()>>) {
     std::mem::forget(shared.clone());
     threads.for_each(std::mem::forget);
 }
 
 fn block_signals() {
-    // SAFETY: a signal set is plain data, filled before it is used; only the mask of this thread changes.
+    // SAFETY: a signal set is plain data, filled before it is used; only the mask of this thread
+    // changes.
     unsafe {
         let mut all = std::mem::zeroed();
         libc::sigfillset(&mut all);
@@ -68,6 +75,11 @@ pub(crate) fn wait<'a, T>(on: &Condvar, guard: MutexGuard<'a, T>, most: Duration
     on.wait_timeout(guard, most).unwrap_or_else(|_| died_at_work()).0
 }
 
+/// A time as data: as many as there can be.
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 fn died_at_work() -> ! {
     fatal("a thread of the pager died at work")
 }
@@ -78,7 +90,8 @@ pub(crate) fn fatal(what: &str) -> ! {
     std::process::abort();
 }
 
-/// A line on standard error, from wherever: a signal handler may have interrupted who holds the lock of the standard library's.
+/// A line on standard error, from wherever: a signal handler may have interrupted who holds the
+/// lock of the standard library's.
 pub(crate) fn say(what: &str) {
     let line = format!("refault: {what}\n");
     // SAFETY: the text outlives the call. If it cannot be written, nobody is to be told.

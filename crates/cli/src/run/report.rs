@@ -45,7 +45,10 @@ struct Json<'a> {
     rescued: u64,
     refaults: u64,
     stall_s: f64,
-    stall_share: f64,
+    stall_some_s: f64,
+    stall_some_share: f64,
+    stall_full_s: f64,
+    stall_full_share: f64,
     throttled: u64,
     throttled_s: f64,
     awake_s: f64,
@@ -59,6 +62,20 @@ struct Json<'a> {
     recorded: Option<&'a Recorded>,
 }
 
+/// Time that was lost to waiting for memory, as pressure-stall information has it.
+struct Stall {
+    seconds: f64,
+    /// Of the run: at most all of it.
+    share: f64,
+}
+
+impl Stall {
+    fn of(o: &Outcome, us: u64) -> Stall {
+        let seconds = (us as f64 / 1e6).min(o.wall.as_secs_f64());
+        Stall { seconds, share: seconds / o.wall.as_secs_f64().max(1e-9) }
+    }
+}
+
 fn refaults(s: &TreeStats) -> u64 {
     s.vmstat.iter().find(|(name, _)| *name == "workingset_refault_anon").map_or(0, |&(_, n)| n)
 }
@@ -67,6 +84,7 @@ impl<'a> Json<'a> {
     fn of(args: &RunArgs, o: &Outcome, recorded: Option<&'a Recorded>) -> Json<'a> {
         let (s, c) = (&o.stats, &o.stats.counts);
         let (wall_s, stall_s) = (o.wall.as_secs_f64(), s.stall_ns as f64 / 1e9);
+        let (some, full) = (Stall::of(o, s.stall_some_us), Stall::of(o, s.stall_full_us));
         Json {
             refault: env!("CARGO_PKG_VERSION"),
             command: args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -98,7 +116,10 @@ impl<'a> Json<'a> {
             rescued: c.rescued,
             refaults: refaults(s),
             stall_s,
-            stall_share: stall_s / wall_s.max(1e-9),
+            stall_some_s: some.seconds,
+            stall_some_share: some.share,
+            stall_full_s: full.seconds,
+            stall_full_share: full.share,
             throttled: c.throttled,
             throttled_s: c.throttled_ns as f64 / 1e9,
             awake_s: s.awake.ns as f64 / 1e9,
@@ -171,10 +192,10 @@ fn line(args: &RunArgs, o: &Outcome) -> String {
         true => format!(", {} for a moment with what was found late", mib(s.peak_taken_pages)),
         false => String::new(),
     };
-    let stall = s.stall_ns as f64 / 1e7 / o.wall.as_secs_f64().max(1e-9);
+    let (some, full) = (Stall::of(o, s.stall_some_us), Stall::of(o, s.stall_full_us));
     format!(
-        "refault: {:.2} s; peak {} of {}{beyond} (processes {}, pool {}), swapped {} at most, {}; {} faults, {} read back, {} refaults; stalled {stall:.1} % \
-         of the time{}",
+        "refault: {:.2} s; peak {} of {}{beyond} (processes {}, pool {}), swapped {} at most, {}; {} faults, {} read back, {} refaults; stalled: some {:.1} %, full \
+         {:.1} % of the time{}",
         o.wall.as_secs_f64(),
         mib(s.peak_pages),
         mib(s.max_pages),
@@ -187,6 +208,8 @@ fn line(args: &RunArgs, o: &Outcome) -> String {
         c.faults,
         c.swapped_in,
         refaults(s),
+        some.share * 100.0,
+        full.share * 100.0,
         throttled,
     )
 }

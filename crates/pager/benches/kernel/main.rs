@@ -1,13 +1,14 @@
-//! The same accesses to a region of the pager, and to ordinary memory in a cgroup whose swap is zram or a file; or to a file that the pager maps, and
-//! that the kernel does.
+//! The same accesses to a region of the pager, and to ordinary memory in a cgroup whose swap is
+//! zram or a file; or to a file that the pager maps, and that the kernel does.
 //!
 //! ```text
 //! cargo bench -p refault-pager --bench kernel -- [--region-mib N] [--memory-mib N] [...]
 //! ```
 //!
-//! `--help` lists the options. Every row is a process of its own; rows of the kernel and of the pager take turns. The kernel's
-//! need root, the memory controller (cgroup v1 or v2), zram with lz4, and that no swap is on; what is missing is said, and the
-//! pager's rows are run alone. What was set up is undone whatever ends this program, for another process sees to it.
+//! `--help` lists the options. Every row is a process of its own; rows of the kernel and of the
+//! pager take turns. The kernel's need root, the memory controller (cgroup v1 or v2), zram with
+//! lz4, and that no swap is on; what is missing is said, and the pager's rows are run alone. What
+//! was set up is undone whatever ends this program, for another process sees to it.
 
 mod load;
 mod mapped;
@@ -93,8 +94,8 @@ fn compare(o: &Options, args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// A row of the kernel. Now and then the kernel ends a process of a cgroup for lack of memory while there is swap left, and all
-/// of its memory is on the active list: such a row is run again.
+/// A row of the kernel. Now and then the kernel ends a process of a cgroup for lack of memory while
+/// there is swap left, and all of its memory is on the active list: such a row is run again.
 fn run_in(rig: &Rig, row: &str, args: &[String]) -> Result<Option<Figures>, String> {
     for _ in 0..4 {
         match run(&format!("kernel {row} {}", rig.cgroup().display()), args) {

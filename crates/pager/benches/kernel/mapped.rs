@@ -19,7 +19,8 @@ fn file(o: &Options) -> Result<File, String> {
 /// By the kernel, in whatever cgroup this process is.
 pub fn by_kernel(o: &Options, workload: &str, threads: usize) -> Result<Figures, String> {
     let file = file(o)?;
-    // SAFETY: a new mapping where the kernel chooses, that is not unmapped; nobody else has the file.
+    // SAFETY: a new mapping where the kernel chooses, that is not unmapped; nobody else has the
+    // file.
     let memory = unsafe {
         let (rw, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
         libc::mmap(std::ptr::null_mut(), o.region, rw, shared, file.as_raw_fd(), 0)

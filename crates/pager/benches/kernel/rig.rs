@@ -1,5 +1,7 @@
-//! The kernel's side: a cgroup, with a limit or without, and swap. Another process, the janitor, undoes it all when this one is gone. The
-//! benchmark of whole programs (`crates/cli/benches/programs`) includes this file, too, so it does by commands what else were `unsafe`.
+//! The kernel's side: a cgroup, with a limit or without, and swap. Another process, the janitor,
+//! undoes it all when this one is gone. The benchmark of whole programs
+//! (`crates/cli/benches/programs`) includes this file, too, so it does by commands what else were
+//! `unsafe`.
 
 use std::fmt;
 use std::fs;
@@ -57,7 +59,8 @@ pub struct Rig {
     zram: Option<u32>,
 }
 
-/// It is told of everything before it is made, and undoes it, the last first, when it hears no more.
+/// It is told of everything before it is made, and undoes it, the last first, when it hears no
+/// more.
 pub struct Janitor(Child);
 
 impl Janitor {
@@ -70,7 +73,8 @@ impl Janitor {
         command.spawn().map(Janitor).map_err(|e| format!("starting a process: {e}"))
     }
 
-    /// Something will be there: a `cgroup`, `swap` on a device, a `zram` device, a `file` or a `directory`.
+    /// Something will be there: a `cgroup`, `swap` on a device, a `zram` device, a `file` or a
+    /// `directory`.
     pub fn told(&mut self, what: &str, which: impl fmt::Display) -> Result<(), String> {
         let stdin = self.0.stdin.as_mut().expect("it is piped");
         writeln!(stdin, "{what} {which}").map_err(|e| format!("the process that cleans up: {e}"))
@@ -174,7 +178,8 @@ impl Rig {
         }
     }
 
-    /// Anonymous memory of all that is in the cgroup, as the kernel counts it now; what is shared after a fork counts once.
+    /// Anonymous memory of all that is in the cgroup, as the kernel counts it now; what is shared
+    /// after a fork counts once.
     pub fn anon_bytes(&self) -> Option<u64> {
         let stat = fs::read_to_string(self.cgroup.join("memory.stat")).ok()?;
         let of =

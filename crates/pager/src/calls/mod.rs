@@ -1,8 +1,9 @@
 //! The system calls of the pager, and how tests have them fail.
 //!
-//! Every call whose failure could matter goes through here under a name ([`Call`]). A test gives its thread a [`CallPlan`]; the threads that
-//! the pager starts from that thread have it, too. The plan is asked before each call, and says what becomes of it. Without any plan in the
-//! process, which is how programs run, a call costs one load of a flag more.
+//! Every call whose failure could matter goes through here under a name ([`Call`]). A test gives
+//! its thread a [`CallPlan`]; the threads that the pager starts from that thread have it, too. The
+//! plan is asked before each call, and says what becomes of it. Without any plan in the process,
+//! which is how programs run, a call costs one load of a flag more.
 
 mod plan;
 
@@ -42,7 +43,8 @@ fn next_planned(call: Call) -> Option<CallFault> {
     }
 }
 
-/// What the name of the manager's socket ends with, to tell agents of a call that is to fail: nothing without a plan.
+/// What the name of the manager's socket ends with, to tell agents of a call that is to fail:
+/// nothing without a plan.
 pub(crate) fn for_agents() -> String {
     let plan = if ARMED.load(Ordering::Relaxed) { MINE.get().0 } else { None };
     let fault = plan.and_then(CallPlan::of_agents);
@@ -133,10 +135,12 @@ pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Res
     made(Call::Spawn, || std::thread::Builder::new().name(name.into()).spawn(body))
 }
 
-/// Drops the pages of a range: they are missing afterwards. What the kernel refuses for the moment is tried again.
+/// Drops the pages of a range: they are missing afterwards. What the kernel refuses for the moment
+/// is tried again.
 ///
 /// # Safety
-/// The range is of memory of the pager, and nobody refers to it, or whoever does is served when it faults.
+/// The range is of memory of the pager, and nobody refers to it, or whoever does is served when it
+/// faults.
 pub(crate) unsafe fn discard(start: usize, len: usize) -> io::Result<()> {
     for attempt in 0.. {
         // SAFETY: the caller's contract.

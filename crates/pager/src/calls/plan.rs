@@ -84,7 +84,8 @@ calls! {
     AskLatency = "write to /dev/cpu_dma_latency";
 }
 
-/// A call that an agent makes in a program and that fails: agents count for themselves, and say on standard error that they did.
+/// A call that an agent makes in a program and that fails: agents count for themselves, and say on
+/// standard error that they did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AgentFault {
     /// The number of the system call.
@@ -104,11 +105,11 @@ pub enum CallFault {
     Fails(i32),
     /// It is done, and yet this is the error.
     DoneButFails(i32),
-    /// A move: the pages are in neither place afterwards, and this is the error. A write: nothing is written, and it says that all was. Of
-    /// other calls as [`CallFault::Fails`].
+    /// A move: the pages are in neither place afterwards, and this is the error. A write: nothing
+    /// is written, and it says that all was. Of other calls as [`CallFault::Fails`].
     Loses(i32),
-    /// A read or a write moves so many bytes at the most; none of a read is the end of the file. A change of pages stops after so many bytes. A file
-    /// is said to have so many at the most.
+    /// A read or a write moves so many bytes at the most; none of a read is the end of the file. A
+    /// change of pages stops after so many bytes. A file is said to have so many at the most.
     Short(usize),
     /// One bit of what is read is another.
     Flips,
@@ -136,8 +137,8 @@ impl CallPlan {
         CallPlan { of_agents: Some(fault), ..self }
     }
 
-    /// From now on it is the plan of this thread, and of the threads of the pager that are started from it, until what is returned is dropped;
-    /// those threads keep it. It is never freed.
+    /// From now on it is the plan of this thread, and of the threads of the pager that are started
+    /// from it, until what is returned is dropped; those threads keep it. It is never freed.
     pub fn enter(self) -> Entered {
         ARMED.store(true, Ordering::Relaxed);
         let plan: &'static CallPlan = Box::leak(Box::new(self));

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::MutexGuard;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use refault_mm::PageId;
 
-use super::core::Core;
-use super::{IDLE, MappedFile, Shared};
+use super::{Core, MappedFile, Shared};
+use crate::core::{Evictor, Task};
 use crate::error::Error;
+use crate::evict::{self, Evicts};
+use crate::store::SwapArea;
+use crate::sync::{Condvar, MutexGuard};
 use crate::threads;
 use crate::uffd::PAGE;
 
@@ -18,13 +20,15 @@ use crate::uffd::PAGE;
 const RUN: usize = 64;
 
 impl MappedFile {
-    /// `msync(MS_SYNC)` and `fdatasync`: what was written to the memory before this call is in the file, on its medium, when it returns
-    /// `Ok`. Else some of it may not be; the error is the first since a flush last told of one, of writes in the background,
-    /// too, and is told once. Pages whose write failed are dirty as before, so the next flush tries again.
+    /// `msync(MS_SYNC)` and `fdatasync`: what was written to the memory before this call is in the
+    /// file, on its medium, when it returns `Ok`. Else some of it may not be; the error is the
+    /// first since a flush last told of one, of writes in the background, too, and is told once.
+    /// Pages whose write failed are dirty as before, so the next flush tries again.
     ///
-    /// If `fdatasync` fails, what was written since the last one that went well may never reach the medium, for the kernel takes it for written.
-    /// Pages that are still in memory are dirty again, and the next flush writes them again. If any had left memory, every later flush
-    /// fails: whether the medium has them can be found out only by opening the file again and reading it.
+    /// If `fdatasync` fails, what was written since the last one that went well may never reach the
+    /// medium, for the kernel takes it for written. Pages that are still in memory are dirty again,
+    /// and the next flush writes them again. If any had left memory, every later flush fails:
+    /// whether the medium has them can be found out only by opening the file again and reading it.
     pub fn flush(&self) -> Result<(), Error> {
         let _one = self.shared.flushing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let written = self.shared.write_back();
@@ -33,6 +37,7 @@ impl MappedFile {
         let synced = self.shared.io.sync();
         let mut core = self.shared.lock();
         if synced.is_err() {
+            self.shared.tick(&mut core);
             core.sync_failed(&before);
         }
         written.and(synced.map_err(Error::io("syncing the file")))?;
@@ -53,35 +58,57 @@ impl MappedFile {
     }
 }
 
+impl Evicts for Shared {
+    type Core = Core;
+
+    fn enter(&self) -> MutexGuard<'_, Core> {
+        let mut core = self.lock();
+        Shared::tick(self, &mut core);
+        core
+    }
+
+    fn tick(&self, core: &mut Core) {
+        Shared::tick(self, core);
+    }
+
+    fn next(evictor: &mut Evictor, core: &mut Core) -> Task {
+        evictor.next(core)
+    }
+
+    fn work(&self) -> &Condvar {
+        &self.work
+    }
+
+    fn stop(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    fn area(&self) -> Option<&SwapArea> {
+        None
+    }
+
+    fn charge_overhead(core: &mut Core) {
+        core.charge_overhead();
+    }
+
+    fn reclaim<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        Shared::tick(self, &mut core);
+        core.step();
+        core = self.write_round(core);
+        core.retry_waiting();
+        core.charge_overhead();
+        self.finish(core)
+    }
+
+    fn write<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        self.reclaim(core)
+    }
+}
+
 impl Shared {
     /// The writer's thread: background reclaim, the flusher, and what they write.
     pub(super) fn run_writer(&self) {
-        let mut core = self.lock();
-        loop {
-            while !core.has_work() {
-                if self.stop.load(Ordering::Relaxed) {
-                    return;
-                }
-                core = threads::wait(&self.work, core, IDLE);
-                core.tick();
-                core.step();
-            }
-            if self.stop.load(Ordering::Relaxed) {
-                return;
-            }
-            core.tick();
-            core.step();
-            core = self.write_round(core);
-            core.retry_starved();
-            core.charge_overhead();
-            core = self.finish(core);
-            if core.is_starved() {
-                // Room comes from others that are at work, or not at all: either takes a moment.
-                drop(core);
-                std::thread::yield_now();
-                core = self.lock();
-            }
-        }
+        evict::run(self);
     }
 
     /// Writes what is to be written.
@@ -93,7 +120,7 @@ impl Shared {
             drop(core);
             let result = self.write(first, last);
             core = self.lock();
-            core.tick();
+            self.tick(&mut core);
             core.settle_writes(&pages, result);
             core.memory.settle_drops();
             self.written.notify_all();
@@ -109,7 +136,8 @@ impl Shared {
         for (from, to) in [(at, whole), (whole, end)] {
             if from < to {
                 let (address, len) = (self.start + from as usize, (to - from) as usize);
-                // SAFETY: the pages are in state Writing: they are in place, protected from writes, and stay so until this is settled.
+                // SAFETY: the pages are in state Writing: they are in place, protected from writes,
+                // and stay so until this is settled.
                 let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, len) };
                 super::io::write_all(&*self.io, bytes, from)?;
             }
@@ -122,7 +150,7 @@ impl Shared {
         let mut core = self.lock();
         // What is being written was dirty before, and what is dirty is to be written.
         let mut todo: BTreeSet<u32> = core.memory.writing.clone();
-        core.tick();
+        self.tick(&mut core);
         for page in core.memory.dirty.clone() {
             let Core { engine, memory, .. } = &mut *core;
             engine.write_page(memory, PageId(page));

@@ -23,7 +23,8 @@ pub trait FileIo: Send + Sync {
     fn sync(&self) -> io::Result<()>;
 }
 
-/// A real file. Whole pages go round the page cache where the file system allows it, so that no page is in memory twice.
+/// A real file. Whole pages go round the page cache where the file system allows it, so that no
+/// page is in memory twice.
 #[derive(Debug)]
 pub struct RealFile {
     file: File,
@@ -48,7 +49,8 @@ impl RealFile {
         Ok(RealFile { file, direct })
     }
 
-    /// Whether whole pages go round the page cache. Where they do not, the kernel keeps copies that nobody counts here.
+    /// Whether whole pages go round the page cache. Where they do not, the kernel keeps copies that
+    /// nobody counts here.
     pub fn is_direct(&self) -> bool {
         self.direct.is_some()
     }

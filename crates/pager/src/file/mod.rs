@@ -1,34 +1,42 @@
-//! Mapped files: memory whose content is that of a file, and that may be larger than the memory it takes.
+//! Mapped files: memory whose content is that of a file, and that may be larger than the memory it
+//! takes.
 //!
-//! The pager fills pages from the file when they are touched, writes those back that were changed, and drops what the engine gives up. The
-//! kernel's page cache has no part in it where the file system has direct I/O.
+//! The pager fills pages from the file when they are touched, writes those back that were changed,
+//! and drops what the engine gives up. The kernel's page cache has no part in it where the file
+//! system has direct I/O.
 
 mod core;
 mod flush;
 mod io;
 mod limits;
+mod memory;
+mod operations;
 mod read;
+#[cfg(test)]
+mod simulation;
 mod stats;
-mod world;
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, Policy};
 
 pub use io::{FileIo, RealFile};
 pub use stats::{FileCounts, FileStats};
 
-use self::core::Core;
-use self::world::{Memory, State};
-use crate::awake::{self, Awake};
+use self::memory::{BYTES_PER_PAGE, Memory};
+use self::operations::FileMemory;
+use crate::config::RegionConfig;
+use crate::cpu_latency_qos::{self, CpuLatencyQos};
 use crate::error::Error;
 use crate::mem::Mapping;
-use crate::region::{Placement, RegionConfig};
+use crate::pagemap::Pagemap;
+use crate::placement::Placement;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads::{self, fatal};
 use crate::uffd::{CallPlan, Feature, PAGE, Scope, Uffd};
 
@@ -36,8 +44,6 @@ use crate::uffd::{CallPlan, Feature, PAGE, Scope, Uffd};
 const THREAD_BYTES: usize = 64 << 10;
 /// Pages of a read at most: as many as the engine reads ahead.
 const READ_RUN: usize = 32;
-/// Without anything to do the writer looks round so often.
-const IDLE: Duration = Duration::from_millis(100);
 
 /// How a file is mapped.
 #[derive(Clone, Debug)]
@@ -48,11 +54,12 @@ pub struct MappedFileConfig {
     pub policy: Policy,
     /// It may be written to.
     pub writable: bool,
-    /// `dirty_expire_centisecs`: what was written to it is on its way to the file after so long, without a flush. Looked at every 5 s, or as
-    /// often as it is shorter.
+    /// `dirty_expire_centisecs`: what was written to it is on its way to the file after so long,
+    /// without a flush. Looked at every 5 s, or as often as it is shorter.
     pub dirty_expire: Duration,
-    /// `dirty_background_ratio`: when more than so many percent of its memory were changed and not written, the older half is written. A page that
-    /// is written again after that takes another fault.
+    /// `dirty_background_ratio`: when more than so many percent of its memory were changed and not
+    /// written, the older half is written. A page that is written again after that takes another
+    /// fault.
     pub dirty_background_ratio: u32,
     /// Threads that serve faults, at most 256; 0: as many as there are CPUs, at most 4.
     pub fault_threads: usize,
@@ -89,9 +96,12 @@ impl MappedFileConfig {
     }
 }
 
+type Core = self::core::Core<FileMemory>;
+
 /// What the threads share.
 struct Shared {
     core: Mutex<Core>,
+    started: Instant,
     /// The writer has something to do.
     work: Condvar,
     /// Writes ended.
@@ -109,18 +119,21 @@ struct Shared {
     /// A page for each fault thread: a touch of it ends one.
     doorbell: Mapping,
     placement: Placement,
-    awake: Awake,
+    latency: CpuLatencyQos,
 }
 
 /// A file as memory. What is written to it is in the file after [`MappedFile::flush`].
 ///
-/// It is ordinary memory: read it and write it through [`MappedFile::as_ptr`]. A page that cannot be read raises `SIGBUS` in whoever
-/// touches it, now and later (until [`MappedFile::read_again`]), and a line on standard error says why. Do not change its mapping.
+/// It is ordinary memory: read it and write it through [`MappedFile::as_ptr`]. A page that cannot
+/// be read raises `SIGBUS` in whoever touches it, now and later (until [`MappedFile::read_again`]),
+/// and a line on standard error says why. Do not change its mapping.
 ///
-/// Children of `fork` do not inherit it: there, dropping it does nothing, and nothing else may be done with it (something else may be at its address, and
-/// its lock may be held by a thread that is not there).
+/// Children of `fork` do not inherit it: there, dropping it does nothing, and nothing else may be
+/// done with it (something else may be at its address, and its lock may be held by a thread that is
+/// not there).
 ///
-/// What others write to the file while it is mapped may or may not be seen, page by page; what is written here replaces whole pages of it.
+/// What others write to the file while it is mapped may or may not be seen, page by page; what is
+/// written here replaces whole pages of it.
 pub struct MappedFile {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -137,7 +150,8 @@ impl MappedFile {
         MappedFile::with_name(Box::new(file), config, None, &path.display().to_string())
     }
 
-    /// As [`MappedFile::open`], of anything that behaves like a file, with calls that fail by plan: for tests.
+    /// As [`MappedFile::open`], of anything that behaves like a file, with calls that fail by plan:
+    /// for tests.
     pub fn with_io(
         io: Box<dyn FileIo>,
         config: &MappedFileConfig,
@@ -160,15 +174,15 @@ impl MappedFile {
         let uffd = Arc::new(uffd);
         let pages = bytes.div_ceil(PAGE as u64) as usize;
         // So large ones are not even made.
-        check_tables(pages * (Memory::BYTES_PER_PAGE + Engine::BYTES_PER_SHADOW), config, "")?;
+        check_tables(pages * (BYTES_PER_PAGE + Engine::BYTES_PER_SHADOW), config, "")?;
         let memory = Mapping::new(pages * PAGE).map_err(Error::io("mapping memory"))?;
         let threads = match config.fault_threads {
             0 => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
             n => n,
         };
         let doorbell = Mapping::new(threads * PAGE).map_err(Error::io("mapping memory"))?;
-        // SAFETY: the mappings are new, and their faults are served by the threads below. Of these the writer alone touches the first
-        // one, where pages are in place.
+        // SAFETY: the mappings are new, and their faults are served by the threads below. Of these
+        // the writer alone touches the first one, where pages are in place.
         unsafe {
             uffd.register_with_writes(memory.start(), memory.bytes()).map_err(crate::region::not_registered)?;
             uffd.register(doorbell.start(), doorbell.bytes()).map_err(crate::region::not_registered)?;
@@ -179,14 +193,20 @@ impl MappedFile {
         let mut engine = Engine::new(config.engine()).map_err(Error::Config)?;
         let group = engine.add_memcg(MemcgId::ROOT, "/file", u64::MAX, 0).map_err(Error::Config)?;
         engine.add_mapping(MappingKind::File, group, 0..pages as u64).map_err(Error::Config)?;
-        let state = Memory::new(uffd.clone(), memory.start(), pages);
-        let fixed = (threads + 1) * (THREAD_BYTES + READ_RUN * PAGE) + awake::THREAD_BYTES;
-        let mut core = Core::new(engine, state, group, config.stall_limit, fixed)
-            .map_err(Error::io("opening /proc/self/pagemap"))?;
+        let fixed = (threads + 1) * (THREAD_BYTES + READ_RUN * PAGE) + cpu_latency_qos::THREAD_BYTES;
+        let memory_of = Arc::new(FileMemory {
+            uffd: uffd.clone(),
+            start: memory.start(),
+            pages,
+            pagemap: Pagemap::open().map_err(Error::io("opening /proc/self/pagemap"))?,
+        });
+        let mut core = Core::new(engine, Memory::new(memory_of, pages), group, fixed);
+        core.stall_limit_ns = threads::nanoseconds(config.stall_limit);
         core.charge_overhead();
         check_tables(core.own_bytes(), config, &format!(" and to {threads} threads"))?;
         let shared = Arc::new(Shared {
             core: Mutex::new(core),
+            started: Instant::now(),
             work: Condvar::new(),
             written: Condvar::new(),
             flushing: Mutex::new(()),
@@ -198,7 +218,7 @@ impl MappedFile {
             bytes,
             doorbell,
             placement: Placement::new(),
-            awake: Awake::new(config.awake_cpus)?,
+            latency: CpuLatencyQos::new(config.awake_cpus)?,
         });
         let writable = config.writable;
         let mut file = MappedFile { shared, threads: Vec::new(), writer: None, memory, writable };
@@ -216,7 +236,8 @@ impl MappedFile {
         self.memory.start() as *mut u8
     }
 
-    /// The length of the file when it was opened. Its last page goes on with zeros, which never get into the file.
+    /// The length of the file when it was opened. Its last page goes on with zeros, which never get
+    /// into the file.
     pub fn len(&self) -> usize {
         self.shared.bytes as usize
     }
@@ -229,10 +250,11 @@ impl MappedFile {
     /// Its bytes, to be read.
     ///
     /// # Safety
-    /// Nobody writes to the file by other means while the reference lives: pages that were dropped are read again.
+    /// Nobody writes to the file by other means while the reference lives: pages that were dropped
+    /// are read again.
     pub unsafe fn as_slice(&self) -> &[u8] {
-        // SAFETY: the mapping is that long and lives as long as `self`; writes need `&mut self` or `unsafe`, those of others are the
-        // caller's contract.
+        // SAFETY: the mapping is that long and lives as long as `self`; writes need `&mut self` or
+        // `unsafe`, those of others are the caller's contract.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) }
     }
 
@@ -246,12 +268,14 @@ impl MappedFile {
         unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.len()) }
     }
 
-    /// `MADV_WILLNEED`: reads pages ahead, while there is room. Returns how many of the range are in place.
+    /// `MADV_WILLNEED`: reads pages ahead, while there is room. Returns how many of the range are
+    /// in place.
     pub fn will_need(&self, range: Range<usize>) -> Result<u64, Error> {
         Ok(self.shared.bring_in(self.pages_of(range)?))
     }
 
-    /// Pages of the range that were lost, because they could not be read, are read again when they are touched next. Returns how many.
+    /// Pages of the range that were lost, because they could not be read, are read again when they
+    /// are touched next. Returns how many.
     pub fn read_again(&self, range: Range<usize>) -> Result<u64, Error> {
         let pages = self.pages_of(range)?;
         self.shared.lock().forget_lost(pages).map_err(Error::io("discarding memory"))
@@ -269,19 +293,22 @@ impl MappedFile {
         Ok((range.start / PAGE) as u32..range.end.div_ceil(PAGE) as u32)
     }
 
-    /// Which faults are served. With [`Scope::UserMode`], a system call that is handed memory which is not in place fails with `EFAULT`.
+    /// Which faults are served. With [`Scope::UserMode`], a system call that is handed memory which
+    /// is not in place fails with `EFAULT`.
     pub fn scope(&self) -> Scope {
         self.shared.uffd.scope()
     }
 
     /// What it did, holds and takes.
     pub fn stats(&self) -> FileStats {
-        FileStats { awake: self.shared.awake.stats(), ..self.shared.lock().stats() }
+        FileStats { awake: self.shared.latency.stats(), ..self.shared.lock().stats() }
     }
 
     /// Checks every structure. An error is a defect of the pager or of the engine.
     pub fn validate(&self) -> Result<(), String> {
-        self.shared.lock().validate()
+        let core = self.shared.lock();
+        let there = core.memory.ops.present().map_err(|e| e.to_string())?;
+        core.validate(&there)
     }
 }
 
@@ -339,7 +366,8 @@ impl Drop for MappedFile {
             _ = writer.join();
         }
         for (i, _) in self.threads.iter().enumerate() {
-            // SAFETY: the page is mapped; the thread that reads of this fault leaves it to the kernel, and ends.
+            // SAFETY: the page is mapped; the thread that reads of this fault leaves it to the
+            // kernel, and ends.
             unsafe { std::ptr::read_volatile((self.shared.doorbell.start() + i * PAGE) as *const u8) };
         }
         self.threads.drain(..).for_each(|t| _ = t.join());
@@ -349,6 +377,11 @@ impl Drop for MappedFile {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Core> {
         threads::lock(&self.core)
+    }
+
+    /// Time goes on.
+    fn tick(&self, core: &mut Core) {
+        core.set_now(threads::nanoseconds(self.started.elapsed()));
     }
 
     /// A fault thread.
@@ -365,12 +398,12 @@ impl Shared {
             if faults.is_empty() {
                 continue;
             }
-            self.awake.woke(faults.len());
+            self.latency.woke(faults.len());
             faults.iter().for_each(|f| self.placement.fault_of(&mut turn, f.thread));
             // This one reads the file: another waits for the next.
             drop(turn);
             let mut core = self.lock();
-            core.tick();
+            self.tick(&mut core);
             for f in &faults {
                 if self.doorbell.contains(f.address) {
                     // The kernel serves it from now on, and who touched it goes on.
@@ -414,13 +447,12 @@ impl Shared {
         let mut in_place = 0;
         for first in pages.clone().step_by(CHUNK) {
             let chunk = first..pages.end.min(first + CHUNK as u32);
-            core.tick();
+            self.tick(&mut core);
             for page in chunk.clone() {
                 room = if room > 0 && core.bring(page) { room - 1 } else { 0 };
             }
             core = self.finish(core);
-            let there = |s: State| matches!(s, State::Clean | State::Dirty | State::Writing);
-            in_place += chunk.filter(|&p| there(core.memory.state[p as usize])).count() as u64;
+            in_place += chunk.filter(|&p| core.memory.state(p).is_present()).count() as u64;
             if core.has_work() {
                 self.work.notify_one();
             }

@@ -1,15 +1,14 @@
 //! Reading pages of the file: those side by side in one call.
 
-use std::sync::MutexGuard;
-
-use super::core::Core;
-use super::{Shared, io};
+use super::{Core, Shared, io};
 use crate::store::PageBuf;
+use crate::sync::MutexGuard;
 use crate::uffd::PAGE;
 
 impl Shared {
-    /// Reads pages that are side by side, and tells the engine. If they cannot be read together each is read by itself, so that a bad one does
-    /// not spoil the others, and once more: what failed on the way may be well where it is.
+    /// Reads pages that are side by side, and tells the engine. If they cannot be read together
+    /// each is read by itself, so that a bad one does not spoil the others, and once more: what
+    /// failed on the way may be well where it is.
     pub(super) fn read_run<'a>(&'a self, mut core: MutexGuard<'a, Core>, run: &[u32]) -> MutexGuard<'a, Core> {
         let mut contents = core.memory.spare.pop().unwrap_or_default();
         drop(core);
@@ -28,7 +27,7 @@ impl Shared {
             results.push(result);
         }
         core = self.lock();
-        core.tick();
+        self.tick(&mut core);
         core.memory.counts.read_calls += calls;
         core.memory.buffer = contents;
         for (i, (&page, result)) in run.iter().zip(results).enumerate() {

@@ -1,15 +1,18 @@
-//! Frames of pages that have left are used for those that come, where that saves a copy and the way through the kernel's allocator.
+//! Frames of pages that have left are used for those that come, where that saves a copy and the way
+//! through the kernel's allocator.
 //!
-//! A page that has been written lies in its staging place until the place is discarded. Instead, the next page can be read into that frame,
-//! and the frame be moved into the region. A move interrupts all processors that run threads of the process, which costs more than it saves.
-//! So it is done while one thread makes all faults, and serves them itself.
+//! A page that has been written lies in its staging place until the place is discarded. Instead,
+//! the next page can be read into that frame, and the frame be moved into the region. A move
+//! interrupts all processors that run threads of the process, which costs more than it saves. So it
+//! is done while one thread makes all faults, and serves them itself.
 
-use std::sync::MutexGuard;
 use std::time::Instant;
 
 use super::Shared;
-use super::core::{Core, DISCARD_BATCH, Moved};
+use super::core::Core;
+use crate::core::Moved;
 use crate::store::Page;
+use crate::sync::MutexGuard;
 use crate::uffd::PAGE;
 
 /// After so many faults of one thread it is held to be alone.
@@ -27,7 +30,7 @@ pub(super) struct Frames {
 
 impl Frames {
     /// A fault of a thread that serves it itself.
-    pub(super) fn fault_of(&mut self, thread: libc::pthread_t) {
+    fn fault_of(&mut self, thread: libc::pthread_t) {
         if self.thread != thread {
             (self.thread, self.faults) = (thread, 0);
         }
@@ -40,19 +43,22 @@ impl Frames {
 }
 
 impl Core {
-    /// Frames that may be kept: they are counted as the pager's own, whether they are there or not. None where others serve faults.
-    pub(super) fn most_frames(&self) -> usize {
-        if self.memory.waiters.is_none() { 0 } else { (self.engine.managed_pages() / PART).min(MOST) as usize }
+    /// Frames that may be kept: they are counted as the pager's own, whether they are there or not.
+    /// None where others serve faults.
+    pub(super) fn set_most_frames(&mut self) {
+        let is_alone_ever = self.ops().waiters.is_some();
+        self.most_frames = if is_alone_ever { (self.engine.managed_pages() / PART).min(MOST) as usize } else { 0 };
+        self.keep_frames();
     }
 
-    /// Places that are not discarded now, for their frames are wanted soon.
-    pub(super) fn frames_to_keep(&self) -> usize {
-        if self.frames.is_alone() && !self.memory.lowering { self.most_frames() } else { 0 }
+    /// A fault of a thread that serves it itself.
+    pub(super) fn fault_of(&mut self, thread: libc::pthread_t) {
+        self.frames.fault_of(thread);
+        self.keep_frames();
     }
 
-    /// There are enough places for a call that discards them.
-    pub(super) fn has_discards(&self) -> bool {
-        self.memory.discards.len() >= self.frames_to_keep() + DISCARD_BATCH
+    fn keep_frames(&mut self) {
+        self.frames_to_keep = if self.frames.is_alone() { self.most_frames } else { 0 };
     }
 
     /// A place whose frame is of no use any more, for a page that comes.
@@ -62,8 +68,8 @@ impl Core {
 }
 
 impl Shared {
-    /// Reads a page into the frame of such a place, and moves it to where it belongs. If that does not work, the place is given back and
-    /// the page is to be read in another way.
+    /// Reads a page into the frame of such a place, and moves it to where it belongs. If that does
+    /// not work, the place is given back and the page is to be read in another way.
     pub(super) fn read_into_frame<'a>(
         &'a self,
         core: MutexGuard<'a, Core>,
@@ -71,34 +77,45 @@ impl Shared {
         slot: u32,
         place: u32,
     ) -> Result<MutexGuard<'a, Core>, MutexGuard<'a, Core>> {
-        let (from, to) = (core.memory.staging.address(place), core.memory.address(page));
+        let from = self.memory.place_address(place);
         drop(core);
         let begun = Instant::now();
-        // SAFETY: the place is a page of memory that is filled and was taken from those to be discarded: nobody else refers to it. Any
-        // bytes are a valid page. The reference ends before the page moves.
+        // SAFETY: the place is a page of memory that is filled and was taken from those to be
+        // discarded: nobody else refers to it. Any bytes are a valid page. The reference ends
+        // before the page moves.
         let read = unsafe { self.area.read(slot, page, &mut *(from as *mut Page)) };
-        let outcome = if read.is_ok() { self.move_in(from, to) } else { Moved::Busy };
+        let outcome = if read.is_ok() { self.move_in(page, place) } else { Moved::Busy };
         let mut core = self.lock();
         core.tick();
         match outcome {
             Moved::Out => {
-                core.memory.staging.give_back(place);
+                core.memory.places.give_back(place);
                 core.memory.counts.frames_reused += 1;
-                core.arrive(page, Ok(None), begun, true);
+                self.arrive(&mut core, page, Ok(None), begun, true);
                 return Ok(core);
             }
             Moved::Busy | Moved::PlaceTaken => core.memory.discards.push(place),
             // What was read is in the slot still.
-            Moved::Lost => core.memory.staging.give_back(place),
+            Moved::Lost => core.memory.places.give_back(place),
         }
         Err(core)
     }
 
-    /// Moves a page from its place; nobody is woken.
-    fn move_in(&self, from: usize, to: usize) -> Moved {
-        // SAFETY: the place is the pager's, and nobody refers to it; the page of the region is missing, and watched.
+    /// Moves a page from its place; nobody is woken. What became of it, as of a page that leaves
+    /// its place.
+    fn move_in(&self, page: u32, place: u32) -> Moved {
+        let (to, from) = (self.memory.address(page), self.memory.place_address(place));
+        // SAFETY: the place is the pager's, and nobody refers to it; the page of the region is
+        // missing, and watched.
         let done = unsafe { self.uffd.move_pages(to, from, PAGE) };
-        // If it failed, what is where decides, not what the error says.
-        if done.bytes == PAGE { Moved::Out } else { self.look(from, to) }
+        if done.bytes == PAGE {
+            return Moved::Out;
+        }
+        // What is where decides, not what the error says.
+        match Moved::look(&*self.memory, page, place) {
+            Moved::Busy => Moved::Out,
+            Moved::Out => Moved::Busy,
+            other => other,
+        }
     }
 }

@@ -1,18 +1,19 @@
 //! Which region an address belongs to, for a signal handler: found without a lock.
 //!
-//! A place of the table is changed under a lock, and has a version that is odd meanwhile. Whoever looks skips a place that changes: it cannot be
-//! that of the address in question, since a region is entered before anyone knows its memory, and removed when nobody uses it any more.
+//! A place of the table is changed under a lock, and has a version that is odd meanwhile. Whoever
+//! looks skips a place that changes: it cannot be that of the address in question, since a region
+//! is entered before anyone knows its memory, and removed when nobody uses it any more.
 
 use std::ops::Range;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
-use std::sync::{Mutex, MutexGuard};
 
 use super::Shared;
 use crate::error::Error;
+use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Regions of a process that serve faults in a signal handler.
-const PLACES: usize = 256;
+const PLACES: usize = if cfg!(feature = "shuttle") { 3 } else { 256 };
 
 struct Place {
     version: AtomicU32,
@@ -28,18 +29,7 @@ struct Table {
     changes: Mutex<()>,
 }
 
-static TABLE: Table = Table {
-    places: [const {
-        Place {
-            version: AtomicU32::new(0),
-            start: AtomicUsize::new(0),
-            end: AtomicUsize::new(0),
-            region: AtomicPtr::new(null_mut()),
-        }
-    }; PLACES],
-    used: AtomicUsize::new(0),
-    changes: Mutex::new(()),
-};
+static TABLE: Table = Table::new();
 
 impl Place {
     fn set(&self, range: Range<usize>, region: *mut Shared) {
@@ -63,8 +53,39 @@ impl Place {
 }
 
 impl Table {
+    const fn new() -> Table {
+        let places = [const {
+            Place {
+                version: AtomicU32::new(0),
+                start: AtomicUsize::new(0),
+                end: AtomicUsize::new(0),
+                region: AtomicPtr::new(null_mut()),
+            }
+        }; PLACES];
+        Table { places, used: AtomicUsize::new(0), changes: Mutex::new(()) }
+    }
+
     fn changes(&self) -> MutexGuard<'_, ()> {
         self.changes.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Takes a place that is free; `None`: there is none.
+    fn enter(&self, range: Range<usize>, region: *const Shared) -> Option<usize> {
+        let _changes = self.changes();
+        let at = self.places.iter().position(|p| p.end.load(Ordering::Relaxed) == 0)?;
+        self.places[at].set(range, region.cast_mut());
+        self.used.fetch_max(at + 1, Ordering::Release);
+        Some(at)
+    }
+
+    fn leave(&self, at: usize) {
+        let _changes = self.changes();
+        self.places[at].set(0..0, null_mut());
+    }
+
+    fn find(&self, address: usize) -> Option<*const Shared> {
+        let used = self.used.load(Ordering::Acquire);
+        self.places[..used].iter().find_map(|p| p.of(address)).map(<*mut Shared>::cast_const)
     }
 }
 
@@ -73,36 +94,33 @@ pub(super) struct Listing(usize);
 
 impl Drop for Listing {
     fn drop(&mut self) {
-        let _changes = TABLE.changes();
-        TABLE.places[self.0].set(0..0, null_mut());
+        TABLE.leave(self.0);
     }
 }
 
 /// Enters a region, which has to live until the listing is dropped.
 pub(super) fn enter(range: Range<usize>, region: *const Shared) -> Result<Listing, Error> {
-    let _changes = TABLE.changes();
-    let free = TABLE.places.iter().position(|p| p.end.load(Ordering::Relaxed) == 0);
-    let Some(at) = free else {
-        let what = format!("{PLACES} regions serve faults by signal already; drop one, or let threads serve them");
-        return Err(Error::Limit(what));
-    };
-    TABLE.places[at].set(range, region.cast_mut());
-    TABLE.used.fetch_max(at + 1, Ordering::Release);
-    Ok(Listing(at))
+    TABLE.enter(range, region).map(Listing).ok_or_else(|| {
+        Error::Limit(format!("{PLACES} regions serve faults by signal already; drop one, or let threads serve them"))
+    })
 }
 
 /// The region that an address belongs to.
 pub(super) fn find(address: usize) -> Option<*const Shared> {
-    let used = TABLE.used.load(Ordering::Acquire);
-    TABLE.places[..used].iter().find_map(|p| p.of(address)).map(<*mut Shared>::cast_const)
+    TABLE.find(address)
 }
 
-/// In a child of `fork`, which has none of the regions: whatever is at their addresses is something else.
+/// In a child of `fork`, which has none of the regions: whatever is at their addresses is something
+/// else.
 pub(super) extern "C" fn forget_all() {
     TABLE.places.iter().for_each(|p| p.set(0..0, null_mut()));
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "shuttle"))]
+#[path = "schedules.rs"]
+mod schedules;
+
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
 

@@ -1,7 +1,8 @@
-//! Access sampling: old pages wait in staging places for a while before they are written. Those that are touched meanwhile are in use, which the
-//! engine learns as by an accessed bit. How many wait is the engine's to say, by what they cost ([`SampleBudget`]).
+//! Access sampling: old pages wait in staging places for a while before they are written. Those
+//! that are touched meanwhile are in use, which the engine learns as by an accessed bit. How many
+//! wait is the engine's to say, by what they cost ([`SampleBudget`]).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use refault_mm::{SampleBudget, SampleStats};
 
@@ -22,10 +23,6 @@ impl Sampling {
         Sampling { budget: SampleBudget::new(cpu_percent, 0), move_ns: 0, started: Instant::now() }
     }
 
-    pub(super) fn set_memory(&mut self, pages: u64) {
-        self.budget.set_max_pages(pages * MAX_PERCENT / 100);
-    }
-
     /// Pages were moved out, which took so long.
     pub(super) fn moved(&mut self, since: Instant, pages: usize) {
         if let Some(each) = (since.elapsed().as_nanos() as u64).checked_div(pages as u64) {
@@ -43,20 +40,41 @@ impl Sampling {
 }
 
 impl Core {
-    /// Pages that stay in staging places unwritten: those that always do, and samples.
-    pub(super) fn pages_to_keep(&self) -> u64 {
-        self.standby_pages + self.sampling.budget.away_pages()
+    /// So much memory there is.
+    pub(super) fn set_memory(&mut self, pages: u64) {
+        self.sampling.budget.set_max_pages(pages * MAX_PERCENT / 100);
+        self.keep_samples();
     }
 
     /// More may be away by now.
     pub(super) fn take_samples(&mut self) {
         let now = self.sampling.started.elapsed().as_nanos() as u64;
         self.sampling.budget.take(now);
+        self.keep_samples();
     }
 
-    /// Pages that waited were touched, and were brought back in that time. Those that stay take their place as samples, or others do.
-    pub(super) fn sample_seen(&mut self, since: Instant, pages: u64) {
-        let moved = self.sampling.move_ns * pages;
-        self.sampling.budget.sample_done(since.elapsed().as_nanos() as u64 + moved, pages, pages);
+    /// Pages that waited were touched, and were brought back in that time, if there are any. Those
+    /// that stay take their place as samples, or others do.
+    pub(super) fn note_rescued(&mut self, took: impl FnOnce() -> Duration) {
+        let pages = std::mem::take(&mut self.rescued);
+        if pages > 0 {
+            let ns = took().as_nanos() as u64 + self.sampling.move_ns * pages;
+            self.sampling.budget.sample_done(ns, pages, pages);
+            self.keep_samples();
+        }
+    }
+
+    /// Faults that found no frame try again.
+    pub(super) fn retry(&mut self) {
+        if self.is_waiting_for_frame() {
+            let begun = Instant::now();
+            self.retry_waiting();
+            self.note_rescued(|| begun.elapsed());
+        }
+    }
+
+    /// Pages stay in staging places unwritten that always do, and samples.
+    pub(super) fn keep_samples(&mut self) {
+        self.pages_to_keep = self.standby_pages + self.sampling.budget.away_pages();
     }
 }

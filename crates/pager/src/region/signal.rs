@@ -1,25 +1,22 @@
 //! Faults that are served by whoever makes them, in a handler of `SIGBUS`.
 //!
-//! The handler takes the lock of the region, that of keeping processors awake, and memory from the allocator. A fault is made by an
-//! instruction, not by the clock, so this is a deadlock only if that instruction runs under one of these locks. Under the first two, nothing
-//! is read or written that the program may have put into a region: arguments are copied before. The allocator touches its own memory only, which may therefore not be in a
-//! region. All other signals are blocked meanwhile, so no other handler of the program runs on top of this one.
+//! The handler takes the lock of the region, that of keeping processors awake, and memory from the
+//! allocator. A fault is made by an instruction, not by the clock, so this is a deadlock only if
+//! that instruction runs under one of these locks. Under the first two, nothing is read or written
+//! that the program may have put into a region: arguments are copied before. The allocator touches
+//! its own memory only, which may therefore not be in a region. All other signals are blocked
+//! meanwhile, so no other handler of the program runs on top of this one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock};
-use std::time::Duration;
+use std::sync::{Mutex, OnceLock};
 
 use super::Shared;
-use super::core::Core;
 use super::registry;
-use super::world::State;
+use crate::core::State;
 use crate::error::Error;
 use crate::threads::fatal;
 use crate::uffd::PAGE;
-
-/// Who waits for a page looks again after so long, whether it was woken or not.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Who handled the signal before.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
@@ -44,8 +41,8 @@ pub(super) fn install() -> Result<(), Error> {
     };
     // The handler may run as soon as it is installed, so it has to be known before.
     let before = BEFORE.get_or_init(|| before);
-    // SAFETY: plain data, filled before it is used; the handler has the signature that its flags ask for. The one for children touches
-    // nothing but atomics.
+    // SAFETY: plain data, filled before it is used; the handler has the signature that its flags
+    // ask for. The one for children touches nothing but atomics.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_sigbus as extern "C" fn(_, _, _) as usize;
@@ -67,7 +64,8 @@ pub(super) fn install() -> Result<(), Error> {
 }
 
 extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel hands both to a handler that is installed with SA_SIGINFO; errno is this thread's.
+    // SAFETY: the kernel hands both to a handler that is installed with SA_SIGINFO; errno is this
+    // thread's.
     unsafe {
         let errno = *libc::__errno_location();
         let address = (*info).si_addr() as usize;
@@ -84,7 +82,8 @@ extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, context
     }
 }
 
-/// Whether the access was a write, where the processor tells. It is a hint: a page of zeros may be shared until it is written.
+/// Whether the access was a write, where the processor tells. It is a hint: a page of zeros may be
+/// shared until it is written.
 ///
 /// # Safety
 /// The context is that of a signal handler, of a page fault.
@@ -113,13 +112,15 @@ unsafe fn hand_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut
     let spent = before.sa_flags & libc::SA_RESETHAND != 0 && BEFORE_IS_SPENT.swap(true, Ordering::Relaxed);
     match before.sa_sigaction {
         libc::SIG_IGN if !by_instruction => {}
-        // SAFETY: from here on the kernel does with the signal what it does by default. The instruction is run again, or the signal is sent again and
-        // arrives when this handler returns.
+        // SAFETY: from here on the kernel does with the signal what it does by default. The
+        // instruction is run again, or the signal is sent again and arrives when this handler
+        // returns.
         libc::SIG_DFL | libc::SIG_IGN => unsafe { by_default(signal, by_instruction) },
         // SAFETY: as above.
         _ if spent => unsafe { by_default(signal, by_instruction) },
-        // SAFETY: it was installed with these flags, and so it has the signature that goes with them. The mask is what the kernel would have set; that of the
-        // interrupted code comes back when this handler returns.
+        // SAFETY: it was installed with these flags, and so it has the signature that goes with
+        // them. The mask is what the kernel would have set; that of the interrupted code comes back
+        // when this handler returns.
         handler => unsafe {
             let mut mask = (*context.cast::<libc::ucontext_t>()).uc_sigmask;
             for other in 1..=libc::SIGRTMAX() {
@@ -156,60 +157,42 @@ unsafe fn by_default(signal: libc::c_int, by_instruction: bool) {
 }
 
 impl Shared {
-    /// A fault of this thread. If it is true, the access is to be tried again: then the page is in place, or lost, or it faults once more.
-    /// False: the page is lost, which is the program's affair.
+    /// A fault of this thread. If it is true, the access is to be tried again: then the page is in
+    /// place, or lost, or it faults once more. False: the page is lost, which is the program's
+    /// affair.
     fn fault_by_signal(&self, address: usize, write: bool) -> bool {
-        let page = ((address - self.start) / PAGE) as u32;
+        let page = ((address - self.memory.start) / PAGE) as u32;
         let served = catch_unwind(AssertUnwindSafe(|| self.serve_here(page, write)));
         served.unwrap_or_else(|_| fatal("serving a fault failed"))
     }
 
     fn serve_here(&self, page: u32, write: bool) -> bool {
         let mut core = self.lock();
-        if core.memory.state[page as usize] == State::Poisoned {
+        if core.memory.state(page) == State::Poisoned {
             return false;
         }
         core.tick();
         // SAFETY: takes nothing, cannot fail.
-        core.frames.fault_of(unsafe { libc::pthread_self() });
+        core.fault_of(unsafe { libc::pthread_self() });
         let alone = core.frames.is_alone();
-        core.fault(page, write);
+        self.fault(&mut core, self.memory.address(page), write);
         core = self.finish(core);
-        if core.is_starved() {
+        if core.is_waiting_for_frame() {
             // Who waits for room makes some.
             core = self.evict_round(core);
-            core.retry_starved();
+            core.retry();
             core = self.finish(core);
         }
         core = self.evict_here(core);
-        drop(self.wait_for(core, page, write));
+        if let Some(waiters) = &self.memory.waiters {
+            core = waiters.wait_while(core, |core| core.is_awaited(page, write));
+        }
+        drop(core);
         if !alone {
-            // Who serves a fault by itself wakes nobody, but several wait for each other: one moves pages out, and others for the lock.
-            self.awake.woke(1);
+            // Who serves a fault by itself wakes nobody, but several wait for each other: one moves
+            // pages out, and others for the lock.
+            self.latency.woke(1);
         }
         true
-    }
-
-    /// Until nobody is at work on the page.
-    fn wait_for<'a>(&'a self, mut core: MutexGuard<'a, Core>, page: u32, write: bool) -> MutexGuard<'a, Core> {
-        while core.is_awaited(page, write) {
-            let Some(waiters) = core.memory.waiters.clone() else { break };
-            core = waiters.wait(core, LOOK_AGAIN);
-        }
-        core
-    }
-}
-
-impl Core {
-    /// Whether a fault on the page has to wait. Then someone who is at work serves it.
-    fn is_awaited(&mut self, page: u32, write: bool) -> bool {
-        match self.memory.state[page as usize] {
-            State::Leaving | State::Writing | State::Reading => {
-                // It may have come, and be on its way out again.
-                self.waiting.add(page, write);
-                true
-            }
-            _ => self.is_page_starved(page) || self.memory.high.is_asleep(&page),
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! A store whose pages come back as they were given, or not at all.
 //!
-//! Of every page a checksum is kept, over its content, whose page it is, and which write it was. So what a store
-//! mixes up, loses, tears, or keeps from an earlier time is found when it is read. Pages that repeat one word are kept
-//! as that word and never reach the store.
+//! Of every page a checksum is kept, over its content, whose page it is, and which write it was. So
+//! what a store mixes up, loses, tears, or keeps from an earlier time is found when it is read.
+//! Pages that repeat one word are kept as that word and never reach the store.
 
 mod copies;
 mod room;
@@ -30,8 +30,8 @@ enum Kind {
     Stored,
 }
 
-/// What is known of a cell: a slot of the store. It holds what was written to a slot of the owner, and lives as long as that slot or a
-/// loan of it.
+/// What is known of a cell: a slot of the store. It holds what was written to a slot of the owner,
+/// and lives as long as that slot or a cow_swap of it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Meta {
     word: u64,
@@ -62,12 +62,13 @@ struct Claim {
 
 /// The content of a slot as it was, whatever becomes of the slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Loan {
+pub struct CowSwap {
     cell: u32,
     page: u32,
 }
 
-/// Cells, and which slot has which. That of slot n is n, unless a loan of it outlived what was in the slot.
+/// Cells, and which slot has which. That of slot n is n, unless a cow_swap of it outlived what was
+/// in the slot.
 #[derive(Debug)]
 struct Cells {
     cells: Sparse<Meta>,
@@ -144,11 +145,12 @@ impl SwapArea {
 
     /// An area over a store, of which nothing is lent.
     pub fn new(store: Box<dyn Store>) -> SwapArea {
-        SwapArea::lending(store, u32::MAX)
+        SwapArea::sharing(store, u32::MAX)
     }
 
-    /// An area over a store. Slots are below `slots`; what is lent and has no slot any more takes more of the store.
-    pub fn lending(store: Box<dyn Store>, slots: u32) -> SwapArea {
+    /// An area over a store. Slots are below `slots`; what is lent and has no slot any more takes
+    /// more of the store.
+    pub fn sharing(store: Box<dyn Store>, slots: u32) -> SwapArea {
         let cells = Cells {
             cells: Sparse::new(),
             of_slot: Sparse::new(),
@@ -263,7 +265,8 @@ impl SwapArea {
         self.store.writes_wait()
     }
 
-    /// Reads page `page` of the owner. What comes back is what was written last, or an error; then `content` is anything.
+    /// Reads page `page` of the owner. What comes back is what was written last, or an error; then
+    /// `content` is anything.
     pub fn read(&self, slot: u32, page: u32, content: &mut Page) -> Result<(), StoreError> {
         let known = {
             let cells = self.cells();
@@ -325,21 +328,22 @@ impl SwapArea {
         }
     }
 
-    /// What is in a slot, for someone else, until [`SwapArea::end_loan`]. `None`: nothing is in it.
-    pub fn lend(&self, slot: u32) -> Option<Loan> {
+    /// What is in a slot, for someone else, until [`SwapArea::end_cow_swap`]. `None`: nothing is in
+    /// it.
+    pub fn share(&self, slot: u32) -> Option<CowSwap> {
         let mut cells = self.cells();
         let cell = cells.of(slot)?;
         let meta = cells.cells.change(cell, |m| m.users += 1);
-        Some(Loan { cell, page: meta.page })
+        Some(CowSwap { cell, page: meta.page })
     }
 
-    /// One more of a loan.
-    pub fn lend_again(&self, loan: Loan) {
-        self.cells().cells.change(loan.cell, |m| m.users += 1);
+    /// One more of a cow_swap.
+    pub fn share_again(&self, cow_swap: CowSwap) {
+        self.cells().cells.change(cow_swap.cell, |m| m.users += 1);
     }
 
     /// Keeps a page that has no slot.
-    pub fn keep(&self, page: u32, content: &Page) -> Result<Loan, StoreError> {
+    pub fn keep(&self, page: u32, content: &Page) -> Result<CowSwap, StoreError> {
         let mut cells = self.cells();
         let cell = cells.take(None);
         let claim = Claim { cell, before: Kind::Empty, turn: cells.next_turn() };
@@ -348,18 +352,18 @@ impl SwapArea {
         if written.is_err() {
             self.leave(&mut self.cells(), cell);
         }
-        written.map(|()| Loan { cell, page })
+        written.map(|()| CowSwap { cell, page })
     }
 
     /// Reads what was lent.
-    pub fn read_loan(&self, loan: Loan, content: &mut Page) -> Result<(), StoreError> {
-        let meta = self.cells().cells.get(loan.cell);
-        self.read_counted(Some((loan.cell, meta)), loan.page, content)
+    pub fn read_cow_swap(&self, cow_swap: CowSwap, content: &mut Page) -> Result<(), StoreError> {
+        let meta = self.cells().cells.get(cow_swap.cell);
+        self.read_counted(Some((cow_swap.cell, meta)), cow_swap.page, content)
     }
 
     /// What was lent is needed no more.
-    pub fn end_loan(&self, loan: Loan) {
-        self.leave(&mut self.cells(), loan.cell);
+    pub fn end_cow_swap(&self, cow_swap: CowSwap) {
+        self.leave(&mut self.cells(), cow_swap.cell);
     }
 
     /// The store's limit of memory for pages, not above the first one.

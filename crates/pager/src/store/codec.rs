@@ -81,7 +81,8 @@ fn with_scratch<R>(use_it: impl FnOnce(&mut Scratch) -> R) -> R {
     }
 }
 
-/// Compresses a page; the number of bytes of `out` that it took. `None`: it does not get smaller than `out`.
+/// Compresses a page; the number of bytes of `out` that it took. `None`: it does not get smaller
+/// than `out`.
 pub(super) fn compress(codec: Codec, page: &Page, out: &mut [u8; COMPRESS_BOUND]) -> Result<Option<usize>, StoreError> {
     with_scratch(|scratch| match codec {
         Codec::Lz4 => Ok(compress_into_with_table(page, out, &mut scratch.lz4).ok()),

@@ -1,7 +1,9 @@
 //! A store that fails as it is told: for tests of whoever uses one.
 //!
-//! Calls that fail by plan ([`crate::calls`]) are not enough for that. What a store does wrong and no single call can, is to give back an older content of
-//! a slot, or half of a page; that is told by the number of its operation, of a pool (which makes no call) as of a file, and without a file on any medium.
+//! Calls that fail by plan ([`crate::calls`]) are not enough for that. What a store does wrong and
+//! no single call can, is to give back an older content of a slot, or half of a page; that is told
+//! by the number of its operation, of a pool (which makes no call) as of a file, and without a file
+//! on any medium.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -36,7 +38,8 @@ impl Fault {
     }
 }
 
-/// When: asked with the number of the operation (reads and writes count together, from 0) and whether it is a write.
+/// When: asked with the number of the operation (reads and writes count together, from 0) and
+/// whether it is a write.
 type Plan = Box<dyn FnMut(u64, bool) -> Option<Fault> + Send>;
 
 struct State {
@@ -47,7 +50,8 @@ struct State {
     now: Vec<Option<Box<Page>>>,
 }
 
-/// A store with faults by plan. It says that it is a file, and is none. It keeps what slots held before, freed or not: a stale page is at hand.
+/// A store with faults by plan. It says that it is a file, and is none. It keeps what slots held
+/// before, freed or not: a stale page is at hand.
 pub struct Faulty {
     state: Mutex<State>,
 }

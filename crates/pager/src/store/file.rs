@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use super::polled::PolledReads;
 use super::ring::Ring;
@@ -20,12 +20,13 @@ pub enum SwapIo {
     /// By `pwritev`, neighbours in one call, one call after the other.
     #[default]
     Calls,
-    /// The calls of a batch by io_uring, at once, if there are several; else, and where it is not allowed, by `pwritev`.
+    /// The calls of a batch by io_uring, at once, if there are several; else, and where it is not
+    /// allowed, by `pwritev`.
     Ring,
 }
 
-/// A file that has no name (so it is gone when the process is, whatever ends it), that only its owner may read, and that goes
-/// round the page cache where the file system allows it.
+/// A file that has no name (so it is gone when the process is, whatever ends it), that only its
+/// owner may read, and that goes round the page cache where the file system allows it.
 #[derive(Debug)]
 pub struct FileStore {
     file: File,
@@ -36,8 +37,43 @@ pub struct FileStore {
     ring: OnceLock<Option<Mutex<Ring>>>,
     /// `None`: reads sleep.
     polled: Option<PolledReads>,
-    /// Slots that hold a page, a bit each.
-    held: Mutex<(Vec<u64>, u64)>,
+    held: Mutex<Held>,
+}
+
+/// What is in the file.
+#[derive(Debug, Default)]
+struct Held {
+    /// Slots that hold a page, a bit each. A word is a part of the file.
+    slots: Vec<u64>,
+    /// Parts in which there ever was a page, a bit each.
+    parts: Vec<u64>,
+    pages: u64,
+}
+
+/// Slots of a part of the file.
+const PART: usize = u64::BITS as usize;
+
+impl Held {
+    fn mark(&mut self, slot: u32, holds: bool) {
+        let (word, bit) = (slot as usize / PART, 1 << (slot as usize % PART));
+        if self.slots.len() <= word {
+            self.slots.resize(word + 1, 0);
+            self.parts.resize(word / PART + 1, 0);
+        }
+        if (self.slots[word] & bit != 0) != holds {
+            self.slots[word] ^= bit;
+            self.parts[word / PART] |= 1 << (word % PART);
+            self.pages = if holds { self.pages + 1 } else { self.pages - 1 };
+        }
+    }
+
+    /// Slots of parts in which there ever was a page, as few ranges.
+    fn touched(&self) -> Vec<std::ops::Range<usize>> {
+        let is_touched = |&part: &usize| self.parts[part / PART] & 1 << (part % PART) != 0;
+        let touched: Vec<usize> = (0..self.slots.len()).filter(is_touched).collect();
+        let runs = touched.chunk_by(|a, b| a + 1 == *b);
+        runs.map(|run| run[0] * PART..(run[run.len() - 1] + 1) * PART).collect()
+    }
 }
 
 impl FileStore {
@@ -46,7 +82,8 @@ impl FileStore {
         FileStore::with_io(directory, slots, SwapIo::default())
     }
 
-    /// Who reads is to poll for the page rather than sleep until it is there, while the device is fast and there is io_uring.
+    /// Who reads is to poll for the page rather than sleep until it is there, while the device is
+    /// fast and there is io_uring.
     pub fn polling(mut self) -> FileStore {
         self.polled = Some(PolledReads::default());
         self
@@ -71,7 +108,8 @@ impl FileStore {
         })
     }
 
-    /// Whether it goes round the page cache. Where it does not, its pages take memory that nobody counts but the kernel.
+    /// Whether it goes round the page cache. Where it does not, its pages take memory that nobody
+    /// counts but the kernel.
     pub fn is_direct(&self) -> bool {
         self.direct
     }
@@ -102,7 +140,8 @@ impl FileStore {
 
     /// As `preadv`.
     fn read_parts(&self, parts: &[libc::iovec], at: u64) -> io::Result<usize> {
-        // SAFETY: the parts are pages, or parts of one, that nobody else refers to and that outlive the call; any bytes are a valid page.
+        // SAFETY: the parts are pages, or parts of one, that nobody else refers to and that outlive
+        // the call; any bytes are a valid page.
         let polled = self.polled.as_ref().and_then(|polled| unsafe { polled.read(&self.file, parts, at) });
         polled.unwrap_or_else(|| {
             // SAFETY: as above.
@@ -120,25 +159,37 @@ impl FileStore {
     }
 
     fn mark(&self, slot: u32, holds: bool) {
-        let mut held = self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let (word, bit) = (slot as usize / 64, 1 << (slot % 64));
-        if held.0.len() <= word {
-            held.0.resize(word + 1, 0);
-        }
-        if (held.0[word] & bit != 0) != holds {
-            held.0[word] ^= bit;
-            held.1 = if holds { held.1 + 1 } else { held.1 - 1 };
-        }
+        self.held().mark(slot, holds);
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     pub(super) fn holds(&self, slot: u32) -> bool {
-        let held = self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        held.0.get(slot as usize / 64).is_some_and(|w| w & 1 << (slot % 64) != 0)
+        self.held().slots.get(slot as usize / PART).is_some_and(|w| w & 1 << (slot as usize % PART) != 0)
     }
 }
 
-/// The directory for swap files where none is named: the first of `TMPDIR`, `/var/tmp` and `/tmp` in which a file can be made, and that is
-/// not in memory itself.
+impl Drop for FileStore {
+    /// Pages were written here and there, so the file is thousands of extents. A file system that
+    /// is mounted with `discard` tells the device of each of them by itself when the file goes,
+    /// which took half a minute. So its parts are made whole first; that writes nothing. Where this
+    /// cannot be done, the file goes as it is.
+    fn drop(&mut self) {
+        let how = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
+        for run in self.held().touched() {
+            let (at, len) = ((run.start * PAGE) as libc::off_t, (run.len() * PAGE) as libc::off_t);
+            // SAFETY: the call takes numbers; nobody reads this file any more.
+            if unsafe { libc::fallocate(self.file.as_raw_fd(), how, at, len) } != 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// The directory for swap files where none is named: the first of `TMPDIR`, `/var/tmp` and `/tmp`
+/// in which a file can be made, and that is not in memory itself.
 pub fn swap_directory() -> Option<PathBuf> {
     let named = std::env::var_os("TMPDIR").map(PathBuf::from).into_iter();
     let mut all = named.chain(["/var/tmp".into(), "/tmp".into()]);
@@ -311,11 +362,11 @@ impl Store for FileStore {
     }
 
     fn usage(&self) -> Usage {
-        let held = self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let held = self.held();
         let ring = if self.ring.get().is_some_and(Option::is_some) { Ring::BYTES } else { 0 };
         let (polling, rings) = self.polled.as_ref().map(PolledReads::usage).unwrap_or_default();
-        let memory_bytes = held.0.capacity() as u64 * 8 + ring + rings;
-        Usage { memory_bytes, file_pages: held.1, polling, ..Usage::default() }
+        let memory_bytes = (held.slots.capacity() + held.parts.capacity()) as u64 * 8 + ring + rings;
+        Usage { memory_bytes, file_pages: held.pages, polling, ..Usage::default() }
     }
 }
 
@@ -326,5 +377,23 @@ impl FileStore {
         use std::os::unix::fs::MetadataExt;
         let m = self.file.metadata().expect("the file is open");
         (m.mode() & 0o777, m.nlink())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Held, PART};
+
+    #[test]
+    fn parts_that_were_ever_written_are_remembered() {
+        let mut held = Held::default();
+        assert_eq!(held.touched(), []);
+        for slot in [3, 70, 64 * 9 + 1, 64 * 200] {
+            held.mark(slot, true);
+            held.mark(slot, false);
+        }
+        held.mark(64 * 150, false);
+        assert_eq!(held.touched(), [0..2 * PART, 9 * PART..10 * PART, 200 * PART..201 * PART]);
+        assert_eq!(held.pages, 0);
     }
 }

@@ -1,7 +1,8 @@
-//! Where pages go that are not in memory: a compressed pool, a swap file, or the pool before the file.
+//! Where pages go that are not in memory: a compressed pool, a swap file, or the pool before the
+//! file.
 //!
-//! [`SwapArea`] is what the pager talks to. It holds a [`Store`] and adds what no store can promise of itself: that what comes
-//! back is what was given.
+//! [`SwapArea`] is what the pager talks to. It holds a [`Store`] and adds what no store can promise
+//! of itself: that what comes back is what was given.
 
 mod area;
 mod codec;
@@ -20,7 +21,7 @@ mod tuner;
 use std::fmt;
 use std::io;
 
-pub use area::{AreaStats, Loan, SwapArea};
+pub use area::{AreaStats, CowSwap, SwapArea};
 pub use codec::Codec;
 pub use faulty::{Fault, Faulty};
 pub use file::{FileStore, SwapIo, nameless_file, swap_directory};
@@ -42,7 +43,8 @@ pub struct PageBuf(pub Page);
 impl PageBuf {
     /// The bytes of pages that lie side by side.
     pub(crate) fn bytes_of(pages: &mut [PageBuf]) -> &mut [u8] {
-        // SAFETY: the struct is a page of bytes, as long as it is aligned, so there is nothing between them; the borrow goes over.
+        // SAFETY: the struct is a page of bytes, as long as it is aligned, so there is nothing
+        // between them; the borrow goes over.
         unsafe { std::slice::from_raw_parts_mut(pages.as_mut_ptr().cast(), std::mem::size_of_val(pages)) }
     }
 }
@@ -101,7 +103,8 @@ pub struct Usage {
 /// What a store can be told that it does not see.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Note {
-    /// A page left memory and was not written: its slot, that holds it already, or none, for it is kept elsewhere.
+    /// A page left memory and was not written: its slot, that holds it already, or none, for it is
+    /// kept elsewhere.
     LeftUnwritten(Option<u32>),
     /// A fault on a page that was out of memory was served, in so many nanoseconds in all.
     FaultServed {
@@ -110,7 +113,8 @@ pub enum Note {
     },
 }
 
-/// A set of slots that hold a page each. The pager never has two operations on one slot at a time; on different slots it has.
+/// A set of slots that hold a page each. The pager never has two operations on one slot at a time;
+/// on different slots it has.
 pub trait Store: Send + Sync {
     /// Puts a page in a slot, in place of what may be there. After an error the slot holds nothing.
     fn write(&self, slot: u32, page: &Page) -> Result<(), StoreError>;
@@ -149,12 +153,14 @@ pub trait Store: Send + Sync {
         self.reads_wait()
     }
 
-    /// Whether the page of a slot takes no memory here, so that it may as well stay when it was read.
+    /// Whether the page of a slot takes no memory here, so that it may as well stay when it was
+    /// read.
     fn takes_no_memory(&self, _slot: u32) -> bool {
         false
     }
 
-    /// Another limit of what it takes of memory for pages, not above the first one. What is beyond stays where it is.
+    /// Another limit of what it takes of memory for pages, not above the first one. What is beyond
+    /// stays where it is.
     fn set_pool_limit(&self, _bytes: usize) {}
 
     /// Writes some of what is beyond that limit to disk, if it has one. Whether there is more.
@@ -173,7 +179,8 @@ pub trait Store: Send + Sync {
     /// Does some of what can wait: for a thread for which nobody waits.
     fn tend(&self) {}
 
-    /// There is no room for pages, and nothing to reclaim: gives memory for it, if it can keep what is there elsewhere. Whether any.
+    /// There is no room for pages, and nothing to reclaim: gives memory for it, if it can keep what
+    /// is there elsewhere. Whether any.
     fn give_room(&self) -> bool {
         false
     }

@@ -1,7 +1,9 @@
-//! Reads that are polled for: a fast device has the page before a processor that halted would be awake again.
+//! Reads that are polled for: a fast device has the page before a processor that halted would be
+//! awake again.
 //!
-//! They go through io_uring, since a read by `pread` cannot but sleep. How long to poll is the engine's ([`Polling`]). Where there is no
-//! ring to be had, or polling is not worth it, whoever reads does so by `pread`.
+//! They go through io_uring, since a read by `pread` cannot but sleep. How long to poll is the
+//! engine's ([`Polling`]). Where there is no ring to be had, or polling is not worth it, whoever
+//! reads does so by `pread`.
 
 use std::fs::File;
 use std::io;
@@ -39,7 +41,8 @@ impl std::fmt::Debug for PolledReads {
 }
 
 impl PolledReads {
-    /// Memory of a ring: entries, and the heads of both queues with their completions, in whole pages.
+    /// Memory of a ring: entries, and the heads of both queues with their completions, in whole
+    /// pages.
     const RING_BYTES: u64 = 2 * 4096;
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -52,8 +55,8 @@ impl PolledReads {
         (state.polling.stats(), state.rings as u64 * Self::RING_BYTES)
     }
 
-    /// Reads to these buffers from that place of the file; what it came to, as of `preadv`. `None`: it was not read, and is to be read
-    /// in another way.
+    /// Reads to these buffers from that place of the file; what it came to, as of `preadv`. `None`:
+    /// it was not read, and is to be read in another way.
     ///
     /// # Safety
     /// What the vectors name is nobody else's until this returns.
@@ -61,7 +64,8 @@ impl PolledReads {
         let (mut ring, most_ns) = self.take()?;
         let entry =
             opcode::Readv::new(types::Fd(file.as_raw_fd()), parts.as_ptr(), parts.len() as u32).offset(at).build();
-        // SAFETY: the file is open, and what the entry names is there until its completion was seen, below: the caller's contract.
+        // SAFETY: the file is open, and what the entry names is there until its completion was
+        // seen, below: the caller's contract.
         if !unsafe { submit(&mut ring, &entry) } {
             // Nothing of this ring is under way.
             self.state().rings -= 1;

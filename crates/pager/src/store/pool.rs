@@ -40,7 +40,8 @@ struct Inner {
     pages: u64,
 }
 
-/// Pages, compressed, in at most so much memory. What does not get smaller is kept as it is, or refused.
+/// Pages, compressed, in at most so much memory. What does not get smaller is kept as it is, or
+/// refused.
 #[derive(Debug)]
 pub struct Pool {
     codec: Codec,

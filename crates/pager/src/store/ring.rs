@@ -1,4 +1,5 @@
-//! Writes by io_uring: a batch is submitted in one call, and its writes are under way at the same time.
+//! Writes by io_uring: a batch is submitted in one call, and its writes are under way at the same
+//! time.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +13,8 @@ use crate::threads::fatal;
 
 /// Writes at a time.
 const ENTRIES: u32 = 64;
-/// A call that the kernel refuses for the moment is repeated so often, with a pause: ten seconds and more.
+/// A call that the kernel refuses for the moment is repeated so often, with a pause: ten seconds
+/// and more.
 const ATTEMPTS: u32 = 10_000;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -26,7 +28,8 @@ impl std::fmt::Debug for Ring {
 }
 
 impl Ring {
-    /// Memory of a ring: 64 bytes for each entry, 16 for each of twice as many completions, in whole pages with the rings' heads.
+    /// Memory of a ring: 64 bytes for each entry, 16 for each of twice as many completions, in
+    /// whole pages with the rings' heads.
     pub(super) const BYTES: u64 = 3 * 4096;
 
     /// A ring, where the system allows one.
@@ -34,7 +37,8 @@ impl Ring {
         calls::made(Call::RingSetup, || IoUring::new(ENTRIES)).map(Ring)
     }
 
-    /// Writes each of these to its place in the file, and waits for all; what each came to, as of `pwritev`. None is under way afterwards.
+    /// Writes each of these to its place in the file, and waits for all; what each came to, as of
+    /// `pwritev`. None is under way afterwards.
     ///
     /// # Safety
     /// What the vectors name can be read until this returns.
@@ -47,7 +51,8 @@ impl Ring {
                     .offset(*at)
                     .build()
                     .user_data((first + i) as u64);
-                // SAFETY: the file is open, and what the entry names stays until its completion was seen, below: the caller's contract.
+                // SAFETY: the file is open, and what the entry names stays until its completion was
+                // seen, below: the caller's contract.
                 if unsafe { self.0.submission().push(&entry) }.is_err() {
                     fatal("a ring of io_uring is full that was empty");
                 }
@@ -57,7 +62,8 @@ impl Ring {
         results
     }
 
-    /// Waits until so many entries are complete. It does not give up: the kernel may be reading the pages.
+    /// Waits until so many entries are complete. It does not give up: the kernel may be reading the
+    /// pages.
     fn wait(&mut self, entries: usize, results: &mut [isize]) {
         let (mut left, mut patience) = (entries, Patience::default());
         while left > 0 {
@@ -91,7 +97,8 @@ impl Patience {
         match calls::made(Call::RingEnter, enter) {
             Ok(_) => self.attempts = 0,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            // The kernel may be short of something for the moment. What is under way completes whatever this call says.
+            // The kernel may be short of something for the moment. What is under way completes
+            // whatever this call says.
             Err(_) if self.attempts < ATTEMPTS => {
                 self.attempts += 1;
                 std::thread::sleep(PAUSE);

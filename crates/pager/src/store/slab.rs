@@ -1,7 +1,8 @@
-//! Memory of the pool: objects of any size up to a page, in blocks of 32 KiB of one size class each.
+//! Memory of the pool: objects of any size up to a page, in blocks of 32 KiB of one size class
+//! each.
 //!
-//! The memory is one mapping, reserved in full and used by the block, so what is in use is known to the byte, and a block that
-//! holds nothing any more goes back to the system at once.
+//! The memory is one mapping, reserved in full and used by the block, so what is in use is known to
+//! the byte, and a block that holds nothing any more goes back to the system at once.
 
 use std::io;
 
@@ -10,11 +11,13 @@ use crate::uffd::PAGE;
 
 /// Bytes of a block.
 pub(super) const BLOCK: usize = 8 * PAGE;
-/// Sizes of objects are multiples of this: half of it is lost on average, of a compressed page of some 2 KiB.
+/// Sizes of objects are multiples of this: half of it is lost on average, of a compressed page of
+/// some 2 KiB.
 const GRAIN: usize = 128;
 const CLASSES: usize = PAGE / GRAIN;
 const MAX_OBJECTS: usize = BLOCK / GRAIN;
-/// Blocks that hold nothing and are kept, for giving them back and getting others costs a fault for each page. They count as used.
+/// Blocks that hold nothing and are kept, for giving them back and getting others costs a fault for
+/// each page. They count as used.
 const KEPT: usize = 16;
 const NOT_PARTIAL: u32 = u32::MAX;
 
@@ -68,7 +71,8 @@ impl Slab {
         Ok(Slab { mapping, blocks: Vec::new(), free_blocks: Vec::new(), kept: Vec::new(), partial, in_use: 0, limit })
     }
 
-    /// Another limit, not above the first one. What is beyond it stays, and nothing is added until enough of it is gone.
+    /// Another limit, not above the first one. What is beyond it stays, and nothing is added until
+    /// enough of it is gone.
     pub(super) fn set_limit(&mut self, bytes: usize) {
         self.limit = (bytes / BLOCK).clamp(1, self.mapping.bytes() / BLOCK);
         while let Some(b) = self.kept.pop() {
@@ -118,8 +122,8 @@ impl Slab {
         }
         let place = Place { block: b, object: object as u16, len: bytes.len() as u16 };
         let address = self.address(place);
-        // SAFETY: the object lies inside the mapping (its block and number do, by construction), it was free until now so nobody
-        // refers to it, and `&mut self` keeps others out.
+        // SAFETY: the object lies inside the mapping (its block and number do, by construction), it
+        // was free until now so nobody refers to it, and `&mut self` keeps others out.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
         Some(place)
     }
@@ -129,7 +133,8 @@ impl Slab {
         let block = &self.blocks[place.block as usize];
         let object = usize::from(place.object);
         assert!(block.map[object / 64] & 1 << (object % 64) != 0, "the object is in use");
-        // SAFETY: an object in use lies inside the mapping and was written in full length; it is changed only by `&mut self`.
+        // SAFETY: an object in use lies inside the mapping and was written in full length; it is
+        // changed only by `&mut self`.
         unsafe { std::slice::from_raw_parts(self.address(place) as *const u8, usize::from(place.len)) }
     }
 
@@ -203,7 +208,8 @@ impl Slab {
 
     fn give_back(&mut self, b: u32) {
         self.free_blocks.push(b);
-        // SAFETY: the block holds no object, so nobody refers to its memory. If the kernel refuses, the memory is only not returned.
+        // SAFETY: the block holds no object, so nobody refers to its memory. If the kernel refuses,
+        // the memory is only not returned.
         _ = unsafe { self.mapping.discard(self.mapping.start() + b as usize * BLOCK, BLOCK) };
     }
 

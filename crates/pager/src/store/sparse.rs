@@ -1,5 +1,6 @@
-//! A table by slot of which only the parts in use take memory. The engine goes through all clusters of a swap device before it uses one
-//! again, so a table in one piece would soon take what a full device takes.
+//! A table by slot of which only the parts in use take memory. The engine goes through all clusters
+//! of a swap device before it uses one again, so a table in one piece would soon take what a full
+//! device takes.
 
 use std::fmt::Debug;
 

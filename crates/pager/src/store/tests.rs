@@ -68,7 +68,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..300)
 }
 
-/// Carries out the operations on an area and a model. A write may fail for want of room, and then the slot is empty.
+/// Carries out the operations on an area and a model. A write may fail for want of room, and then
+/// the slot is empty.
 fn check(name: &str, area: &SwapArea, ops: &[Op]) {
     let mut model: HashMap<u32, Box<Page>> = HashMap::new();
     let mut page = Box::new([0; PAGE]);
@@ -245,7 +246,8 @@ fn what_the_pool_has_no_room_for_goes_on_to_the_file_coldest_first() {
     });
 }
 
-/// Batches and runs over both tiers, in any mix of what is in the pool, below, of noise, and written again.
+/// Batches and runs over both tiers, in any mix of what is in the pool, below, of noise, and
+/// written again.
 #[test]
 fn runs_over_both_tiers_are_as_page_by_page() {
     let tiers = Tiers::new(Pool::new(Codec::Lz4, 64 << 10).unwrap(), file(4096));
@@ -317,7 +319,8 @@ fn the_file_has_no_name_and_is_its_owners_alone() {
     assert_eq!(store.mode_and_links(), (0o600, 0));
 }
 
-/// Batches of any size, whatever the file is written by: as page by page, with slots beyond the end and pages that are not aligned.
+/// Batches of any size, whatever the file is written by: as page by page, with slots beyond the end
+/// and pages that are not aligned.
 #[test]
 fn a_batch_is_written_as_page_by_page() {
     for swap_io in [SwapIo::Calls, SwapIo::Ring] {
@@ -397,7 +400,8 @@ fn without_io_uring_nothing_is_polled_for() {
     }
 }
 
-/// Whatever the calls say, what was handed to the kernel is waited for, and what was not is read in another way.
+/// Whatever the calls say, what was handed to the kernel is waited for, and what was not is read in
+/// another way.
 #[test]
 fn calls_of_polled_reads_may_fail() {
     let faults = [libc::EINTR, libc::EAGAIN, libc::EBUSY, libc::EINVAL, libc::ENOMEM]

@@ -1,5 +1,5 @@
-//! The pool before the file: pages go to the pool first; when it is full, the coldest go on to the file. The engine may decide how large the
-//! pool is ([`Tiers::adapting`]).
+//! The pool before the file: pages go to the pool first; when it is full, the coldest go on to the
+//! file. The engine may decide how large the pool is ([`Tiers::adapting`]).
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::time::Instant;
 use refault_mm::PoolTier;
 
 use super::codec::COMPRESS_BOUND;
-use super::tuner::{Tuner, Way};
+use super::tuner::{Destination, Tuner};
 use super::{Note, Page, PageBuf, Pool, Store, StoreError, Usage};
 use crate::uffd::PAGE;
 
@@ -18,7 +18,8 @@ const STRIPES: usize = 64;
 const WORTH_KEEPING: usize = PAGE * 3 / 4;
 /// Pages that one write has go on to the file before it goes there itself.
 const MAX_WRITEBACK: usize = 64;
-/// Pages that go on at a time, those side by side in one call: of a large pool so many, of a small one this part of it.
+/// Pages that go on at a time, those side by side in one call: of a large pool so many, of a small
+/// one this part of it.
 const BATCH: usize = 32;
 const BATCH_OF_POOL: usize = 8;
 
@@ -26,7 +27,8 @@ const BATCH_OF_POOL: usize = 8;
 pub struct Tiers<L> {
     pool: Pool,
     lower: L,
-    /// A write to the lower store that was overtaken by another of the same slot must not come after it.
+    /// A write to the lower store that was overtaken by another of the same slot must not come
+    /// after it.
     writing: [Mutex<()>; STRIPES],
     written_back: AtomicU64,
     /// `None`: the pool may always take all that it may.
@@ -56,7 +58,8 @@ impl<L: Store> Tiers<L> {
         results
     }
 
-    /// The lower store did not take a page. If the pool could be larger, it is from now on. What became of the page.
+    /// The lower store did not take a page. If the pool could be larger, it is from now on. What
+    /// became of the page.
     fn write_after_all(&self, slot: u32, page: &Page, error: StoreError) -> Result<(), StoreError> {
         if !self.tuner.as_ref().is_some_and(Tuner::device_is_full) {
             return Err(error);
@@ -104,17 +107,20 @@ impl<L: Store> Tiers<L> {
             match result {
                 Err(e) => failed = Some(e),
                 Ok(()) if self.pool.remove_turn(slot, turn) => _ = self.written_back.fetch_add(1, Ordering::Relaxed),
-                // Freed or written again in the meantime: what the lower store has is of no use, and nobody will ask for it.
+                // Freed or written again in the meantime: what the lower store has is of no use,
+                // and nobody will ask for it.
                 Ok(()) => self.lower.free(slot),
             }
         }
         failed.map_or(Ok(coldest.len()), Err)
     }
 
-    /// Puts a page into the pool, which may have others go on for it. False: it is better off below.
+    /// Puts a page into the pool, which may have others go on for it. False: it is better off
+    /// below.
     fn insert(&self, slot: u32, page: &Page) -> Result<bool, StoreError> {
-        let way = self.tuner.as_ref().map_or(Way::Pool, Tuner::way);
-        if way == Way::Device || way == Way::Pool && self.tuner.is_some() && self.pool.is_beyond_limit() {
+        let way = self.tuner.as_ref().map_or(Destination::Pool, Tuner::way);
+        if way == Destination::Device || way == Destination::Pool && self.tuner.is_some() && self.pool.is_beyond_limit()
+        {
             // Beyond its limit it is being emptied, by who has the time for it.
             return Ok(false);
         }
@@ -125,7 +131,7 @@ impl<L: Store> Tiers<L> {
         if let Some(t) = &self.tuner {
             t.packed(is_worth_it.then_some(packed.len()), begun);
         }
-        if !is_worth_it || way == Way::Trial {
+        if !is_worth_it || way == Destination::Trial {
             return Ok(false);
         }
         let mut gone = 0;

@@ -1,4 +1,5 @@
-//! What the engine is to know to decide how large the pool is ([`PoolBalance`]): when each page left memory, and what loads and stores take.
+//! What the engine is to know to decide how large the pool is ([`PoolBalance`]): when each page
+//! left memory, and what loads and stores take.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +38,7 @@ impl State {
 
 /// Where a page is to go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub(super) enum Destination {
     /// To the pool, if it shrinks.
     Pool,
     /// To the device.
@@ -91,12 +92,12 @@ impl Tuner {
     }
 
     /// The way of the next page.
-    pub(super) fn way(&self) -> Way {
+    pub(super) fn way(&self) -> Destination {
         let mut s = self.lock();
         match (s.balance.tries_other(), s.balance.is_off()) {
-            (false, false) => Way::Pool,
-            (true, true) => Way::Trial,
-            _ => Way::Device,
+            (false, false) => Destination::Pool,
+            (true, true) => Destination::Trial,
+            _ => Destination::Device,
         }
     }
 
@@ -142,7 +143,8 @@ impl Tuner {
         self.lock().balance.set_max_pages((bytes / PAGE) as u64);
     }
 
-    /// The device takes no more pages: the pool gets all that it may have. Whether that is more than it had.
+    /// The device takes no more pages: the pool gets all that it may have. Whether that is more
+    /// than it had.
     pub(super) fn device_is_full(&self) -> bool {
         let mut s = self.lock();
         let before = s.balance.target_pages();

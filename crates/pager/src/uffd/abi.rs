@@ -1,6 +1,8 @@
-//! Structures and numbers of the kernel's userfaultfd interface, as its manual pages and headers give them.
+//! Structures and numbers of the kernel's userfaultfd interface, as its manual pages and headers
+//! give them.
 //!
-//! Headers of distributions are often older than the kernel (MOVE is of 6.8, POISON of 6.6), so nothing is taken from them.
+//! Headers of distributions are often older than the kernel (MOVE is of 6.8, POISON of 6.6), so
+//! nothing is taken from them.
 
 /// The version of the interface.
 pub const API: u64 = 0xAA;
@@ -122,8 +124,8 @@ pub struct WriteProtect {
     pub mode: u64,
 }
 
-/// What is read from the descriptor: 32 bytes. A fault uses the event, its flags and the address; other events use the same fields
-/// for what their constants say.
+/// What is read from the descriptor: 32 bytes. A fault uses the event, its flags and the address;
+/// other events use the same fields for what their constants say.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Message {

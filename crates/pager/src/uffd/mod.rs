@@ -1,7 +1,9 @@
-//! userfaultfd: page faults of this process, handled by this process. A thin layer over the system calls.
+//! userfaultfd: page faults of this process, handled by this process. A thin layer over the system
+//! calls.
 //!
-//! All operations take addresses as numbers and change what is mapped there. None of them hands out a reference, but they do
-//! change memory that others may refer to, so those that can change or remove content are `unsafe`.
+//! All operations take addresses as numbers and change what is mapped there. None of them hands out
+//! a reference, but they do change memory that others may refer to, so those that can change or
+//! remove content are `unsafe`.
 
 mod abi;
 mod modes;
@@ -81,7 +83,8 @@ pub enum Probe {
     Watched,
     /// Memory that is not watched, or none.
     NotWatched,
-    /// A change of mappings that is reported has happened, and whoever made it has not gone on since.
+    /// A change of mappings that is reported has happened, and whoever made it has not gone on
+    /// since.
     Changing,
     /// The process is gone.
     Gone,
@@ -101,7 +104,8 @@ pub enum Scope {
 pub struct Progress {
     /// Bytes done, from the beginning of the range.
     pub bytes: usize,
-    /// The error (`errno`) at the first page that was not done. 0: all was done, or it may go on from there.
+    /// The error (`errno`) at the first page that was not done. 0: all was done, or it may go on
+    /// from there.
     pub errno: i32,
 }
 
@@ -147,8 +151,9 @@ pub struct Uffd {
 }
 
 impl Uffd {
-    /// Opens one that handles as much as this process may handle, with the features wanted. Without `wanted`, an error of kind
-    /// `Unsupported`; without the right to use any, one of kind `PermissionDenied`.
+    /// Opens one that handles as much as this process may handle, with the features wanted. Without
+    /// `wanted`, an error of kind `Unsupported`; without the right to use any, one of kind
+    /// `PermissionDenied`.
     pub fn open(wanted: &[Feature]) -> io::Result<Uffd> {
         match Self::open_scope(Scope::Everything, wanted) {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Self::open_scope(Scope::UserMode, wanted),
@@ -170,7 +175,8 @@ impl Uffd {
         Ok(Uffd { fd, scope, features: offered })
     }
 
-    /// One that another process opened for its memory, with these features, and that does not block.
+    /// One that another process opened for its memory, with these features, and that does not
+    /// block.
     pub fn of_other(fd: OwnedFd, features: &[Feature]) -> Uffd {
         let features = features.iter().fold(0, |all, f| all | f.bit);
         Uffd { fd, scope: Scope::Everything, features }
@@ -181,7 +187,8 @@ impl Uffd {
         std::os::fd::AsFd::as_fd(&self.fd)
     }
 
-    /// A change of `len` bytes of pages, given how many to change, or the failure that was planned for it.
+    /// A change of `len` bytes of pages, given how many to change, or the failure that was planned
+    /// for it.
     fn planned(call: Call, len: usize, make: impl FnOnce(usize) -> Progress, lose: impl FnOnce()) -> Progress {
         match calls::next(call) {
             Some(CallFault::DoneButFails(errno)) => {
@@ -215,14 +222,16 @@ impl Uffd {
     /// Watches a range for missing pages.
     ///
     /// # Safety
-    /// Accesses to missing pages of the range block until someone resolves them: the range must be one that its owner gave for it.
+    /// Accesses to missing pages of the range block until someone resolves them: the range must be
+    /// one that its owner gave for it.
     pub unsafe fn register(&self, start: usize, len: usize) -> io::Result<()> {
         let mut arg =
             abi::Register { range: range(start, len), mode: abi::REGISTER_MODE_MISSING, ..abi::Register::default() };
         calls::made(Call::Register, || self.ioctl(abi::UFFDIO_REGISTER, &mut arg))
     }
 
-    /// As [`Uffd::register`], and missing pages can be marked with [`Uffd::write_protect`]. It takes [`Feature::WP_UNPOPULATED`].
+    /// As [`Uffd::register`], and missing pages can be marked with [`Uffd::write_protect`]. It
+    /// takes [`Feature::WP_UNPOPULATED`].
     ///
     /// # Safety
     /// As of [`Uffd::register`].
@@ -245,8 +254,8 @@ impl Uffd {
     /// Fills missing pages with a copy and wakes who waits for them.
     ///
     /// # Safety
-    /// `src` must be readable for `len` bytes, and must not be a missing page of a watched range. `dst` must belong to a
-    /// watched range.
+    /// `src` must be readable for `len` bytes, and must not be a missing page of a watched range.
+    /// `dst` must belong to a watched range.
     pub unsafe fn copy(&self, dst: usize, src: *const u8, len: usize) -> Progress {
         // SAFETY: the caller's contract.
         unsafe { self.copy_in_mode(dst, src, len, FillMode::default()) }
@@ -265,11 +274,12 @@ impl Uffd {
         Self::planned(Call::Zero, len, make, || ())
     }
 
-    /// Moves pages of anonymous memory, whose places are missing pages then. No one is woken. Stores that happened before are in the
-    /// moved frames; later ones fault.
+    /// Moves pages of anonymous memory, whose places are missing pages then. No one is woken.
+    /// Stores that happened before are in the moved frames; later ones fault.
     ///
     /// # Safety
-    /// Whoever refers to `src` must be served when it faults; `dst` must be missing pages of a watched range.
+    /// Whoever refers to `src` must be served when it faults; `dst` must be missing pages of a
+    /// watched range.
     pub unsafe fn move_pages(&self, dst: usize, src: usize, len: usize) -> Progress {
         const DONTWAKE: u64 = 1;
         // SAFETY: only where a test asks for it: the pages of the source are gone.
@@ -295,8 +305,8 @@ impl Uffd {
         Self::planned(Call::Poison, len, make, || ())
     }
 
-    /// Whether private anonymous memory at this page is watched by anyone, without a change of anything: an error of `UFFDIO_CONTINUE`,
-    /// which is for files only, tells.
+    /// Whether private anonymous memory at this page is watched by anyone, without a change of
+    /// anything: an error of `UFFDIO_CONTINUE`, which is for files only, tells.
     pub fn probe(&self, page: usize) -> Probe {
         let mut arg = abi::ZeroPage { range: range(page, PAGE), mode: 0, done: 0 };
         let result = calls::made(Call::Probe, || self.ioctl(abi::UFFDIO_CONTINUE, &mut arg));
@@ -317,13 +327,14 @@ impl Uffd {
         calls::made(Call::Protect, || self.ioctl(abi::UFFDIO_WRITEPROTECT, &mut arg))
     }
 
-    /// Waits for faults; at least one, at most as many as `faults` has room for. Events that are not faults are an error, for none
-    /// is asked for.
+    /// Waits for faults; at least one, at most as many as `faults` has room for. Events that are
+    /// not faults are an error, for none is asked for.
     pub fn wait(&self, faults: &mut Vec<Fault>) -> io::Result<()> {
         const ROOM: usize = 16;
         let mut messages = [abi::Message::default(); ROOM];
         let bytes = size_of_val(&messages);
-        // SAFETY: the kernel writes at most `bytes` bytes into `messages`, which any bytes are valid for.
+        // SAFETY: the kernel writes at most `bytes` bytes into `messages`, which any bytes are
+        // valid for.
         let read = || unsafe { libc::read(self.fd.as_raw_fd(), messages.as_mut_ptr().cast(), bytes) };
         let got = match calls::number(Call::ReadFaults, read) {
             Ok(got) => got,
@@ -346,7 +357,8 @@ impl Uffd {
         const ROOM: usize = 32;
         let mut messages = [abi::Message::default(); ROOM];
         let bytes = size_of_val(&messages);
-        // SAFETY: the kernel writes at most `bytes` bytes into `messages`, which any bytes are valid for.
+        // SAFETY: the kernel writes at most `bytes` bytes into `messages`, which any bytes are
+        // valid for.
         let read = || unsafe { libc::read(self.fd.as_raw_fd(), messages.as_mut_ptr().cast(), bytes) };
         let got = match calls::number(Call::ReadFaults, read) {
             Ok(got) => got,
@@ -371,7 +383,8 @@ impl Uffd {
                 Event::Fault(Fault { address: b as usize & !(PAGE - 1), write, thread: c as u32 })
             }
             abi::EVENT_FORK => {
-                // SAFETY: the kernel made the descriptor, in the lower half of the first field, for whoever reads this message.
+                // SAFETY: the kernel made the descriptor, in the lower half of the first field, for
+                // whoever reads this message.
                 let fd = unsafe { OwnedFd::from_raw_fd(a as u32 as RawFd) };
                 Event::Fork(Uffd { fd, scope: self.scope, features: self.features })
             }
@@ -383,8 +396,8 @@ impl Uffd {
     }
 
     fn ioctl<T>(&self, request: libc::c_ulong, arg: &mut T) -> io::Result<()> {
-        // SAFETY: `arg` is the structure that belongs to the request (the callers pair them), and outlives the call. What the
-        // request does to memory is the callers' contract.
+        // SAFETY: `arg` is the structure that belongs to the request (the callers pair them), and
+        // outlives the call. What the request does to memory is the callers' contract.
         let result = unsafe { libc::ioctl(self.fd.as_raw_fd(), request, std::ptr::from_mut(arg)) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
@@ -394,8 +407,9 @@ fn range(start: usize, len: usize) -> abi::Range {
     abi::Range { start: start as u64, len: len as u64 }
 }
 
-/// What the kernel's two answers, the status and the field, mean together. The field counts; where nothing was done it is the
-/// error. Some errors (a bad range) are found before the field is written.
+/// What the kernel's two answers, the status and the field, mean together. The field counts; where
+/// nothing was done it is the error. Some errors (a bad range) are found before the field is
+/// written.
 fn progress(result: io::Result<()>, done: i64, len: usize) -> Progress {
     match result {
         Ok(()) => Progress { bytes: len, errno: 0 },

@@ -1,4 +1,5 @@
-//! The calls of [`Uffd`](super::Uffd) in their other modes: nobody is woken, or pages come protected from writes.
+//! The calls of [`Uffd`](super::Uffd) in their other modes: nobody is woken, or pages come
+//! protected from writes.
 
 use std::io;
 

@@ -1,4 +1,5 @@
-//! What this layer says the kernel does, asked of the kernel. Where it has no userfaultfd, tests say that they skip.
+//! What this layer says the kernel does, asked of the kernel. Where it has no userfaultfd, tests
+//! say that they skip.
 
 use super::*;
 use crate::mem::{Mapping, Pagemap};

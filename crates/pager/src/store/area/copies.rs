@@ -1,14 +1,17 @@
-//! Copies of pages that were read and keep their slots: a page that is not written until it leaves memory again need not be written.
+//! Copies of pages that were read and keep their slots: a page that is not written until it leaves
+//! memory again need not be written.
 //!
-//! A page that was written goes to the slot that it has, where a new slot would be next to those of its batch. So copies pay only where
-//! most pages come back unchanged: on ext4 one that did saved about 2 µs of processor time, one that did not cost about 5.
+//! A page that was written goes to the slot that it has, where a new slot would be next to those of
+//! its batch. So copies pay only where most pages come back unchanged: on ext4 one that did saved
+//! about 2 µs of processor time, one that did not cost about 5.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::{Kind, SwapArea, checksum};
 use crate::store::{Note, Page};
 
-/// The share of copies that were good when their pages left memory again, lately: all of them is `ONE`.
+/// The share of copies that were good when their pages left memory again, lately: all of them is
+/// `ONE`.
 const ONE: u32 = 1 << 16;
 /// From this share on copies pay: 5 / (2 + 5).
 const PAYS: u32 = ONE / 7 * 5;
@@ -49,7 +52,8 @@ impl Copies {
 }
 
 impl SwapArea {
-    /// Whether the copy in a slot that was just read is worth keeping: it takes no memory, and lately most pages left memory again unchanged.
+    /// Whether the copy in a slot that was just read is worth keeping: it takes no memory, and
+    /// lately most pages left memory again unchanged.
     pub fn keeps_copy(&self, slot: u32) -> bool {
         let cells = self.cells();
         let stored = cells.of(slot).filter(|&cell| cells.cells.get(cell).kind == Kind::Stored);
@@ -57,8 +61,8 @@ impl SwapArea {
         stored.is_some_and(|cell| self.store.takes_no_memory(cell)) && self.copies.pay()
     }
 
-    /// Whether a slot has this very page already: it was read from there, and the slot was kept. What the page holds decides, by its
-    /// checksum, so nothing depends on who wrote to it when.
+    /// Whether a slot has this very page already: it was read from there, and the slot was kept.
+    /// What the page holds decides, by its checksum, so nothing depends on who wrote to it when.
     pub(super) fn holds(&self, slot: u32, page: u32, content: &Page) -> bool {
         let known = {
             let cells = self.cells();

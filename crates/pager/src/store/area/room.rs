@@ -22,8 +22,9 @@ impl Room {
 }
 
 impl SwapArea {
-    /// There is no room for a page, and nothing to reclaim. False: the store has none to give either. True: it is to be asked
-    /// ([`SwapArea::give_room`]), and the page may be tried again after that.
+    /// There is no room for a page, and nothing to reclaim. False: the store has none to give
+    /// either. True: it is to be asked ([`SwapArea::give_room`]), and the page may be tried again
+    /// after that.
     pub fn ask_for_room(&self) -> bool {
         let r = self.room.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |r| (r != NONE_LEFT).then_some(ASKED));
         r.is_ok()

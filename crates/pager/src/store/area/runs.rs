@@ -11,7 +11,8 @@ impl SwapArea {
         self.store.takes_runs()
     }
 
-    /// Writes several pages as (slot, page of the owner, content), no slot twice; what became of each is as of [`SwapArea::write`].
+    /// Writes several pages as (slot, page of the owner, content), no slot twice; what became of
+    /// each is as of [`SwapArea::write`].
     pub fn write_many(&self, pages: &[(u32, u32, &Page)]) -> Vec<Result<(), StoreError>> {
         let mut results: Vec<Result<(), StoreError>> = Vec::with_capacity(pages.len());
         let mut stored = Vec::with_capacity(pages.len());
@@ -33,7 +34,8 @@ impl SwapArea {
         results
     }
 
-    /// As [`SwapArea::read`], of several: slot and page of the owner. What fails is tried once more.
+    /// As [`SwapArea::read`], of several: slot and page of the owner. What fails is tried once
+    /// more.
     pub fn read_several<B: BorrowMut<PageBuf>>(
         &self,
         items: &[(u32, u32)],

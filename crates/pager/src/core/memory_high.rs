@@ -1,0 +1,99 @@
+//! `memory.high`: faults that are served, and wait. The engine says for how long.
+//!
+//! A page is put in its place without waking who faulted on it. When the engine has reclaimed and
+//! said how long to sleep, that thread goes on, at once or later. It sleeps in its fault, so no
+//! other thread is held up, nor does the pager spend one on it.
+
+/// Pages that may be ordered out for one return: a batch of charges.
+pub(crate) const MOST_LEAVING: usize = 64;
+
+/// Who is to wait: places of type `P`. With the default, nobody ever.
+pub(crate) struct MemoryHigh<P> {
+    /// There is a `memory.high`: whoever faulted goes on when the engine lets it.
+    pub(crate) holds: bool,
+    /// Pages that are in place and whose faults were not let go yet.
+    held: Vec<P>,
+    /// How long they are to wait: the engine's last word.
+    pub(crate) sleep_ns: u64,
+    /// Pages whose faults wait, and until when, in nanoseconds.
+    sleepers: Vec<(u64, Vec<P>)>,
+    /// Somebody began to wait since the evictor looked.
+    pub(crate) new_sleepers: bool,
+    /// Reclaim stops when so many pages are on their way out.
+    pub(crate) most_leaving: usize,
+}
+
+impl<P> Default for MemoryHigh<P> {
+    fn default() -> MemoryHigh<P> {
+        let (held, sleepers) = (Vec::new(), Vec::new());
+        MemoryHigh { holds: false, held, sleep_ns: 0, sleepers, new_sleepers: false, most_leaving: usize::MAX }
+    }
+}
+
+/// Whose faults were held, and what becomes of them.
+pub(crate) enum Released<P> {
+    /// They go on.
+    Now(Vec<P>),
+    /// So many sleep, for so many nanoseconds.
+    Later(u64, u64),
+}
+
+impl<P: PartialEq> MemoryHigh<P> {
+    /// A page was put in its place, and who asked for it was not woken.
+    pub(crate) fn hold(&mut self, place: P) {
+        self.held.push(place);
+    }
+
+    /// How many wait.
+    pub(crate) fn sleeping(&self) -> usize {
+        self.sleepers.iter().map(|(_, places)| places.len()).sum()
+    }
+
+    /// Faults were served whose threads do not go on yet.
+    pub(crate) fn has_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Whether a fault on the page is served, and waits.
+    pub(crate) fn is_asleep(&self, place: &P) -> bool {
+        self.held.contains(place) || self.sleepers.iter().any(|(_, places)| places.contains(place))
+    }
+
+    /// Those that are held go on, or sleep as long as the engine said.
+    pub(crate) fn release(&mut self, now_ns: u64) -> Released<P> {
+        let places = std::mem::take(&mut self.held);
+        match std::mem::take(&mut self.sleep_ns) {
+            0 => Released::Now(places),
+            ns => {
+                let n = places.len() as u64;
+                self.sleepers.push((now_ns.saturating_add(ns), places));
+                self.new_sleepers = true;
+                Released::Later(n, ns)
+            }
+        }
+    }
+
+    /// Those whose time has come; for each the engine is to be told that it ended.
+    pub(crate) fn take_due(&mut self, now_ns: u64) -> Vec<Vec<P>> {
+        self.new_sleepers = false;
+        if self.sleepers.is_empty() {
+            return Vec::new();
+        }
+        self.sleepers.extract_if(.., |(until, _)| *until <= now_ns).map(|(_, places)| places).collect()
+    }
+
+    /// How many nanoseconds it is until the next one's time comes.
+    pub(crate) fn next(&self, now_ns: u64) -> Option<u64> {
+        self.sleepers.iter().map(|(until, _)| until.saturating_sub(now_ns)).min()
+    }
+
+    /// The time of all has come.
+    pub(crate) fn end_all(&mut self) {
+        self.sleepers.iter_mut().for_each(|(until, _)| *until = 0);
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let places = self.held.capacity() + self.sleepers.iter().map(|(_, p)| p.capacity()).sum::<usize>();
+        places * size_of::<P>() + self.sleepers.capacity() * size_of::<(u64, Vec<P>)>()
+    }
+}

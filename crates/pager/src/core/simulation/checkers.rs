@@ -1,0 +1,122 @@
+//! What must be so after every step, by name.
+
+use super::kernel::Kernel;
+use super::threads::{Model, Thread};
+use crate::core::{Core, State};
+
+/// A check: its name, and what it looks at.
+pub(super) type Checker = (&'static str, fn(&View) -> Result<(), String>);
+
+/// All of a run.
+pub(super) struct View<'a> {
+    pub(super) core: &'a Core<Kernel>,
+    pub(super) kernel: &'a Kernel,
+    pub(super) model: &'a Model,
+    /// Places that are being discarded.
+    pub(super) discarding: u64,
+    /// A limit is being lowered, or the last word was that it cannot be met.
+    pub(super) is_resizing: bool,
+    /// Some page may be lost: something went wrong that can lose one, or there was no room.
+    pub(super) may_lose: bool,
+}
+
+/// After every step.
+pub(super) const ALWAYS: &[Checker] = &[
+    ("the structures are valid", is_valid),
+    ("what is in place is what it should be", content_in_place),
+    ("a page is lost only where something went wrong", losses),
+    ("the budget is held", budget),
+    ("no waiter is forgotten", waiters),
+];
+
+/// When nothing is under way any more.
+pub(super) const AT_REST: &[Checker] =
+    &[("nobody waits at rest", nobody_waits), ("nothing is under way", nothing_moves)];
+
+fn is_valid(v: &View) -> Result<(), String> {
+    v.core.validate()
+}
+
+/// Every byte is right, or its loss is said. What is elsewhere is looked at when it comes back.
+fn content_in_place(v: &View) -> Result<(), String> {
+    let kernel = v.kernel.0.borrow();
+    for (page, frame) in kernel.pages.iter().enumerate() {
+        let state = v.core.memory.state(page as u32);
+        match frame {
+            Some(_) if matches!(state, State::Mapped | State::Leaving) => {}
+            Some(_) => return Err(format!("page {page} is in place and {state:?}")),
+            None if state == State::Mapped => return Err(format!("page {page} is mapped and not in place")),
+            None => {}
+        }
+        let is_lost = state == State::Poisoned;
+        if kernel.poisoned[page] != is_lost {
+            return Err(format!("page {page} is {state:?}; its loss is said: {}", kernel.poisoned[page]));
+        }
+    }
+    Ok(())
+}
+
+fn losses(v: &View) -> Result<(), String> {
+    let lost = v.core.memory.counts.poisoned;
+    if lost > 0 && !v.may_lose {
+        return Err(format!("{lost} pages were lost, and nothing went wrong"));
+    }
+    Ok(())
+}
+
+/// Frames in use, but for those that are being given back, and what the pager takes, are not more
+/// than there is.
+fn budget(v: &View) -> Result<(), String> {
+    if v.is_resizing {
+        return Ok(());
+    }
+    let kernel = v.kernel.0.borrow();
+    let useless = v.core.memory.discards.len() as u64 + v.discarding + kernel.garbage;
+    let content = kernel.present() + kernel.filled() - useless;
+    let is_beside = v.core.budget.overhead_beside;
+    let own = if is_beside { 0 } else { v.core.own_bytes().div_ceil(crate::uffd::PAGE) as u64 };
+    let max = v.core.budget.max_pages;
+    if content + own > max {
+        return Err(format!("{content} pages of content and {own} of the pager's own are more than {max}"));
+    }
+    Ok(())
+}
+
+/// Whoever waits is known to someone who will wake it.
+fn waiters(v: &View) -> Result<(), String> {
+    let kernel = v.kernel.0.borrow();
+    for (i, thread) in kernel.threads.all().iter().enumerate() {
+        let Thread::Waits { page, .. } = *thread else { continue };
+        let is_told = kernel.messages.iter().any(|m| m.page == page);
+        if !is_told && !v.core.is_known_to_wait(page) {
+            let state = v.core.memory.state(page);
+            return Err(format!("thread {i} waits for page {page} ({state:?}), and nobody knows"));
+        }
+    }
+    Ok(())
+}
+
+fn nobody_waits(v: &View) -> Result<(), String> {
+    let kernel = v.kernel.0.borrow();
+    match kernel.threads.all().iter().find(|t| **t != Thread::Runs) {
+        Some(thread) => Err(format!("{thread:?}")),
+        None => Ok(()),
+    }
+}
+
+fn nothing_moves(v: &View) -> Result<(), String> {
+    let moving = |p: &u32| v.core.memory.state(*p).is_moving();
+    match (0..v.core.memory.len() as u32).find(moving) {
+        Some(page) => Err(format!("page {page} is {:?}", v.core.memory.state(page))),
+        None => Ok(()),
+    }
+}
+
+/// Reads of a thread: the page holds what was written last.
+pub(super) fn check_read(v: &View, page: u32) -> Result<(), String> {
+    let kernel = v.kernel.0.borrow();
+    match &kernel.pages[page as usize] {
+        Some(frame) => v.model.check(page, frame),
+        None => Err(format!("page {page} was read and is not in place")),
+    }
+}

@@ -1,0 +1,89 @@
+//! The core on a simulated kernel: seeded runs, in which faults, delays and reorderings are
+//! injected.
+//!
+//! A run has a machine of its own: a [`kernel`] in place of userfaultfd, a store that fails as it
+//! is told, threads that touch memory, and a pager whose threads are jobs that go on in any order.
+//! All of it follows from one number, so a run that fails fails again:
+//!
+//! ```text
+//! REFAULT_SEED=n cargo test -p refault-pager --lib simulation
+//! ```
+//!
+//! What stands below the core and above it is simulated; the core, the engine and the swap area are
+//! those that programs run on. After every step [`checkers`] look at all of it. `REFAULT_LONG=1`
+//! runs thousands of seeds, `REFAULT_SEEDS=n` so many.
+
+mod anonymous;
+mod checkers;
+mod figures;
+mod kernel;
+mod profile;
+mod random;
+mod store;
+mod threads;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use self::anonymous::Run;
+use self::figures::Figures;
+pub(crate) use self::kernel::{Access, Frame, Kernel};
+use self::profile::Profile;
+pub(crate) use self::profile::Rates;
+pub(crate) use self::random::Random;
+pub(crate) use self::threads::{Model, Thread};
+
+/// Seeds of a run in CI, and with `REFAULT_LONG=1`.
+const SEEDS: u64 = 200;
+const LONG_SEEDS: u64 = 5000;
+/// The first of them.
+const FIRST: u64 = 1;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// The seeds that are to be run.
+pub(crate) fn seeds() -> Vec<u64> {
+    match number("REFAULT_SEED") {
+        Some(seed) => vec![seed],
+        None => {
+            let n = if std::env::var_os("REFAULT_LONG").is_some() { LONG_SEEDS } else { SEEDS };
+            (FIRST..FIRST + number("REFAULT_SEEDS").unwrap_or(n)).collect()
+        }
+    }
+}
+
+/// Runs a seed; an error says what went wrong, and how it can be had again.
+pub(crate) fn run_seed<T>(name: &str, seed: u64, run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+        Err(format!("panic: {}", text.unwrap_or_default()))
+    });
+    result.map_err(|e| format!("seed {seed}: {e}\n  REFAULT_SEED={seed} cargo test -p refault-pager --lib {name}"))
+}
+
+#[test]
+fn anonymous_memory() {
+    let (mut total, mut failed) = (Figures::default(), Vec::new());
+    let seeds = seeds();
+    for &seed in &seeds {
+        match run_seed("anonymous_memory", seed, || Run::new(&Profile::of(seed), seed).run()) {
+            Ok(figures) => total.add(&figures),
+            Err(e) => failed.push(e),
+        }
+    }
+    println!("{} seeds: {total:?}", seeds.len());
+    assert!(failed.is_empty(), "{} of {} seeds:\n{}", failed.len(), seeds.len(), failed.join("\n"));
+    if seeds.len() >= 100 {
+        total.check_that_all_was_met();
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_run_again() {
+    for seed in [3, 7, 11] {
+        let run = || Run::new(&Profile::of(seed), seed).run().map(|f| f.digest);
+        assert_eq!(run(), run(), "seed {seed}");
+    }
+}

@@ -1,0 +1,149 @@
+//! The evictor's thread: the tasks that the core gives it, one after the other; and writes of what
+//! was moved out, by whoever makes room.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::core::{Claim, Evictor, Task, WINDOW};
+use crate::staging;
+use crate::store::{Page, StoreError, SwapArea};
+use crate::sync::{Condvar, MutexGuard};
+use crate::threads;
+use crate::uffd::PAGE;
+
+/// What a driver has its evictor do.
+pub(crate) trait Evicts {
+    type Core;
+
+    /// Its lock, and time goes on.
+    fn enter(&self) -> MutexGuard<'_, Self::Core>;
+    /// Time goes on.
+    fn tick(&self, core: &mut Self::Core);
+    /// The next task.
+    fn next(evictor: &mut Evictor, core: &mut Self::Core) -> Task;
+    /// What the evictor waits on for work.
+    fn work(&self) -> &Condvar;
+    /// It is over.
+    fn stop(&self) -> &AtomicBool;
+    /// The swap area; `None`: there is none.
+    fn area(&self) -> Option<&SwapArea>;
+    /// What the store takes has changed.
+    fn charge_overhead(core: &mut Self::Core);
+    /// [`Task::Reclaim`].
+    fn reclaim<'a>(&'a self, core: MutexGuard<'a, Self::Core>) -> MutexGuard<'a, Self::Core>;
+    /// [`Task::Write`].
+    fn write<'a>(&'a self, core: MutexGuard<'a, Self::Core>) -> MutexGuard<'a, Self::Core>;
+    /// [`Task::Yield`].
+    fn pause(&self) {
+        std::thread::yield_now();
+    }
+}
+
+/// A driver whose pages go to a swap area by staging places.
+pub(crate) trait SwapsOut: Evicts {
+    /// Where the staging places begin.
+    fn staging_start(core: &Self::Core) -> usize;
+    /// Pages to be written now, `most` of them if they are no folio. They stay in their places, and
+    /// nobody writes to them, until they are settled.
+    fn claim_writes(core: &mut Self::Core, most: usize) -> Vec<Claim>;
+    /// What became of them; slots that are free are given back.
+    fn settle_writes(core: &mut Self::Core, claimed: &[Claim], results: &[Result<(), StoreError>]);
+    /// Whether there are enough places of no use for a call that discards them.
+    fn has_discards(core: &Self::Core) -> bool;
+    /// Places of no use: they are the caller's, and no page refers to them.
+    fn take_discards(core: &mut Self::Core) -> Vec<u32>;
+    /// They are empty.
+    fn settle_discards(core: &mut Self::Core, places: &[u32]);
+}
+
+/// Pages that are claimed for writing at a time: whoever touches one of them waits for all. Where
+/// writing them together is faster it is a window.
+const CLAIM: usize = 8;
+
+/// Writes what is to be written.
+pub(crate) fn write_round<'a, D: SwapsOut>(
+    driver: &'a D,
+    area: &SwapArea,
+    mut core: MutexGuard<'a, D::Core>,
+) -> MutexGuard<'a, D::Core> {
+    loop {
+        let claimed = D::claim_writes(&mut core, if area.takes_runs() { WINDOW } else { CLAIM });
+        if claimed.is_empty() {
+            return core;
+        }
+        let start = D::staging_start(&core);
+        drop(core);
+        let content = |c: &Claim| {
+            let place = start + c.place as usize * PAGE;
+            // SAFETY: a page that was claimed is in its place, which is filled and readable, until
+            // the write is settled, and nobody writes to it.
+            (c.slot, c.page, unsafe { &*(place as *const Page) })
+        };
+        let pages: Vec<_> = claimed.iter().map(content).collect();
+        let results = area.write_many(&pages);
+        core = driver.enter();
+        D::settle_writes(&mut core, &claimed, &results);
+        // What the pool grew by is taken before others get what is free now.
+        D::charge_overhead(&mut core);
+        // The engine takes these frames for free: no more of them than is counted as the pager's
+        // own.
+        if D::has_discards(&core) {
+            core = discard(driver, core);
+        }
+    }
+}
+
+/// Empties the places whose content is of no use, and gives them back.
+pub(crate) fn discard<'a, D: SwapsOut>(driver: &'a D, mut core: MutexGuard<'a, D::Core>) -> MutexGuard<'a, D::Core> {
+    let mut places = D::take_discards(&mut core);
+    let start = D::staging_start(&core);
+    drop(core);
+    // SAFETY: the places are taken, and no page refers to them any more.
+    unsafe { staging::empty(start, &mut places) };
+    let mut core = driver.enter();
+    D::settle_discards(&mut core, &places);
+    core
+}
+
+/// The thread.
+pub(crate) fn run<D: Evicts>(driver: &D) {
+    let mut evictor = Evictor::new();
+    let mut core = driver.enter();
+    loop {
+        let task = D::next(&mut evictor, &mut core);
+        if driver.stop().load(Ordering::Relaxed) {
+            return;
+        }
+        core = match task {
+            Task::Sleep(ns) => {
+                let mut core = threads::wait(driver.work(), core, Duration::from_nanos(ns));
+                driver.tick(&mut core);
+                core
+            }
+            Task::Reclaim => driver.reclaim(core),
+            Task::Write => driver.write(core),
+            Task::Tend => without_lock(driver, core, SwapArea::tend),
+            Task::GiveRoom => without_lock(driver, core, SwapArea::give_room),
+            Task::Yield => {
+                drop(core);
+                driver.pause();
+                driver.enter()
+            }
+        };
+    }
+}
+
+/// The store does something for which nobody holds the lock.
+fn without_lock<'a, D: Evicts>(
+    driver: &'a D,
+    core: MutexGuard<'a, D::Core>,
+    act: fn(&SwapArea),
+) -> MutexGuard<'a, D::Core> {
+    drop(core);
+    if let Some(area) = driver.area() {
+        act(area);
+    }
+    let mut core = driver.enter();
+    D::charge_overhead(&mut core);
+    core
+}

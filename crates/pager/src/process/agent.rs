@@ -1,0 +1,291 @@
+//! The manager's side of an agent, and of the socket that agents come to.
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::abi::{self, CALLS, Control, Gate, Hello, Order, WINDOW};
+use crate::calls::{self, Call};
+use crate::store::PageBuf;
+use crate::uffd::PAGE;
+
+/// An agent that has not answered after so long is stopped, or has no processor: others need not
+/// wait for it. It answers in microseconds, as a rule.
+const ANSWERS_WITHIN: Duration = Duration::from_millis(10);
+
+/// A connection to an agent.
+#[derive(Debug)]
+pub(super) struct Link(OwnedFd);
+
+impl Link {
+    pub(super) fn raw(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    /// The greeting, and the descriptor that came with it.
+    pub(super) fn greeting(&self) -> io::Result<(Hello, Option<OwnedFd>)> {
+        let mut hello = Hello::default();
+        let mut control = [0u64; 4];
+        let mut iov = libc::iovec { iov_base: (&raw mut hello).cast(), iov_len: size_of::<Hello>() };
+        // SAFETY: a message header is plain data; all that it refers to lives until the call is
+        // done; the kernel writes numbers into the greeting, which any numbers are valid for, and
+        // new descriptors into the control message.
+        unsafe {
+            let mut message: libc::msghdr = zeroed();
+            message.msg_iov = &raw mut iov;
+            message.msg_iovlen = 1;
+            message.msg_control = control.as_mut_ptr().cast();
+            message.msg_controllen = size_of_val(&control);
+            let receive = || libc::recvmsg(self.raw(), &raw mut message, libc::MSG_CMSG_CLOEXEC);
+            let got = calls::number(Call::ReadHello, receive)?;
+            let header = libc::CMSG_FIRSTHDR(&raw const message);
+            let mut fd = None;
+            if !header.is_null() && (*header).cmsg_type == libc::SCM_RIGHTS {
+                let raw = libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned();
+                fd = Some(OwnedFd::from_raw_fd(raw));
+            }
+            if got as usize != size_of::<Hello>() || hello.magic != abi::HELLO_MAGIC {
+                return Err(io::Error::other("not a greeting"));
+            }
+            Ok((hello, fd))
+        }
+    }
+
+    /// Sends an order, with up to two descriptors.
+    pub(super) fn order(&self, kind: u32, count: usize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let mut order = Order { kind, count: count as u32 };
+        let mut control = [0u64; 4];
+        let mut iov = libc::iovec { iov_base: (&raw mut order).cast(), iov_len: size_of::<Order>() };
+        // SAFETY: as above; the control message has room for two descriptors.
+        unsafe {
+            let mut message: libc::msghdr = zeroed();
+            message.msg_iov = &raw mut iov;
+            message.msg_iovlen = 1;
+            if !fds.is_empty() {
+                let bytes = (fds.len() * size_of::<RawFd>()) as u32;
+                message.msg_control = control.as_mut_ptr().cast();
+                message.msg_controllen = libc::CMSG_SPACE(bytes) as usize;
+                let header = libc::CMSG_FIRSTHDR(&raw const message);
+                (*header).cmsg_level = libc::SOL_SOCKET;
+                (*header).cmsg_type = libc::SCM_RIGHTS;
+                (*header).cmsg_len = libc::CMSG_LEN(bytes) as usize;
+                let data = libc::CMSG_DATA(header).cast::<RawFd>();
+                for (i, fd) in fds.iter().enumerate() {
+                    data.add(i).write_unaligned(fd.as_raw_fd());
+                }
+            }
+            loop {
+                let send = || libc::sendmsg(self.raw(), &raw const message, libc::MSG_NOSIGNAL);
+                match calls::number(Call::SendOrder, send) {
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    other => return other.map(drop),
+                }
+            }
+        }
+    }
+
+    /// Whether there is an answer to an order, for which it waits a moment, or not at all
+    /// (`MSG_DONTWAIT`). An error: the process is gone.
+    fn answer(&self, flags: libc::c_int) -> io::Result<bool> {
+        let mut byte = 0u8;
+        loop {
+            // SAFETY: one byte of this frame.
+            let receive = || unsafe { libc::recv(self.raw(), (&raw mut byte).cast(), 1, flags) };
+            match calls::number(Call::ReadAnswer, receive) {
+                Ok(1) => return Ok(true),
+                Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// Answers are waited for so long.
+    fn set_patience(&self, patience: Duration) -> io::Result<()> {
+        let time = libc::timeval { tv_sec: 0, tv_usec: patience.subsec_micros().into() };
+        let (at, len) = ((&raw const time).cast(), size_of::<libc::timeval>() as libc::socklen_t);
+        // SAFETY: the structure lives until the call is done, which is told its size.
+        let set = || unsafe { libc::setsockopt(self.raw(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, at, len) };
+        calls::number(Call::SetPatience, set).map(drop)
+    }
+
+    /// The process at the other end.
+    pub(super) fn pid(&self) -> io::Result<i32> {
+        // SAFETY: the structure is plain data, filled by the call, which is told its size.
+        unsafe {
+            let mut peer: libc::ucred = zeroed();
+            let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+            let at = (&raw mut peer).cast();
+            let ask = || libc::getsockopt(self.raw(), libc::SOL_SOCKET, libc::SO_PEERCRED, at, &raw mut len);
+            calls::number(Call::PeerOf, ask)?;
+            Ok(peer.pid)
+        }
+    }
+}
+
+/// The socket that agents come to, in the abstract name space.
+#[derive(Debug)]
+pub(super) struct Listener(OwnedFd);
+
+impl Listener {
+    /// With this name.
+    pub(super) fn new(name: &str) -> io::Result<Listener> {
+        // SAFETY: the address is plain data and as long as said; the descriptor is new and ours.
+        unsafe {
+            let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+            let fd = calls::number(Call::Socket, || libc::socket(libc::AF_UNIX, kind, 0))?;
+            let fd = OwnedFd::from_raw_fd(fd);
+            let mut address: libc::sockaddr_un = zeroed();
+            address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+            for (to, from) in address.sun_path[1..].iter_mut().zip(name.bytes()) {
+                *to = from as libc::c_char;
+            }
+            let len = (size_of::<libc::sa_family_t>() + 1 + name.len()) as libc::socklen_t;
+            calls::number(Call::Bind, || libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len))?;
+            calls::number(Call::Listen, || libc::listen(fd.as_raw_fd(), 128))?;
+            Ok(Listener(fd))
+        }
+    }
+
+    /// The next agent. An error of kind `InvalidInput` after [`Listener::close`].
+    pub(super) fn accept(&self) -> io::Result<Link> {
+        // SAFETY: no address is asked for; the descriptor is new and ours.
+        unsafe {
+            let (nobody, none) = (std::ptr::null_mut(), std::ptr::null_mut());
+            let accept = || libc::accept4(self.0.as_raw_fd(), nobody, none, libc::SOCK_CLOEXEC);
+            let fd = calls::number(Call::Accept, accept)?;
+            Ok(Link(OwnedFd::from_raw_fd(fd)))
+        }
+    }
+
+    /// Nobody is let in any more; who waits in [`Listener::accept`] goes on.
+    pub(super) fn close(&self) {
+        // SAFETY: the descriptor is ours, and stays open.
+        unsafe { libc::shutdown(self.0.as_raw_fd(), libc::SHUT_RDWR) };
+    }
+}
+
+/// An agent that is at work.
+#[derive(Debug)]
+pub(super) struct Agent {
+    pub(super) link: Link,
+    /// The memory that both map.
+    shared: usize,
+    memory: OwnedFd,
+    /// It was late the last time: it is not waited for.
+    pub(super) is_late: bool,
+}
+
+impl Agent {
+    /// Of a connection; makes the memory that both map.
+    pub(super) fn new(link: Link) -> io::Result<Agent> {
+        link.set_patience(ANSWERS_WITHIN)?;
+        // SAFETY: the name ends in a zero byte; the descriptor is new and ours, the mapping is new,
+        // where the kernel chooses.
+        unsafe {
+            let fd = calls::number(Call::MemFd, || libc::memfd_create(c"refault".as_ptr(), libc::MFD_CLOEXEC))?;
+            let memory = OwnedFd::from_raw_fd(fd);
+            calls::number(Call::Truncate, || libc::ftruncate(fd, abi::SHARED_BYTES as libc::off_t))?;
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            let map = || libc::mmap(std::ptr::null_mut(), abi::SHARED_BYTES, protection, libc::MAP_SHARED, fd, 0);
+            let at = calls::number(Call::Map, || map() as isize)?;
+            Ok(Agent { link, shared: at as usize, memory, is_late: false })
+        }
+    }
+
+    /// Lets the program go on; a forked one gets its userfaultfd.
+    pub(super) fn go(&self, uffd: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        let memory = std::os::fd::AsFd::as_fd(&self.memory);
+        match uffd {
+            Some(uffd) => self.link.order(abi::GO, 0, &[memory, uffd]),
+            None => self.link.order(abi::GO, 0, &[memory]),
+        }
+    }
+
+    /// Has it do something to pages, at most [`WINDOW`]; what became of each. `None`: it has not
+    /// answered, so what it does may still be done. An error: the process is gone.
+    pub(super) fn carry_out(&mut self, kind: u32, addresses: &[usize]) -> io::Result<Option<Vec<u32>>> {
+        let n = addresses.len().min(WINDOW);
+        let control = self.shared as *mut Control;
+        // SAFETY: the shared memory is mapped as long as `self` lives; the agent touches it between
+        // an order and its answer only, and a program that writes to it can change numbers, which
+        // any numbers are valid for.
+        unsafe {
+            for (i, &a) in addresses[..n].iter().enumerate() {
+                (&raw mut (*control).address[i]).write_volatile(a as u64);
+                (&raw mut (*control).outcome[i]).write_volatile(libc::EIO as u32);
+            }
+        }
+        self.link.order(kind, n, &[])?;
+        let flags = if self.is_late { libc::MSG_DONTWAIT } else { 0 };
+        Ok(self.link.answer(flags)?.then(|| self.outcomes(n)))
+    }
+
+    /// The answer that did not come in time, to an order about so many pages; `None`: it has not
+    /// come.
+    pub(super) fn late_answer(&self, n: usize) -> io::Result<Option<Vec<u32>>> {
+        Ok(self.link.answer(libc::MSG_DONTWAIT)?.then(|| self.outcomes(n)))
+    }
+
+    fn outcomes(&self, n: usize) -> Vec<u32> {
+        let control = self.shared as *const Control;
+        // SAFETY: as above.
+        unsafe { (0..n.min(WINDOW)).map(|i| (&raw const (*control).outcome[i]).read_volatile()).collect() }
+    }
+
+    /// Pages of the last order, a bit for each, that had to be made the process's own first.
+    pub(super) fn unshared(&self) -> u64 {
+        let control = self.shared as *const Control;
+        // SAFETY: as above.
+        unsafe { (&raw const (*control).unshared).read_volatile() }
+    }
+
+    /// What threads of the program and the manager tell each other.
+    fn gate(&self) -> &Gate {
+        // SAFETY: the shared memory is mapped as long as `self` lives; all in it is atomic, and any
+        // numbers are valid for it.
+        unsafe { &*((self.shared + abi::GATE_AT) as *const Gate) }
+    }
+
+    /// How many bytes the program may make that are not watched; `None`: none, everything is
+    /// watched.
+    pub(super) fn allow(&self, bytes: Option<u64>) {
+        let bytes = bytes.map_or(2 * abi::WATCHED, |b| b.min(1 << 50) as i64);
+        self.gate().allowance.store(bytes, Ordering::Release);
+    }
+
+    /// What of that is left.
+    pub(super) fn allowed(&self) -> u64 {
+        self.gate().allowance.load(Ordering::Acquire).max(0) as u64
+    }
+
+    /// What a thread of the program asks to be seen to, if that is whole pages of memory.
+    pub(super) fn asked(&self, entry: usize) -> Option<std::ops::Range<usize>> {
+        const MOST: usize = 1 << 47;
+        let [start, bytes] = &self.gate().range[entry % CALLS];
+        let (start, bytes) = (start.load(Ordering::Acquire) as usize, bytes.load(Ordering::Acquire) as usize);
+        let is_memory = start < MOST && bytes < MOST - start && bytes > 0 && (start | bytes).is_multiple_of(PAGE);
+        is_memory.then(|| start..start + bytes)
+    }
+
+    /// Copies a page of the window that was moved there.
+    ///
+    /// # Safety
+    /// `to` must be a page of memory that nobody else refers to.
+    pub(super) unsafe fn take_page(&self, i: usize, to: usize) {
+        assert!(i < WINDOW);
+        let from = self.shared + (1 + i) * PAGE;
+        // SAFETY: the window is mapped; the rest is the caller's contract.
+        unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, size_of::<PageBuf>()) };
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours alone.
+        unsafe { libc::munmap(self.shared as *mut _, abi::SHARED_BYTES) };
+    }
+}

@@ -1,0 +1,513 @@
+//! What the kernel tells of a process: faults, and changes of its mappings.
+//!
+//! While a change has happened and was not read, the kernel refuses to put pages in place or to
+//! move them. So what was done to pages was done before all changes that are read later. Changes
+//! are read into a *batch*, and dealt with when nothing is under way any more: then the batch is
+//! complete, and [`super::order`] says what came of it. Until then nothing of that process is
+//! served.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::address_space::AddressSpace;
+use super::core::{Core, wake_at};
+use super::handshake::is_descendant;
+use super::memory::State;
+use super::order::{self, Change, Doubt, Evidence, Mark, Outcome, Piece, Watched};
+use super::table::BLOCK;
+use crate::pagemap::Pagemap;
+use crate::store::{CowSwap, PageBuf};
+use crate::threads::fatal;
+use crate::uffd::{Event, PAGE, Probe, Uffd};
+
+/// Who waits for changes that are under way, with the lock, looks so often.
+const LOOKS: u32 = 4;
+const BETWEEN_LOOKS: Duration = Duration::from_micros(20);
+
+/// What a process and those that are forked from it in the batch tell of their memory.
+struct BatchEvidence<'a> {
+    core: &'a Core,
+    space: &'a AddressSpace,
+}
+
+impl Evidence for BatchEvidence<'_> {
+    fn held(&self, range: &Range<usize>) -> Vec<(usize, Mark)> {
+        let m = &self.core.memory;
+        let mark = |page: u32| match m.is_held(page) {
+            true if m.unmarked[page as usize] || m.state(page) == State::Poisoned => Some(Mark::Unsure),
+            true => Some(Mark::Sure),
+            false => (m.is_discarding[page as usize] || m.dropped[page as usize]).then_some(Mark::Discarding),
+        };
+        let pages = self.space.table.pages(range).into_iter();
+        pages.filter_map(|(address, page)| Some((address, mark(page)?))).collect()
+    }
+
+    fn marks(&mut self, range: &Range<usize>) -> Option<Vec<usize>> {
+        // If it could not be opened, it may be now: without it nothing can be decided.
+        let opened = || Pagemap::of(self.space.pid).ok().map(Arc::new);
+        self.space.pagemap.clone().or_else(opened)?.marked(range).ok()
+    }
+
+    fn has_content(&mut self, fork: usize, address: usize) -> Watched {
+        // SAFETY: the memory is of a process that was forked from one that is served. If nothing is
+        // there, nobody ever touched it.
+        match unsafe { self.space.batch_forks[fork].zero(address, PAGE) }.errno {
+            libc::EEXIST => Watched::Yes,
+            0 | libc::ENOENT => Watched::No,
+            _ => Watched::Unknown,
+        }
+    }
+
+    fn is_watched(&mut self, fork: Option<usize>, address: usize) -> Watched {
+        let uffd = fork.map_or(&self.space.uffd, |n| &self.space.batch_forks[n]);
+        match uffd.probe(address) {
+            Probe::Watched => Watched::Yes,
+            Probe::NotWatched => Watched::No,
+            Probe::Changing => Watched::Changing,
+            Probe::Gone => Watched::Unknown,
+        }
+    }
+
+    fn is_doubtful(&self, range: &Range<usize>) -> bool {
+        !self.space.doubtful.parts(range).is_empty()
+    }
+}
+
+/// For each change of a batch, whether nothing else was done where it was.
+fn are_alone(batch: &[Change]) -> Vec<bool> {
+    let mut alone = vec![true; batch.len()];
+    let together = order::components(batch).into_iter().filter(|members| members.len() > 1);
+    together.flatten().for_each(|i| alone[i] = false);
+    alone
+}
+
+impl Core {
+    /// Reads what there is of a process, and deals with it. False: something is under way, so it is
+    /// not known what is where.
+    pub(super) fn settle(&mut self, space: usize) -> bool {
+        if self.is_unanswered(space) {
+            return false;
+        }
+        for look in 0..LOOKS {
+            self.read(space);
+            if self.space(space).is_none_or(|s| s.batch.is_empty()) || self.resolve(space) {
+                return true;
+            }
+            if look + 1 < LOOKS {
+                std::thread::sleep(BETWEEN_LOOKS);
+            }
+        }
+        false
+    }
+
+    /// As [`Core::settle`], for as long as it takes: until something was dealt with, or nothing is
+    /// under way. Whether there was anything.
+    pub(super) fn settle_for_certain(&mut self, space: usize) -> bool {
+        let before = self.batches;
+        if self.is_unanswered(space) {
+            fatal("a page of a process that does not answer is to be put in its place");
+        }
+        while !self.settle(space) || self.batches == before && !self.is_quiet(space) {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        self.batches != before
+    }
+
+    /// Whether no change is under way: neither has one happened that was not read, nor is one read
+    /// that is not dealt with.
+    pub(super) fn is_quiet(&self, space: usize) -> bool {
+        self.space(space).is_none_or(|s| s.batch.is_empty() && s.uffd.probe(s.bell) != Probe::Changing)
+    }
+
+    /// Reads what there is. Whether there were changes.
+    fn read(&mut self, space: usize) -> bool {
+        let mut any = false;
+        let mut events = Vec::new();
+        let mut more = true;
+        while let Some(uffd) = self.space(space).map(|s| s.uffd.clone()).filter(|_| more) {
+            more = match uffd.read_events(&mut events) {
+                Ok(more) => more,
+                Err(e) if e.raw_os_error() == Some(libc::EMFILE) => {
+                    let n = self.spaces.iter().flatten().count();
+                    fatal(&format!(
+                        "with {n} processes there are no files left to open for another: raise the hard limit of ulimit -n"
+                    ))
+                }
+                Err(e) => fatal(&format!("reading faults: {e}")),
+            };
+            for event in events.drain(..) {
+                match event {
+                    Event::Fault(fault) => self.push(space, fault),
+                    change => any |= self.note(space, change),
+                }
+            }
+        }
+        any
+    }
+
+    /// Puts a change into the batch. Whether it is one.
+    fn note(&mut self, space: usize, event: Event) -> bool {
+        let Some(s) = self.space_mut(space) else { return false };
+        let change = match event {
+            Event::Remove(range) if range.start == s.bell => {
+                self.rung = Some(space);
+                return false;
+            }
+            Event::Remove(range) if s.calls.contains(&range.start) => return false,
+            Event::Remove(range) => Change::Remove(range),
+            Event::Unmap(range) => Change::Unmap(range),
+            Event::Remap { from, to, len } => Change::Remap { from, to, len },
+            Event::Fork(uffd) => {
+                s.batch_forks.push(Arc::new(uffd));
+                Change::Fork(s.batch_forks.len() - 1)
+            }
+            Event::Fault(_) => return false,
+        };
+        s.batch.push(change);
+        true
+    }
+
+    /// Deals with the batch. False: something is under way.
+    fn resolve(&mut self, space: usize) -> bool {
+        let Some(s) = self.space(space) else { return true };
+        if s.uffd.probe(s.bell) == Probe::Changing {
+            return false;
+        }
+        let outcome = order::outcome(&s.batch, &mut BatchEvidence { core: self, space: s });
+        if outcome == Err(Doubt::Unsettled) || s.uffd.probe(s.bell) == Probe::Changing {
+            return false;
+        }
+        self.apply(space, outcome.ok());
+        true
+    }
+
+    /// Deals with the batch of a process that is gone, for the sake of those that were forked from
+    /// it.
+    fn settle_the_last(&mut self, space: usize) {
+        self.read(space);
+        let Some(s) = self.space(space).filter(|s| !s.batch.is_empty()) else { return };
+        let outcome = order::outcome(&s.batch, &mut BatchEvidence { core: self, space: s });
+        self.apply(space, outcome.ok());
+    }
+
+    /// What came of the batch. `None`: it is not known, so the processes that it is about must end.
+    fn apply(&mut self, space: usize, outcome: Option<Outcome>) {
+        self.batches += 1;
+        let Some(s) = self.space_mut(space) else { return };
+        let batch = std::mem::take(&mut s.batch);
+        let forks = std::mem::take(&mut s.batch_forks);
+        s.doubtful = Default::default();
+        let outcome = outcome.unwrap_or_else(|| {
+            self.undecided += 1;
+            self.condemn(space, "changed its mappings in several threads in an order that cannot be told");
+            Outcome { now: Vec::new(), forks: (0..forks.len()).map(|n| (n, Vec::new())).collect() }
+        });
+        let is_condemned = self.space(space).is_some_and(|s| s.is_condemned);
+        for (n, pieces) in &outcome.forks {
+            let child = self.fork(space, forks[*n].clone(), pieces);
+            if let Some(s) = self.space_mut(child) {
+                s.is_condemned = is_condemned;
+            }
+        }
+        let discarded = self.note_discarded(space, &batch);
+        self.rearrange(space, &outcome.now);
+        let in_doubt = self.in_doubt(space, &batch, &outcome.now);
+        discarded.into_iter().chain(in_doubt).for_each(|page| self.memory.doomed[page as usize] = true);
+        let Some(s) = self.space_mut(space) else { return };
+        for piece in &outcome.now {
+            match piece.watched {
+                Some(true) => s.watched.insert(piece.at.clone()),
+                Some(false) => s.watched.remove(&piece.at),
+                None => {}
+            }
+        }
+        let unmapped = outcome.now.iter().filter(|p| p.watched == Some(false));
+        let unmapped: Vec<u32> = unmapped.flat_map(|p| s.table.pages(&p.at)).map(|(_, page)| page).collect();
+        let uffd = s.uffd.clone();
+        for change in &batch {
+            if let &Change::Remap { from, to, len } = change {
+                for part in s.unadopted.parts(&(from..from + len)) {
+                    s.unadopted.remove(&part);
+                    s.unadopted.insert(part.start - from + to..part.end - from + to);
+                }
+            }
+        }
+        unmapped.into_iter().for_each(|page| self.memory.is_discarding[page as usize] = false);
+        // Whoever waits there tries again, and finds out what there is.
+        for range in batch.iter().flat_map(Change::ranges).filter(|r| !r.is_empty()) {
+            wake_at(&uffd, range.start, range.len());
+        }
+    }
+
+    /// Marks pages that could not be marked when they were taken away.
+    pub(super) fn mark_the_rest(&mut self) {
+        for page in std::mem::take(&mut self.memory.to_mark) {
+            let (space, address) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
+            if !self.memory.unmarked[page as usize]
+                || !self.memory.is_held(page)
+                || self.memory.in_flight(page).is_some()
+            {
+                self.memory.unmarked[page as usize] = false;
+                continue;
+            }
+            if self.holds_mark(space, page) {
+                continue;
+            }
+            let is_settled = self.settle(space);
+            let Some(uffd) = self.uffd(space) else { continue };
+            // SAFETY: the page is of a process that is served, and nothing is in place there: the
+            // mark of it is no protection.
+            if is_settled && unsafe { uffd.write_protect(address, PAGE, true) }.is_ok() {
+                self.memory.unmarked[page as usize] = false;
+            } else {
+                self.memory.to_mark.push(page);
+            }
+        }
+    }
+
+    /// It is not known where the memory of a process is: it ends.
+    pub(super) fn condemn(&mut self, space: usize, why: &str) {
+        let Some(s) = self.space_mut(space) else { return };
+        s.is_condemned = true;
+        let pid = self.pid_of(space);
+        eprintln!("refault: process {pid} {why}; it is killed");
+        self.kill(space);
+    }
+
+    /// The number of a process. One that was forked and did not say so yet is known by a thread
+    /// that faulted; 0: not at all.
+    pub(super) fn pid_of(&self, space: usize) -> i32 {
+        match self.space(space) {
+            Some(s) if s.pid == 0 && s.toucher > 0 => {
+                // It may be somebody else who reads that memory, or a number of another namespace.
+                let is_another = self.spaces.iter().flatten().any(|other| other.pid == s.toucher);
+                if is_another || !is_descendant(s.toucher) { 0 } else { s.toucher }
+            }
+            Some(s) => s.pid,
+            None => 0,
+        }
+    }
+
+    /// Kills a process, if its number is known.
+    pub(super) fn kill(&self, space: usize) {
+        let pid = self.pid_of(space);
+        if pid > 0 {
+            // SAFETY: the process is one that is served here; a number that was used again would be
+            // of this user, too.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+    }
+
+    /// Pages that will be dropped in a moment and may be in place. Until that is seen, they must
+    /// stay there: if they were moved out, they would come back.
+    fn note_discarded(&mut self, space: usize, batch: &[Change]) -> Vec<u32> {
+        let mut pages = Vec::new();
+        for (change, is_alone) in batch.iter().zip(are_alone(batch)) {
+            let Change::Remove(range) = change else { continue };
+            let Some(s) = self.space(space) else { break };
+            // What is in place there and not known yet must not become known now.
+            let parts: Vec<Range<usize>> = s.unadopted.parts(range);
+            let ends = |part: Range<usize>| (part.start..part.end).step_by(BLOCK * PAGE).chain([part.end - PAGE]);
+            for at in parts.into_iter().flat_map(ends) {
+                self.page_at(space, at);
+            }
+            let Some(s) = self.space(space) else { break };
+            for (_, page) in s.table.pages(range) {
+                // Its mark stays until then.
+                self.memory.is_discarding[page as usize] |= self.memory.is_held(page);
+            }
+            let Some(s) = self.space(space) else { break };
+            if !is_alone {
+                continue;
+            }
+            let may_be_there =
+                |page: u32| matches!(self.memory.state(page), State::Empty | State::Mapped | State::Leaving);
+            pages.extend(s.table.pages(range).into_iter().map(|(_, page)| page).filter(|&page| may_be_there(page)));
+        }
+        pages
+    }
+
+    /// As [`Core::note_discarded`], where more was done than that: pages where discarding was the
+    /// last of it.
+    fn in_doubt(&self, space: usize, batch: &[Change], pieces: &[Piece]) -> Vec<u32> {
+        let mut pages = Vec::new();
+        let Some(s) = self.space(space) else { return pages };
+        for (change, is_alone) in batch.iter().zip(are_alone(batch)) {
+            let Change::Remove(range) = change else { continue };
+            if is_alone {
+                continue;
+            }
+            let is_last = |p: &&Piece| p.origin.is_none() && p.watched != Some(false);
+            for piece in pieces.iter().filter(is_last) {
+                let both = piece.at.start.max(range.start)..piece.at.end.min(range.end);
+                pages.extend(s.table.pages(&both).into_iter().map(|(_, page)| page));
+            }
+        }
+        pages
+    }
+
+    /// Moves pages to where the kernel moved what they stand for, and drops those that are gone.
+    fn rearrange(&mut self, space: usize, pieces: &[Piece]) {
+        let Some(s) = self.space(space) else { return };
+        let kept: HashSet<usize> = pieces.iter().filter_map(|p| p.origin).collect();
+        let gone = pieces.iter().filter(|p| !kept.contains(&p.at.start));
+        let gone: Vec<u32> = gone.flat_map(|p| s.table.pages(&p.at)).map(|(_, page)| page).collect();
+        let moved = pieces.iter().filter_map(|p| p.origin.filter(|&o| o != p.at.start).map(|o| (o, &p.at)));
+        let moved: Vec<(u32, usize)> = moved
+            .flat_map(|(from, to)| {
+                let pages = s.table.pages(&(from..from + to.len()));
+                pages.into_iter().map(move |(address, page)| (page, address - from + to.start))
+            })
+            .collect();
+        for page in gone {
+            self.drop_page(page);
+            self.memory.doomed[page as usize] = false;
+        }
+        for (page, target) in moved {
+            let is_empty = self.memory.state(page) == State::Empty && !self.memory.doomed[page as usize];
+            if is_empty && self.space(space).is_none_or(|s| s.table.get(target).is_none()) {
+                continue;
+            }
+            let Some(other) = self.page_at(space, target) else {
+                fatal("there are no more pages for memory that was moved");
+            };
+            let address = self.memory.address[page as usize];
+            self.memory.address.swap(page as usize, other as usize);
+            if let Some(s) = self.space_mut(space) {
+                s.table.set(target, page);
+                s.table.set(address, other);
+            }
+        }
+    }
+
+    /// The child has what is in place, shared with its parent until one of them writes. What is not
+    /// in place is lent to it. `pieces`: where it is not where the parent had it. Its number.
+    fn fork(&mut self, parent: usize, uffd: Arc<Uffd>, pieces: &[Piece]) -> usize {
+        self.forks += 1;
+        self.limit_under_way(true);
+        let Some(s) = self.space(parent) else { fatal("a process was forked that is not known") };
+        let mut child = AddressSpace::new(0, uffd, s.bell);
+        (child.forked, child.shares) = (true, true);
+        child.active = s.active;
+        s.watched.iter().for_each(|r| child.watched.insert(r));
+        for piece in pieces {
+            match piece.watched {
+                Some(true) => child.watched.insert(piece.at.clone()),
+                Some(false) => child.watched.remove(&piece.at),
+                None => {}
+            }
+        }
+        // The parent's agent and its memory are not there.
+        child.watched.remove(&s.arena);
+        let is_elsewhere = |address: usize| {
+            let at = pieces.partition_point(|p| p.at.end <= address);
+            pieces.get(at).is_some_and(|p| p.at.contains(&address))
+        };
+        let mut pages = s.table.pages(&(0..usize::MAX));
+        pages.retain(|&(address, _)| !is_elsewhere(address));
+        for (from, to) in pieces.iter().filter_map(|p| p.origin.map(|o| (o, &p.at))) {
+            let there = s.table.pages(&(from..from + to.len()));
+            pages.extend(there.into_iter().map(|(address, page)| (address - from + to.start, page)));
+        }
+        let index = self.insert_space(child);
+        self.note_fork(parent);
+        for (address, page) in pages {
+            let cow_swap = match self.memory.state(page) {
+                _ if self.memory.dropped[page as usize] => continue,
+                State::Empty | State::Leaving => continue,
+                State::Mapped => match self.memory.in_flight(page) {
+                    None => continue,
+                    Some(content) => self.keep(page, content),
+                },
+                State::Stored | State::Reading => self.memory.area.share(self.memory.slot[page as usize]),
+                State::CowSwap => {
+                    self.memory.cow_swaps.get(&page).copied().inspect(|&l| self.memory.area.share_again(l))
+                }
+                State::Staged | State::Writing | State::Written => {
+                    self.keep(page, self.memory.staging.address(self.memory.place[page as usize]) as *const u8)
+                }
+                State::Poisoned => None,
+            };
+            let Some(copy) = self.page_at(index, address) else {
+                fatal("there are no more pages for a forked process");
+            };
+            match cow_swap {
+                Some(cow_swap) => {
+                    // The kernel copied the mark, if there was one.
+                    self.memory.unmarked[copy as usize] = self.memory.unmarked[page as usize];
+                    self.memory.cow_swaps.insert(copy, cow_swap);
+                    self.memory.set_state(copy, State::CowSwap);
+                }
+                // What cannot be had is an error, never zeros.
+                None => {
+                    if self.memory.state(page) != State::Poisoned {
+                        self.say_lost(copy, "it could not be written when the process was forked");
+                    }
+                    self.memory.set_state(copy, State::Poisoned);
+                }
+            }
+        }
+        index
+    }
+
+    /// Content that is on its way to the swap area or from there, for a child.
+    fn keep(&self, page: u32, at: *const u8) -> Option<CowSwap> {
+        let mut content = Box::<PageBuf>::default();
+        // SAFETY: a staging place that is filled, for the page is in a state that says so, or a
+        // page that is being put in its place; the lock is held, and whoever writes it to the swap
+        // area only reads it, too.
+        unsafe { std::ptr::copy_nonoverlapping(at, content.0.as_mut_ptr(), PAGE) };
+        // A write that fails may go well the next time.
+        self.memory.area.keep(page, &content.0).or_else(|_| self.memory.area.keep(page, &content.0)).ok()
+    }
+
+    /// A process more; its number.
+    pub(super) fn insert_space(&mut self, space: AddressSpace) -> usize {
+        let index = self.spaces.iter().position(Option::is_none).unwrap_or(self.spaces.len());
+        if index == self.spaces.len() {
+            self.spaces.push(None);
+            self.memory.resident.push(0);
+        }
+        self.memory.written.set_pagemap(index, space.pagemap.clone());
+        self.spaces[index] = Some(space);
+        self.is_new.push(index);
+        index
+    }
+
+    /// A process is gone, and all its memory.
+    pub(super) fn bury(&mut self, index: usize) {
+        self.hear(index);
+        self.give_up_order(index);
+        self.settle_the_last(index);
+        let Some(space) = self.spaces.get_mut(index).and_then(Option::take) else { return };
+        self.memory.written.set_pagemap(index, None);
+        self.sharing.is_due = true;
+        for &first in &space.blocks {
+            (first..first + BLOCK as u32).for_each(|page| self.drop_page(page));
+        }
+        self.draining.extend(&space.blocks);
+        self.pending.retain(|p| p.space != index);
+        self.waiting_for_frame.retain(|p| p.space != index);
+        self.unsettled.retain(|p| p.space != index);
+        self.asked.retain(|a| a.0 != index);
+        self.unexplained_marks.retain(|at, _| at.0 != index);
+        self.free_drained();
+        if let Some(r) = &mut self.memory.recorder {
+            r.end(index);
+        }
+    }
+
+    /// Blocks of processes that are gone may be used again when nothing of them is on its way any
+    /// more.
+    pub(super) fn free_drained(&mut self) {
+        let states = self.memory.states();
+        let is_idle = |&first: &u32| {
+            let block = first as usize..first as usize + BLOCK;
+            states[block].iter().all(|&state| state == State::Empty)
+        };
+        let (idle, busy): (Vec<u32>, Vec<u32>) = self.draining.iter().partition(|first| is_idle(first));
+        (self.free_blocks, self.draining) = ([std::mem::take(&mut self.free_blocks), idle].concat(), busy);
+    }
+}

@@ -1,0 +1,339 @@
+//! The evictor: background reclaim, and what it leads to.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use refault_mm::PageId;
+
+use super::Shared;
+use super::abi;
+use super::core::Core;
+use super::memory::State;
+use crate::core::{Claim, DISCARD_BATCH, Evicting, Evictor, Task, WINDOW};
+use crate::evict::{self, Evicts, SwapsOut};
+use crate::store::{StoreError, SwapArea};
+use crate::sync::{Condvar, MutexGuard};
+
+/// Room comes from others that are at work, or not at all: either takes a moment.
+const PAUSE: Duration = Duration::from_micros(50);
+
+impl Evicts for Shared {
+    type Core = Core;
+
+    fn enter(&self) -> MutexGuard<'_, Core> {
+        let mut core = self.lock();
+        core.tick();
+        core
+    }
+
+    fn tick(&self, core: &mut Core) {
+        core.tick();
+    }
+
+    fn next(evictor: &mut Evictor, core: &mut Core) -> Task {
+        evictor.next(core)
+    }
+
+    fn work(&self) -> &Condvar {
+        &self.work
+    }
+
+    fn stop(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    fn area(&self) -> Option<&SwapArea> {
+        Some(&self.area)
+    }
+
+    fn charge_overhead(core: &mut Core) {
+        core.charge_overhead();
+    }
+
+    fn reclaim<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        core.tick();
+        let before = core.memory.counts.moved_out;
+        core.kswapd_step();
+        core.mark_the_rest();
+        core = self.evict_round(core);
+        core.retry_waiting();
+        core.charge_overhead();
+        core.make_up();
+        core = self.finish(core);
+        if !core.draining.is_empty() {
+            core.free_drained();
+        }
+        core.was_fruitless = core.memory.counts.moved_out == before;
+        core
+    }
+
+    fn write<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        self.reclaim(core)
+    }
+
+    fn pause(&self) {
+        std::thread::sleep(PAUSE);
+    }
+}
+
+impl SwapsOut for Shared {
+    fn staging_start(core: &Core) -> usize {
+        core.memory.staging.address(0)
+    }
+
+    fn claim_writes(core: &mut Core, most: usize) -> Vec<Claim> {
+        core.claim_writes(most)
+    }
+
+    fn settle_writes(core: &mut Core, claimed: &[Claim], results: &[Result<(), StoreError>]) {
+        core.settle_writes(claimed, results);
+        core.free_slots();
+    }
+
+    fn has_discards(core: &Core) -> bool {
+        core.memory.discards.len() >= DISCARD_BATCH
+    }
+
+    fn take_discards(core: &mut Core) -> Vec<u32> {
+        std::mem::take(&mut core.memory.discards)
+    }
+
+    fn settle_discards(core: &mut Core, places: &[u32]) {
+        places.iter().for_each(|&p| core.memory.staging.give_back(p));
+    }
+}
+
+impl Evicting for Core {
+    fn wake_sleepers(&mut self) -> Option<u64> {
+        Core::wake_sleepers(self)
+    }
+
+    fn has_work(&self, _alone: bool) -> bool {
+        Core::has_work(self)
+    }
+
+    fn reclaims(&self) -> bool {
+        true
+    }
+
+    fn is_waiting_for_frame(&self) -> bool {
+        !self.waiting_for_frame.is_empty()
+    }
+
+    fn yields(&self) -> bool {
+        !self.waiting_for_frame.is_empty() || !self.unsettled.is_empty() || !self.asked.is_empty() || self.was_fruitless
+    }
+
+    fn wants_tending(&self) -> bool {
+        self.memory.area.wants_tending()
+    }
+
+    fn is_asked_for_room(&self) -> bool {
+        self.memory.area.is_asked_for_room()
+    }
+
+    fn sleeps(&mut self) {
+        self.evictor_waits = true;
+    }
+
+    fn woke(&mut self) -> bool {
+        self.evictor_waits = false;
+        true
+    }
+}
+
+impl Shared {
+    /// The evictor's thread.
+    pub(super) fn evict(&self) {
+        evict::run(self);
+    }
+
+    /// Moves out what is to leave, writes what is to be written, discards what is of no use.
+    pub(super) fn evict_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        while core.move_out() {}
+        core.free_slots();
+        core = evict::write_round(self, &self.area, core);
+        if Shared::has_discards(&core) { self.discard(core) } else { core }
+    }
+
+    /// Empties the places whose content is of no use, and gives them back.
+    pub(super) fn discard<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        evict::discard(self, core)
+    }
+}
+
+impl Core {
+    /// Moves out some of the pages that are to leave, of one process. False: there are none.
+    ///
+    /// Under the lock: no change of a mapping may be read between the choice of an address and the
+    /// move.
+    pub(super) fn move_out(&mut self) -> bool {
+        let mut pages: Vec<u32> = Vec::new();
+        let mut owner = None;
+        if let Some(&first) = self.memory.leaving.front() {
+            let owner = self.memory.owner[first as usize] as usize;
+            if self.is_unanswered(owner) || self.is_helped(owner) {
+                self.keep_all(owner);
+                return true;
+            }
+            if !self.settle(owner) || self.must_wait_for_child(owner) {
+                // It is not known what is where, or nothing would be gained. Others may be moved
+                // meanwhile.
+                self.memory.leaving.rotate_left(1);
+                return false;
+            }
+        }
+        while pages.len() < WINDOW {
+            let Some(&page) = self.memory.leaving.front() else { break };
+            if self.memory.state(page) == State::Leaving {
+                let whose = self.memory.owner[page as usize];
+                if *owner.get_or_insert(whose) != whose {
+                    break;
+                }
+                pages.push(page);
+            }
+            self.memory.leaving.pop_front();
+        }
+        let Some(owner) = owner else { return false };
+        pages.sort_unstable_by_key(|&p| self.memory.address[p as usize]);
+        // A page that was given up and ordered out again is named twice.
+        pages.dedup();
+        let places = self.memory.staging.take(pages.len());
+        // No places: they come back when what is in them was written.
+        self.memory.leaving.extend(pages.drain(places.len()..));
+        // Of these, what may be about to be dropped stays where it is.
+        let (doomed, pages): (Vec<u32>, Vec<u32>) = pages.iter().partition(|&&p| self.memory.doomed[p as usize]);
+        for &place in &places[pages.len()..] {
+            self.memory.staging.give_back(place);
+        }
+        let is_any = !places.is_empty();
+        self.order_moves(owner as usize, pages.into_iter().zip(places).collect());
+        doomed.into_iter().for_each(|page| self.stay(page));
+        is_any
+    }
+
+    /// Has pages of a process moved to the window, and takes them to their places.
+    fn order_moves(&mut self, owner: usize, moves: Vec<(u32, u32)>) {
+        self.memory.counts.moves += 1;
+        let addresses: Vec<usize> = moves.iter().map(|&(p, _)| self.memory.address[p as usize]).collect();
+        let has_agent = !moves.is_empty() && self.space(owner).is_some_and(|s| s.agent.is_some());
+        let shared = if has_agent { self.shared_of(owner, &addresses) } else { 0 };
+        let Some(agent) = self.space_mut(owner).and_then(|s| s.agent.as_mut()).filter(|_| has_agent) else {
+            return self.settle_moves(owner, &moves, None, 0);
+        };
+        match agent.carry_out(abi::MOVE, &addresses) {
+            Ok(None) => self.leave_open(owner, moves, shared),
+            Ok(outcomes) => self.settle_moves(owner, &moves, outcomes, shared),
+            Err(_) => {
+                // The process is gone; who waits for its end hears of it.
+                if let Some(s) = self.space_mut(owner) {
+                    s.agent = None;
+                }
+                self.settle_moves(owner, &moves, None, 0);
+            }
+        }
+    }
+
+    /// What became of pages that were ordered out, with their places. `None`: they are where they
+    /// were. `shared`: a bit for each that another process has, too.
+    pub(super) fn settle_moves(&mut self, owner: usize, moves: &[(u32, u32)], outcomes: Option<Vec<u32>>, shared: u64) {
+        let mut copied = 0;
+        if let Some(agent) = self.space(owner).and_then(|s| s.agent.as_ref()).filter(|_| outcomes.is_some()) {
+            let made_own = agent.unshared();
+            // Another process has the original.
+            copied = made_own & shared;
+            // Nothing becomes free by these.
+            self.note_copies(owner, u64::from(made_own.count_ones()), u64::from(copied.count_ones()));
+        }
+        for (i, &moved) in moves.iter().enumerate() {
+            let outcome = outcomes.as_ref().map_or(libc::EBUSY as u32, |o| o[i]);
+            self.settle_move(owner, moved, i, outcome);
+        }
+        moves.iter().for_each(|&(page, _)| self.serve_waiting(page));
+        if copied != 0 {
+            let is_copied = |&(i, _): &(usize, &(u32, u32))| copied >> i & 1 != 0;
+            let address = |(_, &(page, _)): (usize, &(u32, u32))| self.memory.address[page as usize];
+            let copied: Vec<usize> = moves.iter().enumerate().filter(is_copied).map(address).collect();
+            self.follow(owner, &copied);
+        }
+    }
+
+    fn settle_move(&mut self, owner: usize, (page, place): (u32, u32), i: usize, outcome: u32) {
+        if outcome == 0 || outcome == abi::UNMARKED {
+            let to = self.memory.staging.address(place);
+            if let Some(agent) = self.space(owner).and_then(|s| s.agent.as_ref()) {
+                // SAFETY: the place was just taken, and nobody else knows it.
+                unsafe { agent.take_page(i, to) };
+            }
+            self.memory.counts.moved_out += 1;
+            self.memory.unmarked[page as usize] = outcome != 0;
+            if outcome != 0 {
+                self.memory.to_mark.push(page);
+            }
+            return self.memory.set_staged(page, place);
+        }
+        self.memory.staging.give_back(place);
+        if outcome as i32 == libc::ENOENT {
+            // Nothing is there: the program gave it up.
+            return self.drop_page(page);
+        }
+        self.memory.counts.busy += 1;
+        self.stay(page);
+    }
+
+    /// Pages to be written now. They cannot be touched until [`Core::settle_writes`].
+    pub(super) fn claim_writes(&mut self, most: usize) -> Vec<Claim> {
+        let mut claimed = Vec::new();
+        while claimed.len() < most {
+            let Some((page, place)) = self.memory.staged.pop_front() else { break };
+            let i = page as usize;
+            if self.memory.state(page) == State::Staged && self.memory.place[i] == place {
+                self.memory.set_state(page, State::Writing);
+                self.memory.staged_pages -= 1;
+                claimed.push(Claim { page, slot: self.memory.slot[i], place });
+            }
+        }
+        claimed
+    }
+
+    /// What became of them.
+    pub(super) fn settle_writes(&mut self, claimed: &[Claim], results: &[Result<(), StoreError>]) {
+        for (&Claim { page, .. }, result) in claimed.iter().zip(results) {
+            let id = PageId(page);
+            if std::mem::take(&mut self.memory.dropped[page as usize]) {
+                self.memory.leave_place(page, State::Empty);
+                self.engine.write_done(&mut self.memory, id, true);
+                self.serve_waiting(page);
+                continue;
+            }
+            if let Err(why) = result {
+                self.memory.counts.write_errors += 1;
+                self.note_failed_write(why);
+                if !self.holds_unwritten(page) {
+                    self.bring_back(page);
+                }
+                continue;
+            }
+            self.memory.counts.swapped_out += 1;
+            self.memory.set_state(page, State::Written);
+            self.engine.write_done(&mut self.memory, id, true);
+            self.serve_waiting(page);
+        }
+    }
+
+    /// A page that could not be written goes back to where it was.
+    pub(super) fn bring_back(&mut self, page: u32) {
+        let id = PageId(page);
+        if std::mem::take(&mut self.memory.dropped[page as usize]) {
+            self.memory.leave_place(page, State::Empty);
+            self.engine.write_done(&mut self.memory, id, true);
+        } else {
+            self.memory.set_state(page, State::Staged);
+            self.memory.staged_pages += 1;
+            self.engine.write_done(&mut self.memory, id, false);
+            let p = self.unasked(page);
+            self.touch(page, p);
+        }
+        self.serve_waiting(page);
+    }
+}

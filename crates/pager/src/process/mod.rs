@@ -1,0 +1,303 @@
+//! Whole programs: all processes of a tree in one memory, served from outside.
+//!
+//! The *manager* is the process that starts the program. In each process of the tree there is an
+//! *agent*, a thread that lives by system calls alone (`crates/preload`). The manager holds the
+//! userfaultfd of every process: it reads faults and changes of mappings and puts pages in place.
+//! The agent does the one thing that must be done inside, `UFFDIO_MOVE`: pages that are to leave go
+//! to scratch pages of its own and from there to memory that both map.
+//!
+//! Threads of the manager: two or more that serve faults, the evictor, the scanner (which finds
+//! memory), and the greeter (which admits processes). The engine decides, under one lock with the
+//! states of all pages.
+
+#[path = "../../../preload/src/abi.rs"]
+#[expect(dead_code, reason = "each side uses its part")]
+mod abi;
+mod address_space;
+mod agent;
+mod core;
+mod cow_swap;
+mod events;
+mod evict;
+mod fill;
+mod gate;
+mod handshake;
+mod inherited;
+mod launch;
+mod lost;
+mod maps;
+mod memory;
+mod memory_high;
+mod oom;
+mod order;
+mod orphans;
+mod poll;
+mod pressure;
+mod record;
+mod scan;
+mod share;
+mod stats;
+mod table;
+mod unanswered;
+mod validate;
+mod written;
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use refault_mm::{Engine, MemcgId, SwapAllocator};
+
+use self::agent::Listener;
+use self::core::Core;
+use self::memory::Memory;
+use self::poll::{Poll, Ready};
+use self::record::Recorder;
+use crate::config::RegionConfig;
+use crate::core::DISCARD_BATCH;
+use crate::cpu_latency_qos::{self, CpuLatencyQos};
+use crate::error::Error;
+use crate::placement::Placement;
+use crate::staging::{Staging, WINDOW};
+use crate::store::{SwapArea, SwapIo};
+use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::threads::{self, fatal};
+use crate::uffd::PAGE;
+
+pub use launch::{Outcome, exit_like, run};
+pub use record::{Recording, Touched};
+pub use stats::TreeStats;
+
+/// Stack, buffers and codec tables of a thread, as far as they are touched.
+const THREAD_BYTES: usize = 160 << 10;
+
+/// Up to 2 to the power of this pages are read at a time, while faults follow one another.
+const READ_AHEAD_ORDER: u32 = 4;
+
+/// Of the memory, this part may be pages that are on their way out, and so many at the most: 16
+/// batches.
+const UNDER_WAY: u64 = 16;
+const MOST_UNDER_WAY: u64 = 1024;
+/// While processes share memory, this part: a page that leaves one of them is copied first, which
+/// is a page more until it is written.
+const SHARED_UNDER_WAY: u64 = 64;
+
+/// What is loaded into programs.
+static PRELOAD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
+
+/// A program and the memory of its processes.
+#[derive(Debug)]
+pub struct TreeConfig {
+    /// Limits, policy and stores, as of a region. Of no meaning are its size, who serves faults and
+    /// how they wait, standby places, samples, folios and how the swap file is written.
+    pub memory: RegionConfig,
+    /// A file for what was touched.
+    pub record: Option<File>,
+}
+
+/// What the threads share.
+struct Shared {
+    core: Mutex<Core>,
+    /// The evictor has something to do.
+    work: Condvar,
+    stop: AtomicBool,
+    area: Arc<SwapArea>,
+    poll: Poll,
+    placement: Placement,
+    latency: CpuLatencyQos,
+    listener: Listener,
+    /// What became of the program itself: it is served, or why not.
+    first: Mutex<Option<Result<(), String>>>,
+    arrived: Condvar,
+}
+
+/// The manager.
+struct Tree {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Tree {
+    /// A manager whose agents come to the socket of this name.
+    fn new(config: &mut TreeConfig, name: &str) -> Result<Tree, Error> {
+        config.memory.check()?;
+        if PRELOAD.is_empty() {
+            return Err(Error::Unsupported("whole programs are served on x86-64 Linux only".into()));
+        }
+        // Slots of whole programs are all over the file, so a batch is many calls: at once they
+        // take a tenth less processor time.
+        config.memory.swap_io = SwapIo::Ring;
+        let m = &config.memory;
+        let max_pages = m.memory_max / PAGE;
+        let slots = m.slots();
+        let store = m.store(slots.saturating_mul(2))?;
+        let area = Arc::new(SwapArea::sharing(store, slots));
+        let mut config_of_engine = m.engine();
+        (config_of_engine.readahead.page_cluster, config_of_engine.readahead.swap_map_ahead) = (READ_AHEAD_ORDER, true);
+        // As kernels since 6.13: clusters that are used in part come first. So slots in use, and
+        // with them the tables, stay close together.
+        config_of_engine.swap.policy.allocator = SwapAllocator::OneFrag;
+        let mut engine = Engine::new(config_of_engine).map_err(Error::Config)?;
+        let group =
+            engine.add_memcg(MemcgId::ROOT, "/run", u64::MAX, (m.swap_max / PAGE) as u64).map_err(Error::Config)?;
+        let staging = Staging::new(max_pages / 8 + 16)
+            .map_err(Error::io("mapping staging windows (is ulimit -v or -d too small?)"))?;
+        let serving = match m.fault_threads {
+            0 => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
+            n => n,
+        };
+        let in_passing = (serving + 1) * (DISCARD_BATCH + WINDOW) * PAGE;
+        let fixed = (serving + 3) * THREAD_BYTES + cpu_latency_qos::THREAD_BYTES + in_passing;
+        let mut core = Core::new(engine, group, Memory::new(area.clone(), staging), fixed);
+        core.stall_limit = m.stall_limit;
+        core.swap_pages = (m.swap_max / PAGE) as u64;
+        core.has_swap_file = m.swap_directory.is_some();
+        core.limit_under_way(false);
+        core.set_high(m.memory_high, core.swap_pages)?;
+        core.memory.recorder = config.record.take().map(Recorder::new);
+        core.budget.overhead_beside = m.overhead_beside;
+        core.charge_overhead();
+        let shared = Arc::new(Shared {
+            core: Mutex::new(core),
+            work: Condvar::new(),
+            stop: AtomicBool::new(false),
+            area,
+            placement: Placement::new(),
+            latency: CpuLatencyQos::new(m.awake_cpus)?,
+            poll: Poll::new().map_err(Error::io("waiting for faults"))?,
+            listener: Listener::new(name).map_err(Error::io("opening a socket for the program"))?,
+            first: Mutex::new(None),
+            arrived: Condvar::new(),
+        });
+        let mut tree = Tree { shared, threads: Vec::new() };
+        let mut start = |name: &str, run: fn(&Shared)| -> Result<(), Error> {
+            tree.threads.push(threads::spawn(name, &tree.shared, run)?);
+            Ok(())
+        };
+        for _ in 0..serving {
+            start("refault-fault", Shared::serve)?;
+        }
+        start("refault-evict", Shared::evict)?;
+        start("refault-scan", Shared::scan)?;
+        start("refault-greet", Shared::handshakes)?;
+        Ok(tree)
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.listener.close();
+        self.shared.poll.stop();
+        drop(self.shared.lock());
+        self.shared.work.notify_all();
+        self.threads.drain(..).for_each(|t| _ = t.join());
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        threads::lock(&self.core)
+    }
+
+    /// A thread that serves faults.
+    fn serve(&self) {
+        self.placement.join();
+        loop {
+            let ready = match self.poll.wait() {
+                Ok(Some(ready)) => ready,
+                Ok(None) => continue,
+                Err(e) => fatal(&format!("waiting for faults: {e}")),
+            };
+            let mut core = self.lock();
+            core.tick();
+            match ready {
+                Ready::Stop => return,
+                Ready::Faults(index) => {
+                    _ = core.settle(index);
+                    self.latency.woke(core.threads.len());
+                    let mut voter = self.placement.turn();
+                    core.threads.drain(..).for_each(|thread| self.placement.fault_of(&mut voter, thread));
+                }
+                Ready::Answered(index, serial) => {
+                    if core.space(index).is_some_and(|s| s.serial == serial) {
+                        core.hear(index);
+                        // Faults were told of meanwhile, once.
+                        _ = core.settle(index);
+                        core.threads.clear();
+                    }
+                }
+                Ready::Gone(index, serial) => {
+                    if core.space(index).is_some_and(|s| s.serial == serial) {
+                        core.bury(index);
+                    }
+                }
+            }
+            self.after(core);
+        }
+    }
+
+    /// After anything was done: what was read of faults is served, what the engine asked for is
+    /// done, as far as someone waits for it.
+    fn after<'a>(&'a self, mut core: MutexGuard<'a, Core>) {
+        core.serve_pending();
+        core = self.finish(core);
+        if !core.waiting_for_frame.is_empty() {
+            // Who waits for room makes some.
+            core = self.evict_round(core);
+            core.retry_waiting();
+            core = self.finish(core);
+        }
+        self.tell_evictor(&mut core);
+    }
+
+    /// Wakes the evictor if it waits and there is something for it.
+    fn tell_evictor(&self, core: &mut Core) {
+        if core.evictor_waits && core.has_work() {
+            core.evictor_waits = false;
+            self.work.notify_one();
+        }
+    }
+
+    fn finish<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        loop {
+            core.serve_pending();
+            core.free_slots();
+            for index in std::mem::take(&mut core.is_new) {
+                let Some(s) = core.space(index) else { continue };
+                if let Err(e) = self.poll.add_faults(s.uffd.as_fd().as_raw_fd(), index) {
+                    fatal(&format!("waiting for the faults of a process: {e}"));
+                }
+            }
+            self.watch_answers(&mut core);
+            let reads = std::mem::take(&mut core.memory.reads);
+            if reads.is_empty() {
+                break;
+            }
+            for several in reads.chunks(1 << READ_AHEAD_ORDER) {
+                core = self.read(core, several);
+            }
+        }
+        if core.memory.high.has_held() {
+            core = self.resume_faults(core);
+        }
+        if core.memory.discards.len() >= DISCARD_BATCH { self.discard(core) } else { core }
+    }
+
+    /// Reads pages, and tells the engine. What failed on the way may be well where it is, so it is
+    /// tried once more.
+    fn read<'a>(&'a self, mut core: MutexGuard<'a, Core>, reads: &[(u32, u32)]) -> MutexGuard<'a, Core> {
+        let mut contents: Vec<_> = reads.iter().map(|_| core.memory.buffer()).collect();
+        drop(core);
+        let slots: Vec<_> = reads.iter().map(|&(page, slot)| (slot, page)).collect();
+        let results = self.area.read_several(&slots, &mut contents);
+        let mut core = self.lock();
+        core.tick();
+        for ((&(page, _), result), content) in reads.iter().zip(results).zip(contents) {
+            core.arrive(page, result.map(|()| content));
+        }
+        core
+    }
+}

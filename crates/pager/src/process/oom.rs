@@ -1,0 +1,276 @@
+//! Room: what takes memory besides the pages that the engine knows of, who waits for some, and what
+//! becomes of those who get none.
+
+use std::time::{Duration, Instant};
+
+use refault_mm::{PageId, ReclaimRequest, ReclaimRound, Touch};
+
+use super::core::{Core, Pending};
+use super::maps;
+use super::memory::State;
+use crate::core::{engine_bytes, kswapd_step};
+use crate::machine;
+use crate::staging::WINDOW;
+use crate::uffd::PAGE;
+
+/// A fault for which there is no room ends the process if for so long, and so many attempts of the
+/// evictor, no page left memory, and none is on its way.
+const NO_PROGRESS: Duration = Duration::from_secs(2);
+const NO_PROGRESS_ROUNDS: u32 = 200;
+/// After so many, and so many again, a pool before a file is asked for memory.
+const ROOM_ROUNDS: u32 = 20;
+
+/// A debugger of a process that does not move its pages out gets some of what is kept for reclaim
+/// when it has waited for room for so long.
+const HELPED_AFTER: Duration = Duration::from_millis(2);
+/// What it has then stays in memory for so long: it may be all that can leave, and would come and
+/// go.
+const HELPED_FOR: Duration = Duration::from_millis(100);
+
+/// If nothing is kept any more, it gets memory beyond the limit, while less than one part in so
+/// many of the memory is missing.
+const MOST_OWED: u64 = 10;
+
+impl Core {
+    /// Whether a process got some of what is kept for reclaim a moment ago.
+    pub(super) fn is_helped(&self, space: usize) -> bool {
+        self.space(space).and_then(|s| s.helped).is_some_and(|at| at.elapsed() < HELPED_FOR)
+    }
+
+    /// Debuggers of processes that do not answer. They may be among those who wait, and until they
+    /// go on, those do not.
+    fn tracers(&self) -> Vec<i32> {
+        if self.waiting_for_frame.is_empty() {
+            return Vec::new();
+        }
+        let unanswered = self.spaces.iter().flatten().filter(|s| s.unanswered.is_some());
+        unanswered.filter_map(|s| maps::tracer(s.pid)).collect()
+    }
+
+    /// Reclaim is at work, and what is left is for it.
+    pub(super) fn is_short(&self) -> bool {
+        self.budget.is_short(&self.engine, self.memory.kswapd_awake)
+    }
+
+    /// Pages of `memory.high`, or of `memory.max`.
+    pub(super) fn lowest_limit(&self) -> u64 {
+        self.high_pages.map_or(self.budget.max_pages, |high| high.min(self.budget.max_pages))
+    }
+
+    /// What takes the memory, and what would help.
+    fn what_is_short(&self) -> String {
+        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+        let (area, max) = (self.memory.area.stats(), self.budget.max_pages * PAGE as u64);
+        let (pool, tables) = (area.usage.memory_bytes, self.own_bytes() as u64);
+        let resident = self.memory.resident.iter().sum::<u64>() * PAGE as u64;
+        let file_limit =
+            machine::limit("file_size_bytes").filter(|&l| self.has_swap_file && l < self.swap_pages * PAGE as u64);
+        // Slots that are kept by processors, and what does not fit a cluster, are not all used.
+        let advice = if self.engine.swap_used_pages() + self.swap_pages / 16 >= self.swap_pages {
+            "--swap-max is used up: give it more"
+        } else if let Some(limit) = file_limit.filter(|_| area.write_errors > 0) {
+            return format!("the swap file may have no more than {limit} bytes (ulimit -f): raise that limit");
+        } else if area.write_errors > 0 || pool > max / 2 {
+            "there is no room where pages go: give it a swap file (--swap-file DIR, on a disk with room) or more --memory-max"
+        } else if tables > max / 4 {
+            return format!(
+                "of {} MiB tables take {}: they grow by some 25 KB with each 2 MiB in which a process ever touched a page ({} of these \
+                 now, with {} pages in all); give it more --memory-max, or have it touch memory that is closer together",
+                mib(max),
+                mib(tables),
+                self.blocks(),
+                self.memory.states().iter().filter(|&&state| state != State::Empty).count()
+            );
+        } else if let Some(s) =
+            self.spaces.iter().flatten().find(|s| s.pid > 0 && (s.unanswered.is_some() || maps::is_stopped(s.pid)))
+        {
+            let pid = s.pid;
+            return format!(
+                "process {pid} is stopped (by a signal or a debugger), so its memory cannot be moved out: let it go on"
+            );
+        } else {
+            "what is in place cannot be moved out (locked, not writable, or in use by a device): give it more --memory-max"
+        };
+        format!(
+            "of {} MiB the stores take {}, tables {}, pages in place {}; {advice}",
+            mib(max),
+            mib(pool),
+            mib(tables),
+            mib(resident)
+        )
+    }
+
+    /// Blocks of pages that processes have.
+    fn blocks(&self) -> u64 {
+        self.spaces.iter().flatten().map(|s| s.blocks.len() as u64).sum()
+    }
+
+    /// There is no room and nothing to reclaim: the process that asks dies, as it would without a
+    /// pager.
+    fn out_of_memory(&mut self, p: Pending) {
+        let Some(s) = self.space_mut(p.space) else { return };
+        let pid = s.pid;
+        if pid > 0 && !std::mem::replace(&mut s.is_killed, true) {
+            self.killed += 1;
+            eprintln!("refault: out of memory: process {pid} is killed; {}", self.what_is_short());
+            // SAFETY: the process is one that is served here; a number that was used again would be
+            // of this user, too.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        if pid == 0
+            && let Some(page) = self.page_at(p.space, p.address)
+        {
+            self.poison(page, "there is no room for it, and nothing to reclaim");
+        }
+    }
+
+    /// One step of background reclaim.
+    pub(super) fn kswapd_step(&mut self) {
+        if self.memory.kswapd_awake {
+            self.memory.kswapd_awake = kswapd_step(&mut self.engine, &mut self.memory);
+        }
+        self.fill_others();
+    }
+
+    /// Pages that are missing because of memory that the engine does not know of.
+    pub(super) fn missing(&self) -> u64 {
+        let (free, low): (u64, u64) =
+            self.engine.zones().fold((0, 0), |(f, l), (.., free, marks)| (f + free, l + marks.low));
+        (low + self.owed).saturating_sub(free)
+    }
+
+    /// As much as is missing is reclaimed, as far as it goes while not too much is on its way out:
+    /// nothing of that is free yet, so without this limit all memory would be ordered out at once.
+    pub(super) fn make_up(&mut self) {
+        let missing = self.missing();
+        if missing > 0 && !self.memory.kswapd_awake && self.memory.leaving.is_empty() {
+            let mut request = ReclaimRequest::new(self.group, missing.min(WINDOW as u64 * 4), None);
+            // Less than asked for: the next round goes on.
+            while let Ok(ReclaimRound::More) = self.engine.reclaim_round(&mut self.memory, &mut request) {}
+            self.fill_others();
+        }
+    }
+
+    /// Faults that found no room try again. Without anyone who makes room, they reclaim for
+    /// themselves.
+    pub(super) fn retry_waiting(&mut self) {
+        let c = &self.memory.counts;
+        // A page that is moved out is no progress: where nothing can be written, it comes back.
+        let (done, failed) = (c.swapped_out + c.swapped_in, c.write_errors);
+        if done != self.progress.1 || self.waiting_for_frame.is_empty() {
+            (self.progress, self.rounds) = ((Instant::now(), done, failed), 0);
+        }
+        self.rounds = self.rounds.saturating_add(1);
+        if self.rounds.is_multiple_of(ROOM_ROUNDS) && !self.memory.is_under_way() && self.memory.area.ask_for_room() {
+            return;
+        }
+        let stuck_for = self.progress.0.elapsed();
+        // What is on its way may take as long as a slow disk takes, unless such ways have ended in
+        // errors.
+        let is_waited_for = self.memory.is_under_way() && failed == self.progress.2;
+        let is_stuck = stuck_for > NO_PROGRESS && self.rounds > NO_PROGRESS_ROUNDS && !is_waited_for
+            || stuck_for > self.stall_limit;
+        if is_stuck && stuck_for <= self.stall_limit && self.sharing.forget() {
+            // What is not known for certain has nobody killed.
+            self.rounds = 0;
+            return self.charge_overhead();
+        }
+        let tracers = self.tracers();
+        let mut victim = false;
+        for p in std::mem::take(&mut self.waiting_for_frame) {
+            if is_stuck && !victim && p.since.elapsed() > NO_PROGRESS {
+                // One at a time: its memory is for the others.
+                victim = true;
+                (self.progress, self.rounds) = ((Instant::now(), done, failed), 0);
+                self.out_of_memory(p);
+            } else {
+                let holds = self.space(p.space).is_some_and(|s| tracers.contains(&s.pid));
+                let helps = holds && p.since.elapsed() > HELPED_AFTER;
+                self.engine.set_memalloc(helps);
+                if helps {
+                    self.owe_a_page();
+                }
+                let before = self.waiting_for_frame.len();
+                self.serve(p, helps || !self.memory.kswapd_awake);
+                self.engine.set_memalloc(false);
+                let is_served = self.waiting_for_frame.len() == before;
+                if let Some(s) = self.space_mut(p.space).filter(|_| helps && is_served) {
+                    s.helped = Some(Instant::now());
+                }
+            }
+        }
+        self.note_pressure();
+    }
+
+    /// What the pool and the pager take, and what processes have beyond what the engine knows of,
+    /// is taken from the memory.
+    pub(super) fn charge_overhead(&mut self) {
+        let area = self.memory.area.stats();
+        self.peak_swap = self.peak_swap.max(area.pages);
+        self.peak_pool_bytes = self.peak_pool_bytes.max(area.usage.memory_bytes);
+        self.peak_file = self.peak_file.max(area.usage.file_pages);
+        let tables = (self.own_bytes() - self.budget.fixed_bytes) as u64;
+        self.peak_tables = self.peak_tables.max((tables, self.memory.states().len() as u64));
+        let unknown: u64 = self.spaces.iter().flatten().map(|s| s.unknown).sum();
+        let own = if self.budget.overhead_beside { 0 } else { self.overhead_pages() };
+        self.set_external(own + unknown + self.sharing.pages());
+        self.note_peak();
+    }
+
+    /// What the pool and the pager take.
+    pub(super) fn overhead_pages(&self) -> u64 {
+        let stores = self.memory.area.stats().usage.memory_bytes;
+        (self.own_bytes() as u64 + stores).div_ceil(PAGE as u64)
+    }
+
+    /// Takes memory for what the engine does not know of, as far as there is any; reclaim sees to
+    /// the rest.
+    fn set_external(&mut self, pages: u64) {
+        let before = self.engine.free_pages();
+        let all = self.engine.set_external_pages(pages);
+        self.taken = if all { pages } else { self.taken + before - self.engine.free_pages() };
+        self.owed = pages - self.taken;
+        if self.memory.high.holds {
+            // And counts against `memory.high`. The group is there, so this does not fail.
+            _ = self.engine.set_memcg_external_pages(self.group, pages);
+        }
+    }
+
+    /// If all is taken, a page of what the engine does not know of is owed instead: memory is
+    /// beyond the limit by as much, for a while.
+    fn owe_a_page(&mut self) {
+        if self.engine.free_pages() == 0 && self.taken > 0 && self.owed < self.budget.max_pages / MOST_OWED {
+            self.engine.set_external_pages(self.taken - 1);
+            (self.taken, self.owed) = (self.taken - 1, self.owed + 1);
+        }
+    }
+
+    pub(super) fn own_bytes(&self) -> usize {
+        let tables: usize = self.spaces.iter().flatten().map(|s| s.table.bytes()).sum();
+        self.budget.fixed_bytes + engine_bytes(&self.engine) + self.memory.table_bytes() + tables
+    }
+
+    pub(super) fn note_peak(&mut self) {
+        self.budget.note_peak(&self.engine);
+    }
+
+    /// A page that is in place already becomes known to the engine. False: there is no room for it
+    /// now.
+    pub(super) fn adopt(&mut self, page: u32) -> bool {
+        // It was counted with what is not known: as much becomes free as the engine must have to
+        // give a page.
+        let free = self.engine.free_pages();
+        if free < self.high_mark + 32 {
+            self.set_external(self.taken.saturating_sub(self.high_mark + 32 - free));
+        }
+        self.memory.in_place = true;
+        self.engine.access(&mut self.memory, PageId(page), Touch::MapWrite);
+        self.memory.in_place = false;
+        self.fill_others();
+        let is_known = self.memory.state(page) == State::Mapped;
+        if is_known && self.space(self.memory.owner[page as usize] as usize).is_some_and(|s| s.shares) {
+            self.sharing.found();
+        }
+        is_known
+    }
+}

@@ -1,0 +1,54 @@
+//! What a program leaves behind when it ends: processes that have just been forked or are being
+//! loaded have no memory that is served yet, and would find nobody to serve it.
+
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use super::abi;
+
+/// Between two looks, at first and at most.
+const PAUSE: Duration = Duration::from_millis(1);
+const LONG_PAUSE: Duration = Duration::from_millis(20);
+/// In the middle of `exec` a process has no environment for a moment. So often it is looked at
+/// before it is taken for a stranger.
+const LOOKS: u32 = 3;
+
+/// Waits until no process is left that would come to be served in the run of this name. Orphans are
+/// children of this process (`PR_SET_CHILD_SUBREAPER`), and each has, or its parent has, the run's
+/// name in its environment. Whoever has not is not served. Other children of this process may be
+/// anyone's, so none is waited for with `waitpid`.
+pub(super) fn wait_for_all(name: &str) {
+    let variable = [abi::VARIABLE.as_bytes(), b"=", name.as_bytes()].concat();
+    let (mut strange, mut pause) = (0, PAUSE);
+    loop {
+        let children = living_children();
+        if children.is_empty() {
+            return;
+        }
+        let environment = |pid: &i32| std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let is_ours = |pid: &i32| environment(pid).split(|&b| b == 0).any(|v| v == variable);
+        strange = if children.iter().any(is_ours) { 0 } else { strange + 1 };
+        if strange >= LOOKS {
+            return;
+        }
+        pause = if strange > 0 { PAUSE } else { (pause * 2).min(LONG_PAUSE) };
+        std::thread::sleep(pause);
+    }
+}
+
+/// Children of this process that have not ended.
+fn living_children() -> Vec<i32> {
+    let own = std::process::id() as i32;
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.filter_map(|e| std::str::from_utf8(e.ok()?.file_name().as_bytes()).ok()?.parse().ok());
+    pids.filter(|&pid: &i32| is_living_child(pid, own)).collect()
+}
+
+/// `/proc/PID/stat` has the name, which may have anything in it, in parentheses; then the state and
+/// the parent.
+fn is_living_child(pid: i32, of: i32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    let Some((_, behind)) = stat.rsplit_once(')') else { return false };
+    let mut words = behind.split_whitespace();
+    !matches!(words.next(), None | Some("Z" | "X")) && words.next().and_then(|p| p.parse().ok()) == Some(of)
+}

@@ -1,0 +1,117 @@
+//! Pressure: the share of time that is lost to waiting for memory, in the meaning of
+//! `/proc/pressure/memory` ([`Psi`]).
+//!
+//! Stalled are threads that wait for a page that was in memory before, for room, or because of
+//! `memory.high`. That is known at any time. Who works instead is looked at now and then
+//! (`/proc/PID/task/TID/stat`): threads that ran then or were stalled are the ones that are not
+//! idle, and those of them that are not stalled at another time are productive then.
+
+use std::time::{Duration, Instant};
+
+use refault_mm::{Psi, PsiKind};
+
+use super::core::Core;
+use super::maps;
+
+/// Threads are looked at so often, while any are stalled now and then.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// So many at the most.
+const MOST_THREADS: usize = 64;
+/// Looks of which the one counts that found the most: a thread that has just faulted is neither
+/// seen to run nor known to wait.
+const LOOKS: usize = 4;
+
+/// Who waits for memory, and who works.
+pub(super) struct Pressure {
+    psi: Psi,
+    stalled: u32,
+    /// There were stalls since the last look.
+    had_stalls: bool,
+    looked: Instant,
+    /// Threads that were not idle, at the last looks.
+    busy: [u32; LOOKS],
+    next: usize,
+}
+
+impl Pressure {
+    pub(super) fn new() -> Pressure {
+        let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+        Pressure {
+            psi: Psi::new(cpus),
+            stalled: 0,
+            had_stalls: false,
+            looked: Instant::now(),
+            busy: [0; LOOKS],
+            next: 0,
+        }
+    }
+
+    fn set(&mut self, now_ns: u64, stalled: u32) {
+        self.stalled = stalled;
+        self.had_stalls |= stalled > 0;
+        let busy = self.busy.iter().max().copied().unwrap_or(0);
+        self.psi.set(now_ns, stalled, busy.saturating_sub(stalled));
+    }
+
+    /// Microseconds that were lost: in which some were stalled, and in which nobody worked instead.
+    pub(super) fn total_us(&self, now_ns: u64) -> (u64, u64) {
+        let mut psi = self.psi.clone();
+        (psi.read(now_ns, PsiKind::Some).total_us, psi.read(now_ns, PsiKind::Full).total_us)
+    }
+}
+
+impl Core {
+    /// Notes how many are stalled, if that has changed.
+    pub(super) fn note_pressure(&mut self) {
+        let stalled = self.stalled() as u32;
+        if stalled != self.pressure.stalled {
+            self.pressure.set(self.started.elapsed().as_nanos() as u64, stalled);
+        }
+    }
+
+    /// Looks at who works. Under the lock, so that no agent is at work and those that are stalled
+    /// are known.
+    pub(super) fn look_at_threads(&mut self) {
+        if !self.pressure.had_stalls || self.pressure.looked.elapsed() < LOOK_EVERY {
+            return;
+        }
+        let mut left = MOST_THREADS;
+        let running: usize = self.pids().into_iter().map(|(_, pid)| maps::running(pid, &mut left)).sum();
+        let stalled = self.stalled() as u32;
+        let p = &mut self.pressure;
+        p.busy[p.next] = running as u32 + stalled;
+        p.next = (p.next + 1) % LOOKS;
+        (p.looked, p.had_stalls) = (Instant::now(), false);
+        p.set(self.started.elapsed().as_nanos() as u64, stalled);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_that_wait_at_once_lose_no_more_than_all_of_the_time() {
+        let mut p = Pressure { psi: Psi::new(2), ..Pressure::new() };
+        p.busy[0] = 2;
+        // Both wait for a second, one of them for another one.
+        p.set(0, 2);
+        p.set(1_000_000_000, 1);
+        p.set(2_000_000_000, 0);
+        assert_eq!(p.total_us(4_000_000_000), (1_500_000, 1_500_000));
+        // On one processor somebody works for whoever waits.
+        let mut p = Pressure { psi: Psi::new(1), ..Pressure::new() };
+        p.busy[3] = 2;
+        p.set(0, 2);
+        p.set(1_000_000_000, 1);
+        p.set(2_000_000_000, 0);
+        assert_eq!(p.total_us(4_000_000_000), (2_000_000, 1_000_000));
+    }
+
+    #[test]
+    fn where_nobody_was_looked_at_those_who_wait_are_all() {
+        let mut p = Pressure { psi: Psi::new(4), ..Pressure::new() };
+        p.set(0, 1);
+        assert_eq!(p.total_us(3_000_000), (3_000, 3_000));
+    }
+}

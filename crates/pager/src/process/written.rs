@@ -1,0 +1,140 @@
+//! Accessed bits: which pages were written, as the kernel tells.
+//!
+//! Before the engine walks page tables, one call for each process finds the pages that were written
+//! since the last walk and protects them again (`PAGEMAP_SCAN`). The first write lifts the
+//! protection without anyone being asked (`UFFD_FEATURE_WP_ASYNC`). The same bit of a page that is
+//! *not* there is the mark of one that is away; the call passes over these.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::memory::{Memory, State, extend};
+use super::record::Recorder;
+use crate::pagemap::Pagemap;
+
+/// What it takes to know.
+#[derive(Default)]
+pub(super) struct Written {
+    /// Of the processes, by their numbers.
+    pagemaps: Vec<Option<Arc<Pagemap>>>,
+    /// There was a walk.
+    has_walked: bool,
+    /// Pages that came in unprotected since then: the walk takes them for written, whatever was
+    /// done to them.
+    came: Vec<bool>,
+}
+
+impl Written {
+    /// A process is there, or is gone.
+    pub(super) fn set_pagemap(&mut self, process: usize, pagemap: Option<Arc<Pagemap>>) {
+        if self.pagemaps.len() <= process {
+            self.pagemaps.resize(process + 1, None);
+        }
+        self.pagemaps[process] = pagemap;
+    }
+
+    pub(super) fn grow(&mut self, pages: usize) {
+        extend(&mut self.came, pages, false);
+    }
+
+    /// A page came in.
+    pub(super) fn came(&mut self, page: u32, protected: bool) {
+        self.came[page as usize] = !protected;
+    }
+
+    /// Pages of all processes that were written since the last walk, as ranges of addresses that go
+    /// up. What cannot be had is not known.
+    fn take(&self) -> Vec<Vec<Range<usize>>> {
+        let take = |map: &Option<Arc<Pagemap>>| {
+            let mut found = Vec::new();
+            // An error: the process is gone, or will be looked at again before the next walk.
+            _ = map.as_ref().map(|map| map.take_all_written(&mut found));
+            found
+        };
+        self.pagemaps.iter().map(take).collect()
+    }
+}
+
+/// Looks up addresses in ranges that go up; those that are asked for one after the other are mostly
+/// neighbours.
+struct Finder<'a> {
+    ranges: &'a [Range<usize>],
+    at: usize,
+}
+
+impl Finder<'_> {
+    fn contains(&mut self, address: usize) -> bool {
+        let is_here = |at: usize| self.ranges.get(at).is_none_or(|r| address < r.end);
+        let is_after = |at: usize| at == 0 || self.ranges[at - 1].end <= address;
+        if !(is_here(self.at) && is_after(self.at)) {
+            self.at = self.ranges.partition_point(|r| r.end <= address);
+        }
+        self.ranges.get(self.at).is_some_and(|r| r.contains(&address))
+    }
+}
+
+impl Memory {
+    /// Pages that were written since the last time are young.
+    pub(super) fn collect_writes(&mut self) {
+        let began = Instant::now();
+        let found = self.written.take();
+        let mut finders: Vec<Finder> = found.iter().map(|ranges| Finder { ranges, at: 0 }).collect();
+        let mut seen = Vec::new();
+        for i in 0..self.states().len() {
+            if !matches!(self.state(i as u32), State::Mapped | State::Leaving) {
+                continue;
+            }
+            let (process, address) = (self.owner[i] as usize, self.address[i]);
+            if !finders.get_mut(process).is_some_and(|f| f.contains(address)) {
+                continue;
+            }
+            self.young[i] = true;
+            self.counts.seen_written += 1;
+            if !std::mem::take(&mut self.written.came[i]) && self.recorder.is_some() {
+                seen.push((process, address));
+            }
+        }
+        self.written.has_walked = true;
+        if let Some(r) = &mut self.recorder {
+            r.found_written(began, &seen);
+        }
+    }
+
+    /// For a record: as before a walk, from time to time.
+    pub(super) fn look_for_record(&mut self) {
+        if self.recorder.as_ref().is_some_and(Recorder::is_look_due) {
+            self.collect_writes();
+        }
+    }
+
+    /// Whether a page that is in place was written since the last walk. Where there was none,
+    /// nothing is protected, and all pages are as if written.
+    pub(super) fn is_written(&self, page: u32) -> bool {
+        let map = self.written.pagemaps.get(self.owner[page as usize] as usize);
+        let is_written = |map: &Arc<Pagemap>| map.is_written(self.address[page as usize]).unwrap_or(false);
+        self.written.has_walked && map.and_then(Option::as_ref).is_some_and(is_written)
+    }
+
+    /// Whether pages that come in because they were read are protected: so that it is known whether
+    /// they are written later.
+    pub(super) fn protects(&self) -> bool {
+        self.written.has_walked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_found_in_any_order_of_addresses() {
+        let ranges = [2..4, 7..8, 8..9, 20..30];
+        let mut finder = Finder { ranges: &ranges, at: 0 };
+        let asked: Vec<usize> = (0..35).chain((0..35).rev()).chain((0..35).map(|i| i * 11 % 35)).collect();
+        for address in asked {
+            assert_eq!(finder.contains(address), ranges.iter().any(|r| r.contains(&address)), "{address}");
+        }
+        assert!(!Finder { ranges: &[], at: 0 }.contains(1));
+    }
+}
