@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// The crates whose comments are checked.
-const CHECKED: [&str; 4] = ["cli", "lab", "mm", "trace"];
+const CHECKED: [&str; 8] = ["capi", "cli", "lab", "mm", "pager", "preload", "testing", "trace"];
 
 /// The comments of a file: line number and text.
 fn comments(path: &Path) -> Vec<(usize, String)> {
