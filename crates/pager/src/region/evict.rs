@@ -12,8 +12,9 @@ use crate::sync::{Condvar, MutexGuard};
 
 /// Pages are moved under the lock for so long, at most and but for one call: who faults meanwhile
 /// sleeps, and its processor need not be interrupted for each move, which takes ten times as long
-/// as the move (see docs/pager.md). Until everyone sleeps, some calls do interrupt someone; there
-/// has to be time for the others after that: 64 single pages take 50 us if nobody is.
+/// as the move (see docs/explanation/pager.md). Until everyone sleeps, some calls do interrupt
+/// someone; there has to be time for the others after that: 64 single pages take 50 us if nobody
+/// is.
 const MOVE_UNDER_LOCK: Duration = Duration::from_micros(150);
 
 impl Evicts for Shared {
