@@ -435,3 +435,39 @@ fn the_reference_is_short() {
     let readme = pages().into_iter().find(|p| p.name == "README.md").expect("the README").lines;
     assert!(readme <= 120, "{readme} lines in README.md");
 }
+
+/// Tests that pages tell the reader to run exist: `--test NAME` is a test program of some crate, and
+/// `--test all FILE::` a file of its tests.
+#[test]
+fn tests_that_pages_name_exist() {
+    let mut programs: BTreeSet<String> = ["abi", "c", "layout"].map(str::to_owned).into();
+    let mut modules = BTreeSet::new();
+    for name in files("crates", &["Cargo.toml"]) {
+        let manifest = std::fs::read_to_string(root().join(&name)).expect("a manifest");
+        for section in manifest.split("[[test]]").skip(1) {
+            let program = section.split('"').nth(1).expect("a test has a name");
+            programs.insert(program.to_owned());
+        }
+    }
+    for name in files("crates", &["/tests/all.rs"]) {
+        let list = std::fs::read_to_string(root().join(name)).expect("the list of tests");
+        modules.extend(list.lines().filter_map(|l| Some(l.strip_prefix("mod ")?.strip_suffix(';')?.to_owned())));
+    }
+    let mut complaints = Vec::new();
+    for page in pages().iter().filter(|page| page.name != "CHANGELOG.md") {
+        let text = std::fs::read_to_string(root().join(&page.name)).expect("a page");
+        for after in text.split("--test ").skip(1) {
+            let mut words = after.split(|c: char| c.is_whitespace() || c == '`').filter(|word| !word.is_empty());
+            let program = words.next().unwrap_or_default();
+            if !programs.contains(program) {
+                complaints.push(format!("{}: there is no test program {program}", page.name));
+            }
+            let module = words.next().and_then(|word| word.split_once("::")).map(|(module, _)| module);
+            if program == "all" && !module.is_some_and(|module| modules.contains(module)) {
+                complaints.push(format!("{}: {program} has no {module:?}", page.name));
+            }
+        }
+    }
+    assert!(programs.len() > 5 && modules.len() > 30, "found {programs:?} and {modules:?}");
+    none(&complaints);
+}

@@ -92,6 +92,12 @@ impl Swap {
         self.common.freed.pop()
     }
 
+    /// Slots were freed that nobody asked about yet.
+    #[inline]
+    pub(crate) fn has_freed(&self) -> bool {
+        !self.common.freed.is_empty()
+    }
+
     /// Slots of all devices but those that are being removed, free or not.
     pub(crate) fn total_pages(&self) -> u64 {
         self.common.total
@@ -146,6 +152,7 @@ impl Swap {
     }
 
     /// Whether there is any of it.
+    #[inline]
     pub(crate) fn has_background_work(&self) -> bool {
         self.devices.iter().flatten().any(|d| d.wants_reclaim || (d.cfg.discard && d.has_discards()))
     }

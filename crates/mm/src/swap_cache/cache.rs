@@ -153,7 +153,15 @@ impl<W: World> SwapCache<'_, W> {
 
     /// What follows from taking and freeing slots: those that were freed are uncharged, and the
     /// driver is told; background work of the devices is done.
+    #[inline]
     pub(crate) fn settle_swap(&mut self) {
+        // Of most swap-ins and swap-outs nothing follows.
+        if self.swap.slots.has_freed() || self.swap.slots.has_background_work() {
+            self.settle_freed_slots();
+        }
+    }
+
+    fn settle_freed_slots(&mut self) {
         loop {
             while let Some(freed) = self.swap.slots.pop_freed() {
                 self.groups.memcgs.add_swap(freed.memcg, -i64::from(freed.nr));
@@ -185,6 +193,9 @@ impl<W: World> SwapCache<'_, W> {
 
     /// The slot is free, or gets other data: no compressed copy of the old is kept.
     pub(crate) fn forget_stored(&mut self, slot: SwapSlot) {
+        if self.swap.zswap.is_empty() {
+            return;
+        }
         let pages = self.swap.zswap.pool_pages();
         let Some(Entry { memcg, bytes, .. }) = self.swap.zswap.remove(slot) else { return };
         self.world.effect(Effect::ZswapDrop { slot });

@@ -158,11 +158,15 @@ impl Charged<'_> {
     }
 
     /// Accounts for what was dropped since the start or the last call.
+    #[inline]
     pub(crate) fn finish_evict_batch(&mut self, d: &mut EvictBatch, stat: &mut ShrinkStat) {
-        let dropped = std::mem::take(&mut d.dropped);
-        if dropped == 0 {
-            return;
+        if d.dropped > 0 {
+            self.account_evict_batch(d, stat);
         }
+    }
+
+    fn account_evict_batch(&mut self, d: &mut EvictBatch, stat: &mut ShrinkStat) {
+        let dropped = std::mem::take(&mut d.dropped);
         stat.reclaimed += dropped;
         self.pages.note_evictions(d, dropped);
         let memcg = self.pages.lruvecs[d.own.index()].memcg;

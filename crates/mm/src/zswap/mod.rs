@@ -149,6 +149,12 @@ impl Zswap {
         }
     }
 
+    /// Nothing is stored.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.stats.stored_pages == 0
+    }
+
     pub(crate) fn remove(&mut self, slot: SwapSlot) -> Option<Entry> {
         let i = self.by_slot.remove(&slot)?;
         let e = self.entries[i as usize];
