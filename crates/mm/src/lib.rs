@@ -54,6 +54,15 @@ mod world;
 mod writeback;
 mod zswap;
 
+/// The world of the tests of several crates. Unit tests have it from its source: from the crate it
+/// would be a world of another build of this one.
+#[cfg(test)]
+#[path = "../../testing/src/world.rs"]
+#[allow(dead_code, reason = "each crate's tests use a part of it")]
+mod world_at_once;
+#[cfg(test)]
+extern crate self as refault_mm;
+
 pub use cgroupfs::memory_reclaim::{ReclaimAgain, ReclaimRequest, ReclaimRound};
 pub use cgroupfs::oom::OomTask;
 pub use config::dirty::DirtyConfig;

@@ -282,23 +282,7 @@ mod tests {
     use super::*;
     use crate::config::Policy;
     use crate::touch::Touch;
-    use crate::world::{Ack, Effect, World};
-
-    struct Instant;
-
-    impl World for Instant {
-        fn effect(&mut self, _: Effect) -> Ack {
-            Ack::Done
-        }
-
-        fn test_and_clear_young(&mut self, _: PageId) -> bool {
-            false
-        }
-
-        fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
-            false
-        }
-    }
+    use crate::world_at_once::AtOnce;
 
     /// Between two sums reclaim knows the old ones, however often the time is set.
     #[test]
@@ -310,7 +294,7 @@ mod tests {
         let (_, first) = e.add_mapping(MappingKind::File, group, 0..20).unwrap();
         let known = |e: &Engine| e.pages.known_sizes(&e.groups, group, NodeId::default()).iter().sum::<u64>();
         e.set_now_ns(1);
-        (0..10).for_each(|i| _ = e.access(&mut Instant, PageId(first.0 + i), Touch::Read));
+        (0..10).for_each(|i| _ = e.access(&mut AtOnce::default(), PageId(first.0 + i), Touch::Read));
         e.set_now_ns(2);
         e.set_now_ns(999);
         assert_eq!(known(&e), 0, "it is not time to add up");

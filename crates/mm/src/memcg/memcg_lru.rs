@@ -216,7 +216,6 @@ mod tests {
     use crate::Engine;
     use crate::ids::LruvecId;
     use crate::memcg::group::Memcg;
-    use crate::world::World;
 
     fn setup(groups: u16) -> (Memcgs, MemcgLru) {
         let (mut tree, mut lru) = (Memcgs::new(64, true), MemcgLru::new(7));
@@ -271,22 +270,6 @@ mod tests {
         lru.validate(&tree).unwrap();
     }
 
-    struct Idle;
-
-    impl World for Idle {
-        fn effect(&mut self, _: crate::Effect) -> crate::Ack {
-            crate::Ack::Done
-        }
-
-        fn test_and_clear_young(&mut self, _: crate::PageId) -> bool {
-            false
-        }
-
-        fn test_and_clear_dirty(&mut self, _: crate::PageId) -> bool {
-            false
-        }
-    }
-
     /// A group below its `low` gives up its turn once. When it is met again it is reclaimed and
     /// that is an event, even in the same pass, and whether or not others still have something:
     /// that is all that `low` is worth under the memcg LRU (the memcg LRU).
@@ -295,7 +278,7 @@ mod tests {
         let (mut spared, mut overrun) = (0, 0);
         for seed in 0..200 {
             let mut e = Engine::new(crate::Config { seed, ..crate::Config::new(crate::Policy::Mglru) }).unwrap();
-            let mut w = Idle;
+            let mut w = crate::world_at_once::AtOnce::default();
             let [low, other] = ["/low", "/other"].map(|name| {
                 let id = e.add_memcg(MemcgId::ROOT, name, u64::MAX, u64::MAX).unwrap();
                 let file = e.add_mapping(crate::MappingKind::File, id, 0..10_000).unwrap().1;

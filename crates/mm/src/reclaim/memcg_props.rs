@@ -16,41 +16,8 @@ use crate::memcg::group::{MemcgEvents, MemcgLimits};
 use crate::memcg::protection::Shield;
 use crate::stat::Counter;
 use crate::touch::Touch;
-use crate::world::{Ack, Effect, World};
+use crate::world_at_once::AtOnce;
 use crate::{FaultAroundConfig, LruConfig, MemcgConfig, SwapConfig};
-
-/// Every read and write is done at once; accessed bits are kept.
-#[derive(Default)]
-struct Instant {
-    young: BTreeSet<PageId>,
-    mapped: BTreeSet<PageId>,
-}
-
-impl World for Instant {
-    fn effect(&mut self, effect: Effect) -> Ack {
-        match effect {
-            Effect::Map { page, young, .. } => {
-                self.mapped.insert(page);
-                if young {
-                    self.young.insert(page);
-                }
-            }
-            Effect::Unmap { page } => {
-                self.mapped.remove(&page);
-            }
-            _ => {}
-        }
-        Ack::Done
-    }
-
-    fn test_and_clear_young(&mut self, page: PageId) -> bool {
-        self.young.remove(&page)
-    }
-
-    fn test_and_clear_dirty(&mut self, _: PageId) -> bool {
-        true
-    }
-}
 
 /// Pages of a group's file and of its anonymous memory.
 const PAGES: u32 = 120;
@@ -122,7 +89,7 @@ struct Group {
 
 struct Machine {
     engine: Engine,
-    world: Instant,
+    world: AtOnce,
     groups: Vec<Group>,
     now_ms: u64,
 }
@@ -133,7 +100,7 @@ type Having = Vec<(u64, MemcgEvents)>;
 impl Machine {
     fn new(cfg: Config) -> Machine {
         let engine = Engine::new(cfg).expect("a possible configuration");
-        Machine { engine, world: Instant::default(), groups: Vec::new(), now_ms: 0 }
+        Machine { engine, world: AtOnce::default().dirty().with_accessed_bits(), groups: Vec::new(), now_ms: 0 }
     }
 
     fn add(&mut self, parent: MemcgId) {
@@ -159,8 +126,8 @@ impl Machine {
         let from = if anon { self.groups[g].anon } else { self.groups[g].file };
         for i in 0..u32::from(len) {
             let page = PageId(from.0 + (u32::from(first) + i) % PAGES);
-            if self.world.mapped.contains(&page) {
-                self.world.young.insert(page);
+            if self.world.mapped(page).is_some() {
+                self.world.set_young(page);
                 continue;
             }
             let touch = match (anon, write) {

@@ -3,28 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use refault_testing::Rng;
+
 use super::*;
 use crate::config::Config;
 use crate::config::swap::{SwapAllocator, SwapDeviceConfig, SwapOverflow, SwapPolicy, SwapRotational};
 use crate::ids::FolioId;
 use crate::world::Ack;
-
-/// splitmix64.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % below
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.next(n) == 0
-    }
-}
 
 /// A folio in the swap cache.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +100,7 @@ impl Machine {
     }
 
     fn alloc(&mut self, order: u8, cpu: usize) -> bool {
-        let memcg = MemcgId(self.rng.next(4) as u16);
+        let memcg = MemcgId(self.rng.below(4) as u16);
         let Some(slot) = self.swap.alloc(order, memcg, cpu, &mut self.model) else {
             let room = order == 0 && self.swap.has_zero_byte();
             assert!(!room, "operation {}: a page found no slot although there is one (I8.6)", self.ops);
@@ -149,7 +134,7 @@ impl Machine {
 
     fn pick_cached(&mut self) -> Option<(FolioId, Cached)> {
         let n = self.model.cached.len() as u64;
-        let at = self.rng.next(n.max(1)) as u32;
+        let at = self.rng.below(n.max(1) as usize) as u32;
         let from = self.model.cached.keys().next().map_or(0, |f| f.0) + at;
         self.model.cached.range(FolioId(from)..).next().or(self.model.cached.iter().next()).map(|(&f, &c)| (f, c))
     }
@@ -157,7 +142,7 @@ impl Machine {
     fn pick_ref(&mut self) -> Option<SwapSlot> {
         let (&first, _) = self.model.refs.first_key_value()?;
         let (&last, _) = self.model.refs.last_key_value()?;
-        let at = SwapSlot(first.0 + self.rng.next(u64::from(last.0 - first.0) + 1) as u32);
+        let at = SwapSlot(first.0 + self.rng.below((last.0 - first.0) as usize + 1) as u32);
         self.model.refs.range(at..).next().map(|(&s, _)| s)
     }
 
@@ -211,10 +196,10 @@ impl Machine {
     }
 
     fn step(&mut self, cpus: usize, large: bool) {
-        match self.rng.next(100) {
+        match self.rng.below(100) {
             0..30 => {
-                let order = if large && self.rng.one_in(2) { self.rng.next(10) as u8 } else { 0 };
-                let cpu = self.rng.next(cpus as u64) as usize;
+                let order = if large && self.rng.one_in(2) { self.rng.below(10) as u8 } else { 0 };
+                let cpu = self.rng.below(cpus) as usize;
                 self.alloc(order, cpu);
             }
             30..55 => self.touch_cached(),
@@ -224,7 +209,7 @@ impl Machine {
                 }
             }
             75..85 => {
-                let nr = 1 << self.rng.next(10);
+                let nr = 1 << self.rng.below(10);
                 self.put_run(nr);
             }
             85..95 => self.swap_in(),
@@ -235,7 +220,7 @@ impl Machine {
             }
             _ => {
                 if !self.model.discards.is_empty() {
-                    let i = self.rng.next(self.model.discards.len() as u64) as usize;
+                    let i = self.rng.below(self.model.discards.len()) as usize;
                     let first = self.model.discards.swap_remove(i);
                     assert!(self.swap.discard_done(first));
                 }
@@ -248,23 +233,26 @@ impl Machine {
 /// A machine with devices by chance.
 fn machine(seed: u64) -> (Machine, usize) {
     let mut rng = Rng(seed);
-    let cpus = 1 + rng.next(4) as usize;
+    let cpus = 1 + rng.below(4) as usize;
     let policy = SwapPolicy {
-        allocator: SwapAllocator::ALL[rng.next(4) as usize],
+        allocator: SwapAllocator::ALL[rng.below(4) as usize],
         overflow: if rng.one_in(3) { SwapOverflow::TryNext } else { SwapOverflow::None },
         rotational: if rng.one_in(2) { SwapRotational::Cursor } else { SwapRotational::Clusters },
         cluster_pages: if rng.one_in(4) { 256 } else { 512 },
         slot_cache: rng.one_in(2),
     };
     let mut swap_devices = Vec::new();
-    for _ in 0..1 + rng.next(3) {
+    for _ in 0..1 + rng.below(3) {
         let most = if rng.one_in(8) { 200 } else { 12 };
-        let clusters = 1 + rng.next(most);
-        let pages = clusters * u64::from(policy.cluster_pages) - if rng.one_in(2) { rng.next(200) } else { 0 };
-        let bad_pages =
-            if rng.one_in(3) { (0..rng.next(40)).map(|_| 1 + rng.next(pages - 1)).collect() } else { vec![] };
+        let clusters = 1 + rng.below(most) as u64;
+        let pages = clusters * u64::from(policy.cluster_pages) - if rng.one_in(2) { rng.below(200) as u64 } else { 0 };
+        let bad_pages = if rng.one_in(3) {
+            (0..rng.below(40)).map(|_| 1 + rng.below(pages as usize - 1) as u64).collect()
+        } else {
+            vec![]
+        };
         swap_devices.push(SwapDeviceConfig {
-            priority: if rng.one_in(2) { Some(rng.next(2) as i16) } else { None },
+            priority: if rng.one_in(2) { Some(rng.below(2) as i16) } else { None },
             rotational: rng.one_in(5),
             discard: rng.one_in(2),
             block_device: !rng.one_in(6),
@@ -291,7 +279,7 @@ fn random_operations_keep_every_invariant() {
         let (mut m, cpus) = machine(seed);
         m.check();
         // Devices from nearly empty to full: some runs never free what they take at first.
-        let fill = m.swap.free_pages() * [0, 0, 50, 95, 100][m.rng.next(5) as usize] / 100;
+        let fill = m.swap.free_pages() * [0, 0, 50, 95, 100][m.rng.below(5) as usize] / 100;
         while m.swap.used_pages() < fill {
             let order = if m.rng.one_in(40) { 4 } else { 0 };
             m.alloc(order, 0);

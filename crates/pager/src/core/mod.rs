@@ -1,4 +1,4 @@
-//! The core of the pager: what a region, a mapped file and processes have in common.
+//! The core of the pager: what regions and mapped files have in common, and processes in part.
 //!
 //! It has no I/O, no clock, no threads and no `unsafe`: time comes in as data
 //! ([`Core::set_now`]), memory is changed by [`Operations`], and calls that take long are made by
