@@ -199,7 +199,7 @@ impl Machine {
         match self.rng.below(100) {
             0..30 => {
                 let order = if large && self.rng.one_in(2) { self.rng.below(10) as u8 } else { 0 };
-                let cpu = self.rng.below(cpus) as usize;
+                let cpu = self.rng.below(cpus);
                 self.alloc(order, cpu);
             }
             30..55 => self.touch_cached(),
@@ -220,7 +220,7 @@ impl Machine {
             }
             _ => {
                 if !self.model.discards.is_empty() {
-                    let i = self.rng.below(self.model.discards.len()) as usize;
+                    let i = self.rng.below(self.model.discards.len());
                     let first = self.model.discards.swap_remove(i);
                     assert!(self.swap.discard_done(first));
                 }
@@ -233,9 +233,9 @@ impl Machine {
 /// A machine with devices by chance.
 fn machine(seed: u64) -> (Machine, usize) {
     let mut rng = Rng(seed);
-    let cpus = 1 + rng.below(4) as usize;
+    let cpus = 1 + rng.below(4);
     let policy = SwapPolicy {
-        allocator: SwapAllocator::ALL[rng.below(4) as usize],
+        allocator: SwapAllocator::ALL[rng.below(4)],
         overflow: if rng.one_in(3) { SwapOverflow::TryNext } else { SwapOverflow::None },
         rotational: if rng.one_in(2) { SwapRotational::Cursor } else { SwapRotational::Clusters },
         cluster_pages: if rng.one_in(4) { 256 } else { 512 },
@@ -279,7 +279,7 @@ fn random_operations_keep_every_invariant() {
         let (mut m, cpus) = machine(seed);
         m.check();
         // Devices from nearly empty to full: some runs never free what they take at first.
-        let fill = m.swap.free_pages() * [0, 0, 50, 95, 100][m.rng.below(5) as usize] / 100;
+        let fill = m.swap.free_pages() * [0, 0, 50, 95, 100][m.rng.below(5)] / 100;
         while m.swap.used_pages() < fill {
             let order = if m.rng.one_in(40) { 4 } else { 0 };
             m.alloc(order, 0);
