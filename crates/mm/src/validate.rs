@@ -1,7 +1,7 @@
 //! The invariants, checked over the whole state: tests call it after every step.
 
 use crate::engine::Engine;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
 use crate::lru::lruvec::list_index;
 use crate::lru::policy::LruPolicy;

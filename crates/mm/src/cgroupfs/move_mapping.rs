@@ -2,7 +2,7 @@
 //! `memory.move_charge_at_immigrate` of cgroup v1 does.
 
 use crate::cgroupfs::Cgroupfs;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, MappingId, MemcgId, PageId, SwapSlot};
 use crate::world::World;
 

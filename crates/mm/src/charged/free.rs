@@ -2,7 +2,7 @@
 //! them.
 
 use crate::charged::Charged;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, MappingId, MemcgId, ZoneId};
 use crate::memcg::group::PAGE_BYTES;
 use crate::stat::Counter;

@@ -3,7 +3,7 @@
 use crate::config::lru::RefaultTest;
 use crate::engine::Engine;
 use crate::fault::readahead::Readahead;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{NodeId, PageId};
 use crate::node::hint::Hint;
 use crate::tiering::Promoter;

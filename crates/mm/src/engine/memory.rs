@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::fault::advise::Advice;
 use crate::folio::mapping::MappingKind;
 use crate::folio::size_stats::SizeStats;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{MappingId, PageId};
 use crate::lru::batch::Batch;
 use crate::world::World;

@@ -5,7 +5,7 @@
 
 use crate::fault::Fault;
 use crate::folio::mapping::{Fill, MappingKind};
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, MemcgId, PageId};
 use crate::stat::Counter;
 use crate::touch::{Outcome, Touch};

@@ -1,7 +1,7 @@
 //! What programs say about ranges of their memory: `madvise` and `fadvise`.
 
 use crate::fault::Fault;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, MemcgId, PageId};
 use crate::scan::ScanControl;
 use crate::world::World;

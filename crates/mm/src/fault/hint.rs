@@ -3,7 +3,7 @@
 //! Mechanism: `docs/mechanisms.md#hint-faults`, `docs/mechanisms.md#promotion`.
 
 use crate::fault::Fault;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, NodeId, PageId};
 use crate::lru::lruvec::FILE;
 use crate::node::hint::Hint;

@@ -2,7 +2,7 @@
 
 use crate::fault::Fault;
 use crate::folio::size_stats::SizeCounter;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};

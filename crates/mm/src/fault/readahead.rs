@@ -8,7 +8,7 @@
 
 use crate::fault::Fault;
 use crate::folio::mapping::MappingKind;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{MemcgId, PageId};
 use crate::stat::Counter;
 use crate::touch::Touch;

@@ -6,7 +6,7 @@ use crate::alloc::large::NoRoom;
 use crate::fault::Fault;
 use crate::folio::size_stats::SizeCounter;
 use crate::folio::slot::Slot;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, MAX_ORDER, MemcgId, PageId, SwapSlot};
 use crate::stat::Counter;
 use crate::touch::{Outcome, Touch};

@@ -9,7 +9,7 @@
 use crate::fault::Fault;
 use crate::folio::mapping::MappingKind;
 use crate::folio::slot::Slot;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::world::{Ack, Content, Effect, World};
 

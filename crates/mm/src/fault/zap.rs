@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::fault::Fault;
 use crate::folio::mapping::MappingKind;
 use crate::folio::slot::Slot;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, MappingId, PageId};
 use crate::world::World;
 

@@ -8,7 +8,7 @@
 //! packed.
 
 use crate::folio::slot::{Change, Entry, Link};
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, PageId, ZoneId};
 use crate::tiering::Stamp;
 use std::slice::GetDisjointMutError;

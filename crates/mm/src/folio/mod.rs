@@ -3,7 +3,8 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `table` | the flags of a folio, and the table of all of them |
+//! | `table` | what is resident, in which state, on which list |
+//! | `state` | the flags of a folio |
 //! | `slot` | the 12 bytes of a page: a shadow, a swap entry, or its folio |
 //! | `shadow` | how a shadow entry is packed |
 //! | `list` | lists as rings of places |
@@ -19,4 +20,5 @@ pub(crate) mod readahead;
 pub(crate) mod shadow;
 pub(crate) mod size_stats;
 pub(crate) mod slot;
+pub(crate) mod state;
 pub(crate) mod table;

@@ -3,7 +3,7 @@
 //! An entry holds a value (a shadow in a file, a swap entry in anonymous memory), nothing, or the
 //! page's folio itself: its flags, list and place need no more room than a shadow does.
 
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, PageId, XaNodeId};
 
 /// A slot: empty, a folio, or a value of 63 bits.

@@ -3,7 +3,7 @@
 //! Mechanism: `docs/mechanisms.md#multi-gen-aging`.
 
 use crate::folio::mapping::MappingKind;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lruvec::{ANON, FILE, list_index};
 use crate::lru::multi_gen::{MAX_NR_GENS, MIN_NR_GENS, gen_index};

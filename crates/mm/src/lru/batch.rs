@@ -6,7 +6,7 @@
 //! Mechanism: `docs/mechanisms.md#per-cpu-batches`.
 
 use crate::folio::list::Target;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lruvec::{ACTIVE_FILE, INACTIVE_FILE, list_index};
 use crate::lru::pages::Pages;

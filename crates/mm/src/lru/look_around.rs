@@ -2,7 +2,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#multi-gen-aging`.
 
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
 use crate::lru::aging::is_dense;
 use crate::lru::multi_gen::{MIN_LRU_BATCH, gen_index};

@@ -3,7 +3,7 @@
 //! Mechanism: `docs/mechanisms.md#access-by-mapping`, `docs/mechanisms.md#fault-around`.
 
 use crate::config::Config;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
 use crate::lru::pages::Pages;
 use crate::world::{Effect, World};

@@ -1,7 +1,7 @@
 //! Putting folios on lists and taking them off, and what an access does to a folio.
 
 use crate::config::lru::Clock;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, PageId};
 use crate::lru::batch::Batch;
 use crate::lru::lruvec::{UNEVICTABLE, list_index};

@@ -7,7 +7,8 @@
 //! comparison, and then calls that the compiler sees through.
 
 use crate::folio::list::{List, Target};
-use crate::folio::table::{FolioTable, State};
+use crate::folio::state::State;
+use crate::folio::table::FolioTable;
 use crate::ids::{FolioId, PageId};
 use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, Lruvec, list_index};
 use crate::lru::multi_gen::{MIN_NR_GENS, MultiGen, gen_index};

@@ -1,7 +1,7 @@
 //! What pages of a mapping are there, and reads that are under way.
 
 use crate::folio::slot::Slot;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, MappingId, PageId};
 use crate::lru::pages::Pages;
 use crate::stat::Counter;

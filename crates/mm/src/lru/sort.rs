@@ -3,7 +3,7 @@
 //! Mechanism: `docs/mechanisms.md#multi-gen-eviction`.
 
 use crate::config::lru::{RefaultCounting, WritebackSort};
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lruvec::FILE;
 use crate::lru::multi_gen::{MIN_LRU_BATCH, gen_index, tier_from_refs};

@@ -2,7 +2,7 @@
 
 use crate::config::lru::{Clock, RefaultTest};
 use crate::folio::list::Target;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, PageId};
 use crate::lru::lruvec::list_index;
 use crate::lru::pages::Pages;

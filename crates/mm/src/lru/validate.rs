@@ -2,7 +2,7 @@
 
 use crate::config::lru::RefaultTest;
 use crate::folio::list::List;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::FolioId;
 use crate::lru::lruvec::{ANON, FILE, list_index};
 use crate::lru::multi_gen::gen_index;

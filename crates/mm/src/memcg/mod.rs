@@ -4,6 +4,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `group` | a group, and its counters of charges |
+//! | `zswap_charge` | what groups are charged for compressed pages |
 //! | `groups` | `Groups`, the part of the engine that holds them |
 //! | `tree` | links, and the order of walks |
 //! | `protection` | `min` and `low` |
@@ -22,3 +23,4 @@ pub(crate) mod memcg_lru;
 pub(crate) mod protection;
 pub(crate) mod stat_flush;
 pub(crate) mod tree;
+pub(crate) mod zswap_charge;

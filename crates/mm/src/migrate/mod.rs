@@ -8,7 +8,7 @@
 //! promote.
 
 use crate::config::Config;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, NodeId, PageId, ZoneId};
 use crate::lru::batch::Batch;
 use crate::lru::pages::Pages;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 const SHORT_SLEEP_NS: u64 = 100_000_000;
 
 use crate::config::Config;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, MemcgId, NodeId, PageId, ZoneId};
 use crate::lru::lruvec::FILE;
 use crate::lru::pages::Pages;

@@ -1,7 +1,7 @@
 //! What reclaim looks at next: for drivers that ask about accessed bits by system calls, and would
 //! rather make these beforehand.
 
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{MemcgId, NodeId, PageId};
 use crate::lru::pages::Pages;
 use crate::lru::policy::LruPolicy;

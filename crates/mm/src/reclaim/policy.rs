@@ -1,7 +1,7 @@
 //! The seam for policies, as far as reclaim goes: what a run does to a node, a group and a folio.
 
 use crate::config::memcg::MemcgSelection;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::LruvecId;
 use crate::lru::policy::{MultiGenLru, TwoList};
 use crate::memcg::memcg_lru::Rotation;

@@ -4,7 +4,7 @@
 //! `docs/mechanisms.md#what-becomes-of-an-isolated-folio`.
 
 use crate::folio::size_stats::SizeCounter;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
 use crate::reclaim::Reclaim;
 use crate::reclaim::policy::ReclaimPolicy;

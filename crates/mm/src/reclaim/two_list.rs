@@ -5,7 +5,7 @@
 //! `docs/mechanisms.md#balance-of-active-and-inactive`, `docs/mechanisms.md#anon-or-file`,
 //! `docs/mechanisms.md#proportional-stop`.
 
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{LruvecId, NodeId};
 use crate::lru::lruvec::{ANON, FILE, is_low, list_index};
 use crate::reclaim::Reclaim;

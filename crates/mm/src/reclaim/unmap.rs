@@ -1,7 +1,7 @@
 //! What a folio passes through on its way out: unmapping, freeing, or a move to a slower node.
 
 use crate::folio::slot::Slot;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, MemcgId, PageId};
 use crate::node::migration::Reason;
 use crate::reclaim::Reclaim;

@@ -4,7 +4,8 @@
 
 use crate::config::lru::RefaultTest;
 use crate::folio::slot::Slot;
-use crate::folio::table::{FolioTable, State};
+use crate::folio::state::State;
+use crate::folio::table::FolioTable;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot, ZoneId};
 use crate::lru::batch::Batch;
 use crate::lru::lruvec::Lruvec;

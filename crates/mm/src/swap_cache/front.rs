@@ -1,7 +1,7 @@
 //! What zswap takes: the limits of the pool and of groups, the accept threshold, and whom the
 //! memory is charged to.
 
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, MemcgId, PageId, SwapSlot};
 use crate::memcg::group::PAGE_BYTES;
 use crate::node::zones::Mark;

@@ -3,7 +3,7 @@
 
 use crate::config::Config;
 use crate::folio::size_stats::SizeCounter;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, MemcgId, NodeId, PageId, SwapSlot};
 use crate::lru::lruvec::{UNEVICTABLE, list_index};
 use crate::lru::pages::Pages;

@@ -1,7 +1,7 @@
 //! From zswap to the device: the oldest entry of a group, spared once, to make room in the pool or
 //! in the group.
 
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{MemcgId, PageId, SwapSlot, ZoneId};
 use crate::node::zones::Mark;
 use crate::stat::Counter;

@@ -9,7 +9,7 @@ use crate::charged::Charged;
 use crate::config::lru::{LruConfig, RefaultTest};
 use crate::folio::shadow::Layout;
 use crate::folio::slot::Slot;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, MemcgId, PageId};
 use crate::lru::lruvec::FILE;
 use crate::lru::multi_gen::MAX_NR_TIERS;

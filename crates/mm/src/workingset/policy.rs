@@ -3,7 +3,7 @@
 
 use crate::config::lru::{LruConfig, RefaultTest};
 use crate::folio::shadow::{Layout, REFS_BITS, Shadow};
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::LruvecId;
 use crate::lru::lruvec::FILE;
 use crate::lru::multi_gen::tier_from_refs;

@@ -6,7 +6,7 @@
 
 use crate::config::lru::{Bound, Clock, Recency, RefaultCounting, RefaultTest};
 use crate::folio::shadow::{GEN_BITS, Layout, REFS_BITS, Shadow, mask};
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{LruvecId, MemcgId};
 use crate::lru::lruvec::{ACTIVE_ANON, ACTIVE_FILE, FILE, INACTIVE_ANON, INACTIVE_FILE};
 use crate::lru::multi_gen::tier_from_refs;

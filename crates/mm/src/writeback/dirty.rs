@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, MemcgId, PageId};
 use crate::lru::lruvec::{ACTIVE_FILE, INACTIVE_FILE};
 use crate::stat::Counter;

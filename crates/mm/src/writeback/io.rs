@@ -1,7 +1,7 @@
 //! Writes: how they start, and what follows when they have ended.
 
 use crate::folio::size_stats::SizeCounter;
-use crate::folio::table::State;
+use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};

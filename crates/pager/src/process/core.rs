@@ -11,9 +11,9 @@ use super::memory::{Memory, State};
 use super::pressure::Pressure;
 use super::share::Sharing;
 use super::table::BLOCK;
+use super::wake::wake_at;
 use crate::core::{Budget, DISCARD_BATCH};
 use crate::store::{PageBuf, StoreError};
-use crate::threads::fatal;
 use crate::uffd::{Fault, PAGE, Uffd};
 
 /// A fault that was not served yet.
@@ -478,25 +478,4 @@ impl Core {
         }
         self.pending.push_back(Pending { space, address: fault.address, write: fault.write, since });
     }
-}
-
-/// Those who wait there go on.
-pub(super) fn wake_at(uffd: &Uffd, start: usize, len: usize) {
-    let mut errno = 0;
-    for attempt in 0..8 {
-        errno = match uffd.wake(start, len) {
-            Ok(()) => return,
-            Err(e) => e.raw_os_error().unwrap_or(0),
-        };
-        match errno {
-            // The memory is gone, and with it those who wait.
-            libc::ENOENT | libc::ESRCH => return,
-            libc::EAGAIN | libc::EINTR | libc::ENOMEM | libc::EBUSY => {
-                std::thread::sleep(Duration::from_millis(1 << attempt));
-            }
-            _ => break,
-        }
-    }
-    // They would wait for ever.
-    fatal(&format!("whoever waits for a page cannot be woken: error {errno}"));
 }

@@ -12,12 +12,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::address_space::AddressSpace;
-use super::core::{Core, wake_at};
+use super::components::components;
+use super::core::Core;
+use super::evidence::BatchEvidence;
 use super::handshake::is_descendant;
 use super::memory::State;
-use super::order::{self, Change, Doubt, Evidence, Mark, Outcome, Piece, Watched};
+use super::order::{self, Change, Doubt, Outcome, Piece};
 use super::table::BLOCK;
-use crate::pagemap::Pagemap;
+use super::wake::wake_at;
 use crate::store::{CowSwap, PageBuf};
 use crate::threads::fatal;
 use crate::uffd::{Event, PAGE, Probe, Uffd};
@@ -26,59 +28,10 @@ use crate::uffd::{Event, PAGE, Probe, Uffd};
 const LOOKS: u32 = 4;
 const BETWEEN_LOOKS: Duration = Duration::from_micros(20);
 
-/// What a process and those that are forked from it in the batch tell of their memory.
-struct BatchEvidence<'a> {
-    core: &'a Core,
-    space: &'a AddressSpace,
-}
-
-impl Evidence for BatchEvidence<'_> {
-    fn held(&self, range: &Range<usize>) -> Vec<(usize, Mark)> {
-        let m = &self.core.memory;
-        let mark = |page: u32| match m.is_held(page) {
-            true if m.unmarked[page as usize] || m.state(page) == State::Poisoned => Some(Mark::Unsure),
-            true => Some(Mark::Sure),
-            false => (m.is_discarding[page as usize] || m.dropped[page as usize]).then_some(Mark::Discarding),
-        };
-        let pages = self.space.table.pages(range).into_iter();
-        pages.filter_map(|(address, page)| Some((address, mark(page)?))).collect()
-    }
-
-    fn marks(&mut self, range: &Range<usize>) -> Option<Vec<usize>> {
-        // If it could not be opened, it may be now: without it nothing can be decided.
-        let opened = || Pagemap::of(self.space.pid).ok().map(Arc::new);
-        self.space.pagemap.clone().or_else(opened)?.marked(range).ok()
-    }
-
-    fn has_content(&mut self, fork: usize, address: usize) -> Watched {
-        // SAFETY: the memory is of a process that was forked from one that is served. If nothing is
-        // there, nobody ever touched it.
-        match unsafe { self.space.batch_forks[fork].zero(address, PAGE) }.errno {
-            libc::EEXIST => Watched::Yes,
-            0 | libc::ENOENT => Watched::No,
-            _ => Watched::Unknown,
-        }
-    }
-
-    fn is_watched(&mut self, fork: Option<usize>, address: usize) -> Watched {
-        let uffd = fork.map_or(&self.space.uffd, |n| &self.space.batch_forks[n]);
-        match uffd.probe(address) {
-            Probe::Watched => Watched::Yes,
-            Probe::NotWatched => Watched::No,
-            Probe::Changing => Watched::Changing,
-            Probe::Gone => Watched::Unknown,
-        }
-    }
-
-    fn is_doubtful(&self, range: &Range<usize>) -> bool {
-        !self.space.doubtful.parts(range).is_empty()
-    }
-}
-
 /// For each change of a batch, whether nothing else was done where it was.
 fn are_alone(batch: &[Change]) -> Vec<bool> {
     let mut alone = vec![true; batch.len()];
-    let together = order::components(batch).into_iter().filter(|members| members.len() > 1);
+    let together = components(batch).into_iter().filter(|members| members.len() > 1);
     together.flatten().for_each(|i| alone[i] = false);
     alone
 }

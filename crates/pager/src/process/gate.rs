@@ -67,7 +67,7 @@ impl Core {
                 if errno != libc::EEXIST {
                     std::thread::sleep(std::time::Duration::from_millis(1));
                 }
-                super::core::wake_at(&s.uffd, at, PAGE);
+                super::wake::wake_at(&s.uffd, at, PAGE);
             }
         }
         self.asks += 1;

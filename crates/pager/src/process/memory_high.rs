@@ -3,7 +3,8 @@
 use refault_mm::{MemcgLimits, ThrottleReason};
 
 use super::Shared;
-use super::core::{Core, wake_at};
+use super::core::Core;
+use super::wake::wake_at;
 use crate::core::{MOST_LEAVING, Released};
 use crate::error::Error;
 use crate::sync::MutexGuard;

@@ -15,10 +15,12 @@
 mod abi;
 mod address_space;
 mod agent;
+mod components;
 mod core;
 mod cow_swap;
 mod events;
 mod evict;
+mod evidence;
 mod fill;
 mod gate;
 mod handshake;
@@ -40,6 +42,7 @@ mod stats;
 mod table;
 mod unanswered;
 mod validate;
+mod wake;
 mod written;
 
 use std::fs::File;

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig};
-
 use super::checkers::{ALWAYS, AT_REST, Checker, View, check_read};
 use super::figures::Figures;
 use super::kernel::{Access, Kernel};
@@ -67,7 +65,7 @@ impl Run {
         let kernel = Arc::new(kernel);
         let store = StorePlan::default();
         let area = Arc::new(SwapArea::new(Box::new(store.store(profile.rates, seed))));
-        let (engine, group) = engine(profile);
+        let (engine, group) = profile.engine();
         let mut memory = Memory::new(kernel.clone(), area.clone(), profile.pages as usize, Places::new(windows));
         memory.tells_writes = profile.tells_writes;
         memory.folios.most_pages = LARGEST_FOLIO;
@@ -505,19 +503,4 @@ impl Run {
 
 fn mix(digest: u64, n: u64) -> u64 {
     (digest ^ n).wrapping_mul(0x0000_0100_0000_01B3).rotate_left(17)
-}
-
-fn engine(profile: &Profile) -> (Engine, MemcgId) {
-    let mut config = Config::new(profile.policy);
-    config.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(profile.memory_pages) });
-    (config.total_pages, config.swap.pages) = (profile.memory_pages, profile.swap_pages + 64);
-    (config.swap.synchronous, config.swap.reclaim_cache) = (true, true);
-    (config.readahead.page_cluster, config.readahead.swap_map_ahead) = (4, true);
-    config.thp = profile.thp.clone();
-    let mut engine = Engine::new(config).expect("the configuration is possible");
-    let swap_max = if profile.swap_pages >= u64::from(profile.pages) { u64::MAX } else { profile.swap_pages };
-    let group = engine.add_memcg(MemcgId::ROOT, "/run", u64::MAX, swap_max).expect("there is room for a group");
-    let pages = 0..u64::from(profile.pages);
-    engine.add_mapping(MappingKind::Anon, group, pages).expect("there is room for a mapping");
-    (engine, group)
 }

@@ -1,6 +1,6 @@
 //! What kind of machine a seed has, and what goes wrong there.
 
-use refault_mm::{Policy, ThpConfig, ThpDefrag, ThpSize};
+use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, Policy, ThpConfig, ThpDefrag, ThpSize};
 
 use super::random::Random;
 
@@ -130,5 +130,23 @@ fn rough(r: &mut Random) -> Rates {
         store_corrupt: seldom(8),
         store_full: seldom(4),
         ..gentle
+    }
+}
+
+impl Profile {
+    /// The engine of such a machine, and the group of its memory.
+    pub(super) fn engine(&self) -> (Engine, MemcgId) {
+        let mut config = Config::new(self.policy);
+        config.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(self.memory_pages) });
+        (config.total_pages, config.swap.pages) = (self.memory_pages, self.swap_pages + 64);
+        (config.swap.synchronous, config.swap.reclaim_cache) = (true, true);
+        (config.readahead.page_cluster, config.readahead.swap_map_ahead) = (4, true);
+        config.thp = self.thp.clone();
+        let mut engine = Engine::new(config).expect("the configuration is possible");
+        let swap_max = if self.swap_pages >= u64::from(self.pages) { u64::MAX } else { self.swap_pages };
+        let group = engine.add_memcg(MemcgId::ROOT, "/run", u64::MAX, swap_max).expect("there is room for a group");
+        let pages = 0..u64::from(self.pages);
+        engine.add_mapping(MappingKind::Anon, group, pages).expect("there is room for a mapping");
+        (engine, group)
     }
 }
