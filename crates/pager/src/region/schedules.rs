@@ -111,8 +111,8 @@ impl Pager {
     fn new() -> Pager {
         let mut config = Config::new(Policy::Lru);
         config.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(64) });
-        (config.total_pages, config.swap_pages) = (64, 64);
-        (config.swap_synchronous, config.reclaim_swap_cache, config.page_cluster) = (true, true, 0);
+        (config.total_pages, config.swap.pages) = (64, 64);
+        (config.swap.synchronous, config.swap.reclaim_cache, config.readahead.page_cluster) = (true, true, 0);
         let mut engine = Engine::new(config).unwrap();
         let group = engine.add_memcg(MemcgId::ROOT, "/region", u64::MAX, u64::MAX).unwrap();
         engine.add_mapping(MappingKind::Anon, group, 0..u64::from(PAGES)).unwrap();
