@@ -1,5 +1,6 @@
-//! Builds what `refault run` loads into programs, and puts it into the library: a shared object without the standard library, of the
-//! sources of `crates/preload`. So there is one file to install, and no way for the two to be of different versions.
+//! Builds what `refault run` loads into programs, and puts it into the library: a shared object
+//! without the standard library, of the sources of `crates/preload`. So there is one file to
+//! install, and no way for the two to be of different versions.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -21,9 +22,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         .args(["-C", "opt-level=2", "-C", "panic=abort", "-C", "strip=symbols"])
         .arg("--target")
         .arg(env::var("TARGET")?);
-    // Code of the core library names what unwinds panics; here nothing does, and nobody else may find a symbol of that name.
+    // Code of the core library names what unwinds panics; here nothing does, and nobody else may
+    // find a symbol of that name.
     rustc.args(["-C", "link-arg=-Wl,--defsym=rust_eh_personality=0"]);
-    // Copies are made by code of its own: that of the C library uses memory that may be out of memory.
+    // Copies are made by code of its own: that of the C library uses memory that may be out of
+    // memory.
     rustc.args(["-C", "link-arg=-Wl,--defsym=memcpy=refault_copy", "-C", "link-arg=-Wl,--defsym=memset=refault_fill"]);
     if let Ok(linker) = env::var("RUSTC_LINKER") {
         rustc.arg("-C").arg(format!("linker={linker}"));

@@ -58,7 +58,8 @@ thread_local! {
     static LAST: RefCell<(CString, c_int)> = RefCell::default();
 }
 
-/// The process that made a handle. A child of fork has neither its memory nor its threads, and its locks are held by nobody who is there.
+/// The process that made a handle. A child of fork has neither its memory nor its threads, and its
+/// locks are held by nobody who is there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner(u32);
 
@@ -77,7 +78,8 @@ impl Owner {
 
 /// Does it, and makes a number of what comes of it. A panic stops here.
 pub(crate) fn guard(call: impl FnOnce() -> Result<(), Failure>) -> c_int {
-    // What a panic leaves half done is the pager's own state, whose lock is poisoned by it: the next call aborts.
+    // What a panic leaves half done is the pager's own state, whose lock is poisoned by it: the
+    // next call aborts.
     let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
         let what = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         let text = format!("defect: {}", what.unwrap_or("a panic without a word"));

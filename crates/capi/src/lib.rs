@@ -1,9 +1,11 @@
-//! The pager for C: what `refault.h` declares, and says. Every function here is one of the header; a test compares both.
+//! The pager for C: what `refault.h` declares, and says. Every function here is one of the header;
+//! a test compares both.
 //!
-//! All pointers come from a caller that Rust knows nothing of. What makes their use sound is the contract of the header, which is
-//! that of C in general: a pointer is null, or it points to what its type says, of which nobody else changes anything meanwhile; a handle
-//! comes from the function that makes it, and is not used after the one that ends it. Null is looked for everywhere.
-//! No panic gets out.
+//! All pointers come from a caller that Rust knows nothing of. What makes their use sound is the
+//! contract of the header, which is that of C in general: a pointer is null, or it points to what
+//! its type says, of which nobody else changes anything meanwhile; a handle comes from the function
+//! that makes it, and is not used after the one that ends it. Null is looked for everywhere. No
+//! panic gets out.
 #![deny(missing_docs)]
 
 mod error;
@@ -40,7 +42,8 @@ pub(crate) unsafe fn borrow<'a, T>(pointer: *const T, what: &str) -> Result<&'a 
 /// A text of the caller; none for null.
 ///
 /// # Safety
-/// It is null, or points to a text that ends in a zero byte and that nobody changes while the reference lives.
+/// It is null, or points to a text that ends in a zero byte and that nobody changes while the
+/// reference lives.
 pub(crate) unsafe fn text<'a>(pointer: *const c_char) -> Option<&'a CStr> {
     // SAFETY: it is not null; the rest is the caller's contract.
     (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) })
@@ -66,8 +69,9 @@ pub(crate) unsafe fn give_prefix<T: Copy>(to: *mut T, size: usize, value: T) -> 
         return Err(Failure::argument("stats is null".into()));
     }
     let n = size.min(size_of::<T>());
-    // SAFETY: `value` has `n` bytes, all of which are initialised (structs of `u64` have no padding); the rest is the caller's
-    // contract, and a local value does not overlap with what is the caller's.
+    // SAFETY: `value` has `n` bytes, all of which are initialised (structs of `u64` have no
+    // padding); the rest is the caller's contract, and a local value does not overlap with what is
+    // the caller's.
     unsafe { std::ptr::copy_nonoverlapping((&raw const value).cast::<u8>(), to.cast::<u8>(), n) };
     Ok(())
 }

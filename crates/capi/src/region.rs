@@ -184,7 +184,8 @@ pub unsafe extern "C" fn refault_region_create(
         if region.is_null() {
             return Err(Failure::argument("region is null".into()));
         }
-        // SAFETY: the configuration and its texts are the caller's, by contract unchanged during the call.
+        // SAFETY: the configuration and its texts are the caller's, by contract unchanged during
+        // the call.
         let config = unsafe { config(borrow(from, "config")?)? };
         let made = Box::into_raw(Box::new(refault_region(Region::new(&config)?, Owner::this())));
         // SAFETY: it is not null; the caller's contract.
@@ -251,7 +252,8 @@ pub unsafe extern "C" fn refault_region_advise(
             1 => region.populate(range)?,
             2 => region.cold(range).map(|()| 0)?,
             3 => region.page_out(range)?,
-            // SAFETY: no reference of Rust to the memory is ever made here; what C does with it at the same time is told in the header.
+            // SAFETY: no reference of Rust to the memory is ever made here; what C does with it at
+            // the same time is told in the header.
             4 | 5 => unsafe { region.dont_need_shared(range) }.map(|()| 0)?,
             other => return Err(Failure::argument(format!("there is no advice {other}"))),
         };

@@ -1,5 +1,5 @@
-//! The library as C sees it: the header, the layouts, the examples, linked with the shared and with the static library. Without a C
-//! compiler the tests say that they skip.
+//! The library as C sees it: the header, the layouts, the examples, linked with the shared and with
+//! the static library. Without a C compiler the tests say that they skip.
 
 use std::collections::BTreeSet;
 use std::mem::{offset_of, size_of};

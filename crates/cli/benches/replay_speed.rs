@@ -1,8 +1,9 @@
 //! Accesses a second of every policy, beside the limits: what it costs to look at the trace at all.
 //!
-//! `cargo bench -p refault-cli --bench replay_speed`: zipf(1.0), 20 million accesses over 1 million pages, one thread, memory of 10 % and
-//! 50 %. The limit loops run before and after every policy in the same process, so that a noisy machine shows.
-//! `-- --accesses N --pages N --via map` change the workload.
+//! `cargo bench -p refault-cli --bench replay_speed`: zipf(1.0), 20 million accesses over 1 million
+//! pages, one thread, memory of 10 % and 50 %. The limit loops run before and after every policy in
+//! the same process, so that a noisy machine shows. `-- --accesses N --pages N --via map` change
+//! the workload.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,4 +1,5 @@
-//! Every mistake ends in one line that names the file or the flag, with status 2 and nothing half-written.
+//! Every mistake ends in one line that names the file or the flag, with status 2 and nothing
+//! half-written.
 
 use crate::common::command::{Sandbox, error};
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! `refault bench` as a user meets it: on a scenario of a second, and the list of those inside of the command.
+//! `refault bench` as a user meets it: on a scenario of a second, and the list of those inside of
+//! the command.
 
 use crate::common::command::{Sandbox, error, ok};
 use refault_lab::machine::Machine;
@@ -207,7 +208,8 @@ fn a_name_may_be_the_beginning_of_several() {
     let all = json(&s, &["thp-swap", "--seeds", "1"]);
     let names: Vec<_> = all.iter().map(|one| one["name"].as_str().expect("a name")).collect();
     assert_eq!(names, ["thp-swap-a", "thp-swap-a-s", "thp-swap-none", "thp-swap-s"]);
-    // The test with aligned swap-in always finds ranges after the change, and none to speak of before.
+    // The test with aligned swap-in always finds ranges after the change, and none to speak of
+    // before.
     let row = |metric: &str| {
         let rows = all[0]["rows"].as_array().expect("rows");
         rows.iter().find(|row| row["metric"].as_str().is_some_and(|m| m.contains(metric))).expect("a row")["numbers"]

@@ -1,10 +1,10 @@
 //! The documentation is right: what a page shows is run, links lead somewhere, prose is wrapped,
 //! and what the code and the pages say of each other exists.
 //!
-//! A block that begins with three backticks and `console` holds commands, in lines that begin with a
-//! dollar sign, each followed by its output. `console long` marks a block that takes longer than a
-//! second or two: such blocks run only where `REFAULT_LONG=1` is set, as `.ci/run` does. Blocks of
-//! any other kind are not run.
+//! A block that begins with three backticks and `console` holds commands, in lines that begin with
+//! a dollar sign, each followed by its output. `console long` marks a block that takes longer than
+//! a second or two: such blocks run only where `REFAULT_LONG=1` is set, as `.ci/run` does. Blocks
+//! of any other kind are not run.
 //!
 //! `REFAULT_DOCS=overwrite cargo test -p refault-cli --test docs` writes what the commands say into
 //! the pages.
@@ -436,8 +436,8 @@ fn the_reference_is_short() {
     assert!(readme <= 120, "{readme} lines in README.md");
 }
 
-/// Tests that pages tell the reader to run exist: `--test NAME` is a test program of some crate, and
-/// `--test all FILE::` a file of its tests.
+/// Tests that pages tell the reader to run exist: `--test NAME` is a test program of some crate,
+/// and `--test all FILE::` a file of its tests.
 #[test]
 fn tests_that_pages_name_exist() {
     let mut programs: BTreeSet<String> = ["abi", "c", "layout"].map(str::to_owned).into();

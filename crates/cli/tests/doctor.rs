@@ -1,4 +1,5 @@
-//! `refault doctor` as a user meets it. What it finds depends on the machine; that it agrees with itself does not.
+//! `refault doctor` as a user meets it. What it finds depends on the machine; that it agrees with
+//! itself does not.
 
 use crate::common::command::{Sandbox, error};
 use serde_json::Value;
@@ -18,7 +19,8 @@ fn json_and_text_say_the_same() {
     assert_eq!(found["improvement"].is_null(), found["why"].is_null());
     assert_eq!(found["features"]["MOVE"].as_bool(), found["features"].as_object().map(|f| f["MOVE"] == true));
 
-    // Where there is userfaultfd for all, the C library is one that is known, or it says which of its functions are not.
+    // Where there is userfaultfd for all, the C library is one that is known, or it says which of
+    // its functions are not.
     let new_memory = &found["new_memory"];
     let said = new_memory["error"].as_str();
     assert_eq!(new_memory["works"] == true, said.is_none(), "{found}");

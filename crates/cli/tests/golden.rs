@@ -79,7 +79,8 @@ fn opt_is_belady_and_one_list_is_fifo() {
 }
 
 /// The misses of a queue with a reference bit a page. The textbook's Clock brings pages in with the
-/// bit clear; a page fault brings them in with the bit set, because the access that faulted sets it.
+/// bit clear; a page fault brings them in with the bit set, because the access that faulted sets
+/// it.
 fn second_chance(trace: &Trace, pages: u64, start_young: bool) -> u64 {
     let mut young: Vec<Option<bool>> = vec![None; trace.footprint_pages() as usize];
     let (mut queue, mut misses) = (VecDeque::new(), 0);

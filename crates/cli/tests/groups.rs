@@ -183,9 +183,11 @@ fn every_limit_has_the_name_of_its_file_and_is_kept() {
     assert_eq!(left["limits"], limits);
     assert_eq!(right["limits"], serde_json::json!({"memory.high": 4096, "memory.zswap.writeback": 0}));
     let n = |value: &Value| value.as_u64().expect("a number");
-    // Swap beyond swap.high is said; what zswap holds beyond zswap.max is written back, but where that is forbidden.
+    // Swap beyond swap.high is said; what zswap holds beyond zswap.max is written back, but where
+    // that is forbidden.
     assert!(n(&left["memory.swap.events"]["high"]) > 0 && n(&right["memory.swap.events"]["high"]) == 0, "{found}");
-    // As in Linux the limit is looked at before a page is stored, so the last one may reach beyond it.
+    // As in Linux the limit is looked at before a page is stored, so the last one may reach beyond
+    // it.
     assert!(n(&left["counters"]["zswap_bytes"]) < (2 << 20) + 4096 && n(&left["counters"]["zswpwb"]) > 0, "{left}");
     assert!(n(&right["counters"]["zswpout"]) > 0 && n(&right["counters"]["pswpout"]) == 0, "{right}");
     assert!(n(&left["memory.peak"]) <= 24 << 20 && n(&right["memory.events"]["high"]) > 0, "{found}");

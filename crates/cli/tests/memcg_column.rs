@@ -53,7 +53,8 @@ fn every_group_has_its_own_figures_and_those_above_the_sum() {
             assert_eq!(n(of(row, known["path"].as_str().expect("a path")), "accesses"), n(known, "accesses"));
         }
         assert_eq!(of(row, "/")["accesses"], row["trace_accesses"]);
-        // Under the two lists someone has taken memory from the idle one; multi-gen LRU may spare a whole group.
+        // Under the two lists someone has taken memory from the idle one; multi-gen LRU may spare a
+        // whole group.
         assert!(row["policy"] == "mglru" || n(of(row, "/cron"), "evicted_file") > 0);
         assert!(n(of(row, "/"), "refaults") > 0);
     }
@@ -149,7 +150,8 @@ fn defaults_of_memory_and_policies() {
         sizes.dedup();
         sizes
     };
-    // Without a limit of their own groups share the usual three sizes; with one there is no other limit.
+    // Without a limit of their own groups share the usual three sizes; with one there is no other
+    // limit.
     assert_eq!(sizes(&[]).len(), 3);
     assert_eq!(sizes(&["--memcg-limits", "low.toml", "--policy", "mglru"]).len(), 3);
     assert_eq!(sizes(&["--memcg-limits", "max.toml"]), [None]);

@@ -1,8 +1,8 @@
-//! Against real kernels: hit or miss of every access of given traces, on Linux 6.1, 6.12, 6.18 and on 6.12 with the RFC v3
-//! series, beside ours.
+//! Against real kernels: hit or miss of every access of given traces, on Linux 6.1, 6.12, 6.18 and
+//! on 6.12 with the RFC v3 series, beside ours.
 //!
-//! Where the recordings are not (they are not shipped), the same workloads are generated anew and the hit rates compared with
-//! the kernels' figures, which are: `data/kernel-6.12.json`.
+//! Where the recordings are not (they are not shipped), the same workloads are generated anew and
+//! the hit rates compared with the kernels' figures, which are: `data/kernel-6.12.json`.
 
 use std::fs;
 use std::path::Path;
@@ -17,11 +17,12 @@ use serde_json::Value;
 /// The limit of the group in all of them.
 const LIMIT_PAGES: u64 = 16_384;
 
-/// Pages that the measuring process itself has charged: 13 to 18 of its own memory and a few of kernel objects, by the kernels'
-/// `memory.stat`. The same for all workloads.
+/// Pages that the measuring process itself has charged: 13 to 18 of its own memory and a few of
+/// kernel objects, by the kernels' `memory.stat`. The same for all workloads.
 const PROCESS_PAGES: u64 = 20;
 
-/// How far hit rates may be apart, in percentage points. Mapped multi-gen LRU differs from itself from run to run.
+/// How far hit rates may be apart, in percentage points. Mapped multi-gen LRU differs from itself
+/// from run to run.
 fn bar(access: &str, policy: &str) -> f64 {
     match (access, policy.starts_with("mglru")) {
         ("fd", _) => 0.25,

@@ -1,4 +1,5 @@
-//! `refault run` as a user meets it: what it refuses, what it passes through, what it says. Without userfaultfd the tests say that they skip.
+//! `refault run` as a user meets it: what it refuses, what it passes through, what it says. Without
+//! userfaultfd the tests say that they skip.
 
 use crate::common::command::Sandbox;
 use refault_testing::{Need, Program, absent, require, role, test_name};
@@ -141,7 +142,8 @@ fn a_record_is_replayed() {
     assert!(info.status.success() && text.contains("process 0"), "{text}");
 }
 
-/// Not a test of its own: fills 40 MB in order, and writes to its pages, some of them much more often than others, as often as it is told.
+/// Not a test of its own: fills 40 MB in order, and writes to its pages, some of them much more
+/// often than others, as often as it is told.
 #[test]
 fn the_program_that_writes() {
     let Some(writes) = role() else { return };
@@ -167,7 +169,8 @@ fn the_program_that_writes() {
     std::hint::black_box(&memory);
 }
 
-/// Records that program in 20 MiB and replays it in as much memory: the hit rates, and how many pages the record has. `None`: it was said why not.
+/// Records that program in 20 MiB and replays it in as much memory: the hit rates, and how many
+/// pages the record has. `None`: it was said why not.
 fn recorded_and_replayed(writes: &str) -> Option<(f64, f64, u64)> {
     let s = Sandbox::new();
     let flags = ["--memory-max", "20M", "--swap-max", "256M", "--record", "run.parquet", "--json", "run.json"];
@@ -195,7 +198,8 @@ fn a_replay_of_a_record_hits_as_often_as_the_run() {
     assert!(in_run > 0.5 && (in_run - replayed).abs() < 0.02, "{in_run:.4} in the run, {replayed:.4} replayed");
 }
 
-/// Pages that were put in place ahead of a row of first touches were not in the record until they came back, which counted as two misses.
+/// Pages that were put in place ahead of a row of first touches were not in the record until they
+/// came back, which counted as two misses.
 #[test]
 fn regression_a_record_has_the_pages_that_were_filled_ahead() {
     let Some((in_run, replayed, pages)) = recorded_and_replayed("filled 20000") else { return };
@@ -203,7 +207,8 @@ fn regression_a_record_has_the_pages_that_were_filled_ahead() {
     assert!((in_run - replayed).abs() < 0.02, "{in_run:.4} in the run, {replayed:.4} replayed");
 }
 
-/// Pages that were read ahead counted as missed and were not in the record: of a scan the run hit 0 %, and the replay 24 %.
+/// Pages that were read ahead counted as missed and were not in the record: of a scan the run hit 0
+/// %, and the replay 24 %.
 #[test]
 fn regression_a_record_has_the_pages_that_were_read_ahead() {
     let Some((in_run, replayed, _)) = recorded_and_replayed("scanned 0") else { return };
@@ -247,7 +252,8 @@ fn regression_a_program_that_locks_all_its_memory_ends_with_the_reason() {
     }
 }
 
-/// What was being loaded when the program ended found nobody to serve it: it was killed, or ran without a limit.
+/// What was being loaded when the program ended found nobody to serve it: it was killed, or ran
+/// without a limit.
 #[test]
 fn regression_what_the_program_leaves_behind_is_served_to_its_end() {
     let s = Sandbox::new();
@@ -260,7 +266,8 @@ fn regression_what_the_program_leaves_behind_is_served_to_its_end() {
     }
 }
 
-/// Each process takes some of the manager's descriptors, and the usual limit of 1,024 ended a build of 300 processes.
+/// Each process takes some of the manager's descriptors, and the usual limit of 1,024 ended a build
+/// of 300 processes.
 #[test]
 fn regression_more_processes_than_files_that_the_program_may_open() {
     let s = Sandbox::new();

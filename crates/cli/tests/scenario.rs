@@ -188,7 +188,8 @@ fn swap_devices_fill_by_priority_and_full_swap_is_a_result() {
     assert_eq!((&a["device"], &a["peak_pages"], &a["higher_used_percent"]), (&"a".into(), &4095.into(), &Value::Null));
     let (events, of_swap) = (&run["groups"][1]["memory.events"], &run["groups"][1]["memory.swap.events"]);
     assert!(of_swap["fail"].as_u64() > Some(0) && of_swap["max"] == 0 && events["oom_kill"] == 1, "{events} {of_swap}");
-    // A limit is met before the device is full. Multi-gen LRU stops 64 pages before it and never asks for what is not there.
+    // A limit is met before the device is full. Multi-gen LRU stops 64 pages before it and never
+    // asks for what is not there.
     let limited = TWO_SWAPS.replace("max = \"64M\"", "max = \"64M\"\nswap_max = \"8M\"");
     let flags = ["--json", "--policy", "lru"];
     let run = runs(&ok(&s.replay(&s.write("limited.toml", limited.as_bytes()), &flags))).remove(0);
@@ -241,7 +242,8 @@ fn a_swap_map_without_swap_says_so() {
     assert!(replay(&s, &["--swap-map"]).ends_with("\n# tiny lru: swap\nno swap device\n"));
 }
 
-/// Pages that went out from different tiers come back as large folios, all of them by the shadow of the first.
+/// Pages that went out from different tiers come back as large folios, all of them by the shadow of
+/// the first.
 const MIXED_TIERS: &str = r#"
 name = "mixed-tiers"
 machine = { memory = "48M", cpus = 2, thp = { 16K = "always", 64K = "inherit", 256K = "always", defrag = "never", swap_in = true } }

@@ -1,4 +1,5 @@
-//! Machines with tiers from the command line: what is wrong is said in a line, and text and JSON say the same.
+//! Machines with tiers from the command line: what is wrong is said in a line, and text and JSON
+//! say the same.
 
 use crate::common::command::Sandbox;
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! The kernel of the machine: the engine, the hardware below it, and what a call of it costs.
 //!
-//! Whoever calls the engine then [settles](Kernel::settle): what the call asked for is announced to
+//! A caller of the engine then [settles](Kernel::settle): what the call asked for is announced to
 //! the clock and to threads, and its price is the caller's. Thread bodies (`burst`) and the ends of
 //! I/O (`machine`) do so; it calls `hardware`, `sched` and `cost`.
 
@@ -53,7 +53,7 @@ impl Kernel {
         self.hw.orders.throttle.take()
     }
 
-    /// Whoever called does not wait for the throttling that the call asked for.
+    /// The caller does not wait for the throttling that the call asked for.
     pub(crate) fn skip_throttle(&mut self) {
         if let Some((reason, _)) = self.take_throttle() {
             self.engine.throttle_ended(reason);

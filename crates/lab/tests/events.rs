@@ -1,4 +1,5 @@
-//! Events of scenarios: groups are made, limited, asked for memory and removed while the machine runs; tasks move.
+//! Events of scenarios: groups are made, limited, asked for memory and removed while the machine
+//! runs; tasks move.
 
 use refault_lab::machine::{EventResult, Machine, MemcgResult, RunResult};
 use refault_lab::scenario::Scenario;
@@ -155,7 +156,8 @@ fn a_busy_group_is_not_removed() {
 
 #[test]
 fn what_remains_of_a_removed_group_is_reclaimed_later() {
-    // Half of the file is read in a group that is removed; then somebody reads it elsewhere, and then it is all taken away.
+    // Half of the file is read in a group that is removed; then somebody reads it elsewhere, and
+    // then it is all taken away.
     let text = r#"
 [[task]]
 name = "first"
@@ -190,7 +192,8 @@ amount = "200M"
     let gone = group(&r, "/gone");
     assert!(gone.removed_ns.is_some() && gone.counter("memory.current") >= 4096, "{:?}", gone.counters);
     assert!(r.timeline[..2].iter().all(|e| e.failed.is_none()) && r.oom_kills == 0, "{:?}", r.timeline);
-    // 32M of each file, and no page of them twice: what the first one read was there for the second.
+    // 32M of each file, and no page of them twice: what the first one read was there for the
+    // second.
     let read = r.metric("device.ssd.read_bytes").expect("a device");
     assert!((f64::from(64 << 20)..f64::from(65 << 20)).contains(&read), "{read}");
     let e = event(&r, "reclaim /");
@@ -264,7 +267,8 @@ fn scaled_events_happen_earlier_and_ask_for_less() {
     assert!(error.contains("event[2]: memcg /work: max of 16M becomes 1024 pages"), "{error}");
 }
 
-/// Events (`|` stands for a new line), and the error: the line from the first of the event on, the key, what to do.
+/// Events (`|` stands for a new line), and the error: the line from the first of the event on, the
+/// key, what to do.
 const MISTAKES: [(&str, &str); 34] = [
     ("at = 1|remove = \"/idle\"", "+1: event[1].at: 1 is not a time; write 50us, 1.5s or 15m"),
     ("at = \"1s\"", "+0: event[1]: nothing happens; write create, set, move, remove or reclaim = \"...\""),

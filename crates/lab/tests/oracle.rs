@@ -1,4 +1,5 @@
-//! The machine-wide cases of the recordings of real kernels: a 512 MiB machine without a memcg limit, kswapd and zram.
+//! The machine-wide cases of the recordings of real kernels: a 512 MiB machine without a memcg
+//! limit, kswapd and zram.
 //!
 //! The recordings are not part of the repository; without them the test says that it skips.
 
@@ -13,8 +14,9 @@ use serde_json::Value;
 /// The bar: hit rates within so many percentage points.
 const BAR_POINTS: f64 = 2.0;
 
-/// The machine: 512 MiB, of which the kernel leaves so much that 119,000 pages end on LRU lists, as the recordings say. The pages that
-/// were swapped out held a word each, which zram stores in 64 bytes. The statistics of the group were flushed all the time.
+/// The machine: 512 MiB, of which the kernel leaves so much that 119,000 pages end on LRU lists, as
+/// the recordings say. The pages that were swapped out held a word each, which zram stores in 64
+/// bytes. The statistics of the group were flushed all the time.
 const MACHINE: &str = r#"
 name = "oracle"
 machine = { memory = "120400p", cpus = 2, read_ahead = "0K", stat_flush_interval = 0 }

@@ -1,8 +1,8 @@
 //! Machines and workloads of any shape: none panics, hangs or breaks what must hold.
 //!
-//! `REFAULT_SEEDS` sets how many are tried (50, and 200 with `REFAULT_LONG=1`), `REFAULT_SEED` tries
-//! a single one. With `REFAULT_DIGEST` a digest of the final state of each is printed: before and
-//! after a change that must change nothing.
+//! `REFAULT_SEEDS` sets how many are tried (50, and 200 with `REFAULT_LONG=1`), `REFAULT_SEED`
+//! tries a single one. With `REFAULT_DIGEST` a digest of the final state of each is printed: before
+//! and after a change that must change nothing.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -193,7 +193,8 @@ fn tasks(d: &mut Dice, objects: &[ObjectSpec], memcgs: u64) -> Vec<TaskSpec> {
     (0..n).map(|i| one(d, i)).collect()
 }
 
-/// Events of any kind at any time, in any order: some come too early, some too late. Groups that are made are behind the others.
+/// Events of any kind at any time, in any order: some come too early, some too late. Groups that
+/// are made are behind the others.
 fn events(d: &mut Dice, memcgs: &mut Vec<MemcgSpec>, tasks: u64) -> Vec<EventSpec> {
     let one = |d: &mut Dice, i: u64, memcgs: &mut Vec<MemcgSpec>| {
         let any = |d: &mut Dice, memcgs: &[MemcgSpec]| d.below(memcgs.len() as u64) as usize;

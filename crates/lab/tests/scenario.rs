@@ -1,4 +1,5 @@
-//! Scenario files: what they become, what is wrong with them, and that nothing makes the reader panic.
+//! Scenario files: what they become, what is wrong with them, and that nothing makes the reader
+//! panic.
 
 use proptest::prelude::*;
 use refault_lab::scenario::{Action, LoopSpec, MIN_SCALED_SWAP_PAGES, Pattern, PublishedRatio, Scenario, Share, Until};

@@ -1,10 +1,11 @@
-//! Tiers of memory: nodes that cost what they say, pages that are marked, promoted and demoted, and what must hold meanwhile.
+//! Tiers of memory: nodes that cost what they say, pages that are marked, promoted and demoted, and
+//! what must hold meanwhile.
 
 use refault_lab::machine::{Machine, RunResult, TiersResult};
 use refault_lab::scenario::Scenario;
 
-/// A machine of 32 MiB of DRAM and 128 MiB of something slower; 64 MiB are filled, then touched, mostly in the middle: half of what is touched
-/// most lies beyond DRAM at first.
+/// A machine of 32 MiB of DRAM and 128 MiB of something slower; 64 MiB are filled, then touched,
+/// mostly in the middle: half of what is touched most lies beyond DRAM at first.
 fn text(slow: &str, policy: &str, touch: &str) -> String {
     format!(
         r#"

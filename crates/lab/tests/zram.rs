@@ -1,12 +1,14 @@
-//! zram as the swap device of a machine: what it stores, what that takes, and what becomes of pages that it refuses.
+//! zram as the swap device of a machine: what it stores, what that takes, and what becomes of pages
+//! that it refuses.
 
 use refault_lab::machine::{Machine, RunResult};
 use refault_lab::scenario::Scenario;
 
 const OBJECT_PAGES: u64 = 24 << 8;
 
-/// A machine of 32 MiB. 24 MiB of anonymous memory are written, then as much again in a second object, so that half of it is swapped;
-/// then the first is written again, the second goes, and so on.
+/// A machine of 32 MiB. 24 MiB of anonymous memory are written, then as much again in a second
+/// object, so that half of it is swapped; then the first is written again, the second goes, and so
+/// on.
 fn text(zram: &str, content: &str) -> String {
     format!(
         r#"
@@ -95,7 +97,8 @@ fn without_content_a_page_takes_its_share_of_the_ratio() {
 
 #[test]
 fn beyond_the_memory_limit_pages_stay_dirty_in_memory() {
-    // 48 MiB of pages, 32 MiB of memory, of which zram may take 8: some go, and what is refused is killed for in the end.
+    // 48 MiB of pages, 32 MiB of memory, of which zram may take 8: some go, and what is refused is
+    // killed for in the end.
     let limit = 8 << 20;
     let open = run("", ", content = { ratio = 2.0 }");
     let r = run(", mem_limit = \"8M\"", ", content = { ratio = 2.0 }");

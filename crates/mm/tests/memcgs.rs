@@ -82,7 +82,8 @@ fn beyond_high_a_task_reclaims_and_then_sleeps() {
     touch(&mut e, &mut w, a, 3000, Touch::MapWrite);
     let waits = waits_ns(&w);
     assert!(waits.windows(2).all(|p| p[0] <= p[1]) && waits.len() > 100, "{waits:?}");
-    // 3 times the bound: (2·2^20)² · 1000 >> 34 = 256,000 ticks a batch of 64, 4,000 a page: the most is 2 s.
+    // 3 times the bound: (2·2^20)² · 1000 >> 34 = 256,000 ticks a batch of 64, 4,000 a page: the
+    // most is 2 s.
     assert_eq!(waits.last(), Some(&2_000_000_000));
     assert_eq!(e.memcg_events(g).oom, 0);
 }
@@ -240,7 +241,7 @@ fn a_group_that_was_removed_stays_until_its_pages_are_gone() {
     let _ = e.reclaim(&mut w, top, 1000, None);
     assert!(e.memcgs().all(|m| m != g), "the last page is gone, and so is the group");
     assert_eq!(refaults(&e), 30, "its counters stay with its parent");
-    // Whoever uses the file now is charged above; a shadow of the group that is gone says nothing.
+    // The user of the file now is charged above; a shadow of the group that is gone says nothing.
     touch(&mut e, &mut w, f, 10, Touch::Read);
     e.validate().unwrap();
     assert_eq!(e.memcg_file(top, "memory.current").as_deref(), Some("40960\n"));
@@ -281,7 +282,8 @@ fn what_moves_takes_its_charges_along() {
     assert!(e.move_mapping(&mut w, MappingId(9), b).is_err());
 }
 
-/// The stock of a sibling counts for the group above both: it is given back before that is out of memory.
+/// The stock of a sibling counts for the group above both: it is given back before that is out of
+/// memory.
 #[test]
 fn regression_what_siblings_charged_ahead_is_no_reason_to_be_out_of_memory() {
     let cfg =
@@ -311,8 +313,9 @@ fn slow_swap() -> AtOnce {
     world
 }
 
-/// 64 MiB for 512 MiB of anonymous memory, over a swap device with room for all of it that is far slower than the task. Writes under way
-/// free nothing yet; that is no reason to kill anyone, nor to write all that the group has.
+/// 64 MiB for 512 MiB of anonymous memory, over a swap device with room for all of it that is far
+/// slower than the task. Writes under way free nothing yet; that is no reason to kill anyone, nor
+/// to write all that the group has.
 #[test]
 fn regression_a_group_on_a_slow_swap_device_waits_for_it_and_is_not_out_of_memory() {
     for policy in [Policy::Lru, Policy::Mglru] {
@@ -343,7 +346,8 @@ fn regression_a_group_on_a_slow_swap_device_waits_for_it_and_is_not_out_of_memor
     }
 }
 
-/// Rounds of `memory.reclaim` with time between them: nothing is given up while the device writes, and no more is written at once than it takes.
+/// Rounds of `memory.reclaim` with time between them: nothing is given up while the device writes,
+/// and no more is written at once than it takes.
 #[test]
 fn a_request_in_rounds_waits_for_a_slow_swap_device() {
     for policy in [Policy::Lru, Policy::Mglru] {
@@ -389,7 +393,8 @@ fn a_request_in_rounds_waits_for_a_slow_swap_device() {
     }
 }
 
-/// Others fill the queue of the swap device: that a group cannot be brought below its new limit at once is no reason to kill anyone.
+/// Others fill the queue of the swap device: that a group cannot be brought below its new limit at
+/// once is no reason to kill anyone.
 #[test]
 fn regression_a_full_queue_is_no_reason_to_be_out_of_memory_when_a_limit_is_lowered() {
     let cfg = Config { swap: SwapConfig { pages: 1 << 16, ..SwapConfig::default() }, ..Config::new(Policy::Mglru) };
@@ -404,7 +409,8 @@ fn regression_a_full_queue_is_no_reason_to_be_out_of_memory_when_a_limit_is_lowe
     e.validate().unwrap();
 }
 
-/// A group that was removed is not limited any more: nobody can raise its limit, and there is nobody in it to kill.
+/// A group that was removed is not limited any more: nobody can raise its limit, and there is
+/// nobody in it to kill.
 #[test]
 fn a_group_that_was_removed_has_no_limits() {
     let (mut e, mut w) = engine(0);

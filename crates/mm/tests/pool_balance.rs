@@ -186,7 +186,7 @@ fn a_loop_that_only_the_largest_pool_holds_gets_it() {
 fn one_slow_load_in_a_hundred_is_no_slow_device() {
     let mut m = Model::new(MEMORY, MAX, 1500, NEAR);
     for i in 0..200_000 {
-        // Whoever loads loses the processor for a while, from either tier alike.
+        // A thread that loads loses the processor for a while, from either tier alike.
         let stalled = Costs { pool: 300_000, device: 300_000, fault: 3_000 };
         m.costs = if i % 100 == 0 { stalled } else { NEAR };
         m.run(4096, 1);

@@ -68,7 +68,7 @@ fn a_page_that_is_touched_soon_is_promoted_and_counted() {
             assert_eq!(
                 gauge(&lists, "active_anon"),
                 1,
-                "whoever faults a page in has it start in the youngest generation"
+                "the thread that faults a page in has it start in the youngest generation"
             );
         }
     }

@@ -106,7 +106,8 @@ fn swapoff_that_cannot_read_leaves_the_device_as_it_was() {
     assert_eq!(m.swapoff(0), Swapoff::Done);
 }
 
-/// Pages in memory with a clean copy on the device were dropped again while others were read, and the device was never empty.
+/// Pages in memory with a clean copy on the device were dropped again while others were read, and
+/// the device was never empty.
 #[test]
 fn regression_swapoff_gives_up_clean_copies_first() {
     let mut m = Machine::new(vec![device(501, 5), device(501, 1)], 60, u64::MAX);

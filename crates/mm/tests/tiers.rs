@@ -1,5 +1,5 @@
-//! Machines of several nodes: where frames come from, whose kswapd works, what counts for whom, what moves down. Random ones are in
-//! `tiers_random.rs`, what moves up is in `promotion.rs`.
+//! Machines of several nodes: where frames come from, whose kswapd works, what counts for whom,
+//! what moves down. Random ones are in `tiers_random.rs`, what moves up is in `promotion.rs`.
 
 use crate::machines::{
     MIGRATIONS_END, MIGRATIONS_FAIL, access, anon, count, file, gauge, machine, migrated, node, notes,
@@ -86,7 +86,8 @@ fn a_refault_is_judged_by_the_clock_of_the_node_that_it_left() {
     }
     read(&mut e, &mut w, f, 60..200);
     let activated = |e: &Engine| e.vmstat().iter().find(|c| c.0 == "workingset_activate_file").unwrap().1;
-    // Reads on node 1 push the 40 oldest inactive pages of node 0 out: its clock goes on by as many.
+    // Reads on node 1 push the 40 oldest inactive pages of node 0 out: its clock goes on by as
+    // many.
     e.set_cpu(1);
     read(&mut e, &mut w, f, 1000..1040);
     let gone = (60..200).find(|&p| !e.is_resident(PageId(f.0 + p))).expect("some were evicted");
@@ -96,8 +97,9 @@ fn a_refault_is_judged_by_the_clock_of_the_node_that_it_left() {
     assert_eq!(activated(&e), before + 1, "within the active list of node 0");
 }
 
-/// Where the marks are 0 and nothing is free, every zone has its mark: a run under the first form of "optimize multiple memcgs" ends early
-/// and says so as if it had freed something. That was taken for progress, for ever.
+/// Where the marks are 0 and nothing is free, every zone has its mark: a run under the first form
+/// of "optimize multiple memcgs" ends early and says so as if it had freed something. That was
+/// taken for progress, for ever.
 #[test]
 fn an_allocation_gives_up_where_reclaim_frees_nothing() {
     for sizes in [&[64][..], &[64, 64]] {
@@ -158,7 +160,8 @@ fn kswapd_of_fast_memory_moves_cold_pages_to_slow_memory() {
         access(&mut e, &mut w, f, 0..150, Touch::Read);
         access(&mut e, &mut w, a, 0..230, Touch::MapWrite);
         assert_eq!((on_node(&e, a, 0..230, 0), woken(&w).len()), (230, 0), "{policy}");
-        // Fast memory is full: new pages come to slow memory, and only when that is full, too, is kswapd woken.
+        // Fast memory is full: new pages come to slow memory, and only when that is full, too, is
+        // kswapd woken.
         while woken(&w).is_empty() {
             let next = (0..3000).find(|&p| !e.is_resident(PageId(a.0 + p))).unwrap();
             access(&mut e, &mut w, a, next..next + 1, Touch::MapWrite);
@@ -194,8 +197,9 @@ fn kswapd_of_fast_memory_moves_cold_pages_to_slow_memory() {
     }
 }
 
-/// Pages on their way to slow memory count as reclaimed. Where they all came back, kswapd went on for ever: with "optimize multiple memcgs" even
-/// where it had failed 16 times, since a pass that stops at the high mark says that it freed 64 pages.
+/// Pages on their way to slow memory count as reclaimed. Where they all came back, kswapd went on
+/// for ever: with "optimize multiple memcgs" even where it had failed 16 times, since a pass that
+/// stops at the high mark says that it freed 64 pages.
 #[test]
 fn kswapd_gives_up_where_every_migration_fails_in_the_end() {
     let selections = [MemcgSelection::First, MemcgSelection::Iterate, MemcgSelection::MemcgLru];
@@ -391,8 +395,8 @@ fn the_killer_counts_swap_devices() {
     }
 }
 
-/// Without groups there are no statistics of groups that could be old. Before the first were added up kswapd took the lists of a node for empty,
-/// aged nothing and gave up.
+/// Without groups there are no statistics of groups that could be old. Before the first were added
+/// up kswapd took the lists of a node for empty, aged nothing and gave up.
 #[test]
 fn on_a_machine_without_groups_kswapd_knows_its_lists() {
     for groups in [false, true] {

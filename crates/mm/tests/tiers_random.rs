@@ -134,7 +134,8 @@ fn run(cfg: Config, device: Device, memory: u64, ops: &[Op]) -> Result<Driver, T
 proptest! {
     #![proptest_config(ProptestConfig { cases: short_or_long(60, 200), ..ProptestConfig::default() })]
 
-    /// Frames are conserved on every node, folios are on lists of their nodes, and what was written is read.
+    /// Frames are conserved on every node, folios are on lists of their nodes, and what was written
+    /// is read.
     #[test]
     fn contents_survive_on_several_nodes(
         cfg in config(),

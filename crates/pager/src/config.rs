@@ -33,8 +33,8 @@ pub struct PoolConfig {
 /// Who serves a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FaultMode {
-    /// Threads of the region. Whoever touches the memory, system calls too, sleeps until it is
-    /// there.
+    /// Threads of the region. A thread that touches the memory, system calls too, sleeps until it
+    /// is there.
     #[default]
     Threads,
     /// The thread that faults, in a handler of `SIGBUS`: no switch to another thread, so a fault
@@ -63,8 +63,8 @@ pub struct RegionConfig {
     /// `memory.max`: bytes of memory that its pages, the pool and the pager itself may take
     /// together.
     pub memory_max: usize,
-    /// `memory.high`: beyond so many bytes, counted as for `memory_max`, whoever faults makes room,
-    /// and waits the longer the further beyond. `usize::MAX`: never.
+    /// `memory.high`: beyond so many bytes, counted as for `memory_max`, the thread that faults
+    /// makes room, and waits the longer the further beyond. `usize::MAX`: never.
     pub memory_high: usize,
     /// `memory.swap.max`: bytes of its pages (not compressed) that may be out of memory.
     pub swap_max: usize,

@@ -1,10 +1,10 @@
 //! Processors that have nothing to do poll for work instead of halting, while faults come fast: the
 //! driver of [`refault_mm::CpuLatencyQos`].
 //!
-//! The kernel does that for whoever holds `/dev/cpu_dma_latency` open and asks for a latency of 0.
-//! What polls is the idle loop, so everything that can run has the processor at once, and a wake
-//! from another processor takes no interrupt. If this process dies, the kernel takes the request
-//! back.
+//! The kernel does that for a process that holds `/dev/cpu_dma_latency` open and asks for a latency
+//! of 0. What polls is the idle loop, so everything that can run has the processor at once, and a
+//! wake from another processor takes no interrupt. If this process dies, the kernel takes the
+//! request back.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -30,7 +30,7 @@ pub(crate) const MOST_CPUS: usize = 4;
 /// Stack of its thread, as far as it is touched.
 pub(crate) const THREAD_BYTES: usize = 16 << 10;
 
-/// Whoever tells of faults, and the thread that ends what they began.
+/// The thread that tells of faults, and the thread that ends what they began.
 pub(crate) struct CpuLatencyQos {
     /// `None`: this machine has too many processors, or does not allow it.
     keeper: Option<Arc<Keeper>>,

@@ -1,5 +1,5 @@
 //! The evictor's thread: the tasks that the core gives it, one after the other; and writes of what
-//! was moved out, by whoever makes room.
+//! was moved out, by the thread that makes room.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -56,8 +56,8 @@ pub(crate) trait SwapsOut: Evicts {
     fn settle_discards(core: &mut Self::Core, places: &[u32]);
 }
 
-/// Pages that are claimed for writing at a time: whoever touches one of them waits for all. Where
-/// writing them together is faster it is a window.
+/// Pages that are claimed for writing at a time: the thread that touches one of them waits for all.
+/// Where writing them together is faster it is a window.
 const CLAIM: usize = 8;
 
 /// Writes what is to be written.

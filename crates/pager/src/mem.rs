@@ -59,7 +59,7 @@ impl Mapping {
         calls::number(Call::Advise, make).map(drop)
     }
 
-    /// Whoever writes to it gets a signal from now on.
+    /// A thread that writes to it gets a signal from now on.
     pub(crate) fn forbid_writes(&self) -> io::Result<()> {
         // SAFETY: the range is this mapping, and its content stays as it is.
         let make = || unsafe { libc::mprotect(self.start as *mut _, self.len, libc::PROT_READ) };
@@ -69,7 +69,7 @@ impl Mapping {
     /// Drops the pages of a part of it: they are missing afterwards, and their content is lost.
     ///
     /// # Safety
-    /// Nobody refers to them, or whoever does is served when it faults.
+    /// Nobody refers to them, or the thread that does is served when it faults.
     pub unsafe fn discard(&self, address: usize, len: usize) -> io::Result<()> {
         debug_assert!(self.contains(address) && address + len <= self.start + self.len);
         // SAFETY: the range is inside this mapping; that nobody is surprised is the caller's

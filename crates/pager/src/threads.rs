@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// A thread that takes no signals of the program. If it dies, the memory it serves would hang
-/// whoever touches it, so the process dies.
+/// the thread that touches it, so the process dies.
 pub(crate) fn spawn<S: Send + Sync + 'static>(
     name: &str,
     shared: &Arc<S>,
@@ -65,7 +65,7 @@ fn block_signals() {
     }
 }
 
-/// The lock on states and engine. Whoever held it when it died left them in between.
+/// The lock on states and engine. A thread that held it when it died left them in between.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|_| died_at_work())
 }

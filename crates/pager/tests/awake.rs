@@ -1,5 +1,5 @@
-//! Processors are kept from halting while faults come fast that others serve, and neither before nor after; not if it is not wanted, nor for one
-//! thread that serves its own faults.
+//! Processors are kept from halting while faults come fast that others serve, and neither before
+//! nor after; not if it is not wanted, nor for one thread that serves its own faults.
 //!
 //! Without userfaultfd, or without the right to ask for it, the test says that it skips.
 

@@ -1,5 +1,5 @@
-//! Pages that were read back from a swap file and not written: they leave memory again without being written. Without userfaultfd the tests
-//! say that they skip.
+//! Pages that were read back from a swap file and not written: they leave memory again without
+//! being written. Without userfaultfd the tests say that they skip.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -107,7 +107,8 @@ fn copies_give_way_when_half_of_the_swap_is_used() {
     }
 }
 
-/// A page that came in by a read is written when its eviction has begun: between the look at it and the move, or as soon as it is back.
+/// A page that came in by a read is written when its eviction has begun: between the look at it and
+/// the move, or as soon as it is back.
 #[test]
 fn a_write_just_before_a_clean_page_is_moved_is_not_lost() {
     for config in configs(2 * MIB, 16 * MIB) {

@@ -22,7 +22,8 @@ fn directory() -> Option<std::path::PathBuf> {
     Some(env!("CARGO_MANIFEST_DIR").into())
 }
 
-/// Every policy is asked: what is inactive, what is active and what is a generation differs. And faults that their own threads serve.
+/// Every policy is asked: what is inactive, what is active and what is a generation differs. And
+/// faults that their own threads serve.
 fn configs(bytes: usize, memory_max: usize) -> [RegionConfig; 3] {
     let modes =
         [(Policy::Lru, FaultMode::Threads), (Policy::Mglru, FaultMode::Threads), (Policy::Mglru, FaultMode::Signal)];
@@ -98,7 +99,8 @@ fn pages_are_given_up_while_they_move() {
                 while !stop.load(Ordering::Relaxed) {
                     for at in (half..2 * half).step_by(PAGE) {
                         let word = (base + at) as *mut u64;
-                        // SAFETY: inside the region, which lives longer than this thread; nobody else writes here.
+                        // SAFETY: inside the region, which lives longer than this thread; nobody
+                        // else writes here.
                         unsafe {
                             assert_eq!(word.read_volatile(), if version == 0 { 0 } else { version + at as u64 });
                             word.write_volatile(version + 1 + at as u64);
@@ -273,7 +275,8 @@ fn a_lower_limit_evicts_and_a_higher_one_gives_room() {
     }
 }
 
-/// Noise, for which there is no room but memory: the limit cannot be lowered, says so, and is as it was.
+/// Noise, for which there is no room but memory: the limit cannot be lowered, says so, and is as it
+/// was.
 #[test]
 fn a_limit_that_cannot_be_met_is_an_error_and_nothing_is_lost() {
     for config in configs(16 * MIB, 24 * MIB) {
@@ -355,7 +358,8 @@ fn high_keeps_memory_low_where_pages_can_go() {
         r.set_limits(&Limits { memory_high: usize::MAX, ..r.limits() }).unwrap();
         check(&r, 0..5000, 2);
         assert!(r.stats().peak_pages > 3500, "{}", r.stats().peak_pages);
-        // A charge beyond the old limit is held against nobody: pages come in, with a limit and without.
+        // A charge beyond the old limit is held against nobody: pages come in, with a limit and
+        // without.
         assert!(r.will_need(0..MIB).unwrap() > 200);
         r.set_limits(&Limits { memory_high: 10 * MIB, ..r.limits() }).unwrap();
         // The region is being made smaller at that time, so some may be gone again.

@@ -1,4 +1,5 @@
-//! A store that fails: what a region gives back is right, or an explicit error. Without userfaultfd the tests say that they skip.
+//! A store that fails: what a region gives back is right, or an explicit error. Without userfaultfd
+//! the tests say that they skip.
 
 use std::io::Read;
 use std::os::fd::AsRawFd;
@@ -34,7 +35,8 @@ fn word(page: usize, version: u64) -> u64 {
     (page as u64 + 1) << 32 | version
 }
 
-/// Reads and writes pages by system calls, which report a lost page as an error where a load would raise a signal.
+/// Reads and writes pages by system calls, which report a lost page as an error where a load would
+/// raise a signal.
 struct Pipe(std::io::PipeReader, std::io::PipeWriter);
 
 impl Pipe {
@@ -71,7 +73,8 @@ fn content(page: usize, version: u64) -> [u8; PAGE] {
     bytes
 }
 
-/// Writes all pages, reads them back, writes every third again, reads again. Returns the pages that were lost.
+/// Writes all pages, reads them back, writes every third again, reads again. Returns the pages that
+/// were lost.
 fn run(region: &Region) -> usize {
     let (r, w) = std::io::pipe().unwrap();
     let mut pipe = Pipe(r, w);
@@ -112,8 +115,8 @@ fn without_a_fault_nothing_is_lost() {
     assert!(region.stats().counts.swapped_out > PAGES as u64);
 }
 
-/// One operation fails, each in turn and in each way: at most the page that it was about is lost, and only if its content is nowhere
-/// any more. A read that fails is tried again.
+/// One operation fails, each in turn and in each way: at most the page that it was about is lost,
+/// and only if its content is nowhere any more. A read that fails is tried again.
 #[test]
 fn one_fault_at_a_time() {
     use Fault::*;
@@ -154,7 +157,8 @@ fn writes_that_fail_now_and_then_lose_nothing() {
     assert!(region.stats().counts.write_errors > 100);
 }
 
-/// A store that takes nothing from some moment on: what is in memory and in the store stays; what has no room is an error, soon.
+/// A store that takes nothing from some moment on: what is in memory and in the store stays; what
+/// has no room is an error, soon.
 #[test]
 fn a_store_that_takes_nothing_more() {
     let full = Faulty::new(|n, write| (n > 300 && write).then_some(Fault::WriteIsFull));
@@ -170,7 +174,8 @@ fn region_of_calls(plan: impl Fn(Call, u64) -> Option<CallFault> + Send + Sync +
     region_with(Faulty::new(|_, _| None), Some(CallPlan::new(plan)))
 }
 
-/// Calls that the kernel asks to repeat, or refuses because someone holds the page, cost nothing but time.
+/// Calls that the kernel asks to repeat, or refuses because someone holds the page, cost nothing
+/// but time.
 #[test]
 fn calls_that_fail_for_the_moment() {
     let plan = |call, n: u64| match call {
@@ -216,7 +221,8 @@ fn memory_that_the_kernel_has_not() {
     assert!((1..=3).contains(&lost), "{lost} lost");
 }
 
-/// Found by injection: a read that failed made the count of pages that came in smaller than it was before, and the thread that asked panicked.
+/// Found by injection: a read that failed made the count of pages that came in smaller than it was
+/// before, and the thread that asked panicked.
 #[test]
 fn pages_that_are_needed_soon_and_cannot_be_read() {
     let failing = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -236,8 +242,8 @@ fn pages_that_are_needed_soon_and_cannot_be_read() {
     region.validate().unwrap();
 }
 
-/// Found by injection: a mark that could not be set, or a thread that could not be woken, left whoever touched the page waiting for ever.
-/// Refused for the moment, it is tried again.
+/// Found by injection: a mark that could not be set, or a thread that could not be woken, left
+/// the thread that touched the page waiting for ever. Refused for the moment, it is tried again.
 #[test]
 fn marks_that_are_refused_for_the_moment() {
     let plan = CallPlan::new(|call, n: u64| match call {
@@ -249,8 +255,8 @@ fn marks_that_are_refused_for_the_moment() {
     assert!(run(&region) > 10);
 }
 
-/// Found by injection: a page that could not be put back from a staging place was lost, but still counted as staged, so the evictor went round
-/// for ever, with the lock.
+/// Found by injection: a page that could not be put back from a staging place was lost, but still
+/// counted as staged, so the evictor went round for ever, with the lock.
 #[test]
 fn pages_that_are_lost_in_a_staging_place_are_staged_no_more() {
     let plan =

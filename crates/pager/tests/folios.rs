@@ -1,5 +1,5 @@
-//! Folios of a region: what comes, goes and fails as one, and that bytes of neighbours are never mixed up. Without userfaultfd the tests
-//! say that they skip.
+//! Folios of a region: what comes, goes and fails as one, and that bytes of neighbours are never
+//! mixed up. Without userfaultfd the tests say that they skip.
 
 use std::io::Read;
 use std::os::fd::AsRawFd;
@@ -41,7 +41,8 @@ fn bytes(pages: std::ops::Range<usize>) -> std::ops::Range<usize> {
     pages.start * PAGE..pages.end * PAGE
 }
 
-/// The page as a system call finds it, which reports a lost page as an error where a load would raise a signal.
+/// The page as a system call finds it, which reports a lost page as an error where a load would
+/// raise a signal.
 fn get(r: &Region, page: usize) -> Option<Vec<u64>> {
     let (mut from, to) = std::io::pipe().unwrap();
     // SAFETY: the kernel reads a page of the region, and says so if it cannot.
@@ -212,7 +213,8 @@ fn a_page_that_cannot_be_read_is_lost_and_its_folio_is_not() {
 /// It was lost whichever page of its folio was touched.
 #[test]
 fn a_page_that_cannot_be_read_is_not_lost_for_a_touch_of_its_neighbour() {
-    // The eighth page of the first folio that comes in cannot be read, and not when it is tried once more; later, by itself, it can.
+    // The eighth page of the first folio that comes in cannot be read, and not when it is tried
+    // once more; later, by itself, it can.
     let mut n = 0;
     let store = Box::new(Faulty::new(move |_, write| {
         n += u64::from(!write);
@@ -311,12 +313,13 @@ fn whatever_happens_every_page_is_its_own() {
     }
 }
 
-/// Nothing that is ordered out is free before it is written, so the reclaim of a single fault went on until nearly all memory was to leave.
+/// Nothing that is ordered out is free before it is written, so the reclaim of a single fault went
+/// on until nearly all memory was to leave.
 #[test]
 fn regression_a_fault_does_not_order_all_memory_out() {
     for policy in [Policy::Lru, Policy::Mglru] {
         let mut config = RegionConfig { policy, ..config() };
-        // Whoever faults reclaims for its folio.
+        // A thread that faults reclaims for its folio.
         config.thp.defrag = ThpDefrag::Always;
         let Some(mut r) = made_for_system_calls(Region::new(&config)) else { return };
         let (pages, mut before, mut most, mut in_place) = (r.len() / PAGE, 0, 0, 0);
@@ -332,8 +335,9 @@ fn regression_a_fault_does_not_order_all_memory_out() {
     }
 }
 
-/// Multi-gen LRU leaves anonymous memory alone while fewer than 64 slots are free. With fewer pages than that in place, and all else out of memory, a
-/// page was lost for lack of room, although what was written took up memory.
+/// Multi-gen LRU leaves anonymous memory alone while fewer than 64 slots are free. With fewer pages
+/// than that in place, and all else out of memory, a page was lost for lack of room, although what
+/// was written took up memory.
 #[test]
 fn regression_with_all_but_a_few_pages_out_of_memory_there_is_room() {
     let mut config = RegionConfig { policy: Policy::Mglru, ..config() };

@@ -1,5 +1,6 @@
-//! A child of `fork` has neither the memory of its parent's regions and mapped files nor the threads that serve it. If it drops one, nothing
-//! happens: not to what it has at that address itself, and not to the file.
+//! A child of `fork` has neither the memory of its parent's regions and mapped files nor the
+//! threads that serve it. If it drops one, nothing happens: not to what it has at that address
+//! itself, and not to the file.
 //!
 //! Without userfaultfd the tests say that they skip.
 
@@ -13,8 +14,8 @@ use crate::common::made;
 
 const BYTES: usize = 4 << 20;
 
-/// Forks. The child puts memory of its own where that of `held` was, drops `held`, and ends well if its own memory is what it was; the
-/// parent goes on with `held`.
+/// Forks. The child puts memory of its own where that of `held` was, drops `held`, and ends well if
+/// its own memory is what it was; the parent goes on with `held`.
 fn drop_in_a_child<T>(held: T, at: usize) -> T {
     // SAFETY: the child calls nothing but what is below: system calls, and what the drop calls.
     let pid = unsafe { libc::fork() };

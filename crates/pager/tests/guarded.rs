@@ -1,4 +1,5 @@
-//! A program that guards memory (`MADV_GUARD_INSTALL`), which the kernel does not report: it finds what it finds without a pager.
+//! A program that guards memory (`MADV_GUARD_INSTALL`), which the kernel does not report: it finds
+//! what it finds without a pager.
 //!
 //! This test starts itself as the program. Without userfaultfd it says that it skips.
 

@@ -1,6 +1,8 @@
-//! Every byte, under heavy eviction: threads that write versioned patterns into the same pages and check them before they write again.
+//! Every byte, under heavy eviction: threads that write versioned patterns into the same pages and
+//! check them before they write again.
 //!
-//! Seconds by default; `REFAULT_STRESS_SECONDS` makes each case as long as one likes. Without userfaultfd the tests say that they skip.
+//! Seconds by default; `REFAULT_STRESS_SECONDS` makes each case as long as one likes. Without
+//! userfaultfd the tests say that they skip.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -20,7 +22,8 @@ fn seconds() -> f64 {
     stress_seconds(0.6, 1.5)
 }
 
-/// What a part of a page holds at a version; version 0 is untouched memory. Some pages are noise, some compress well, some repeat one word.
+/// What a part of a page holds at a version; version 0 is untouched memory. Some pages are noise,
+/// some compress well, some repeat one word.
 fn pattern(page: u64, part: u64, version: u32, out: &mut [u64; PART / 8]) {
     if version == 0 {
         return out.fill(0);
@@ -42,7 +45,8 @@ struct Base(*mut u64);
 // SAFETY: each thread reads and writes only its own part of every page.
 unsafe impl Send for Base {}
 
-/// One thread: until `stop`, checks a part of a page and writes the next version. Most pages are chosen from a hot set.
+/// One thread: until `stop`, checks a part of a page and writes the next version. Most pages are
+/// chosen from a hot set.
 fn work(base: Base, pages: u64, thread: u64, seed: u64, stop: &AtomicBool, ops: &AtomicU64) {
     let base = { base }.0;
     let mut versions = vec![0u32; pages as usize];
@@ -132,7 +136,7 @@ fn config(policy: Policy) -> RegionConfig {
     RegionConfig { policy, fault_threads: 2, ..RegionConfig::new(48 << 20, 16 << 20) }
 }
 
-/// Whoever faults serves its fault.
+/// A thread that faults serves its fault.
 fn by_signal(config: RegionConfig) -> RegionConfig {
     RegionConfig { fault_mode: FaultMode::Signal, ..config }
 }

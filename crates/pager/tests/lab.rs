@@ -1,7 +1,8 @@
-//! The lab predicts the pager: the same accesses hit as often in a region as in the engine alone, as the lab drives it: with accessed
-//! bits of every page, and everything done at once.
+//! The lab predicts the pager: the same accesses hit as often in a region as in the engine alone,
+//! as the lab drives it: with accessed bits of every page, and everything done at once.
 //!
-//! All accesses write: the pager sees writes to pages in place, but not reads. Without userfaultfd the test says that it skips.
+//! All accesses write: the pager sees writes to pages in place, but not reads. Without userfaultfd
+//! the test says that it skips.
 
 use refault_pager::store::Codec;
 use refault_pager::{Policy, PoolConfig, Region, RegionConfig, ThpConfig, ThpDefrag, ThpSize};
@@ -10,7 +11,8 @@ use refault_testing::short_or_long;
 use crate::common::lab::{MEMORY_PAGES, PAGE, PAGES, accesses, in_lab};
 use crate::common::made;
 
-/// Accesses that found their page in memory, of all; `None`: this machine has no regions, as was said.
+/// Accesses that found their page in memory, of all; `None`: this machine has no regions, as was
+/// said.
 fn in_region(pages: &[usize], thp: &ThpConfig) -> Option<f64> {
     let config = RegionConfig {
         thp: thp.clone(),

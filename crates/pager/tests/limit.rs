@@ -1,8 +1,9 @@
-//! Whole programs stay within their limit, whatever they do and however fast: this test starts itself as the program, which makes memory in
-//! each way there is and fills it at once. Beside what the pager says there is a count of this test's own, from `/proc`.
+//! Whole programs stay within their limit, whatever they do and however fast: this test starts
+//! itself as the program, which makes memory in each way there is and fills it at once. Beside what
+//! the pager says there is a count of this test's own, from `/proc`.
 //!
-//! Runs are one at a time, and nothing else is in this file: the memory of this process is the pager's. Without userfaultfd the tests say
-//! that they skip.
+//! Runs are one at a time, and nothing else is in this file: the memory of this process is the
+//! pager's. Without userfaultfd the tests say that they skip.
 
 mod common;
 
@@ -23,8 +24,9 @@ const MIB: usize = 1 << 20;
 const LIMIT: usize = 48 * MIB;
 /// What is over the limit at the most.
 const TOLERANCE: f64 = 1.05;
-/// The same while memory is shared since a fork: a child that comes later than it is waited for (half a second) may hold copies of what left its parent
-/// meanwhile. (95 to 102.5 % in 28 runs beside two busy loops.)
+/// The same while memory is shared since a fork: a child that comes later than it is waited for
+/// (half a second) may hold copies of what left its parent meanwhile. (95 to 102.5 % in 28 runs
+/// beside two busy loops.)
 const FORKED_TOLERANCE: f64 = 1.25;
 
 /// Memory of the program: where it is, its pages, and what it was filled with.
@@ -122,7 +124,8 @@ fn blocks() {
     });
 }
 
-/// The same in a process and in one that is forked from it, at the same time. What the two share is left alone.
+/// The same in a process and in one that is forked from it, at the same time. What the two share is
+/// left alone.
 fn forked() {
     let before = Block::map(16 * MIB).fill(7);
     // SAFETY: the process has one thread.
@@ -217,7 +220,8 @@ fn descendants() -> Vec<String> {
     found.split_off(1)
 }
 
-/// Anonymous memory of the programs and of the pager, pages that processes share once, in bytes; `None`: it changed while it was counted.
+/// Anonymous memory of the programs and of the pager, pages that processes share once, in bytes;
+/// `None`: it changed while it was counted.
 fn taken(before: usize) -> Option<usize> {
     const STEADY: usize = 128;
     let own = || kilobytes("self", "status", "RssAnon:");
@@ -283,7 +287,8 @@ fn so_does_that_of_a_forked_process() {
     stays_within("forked", FORKED_TOLERANCE);
 }
 
-/// What two children shared when it had left their parent was nobody's and stayed in memory, so one of them was killed.
+/// What two children shared when it had left their parent was nobody's and stayed in memory, so one
+/// of them was killed.
 #[test]
 fn regression_what_children_share_leaves_all_of_them() {
     let _alone = alone();

@@ -1,4 +1,5 @@
-//! If the manager of whole programs is killed, the programs are killed: nobody ever finds zeros where there was data.
+//! If the manager of whole programs is killed, the programs are killed: nobody ever finds zeros
+//! where there was data.
 //!
 //! This test starts itself twice: as the manager, and through that as the program, which forks.
 

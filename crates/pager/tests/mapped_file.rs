@@ -1,4 +1,5 @@
-//! Mapped files: every byte, beside a copy that is kept in memory. Without userfaultfd the tests say that they skip.
+//! Mapped files: every byte, beside a copy that is kept in memory. Without userfaultfd the tests
+//! say that they skip.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -66,7 +67,8 @@ fn what_was_flushed_is_in_the_file() {
                 file.validate().unwrap();
                 file.flush().unwrap();
                 temp.check(&expected);
-                // A fault thread that read of a write before, and comes to it only now, takes the page for dirty once more: nothing is lost by that.
+                // A fault thread that read of a write before, and comes to it only now, takes the
+                // page for dirty once more: nothing is lost by that.
                 let is_clean = |file: &MappedFile| file.stats().dirty_pages == 0;
                 assert!(is_clean(&file) || (0..10).any(|_| file.flush().is_ok() && is_clean(&file)));
                 assert!(bytes(&file) == expected);
@@ -151,7 +153,8 @@ fn what_is_needed_soon_comes_in_without_a_fault() {
     file.validate().unwrap();
 }
 
-/// Faults that follow one another are served by ever fewer reads; those that do not are one page each.
+/// Faults that follow one another are served by ever fewer reads; those that do not are one page
+/// each.
 #[test]
 fn runs_of_faults_read_ahead() {
     let content = noise(24 * MIB, 9);
@@ -173,7 +176,8 @@ fn runs_of_faults_read_ahead() {
     }
 }
 
-/// A read of several pages that fails is done page by page: a bad one is an error where it is touched, and nowhere else.
+/// A read of several pages that fails is done page by page: a bad one is an error where it is
+/// touched, and nowhere else.
 #[test]
 fn a_bad_page_does_not_spoil_its_neighbours() {
     struct Bad(RealFile);
@@ -211,7 +215,8 @@ fn a_bad_page_does_not_spoil_its_neighbours() {
     file.validate().unwrap();
 }
 
-/// A third of the memory is changed: more than the usual tenth, so some of it is written, and less than three fifths.
+/// A third of the memory is changed: more than the usual tenth, so some of it is written, and less
+/// than three fifths.
 #[test]
 fn as_much_may_be_dirty_as_is_said() {
     let temp = Temp::new(&noise(4 * MIB, 1));
@@ -254,7 +259,8 @@ fn what_is_dirty_for_long_gets_into_the_file() {
     file.validate().unwrap();
 }
 
-/// A lower limit drops and writes at once; one that cannot be met for writes that fail is an error, and the limit is as it was.
+/// A lower limit drops and writes at once; one that cannot be met for writes that fail is an error,
+/// and the limit is as it was.
 #[test]
 fn the_limit_changes_while_the_file_is_in_use() {
     let mut content = noise(20 * MIB, 11);

@@ -1,4 +1,5 @@
-//! Mapped files of which calls fail: every page is right or an error. Without userfaultfd the tests say that they skip.
+//! Mapped files of which calls fail: every page is right or an error. Without userfaultfd the tests
+//! say that they skip.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -21,8 +22,8 @@ struct Run {
     failed_flushes: usize,
 }
 
-/// Reads all pages, writes every second, flushes, reads, writes every third, flushes until that goes well, and compares with what it
-/// should be. A page is right, or an error.
+/// Reads all pages, writes every second, flushes, reads, writes every third, flushes until that
+/// goes well, and compares with what it should be. A page is right, or an error.
 fn run(temp: &Temp, io: Box<dyn FileIo>, plan: Option<CallPlan>) -> Option<Run> {
     let mut expected = noise(PAGES * PAGE - 500, 7);
     File::options().write(true).open(&temp.0).unwrap().write_all_at(&expected, 0).unwrap();
@@ -83,7 +84,8 @@ fn run_faulty(temp: &Temp, plan: impl Fn(Call, u64) -> Option<CallFault> + Send 
     run(temp, Box::new(RealFile::open(&temp.0, true).unwrap()), None)
 }
 
-/// Every kind of call fails once, each in turn, in every way. The first call of all is the one that asks for the length.
+/// Every kind of call fails once, each in turn, in every way. The first call of all is the one that
+/// asks for the length.
 #[test]
 fn one_fault_at_a_time() {
     use CallFault::*;
@@ -135,7 +137,8 @@ fn reads_that_fail_again_and_again_are_errors_and_no_zeros() {
     assert!(r.lost > 5 && r.failed_flushes == 0, "{} lost", r.lost);
 }
 
-/// No room on the medium for a long time: nothing is lost, each flush says so, and when there is room all is written.
+/// No room on the medium for a long time: nothing is lost, each flush says so, and when there is
+/// room all is written.
 #[test]
 fn writes_that_fail_for_a_while_lose_nothing() {
     let temp = Temp::new(&noise(PAGES * PAGE - 500, 7));
@@ -174,7 +177,8 @@ fn an_error_of_writing_in_the_background_is_told_once() {
     assert!((0..400).all(|page| temp.content()[page * PAGE] == 1));
 }
 
-/// Calls of the kernel that fail for the moment, and a protection that cannot be had: nothing is lost.
+/// Calls of the kernel that fail for the moment, and a protection that cannot be had: nothing is
+/// lost.
 #[test]
 fn calls_of_the_kernel_that_fail() {
     let temp = Temp::new(&noise(PAGES * PAGE - 500, 7));
@@ -220,7 +224,8 @@ fn a_page_that_was_lost_can_be_read_again() {
     file.validate().unwrap();
 }
 
-/// For the engine such a page is in memory, read and mapped; touched again it was lost again, and an order came for a page that was nowhere.
+/// For the engine such a page is in memory, read and mapped; touched again it was lost again, and
+/// an order came for a page that was nowhere.
 #[test]
 fn a_page_that_was_not_put_in_its_place_can_be_read_again() {
     let content = noise(2 * MIB, 11);

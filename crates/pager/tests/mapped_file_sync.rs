@@ -1,4 +1,5 @@
-//! Mapped files on a medium whose `fdatasync` fails. Without userfaultfd the tests say that they skip.
+//! Mapped files on a medium whose `fdatasync` fails. Without userfaultfd the tests say that they
+//! skip.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +21,8 @@ fn bytes_mut(file: &mut MappedFile) -> &mut [u8] {
     unsafe { file.as_mut_slice() }
 }
 
-/// What is written goes to a cache first; a sync that fails leaves it there, as written: the next one goes well without it, as Linux has it.
+/// What is written goes to a cache first; a sync that fails leaves it there, as written: the next
+/// one goes well without it, as Linux has it.
 #[derive(Default)]
 struct Medium {
     bytes: std::sync::Mutex<Vec<u8>>,
@@ -73,7 +75,8 @@ fn on_medium(bytes: usize) -> Option<(Arc<Medium>, MappedFile)> {
     Some((medium, file))
 }
 
-/// The kernel takes what it could not write for written, so the next sync says that all is well: then it must be.
+/// The kernel takes what it could not write for written, so the next sync says that all is well:
+/// then it must be.
 #[test]
 fn a_flush_that_goes_well_after_a_failed_sync_has_written_all_again() {
     let Some((medium, mut file)) = on_medium(2 * MIB) else { return };

@@ -1,4 +1,5 @@
-//! A pool before a store of which the speed changes: the engine gives the pool more memory where that pays, and takes it away where it does not.
+//! A pool before a store of which the speed changes: the engine gives the pool more memory where
+//! that pays, and takes it away where it does not.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,10 +13,12 @@ use crate::common::made;
 const MIB: usize = 1 << 20;
 const PAGE: usize = 4096;
 const MAX: usize = 4 * MIB;
-/// Rounds of the whole region after which a change must have come. A few are enough; how long one takes does not matter.
+/// Rounds of the whole region after which a change must have come. A few are enough; how long one
+/// takes does not matter.
 const ROUNDS: usize = 400;
 
-/// Memory that says that it is a file, and takes as long to read as it is told to. It keeps what slots held, freed or not.
+/// Memory that says that it is a file, and takes as long to read as it is told to. It keeps what
+/// slots held, freed or not.
 struct Slow {
     pages: std::sync::Mutex<Vec<Option<Box<Page>>>>,
     read_us: Arc<AtomicU64>,
@@ -48,7 +51,8 @@ impl Store for Slow {
     }
 }
 
-/// A region of 16 MiB in 8, with a pool of up to 4, before such a store. `None`: there are no regions here.
+/// A region of 16 MiB in 8, with a pool of up to 4, before such a store. `None`: there are no
+/// regions here.
 fn region(adapts: bool) -> Option<(Region, Arc<AtomicU64>)> {
     let config = RegionConfig {
         // Zstandard: compressing a page takes far longer than copying one.
@@ -73,7 +77,8 @@ fn word(page: usize, version: u64, i: usize) -> u64 {
     }
 }
 
-/// Goes over the first pages of the region, in an order without runs, and reads and writes each whole.
+/// Goes over the first pages of the region, in an order without runs, and reads and writes each
+/// whole.
 fn round(region: &mut Region, versions: &mut [u64], at: u64) {
     let pages = versions.len();
     for i in 0..pages {

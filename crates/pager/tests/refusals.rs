@@ -15,7 +15,8 @@ use crate::common::made;
 const PAGE: usize = 4096;
 const PAGES: usize = 4096;
 
-/// Not a test of its own: the program, which has twice the memory that it gets. Its role is the file that it makes when it begins.
+/// Not a test of its own: the program, which has twice the memory that it gets. Its role is the
+/// file that it makes when it begins.
 #[test]
 fn the_program() {
     let Some(file) = role() else { return };
@@ -46,7 +47,8 @@ fn file(name: &str) -> std::path::PathBuf {
     path
 }
 
-/// Discarding scratch pages that are still watched, the agent waited for the manager, which waited for the agent.
+/// Discarding scratch pages that are still watched, the agent waited for the manager, which waited
+/// for the agent.
 #[test]
 fn an_agent_whose_scratch_pages_stay_watched_tries_again() {
     let (path, unregister) = (file("scratch"), 1);

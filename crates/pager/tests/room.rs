@@ -1,5 +1,6 @@
-//! A region and a mapped file with the least memory that they are said to need keep every page, and a pool before a file gives its memory
-//! before a page is lost. Without userfaultfd the tests say that they skip.
+//! A region and a mapped file with the least memory that they are said to need keep every page, and
+//! a pool before a file gives its memory before a page is lost. Without userfaultfd the tests say
+//! that they skip.
 
 use std::fs::File;
 

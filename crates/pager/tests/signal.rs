@@ -1,5 +1,5 @@
-//! Faults that are served in a handler of `SIGBUS`: what a program has to know of it, and its own handlers. Without userfaultfd the tests
-//! say that they skip.
+//! Faults that are served in a handler of `SIGBUS`: what a program has to know of it, and its own
+//! handlers. Without userfaultfd the tests say that they skip.
 
 mod common;
 
@@ -36,7 +36,8 @@ const MARK: u64 = 0xEEEE_EEEE_EEEE_EEEE;
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
 extern "C" fn own_handler(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel's; the page is that of the fault, and whoever expects it knows of this handler.
+    // SAFETY: the kernel's; the page is that of the fault, and the code that expects it knows of
+    // this handler.
     unsafe {
         let at = (*info).si_addr() as usize & !(PAGE - 1);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
@@ -49,7 +50,8 @@ extern "C" fn own_handler(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut li
     CALLS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The program had a handler before there was any region: every test says so first, since they share a process.
+/// The program had a handler before there was any region: every test says so first, since they
+/// share a process.
 fn install_own() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -249,8 +251,9 @@ fn pages_that_could_not_be_moved_into_the_region_are_right() {
     }
 }
 
-/// Slow writes, so that reclaim gives slots to more pages than need leave before any of them is free. When all slots are used, those pages are
-/// found when they have been written: they were left, and all that was touched from then on was lost for want of room.
+/// Slow writes, so that reclaim gives slots to more pages than need leave before any of them is
+/// free. When all slots are used, those pages are found when they have been written: they were
+/// left, and all that was touched from then on was lost for want of room.
 #[test]
 fn regression_pages_that_were_written_are_found_where_swap_is_full() {
     install_own();
@@ -395,7 +398,8 @@ fn a_region_that_is_gone_leaves_its_addresses_to_others() {
     unsafe { (mapping.start() as *mut u64).write_volatile(1) };
 }
 
-/// Reads a region when its thread ends, and evicts for it: what the pager keeps for the thread is gone by then.
+/// Reads a region when its thread ends, and evicts for it: what the pager keeps for the thread is
+/// gone by then.
 struct AtEnd(usize);
 
 impl Drop for AtEnd {

@@ -1,7 +1,8 @@
-//! The lab predicts whole programs, too: the same accesses hit as often under `refault run` as in the engine alone, and so do those of a record.
+//! The lab predicts whole programs, too: the same accesses hit as often under `refault run` as in
+//! the engine alone, and so do those of a record.
 //!
-//! This test starts itself as the program. All accesses write: writes to pages in place are seen, reads are not. Without userfaultfd the
-//! tests say that they skip.
+//! This test starts itself as the program. All accesses write: writes to pages in place are seen,
+//! reads are not. Without userfaultfd the tests say that they skip.
 
 use std::collections::HashMap;
 
@@ -16,7 +17,8 @@ use crate::common::made;
 /// The program is recorded.
 const RECORDED: &str = "REFAULT_TEST_RECORDED";
 
-/// Not a test of its own: what the others start as the program. It maps its memory and touches pages in the order of the workload.
+/// Not a test of its own: what the others start as the program. It maps its memory and touches
+/// pages in the order of the workload.
 #[test]
 fn the_program() {
     let Some(role) = role() else { return };
@@ -34,7 +36,8 @@ fn the_program() {
         }
         counts[page] = counts[page].wrapping_add(1);
     }
-    // What of its memory is something else: the stack, what it changed of its files, what is left of its heap.
+    // What of its memory is something else: the stack, what it changed of its files, what is left
+    // of its heap.
     let status = std::fs::read_to_string("/proc/self/status").expect("it is there");
     let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:")).expect("a line");
     let all: usize = line.trim().trim_end_matches(" kB").parse().expect("a number");
@@ -94,13 +97,15 @@ fn the_lab_predicts_the_hit_rate_of_a_program() {
         let lab = hits as f64 / both.len() as f64;
         let (a, b) = (in_run * 100.0, lab * 100.0);
         eprintln!("{workload}: {a:.2} % of accesses hit in the program, {b:.2} % in the lab; {c:?}");
-        // Uniform accesses and scans only measure how much memory there is, and pages that are on their way out take some of it.
+        // Uniform accesses and scans only measure how much memory there is, and pages that are on
+        // their way out take some of it.
         let most = if matches!(workload, "uniform" | "scan") { 0.04 } else { 0.02 };
         assert!((in_run - lab).abs() < most, "{workload}: {in_run:.4} in the program, {lab:.4} in the lab");
     }
 }
 
-/// What was seen of a run (faults, and pages found written between two walks) is hit as often when it is replayed.
+/// What was seen of a run (faults, and pages found written between two walks) is hit as often when
+/// it is replayed.
 #[test]
 fn a_record_hits_as_often_when_it_is_replayed() {
     for &workload in short_or_long(&["zipf"][..], &["zipf", "phases"]) {

@@ -1,4 +1,5 @@
-//! Memory that a fork wipes (`MADV_WIPEONFORK`) reads as zeros in the child of a program, also what was out of memory; all else is what it was.
+//! Memory that a fork wipes (`MADV_WIPEONFORK`) reads as zeros in the child of a program, also what
+//! was out of memory; all else is what it was.
 //!
 //! This test starts itself as the program. Without userfaultfd it says that it skips.
 
@@ -19,7 +20,8 @@ fn the_program() {
         return;
     }
     let (rw, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new mapping where the kernel chooses, of which this thread alone and its child refer to words; the child only reads and ends.
+    // SAFETY: a new mapping where the kernel chooses, of which this thread alone and its child
+    // refer to words; the child only reads and ends.
     unsafe {
         let at = libc::mmap(std::ptr::null_mut(), PAGES * PAGE, rw, flags, -1, 0);
         assert_ne!(at, libc::MAP_FAILED);

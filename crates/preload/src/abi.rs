@@ -1,7 +1,8 @@
 //! What the manager and the agent in a program say to each other. Both compile this file.
 //!
-//! They talk over a socket of packets. What is moved, and what became of it, is in memory that both map: a page of [`Control`], then
-//! [`WINDOW`] pages of content, then a page of [`Gate`], by which threads of the program have memory watched that they have just made.
+//! They talk over a socket of packets. What is moved, and what became of it, is in memory that both
+//! map: a page of [`Control`], then [`WINDOW`] pages of content, then a page of [`Gate`], by which
+//! threads of the program have memory watched that they have just made.
 
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 
@@ -41,10 +42,11 @@ pub struct Hello {
     pub arena_bytes: u64,
     /// Where pages are moved to: [`WINDOW`] pages.
     pub scratch: u64,
-    /// A page that is watched and never touched: discarding it tells which process the agent is in. The page behind it is empty in every
-    /// child of `fork`; in it is where the [`Gate`] is mapped.
+    /// A page that is watched and never touched: discarding it tells which process the agent is in.
+    /// The page behind it is empty in every child of `fork`; in it is where the [`Gate`] is mapped.
     pub bell: u64,
-    /// [`CALLS`] pages of the arena that are watched: touching one says that there is something in the [`Gate`].
+    /// [`CALLS`] pages of the arena that are watched: touching one says that there is something in
+    /// the [`Gate`].
     pub calls: u64,
     /// Functions of the C library that were found and go through the [`Gate`], of [`CAUGHT_ALL`].
     pub caught: u32,
@@ -79,13 +81,15 @@ pub struct Order {
 
 /// Discard the page at [`Hello::bell`].
 pub const RING: u32 = 1;
-/// All is set: the program may go on. The shared memory comes with it, and for a forked process the userfaultfd.
+/// All is set: the program may go on. The shared memory comes with it, and for a forked process the
+/// userfaultfd.
 pub const GO: u32 = 2;
 /// This process is not served: go on without.
 pub const LEAVE: u32 = 3;
 /// Move the pages of the control page to the window. Answered by one byte.
 pub const MOVE: u32 = 4;
-/// All threads of the program have ended: so does the agent, with the status that comes as the count. Not answered.
+/// All threads of the program have ended: so does the agent, with the status that comes as the
+/// count. Not answered.
 pub const END: u32 = 5;
 
 /// The page was moved, but the kernel refused to mark where it was, since mappings change.
@@ -97,10 +101,12 @@ pub const UNMARKED: u32 = u32::MAX;
 pub struct Control {
     /// Addresses of pages.
     pub address: [u64; WINDOW],
-    /// 0: it is in its place of the window. [`UNMARKED`]: likewise, but where it was is not marked. An errno: it is where it was, or nowhere.
+    /// 0: it is in its place of the window. [`UNMARKED`]: likewise, but where it was is not marked.
+    /// An errno: it is where it was, or nowhere.
     pub outcome: [u32; WINDOW],
-    /// Of these, pages (a bit for each entry) that could only be moved when they had been made this process's own: as a rule they were shared with
-    /// another since a fork, and what the other has is as much memory as before.
+    /// Of these, pages (a bit for each entry) that could only be moved when they had been made this
+    /// process's own: as a rule they were shared with another since a fork, and what the other has
+    /// is as much memory as before.
     pub unshared: u64,
 }
 
@@ -109,10 +115,11 @@ const _: () = assert!(size_of::<Control>() <= PAGE);
 /// Threads that may ask at a time.
 pub const CALLS: usize = 128;
 
-/// How memory that the program makes comes to be watched before the program touches it. The functions of the C library that make memory count what
-/// they make. As long as it is within the allowance, that is all. Beyond it, and before they return, they put the range into an entry
-/// and touch the page of that number of [`Hello::calls`]: a fault, which the manager serves when the range is watched, or when it has found
-/// that there is room for it unwatched.
+/// How memory that the program makes comes to be watched before the program touches it. The
+/// functions of the C library that make memory count what they make. As long as it is within the
+/// allowance, that is all. Beyond it, and before they return, they put the range into an entry and
+/// touch the page of that number of [`Hello::calls`]: a fault, which the manager serves when the
+/// range is watched, or when it has found that there is room for it unwatched.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Gate {

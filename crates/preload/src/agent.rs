@@ -7,7 +7,8 @@ use crate::gate;
 use crate::link::Link;
 use crate::sys::{self, call, call3};
 
-/// The agent's own memory: its stack, what it was told, the pages that others are moved to, and those that are touched to ask something.
+/// The agent's own memory: its stack, what it was told, the pages that others are moved to, and
+/// those that are touched to ask something.
 pub const ARENA_BYTES: usize = CALLS_AT + CALLS * PAGE;
 const SCRATCH_AT: usize = STACK_BYTES + PAGE;
 const CALLS_AT: usize = SCRATCH_AT + WINDOW * PAGE;
@@ -49,7 +50,8 @@ const UFFDIO_UNREGISTER: usize = 0x8010_AA01;
 const UFFDIO_MOVE: usize = 0xC028_AA05;
 const UFFDIO_WRITEPROTECT: usize = 0xC018_AA06;
 const USERFAULTFD_IOC_NEW: usize = 0xAA00;
-/// PAGEFAULT_FLAG_WP, EVENT_FORK, EVENT_REMAP, EVENT_REMOVE, EVENT_UNMAP, THREAD_ID, WP_UNPOPULATED, POISON, WP_ASYNC, MOVE.
+/// PAGEFAULT_FLAG_WP, EVENT_FORK, EVENT_REMAP, EVENT_REMOVE, EVENT_UNMAP, THREAD_ID,
+/// WP_UNPOPULATED, POISON, WP_ASYNC, MOVE.
 const FEATURES: u64 = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 8 | 1 << 13 | 1 << 14 | 1 << 15 | 1 << 16;
 const AT_FDCWD: usize = -100_isize as usize;
 const CLOEXEC: usize = 0x80000;
@@ -84,9 +86,10 @@ struct Agent {
 
 impl Agent {
     fn set_up(brief: &Brief) -> Option<Agent> {
-        // Descriptors of its own from here on: what the program opens and closes is no business of the agent's, and the
-        // other way round. Standard error stays, for the last message.
-        // SAFETY: this thread alone gets another table, and all in it but standard error is closed; a file is opened.
+        // Descriptors of its own from here on: what the program opens and closes is no business of
+        // the agent's, and the other way round. Standard error stays, for the last message. SAFETY:
+        // this thread alone gets another table, and all in it but standard error is closed; a file
+        // is opened.
         unsafe {
             if call3(sys::UNSHARE, 0x400, 0, 0) < 0 {
                 return None;
@@ -94,7 +97,8 @@ impl Agent {
             call3(sys::CLOSE, 0, 0, 0);
             call3(sys::CLOSE, 1, 0, 0);
             call3(sys::CLOSE_RANGE, 3, u32::MAX as usize, 0);
-            // Where the program has no standard error, its number is not to be that of the link: that message would go there.
+            // Where the program has no standard error, its number is not to be that of the link:
+            // that message would go there.
             if call3(sys::FCNTL, 2, 1, 0) < 0 {
                 const NULL: &[u8] = b"/dev/null\0";
                 const WRITE_ONLY: usize = 1;
@@ -141,8 +145,8 @@ impl Agent {
                     let args = [0, abi::SHARED_BYTES, 3, 1, received.fds[0] as usize, 0];
                     // SAFETY: a new mapping, where the kernel chooses.
                     let shared = unsafe { call(sys::MMAP, args) };
-                    // Children would have no use for it, and the manager's pages are not theirs. MADV_DONTFORK.
-                    // SAFETY: the mapping that was just made.
+                    // Children would have no use for it, and the manager's pages are not theirs.
+                    // MADV_DONTFORK. SAFETY: the mapping that was just made.
                     unsafe { call3(sys::MADVISE, shared as usize, abi::SHARED_BYTES, 10) };
                     if shared > 0 {
                         gate::open(shared as usize + abi::GATE_AT, calls);
@@ -184,7 +188,8 @@ impl Agent {
 
     /// Moves pages to the scratch pages, copies them to the window, and empties the scratch pages.
     fn move_out(&self, count: usize) {
-        // SAFETY: the manager does not touch the shared memory until it is answered, and the agent has it mapped for ever.
+        // SAFETY: the manager does not touch the shared memory until it is answered, and the agent
+        // has it mapped for ever.
         let control = unsafe { &mut *self.control() };
         let mut at = 0;
         control.unshared = 0;
@@ -196,9 +201,9 @@ impl Agent {
             }
             let (mut moved, mut error) = self.move_run(control.address[at] as usize, at, run);
             if moved == 0 && error == EBUSY {
-                // Shared with another process since a fork: it becomes this one's own. The manager gives no address where nothing is,
-                // so nobody waits here for a page.
-                // SAFETY: the advice changes no content.
+                // Shared with another process since a fork: it becomes this one's own. The manager
+                // gives no address where nothing is, so nobody waits here for a page. SAFETY: the
+                // advice changes no content.
                 unsafe { call3(sys::MADVISE, control.address[at] as usize, PAGE, MADV_POPULATE_WRITE) };
                 (moved, error) = self.move_run(control.address[at] as usize, at, 1);
                 control.unshared |= u64::from(moved > 0) << at;
@@ -221,11 +226,13 @@ impl Agent {
         self.empty_scratch();
     }
 
-    /// Moves a run of pages to the scratch pages from `place` on. How many were moved, and the error that stopped it.
+    /// Moves a run of pages to the scratch pages from `place` on. How many were moved, and the
+    /// error that stopped it.
     fn move_run(&self, from: usize, place: usize, run: usize) -> (usize, u32) {
         // Where to, from where, how much, DONTWAKE, how much was done.
         let mut arg = [(self.scratch + place * PAGE) as u64, from as u64, (run * PAGE) as u64, 1, 0];
-        // SAFETY: the scratch pages are empty, and who refers to the source is served when it faults.
+        // SAFETY: the scratch pages are empty, and who refers to the source is served when it
+        // faults.
         let result = unsafe { call3(sys::IOCTL, self.uffd, UFFDIO_MOVE, arg.as_mut_ptr() as usize) };
         match (result, arg[4] as i64) {
             (0, _) => (run, 0),
@@ -234,8 +241,8 @@ impl Agent {
         }
     }
 
-    /// Marks where pages were: write protection of pages that are not there. The kernel moves and drops such marks with the mappings, and
-    /// copies them for a forked process.
+    /// Marks where pages were: write protection of pages that are not there. The kernel moves and
+    /// drops such marks with the mappings, and copies them for a forked process.
     fn mark(&self, from: u64, pages: usize) -> bool {
         // The range, and that it is to be protected.
         let mut arg = [from, (pages * PAGE) as u64, 1];
@@ -243,7 +250,8 @@ impl Agent {
         unsafe { call3(sys::IOCTL, self.uffd, UFFDIO_WRITEPROTECT, arg.as_mut_ptr() as usize) == 0 }
     }
 
-    /// Empties the scratch pages. They are not watched meanwhile: the kernel would tell the manager of it and wait for it.
+    /// Empties the scratch pages. They are not watched meanwhile: the kernel would tell the manager
+    /// of it and wait for it.
     fn empty_scratch(&self) {
         let bytes = (WINDOW * PAGE) as u64;
         let range = [self.scratch as u64, bytes];
@@ -253,7 +261,8 @@ impl Agent {
         let mut register = [self.scratch as u64, bytes, 1, 0];
         // SAFETY: the scratch pages are the agent's, and what was in them is in the window.
         unsafe {
-            // Discarded while it is watched, it would wait for the manager, which waits for the answer to this order.
+            // Discarded while it is watched, it would wait for the manager, which waits for the
+            // answer to this order.
             insist(|| call3(sys::IOCTL, self.uffd, UFFDIO_UNREGISTER, range.as_ptr() as usize));
             // Refused for good if the program locked all of its memory, and these pages with it.
             insist_or(|| call3(sys::MADVISE, self.scratch, bytes as usize, 4), LOCKED);
@@ -262,7 +271,8 @@ impl Agent {
     }
 }
 
-/// Makes a call that the kernel has no reason to refuse but for the moment; if it goes on refusing, the program ends.
+/// Makes a call that the kernel has no reason to refuse but for the moment; if it goes on refusing,
+/// the program ends.
 fn insist(make: impl FnMut() -> isize) {
     insist_or(make, b"refault: the kernel refuses what this program's memory takes to be served; the program ends\n");
 }
@@ -275,7 +285,7 @@ fn insist_or(mut make: impl FnMut() -> isize, last: &[u8]) {
     }
 }
 
-/// Whoever serves this memory is gone. Nothing of it can be trusted to come back.
+/// The manager that serves this memory is gone. Nothing of it can be trusted to come back.
 fn die() {
     const LAST: &[u8] = b"refault: the process that serves this program's memory is gone; the program ends\n";
     end(LAST);

@@ -1,11 +1,15 @@
-//! Memory that the program makes is watched before the program touches it: the functions of the C library that make memory come here.
+//! Memory that the program makes is watched before the program touches it: the functions of the C
+//! library that make memory come here.
 //!
-//! The manager could find new memory in `/proc` only after it was there, when a program may have filled it. So `mmap`, `brk`, `mremap` and
-//! `mprotect` of the C library begin with a jump to functions of this file, which do the same, and then see to it that the manager knows
-//! ([`abi::Gate`]). A jump is needed because the library's own calls (`malloc`, stacks of threads) name no symbol that could be replaced. It is put
-//! there before `main`, while the process has one thread, and only into code that makes the expected system call.
+//! The manager could find new memory in `/proc` only after it was there, when a program may have
+//! filled it. So `mmap`, `brk`, `mremap` and `mprotect` of the C library begin with a jump to
+//! functions of this file, which do the same, and then see to it that the manager knows
+//! ([`abi::Gate`]). A jump is needed because the library's own calls (`malloc`, stacks of threads)
+//! name no symbol that could be replaced. It is put there before `main`, while the process has one
+//! thread, and only into code that makes the expected system call.
 //!
-//! These functions are run by threads of the program, so they may touch memory that is not in place.
+//! These functions are run by threads of the program, so they may touch memory that is not in
+//! place.
 
 use core::ffi::c_int;
 #[cfg(preload)]
@@ -18,7 +22,8 @@ use crate::sys::{self, raw};
 /// Half of the pages of calls: one half is emptied while the other is used.
 const HALF: u64 = CALLS as u64 / 2;
 
-/// The page that is empty in every child of `fork`: where the gate and the pages of calls are, if there are any.
+/// The page that is empty in every child of `fork`: where the gate and the pages of calls are, if
+/// there are any.
 static PLACE: AtomicUsize = AtomicUsize::new(0);
 /// Functions that come here: bits of [`abi::CAUGHT_ALL`].
 static CAUGHT: AtomicU32 = AtomicU32::new(0);
@@ -35,7 +40,8 @@ pub fn caught() -> u32 {
     CAUGHT.load(Ordering::Relaxed)
 }
 
-/// Tells where the page is, which a forked process finds empty: what it refers to is not mapped there.
+/// Tells where the page is, which a forked process finds empty: what it refers to is not mapped
+/// there.
 pub fn set_up(page: usize) {
     const WIPE_ON_FORK: usize = 18;
     // SAFETY: a page of the library's own.
@@ -44,7 +50,7 @@ pub fn set_up(page: usize) {
     }
 }
 
-/// From now on whoever makes memory looks at the gate.
+/// From now on a thread that makes memory looks at the gate.
 pub fn open(gate: usize, calls: usize) {
     let page = PLACE.load(Ordering::Relaxed) as *const Place;
     if !page.is_null() {
@@ -61,7 +67,8 @@ fn gate() -> Option<(&'static Gate, usize)> {
     if page.is_null() {
         return None;
     }
-    // SAFETY: as above. A gate that is named there is mapped as long as this memory is that of its process.
+    // SAFETY: as above. A gate that is named there is mapped as long as this memory is that of its
+    // process.
     unsafe {
         let gate = (*page).gate.load(Ordering::Acquire) as *const Gate;
         gate.as_ref().map(|gate| (gate, (*page).calls.load(Ordering::Relaxed)))
@@ -107,7 +114,8 @@ fn ask(gate: &Gate, calls: usize, start: usize, bytes: usize) {
         let n = gate.next.fetch_add(1, Ordering::AcqRel);
         let (turn, entry) = (n / HALF, (n % CALLS as u64) as usize);
         if n.is_multiple_of(HALF) {
-            // The other half, so that it is empty when its turn comes. Whoever still waits in it asks again.
+            // The other half, so that it is empty when its turn comes. A thread that still waits in
+            // it asks again.
             let other = calls + (turn + 1) as usize % 2 * HALF as usize * PAGE;
             // SAFETY: pages of the arena, in which nothing is but zeros.
             unsafe { raw(sys::MADVISE, [other, HALF as usize * PAGE, 4, 0, 0, 0]) };
@@ -125,7 +133,8 @@ fn ask(gate: &Gate, calls: usize, start: usize, bytes: usize) {
         }
         gate.range[entry][0].store(start as u64, Ordering::Release);
         gate.range[entry][1].store(bytes as u64, Ordering::Release);
-        // SAFETY: a page of the arena. Nothing is in it, so the manager is told, and puts zeros there when it is done.
+        // SAFETY: a page of the arena. Nothing is in it, so the manager is told, and puts zeros
+        // there when it is done.
         unsafe { ((calls + entry * PAGE) as *const u8).read_volatile() };
         gate.busy[entry].store(0, Ordering::Release);
         return;
@@ -178,7 +187,8 @@ extern "C" fn gated_mmap(at: usize, len: usize, protection: c_int, flags: c_int,
 
 #[cfg(preload)]
 extern "C" fn gated_brk(to: usize) -> c_int {
-    // SAFETY: the caller's contract with `brk`; the variable is a word that the C library itself changes without a lock.
+    // SAFETY: the caller's contract with `brk`; the variable is a word that the C library itself
+    // changes without a lock.
     unsafe {
         let known = (&raw const __curbrk).read_volatile();
         let before = if known == 0 { raw(sys::BRK, [0; 6]) as usize } else { known };
@@ -237,7 +247,8 @@ pub fn catch_all() {
 #[cfg(not(preload))]
 pub fn catch_all() {}
 
-/// Whether the process has one thread: two entries of its directory of threads are names of directories.
+/// Whether the process has one thread: two entries of its directory of threads are names of
+/// directories.
 #[cfg(preload)]
 fn is_alone() -> bool {
     const TASKS: &[u8] = b"/proc/self/task\0";
@@ -248,14 +259,16 @@ fn is_alone() -> bool {
     done == 0 && found[LINKS_AT] == 3
 }
 
-/// Puts a jump to `by` at the beginning of a function that makes the system call of that number near its beginning. Whether it did.
+/// Puts a jump to `by` at the beginning of a function that makes the system call of that number
+/// near its beginning. Whether it did.
 #[cfg(preload)]
 fn catch(function: usize, number: usize, by: usize) -> bool {
     const LOOK: usize = 64;
     const JUMP: u8 = 0xE9;
     const JUMP_BYTES: usize = 5;
     const LANDING: [u8; 4] = [0xF3, 0x0F, 0x1E, 0xFA];
-    // SAFETY: code can be read. It may end before, but the mapping of a library's code does not end with these functions.
+    // SAFETY: code can be read. It may end before, but the mapping of a library's code does not end
+    // with these functions.
     let code = unsafe { core::slice::from_raw_parts(function as *const u8, LOOK) };
     // mov eax, number; syscall
     let wanted = [0xB8, number as u8, 0, 0, 0, 0x0F, 0x05];
@@ -269,8 +282,8 @@ fn catch(function: usize, number: usize, by: usize) -> bool {
     let bytes = pages(at + JUMP_BYTES) - first;
     let mut jump = [JUMP; JUMP_BYTES];
     jump[1..].copy_from_slice(&distance.to_le_bytes());
-    // SAFETY: the process has one thread, which is here; the function is whole before and after, and does what it did; its code can be executed all
-    // the time.
+    // SAFETY: the process has one thread, which is here; the function is whole before and after,
+    // and does what it did; its code can be executed all the time.
     unsafe {
         if raw(sys::MPROTECT, [first, bytes, 7, 0, 0, 0]) != 0 {
             return false;

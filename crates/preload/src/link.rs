@@ -46,7 +46,8 @@ pub struct Received {
 }
 
 impl Link {
-    /// To the socket of that name in the abstract name space; zeros behind the name do not belong to it.
+    /// To the socket of that name in the abstract name space; zeros behind the name do not belong
+    /// to it.
     pub fn connect(name: &Name) -> Result<Link, u32> {
         #[repr(C)]
         struct Address {

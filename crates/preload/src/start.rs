@@ -70,8 +70,8 @@ fn start_agent(kind: u32) -> bool {
     let brief = Brief { name, kind, bell: BELL.load(Ordering::Relaxed), arena, ready: AtomicU32::new(0) };
     let all = u64::MAX;
     let mut before = 0u64;
-    // SAFETY: the brief fits its page; the stack is below it; the agent takes no signal, and the mask of this thread is what it
-    // was at the end; the memory that is waited on is the brief's.
+    // SAFETY: the brief fits its page; the stack is below it; the agent takes no signal, and the
+    // mask of this thread is what it was at the end; the memory that is waited on is the brief's.
     unsafe {
         (at as *mut Brief).write(brief);
         let brief = &*(at as *const Brief);
@@ -98,8 +98,9 @@ fn map(bytes: usize) -> usize {
 fn find_variable(environment: *const *const c_char) -> Option<Name> {
     let wanted = abi::VARIABLE.as_bytes();
     let mut at = environment;
-    // SAFETY: the environment is an array of strings that end in a zero byte, with a null pointer behind the last. A string
-    // is read no further than it equals what is wanted, so not beyond its end.
+    // SAFETY: the environment is an array of strings that end in a zero byte, with a null pointer
+    // behind the last. A string is read no further than it equals what is wanted, so not beyond its
+    // end.
     unsafe {
         while !at.is_null() && !(*at).is_null() {
             let entry = (*at).cast::<u8>();
@@ -120,8 +121,9 @@ fn find_variable(environment: *const *const c_char) -> Option<Name> {
     None
 }
 
-/// `madvise` of the program. `MADV_FREE` becomes `MADV_DONTNEED`, which it may act like at any time: the kernel reports both in the same way,
-/// and after the second the pages are certainly gone. `MADV_GUARD_INSTALL` discards what is there, and the kernel does not report it: a
+/// `madvise` of the program. `MADV_FREE` becomes `MADV_DONTNEED`, which it may act like at any
+/// time: the kernel reports both in the same way, and after the second the pages are certainly
+/// gone. `MADV_GUARD_INSTALL` discards what is there, and the kernel does not report it: a
 /// `MADV_DONTNEED` after it does.
 ///
 /// # Safety
@@ -141,7 +143,8 @@ pub unsafe extern "C" fn madvise(address: *mut c_void, len: usize, advice: c_int
             return -1;
         }
         if advice == GUARD_INSTALL {
-            // Guards stay. Where it could be installed, this cannot fail, but for a range that is changed meanwhile.
+            // Guards stay. Where it could be installed, this cannot fail, but for a range that is
+            // changed meanwhile.
             _ = raw(sys::MADVISE, [address as usize, len, DONTNEED as usize, 0, 0, 0]);
         }
     }

@@ -1,5 +1,5 @@
-//! System calls, without the C library: its wrappers write `errno`, which belongs to the thread that the agent shares its
-//! thread-local memory with.
+//! System calls, without the C library: its wrappers write `errno`, which belongs to the thread
+//! that the agent shares its thread-local memory with.
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -34,11 +34,13 @@ pub const CLOSE_RANGE: usize = 436;
 
 pub const EINTR: isize = -4;
 
-/// A call of the agent that is to fail, for tests: its number and request, which one, and the error. 0: none.
+/// A call of the agent that is to fail, for tests: its number and request, which one, and the
+/// error. 0: none.
 static FAULT: AtomicU64 = AtomicU64::new(0);
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// Takes the fault from the name of the manager's socket, which ends in `!` and fourteen hexadecimal digits if a test wants one.
+/// Takes the fault from the name of the manager's socket, which ends in `!` and fourteen
+/// hexadecimal digits if a test wants one.
 pub fn plan(name: &[u8]) {
     let Some(at) = name.iter().position(|&b| b == b'!') else { return };
     let mut fault = 0;
@@ -87,7 +89,8 @@ pub unsafe fn call(number: usize, args: [usize; 6]) -> isize {
 /// As the system call says.
 pub unsafe fn raw(number: usize, args: [usize; 6]) -> isize {
     let result: isize;
-    // SAFETY: the kernel changes rcx, r11, rax, and memory as the call says, which is the caller's contract.
+    // SAFETY: the kernel changes rcx, r11, rax, and memory as the call says, which is the caller's
+    // contract.
     unsafe {
         asm!(
             "syscall",
@@ -110,16 +113,18 @@ pub unsafe fn call3(number: usize, a: usize, b: usize, c: usize) -> isize {
     unsafe { call(number, [a, b, c, 0, 0, 0]) }
 }
 
-/// Starts a thread of this process on a stack of its own. It shares the thread-local memory of the caller, so it must not use
-/// any.
+/// Starts a thread of this process on a stack of its own. It shares the thread-local memory of the
+/// caller, so it must not use any.
 ///
 /// # Safety
-/// `stack_end` must be the end of unused memory, aligned to 16 bytes; `entry` must live by system calls alone.
+/// `stack_end` must be the end of unused memory, aligned to 16 bytes; `entry` must live by system
+/// calls alone.
 pub unsafe fn thread(stack_end: usize, entry: extern "C" fn(usize) -> !, arg: usize) -> isize {
     // VM, FS, FILES, SIGHAND, THREAD, SYSVSEM.
     const FLAGS: usize = 0x100 | 0x200 | 0x400 | 0x800 | 0x10000 | 0x40000;
     let result: isize;
-    // SAFETY: the new thread begins behind `syscall` with the same registers but for the stack and rax, and never comes back.
+    // SAFETY: the new thread begins behind `syscall` with the same registers but for the stack and
+    // rax, and never comes back.
     unsafe {
         asm!(
             "syscall",
@@ -139,8 +144,9 @@ pub unsafe fn thread(stack_end: usize, entry: extern "C" fn(usize) -> !, arg: us
     result
 }
 
-/// Copies memory. The C library's `memcpy` reads variables of that library, which may be out of memory: the agent would wait for itself. What
-/// the compiler makes of copies is linked to this one (the build script of refault-pager says so).
+/// Copies memory. The C library's `memcpy` reads variables of that library, which may be out of
+/// memory: the agent would wait for itself. What the compiler makes of copies is linked to this one
+/// (the build script of refault-pager says so).
 ///
 /// # Safety
 /// As `memcpy`.

@@ -16,8 +16,8 @@ pub use rng::Rng;
 pub use shared::{oracle, traces};
 pub use world::AtOnce;
 
-/// Whether tests are to take as long as they can use: `REFAULT_LONG=1`, which `.ci/run` sets. Without
-/// it a test of random loads runs fewer of them, and a stress test is shorter.
+/// Whether tests are to take as long as they can use: `REFAULT_LONG=1`, which `.ci/run` sets.
+/// Without it a test of random loads runs fewer of them, and a stress test is shorter.
 pub fn is_long() -> bool {
     std::env::var_os("REFAULT_LONG").is_some_and(|value| !value.is_empty() && value != "0")
 }

@@ -8,7 +8,8 @@ const ROLE: &str = "REFAULT_TEST_ROLE";
 /// Says to a test that it is alone in its process.
 const ALONE: &str = "REFAULT_TEST_ALONE";
 
-/// The name by which the harness knows a test of the module that calls this: `test_name!(the_program)`.
+/// The name by which the harness knows a test of the module that calls this:
+/// `test_name!(the_program)`.
 #[macro_export]
 macro_rules! test_name {
     ($test:ident) => {{
@@ -38,7 +39,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// The test of this name (see [`test_name!`]), in a role. More than one word may be said with it.
+    /// The test of this name (see [`test_name!`]), in a role. More than one word may be said with
+    /// it.
     pub fn new(test: String, role: &str) -> Program {
         Program { test, variables: vec![(ROLE.into(), role.into())] }
     }

@@ -1,4 +1,5 @@
-//! Nothing that is written as a test is left out, and nothing that ships depends on what tests share.
+//! Nothing that is written as a test is left out, and nothing that ships depends on what tests
+//! share.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -378,14 +378,15 @@ fn cut_compression_is_an_error_at_every_byte() {
             let opts = as_format(Format::Plain);
             match read("t", &packed[..length], &opts) {
                 Err(_) => {}
-                // Nothing at all is an empty file, which whoever reads it refuses.
+                // Nothing at all is an empty file, which the thread that reads it refuses.
                 Ok(records) => assert!(length == 0 && records.is_empty(), "{kind} at {length}"),
             }
         }
     }
 }
 
-/// Binary formats know a cut inside a record; text formats know it unless what is left is well formed.
+/// Binary formats know a cut inside a record; text formats know it unless what is left is well
+/// formed.
 #[test]
 fn cut_files_are_errors_or_prefixes() {
     for (format, bytes) in samples() {

@@ -1,4 +1,5 @@
-//! Traces with memory cgroups: who a page belongs to, and that nothing else of a trace depends on it.
+//! Traces with memory cgroups: who a page belongs to, and that nothing else of a trace depends on
+//! it.
 
 use proptest::prelude::*;
 use refault_trace::generate::Workload;

@@ -150,7 +150,8 @@ fn files_that_never_end() {
     // The header of a page names a list of two thousand million elements.
     let error = read(&data.join("endless-page-header.parquet")).expect_err("broken");
     assert!(error.to_string().contains("the Parquet data is broken"), "{error}");
-    // So do the metadata, but only when fields are taken for what they should be and not for what they are.
+    // So do the metadata, but only when fields are taken for what they should be and not for what
+    // they are.
     let error = read(&data.join("fields-of-other-types.parquet")).expect_err("broken");
     assert!(error.to_string().contains("the Parquet metadata are broken"), "{error}");
 }

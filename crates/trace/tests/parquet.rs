@@ -98,7 +98,8 @@ fn every_way_to_write_pages() {
     }
 }
 
-/// A trace of three rows with a column of groups of this declaration and of this type, some values of which may be missing.
+/// A trace of three rows with a column of groups of this declaration and of this type, some values
+/// of which may be missing.
 fn with_groups<T: parquet::data_type::DataType>(
     column: &str,
     values: &[T::T],

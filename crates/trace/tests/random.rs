@@ -1,4 +1,5 @@
-//! Random bytes in every format: an error or records, never a panic and never more than was asked for.
+//! Random bytes in every format: an error or records, never a panic and never more than was asked
+//! for.
 
 use proptest::prelude::*;
 use refault_trace::{Format, Input, LoadOptions, OpenOptions, Trace, open_input};

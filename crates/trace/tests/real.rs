@@ -1,4 +1,5 @@
-//! The readers on real traces. They are not part of the repository: where they are absent, tests say so.
+//! The readers on real traces. They are not part of the repository: where they are absent, tests
+//! say so.
 
 use refault_testing::{oracle, traces};
 use refault_trace::{Format, LoadOptions, ObjectKind, OpenOptions, RecordSource, Trace, TraceError, open};

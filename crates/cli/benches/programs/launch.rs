@@ -88,7 +88,7 @@ impl Launcher {
         String::from_utf8(output.stdout).map_err(|e| format!("{program}: {e}"))
     }
 
-    /// Starts a server, and leaves it to whoever gets it.
+    /// Starts a server, and leaves it to its owner.
     pub fn server(&self, dir: &Path, program: &str, args: &[&str]) -> Result<Server, String> {
         let mut command = self.command(program, args);
         command.current_dir(dir).stdout(Stdio::null()).stderr(Stdio::piped());

@@ -1,12 +1,15 @@
-//! Real programs, unmodified: as they are, under `refault run` in less memory than they take, and in a memory cgroup of the kernel with the same
-//! limit, whose swap is zram or a file. The results must be the same, and nothing may be lost. Each does its work under some launcher and says
-//! what came out, as text that must not depend on where it ran. What is not installed, or not allowed here, is skipped, and said.
+//! Real programs, unmodified: as they are, under `refault run` in less memory than they take, and
+//! in a memory cgroup of the kernel with the same limit, whose swap is zram or a file. The results
+//! must be the same, and nothing may be lost. Each does its work under some launcher and says what
+//! came out, as text that must not depend on where it ran. What is not installed, or not allowed
+//! here, is skipped, and said.
 //!
 //! ```text
 //! cargo bench -p refault-cli --bench programs -- [--time-out SECONDS] [--without-kernel] [--flag FLAG]... [NAME...]
 //! ```
 //!
-//! `--without-kernel` leaves the cgroups out; `--flag` is one more word for `refault run` (`--flag --pool --flag none`).
+//! `--without-kernel` leaves the cgroups out; `--flag` is one more word for `refault run` (`--flag
+//! --pool --flag none`).
 //!
 //! Cgroups, zram and swap take root; what was set up is undone whatever ends this program.
 

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use super::launch::Launcher;
 use super::rig::{Rig, Setup, Swap};
 
-/// Does the work of a program in a directory of its own, on about so many bytes of memory; the result as text.
+/// Does the work of a program in a directory of its own, on about so many bytes of memory; the
+/// result as text.
 pub type Work = fn(&mut Launcher, &Path, u64) -> Result<String, String>;
 
 /// Under what a program runs.
@@ -58,7 +59,8 @@ pub struct Figures {
     /// What the program computed.
     pub result: String,
     pub wall_s: f64,
-    /// The most anonymous memory of all that ran, by the kernel's count, looked at every millisecond.
+    /// The most anonymous memory of all that ran, by the kernel's count, looked at every
+    /// millisecond.
     pub anon_peak_bytes: Option<u64>,
     /// The most that the pager counts against its limit.
     pub taken_peak_bytes: Option<f64>,
@@ -88,7 +90,8 @@ impl Outcome {
     }
 }
 
-/// Runs the program. What the kernel ends for lack of memory is run once more: it does so now and then while there is swap left.
+/// Runs the program. What the kernel ends for lack of memory is run once more: it does so now and
+/// then while there is swap left.
 pub fn run(order: &Order) -> Outcome {
     match run_once(order) {
         Outcome::Killed => match run_once(order) {
@@ -172,7 +175,8 @@ fn of_pager(figures: Figures, launcher: &Launcher) -> Result<Figures, String> {
     })
 }
 
-/// The work, its memory looked at every millisecond, and ended when it takes too long: its result, the most memory, whether it was late.
+/// The work, its memory looked at every millisecond, and ended when it takes too long: its result,
+/// the most memory, whether it was late.
 fn watched(o: &Order, rig: Option<&Rig>, launcher: &mut Launcher) -> (Result<String, String>, Option<u64>, bool) {
     let (is_over, is_late) = (AtomicBool::new(false), AtomicBool::new(false));
     let deadline = Instant::now() + o.time_out;
@@ -200,7 +204,8 @@ fn watched(o: &Order, rig: Option<&Rig>, launcher: &mut Launcher) -> (Result<Str
     })
 }
 
-/// Pages that the kernel has written to swap and read back, of the whole system: nothing else swaps, since no other swap is on.
+/// Pages that the kernel has written to swap and read back, of the whole system: nothing else
+/// swaps, since no other swap is on.
 fn swapped() -> (f64, f64) {
     let vmstat = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
     let of = |name: &str| vmstat.lines().find_map(|l| l.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0.0);

@@ -1,4 +1,5 @@
-//! Servers under load: every value that was stored is asked for again and must be what was stored last.
+//! Servers under load: every value that was stored is asked for again and must be what was stored
+//! last.
 
 use super::Launcher;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,7 +8,8 @@ use std::path::Path;
 
 const VALUE_BYTES: usize = 1000;
 
-/// The value of a key: text that LZ4 shrinks to about half, and that is of this key and version only.
+/// The value of a key: text that LZ4 shrinks to about half, and that is of this key and version
+/// only.
 fn value(key: u64, version: u32) -> String {
     let mut x = key * 1_000_003 + u64::from(version);
     let mut text = format!("{key}:{version}:");
@@ -107,8 +109,8 @@ fn redis_up(launcher: &Launcher, dir: &Path) -> Result<(super::launch::Server, C
     Ok((server, c))
 }
 
-/// redis: fill, snapshot by fork while values are overwritten, read everything; then another server reads the snapshot, which must have the
-/// values from before.
+/// redis: fill, snapshot by fork while values are overwritten, read everything; then another server
+/// reads the snapshot, which must have the values from before.
 pub fn redis(launcher: &mut Launcher, dir: &Path, bytes: u64) -> Result<String, String> {
     let keys: Vec<u64> = (0..bytes / 1150).collect();
     let _ = std::fs::remove_file(dir.join("dump.rdb"));

@@ -1,4 +1,5 @@
-//! The result for programs; the schema is in docs/reference/bench.md. Numbers that are not finite become null.
+//! The result for programs; the schema is in docs/reference/bench.md. Numbers that are not finite
+//! become null.
 
 use super::report::{Report, Row, Variant, better_name};
 use crate::Failure;

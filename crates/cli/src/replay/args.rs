@@ -155,7 +155,8 @@ pub struct LabArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Print JSON; the schema is in docs/reference/replay.md, of scenarios in docs/reference/replay-scenario.md
+    /// Print JSON; the schema is in docs/reference/replay.md, of scenarios in
+    /// docs/reference/replay-scenario.md
     #[arg(long)]
     pub(super) json: bool,
 

@@ -44,8 +44,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "SIZE", value_parser = Size::absolute)]
     memory_max: Size,
 
-    /// Beyond so much, counted likewise, whoever touches memory that is not in place waits, the
-    /// longer the further beyond
+    /// Beyond so much, counted likewise, the thread that touches memory that is not in place waits,
+    /// the longer the further beyond
     #[arg(long, value_name = "SIZE", value_parser = Size::absolute)]
     memory_high: Option<Size>,
 

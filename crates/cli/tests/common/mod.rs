@@ -10,7 +10,8 @@ use refault_trace::{
 };
 use std::path::Path;
 
-/// Loads a trace; `only_reads` takes every access for a read of a file, as textbook policies know nothing else.
+/// Loads a trace; `only_reads` takes every access for a read of a file, as textbook policies know
+/// nothing else.
 pub fn load(path: &Path, raw_ids: bool, via: Via, only_reads: bool) -> Trace {
     let source = open(path, &OpenOptions { raw_ids, ..OpenOptions::default() }).expect("opens");
     let opts = LoadOptions { default_via: via, ..LoadOptions::default() };

@@ -131,3 +131,24 @@ fn citations_are_told_from_numbers() {
     assert_eq!(named_places("// see docs/mechanisms.md#the-half-rule."), ["the-half-rule"]);
     assert_eq!(named_places("// `docs/mechanisms.md`: The half rule, and"), ["the-half-rule"]);
 }
+
+/// A comment of its own line is not wider, but for tables and code.
+const COLUMNS: usize = 100;
+
+#[test]
+fn comments_are_wrapped() {
+    let mut wrong = Vec::new();
+    for path in checked_files() {
+        let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let mut code = false;
+        for (line, n) in text.lines().zip(1..) {
+            let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
+            let said = comment.trim_start_matches(['/', '!']).trim_start();
+            code ^= said.starts_with("```");
+            if line.chars().count() > COLUMNS && !code && !said.starts_with('|') {
+                wrong.push(format!("{}:{n}: {} columns", path.display(), line.chars().count()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "wider than {COLUMNS} columns:\n  {}", wrong.join("\n  "));
+}

@@ -13,7 +13,7 @@ impl Burst<'_> {
     /// One access of one page.
     pub(super) fn access(&mut self, t: usize, task: &mut Task, phase: &PhaseSpec, clock: u64, access: Access) -> Step {
         if std::mem::take(&mut self.threads[t].read_failed) {
-            // The error is the task's; whoever touches the page next has it read again.
+            // The error is the task's; the thread that touches the page next has it read again.
             let ns = self.kernel.costs.minor_fault_ns.max(1);
             task.spend(phase, 0, ns);
             task.finish_access(phase, clock + ns, false);

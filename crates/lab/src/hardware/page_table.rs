@@ -58,7 +58,7 @@ struct Space {
 pub(crate) struct PageTables {
     pub(crate) extents: Vec<Extent>,
     spaces: Vec<Space>,
-    /// The page table of whoever runs, for new mappings.
+    /// The page table of the task that runs, for new mappings.
     pub(crate) current: Option<usize>,
     /// Pages that were mapped since the last access, and unmapped since they were last taken.
     pub(crate) mapped: u64,

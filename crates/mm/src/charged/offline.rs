@@ -34,7 +34,7 @@ impl Charged<'_> {
         let m = self.groups.memcgs.get_mut(id);
         m.life = Life::Offline;
         m.protection.setting = [0; 2];
-        // Nobody charges it in Linux any more; here, whoever uses its mappings does, and no limit
+        // Nobody charges it in Linux any more; here, the user of its mappings does, and no limit
         // may be in their way.
         (m.high, m.max) = (u64::MAX, u64::MAX);
         self.groups.memcgs.propagate_protection(id);
@@ -114,8 +114,8 @@ impl Charged<'_> {
         true
     }
 
-    /// Mappings of which nothing is in memory or swap change their owner: whoever uses them next is
-    /// charged above.
+    /// Mappings of which nothing is in memory or swap change their owner: the group that uses them
+    /// next is charged above.
     fn hand_over_mappings(&mut self, from: MemcgId, to: MemcgId) {
         let v = self.groups.memcgs.get(to).lruvec;
         for m in self.pages.space.mappings.iter_mut().filter(|m| m.memcg == from) {

@@ -1,9 +1,9 @@
 //! Whether to poll for what comes soon, or to sleep until it is there.
 //!
 //! A processor that has nothing to do halts, and to wake it from that takes 15 to 25 µs in a
-//! virtual machine: a third of what a read from a fast device takes. Whoever waits for such a read
-//! polls for it instead, while what comes, comes soon; and sleeps as soon as someone else wants the
-//! processor, or what it waits for takes long.
+//! virtual machine: a third of what a read from a fast device takes. A thread that waits for such a
+//! read polls for it instead, while what comes, comes soon; and sleeps as soon as someone else
+//! wants the processor, or what it waits for takes long.
 //!
 //! How long a wait is likely to be is the mean of the polled ones. (One that was slept through is
 //! longer by what the sleep costs.) While waits are too long to be polled for, one of many is
@@ -17,8 +17,8 @@ pub const MOST_MEAN_NS: u64 = 100_000;
 const SLACK_NS: u64 = 10_000;
 /// While waits are too long, one of so many is polled for.
 const PROBE: u32 = 64;
-/// Whoever polls and does not look for so long was not running: something else had the processor
-/// for at least a tick.
+/// A thread that polls and does not look for so long was not running: something else had the
+/// processor for at least a tick.
 pub const GAP_NS: u64 = 500_000;
 /// Then so many waits are slept through, twice as many each time up to that, and half as many after
 /// as many polls without it.

@@ -23,22 +23,23 @@ impl Engine {
     }
 
     /// Sets the limits of a memcg, as writing to its files does. A `high` or `max` below what it
-    /// uses reclaims; where that is not enough for `max`, it is out of memory ([`crate::Effect::Oom`]),
-    /// and the driver kills someone and sets it again.
+    /// uses reclaims; where that is not enough for `max`, it is out of memory
+    /// ([`crate::Effect::Oom`]), and the driver kills someone and sets it again.
     pub fn set_memcg_limits<W: World>(&mut self, w: &mut W, id: MemcgId, limits: &MemcgLimits) -> Result<(), String> {
         self.cgroupfs(w).set_memcg_limits(id, limits)
     }
 
     /// The task on whose behalf the last calls were made is done with what it accessed, and goes
     /// on. If it charged beyond a `high` it reclaims now, while that gets on, and then is told to
-    /// sleep ([`crate::ThrottleReason::High`]). A driver that never calls this has no `memory.high`.
+    /// sleep ([`crate::ThrottleReason::High`]). A driver that never calls this has no
+    /// `memory.high`.
     pub fn return_to_user<W: World>(&mut self, w: &mut W) {
         self.cgroupfs(w).return_to_user()
     }
 
-    /// Reclaims what the calls since the last [`crate::Engine::return_to_user`] charged beyond a `high`,
-    /// and says nothing of sleep. For drivers whose writes take a while: pages that are on their
-    /// way out would count as used.
+    /// Reclaims what the calls since the last [`crate::Engine::return_to_user`] charged beyond a
+    /// `high`, and says nothing of sleep. For drivers whose writes take a while: pages that are on
+    /// their way out would count as used.
     pub fn reclaim_over_high<W: World>(&mut self, w: &mut W) {
         self.cgroupfs(w).reclaim_over_high()
     }

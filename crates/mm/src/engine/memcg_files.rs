@@ -144,7 +144,8 @@ impl Engine {
     }
 
     /// A file of a memcg as the kernel shows it, in bytes where it counts bytes; none: there is no
-    /// such file here. `memory.pressure` belongs to whoever knows the tasks ([`crate::Psi`]).
+    /// such file here. `memory.pressure` belongs to the driver, which knows the tasks
+    /// ([`crate::Psi`]).
     pub fn memcg_file(&self, id: MemcgId, file: &str) -> Option<String> {
         let m = self.groups.memcgs.get(id);
         let bytes = |pages: u64| match pages {

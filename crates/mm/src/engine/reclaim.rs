@@ -128,9 +128,9 @@ impl Engine {
         self.groups.memcgs.get(id).usage
     }
 
-    /// Adds mapped anonymous pages of a memcg that the next [`crate::Engine::kswapd_step`] asks about, as
-    /// things are now: those of up to `most` folios, the first to be asked about in front; none if
-    /// there is enough free. It is a hint; nothing changes by it.
+    /// Adds mapped anonymous pages of a memcg that the next [`crate::Engine::kswapd_step`] asks
+    /// about, as things are now: those of up to `most` folios, the first to be asked about in
+    /// front; none if there is enough free. It is a hint; nothing changes by it.
     pub fn peek_reclaim_candidates(&self, memcg: MemcgId, most: usize, pages: &mut Vec<PageId>) {
         self.pages.peek_reclaim_candidates(&self.frames, memcg, most, pages);
     }

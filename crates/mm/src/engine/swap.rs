@@ -20,8 +20,8 @@ impl Engine {
         self.swap_cache(w).discard_done(first)
     }
 
-    /// A step of the worker that writes entries back: from [`crate::Effect::WakeZswap`] on until it says
-    /// `Sleep`.
+    /// A step of the worker that writes entries back: from [`crate::Effect::WakeZswap`] on until it
+    /// says `Sleep`.
     pub fn zswap_step<W: World>(&mut self, w: &mut W) -> ZswapStep {
         self.alloc(w).zswap_step()
     }

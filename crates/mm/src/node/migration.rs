@@ -1,9 +1,9 @@
 //! Moving folios from one node to another: demotion by reclaim, and the part that promotion has in
 //! common with it.
 //!
-//! A folio that moves is on no list, locked and unmapped; whoever touches it waits. It keeps its
-//! number, its slots, its charge and its flags: only its frames are others afterwards, and with
-//! them its lists.
+//! A folio that moves is on no list, locked and unmapped; the thread that touches it waits. It
+//! keeps its number, its slots, its charge and its flags: only its frames are others afterwards,
+//! and with them its lists.
 //!
 //! Mechanism: `docs/mechanisms.md#demotion`.
 

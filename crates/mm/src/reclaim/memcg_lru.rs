@@ -18,8 +18,8 @@ impl<W: World> Reclaim<'_, W> {
             let mut at = self.groups.memcg_lru[n].bins[generation][bin].0;
             while let Some(id) = at {
                 let rotation = self.shrink_rotating(id);
-                // Whoever comes next is known before this one moves: it may come back into this
-                // bin.
+                // The group that comes next is known before this one moves: it may come back into
+                // this bin.
                 at = self.groups.memcg_lru[n].places[id.index()].next;
                 if let Some(to) = rotation {
                     self.groups.memcg_lru[n].rotate(id, to);
@@ -36,7 +36,7 @@ impl<W: World> Reclaim<'_, W> {
         let was_tail = self.groups.memcg_lru[self.sc.nid.index()].places[id.index()].segment == Segment::Tail;
         match self.groups.memcgs.shield(MemcgId::ROOT, id) {
             Shield::Min => return Some(Rotation::Young),
-            // Others first. Whoever is met again is not spared.
+            // Others first. A group that is met again is not spared.
             Shield::Low if !was_tail => return Some(Rotation::Tail),
             Shield::Low => self.groups.memcgs.event(id, |e| &mut e.low),
             Shield::None => {}

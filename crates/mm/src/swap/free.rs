@@ -10,7 +10,7 @@ use crate::ids::SwapSlot;
 use crate::world::Ack;
 
 impl Device {
-    /// Frees slots of one cluster, whoever held them.
+    /// Frees slots of one cluster, no matter what held them.
     pub(super) fn free_range(&mut self, offset: u32, nr: u32, common: &mut Common) {
         let (c, at) = self.place(offset);
         let (first, range) = (self.slot(offset).0, at..at + nr as usize);

@@ -289,7 +289,7 @@ impl World for Contents {
             }
             Effect::Free { page, order } => pages(page, order).for_each(|p| self.free(p)),
             Effect::FreeSlot { slot } => {
-                // Whoever gets it next is not to be taken for this page.
+                // The next owner is not to be taken for this page.
                 self.slot_of.retain(|_, s| *s != slot);
                 if self.zswap.contains_key(&slot) {
                     self.violations.push(format!("{slot:?} is free and still in zswap"));

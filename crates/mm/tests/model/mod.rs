@@ -258,7 +258,7 @@ impl Driver {
         }
         if self.evictions_only {
             let evicted = sum("pgsteal") + self.paged_out - get("pglazyfreed") - self.world.demoted;
-            // Whoever asks for memory stamps what is evicted; the root sees all.
+            // The group that asks for memory stamps what is evicted; the root sees all.
             let age =
                 self.engine.memcg_gauges(MemcgId::ROOT).iter().find(|g| g.name == "nonresident_age").map(|g| g.value);
             if age != Some(evicted) {

@@ -116,7 +116,8 @@ fn kswapd() -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-/// Zipf with exponent 1 by inversion of the continuous distribution; ranks are scattered over the pages.
+/// Zipf with exponent 1 by inversion of the continuous distribution; ranks are scattered over the
+/// pages.
 fn zipf(rng: &mut Rng, pages: u64) -> u64 {
     let rank = ((pages as f64 + 1.0).ln() * rng.unit()).exp() as u64 - 1;
     rank.min(pages - 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) % pages
@@ -141,7 +142,8 @@ fn fill(base: *mut u8, pages: u64) {
     }
 }
 
-/// Accesses to a page of the region, counted: to warm up half as many more. Those of few misses are more, for they are fast.
+/// Accesses to a page of the region, counted: to warm up half as many more. Those of few misses are
+/// more, for they are fast.
 fn accesses_per_page(workload: &str) -> u64 {
     match workload {
         "uniform" | "scan" => 4,

@@ -220,7 +220,7 @@ fn command(name: &str, args: &[&std::ffi::OsStr]) -> Result<(), String> {
 /// The janitor.
 pub fn clean_up() {
     let lines: Vec<String> = std::io::stdin().lock().lines().map_while(Result::ok).collect();
-    // Whoever is in the cgroup ends first: what is swapped out of it need not come back.
+    // The processes of the cgroup end first: what is swapped out of it need not come back.
     for group in lines.iter().filter_map(|l| l.strip_prefix("cgroup ")) {
         empty(Path::new(group));
     }

@@ -139,8 +139,8 @@ pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Res
 /// is tried again.
 ///
 /// # Safety
-/// The range is of memory of the pager, and nobody refers to it, or whoever does is served when it
-/// faults.
+/// The range is of memory of the pager, and nobody refers to it, or the thread that does is served
+/// when it faults.
 pub(crate) unsafe fn discard(start: usize, len: usize) -> io::Result<()> {
     for attempt in 0.. {
         // SAFETY: the caller's contract.

@@ -65,8 +65,8 @@ impl<O: Operations> Core<O> {
             // Of a folio that was cut: what is left of it stays.
             self.touch_now(page, false);
         }
-        // Whoever touches what was given up faults, and waits for the lock under which this is
-        // done.
+        // A thread that touches what was given up faults, and waits for the lock under which this
+        // is done.
         if let Err(e) = self.memory.ops.discard(first, nr) {
             self.memory.ops.fatal(&format!("discarding memory: {e}"));
         }

@@ -9,9 +9,9 @@ use crate::uffd::PAGE;
 pub struct Limits {
     /// `memory.max`: what its pages, the pool and the pager itself may take together.
     pub memory_max: usize,
-    /// `memory.high`: beyond it, counted likewise, whoever faults makes room, and waits the longer
-    /// the further beyond. `usize::MAX`: never. A region is not made with less than 4 MiB; later
-    /// any number will do, and slows down whoever faults.
+    /// `memory.high`: beyond it, counted likewise, the thread that faults makes room, and waits the
+    /// longer the further beyond. `usize::MAX`: never. A region is not made with less than 4 MiB;
+    /// later any number will do, and slows down the thread that faults.
     pub memory_high: usize,
     /// `memory.swap.max`: what may be out of memory, before compression.
     pub swap_max: usize,

@@ -24,7 +24,7 @@ pub(crate) fn answer(effect: &Effect) -> Ack {
         | Effect::WakeFlusher
         | Effect::Throttle { .. }
         | Effect::Unthrottle { .. } => Ack::Done,
-        // Whoever drives the engine does these itself.
+        // The driver does these itself.
         Effect::SwapIn { .. }
         | Effect::SwapOut { .. }
         | Effect::Map { .. }

@@ -184,8 +184,8 @@ impl<O: Operations> Memory<O> {
         }
     }
 
-    /// Copies pages into their places, or zeros; how many. 0: it could not be done, and whoever
-    /// waits goes on waiting.
+    /// Copies pages into their places, or zeros; how many. 0: it could not be done, and threads
+    /// that wait go on waiting.
     fn fill(&mut self, first: u32, n: usize, from: Origin) -> usize {
         let source = match (from, &self.arrived, &self.folios.arrived) {
             (Origin::ZeroPage, ..) => Source::ZeroPage,

@@ -1,4 +1,5 @@
-//! What folios need beside the states of pages: which are to be read, and buffers to read them into.
+//! What folios need beside the states of pages: which are to be read, and buffers to read them
+//! into.
 
 use crate::store::PageBuf;
 use crate::uffd::PAGE;

@@ -9,7 +9,7 @@ pub(crate) const MOST_LEAVING: usize = 64;
 
 /// Who is to wait: places of type `P`. With the default, nobody ever.
 pub(crate) struct MemoryHigh<P> {
-    /// There is a `memory.high`: whoever faulted goes on when the engine lets it.
+    /// There is a `memory.high`: the thread that faulted goes on when the engine lets it.
     pub(crate) holds: bool,
     /// Pages that are in place and whose faults were not let go yet.
     held: Vec<P>,

@@ -72,7 +72,7 @@ pub(crate) trait Operations {
     /// Those who wait for a page try again.
     fn wake(&self, page: u32);
 
-    /// Whoever touches a page gets a signal from now on. `why`: a line says so.
+    /// A thread that touches a page gets a signal from now on. `why`: a line says so.
     fn poison(&self, page: u32, why: Option<&str>);
 
     /// Drops what is in place; the pages are missing then.

@@ -31,7 +31,7 @@ impl<O: Operations> Core<O> {
         let page = fault.page;
         match self.memory.state(page) {
             State::Mapped => self.wake_mapped(page),
-            // Whoever tries again gets the signal.
+            // A thread that tries again gets the signal.
             State::Poisoned => self.wake(page),
             state if state.is_moving() => self.waiting.add(page, fault.write),
             State::Empty | State::Stored if !forced && self.is_short() => self.waiting_for_frame.add(fault),
@@ -139,7 +139,7 @@ impl<O: Operations> Core<O> {
         self.memory.ops.wake(page);
     }
 
-    /// The page cannot be had: whoever touches it gets a signal.
+    /// The page cannot be had: the thread that touches it gets a signal.
     pub(super) fn poison(&mut self, page: u32, why: &str) {
         match self.memory.state(page) {
             State::Staged | State::Written => self.memory.leave_place(page, State::Poisoned),
@@ -175,7 +175,7 @@ impl<O: Operations> Core<O> {
                     self.memory.ops.fatal("a page is in place, and the engine did not map it");
                 }
             }
-            // It was read ahead. Whoever needs it may have better luck.
+            // It was read ahead. A thread that needs it may have better luck.
             Err(_) if waiting.is_none() => {
                 self.memory.set_state(page, State::Stored);
                 self.engine.read_done(&mut self.memory, id, false);
@@ -201,7 +201,7 @@ impl<O: Operations> Core<O> {
         }
     }
 
-    /// After a step of reclaim, by whoever it was: where faults wait for a frame and nothing is on
+    /// After a step of reclaim, by any thread: where faults wait for a frame and nothing is on
     /// its way out, again and again, a pool before a file is asked for memory. Background reclaim
     /// may go on for long before it finds that there is nothing.
     pub(crate) fn note_step(&mut self) {

@@ -20,7 +20,7 @@ pub(crate) enum State {
     Stored,
     /// In the swap area, and on its way from there.
     Reading,
-    /// It cannot be had any more; whoever touches it gets a signal.
+    /// It cannot be had any more; the thread that touches it gets a signal.
     Poisoned,
 }
 

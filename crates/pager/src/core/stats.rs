@@ -35,7 +35,7 @@ pub struct Counts {
     pub write_errors: u64,
     /// Reads from the swap area that failed; the pages are poisoned.
     pub read_errors: u64,
-    /// Pages that cannot be had any more. Whoever touches one gets `SIGBUS`.
+    /// Pages that cannot be had any more. A thread that touches one gets `SIGBUS`.
     pub poisoned: u64,
     /// Times that the kernel could not put a page in its place.
     pub fill_errors: u64,

@@ -72,7 +72,7 @@ impl<O: Operations> Core<O> {
     fn serve(&mut self, fault: Fault, forced: bool) {
         let Fault { page, write, .. } = fault;
         match self.memory.state(page) {
-            // Whoever tries again gets the signal.
+            // A thread that tries again gets the signal.
             State::Lost => self.wake(page),
             State::Reading => self.waiting.add(page, write),
             State::Writing if write => self.waiting.add(page, write),
@@ -151,7 +151,7 @@ impl<O: Operations> Core<O> {
         self.memory.ops.wake(page);
     }
 
-    /// The page cannot be had: whoever touches it gets a signal.
+    /// The page cannot be had: the thread that touches it gets a signal.
     fn lose(&mut self, page: u32, why: &str) {
         self.memory.counts.lost += 1;
         if self.memory.state(page).is_present() {
@@ -176,7 +176,7 @@ impl<O: Operations> Core<O> {
                 self.touch_now(page, write);
                 self.memory.arrived = None;
             }
-            // It was read ahead. Whoever needs it may have better luck.
+            // It was read ahead. A thread that needs it may have better luck.
             Err(_) if waiting.is_none() => {
                 self.memory.set_state(page, State::Absent);
                 self.engine.read_done(&mut self.memory, id, false);

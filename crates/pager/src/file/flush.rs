@@ -16,7 +16,7 @@ use crate::sync::{Condvar, MutexGuard};
 use crate::threads;
 use crate::uffd::PAGE;
 
-/// Pages of a write: whoever writes to one of them waits for all.
+/// Pages of a write: the thread that writes to one of them waits for all.
 const RUN: usize = 64;
 
 impl MappedFile {

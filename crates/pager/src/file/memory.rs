@@ -26,7 +26,7 @@ pub(super) enum State {
     Dirty,
     /// In place and on its way to the file; who writes to it waits.
     Writing,
-    /// It could not be had; whoever touches it gets a signal.
+    /// It could not be had; the thread that touches it gets a signal.
     Lost,
 }
 

@@ -125,8 +125,8 @@ struct Shared {
 /// A file as memory. What is written to it is in the file after [`MappedFile::flush`].
 ///
 /// It is ordinary memory: read it and write it through [`MappedFile::as_ptr`]. A page that cannot
-/// be read raises `SIGBUS` in whoever touches it, now and later (until [`MappedFile::read_again`]),
-/// and a line on standard error says why. Do not change its mapping.
+/// be read raises `SIGBUS` in the thread that touches it, now and later (until
+/// [`MappedFile::read_again`]), and a line on standard error says why. Do not change its mapping.
 ///
 /// Children of `fork` do not inherit it: there, dropping it does nothing, and nothing else may be
 /// done with it (something else may be at its address, and its lock may be held by a thread that is
@@ -456,7 +456,7 @@ impl Shared {
             if core.has_work() {
                 self.work.notify_one();
             }
-            // Whoever faults comes first.
+            // A thread that faults comes first.
             drop(core);
             core = self.lock();
         }

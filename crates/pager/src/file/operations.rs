@@ -70,7 +70,7 @@ impl Operations for FileMemory {
     fn wake(&self, page: u32) {
         if let Err(e) = self.uffd.wake(self.address(page), PAGE) {
             // It would wait for ever.
-            fatal(&format!("whoever waits for a page cannot be woken: {e}"));
+            fatal(&format!("the thread that waits for a page cannot be woken: {e}"));
         }
     }
 
@@ -80,7 +80,7 @@ impl Operations for FileMemory {
         }
         // SAFETY: the page is of the mapping, which is watched.
         if let Err(e) = unsafe { self.uffd.poison_for_certain(self.address(page)) } {
-            // Whoever touches it would wait for ever.
+            // A thread that touches it would wait for ever.
             fatal(&format!("a page that is lost cannot be marked: {e}"));
         }
     }
@@ -88,7 +88,7 @@ impl Operations for FileMemory {
     fn discard(&self, first: u32, pages: usize) -> std::io::Result<()> {
         // SAFETY: the pages are of the mapping. Either they are protected and the file has what
         // they hold, or nothing is there but the mark of a page that is lost: nothing is lost, and
-        // whoever touches them faults and waits for the lock under which this is done.
+        // the thread that touches them faults and waits for the lock under which this is done.
         unsafe { calls::discard(self.address(first), pages * PAGE) }
     }
 

@@ -21,7 +21,7 @@ pub struct FileCounts {
     pub read_errors: u64,
     /// Pages whose write failed: they are dirty as before.
     pub write_errors: u64,
-    /// Pages that could not be had. Whoever touches one gets `SIGBUS`.
+    /// Pages that could not be had. A thread that touches one gets `SIGBUS`.
     pub lost: u64,
     /// Times that the kernel could not put a page in its place, or let it be written.
     pub fill_errors: u64,

@@ -229,8 +229,8 @@ impl Core {
 
     /// Serves what was read from the descriptors.
     pub(super) fn serve_pending(&mut self) {
-        // Nothing else may come that would have a batch dealt with: whoever waits for it may wait
-        // for the manager.
+        // Nothing else may come that would have a batch dealt with: the thread that waits for it
+        // may wait for the manager.
         for index in 0..self.spaces.len() {
             if self.has_batch(index) {
                 self.settle(index);
@@ -405,7 +405,7 @@ impl Core {
                     self.memory.area.fault_served(served);
                 }
             }
-            // It was read ahead. Whoever needs it may have better luck.
+            // It was read ahead. A thread that needs it may have better luck.
             Err(_) if waiter.is_none() => {
                 self.memory.set_state(page, State::Stored);
                 self.engine.read_done(&mut self.memory, id, false);

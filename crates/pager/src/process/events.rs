@@ -188,7 +188,7 @@ impl Core {
             }
         }
         unmapped.into_iter().for_each(|page| self.memory.is_discarding[page as usize] = false);
-        // Whoever waits there tries again, and finds out what there is.
+        // A thread that waits there tries again, and finds out what there is.
         for range in batch.iter().flat_map(Change::ranges).filter(|r| !r.is_empty()) {
             wake_at(&uffd, range.start, range.len());
         }
@@ -409,8 +409,8 @@ impl Core {
     fn keep(&self, page: u32, at: *const u8) -> Option<CowSwap> {
         let mut content = Box::<PageBuf>::default();
         // SAFETY: a staging place that is filled, for the page is in a state that says so, or a
-        // page that is being put in its place; the lock is held, and whoever writes it to the swap
-        // area only reads it, too.
+        // page that is being put in its place; the lock is held, and the thread that writes it to
+        // the swap area only reads it, too.
         unsafe { std::ptr::copy_nonoverlapping(at, content.0.as_mut_ptr(), PAGE) };
         // A write that fails may go well the next time.
         self.memory.area.keep(page, &content.0).or_else(|_| self.memory.area.keep(page, &content.0)).ok()

@@ -159,7 +159,7 @@ impl Core {
                 }
             }
         }
-        // Whoever waited tries again, and is served anew if that is needed.
+        // A thread that waited tries again, and is served anew if that is needed.
         self.wake_at(p);
         self.wake(page);
     }

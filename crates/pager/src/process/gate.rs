@@ -62,7 +62,7 @@ impl Core {
             libc::EAGAIN => return false,
             0 => {}
             // Somebody else asked with the same page, which was not emptied since. Or it could not
-            // be filled: whoever asks touches it once more.
+            // be filled: the thread that asks touches it once more.
             errno => {
                 if errno != libc::EEXIST {
                     std::thread::sleep(std::time::Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! What whoever started this process gave it, and the program is to find as it was: standard
+//! What the parent of this process gave it, and the program is to find as it was: standard
 //! descriptors that are closed, and limits that the manager has to keep, too, or raises for itself.
 
 use std::io;

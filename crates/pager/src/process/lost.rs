@@ -12,7 +12,7 @@ const MAX_MESSAGES: u64 = 16;
 const MANY_FAILED: u64 = 16;
 
 impl Core {
-    /// The page cannot be had: whoever touches it gets a signal.
+    /// The page cannot be had: the thread that touches it gets a signal.
     pub(super) fn poison(&mut self, page: u32, why: &str) {
         self.memory.set_state(page, State::Poisoned);
         self.end_cow_swap(page);

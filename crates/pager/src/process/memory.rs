@@ -36,7 +36,7 @@ pub(super) enum State {
     Reading,
     /// In the swap area, where it is that of the process that this one was forked from, too.
     CowSwap,
-    /// It cannot be had any more; whoever touches it gets a signal.
+    /// It cannot be had any more; the thread that touches it gets a signal.
     Poisoned,
 }
 
@@ -232,7 +232,7 @@ impl Memory {
         match self.state(page) {
             State::Empty | State::Leaving => false,
             State::Mapped => self.in_flight(page).is_some(),
-            // It is gone as soon as whoever reads or writes it is done.
+            // It is gone as soon as the thread that reads or writes it is done.
             State::Reading | State::Writing => !self.dropped[page as usize],
             _ => true,
         }

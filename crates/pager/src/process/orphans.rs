@@ -15,8 +15,8 @@ const LOOKS: u32 = 3;
 
 /// Waits until no process is left that would come to be served in the run of this name. Orphans are
 /// children of this process (`PR_SET_CHILD_SUBREAPER`), and each has, or its parent has, the run's
-/// name in its environment. Whoever has not is not served. Other children of this process may be
-/// anyone's, so none is waited for with `waitpid`.
+/// name in its environment. A process without it is not served. Other children of this process may
+/// be anyone's, so none is waited for with `waitpid`.
 pub(super) fn wait_for_all(name: &str) {
     let variable = [abi::VARIABLE.as_bytes(), b"=", name.as_bytes()].concat();
     let (mut strange, mut pause) = (0, PAUSE);

@@ -99,7 +99,7 @@ mod tests {
         p.set(1_000_000_000, 1);
         p.set(2_000_000_000, 0);
         assert_eq!(p.total_us(4_000_000_000), (1_500_000, 1_500_000));
-        // On one processor somebody works for whoever waits.
+        // On one processor somebody works for the thread that waits.
         let mut p = Pressure { psi: Psi::new(1), ..Pressure::new() };
         p.busy[3] = 2;
         p.set(0, 2);

@@ -88,8 +88,8 @@ impl Shared {
     }
 
     /// Reads what there is of all processes. Waiting threads are told of a descriptor once: had one
-    /// of them not read all of it, whoever faulted would wait until somebody else of that process
-    /// faults.
+    /// of them not read all of it, the thread that faulted would wait until somebody else of that
+    /// process faults.
     fn catch_up(&self) {
         let spaces = self.lock().spaces.len();
         for index in 0..spaces {

@@ -21,7 +21,7 @@ use crate::uffd::PAGE;
 const COUNT_EVERY: Duration = Duration::from_millis(20);
 const WORTH_A_COUNT: u64 = 64;
 /// As long as a process that shares memory is not known, copies count as this part of the memory at
-/// most: whoever had them may be gone.
+/// most: their owner may be gone.
 const MOST_UNKNOWN: u64 = 16;
 /// Pages that processes have beyond those that were counted, which have them counted again.
 const GROWN: u64 = 64;

@@ -2,11 +2,11 @@
 //! no processor.
 //!
 //! The manager gives orders under its lock, for no change of a mapping may be read between the
-//! choice of an address and the move. Waiting for ever there would stop all processes, and whoever
-//! is to let this one go on may be one of them (a debugger inside of the run). So the order stays
-//! open: its pages keep their state and their places, and until it is answered nothing of that
-//! process is read, served or put in place. What is done for others goes on. The kernel keeps all
-//! that the process says meanwhile, in order.
+//! choice of an address and the move. Waiting for ever there would stop all processes, and the one
+//! that is to let this one go on may be one of them (a debugger inside of the run). So the order
+//! stays open: its pages keep their state and their places, and until it is answered nothing of
+//! that process is read, served or put in place. What is done for others goes on. The kernel keeps
+//! all that the process says meanwhile, in order.
 
 use std::time::{Duration, Instant};
 

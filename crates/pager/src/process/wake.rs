@@ -23,5 +23,5 @@ pub(super) fn wake_at(uffd: &Uffd, start: usize, len: usize) {
         }
     }
     // They would wait for ever.
-    fatal(&format!("whoever waits for a page cannot be woken: error {errno}"));
+    fatal(&format!("the thread that waits for a page cannot be woken: error {errno}"));
 }

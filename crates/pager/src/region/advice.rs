@@ -69,8 +69,8 @@ impl Region {
     /// As [`Region::dont_need`], of a region that others use at the same time.
     ///
     /// # Safety
-    /// There is no reference to these bytes. Whoever reads them by a pointer at the same time finds
-    /// what was there, or zeros; what is written to them at the same time may be gone.
+    /// There is no reference to these bytes. A thread that reads them by a pointer at the same time
+    /// finds what was there, or zeros; what is written to them at the same time may be gone.
     pub unsafe fn dont_need_shared(&self, range: Range<usize>) -> Result<(), Error> {
         let whole = |at: usize| at.is_multiple_of(PAGE) || at == self.len();
         if !whole(range.start) || !whole(range.end) {
@@ -141,7 +141,7 @@ impl Shared {
             if core.has_work() || core.memory.kswapd_awake {
                 self.work.notify_one();
             }
-            // Whoever faults comes first.
+            // A thread that faults comes first.
             drop(core);
             core = self.lock();
         }

@@ -73,8 +73,8 @@ struct Shared {
 ///
 /// It is ordinary memory: read it and write it through [`Region::as_ptr`]. What is not in memory
 /// comes back when it is touched. A page that cannot be brought back (its store failed, or there is
-/// no room and nothing to reclaim) raises `SIGBUS` in whoever touches it, and a line on standard
-/// error says why; it never reads as zeros or as something older.
+/// no room and nothing to reclaim) raises `SIGBUS` in the thread that touches it, and a line on
+/// standard error says why; it never reads as zeros or as something older.
 ///
 /// With [`FaultMode::Signal`], some of that is different for the program.
 ///
@@ -142,7 +142,7 @@ impl Region {
             false => Some(Mapping::new(threads * PAGE).map_err(Error::io("mapping memory"))?),
         };
         // SAFETY: the mappings are new, and their faults are served by the threads below, which
-        // touch none of them, or by whoever makes them.
+        // touch none of them, or by the threads that make them.
         unsafe {
             match tells_writes {
                 true => uffd.register_with_writes(memory.start(), memory.bytes()),
@@ -239,8 +239,8 @@ impl Region {
 
     /// Its bytes, to be read.
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: the mapping is that long and lives as long as `self`; whoever writes it needs
-        // `&mut self` or `unsafe`.
+        // SAFETY: the mapping is that long and lives as long as `self`; the thread that writes it
+        // needs `&mut self` or `unsafe`.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len) }
     }
 

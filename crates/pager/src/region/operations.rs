@@ -103,7 +103,7 @@ impl Operations for RegionMemory {
         }
         if let Err(e) = self.uffd.wake(self.address(page), PAGE) {
             // It would wait for ever.
-            fatal(&format!("whoever waits for a page cannot be woken: {e}"));
+            fatal(&format!("the thread that waits for a page cannot be woken: {e}"));
         }
     }
 
@@ -113,14 +113,14 @@ impl Operations for RegionMemory {
         }
         // SAFETY: the page is of the region, which is watched.
         if let Err(e) = unsafe { self.uffd.poison_for_certain(self.address(page)) } {
-            // Whoever touches it would wait for ever.
+            // A thread that touches it would wait for ever.
             fatal(&format!("a page that is lost cannot be marked: {e}"));
         }
     }
 
     fn discard(&self, first: u32, pages: usize) -> std::io::Result<()> {
         // SAFETY: the range is of the region, and what it holds is of no use or was given up;
-        // whoever touches it faults, and waits for the lock under which this is done.
+        // the thread that touches it faults, and waits for the lock under which this is done.
         unsafe { calls::discard(self.address(first), pages * PAGE) }
     }
 
@@ -140,7 +140,7 @@ impl Operations for RegionMemory {
 impl RegionMemory {
     /// Puts a page that was read in its place, without the lock: in state Reading nobody else does
     /// anything about it, and it stays in that state until the engine has mapped it. Nobody is
-    /// woken before. False: that is left to whoever holds the lock.
+    /// woken before. False: that is left to the holder of the lock.
     pub(super) fn put_in_place(&self, page: u32, content: &PageBuf) -> bool {
         let mode = FillMode { quiet: true, protected: false };
         // SAFETY: the buffer is a page; the destination is one of the region, which is watched.

@@ -1,7 +1,7 @@
 //! Which region an address belongs to, for a signal handler: found without a lock.
 //!
-//! A place of the table is changed under a lock, and has a version that is odd meanwhile. Whoever
-//! looks skips a place that changes: it cannot be that of the address in question, since a region
+//! A place of the table is changed under a lock, and has a version that is odd meanwhile. A reader
+//! skips a place that changes: it cannot be that of the address in question, since a region
 //! is entered before anyone knows its memory, and removed when nobody uses it any more.
 
 use std::ops::Range;

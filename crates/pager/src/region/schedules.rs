@@ -188,7 +188,7 @@ impl Pager {
 /// A wake that is lost would leave a thread waiting for ever: of `shuttle`'s waits none ends by
 /// itself.
 #[test]
-fn whoever_faults_goes_on_under_any_schedule() {
+fn a_thread_that_faults_goes_on_under_any_schedule() {
     check(|| {
         let pager = Arc::new(Pager::new());
         let threads: Vec<_> = (0..2)

@@ -1,4 +1,4 @@
-//! Faults that are served by whoever makes them, in a handler of `SIGBUS`.
+//! Faults that are served by the threads that make them, in a handler of `SIGBUS`.
 //!
 //! The handler takes the lock of the region, that of keeping processors awake, and memory from the
 //! allocator. A fault is made by an instruction, not by the clock, so this is a deadlock only if

@@ -1,4 +1,4 @@
-//! A store that fails as it is told: for tests of whoever uses one.
+//! A store that fails as it is told: for tests of its users.
 //!
 //! Calls that fail by plan ([`crate::calls`]) are not enough for that. What a store does wrong and
 //! no single call can, is to give back an older content of a slot, or half of a page; that is told

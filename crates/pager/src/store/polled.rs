@@ -2,8 +2,8 @@
 //! awake again.
 //!
 //! They go through io_uring, since a read by `pread` cannot but sleep. How long to poll is the
-//! engine's ([`Polling`]). Where there is no ring to be had, or polling is not worth it, whoever
-//! reads does so by `pread`.
+//! engine's ([`Polling`]). Where there is no ring to be had, or polling is not worth it, the
+//! reader calls `pread`.
 
 use std::fs::File;
 use std::io;

@@ -83,8 +83,8 @@ pub enum Probe {
     Watched,
     /// Memory that is not watched, or none.
     NotWatched,
-    /// A change of mappings that is reported has happened, and whoever made it has not gone on
-    /// since.
+    /// A change of mappings that is reported has happened, and the thread that made it has not gone
+    /// on since.
     Changing,
     /// The process is gone.
     Gone,
@@ -278,8 +278,8 @@ impl Uffd {
     /// Stores that happened before are in the moved frames; later ones fault.
     ///
     /// # Safety
-    /// Whoever refers to `src` must be served when it faults; `dst` must be missing pages of a
-    /// watched range.
+    /// A thread that refers to `src` must be served when it faults; `dst` must be missing pages of
+    /// a watched range.
     pub unsafe fn move_pages(&self, dst: usize, src: usize, len: usize) -> Progress {
         const DONTWAKE: u64 = 1;
         // SAFETY: only where a test asks for it: the pages of the source are gone.
@@ -384,7 +384,7 @@ impl Uffd {
             }
             abi::EVENT_FORK => {
                 // SAFETY: the kernel made the descriptor, in the lower half of the first field, for
-                // whoever reads this message.
+                // the thread that reads this message.
                 let fd = unsafe { OwnedFd::from_raw_fd(a as u32 as RawFd) };
                 Event::Fork(Uffd { fd, scope: self.scope, features: self.features })
             }

@@ -64,7 +64,8 @@ pub fn bytes_mut(file: &mut MappedFile) -> &mut [u8] {
     unsafe { file.as_mut_slice() }
 }
 
-/// Reads and writes pages by system calls, which report a lost page as an error where a load would raise a signal.
+/// Reads and writes pages by system calls, which report a lost page as an error where a load would
+/// raise a signal.
 pub struct Pipe(std::io::PipeReader, std::io::PipeWriter);
 
 impl Pipe {

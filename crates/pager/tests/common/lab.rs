@@ -1,4 +1,5 @@
-//! Workloads, and what the engine alone makes of them, as the lab drives it: with accessed bits of every page, and everything done at once.
+//! Workloads, and what the engine alone makes of them, as the lab drives it: with accessed bits of
+//! every page, and everything done at once.
 
 use refault_mm::{
     Ack, Config, Effect, Engine, MappingKind, MemcgId, NodeConfig, Outcome, PageId, Policy, ThpConfig, Touch,

@@ -37,7 +37,8 @@ pub fn made_for_system_calls(result: Result<Region, Error>) -> Option<Region> {
     made(result).filter(|region| serves_system_calls(region.scope()))
 }
 
-/// Runs this executable as a program, as `refault run` does; `None`: this machine cannot, as was said.
+/// Runs this executable as a program, as `refault run` does; `None`: this machine cannot, as was
+/// said.
 #[track_caller]
 pub fn run_program(program: &Program, memory: RegionConfig) -> Option<Outcome> {
     let words = program.words();

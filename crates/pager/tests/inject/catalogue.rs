@@ -93,7 +93,8 @@ pub fn faults(call: Call) -> Vec<CallFault> {
         Call::FileLength => errors(&[libc::EIO, libc::ENOMEM]),
         Call::FileSync => [errors(&[libc::EIO, libc::ENOSPC, libc::EINTR]), vec![DoneButFails(libc::EIO)]].concat(),
     };
-    // The device says that it wrote what it did not, or gives other bytes than it has: of a mapped file nobody can know.
+    // The device says that it wrote what it did not, or gives other bytes than it has: of a mapped
+    // file nobody can know.
     if matches!(call, Call::FileRead | Call::FileWrite) {
         all.retain(|f| !matches!(f, Flips | Loses(_)));
     }

@@ -134,7 +134,8 @@ const SMALL_BYTES: usize = SMALL_PAGES * PAGE - 500;
 /// Of them, so many pages are written: far from each other, for each is a fault.
 const SMALL_EVERY: usize = 40;
 
-/// Everything once, with few calls: pages are read in order, so most of them come ahead of their touch, in runs.
+/// Everything once, with few calls: pages are read in order, so most of them come ahead of their
+/// touch, in runs.
 pub fn small(report: &'static Report) {
     let mut expected = vec![0; SMALL_BYTES];
     fill(&mut expected, 7);

@@ -1,4 +1,5 @@
-//! What the processes of a run are at: for the watchdog, which is about what hangs and not about who waits for a processor.
+//! What the processes of a run are at: for the watchdog, which is about what hangs and not about
+//! who waits for a processor.
 
 use std::fs;
 use std::time::Duration;

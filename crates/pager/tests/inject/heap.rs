@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The system's heap, of which the n-th allocation fails.
 pub struct FailingHeap;
 
-/// Allocations until the one that fails; above `u64::MAX / 2`: none does, and they count down from the top.
+/// Allocations until the one that fails; above `u64::MAX / 2`: none does, and they count down from
+/// the top.
 static LEFT: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// The n-th allocation from now on fails.

@@ -1,15 +1,21 @@
-//! Faults injected at every call: a scenario is run once to count its calls, and then once for each call and each way in which it can fail.
-//! What the program gets is right bytes or an explicit error: an error value, a lost page (`SIGBUS`, or `EFAULT` of a system call) with a
-//! line on standard error, or the end of the process with such a line. Never other bytes, never a hang: each run is a process of its own,
-//! with a watchdog. Allocations fail likewise, and pairs of calls that a seed chooses.
+//! Faults injected at every call: a scenario is run once to count its calls, and then once for each
+//! call and each way in which it can fail. What the program gets is right bytes or an explicit
+//! error: an error value, a lost page (`SIGBUS`, or `EFAULT` of a system call) with a line on
+//! standard error, or the end of the process with such a line. Never other bytes, never a hang:
+//! each run is a process of its own, with a watchdog. Allocations fail likewise, and pairs of calls
+//! that a seed chooses.
 //!
-//! By default some of the failures are tried, each at one call: with `REFAULT_LONG=1` about 800, without it a quarter of these. `REFAULT_INJECT=small` tries every failure of every call of the small scenarios,
-//! one by one (an hour); `REFAULT_INJECT=each` tries all failures of all scenarios, `REFAULT_INJECT=all` at every call (hours to days),
-//! `REFAULT_INJECT=all/7` at every seventh. What may come of each failure is in a table in `docs/reference/failures.md`; a call
-//! that is not in it fails the test, and with `REFAULT_INJECT` so does an outcome that is not. `REFAULT_INJECT_WRITE=1`
-//! writes the table anew, `REFAULT_INJECT_WRITE=add` adds to it. Arguments that are no options name the scenarios and the calls that are to be run;
-//! `REFAULT_INJECT_COUNTS=1` says how many calls of each kind they make, `REFAULT_INJECT_AT_A_TIME=N` has N runs at a time, and
-//! `REFAULT_INJECT_PART=2/8` takes the second eighth of all runs.
+//! By default some of the failures are tried, each at one call: with `REFAULT_LONG=1` about 800,
+//! without it a quarter of these. `REFAULT_INJECT=small` tries every failure of every call of the
+//! small scenarios, one by one (an hour); `REFAULT_INJECT=each` tries all failures of all
+//! scenarios, `REFAULT_INJECT=all` at every call (hours to days), `REFAULT_INJECT=all/7` at every
+//! seventh. What may come of each failure is in a table in `docs/reference/failures.md`; a call
+//! that is not in it fails the test, and with `REFAULT_INJECT` so does an outcome that is not.
+//! `REFAULT_INJECT_WRITE=1` writes the table anew, `REFAULT_INJECT_WRITE=add` adds to it. Arguments
+//! that are no options name the scenarios and the calls that are to be run;
+//! `REFAULT_INJECT_COUNTS=1` says how many calls of each kind they make,
+//! `REFAULT_INJECT_AT_A_TIME=N` has N runs at a time, and `REFAULT_INJECT_PART=2/8` takes the
+//! second eighth of all runs.
 
 mod catalogue;
 mod file;
@@ -32,7 +38,8 @@ use table::{Cells, SCENARIOS};
 #[global_allocator]
 static HEAP: heap::FailingHeap = heap::FailingHeap;
 
-/// What the program does, with one injected fault or none; the rest of the plan is the scenario's own.
+/// What the program does, with one injected fault or none; the rest of the plan is the scenario's
+/// own.
 #[derive(Clone, Copy)]
 struct Scenario {
     name: &'static str,
@@ -70,7 +77,8 @@ const ALWAYS: &[(usize, Planned, u32)] = &[
 ];
 /// Calls of a kind that each fail in one way, not in all.
 const MANY: u64 = 150;
-/// A small scenario is run so often without a fault: its threads take turns as they like, and so make more calls or fewer.
+/// A small scenario is run so often without a fault: its threads take turns as they like, and so
+/// make more calls or fewer.
 const BASES: usize = 5;
 
 const RING: Calls = Calls::Only(&[Call::RingSetup, Call::RingEnter, Call::RingResult]);
@@ -166,7 +174,8 @@ impl Scenario {
             return None;
         }
         for run in &all {
-            // Where a write of a forked child's page fails twice, an error with a line is right, too.
+            // Where a write of a forked child's page fails twice, an error with a line is right,
+            // too.
             let may_be_explicit = self.name == "run-failing-writes" && matches!(run.run, Run::Fine(_));
             assert!(may_be_explicit || run.run == self.healthy(), "{}: {:?}\n{}", self.name, run.run, run.stderr);
         }
@@ -182,7 +191,8 @@ impl Scenario {
         Job { title: format!("{}: {what}", self.name), inject, body: self.body }
     }
 
-    /// By default only some of the failures are tried: others of a region by threads than of one by signal.
+    /// By default only some of the failures are tried: others of a region by threads than of one by
+    /// signal.
     fn is_kept(&self, salt: u64) -> bool {
         let one_in = if self.column == 3 { 8 } else { 3 };
         std::env::var_os("REFAULT_INJECT").is_some()
@@ -285,7 +295,8 @@ impl Scenario {
         let made = if self.allocations { base.allocations } else { 0 };
         let chosen: Vec<u64> = match step() {
             Some(step) if !self.is_small() => (0..made).filter(|n| n % step == 0 || *n < 300).collect(),
-            // A program under `refault run` has the pager allocate as long as it runs, most of it again and again.
+            // A program under `refault run` has the pager allocate as long as it runs, most of it
+            // again and again.
             Some(step) => (0..made).step_by((step * made.div_ceil(MOST_ALLOCATIONS)) as usize).collect(),
             // Most places allocate early, and some often.
             None if self.is_small() => (0..8).map(|i| mixed(i) % made.max(1)).collect(),
@@ -305,7 +316,8 @@ fn at_a_time(s: &Scenario) -> usize {
 /// What is run by default is a quarter of what is run with `REFAULT_LONG`.
 const SHORT_PART: &str = "1/4";
 
-/// Whether a run is of the part that is asked for. Which part it is of depends on nothing but what fails in it, so that the parts together are all.
+/// Whether a run is of the part that is asked for. Which part it is of depends on nothing but what
+/// fails in it, so that the parts together are all.
 fn is_in_part(job: &Job) -> bool {
     let part = match std::env::var("REFAULT_INJECT_PART") {
         Ok(part) => part,
@@ -338,7 +350,8 @@ fn main() {
     let began = Instant::now();
     let only_small = std::env::var("REFAULT_INJECT").is_ok_and(|how| how == "small");
     for s in ALL.iter().filter(|s| is_wanted(s.name) && (s.is_small() || !only_small)) {
-        // How many calls it makes differs from run to run, and so does what is tried; not all of what may come of that is in the table yet.
+        // How many calls it makes differs from run to run, and so does what is tried; not all of
+        // what may come of that is in the table yet.
         if s.name == "small-run" && std::env::var_os("REFAULT_INJECT").is_none() && words.is_empty() {
             println!("small-run: skipped; it is run with REFAULT_INJECT, or by name");
             continue;

@@ -15,7 +15,8 @@ use crate::runner::{ERROR_VALUE, LOST, Report};
 pub const PAGE: usize = 4096;
 const PAGES: usize = 1100;
 
-/// Reads and writes pages by system calls, which report a lost page as an error where a load would raise a signal.
+/// Reads and writes pages by system calls, which report a lost page as an error where a load would
+/// raise a signal.
 pub struct Pipe(std::io::PipeReader, std::io::PipeWriter);
 
 impl Pipe {
@@ -229,7 +230,7 @@ pub fn lossy(report: &'static Report) {
     run(report, &config(), failing_reads);
 }
 
-/// Whoever faults serves the fault.
+/// A thread that faults serves the fault.
 pub fn signal(report: &'static Report) {
     run(report, &RegionConfig { fault_mode: FaultMode::Signal, ..config() }, |_, _| None);
 }
@@ -239,7 +240,7 @@ pub fn signal_lossy(report: &'static Report) {
     run(report, &RegionConfig { fault_mode: FaultMode::Signal, ..config() }, failing_reads);
 }
 
-/// Whoever faults is woken by a call of its own.
+/// A thread that faults is woken by a call of its own.
 pub fn high(report: &'static Report) {
     run(report, &RegionConfig { memory_high: RegionConfig::MIN_MEMORY, ..config() }, |_, _| None);
 }

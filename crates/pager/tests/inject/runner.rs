@@ -10,7 +10,8 @@ use refault_pager::calls::{AgentFault, Call, CallFault};
 
 use crate::{group, heap};
 
-/// A run that takes longer hangs; what its threads waited for a processor does not count, up to so much.
+/// A run that takes longer hangs; what its threads waited for a processor does not count, up to so
+/// much.
 const WATCHDOG: Duration = Duration::from_secs(25);
 const MOST_WAITED: Duration = Duration::from_secs(180);
 /// Runs at a time; those of small scenarios sleep most of the time (`memory_high` has them).
@@ -200,7 +201,8 @@ pub fn run_all(jobs: Vec<Job>, at_a_time: usize) -> Vec<Done> {
 fn start(job: Job) -> Running {
     let bytes = size_of::<Report>();
     let protection = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a new mapping, where the kernel chooses; zeros are a report but for what is written here, before anyone else knows it.
+    // SAFETY: a new mapping, where the kernel chooses; zeros are a report but for what is written
+    // here, before anyone else knows it.
     let report = unsafe {
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
         let at = libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0);
@@ -209,7 +211,8 @@ fn start(job: Job) -> Running {
         (&raw mut (*report).inject).write(job.inject);
         &*report
     };
-    // SAFETY: new descriptors, ours. This process has one thread, so the child may do what it likes.
+    // SAFETY: new descriptors, ours. This process has one thread, so the child may do what it
+    // likes.
     unsafe {
         let stderr = File::from_raw_fd(libc::memfd_create(c"stderr".as_ptr(), libc::MFD_CLOEXEC));
         let mut pipe = [0; 2];
@@ -224,7 +227,8 @@ fn start(job: Job) -> Running {
             libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
             libc::dup2(stderr.as_raw_fd(), 2);
             libc::dup2(stderr.as_raw_fd(), 1);
-            // Nothing but the pipe: what else this process was given is not for those that may outlive it.
+            // Nothing but the pipe: what else this process was given is not for those that may
+            // outlive it.
             libc::close_range(3, pipe[1] as u32 - 1, 0);
             libc::close_range(pipe[1] as u32 + 1, u32::MAX, 0);
             heap::fail_at(if let Inject::Allocation(n) = job.inject { n } else { u64::MAX });
@@ -265,7 +269,8 @@ impl Running {
                 .stderr
                 .seek(std::io::SeekFrom::End(0))
                 .and_then(|_| self.stderr.write_all(group.threads.as_bytes()));
-            // SAFETY: the group of a child of this process, which was not waited for or has members.
+            // SAFETY: the group of a child of this process, which was not waited for or has
+            // members.
             unsafe { libc::kill(-self.pid, libc::SIGKILL) };
             if self.status.is_none() {
                 // SAFETY: as above.

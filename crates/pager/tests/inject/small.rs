@@ -1,4 +1,5 @@
-//! Regions of some tens of pages on which everything is done once: small enough that each call can fail in each way, one by one.
+//! Regions of some tens of pages on which everything is done once: small enough that each call can
+//! fail in each way, one by one.
 
 use std::time::Duration;
 
@@ -43,7 +44,8 @@ fn run(report: &'static Report, config: &RegionConfig) {
     let mut m = Model::new(report, &region, PAGES + 2 * FRESH, config.fault_mode);
     let pages = |range: std::ops::Range<usize>| range.start * PAGE..range.end * PAGE;
     let at_first = region.limits();
-    // Pages are moved out and written; then others that were never touched take their memory, for `memory_high` is little more than what is in use.
+    // Pages are moved out and written; then others that were never touched take their memory, for
+    // `memory_high` is little more than what is in use.
     let squeeze = |m: &mut Model, fresh: usize| {
         m.told(region.page_out(pages(0..PAGES)));
         let memory_high = (region.stats().memory_pages as usize + 12) * PAGE;

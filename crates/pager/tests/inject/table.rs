@@ -108,12 +108,14 @@ pub fn settle(found: &Cells, columns: &[&str]) -> Result<(), String> {
     if !missing.is_empty() {
         return Err(format!("docs/reference/failures.md says nothing of: {}", missing.join(", ")));
     }
-    // Which explicit error a failure ends in depends on what else happens at the time, and on how busy the machine is.
+    // Which explicit error a failure ends in depends on what else happens at the time, and on how
+    // busy the machine is.
     if std::env::var_os("REFAULT_INJECT").is_none() && !news.is_empty() {
         println!("docs/reference/failures.md does not say so:\n{}", news.join("\n"));
         news.clear();
     }
-    // All of these are explicit errors, but which of them a failure ends in is for the documentation to say.
+    // All of these are explicit errors, but which of them a failure ends in is for the
+    // documentation to say.
     if news.is_empty() {
         Ok(())
     } else {

@@ -14,7 +14,8 @@ use crate::runner::{ENDED, ERROR_VALUE, RIGHT, Report, WRONG};
 /// Tells this executable that it is the program.
 pub const ROLE: &str = "REFAULT_INJECT_PROGRAM";
 const PAGES: usize = 4000;
-/// Of a program of which each call of the pager can fail in each way: what little there is for it then, it cannot do without the pager.
+/// Of a program of which each call of the pager can fail in each way: what little there is for it
+/// then, it cannot do without the pager.
 const SMALL_PAGES: usize = 400;
 /// The forked child was ended by a signal.
 const CHILD_ENDED: i32 = 7;
@@ -57,8 +58,8 @@ impl Memory {
 /// The program.
 pub fn program(pages: usize) -> ! {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: new mappings, where the kernel chooses; what is moved, discarded and read is of this one, which this thread alone uses. The child
-    // reads and writes memory, and ends.
+    // SAFETY: new mappings, where the kernel chooses; what is moved, discarded and read is of this
+    // one, which this thread alone uses. The child reads and writes memory, and ends.
     unsafe {
         let rw = libc::PROT_READ | libc::PROT_WRITE;
         let at = libc::mmap(std::ptr::null_mut(), pages * PAGE, rw, flags, -1, 0);
@@ -142,7 +143,8 @@ pub fn small(report: &'static Report) {
     run(report, SMALL_PAGES, RegionConfig::MIN_MEMORY, |_, _| None);
 }
 
-/// A third of all calls that put zeros in place fail, also those for memory that a thread has just made and waits for.
+/// A third of all calls that put zeros in place fail, also those for memory that a thread has just
+/// made and waits for.
 pub fn refused_zeros(report: &'static Report) {
     run(report, SMALL_PAGES, RegionConfig::MIN_MEMORY, |call, n| {
         let errno = if n.is_multiple_of(2) { libc::ENOMEM } else { libc::EINVAL };

@@ -1,7 +1,9 @@
-//! Whole programs under heavy eviction: this test starts itself as the program, which keeps versioned patterns in memory and checks every byte
-//! against what it knows, while it forks, remaps, unmaps, advises, protects, and hands cold memory to system calls.
+//! Whole programs under heavy eviction: this test starts itself as the program, which keeps
+//! versioned patterns in memory and checks every byte against what it knows, while it forks,
+//! remaps, unmaps, advises, protects, and hands cold memory to system calls.
 //!
-//! Seconds by default; `REFAULT_STRESS_SECONDS` makes each case as long as one likes. Without userfaultfd the tests say that they skip.
+//! Seconds by default; `REFAULT_STRESS_SECONDS` makes each case as long as one likes. Without
+//! userfaultfd the tests say that they skip.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -79,7 +81,8 @@ fn directory() -> Option<std::path::PathBuf> {
 
 #[test]
 fn stress_pool_of_lz4() {
-    // A quarter of the pages is noise, which takes all its size, and the tables take 8 MiB: with less memory there would be no room at times.
+    // A quarter of the pages is noise, which takes all its size, and the tables take 8 MiB: with
+    // less memory there would be no room at times.
     let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 18 << 20 });
     stress("pool of lz4", RegionConfig { pool, memory_max: 26 << 20, ..config(Policy::Mglru) });
 }
@@ -95,18 +98,21 @@ fn stress_pool_before_file_and_two_lists() {
     stress("both", RegionConfig { pool, swap_directory: directory(), ..config(Policy::Lru) });
 }
 
-/// Threads take the addresses that others give up, and fork meanwhile: the kernel tells of it in any order.
+/// Threads take the addresses that others give up, and fork meanwhile: the kernel tells of it in
+/// any order.
 #[test]
 fn stress_of_changing_mappings() {
     let pool = Some(PoolConfig { codec: Codec::Lz4, max_bytes: 4 << 20 });
-    // With five forked processes at a time, tables come to 27 MiB; with less memory there would be no room at times.
+    // With five forked processes at a time, tables come to 27 MiB; with less memory there would be
+    // no room at times.
     let memory = RegionConfig { pool, swap_directory: directory(), memory_max: 52 << 20, ..config(Policy::Mglru) };
     stress_with("changes", memory, 100 << 20, 5, true);
 }
 
-/// What cannot leave memory goes beyond `memory.high`, and whoever makes it grow has to wait.
+/// What cannot leave memory goes beyond `memory.high`, and the thread that makes it grow has to
+/// wait.
 #[test]
-fn beyond_memory_high_whoever_faults_waits() {
+fn beyond_memory_high_a_thread_that_faults_waits() {
     let memory = RegionConfig { memory_high: 24 << 20, memory_max: 64 << 20, swap_max: 0, ..config(Policy::Mglru) };
     let Some(o) = run_self("high", GROW, memory) else { return };
     let c = o.stats.counts;
@@ -126,7 +132,8 @@ fn memory_high_changes_no_byte() {
     stress("high, both", memory);
 }
 
-/// Every other answer of an agent does not come in time: faults, reads, writes and changes of mappings wait for it, and no byte is lost.
+/// Every other answer of an agent does not come in time: faults, reads, writes and changes of
+/// mappings wait for it, and no byte is lost.
 #[test]
 fn stress_of_late_answers() {
     let plan =
@@ -189,7 +196,8 @@ fn a_debugger_inside_of_the_run_goes_on() {
     assert_eq!((o.stats.undecided, o.stats.strays, o.stats.counts.poisoned, o.stats.killed), (0, 0, 0, 0));
 }
 
-/// It is not known for long that a fork is over: it is read of, and dealt with later. What comes in meanwhile was not there for the child.
+/// It is not known for long that a fork is over: it is read of, and dealt with later. What comes in
+/// meanwhile was not there for the child.
 #[test]
 fn a_child_has_what_came_in_while_it_was_forked() {
     let plan = |call, n: u64| (call == Call::Probe && n % 50 < 45).then_some(CallFault::Fails(libc::EAGAIN));

@@ -37,7 +37,8 @@ pub fn work(role: &str) {
 /// The role of a program whose memory grows until it has to wait.
 pub const GROW: &str = "grow";
 
-/// Fills somewhat more memory than `memory.high` of the test below has left for it, the last of it slowly, so that it is served by then.
+/// Fills somewhat more memory than `memory.high` of the test below has left for it, the last of it
+/// slowly, so that it is served by then.
 pub fn grow() {
     const PAGES: usize = 5800;
     let mut segment = Segment::new(PAGES);
@@ -92,10 +93,12 @@ pub fn forks() {
     });
 }
 
-/// The role of a program that has another under its control, all of its threads, as `strace -f` has.
+/// The role of a program that has another under its control, all of its threads, as `strace -f`
+/// has.
 pub const TRACE: &str = "trace";
 
-/// At each system call of the child, its agent's among them, memory is needed that may be out. The manager must not wait for the one with the other.
+/// At each system call of the child, its agent's among them, memory is needed that may be out. The
+/// manager must not wait for the one with the other.
 pub fn trace() {
     let mut own = Segment::new(400);
     (0..400).for_each(|page| own.write(page, page as u64 + 1));
@@ -150,7 +153,8 @@ pub fn trace() {
 /// The role of a program with a child that is stopped and has much of the memory.
 pub const HOLD: &str = "hold";
 
-/// What the stopped child has cannot leave memory. Others make do with what is left, as well as with that much memory alone.
+/// What the stopped child has cannot leave memory. Others make do with what is left, as well as
+/// with that much memory alone.
 pub fn hold() {
     // SAFETY: the child writes memory and reads it, and ends without a word.
     let child = unsafe { libc::fork() };

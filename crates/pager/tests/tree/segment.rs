@@ -5,7 +5,8 @@ use refault_testing::Rng;
 pub const PAGE: usize = 4096;
 const WORDS: usize = PAGE / 8;
 
-/// What a page holds at a version; version 0 is untouched memory. Some pages are noise, some compress well, some repeat one word.
+/// What a page holds at a version; version 0 is untouched memory. Some pages are noise, some
+/// compress well, some repeat one word.
 pub fn word(version: u64, i: usize) -> u64 {
     match version {
         0 => 0,
@@ -17,7 +18,8 @@ pub fn word(version: u64, i: usize) -> u64 {
 
 pub fn map(address: usize, pages: usize, protection: i32, fixed: bool) -> usize {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | if fixed { libc::MAP_FIXED } else { 0 };
-    // SAFETY: a new mapping where the kernel chooses, or in the place of one that its owner gives up.
+    // SAFETY: a new mapping where the kernel chooses, or in the place of one that its owner gives
+    // up.
     let at = unsafe { libc::mmap(address as *mut _, pages * PAGE, protection, flags, -1, 0) };
     assert_ne!(at, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
     at as usize
@@ -29,7 +31,8 @@ pub const RW: i32 = libc::PROT_READ | libc::PROT_WRITE;
 pub struct Segment {
     pub at: usize,
     pub versions: Vec<u64>,
-    /// It was mapped in one piece: only such memory can be moved by `mremap` if it is watched by a userfaultfd.
+    /// It was mapped in one piece: only such memory can be moved by `mremap` if it is watched by a
+    /// userfaultfd.
     pub is_one: bool,
 }
 

@@ -34,7 +34,8 @@ impl Worker {
         let run = 1 + self.rng.below((pages - page).min(24));
         let mut choice = self.rng.below(1000);
         if self.churns && self.rng.below(10) == 0 {
-            // What the kernel tells of after it was done, so that others may have taken the addresses.
+            // What the kernel tells of after it was done, so that others may have taken the
+            // addresses.
             choice = 970 + self.rng.below(30);
         }
         match choice {
@@ -128,7 +129,8 @@ impl Worker {
         segment.is_one = false;
         let at = (segment.at + page * PAGE) as *mut libc::c_void;
         let protect = |protection| {
-            // SAFETY: pages of a segment of this thread, which does not touch them meanwhile but as they allow.
+            // SAFETY: pages of a segment of this thread, which does not touch them meanwhile but as
+            // they allow.
             assert_eq!(unsafe { libc::mprotect(at, run * PAGE, protection) }, 0);
         };
         if self.rng.below(2) == 0 {
@@ -157,7 +159,8 @@ impl Worker {
         // SAFETY: a segment of this thread goes to a place that was just made for it.
         let got = unsafe { libc::mremap(segment.at as *mut _, bytes, bytes, flags, to as *mut libc::c_void) };
         if got == libc::MAP_FAILED {
-            // It grew while it was watched, so it is two mappings for a moment. What became of it is not known.
+            // It grew while it was watched, so it is two mappings for a moment. What became of it
+            // is not known.
             *segment = Segment::new(segment.versions.len());
             return;
         }
@@ -203,7 +206,8 @@ impl Worker {
         segment.write(page, self.next);
     }
 
-    /// A child must find what its parent had, and its parent what it had, whatever the child writes.
+    /// A child must find what its parent had, and its parent what it had, whatever the child
+    /// writes.
     fn fork(&mut self) {
         self.last = "fork";
         let (s, value) = (self.rng.below(self.segments.len()), self.next + 1);

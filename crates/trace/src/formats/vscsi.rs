@@ -58,7 +58,7 @@ impl Vscsi {
         let head = input.head();
         let layout = match layout(head) {
             Some(layout) => layout,
-            // An empty or cut first record is reported by whoever reads it.
+            // An empty or cut first record is reported by the thread that reads it.
             None if head.len() < V1.size => V1,
             None => {
                 let what = "is neither a vscsi record of version 1 nor of version 2";

@@ -47,8 +47,8 @@ pub struct MachineSpec {
     /// Nodes of memory with latency and bandwidth; `memory_pages` and `cpus` are those of all of
     /// them. Empty: one node, and an access costs the same wherever its page is.
     pub nodes: Vec<NodeSpec>,
-    /// By how much sizes and times were divided ([`scale`](crate::scenario::Scenario::scale)): tiering
-    /// has periods of its own.
+    /// By how much sizes and times were divided ([`scale`](crate::scenario::Scenario::scale)):
+    /// tiering has periods of its own.
     pub scale: u64,
 }
 

@@ -82,7 +82,7 @@ fn budget(v: &View) -> Result<(), String> {
     Ok(())
 }
 
-/// Whoever waits is known to someone who will wake it.
+/// A thread that waits is known to someone who will wake it.
 fn waiters(v: &View) -> Result<(), String> {
     let kernel = v.kernel.0.borrow();
     for (i, thread) in kernel.threads.all().iter().enumerate() {
