@@ -100,6 +100,7 @@ impl FolioTable {
     /// A folio of one page is gone, and left this in its slot.
     #[inline(always)]
     pub(crate) fn evict(&mut self, f: FolioId, left: Slot) {
+        debug_assert!(self.is_used(f) && left.folio().is_none(), "{f:?} is not resident, or stays so");
         self.at_mut(f).put(left);
         self.hot[f.index()] = 0;
     }
@@ -111,6 +112,7 @@ impl FolioTable {
         let (entries, hot) = (&mut self.links.entries[..], &mut self.hot[..]);
         for &f in folios {
             let (e, byte) = (&mut entries[f.index()], &mut hot[f.index()]);
+            debug_assert!(e.is_folio(), "{f:?} is not resident");
             let left = leave(PageId(f.0), State(e.cold() | u32::from(*byte)), e.location.node());
             e.put(left);
             *byte = 0;

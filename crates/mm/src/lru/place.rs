@@ -40,6 +40,7 @@ impl Pages {
     pub(crate) fn lruvec_add_as(&mut self, f: FolioId, mut st: State, reclaiming: bool) {
         let v = &mut self.lruvecs[self.folios.lruvec(f).index()];
         let nr = st.nr_pages();
+        debug_assert!(st.generation().is_none() && !st.has(State::ADDING), "{f:?} is on a list already: {st:?}");
         let (l, list) = if st.has(State::UNEVICTABLE) {
             (UNEVICTABLE, v.lists[UNEVICTABLE])
         } else {
@@ -78,6 +79,7 @@ impl Pages {
         let st = self.folios.st(f);
         let v = &mut self.lruvecs[self.folios.lruvec(f).index()];
         let nr = st.nr_pages();
+        debug_assert!(!st.has(State::ADDING | State::MIGRATING), "{f:?} is on no list: {st:?}");
         self.folios.links.del(f);
         if st.has(State::UNEVICTABLE) {
             v.size[UNEVICTABLE] -= nr;

@@ -318,6 +318,7 @@ impl Memcgs {
             at = m.parent;
         }
         self.force_charge(id, nr);
+        debug_assert!(self.get(id).usage <= self.get(id).max, "what was charged fits");
         Ok(())
     }
 
@@ -344,6 +345,7 @@ impl Memcgs {
         let mut at = Some(id);
         while let Some(id) = at {
             let m = self.get_mut(id);
+            debug_assert!(m.usage >= nr, "{} of {} pages are uncharged", nr, m.usage);
             m.usage -= nr;
             at = m.parent;
             if m.protection.is_set() {
@@ -365,6 +367,7 @@ impl Memcgs {
     /// Gives the stock back to the counter.
     pub(crate) fn drain_stock(&mut self, id: MemcgId) {
         let stock = std::mem::take(&mut self.get_mut(id).stock);
+        debug_assert!(stock <= self.get(id).usage, "the stock is charged");
         self.uncharge(id, stock);
     }
 

@@ -87,6 +87,9 @@ impl<W: World> Migrate<'_, W> {
     /// again.
     pub(crate) fn settle_migration(&mut self, f: FolioId, migration: Migration, ok: bool) {
         let Migration { to, reason, mapped } = migration;
+        let st = self.pages.folios.st(f);
+        debug_assert!(st.has(State::LOCKED) && st.has(State::MIGRATING), "{f:?} was not on its way: {st:?}");
+        debug_assert!(!st.has(State::LRU | State::MAPPED), "{f:?} could be reached on its way: {st:?}");
         self.pages.folios.clear(f, State::LOCKED | State::MIGRATING);
         let nr = self.pages.folios.st(f).nr_pages();
         let from = self.pages.folios.zone_of(f);

@@ -101,6 +101,7 @@ impl Node {
         let reserve = |z: &Zone| if mark == Mark::None { 0 } else { z.reserve };
         let i = self.zones.iter().rposition(|z| z.free >= level(z) + reserve(z) + nr)?;
         self.zones[i].free -= nr;
+        debug_assert!(mark == Mark::None || self.zones[i].free >= level(&self.zones[i]), "the mark was met");
         Some(i)
     }
 
@@ -116,6 +117,7 @@ impl Node {
     pub(crate) fn give_back(&mut self, zone: usize, nr: u64) {
         if let Some(z) = self.zones.get_mut(zone) {
             z.free += nr;
+            debug_assert!(z.free <= z.managed, "{} has {} of {} pages free", z.name, z.free, z.managed);
         }
     }
 

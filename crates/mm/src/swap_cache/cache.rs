@@ -42,6 +42,9 @@ impl<W: World> SwapHost for Host<'_, W> {
 
 /// The data of the folio exists only in memory now: it is dirty.
 fn leave_swap_cache(folios: &mut FolioTable, memcgs: &mut Memcgs, lruvecs: &[Lruvec], f: FolioId) {
+    let st = folios.st(f);
+    debug_assert!(st.has(State::SWAPCACHE) && st.has(State::ANON), "{f:?} is not in the swap cache: {st:?}");
+    debug_assert!(!st.has(State::WRITEBACK), "{f:?} is being written to its slot: {st:?}");
     note_swap_cache(folios, memcgs, lruvecs, f, -1);
     folios.clear(f, State::SWAPCACHE);
     folios.set(f, State::DIRTY);
@@ -79,6 +82,7 @@ impl<W: World> SwapCache<'_, W> {
         in_fault: bool,
     ) -> FolioId {
         let mut st = State::new(order);
+        debug_assert!(self.swap.slots.is_referenced(slot, order), "{slot:?} is read and holds nothing");
         st.set(State::SWAPBACKED | State::ANON | State::SWAPCACHE);
         self.pages.folios.note_frames(page, st.nr_pages(), zone);
         let f = self.pages.folios.alloc(page, st);
@@ -110,7 +114,9 @@ impl<W: World> SwapCache<'_, W> {
     /// dirty. False: there are none.
     pub(crate) fn add_to_swap(&mut self, f: FolioId) -> bool {
         let memcg = self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg;
-        let (order, nr) = (self.pages.folios.st(f).order(), self.pages.folios.st(f).nr_pages());
+        let st = self.pages.folios.st(f);
+        let (order, nr) = (st.order(), st.nr_pages());
+        debug_assert!(st.has(State::ANON) && !st.has(State::SWAPCACHE), "{f:?} gets slots: {st:?}");
         if self.groups.memcgs.swap_room(memcg, u64::MAX) < nr {
             self.groups.memcgs.note_swap_failed(memcg, true);
             return false;
@@ -216,6 +222,7 @@ impl<W: World> SwapCache<'_, W> {
     /// Drops an anonymous folio whose data is in swap, or that was lazily freed.
     pub(crate) fn free_anon(&mut self, f: FolioId, target: MemcgId) {
         let st = self.pages.folios.st(f);
+        debug_assert!(st.has(State::ANON) && !st.has(State::MAPPED | State::WRITEBACK), "{f:?} goes: {st:?}");
         if !st.has(State::SWAPCACHE) {
             let first = self.pages.folios.page(f).0;
             for p in first..first + st.nr_pages() as u32 {

@@ -135,6 +135,7 @@ impl<W: World> Writeout<'_, W> {
         let (was, file, nr) = (st.has(State::DIRTY), !st.has(State::ANON), st.nr_pages());
         self.pages.folios.clear(f, State::DIRTY);
         if was && file {
+            debug_assert!(self.writeback.queue.total >= nr, "more is clean than was dirty");
             self.groups.memcgs.get_mut(self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg).dirty -= nr;
             self.writeback.queue.total -= nr;
         }

@@ -12,6 +12,7 @@ impl<W: World> Writeout<'_, W> {
     pub(crate) fn start_write(&mut self, f: FolioId, rotate: bool) {
         let st = self.pages.folios.st(f);
         let (page, order) = (self.pages.folios.page(f), st.order());
+        debug_assert!(st.has(State::UPTODATE) && !st.has(State::WRITEBACK), "{f:?} starts to be written: {st:?}");
         self.clear_dirty(f);
         self.pages.folios.set(f, State::WRITEBACK);
         self.count_writeback(f, st.nr_pages() as i64);
@@ -42,6 +43,7 @@ impl<W: World> Writeout<'_, W> {
     pub(crate) fn end_write(&mut self, f: FolioId, ok: bool, rotate: bool) {
         let st = self.pages.folios.st(f);
         let (nr, reclaim) = (st.nr_pages(), st.has(State::RECLAIM));
+        debug_assert!(st.has(State::WRITEBACK), "{f:?} was not being written: {st:?}");
         self.pages.folios.clear(f, State::WRITEBACK | State::RECLAIM);
         self.count_writeback(f, -(nr as i64));
         if !st.has(State::ANON) {
