@@ -34,7 +34,7 @@ pub(crate) use self::threads::{Model, Thread};
 
 /// Seeds of a run in CI, and with `REFAULT_LONG=1`.
 const SEEDS: u64 = 200;
-const LONG_SEEDS: u64 = 5000;
+const LONG_SEEDS: u64 = 2000;
 /// The first of them.
 const FIRST: u64 = 1;
 
