@@ -3,7 +3,7 @@
 //! `cargo bench -p refault-cli --bench replay_speed`: zipf(1.0), 20 million accesses over 1 million
 //! pages, one thread, memory of 10 % and 50 %. The limit loops run before and after every policy in
 //! the same process, so that a noisy machine shows. `-- --accesses N --pages N --via map` change
-//! the workload.
+//! the workload; `--only "10 % mglru"` is one row, `--runs N` how often each is run.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -30,14 +30,22 @@ fn workload(via: Via) -> Trace {
     Trace::load(&mut source, &LoadOptions { default_via: via, ..LoadOptions::default() }).expect("a trace")
 }
 
+/// Whether `--only ROW` asks for this row, or there is no such flag.
+fn is_wanted(row: &str) -> bool {
+    flag("--only").is_none_or(|only| only == row)
+}
+
+/// One run. A function of its own, so that a profiler can be told to look at nothing else.
+#[inline(never)]
+fn seconds<T>(run: &mut impl FnMut() -> T) -> f64 {
+    let start = Instant::now();
+    black_box(run());
+    start.elapsed().as_secs_f64()
+}
+
 /// Best of `n` runs, in million accesses a second.
 fn best_of<T>(n: usize, accesses: usize, mut run: impl FnMut() -> T) -> f64 {
-    let one = |_| {
-        let start = Instant::now();
-        black_box(run());
-        start.elapsed().as_secs_f64()
-    };
-    let best = (0..n).map(one).fold(f64::MAX, f64::min);
+    let best = (0..n).map(|_| seconds(&mut run)).fold(f64::MAX, f64::min);
     accesses as f64 / best / 1e6
 }
 
@@ -78,19 +86,25 @@ fn limits(trace: &Trace) {
 }
 
 fn main() {
+    let runs = number("--runs", 3) as usize;
     for via in [Via::Fd, Via::Map] {
         if flag("--via").is_some_and(|v| (v == "map") != (via == Via::Map)) {
             continue;
         }
         let trace = workload(via);
         let (n, pages) = (trace.accesses.len(), u64::from(trace.footprint_pages()));
-        println!("zipf(1.0), {n} accesses over {pages} pages, {via:?}; million accesses a second, best of 3");
-        limits(&trace);
+        println!("zipf(1.0), {n} accesses over {pages} pages, {via:?}; million accesses a second, best of {runs}");
+        if is_wanted("limits") {
+            limits(&trace);
+        }
         for percent in [10, 50] {
             let memory = pages * percent / 100;
             for policy in Policy::ALL {
+                if !is_wanted(&format!("{percent} % {}", policy.name())) {
+                    continue;
+                }
                 let mut last = None;
-                let speed = best_of(3, n, || {
+                let speed = best_of(runs, n, || {
                     let mut cell = Cell::new(&trace, Config::new(policy), memory, u64::MAX).expect("a cell");
                     cell.run(&trace.accesses, None, &mut CountOnly);
                     last = Some(cell.misses);
@@ -98,15 +112,20 @@ fn main() {
                 let hit = 1.0 - last.unwrap_or(0) as f64 / n as f64;
                 println!("  {percent:2} % {:32} {speed:8.1}   hit rate {hit:.4}", policy.name());
             }
+            if !is_wanted(&format!("{percent} % opt")) {
+                continue;
+            }
             let mut hits = 0u64;
-            let speed = best_of(3, n, || {
+            let speed = best_of(runs, n, || {
                 let next = opt::next_uses(trace.accesses.iter().map(|a| a.page()), pages as usize).expect("numbers");
                 let mut opt = opt::Opt::new(memory, n);
                 hits = next.iter().map(|&next| u64::from(opt.access(next))).sum();
             });
             println!("  {percent:2} % {:32} {speed:8.1}   hit rate {:.4}", "opt", hits as f64 / n as f64);
         }
-        limits(&trace);
+        if is_wanted("limits") {
+            limits(&trace);
+        }
     }
     println!(
         "bytes: {} a resident page, {} a shadow",
