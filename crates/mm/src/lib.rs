@@ -25,7 +25,7 @@
 #![deny(missing_docs)]
 
 #[macro_use]
-mod lend;
+mod by_policy;
 
 mod alloc;
 mod cgroupfs;
@@ -38,9 +38,11 @@ mod folio;
 mod ids;
 mod lru;
 mod memcg;
+mod memory;
 mod migrate;
 mod node;
 pub mod opt;
+mod page_io;
 mod reclaim;
 mod scan;
 mod stat;

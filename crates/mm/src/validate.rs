@@ -10,41 +10,41 @@ use crate::memcg::group::{NODE_CHARGE_BYTES, PAGE_BYTES};
 impl Engine {
     /// Checks every structure. The error names what is wrong; it is a defect of the engine.
     pub fn validate(&self) -> Result<(), String> {
-        self.pages.folios.validate()?;
-        self.pages.space.validate(&self.pages.folios)?;
-        self.swap.slots.validate()?;
-        self.swap.validate_zeromap()?;
-        self.swap.validate_zswap(&self.pages, &self.groups)?;
-        let mut on_list = vec![0u8; self.pages.folios.len()];
-        for v in 0..self.pages.lruvecs.len() {
+        self.mem.pages.folios.validate()?;
+        self.mem.pages.space.validate(&self.mem.pages.folios)?;
+        self.mem.swap.slots.validate()?;
+        self.mem.swap.validate_zeromap()?;
+        self.mem.swap.validate_zswap(&self.mem.pages, &self.mem.groups)?;
+        let mut on_list = vec![0u8; self.mem.pages.folios.len()];
+        for v in 0..self.mem.pages.lruvecs.len() {
             self.validate_lruvec(v, &mut on_list)?;
         }
         self.validate_node_sizes()?;
-        self.frames.hints.as_ref().map_or(Ok(()), |h| h.validate(&self.pages.folios))?;
+        self.mem.frames.hints.as_ref().map_or(Ok(()), |h| h.validate(&self.mem.pages.folios))?;
         self.validate_folios(&on_list)?;
         self.validate_charges()
     }
 
     /// The frames alone: every one of every node is free, a folio's, or the kernel's.
     pub fn validate_node(&self) -> Result<(), String> {
-        let mut pages = vec![0; self.frames.nodes.all.len()];
-        for f in self.pages.folios.in_use() {
-            pages[self.pages.folios.nid(f).index()] += self.pages.folios.st(f).nr_pages();
+        let mut pages = vec![0; self.mem.frames.nodes.all.len()];
+        for f in self.mem.pages.folios.in_use() {
+            pages[self.mem.pages.folios.nid(f).index()] += self.mem.pages.folios.st(f).nr_pages();
         }
-        self.frames.frames_under_way(&self.pages).for_each(|(nid, nr)| pages[nid.index()] += nr);
-        self.frames.nodes.validate(&pages)
+        self.mem.frames.frames_under_way(&self.mem.pages).for_each(|(nid, nr)| pages[nid.index()] += nr);
+        self.mem.frames.nodes.validate(&pages)
     }
 
     /// The sizes of the nodes are those of their lruvecs.
     fn validate_node_sizes(&self) -> Result<(), String> {
-        for nid in self.frames.nodes.ids() {
-            let here = self.pages.lruvecs.iter().filter(|v| v.nid == nid).map(|v| v.size);
+        for nid in self.mem.frames.nodes.ids() {
+            let here = self.mem.pages.lruvecs.iter().filter(|v| v.nid == nid).map(|v| v.size);
             let size = here.fold([0; 5], |sum: [u64; 5], v| std::array::from_fn(|l| sum[l] + v[l]));
-            if size != self.pages.node_sizes[nid.index()] {
+            if size != self.mem.pages.node_sizes[nid.index()] {
                 return Err(format!(
                     "node {}: sizes {:?}, lruvecs have {size:?}",
                     nid.0,
-                    self.pages.node_sizes[nid.index()]
+                    self.mem.pages.node_sizes[nid.index()]
                 ));
             }
         }
@@ -53,23 +53,23 @@ impl Engine {
 
     /// I1.2, I4.1, I4.3: sizes are what the lists hold.
     fn validate_lruvec(&self, v: usize, on_list: &mut [u8]) -> Result<(), String> {
-        let lruvec = &self.pages.lruvecs[v];
+        let lruvec = &self.mem.pages.lruvecs[v];
         if let Some(p) =
-            lruvec.parent.filter(|p| self.pages.lruvecs[p.index()].nonresident_age < lruvec.nonresident_age)
+            lruvec.parent.filter(|p| self.mem.pages.lruvecs[p.index()].nonresident_age < lruvec.nonresident_age)
         {
             return Err(format!("lruvec {v}: its clock is ahead of that of {p:?} (I3.2)"));
         }
-        lruvec.validate(&self.pages.space)?;
+        lruvec.validate(&self.mem.pages.space)?;
         let mut size = [0u64; 5];
         for (l, &list) in lruvec.lists.iter().enumerate() {
-            self.pages.walk_list(list, on_list, |f, st| {
+            self.mem.pages.walk_list(list, on_list, |f, st| {
                 size[l] += st.nr_pages();
                 let right =
                     if st.has(State::UNEVICTABLE) { 4 } else { list_index(st.type_index(), st.has(State::ACTIVE)) };
-                (right == l && self.pages.folios.lruvec(f).index() == v).then_some(()).ok_or(format!("on list {l}"))
+                (right == l && self.mem.pages.folios.lruvec(f).index() == v).then_some(()).ok_or(format!("on list {l}"))
             })?;
         }
-        by_policy!(self.cfg.lru.kind, P => P::validate(&self.pages, self.cfg.thp.swap_in, v, on_list, &mut size))?;
+        by_policy!(self.mem.cfg.lru.kind, P => P::validate(&self.mem.pages, self.mem.cfg.thp.swap_in, v, on_list, &mut size))?;
         if size != lruvec.size {
             return Err(format!("lruvec {v}: sizes {:?}, lists hold {size:?}", lruvec.size));
         }
@@ -78,12 +78,12 @@ impl Engine {
 
     /// I1.1, I1.3, and that every folio stands in the slots of its pages.
     fn validate_folios(&self, on_list: &[u8]) -> Result<(), String> {
-        let mut waiting = vec![0u8; self.pages.folios.len()];
-        self.pages.batches.iter().flat_map(|b| b.waiting()).for_each(|f| waiting[f.index()] += 1);
-        for f in self.pages.folios.in_use() {
-            let st = self.pages.folios.st(f);
+        let mut waiting = vec![0u8; self.mem.pages.folios.len()];
+        self.mem.pages.batches.iter().flat_map(|b| b.waiting()).for_each(|f| waiting[f.index()] += 1);
+        for f in self.mem.pages.folios.in_use() {
+            let st = self.mem.pages.folios.st(f);
             let (listed, waits) = (on_list[f.index()], waiting[f.index()]);
-            if st.has(State::MIGRATING) != self.frames.migrating.contains_key(&f)
+            if st.has(State::MIGRATING) != self.mem.frames.migrating.contains_key(&f)
                 || (st.has(State::MIGRATING) && st.has(State::MAPPED))
             {
                 return Err(format!("{f:?} ({st:?}): whether it is on its way to another node"));
@@ -107,16 +107,18 @@ impl Engine {
             self.validate_pages(f, st).or_else(|what| fail(&what))?;
         }
         let waits = |p: &PageId| {
-            self.swap
-                .folio_of(&self.pages, *p)
-                .is_some_and(|f| self.pages.folios.st(f).has(State::LOCKED | State::WRITEBACK))
+            self.mem
+                .swap
+                .folio_of(&self.mem.pages, *p)
+                .is_some_and(|f| self.mem.pages.folios.st(f).has(State::LOCKED | State::WRITEBACK))
         };
-        if let Some(p) = self.pages.zapping.iter().find(|p| !waits(p) || self.pages.space.is_mapped(**p)) {
+        if let Some(p) = self.mem.pages.zapping.iter().find(|p| !waits(p) || self.mem.pages.space.is_mapped(**p)) {
             return Err(format!("{p:?} was dropped and is still there"));
         }
-        let resident = (0..self.pages.folios.len() as u32).filter_map(|p| self.pages.folios.slot(PageId(p)).folio());
+        let resident =
+            (0..self.mem.pages.folios.len() as u32).filter_map(|p| self.mem.pages.folios.slot(PageId(p)).folio());
         for f in resident {
-            if !self.pages.folios.is_used(f) {
+            if !self.mem.pages.folios.is_used(f) {
                 return Err(format!("{f:?} is in a slot and free"));
             }
         }
@@ -126,25 +128,26 @@ impl Engine {
     /// I1.5: the pages of a folio are an aligned range. Each stands in its slot, or in the swap
     /// cache at its place of the folio's run of swap slots.
     fn validate_pages(&self, f: FolioId, st: State) -> Result<(), String> {
-        let (pages, nr) = (self.pages.pages_of(f), st.nr_pages());
-        let (first, last) = (self.pages.page_index(PageId(pages.start)), self.pages.page_index(PageId(pages.end - 1)));
+        let (pages, nr) = (self.mem.pages.pages_of(f), st.nr_pages());
+        let (first, last) =
+            (self.mem.pages.page_index(PageId(pages.start)), self.mem.pages.page_index(PageId(pages.end - 1)));
         let possible = st.order() == 0 || (st.has(State::ANON) && st.order() >= crate::ThpConfig::MIN_ORDER);
         if first % nr != 0 || last - first != nr - 1 || !possible {
             return Err(format!("its pages have the indices {first} to {last}"));
         }
         let mut mapped = false;
         for (i, page) in pages.map(PageId).enumerate() {
-            let slot = self.pages.folios.swap(f).nth(i as u32);
-            let in_cache = st.has(State::SWAPCACHE) && self.swap.slots.cached(slot) == Some(f);
-            let in_slot = self.pages.folios.slot(page).folio() == Some(f);
-            let swapped = in_cache && self.pages.swap_entry(page) == Some(slot);
+            let slot = self.mem.pages.folios.swap(f).nth(i as u32);
+            let in_cache = st.has(State::SWAPCACHE) && self.mem.swap.slots.cached(slot) == Some(f);
+            let in_slot = self.mem.pages.folios.slot(page).folio() == Some(f);
+            let swapped = in_cache && self.mem.pages.swap_entry(page) == Some(slot);
             if !(in_slot || swapped) || st.has(State::SWAPCACHE) != in_cache {
                 return Err(format!("the slot of page {} does not hold it", page.0));
             }
-            if self.pages.space.is_mapped(page) && !in_slot {
+            if self.mem.pages.space.is_mapped(page) && !in_slot {
                 return Err(format!("page {} is mapped and in swap", page.0));
             }
-            mapped |= self.pages.space.is_mapped(page);
+            mapped |= self.mem.pages.space.is_mapped(page);
         }
         match mapped == st.has(State::MAPPED) {
             true => Ok(()),
@@ -154,21 +157,21 @@ impl Engine {
 
     /// I1.4: usage is what is charged, and nobody is over its limit.
     fn validate_charges(&self) -> Result<(), String> {
-        let mut own = vec![0u64; self.groups.memcgs.all.len()];
+        let mut own = vec![0u64; self.mem.groups.memcgs.all.len()];
         let (mut dirty, mut writeback) = (own.clone(), own.clone());
-        for f in self.pages.folios.in_use() {
-            let st = self.pages.folios.st(f);
-            let m = self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg.index();
+        for f in self.mem.pages.folios.in_use() {
+            let st = self.mem.pages.folios.st(f);
+            let m = self.mem.pages.lruvecs[self.mem.pages.folios.lruvec(f).index()].memcg.index();
             own[m] += st.nr_pages();
             dirty[m] += st.nr_pages() * u64::from(st.has(State::DIRTY) && !st.has(State::ANON));
             writeback[m] += st.nr_pages() * u64::from(st.has(State::WRITEBACK));
         }
         self.validate_node()?;
         let mut usage = vec![0u64; own.len()];
-        for (i, m) in self.groups.memcgs.all.iter().enumerate() {
+        for (i, m) in self.mem.groups.memcgs.all.iter().enumerate() {
             let total = own[i] + m.stock + m.kernel + m.zswap.pages() + m.reserved;
-            self.groups.memcgs.chain(crate::MemcgId(i as u16)).for_each(|a| usage[a.index()] += total);
-            let objects = if self.cfg.memcg.charge_kernel { m.nodes * NODE_CHARGE_BYTES } else { 0 };
+            self.mem.groups.memcgs.chain(crate::MemcgId(i as u16)).for_each(|a| usage[a.index()] += total);
+            let objects = if self.mem.cfg.memcg.charge_kernel { m.nodes * NODE_CHARGE_BYTES } else { 0 };
             let slab = m.kernel - m.page_tables;
             if objects + m.obj_bytes != slab * PAGE_BYTES {
                 return Err(format!("{}: {objects} + {} bytes on {slab} slab pages", m.name, m.obj_bytes));
@@ -180,18 +183,18 @@ impl Engine {
                 ));
             }
         }
-        for (m, usage) in self.groups.memcgs.all.iter().zip(usage) {
+        for (m, usage) in self.mem.groups.memcgs.all.iter().zip(usage) {
             if m.usage != usage || m.usage > m.max.max(m.tolerated) {
                 return Err(format!("{}: usage {} of {}, charged {usage} (I1.4)", m.name, m.usage, m.max));
             }
         }
         let sum = |of: &[u64]| of.iter().sum::<u64>();
-        self.writeback.queue.validate(sum(&dirty), sum(&writeback))?;
-        self.groups.memcgs.validate_tree()?;
-        self.groups.memcg_lru.iter().try_for_each(|lru| lru.validate(&self.groups.memcgs))?;
-        self.groups.memcgs.validate_protection()?;
-        let swap: u64 = self.groups.memcgs.get(crate::MemcgId::ROOT).swap_usage;
-        let slots = self.swap.slots.used_pages() - self.swap.slots.taken_ahead_pages();
+        self.mem.writeback.queue.validate(sum(&dirty), sum(&writeback))?;
+        self.mem.groups.memcgs.validate_tree()?;
+        self.mem.groups.memcg_lru.iter().try_for_each(|lru| lru.validate(&self.mem.groups.memcgs))?;
+        self.mem.groups.memcgs.validate_protection()?;
+        let swap: u64 = self.mem.groups.memcgs.get(crate::MemcgId::ROOT).swap_usage;
+        let slots = self.mem.swap.slots.used_pages() - self.mem.swap.slots.taken_ahead_pages();
         match swap == slots {
             true => Ok(()),
             false => Err(format!("swap usage {swap}, slots in use {slots}")),

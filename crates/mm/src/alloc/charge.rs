@@ -15,18 +15,18 @@ impl<W: World> Alloc<'_, W> {
     pub(crate) fn shrink_to(&mut self, id: MemcgId, limit: u64) -> bool {
         let (mut retries, mut drained) = (MAX_RECLAIM_RETRIES, false);
         loop {
-            let usage = self.groups.memcgs.get(id).usage;
+            let usage = self.mem.groups.memcgs.get(id).usage;
             if usage <= limit {
                 return true;
             }
             if !drained {
-                self.pages.drain_all();
-                self.groups.drain_stocks(id);
+                self.mem.pages.drain_all();
+                self.mem.groups.drain_stocks(id);
                 drained = true;
                 continue;
             }
             if self.reclaim_memcg(id, usage - limit) == 0 {
-                if retries == 0 || self.frames.reclaim_blocked {
+                if retries == 0 || self.mem.frames.reclaim_blocked {
                     return false;
                 }
                 retries -= 1;
@@ -39,10 +39,10 @@ impl<W: World> Alloc<'_, W> {
     #[inline(always)]
     pub(crate) fn charge(&mut self, memcg: MemcgId, nr: u64) -> Result<ZoneId, MemcgId> {
         let zone = self.take_frames(nr)?;
-        if let Err(over) = self.groups.memcgs.try_charge(memcg, nr, true)
+        if let Err(over) = self.mem.groups.memcgs.try_charge(memcg, nr, true)
             && let Err(over) = self.charge_slow(memcg, nr, over, true)
         {
-            self.frames.nodes.give_back(zone, nr);
+            self.mem.frames.nodes.give_back(zone, nr);
             return Err(over);
         }
         Ok(zone)
@@ -54,14 +54,14 @@ impl<W: World> Alloc<'_, W> {
     pub(crate) fn charge_slow(&mut self, memcg: MemcgId, nr: u64, mut over: MemcgId, oom: bool) -> Result<(), MemcgId> {
         let (mut retries, mut drained) = (MAX_RECLAIM_RETRIES, false);
         loop {
-            self.groups.memcgs.event(over, |e| &mut e.max);
+            self.mem.groups.memcgs.event(over, |e| &mut e.max);
             let reclaimed = self.reclaim_memcg(over, nr);
-            if self.groups.memcgs.margin(over) < nr {
+            if self.mem.groups.memcgs.margin(over) < nr {
                 if !drained {
-                    self.groups.memcgs.drain_stock(memcg);
-                    self.groups.drain_stocks(over);
+                    self.mem.groups.memcgs.drain_stock(memcg);
+                    self.mem.groups.drain_stocks(over);
                     drained = true;
-                } else if self.frames.reclaim_blocked {
+                } else if self.mem.frames.reclaim_blocked {
                     // The task sleeps until the device takes more: what it has written by then is
                     // free.
                     return Err(over);
@@ -69,14 +69,14 @@ impl<W: World> Alloc<'_, W> {
                     // Two-list reclaim drains batches only when a list has something to scan: a
                     // group so small that all of it waits in batches would never be scanned. A
                     // machine drains them in passing.
-                    self.pages.drain_all();
+                    self.mem.pages.drain_all();
                     if retries == 0 {
                         return if oom { self.out_of_memory(over) } else { Err(over) };
                     }
                     retries -= 1;
                 }
             }
-            match self.groups.memcgs.try_charge(memcg, nr, false) {
+            match self.mem.groups.memcgs.try_charge(memcg, nr, false) {
                 Ok(()) => return Ok(()),
                 Err(next) => over = next,
             }
@@ -87,7 +87,7 @@ impl<W: World> Alloc<'_, W> {
     /// them and asks again.
     fn out_of_memory(&mut self, over: MemcgId) -> Result<(), MemcgId> {
         if !self.is_io_pending(over) {
-            self.groups.memcgs.event(over, |e| &mut e.oom);
+            self.mem.groups.memcgs.event(over, |e| &mut e.oom);
             self.world.effect(Effect::Oom { memcg: over });
         }
         Err(over)
@@ -96,17 +96,17 @@ impl<W: World> Alloc<'_, W> {
     /// Charges the page of page tables that a mapped page needs, if it is the first of its table.
     #[inline]
     pub(crate) fn charge_table(&mut self, table: usize, memcg: MemcgId) -> Result<(), MemcgId> {
-        if self.pages.space.tables[table].present {
+        if self.mem.pages.space.tables[table].present {
             return Ok(());
         }
-        if self.cfg.memcg.charge_kernel {
+        if self.mem.cfg.memcg.charge_kernel {
             let zone = self.charge(memcg, 1)?;
-            self.frames.nodes.note_kernel(zone, 1);
-            let m = self.groups.memcgs.get_mut(memcg);
+            self.mem.frames.nodes.note_kernel(zone, 1);
+            let m = self.mem.groups.memcgs.get_mut(memcg);
             m.kernel += 1;
             m.page_tables += 1;
         }
-        self.pages.space.tables[table].present = true;
+        self.mem.pages.space.tables[table].present = true;
         Ok(())
     }
 
@@ -114,7 +114,9 @@ impl<W: World> Alloc<'_, W> {
     /// `note_slot` makes them.
     #[inline(always)]
     pub(crate) fn charge_nodes(&mut self, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
-        if self.pages.space.fill[self.pages.folios.node_of(page).index()].count > 0 || !self.cfg.memcg.charge_kernel {
+        if self.mem.pages.space.fill[self.mem.pages.folios.node_of(page).index()].count > 0
+            || !self.mem.cfg.memcg.charge_kernel
+        {
             return Ok(());
         }
         self.charge_missing_nodes(page, memcg)
@@ -124,17 +126,17 @@ impl<W: World> Alloc<'_, W> {
     fn charge_missing_nodes(&mut self, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
         let mut paid = 0;
         // Reclaim may take shadow nodes, and with them a parent that was there when we counted.
-        while paid < self.pages.missing_nodes(page) {
-            if !self.groups.memcgs.consume_object(memcg, NODE_CHARGE_BYTES) {
+        while paid < self.mem.pages.missing_nodes(page) {
+            if !self.mem.groups.memcgs.consume_object(memcg, NODE_CHARGE_BYTES) {
                 let zone = match self.charge(memcg, 1) {
                     Ok(zone) => zone,
                     Err(over) => {
-                        (0..paid).for_each(|_| self.charged().free_node_object(memcg));
+                        (0..paid).for_each(|_| self.mem.charged().free_node_object(memcg));
                         return Err(over);
                     }
                 };
-                self.frames.nodes.note_kernel(zone, 1);
-                self.groups.memcgs.add_object_page(memcg, NODE_CHARGE_BYTES);
+                self.mem.frames.nodes.note_kernel(zone, 1);
+                self.mem.groups.memcgs.add_object_page(memcg, NODE_CHARGE_BYTES);
             }
             paid += 1;
         }
@@ -144,10 +146,10 @@ impl<W: World> Alloc<'_, W> {
     /// Frees at least `nr` pages of a memcg and its descendants if it can; returns how many it
     /// freed.
     pub(crate) fn reclaim_memcg(&mut self, memcg: MemcgId, nr: u64) -> u64 {
-        let nr = nr.max(self.cfg.lru.swap_cluster_max);
+        let nr = nr.max(self.mem.cfg.lru.swap_cluster_max);
         let sc = ScanControl::for_memcg(memcg, nr, None);
         if !sc.is_cgroup_reclaim() {
-            self.pages.count_machine(Counter::Allocstall, 1);
+            self.mem.pages.count_machine(Counter::Allocstall, 1);
         }
         self.reclaim_with(sc).try_to_free()
     }

@@ -17,10 +17,10 @@ impl<W: World> Alloc<'_, W> {
     /// reclaim.
     #[inline]
     pub(crate) fn take_frames(&mut self, nr: u64) -> Result<ZoneId, MemcgId> {
-        if !self.frames.nodes.is_limited() {
+        if !self.mem.frames.nodes.is_limited() {
             return Ok(ZoneId::default());
         }
-        match self.frames.nodes.take(self.frames.nid, nr, Mark::Low) {
+        match self.mem.frames.nodes.take(self.mem.frames.nid, nr, Mark::Low) {
             Some(zone) => Ok(zone),
             None => self.take_frames_slow(nr),
         }
@@ -28,9 +28,9 @@ impl<W: World> Alloc<'_, W> {
 
     #[cold]
     fn take_frames_slow(&mut self, nr: u64) -> Result<ZoneId, MemcgId> {
-        self.frames.wake_all_kswapds(self.pages, self.now_ns, self.world);
-        let mark = if self.frames.memalloc { Mark::None } else { Mark::Min };
-        if let Some(zone) = self.frames.nodes.take(self.frames.nid, nr, mark) {
+        self.mem.frames.wake_all_kswapds(&mut self.mem.pages, self.mem.now_ns, self.world);
+        let mark = if self.mem.frames.memalloc { Mark::None } else { Mark::Min };
+        if let Some(zone) = self.mem.frames.nodes.take(self.mem.frames.nid, nr, mark) {
             return Ok(zone);
         }
         let mut fruitless = 0;
@@ -39,23 +39,24 @@ impl<W: World> Alloc<'_, W> {
                 return Err(MemcgId::ROOT);
             }
             // Reclaim may say more than it freed, so that a run ends.
-            let before = self.pages.work.reclaimed;
+            let before = self.mem.pages.work.reclaimed;
             self.reclaim_memcg(MemcgId::ROOT, nr);
-            let reclaimed = self.pages.work.reclaimed - before;
-            if let Some(zone) = self.frames.nodes.take(self.frames.nid, nr, Mark::Min) {
+            let reclaimed = self.mem.pages.work.reclaimed - before;
+            if let Some(zone) = self.mem.frames.nodes.take(self.mem.frames.nid, nr, Mark::Min) {
                 return Ok(zone);
             }
-            if self.frames.reclaim_blocked {
+            if self.mem.frames.reclaim_blocked {
                 break;
             }
             // What waits in batches cannot be found on a list.
-            self.pages.drain_all();
+            self.mem.pages.drain_all();
             fruitless = if reclaimed > 0 { 0 } else { fruitless + 1 };
             if !self
+                .mem
                 .frames
                 .nodes
                 .ids()
-                .any(|nid| self.frames.nodes.get(nid).could_meet_min(self.reclaimable_pages(nid), nr))
+                .any(|nid| self.mem.frames.nodes.get(nid).could_meet_min(self.reclaimable_pages(nid), nr))
             {
                 break;
             }
@@ -67,9 +68,10 @@ impl<W: World> Alloc<'_, W> {
     }
 
     fn reclaimable_pages(&self, nid: NodeId) -> u64 {
-        let sizes = self.pages.tree_sizes(self.groups, MemcgId::ROOT, nid);
+        let sizes = self.mem.pages.tree_sizes(&self.mem.groups, MemcgId::ROOT, nid);
         let file = sizes[2] + sizes[3];
-        file + if self.swap.can_reclaim_anon(self.cfg, self.groups, self.frames, MemcgId::ROOT, nid) {
+        file + if self.mem.swap.can_reclaim_anon(&self.mem.cfg, &self.mem.groups, &self.mem.frames, MemcgId::ROOT, nid)
+        {
             sizes[..UNEVICTABLE].iter().sum::<u64>() - file
         } else {
             0
@@ -79,20 +81,20 @@ impl<W: World> Alloc<'_, W> {
     /// Direct reclaim: direct reclaim stays out while kswapd works on a node that is as good as
     /// empty.
     fn throttle_exhausted(&mut self) -> bool {
-        let node = self.frames.nodes.get(self.frames.nid);
-        if !self.frames.is_kswapd_first() || node.kswapd.is_hopeless() {
+        let node = self.mem.frames.nodes.get(self.mem.frames.nid);
+        if !self.mem.frames.is_kswapd_first() || node.kswapd.is_hopeless() {
             return false;
         }
-        self.pages.count_machine(Counter::PgscanDirectThrottle, 1);
-        self.frames.throttle(self.world, ThrottleReason::Exhausted, EXHAUSTED_WAIT_NS);
+        self.mem.pages.count_machine(Counter::PgscanDirectThrottle, 1);
+        self.mem.frames.throttle(self.world, ThrottleReason::Exhausted, EXHAUSTED_WAIT_NS);
         true
     }
 
     /// Whether room may come from I/O that is under way: then it is too early for a verdict.
     pub(crate) fn is_io_pending(&self, over: MemcgId) -> bool {
-        self.pages.reads_pending > 0
-            || !self.frames.migrating.is_empty()
-            || self.swap.slots.discards_pending()
-            || self.writeback.is_write_pending(self.groups, over)
+        self.mem.pages.reads_pending > 0
+            || !self.mem.frames.migrating.is_empty()
+            || self.mem.swap.slots.discards_pending()
+            || self.mem.writeback.is_write_pending(&self.mem.groups, over)
     }
 }

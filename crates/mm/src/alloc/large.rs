@@ -17,37 +17,37 @@ impl<W: World> Alloc<'_, W> {
     /// Frames and a charge for a large folio. A smaller one will do as well, so nobody runs out of
     /// memory for it.
     pub(crate) fn charge_large(&mut self, memcg: MemcgId, nr: u64, huge: HugeAdvice) -> Result<ZoneId, NoRoom> {
-        let reclaim = self.cfg.thp.may_reclaim(huge);
+        let reclaim = self.mem.cfg.thp.may_reclaim(huge);
         let zone = self.take_large_frames(nr, huge).ok_or(NoRoom::NoFrames)?;
-        let charged = match self.groups.memcgs.try_charge(memcg, nr, true) {
+        let charged = match self.mem.groups.memcgs.try_charge(memcg, nr, true) {
             Ok(()) => true,
             Err(over) => reclaim && self.charge_slow(memcg, nr, over, false).is_ok(),
         };
         if charged {
             return Ok(zone);
         }
-        self.frames.nodes.give_back(zone, nr);
+        self.mem.frames.nodes.give_back(zone, nr);
         Err(NoRoom::NoCharge)
     }
 
     /// At most one round of reclaim, and kswapd is left alone but for `defer`.
     fn take_large_frames(&mut self, nr: u64, huge: HugeAdvice) -> Option<ZoneId> {
-        if !self.frames.nodes.is_limited() {
+        if !self.mem.frames.nodes.is_limited() {
             return Some(ZoneId::default());
         }
-        if let Some(zone) = self.frames.nodes.take(self.frames.nid, nr, Mark::Low) {
+        if let Some(zone) = self.mem.frames.nodes.take(self.mem.frames.nid, nr, Mark::Low) {
             return Some(zone);
         }
-        if self.cfg.thp.wakes_kswapd(huge) {
-            self.frames.wake_all_kswapds(self.pages, self.now_ns, self.world);
+        if self.mem.cfg.thp.wakes_kswapd(huge) {
+            self.mem.frames.wake_all_kswapds(&mut self.mem.pages, self.mem.now_ns, self.world);
         }
-        if let Some(zone) = self.frames.nodes.take(self.frames.nid, nr, Mark::Min) {
+        if let Some(zone) = self.mem.frames.nodes.take(self.mem.frames.nid, nr, Mark::Min) {
             return Some(zone);
         }
-        if !self.cfg.thp.may_reclaim(huge) || self.frames.nodes.get(self.frames.nid).is_exhausted() {
+        if !self.mem.cfg.thp.may_reclaim(huge) || self.mem.frames.nodes.get(self.mem.frames.nid).is_exhausted() {
             return None;
         }
         self.reclaim_memcg(MemcgId::ROOT, nr);
-        [Mark::Low, Mark::Min].into_iter().find_map(|mark| self.frames.nodes.take(self.frames.nid, nr, mark))
+        [Mark::Low, Mark::Min].into_iter().find_map(|mark| self.mem.frames.nodes.take(self.mem.frames.nid, nr, mark))
     }
 }

@@ -3,7 +3,7 @@
 use crate::alloc::Alloc;
 use crate::ids::{MemcgId, ZoneId};
 use crate::node::zones::Mark;
-use crate::swap_cache::zswap_writeback::{MAX_FAILURES, Visit};
+use crate::page_io::zswap_writeback::{MAX_FAILURES, Visit};
 use crate::world::World;
 use crate::zswap::ZswapStep;
 
@@ -15,11 +15,11 @@ impl<W: World> Alloc<'_, W> {
     /// `Sleep`.
     pub(crate) fn zswap_step(&mut self) -> ZswapStep {
         for _ in 0..VISITS {
-            if !self.swap.zswap.worker.awake
-                || self.swap.zswap.pool_pages() <= self.swap.zswap_accept_pages(self.cfg, self.frames)
+            if !self.mem.swap.zswap.worker.awake
+                || self.mem.swap.zswap.pool_pages() <= self.mem.swap.zswap_accept_pages(&self.mem.cfg, &self.mem.frames)
                 || self.visit_next()
             {
-                self.swap.zswap.worker.awake = false;
+                self.mem.swap.zswap.worker.awake = false;
                 return ZswapStep::Sleep;
             }
         }
@@ -28,14 +28,14 @@ impl<W: World> Alloc<'_, W> {
 
     /// The worker from beginning to end, for drivers without a thread for it.
     pub(crate) fn run_zswap(&mut self) {
-        self.swap.zswap.worker.due = false;
+        self.mem.swap.zswap.worker.due = false;
         while self.zswap_step() == ZswapStep::Again {}
     }
 
     /// The next group in turn. True: it is time to give up.
     fn visit_next(&mut self) -> bool {
-        let worker = &mut self.swap.zswap.worker;
-        let fruitless = if worker.next >= self.groups.memcgs.all.len() {
+        let worker = &mut self.mem.swap.zswap.worker;
+        let fruitless = if worker.next >= self.mem.groups.memcgs.all.len() {
             worker.next = 0;
             // A round over all groups in which there was nothing to do.
             std::mem::take(&mut worker.attempts) == 0
@@ -43,11 +43,11 @@ impl<W: World> Alloc<'_, W> {
             let memcg = MemcgId(worker.next as u16);
             worker.next += 1;
             let visit = self.write_back_oldest(memcg);
-            self.swap.zswap.worker.attempts += u32::from(visit != Visit::Nothing);
+            self.mem.swap.zswap.worker.attempts += u32::from(visit != Visit::Nothing);
             visit == Visit::Fruitless
         };
-        self.swap.zswap.worker.failures += u32::from(fruitless);
-        self.swap.zswap.worker.failures >= MAX_FAILURES
+        self.mem.swap.zswap.worker.failures += u32::from(fruitless);
+        self.mem.swap.zswap.worker.failures >= MAX_FAILURES
     }
 
     fn write_back_oldest(&mut self, memcg: MemcgId) -> Visit {
@@ -64,20 +64,20 @@ impl<W: World> Alloc<'_, W> {
 
     /// A frame for a page that comes out of zswap; reclaims if there is none.
     fn charge_for_write_back(&mut self, memcg: MemcgId) -> Option<ZoneId> {
-        let zone = match self.frames.take_write_back_frame(Mark::Min) {
+        let zone = match self.mem.frames.take_write_back_frame(Mark::Min) {
             Some(zone) => zone,
             None => {
                 self.reclaim_memcg(MemcgId::ROOT, 1);
-                self.frames.take_write_back_frame(Mark::Min)?
+                self.mem.frames.take_write_back_frame(Mark::Min)?
             }
         };
-        let mut charged = self.groups.memcgs.try_charge(memcg, 1, false);
+        let mut charged = self.mem.groups.memcgs.try_charge(memcg, 1, false);
         if let Err(over) = charged {
             self.reclaim_memcg(over, 1);
-            charged = self.groups.memcgs.try_charge(memcg, 1, false);
+            charged = self.mem.groups.memcgs.try_charge(memcg, 1, false);
         }
         if charged.is_err() {
-            self.frames.nodes.give_back(zone, 1);
+            self.mem.frames.nodes.give_back(zone, 1);
             return None;
         }
         Some(zone)

@@ -13,46 +13,46 @@ impl<W: World> Cgroupfs<'_, W> {
     /// on. If it charged beyond a `high` it reclaims now, while that gets on, and then is told to
     /// sleep ([`ThrottleReason::High`]). A driver that never calls this has no `memory.high`.
     pub(crate) fn return_to_user(&mut self) {
-        let Some((id, nr)) = self.groups.memcgs.over_high.take() else { return };
+        let Some((id, nr)) = self.mem.groups.memcgs.over_high.take() else { return };
         let mut retries = MAX_RECLAIM_RETRIES;
         let mut wanted = nr;
         loop {
             let reclaimed = self.reclaim_high(id, wanted);
-            let delay_ns = self.groups.memcgs.high_delay_ns(id, nr);
-            self.groups.count_swap_high(id);
+            let delay_ns = self.mem.groups.memcgs.high_delay_ns(id, nr);
+            self.mem.groups.count_swap_high(id);
             if delay_ns == 0 {
                 break;
             }
             if reclaimed == 0 && retries == 0 {
-                self.frames.throttle(self.world, ThrottleReason::High, delay_ns);
+                self.mem.frames.throttle(self.world, ThrottleReason::High, delay_ns);
                 break;
             }
             if reclaimed == 0 {
                 retries -= 1;
             }
-            wanted = self.cfg.lru.swap_cluster_max;
+            wanted = self.mem.cfg.lru.swap_cluster_max;
         }
         // What reclaim itself charged is not held against anyone.
-        self.groups.memcgs.over_high = None;
+        self.mem.groups.memcgs.over_high = None;
     }
 
     /// Reclaims what the calls since the last [`Engine::return_to_user`] charged beyond a `high`,
     /// and says nothing of sleep. For drivers whose writes take a while: pages that are on their
     /// way out would count as used.
     pub(crate) fn reclaim_over_high(&mut self) {
-        let Some((id, nr)) = self.groups.memcgs.over_high else { return };
+        let Some((id, nr)) = self.mem.groups.memcgs.over_high else { return };
         self.reclaim_high(id, nr);
-        self.groups.memcgs.over_high = Some((id, nr));
+        self.mem.groups.memcgs.over_high = Some((id, nr));
     }
 
     fn reclaim_high(&mut self, id: MemcgId, nr: u64) -> u64 {
         let mut reclaimed = 0;
         let mut at = Some(id);
         while let Some(m) = at.filter(|&m| m != MemcgId::ROOT) {
-            let memcg = self.groups.memcgs.get(m);
+            let memcg = self.mem.groups.memcgs.get(m);
             at = memcg.parent;
             if memcg.usage > memcg.high {
-                self.groups.memcgs.event(m, |e| &mut e.high);
+                self.mem.groups.memcgs.event(m, |e| &mut e.high);
                 reclaimed += self.alloc().reclaim_memcg(m, nr);
             }
         }

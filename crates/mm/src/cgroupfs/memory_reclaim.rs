@@ -72,21 +72,21 @@ impl<W: World> Cgroupfs<'_, W> {
                 ReclaimRound::More | ReclaimRound::Wait => {}
                 ReclaimRound::Done => break,
                 ReclaimRound::Again => {
-                    self.charged().reap_memcgs();
+                    self.mem.charged().reap_memcgs();
                     return Err(ReclaimAgain { reclaimed: request.reclaimed });
                 }
             }
         }
-        self.charged().reap_memcgs();
+        self.mem.charged().reap_memcgs();
         Ok(request.reclaimed)
     }
 
     /// A round of `memory.reclaim`: a quarter of what is missing. An error: the group is not there
     /// any more.
     pub(crate) fn reclaim_round(&mut self, request: &mut ReclaimRequest) -> Result<ReclaimRound, String> {
-        self.groups.online_memcg(request.memcg)?;
+        self.mem.groups.online_memcg(request.memcg)?;
         let round = self.reclaim_batch(request);
-        self.charged().reap_memcgs();
+        self.mem.charged().reap_memcgs();
         Ok(round)
     }
 
@@ -96,9 +96,9 @@ impl<W: World> Cgroupfs<'_, W> {
         }
         // The last attempt finds what waits in batches, too.
         if request.retries == 0 {
-            self.pages.drain_all();
+            self.mem.pages.drain_all();
         }
-        let batch = ((request.pages - request.reclaimed) / 4).max(self.cfg.lru.swap_cluster_max);
+        let batch = ((request.pages - request.reclaimed) / 4).max(self.mem.cfg.lru.swap_cluster_max);
         let mut sc = ScanControl::for_memcg(request.memcg, batch, request.swappiness);
         (sc.proactive, sc.held_up) = (true, request.waits);
         let mut run = self.reclaim_with(sc);
@@ -109,7 +109,7 @@ impl<W: World> Cgroupfs<'_, W> {
             let done = request.reclaimed >= request.pages;
             return if done { ReclaimRound::Done } else { ReclaimRound::More };
         }
-        if request.waits && (blocked || self.writeback.is_write_pending(self.groups, request.memcg)) {
+        if request.waits && (blocked || self.mem.writeback.is_write_pending(&self.mem.groups, request.memcg)) {
             return ReclaimRound::Wait;
         }
         if request.retries == 0 {

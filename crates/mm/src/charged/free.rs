@@ -65,11 +65,12 @@ impl Charged<'_> {
     /// Uncharges a folio, which was in state `st`, and gives back its entry and frames.
     #[inline]
     pub(crate) fn free_folio<W: World>(&mut self, w: &mut W, f: FolioId, st: State) {
-        let memcg = self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg;
+        let own = self.pages.folios.lruvec(f);
+        let memcg = self.pages.lruvecs[own.index()].memcg;
         debug_assert!(!st.has(State::WRITEBACK | State::MIGRATING), "{f:?} is free and under way: {st:?}");
         self.groups.memcgs.uncharge(memcg, st.nr_pages());
         self.frames.nodes.give_back(self.pages.folios.zone_of(f), st.nr_pages());
-        self.pages.count_memcg(memcg, Counter::Pgfree, st.nr_pages());
+        self.pages.count_lruvec(own, Counter::Pgfree, st.nr_pages());
         w.effect(Effect::Free { page: self.pages.folios.page(f), order: st.order() });
         self.pages.folios.release(f);
         debug_assert!(!self.pages.folios.is_used(f), "{f:?} is free, and still a folio");

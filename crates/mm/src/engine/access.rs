@@ -17,8 +17,8 @@ impl Engine {
         if touch == Touch::Read {
             // The common case by table: what a read makes of the page's byte. 0 asks for more than
             // that.
-            let byte = &mut self.pages.folios.hot[page.index()];
-            let next = self.pages.hit_transition[usize::from(*byte)];
+            let byte = &mut self.mem.pages.folios.hot[page.index()];
+            let next = self.mem.pages.hit_transition[usize::from(*byte)];
             if next != 0 {
                 *byte = next;
                 return Outcome::Hit;
@@ -36,7 +36,7 @@ impl Engine {
     /// made. `None` ends the row, too.
     #[inline(always)]
     pub fn read_hits(&mut self, pages: impl Iterator<Item = Option<PageId>>) -> usize {
-        let (hot, hit_transition) = (&mut self.pages.folios.hot[..], &self.pages.hit_transition);
+        let (hot, hit_transition) = (&mut self.mem.pages.folios.hot[..], &self.mem.pages.hit_transition);
         let mut made = 0;
         for page in pages {
             let Some(page) = page else { break };
@@ -60,7 +60,7 @@ impl Engine {
         pages: impl Iterator<Item = PageId>,
         work: &mut [PageId; N],
     ) -> usize {
-        let (hot, hit_transition) = (&self.pages.folios.hot[..], &self.pages.hit_transition);
+        let (hot, hit_transition) = (&self.mem.pages.folios.hot[..], &self.mem.pages.hit_transition);
         let mut n = 0;
         for page in pages {
             work[n % N] = page;
@@ -79,8 +79,8 @@ impl Engine {
         touch: Touch,
         ra: &mut Readahead,
     ) -> Outcome {
-        let max = self.cfg.readahead.file_pages;
-        let missed = self.pages.folios.slot(page).folio().is_none();
+        let max = self.mem.cfg.readahead.file_pages;
+        let missed = self.mem.pages.folios.slot(page).folio().is_none();
         let off = ra.random || max == 0;
         if !off && (missed || ra.mark() == Some(page.0)) {
             self.fault(w).open_window(page, asked, missed, ra, max);
@@ -94,11 +94,11 @@ impl Engine {
     /// Whether waiting for this page is a memory stall (pressure stall information): it is read
     /// again after it was evicted from the working set.
     pub fn is_refault_wait(&self, page: PageId) -> bool {
-        let cached = || self.pages.swap_entry(page).and_then(|s| self.swap.slots.cached(s));
-        let folio = self.pages.folios.slot(page).folio().or_else(cached);
-        self.cfg.lru.refault != RefaultTest::None
+        let cached = || self.mem.pages.swap_entry(page).and_then(|s| self.mem.swap.slots.cached(s));
+        let folio = self.mem.pages.folios.slot(page).folio().or_else(cached);
+        self.mem.cfg.lru.refault != RefaultTest::None
             && folio.is_some_and(|f| {
-                self.pages.folios.st(f).has(State::LOCKED) && self.pages.folios.st(f).has(State::WORKINGSET)
+                self.mem.pages.folios.st(f).has(State::LOCKED) && self.mem.pages.folios.st(f).has(State::WORKINGSET)
             })
     }
 
@@ -129,7 +129,7 @@ impl Engine {
     /// be left alone: not mapped, not on slow memory, or a dirty page of a file, which could not be
     /// moved anyway.
     pub fn hint_mark(&mut self, page: PageId) -> bool {
-        self.frames.hint_mark(&mut self.pages, self.clock.now_ns, page)
+        self.mem.frames.hint_mark(&mut self.mem.pages, self.mem.now_ns, page)
     }
 
     /// A marked page was touched, on the current CPU. The mark is gone.
@@ -140,6 +140,6 @@ impl Engine {
     /// What decides about promotion to a node, for its threshold and counts; none: nothing is
     /// promoted to it.
     pub fn promoter(&self, node: NodeId) -> Option<&Promoter> {
-        self.frames.hints.as_ref().and_then(|h| h.promoters.get(node.index())?.as_ref())
+        self.mem.frames.hints.as_ref().and_then(|h| h.promoters.get(node.index())?.as_ref())
     }
 }

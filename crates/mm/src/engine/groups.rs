@@ -6,6 +6,7 @@ use crate::charged::Charged;
 use crate::engine::Engine;
 use crate::ids::{MappingId, MemcgId};
 use crate::memcg::group::MemcgLimits;
+use crate::memory::Memory;
 use crate::world::World;
 
 impl Engine {
@@ -18,7 +19,7 @@ impl Engine {
         max_pages: u64,
         swap_max_pages: u64,
     ) -> Result<MemcgId, String> {
-        let Engine { cfg, pages, groups, frames, swap, .. } = self;
+        let Memory { cfg, pages, groups, frames, swap, .. } = &mut self.mem;
         Charged { cfg, pages, groups, frames }.add_memcg(&swap.slots, parent, name, max_pages, swap_max_pages)
     }
 
@@ -74,13 +75,13 @@ impl Engine {
     /// stays charged to it, and is first in line when its ancestors are reclaimed. Its mappings go
     /// to its parent once nothing of them is left.
     pub fn remove_memcg(&mut self, id: MemcgId) -> Result<(), String> {
-        self.charged().remove_memcg(id)
+        self.mem.charged().remove_memcg(id)
     }
 
     /// Whether the calls since the last [`crate::Engine::return_to_user`] charged beyond a `high`.
     #[inline(always)]
     pub fn is_over_high(&self) -> bool {
-        self.groups.memcgs.over_high.is_some()
+        self.mem.groups.memcgs.over_high.is_some()
     }
 
     /// The victims, by their places in `tasks`: of the tasks within `over` the one with the largest
@@ -88,7 +89,7 @@ impl Engine {
     /// `oom_group` (those that are never killed excepted). None: nobody may be killed. The events
     /// of the groups are counted.
     pub fn oom_kill(&mut self, over: MemcgId, tasks: &[OomTask]) -> Vec<usize> {
-        let Engine { pages, groups, frames, swap, .. } = self;
+        let Memory { pages, groups, frames, swap, .. } = &mut self.mem;
         OomKiller { pages, groups, frames, swap }.kill(over, tasks)
     }
 }

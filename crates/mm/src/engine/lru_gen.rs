@@ -20,7 +20,7 @@ impl Engine {
     }
 
     fn lru_gen_file(&self) -> LruGenFile<'_> {
-        LruGenFile { pages: &self.pages, groups: &self.groups, now_ns: self.clock.now_ns }
+        LruGenFile { pages: &self.mem.pages, groups: &self.mem.groups, now_ns: self.mem.now_ns }
     }
 
     /// Runs commands as written to `lru_gen`, separated by `,`, `;` or a newline: `+ memcg node

@@ -9,18 +9,18 @@ use crate::stat::{Counter, Gauge, Stats};
 impl Engine {
     /// Whether a memcg uses more than its `memory.high` or `memory.max`.
     pub fn is_over_limit(&self, id: MemcgId) -> bool {
-        let m = self.groups.memcgs.get(id);
+        let m = self.mem.groups.memcgs.get(id);
         m.usage > m.high.min(m.max)
     }
 
     /// What is charged to a memcg and its descendants: `memory.current` in pages.
     pub fn memcg_usage(&self, id: MemcgId) -> u64 {
-        self.groups.memcgs.get(id).usage
+        self.mem.groups.memcgs.get(id).usage
     }
 
     /// The limits of a memcg.
     pub fn memcg_limits(&self, id: MemcgId) -> MemcgLimits {
-        let m = self.groups.memcgs.get(id);
+        let m = self.mem.groups.memcgs.get(id);
         let [min, low] = m.protection.setting;
         MemcgLimits {
             min,
@@ -38,24 +38,24 @@ impl Engine {
 
     /// The groups that are there, parents first.
     pub fn memcgs(&self) -> impl Iterator<Item = MemcgId> + '_ {
-        self.groups.memcgs.subtree(MemcgId::ROOT)
+        self.mem.groups.memcgs.subtree(MemcgId::ROOT)
     }
 
     /// The path of a memcg.
     pub fn memcg_path(&self, id: MemcgId) -> &str {
-        &self.groups.memcgs.get(id).name
+        &self.mem.groups.memcgs.get(id).name
     }
 
     /// The counters of one memcg, without its descendants.
     pub fn memcg_stats(&self, id: MemcgId) -> Stats {
-        self.pages.memcg_stats(id)
+        self.mem.pages.memcg_stats(id)
     }
 
     /// The counters of one memcg and its descendants, as `memory.stat` has them.
     pub fn memcg_tree_stats(&self, id: MemcgId) -> Stats {
         let mut all = Stats::default();
-        for m in self.groups.memcgs.subtree(id) {
-            all.merge(&self.pages.memcg_stats(m));
+        for m in self.mem.groups.memcgs.subtree(id) {
+            all.merge(&self.mem.pages.memcg_stats(m));
         }
         all
     }
@@ -66,7 +66,7 @@ impl Engine {
         /// These count descendants already.
         const WHOLE: [&str; 4] = ["memory.current", "memory.peak", "swap.current", "nonresident_age"];
         let mut all = self.memcg_gauges(id);
-        for below in self.groups.memcgs.subtree(id).filter(|&m| m != id) {
+        for below in self.mem.groups.memcgs.subtree(id).filter(|&m| m != id) {
             for (sum, own) in all.iter_mut().zip(self.memcg_gauges(below)) {
                 sum.value += if WHOLE.contains(&own.name) { 0 } else { own.value };
             }
@@ -81,25 +81,27 @@ impl Engine {
 
     /// `memory.events` of a memcg: those of its descendants count, too.
     pub fn memcg_events(&self, id: MemcgId) -> MemcgEvents {
-        self.groups.memcgs.get(id).events
+        self.mem.groups.memcgs.get(id).events
     }
 
     /// `memory.events.local` of a memcg.
     pub fn memcg_events_local(&self, id: MemcgId) -> MemcgEvents {
-        self.groups.memcgs.get(id).events_local
+        self.mem.groups.memcgs.get(id).events_local
     }
 
     /// Its effective protection under the pressure of the whole machine: (`emin`, `elow`).
     pub fn memcg_protection(&self, id: MemcgId) -> (u64, u64) {
-        let [min, low] = self.groups.memcgs.effective_protection(MemcgId::ROOT, id);
+        let [min, low] = self.mem.groups.memcgs.effective_protection(MemcgId::ROOT, id);
         (min, low)
     }
 
     /// Sizes of a memcg under their kernel names, in pages.
     pub fn memcg_gauges(&self, id: MemcgId) -> Vec<Gauge> {
-        let m = self.groups.memcgs.get(id);
-        let sum = |of: fn(&Lruvec) -> u64| self.pages.lruvecs_of(id).map(|v| of(&self.pages.lruvecs[v.index()])).sum();
-        let lists = LIST_NAMES.iter().zip(self.pages.sizes_of(id)).map(|(&name, value)| Gauge { name, value });
+        let m = self.mem.groups.memcgs.get(id);
+        let sum = |of: fn(&Lruvec) -> u64| {
+            self.mem.pages.lruvecs_of(id).map(|v| of(&self.mem.pages.lruvecs[v.index()])).sum()
+        };
+        let lists = LIST_NAMES.iter().zip(self.mem.pages.sizes_of(id)).map(|(&name, value)| Gauge { name, value });
         let rest = [
             ("memory.current", m.usage),
             ("memory.peak", m.peak),
@@ -120,25 +122,25 @@ impl Engine {
 
     /// Sizes of a node under their kernel names, in pages.
     pub fn node_gauges_of(&self, node: NodeId) -> Vec<Gauge> {
-        let n = self.frames.nodes.get(node);
+        let n = self.mem.frames.nodes.get(node);
         let lists =
-            LIST_NAMES.iter().zip(self.pages.node_sizes[node.index()]).map(|(&name, value)| Gauge { name, value });
+            LIST_NAMES.iter().zip(self.mem.pages.node_sizes[node.index()]).map(|(&name, value)| Gauge { name, value });
         lists.chain([Gauge { name: "nr_free_pages", value: n.free_pages() }]).collect()
     }
 
     /// Sizes of the machine under their kernel names, in pages.
     pub fn node_gauges(&self) -> Vec<Gauge> {
-        let lists = LIST_NAMES.iter().zip(self.pages.total_size()).map(|(&name, value)| Gauge { name, value });
-        let sum = |of: fn(&Memcg) -> u64| self.groups.memcgs.all.iter().map(of).sum();
+        let lists = LIST_NAMES.iter().zip(self.mem.pages.total_size()).map(|(&name, value)| Gauge { name, value });
+        let sum = |of: fn(&Memcg) -> u64| self.mem.groups.memcgs.all.iter().map(of).sum();
         let rest = [
-            ("nr_free_pages", self.frames.nodes.free_pages()),
+            ("nr_free_pages", self.mem.frames.nodes.free_pages()),
             ("file_dirty", sum(|m| m.dirty)),
             ("file_writeback", sum(|m| m.writeback)),
             ("swapcached", sum(|m| m.swap_cached)),
             ("zswap_bytes", sum(|m| m.zswap.own_bytes)),
             ("zswapped", sum(|m| m.zswap.stored)),
             ("pagetables", sum(|m| m.page_tables)),
-            ("workingset_nodes", self.pages.lruvecs.iter().map(|v| v.shadow_nodes.len).sum()),
+            ("workingset_nodes", self.mem.pages.lruvecs.iter().map(|v| v.shadow_nodes.len).sum()),
         ];
         lists.chain(rest.map(|(name, value)| Gauge { name, value })).collect()
     }
@@ -147,7 +149,7 @@ impl Engine {
     /// such file here. `memory.pressure` belongs to the driver, which knows the tasks
     /// ([`crate::Psi`]).
     pub fn memcg_file(&self, id: MemcgId, file: &str) -> Option<String> {
-        let m = self.groups.memcgs.get(id);
+        let m = self.mem.groups.memcgs.get(id);
         let bytes = |pages: u64| match pages {
             u64::MAX => "max\n".to_owned(),
             n => format!("{}\n", n * PAGE_BYTES),

@@ -23,18 +23,18 @@ impl Engine {
             Advice::Cold => Batch::Deactivate,
             Advice::Free => Batch::LazyFree,
             Advice::DontNeed => Batch::DeactivateFile,
-            Advice::InUse if self.cfg.lru.one_list => return,
+            Advice::InUse if self.mem.cfg.lru.one_list => return,
             Advice::InUse => Batch::Activate,
         };
         let (mut at, end) = (first.0, first.0 + nr);
         while at < end {
-            let Some((f, next)) = self.swap.next_folio(&mut self.pages, at, end) else {
+            let Some((f, next)) = self.mem.swap.next_folio(&mut self.mem.pages, at, end) else {
                 at += 1;
                 continue;
             };
             at = next;
-            if !self.pages.folios.st(f).has(State::UNEVICTABLE) {
-                self.pages.batch_add(batch, f);
+            if !self.mem.pages.folios.st(f).has(State::UNEVICTABLE) {
+                self.mem.pages.batch_add(batch, f);
             }
         }
     }
@@ -42,28 +42,31 @@ impl Engine {
     /// `MADV_HUGEPAGE` or `MADV_NOHUGEPAGE` for an anonymous mapping: it holds for faults from now
     /// on.
     pub fn advise_huge(&mut self, mapping: MappingId, advice: HugeAdvice) {
-        let m = &mut self.pages.space.mappings[mapping.index()];
+        let m = &mut self.mem.pages.space.mappings[mapping.index()];
         if m.kind == MappingKind::Anon {
             m.huge = advice;
-            m.orders = self.cfg.thp.orders(advice);
+            m.orders = self.mem.cfg.thp.orders(advice);
         }
     }
 
     /// The counters of the sizes of folios, of the whole machine: `hugepages-<size>kB/stats`.
     pub fn size_stats(&self) -> &SizeStats {
-        &self.pages.size_stats
+        &self.mem.pages.size_stats
     }
 
     /// The order of the folio that a page belongs to, if it is in memory.
     pub fn folio_order(&self, page: PageId) -> Option<u8> {
-        self.swap.folio_of(&self.pages, page).map(|f| self.pages.folios.st(f).order())
+        self.mem.swap.folio_of(&self.mem.pages, page).map(|f| self.mem.pages.folios.st(f).order())
     }
 
     /// Splits the large folio that holds a page, in the swap cache, too: of one whose read failed,
     /// each page can be tried by itself then. False: it is busy.
     pub fn split(&mut self, page: PageId) -> bool {
-        self.pages.drain_all();
-        self.swap.folio_of(&self.pages, page).is_none_or(|f| self.swap.split_unless_busy(&mut self.pages, f))
+        self.mem.pages.drain_all();
+        self.mem
+            .swap
+            .folio_of(&self.mem.pages, page)
+            .is_none_or(|f| self.mem.swap.split_unless_busy(&mut self.mem.pages, f))
     }
 
     /// `MADV_PAGEOUT`: reclaims `nr` pages from `first` on now, used or not. What cannot be freed
@@ -74,13 +77,13 @@ impl Engine {
 
     /// Whether a slot is empty: neither in memory nor in swap, nor with a shadow.
     pub fn is_untouched(&self, page: PageId) -> bool {
-        self.pages.is_untouched(page)
+        self.mem.pages.is_untouched(page)
     }
 
     /// Pages of a mapping that are in memory or in swap, and its page tables: what the
     /// out-of-memory killer weighs.
     pub fn footprint(&self, mapping: MappingId) -> u64 {
-        self.pages.footprint(mapping)
+        self.mem.pages.footprint(mapping)
     }
 
     /// The task that owned this anonymous mapping is gone: its pages and slots are free. What is
@@ -99,24 +102,24 @@ impl Engine {
 
     /// Flushes all batches of every CPU.
     pub fn drain_all(&mut self) {
-        self.pages.drain_all()
+        self.mem.pages.drain_all()
     }
 
     /// Starts to write the page of a file now, if it is dirty and is not being written: what
     /// `msync` does with each.
     pub fn write_page<W: World>(&mut self, w: &mut W, page: PageId) {
-        self.writeout(w).write_page(page)
+        self.mem.writeout(w).write_page(page)
     }
 
     /// Writes dirty file pages, oldest first, as far as the flusher was asked to.
     pub fn flush<W: World>(&mut self, w: &mut W) {
-        self.writeout(w).flush()
+        self.mem.writeout(w).flush()
     }
 
     /// Writes file pages that are dirty for longer than `dirty_expire_ns`, if the last look for
     /// them was `dirty_writeback_ns` ago. A driver with a flusher that runs by itself calls this
     /// now and then.
     pub fn flush_expired<W: World>(&mut self, w: &mut W) {
-        self.writeout(w).flush_expired()
+        self.mem.writeout(w).flush_expired()
     }
 }

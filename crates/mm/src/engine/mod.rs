@@ -10,21 +10,15 @@ mod swap;
 
 use crate::alloc::Alloc;
 use crate::cgroupfs::Cgroupfs;
-use crate::charged::Charged;
 use crate::config::Config;
 use crate::config::thp::HugeAdvice;
 use crate::fault::Fault;
 use crate::folio::mapping::{MappingKind, Owner};
 use crate::folio::table::FolioTable;
 use crate::ids::{MappingId, MemcgId, NodeId, PageId};
-use crate::lru::pages::Pages;
-use crate::memcg::groups::Groups;
-use crate::node::frames::Frames;
+use crate::memory::Memory;
 use crate::reclaim::Reclaim;
 use crate::scan::ScanControl;
-use crate::swap_cache::SwapCache;
-use crate::swap_cache::stack::SwapStack;
-use crate::writeback::{Writeback, Writeout};
 
 /// Linux's memory management as a deterministic state machine.
 ///
@@ -33,37 +27,15 @@ use crate::writeback::{Writeback, Writeout};
 /// state.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    pub(crate) cfg: Config,
-    pub(crate) clock: Timekeeping,
-    pub(crate) pages: Pages,
-    pub(crate) groups: Groups,
-    pub(crate) frames: Frames,
-    pub(crate) swap: SwapStack,
-    pub(crate) writeback: Writeback,
-}
-
-/// The time, as the driver told it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Timekeeping {
-    pub(crate) now_ns: u64,
+    pub(crate) mem: Memory,
     /// When the statistics of groups are added up next.
-    pub(crate) next_flush_ns: u64,
+    next_flush_ns: u64,
 }
 
 impl Engine {
     /// An engine with nothing in it but the root memcg. An impossible configuration is an error.
     pub fn new(cfg: Config) -> Result<Engine, String> {
-        cfg.check()?;
-        let frames = Frames::new(&cfg)?;
-        Ok(Engine {
-            clock: Timekeeping::default(),
-            pages: Pages::new(&cfg, frames.nodes.all.len(), frames.nodes.zone_lists()),
-            groups: Groups::new(&cfg, frames.nodes.all.len()),
-            swap: SwapStack::new(&cfg),
-            writeback: Writeback::default(),
-            frames,
-            cfg,
-        })
+        Ok(Engine { mem: Memory::new(cfg)?, next_flush_ns: 0 })
     }
 
     /// Registers a mapping whose pages have these indices, strictly ascending. Their ids are
@@ -74,18 +46,18 @@ impl Engine {
         memcg: MemcgId,
         indices: impl IntoIterator<Item = u64>,
     ) -> Result<(MappingId, PageId), String> {
-        self.groups.online_memcg(memcg)?;
-        let first = PageId(self.pages.folios.len() as u32);
-        let owner = Owner { kind, memcg, lruvec: self.groups.memcgs.get(memcg).lruvec };
-        let id = self.pages.space.register(&mut self.pages.folios, owner, indices.into_iter())?;
+        self.mem.groups.online_memcg(memcg)?;
+        let first = PageId(self.mem.pages.folios.len() as u32);
+        let owner = Owner { kind, memcg, lruvec: self.mem.groups.memcgs.get(memcg).lruvec };
+        let id = self.mem.pages.space.register(&mut self.mem.pages.folios, owner, indices.into_iter())?;
         self.advise_huge(id, HugeAdvice::None);
         Ok((id, first))
     }
 
     /// The time, in nanoseconds from any start. It must not go back.
     pub fn set_now_ns(&mut self, now_ns: u64) {
-        self.clock.now_ns = self.clock.now_ns.max(now_ns);
-        if self.clock.now_ns >= self.clock.next_flush_ns {
+        self.mem.now_ns = self.mem.now_ns.max(now_ns);
+        if self.mem.now_ns >= self.next_flush_ns {
             self.flush_stats();
         }
     }
@@ -93,25 +65,25 @@ impl Engine {
     /// Time went on: adds up what groups counted, if it is time to.
     #[cold]
     fn flush_stats(&mut self) {
-        let interval_ns = self.cfg.lru.stat_flush_interval_ns;
-        self.clock.next_flush_ns = u64::MAX;
-        if self.cfg.lru.adds_up_stats() {
-            self.clock.next_flush_ns = (self.clock.now_ns / interval_ns + 1).saturating_mul(interval_ns);
-            self.pages.flush_stats(&self.groups);
+        let interval_ns = self.mem.cfg.lru.stat_flush_interval_ns;
+        self.next_flush_ns = u64::MAX;
+        if self.mem.cfg.lru.adds_up_stats() {
+            self.next_flush_ns = (self.mem.now_ns / interval_ns + 1).saturating_mul(interval_ns);
+            self.mem.pages.flush_stats(&self.mem.groups);
         }
     }
 
     /// The CPU on which the following calls happen: batches are per CPU. Out of range: the last
     /// one.
     pub fn set_cpu(&mut self, cpu: usize) {
-        self.pages.cpu = cpu.min(self.pages.batches.len() - 1);
-        self.frames.nid = self.frames.nodes.of_cpu(self.pages.cpu);
-        self.swap.slots.set_cpu(self.pages.cpu);
+        self.mem.pages.cpu = cpu.min(self.mem.pages.batches.len() - 1);
+        self.mem.frames.nid = self.mem.frames.nodes.of_cpu(self.mem.pages.cpu);
+        self.mem.swap.slots.set_cpu(self.mem.pages.cpu);
     }
 
     /// Pages registered.
     pub fn registered_pages(&self) -> usize {
-        self.pages.folios.len()
+        self.mem.pages.folios.len()
     }
 
     /// Loads what faults on these pages will need into the processor's caches, so that the misses
@@ -119,59 +91,59 @@ impl Engine {
     /// from being optimised away.
     #[inline]
     pub fn prefetch(&self, pages: impl Iterator<Item = PageId> + Clone) -> u64 {
-        pages.map(|p| self.pages.folios.prefetch(p)).sum()
+        pages.map(|p| self.mem.pages.folios.prefetch(p)).sum()
     }
 
     /// Slots of swap in use.
     pub fn swap_used_pages(&self) -> u64 {
-        self.swap.slots.used_pages()
+        self.mem.swap.slots.used_pages()
     }
 
     /// The swap devices, by number.
     pub fn swap_devices(&self) -> Vec<crate::SwapDeviceInfo> {
-        self.swap.slots.infos()
+        self.mem.swap.slots.infos()
     }
 
     /// The clusters of the swap devices: how fragmented they are.
     pub fn swap_maps(&self) -> Vec<crate::SwapMap> {
-        self.swap.slots.maps()
+        self.mem.swap.slots.maps()
     }
 
     /// What the swap allocator did so far.
     pub fn swap_work(&self) -> crate::SwapWork {
-        self.swap.slots.work()
+        self.mem.swap.slots.work()
     }
 
     /// The oldest generation of file pages and the youngest of all, of one memcg.
     pub fn lru_gen_seqs(&self, memcg: MemcgId) -> (u64, u64) {
-        let g = &self.pages.lruvecs[self.groups.memcgs.get(memcg).lruvec.index()].r#gen;
+        let g = &self.mem.pages.lruvecs[self.mem.groups.memcgs.get(memcg).lruvec.index()].r#gen;
         (g.min_seq[crate::lru::lruvec::FILE], g.max_seq)
     }
 
     /// Nodes of the machine.
     pub fn node_count(&self) -> usize {
-        self.frames.nodes.all.len()
+        self.mem.frames.nodes.all.len()
     }
 
     /// The node of a CPU.
     pub fn node_of_cpu(&self, cpu: usize) -> NodeId {
-        self.frames.nodes.of_cpu(cpu)
+        self.mem.frames.nodes.of_cpu(cpu)
     }
 
     /// The node on which the frame of a page lies that is in memory (in the swap cache counts).
     #[inline]
     pub fn page_node(&self, page: PageId) -> Option<NodeId> {
-        self.swap.folio_of(&self.pages, page).map(|f| self.pages.folios.nid(f))
+        self.mem.swap.folio_of(&self.mem.pages, page).map(|f| self.mem.pages.folios.nid(f))
     }
 
     /// Whether a page is in memory (in the swap cache counts).
     pub fn is_resident(&self, page: PageId) -> bool {
-        self.swap.folio_of(&self.pages, page).is_some()
+        self.mem.swap.folio_of(&self.mem.pages, page).is_some()
     }
 
     /// Bytes that the engine holds: (for slots, folios and lists, for nodes and tables, for swap).
     pub fn memory_bytes(&self) -> (usize, usize, usize) {
-        (self.pages.folios.memory_bytes(), self.pages.space.memory_bytes(), self.swap.slots.memory_bytes())
+        (self.mem.pages.folios.memory_bytes(), self.mem.pages.space.memory_bytes(), self.mem.swap.slots.memory_bytes())
     }
 
     /// Bytes that a resident page of order 0 takes: its slot, which holds its folio, its place on a
@@ -190,90 +162,23 @@ impl Engine {
 /// What calls with a world may change, room by room.
 impl Engine {
     #[inline(always)]
-    fn charged(&mut self) -> Charged<'_> {
-        Charged { cfg: &self.cfg, pages: &mut self.pages, groups: &mut self.groups, frames: &mut self.frames }
-    }
-
-    #[inline(always)]
-    fn writeout<'a, W>(&'a mut self, world: &'a mut W) -> Writeout<'a, W> {
-        Writeout {
-            cfg: &self.cfg,
-            pages: &mut self.pages,
-            groups: &mut self.groups,
-            frames: &mut self.frames,
-            writeback: &mut self.writeback,
-            now_ns: self.clock.now_ns,
-            world,
-        }
-    }
-
-    #[inline(always)]
-    fn swap_cache<'a, W>(&'a mut self, world: &'a mut W) -> SwapCache<'a, W> {
-        SwapCache {
-            cfg: &self.cfg,
-            pages: &mut self.pages,
-            groups: &mut self.groups,
-            frames: &mut self.frames,
-            swap: &mut self.swap,
-            world,
-        }
-    }
-
-    #[inline(always)]
     fn alloc<'a, W>(&'a mut self, world: &'a mut W) -> Alloc<'a, W> {
-        Alloc {
-            cfg: &self.cfg,
-            pages: &mut self.pages,
-            groups: &mut self.groups,
-            frames: &mut self.frames,
-            swap: &mut self.swap,
-            writeback: &mut self.writeback,
-            now_ns: self.clock.now_ns,
-            world,
-        }
+        Alloc { mem: &mut self.mem, world }
     }
 
     #[inline(always)]
     fn cgroupfs<'a, W>(&'a mut self, world: &'a mut W) -> Cgroupfs<'a, W> {
-        Cgroupfs {
-            cfg: &self.cfg,
-            pages: &mut self.pages,
-            groups: &mut self.groups,
-            frames: &mut self.frames,
-            swap: &mut self.swap,
-            writeback: &mut self.writeback,
-            now_ns: self.clock.now_ns,
-            world,
-        }
+        Cgroupfs { mem: &mut self.mem, world }
     }
 
     #[inline(always)]
     fn fault<'a, W>(&'a mut self, world: &'a mut W) -> Fault<'a, W> {
-        Fault {
-            cfg: &self.cfg,
-            pages: &mut self.pages,
-            groups: &mut self.groups,
-            frames: &mut self.frames,
-            swap: &mut self.swap,
-            writeback: &mut self.writeback,
-            now_ns: self.clock.now_ns,
-            world,
-        }
+        Fault { mem: &mut self.mem, world }
     }
 
     #[inline(always)]
     pub(crate) fn reclaim_with<'a, W>(&'a mut self, world: &'a mut W, sc: ScanControl) -> Reclaim<'a, W> {
-        Reclaim {
-            cfg: &self.cfg,
-            pages: &mut self.pages,
-            groups: &mut self.groups,
-            frames: &mut self.frames,
-            swap: &mut self.swap,
-            writeback: &mut self.writeback,
-            now_ns: self.clock.now_ns,
-            world,
-            sc,
-        }
+        Reclaim { mem: &mut self.mem, world, sc }
     }
 }
 
@@ -292,7 +197,7 @@ mod tests {
         let mut e = Engine::new(cfg).unwrap();
         let group = e.add_memcg(MemcgId::ROOT, "/g", 100, 0).unwrap();
         let (_, first) = e.add_mapping(MappingKind::File, group, 0..20).unwrap();
-        let known = |e: &Engine| e.pages.known_sizes(&e.groups, group, NodeId::default()).iter().sum::<u64>();
+        let known = |e: &Engine| e.mem.pages.known_sizes(&e.mem.groups, group, NodeId::default()).iter().sum::<u64>();
         e.set_now_ns(1);
         (0..10).for_each(|i| _ = e.access(&mut AtOnce::default(), PageId(first.0 + i), Touch::Read));
         e.set_now_ns(2);

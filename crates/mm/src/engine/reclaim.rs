@@ -12,26 +12,27 @@ impl Engine {
     /// Whether pages of a memcg or its descendants are being written, and there is hope that they
     /// will be.
     pub fn is_write_pending(&self, over: MemcgId) -> bool {
-        self.writeback.is_write_pending(&self.groups, over)
+        self.mem.writeback.is_write_pending(&self.mem.groups, over)
     }
 
     /// A throttled task waited long enough by itself.
     pub fn throttle_ended(&mut self, reason: ThrottleReason) {
-        self.frames.throttle_ended(reason)
+        self.mem.frames.throttle_ended(reason)
     }
 
     /// One step of the kswapd of a node: a pass over the node at one priority. The driver calls it
     /// from [`crate::Effect::WakeKswapd`] on until it sleeps, and charges it the processor time of
     /// [`crate::Engine::take_work`].
     pub fn kswapd_node_step<W: World>(&mut self, w: &mut W, nid: NodeId) -> KswapdStep {
-        let Some(sc) = self.frames.take_kswapd_run(&mut self.pages, nid, self.cfg.lru.swap_cluster_max) else {
+        let Some(sc) = self.mem.frames.take_kswapd_run(&mut self.mem.pages, nid, self.mem.cfg.lru.swap_cluster_max)
+        else {
             return KswapdStep::Sleep;
         };
         let mut run = self.reclaim_with(w, sc);
         let (step, over) = run.kswapd_step();
         let sc = run.sc;
         if !over {
-            self.frames.nodes.get_mut(nid).kswapd.run = Some(sc);
+            self.mem.frames.nodes.get_mut(nid).kswapd.run = Some(sc);
         }
         step
     }
@@ -43,39 +44,39 @@ impl Engine {
 
     /// What reclaim did since the last call.
     pub fn take_work(&mut self) -> Work {
-        std::mem::take(&mut self.pages.work)
+        std::mem::take(&mut self.mem.pages.work)
     }
 
     /// Frames that the driver itself uses of the node (a compressed swap device in memory). They
     /// are taken even below the marks, since reclaim needs them; false: there are not so many.
     pub fn set_external_pages(&mut self, pages: u64) -> bool {
-        self.frames.nodes.set_external(pages)
+        self.mem.frames.nodes.set_external(pages)
     }
 
     /// Whether the accesses that follow are of a task that reclaim waits for: it may take what is
     /// kept below the min mark, to the last frame, as a task of Linux with `PF_MEMALLOC`.
     pub fn set_memalloc(&mut self, memalloc: bool) {
-        self.frames.memalloc = memalloc;
+        self.mem.frames.memalloc = memalloc;
     }
 
     /// Free pages of all nodes; 0 without a size.
     pub fn free_pages(&self) -> u64 {
-        self.frames.nodes.free_pages()
+        self.mem.frames.nodes.free_pages()
     }
 
     /// Free pages of a node.
     pub fn node_free_pages(&self, node: NodeId) -> u64 {
-        self.frames.nodes.all.get(node.index()).map_or(0, Node::free_pages)
+        self.mem.frames.nodes.all.get(node.index()).map_or(0, Node::free_pages)
     }
 
     /// Zones of all nodes with their watermarks: (name, managed pages, free pages, marks).
     pub fn zones(&self) -> impl Iterator<Item = (&'static str, u64, u64, Watermarks)> + '_ {
-        self.frames.nodes.ids().flat_map(|nid| self.node_zones(nid))
+        self.mem.frames.nodes.ids().flat_map(|nid| self.node_zones(nid))
     }
 
     /// The same of one node, as `/proc/zoneinfo` has them.
     pub fn node_zones(&self, node: NodeId) -> impl Iterator<Item = (&'static str, u64, u64, Watermarks)> + '_ {
-        let zones = self.frames.nodes.all.get(node.index()).into_iter().flat_map(|n| &n.zones);
+        let zones = self.mem.frames.nodes.all.get(node.index()).into_iter().flat_map(|n| &n.zones);
         zones.map(|z| (z.name, z.managed, z.free, z.marks))
     }
 
@@ -83,7 +84,7 @@ impl Engine {
     /// sleep.
     pub fn run_kswapd<W: World>(&mut self, w: &mut W, steps: usize) -> bool {
         let mut all_sleep = true;
-        for nid in self.frames.nodes.ids() {
+        for nid in self.mem.frames.nodes.ids() {
             all_sleep &= (0..steps).any(|_| self.kswapd_node_step(w, nid) == KswapdStep::Sleep);
         }
         all_sleep
@@ -93,45 +94,49 @@ impl Engine {
     /// must be free: the result is how many pages are still to be taken away; reclaim, and call it
     /// again. The watermarks follow. A machine that has no size or several nodes cannot be resized.
     pub fn resize_node(&mut self, pages: u64) -> Result<u64, String> {
-        let Some(cfg) =
-            self.cfg.node.clone().filter(|_| !self.frames.nodes.are_several() && self.frames.nodes.is_limited())
+        let Some(cfg) = self
+            .mem
+            .cfg
+            .node
+            .clone()
+            .filter(|_| !self.mem.frames.nodes.are_several() && self.mem.frames.nodes.is_limited())
         else {
             return Err("only a machine of one node can be resized".into());
         };
         if !(MIN_PAGES..1 << 30).contains(&pages) {
             return Err(format!("{pages} pages: a node has 64 to 2^30"));
         }
-        Ok(self.frames.nodes.get_mut(NodeId::default()).resize(pages, &cfg))
+        Ok(self.mem.frames.nodes.get_mut(NodeId::default()).resize(pages, &cfg))
     }
 
     /// Pages of all nodes, free or not.
     pub fn managed_pages(&self) -> u64 {
-        self.frames.nodes.managed_pages()
+        self.mem.frames.nodes.managed_pages()
     }
 
     /// Sets how many pages a group is charged for what the engine does not see. That cannot fail: a
     /// group that is beyond its limit by it may stay there. An unknown group is an error.
     pub fn set_memcg_external_pages(&mut self, id: MemcgId, pages: u64) -> Result<(), String> {
-        self.groups.online_memcg(id)?;
-        let before = std::mem::replace(&mut self.groups.memcgs.get_mut(id).reserved, pages);
+        self.mem.groups.online_memcg(id)?;
+        let before = std::mem::replace(&mut self.mem.groups.memcgs.get_mut(id).reserved, pages);
         if pages > before {
-            self.groups.memcgs.force_charge(id, pages - before);
-            self.groups.memcgs.tolerate(id);
+            self.mem.groups.memcgs.force_charge(id, pages - before);
+            self.mem.groups.memcgs.tolerate(id);
         } else {
-            self.groups.memcgs.uncharge(id, before - pages);
+            self.mem.groups.memcgs.uncharge(id, before - pages);
         }
         Ok(())
     }
 
     /// `memory.current`, in pages.
     pub fn memcg_usage_pages(&self, id: MemcgId) -> u64 {
-        self.groups.memcgs.get(id).usage
+        self.mem.groups.memcgs.get(id).usage
     }
 
     /// Adds mapped anonymous pages of a memcg that the next [`crate::Engine::kswapd_step`] asks
     /// about, as things are now: those of up to `most` folios, the first to be asked about in
     /// front; none if there is enough free. It is a hint; nothing changes by it.
     pub fn peek_reclaim_candidates(&self, memcg: MemcgId, most: usize, pages: &mut Vec<PageId>) {
-        self.pages.peek_reclaim_candidates(&self.frames, memcg, most, pages);
+        self.mem.pages.peek_reclaim_candidates(&self.mem.frames, memcg, most, pages);
     }
 }

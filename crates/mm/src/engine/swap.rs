@@ -17,7 +17,7 @@ impl Engine {
     /// A discard that was pending ended, well or not: the cluster that starts with this slot can be
     /// used again.
     pub fn discard_done<W: World>(&mut self, w: &mut W, first: SwapSlot) {
-        self.swap_cache(w).discard_done(first)
+        self.mem.swap_cache(w).discard_done(first)
     }
 
     /// A step of the worker that writes entries back: from [`crate::Effect::WakeZswap`] on until it
@@ -28,11 +28,11 @@ impl Engine {
 
     /// Adds a swap device; says its number, which is that in the slots on it.
     pub fn swapon(&mut self, device: SwapDeviceConfig) -> Result<u8, String> {
-        self.swap.slots.add(device)
+        self.mem.swap.slots.add(device)
     }
 
     /// The figures of zswap, as debugfs shows them; none: it is off.
     pub fn zswap_stats(&self) -> Option<ZswapStats> {
-        self.cfg.zswap.as_ref().map(|_| self.swap.zswap.stats())
+        self.mem.cfg.zswap.as_ref().map(|_| self.mem.swap.zswap.stats())
     }
 }

@@ -14,19 +14,19 @@ use crate::world::{Ack, Effect, World};
 impl<W: World> Fault<'_, W> {
     #[inline(never)]
     pub(crate) fn access_slow(&mut self, page: PageId, touch: Touch) -> Outcome {
-        if self.writeback.flush_due {
-            self.writeout().flush();
+        if self.mem.writeback.flush_due {
+            self.mem.writeout(self.world).flush();
         }
-        if self.swap.zswap.is_due() {
+        if self.mem.swap.zswap.is_due() {
             self.alloc().run_zswap();
         }
-        let up_to_date = |f: &FolioId| self.pages.folios.st(*f).has(State::UPTODATE);
-        if let (Some(f), false) = (self.pages.folios.slot(page).folio().filter(up_to_date), touch.is_mapped()) {
+        let up_to_date = |f: &FolioId| self.mem.pages.folios.st(*f).has(State::UPTODATE);
+        if let (Some(f), false) = (self.mem.pages.folios.slot(page).folio().filter(up_to_date), touch.is_mapped()) {
             match touch {
-                Touch::Read => self.pages.mark_accessed(f),
+                Touch::Read => self.mem.pages.mark_accessed(f),
                 // What is written now would not be in the copy.
-                Touch::Write if self.pages.folios.st(f).has(State::MIGRATING) => return Outcome::Waiting,
-                Touch::Write => self.writeout().set_dirty(f),
+                Touch::Write if self.mem.pages.folios.st(f).has(State::MIGRATING) => return Outcome::Waiting,
+                Touch::Write => self.mem.writeout(self.world).set_dirty(f),
                 _ => {}
             }
             return Outcome::Hit;
@@ -39,10 +39,10 @@ impl<W: World> Fault<'_, W> {
     #[inline(never)]
     pub(crate) fn read_again(&mut self, page: PageId) -> Outcome {
         let f = FolioId(page.0);
-        if self.writeback.flush_due || !self.pages.folios.is_attached(f) {
+        if self.mem.writeback.flush_due || !self.mem.pages.folios.is_attached(f) {
             return self.access_slow(page, Touch::Read);
         }
-        self.pages.mark_accessed(f);
+        self.mem.pages.mark_accessed(f);
         Outcome::Hit
     }
 
@@ -50,13 +50,13 @@ impl<W: World> Fault<'_, W> {
     /// case.
     #[inline(never)]
     pub(crate) fn read_absent(&mut self, page: PageId) -> Outcome {
-        let node = self.pages.folios.node_of(page);
-        let due = self.writeback.flush_due || self.swap.zswap.is_due();
-        if due || !self.pages.folios.is_vacant(page) || self.pages.space.fill[node.index()] == Fill::ANON {
+        let node = self.mem.pages.folios.node_of(page);
+        let due = self.mem.writeback.flush_due || self.mem.swap.zswap.is_due();
+        if due || !self.mem.pages.folios.is_vacant(page) || self.mem.pages.space.fill[node.index()] == Fill::ANON {
             return self.access_slow(page, Touch::Read);
         }
-        let own = self.pages.folios.lruvec(FolioId(page.0));
-        let memcg = self.pages.lruvecs[own.index()].memcg;
+        let own = self.mem.pages.folios.lruvec(FolioId(page.0));
+        let memcg = self.mem.pages.lruvecs[own.index()].memcg;
         let f = match self.add_file_folio(page, Touch::Read, memcg) {
             Err(over) => return self.no_room(over),
             Ok(f) => f,
@@ -64,16 +64,16 @@ impl<W: World> Fault<'_, W> {
         let ack = self.world.effect(Effect::Read { page, order: 0 });
         if ack == Ack::Done {
             // Nothing has marked a new folio: this is the first access, under any policy.
-            self.pages.folios.hot[page.index()] |= (State::UPTODATE | State::REFERENCED) as u8;
+            self.mem.pages.folios.hot[page.index()] |= (State::UPTODATE | State::REFERENCED) as u8;
             return Outcome::Major;
         }
-        self.pages.note_read(f, ack);
+        self.mem.pages.note_read(f, ack);
         if ack == Ack::Pending { Outcome::Waiting } else { Outcome::Failed }
     }
 
     /// An access that is not a plain hit by descriptor.
     pub(crate) fn fault(&mut self, page: PageId, touch: Touch) -> Outcome {
-        let mapping = &self.pages.space.mappings[self.pages.space.mapping_of(page).index()];
+        let mapping = &self.mem.pages.space.mappings[self.mem.pages.space.mapping_of(page).index()];
         let (kind, memcg, orders) = (mapping.kind, mapping.memcg, mapping.orders);
         let result = match kind {
             MappingKind::File => self.fault_file(page, touch, memcg),
@@ -82,13 +82,13 @@ impl<W: World> Fault<'_, W> {
         let outcome = result.unwrap_or_else(|over| self.no_room(over));
         // What is to be tried again counts then.
         if touch.is_mapped() && !matches!(outcome, Outcome::Waiting | Outcome::Throttled) {
-            self.pages.count_memcg(memcg, Counter::Pgfault, 1);
+            self.mem.pages.count_memcg(memcg, Counter::Pgfault, 1);
         }
         outcome
     }
 
     fn no_room(&mut self, over: MemcgId) -> Outcome {
-        let exhausted = over == MemcgId::ROOT && self.frames.is_kswapd_first();
+        let exhausted = over == MemcgId::ROOT && self.mem.frames.is_kswapd_first();
         match exhausted || self.alloc().is_io_pending(over) {
             true => Outcome::Throttled,
             false => Outcome::Oom(over),
@@ -97,32 +97,32 @@ impl<W: World> Fault<'_, W> {
 
     fn fault_file(&mut self, page: PageId, touch: Touch, memcg: MemcgId) -> Result<Outcome, MemcgId> {
         if touch.is_mapped() {
-            let table = self.pages.table_of(page);
+            let table = self.mem.pages.table_of(page);
             self.alloc().charge_table(table, memcg)?;
             if touch == Touch::MapRead {
-                self.pages.fault_around(self.cfg, self.world, page);
+                self.mem.pages.fault_around(&self.mem.cfg, self.world, page);
             }
         }
         let mut outcome = Outcome::Minor;
-        let f = match self.pages.folios.slot(page).folio() {
-            Some(f) if self.pages.folios.st(f).has(State::LOCKED) => return Ok(Outcome::Waiting),
+        let f = match self.mem.pages.folios.slot(page).folio() {
+            Some(f) if self.mem.pages.folios.st(f).has(State::LOCKED) => return Ok(Outcome::Waiting),
             Some(f) => f,
             None => {
                 outcome = Outcome::Major;
                 self.add_file_folio(page, touch, memcg)?
             }
         };
-        if !self.pages.folios.st(f).has(State::UPTODATE) {
+        if !self.mem.pages.folios.st(f).has(State::UPTODATE) {
             if touch == Touch::Write {
-                self.pages.folios.set(f, State::UPTODATE);
+                self.mem.pages.folios.set(f, State::UPTODATE);
                 outcome = Outcome::Fresh;
             } else {
                 outcome = Outcome::Major;
                 if touch.is_mapped() {
-                    self.pages.count(f, Counter::Pgmajfault, 1);
+                    self.mem.pages.count(f, Counter::Pgmajfault, 1);
                 }
                 let ack = self.read_folio(f);
-                if self.cfg.readahead.file_map_ahead && touch.is_mapped() && ack == Ack::Pending {
+                if self.mem.cfg.readahead.file_map_ahead && touch.is_mapped() && ack == Ack::Pending {
                     self.file_map_ahead(page, memcg);
                 }
                 match ack {
@@ -135,9 +135,9 @@ impl<W: World> Fault<'_, W> {
         if touch.is_mapped() {
             self.map_touched(f, touch);
         } else if touch == Touch::Read {
-            self.pages.mark_accessed(f);
+            self.mem.pages.mark_accessed(f);
         } else if touch == Touch::Write {
-            self.writeout().set_dirty(f);
+            self.mem.writeout(self.world).set_dirty(f);
         }
         Ok(outcome)
     }
@@ -147,52 +147,52 @@ impl<W: World> Fault<'_, W> {
     pub(crate) fn add_file_folio(&mut self, page: PageId, touch: Touch, memcg: MemcgId) -> Result<FolioId, MemcgId> {
         let zone = self.alloc().charge(memcg, 1)?;
         if let Err(over) = self.alloc().charge_nodes(page, memcg) {
-            self.charged().cancel_charge(memcg, zone, 1);
+            self.mem.charged().cancel_charge(memcg, zone, 1);
             return Err(over);
         }
-        self.pages.count_memcg(memcg, Counter::Pgalloc, 1);
-        self.pages.folios.note_frames(page, 1, zone);
-        let own = self.pages.folios.lruvec(FolioId(page.0));
-        let old = self.pages.folios.slot_of_absent(page);
-        self.charged().note_filled(page, old);
+        self.mem.pages.folios.note_frames(page, 1, zone);
+        let own = self.mem.pages.folios.lruvec(FolioId(page.0));
+        self.mem.pages.count_lruvec(own, Counter::Pgalloc, 1);
+        let old = self.mem.pages.folios.slot_of_absent(page);
+        self.mem.charged().note_filled(page, old);
         let mut st = State::new(0);
         // A page that is added to be overwritten says nothing about the working set.
         if let (Some(shadow), false) = (old.as_value(), touch == Touch::Write) {
-            st = self.pages.workingset_refault(
-                self.groups,
-                self.swap.slots.free_pages(),
+            st = self.mem.pages.workingset_refault(
+                &self.mem.groups,
+                self.mem.swap.slots.free_pages(),
                 own,
                 st,
                 shadow,
                 touch.is_mapped(),
             );
         }
-        Ok(self.pages.add_folio(page, st, touch.is_mapped()))
+        Ok(self.mem.pages.add_folio(page, st, touch.is_mapped()))
     }
 
     /// Maps the touched page; a write to a file page dirties it at once.
     fn map_touched(&mut self, f: FolioId, touch: Touch) {
-        let anon = self.pages.folios.st(f).has(State::ANON);
-        self.pages.map_folio_with(self.world, f, true, anon || touch == Touch::MapWrite);
+        let anon = self.mem.pages.folios.st(f).has(State::ANON);
+        self.mem.pages.map_folio_with(self.world, f, true, anon || touch == Touch::MapWrite);
         if touch == Touch::MapWrite && !anon {
-            self.writeout().set_dirty(f);
+            self.mem.writeout(self.world).set_dirty(f);
         }
     }
 
     fn fault_anon(&mut self, page: PageId, touch: Touch, memcg: MemcgId, orders: u16) -> Result<Outcome, MemcgId> {
-        if !self.pages.zapping.is_empty() && self.pages.zapping.contains(&page) {
+        if !self.mem.pages.zapping.is_empty() && self.mem.pages.zapping.contains(&page) {
             return Ok(Outcome::Waiting);
         }
-        let table = self.pages.table_of(page);
+        let table = self.mem.pages.table_of(page);
         self.alloc().charge_table(table, memcg)?;
-        if let Some(f) = self.pages.folios.slot(page).folio() {
-            if self.pages.folios.st(f).has(State::LOCKED) {
+        if let Some(f) = self.mem.pages.folios.slot(page).folio() {
+            if self.mem.pages.folios.st(f).has(State::LOCKED) {
                 return Ok(Outcome::Waiting);
             }
-            self.pages.map_page(self.world, f, page, true, true);
+            self.mem.pages.map_page(self.world, f, page, true, true);
             return Ok(Outcome::Minor);
         }
-        if let Some(slot) = self.pages.swap_entry(page) {
+        if let Some(slot) = self.mem.pages.swap_entry(page) {
             return self.swap_in(page, slot, touch, memcg, orders);
         }
         if orders != 0
@@ -200,17 +200,17 @@ impl<W: World> Fault<'_, W> {
         {
             if touch.is_write() {
                 // The entries of all its pages start dirty.
-                self.pages.folios.set(f, State::DIRTY);
+                self.mem.pages.folios.set(f, State::DIRTY);
             }
             self.map_touched(f, touch);
             return Ok(Outcome::Fresh);
         }
         let zone = self.alloc().charge(memcg, 1)?;
-        self.pages.count_memcg(memcg, Counter::Pgalloc, 1);
+        self.mem.pages.count_memcg(memcg, Counter::Pgalloc, 1);
         let mut st = State::new(0);
         st.set(State::UPTODATE | State::SWAPBACKED | State::ANON);
-        self.pages.folios.note_frames(page, 1, zone);
-        let f = self.pages.add_folio(page, st, true);
+        self.mem.pages.folios.note_frames(page, 1, zone);
+        let f = self.mem.pages.add_folio(page, st, true);
         self.map_touched(f, touch);
         Ok(Outcome::Fresh)
     }

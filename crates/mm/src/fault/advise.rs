@@ -28,11 +28,11 @@ impl<W: World> Fault<'_, W> {
     pub(crate) fn page_out(&mut self, first: PageId, nr: u32) -> u64 {
         let mut sc = ScanControl::for_memcg(MemcgId::ROOT, u64::from(nr), None);
         (sc.ignore_references, sc.no_demotion) = (true, true);
-        self.pages.drain_batches();
+        self.mem.pages.drain_batches();
         let (mut at, end, mut freed) = (first.0, first.0 + nr, 0);
         while at < end {
             // A page table at a time, as a walk over the range meets them.
-            let table_end = self.pages.space.table_pages(self.pages.table_of(PageId(at)) as u32).end.min(end);
+            let table_end = self.mem.pages.space.table_pages(self.mem.pages.table_of(PageId(at)) as u32).end.min(end);
             freed += self.page_out_table(at, table_end, &mut sc);
             at = table_end;
         }
@@ -40,53 +40,53 @@ impl<W: World> Fault<'_, W> {
     }
 
     fn page_out_table(&mut self, mut at: u32, end: u32, sc: &mut ScanControl) -> u64 {
-        let mut list = self.pages.take_scratch();
+        let mut list = self.mem.pages.take_scratch();
         while at < end {
-            let mapped = self.pages.space.is_mapped(PageId(at));
-            let Some((f, next)) = self.swap.next_folio(self.pages, at, end).filter(|_| mapped) else {
+            let mapped = self.mem.pages.space.is_mapped(PageId(at));
+            let Some((f, next)) = self.mem.swap.next_folio(&mut self.mem.pages, at, end).filter(|_| mapped) else {
                 at += 1;
                 continue;
             };
             at = next;
-            let st = self.pages.folios.st(f);
+            let st = self.mem.pages.folios.st(f);
             if st.has(State::LRU) && !st.has(State::UNEVICTABLE) {
                 self.isolate_for_page_out(f, st);
                 list.push(f);
             }
         }
-        let taken: u64 = list.iter().map(|&f| self.pages.folios.st(f).nr_pages()).sum();
+        let taken: u64 = list.iter().map(|&f| self.mem.pages.folios.st(f).nr_pages()).sum();
         let mut freed = 0;
-        for nid in self.frames.nodes.ids() {
+        for nid in self.mem.frames.nodes.ids() {
             sc.nid = nid;
             freed += self.page_out_on_node(&list, sc);
         }
-        self.pages.return_scratch(list);
-        self.pages.work.scanned += taken;
-        self.pages.work.reclaimed += freed;
+        self.mem.pages.return_scratch(list);
+        self.mem.pages.work.scanned += taken;
+        self.mem.pages.work.reclaimed += freed;
         freed
     }
 
     /// Those of the isolated folios that are on the node of `sc`: a batch is of one lruvec.
     fn page_out_on_node(&mut self, folios: &[FolioId], sc: &ScanControl) -> u64 {
-        let mut list = self.pages.take_scratch();
-        list.extend(folios.iter().filter(|&&f| self.pages.folios.nid(f) == sc.nid));
+        let mut list = self.mem.pages.take_scratch();
+        list.extend(folios.iter().filter(|&&f| self.mem.pages.folios.nid(f) == sc.nid));
         let freed =
             if list.is_empty() { 0 } else { self.reclaim_with(sc.clone()).shrink_folio_list(&mut list).reclaimed };
         for &f in &list {
-            self.pages.folios.set(f, State::LRU);
-            self.pages.lruvec_add(f, false);
+            self.mem.pages.folios.set(f, State::LRU);
+            self.mem.pages.lruvec_add(f, false);
         }
-        self.pages.return_scratch(list);
+        self.mem.pages.return_scratch(list);
         freed
     }
 
     /// Off its list. It had its use if it was active.
     fn isolate_for_page_out(&mut self, f: FolioId, st: State) {
-        self.pages.folios.clear(f, State::REFERENCED);
+        self.mem.pages.folios.clear(f, State::REFERENCED);
         if st.has(State::ACTIVE) {
-            self.pages.folios.set(f, State::WORKINGSET);
+            self.mem.pages.folios.set(f, State::WORKINGSET);
         }
-        self.pages.lruvec_del(f, false);
-        self.pages.folios.clear(f, State::LRU);
+        self.mem.pages.lruvec_del(f, false);
+        self.mem.pages.folios.clear(f, State::LRU);
     }
 }

@@ -16,79 +16,80 @@ use crate::world::{Ack, World};
 impl<W: World> Fault<'_, W> {
     /// A marked page was touched, on the current CPU. The mark is gone.
     pub(crate) fn hint_fault(&mut self, page: PageId) -> Hint {
-        let Some(f) = self.pages.folios.slot(page).folio() else { return Hint::Stay };
-        let (from, to) = (self.pages.folios.nid(f), self.frames.nid);
-        self.pages.count(f, Counter::NumaHintFaults, 1);
+        let Some(f) = self.mem.pages.folios.slot(page).folio() else { return Hint::Stay };
+        let (from, to) = (self.mem.pages.folios.nid(f), self.mem.frames.nid);
+        self.mem.pages.count(f, Counter::NumaHintFaults, 1);
         if from == to {
-            self.pages.count(f, Counter::NumaHintFaultsLocal, 1);
+            self.mem.pages.count(f, Counter::NumaHintFaultsLocal, 1);
         }
-        match &self.frames.hints {
+        match &self.mem.frames.hints {
             Some(hints) if from != to && !hints.is_toptier(from) && hints.is_toptier(to) => {}
             // Balancing among equals is not done here.
             _ => return Hint::Stay,
         }
         match self.decide_promotion(page, f, to) {
             HintAction::Promote => return self.promote_folio(f, to),
-            HintAction::MarkAccessed => self.pages.mark_accessed(f),
-            HintAction::Activate => self.pages.activate_touched(f),
+            HintAction::MarkAccessed => self.mem.pages.mark_accessed(f),
+            HintAction::Activate => self.mem.pages.activate_touched(f),
             HintAction::Reject(_) => {}
         }
         Hint::Stay
     }
 
     fn decide_promotion(&mut self, page: PageId, f: FolioId, to: NodeId) -> HintAction {
-        let (st, pages, now_ns) = (self.pages.folios.st(f), self.pages.folios.st(f).nr_pages(), self.now_ns);
+        let (st, pages, now_ns) =
+            (self.mem.pages.folios.st(f), self.mem.pages.folios.st(f).nr_pages(), self.mem.now_ns);
         let active = match st.generation() {
-            Some(i) => self.pages.lruvecs[self.pages.folios.lruvec(f).index()].r#gen.is_active(i),
+            Some(i) => self.mem.pages.lruvecs[self.mem.pages.folios.lruvec(f).index()].r#gen.is_active(i),
             None => st.has(State::ACTIVE),
         };
-        let Some(hints) = &mut self.frames.hints else { return HintAction::Reject(Rejection::Cold) };
-        let node = self.frames.nodes.get(to);
+        let Some(hints) = &mut self.mem.frames.hints else { return HintAction::Reject(Rejection::Cold) };
+        let node = self.mem.frames.nodes.get(to);
         let free_space = free_space_enough(&hints.cfg, node.managed_pages(), node.promotion_marks());
         let hottest = hints.cfg.policy == PromotionPolicy::Oracle && self.world.is_hottest(page);
-        let stamp = self.pages.folios.links.stamp(f);
+        let stamp = self.mem.pages.folios.links.stamp(f);
         let Some(promoter) = &mut hints.promoters[to.index()] else { return HintAction::Reject(Rejection::Cold) };
         let before = promoter.stats().candidates;
         let action = promoter.hint_fault(&HintFault { now_ns, stamp, pages, active, hottest, free_space });
         let candidates = promoter.stats().candidates - before;
         let now = hints.clock.stamp(now_ns);
-        self.pages.folios.links.set_stamp(f, now);
-        self.pages.count(f, Counter::PgpromoteCandidate, candidates);
+        self.mem.pages.folios.links.set_stamp(f, now);
+        self.mem.pages.count(f, Counter::PgpromoteCandidate, candidates);
         action
     }
 
     /// Moves a folio that was chosen, if it can be moved and there is room beyond the high mark.
     fn promote_folio(&mut self, f: FolioId, to: NodeId) -> Hint {
-        let st = self.pages.folios.st(f);
+        let st = self.mem.pages.folios.st(f);
         let nr = st.nr_pages();
         if st.type_index() == FILE
-            && (st.has(State::DIRTY) || self.world.is_shared_executable(self.pages.folios.page(f)))
+            && (st.has(State::DIRTY) || self.world.is_shared_executable(self.mem.pages.folios.page(f)))
         {
             return Hint::Stay;
         }
-        if !self.frames.nodes.get(to).has_room_for_promotion(nr) {
-            self.frames.wake_kswapd(self.pages, self.now_ns, self.world, to);
+        if !self.mem.frames.nodes.get(to).has_room_for_promotion(nr) {
+            self.mem.frames.wake_kswapd(&mut self.mem.pages, self.mem.now_ns, self.world, to);
             return Hint::Stay;
         }
         // In a batch, or with someone else.
         if !st.has(State::LRU) {
             return Hint::Stay;
         }
-        let busy =
-            st.has(State::LOCKED | State::WRITEBACK) || self.pages.pages_of(f).any(|p| self.world.is_pinned(PageId(p)));
-        let take = |mark| self.frames.nodes.take_on(to, nr, mark);
+        let busy = st.has(State::LOCKED | State::WRITEBACK)
+            || self.mem.pages.pages_of(f).any(|p| self.world.is_pinned(PageId(p)));
+        let take = |mark| self.mem.frames.nodes.take_on(to, nr, mark);
         let zone = if busy { None } else { [Mark::Low, Mark::Min].into_iter().find_map(take) };
         let Some(zone) = zone else {
-            self.pages.count_machine(Counter::PgmigrateFail, nr);
+            self.mem.pages.count_machine(Counter::PgmigrateFail, nr);
             return Hint::Stay;
         };
-        self.pages.lruvec_del(f, false);
-        self.pages.folios.clear(f, State::LRU);
-        match self.migration().migrate(f, zone, Reason::Promotion) {
+        self.mem.pages.lruvec_del(f, false);
+        self.mem.pages.folios.clear(f, State::LRU);
+        match self.mem.migration(self.world).migrate(f, zone, Reason::Promotion) {
             Ack::Done => Hint::Promoted,
             Ack::Pending => Hint::Migrating,
             Ack::Failed => {
-                self.migration().add_migrated(f, Reason::Promotion);
+                self.mem.migration(self.world).add_migrated(f, Reason::Promotion);
                 Hint::Stay
             }
         }

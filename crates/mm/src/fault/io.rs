@@ -10,61 +10,61 @@ use crate::world::{Ack, Effect, World};
 impl<W: World> Fault<'_, W> {
     /// A migration that was pending ended; any page of the folio stands for it.
     pub(crate) fn migrate_done(&mut self, page: PageId, ok: bool) {
-        let Some(f) = self.swap.folio_of(self.pages, page) else { return };
-        let Some(migration) = self.frames.migrating.remove(&f) else { return };
+        let Some(f) = self.mem.swap.folio_of(&self.mem.pages, page) else { return };
+        let Some(migration) = self.mem.frames.migrating.remove(&f) else { return };
         let reason = migration.reason;
-        self.migration().settle_migration(f, migration, ok);
-        self.migration().add_migrated(f, reason);
+        self.mem.migration(self.world).settle_migration(f, migration, ok);
+        self.mem.migration(self.world).add_migrated(f, reason);
         self.finish_zapping(f);
     }
 
     /// Starts to read a folio, from its file or its slot.
     pub(crate) fn read_folio(&mut self, f: FolioId) -> Ack {
-        let st = self.pages.folios.st(f);
-        let (page, order) = (self.pages.folios.page(f), st.order());
-        if st.has(State::ANON) && self.swap_cache().load_from_front(f) {
+        let st = self.mem.pages.folios.st(f);
+        let (page, order) = (self.mem.pages.folios.page(f), st.order());
+        if st.has(State::ANON) && self.mem.swap_cache(self.world).load_from_front(f) {
             return Ack::Done;
         }
         let ack = match st.has(State::ANON) {
             true => {
-                self.pages.count(f, Counter::Pswpin, st.nr_pages());
+                self.mem.pages.count(f, Counter::Pswpin, st.nr_pages());
                 if st.has(State::LARGE) {
-                    self.pages.count_size(
-                        self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg,
+                    self.mem.pages.count_size(
+                        self.mem.pages.lruvecs[self.mem.pages.folios.lruvec(f).index()].memcg,
                         order,
                         SizeCounter::Swpin,
                     );
                 }
-                self.world.effect(Effect::SwapIn { page, order, slot: self.pages.folios.swap(f) })
+                self.world.effect(Effect::SwapIn { page, order, slot: self.mem.pages.folios.swap(f) })
             }
             false => self.world.effect(Effect::Read { page, order }),
         };
-        self.pages.note_read(f, ack);
+        self.mem.pages.note_read(f, ack);
         ack
     }
 
     /// A read that was pending ended; of a large folio, that of any of its pages stands for all. A
     /// page whose read failed stays in the cache, not up to date, and the next access tries again.
     pub(crate) fn read_done(&mut self, page: PageId, ok: bool) {
-        let Some(f) = self.swap.folio_of(self.pages, page) else { return };
-        if !self.pages.folios.st(f).has(State::LOCKED) || self.pages.folios.st(f).has(State::MIGRATING) {
+        let Some(f) = self.mem.swap.folio_of(&self.mem.pages, page) else { return };
+        if !self.mem.pages.folios.st(f).has(State::LOCKED) || self.mem.pages.folios.st(f).has(State::MIGRATING) {
             return;
         }
-        self.pages.folios.clear(f, State::LOCKED);
-        self.pages.reads_pending -= 1;
+        self.mem.pages.folios.clear(f, State::LOCKED);
+        self.mem.pages.reads_pending -= 1;
         if ok {
-            self.pages.folios.set(f, State::UPTODATE);
+            self.mem.pages.folios.set(f, State::UPTODATE);
         } else {
-            self.pages.count(f, Counter::ReadErrors, 1);
+            self.mem.pages.count(f, Counter::ReadErrors, 1);
         }
         self.finish_zapping(f);
     }
 
     /// A write that was pending ended, likewise. After a failure the folio is dirty again.
     pub(crate) fn write_done(&mut self, page: PageId, ok: bool) {
-        let Some(f) = self.swap.folio_of(self.pages, page) else { return };
-        if self.pages.folios.st(f).has(State::WRITEBACK) {
-            self.writeout().end_write(f, ok, true);
+        let Some(f) = self.mem.swap.folio_of(&self.mem.pages, page) else { return };
+        if self.mem.pages.folios.st(f).has(State::WRITEBACK) {
+            self.mem.writeout(self.world).end_write(f, ok, true);
             self.finish_zapping(f);
         }
     }
@@ -73,12 +73,12 @@ impl<W: World> Fault<'_, W> {
     /// what a driver can do that keeps pages for a while before it writes them. The folio is dirty
     /// as before, and nothing failed.
     pub(crate) fn write_cancelled(&mut self, page: PageId) {
-        let Some(f) = self.swap.folio_of(self.pages, page) else { return };
-        if self.pages.folios.st(f).has(State::WRITEBACK) {
-            self.pages.folios.clear(f, State::WRITEBACK | State::RECLAIM);
-            let nr = self.pages.folios.st(f).nr_pages() as i64;
-            self.writeout().count_writeback(f, -nr);
-            self.writeout().set_dirty_again(f);
+        let Some(f) = self.mem.swap.folio_of(&self.mem.pages, page) else { return };
+        if self.mem.pages.folios.st(f).has(State::WRITEBACK) {
+            self.mem.pages.folios.clear(f, State::WRITEBACK | State::RECLAIM);
+            let nr = self.mem.pages.folios.st(f).nr_pages() as i64;
+            self.mem.writeout(self.world).count_writeback(f, -nr);
+            self.mem.writeout(self.world).set_dirty_again(f);
             self.finish_zapping(f);
         }
     }

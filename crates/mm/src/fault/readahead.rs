@@ -83,17 +83,19 @@ impl Readahead {
 
 impl<W: World> Fault<'_, W> {
     pub(crate) fn open_window(&mut self, page: PageId, asked: u32, missed: bool, ra: &mut Readahead, max: u32) {
-        let m = &self.pages.space.mappings[self.pages.space.mapping_of(page).index()];
+        let m = &self.mem.pages.space.mappings[self.mem.pages.space.mapping_of(page).index()];
         let (first, memcg) = (m.first, m.memcg);
         if m.kind != MappingKind::File {
             return;
         }
-        let end = self.pages.mapping_end(page);
+        let end = self.mem.pages.mapping_end(page);
         let Some((start, size)) = ra.window(page.0, asked.max(1), first.0, missed, max.max(asked)) else { return };
-        let base = self.pages.page_index(page) as i64 - i64::from(page.0);
+        let base = self.mem.pages.page_index(page) as i64 - i64::from(page.0);
         for p in (start.min(end)..start.saturating_add(size).min(end)).map(PageId) {
             // Ids are consecutive, indices need not be.
-            if self.pages.page_index(p) as i64 - i64::from(p.0) != base || self.pages.folios.slot(p).folio().is_some() {
+            if self.mem.pages.page_index(p) as i64 - i64::from(p.0) != base
+                || self.mem.pages.folios.slot(p).folio().is_some()
+            {
                 continue;
             }
             let Ok(f) = self.add_file_folio(p, Touch::Read, memcg) else { return };
@@ -103,14 +105,14 @@ impl<W: World> Fault<'_, W> {
 
     /// Reads the neighbours of a swapped page that are in swap, too.
     pub(crate) fn swap_read_ahead(&mut self, page: PageId, memcg: MemcgId) {
-        let max = 1u32 << self.cfg.readahead.page_cluster;
+        let max = 1u32 << self.mem.cfg.readahead.page_cluster;
         if max == 1 {
             return;
         }
-        let mapping = self.pages.space.mapping_of(page).index();
-        let (first, end) = (self.pages.space.mappings[mapping].first.0, self.pages.mapping_end(page));
-        let map_ahead = self.cfg.readahead.swap_map_ahead;
-        let m = &mut self.pages.space.mappings[mapping];
+        let mapping = self.mem.pages.space.mapping_of(page).index();
+        let (first, end) = (self.mem.pages.space.mappings[mapping].first.0, self.mem.pages.mapping_end(page));
+        let map_ahead = self.mem.cfg.readahead.swap_map_ahead;
+        let m = &mut self.mem.pages.space.mappings[mapping];
         let (ra, streams) = (&mut m.swap_readahead, &mut m.streams);
         let window = if map_ahead { streams.next_window(page.0, max) } else { ra.next_window(page.0, max) };
         let from = match page.0 {
@@ -121,19 +123,19 @@ impl<W: World> Fault<'_, W> {
         };
         ra.last = page.0;
         for p in (from.max(first)..(from + window).min(end)).map(PageId).filter(|&p| p != page) {
-            let Some(slot) = self.pages.swap_entry(p) else { continue };
-            if self.swap.slots.cached(slot).is_some() || (!map_ahead && self.swap.slots.is_synchronous(slot)) {
+            let Some(slot) = self.mem.pages.swap_entry(p) else { continue };
+            if self.mem.swap.slots.cached(slot).is_some() || (!map_ahead && self.mem.swap.slots.is_synchronous(slot)) {
                 continue;
             }
             if map_ahead && !self.has_room_ahead() {
-                return self.pages.space.mappings[mapping].streams.cut(p.0);
+                return self.mem.pages.space.mappings[mapping].streams.cut(p.0);
             }
             let Ok(f) = self.add_swap_folio(p, slot, memcg) else { return };
-            if self.pages.folios.st(f).has(State::UPTODATE | State::LOCKED) {
+            if self.mem.pages.folios.st(f).has(State::UPTODATE | State::LOCKED) {
                 continue;
             }
-            self.pages.folios.set(f, State::READAHEAD);
-            self.pages.count(f, Counter::SwapRa, 1);
+            self.mem.pages.folios.set(f, State::READAHEAD);
+            self.mem.pages.count(f, Counter::SwapRa, 1);
             self.read_folio(f);
         }
     }
@@ -141,16 +143,16 @@ impl<W: World> Fault<'_, W> {
     /// Reads what follows a page of a file that was touched in memory, if it goes on with a run of
     /// faults.
     pub(crate) fn file_map_ahead(&mut self, page: PageId, memcg: MemcgId) {
-        let mapping = self.pages.space.mapping_of(page).index();
-        let end = self.pages.mapping_end(page);
-        let streams = &mut self.pages.space.mappings[mapping].streams;
-        let window = streams.next_window(page.0, self.cfg.readahead.file_pages.max(1));
+        let mapping = self.mem.pages.space.mapping_of(page).index();
+        let end = self.mem.pages.mapping_end(page);
+        let streams = &mut self.mem.pages.space.mappings[mapping].streams;
+        let window = streams.next_window(page.0, self.mem.cfg.readahead.file_pages.max(1));
         for p in (page.0 + 1..page.0.saturating_add(window).min(end)).map(PageId) {
-            if self.pages.folios.slot(p).folio().is_some() {
+            if self.mem.pages.folios.slot(p).folio().is_some() {
                 continue;
             }
             if !self.has_room_ahead() {
-                return self.pages.space.mappings[mapping].streams.cut(p.0);
+                return self.mem.pages.space.mappings[mapping].streams.cut(p.0);
             }
             let Ok(f) = self.add_file_folio(p, Touch::MapRead, memcg) else { return };
             self.read_folio(f);
@@ -159,16 +161,16 @@ impl<W: World> Fault<'_, W> {
 
     /// Whether there is room for a page that nobody asked for: not what is left for reclaim.
     fn has_room_ahead(&self) -> bool {
-        self.cfg.node.is_none() || self.frames.nodes.free_pages() > self.frames.min_mark_pages() + 1
+        self.mem.cfg.node.is_none() || self.mem.frames.nodes.free_pages() > self.mem.frames.min_mark_pages() + 1
     }
 
     /// A fault found a page in the swap cache: if it was read ahead, that was worth it.
     pub(crate) fn note_swap_ra_hit(&mut self, f: crate::FolioId) {
-        if self.pages.folios.st(f).has(State::READAHEAD) {
-            self.pages.folios.clear(f, State::READAHEAD);
-            self.pages.count(f, Counter::SwapRaHit, 1);
-            let mapping = self.pages.space.mapping_of(self.pages.folios.page(f)).index();
-            self.pages.space.mappings[mapping].swap_readahead.hits += 1;
+        if self.mem.pages.folios.st(f).has(State::READAHEAD) {
+            self.mem.pages.folios.clear(f, State::READAHEAD);
+            self.mem.pages.count(f, Counter::SwapRaHit, 1);
+            let mapping = self.mem.pages.space.mapping_of(self.mem.pages.folios.page(f)).index();
+            self.mem.pages.space.mappings[mapping].swap_readahead.hits += 1;
         }
     }
 }

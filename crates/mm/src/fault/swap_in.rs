@@ -24,11 +24,11 @@ impl<W: World> Fault<'_, W> {
         orders: u16,
     ) -> Result<Outcome, MemcgId> {
         let (mut outcome, mut read_ahead) = (Outcome::Minor, false);
-        let f = match self.swap.slots.cached(slot) {
+        let f = match self.mem.swap.slots.cached(slot) {
             Some(f) => f,
             None => {
                 outcome = Outcome::Major;
-                let large = if self.cfg.thp.swap_in { orders } else { 0 };
+                let large = if self.mem.cfg.thp.swap_in { orders } else { 0 };
                 match self.add_large_swap_folio(page, slot, memcg, large) {
                     Some(f) => f,
                     None => {
@@ -38,21 +38,21 @@ impl<W: World> Fault<'_, W> {
                 }
             }
         };
-        let st = self.pages.folios.st(f);
+        let st = self.mem.pages.folios.st(f);
         if st.has(State::LOCKED) {
             return Ok(Outcome::Waiting);
         }
         if !st.has(State::UPTODATE) {
-            self.pages.count(f, Counter::Pgmajfault, 1);
-            let in_front = self.swap.is_in_front(slot) && !self.swap.slots.is_synchronous(slot);
+            self.mem.pages.count(f, Counter::Pgmajfault, 1);
+            let in_front = self.mem.swap.is_in_front(slot) && !self.mem.swap.slots.is_synchronous(slot);
             let ack = self.read_folio(f);
             // A device that answers at once gains nothing by reading ahead.
             if read_ahead && (ack == Ack::Pending || in_front) {
                 // Reclaim could take what was there at once.
-                self.pages.folios.set(f, State::LOCKED);
+                self.mem.pages.folios.set(f, State::LOCKED);
                 self.swap_read_ahead(page, memcg);
                 if ack == Ack::Done {
-                    self.pages.folios.clear(f, State::LOCKED);
+                    self.mem.pages.folios.clear(f, State::LOCKED);
                 }
             }
             match ack {
@@ -64,21 +64,22 @@ impl<W: World> Fault<'_, W> {
         self.note_swap_ra_hit(f);
         // A large folio that is in swap as a whole is mapped as a whole, else the page that was
         // touched.
-        let whole = st.has(State::LARGE) && self.swap.is_all_swapped(self.pages, f);
-        let pages = if whole { self.pages.pages_of(f) } else { page.0..page.0 + 1 };
+        let whole = st.has(State::LARGE) && self.mem.swap.is_all_swapped(&self.mem.pages, f);
+        let pages = if whole { self.mem.pages.pages_of(f) } else { page.0..page.0 + 1 };
         for p in pages.clone() {
-            self.pages.folios.store(PageId(p), Slot::resident(f));
-            self.swap.slots.put(self.pages.folios.swap(f).nth(p - f.0));
+            self.mem.pages.folios.store(PageId(p), Slot::resident(f));
+            self.mem.swap.slots.put(self.mem.pages.folios.swap(f).nth(p - f.0));
         }
-        let synchronous = self.swap.slots.is_synchronous(slot) && !self.world.keeps_swap_copy(slot);
-        self.swap_cache().settle_swap();
+        let synchronous = self.mem.swap.slots.is_synchronous(slot) && !self.world.keeps_swap_copy(slot);
+        self.mem.swap_cache(self.world).settle_swap();
         // The copy in swap is dropped if it will be stale at once, if swap is short, or if reading
         // again costs nothing.
-        let drop_copy = synchronous || touch.is_write() || self.swap.is_swap_full(self.pages, self.groups, f);
-        if drop_copy && !self.pages.folios.st(f).has(State::WRITEBACK) {
-            self.swap_cache().release_swap_cache(f);
+        let drop_copy =
+            synchronous || touch.is_write() || self.mem.swap.is_swap_full(&self.mem.pages, &self.mem.groups, f);
+        if drop_copy && !self.mem.pages.folios.st(f).has(State::WRITEBACK) {
+            self.mem.swap_cache(self.world).release_swap_cache(f);
         }
-        pages.for_each(|p| self.pages.map_page(self.world, f, PageId(p), true, true));
+        pages.for_each(|p| self.mem.pages.map_page(self.world, f, PageId(p), true, true));
         Ok(outcome)
     }
 
@@ -87,39 +88,39 @@ impl<W: World> Fault<'_, W> {
         let zone = self.alloc().charge(memcg, 1)?;
         // Reclaim for it may have had zswap write this very page back: then it is in the swap cache
         // already.
-        if let Some(f) = self.swap.slots.cached(slot) {
-            self.charged().cancel_charge(memcg, zone, 1);
+        if let Some(f) = self.mem.swap.slots.cached(slot) {
+            self.mem.charged().cancel_charge(memcg, zone, 1);
             return Ok(f);
         }
-        Ok(self.swap_cache().add_charged_swap_folio(page, slot, memcg, zone, true))
+        Ok(self.mem.swap_cache(self.world).add_charged_swap_folio(page, slot, memcg, zone, true))
     }
 
     /// A large folio for the first touch of a page, of one of these orders. Not mapped yet.
     pub(crate) fn add_large_folio(&mut self, page: PageId, memcg: MemcgId, mut orders: u16) -> Option<FolioId> {
-        let huge = self.pages.space.mappings[self.pages.space.mapping_of(page).index()].huge;
+        let huge = self.mem.pages.space.mappings[self.mem.pages.space.mapping_of(page).index()].huge;
         let mut is_empty = false;
         while orders != 0 {
             let order = orders.ilog2() as u8;
             orders &= !(1 << order);
-            let Some(range) = self.pages.aligned_range(page, order) else { continue };
+            let Some(range) = self.mem.pages.aligned_range(page, order) else { continue };
             // A smaller range lies within the larger one.
-            is_empty = is_empty || range.clone().all(|p| self.pages.folios.slot(PageId(p)).is_empty());
+            is_empty = is_empty || range.clone().all(|p| self.mem.pages.folios.slot(PageId(p)).is_empty());
             if !is_empty {
                 continue;
             }
             match self.alloc().charge_large(memcg, 1 << order, huge) {
                 Ok(zone) => {
-                    self.pages.count_size(memcg, order, SizeCounter::AnonFaultAlloc);
-                    self.pages.count_memcg(memcg, Counter::Pgalloc, 1 << order);
+                    self.mem.pages.count_size(memcg, order, SizeCounter::AnonFaultAlloc);
+                    self.mem.pages.count_memcg(memcg, Counter::Pgalloc, 1 << order);
                     let mut st = State::new(order);
                     st.set(State::UPTODATE | State::SWAPBACKED | State::ANON);
-                    self.pages.folios.note_frames(PageId(range.start), 1 << order, zone);
-                    return Some(self.pages.add_folio(PageId(range.start), st, true));
+                    self.mem.pages.folios.note_frames(PageId(range.start), 1 << order, zone);
+                    return Some(self.mem.pages.add_folio(PageId(range.start), st, true));
                 }
                 Err(why) => {
-                    self.pages.count_size(memcg, order, SizeCounter::AnonFaultFallback);
+                    self.mem.pages.count_size(memcg, order, SizeCounter::AnonFaultFallback);
                     if matches!(why, NoRoom::NoCharge) {
-                        self.pages.count_size(memcg, order, SizeCounter::AnonFaultFallbackCharge);
+                        self.mem.pages.count_size(memcg, order, SizeCounter::AnonFaultFallbackCharge);
                     }
                 }
             }
@@ -134,14 +135,14 @@ impl<W: World> Fault<'_, W> {
     fn add_large_swap_folio(&mut self, page: PageId, slot: SwapSlot, memcg: MemcgId, orders: u16) -> Option<FolioId> {
         // 2 MiB are not read back as one.
         let mut orders = orders & !(1 << MAX_ORDER);
-        if orders == 0 || self.cfg.zswap.is_some() || !self.swap.slots.is_synchronous(slot) {
+        if orders == 0 || self.mem.cfg.zswap.is_some() || !self.mem.swap.slots.is_synchronous(slot) {
             return None;
         }
-        let huge = self.pages.space.mappings[self.pages.space.mapping_of(page).index()].huge;
+        let huge = self.mem.pages.space.mappings[self.mem.pages.space.mapping_of(page).index()].huge;
         while orders != 0 {
             let order = orders.ilog2() as u8;
             orders &= !(1 << order);
-            let Some(range) = self.pages.aligned_range(page, order) else { continue };
+            let Some(range) = self.mem.pages.aligned_range(page, order) else { continue };
             let (behind, nr) = (page.0 - range.start, 1 << order);
             if slot.offset() % nr != behind {
                 continue;
@@ -149,16 +150,22 @@ impl<W: World> Fault<'_, W> {
             let first = SwapSlot::new(slot.device(), slot.offset() - behind);
             let in_place = |p: u32| {
                 let expected = first.nth(p - range.start);
-                self.pages.swap_entry(PageId(p)) == Some(expected)
-                    && self.swap.slots.count(expected) == 1
-                    && self.swap.slots.cached(expected).is_none()
+                self.mem.pages.swap_entry(PageId(p)) == Some(expected)
+                    && self.mem.swap.slots.count(expected) == 1
+                    && self.mem.swap.slots.cached(expected).is_none()
             };
-            if !range.clone().all(in_place) || self.swap.zeromap.run(first, nr).is_none() {
+            if !range.clone().all(in_place) || self.mem.swap.zeromap.run(first, nr).is_none() {
                 continue;
             }
             let Ok(zone) = self.alloc().charge_large(memcg, u64::from(nr), huge) else { continue };
-            self.pages.count_memcg(memcg, Counter::Pgalloc, u64::from(nr));
-            return Some(self.swap_cache().place_swap_folio(PageId(range.start), order, first, zone, true));
+            self.mem.pages.count_memcg(memcg, Counter::Pgalloc, u64::from(nr));
+            return Some(self.mem.swap_cache(self.world).place_swap_folio(
+                PageId(range.start),
+                order,
+                first,
+                zone,
+                true,
+            ));
         }
         None
     }

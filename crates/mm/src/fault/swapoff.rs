@@ -89,29 +89,20 @@ impl<W: World> Fault<'_, W> {
     /// Takes a swap device away: everything on it comes back to memory. `Waiting`: call it again,
     /// until it says something else.
     pub(crate) fn swapoff(&mut self, device: u8) -> Swapoff {
-        if !self.swap.slots.start_removal(device) {
+        if !self.mem.swap.slots.start_removal(device) {
             return Swapoff::Failed(SwapoffError::NoDevice);
         }
-        self.swap_cache().settle_swap();
+        self.mem.swap_cache(self.world).settle_swap();
         let mut patient = Patient(self.world);
-        let mut fault = Fault {
-            cfg: self.cfg,
-            pages: self.pages,
-            groups: self.groups,
-            frames: self.frames,
-            swap: self.swap,
-            writeback: self.writeback,
-            now_ns: self.now_ns,
-            world: &mut patient,
-        };
+        let mut fault = Fault { mem: self.mem, world: &mut patient };
         let result = fault.unuse_device(device);
-        self.swap_cache().settle_swap();
+        self.mem.swap_cache(self.world).settle_swap();
         match result {
             Err(Held::For(error)) => {
-                self.swap.slots.cancel_removal(device);
+                self.mem.swap.slots.cancel_removal(device);
                 Swapoff::Failed(error)
             }
-            Ok(()) if self.swap.slots.finish_removal(device) => Swapoff::Done,
+            Ok(()) if self.mem.swap.slots.finish_removal(device) => Swapoff::Done,
             Ok(()) | Err(Held::Io) => Swapoff::Waiting,
         }
     }
@@ -120,19 +111,24 @@ impl<W: World> Fault<'_, W> {
         let mut waiting = false;
         // Copies of what is in memory go first: else reclaim could drop such a page again while
         // another one is read.
-        for f in self.swap.slots.cached_on(device) {
-            if self.pages.folios.st(f).has(State::LOCKED | State::WRITEBACK) {
+        for f in self.mem.swap.slots.cached_on(device) {
+            if self.mem.pages.folios.st(f).has(State::LOCKED | State::WRITEBACK) {
                 waiting = true;
             } else {
-                self.swap_cache().release_swap_cache(f);
+                self.mem.swap_cache(self.world).release_swap_cache(f);
             }
         }
-        let anon: Vec<_> = (0..self.pages.space.mappings.len())
-            .filter(|&m| self.pages.space.mappings[m].kind == MappingKind::Anon)
-            .map(|m| (self.pages.space.mappings[m].first.0, self.pages.mapping_end(self.pages.space.mappings[m].first)))
+        let anon: Vec<_> = (0..self.mem.pages.space.mappings.len())
+            .filter(|&m| self.mem.pages.space.mappings[m].kind == MappingKind::Anon)
+            .map(|m| {
+                (
+                    self.mem.pages.space.mappings[m].first.0,
+                    self.mem.pages.mapping_end(self.mem.pages.space.mappings[m].first),
+                )
+            })
             .collect();
         for page in anon.into_iter().flat_map(|(first, end)| first..end).map(PageId) {
-            let Some(slot) = self.pages.swap_entry(page).filter(|s| s.device() == device) else { continue };
+            let Some(slot) = self.mem.pages.swap_entry(page).filter(|s| s.device() == device) else { continue };
             match self.unuse_page(page, slot) {
                 Ok(()) => {}
                 Err(Held::Io) => waiting = true,
@@ -144,21 +140,21 @@ impl<W: World> Fault<'_, W> {
 
     /// Reads one page back and maps it, as if nobody had touched it for a while.
     fn unuse_page(&mut self, page: PageId, slot: SwapSlot) -> Result<(), Held> {
-        if self.pages.zapping.contains(&page) {
+        if self.mem.pages.zapping.contains(&page) {
             return Err(Held::Io);
         }
-        let memcg = self.pages.space.mappings[self.pages.space.mapping_of(page).index()].memcg;
+        let memcg = self.mem.pages.space.mappings[self.mem.pages.space.mapping_of(page).index()].memcg;
         // First, because making room for it could take the page away again.
-        let table = self.pages.table_of(page);
+        let table = self.mem.pages.table_of(page);
         self.alloc().charge_table(table, memcg).map_err(|over| self.no_room_for_swapoff(over))?;
-        let f = match self.swap.slots.cached(slot) {
+        let f = match self.mem.swap.slots.cached(slot) {
             Some(f) => f,
             None => self.add_swap_folio(page, slot, memcg).map_err(|over| self.no_room_for_swapoff(over))?,
         };
-        if self.pages.folios.st(f).has(State::LOCKED) {
+        if self.mem.pages.folios.st(f).has(State::LOCKED) {
             return Err(Held::Io);
         }
-        if !self.pages.folios.st(f).has(State::UPTODATE) {
+        if !self.mem.pages.folios.st(f).has(State::UPTODATE) {
             match self.read_folio(f) {
                 Ack::Done => {}
                 Ack::Pending => return Err(Held::Io),
@@ -166,27 +162,27 @@ impl<W: World> Fault<'_, W> {
             }
         }
         self.attach_swapped(f);
-        if self.pages.folios.st(f).has(State::WRITEBACK) {
+        if self.mem.pages.folios.st(f).has(State::WRITEBACK) {
             return Err(Held::Io);
         }
-        self.swap_cache().release_swap_cache(f);
+        self.mem.swap_cache(self.world).release_swap_cache(f);
         Ok(())
     }
 
     /// The slots of all pages of a folio in the swap cache hold it again, and it is mapped.
     fn attach_swapped(&mut self, f: FolioId) {
-        for page in self.pages.pages_of(f).map(PageId) {
-            if let Some(slot) = self.pages.swap_entry(page).filter(|_| !self.pages.zapping.contains(&page)) {
-                self.pages.folios.store(page, Slot::resident(f));
-                self.swap.slots.put(slot);
-                self.pages.map_page(self.world, f, page, false, true);
+        for page in self.mem.pages.pages_of(f).map(PageId) {
+            if let Some(slot) = self.mem.pages.swap_entry(page).filter(|_| !self.mem.pages.zapping.contains(&page)) {
+                self.mem.pages.folios.store(page, Slot::resident(f));
+                self.mem.swap.slots.put(slot);
+                self.mem.pages.map_page(self.world, f, page, false, true);
             }
         }
-        self.swap_cache().settle_swap();
+        self.mem.swap_cache(self.world).settle_swap();
     }
 
     fn no_room_for_swapoff(&mut self, over: MemcgId) -> Held {
-        let exhausted = over == MemcgId::ROOT && self.frames.is_kswapd_first();
+        let exhausted = over == MemcgId::ROOT && self.mem.frames.is_kswapd_first();
         match exhausted || self.alloc().is_io_pending(over) {
             true => Held::Io,
             false => Held::For(SwapoffError::NoMemory(over)),

@@ -17,9 +17,9 @@ impl<W: World> Fault<'_, W> {
     /// The task that owned this anonymous mapping is gone: its pages and slots are free. What is
     /// being read or written goes when that has ended. The mapping may be used again, from nothing.
     pub(crate) fn zap_mapping(&mut self, mapping: MappingId) {
-        if self.pages.space.mappings[mapping.index()].kind == MappingKind::Anon {
-            self.zap_pages(self.pages.mapping_pages(mapping));
-            self.charged().free_tables(mapping);
+        if self.mem.pages.space.mappings[mapping.index()].kind == MappingKind::Anon {
+            self.zap_pages(self.mem.pages.mapping_pages(mapping));
+            self.mem.charged().free_tables(mapping);
         }
     }
 
@@ -28,33 +28,33 @@ impl<W: World> Fault<'_, W> {
     /// part is split. What is being read or written goes when that has ended; until then an access
     /// waits for it.
     pub(crate) fn zap_range(&mut self, first: PageId, nr: u32) {
-        let mapping = self.pages.space.mapping_of(first);
-        if self.pages.space.mappings[mapping.index()].kind == MappingKind::Anon {
-            let end = first.0.saturating_add(nr).min(self.pages.mapping_pages(mapping).end);
+        let mapping = self.mem.pages.space.mapping_of(first);
+        if self.mem.pages.space.mappings[mapping.index()].kind == MappingKind::Anon {
+            let end = first.0.saturating_add(nr).min(self.mem.pages.mapping_pages(mapping).end);
             self.zap_pages(first.0..end);
         }
     }
 
     fn zap_pages(&mut self, pages: Range<u32>) {
-        self.pages.drain_all();
+        self.mem.pages.drain_all();
         let mut at = pages.start;
         while at < pages.end {
-            let Some(f) = self.swap.folio_of(self.pages, PageId(at)) else {
+            let Some(f) = self.mem.swap.folio_of(&self.mem.pages, PageId(at)) else {
                 at += self.zap_swap_entries(PageId(at), pages.end);
                 continue;
             };
-            let whole = self.pages.pages_of(f);
+            let whole = self.mem.pages.pages_of(f);
             let end = whole.end.min(pages.end);
-            if self.pages.folios.st(f).has(BUSY) {
+            if self.mem.pages.folios.st(f).has(BUSY) {
                 for page in (at..end).map(PageId) {
-                    self.pages.unmap_zapped(self.world, f, page);
-                    self.pages.zapping.insert(page);
+                    self.mem.pages.unmap_zapped(self.world, f, page);
+                    self.mem.pages.zapping.insert(page);
                 }
             } else if whole.start == at && whole.end == end {
                 self.zap_folio(f);
             } else {
                 // Linux leaves this to a shrinker, which splits when memory is short.
-                self.swap.split_folio(self.pages, f);
+                self.mem.swap.split_folio(&mut self.mem.pages, f);
                 continue;
             }
             at = end;
@@ -65,48 +65,47 @@ impl<W: World> Fault<'_, W> {
     /// in the same page table: their slots are freed at once if they follow one another. Returns
     /// how many pages were looked at.
     fn zap_swap_entries(&mut self, page: PageId, end: u32) -> u32 {
-        let Some(slot) = self.pages.swap_entry(page) else { return 1 };
-        let end = end.min(self.pages.space.table_pages(self.pages.table_of(page) as u32).end);
+        let Some(slot) = self.mem.pages.swap_entry(page) else { return 1 };
+        let end = end.min(self.mem.pages.space.table_pages(self.mem.pages.table_of(page) as u32).end);
         let follows = |&p: &u32| {
             let expected = slot.nth(p - page.0);
-            self.pages.swap_entry(PageId(p)) == Some(expected) && self.swap.slots.cached(expected).is_none()
+            self.mem.pages.swap_entry(PageId(p)) == Some(expected) && self.mem.swap.slots.cached(expected).is_none()
         };
         let nr = 1 + (page.0 + 1..end).take_while(follows).count() as u32;
-        (page.0..page.0 + nr).for_each(|p| self.pages.folios.store(PageId(p), Slot::EMPTY));
-        self.swap.slots.put_range(slot, nr);
-        self.swap_cache().settle_swap();
+        (page.0..page.0 + nr).for_each(|p| self.mem.pages.folios.store(PageId(p), Slot::EMPTY));
+        self.mem.swap.slots.put_range(slot, nr);
+        self.mem.swap_cache(self.world).settle_swap();
         nr
     }
 
     /// Drops a whole folio.
     fn zap_folio(&mut self, f: FolioId) {
-        for page in self.pages.pages_of(f).map(PageId) {
-            match self.pages.swap_entry(page) {
-                Some(slot) => self.swap.slots.put(slot),
-                None => self.pages.unmap_zapped(self.world, f, page),
+        for page in self.mem.pages.pages_of(f).map(PageId) {
+            match self.mem.pages.swap_entry(page) {
+                Some(slot) => self.mem.swap.slots.put(slot),
+                None => self.mem.pages.unmap_zapped(self.world, f, page),
             }
-            self.pages.folios.store(page, Slot::EMPTY);
+            self.mem.pages.folios.store(page, Slot::EMPTY);
         }
-        self.swap_cache().settle_swap();
-        if self.pages.folios.st(f).has(State::SWAPCACHE) {
-            self.swap_cache().release_swap_cache(f);
+        self.mem.swap_cache(self.world).settle_swap();
+        if self.mem.pages.folios.st(f).has(State::SWAPCACHE) {
+            self.mem.swap_cache(self.world).release_swap_cache(f);
         }
-        self.writeout().clear_dirty(f);
-        self.pages.lruvec_del(f, true);
-        let st = self.pages.folios.st(f);
-        let (mut charged, world) = self.charged_and_world();
-        charged.free_folio(world, f, st);
+        self.mem.writeout(self.world).clear_dirty(f);
+        self.mem.pages.lruvec_del(f, true);
+        let st = self.mem.pages.folios.st(f);
+        self.mem.charged().free_folio(self.world, f, st);
     }
 
     /// I/O on a folio ended: what was dropped of it meanwhile goes now.
     pub(crate) fn finish_zapping(&mut self, f: FolioId) {
-        if self.pages.zapping.is_empty() {
+        if self.mem.pages.zapping.is_empty() {
             return;
         }
-        let pages = self.pages.pages_of(f);
-        let due: Vec<u32> = self.pages.zapping.range(PageId(pages.start)..PageId(pages.end)).map(|p| p.0).collect();
+        let pages = self.mem.pages.pages_of(f);
+        let due: Vec<u32> = self.mem.pages.zapping.range(PageId(pages.start)..PageId(pages.end)).map(|p| p.0).collect();
         for &p in &due {
-            self.pages.zapping.remove(&PageId(p));
+            self.mem.pages.zapping.remove(&PageId(p));
         }
         for run in due.chunk_by(|a, b| a + 1 == *b) {
             self.zap_pages(run[0]..run[run.len() - 1] + 1);

@@ -288,12 +288,12 @@ mod tests {
             let limits = crate::MemcgLimits { low: 20_000, ..crate::MemcgLimits::default() };
             e.set_memcg_limits(&mut w, low, &limits).unwrap();
             e.drain_all();
-            let first_bin = e.groups.memcg_lru[0].clone().random_bin();
-            let turn = |e: &Engine, id: MemcgId| (e.groups.memcg_lru[0].places[id.index()].bin + 8 - first_bin) % 8;
+            let first_bin = e.mem.groups.memcg_lru[0].clone().random_bin();
+            let turn = |e: &Engine, id: MemcgId| (e.mem.groups.memcg_lru[0].places[id.index()].bin + 8 - first_bin) % 8;
             let others_first = turn(&e, other) < turn(&e, low);
-            e.groups.visits.clear();
+            e.mem.groups.visits.clear();
             e.reclaim(&mut w, MemcgId::ROOT, 64, None).unwrap();
-            let visits = e.groups.visits.iter().filter(|v| **v == Some(low)).count() as u64;
+            let visits = e.mem.groups.visits.iter().filter(|v| **v == Some(low)).count() as u64;
             assert_eq!(e.memcg_events(low).low, visits, "it is never reclaimed without saying so");
             assert!(!others_first || visits == 0, "seed {seed}: the other had enough and came first");
             if visits > 0 {

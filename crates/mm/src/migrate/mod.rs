@@ -31,9 +31,18 @@ pub(crate) struct Migrate<'a, W> {
 }
 
 impl<W> Migrate<'_, W> {
-    lend! {
-        /// See [`Writeout`].
-        fn writeout() -> Writeout<'_, W> { cfg, pages, groups, frames, writeback, now_ns, world }
+    /// See [`Writeout`].
+    #[inline(always)]
+    fn writeout(&mut self) -> Writeout<'_, W> {
+        Writeout {
+            cfg: self.cfg,
+            pages: self.pages,
+            groups: self.groups,
+            frames: self.frames,
+            writeback: self.writeback,
+            now_ns: self.now_ns,
+            world: self.world,
+        }
     }
 }
 

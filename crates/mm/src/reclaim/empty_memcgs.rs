@@ -11,25 +11,25 @@ impl<W: World> Reclaim<'_, W> {
     #[inline]
     pub(crate) fn is_known_empty(&mut self, id: MemcgId) -> bool {
         #[cfg(test)]
-        if self.groups.looks_closely {
+        if self.mem.groups.looks_closely {
             return false;
         }
-        if self.sc.empty_since != self.groups.empty.now || self.sc.empty_since == 0 {
+        if self.sc.empty_since != self.mem.groups.empty.now || self.sc.empty_since == 0 {
             // Others were at work since.
-            self.groups.empty.forget(&mut self.sc);
-        } else if self.groups.empty.knows(id, &self.sc) {
+            self.mem.groups.empty.forget(&mut self.sc);
+        } else if self.mem.groups.empty.knows(id, &self.sc) {
             #[cfg(test)]
-            (self.groups.empty.known += 1);
+            (self.mem.groups.empty.known += 1);
             return true;
         }
-        let v = self.pages.lruvec_of(id, self.sc.nid);
+        let v = self.mem.pages.lruvec_of(id, self.sc.nid);
         match self.empty_down_to(v) {
             Some(priority) => {
-                self.groups.empty.note(id, self.sc.nid, priority);
+                self.mem.groups.empty.note(id, self.sc.nid, priority);
                 true
             }
             None => {
-                self.groups.empty.forget(&mut self.sc);
+                self.mem.groups.empty.forget(&mut self.sc);
                 false
             }
         }
@@ -38,16 +38,17 @@ impl<W: World> Reclaim<'_, W> {
     /// The lowest priority at which there is nothing to do for a group, if that holds at the
     /// present one.
     fn empty_down_to(&self, v: LruvecId) -> Option<u32> {
-        let lruvec = &self.pages.lruvecs[v.index()];
-        let offline = !self.groups.memcgs.offline.is_empty() && !self.groups.memcgs.get(lruvec.memcg).is_online();
+        let lruvec = &self.mem.pages.lruvecs[v.index()];
+        let offline =
+            !self.mem.groups.memcgs.offline.is_empty() && !self.mem.groups.memcgs.get(lruvec.memcg).is_online();
         let pages: u64 = lruvec.size.iter().sum();
         if offline
-            || self.pages.excess_shadow_nodes(v) > 0
+            || self.mem.pages.excess_shadow_nodes(v) > 0
             || pages >> self.sc.priority > 0 && self.sc.priority == DEF_PRIORITY
         {
             return None;
         }
-        let aging = self.pages.should_run_aging(v, self.effective_swappiness(v));
+        let aging = self.mem.pages.should_run_aging(v, self.effective_swappiness(v));
         if self.sc.priority == DEF_PRIORITY && aging.wanted {
             // Nobody is aged at the first priority.
             return Some(DEF_PRIORITY);

@@ -15,7 +15,7 @@ impl<W: World> Reclaim<'_, W> {
     /// Shrinks one lruvec: batches until enough was scanned for this priority. True: it was aged
     /// instead.
     pub(crate) fn shrink_lruvec_gen(&mut self, v: LruvecId) -> bool {
-        self.pages.drain_batches();
+        self.mem.pages.drain_batches();
         let swappiness = self.effective_swappiness(v);
         let (mut scanned, mut aged) = (0, false);
         loop {
@@ -32,7 +32,7 @@ impl<W: World> Reclaim<'_, W> {
                 break;
             }
         }
-        self.pages.walk_context = false;
+        self.mem.pages.walk_context = false;
         aged
     }
 
@@ -41,13 +41,19 @@ impl<W: World> Reclaim<'_, W> {
         if !self.sc.may_swap {
             return 0;
         }
-        let (memcg, free) = (self.pages.lruvecs[v.index()].memcg, self.swap.slots.free_pages());
-        let room = free >= MIN_LRU_BATCH && self.groups.memcgs.swap_room(memcg, free) >= MIN_LRU_BATCH;
+        let (memcg, free) = (self.mem.pages.lruvecs[v.index()].memcg, self.mem.swap.slots.free_pages());
+        let room = free >= MIN_LRU_BATCH && self.mem.groups.memcgs.swap_room(memcg, free) >= MIN_LRU_BATCH;
         let room = room
-            || self.cfg.swap.reclaim_cache
-                && self.swap.can_reclaim_anon(self.cfg, self.groups, self.frames, memcg, self.sc.nid);
-        if room || self.frames.can_demote(self.sc.nid) {
-            self.groups.swappiness(self.cfg, memcg, self.sc.swappiness)
+            || self.mem.cfg.swap.reclaim_cache
+                && self.mem.swap.can_reclaim_anon(
+                    &self.mem.cfg,
+                    &self.mem.groups,
+                    &self.mem.frames,
+                    memcg,
+                    self.sc.nid,
+                );
+        if room || self.mem.frames.can_demote(self.sc.nid) {
+            self.mem.groups.swappiness(&self.mem.cfg, memcg, self.sc.swappiness)
         } else {
             0
         }
@@ -55,15 +61,15 @@ impl<W: World> Reclaim<'_, W> {
 
     /// Pages to scan, by size and priority; none while aging stands in for it.
     pub(crate) fn nr_to_scan(&mut self, v: LruvecId, swappiness: u32) -> Option<u64> {
-        let aging = self.pages.should_run_aging(v, swappiness);
-        if !self.groups.memcgs.get(self.pages.lruvecs[v.index()].memcg).is_online() {
+        let aging = self.mem.pages.should_run_aging(v, swappiness);
+        if !self.mem.groups.memcgs.get(self.mem.pages.lruvecs[v.index()].memcg).is_online() {
             return Some(aging.total);
         }
         if !aging.wanted || self.sc.priority == DEF_PRIORITY {
             return Some(aging.total >> self.sc.priority);
         }
-        let seq = self.pages.lruvecs[v.index()].r#gen.max_seq;
-        match self.pages.try_to_inc_max_seq(self.now_ns, self.world, v, seq, swappiness > 0, false) {
+        let seq = self.mem.pages.lruvecs[v.index()].r#gen.max_seq;
+        match self.mem.pages.try_to_inc_max_seq(self.mem.now_ns, self.world, v, seq, swappiness > 0, false) {
             true => None,
             false => Some(0),
         }
@@ -72,12 +78,12 @@ impl<W: World> Reclaim<'_, W> {
     /// One batch. Returns what was scanned, one more if the oldest generation went; 0 when only two
     /// are left.
     pub(crate) fn evict_folios(&mut self, v: LruvecId, swappiness: u32) -> u64 {
-        let mut list = self.pages.take_scratch();
+        let mut list = self.mem.pages.take_scratch();
         self.check_write_queue();
         let (t, mut scanned, mut taken) = self.isolate_folios(v, swappiness, &mut list);
-        scanned += u64::from(self.pages.try_to_inc_min_seq(v, swappiness > 0));
+        scanned += u64::from(self.mem.pages.try_to_inc_min_seq(v, swappiness > 0));
         let bound = if swappiness > 0 { ANON } else { FILE };
-        if self.pages.lruvecs[v.index()].r#gen.nr_gens(bound) == MIN_NR_GENS {
+        if self.mem.pages.lruvecs[v.index()].r#gen.nr_gens(bound) == MIN_NR_GENS {
             scanned = 0;
         }
         self.sc.took_anon |= t == ANON && !list.is_empty();
@@ -86,31 +92,31 @@ impl<W: World> Reclaim<'_, W> {
             let stat = self.shrink_folio_list(&mut list);
             self.sc.nr_reclaimed += stat.reclaimed;
             self.sc.seen.add(&stat, taken, t == FILE);
-            self.pages.count_steal(v, t, stat.reclaimed, self.sc.kswapd);
+            self.mem.pages.count_steal(v, t, stat.reclaimed, self.sc.kswapd);
             if list.is_empty() {
                 break;
             }
-            let mut clean = self.pages.take_scratch();
+            let mut clean = self.mem.pages.take_scratch();
             list.retain(|&f| {
-                let retry = !retried && self.pages.may_retry(f);
+                let retry = !retried && self.mem.pages.may_retry(f);
                 if retry {
                     clean.push(f);
                 }
                 !retry
             });
-            self.pages.put_back(&list);
-            self.pages.return_scratch(std::mem::replace(&mut list, clean));
-            taken = list.iter().map(|&f| self.pages.folios.st(f).nr_pages()).sum();
+            self.mem.pages.put_back(&list);
+            self.mem.pages.return_scratch(std::mem::replace(&mut list, clean));
+            taken = list.iter().map(|&f| self.mem.pages.folios.st(f).nr_pages()).sum();
             retried = true;
         }
-        self.pages.return_scratch(list);
+        self.mem.pages.return_scratch(list);
         scanned
     }
 
     /// The obvious type first, else the controller's; if that yields nothing, the other once.
     /// Returns the type, and pages scanned and isolated.
     fn isolate_folios(&mut self, v: LruvecId, swappiness: u32, list: &mut Vec<FolioId>) -> (usize, u64, u64) {
-        let g = &self.pages.lruvecs[v.index()].r#gen;
+        let g = &self.mem.pages.lruvecs[v.index()].r#gen;
         let (mut t, mut limit) = match swappiness {
             0 => (FILE, None),
             _ if g.min_seq[ANON] < g.min_seq[FILE] => (ANON, None),
@@ -123,7 +129,7 @@ impl<W: World> Reclaim<'_, W> {
         };
         let attempts = if swappiness == 0 { 1 } else { 2 };
         for attempt in 1..=attempts {
-            let tier_limit = limit.take().unwrap_or_else(|| self.pages.lruvecs[v.index()].r#gen.tier_limit(t));
+            let tier_limit = limit.take().unwrap_or_else(|| self.mem.pages.lruvecs[v.index()].r#gen.tier_limit(t));
             let (scanned, isolated) = self.scan_folios(v, t, tier_limit, list);
             if scanned > 0 || self.sc.blocked {
                 return (t, scanned, isolated);
@@ -137,29 +143,29 @@ impl<W: World> Reclaim<'_, W> {
 
     /// Sorts and isolates from the tail of the oldest generation of a type.
     fn scan_folios(&mut self, v: LruvecId, t: usize, tier_limit: usize, list: &mut Vec<FolioId>) -> (u64, u64) {
-        let g = &self.pages.lruvecs[v.index()].r#gen;
+        let g = &self.mem.pages.lruvecs[v.index()].r#gen;
         if g.nr_gens(t) == MIN_NR_GENS {
             return (0, 0);
         }
         let oldest_gen = gen_index(g.min_seq[t]);
-        let nid = self.pages.lruvecs[v.index()].nid;
+        let nid = self.mem.pages.lruvecs[v.index()].nid;
         let wait = self.sc.queue_full && t == ANON;
         let mut scan = Scan { t, oldest_gen, tier_limit, wait, remaining: MAX_LRU_BATCH, ..Scan::default() };
         // The highest zone first: while it yields enough, what lies in lower ones stays.
-        for zone in (0..self.frames.nodes.get(nid).zone_lists()).rev() {
-            self.pages.scan_zone(v, zone, &mut scan, list);
+        for zone in (0..self.mem.frames.nodes.get(nid).zone_lists()).rev() {
+            self.mem.pages.scan_zone(v, zone, &mut scan, list);
             if scan.remaining == 0 || scan.isolated >= MIN_LRU_BATCH || scan.blocked {
                 break;
             }
         }
         self.sc.blocked |= scan.blocked;
-        self.pages.lruvecs[v.index()].r#gen.nr_pages[oldest_gen][t] -= scan.isolated;
-        self.pages.resize_list(v, list_index(t, false), -(scan.isolated as i64));
+        self.mem.pages.lruvecs[v.index()].r#gen.nr_pages[oldest_gen][t] -= scan.isolated;
+        self.mem.pages.resize_list(v, list_index(t, false), -(scan.isolated as i64));
         self.sc.nr_scanned += scan.isolated;
-        self.pages.count_lruvec(v, Counter::PgscanSkip, scan.skipped);
-        self.pages.count_lruvec(v, Counter::Pgrefill, scan.sorted);
-        self.pages.work.scanned += scan.sorted;
-        self.pages.count_scan(v, t, scan.isolated, self.sc.kswapd);
+        self.mem.pages.count_lruvec(v, Counter::PgscanSkip, scan.skipped);
+        self.mem.pages.count_lruvec(v, Counter::Pgrefill, scan.sorted);
+        self.mem.pages.work.scanned += scan.sorted;
+        self.mem.pages.count_scan(v, t, scan.isolated, self.sc.kswapd);
         (if scan.isolated > 0 || scan.remaining == 0 { scan.scanned } else { 0 }, scan.isolated)
     }
 }

@@ -18,10 +18,10 @@ impl<W: World> Reclaim<'_, W> {
     /// run goes on with `sc`, unless it is over, which the flag says.
     pub(crate) fn kswapd_step(&mut self) -> (KswapdStep, bool) {
         let nid = self.sc.nid;
-        if self.frames.nodes.get(nid).is_balanced() {
+        if self.mem.frames.nodes.get(nid).is_balanced() {
             return (self.end_kswapd_run(), true);
         }
-        by_policy!(self.cfg.lru.kind, P => P::age(self));
+        by_policy!(self.mem.cfg.lru.kind, P => P::age(self));
         if self.sc.priority + 2 < DEF_PRIORITY {
             self.sc.may_writepage = true;
         }
@@ -29,15 +29,15 @@ impl<W: World> Reclaim<'_, W> {
         (self.sc.nr_scanned, self.sc.empty_since) = (0, 0);
         let before = self.kswapd_gained();
         self.shrink_node();
-        self.frames.relieve_throttled(self.world, &self.sc);
+        self.mem.frames.relieve_throttled(self.world, &self.sc);
         if std::mem::take(&mut self.sc.blocked) {
             // It sleeps in the block layer, and goes on where it was.
-            self.frames.throttle(self.world, ThrottleReason::Writeback, WRITEBACK_WAIT_NS);
+            self.mem.frames.throttle(self.world, ThrottleReason::Writeback, WRITEBACK_WAIT_NS);
             return (KswapdStep::Again, false);
         }
         if self.sc.nr_scanned < self.sc.nr_to_reclaim || self.kswapd_gained() == before {
             if self.sc.priority == 1 {
-                let kswapd = &mut self.frames.nodes.get_mut(nid).kswapd;
+                let kswapd = &mut self.mem.frames.nodes.get_mut(nid).kswapd;
                 if self.sc.nr_reclaimed == 0 && self.sc.trim_failed && !kswapd.no_trim {
                     // Once more, with everything.
                     kswapd.no_trim = true;
@@ -52,14 +52,16 @@ impl<W: World> Reclaim<'_, W> {
 
     /// What the run has freed so far: what is on its way elsewhere is not free yet.
     fn kswapd_gained(&self) -> u64 {
-        self.sc.nr_reclaimed.saturating_sub(self.sc.credited + self.frames.nodes.get(self.sc.nid).kswapd.on_their_way)
+        self.sc
+            .nr_reclaimed
+            .saturating_sub(self.sc.credited + self.mem.frames.nodes.get(self.sc.nid).kswapd.on_their_way)
     }
 
     fn end_kswapd_run(&mut self) -> KswapdStep {
-        self.pages.snapshot_refaults_on(self.groups, MemcgId::ROOT, self.sc.nid);
-        self.charged().reap_memcgs();
+        self.mem.pages.snapshot_refaults_on(&self.mem.groups, MemcgId::ROOT, self.sc.nid);
+        self.mem.charged().reap_memcgs();
         let gained = self.kswapd_gained();
-        let node = self.frames.nodes.get_mut(self.sc.nid);
+        let node = self.mem.frames.nodes.get_mut(self.sc.nid);
         let balanced = node.is_balanced();
         (node.kswapd.no_trim, node.kswapd.on_their_way) = (false, 0);
         if gained > 0 {
@@ -68,14 +70,14 @@ impl<W: World> Reclaim<'_, W> {
             node.kswapd.failures += 1;
         }
         if !balanced && !node.kswapd.is_hopeless() {
-            self.pages.count_machine(Counter::KswapdHighWmarkHitQuickly, 1);
+            self.mem.pages.count_machine(Counter::KswapdHighWmarkHitQuickly, 1);
             return KswapdStep::Again;
         }
         // What it said of the node does not hold any more.
         (node.dirty, node.writeback, node.congested) = (false, false, false);
         node.kswapd.awake = false;
-        node.kswapd.slept_at_ns = self.now_ns;
-        self.frames.unthrottle_all(self.world);
+        node.kswapd.slept_at_ns = self.mem.now_ns;
+        self.mem.frames.unthrottle_all(self.world);
         KswapdStep::Sleep
     }
 
@@ -86,18 +88,18 @@ impl<W: World> Reclaim<'_, W> {
         }
         let mut at = Some(self.sc.target);
         while let Some(m) = at {
-            let v = self.pages.lruvec_of(m, self.sc.nid);
-            self.shrink_active_list(v, ANON, self.cfg.lru.swap_cluster_max);
-            at = self.groups.memcgs.next_in(self.sc.target, m);
+            let v = self.mem.pages.lruvec_of(m, self.sc.nid);
+            self.shrink_active_list(v, ANON, self.mem.cfg.lru.swap_cluster_max);
+            at = self.mem.groups.memcgs.next_in(self.sc.target, m);
         }
     }
 
     /// Whether inactive anon of the whole node is low.
     fn lruvecs_inactive_is_low(&self, nid: NodeId, t: usize) -> bool {
         crate::lru::lruvec::is_low(
-            &self.pages.known_sizes(self.groups, MemcgId::ROOT, nid),
+            &self.mem.pages.known_sizes(&self.mem.groups, MemcgId::ROOT, nid),
             t,
-            Some(self.cfg.lru.gib_pages),
+            Some(self.mem.cfg.lru.gib_pages),
         )
     }
 }

@@ -95,17 +95,17 @@ impl<W: World> Reclaim<'_, W> {
         if rest.len() > 2 {
             return Err("too many numbers".into());
         }
-        let there = self.groups.memcgs.all.get(memcg as usize).is_some_and(crate::memcg::group::Memcg::is_online);
-        if node >= self.pages.node_sizes.len() as u64 || !there {
+        let there = self.mem.groups.memcgs.all.get(memcg as usize).is_some_and(crate::memcg::group::Memcg::is_online);
+        if node >= self.mem.pages.node_sizes.len() as u64 || !there {
             return Err(format!("there is no memcg {memcg} on node {node}"));
         }
         let (memcg, nid) = (MemcgId(memcg as u16), NodeId(node as u8));
-        let own = self.groups.memcgs.get(memcg).swappiness.unwrap_or(self.cfg.swappiness);
+        let own = self.mem.groups.memcgs.get(memcg).swappiness.unwrap_or(self.mem.cfg.swappiness);
         let swappiness = rest.first().copied().unwrap_or(u64::from(own));
         if swappiness > 200 {
             return Err("swappiness is 0 to 200".into());
         }
-        let (last, v) = (rest.get(1).copied(), self.pages.lruvec_of(memcg, nid));
+        let (last, v) = (rest.get(1).copied(), self.mem.pages.lruvec_of(memcg, nid));
         match verb {
             "+" => self.run_aging(v, seq, swappiness > 0, last != Some(0)),
             "-" => self.run_eviction(v, seq, swappiness as u32, last.unwrap_or(u64::MAX)),
@@ -114,7 +114,7 @@ impl<W: World> Reclaim<'_, W> {
     }
 
     fn run_aging(&mut self, v: LruvecId, seq: u64, can_swap: bool, force: bool) -> Result<(), String> {
-        let g = &self.pages.lruvecs[v.index()].r#gen;
+        let g = &self.mem.pages.lruvecs[v.index()].r#gen;
         if seq < g.max_seq {
             return Ok(());
         }
@@ -124,19 +124,19 @@ impl<W: World> Reclaim<'_, W> {
         if !force && g.min_seq[if can_swap { ANON } else { FILE }] + MAX_NR_GENS - 1 <= g.max_seq {
             return Err("there are four generations already, and force is off".into());
         }
-        self.pages.try_to_inc_max_seq(self.now_ns, self.world, v, seq, can_swap, force);
-        self.pages.walk_context = false;
+        self.mem.pages.try_to_inc_max_seq(self.mem.now_ns, self.world, v, seq, can_swap, force);
+        self.mem.pages.walk_context = false;
         Ok(())
     }
 
     fn run_eviction(&mut self, v: LruvecId, seq: u64, swappiness: u32, nr: u64) -> Result<(), String> {
-        if seq + MIN_NR_GENS > self.pages.lruvecs[v.index()].r#gen.max_seq {
+        if seq + MIN_NR_GENS > self.mem.pages.lruvecs[v.index()].r#gen.max_seq {
             return Err("the two youngest generations cannot be evicted".into());
         }
-        self.pages.drain_batches();
-        let Lruvec { memcg, nid, .. } = self.pages.lruvecs[v.index()];
+        self.mem.pages.drain_batches();
+        let Lruvec { memcg, nid, .. } = self.mem.pages.lruvecs[v.index()];
         self.sc = ScanControl { nid, ..ScanControl::for_memcg(memcg, nr, Some(swappiness)) };
-        let oldest = |e: &Self| e.pages.lruvecs[v.index()].r#gen.min_seq[if swappiness > 0 { ANON } else { FILE }];
+        let oldest = |e: &Self| e.mem.pages.lruvecs[v.index()].r#gen.min_seq[if swappiness > 0 { ANON } else { FILE }];
         while oldest(self) <= seq && self.sc.nr_reclaimed < nr {
             if self.evict_folios(v, swappiness) == 0 {
                 break;
@@ -147,9 +147,9 @@ impl<W: World> Reclaim<'_, W> {
 
     pub(crate) fn age_node_on(&mut self, nid: NodeId) -> bool {
         let reclaimable = |v: &Lruvec| v.nid == nid && self.is_reclaimable(v);
-        if self.cfg.lru.min_ttl_ns == 0
-            || self.cfg.lru.kind != Lru::MultiGen
-            || self.pages.lruvecs.iter().any(reclaimable)
+        if self.mem.cfg.lru.min_ttl_ns == 0
+            || self.mem.cfg.lru.kind != Lru::MultiGen
+            || self.mem.pages.lruvecs.iter().any(reclaimable)
         {
             return false;
         }
@@ -158,11 +158,11 @@ impl<W: World> Reclaim<'_, W> {
     }
 
     fn is_reclaimable(&self, v: &Lruvec) -> bool {
-        if self.groups.memcgs.shield(MemcgId::ROOT, v.memcg) == Shield::Min {
+        if self.mem.groups.memcgs.shield(MemcgId::ROOT, v.memcg) == Shield::Min {
             return false;
         }
         let g = &v.r#gen;
         let born = g.birth_ns[gen_index(g.min_seq[FILE])];
-        v.lru_pages() >> DEF_PRIORITY > 0 && born.saturating_add(self.cfg.lru.min_ttl_ns) <= self.now_ns
+        v.lru_pages() >> DEF_PRIORITY > 0 && born.saturating_add(self.mem.cfg.lru.min_ttl_ns) <= self.mem.now_ns
     }
 }

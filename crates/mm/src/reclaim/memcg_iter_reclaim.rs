@@ -24,63 +24,66 @@ impl<W: World> Reclaim<'_, W> {
     /// found easy pages.
     pub(crate) fn age_memcgs(&mut self) {
         self.sc.last_reclaimed = self.sc.nr_reclaimed;
-        if self.cfg.memcg.selection == MemcgSelection::First && !std::mem::replace(&mut self.sc.need_aging, true) {
+        if self.mem.cfg.memcg.selection == MemcgSelection::First && !std::mem::replace(&mut self.sc.need_aging, true) {
             return;
         }
         let mut at = Some(self.sc.target);
         while let Some(m) = at {
-            at = self.groups.memcgs.next_in(self.sc.target, m);
-            if self.groups.memcgs.shield(self.sc.target, m) == Shield::Min {
+            at = self.mem.groups.memcgs.next_in(self.sc.target, m);
+            if self.mem.groups.memcgs.shield(self.sc.target, m) == Shield::Min {
                 continue;
             }
-            let v = self.pages.lruvec_of(m, self.sc.nid);
+            let v = self.mem.pages.lruvec_of(m, self.sc.nid);
             let swappiness = self.effective_swappiness(v);
-            if self.pages.should_run_aging(v, swappiness).wanted {
-                let seq = self.pages.lruvecs[v.index()].r#gen.max_seq;
-                self.pages.try_to_inc_max_seq(self.now_ns, self.world, v, seq, swappiness > 0, false);
+            if self.mem.pages.should_run_aging(v, swappiness).wanted {
+                let seq = self.mem.pages.lruvecs[v.index()].r#gen.max_seq;
+                self.mem.pages.try_to_inc_max_seq(self.mem.now_ns, self.world, v, seq, swappiness > 0, false);
             }
         }
-        self.pages.walk_context = false;
+        self.mem.pages.walk_context = false;
     }
 
     /// A pass over all groups of the subtree.
     pub(crate) fn shrink_proportionally(&mut self) {
         let mut at = Some(self.sc.target);
         while let Some(m) = at {
-            self.groups.note_visit(m);
+            self.mem.groups.note_visit(m);
             self.shrink_lruvec_first(m);
-            let (v, priority) = (self.pages.lruvec_of(m, self.sc.nid), self.sc.priority);
-            self.charged().shrink_shadow_nodes(v, priority);
+            let (v, priority) = (self.mem.pages.lruvec_of(m, self.sc.nid), self.sc.priority);
+            self.mem.charged().shrink_shadow_nodes(v, priority);
             if self.sc.blocked {
                 return;
             }
-            at = self.groups.memcgs.next_in(self.sc.target, m);
+            at = self.mem.groups.memcgs.next_in(self.sc.target, m);
         }
     }
 
     /// Shrinks one group in batches, until enough was scanned for this priority or it is time to
     /// stop.
     fn shrink_lruvec_first(&mut self, memcg: MemcgId) {
-        self.pages.drain_batches();
-        let v = self.pages.lruvec_of(memcg, self.sc.nid);
-        let (before, start) = (self.sc.nr_reclaimed, self.pages.lruvecs[v.index()].r#gen.max_seq);
+        self.mem.pages.drain_batches();
+        let v = self.mem.pages.lruvec_of(memcg, self.sc.nid);
+        let (before, start) = (self.sc.nr_reclaimed, self.mem.pages.lruvecs[v.index()].r#gen.max_seq);
         let (mut scanned, mut age_wanted) = (0, false);
         self.sc.took_anon = false;
         let finished = loop {
-            match self.groups.memcgs.shield(self.sc.target, memcg) {
+            match self.mem.groups.memcgs.shield(self.sc.target, memcg) {
                 Shield::Min => break false,
                 Shield::Low if !self.sc.low_reclaim => {
                     self.sc.low_skipped = true;
                     break false;
                 }
-                Shield::Low if scanned == 0 => self.groups.memcgs.event(memcg, |e| &mut e.low),
+                Shield::Low if scanned == 0 => self.mem.groups.memcgs.event(memcg, |e| &mut e.low),
                 _ => {}
             }
             let swappiness = self.swappiness_first(v);
-            let aging = self.pages.should_run_aging(v, swappiness);
+            let aging = self.mem.pages.should_run_aging(v, swappiness);
             age_wanted = aging.wanted;
-            let nr_to_scan =
-                if self.groups.memcgs.get(memcg).is_online() { aging.total >> self.sc.priority } else { aging.total };
+            let nr_to_scan = if self.mem.groups.memcgs.get(memcg).is_online() {
+                aging.total >> self.sc.priority
+            } else {
+                aging.total
+            };
             if (age_wanted && !self.may_go_on_aging(v, swappiness)) || nr_to_scan == 0 {
                 break false;
             }
@@ -97,7 +100,7 @@ impl<W: World> Reclaim<'_, W> {
             // Easy pages: the next step need not age anyone.
             self.sc.need_aging = false;
         }
-        self.pages.walk_context = false;
+        self.mem.pages.walk_context = false;
     }
 
     /// A group should be aged. Whether to evict from it all the same: after aging it, or at the
@@ -108,13 +111,13 @@ impl<W: World> Reclaim<'_, W> {
                 // It ages between passes.
                 return false;
             }
-            let seq = self.pages.lruvecs[v.index()].r#gen.max_seq;
-            if self.pages.try_to_inc_max_seq(self.now_ns, self.world, v, seq, swappiness > 0, false) {
+            let seq = self.mem.pages.lruvecs[v.index()].r#gen.max_seq;
+            if self.mem.pages.try_to_inc_max_seq(self.mem.now_ns, self.world, v, seq, swappiness > 0, false) {
                 return true;
             }
         }
         let first = if swappiness > 0 { ANON } else { FILE };
-        let g = &self.pages.lruvecs[v.index()].r#gen;
+        let g = &self.mem.pages.lruvecs[v.index()].r#gen;
         g.min_seq[first] + MIN_NR_GENS <= g.max_seq
     }
 
@@ -134,14 +137,14 @@ impl<W: World> Reclaim<'_, W> {
     /// more than once, or a batch was swapped although the target is met; for the machine, once
     /// many are scanned and every zone has what it needs.
     fn should_back_off(&mut self, v: LruvecId, start: u64) -> bool {
-        if self.cfg.memcg.selection == MemcgSelection::Iterate {
+        if self.mem.cfg.memcg.selection == MemcgSelection::Iterate {
             return false;
         }
         let low_priority = self.sc.priority > HIGHEST_LOW_PRIORITY;
         if !self.sc.kswapd {
-            let aged = self.pages.lruvecs[v.index()].r#gen.max_seq - start > 1;
+            let aged = self.mem.pages.lruvecs[v.index()].r#gen.max_seq - start > 1;
             let over_swapping = self.sc.nr_reclaimed >= self.sc.nr_to_reclaim && self.sc.took_anon;
-            let applies = self.cfg.memcg.backoff == Backoff::AnyPriority || low_priority;
+            let applies = self.mem.cfg.memcg.backoff == Backoff::AnyPriority || low_priority;
             if applies && (aged || over_swapping) {
                 return true;
             }
@@ -152,8 +155,8 @@ impl<W: World> Reclaim<'_, W> {
             return false;
         }
         if low_priority
-            || !self.frames.nodes.is_limited()
-            || !self.frames.nodes.get(self.sc.nid).has_enough(self.sc.kswapd)
+            || !self.mem.frames.nodes.is_limited()
+            || !self.mem.frames.nodes.get(self.sc.nid).has_enough(self.sc.kswapd)
         {
             return false;
         }

@@ -12,17 +12,17 @@ impl<W: World> Reclaim<'_, W> {
     /// One pass over the old generation, from a bin by chance on, until reclaim has what it wants.
     pub(crate) fn shrink_many(&mut self) {
         let n = self.sc.nid.index();
-        let generation = self.groups.memcg_lru[n].old();
-        let first_bin = self.groups.memcg_lru[n].random_bin();
+        let generation = self.mem.groups.memcg_lru[n].old();
+        let first_bin = self.mem.groups.memcg_lru[n].random_bin();
         for bin in (0..MEMCG_NR_BINS).map(|i| (first_bin + i) % MEMCG_NR_BINS) {
-            let mut at = self.groups.memcg_lru[n].bins[generation][bin].0;
+            let mut at = self.mem.groups.memcg_lru[n].bins[generation][bin].0;
             while let Some(id) = at {
                 let rotation = self.shrink_rotating(id);
                 // The group that comes next is known before this one moves: it may come back into
                 // this bin.
-                at = self.groups.memcg_lru[n].places[id.index()].next;
+                at = self.mem.groups.memcg_lru[n].places[id.index()].next;
                 if let Some(to) = rotation {
-                    self.groups.memcg_lru[n].rotate(id, to);
+                    self.mem.groups.memcg_lru[n].rotate(id, to);
                 }
                 if self.should_abort_scan() {
                     return;
@@ -33,16 +33,16 @@ impl<W: World> Reclaim<'_, W> {
 
     /// Shrinks a group; where it goes after that. None: it stays, there is more.
     fn shrink_rotating(&mut self, id: MemcgId) -> Option<Rotation> {
-        let was_tail = self.groups.memcg_lru[self.sc.nid.index()].places[id.index()].segment == Segment::Tail;
-        match self.groups.memcgs.shield(MemcgId::ROOT, id) {
+        let was_tail = self.mem.groups.memcg_lru[self.sc.nid.index()].places[id.index()].segment == Segment::Tail;
+        match self.mem.groups.memcgs.shield(MemcgId::ROOT, id) {
             Shield::Min => return Some(Rotation::Young),
             // Others first. A group that is met again is not spared.
             Shield::Low if !was_tail => return Some(Rotation::Tail),
-            Shield::Low => self.groups.memcgs.event(id, |e| &mut e.low),
+            Shield::Low => self.mem.groups.memcgs.event(id, |e| &mut e.low),
             Shield::None => {}
         }
-        self.groups.note_visit(id);
-        if self.pages.drain_batches() {
+        self.mem.groups.note_visit(id);
+        if self.mem.pages.drain_batches() {
             self.sc.empty_since = 0;
         }
         // Removed, or too small: one more try.
@@ -50,15 +50,15 @@ impl<W: World> Reclaim<'_, W> {
         if self.is_known_empty(id) {
             return Some(later);
         }
-        let (v, online) = (self.pages.lruvec_of(id, self.sc.nid), self.groups.memcgs.get(id).is_online());
+        let (v, online) = (self.mem.pages.lruvec_of(id, self.sc.nid), self.mem.groups.memcgs.get(id).is_online());
         let aged = self.shrink_lruvec_gen(v);
         let priority = self.sc.priority;
-        self.charged().shrink_shadow_nodes(v, priority);
+        self.mem.charged().shrink_shadow_nodes(v, priority);
         if aged && online {
             return Some(Rotation::Young);
         }
         if !aged {
-            let total = self.pages.should_run_aging(v, self.effective_swappiness(v)).total;
+            let total = self.mem.pages.should_run_aging(v, self.effective_swappiness(v)).total;
             if total >> if online { self.sc.priority } else { 0 } > 0 {
                 return None;
             }

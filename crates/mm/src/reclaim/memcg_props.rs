@@ -118,7 +118,7 @@ impl Machine {
 
     fn having(&self) -> Having {
         let e = &self.engine;
-        let has = |id: MemcgId| e.pages.lruvecs[e.groups.memcgs.get(id).lruvec.index()].size.iter().sum();
+        let has = |id: MemcgId| e.mem.pages.lruvecs[e.mem.groups.memcgs.get(id).lruvec.index()].size.iter().sum();
         self.groups.iter().map(|g| (has(g.id), e.memcg_events_local(g.id))).collect()
     }
 
@@ -165,7 +165,8 @@ impl Machine {
     /// low gives only when an event says so.
     fn protected(&mut self, target: MemcgId, run: impl FnOnce(&mut Machine)) -> Result<(), String> {
         self.engine.drain_all();
-        let shields: Vec<Shield> = self.groups.iter().map(|g| self.engine.groups.memcgs.shield(target, g.id)).collect();
+        let shields: Vec<Shield> =
+            self.groups.iter().map(|g| self.engine.mem.groups.memcgs.shield(target, g.id)).collect();
         let before = self.having();
         run(self);
         self.engine.drain_all();
@@ -196,8 +197,8 @@ impl Machine {
                 self.engine.set_now_ns(self.now_ms * 1_000_000);
             }
             Op::Kswapd => self.protected(MemcgId::ROOT, |m| {
-                m.engine.frames.nodes.all[0].kswapd.awake = true;
-                m.engine.frames.nodes.all[0].kswapd.failures = 0;
+                m.engine.mem.frames.nodes.all[0].kswapd.awake = true;
+                m.engine.mem.frames.nodes.all[0].kswapd.failures = 0;
                 m.engine.run_kswapd(&mut m.world, 200);
             })?,
             _ if self.groups.is_empty() => {}
@@ -212,7 +213,7 @@ impl Machine {
                     let stolen = |s: &crate::Stats| s.get(Counter::steal(0)) + s.get(Counter::steal(1));
                     let freed = stolen(&m.engine.vmstat()) - stolen(&before);
                     // The first form adds 64 pages to say that it is enough.
-                    let plain = m.engine.cfg.memcg.selection != MemcgSelection::First;
+                    let plain = m.engine.mem.cfg.memcg.selection != MemcgSelection::First;
                     let said = got.unwrap_or_else(|again| again.reclaimed);
                     assert!(!plain || said == freed, "{said} pages said, {freed} freed");
                 })?;
@@ -233,7 +234,7 @@ impl Machine {
                 let tasks: Vec<OomTask> = self.groups.iter().map(task).collect();
                 let over = self.pick(group).map_or(MemcgId::ROOT, |g| g.id);
                 let victims = self.engine.oom_kill(over, &tasks);
-                let inside = |t: &OomTask| self.engine.groups.memcgs.is_within(t.memcg, over);
+                let inside = |t: &OomTask| self.engine.mem.groups.memcgs.is_within(t.memcg, over);
                 assert!(victims.iter().all(|&v| inside(&tasks[v])), "{over:?}: {victims:?}");
                 for v in victims {
                     self.engine.zap_mapping(&mut self.world, tasks[v].mappings[0]);
@@ -248,11 +249,11 @@ impl Machine {
     /// I6.3: nobody is visited twice in a pass, but those that the memcg LRU sent to a tail: they
     /// are tried once more.
     fn turns(&mut self) -> Result<(), String> {
-        let visits = std::mem::take(&mut self.engine.groups.visits);
+        let visits = std::mem::take(&mut self.engine.mem.groups.visits);
         for pass in visits.split(|v| v.is_none()) {
             for id in pass.iter().flatten() {
                 let times = pass.iter().flatten().filter(|v| *v == id).count();
-                if times > 2 || (times > 1 && self.engine.cfg.memcg.selection != MemcgSelection::MemcgLru) {
+                if times > 2 || (times > 1 && self.engine.mem.cfg.memcg.selection != MemcgSelection::MemcgLru) {
                     return Err(format!("{id:?} was visited {times} times in {pass:?}"));
                 }
             }
@@ -336,7 +337,7 @@ proptest! {
     ) {
         let mut machines = [false, true].map(|closely| {
             let mut m = Machine::new(Config { memcg: MemcgConfig { selection: MemcgSelection::MemcgLru, ..cfg.clone().memcg }, ..cfg.clone() });
-            m.engine.groups.looks_closely = closely;
+            m.engine.mem.groups.looks_closely = closely;
             for n in 0..groups {
                 let above = usize::from(parents[usize::from(n)]) % (usize::from(n) + 2);
                 m.add(m.groups.get(above).map_or(MemcgId::ROOT, |g| g.id));
@@ -347,13 +348,13 @@ proptest! {
             let [one, two] = machines.each_mut().map(|m| {
                 let failed = m.step(op);
                 let e = &m.engine;
-                (failed, format!("{:?}", e.groups.memcg_lru), e.lru_gen_full_text(), e.vmstat().iter().collect::<Vec<_>>())
+                (failed, format!("{:?}", e.mem.groups.memcg_lru), e.lru_gen_full_text(), e.vmstat().iter().collect::<Vec<_>>())
             });
             prop_assert_eq!(&one, &two, "step {}, {:?}", i, op);
             prop_assert_eq!(one.0, Ok(()), "step {}, {:?}", i, op);
         }
-        let known: u64 = machines[0].engine.groups.empty.known;
-        prop_assert_eq!(machines[1].engine.groups.empty.known, 0);
+        let known: u64 = machines[0].engine.mem.groups.empty.known;
+        prop_assert_eq!(machines[1].engine.mem.groups.empty.known, 0);
         KNOWN.with(|all| all.set(all.get() + known));
     }
 
@@ -367,13 +368,13 @@ proptest! {
         for g in 0..usize::from(groups) {
             m.load(g, 0, 120, false, false).map_err(TestCaseError::fail)?;
         }
-        m.engine.groups.visits.clear();
+        m.engine.mem.groups.visits.clear();
         for _ in 0..rounds {
             let mut sc = crate::scan::ScanControl::for_memcg(MemcgId::ROOT, 1, None);
             (sc.proactive, sc.priority) = (true, 3);
             m.engine.reclaim_with(&mut m.world, sc).shrink_node();
         }
-        let visits: Vec<MemcgId> = std::mem::take(&mut m.engine.groups.visits).into_iter().flatten().collect();
+        let visits: Vec<MemcgId> = std::mem::take(&mut m.engine.mem.groups.visits).into_iter().flatten().collect();
         let round = usize::from(groups) + 1;
         prop_assert!(visits.len() > round || rounds < round);
         for turn in visits.chunks(round) {
@@ -392,17 +393,17 @@ proptest! {
         for n in 0..groups {
             m.step(&Op::Add { parent: parents[usize::from(n)] % (n + 1) }).map_err(TestCaseError::fail)?;
         }
-        m.engine.groups.visits.clear();
+        m.engine.mem.groups.visits.clear();
         let mut tried = BTreeSet::new();
         for round in 0..rounds {
             m.load(round % usize::from(groups), round as u8, 100, round % 2 == 0, false).map_err(TestCaseError::fail)?;
-            let (seq, old) = (m.engine.groups.memcg_lru[0].seq(), m.engine.groups.memcg_lru[0].old_generation());
+            let (seq, old) = (m.engine.mem.groups.memcg_lru[0].seq(), m.engine.mem.groups.memcg_lru[0].old_generation());
             let mut sc = crate::scan::ScanControl::for_memcg(MemcgId::ROOT, 16, None);
             (sc.proactive, sc.priority) = (true, 2);
             m.engine.reclaim_with(&mut m.world, sc).shrink_node();
-            tried.extend(std::mem::take(&mut m.engine.groups.visits).into_iter().flatten());
+            tried.extend(std::mem::take(&mut m.engine.mem.groups.visits).into_iter().flatten());
             m.engine.validate().map_err(TestCaseError::fail)?;
-            if m.engine.groups.memcg_lru[0].seq() > seq {
+            if m.engine.mem.groups.memcg_lru[0].seq() > seq {
                 let missed: Vec<_> = old.iter().filter(|id| !tried.contains(*id)).collect();
                 prop_assert!(missed.is_empty(), "{missed:?} were not tried, {tried:?} were");
                 tried.clear();

@@ -14,16 +14,9 @@
 //! It may call: `lru`, `workingset`, `swap_cache`, `writeback`, `migrate`, `charged`. It is called
 //! by: `alloc`, `cgroupfs`, `fault`, and the driver for kswapd.
 
-use crate::charged::Charged;
-use crate::config::Config;
-use crate::lru::pages::Pages;
-use crate::memcg::groups::Groups;
-use crate::migrate::Migrate;
-use crate::node::frames::Frames;
+use crate::memory::Memory;
+use crate::page_io::SwapFront;
 use crate::scan::ScanControl;
-use crate::swap_cache::stack::SwapStack;
-use crate::swap_cache::{SwapCache, SwapFront};
-use crate::writeback::{Writeback, Writeout};
 
 pub(crate) mod empty_memcgs;
 pub(crate) mod evict;
@@ -40,32 +33,17 @@ pub(crate) mod two_list;
 pub(crate) mod unmap;
 pub(crate) mod vmscan;
 
-/// A reclaim under way: what it may change, and what it aims at.
+/// A reclaim under way: the memory, and what it aims at.
 pub(crate) struct Reclaim<'a, W> {
-    pub(crate) cfg: &'a Config,
-    pub(crate) pages: &'a mut Pages,
-    pub(crate) groups: &'a mut Groups,
-    pub(crate) frames: &'a mut Frames,
-    pub(crate) swap: &'a mut SwapStack,
-    pub(crate) writeback: &'a mut Writeback,
-    pub(crate) now_ns: u64,
+    pub(crate) mem: &'a mut Memory,
     pub(crate) world: &'a mut W,
     pub(crate) sc: ScanControl,
 }
 
 impl<W> Reclaim<'_, W> {
-    lend_charged_and_world!();
-
-    lend! {
-        /// See [`Charged`].
-        fn charged() -> Charged<'_> { cfg, pages, groups, frames }
-        /// See [`Writeout`].
-        fn writeout() -> Writeout<'_, W> { cfg, pages, groups, frames, writeback, now_ns, world }
-        /// See [`SwapCache`].
-        fn swap_cache() -> SwapCache<'_, W> { cfg, pages, groups, frames, swap, world }
-        /// See [`SwapFront`].
-        fn swap_front() -> SwapFront<'_, W> { cfg, pages, groups, frames, swap, writeback, now_ns, world }
-        /// See [`Migrate`].
-        fn migration() -> Migrate<'_, W> { cfg, pages, groups, frames, writeback, now_ns, world }
+    /// See [`SwapFront`].
+    #[inline(always)]
+    pub(crate) fn swap_front(&mut self) -> SwapFront<'_, W> {
+        SwapFront { mem: self.mem, world: self.world }
     }
 }

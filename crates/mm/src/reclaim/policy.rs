@@ -60,7 +60,7 @@ impl ReclaimPolicy for TwoList {
 
 impl ReclaimPolicy for MultiGenLru {
     fn prepare<W: World>(run: &mut Reclaim<'_, W>) {
-        if run.cfg.memcg.selection == MemcgSelection::MemcgLru {
+        if run.mem.cfg.memcg.selection == MemcgSelection::MemcgLru {
             run.set_initial_priority();
         }
     }
@@ -70,7 +70,7 @@ impl ReclaimPolicy for MultiGenLru {
     }
 
     fn shrink_memcgs<W: World>(run: &mut Reclaim<'_, W>) -> bool {
-        if run.cfg.memcg.selection != MemcgSelection::MemcgLru {
+        if run.mem.cfg.memcg.selection != MemcgSelection::MemcgLru {
             run.shrink_proportionally();
         } else if !run.sc.is_cgroup_reclaim() {
             run.shrink_many();
@@ -83,15 +83,15 @@ impl ReclaimPolicy for MultiGenLru {
     fn shrink_lruvec<W: World>(run: &mut Reclaim<'_, W>, v: LruvecId) {
         if run.shrink_lruvec_gen(v) {
             // Aged: the machine has less to gain from it.
-            let (nid, memcg) = (run.sc.nid.index(), run.pages.lruvecs[v.index()].memcg);
-            run.groups.memcg_lru[nid].rotate(memcg, Rotation::Young);
+            let (nid, memcg) = (run.sc.nid.index(), run.mem.pages.lruvecs[v.index()].memcg);
+            run.mem.groups.memcg_lru[nid].rotate(memcg, Rotation::Young);
         }
     }
 
     /// `min_ttl_ms`, and before the memcg LRU all groups that need it.
     fn age<W: World>(run: &mut Reclaim<'_, W>) {
         run.age_node_on(run.sc.nid);
-        if run.cfg.memcg.selection != MemcgSelection::MemcgLru {
+        if run.mem.cfg.memcg.selection != MemcgSelection::MemcgLru {
             run.age_memcgs();
         }
     }

@@ -6,11 +6,11 @@
 use crate::folio::size_stats::SizeCounter;
 use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
+use crate::page_io::store::Front;
 use crate::reclaim::Reclaim;
 use crate::reclaim::policy::ReclaimPolicy;
 use crate::scan::ShrinkStat;
 use crate::stat::Counter;
-use crate::swap_cache::front::Front;
 use crate::world::World;
 
 /// What the reference check says.
@@ -54,10 +54,10 @@ impl<W: World> Reclaim<'_, W> {
     /// Frees what can be freed of `list`; what stays is left in it, oldest first. On a node with a
     /// slower one below, what could be freed moves there instead.
     pub(crate) fn shrink_folio_list(&mut self, list: &mut Vec<FolioId>) -> ShrinkStat {
-        if self.sc.no_demotion || !self.frames.can_demote(self.sc.nid) {
+        if self.sc.no_demotion || !self.mem.frames.can_demote(self.sc.nid) {
             return self.shrink_pass(list, None);
         }
-        let mut demoted = self.pages.take_scratch();
+        let mut demoted = self.mem.pages.take_scratch();
         let mut stat = self.shrink_pass(list, Some(&mut demoted));
         self.demote_folios(&mut demoted, &mut stat);
         if !demoted.is_empty() && !self.sc.proactive {
@@ -65,7 +65,7 @@ impl<W: World> Reclaim<'_, W> {
             stat.merge(&self.shrink_pass(&mut demoted, None));
         }
         list.append(&mut demoted);
-        self.pages.return_scratch(demoted);
+        self.mem.pages.return_scratch(demoted);
         stat
     }
 
@@ -73,30 +73,29 @@ impl<W: World> Reclaim<'_, W> {
     fn shrink_pass(&mut self, list: &mut Vec<FolioId>, mut demote: Option<&mut Vec<FolioId>>) -> ShrinkStat {
         let taken = list.len();
         let is_easy = |f: &FolioId| {
-            !self.pages.folios.st(*f).has(SLOW | State::LARGE) && !self.world.is_pinned(self.pages.folios.page(*f))
+            !self.mem.pages.folios.st(*f).has(SLOW | State::LARGE)
+                && !self.world.is_pinned(self.mem.pages.folios.page(*f))
         };
         if demote.is_none() && list.iter().all(is_easy) {
             let target = self.sc.target;
-            let (mut charged, world) = self.charged_and_world();
-            let stat = charged.evict_alike(world, list, target);
+            let stat = self.mem.charged().evict_alike(self.world, list, target);
             list.clear();
             return stat;
         }
         let mut stat = ShrinkStat::default();
         let mut kept = 0;
-        let mut easy = self.pages.start_evict_batch(list.first().copied(), self.sc.target);
+        let mut easy = self.mem.pages.start_evict_batch(list.first().copied(), self.sc.target);
         let mut i = 0;
         while i < list.len() {
             let f = list[i];
             i += 1;
-            let st = self.pages.folios.st(f);
-            if demote.is_none() && !st.has(SLOW) && !self.world.is_pinned(self.pages.folios.page(f)) {
-                let (mut charged, world) = self.charged_and_world();
-                charged.evict_clean(world, f, st, &mut easy);
+            let st = self.mem.pages.folios.st(f);
+            if demote.is_none() && !st.has(SLOW) && !self.world.is_pinned(self.mem.pages.folios.page(f)) {
+                self.mem.charged().evict_clean(self.world, f, st, &mut easy);
                 continue;
             }
             // The rest looks at the clock and the counters that dropping advances.
-            self.charged().finish_evict_batch(&mut easy, &mut stat);
+            self.mem.charged().finish_evict_batch(&mut easy, &mut stat);
             // The parts of a folio that is split come next in the list.
             let verdict = match &mut demote {
                 Some(demote) => self.choose_to_demote(f, &mut stat, demote),
@@ -114,22 +113,25 @@ impl<W: World> Reclaim<'_, W> {
                 }
             }
         }
-        self.charged().finish_evict_batch(&mut easy, &mut stat);
+        self.mem.charged().finish_evict_batch(&mut easy, &mut stat);
         list.truncate(kept);
         if taken > 0 && stat.unqueued_dirty >= taken as u64 {
-            self.writeout().wake_flusher();
+            self.mem.writeout(self.world).wake_flusher();
         }
         stat
     }
 
     fn activate_rejected(&mut self, f: FolioId, stat: &mut ShrinkStat) {
-        let st = self.pages.folios.st(f);
-        if st.has(State::SWAPCACHE) && !st.has(State::WRITEBACK) && self.swap.is_swap_full(self.pages, self.groups, f) {
-            self.swap_cache().release_swap_cache(f);
+        let st = self.mem.pages.folios.st(f);
+        if st.has(State::SWAPCACHE)
+            && !st.has(State::WRITEBACK)
+            && self.mem.swap.is_swap_full(&self.mem.pages, &self.mem.groups, f)
+        {
+            self.mem.swap_cache(self.world).release_swap_cache(f);
         }
         if !st.has(State::UNEVICTABLE) {
-            self.pages.folios.set(f, State::ACTIVE);
-            self.pages.count(f, Counter::Pgactivate, st.nr_pages());
+            self.mem.pages.folios.set(f, State::ACTIVE);
+            self.mem.pages.count(f, Counter::Pgactivate, st.nr_pages());
             stat.activated += st.nr_pages();
         }
     }
@@ -137,11 +139,11 @@ impl<W: World> Reclaim<'_, W> {
     /// whether a folio can go, and what its references say about that. The error: it stays.
     #[inline(always)]
     fn check_folio(&mut self, f: FolioId, stat: &mut ShrinkStat) -> Result<References, Verdict> {
-        let st = self.pages.folios.st(f);
+        let st = self.mem.pages.folios.st(f);
         if st.has(State::LOCKED | State::UNEVICTABLE) || (st.has(State::MAPPED) && !self.sc.may_unmap) {
             return Err(Verdict::Keep);
         }
-        if !self.sc.ignore_references && by_policy!(self.cfg.lru.kind, P => P::was_promoted(st)) {
+        if !self.sc.ignore_references && by_policy!(self.mem.cfg.lru.kind, P => P::was_promoted(st)) {
             // Promoted while it was isolated.
             return Err(Verdict::Keep);
         }
@@ -155,7 +157,7 @@ impl<W: World> Reclaim<'_, W> {
             References::Keep => return Err(Verdict::Keep),
             References::Reclaim | References::ReclaimIfClean => {}
         }
-        match self.pages.pages_of(f).any(|p| self.world.is_pinned(PageId(p))) {
+        match self.mem.pages.pages_of(f).any(|p| self.world.is_pinned(PageId(p))) {
             true => Err(Verdict::Keep),
             false => Ok(references),
         }
@@ -180,24 +182,27 @@ impl<W: World> Reclaim<'_, W> {
             Ok(references) => references,
             Err(stays) => return stays,
         };
-        let st = self.pages.folios.st(f);
+        let st = self.mem.pages.folios.st(f);
         let needs_slot = st.has(State::ANON) && st.has(State::SWAPBACKED) && !st.has(State::SWAPCACHE);
-        if needs_slot && !self.swap_cache().add_to_swap(f) && !(st.has(State::LARGE) && self.split_for_swap(list, at)) {
+        if needs_slot
+            && !self.mem.swap_cache(self.world).add_to_swap(f)
+            && !(st.has(State::LARGE) && self.split_for_swap(list, at))
+        {
             return Verdict::Activate;
         }
-        if self.pages.folios.st(f).has(State::MAPPED) && !self.unmap_folio(f) {
+        if self.mem.pages.folios.st(f).has(State::MAPPED) && !self.unmap_folio(f) {
             return Verdict::Activate;
         }
-        if self.pages.folios.st(f).has(State::DIRTY) {
+        if self.mem.pages.folios.st(f).has(State::DIRTY) {
             let verdict = self.on_dirty(f, references, stat);
             if verdict != Verdict::Freed {
                 return verdict;
             }
         }
-        stat.reclaimed += self.pages.folios.st(f).nr_pages();
+        stat.reclaimed += self.mem.pages.folios.st(f).nr_pages();
         let target = self.sc.target;
-        match self.pages.folios.st(f).has(State::ANON) {
-            true => self.swap_cache().free_anon(f, target),
+        match self.mem.pages.folios.st(f).has(State::ANON) {
+            true => self.mem.swap_cache(self.world).free_anon(f, target),
             false => self.free_file(f, target),
         }
         Verdict::Freed
@@ -207,22 +212,22 @@ impl<W: World> Reclaim<'_, W> {
     /// follow in the list.
     fn split_for_swap(&mut self, list: &mut Vec<FolioId>, at: usize) -> bool {
         let f = list[at];
-        let order = self.pages.folios.st(f).order();
-        let parts = self.pages.pages_of(f).skip(1).map(FolioId);
-        self.swap.split_folio(self.pages, f);
+        let order = self.mem.pages.folios.st(f).order();
+        let parts = self.mem.pages.pages_of(f).skip(1).map(FolioId);
+        self.mem.swap.split_folio(&mut self.mem.pages, f);
         list.splice(at + 1..at + 1, parts);
-        let memcg = self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg;
-        self.pages.count_size(memcg, order, SizeCounter::SwpoutFallback);
-        self.swap_cache().add_to_swap(f)
+        let memcg = self.mem.pages.lruvecs[self.mem.pages.folios.lruvec(f).index()].memcg;
+        self.mem.pages.count_size(memcg, order, SizeCounter::SwpoutFallback);
+        self.mem.swap_cache(self.world).add_to_swap(f)
     }
 
     /// kswapd counts what comes round again before it is written; all others mark and go on.
     fn on_writeback(&mut self, f: FolioId, stat: &mut ShrinkStat) -> Verdict {
-        let st = self.pages.folios.st(f);
-        if self.sc.kswapd && st.has(State::RECLAIM) && self.frames.nodes.get(self.sc.nid).writeback {
+        let st = self.mem.pages.folios.st(f);
+        if self.sc.kswapd && st.has(State::RECLAIM) && self.mem.frames.nodes.get(self.sc.nid).writeback {
             stat.immediate += st.nr_pages();
         } else {
-            self.pages.folios.set(f, State::RECLAIM);
+            self.mem.pages.folios.set(f, State::RECLAIM);
             stat.writeback += st.nr_pages();
         }
         Verdict::Activate
@@ -230,28 +235,28 @@ impl<W: World> Reclaim<'_, W> {
 
     /// A dirty folio. `Freed` means: clean now, go on and free it.
     fn on_dirty(&mut self, f: FolioId, references: References, stat: &mut ShrinkStat) -> Verdict {
-        let st = self.pages.folios.st(f);
+        let st = self.mem.pages.folios.st(f);
         let file = st.type_index() == crate::lru::lruvec::FILE;
-        if file && !(self.sc.kswapd && st.has(State::RECLAIM) && self.frames.nodes.get(self.sc.nid).dirty) {
-            self.pages.count(f, Counter::NrVmscanImmediateReclaim, st.nr_pages());
-            self.pages.folios.set(f, State::RECLAIM);
+        if file && !(self.sc.kswapd && st.has(State::RECLAIM) && self.mem.frames.nodes.get(self.sc.nid).dirty) {
+            self.mem.pages.count(f, Counter::NrVmscanImmediateReclaim, st.nr_pages());
+            self.mem.pages.folios.set(f, State::RECLAIM);
             return Verdict::Activate;
         }
         if references == References::ReclaimIfClean || !self.sc.may_writepage {
             return Verdict::Keep;
         }
         match if st.has(State::SWAPCACHE) { self.swap_front().store_in_front(f) } else { Front::Device } {
-            Front::Taken => self.writeout().clear_dirty(f),
+            Front::Taken => self.mem.writeout(self.world).clear_dirty(f),
             Front::Refused => return Verdict::Activate,
             Front::Device => {
-                self.pages.folios.set(f, State::RECLAIM);
-                self.writeout().start_write(f, false);
+                self.mem.pages.folios.set(f, State::RECLAIM);
+                self.mem.writeout(self.world).start_write(f, false);
             }
         }
-        self.pages.count(f, Counter::NrVmscanWrite, st.nr_pages());
+        self.mem.pages.count(f, Counter::NrVmscanWrite, st.nr_pages());
         stat.pageout += st.nr_pages();
         // A device that answers at once: go ahead.
-        match self.pages.folios.st(f).has(State::WRITEBACK | State::DIRTY) {
+        match self.mem.pages.folios.st(f).has(State::WRITEBACK | State::DIRTY) {
             true => Verdict::Keep,
             false => Verdict::Freed,
         }
@@ -259,13 +264,13 @@ impl<W: World> Reclaim<'_, W> {
 
     /// The use-once rule (the reference check).
     fn check_references(&mut self, f: FolioId) -> References {
-        let young = self.pages.folio_referenced(self.world, f);
-        let st = self.pages.folios.st(f);
+        let young = self.mem.pages.folio_referenced(self.world, f);
+        let st = self.mem.pages.folios.st(f);
         let referenced = st.has(State::REFERENCED);
-        self.pages.folios.clear(f, State::REFERENCED);
+        self.mem.pages.folios.clear(f, State::REFERENCED);
         if young > 0 {
             // Every mapped page starts young from its own fault: one reference proves nothing.
-            self.pages.folios.set(f, State::REFERENCED);
+            self.mem.pages.folios.set(f, State::REFERENCED);
             let exec = st.has(State::EXEC) && st.type_index() == crate::lru::lruvec::FILE;
             return if referenced || young > 1 || exec { References::Activate } else { References::Keep };
         }

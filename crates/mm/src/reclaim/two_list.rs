@@ -50,13 +50,14 @@ fn cut_to_proportion(targets: &[u64; 4], left: &mut [u64; 4]) {
 
 impl<W: World> Reclaim<'_, W> {
     fn balance(&self, v: LruvecId) -> Balance {
-        let swappiness = self.groups.swappiness(self.cfg, self.pages.lruvecs[v.index()].memcg, self.sc.swappiness);
+        let swappiness =
+            self.mem.groups.swappiness(&self.mem.cfg, self.mem.pages.lruvecs[v.index()].memcg, self.sc.swappiness);
         let no_swap = !self.sc.may_swap
-            || !self.swap.can_reclaim_anon(
-                self.cfg,
-                self.groups,
-                self.frames,
-                self.pages.lruvecs[v.index()].memcg,
+            || !self.mem.swap.can_reclaim_anon(
+                &self.mem.cfg,
+                &self.mem.groups,
+                &self.mem.frames,
+                self.mem.pages.lruvecs[v.index()].memcg,
                 self.sc.nid,
             );
         if no_swap || (self.sc.is_cgroup_reclaim() && swappiness == 0) {
@@ -76,12 +77,12 @@ impl<W: World> Reclaim<'_, W> {
     /// Pages to scan of each list at this priority.
     fn scan_counts(&mut self, v: LruvecId) -> [u64; 4] {
         let balance = self.balance(v);
-        let lruvec = &self.pages.lruvecs[v.index()];
-        let (memcg, batch) = (lruvec.memcg, self.cfg.lru.swap_cluster_max);
-        let online = self.groups.memcgs.get(memcg).is_online();
+        let lruvec = &self.mem.pages.lruvecs[v.index()];
+        let (memcg, batch) = (lruvec.memcg, self.mem.cfg.lru.swap_cluster_max);
+        let online = self.mem.groups.memcgs.get(memcg).is_online();
         std::array::from_fn(|l| {
             let (t, size) = (l / 2, lruvec.size[l]);
-            let scan = self.groups.memcgs.unprotected_pages(&mut self.sc, memcg, size, batch) >> self.sc.priority;
+            let scan = self.mem.groups.memcgs.unprotected_pages(&mut self.sc, memcg, size, batch) >> self.sc.priority;
             // What is left of a group that was removed goes at any priority.
             let scan = if scan == 0 && !online { size.min(batch) } else { scan };
             match balance {
@@ -102,7 +103,7 @@ impl<W: World> Reclaim<'_, W> {
         // The active anon target alone does not keep the loop going.
         while left[0] + left[2] + left[3] > 0 {
             for (l, left) in left.iter_mut().enumerate() {
-                let slice = (*left).min(self.cfg.lru.swap_cluster_max);
+                let slice = (*left).min(self.mem.cfg.lru.swap_cluster_max);
                 if slice > 0 {
                     *left -= slice;
                     reclaimed += self.shrink_list(v, l, slice);
@@ -123,16 +124,16 @@ impl<W: World> Reclaim<'_, W> {
         }
         self.sc.nr_reclaimed += reclaimed;
         if self.can_age_anon(self.sc.nid)
-            && is_low(&self.pages.known_lruvec_sizes(self.groups, v), ANON, Some(self.cfg.lru.gib_pages))
+            && is_low(&self.mem.pages.known_lruvec_sizes(&self.mem.groups, v), ANON, Some(self.mem.cfg.lru.gib_pages))
         {
-            self.shrink_active_list(v, ANON, self.cfg.lru.swap_cluster_max);
+            self.shrink_active_list(v, ANON, self.mem.cfg.lru.swap_cluster_max);
         }
     }
 
     /// Whether it is of use to know which anon of a node is cold: there is swap, full or not, or a
     /// slower node.
     pub(crate) fn can_age_anon(&self, nid: NodeId) -> bool {
-        self.swap.slots.total_pages() > 0 || self.frames.can_demote(nid)
+        self.mem.swap.slots.total_pages() > 0 || self.mem.frames.can_demote(nid)
     }
 
     fn shrink_list(&mut self, v: LruvecId, l: usize, nr: u64) -> u64 {
@@ -150,75 +151,78 @@ impl<W: World> Reclaim<'_, W> {
 
     /// Shrinking the inactive list.
     fn shrink_inactive_list(&mut self, v: LruvecId, t: usize, nr: u64) -> u64 {
-        self.pages.drain_batches();
+        self.mem.pages.drain_batches();
         self.check_write_queue();
-        let mut list = self.pages.take_scratch();
+        let mut list = self.mem.pages.take_scratch();
         let l = list_index(t, false);
         let wait = self.sc.queue_full && t == ANON;
         // Most batches are clean, unmapped file folios throughout.
         let alike = t == FILE
-            && !self.frames.can_demote(self.sc.nid)
-            && self.pages.isolate_alike(v, l, nr, SLOW | State::LARGE, |f| self.world.is_pinned(f), &mut list);
-        let (scanned, taken) =
-            if alike { (list.len() as u64, list.len() as u64) } else { self.pages.isolate(v, l, nr, wait, &mut list) };
-        self.sc.blocked |= wait && scanned < nr && self.pages.lruvecs[v.index()].size[l] > 0;
+            && !self.mem.frames.can_demote(self.sc.nid)
+            && self.mem.pages.isolate_alike(v, l, nr, SLOW | State::LARGE, |f| self.world.is_pinned(f), &mut list);
+        let (scanned, taken) = if alike {
+            (list.len() as u64, list.len() as u64)
+        } else {
+            self.mem.pages.isolate(v, l, nr, wait, &mut list)
+        };
+        self.sc.blocked |= wait && scanned < nr && self.mem.pages.lruvecs[v.index()].size[l] > 0;
         self.sc.nr_scanned += scanned;
-        self.pages.count_scan(v, t, scanned, self.sc.kswapd);
+        self.mem.pages.count_scan(v, t, scanned, self.sc.kswapd);
         if list.is_empty() {
-            self.pages.return_scratch(list);
+            self.mem.pages.return_scratch(list);
             return 0;
         }
         let stat = if alike {
             let target = self.sc.target;
-            let (mut charged, world) = self.charged_and_world();
-            charged.evict_alike(world, &list, target)
+            self.mem.charged().evict_alike(self.world, &list, target)
         } else {
             let stat = self.shrink_folio_list(&mut list);
-            self.pages.put_back(&list);
+            self.mem.pages.put_back(&list);
             stat
         };
-        self.pages.return_scratch(list);
-        self.pages.count_steal(v, t, stat.reclaimed, self.sc.kswapd);
+        self.mem.pages.return_scratch(list);
+        self.mem.pages.count_steal(v, t, stat.reclaimed, self.sc.kswapd);
         self.sc.seen.add(&stat, taken, t == FILE);
-        self.pages.note_cost(self.groups, v, t, stat.pageout, scanned - stat.reclaimed);
+        self.mem.pages.note_cost(&self.mem.groups, v, t, stat.pageout, scanned - stat.reclaimed);
         stat.reclaimed
     }
 
     /// Shrinking the active list: everything is deactivated, even if referenced; only executable
     /// file pages stay.
     pub(crate) fn shrink_active_list(&mut self, v: LruvecId, t: usize, nr: u64) {
-        self.pages.drain_batches();
-        let mut hold = self.pages.take_scratch();
-        if self.pages.isolate_alike(v, list_index(t, true), nr, State::MAPPED | State::LARGE, |_| false, &mut hold) {
-            self.pages.deactivate_alike(v, t, &hold);
-            return self.pages.return_scratch(hold);
+        self.mem.pages.drain_batches();
+        let mut hold = self.mem.pages.take_scratch();
+        if self.mem.pages.isolate_alike(v, list_index(t, true), nr, State::MAPPED | State::LARGE, |_| false, &mut hold)
+        {
+            self.mem.pages.deactivate_alike(v, t, &hold);
+            return self.mem.pages.return_scratch(hold);
         }
-        let (scanned, _) = self.pages.isolate(v, list_index(t, true), nr, false, &mut hold);
-        self.pages.count_lruvec(v, Counter::Pgrefill, scanned);
-        self.pages.work.scanned += scanned;
+        let (scanned, _) = self.mem.pages.isolate(v, list_index(t, true), nr, false, &mut hold);
+        self.mem.pages.count_lruvec(v, Counter::Pgrefill, scanned);
+        self.mem.pages.work.scanned += scanned;
         let mut rotated = 0;
-        let mut stay = self.pages.take_scratch();
+        let mut stay = self.mem.pages.take_scratch();
         hold.retain(|&f| {
-            let st = self.pages.folios.st(f);
-            let referenced = self.pages.folio_referenced(self.world, f) > 0;
+            let st = self.mem.pages.folios.st(f);
+            let referenced = self.mem.pages.folio_referenced(self.world, f) > 0;
             let stays = referenced && st.has(State::EXEC) && st.type_index() == FILE;
             if stays {
                 rotated += st.nr_pages();
                 stay.push(f);
             } else {
-                self.pages.folios.clear(f, State::ACTIVE);
-                self.pages.folios.set(f, State::WORKINGSET);
+                self.mem.pages.folios.clear(f, State::ACTIVE);
+                self.mem.pages.folios.set(f, State::WORKINGSET);
             }
             !stays
         });
-        self.pages.put_back(&stay);
-        self.pages.put_back(&hold);
-        let deactivated: u64 = hold.iter().map(|&f| self.pages.folios.st(f).nr_pages()).sum();
-        self.pages.count_lruvec(v, Counter::Pgdeactivate, deactivated);
-        self.pages.return_scratch(stay);
-        self.pages.return_scratch(hold);
+        self.mem.pages.put_back(&stay);
+        self.mem.pages.put_back(&hold);
+        let deactivated: u64 = hold.iter().map(|&f| self.mem.pages.folios.st(f).nr_pages()).sum();
+        self.mem.pages.count_lruvec(v, Counter::Pgdeactivate, deactivated);
+        self.mem.pages.return_scratch(stay);
+        self.mem.pages.return_scratch(hold);
         if rotated > 0 {
-            self.pages.note_cost(self.groups, v, t, 0, rotated);
+            self.mem.pages.note_cost(&self.mem.groups, v, t, 0, rotated);
         }
     }
 }

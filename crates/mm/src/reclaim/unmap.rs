@@ -13,7 +13,7 @@ impl<W: World> Reclaim<'_, W> {
     /// Moves folios that reclaim isolated to a slower node; they count as reclaimed. What cannot go
     /// stays in the list.
     pub(crate) fn demote_folios(&mut self, list: &mut Vec<FolioId>, stat: &mut ShrinkStat) {
-        let Some(target) = self.frames.nodes.demotion_target(self.sc.nid) else { return };
+        let Some(target) = self.mem.frames.nodes.demotion_target(self.sc.nid) else { return };
         let counter = match (self.sc.kswapd, self.sc.proactive) {
             (true, _) => Counter::PgdemoteKswapd,
             (false, true) => Counter::PgdemoteProactive,
@@ -22,9 +22,17 @@ impl<W: World> Reclaim<'_, W> {
         let mut kept = 0;
         for i in 0..list.len() {
             let f = list[i];
-            let nr = self.pages.folios.st(f).nr_pages();
-            let zone = self.frames.demotion_frames(self.pages, self.now_ns, self.world, self.sc.nid, target, nr);
-            let ack = zone.map_or(Ack::Failed, |zone| self.migration().migrate(f, zone, Reason::Demotion(counter)));
+            let nr = self.mem.pages.folios.st(f).nr_pages();
+            let zone = self.mem.frames.demotion_frames(
+                &mut self.mem.pages,
+                self.mem.now_ns,
+                self.world,
+                self.sc.nid,
+                target,
+                nr,
+            );
+            let ack = zone
+                .map_or(Ack::Failed, |zone| self.mem.migration(self.world).migrate(f, zone, Reason::Demotion(counter)));
             if ack == Ack::Failed {
                 list[kept] = f;
                 kept += 1;
@@ -32,7 +40,7 @@ impl<W: World> Reclaim<'_, W> {
             }
             stat.reclaimed += nr;
             if ack == Ack::Pending && self.sc.kswapd {
-                self.frames.nodes.get_mut(self.sc.nid).kswapd.on_their_way += nr;
+                self.mem.frames.nodes.get_mut(self.sc.nid).kswapd.on_their_way += nr;
             }
         }
         list.truncate(kept);
@@ -41,21 +49,21 @@ impl<W: World> Reclaim<'_, W> {
     /// Makes the folio inaccessible; takes over the dirty bit. False: a lazily freed folio was
     /// written again.
     pub(crate) fn unmap_folio(&mut self, f: FolioId) -> bool {
-        let st = self.pages.folios.st(f);
+        let st = self.mem.pages.folios.st(f);
         // A page of a large folio may have been unmapped before.
-        let mapped = st.has(State::LARGE).then(|| self.pages.space.mapped_in(self.pages.pages_of(f)));
+        let mapped = st.has(State::LARGE).then(|| self.mem.pages.space.mapped_in(self.mem.pages.pages_of(f)));
         let dirty = match mapped {
-            None => self.unmap_page(f, self.pages.folios.page(f), st),
+            None => self.unmap_page(f, self.mem.pages.folios.page(f), st),
             Some(mapped) => mapped.fold(false, |dirty, page| self.unmap_page(f, page, st) | dirty),
         };
-        self.pages.folios.clear(f, State::MAPPED);
+        self.mem.pages.folios.clear(f, State::MAPPED);
         if dirty && st.has(State::ANON) && !st.has(State::SWAPBACKED) {
-            self.pages.folios.set(f, State::SWAPBACKED);
-            self.pages.map_folio(self.world, f, false);
+            self.mem.pages.folios.set(f, State::SWAPBACKED);
+            self.mem.pages.map_folio(self.world, f, false);
             return false;
         }
         if dirty {
-            self.writeout().set_dirty(f);
+            self.mem.writeout(self.world).set_dirty(f);
         }
         true
     }
@@ -64,11 +72,11 @@ impl<W: World> Reclaim<'_, W> {
     fn unmap_page(&mut self, f: FolioId, page: PageId, st: State) -> bool {
         self.world.effect(Effect::Unmap { page });
         let dirty = self.world.test_and_clear_dirty(page);
-        self.pages.space.set_mapped(page, self.pages.folios.node_of(page), false);
+        self.mem.pages.space.set_mapped(page, self.mem.pages.folios.node_of(page), false);
         if st.has(State::SWAPCACHE) {
-            let slot = self.pages.folios.swap(f).nth(page.0 - f.0);
-            self.swap.slots.get(slot);
-            self.pages.folios.store(page, Slot::value(u64::from(slot.0)));
+            let slot = self.mem.pages.folios.swap(f).nth(page.0 - f.0);
+            self.mem.swap.slots.get(slot);
+            self.mem.pages.folios.store(page, Slot::value(u64::from(slot.0)));
         }
         dirty
     }
@@ -76,12 +84,11 @@ impl<W: World> Reclaim<'_, W> {
     /// Drops a clean file folio, leaving its shadow.
     #[inline]
     pub(crate) fn free_file(&mut self, f: FolioId, target: MemcgId) {
-        let shadow = self.pages.workingset_eviction(f, target);
-        let (page, st) = (self.pages.folios.page(f), self.pages.folios.st(f));
+        let shadow = self.mem.pages.workingset_eviction(f, target);
+        let (page, st) = (self.mem.pages.folios.page(f), self.mem.pages.folios.st(f));
         for p in page.0..page.0 + st.nr_pages() as u32 {
-            self.charged().replace_slot(PageId(p), shadow);
+            self.mem.charged().replace_slot(PageId(p), shadow);
         }
-        let (mut charged, world) = self.charged_and_world();
-        charged.free_folio(world, f, st);
+        self.mem.charged().free_folio(self.world, f, st);
     }
 }

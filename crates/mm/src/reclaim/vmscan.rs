@@ -18,17 +18,17 @@ impl<W: World> Reclaim<'_, W> {
     fn note_pass(&mut self, reclaimed: u64) {
         let seen = std::mem::take(&mut self.sc.seen);
         if self.sc.kswapd {
-            let node = self.frames.nodes.get_mut(self.sc.nid);
+            let node = self.mem.frames.nodes.get_mut(self.sc.nid);
             node.writeback |= seen.writeback > 0 && seen.writeback == seen.taken;
             node.dirty |= seen.file_taken > 0 && seen.unqueued_dirty == seen.file_taken;
             if seen.immediate > 0 {
-                self.frames.throttle(self.world, ThrottleReason::Writeback, WRITEBACK_WAIT_NS);
+                self.mem.frames.throttle(self.world, ThrottleReason::Writeback, WRITEBACK_WAIT_NS);
             }
         }
         if self.sc.is_cgroup_reclaim() {
             return;
         }
-        let node = self.frames.nodes.get_mut(self.sc.nid);
+        let node = self.mem.frames.nodes.get_mut(self.sc.nid);
         node.congested |= seen.dirty > 0 && seen.dirty == seen.congested;
         if reclaimed > 0 {
             // Runs of kswapd itself are looked at when they end.
@@ -40,9 +40,9 @@ impl<W: World> Reclaim<'_, W> {
         }
         if !self.sc.kswapd && !node.kswapd.is_hopeless() {
             if node.congested && seen.dirty > 0 {
-                self.frames.throttle(self.world, ThrottleReason::Congested, TICK_NS);
+                self.mem.frames.throttle(self.world, ThrottleReason::Congested, TICK_NS);
             } else if self.sc.priority == 1 && self.sc.nr_reclaimed == 0 {
-                self.frames.throttle(self.world, ThrottleReason::NoProgress, TICK_NS);
+                self.mem.frames.throttle(self.world, ThrottleReason::NoProgress, TICK_NS);
             }
         }
     }
@@ -52,8 +52,8 @@ impl<W: World> Reclaim<'_, W> {
     pub(crate) fn try_to_free(&mut self) -> u64 {
         loop {
             self.run_priorities();
-            self.pages.snapshot_refaults(self.groups, self.sc.target);
-            self.frames.reclaim_blocked = self.sc.blocked;
+            self.mem.pages.snapshot_refaults(&self.mem.groups, self.sc.target);
+            self.mem.frames.reclaim_blocked = self.sc.blocked;
             if self.sc.nr_reclaimed > 0 || self.sc.blocked {
                 return self.sc.nr_reclaimed;
             }
@@ -76,7 +76,7 @@ impl<W: World> Reclaim<'_, W> {
     /// is not held up, nor is what zswap takes.
     pub(crate) fn check_write_queue(&mut self) {
         self.sc.queue_full =
-            (!self.sc.proactive || self.sc.held_up) && self.cfg.zswap.is_none() && self.world.is_write_queue_full();
+            (!self.sc.proactive || self.sc.held_up) && self.mem.cfg.zswap.is_none() && self.world.is_write_queue_full();
     }
 
     fn run_priorities(&mut self) {
@@ -93,8 +93,8 @@ impl<W: World> Reclaim<'_, W> {
 
     /// A pass over every node, the nearest first.
     fn shrink_zones(&mut self) {
-        for i in 0..self.frames.nodes.all.len() {
-            self.sc.nid = self.frames.nodes.zonelist(self.frames.nid)[i];
+        for i in 0..self.mem.frames.nodes.all.len() {
+            self.sc.nid = self.mem.frames.nodes.zonelist(self.mem.frames.nid)[i];
             self.shrink_node();
             if self.sc.blocked {
                 return;
@@ -105,13 +105,13 @@ impl<W: World> Reclaim<'_, W> {
     /// One pass at one priority over the target's subtree on one node; it stops at the target
     /// unless a full walk is asked for.
     pub(crate) fn shrink_node(&mut self) {
-        let kind = self.cfg.lru.kind;
+        let kind = self.mem.cfg.lru.kind;
         by_policy!(kind, P => P::prepare(self));
-        let measured = self.sc.kswapd && by_policy!(kind, P => P::measures_passes(self.cfg.memcg.selection));
+        let measured = self.sc.kswapd && by_policy!(kind, P => P::measures_passes(self.mem.cfg.memcg.selection));
         let carried = if measured { std::mem::take(&mut self.sc.nr_reclaimed) } else { 0 };
         let before = self.sc.nr_reclaimed;
         #[cfg(test)]
-        self.groups.visits.push(None);
+        self.mem.groups.visits.push(None);
         self.shrink_memcgs();
         let reclaimed = self.sc.nr_reclaimed - before;
         self.sc.nr_reclaimed += carried;
@@ -119,40 +119,40 @@ impl<W: World> Reclaim<'_, W> {
     }
 
     fn shrink_memcgs(&mut self) {
-        if by_policy!(self.cfg.lru.kind, P => P::shrink_memcgs(self)) {
+        if by_policy!(self.mem.cfg.lru.kind, P => P::shrink_memcgs(self)) {
             return;
         }
-        if !self.groups.memcgs.has_children(self.sc.target) {
+        if !self.mem.groups.memcgs.has_children(self.sc.target) {
             // The common case of a single group needs no walk.
             return self.shrink_one(self.sc.target);
         }
         let target = self.sc.target;
         let full = self.sc.memcg_full_walk || self.sc.kswapd;
-        let mut at = Some(if full { target } else { self.groups.memcgs.resume(target, self.sc.nid) });
+        let mut at = Some(if full { target } else { self.mem.groups.memcgs.resume(target, self.sc.nid) });
         while let Some(m) = at {
             let shrunk = self.shrink_unprotected(m);
             if self.sc.blocked {
                 return;
             }
             if !full && shrunk && self.sc.nr_reclaimed >= self.sc.nr_to_reclaim {
-                return self.groups.memcgs.set_cursor(target, self.sc.nid, Some(m));
+                return self.mem.groups.memcgs.set_cursor(target, self.sc.nid, Some(m));
             }
-            at = self.groups.memcgs.next_in(target, m);
+            at = self.mem.groups.memcgs.next_in(target, m);
         }
         if !full {
-            self.groups.memcgs.set_cursor(target, self.sc.nid, None);
+            self.mem.groups.memcgs.set_cursor(target, self.sc.nid, None);
         }
     }
 
     /// Shrinks one group, unless its protection forbids it. False: it does.
     fn shrink_unprotected(&mut self, memcg: MemcgId) -> bool {
-        match self.groups.memcgs.shield(self.sc.target, memcg) {
+        match self.mem.groups.memcgs.shield(self.sc.target, memcg) {
             Shield::Min => return false,
             Shield::Low if !self.sc.low_reclaim => {
                 self.sc.low_skipped = true;
                 return false;
             }
-            Shield::Low => self.groups.memcgs.event(memcg, |e| &mut e.low),
+            Shield::Low => self.mem.groups.memcgs.event(memcg, |e| &mut e.low),
             Shield::None => {}
         }
         self.shrink_one(memcg);
@@ -164,8 +164,14 @@ impl<W: World> Reclaim<'_, W> {
         if self.sc.is_cgroup_reclaim() || self.sc.priority != DEF_PRIORITY || self.sc.nr_to_reclaim < MIN_LRU_BATCH {
             return;
         }
-        let sizes = self.pages.tree_sizes(self.groups, self.sc.target, self.sc.nid);
-        let anon = if self.swap.can_reclaim_anon(self.cfg, self.groups, self.frames, self.sc.target, self.sc.nid) {
+        let sizes = self.mem.pages.tree_sizes(&self.mem.groups, self.sc.target, self.sc.nid);
+        let anon = if self.mem.swap.can_reclaim_anon(
+            &self.mem.cfg,
+            &self.mem.groups,
+            &self.mem.frames,
+            self.sc.target,
+            self.sc.nid,
+        ) {
             sizes[INACTIVE_ANON]
         } else {
             0
@@ -185,32 +191,32 @@ impl<W: World> Reclaim<'_, W> {
             return false;
         }
         self.sc.nr_reclaimed >= self.sc.nr_to_reclaim.max(2)
-            || (self.sc.kswapd && self.frames.nodes.get(self.sc.nid).is_safe(MIN_LRU_BATCH))
+            || (self.sc.kswapd && self.mem.frames.nodes.get(self.sc.nid).is_safe(MIN_LRU_BATCH))
     }
 
     fn shrink_one(&mut self, memcg: MemcgId) {
-        self.groups.note_visit(memcg);
-        let v = self.pages.lruvec_of(memcg, self.sc.nid);
-        by_policy!(self.cfg.lru.kind, P => P::shrink_lruvec(self, v));
+        self.mem.groups.note_visit(memcg);
+        let v = self.mem.pages.lruvec_of(memcg, self.sc.nid);
+        by_policy!(self.mem.cfg.lru.kind, P => P::shrink_lruvec(self, v));
         let priority = self.sc.priority;
-        self.charged().shrink_shadow_nodes(v, priority);
+        self.mem.charged().shrink_shadow_nodes(v, priority);
     }
 
     /// Balance of active and inactive: what this pass may deactivate, and whether there is easy
     /// cache to trim.
     pub(crate) fn prepare_scan_control(&mut self) {
-        let v = &self.pages.lruvecs[self.pages.lruvec_of(self.sc.target, self.sc.nid).index()];
-        let size = self.pages.known_sizes(self.groups, self.sc.target, self.sc.nid);
+        let v = &self.mem.pages.lruvecs[self.mem.pages.lruvec_of(self.sc.target, self.sc.nid).index()];
+        let size = self.mem.pages.known_sizes(&self.mem.groups, self.sc.target, self.sc.nid);
         self.sc.cost = v.cost;
         for t in [ANON, FILE] {
             // The kernels before working-set detection had no refaults to challenge the active list
             // with, and kept file lists at 1 : 1.
-            let old = !self.pages.refaults_challenge_active();
-            let refaulted =
-                !old && self.pages.known_activations(self.groups, self.sc.target, self.sc.nid, t) != v.refaults[t];
+            let old = !self.mem.pages.refaults_challenge_active();
+            let refaulted = !old
+                && self.mem.pages.known_activations(&self.mem.groups, self.sc.target, self.sc.nid, t) != v.refaults[t];
             self.sc.may_deactivate[t] = self.sc.force_deactivate
                 || refaulted
-                || is_low(&size, t, (!old || t != FILE).then_some(self.cfg.lru.gib_pages));
+                || is_low(&size, t, (!old || t != FILE).then_some(self.mem.cfg.lru.gib_pages));
         }
         self.sc.cache_trim_mode =
             size[INACTIVE_FILE] >> self.sc.priority > 0 && !self.sc.may_deactivate[FILE] && !self.sc.no_trim;
@@ -218,13 +224,13 @@ impl<W: World> Reclaim<'_, W> {
         let size = if self.sc.is_cgroup_reclaim() {
             size
         } else {
-            self.pages.tree_sizes(self.groups, self.sc.target, self.sc.nid)
+            self.mem.pages.tree_sizes(&self.mem.groups, self.sc.target, self.sc.nid)
         };
         // The whole node: with next to no cache left only anon can make room.
         let file = size[INACTIVE_FILE] + size[ACTIVE_FILE];
         self.sc.file_is_tiny = !self.sc.is_cgroup_reclaim()
-            && file + self.frames.nodes.get(self.sc.nid).free_pages()
-                <= self.frames.nodes.get(self.sc.nid).high_pages()
+            && file + self.mem.frames.nodes.get(self.sc.nid).free_pages()
+                <= self.mem.frames.nodes.get(self.sc.nid).high_pages()
             && !self.sc.may_deactivate[ANON]
             && size[INACTIVE_ANON] >> self.sc.priority > 0;
     }

@@ -1,15 +1,13 @@
-//! The swap cache, and what stands in front of the swap devices. [`stack::SwapStack`] owns devices,
-//! zero bitmap and zswap.
+//! The swap cache. [`stack::SwapStack`] owns devices, zero bitmap and zswap.
 //!
 //! | file | what is in it |
 //! |---|---|
 //! | `stack` | `SwapStack`, the part of the engine that holds them |
 //! | `cache` | folios that have slots |
-//! | `front` | the zero bitmap and zswap, as pages go out and come in |
-//! | `zswap_writeback` | compressed pages that go on to the device |
+//! | `load` | zeros, and what zswap has, as pages come in |
 //!
-//! It may call: `swap`, `zswap`, `workingset`, `writeback`, `charged`. It is called by: `reclaim`,
-//! `alloc`, `fault`.
+//! It may call: `swap`, `zswap`, `charged`. It is called by: `page_io`, `reclaim`, `cgroupfs`,
+//! `fault`.
 
 use crate::charged::Charged;
 use crate::config::Config;
@@ -17,12 +15,10 @@ use crate::lru::pages::Pages;
 use crate::memcg::groups::Groups;
 use crate::node::frames::Frames;
 use crate::swap_cache::stack::SwapStack;
-use crate::writeback::{Writeback, Writeout};
 
 pub(crate) mod cache;
-pub(crate) mod front;
+pub(crate) mod load;
 pub(crate) mod stack;
-pub(crate) mod zswap_writeback;
 
 /// The swap cache: what taking and giving back slots may change.
 pub(crate) struct SwapCache<'a, W> {
@@ -35,28 +31,10 @@ pub(crate) struct SwapCache<'a, W> {
 }
 
 impl<W> SwapCache<'_, W> {
-    lend_charged_and_world!();
-}
-
-/// What stands in front of the swap devices, and what moving pages through it may change.
-pub(crate) struct SwapFront<'a, W> {
-    pub(crate) cfg: &'a Config,
-    pub(crate) pages: &'a mut Pages,
-    pub(crate) groups: &'a mut Groups,
-    pub(crate) frames: &'a mut Frames,
-    pub(crate) swap: &'a mut SwapStack,
-    pub(crate) writeback: &'a mut Writeback,
-    pub(crate) now_ns: u64,
-    pub(crate) world: &'a mut W,
-}
-
-impl<W> SwapFront<'_, W> {
-    lend! {
-        /// See [`Charged`].
-        fn charged() -> Charged<'_> { cfg, pages, groups, frames }
-        /// See [`SwapCache`].
-        fn swap_cache() -> SwapCache<'_, W> { cfg, pages, groups, frames, swap, world }
-        /// See [`Writeout`].
-        fn writeout() -> Writeout<'_, W> { cfg, pages, groups, frames, writeback, now_ns, world }
+    /// See [`Charged`]; with the world, which is told what is free.
+    #[inline(always)]
+    fn charged_and_world(&mut self) -> (Charged<'_>, &mut W) {
+        let charged = Charged { cfg: self.cfg, pages: self.pages, groups: self.groups, frames: self.frames };
+        (charged, self.world)
     }
 }

@@ -171,6 +171,6 @@ impl Charged<'_> {
         self.pages.note_evictions(d, dropped);
         let memcg = self.pages.lruvecs[d.own.index()].memcg;
         self.groups.memcgs.uncharge(memcg, dropped);
-        self.pages.count_memcg(memcg, Counter::Pgfree, dropped);
+        self.pages.count_lruvec(d.own, Counter::Pgfree, dropped);
     }
 }

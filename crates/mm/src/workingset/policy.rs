@@ -74,9 +74,11 @@ impl WorkingsetPolicy for MultiGenLru {
         let (refs, age) = (st.refs(), d.age + d.dropped);
         d.evicted[tier_from_refs(refs)] += st.nr_pages();
         let token = d.min_seq << REFS_BITS | u64::from(refs.saturating_sub(1));
+        if cfg.refault != RefaultTest::ShadowPosition {
+            return Some((refs > 0, token));
+        }
         let stamp = Layout::stamp(age, l.gen_eviction_bits, l.gen_bucket_order);
-        let shadow_position = cfg.refault == RefaultTest::ShadowPosition;
-        Some((refs > 0, if shadow_position { token << l.gen_eviction_bits | stamp } else { token }))
+        Some((refs > 0, token << l.gen_eviction_bits | stamp))
     }
 
     fn stamps_by_target(_: RefaultTest) -> bool {

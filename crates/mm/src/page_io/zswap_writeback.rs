@@ -4,8 +4,8 @@
 use crate::folio::state::State;
 use crate::ids::{MemcgId, PageId, SwapSlot, ZoneId};
 use crate::node::zones::Mark;
+use crate::page_io::SwapFront;
 use crate::stat::Counter;
-use crate::swap_cache::SwapFront;
 use crate::world::World;
 use crate::zswap::Entry;
 
@@ -38,8 +38,8 @@ impl<W: World> SwapFront<'_, W> {
     pub(crate) fn make_zswap_room(&mut self, memcg: MemcgId) -> bool {
         let Ok(victim) = self.choose_victim(memcg) else { return false };
         let mut written = self.drop_unneeded(victim);
-        if !written && let Some(zone) = self.frames.take_write_back_frame(Mark::None) {
-            self.groups.memcgs.force_charge(victim.memcg, 1);
+        if !written && let Some(zone) = self.mem.frames.take_write_back_frame(Mark::None) {
+            self.mem.groups.memcgs.force_charge(victim.memcg, 1);
             written = self.write_back_charged(victim, zone);
         }
         self.note_write_back(written) == Visit::Written
@@ -47,13 +47,13 @@ impl<W: World> SwapFront<'_, W> {
 
     /// The oldest entry of a group. The error: there is none, or it is spared this time.
     pub(crate) fn choose_victim(&mut self, memcg: MemcgId) -> Result<Victim, Visit> {
-        let oldest = self.swap.zswap.oldest(memcg).filter(|_| self.groups.may_write_back(memcg));
-        let entry = oldest.and_then(|slot| self.swap.zswap.get(slot).copied());
+        let oldest = self.mem.swap.zswap.oldest(memcg).filter(|_| self.mem.groups.may_write_back(memcg));
+        let entry = oldest.and_then(|slot| self.mem.swap.zswap.get(slot).copied());
         let Some(Entry { slot, page, memcg, referenced, .. }) = entry else { return Err(Visit::Nothing) };
-        self.swap.zswap.rotate(slot);
+        self.mem.swap.zswap.rotate(slot);
         // A device on which everything fails would give reclaim a page back for each that it takes,
         // for ever.
-        if referenced || self.writeback.writes_failed >= u64::from(MAX_FAILURES) {
+        if referenced || self.mem.writeback.writes_failed >= u64::from(MAX_FAILURES) {
             return Err(Visit::Fruitless);
         }
         Ok(Victim { slot, page, memcg })
@@ -62,9 +62,9 @@ impl<W: World> SwapFront<'_, W> {
     /// An entry that no page table needs goes: its slot only waits to be freed. False: it is
     /// needed.
     pub(crate) fn drop_unneeded(&mut self, victim: Victim) -> bool {
-        let unneeded = self.swap.slots.count(victim.slot) == 0;
+        let unneeded = self.mem.swap.slots.count(victim.slot) == 0;
         if unneeded {
-            self.swap_cache().forget_stored(victim.slot);
+            self.mem.swap_cache(self.world).forget_stored(victim.slot);
         }
         unneeded
     }
@@ -74,23 +74,23 @@ impl<W: World> SwapFront<'_, W> {
     pub(crate) fn write_back_charged(&mut self, victim: Victim, zone: ZoneId) -> bool {
         let Victim { slot, page, memcg } = victim;
         // Reclaim for that frame may have written this very entry.
-        if self.swap.zswap.get(slot).is_none_or(|e| e.page != page) {
-            self.charged().cancel_charge(memcg, zone, 1);
+        if self.mem.swap.zswap.get(slot).is_none_or(|e| e.page != page) {
+            self.mem.charged().cancel_charge(memcg, zone, 1);
             return false;
         }
-        let f = self.swap_cache().add_charged_swap_folio(page, slot, memcg, zone, false);
-        self.swap_cache().zswap_load(page, slot);
-        self.pages.count(f, Counter::Zswpwb, 1);
+        let f = self.mem.swap_cache(self.world).add_charged_swap_folio(page, slot, memcg, zone, false);
+        self.mem.swap_cache(self.world).zswap_load(page, slot);
+        self.mem.pages.count(f, Counter::Zswpwb, 1);
         // Reclaim wants it gone as soon as it is written.
-        self.pages.folios.set(f, State::UPTODATE | State::RECLAIM);
-        self.writeout().start_write(f, true);
+        self.mem.pages.folios.set(f, State::UPTODATE | State::RECLAIM);
+        self.mem.writeout(self.world).start_write(f, true);
         // What could not be written makes no room.
-        self.pages.folios.st(f).has(State::WRITEBACK) || !self.pages.folios.st(f).has(State::DIRTY)
+        self.mem.pages.folios.st(f).has(State::WRITEBACK) || !self.mem.pages.folios.st(f).has(State::DIRTY)
     }
 
     /// Counts what became of an entry.
     pub(crate) fn note_write_back(&mut self, written: bool) -> Visit {
-        let stats = &mut self.swap.zswap.stats;
+        let stats = &mut self.mem.swap.zswap.stats;
         match written {
             true => stats.written_back_pages += 1,
             false => stats.reject_reclaim_fail += 1,

@@ -1,0 +1,72 @@
+//! The memory of a machine: all that a reclaim may change, and with it all that may end in one.
+//!
+//! Getting memory, a fault, an administrator's command, a store to swap and reclaim itself each
+//! hold [`Memory`] as a whole and the world; what needs less borrows less of it here.
+//!
+//! It may call: what it consists of. It is called by: `page_io`, `reclaim`, `alloc`, `cgroupfs`,
+//! `fault`, and the engine, which owns it.
+
+use crate::charged::Charged;
+use crate::config::Config;
+use crate::lru::pages::Pages;
+use crate::memcg::groups::Groups;
+use crate::migrate::Migrate;
+use crate::node::frames::Frames;
+use crate::swap_cache::SwapCache;
+use crate::swap_cache::stack::SwapStack;
+use crate::writeback::{Writeback, Writeout};
+
+/// The parts of the engine, and the time.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    pub(crate) cfg: Config,
+    pub(crate) pages: Pages,
+    pub(crate) groups: Groups,
+    pub(crate) frames: Frames,
+    pub(crate) swap: SwapStack,
+    pub(crate) writeback: Writeback,
+    pub(crate) now_ns: u64,
+}
+
+impl Memory {
+    pub(crate) fn new(cfg: Config) -> Result<Memory, String> {
+        cfg.check()?;
+        let frames = Frames::new(&cfg)?;
+        Ok(Memory {
+            pages: Pages::new(&cfg, frames.nodes.all.len(), frames.nodes.zone_lists()),
+            groups: Groups::new(&cfg, frames.nodes.all.len()),
+            swap: SwapStack::new(&cfg),
+            writeback: Writeback::default(),
+            now_ns: 0,
+            frames,
+            cfg,
+        })
+    }
+
+    /// See [`Charged`].
+    #[inline(always)]
+    pub(crate) fn charged(&mut self) -> Charged<'_> {
+        Charged { cfg: &self.cfg, pages: &mut self.pages, groups: &mut self.groups, frames: &mut self.frames }
+    }
+
+    /// See [`Writeout`].
+    #[inline(always)]
+    pub(crate) fn writeout<'a, W>(&'a mut self, world: &'a mut W) -> Writeout<'a, W> {
+        let Memory { cfg, pages, groups, frames, writeback, now_ns, .. } = self;
+        Writeout { cfg, pages, groups, frames, writeback, now_ns: *now_ns, world }
+    }
+
+    /// See [`SwapCache`].
+    #[inline(always)]
+    pub(crate) fn swap_cache<'a, W>(&'a mut self, world: &'a mut W) -> SwapCache<'a, W> {
+        let Memory { cfg, pages, groups, frames, swap, .. } = self;
+        SwapCache { cfg, pages, groups, frames, swap, world }
+    }
+
+    /// See [`Migrate`].
+    #[inline(always)]
+    pub(crate) fn migration<'a, W>(&'a mut self, world: &'a mut W) -> Migrate<'a, W> {
+        let Memory { cfg, pages, groups, frames, writeback, now_ns, .. } = self;
+        Migrate { cfg, pages, groups, frames, writeback, now_ns: *now_ns, world }
+    }
+}

@@ -1,0 +1,20 @@
+//! Pages on their way to swap: what stands in front of the devices, and what goes on to them.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `store` | the zero bitmap and zswap, as pages go out |
+//! | `zswap_writeback` | compressed pages that go on to the device |
+//!
+//! It may call: `swap_cache`, `writeback`, `charged`. It is called by: `reclaim`, `alloc`.
+
+use crate::memory::Memory;
+
+pub(crate) mod store;
+pub(crate) mod zswap_writeback;
+
+/// What stands in front of the swap devices. All may change: what zswap writes back is charged, and
+/// written.
+pub(crate) struct SwapFront<'a, W> {
+    pub(crate) mem: &'a mut Memory,
+    pub(crate) world: &'a mut W,
+}
