@@ -15,7 +15,7 @@ use crate::world::{Effect, ThrottleReason, World};
 impl<W: World> Alloc<'_, W> {
     /// Frames for a charge, where the node has a size. The error is the root: nothing is left to
     /// reclaim.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_frames(&mut self, nr: u64) -> Result<ZoneId, MemcgId> {
         if !self.mem.frames.nodes.is_limited() {
             return Ok(ZoneId::default());

@@ -69,7 +69,9 @@ impl Charged<'_> {
         let memcg = self.pages.lruvecs[own.index()].memcg;
         debug_assert!(!st.has(State::WRITEBACK | State::MIGRATING), "{f:?} is free and under way: {st:?}");
         self.groups.memcgs.uncharge(memcg, st.nr_pages());
-        self.frames.nodes.give_back(self.pages.folios.zone_of(f), st.nr_pages());
+        if self.frames.nodes.is_limited() {
+            self.frames.nodes.give_back(self.pages.folios.zone_of(f), st.nr_pages());
+        }
         self.pages.count_lruvec(own, Counter::Pgfree, st.nr_pages());
         w.effect(Effect::Free { page: self.pages.folios.page(f), order: st.order() });
         self.pages.folios.release(f);

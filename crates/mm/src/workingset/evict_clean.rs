@@ -39,12 +39,11 @@ pub(crate) struct EvictBatch {
 impl EvictBatch {
     /// The shadow of one folio of the batch.
     #[inline(always)]
-    fn shadow_of(&mut self, cfg: &LruConfig, l: &Layout, st: State) -> Slot {
+    fn shadow_of<P: WorkingsetPolicy>(&mut self, cfg: &LruConfig, l: &Layout, st: State) -> Slot {
         if cfg.refault == RefaultTest::None {
             return Slot::EMPTY;
         }
-        let left = by_policy!(cfg.kind, P => P::eviction(self, cfg, l, st));
-        let Some((workingset, eviction)) = left else { return Slot::EMPTY };
+        let Some((workingset, eviction)) = P::eviction(self, cfg, l, st) else { return Slot::EMPTY };
         Slot::value(l.pack_with(self.owner, eviction, workingset))
     }
 }
@@ -52,22 +51,29 @@ impl EvictBatch {
 impl Pages {
     /// Prepares for a batch that was isolated from the lruvec of `first`.
     pub(crate) fn start_evict_batch(&self, first: Option<FolioId>, target: MemcgId) -> EvictBatch {
-        self.evict_batch(first.map_or(LruvecId(0), |f| self.folios.lruvec(f)), FILE, target)
+        let own = first.map_or(LruvecId(0), |f| self.folios.lruvec(f));
+        by_policy!(self.cfg.kind, P => self.evict_batch::<P>(own, FILE, target))
     }
 
     /// The shadow of one folio that reclaim on behalf of `target` evicts; advances the clock.
     pub(crate) fn workingset_eviction(&mut self, f: FolioId, target: MemcgId) -> Slot {
+        by_policy!(self.cfg.kind, P => self.workingset_eviction_by::<P>(f, target))
+    }
+
+    #[inline(always)]
+    fn workingset_eviction_by<P: WorkingsetPolicy>(&mut self, f: FolioId, target: MemcgId) -> Slot {
         let st = self.folios.st(f);
-        let mut d = self.evict_batch(self.folios.lruvec(f), st.type_index(), target);
-        let shadow = d.shadow_of(&self.cfg, &self.layout, st);
-        self.note_evictions(&mut d, st.nr_pages());
+        let mut d = self.evict_batch::<P>(self.folios.lruvec(f), st.type_index(), target);
+        let shadow = d.shadow_of::<P>(&self.cfg, &self.layout, st);
+        self.note_evictions::<P>(&mut d, st.nr_pages());
         shadow
     }
 
-    pub(crate) fn evict_batch(&self, own: LruvecId, t: usize, target: MemcgId) -> EvictBatch {
+    #[inline(always)]
+    fn evict_batch<P: WorkingsetPolicy>(&self, own: LruvecId, t: usize, target: MemcgId) -> EvictBatch {
         // Under two lists the group whose pressure evicts stamps the shadow; the other models know
         // only the folio's own.
-        let by_target = by_policy!(self.cfg.kind, P => P::stamps_by_target(self.cfg.refault));
+        let by_target = P::stamps_by_target(self.cfg.refault);
         let clock = if by_target { self.lruvec_of(target, self.lruvecs[own.index()].nid) } else { own };
         let v = &self.lruvecs[clock.index()];
         EvictBatch {
@@ -83,10 +89,10 @@ impl Pages {
     }
 
     /// Advances the clock, and tells the controller which tiers were evicted.
-    fn note_evictions(&mut self, d: &mut EvictBatch, nr: u64) {
+    #[inline]
+    fn note_evictions<P: WorkingsetPolicy>(&mut self, d: &mut EvictBatch, nr: u64) {
         let refault = self.cfg.refault;
-        let advances = refault != RefaultTest::None && by_policy!(self.cfg.kind, P => P::clock_advances(refault, d.t));
-        if advances {
+        if refault != RefaultTest::None && P::clock_advances(refault, d.t) {
             self.age_nonresident(d.clock, nr);
         }
         d.age = self.lruvecs[d.clock.index()].nonresident_age;
@@ -102,7 +108,13 @@ impl Charged<'_> {
     #[inline(always)]
     pub(crate) fn evict_clean<W: World>(&mut self, w: &mut W, f: FolioId, st: State, d: &mut EvictBatch) {
         debug_assert_eq!(self.pages.folios.lruvec(f), d.own);
-        let shadow = d.shadow_of(&self.pages.cfg, &self.pages.layout, st);
+        let shadow = by_policy!(self.pages.cfg.kind, P => d.shadow_of::<P>(&self.pages.cfg, &self.pages.layout, st));
+        self.evict_leaving(w, f, st, shadow, d);
+    }
+
+    /// Drops one folio of the batch, which leaves this.
+    #[inline(always)]
+    fn evict_leaving<W: World>(&mut self, w: &mut W, f: FolioId, st: State, shadow: Slot, d: &mut EvictBatch) {
         let (page, nr) = (self.pages.folios.page(f), st.nr_pages());
         if nr == 1 {
             self.note_evicted(page, shadow);
@@ -124,10 +136,10 @@ impl Charged<'_> {
         if self.cfg.lru.refault == RefaultTest::None {
             for &f in list {
                 let st = self.pages.folios.st(f);
-                self.evict_clean(w, f, st, &mut d);
+                self.evict_leaving(w, f, st, Slot::EMPTY, &mut d);
             }
         } else {
-            self.leave_shadows(w, list, &mut d);
+            by_policy!(self.pages.cfg.kind, P => self.leave_shadows::<P, W>(w, list, &mut d));
         }
         self.finish_evict_batch(&mut d, &mut stat);
         stat
@@ -136,12 +148,12 @@ impl Charged<'_> {
     /// `evict_clean` for a whole batch of `evict_alike` that leaves shadows: then
     /// no node goes, and nodes that hold nothing but shadows from now on may be noted at the end.
     #[inline]
-    fn leave_shadows<W: World>(&mut self, w: &mut W, list: &[FolioId], d: &mut EvictBatch) {
+    fn leave_shadows<P: WorkingsetPolicy, W: World>(&mut self, w: &mut W, list: &[FolioId], d: &mut EvictBatch) {
         let mut shadows_only = Vec::new();
         let Pages { cfg, layout, folios, space, .. } = &mut *self.pages;
         let fill = &mut space.fill[..];
         folios.evict_each(list, |page, st, node| {
-            let shadow = d.shadow_of(cfg, layout, st);
+            let shadow = d.shadow_of::<P>(cfg, layout, st);
             d.dropped += 1;
             let fill = &mut fill[node.index()];
             fill.nr_values += 1;
@@ -168,7 +180,7 @@ impl Charged<'_> {
     fn account_evict_batch(&mut self, d: &mut EvictBatch, stat: &mut ShrinkStat) {
         let dropped = std::mem::take(&mut d.dropped);
         stat.reclaimed += dropped;
-        self.pages.note_evictions(d, dropped);
+        by_policy!(self.pages.cfg.kind, P => self.pages.note_evictions::<P>(d, dropped));
         let memcg = self.pages.lruvecs[d.own.index()].memcg;
         self.groups.memcgs.uncharge(memcg, dropped);
         self.pages.count_lruvec(d.own, Counter::Pgfree, dropped);

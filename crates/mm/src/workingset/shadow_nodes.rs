@@ -84,18 +84,27 @@ impl Charged<'_> {
     }
 
     /// Keeps the counts of the node of a slot that changed.
-    #[inline]
+    #[inline(always)]
     fn note_slot(&mut self, page: PageId, old: Slot, new: Slot) {
         let n = self.pages.folios.node_of(page);
         let was = self.pages.space.fill[n.index()];
         debug_assert_ne!(was, Fill::ANON);
-        if was.count == 0 && !new.is_empty() {
-            self.enter_node(n);
-        }
         let is = Fill {
             count: was.count + u8::from(!new.is_empty()) - u8::from(!old.is_empty()),
             nr_values: was.nr_values + u8::from(new.as_value().is_some()) - u8::from(old.as_value().is_some()),
         };
+        if was.count == 0 || is.count == 0 || is.is_shadows_only() != was.is_shadows_only() {
+            return self.note_node(n, was, is);
+        }
+        self.pages.space.fill[n.index()] = is;
+    }
+
+    /// A node comes or goes, or starts or ceases to hold nothing but shadows.
+    #[inline(never)]
+    fn note_node(&mut self, n: XaNodeId, was: Fill, is: Fill) {
+        if was.count == 0 && is.count > 0 {
+            self.enter_node(n);
+        }
         self.pages.space.fill[n.index()] = is;
         if is.is_shadows_only() != was.is_shadows_only() {
             self.pages.relist_node(n, is.is_shadows_only());
