@@ -341,7 +341,7 @@ impl Core {
         self.forks += 1;
         self.limit_under_way(true);
         let Some(s) = self.space(parent) else { fatal("a process was forked that is not known") };
-        let mut child = AddressSpace::new(0, uffd, s.bell);
+        let mut child = AddressSpace::new(0, uffd, s.bell, self.now_ns);
         (child.forked, child.shares) = (true, true);
         child.active = s.active;
         s.watched.iter().for_each(|r| child.watched.insert(r));

@@ -7,6 +7,7 @@ use refault_mm::PageId;
 
 use super::Shared;
 use super::abi;
+use super::agent::Answer;
 use super::core::Core;
 use super::memory::State;
 use crate::core::{Claim, DISCARD_BATCH, Evicting, Evictor, Task, WINDOW};
@@ -21,13 +22,11 @@ impl Evicts for Shared {
     type Core = Core;
 
     fn enter(&self) -> MutexGuard<'_, Core> {
-        let mut core = self.lock();
-        core.tick();
-        core
+        self.lock_now()
     }
 
     fn tick(&self, core: &mut Core) {
-        core.tick();
+        Shared::tick(self, core);
     }
 
     fn next(evictor: &mut Evictor, core: &mut Core) -> Task {
@@ -51,7 +50,7 @@ impl Evicts for Shared {
     }
 
     fn reclaim<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        core.tick();
+        Shared::tick(self, &mut core);
         let before = core.memory.counts.moved_out;
         core.kswapd_step();
         core.mark_the_rest();
@@ -151,6 +150,7 @@ impl Shared {
     /// Moves out what is to leave, writes what is to be written, discards what is of no use.
     pub(super) fn evict_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         while core.move_out() {}
+        Shared::tick(self, &mut core);
         core.free_slots();
         core = evict::write_round(self, &self.area, core);
         if Shared::has_discards(&core) { self.discard(core) } else { core }
@@ -222,8 +222,8 @@ impl Core {
             return self.settle_moves(owner, &moves, None, 0);
         };
         match agent.carry_out(abi::MOVE, &addresses) {
-            Ok(None) => self.leave_open(owner, moves, shared),
-            Ok(outcomes) => self.settle_moves(owner, &moves, outcomes, shared),
+            Ok(Answer::Open { waited_ns }) => self.leave_open(owner, moves, shared, waited_ns),
+            Ok(Answer::Outcomes(outcomes)) => self.settle_moves(owner, &moves, Some(outcomes), shared),
             Err(_) => {
                 // The process is gone; who waits for its end hears of it.
                 if let Some(s) = self.space_mut(owner) {

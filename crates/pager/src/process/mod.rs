@@ -50,6 +50,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use refault_mm::{Engine, MemcgId, SwapAllocator};
 
@@ -103,6 +104,7 @@ pub struct TreeConfig {
 /// What the threads share.
 struct Shared {
     core: Mutex<Core>,
+    started: Instant,
     /// The evictor has something to do.
     work: Condvar,
     stop: AtomicBool,
@@ -154,7 +156,7 @@ impl Tree {
         let in_passing = (serving + 1) * (DISCARD_BATCH + WINDOW) * PAGE;
         let fixed = (serving + 3) * THREAD_BYTES + cpu_latency_qos::THREAD_BYTES + in_passing;
         let mut core = Core::new(engine, group, Memory::new(area.clone(), staging), fixed);
-        core.stall_limit = m.stall_limit;
+        core.stall_limit_ns = threads::nanoseconds(m.stall_limit);
         core.swap_pages = (m.swap_max / PAGE) as u64;
         core.has_swap_file = m.swap_directory.is_some();
         core.limit_under_way(false);
@@ -164,6 +166,7 @@ impl Tree {
         core.charge_overhead();
         let shared = Arc::new(Shared {
             core: Mutex::new(core),
+            started: Instant::now(),
             work: Condvar::new(),
             stop: AtomicBool::new(false),
             area,
@@ -205,6 +208,18 @@ impl Shared {
         threads::lock(&self.core)
     }
 
+    /// The lock, and time goes on.
+    fn lock_now(&self) -> MutexGuard<'_, Core> {
+        let mut core = self.lock();
+        self.tick(&mut core);
+        core
+    }
+
+    /// Time goes on.
+    fn tick(&self, core: &mut Core) {
+        core.set_now(threads::nanoseconds(self.started.elapsed()));
+    }
+
     /// A thread that serves faults.
     fn serve(&self) {
         self.placement.join();
@@ -214,8 +229,7 @@ impl Shared {
                 Ok(None) => continue,
                 Err(e) => fatal(&format!("waiting for faults: {e}")),
             };
-            let mut core = self.lock();
-            core.tick();
+            let mut core = self.lock_now();
             match ready {
                 Ready::Stop => return,
                 Ready::Faults(index) => {
@@ -267,6 +281,8 @@ impl Shared {
     fn finish<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         loop {
             core.serve_pending();
+            // What is lent is read by who serves it.
+            self.tick(&mut core);
             core.free_slots();
             for index in std::mem::take(&mut core.is_new) {
                 let Some(s) = core.space(index) else { continue };
@@ -296,8 +312,7 @@ impl Shared {
         drop(core);
         let slots: Vec<_> = reads.iter().map(|&(page, slot)| (slot, page)).collect();
         let results = self.area.read_several(&slots, &mut contents);
-        let mut core = self.lock();
-        core.tick();
+        let mut core = self.lock_now();
         for ((&(page, _), result), content) in reads.iter().zip(results).zip(contents) {
             core.arrive(page, result.map(|()| content));
         }
