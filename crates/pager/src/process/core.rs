@@ -6,12 +6,12 @@ use std::sync::Arc;
 use refault_mm::{Advice, Engine, MappingId, MappingKind, MemcgId, Outcome, PageId, Touch};
 
 use super::address_space::AddressSpace;
-use super::memory::{Memory, State};
+use super::memory::Memory;
 use super::pressure::Pressure;
 use super::share::Sharing;
 use super::table::BLOCK;
 use super::wake::wake_at;
-use crate::core::{Budget, DISCARD_BATCH};
+use crate::core::{Budget, DISCARD_BATCH, State};
 use crate::store::{PageBuf, StoreError};
 use crate::uffd::{Fault, PAGE, Uffd};
 
@@ -221,7 +221,7 @@ impl Core {
         s.blocks.push(first);
         for i in 0..BLOCK {
             let page = first as usize + i;
-            self.memory.owner[page] = space as u32;
+            self.memory.census.owner[page] = space as u32;
             self.memory.address[page] = base + i * PAGE;
             self.memory.doomed[page] = false;
         }
@@ -248,11 +248,13 @@ impl Core {
         }
         while let Some(p) = self.pending.pop_front() {
             self.memory.counts.faults += 1;
+            // Those that are about to be written are at hand, too.
+            let at_hand = self.memory.all_resident() + self.memory.count(State::Staged);
+            let has_begun = self.memory.counts.moved_out > 0;
             if let Some(r) = &mut self.memory.recorder {
                 r.touch(p.since_ns, p.space, p.address, p.write);
-                if self.memory.counts.moved_out > 0 {
-                    // Those that are about to be written are at hand, too.
-                    r.fault_beside(self.memory.resident.iter().sum::<u64>() + self.memory.staged_pages);
+                if has_begun {
+                    r.fault_beside(at_hand);
                 }
             }
             self.serve(p, false);
@@ -339,7 +341,7 @@ impl Core {
     }
 
     pub(super) fn wake(&self, page: u32) {
-        if let Some(uffd) = self.uffd(self.memory.owner[page as usize] as usize) {
+        if let Some(uffd) = self.uffd(self.memory.owner(page)) {
             wake_at(&uffd, self.memory.address[page as usize], PAGE);
         }
     }
@@ -426,9 +428,8 @@ impl Core {
 
     /// A touch that nobody waits for.
     pub(super) fn unasked(&self, page: u32) -> Pending {
-        let i = page as usize;
-        let space = self.memory.owner[i] as usize;
-        Pending { space, address: self.memory.address[i], write: false, since_ns: self.now_ns }
+        let (space, address) = self.memory.place_of(page);
+        Pending { space, address, write: false, since_ns: self.now_ns }
     }
 
     /// A page that was to go stays in place. The engine learns of it as of a touch.
@@ -452,7 +453,7 @@ impl Core {
         let m = &self.memory;
         m.kswapd_awake
             || !m.leaving.is_empty()
-            || m.staged_pages > 0
+            || m.count(State::Staged) > 0
             || m.discards.len() >= DISCARD_BATCH
             || !self.waiting_for_frame.is_empty()
             || !self.unsettled.is_empty()
@@ -462,13 +463,6 @@ impl Core {
             || self.memory.high.new_sleepers
             || m.area.wants_tending()
             || self.missing() > 0
-    }
-
-    /// Slots that the engine freed are free now: what was in them is in memory.
-    pub(super) fn free_slots(&mut self) {
-        for slot in self.memory.freed.drain(..) {
-            self.memory.area.free(slot);
-        }
     }
 
     /// A fault that was read.

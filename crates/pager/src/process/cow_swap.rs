@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::core::{Core, Pending};
 use super::maps;
-use super::memory::State;
+use crate::core::State;
 use crate::pagemap::Pagemap;
 use crate::store::PageBuf;
 use crate::threads::fatal;

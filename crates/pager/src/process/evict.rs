@@ -9,7 +9,7 @@ use super::Shared;
 use super::abi;
 use super::agent::Answer;
 use super::core::Core;
-use super::memory::State;
+use crate::core::State;
 use crate::core::{Claim, DISCARD_BATCH, Evicting, Evictor, Task, WINDOW};
 use crate::evict::{self, Evicts, SwapsOut};
 use crate::store::{StoreError, SwapArea};
@@ -77,7 +77,7 @@ impl Evicts for Shared {
 
 impl SwapsOut for Shared {
     fn staging_start(core: &Core) -> usize {
-        core.memory.staging.address(0)
+        core.memory.staging.start()
     }
 
     fn claim_writes(core: &mut Core, most: usize) -> Vec<Claim> {
@@ -86,7 +86,7 @@ impl SwapsOut for Shared {
 
     fn settle_writes(core: &mut Core, claimed: &[Claim], results: &[Result<(), StoreError>]) {
         core.settle_writes(claimed, results);
-        core.free_slots();
+        core.memory.free_slots();
     }
 
     fn has_discards(core: &Core) -> bool {
@@ -94,11 +94,11 @@ impl SwapsOut for Shared {
     }
 
     fn take_discards(core: &mut Core) -> Vec<u32> {
-        std::mem::take(&mut core.memory.discards)
+        core.memory.take_discards(0)
     }
 
     fn settle_discards(core: &mut Core, places: &[u32]) {
-        places.iter().for_each(|&p| core.memory.staging.give_back(p));
+        core.memory.settle_discards(places);
     }
 }
 
@@ -151,7 +151,7 @@ impl Shared {
     pub(super) fn evict_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         while core.move_out() {}
         Shared::tick(self, &mut core);
-        core.free_slots();
+        core.memory.free_slots();
         core = evict::write_round(self, &self.area, core);
         if Shared::has_discards(&core) { self.discard(core) } else { core }
     }
@@ -171,7 +171,7 @@ impl Core {
         let mut pages: Vec<u32> = Vec::new();
         let mut owner = None;
         if let Some(&first) = self.memory.leaving.front() {
-            let owner = self.memory.owner[first as usize] as usize;
+            let owner = self.memory.owner(first);
             if self.is_unanswered(owner) || self.is_helped(owner) {
                 self.keep_all(owner);
                 return true;
@@ -186,7 +186,7 @@ impl Core {
         while pages.len() < WINDOW {
             let Some(&page) = self.memory.leaving.front() else { break };
             if self.memory.state(page) == State::Leaving {
-                let whose = self.memory.owner[page as usize];
+                let whose = self.memory.owner(page);
                 if *owner.get_or_insert(whose) != whose {
                     break;
                 }
@@ -198,16 +198,16 @@ impl Core {
         pages.sort_unstable_by_key(|&p| self.memory.address[p as usize]);
         // A page that was given up and ordered out again is named twice.
         pages.dedup();
-        let places = self.memory.staging.take(pages.len());
+        let places = self.memory.places.take(pages.len());
         // No places: they come back when what is in them was written.
         self.memory.leaving.extend(pages.drain(places.len()..));
         // Of these, what may be about to be dropped stays where it is.
         let (doomed, pages): (Vec<u32>, Vec<u32>) = pages.iter().partition(|&&p| self.memory.doomed[p as usize]);
         for &place in &places[pages.len()..] {
-            self.memory.staging.give_back(place);
+            self.memory.places.give_back(place);
         }
         let is_any = !places.is_empty();
-        self.order_moves(owner as usize, pages.into_iter().zip(places).collect());
+        self.order_moves(owner, pages.into_iter().zip(places).collect());
         doomed.into_iter().for_each(|page| self.stay(page));
         is_any
     }
@@ -260,7 +260,7 @@ impl Core {
 
     fn settle_move(&mut self, owner: usize, (page, place): (u32, u32), i: usize, outcome: u32) {
         if outcome == 0 || outcome == abi::UNMARKED {
-            let to = self.memory.staging.address(place);
+            let to = self.memory.staging_address(place);
             if let Some(agent) = self.space(owner).and_then(|s| s.agent.as_ref()) {
                 // SAFETY: the place was just taken, and nobody else knows it.
                 unsafe { agent.take_page(i, to) };
@@ -270,9 +270,11 @@ impl Core {
             if outcome != 0 {
                 self.memory.to_mark.push(page);
             }
-            return self.memory.set_staged(page, place);
+            self.memory.is_discarding[page as usize] = false;
+            self.memory.set_staged(page, place);
+            return self.memory.queue_staged(page);
         }
-        self.memory.staging.give_back(place);
+        self.memory.places.give_back(place);
         if outcome as i32 == libc::ENOENT {
             // Nothing is there: the program gave it up.
             return self.drop_page(page);
@@ -285,13 +287,8 @@ impl Core {
     pub(super) fn claim_writes(&mut self, most: usize) -> Vec<Claim> {
         let mut claimed = Vec::new();
         while claimed.len() < most {
-            let Some((page, place)) = self.memory.staged.pop_front() else { break };
-            let i = page as usize;
-            if self.memory.state(page) == State::Staged && self.memory.place[i] == place {
-                self.memory.set_state(page, State::Writing);
-                self.memory.staged_pages -= 1;
-                claimed.push(Claim { page, slot: self.memory.slot[i], place });
-            }
+            let Some(page) = self.memory.next_staged() else { break };
+            claimed.push(self.memory.claim(page));
         }
         claimed
     }
@@ -329,7 +326,6 @@ impl Core {
             self.engine.write_done(&mut self.memory, id, true);
         } else {
             self.memory.set_state(page, State::Staged);
-            self.memory.staged_pages += 1;
             self.engine.write_done(&mut self.memory, id, false);
             let p = self.unasked(page);
             self.touch(page, p);

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use refault_mm::{PageId, Touch};
 
 use super::core::{Core, Pending};
-use super::memory::{Fill, Source, State};
+use super::memory::{Fill, Source};
 use super::table::BLOCK;
+use crate::core::State;
 use crate::threads::fatal;
 use crate::uffd::{FillMode, PAGE};
 
@@ -66,9 +67,8 @@ impl Core {
             self.fill(fill, p);
             // It is in its place, and who waits there was not woken.
             if self.memory.high.holds && self.memory.state(asked) == State::Mapped {
-                let i = asked as usize;
-                let (space, address) = (self.memory.owner[i] as usize, self.memory.address[i]);
-                self.memory.high.hold((space, address));
+                let place = self.memory.place_of(asked);
+                self.memory.high.hold(place);
             }
         }
     }
@@ -102,7 +102,7 @@ impl Core {
             if self.memory.state(page) != State::Mapped {
                 break;
             }
-            let space = self.memory.owner[page as usize] as usize;
+            let space = self.memory.owner(page);
             if self.has_batch(space) {
                 // A fork that was read of and not dealt with has the page as it is now: after this
                 // it would be lost for the child.

@@ -31,7 +31,7 @@ impl Shared {
             self.tick(&mut core);
         }
         core.release_held();
-        core.free_slots();
+        core.memory.free_slots();
         core
     }
 }

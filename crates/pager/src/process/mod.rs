@@ -64,7 +64,7 @@ use crate::core::DISCARD_BATCH;
 use crate::cpu_latency_qos::{self, CpuLatencyQos};
 use crate::error::Error;
 use crate::placement::Placement;
-use crate::staging::{Staging, WINDOW};
+use crate::staging::WINDOW;
 use crate::store::{SwapArea, SwapIo};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads::{self, fatal};
@@ -147,7 +147,7 @@ impl Tree {
         let mut engine = Engine::new(config_of_engine).map_err(Error::Config)?;
         let group =
             engine.add_memcg(MemcgId::ROOT, "/run", u64::MAX, (m.swap_max / PAGE) as u64).map_err(Error::Config)?;
-        let staging = Staging::new(max_pages / 8 + 16)
+        let memory = Memory::new(area.clone(), max_pages / 8 + 16)
             .map_err(Error::io("mapping staging windows (is ulimit -v or -d too small?)"))?;
         let serving = match m.fault_threads {
             0 => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
@@ -155,7 +155,7 @@ impl Tree {
         };
         let in_passing = (serving + 1) * (DISCARD_BATCH + WINDOW) * PAGE;
         let fixed = (serving + 3) * THREAD_BYTES + cpu_latency_qos::THREAD_BYTES + in_passing;
-        let mut core = Core::new(engine, group, Memory::new(area.clone(), staging), fixed);
+        let mut core = Core::new(engine, group, memory, fixed);
         core.stall_limit_ns = threads::nanoseconds(m.stall_limit);
         core.swap_pages = (m.swap_max / PAGE) as u64;
         core.has_swap_file = m.swap_directory.is_some();
@@ -283,7 +283,7 @@ impl Shared {
             core.serve_pending();
             // What is lent is read by who serves it.
             self.tick(&mut core);
-            core.free_slots();
+            core.memory.free_slots();
             for index in std::mem::take(&mut core.is_new) {
                 let Some(s) = core.space(index) else { continue };
                 if let Err(e) = self.poll.add_faults(s.uffd.as_fd().as_raw_fd(), index) {

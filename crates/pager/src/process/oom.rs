@@ -5,7 +5,7 @@ use refault_mm::{PageId, ReclaimRequest, ReclaimRound, Touch};
 
 use super::core::{Core, Pending};
 use super::maps;
-use super::memory::State;
+use crate::core::State;
 use crate::core::{engine_bytes, kswapd_step};
 use crate::machine;
 use crate::staging::WINDOW;
@@ -60,7 +60,7 @@ impl Core {
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
         let (area, max) = (self.memory.area.stats(), self.budget.max_pages * PAGE as u64);
         let (pool, tables) = (area.usage.memory_bytes, self.own_bytes() as u64);
-        let resident = self.memory.resident.iter().sum::<u64>() * PAGE as u64;
+        let resident = self.memory.all_resident() * PAGE as u64;
         let file_limit =
             machine::limit("file_size_bytes").filter(|&l| self.has_swap_file && l < self.swap_pages * PAGE as u64);
         // Slots that are kept by processors, and what does not fit a cluster, are not all used.
@@ -268,7 +268,7 @@ impl Core {
         self.memory.in_place = false;
         self.fill_others();
         let is_known = self.memory.state(page) == State::Mapped;
-        if is_known && self.space(self.memory.owner[page as usize] as usize).is_some_and(|s| s.shares) {
+        if is_known && self.space(self.memory.owner(page)).is_some_and(|s| s.shares) {
             self.sharing.found();
         }
         is_known

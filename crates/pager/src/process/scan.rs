@@ -11,7 +11,7 @@ use super::abi;
 use super::core::Core;
 use super::gate::WORTH_WATCHING;
 use super::maps;
-use super::memory::State;
+use crate::core::State;
 use crate::pagemap::Pagemap;
 use crate::uffd::PAGE;
 
@@ -138,7 +138,7 @@ impl Shared {
     /// After a look: what is unknown now was not to be found.
     fn note_known(&self, index: usize) {
         let mut core = self.lock();
-        let known = core.memory.resident.get(index).copied().unwrap_or(0);
+        let known = core.memory.resident(index);
         if let Some(s) = core.space_mut(index) {
             let now = maps::size(s.pid).resident.saturating_sub(known);
             (s.beyond, s.known_unknown) = (now, now);

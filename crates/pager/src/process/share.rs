@@ -13,7 +13,7 @@ use refault_mm::PageId;
 use super::core::Core;
 use super::gate::Sized;
 use super::maps;
-use super::memory::State;
+use crate::core::State;
 use crate::uffd::PAGE;
 
 /// Copies are counted exactly after so many nanoseconds, or when they could be so great a part of the memory.
@@ -81,7 +81,7 @@ impl Sharing {
 impl Core {
     /// A process is being forked: from now on what it writes to may be copied.
     pub(super) fn note_fork(&mut self, parent: usize) {
-        let known = self.memory.resident[parent];
+        let known = self.memory.resident(parent);
         let Some(s) = self.space_mut(parent) else { return };
         if !s.shares {
             s.shares = true;
@@ -206,7 +206,7 @@ impl Core {
     }
 
     fn known_of(&self, sharing: &[Sized]) -> u64 {
-        sharing.iter().map(|&(i, ..)| self.memory.resident[i]).sum()
+        sharing.iter().map(|&(i, ..)| self.memory.resident(i)).sum()
     }
 
     /// What those that were not forked themselves have beyond what is known.

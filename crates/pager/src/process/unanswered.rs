@@ -10,7 +10,7 @@
 
 use super::Shared;
 use super::core::{Core, Pending};
-use super::memory::State;
+use crate::core::State;
 use crate::store::{PageBuf, StoreError};
 
 /// An agent that was late is waited for again when it answers within so many nanoseconds.
@@ -91,7 +91,7 @@ impl Core {
         page: u32,
         content: Result<Box<PageBuf>, StoreError>,
     ) -> Option<Result<Box<PageBuf>, StoreError>> {
-        match self.open_order(self.memory.owner[page as usize] as usize) {
+        match self.open_order(self.memory.owner(page)) {
             Some(u) => {
                 u.read.push((page, content));
                 None
@@ -102,16 +102,15 @@ impl Core {
 
     /// Likewise a page that could not be written.
     pub(super) fn holds_unwritten(&mut self, page: u32) -> bool {
-        let owner = self.memory.owner[page as usize] as usize;
+        let owner = self.memory.owner(page);
         self.open_order(owner).map(|u| u.unwritten.push(page)).is_some()
     }
 
     /// Pages that are to leave a process stay, but for those that an open order is about.
     pub(super) fn keep_all(&mut self, owner: usize) {
         let ordered: Vec<u32> = self.open_order(owner).map_or(Vec::new(), |u| u.moves.iter().map(|m| m.0).collect());
-        let whose = &self.memory.owner;
-        let (keep, rest): (Vec<u32>, Vec<u32>) =
-            self.memory.leaving.iter().partition(|&&p| whose[p as usize] as usize == owner);
+        let memory = &self.memory;
+        let (keep, rest): (Vec<u32>, Vec<u32>) = self.memory.leaving.iter().partition(|&&p| memory.owner(p) == owner);
         self.memory.leaving = rest.into();
         for page in keep {
             // A page that was given up and ordered out again is named twice.

@@ -9,7 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::memory::{Memory, State, extend};
+use super::memory::Memory;
+use crate::core::{State, extend};
 use crate::pagemap::Pagemap;
 
 /// What it takes to know.
@@ -84,7 +85,7 @@ impl Memory {
             if !matches!(self.state(i as u32), State::Mapped | State::Leaving) {
                 continue;
             }
-            let (process, address) = (self.owner[i] as usize, self.address[i]);
+            let (process, address) = self.place_of(i as u32);
             if !finders.get_mut(process).is_some_and(|f| f.contains(address)) {
                 continue;
             }
@@ -111,7 +112,7 @@ impl Memory {
     /// Whether a page that is in place was written since the last walk. Where there was none,
     /// nothing is protected, and all pages are as if written.
     pub(super) fn is_written(&self, page: u32) -> bool {
-        let map = self.written.pagemaps.get(self.owner[page as usize] as usize);
+        let map = self.written.pagemaps.get(self.owner(page));
         let is_written = |map: &Arc<Pagemap>| map.is_written(self.address[page as usize]).unwrap_or(false);
         self.written.has_walked && map.and_then(Option::as_ref).is_some_and(is_written)
     }

@@ -194,7 +194,7 @@ impl Shared {
     }
 
     fn finish_giving_up<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        core.free_slots();
+        core.memory.free_slots();
         self.finish(core)
     }
 }

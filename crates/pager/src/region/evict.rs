@@ -71,7 +71,7 @@ impl SwapsOut for Shared {
 
     fn settle_writes(core: &mut Core, claimed: &[Claim], results: &[Result<(), StoreError>]) {
         core.settle_writes(claimed, results);
-        core.free_slots();
+        core.memory.free_slots();
     }
 
     fn has_discards(core: &Core) -> bool {
@@ -83,7 +83,7 @@ impl SwapsOut for Shared {
     }
 
     fn settle_discards(core: &mut Core, places: &[u32]) {
-        core.settle_discards(places);
+        core.memory.settle_discards(places);
     }
 }
 
@@ -209,7 +209,7 @@ impl Shared {
             let settled = Instant::now();
             core.settle_moves(&moves);
             core.note_rescued(|| settled.elapsed());
-            core.free_slots();
+            core.memory.free_slots();
         }
         core
     }

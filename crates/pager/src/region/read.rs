@@ -12,7 +12,7 @@ impl Shared {
     /// After the engine was called: what it asked for is done, as far as someone waits for it.
     pub(super) fn finish<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         loop {
-            core.free_slots();
+            core.memory.free_slots();
             if let &[one] = &core.memory.reads[..] {
                 core.memory.reads.clear();
                 core = self.read(core, &[one]);
@@ -91,7 +91,7 @@ impl Shared {
             core.tick();
         }
         core.release_held();
-        core.free_slots();
+        core.memory.free_slots();
         core
     }
 

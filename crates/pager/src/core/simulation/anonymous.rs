@@ -178,7 +178,7 @@ impl Run {
 
     /// The lock is given up: what was asked for is someone's now.
     fn leave(&mut self) {
-        self.core.free_slots();
+        self.core.memory.free_slots();
         let (reads, folios) = self.core.take_reads();
         self.jobs.extend(reads.chunks(16).map(|r| Job::Read(r.to_vec())));
         self.jobs.extend(folios.into_iter().map(Job::Folio));
@@ -292,7 +292,7 @@ impl Run {
             Job::Write(claimed) => self.write(&claimed),
             Job::Discard(places) => {
                 self.kernel.empty(&places);
-                self.core.settle_discards(&places);
+                self.core.memory.settle_discards(&places);
             }
             Job::Look(pages) => {
                 use crate::core::Operations;
