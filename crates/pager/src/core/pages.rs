@@ -41,7 +41,7 @@ pub(crate) struct Pages<C = ()> {
     pub(crate) leaving: VecDeque<u32>,
     /// A page of each folio in staging places, the first to be written in front. Those that came
     /// back or went on are still named; their state or place tells.
-    pub(super) staged: VecDeque<(u32, u32)>,
+    pub(crate) staged: VecDeque<(u32, u32)>,
     /// Staging places whose content is of no use any more.
     pub(crate) discards: Vec<u32>,
     /// Slots that the engine freed: kept until what was in them is in memory.
@@ -208,7 +208,7 @@ impl<C: Census> Pages<C> {
         self.staged.push_back((page, self.place[page as usize]));
     }
 
-    /// A page of the folio that is to be written next.
+    /// A page of the folio that is to be written next, which is in front of the list.
     pub(crate) fn next_staged(&mut self) -> Option<u32> {
         loop {
             let &(page, place) = self.staged.front()?;
@@ -219,7 +219,7 @@ impl<C: Census> Pages<C> {
         }
     }
 
-    /// That page is written from now on.
+    /// A page in a staging place is written from now on.
     pub(crate) fn claim(&mut self, page: u32) -> Claim {
         self.set_state(page, State::Writing);
         Claim { page, slot: self.slot[page as usize], place: self.place[page as usize] }

@@ -121,6 +121,7 @@ impl<O: Operations> Core<O> {
             if !claimed.is_empty() && claimed.len() + unit.len() > most {
                 break;
             }
+            self.memory.staged.pop_front();
             let is_staged = |p: &u32| self.memory.state(*p) == State::Staged;
             let pages: Vec<u32> = unit.filter(is_staged).collect();
             claimed.extend(pages.into_iter().map(|p| self.memory.claim(p)));

@@ -1,6 +1,5 @@
 //! The evictor: background reclaim, and what it leads to.
 
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use refault_mm::PageId;
@@ -9,11 +8,10 @@ use super::Shared;
 use super::abi;
 use super::agent::Answer;
 use super::core::Core;
-use crate::core::State;
-use crate::core::{Claim, DISCARD_BATCH, Evicting, Evictor, Task, WINDOW};
-use crate::evict::{self, Evicts, SwapsOut};
+use crate::core::{Claim, DISCARD_BATCH, Evicting, State, WINDOW};
+use crate::evict::{self, Driven, Evicts, SwapsOut};
 use crate::store::{StoreError, SwapArea};
-use crate::sync::{Condvar, MutexGuard};
+use crate::sync::MutexGuard;
 
 /// Room comes from others that are at work, or not at all: either takes a moment.
 const PAUSE: Duration = Duration::from_micros(50);
@@ -21,36 +19,12 @@ const PAUSE: Duration = Duration::from_micros(50);
 impl Evicts for Shared {
     type Core = Core;
 
-    fn enter(&self) -> MutexGuard<'_, Core> {
-        self.lock_now()
-    }
-
-    fn tick(&self, core: &mut Core) {
-        Shared::tick(self, core);
-    }
-
-    fn next(evictor: &mut Evictor, core: &mut Core) -> Task {
-        evictor.next(core)
-    }
-
-    fn work(&self) -> &Condvar {
-        &self.work
-    }
-
-    fn stop(&self) -> &AtomicBool {
-        &self.stop
-    }
-
     fn area(&self) -> Option<&SwapArea> {
         Some(&self.area)
     }
 
-    fn charge_overhead(core: &mut Core) {
-        core.charge_overhead();
-    }
-
     fn reclaim<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        Shared::tick(self, &mut core);
+        self.tick(&mut core);
         let before = core.memory.counts.moved_out;
         core.kswapd_step();
         core.mark_the_rest();
@@ -102,6 +76,22 @@ impl SwapsOut for Shared {
     }
 }
 
+impl Driven for Core {
+    type Evicting = Self;
+
+    fn set_now(&mut self, now_ns: u64) {
+        Core::set_now(self, now_ns);
+    }
+
+    fn evicting(&mut self) -> &mut Self {
+        self
+    }
+
+    fn charge_overhead(&mut self) {
+        Core::charge_overhead(self);
+    }
+}
+
 impl Evicting for Core {
     fn wake_sleepers(&mut self) -> Option<u64> {
         Core::wake_sleepers(self)
@@ -150,7 +140,7 @@ impl Shared {
     /// Moves out what is to leave, writes what is to be written, discards what is of no use.
     pub(super) fn evict_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         while core.move_out() {}
-        Shared::tick(self, &mut core);
+        self.tick(&mut core);
         core.memory.free_slots();
         core = evict::write_round(self, &self.area, core);
         if Shared::has_discards(&core) { self.discard(core) } else { core }
@@ -288,6 +278,7 @@ impl Core {
         let mut claimed = Vec::new();
         while claimed.len() < most {
             let Some(page) = self.memory.next_staged() else { break };
+            self.memory.staged.pop_front();
             claimed.push(self.memory.claim(page));
         }
         claimed

@@ -46,11 +46,10 @@ mod wake;
 mod written;
 
 use std::fs::File;
+use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use refault_mm::{Engine, MemcgId, SwapAllocator};
 
@@ -63,6 +62,7 @@ use crate::config::RegionConfig;
 use crate::core::DISCARD_BATCH;
 use crate::cpu_latency_qos::{self, CpuLatencyQos};
 use crate::error::Error;
+use crate::evict::Common;
 use crate::placement::Placement;
 use crate::staging::WINDOW;
 use crate::store::{SwapArea, SwapIo};
@@ -103,11 +103,7 @@ pub struct TreeConfig {
 
 /// What the threads share.
 struct Shared {
-    core: Mutex<Core>,
-    started: Instant,
-    /// The evictor has something to do.
-    work: Condvar,
-    stop: AtomicBool,
+    common: Common<Core>,
     area: Arc<SwapArea>,
     poll: Poll,
     placement: Placement,
@@ -165,10 +161,7 @@ impl Tree {
         core.budget.overhead_beside = m.overhead_beside;
         core.charge_overhead();
         let shared = Arc::new(Shared {
-            core: Mutex::new(core),
-            started: Instant::now(),
-            work: Condvar::new(),
-            stop: AtomicBool::new(false),
+            common: Common::new(core),
             area,
             placement: Placement::new(),
             latency: CpuLatencyQos::new(m.awake_cpus)?,
@@ -194,32 +187,22 @@ impl Tree {
 
 impl Drop for Tree {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.end();
         self.shared.listener.close();
         self.shared.poll.stop();
-        drop(self.shared.lock());
-        self.shared.work.notify_all();
         self.threads.drain(..).for_each(|t| _ = t.join());
     }
 }
 
+impl Deref for Shared {
+    type Target = Common<Core>;
+
+    fn deref(&self) -> &Common<Core> {
+        &self.common
+    }
+}
+
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Core> {
-        threads::lock(&self.core)
-    }
-
-    /// The lock, and time goes on.
-    fn lock_now(&self) -> MutexGuard<'_, Core> {
-        let mut core = self.lock();
-        self.tick(&mut core);
-        core
-    }
-
-    /// Time goes on.
-    fn tick(&self, core: &mut Core) {
-        core.set_now(threads::nanoseconds(self.started.elapsed()));
-    }
-
     /// A thread that serves faults.
     fn serve(&self) {
         self.placement.join();

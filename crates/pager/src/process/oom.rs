@@ -5,8 +5,7 @@ use refault_mm::{PageId, ReclaimRequest, ReclaimRound, Touch};
 
 use super::core::{Core, Pending};
 use super::maps;
-use crate::core::State;
-use crate::core::{engine_bytes, kswapd_step};
+use crate::core::{State, engine_bytes, kswapd_step};
 use crate::machine;
 use crate::staging::WINDOW;
 use crate::uffd::PAGE;
