@@ -1,4 +1,5 @@
-//! The core of the pager: what regions and mapped files have in common, and processes in part.
+//! The core of the pager: what regions and mapped files have in common, and processes in part:
+//! their pages, the budget and the evictor, not their faults.
 //!
 //! It has no I/O, no clock, no threads and no `unsafe`: time comes in as data
 //! ([`Core::set_now`]), memory is changed by [`Operations`], and calls that take long are made by

@@ -66,8 +66,8 @@ pub(super) struct Core {
     /// should be.
     pub(super) taken: u64,
     pub(super) owed: u64,
-    /// When something was written or read last, in nanoseconds, how much it was then, and how many writes had
-    /// failed.
+    /// When something was written or read last, in nanoseconds, how much it was then, and how many
+    /// writes had failed.
     pub(super) progress: (u64, u64, u64),
     pub(super) has_swap_file: bool,
     pub(super) failed_writes: u64,

@@ -16,7 +16,8 @@ use super::maps;
 use crate::core::State;
 use crate::uffd::PAGE;
 
-/// Copies are counted exactly after so many nanoseconds, or when they could be so great a part of the memory.
+/// Copies are counted exactly after so many nanoseconds, or when they could be so great a part of
+/// the memory.
 const COUNT_EVERY_NS: u64 = 20_000_000;
 const WORTH_A_COUNT: u64 = 64;
 /// As long as a process that shares memory is not known, copies count as this part of the memory at
@@ -24,8 +25,8 @@ const WORTH_A_COUNT: u64 = 64;
 const MOST_UNKNOWN: u64 = 16;
 /// Pages that processes have beyond those that were counted, which have them counted again.
 const GROWN: u64 = 64;
-/// A process that was forked is waited for so many nanoseconds: until it is there, no page that it shares can
-/// leave memory.
+/// A process that was forked is waited for so many nanoseconds: until it is there, no page that it
+/// shares can leave memory.
 const NEWBORN_NS: u64 = 500_000_000;
 
 /// What is known of memory that is shared.
