@@ -1,34 +1,76 @@
-//! The evictor's thread: the tasks that the core gives it, one after the other; and writes of what
-//! was moved out, by the thread that makes room.
+//! What the threads of a driver share, and the evictor's thread: the tasks that the core gives it,
+//! one after the other; and writes of what was moved out, by the thread that makes room.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::core::{Claim, Evictor, Task, WINDOW};
+use crate::core::{Claim, Evicting, Evictor, Task, WINDOW};
 use crate::staging;
 use crate::store::{Page, StoreError, SwapArea};
-use crate::sync::{Condvar, MutexGuard};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads;
 use crate::uffd::PAGE;
 
-/// What a driver has its evictor do.
-pub(crate) trait Evicts {
-    type Core;
+/// A core that threads drive.
+pub(crate) trait Driven {
+    type Evicting: Evicting;
 
-    /// Its lock, and time goes on.
-    fn enter(&self) -> MutexGuard<'_, Self::Core>;
     /// Time goes on.
-    fn tick(&self, core: &mut Self::Core);
-    /// The next task.
-    fn next(evictor: &mut Evictor, core: &mut Self::Core) -> Task;
-    /// What the evictor waits on for work.
-    fn work(&self) -> &Condvar;
+    fn set_now(&mut self, now_ns: u64);
+    /// What its evictor asks about its tasks.
+    fn evicting(&mut self) -> &mut Self::Evicting;
+    /// What the store takes has changed.
+    fn charge_overhead(&mut self);
+}
+
+/// What the threads of every driver share: its core under a lock, its clock, and word of work.
+pub(crate) struct Common<C> {
+    core: Mutex<C>,
+    started: Instant,
+    /// The evictor has something to do.
+    pub(crate) work: Condvar,
     /// It is over.
-    fn stop(&self) -> &AtomicBool;
+    pub(crate) stop: AtomicBool,
+}
+
+impl<C: Driven> Common<C> {
+    pub(crate) fn new(core: C) -> Common<C> {
+        Common { core: Mutex::new(core), started: Instant::now(), work: Condvar::new(), stop: AtomicBool::new(false) }
+    }
+
+    /// The lock.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, C> {
+        threads::lock(&self.core)
+    }
+
+    /// The lock, and time goes on.
+    pub(crate) fn lock_now(&self) -> MutexGuard<'_, C> {
+        let mut core = self.lock();
+        self.tick(&mut core);
+        core
+    }
+
+    /// Time goes on.
+    pub(crate) fn tick(&self, core: &mut C) {
+        core.set_now(threads::nanoseconds(self.started.elapsed()));
+    }
+
+    /// Nothing is begun any more, and the evictor is told.
+    pub(crate) fn end(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // The thread that has looked at it and does not wait yet has the lock.
+        drop(self.lock());
+        self.work.notify_all();
+    }
+}
+
+/// What a driver has its evictor do.
+pub(crate) trait Evicts: Deref<Target = Common<Self::Core>> {
+    type Core: Driven;
+
     /// The swap area; `None`: there is none.
     fn area(&self) -> Option<&SwapArea>;
-    /// What the store takes has changed.
-    fn charge_overhead(core: &mut Self::Core);
     /// [`Task::Reclaim`].
     fn reclaim<'a>(&'a self, core: MutexGuard<'a, Self::Core>) -> MutexGuard<'a, Self::Core>;
     /// [`Task::Write`].
@@ -81,10 +123,10 @@ pub(crate) fn write_round<'a, D: SwapsOut>(
         };
         let pages: Vec<_> = claimed.iter().map(content).collect();
         let results = area.write_many(&pages);
-        core = driver.enter();
+        core = driver.lock_now();
         D::settle_writes(&mut core, &claimed, &results);
         // What the pool grew by is taken before others get what is free now.
-        D::charge_overhead(&mut core);
+        core.charge_overhead();
         // The engine takes these frames for free: no more of them than is counted as the pager's
         // own.
         if D::has_discards(&core) {
@@ -100,7 +142,7 @@ pub(crate) fn discard<'a, D: SwapsOut>(driver: &'a D, mut core: MutexGuard<'a, D
     drop(core);
     // SAFETY: the places are taken, and no page refers to them any more.
     unsafe { staging::empty(start, &mut places) };
-    let mut core = driver.enter();
+    let mut core = driver.lock_now();
     D::settle_discards(&mut core, &places);
     core
 }
@@ -108,15 +150,15 @@ pub(crate) fn discard<'a, D: SwapsOut>(driver: &'a D, mut core: MutexGuard<'a, D
 /// The thread.
 pub(crate) fn run<D: Evicts>(driver: &D) {
     let mut evictor = Evictor::new();
-    let mut core = driver.enter();
+    let mut core = driver.lock_now();
     loop {
-        let task = D::next(&mut evictor, &mut core);
-        if driver.stop().load(Ordering::Relaxed) {
+        let task = evictor.next(core.evicting());
+        if driver.stop.load(Ordering::Relaxed) {
             return;
         }
         core = match task {
             Task::Sleep(ns) => {
-                let mut core = threads::wait(driver.work(), core, Duration::from_nanos(ns));
+                let mut core = threads::wait(&driver.work, core, Duration::from_nanos(ns));
                 driver.tick(&mut core);
                 core
             }
@@ -127,7 +169,7 @@ pub(crate) fn run<D: Evicts>(driver: &D) {
             Task::Yield => {
                 drop(core);
                 driver.pause();
-                driver.enter()
+                driver.lock_now()
             }
         };
     }
@@ -143,7 +185,7 @@ fn without_lock<'a, D: Evicts>(
     if let Some(area) = driver.area() {
         act(area);
     }
-    let mut core = driver.enter();
-    D::charge_overhead(&mut core);
+    let mut core = driver.lock_now();
+    core.charge_overhead();
     core
 }

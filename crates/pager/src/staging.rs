@@ -1,12 +1,8 @@
 //! Places for pages that are on their way out of memory: windows of 64 pages beside the region.
 //!
-//! Which of them are free is [`Places`]'s affair.
-
-use std::io;
+//! Which of them are free is the affair of `core/places.rs`.
 
 use crate::calls;
-use crate::core::Places;
-use crate::mem::Mapping;
 use crate::threads::fatal;
 use crate::uffd::PAGE;
 
@@ -24,37 +20,5 @@ pub(crate) unsafe fn empty(base: usize, places: &mut [u32]) {
         if let Err(e) = unsafe { calls::discard(start, len) } {
             fatal(&format!("discarding memory: {e}"));
         }
-    }
-}
-
-/// The windows, and which places of them are free.
-#[derive(Debug)]
-pub(crate) struct Staging {
-    mapping: Mapping,
-    places: Places,
-}
-
-impl Staging {
-    pub(crate) fn new(windows: usize) -> io::Result<Staging> {
-        Ok(Staging { mapping: Mapping::new(windows * WINDOW * PAGE)?, places: Places::new(windows) })
-    }
-
-    pub(crate) fn address(&self, place: u32) -> usize {
-        self.mapping.start() + place as usize * PAGE
-    }
-
-    /// As [`Places::take`].
-    pub(crate) fn take(&mut self, n: usize) -> Vec<u32> {
-        self.places.take(n)
-    }
-
-    /// As [`Places::give_back`].
-    pub(crate) fn give_back(&mut self, place: u32) {
-        self.places.give_back(place);
-    }
-
-    /// Places that are not free.
-    pub(crate) fn in_use(&self) -> u64 {
-        self.places.in_use()
     }
 }

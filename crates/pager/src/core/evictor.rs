@@ -2,6 +2,7 @@
 //! does.
 
 use super::operations::Operations;
+use super::state::State;
 use super::swap_core::Core;
 
 /// Without anything to do it looks round so often, in nanoseconds.
@@ -162,7 +163,7 @@ impl<O: Operations> Core<O> {
     pub(crate) fn has_work(&self) -> bool {
         let m = &self.memory;
         self.is_left_behind()
-            || m.staged_pages > self.pages_to_keep
+            || m.count(State::Staged) > self.pages_to_keep
             || self.has_discards()
             || self.is_waiting_for_frame()
             || m.high.new_sleepers

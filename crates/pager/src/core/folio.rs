@@ -46,9 +46,7 @@ impl Origin {
 impl<O: Operations> Memory<O> {
     /// The engine orders a folio in.
     pub(crate) fn swap_in(&mut self, first: u32, order: u8, slot: u32) -> Ack {
-        if order == 0 && self.state(first) == State::Stored {
-            self.set_state(first, State::Reading);
-            self.reads.push((first, slot));
+        if order == 0 && self.read_in(first, slot) {
             return Ack::Pending;
         }
         let pages = first..first + (1 << order);
@@ -66,41 +64,6 @@ impl<O: Operations> Memory<O> {
         match order {
             0 => self.reads.push((first, slot)),
             _ => self.folios.reads.push(FolioRead { first, pages: 1 << order, slot }),
-        }
-        Ack::Pending
-    }
-
-    /// The engine orders a folio out.
-    pub(crate) fn swap_out(&mut self, first: u32, order: u8, slot: u32) -> Ack {
-        let (mut moves, mut staged) = (false, None);
-        for (page, slot) in (first..first + (1 << order)).zip(slot..) {
-            let i = page as usize;
-            self.slot[i] = slot;
-            match self.state[i] {
-                State::Mapped => {
-                    self.set_state(page, State::Leaving);
-                    self.leaving.push_back(page);
-                    moves = true;
-                }
-                // It is out of reach already: a write of it failed, or it is written once more.
-                State::Written => {
-                    self.set_staged(page, self.place[i]);
-                    staged = Some(page);
-                }
-                State::Staged => staged = Some(page),
-                // Whatever it held is lost; its frame is free.
-                State::Poisoned => {}
-                _ => {
-                    self.counts.inconsistent += 1;
-                    return Ack::Failed;
-                }
-            }
-        }
-        match staged {
-            // With those that are to be moved.
-            _ if moves => {}
-            Some(page) => self.queue_staged(page),
-            None => return Ack::Done,
         }
         Ack::Pending
     }
@@ -152,7 +115,7 @@ impl<O: Operations> Memory<O> {
                 (None, Some(_)) => Some(Origin::Page),
                 (None, None) => None,
             },
-            State::Writing | State::Stored => None,
+            State::Writing | State::Stored | State::CowSwap => None,
         }
     }
 

@@ -1,7 +1,6 @@
 //! What the engine's orders mean for anonymous memory: page states, and what they are about.
 
-use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 use refault_mm::{Ack, Effect, Engine, MemcgId, PageId, SwapSlot, ThrottleReason, World};
@@ -10,135 +9,58 @@ use super::effects;
 use super::folio_reads::Folios;
 use super::memory_high::MemoryHigh;
 use super::operations::Operations;
+use super::pages::Pages;
 use super::places::Places;
 use super::state::State;
-use super::stats::Counts;
 use super::written_cache::WrittenCache;
-use crate::store::{PageBuf, SwapArea};
+use crate::store::SwapArea;
 
-/// The pages of a driver. Everything here is changed under one lock.
+/// The pages of a driver, and the calls on its memory. Everything here is changed under one lock.
 pub(crate) struct Memory<O> {
+    pages: Pages,
     pub(crate) ops: Arc<O>,
-    pub(crate) area: Arc<SwapArea>,
-    pub(super) state: Vec<State>,
-    young: Vec<bool>,
     /// The kernel tells which pages were written since the last walk.
     pub(crate) tells_writes: bool,
     written_cache: WrittenCache,
-    /// The swap slot that the engine gave the page.
-    pub(super) slot: Vec<u32>,
-    /// The staging place of the page.
-    pub(super) place: Vec<u32>,
-    pub(crate) places: Places,
-    /// Pages to be moved out.
-    pub(crate) leaving: VecDeque<u32>,
-    /// A page of each folio in staging places, the first to be written in front. Those that came
-    /// back or went on are still named; their state or place tells.
-    pub(super) staged: VecDeque<(u32, u32)>,
-    pub(crate) staged_pages: u64,
-    /// Staging places whose content is of no use any more.
-    pub(crate) discards: Vec<u32>,
-    /// Slots that the engine freed: kept until what was in them is in memory.
-    pub(super) freed: Vec<u32>,
-    /// Pages to be read, with their slots.
-    pub(crate) reads: Vec<(u32, u32)>,
-    /// The content that was read for the page whose access goes on.
-    pub(super) arrived: Option<Box<PageBuf>>,
-    /// That page, if it was put in place before the engine was told.
+    /// The page whose content arrived, if it was put in place before the engine was told.
     pub(super) placed: Option<u32>,
-    /// Buffers to read into.
-    pub(super) spare: Vec<Box<PageBuf>>,
     pub(crate) folios: Folios,
-    /// The access is a write: a page of zeros of its own is better than the shared one.
-    pub(super) write: bool,
-    pub(crate) kswapd_awake: bool,
     pub(crate) high: MemoryHigh<u32>,
     /// A limit is being lowered: that there is nothing to reclaim is no verdict.
     pub(crate) lowering: bool,
-    /// The owner gives pages up.
-    pub(super) dropping: bool,
-    pub(crate) counts: Counts,
 }
 
-/// Bytes of tables for each page.
-pub(crate) const BYTES_PER_PAGE: usize = 2 + 2 * size_of::<u32>();
+impl<O> Deref for Memory<O> {
+    type Target = Pages;
+
+    fn deref(&self) -> &Pages {
+        &self.pages
+    }
+}
+
+impl<O> DerefMut for Memory<O> {
+    fn deref_mut(&mut self) -> &mut Pages {
+        &mut self.pages
+    }
+}
 
 impl<O: Operations> Memory<O> {
     pub(crate) fn new(ops: Arc<O>, area: Arc<SwapArea>, pages: usize, places: Places) -> Memory<O> {
         Memory {
+            pages: Pages::new(area, pages, places, ()),
             ops,
-            area,
-            state: vec![State::Empty; pages],
-            young: vec![false; pages],
             tells_writes: false,
             written_cache: WrittenCache::default(),
-            slot: vec![0; pages],
-            place: vec![0; pages],
-            places,
-            leaving: VecDeque::new(),
-            staged: VecDeque::new(),
-            staged_pages: 0,
-            discards: Vec::new(),
-            freed: Vec::new(),
-            reads: Vec::new(),
-            arrived: None,
             placed: None,
-            spare: Vec::new(),
             folios: Folios::default(),
-            write: false,
-            kswapd_awake: false,
             high: MemoryHigh::default(),
             lowering: false,
-            dropping: false,
-            counts: Counts::default(),
         }
-    }
-
-    /// Pages that there are.
-    pub(crate) fn len(&self) -> usize {
-        self.state.len()
-    }
-
-    pub(crate) fn state(&self, page: u32) -> State {
-        self.state[page as usize]
-    }
-
-    /// A page is in another state from now on.
-    pub(super) fn set_state(&mut self, page: u32, to: State) {
-        let from = std::mem::replace(&mut self.state[page as usize], to);
-        debug_assert!(from.may_become(to), "page {page} was {from:?} and is {to:?}");
-    }
-
-    /// A buffer to read into.
-    pub(crate) fn buffer(&mut self) -> Box<PageBuf> {
-        self.spare.pop().unwrap_or_default()
     }
 
     /// Bytes of its tables.
     pub(super) fn table_bytes(&self) -> usize {
-        self.state.capacity() * BYTES_PER_PAGE
-            + self.staged.capacity() * 8
-            + self.leaving.capacity() * size_of::<u32>()
-            + self.folios.bytes()
-    }
-
-    pub(super) fn set_staged(&mut self, page: u32, place: u32) {
-        self.place[page as usize] = place;
-        self.set_state(page, State::Staged);
-        self.staged_pages += 1;
-    }
-
-    /// The folio of this page is in staging places: it is to be written.
-    pub(super) fn queue_staged(&mut self, page: u32) {
-        self.staged.push_back((page, self.place[page as usize]));
-    }
-
-    /// The page is in a staging place no more.
-    pub(super) fn leave_place(&mut self, page: u32, to: State) {
-        debug_assert!(self.state(page).is_in_place() && !to.is_in_place());
-        self.staged_pages -= u64::from(self.state(page) == State::Staged);
-        self.set_state(page, to);
-        self.discards.push(self.place[page as usize]);
+        self.pages.table_bytes() + self.folios.bytes()
     }
 
     /// Pages that were written since the last time are young. What cannot be had is not known, as
@@ -182,16 +104,13 @@ impl<O: Operations> Memory<O> {
 
     /// Nobody needs this memory any more.
     fn release(&mut self, page: u32) {
-        match self.state(page) {
-            State::Written => self.leave_place(page, State::Stored),
-            State::Staged => self.leave_place(page, State::Empty),
-            // Its owner gave it up, and the whole range is discarded in one go.
-            State::Mapped if self.dropping => self.set_state(page, State::Empty),
-            // The engine frees a page that is mapped only if its content is of no use.
-            State::Mapped if self.ops.discard(page, 1).is_ok() => self.set_state(page, State::Empty),
-            State::Mapped => self.counts.inconsistent += 1,
-            State::Empty | State::Stored | State::Poisoned => {}
-            State::Leaving | State::Writing | State::Reading => self.counts.inconsistent += 1,
+        if self.pages.release(page) {
+            return;
+        }
+        // The engine frees a page that is mapped only if its content is of no use.
+        match self.ops.discard(page, 1) {
+            Ok(()) => self.set_state(page, State::Empty),
+            Err(_) => self.counts.inconsistent += 1,
         }
     }
 }
@@ -230,7 +149,7 @@ impl<O: Operations> World for Memory<O> {
     fn before_walk(&mut self) {
         self.counts.walks += 1;
         self.written_cache.forget();
-        self.collect_writes(0..self.state.len() as u32);
+        self.collect_writes(0..self.len() as u32);
     }
 
     /// Asked of what may leave, so it should be known to the moment. Under a policy that never

@@ -1,4 +1,5 @@
-//! The core of the pager: what regions and mapped files have in common, and processes in part.
+//! The core of the pager: what regions and mapped files have in common, and processes in part:
+//! their pages, the budget and the evictor, not their faults.
 //!
 //! It has no I/O, no clock, no threads and no `unsafe`: time comes in as data
 //! ([`Core::set_now`]), memory is changed by [`Operations`], and calls that take long are made by
@@ -13,7 +14,8 @@
 //! | `moves` | one batch of moves, as far as it came |
 //! | `places` | which staging places are free |
 //! | `swap_core` | what the core of anonymous memory holds |
-//! | `state`, `memory` | the states of pages, and what the engine's orders do to them |
+//! | `state`, `pages` | the states of pages, and what is on its way out; of whole programs, too |
+//! | `memory` | what the engine's orders do to pages |
 //! | `folio`, `folio_reads` | pages that come and go as one |
 //! | `budget`, `limits`, `memory_high` | what may be taken, and who waits for having taken more |
 //! | `advise` | what the owner says: cold, out, given up |
@@ -36,6 +38,7 @@ mod memory;
 mod memory_high;
 mod moves;
 mod operations;
+mod pages;
 mod places;
 mod progress_guard;
 mod serve;
@@ -54,10 +57,11 @@ pub(crate) use effects::answer;
 pub(crate) use evictor::{Evicting, Evictor, Task};
 pub(crate) use faults::{Fault, MAX_MESSAGES, Waiting, WaitingForFrame};
 pub(crate) use folio_reads::FolioRead;
-pub(crate) use memory::{BYTES_PER_PAGE, Memory};
+pub(crate) use memory::Memory;
 pub(crate) use memory_high::{MOST_LEAVING, MemoryHigh, Released};
 pub(crate) use moves::{Moved, Moves};
 pub(crate) use operations::{FillMode, Operations, Progress, Source, Stopped};
+pub(crate) use pages::{BYTES_PER_PAGE, Census, Pages, extend};
 pub(crate) use places::{Places, WINDOW};
 pub(crate) use progress_guard::ProgressGuard;
 pub(crate) use state::State;

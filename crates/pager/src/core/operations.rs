@@ -3,7 +3,8 @@
 //! A region, a mapped file and the simulated kernel of the tests implement them, as
 //! implementations of Linux's `struct damon_operations` lie below the core of DAMON. The core calls
 //! some of them itself, with everything locked; those that take long (moves) are made by who
-//! drives it, between two calls of the core.
+//! drives it, between two calls of the core. Processes do not implement them: a call on their
+//! memory may change the core that makes it (docs/architecture.md, Whole programs and the core).
 
 use std::ops::Range;
 

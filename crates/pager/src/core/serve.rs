@@ -169,7 +169,8 @@ impl<O: Operations> Core<O> {
                 self.memory.arrived = content;
                 self.memory.placed = placed.then_some(page);
                 self.touch_now(page, waiting.unwrap_or(false));
-                self.memory.spare.extend(self.memory.arrived.take());
+                let spare = self.memory.arrived.take();
+                self.memory.spare.extend(spare);
                 if self.memory.placed.take().is_some() {
                     // It could free what it does not know to be in use.
                     self.memory.ops.fatal("a page is in place, and the engine did not map it");
@@ -206,7 +207,8 @@ impl<O: Operations> Core<O> {
     /// may go on for long before it finds that there is nothing.
     pub(crate) fn note_step(&mut self) {
         let m = &self.memory;
-        let under_way = m.staged_pages > self.standby_pages || self.writing_pages > 0 || !m.leaving.is_empty();
+        let under_way =
+            m.count(State::Staged) > self.standby_pages || m.count(State::Writing) > 0 || !m.leaving.is_empty();
         let moved = m.counts.swapped_out + m.counts.swapped_in;
         if self.waiting_for_frame.is_empty() || under_way || moved != self.fruitless.1 {
             self.fruitless = (0, moved);

@@ -20,11 +20,19 @@ pub(crate) enum State {
     Stored,
     /// In the swap area, and on its way from there.
     Reading,
+    /// In the swap area, where it is that of the process that this one was forked from, too.
+    CowSwap,
     /// It cannot be had any more; the thread that touches it gets a signal.
     Poisoned,
 }
 
 impl State {
+    /// All there are.
+    pub(crate) const ALL: [State; 10] = {
+        use State::{CowSwap, Empty, Leaving, Mapped, Poisoned, Reading, Staged, Stored, Writing, Written};
+        [Empty, Mapped, Leaving, Staged, Writing, Written, Stored, Reading, CowSwap, Poisoned]
+    };
+
     /// Whether someone is at work on the page who will say when that is over.
     pub(crate) fn is_moving(self) -> bool {
         matches!(self, State::Leaving | State::Writing | State::Reading)
@@ -36,18 +44,20 @@ impl State {
     }
 
     /// What may come after a state: content never appears, nor does it vanish unless it was given
-    /// up or its loss is said.
+    /// up or its loss is said. A process gives pages up at any time, and only a child has some in
+    /// the swap area that it never had in place.
     pub(crate) fn may_become(self, to: State) -> bool {
-        use State::{Empty, Leaving, Mapped, Poisoned, Reading, Staged, Stored, Writing, Written};
+        use State::{CowSwap, Empty, Leaving, Mapped, Poisoned, Reading, Staged, Stored, Writing, Written};
         match self {
-            Empty => matches!(to, Mapped | Poisoned),
+            Empty => matches!(to, Mapped | CowSwap | Empty | Poisoned),
             Mapped => matches!(to, Leaving | Empty | Poisoned),
-            Leaving => matches!(to, Staged | Mapped | Poisoned),
+            Leaving => matches!(to, Staged | Mapped | Empty | Poisoned),
             Staged => matches!(to, Writing | Mapped | Empty | Poisoned),
-            Writing => matches!(to, Written | Staged),
-            Written => matches!(to, Staged | Mapped | Stored | Poisoned),
+            Writing => matches!(to, Written | Staged | Empty),
+            Written => matches!(to, Staged | Mapped | Stored | Empty | Poisoned),
             Stored => matches!(to, Reading | Empty | Poisoned),
-            Reading => matches!(to, Mapped | Stored | Poisoned),
+            Reading => matches!(to, Mapped | Stored | Empty | Poisoned),
+            CowSwap => matches!(to, Mapped | Empty | Poisoned),
             Poisoned => matches!(to, Empty | Poisoned),
         }
     }

@@ -42,8 +42,6 @@ pub(crate) struct Core<O> {
     pub(crate) evictor_sleeps: bool,
     /// Someone is at work on background reclaim.
     pub(crate) evicting: bool,
-    /// Pages that are being written.
-    pub(super) writing_pages: u64,
 }
 
 impl<O: Operations> Core<O> {
@@ -72,7 +70,6 @@ impl<O: Operations> Core<O> {
             rescued: 0,
             evictor_sleeps: false,
             evicting: false,
-            writing_pages: 0,
         }
     }
 
@@ -81,13 +78,6 @@ impl<O: Operations> Core<O> {
         debug_assert!(now_ns >= self.now_ns, "time goes on, from {} to {now_ns}", self.now_ns);
         self.now_ns = now_ns;
         self.engine.set_now_ns(now_ns);
-    }
-
-    /// Slots that the engine freed are free now: what was in them is in memory.
-    pub(crate) fn free_slots(&mut self) {
-        for slot in self.memory.freed.drain(..) {
-            self.memory.area.free(slot);
-        }
     }
 
     /// One step of background reclaim.

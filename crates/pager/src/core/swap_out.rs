@@ -1,7 +1,5 @@
 //! Pages on their way out: moved to staging places, and written. A folio goes as one.
 
-use std::ops::Range;
-
 use refault_mm::PageId;
 
 use super::moves::{Moved, Moves};
@@ -117,36 +115,23 @@ impl<O: Operations> Core<O> {
     pub(crate) fn claim_writes(&mut self, most: usize) -> Vec<Claim> {
         let keep = if self.is_waiting_for_frame() || self.memory.lowering { 0 } else { self.pages_to_keep };
         let mut claimed = Vec::new();
-        while self.memory.staged_pages > keep {
-            let Some(&(page, place)) = self.memory.staged.front() else { break };
-            if self.memory.state(page) == State::Staged && self.memory.place[page as usize] == place {
-                let unit = self.unit(page);
-                if !claimed.is_empty() && claimed.len() + unit.len() > most {
-                    break;
-                }
-                self.claim_unit(unit, &mut claimed);
+        while self.memory.count(State::Staged) > keep {
+            let Some(page) = self.memory.next_staged() else { break };
+            let unit = self.unit(page);
+            if !claimed.is_empty() && claimed.len() + unit.len() > most {
+                break;
             }
             self.memory.staged.pop_front();
+            let is_staged = |p: &u32| self.memory.state(*p) == State::Staged;
+            let pages: Vec<u32> = unit.filter(is_staged).collect();
+            claimed.extend(pages.into_iter().map(|p| self.memory.claim(p)));
         }
-        self.writing_pages += claimed.len() as u64;
         claimed
-    }
-
-    fn claim_unit(&mut self, unit: Range<u32>, claimed: &mut Vec<Claim>) {
-        for page in unit {
-            let i = page as usize;
-            if self.memory.state(page) == State::Staged {
-                self.memory.set_state(page, State::Writing);
-                self.memory.staged_pages -= 1;
-                claimed.push(Claim { page, slot: self.memory.slot[i], place: self.memory.place[i] });
-            }
-        }
     }
 
     /// What became of them.
     pub(crate) fn settle_writes(&mut self, claimed: &[Claim], results: &[Result<(), StoreError>]) {
         debug_assert_eq!(claimed.len(), results.len());
-        self.writing_pages -= claimed.len() as u64;
         let mut at = 0;
         while at < claimed.len() {
             let unit = self.unit(claimed[at].page);
@@ -169,7 +154,6 @@ impl<O: Operations> Core<O> {
             // Back to where it was: its frames are still there.
             self.memory.counts.write_errors += failed;
             pages.clone().for_each(|p| self.memory.set_state(p, State::Staged));
-            self.memory.staged_pages += claimed.len() as u64;
             self.engine.write_done(&mut self.memory, id, false);
             self.cancel_write_now(id.0);
         }
@@ -178,7 +162,7 @@ impl<O: Operations> Core<O> {
 
     /// Pages in staging places that are to be written, or are being written.
     pub(crate) fn pages_to_write(&self) -> u64 {
-        self.memory.staged_pages.saturating_sub(self.pages_to_keep) + self.writing_pages
+        self.memory.count(State::Staged).saturating_sub(self.pages_to_keep) + self.memory.count(State::Writing)
     }
 
     /// Pages are to leave, and nobody is about to move them.
@@ -203,12 +187,7 @@ impl<O: Operations> Core<O> {
 
     /// Places whose content is of no use: they are the discarder's from now on.
     pub(crate) fn take_discards(&mut self) -> Vec<u32> {
-        let kept = self.discards_to_keep().min(self.memory.discards.len());
-        self.memory.discards.drain(kept..).collect()
-    }
-
-    /// They are empty.
-    pub(crate) fn settle_discards(&mut self, places: &[u32]) {
-        places.iter().for_each(|&p| self.memory.places.give_back(p));
+        let kept = self.discards_to_keep();
+        self.memory.take_discards(kept)
     }
 }

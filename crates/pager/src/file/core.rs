@@ -10,6 +10,7 @@ use super::stats::FileStats;
 use crate::core::{
     Budget, Evicting, Fault, MAX_MESSAGES, Operations, Waiting, WaitingForFrame, engine_bytes, kswapd_step, used_pages,
 };
+use crate::evict::Driven;
 
 pub(super) struct Core<O> {
     pub(super) engine: Engine,
@@ -352,6 +353,22 @@ impl<O: Operations> Core<O> {
             0 => Ok(()),
             n => Err(format!("{n} orders did not fit the state of their page")),
         }
+    }
+}
+
+impl<O: Operations> Driven for Core<O> {
+    type Evicting = Self;
+
+    fn set_now(&mut self, now_ns: u64) {
+        Core::set_now(self, now_ns);
+    }
+
+    fn evicting(&mut self) -> &mut Self {
+        self
+    }
+
+    fn charge_overhead(&mut self) {
+        Core::charge_overhead(self);
     }
 }
 

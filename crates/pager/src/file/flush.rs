@@ -2,17 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use refault_mm::PageId;
 
 use super::{Core, MappedFile, Shared};
-use crate::core::{Evictor, Task};
 use crate::error::Error;
 use crate::evict::{self, Evicts};
 use crate::store::SwapArea;
-use crate::sync::{Condvar, MutexGuard};
+use crate::sync::MutexGuard;
 use crate::threads;
 use crate::uffd::PAGE;
 
@@ -61,38 +59,12 @@ impl MappedFile {
 impl Evicts for Shared {
     type Core = Core;
 
-    fn enter(&self) -> MutexGuard<'_, Core> {
-        let mut core = self.lock();
-        Shared::tick(self, &mut core);
-        core
-    }
-
-    fn tick(&self, core: &mut Core) {
-        Shared::tick(self, core);
-    }
-
-    fn next(evictor: &mut Evictor, core: &mut Core) -> Task {
-        evictor.next(core)
-    }
-
-    fn work(&self) -> &Condvar {
-        &self.work
-    }
-
-    fn stop(&self) -> &AtomicBool {
-        &self.stop
-    }
-
     fn area(&self) -> Option<&SwapArea> {
         None
     }
 
-    fn charge_overhead(core: &mut Core) {
-        core.charge_overhead();
-    }
-
     fn reclaim<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        Shared::tick(self, &mut core);
+        self.tick(&mut core);
         core.step();
         core = self.write_round(core);
         core.retry_waiting();

@@ -16,12 +16,12 @@ mod read;
 mod simulation;
 mod stats;
 
+use std::ops::Deref;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, Policy};
 
@@ -33,6 +33,7 @@ use self::operations::FileMemory;
 use crate::config::RegionConfig;
 use crate::cpu_latency_qos::{self, CpuLatencyQos};
 use crate::error::Error;
+use crate::evict::Common;
 use crate::mem::Mapping;
 use crate::pagemap::Pagemap;
 use crate::placement::Placement;
@@ -100,17 +101,13 @@ type Core = self::core::Core<FileMemory>;
 
 /// What the threads share.
 struct Shared {
-    core: Mutex<Core>,
-    started: Instant,
-    /// The writer has something to do.
-    work: Condvar,
+    common: Common<Core>,
     /// Writes ended.
     written: Condvar,
     /// One flush at a time.
     flushing: Mutex<()>,
     /// One change of the limit at a time.
     resizing: Mutex<()>,
-    stop: AtomicBool,
     uffd: Arc<Uffd>,
     io: Box<dyn FileIo>,
     start: usize,
@@ -205,13 +202,10 @@ impl MappedFile {
         core.charge_overhead();
         check_tables(core.own_bytes(), config, &format!(" and to {threads} threads"))?;
         let shared = Arc::new(Shared {
-            core: Mutex::new(core),
-            started: Instant::now(),
-            work: Condvar::new(),
+            common: Common::new(core),
             written: Condvar::new(),
             flushing: Mutex::new(()),
             resizing: Mutex::new(()),
-            stop: AtomicBool::new(false),
             uffd,
             io,
             start: memory.start(),
@@ -359,9 +353,7 @@ impl Drop for MappedFile {
         {
             eprintln!("refault: closing the file that is mapped at {:#x}: {e}", self.shared.start);
         }
-        self.shared.stop.store(true, Ordering::Relaxed);
-        drop(self.shared.lock());
-        self.shared.work.notify_all();
+        self.shared.end();
         if let Some(writer) = self.writer.take() {
             _ = writer.join();
         }
@@ -374,16 +366,15 @@ impl Drop for MappedFile {
     }
 }
 
+impl Deref for Shared {
+    type Target = Common<Core>;
+
+    fn deref(&self) -> &Common<Core> {
+        &self.common
+    }
+}
+
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Core> {
-        threads::lock(&self.core)
-    }
-
-    /// Time goes on.
-    fn tick(&self, core: &mut Core) {
-        core.set_now(threads::nanoseconds(self.started.elapsed()));
-    }
-
     /// A fault thread.
     fn serve_faults(&self) {
         self.placement.join();

@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Instant;
 
 use super::abi::BELL_BYTES;
 use super::agent::Agent;
@@ -24,8 +23,8 @@ pub(super) struct AddressSpace {
     pub(super) uffd: Arc<Uffd>,
     /// None: nothing can be moved out of it.
     pub(super) agent: Option<Agent>,
-    /// When it last got some of what is kept for reclaim.
-    pub(super) helped: Option<Instant>,
+    /// When it last got some of what is kept for reclaim, in nanoseconds.
+    pub(super) helped_ns: Option<u64>,
     /// An order that it has not answered.
     pub(super) unanswered: Option<Box<Unanswered>>,
     pub(super) bell: usize,
@@ -44,8 +43,8 @@ pub(super) struct AddressSpace {
     pub(super) forked: bool,
     /// It was forked from another, or another from it, so memory may be that of both.
     pub(super) shares: bool,
-    /// Since when it is known.
-    pub(super) since: Instant,
+    /// Since when it is known, in nanoseconds.
+    pub(super) since_ns: u64,
     /// Its minor faults when copies were counted last, and those of them since then that are known
     /// not to be copies.
     pub(super) minor_faults: u64,
@@ -114,14 +113,14 @@ const SERIAL_MASK: u32 = (1 << 30) - 1;
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl AddressSpace {
-    pub(super) fn new(pid: i32, uffd: Arc<Uffd>, bell: usize) -> AddressSpace {
+    pub(super) fn new(pid: i32, uffd: Arc<Uffd>, bell: usize, since_ns: u64) -> AddressSpace {
         AddressSpace {
             serial: NEXT.fetch_add(1, Ordering::Relaxed) & SERIAL_MASK,
             pid,
             toucher: 0,
             uffd,
             agent: None,
-            helped: None,
+            helped_ns: None,
             unanswered: None,
             bell,
             arena: 0..0,
@@ -132,7 +131,7 @@ impl AddressSpace {
             active: false,
             forked: false,
             shares: false,
-            since: Instant::now(),
+            since_ns,
             minor_faults: 0,
             made_its_own: 0,
             blocks: Vec::new(),

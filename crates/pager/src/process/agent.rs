@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::abi::{self, CALLS, Control, Gate, Hello, Order, WINDOW};
 use crate::calls::{self, Call};
 use crate::store::PageBuf;
+use crate::threads::nanoseconds;
 use crate::uffd::PAGE;
 
 /// An agent that has not answered after so long is stopped, or has no processor: others need not
@@ -168,6 +169,14 @@ impl Listener {
     }
 }
 
+/// What an agent says to an order.
+pub(super) enum Answer {
+    /// What became of each page.
+    Outcomes(Vec<u32>),
+    /// Nothing, for so long: what it does may still be done.
+    Open { waited_ns: u64 },
+}
+
 /// An agent that is at work.
 #[derive(Debug)]
 pub(super) struct Agent {
@@ -205,9 +214,9 @@ impl Agent {
         }
     }
 
-    /// Has it do something to pages, at most [`WINDOW`]; what became of each. `None`: it has not
-    /// answered, so what it does may still be done. An error: the process is gone.
-    pub(super) fn carry_out(&mut self, kind: u32, addresses: &[usize]) -> io::Result<Option<Vec<u32>>> {
+    /// Has it do something to pages, at most [`WINDOW`]; what became of each. An error: the process
+    /// is gone.
+    pub(super) fn carry_out(&mut self, kind: u32, addresses: &[usize]) -> io::Result<Answer> {
         let n = addresses.len().min(WINDOW);
         let control = self.shared as *mut Control;
         // SAFETY: the shared memory is mapped as long as `self` lives; the agent touches it between
@@ -220,8 +229,11 @@ impl Agent {
             }
         }
         self.link.order(kind, n, &[])?;
-        let flags = if self.is_late { libc::MSG_DONTWAIT } else { 0 };
-        Ok(self.link.answer(flags)?.then(|| self.outcomes(n)))
+        let (flags, waited) = if self.is_late { (libc::MSG_DONTWAIT, Duration::ZERO) } else { (0, ANSWERS_WITHIN) };
+        Ok(match self.link.answer(flags)? {
+            true => Answer::Outcomes(self.outcomes(n)),
+            false => Answer::Open { waited_ns: nanoseconds(waited) },
+        })
     }
 
     /// The answer that did not come in time, to an order about so many pages; `None`: it has not

@@ -2,17 +2,16 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use refault_mm::{Advice, Engine, MappingId, MappingKind, MemcgId, Outcome, PageId, Touch};
 
 use super::address_space::AddressSpace;
-use super::memory::{Memory, State};
+use super::memory::Memory;
 use super::pressure::Pressure;
 use super::share::Sharing;
 use super::table::BLOCK;
 use super::wake::wake_at;
-use crate::core::{Budget, DISCARD_BATCH};
+use crate::core::{Budget, DISCARD_BATCH, State};
 use crate::store::{PageBuf, StoreError};
 use crate::uffd::{Fault, PAGE, Uffd};
 
@@ -23,7 +22,7 @@ pub(super) struct Pending {
     pub(super) space: usize,
     pub(super) address: usize,
     pub(super) write: bool,
-    pub(super) since: Instant,
+    pub(super) since_ns: u64,
 }
 
 pub(super) struct Core {
@@ -57,8 +56,9 @@ pub(super) struct Core {
     pub(super) rung: Option<usize>,
     /// The evictor waits to be told that there is work.
     pub(super) evictor_waits: bool,
-    pub(super) started: Instant,
-    pub(super) stall_limit: Duration,
+    /// When time last went on, in nanoseconds since it began.
+    pub(super) now_ns: u64,
+    pub(super) stall_limit_ns: u64,
     pub(super) budget: Budget,
     pub(super) low_mark: u64,
     pub(super) high_mark: u64,
@@ -66,9 +66,9 @@ pub(super) struct Core {
     /// should be.
     pub(super) taken: u64,
     pub(super) owed: u64,
-    /// When something was written or read last, how much it was then, and how many writes had
-    /// failed.
-    pub(super) progress: (Instant, u64, u64),
+    /// When something was written or read last, in nanoseconds, how much it was then, and how many
+    /// writes had failed.
+    pub(super) progress: (u64, u64, u64),
     pub(super) has_swap_file: bool,
     pub(super) failed_writes: u64,
     /// How often there was no room since.
@@ -93,6 +93,8 @@ pub(super) struct Core {
     pub(super) high_pages: Option<u64>,
     /// Nanoseconds that threads waited for pages that had been in memory before, or for room.
     pub(super) stall_ns: u64,
+    /// Since when those waited who were served since time last went on.
+    pub(super) served: Vec<u64>,
     /// The share of time that is lost to it.
     pub(super) pressure: Pressure,
     /// Times that a process was forked with pages out of memory or not, and that one began.
@@ -111,7 +113,7 @@ pub(super) struct Core {
     pub(super) batches: u64,
     pub(super) strays: u64,
     /// Pages that are marked although nothing is known that should be there, and since when.
-    pub(super) unexplained_marks: HashMap<(usize, usize), Instant>,
+    pub(super) unexplained_marks: HashMap<(usize, usize), u64>,
     /// The last round of the evictor moved nothing out.
     pub(super) was_fruitless: bool,
 }
@@ -140,13 +142,13 @@ impl Core {
             unanswered: 0,
             rung: None,
             evictor_waits: false,
-            started: Instant::now(),
-            stall_limit: Duration::from_secs(30),
+            now_ns: 0,
+            stall_limit_ns: u64::MAX,
             low_mark,
             high_mark,
             taken: 0,
             owed: 0,
-            progress: (Instant::now(), 0, 0),
+            progress: (0, 0, 0),
             has_swap_file: false,
             failed_writes: 0,
             rounds: 0,
@@ -161,6 +163,7 @@ impl Core {
             swap_pages: 0,
             high_pages: None,
             stall_ns: 0,
+            served: Vec::new(),
             pressure: Pressure::new(),
             forks: 0,
             processes: 0,
@@ -176,9 +179,12 @@ impl Core {
     }
 
     /// Time goes on.
-    pub(super) fn tick(&mut self) {
-        self.engine.set_now_ns(self.started.elapsed().as_nanos() as u64);
-        self.memory.look_for_record();
+    pub(super) fn set_now(&mut self, now_ns: u64) {
+        debug_assert!(now_ns >= self.now_ns, "time goes on, from {} to {now_ns}", self.now_ns);
+        self.now_ns = now_ns;
+        self.engine.set_now_ns(now_ns);
+        self.stall_ns += self.served.drain(..).map(|since_ns| now_ns - since_ns).sum::<u64>();
+        self.memory.look_for_record(now_ns);
         self.note_pressure();
     }
 
@@ -215,7 +221,7 @@ impl Core {
         s.blocks.push(first);
         for i in 0..BLOCK {
             let page = first as usize + i;
-            self.memory.owner[page] = space as u32;
+            self.memory.census.owner[page] = space as u32;
             self.memory.address[page] = base + i * PAGE;
             self.memory.doomed[page] = false;
         }
@@ -242,11 +248,13 @@ impl Core {
         }
         while let Some(p) = self.pending.pop_front() {
             self.memory.counts.faults += 1;
+            // Those that are about to be written are at hand, too.
+            let at_hand = self.memory.all_resident() + self.memory.count(State::Staged);
+            let has_begun = self.memory.counts.moved_out > 0;
             if let Some(r) = &mut self.memory.recorder {
-                r.touch(p.since, p.space, p.address, p.write);
-                if self.memory.counts.moved_out > 0 {
-                    // Those that are about to be written are at hand, too.
-                    r.fault_beside(self.memory.resident.iter().sum::<u64>() + self.memory.staged_pages);
+                r.touch(p.since_ns, p.space, p.address, p.write);
+                if has_begun {
+                    r.fault_beside(at_hand);
                 }
             }
             self.serve(p, false);
@@ -298,7 +306,7 @@ impl Core {
                     State::Staged | State::Written => {
                         self.memory.counts.rescued += 1;
                         self.engine.advise(PageId(page), Advice::InUse);
-                        self.stall_ns += p.since.elapsed().as_nanos() as u64;
+                        self.served.push(p.since_ns);
                     }
                     State::Empty if self.memory.state(page) == State::Mapped => {
                         self.memory.counts.first_touches += 1;
@@ -333,7 +341,7 @@ impl Core {
     }
 
     pub(super) fn wake(&self, page: u32) {
-        if let Some(uffd) = self.uffd(self.memory.owner[page as usize] as usize) {
+        if let Some(uffd) = self.uffd(self.memory.owner(page)) {
             wake_at(&uffd, self.memory.address[page as usize], PAGE);
         }
     }
@@ -391,7 +399,7 @@ impl Core {
                 {
                     // It is among those that came back, so a record without it would have more hits
                     // than the run.
-                    r.touch(p.since, p.space, p.address, false);
+                    r.touch(p.since_ns, p.space, p.address, false);
                 }
                 self.touch(page, p);
                 self.memory.arrived = None;
@@ -399,10 +407,9 @@ impl Core {
                     // Nobody has touched it yet.
                     self.memory.young[page as usize] = false;
                 }
-                let served = p.since.elapsed().as_nanos() as u64;
-                self.stall_ns += served;
+                self.served.push(p.since_ns);
                 if waiter.is_some() {
-                    self.memory.area.fault_served(served);
+                    self.memory.area.fault_served(self.now_ns - p.since_ns);
                 }
             }
             // It was read ahead. A thread that needs it may have better luck.
@@ -421,9 +428,8 @@ impl Core {
 
     /// A touch that nobody waits for.
     pub(super) fn unasked(&self, page: u32) -> Pending {
-        let i = page as usize;
-        let space = self.memory.owner[i] as usize;
-        Pending { space, address: self.memory.address[i], write: false, since: Instant::now() }
+        let (space, address) = self.memory.place_of(page);
+        Pending { space, address, write: false, since_ns: self.now_ns }
     }
 
     /// A page that was to go stays in place. The engine learns of it as of a touch.
@@ -447,7 +453,7 @@ impl Core {
         let m = &self.memory;
         m.kswapd_awake
             || !m.leaving.is_empty()
-            || m.staged_pages > 0
+            || m.count(State::Staged) > 0
             || m.discards.len() >= DISCARD_BATCH
             || !self.waiting_for_frame.is_empty()
             || !self.unsettled.is_empty()
@@ -459,16 +465,8 @@ impl Core {
             || self.missing() > 0
     }
 
-    /// Slots that the engine freed are free now: what was in them is in memory.
-    pub(super) fn free_slots(&mut self) {
-        for slot in self.memory.freed.drain(..) {
-            self.memory.area.free(slot);
-        }
-    }
-
     /// A fault that was read.
     pub(super) fn push(&mut self, space: usize, fault: Fault) {
-        let since = Instant::now();
         self.threads.push(fault.thread);
         if let Some(s) = self.space_mut(space).filter(|s| s.pid == 0) {
             s.toucher = fault.thread as i32;
@@ -476,6 +474,6 @@ impl Core {
         if self.space(space).is_some_and(|s| s.calls.contains(&fault.address)) {
             return self.asked.push((space, fault.address));
         }
-        self.pending.push_back(Pending { space, address: fault.address, write: fault.write, since });
+        self.pending.push_back(Pending { space, address: fault.address, write: fault.write, since_ns: self.now_ns });
     }
 }

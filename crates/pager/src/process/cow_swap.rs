@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::core::{Core, Pending};
 use super::maps;
-use super::memory::State;
+use crate::core::State;
 use crate::pagemap::Pagemap;
 use crate::store::PageBuf;
 use crate::threads::fatal;
@@ -60,7 +60,7 @@ impl Core {
             State::CowSwap => {}
             State::Mapped => {
                 self.memory.counts.swapped_in += 1;
-                self.stall_ns += p.since.elapsed().as_nanos() as u64;
+                self.served.push(p.since_ns);
                 self.end_cow_swap(page);
             }
             // Its process ended while it was put in place.

@@ -16,10 +16,10 @@ use super::components::components;
 use super::core::Core;
 use super::evidence::BatchEvidence;
 use super::handshake::is_descendant;
-use super::memory::State;
 use super::order::{self, Change, Doubt, Outcome, Piece};
 use super::table::BLOCK;
 use super::wake::wake_at;
+use crate::core::State;
 use crate::store::{CowSwap, PageBuf};
 use crate::threads::fatal;
 use crate::uffd::{Event, PAGE, Probe, Uffd};
@@ -197,7 +197,7 @@ impl Core {
     /// Marks pages that could not be marked when they were taken away.
     pub(super) fn mark_the_rest(&mut self) {
         for page in std::mem::take(&mut self.memory.to_mark) {
-            let (space, address) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
+            let (space, address) = self.memory.place_of(page);
             if !self.memory.unmarked[page as usize]
                 || !self.memory.is_held(page)
                 || self.memory.in_flight(page).is_some()
@@ -341,7 +341,7 @@ impl Core {
         self.forks += 1;
         self.limit_under_way(true);
         let Some(s) = self.space(parent) else { fatal("a process was forked that is not known") };
-        let mut child = AddressSpace::new(0, uffd, s.bell);
+        let mut child = AddressSpace::new(0, uffd, s.bell, self.now_ns);
         (child.forked, child.shares) = (true, true);
         child.active = s.active;
         s.watched.iter().for_each(|r| child.watched.insert(r));
@@ -379,7 +379,7 @@ impl Core {
                     self.memory.cow_swaps.get(&page).copied().inspect(|&l| self.memory.area.share_again(l))
                 }
                 State::Staged | State::Writing | State::Written => {
-                    self.keep(page, self.memory.staging.address(self.memory.place[page as usize]) as *const u8)
+                    self.keep(page, self.memory.staging_address(self.memory.place[page as usize]) as *const u8)
                 }
                 State::Poisoned => None,
             };
@@ -421,7 +421,7 @@ impl Core {
         let index = self.spaces.iter().position(Option::is_none).unwrap_or(self.spaces.len());
         if index == self.spaces.len() {
             self.spaces.push(None);
-            self.memory.resident.push(0);
+            self.memory.census.of.push(0);
         }
         self.memory.written.set_pagemap(index, space.pagemap.clone());
         self.spaces[index] = Some(space);

@@ -1,18 +1,17 @@
 //! The evictor: background reclaim, and what it leads to.
 
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use refault_mm::PageId;
 
 use super::Shared;
 use super::abi;
+use super::agent::Answer;
 use super::core::Core;
-use super::memory::State;
-use crate::core::{Claim, DISCARD_BATCH, Evicting, Evictor, Task, WINDOW};
-use crate::evict::{self, Evicts, SwapsOut};
+use crate::core::{Claim, DISCARD_BATCH, Evicting, State, WINDOW};
+use crate::evict::{self, Driven, Evicts, SwapsOut};
 use crate::store::{StoreError, SwapArea};
-use crate::sync::{Condvar, MutexGuard};
+use crate::sync::MutexGuard;
 
 /// Room comes from others that are at work, or not at all: either takes a moment.
 const PAUSE: Duration = Duration::from_micros(50);
@@ -20,38 +19,12 @@ const PAUSE: Duration = Duration::from_micros(50);
 impl Evicts for Shared {
     type Core = Core;
 
-    fn enter(&self) -> MutexGuard<'_, Core> {
-        let mut core = self.lock();
-        core.tick();
-        core
-    }
-
-    fn tick(&self, core: &mut Core) {
-        core.tick();
-    }
-
-    fn next(evictor: &mut Evictor, core: &mut Core) -> Task {
-        evictor.next(core)
-    }
-
-    fn work(&self) -> &Condvar {
-        &self.work
-    }
-
-    fn stop(&self) -> &AtomicBool {
-        &self.stop
-    }
-
     fn area(&self) -> Option<&SwapArea> {
         Some(&self.area)
     }
 
-    fn charge_overhead(core: &mut Core) {
-        core.charge_overhead();
-    }
-
     fn reclaim<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        core.tick();
+        self.tick(&mut core);
         let before = core.memory.counts.moved_out;
         core.kswapd_step();
         core.mark_the_rest();
@@ -78,7 +51,7 @@ impl Evicts for Shared {
 
 impl SwapsOut for Shared {
     fn staging_start(core: &Core) -> usize {
-        core.memory.staging.address(0)
+        core.memory.staging.start()
     }
 
     fn claim_writes(core: &mut Core, most: usize) -> Vec<Claim> {
@@ -87,7 +60,7 @@ impl SwapsOut for Shared {
 
     fn settle_writes(core: &mut Core, claimed: &[Claim], results: &[Result<(), StoreError>]) {
         core.settle_writes(claimed, results);
-        core.free_slots();
+        core.memory.free_slots();
     }
 
     fn has_discards(core: &Core) -> bool {
@@ -95,11 +68,27 @@ impl SwapsOut for Shared {
     }
 
     fn take_discards(core: &mut Core) -> Vec<u32> {
-        std::mem::take(&mut core.memory.discards)
+        core.memory.take_discards(0)
     }
 
     fn settle_discards(core: &mut Core, places: &[u32]) {
-        places.iter().for_each(|&p| core.memory.staging.give_back(p));
+        core.memory.settle_discards(places);
+    }
+}
+
+impl Driven for Core {
+    type Evicting = Self;
+
+    fn set_now(&mut self, now_ns: u64) {
+        Core::set_now(self, now_ns);
+    }
+
+    fn evicting(&mut self) -> &mut Self {
+        self
+    }
+
+    fn charge_overhead(&mut self) {
+        Core::charge_overhead(self);
     }
 }
 
@@ -151,7 +140,8 @@ impl Shared {
     /// Moves out what is to leave, writes what is to be written, discards what is of no use.
     pub(super) fn evict_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         while core.move_out() {}
-        core.free_slots();
+        self.tick(&mut core);
+        core.memory.free_slots();
         core = evict::write_round(self, &self.area, core);
         if Shared::has_discards(&core) { self.discard(core) } else { core }
     }
@@ -171,7 +161,7 @@ impl Core {
         let mut pages: Vec<u32> = Vec::new();
         let mut owner = None;
         if let Some(&first) = self.memory.leaving.front() {
-            let owner = self.memory.owner[first as usize] as usize;
+            let owner = self.memory.owner(first);
             if self.is_unanswered(owner) || self.is_helped(owner) {
                 self.keep_all(owner);
                 return true;
@@ -186,7 +176,7 @@ impl Core {
         while pages.len() < WINDOW {
             let Some(&page) = self.memory.leaving.front() else { break };
             if self.memory.state(page) == State::Leaving {
-                let whose = self.memory.owner[page as usize];
+                let whose = self.memory.owner(page);
                 if *owner.get_or_insert(whose) != whose {
                     break;
                 }
@@ -198,16 +188,16 @@ impl Core {
         pages.sort_unstable_by_key(|&p| self.memory.address[p as usize]);
         // A page that was given up and ordered out again is named twice.
         pages.dedup();
-        let places = self.memory.staging.take(pages.len());
+        let places = self.memory.places.take(pages.len());
         // No places: they come back when what is in them was written.
         self.memory.leaving.extend(pages.drain(places.len()..));
         // Of these, what may be about to be dropped stays where it is.
         let (doomed, pages): (Vec<u32>, Vec<u32>) = pages.iter().partition(|&&p| self.memory.doomed[p as usize]);
         for &place in &places[pages.len()..] {
-            self.memory.staging.give_back(place);
+            self.memory.places.give_back(place);
         }
         let is_any = !places.is_empty();
-        self.order_moves(owner as usize, pages.into_iter().zip(places).collect());
+        self.order_moves(owner, pages.into_iter().zip(places).collect());
         doomed.into_iter().for_each(|page| self.stay(page));
         is_any
     }
@@ -222,8 +212,8 @@ impl Core {
             return self.settle_moves(owner, &moves, None, 0);
         };
         match agent.carry_out(abi::MOVE, &addresses) {
-            Ok(None) => self.leave_open(owner, moves, shared),
-            Ok(outcomes) => self.settle_moves(owner, &moves, outcomes, shared),
+            Ok(Answer::Open { waited_ns }) => self.leave_open(owner, moves, shared, waited_ns),
+            Ok(Answer::Outcomes(outcomes)) => self.settle_moves(owner, &moves, Some(outcomes), shared),
             Err(_) => {
                 // The process is gone; who waits for its end hears of it.
                 if let Some(s) = self.space_mut(owner) {
@@ -260,7 +250,7 @@ impl Core {
 
     fn settle_move(&mut self, owner: usize, (page, place): (u32, u32), i: usize, outcome: u32) {
         if outcome == 0 || outcome == abi::UNMARKED {
-            let to = self.memory.staging.address(place);
+            let to = self.memory.staging_address(place);
             if let Some(agent) = self.space(owner).and_then(|s| s.agent.as_ref()) {
                 // SAFETY: the place was just taken, and nobody else knows it.
                 unsafe { agent.take_page(i, to) };
@@ -270,9 +260,11 @@ impl Core {
             if outcome != 0 {
                 self.memory.to_mark.push(page);
             }
-            return self.memory.set_staged(page, place);
+            self.memory.is_discarding[page as usize] = false;
+            self.memory.set_staged(page, place);
+            return self.memory.queue_staged(page);
         }
-        self.memory.staging.give_back(place);
+        self.memory.places.give_back(place);
         if outcome as i32 == libc::ENOENT {
             // Nothing is there: the program gave it up.
             return self.drop_page(page);
@@ -285,13 +277,9 @@ impl Core {
     pub(super) fn claim_writes(&mut self, most: usize) -> Vec<Claim> {
         let mut claimed = Vec::new();
         while claimed.len() < most {
-            let Some((page, place)) = self.memory.staged.pop_front() else { break };
-            let i = page as usize;
-            if self.memory.state(page) == State::Staged && self.memory.place[i] == place {
-                self.memory.set_state(page, State::Writing);
-                self.memory.staged_pages -= 1;
-                claimed.push(Claim { page, slot: self.memory.slot[i], place });
-            }
+            let Some(page) = self.memory.next_staged() else { break };
+            self.memory.staged.pop_front();
+            claimed.push(self.memory.claim(page));
         }
         claimed
     }
@@ -329,7 +317,6 @@ impl Core {
             self.engine.write_done(&mut self.memory, id, true);
         } else {
             self.memory.set_state(page, State::Staged);
-            self.memory.staged_pages += 1;
             self.engine.write_done(&mut self.memory, id, false);
             let p = self.unasked(page);
             self.touch(page, p);

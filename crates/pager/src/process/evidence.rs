@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::address_space::AddressSpace;
 use super::core::Core;
-use super::memory::State;
 use super::order::{Evidence, Mark, Watched};
+use crate::core::State;
 use crate::pagemap::Pagemap;
 use crate::uffd::{PAGE, Probe};
 

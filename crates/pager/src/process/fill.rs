@@ -1,18 +1,18 @@
 //! Putting pages in their places.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use refault_mm::{PageId, Touch};
 
 use super::core::{Core, Pending};
-use super::memory::{Fill, Source, State};
+use super::memory::{Fill, Source};
 use super::table::BLOCK;
+use crate::core::State;
 use crate::threads::fatal;
 use crate::uffd::{FillMode, PAGE};
 
-/// A page that is marked, and nobody knows why, ends the process after so long.
-const UNEXPLAINED_FOR: Duration = Duration::from_secs(2);
+/// A page that is marked, and nobody knows why, ends the process after so many nanoseconds.
+const UNEXPLAINED_NS: u64 = 2_000_000_000;
 
 impl Core {
     /// A fault on a page that should be in place. Either it was served meanwhile, or the program
@@ -53,7 +53,8 @@ impl Core {
             self.unexplained_marks.remove(&at);
             return;
         }
-        if self.unexplained_marks.entry(at).or_insert(p.since).elapsed() > UNEXPLAINED_FOR && self.is_quiet(p.space) {
+        let since_ns = *self.unexplained_marks.entry(at).or_insert(p.since_ns);
+        if self.now_ns - since_ns > UNEXPLAINED_NS && self.is_quiet(p.space) {
             self.strays += 1;
             self.condemn(p.space, "has a page whose content is lost");
         }
@@ -66,9 +67,8 @@ impl Core {
             self.fill(fill, p);
             // It is in its place, and who waits there was not woken.
             if self.memory.high.holds && self.memory.state(asked) == State::Mapped {
-                let i = asked as usize;
-                let (space, address) = (self.memory.owner[i] as usize, self.memory.address[i]);
-                self.memory.high.hold((space, address));
+                let place = self.memory.place_of(asked);
+                self.memory.high.hold(place);
             }
         }
     }
@@ -102,7 +102,7 @@ impl Core {
             if self.memory.state(page) != State::Mapped {
                 break;
             }
-            let space = self.memory.owner[page as usize] as usize;
+            let space = self.memory.owner(page);
             if self.has_batch(space) {
                 // A fork that was read of and not dealt with has the page as it is now: after this
                 // it would be lost for the child.
@@ -141,7 +141,7 @@ impl Core {
                 // Something is there that nobody put there: it may be older than what was to go
                 // there.
                 libc::EEXIST => fatal("a page that is out of memory is in the page tables"),
-                libc::ENOMEM => std::thread::sleep(Duration::from_millis(1)),
+                libc::ENOMEM => std::thread::sleep(std::time::Duration::from_millis(1)),
                 // Not there: it may have been moved a moment ago, which was not read of. If nothing
                 // is or was under way, it is gone.
                 libc::ENOENT | libc::ESRCH | libc::EINVAL | libc::EFAULT => {
@@ -201,7 +201,7 @@ impl Core {
         if let Some(r) = &mut self.memory.recorder {
             // For the engine they were touched. A look for written pages does not name what has
             // just come.
-            (0..done).for_each(|i| r.touch(p.since, p.space, first + i * PAGE, true));
+            (0..done).for_each(|i| r.touch(p.since_ns, p.space, first + i * PAGE, true));
         }
         if let Some(s) = self.space_mut(p.space) {
             s.fresh.came(row, first + done * PAGE, done + 1);

@@ -164,7 +164,7 @@ impl Core {
         let mut sizes = Vec::new();
         let mut total = 0;
         for (i, pid) in self.pids() {
-            let known = self.memory.resident[i];
+            let known = self.memory.resident(i);
             let Some(s) = self.space_mut(i) else { continue };
             s.shares &= are_forked;
             let size = maps::size(pid);
@@ -188,6 +188,6 @@ impl Core {
 
     /// Pages that are taken beside those that processes have.
     fn beside(&self) -> u64 {
-        self.overhead_pages() + self.memory.staging.in_use()
+        self.overhead_pages() + self.memory.places.in_use()
     }
 }

@@ -110,7 +110,7 @@ impl Shared {
     }
 
     fn admit_new(&self, link: Link, pid: i32, hello: &Hello, uffd: Arc<Uffd>) -> std::io::Result<()> {
-        let mut space = AddressSpace::new(pid, uffd.clone(), hello.bell as usize);
+        let mut space = AddressSpace::new(pid, uffd.clone(), hello.bell as usize, 0);
         space.arena = arena(hello);
         space.watched.insert(space.arena.clone());
         space.watched.insert(space.bell..space.bell + BELL_BYTES);
@@ -123,7 +123,8 @@ impl Shared {
             uffd.register(hello.scratch as usize, WINDOW * PAGE)?;
             uffd.register(hello.bell as usize, PAGE)?;
         }
-        let mut core = self.lock();
+        let mut core = self.lock_now();
+        space.since_ns = core.now_ns;
         core.processes += 1;
         core.uncaught += u64::from(hello.caught != CAUGHT_ALL);
         core.missed |= CAUGHT_ALL & !hello.caught;

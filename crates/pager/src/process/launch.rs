@@ -79,7 +79,7 @@ pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result
         std::thread::sleep(Duration::from_micros(500));
     }
     let wall = started.elapsed();
-    let mut core = tree.shared.lock();
+    let mut core = tree.shared.lock_now();
     if let Err(defect) = core.validate() {
         eprintln!("refault: defect: {defect}");
     }

@@ -1,7 +1,7 @@
 //! Pages that cannot be had any more, and such that cannot be written.
 
 use super::core::Core;
-use super::memory::State;
+use crate::core::State;
 use crate::store::StoreError;
 use crate::threads::{self, fatal};
 use crate::uffd::PAGE;
@@ -33,7 +33,7 @@ impl Core {
 
     /// A page is lost: it counts, and a line says so.
     pub(super) fn say_lost(&mut self, page: u32, why: &str) {
-        let (space, address) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
+        let (space, address) = self.memory.place_of(page);
         self.memory.counts.poisoned += 1;
         if self.memory.counts.poisoned <= MAX_MESSAGES {
             let process = match self.pid_of(space) {
@@ -46,7 +46,7 @@ impl Core {
 
     pub(super) fn mark_poisoned(&mut self, page: u32) {
         while self.memory.state(page) == State::Poisoned {
-            let (space, address) = (self.memory.owner[page as usize] as usize, self.memory.address[page as usize]);
+            let (space, address) = self.memory.place_of(page);
             let Some(uffd) = self.uffd(space) else { return };
             // SAFETY: the page is of a program that is served; nothing is in place, and its mark is
             // lifted, for no mark is replaced.

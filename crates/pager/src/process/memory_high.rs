@@ -28,10 +28,10 @@ impl Shared {
             core.memory.high.most_leaving = usize::MAX;
             core.fill_others();
             core = self.evict_round(core);
-            core.tick();
+            self.tick(&mut core);
         }
         core.release_held();
-        core.free_slots();
+        core.memory.free_slots();
         core
     }
 }
@@ -55,17 +55,13 @@ impl Core {
             self.memory.high.most_leaving = usize::MAX;
             self.fill_others();
         }
-        match self.memory.high.release(self.now_ns()) {
+        match self.memory.high.release(self.now_ns) {
             Released::Now(places) => self.wake_all(places),
             Released::Later(n, ns) => {
                 self.memory.counts.throttled += n;
                 self.memory.counts.throttled_ns += ns;
             }
         }
-    }
-
-    fn now_ns(&self) -> u64 {
-        self.started.elapsed().as_nanos() as u64
     }
 
     fn wake_all(&self, places: Vec<Place>) {
@@ -78,10 +74,10 @@ impl Core {
 
     /// Those whose time has come go on. Returns how many nanoseconds it is until the next.
     pub(super) fn wake_sleepers(&mut self) -> Option<u64> {
-        for places in self.memory.high.take_due(self.now_ns()) {
+        for places in self.memory.high.take_due(self.now_ns) {
             self.engine.throttle_ended(ThrottleReason::High);
             self.wake_all(places);
         }
-        self.memory.high.next(self.now_ns())
+        self.memory.high.next(self.now_ns)
     }
 }

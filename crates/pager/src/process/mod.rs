@@ -46,9 +46,9 @@ mod wake;
 mod written;
 
 use std::fs::File;
+use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use refault_mm::{Engine, MemcgId, SwapAllocator};
@@ -62,8 +62,9 @@ use crate::config::RegionConfig;
 use crate::core::DISCARD_BATCH;
 use crate::cpu_latency_qos::{self, CpuLatencyQos};
 use crate::error::Error;
+use crate::evict::Common;
 use crate::placement::Placement;
-use crate::staging::{Staging, WINDOW};
+use crate::staging::WINDOW;
 use crate::store::{SwapArea, SwapIo};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads::{self, fatal};
@@ -102,10 +103,7 @@ pub struct TreeConfig {
 
 /// What the threads share.
 struct Shared {
-    core: Mutex<Core>,
-    /// The evictor has something to do.
-    work: Condvar,
-    stop: AtomicBool,
+    common: Common<Core>,
     area: Arc<SwapArea>,
     poll: Poll,
     placement: Placement,
@@ -145,7 +143,7 @@ impl Tree {
         let mut engine = Engine::new(config_of_engine).map_err(Error::Config)?;
         let group =
             engine.add_memcg(MemcgId::ROOT, "/run", u64::MAX, (m.swap_max / PAGE) as u64).map_err(Error::Config)?;
-        let staging = Staging::new(max_pages / 8 + 16)
+        let memory = Memory::new(area.clone(), max_pages / 8 + 16)
             .map_err(Error::io("mapping staging windows (is ulimit -v or -d too small?)"))?;
         let serving = match m.fault_threads {
             0 => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
@@ -153,8 +151,8 @@ impl Tree {
         };
         let in_passing = (serving + 1) * (DISCARD_BATCH + WINDOW) * PAGE;
         let fixed = (serving + 3) * THREAD_BYTES + cpu_latency_qos::THREAD_BYTES + in_passing;
-        let mut core = Core::new(engine, group, Memory::new(area.clone(), staging), fixed);
-        core.stall_limit = m.stall_limit;
+        let mut core = Core::new(engine, group, memory, fixed);
+        core.stall_limit_ns = threads::nanoseconds(m.stall_limit);
         core.swap_pages = (m.swap_max / PAGE) as u64;
         core.has_swap_file = m.swap_directory.is_some();
         core.limit_under_way(false);
@@ -163,9 +161,7 @@ impl Tree {
         core.budget.overhead_beside = m.overhead_beside;
         core.charge_overhead();
         let shared = Arc::new(Shared {
-            core: Mutex::new(core),
-            work: Condvar::new(),
-            stop: AtomicBool::new(false),
+            common: Common::new(core),
             area,
             placement: Placement::new(),
             latency: CpuLatencyQos::new(m.awake_cpus)?,
@@ -191,20 +187,22 @@ impl Tree {
 
 impl Drop for Tree {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.end();
         self.shared.listener.close();
         self.shared.poll.stop();
-        drop(self.shared.lock());
-        self.shared.work.notify_all();
         self.threads.drain(..).for_each(|t| _ = t.join());
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Core> {
-        threads::lock(&self.core)
-    }
+impl Deref for Shared {
+    type Target = Common<Core>;
 
+    fn deref(&self) -> &Common<Core> {
+        &self.common
+    }
+}
+
+impl Shared {
     /// A thread that serves faults.
     fn serve(&self) {
         self.placement.join();
@@ -214,8 +212,7 @@ impl Shared {
                 Ok(None) => continue,
                 Err(e) => fatal(&format!("waiting for faults: {e}")),
             };
-            let mut core = self.lock();
-            core.tick();
+            let mut core = self.lock_now();
             match ready {
                 Ready::Stop => return,
                 Ready::Faults(index) => {
@@ -267,7 +264,9 @@ impl Shared {
     fn finish<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         loop {
             core.serve_pending();
-            core.free_slots();
+            // What is lent is read by who serves it.
+            self.tick(&mut core);
+            core.memory.free_slots();
             for index in std::mem::take(&mut core.is_new) {
                 let Some(s) = core.space(index) else { continue };
                 if let Err(e) = self.poll.add_faults(s.uffd.as_fd().as_raw_fd(), index) {
@@ -296,8 +295,7 @@ impl Shared {
         drop(core);
         let slots: Vec<_> = reads.iter().map(|&(page, slot)| (slot, page)).collect();
         let results = self.area.read_several(&slots, &mut contents);
-        let mut core = self.lock();
-        core.tick();
+        let mut core = self.lock_now();
         for ((&(page, _), result), content) in reads.iter().zip(results).zip(contents) {
             core.arrive(page, result.map(|()| content));
         }

@@ -1,31 +1,28 @@
 //! Room: what takes memory besides the pages that the engine knows of, who waits for some, and what
 //! becomes of those who get none.
 
-use std::time::{Duration, Instant};
-
 use refault_mm::{PageId, ReclaimRequest, ReclaimRound, Touch};
 
 use super::core::{Core, Pending};
 use super::maps;
-use super::memory::State;
-use crate::core::{engine_bytes, kswapd_step};
+use crate::core::{State, engine_bytes, kswapd_step};
 use crate::machine;
 use crate::staging::WINDOW;
 use crate::uffd::PAGE;
 
-/// A fault for which there is no room ends the process if for so long, and so many attempts of the
-/// evictor, no page left memory, and none is on its way.
-const NO_PROGRESS: Duration = Duration::from_secs(2);
+/// A fault for which there is no room ends the process if for so many nanoseconds, and so many
+/// attempts of the evictor, no page left memory, and none is on its way.
+const NO_PROGRESS_NS: u64 = 2_000_000_000;
 const NO_PROGRESS_ROUNDS: u32 = 200;
 /// After so many, and so many again, a pool before a file is asked for memory.
 const ROOM_ROUNDS: u32 = 20;
 
 /// A debugger of a process that does not move its pages out gets some of what is kept for reclaim
-/// when it has waited for room for so long.
-const HELPED_AFTER: Duration = Duration::from_millis(2);
+/// when it has waited for room for so many nanoseconds.
+const HELPED_AFTER_NS: u64 = 2_000_000;
 /// What it has then stays in memory for so long: it may be all that can leave, and would come and
 /// go.
-const HELPED_FOR: Duration = Duration::from_millis(100);
+const HELPED_FOR_NS: u64 = 100_000_000;
 
 /// If nothing is kept any more, it gets memory beyond the limit, while less than one part in so
 /// many of the memory is missing.
@@ -34,7 +31,7 @@ const MOST_OWED: u64 = 10;
 impl Core {
     /// Whether a process got some of what is kept for reclaim a moment ago.
     pub(super) fn is_helped(&self, space: usize) -> bool {
-        self.space(space).and_then(|s| s.helped).is_some_and(|at| at.elapsed() < HELPED_FOR)
+        self.space(space).and_then(|s| s.helped_ns).is_some_and(|at_ns| self.now_ns - at_ns < HELPED_FOR_NS)
     }
 
     /// Debuggers of processes that do not answer. They may be among those who wait, and until they
@@ -62,7 +59,7 @@ impl Core {
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
         let (area, max) = (self.memory.area.stats(), self.budget.max_pages * PAGE as u64);
         let (pool, tables) = (area.usage.memory_bytes, self.own_bytes() as u64);
-        let resident = self.memory.resident.iter().sum::<u64>() * PAGE as u64;
+        let resident = self.memory.all_resident() * PAGE as u64;
         let file_limit =
             machine::limit("file_size_bytes").filter(|&l| self.has_swap_file && l < self.swap_pages * PAGE as u64);
         // Slots that are kept by processors, and what does not fit a cluster, are not all used.
@@ -158,19 +155,19 @@ impl Core {
         // A page that is moved out is no progress: where nothing can be written, it comes back.
         let (done, failed) = (c.swapped_out + c.swapped_in, c.write_errors);
         if done != self.progress.1 || self.waiting_for_frame.is_empty() {
-            (self.progress, self.rounds) = ((Instant::now(), done, failed), 0);
+            (self.progress, self.rounds) = ((self.now_ns, done, failed), 0);
         }
         self.rounds = self.rounds.saturating_add(1);
         if self.rounds.is_multiple_of(ROOM_ROUNDS) && !self.memory.is_under_way() && self.memory.area.ask_for_room() {
             return;
         }
-        let stuck_for = self.progress.0.elapsed();
+        let stuck_ns = self.now_ns - self.progress.0;
         // What is on its way may take as long as a slow disk takes, unless such ways have ended in
         // errors.
         let is_waited_for = self.memory.is_under_way() && failed == self.progress.2;
-        let is_stuck = stuck_for > NO_PROGRESS && self.rounds > NO_PROGRESS_ROUNDS && !is_waited_for
-            || stuck_for > self.stall_limit;
-        if is_stuck && stuck_for <= self.stall_limit && self.sharing.forget() {
+        let is_stuck = stuck_ns > NO_PROGRESS_NS && self.rounds > NO_PROGRESS_ROUNDS && !is_waited_for
+            || stuck_ns > self.stall_limit_ns;
+        if is_stuck && stuck_ns <= self.stall_limit_ns && self.sharing.forget(self.now_ns) {
             // What is not known for certain has nobody killed.
             self.rounds = 0;
             return self.charge_overhead();
@@ -178,14 +175,15 @@ impl Core {
         let tracers = self.tracers();
         let mut victim = false;
         for p in std::mem::take(&mut self.waiting_for_frame) {
-            if is_stuck && !victim && p.since.elapsed() > NO_PROGRESS {
+            let waited_ns = self.now_ns - p.since_ns;
+            if is_stuck && !victim && waited_ns > NO_PROGRESS_NS {
                 // One at a time: its memory is for the others.
                 victim = true;
-                (self.progress, self.rounds) = ((Instant::now(), done, failed), 0);
+                (self.progress, self.rounds) = ((self.now_ns, done, failed), 0);
                 self.out_of_memory(p);
             } else {
                 let holds = self.space(p.space).is_some_and(|s| tracers.contains(&s.pid));
-                let helps = holds && p.since.elapsed() > HELPED_AFTER;
+                let helps = holds && waited_ns > HELPED_AFTER_NS;
                 self.engine.set_memalloc(helps);
                 if helps {
                     self.owe_a_page();
@@ -194,8 +192,9 @@ impl Core {
                 self.serve(p, helps || !self.memory.kswapd_awake);
                 self.engine.set_memalloc(false);
                 let is_served = self.waiting_for_frame.len() == before;
+                let now_ns = self.now_ns;
                 if let Some(s) = self.space_mut(p.space).filter(|_| helps && is_served) {
-                    s.helped = Some(Instant::now());
+                    s.helped_ns = Some(now_ns);
                 }
             }
         }
@@ -268,7 +267,7 @@ impl Core {
         self.memory.in_place = false;
         self.fill_others();
         let is_known = self.memory.state(page) == State::Mapped;
-        if is_known && self.space(self.memory.owner[page as usize] as usize).is_some_and(|s| s.shares) {
+        if is_known && self.space(self.memory.owner(page)).is_some_and(|s| s.shares) {
             self.sharing.found();
         }
         is_known

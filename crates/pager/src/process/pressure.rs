@@ -6,15 +6,13 @@
 //! (`/proc/PID/task/TID/stat`): threads that ran then or were stalled are the ones that are not
 //! idle, and those of them that are not stalled at another time are productive then.
 
-use std::time::{Duration, Instant};
-
 use refault_mm::{Psi, PsiKind};
 
 use super::core::Core;
 use super::maps;
 
-/// Threads are looked at so often, while any are stalled now and then.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Threads are looked at once in so many nanoseconds, while any are stalled now and then.
+const LOOK_EVERY_NS: u64 = 20_000_000;
 /// So many at the most.
 const MOST_THREADS: usize = 64;
 /// Looks of which the one counts that found the most: a thread that has just faulted is neither
@@ -27,7 +25,7 @@ pub(super) struct Pressure {
     stalled: u32,
     /// There were stalls since the last look.
     had_stalls: bool,
-    looked: Instant,
+    looked_ns: u64,
     /// Threads that were not idle, at the last looks.
     busy: [u32; LOOKS],
     next: usize,
@@ -36,14 +34,7 @@ pub(super) struct Pressure {
 impl Pressure {
     pub(super) fn new() -> Pressure {
         let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-        Pressure {
-            psi: Psi::new(cpus),
-            stalled: 0,
-            had_stalls: false,
-            looked: Instant::now(),
-            busy: [0; LOOKS],
-            next: 0,
-        }
+        Pressure { psi: Psi::new(cpus), stalled: 0, had_stalls: false, looked_ns: 0, busy: [0; LOOKS], next: 0 }
     }
 
     fn set(&mut self, now_ns: u64, stalled: u32) {
@@ -65,24 +56,24 @@ impl Core {
     pub(super) fn note_pressure(&mut self) {
         let stalled = self.stalled() as u32;
         if stalled != self.pressure.stalled {
-            self.pressure.set(self.started.elapsed().as_nanos() as u64, stalled);
+            self.pressure.set(self.now_ns, stalled);
         }
     }
 
     /// Looks at who works. Under the lock, so that no agent is at work and those that are stalled
     /// are known.
     pub(super) fn look_at_threads(&mut self) {
-        if !self.pressure.had_stalls || self.pressure.looked.elapsed() < LOOK_EVERY {
+        if !self.pressure.had_stalls || self.now_ns - self.pressure.looked_ns < LOOK_EVERY_NS {
             return;
         }
         let mut left = MOST_THREADS;
         let running: usize = self.pids().into_iter().map(|(_, pid)| maps::running(pid, &mut left)).sum();
         let stalled = self.stalled() as u32;
-        let p = &mut self.pressure;
+        let (p, now_ns) = (&mut self.pressure, self.now_ns);
         p.busy[p.next] = running as u32 + stalled;
         p.next = (p.next + 1) % LOOKS;
-        (p.looked, p.had_stalls) = (Instant::now(), false);
-        p.set(self.started.elapsed().as_nanos() as u64, stalled);
+        (p.looked_ns, p.had_stalls) = (now_ns, false);
+        p.set(now_ns, stalled);
     }
 }
 

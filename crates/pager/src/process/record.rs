@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::threads::nanoseconds;
 use crate::uffd::PAGE;
 
 /// A touch of a page, as it was seen: by a fault, because the page was found in place, or because
@@ -32,7 +33,8 @@ const SHARE: u32 = 20;
 #[derive(Debug)]
 pub(super) struct Recorder {
     file: BufWriter<File>,
-    started: Instant,
+    /// Now.
+    now_ns: u64,
     /// The processes that there are, by their numbers, and how many there were.
     processes: HashMap<usize, u32>,
     known: u32,
@@ -40,7 +42,7 @@ pub(super) struct Recorder {
     recent: Vec<Touched>,
     since_ns: u64,
     /// When they are to be looked for again.
-    next_look: Instant,
+    next_look_ns: u64,
     /// Faults since reclaim began, and the sum of the pages in place at each of them.
     faults: u64,
     in_place: u64,
@@ -50,23 +52,19 @@ pub(super) struct Recorder {
 impl Recorder {
     pub(super) fn new(file: File) -> Recorder {
         let file = BufWriter::with_capacity(256 << 10, file);
-        let (processes, recent, now) = (HashMap::new(), Vec::new(), Instant::now());
+        let (processes, recent) = (HashMap::new(), Vec::new());
         Recorder {
             file,
-            started: now,
+            now_ns: 0,
             processes,
             known: 0,
             recent,
             since_ns: 0,
-            next_look: now,
+            next_look_ns: 0,
             faults: 0,
             in_place: 0,
             error: None,
         }
-    }
-
-    fn time_ns(&self, at: Instant) -> u64 {
-        at.saturating_duration_since(self.started).as_nanos() as u64
     }
 
     /// The number of a process in the record.
@@ -83,12 +81,12 @@ impl Recorder {
         self.recent.push(Touched { time_ns, process, page: (address / PAGE) as u64, write });
     }
 
-    pub(super) fn touch(&mut self, at: Instant, space: usize, address: usize, write: bool) {
+    pub(super) fn touch(&mut self, at_ns: u64, space: usize, address: usize, write: bool) {
         if self.recent.len() >= RECENT {
-            self.put_in_order(self.time_ns(at));
+            self.put_in_order(at_ns);
         }
         // What was read before a look and is served after it belongs behind it.
-        self.note(self.time_ns(at).max(self.since_ns), space, address, write);
+        self.note(at_ns.max(self.since_ns), space, address, write);
     }
 
     /// A fault with so many pages in place. Before reclaim begins nothing limits them.
@@ -99,17 +97,19 @@ impl Recorder {
 
     /// Whether it is time to look for written pages, also where the engine walks no page tables:
     /// the closer the looks, the less is guessed.
-    pub(super) fn is_look_due(&self) -> bool {
-        Instant::now() >= self.next_look
+    pub(super) fn is_look_due(&mut self, now_ns: u64) -> bool {
+        self.now_ns = now_ns;
+        now_ns >= self.next_look_ns
     }
 
     /// Pages (processes and addresses) that were found written: each was at some time since they
     /// were looked for last, and if it was touched in another way meanwhile, after that. Nobody
-    /// knows when, so they are spread over that time, in no order of their addresses.
-    pub(super) fn found_written(&mut self, began: Instant, pages: &[(usize, usize)]) {
+    /// knows when, so they are spread over that time, in no order of their addresses. `took`: how
+    /// long it took to find them.
+    pub(super) fn found_written(&mut self, took: Duration, pages: &[(usize, usize)]) {
         const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
         // The look itself is part of the time: pages are protected one after the other.
-        let (since_ns, now_ns) = (self.since_ns, self.time_ns(began));
+        let (since_ns, now_ns) = (self.since_ns, self.now_ns);
         let touched: HashMap<(u32, u64), u64> = self.recent.iter().map(|t| ((t.process, t.page), t.time_ns)).collect();
         for (i, &(space, address)) in pages.iter().enumerate() {
             let part = ((i + 1) as f64 * GOLDEN_RATIO).fract();
@@ -119,7 +119,7 @@ impl Recorder {
             self.note(time_ns, space, address, true);
         }
         self.put_in_order(now_ns);
-        self.next_look = Instant::now() + LEAST_PAUSE.max(began.elapsed() * SHARE);
+        self.next_look_ns = now_ns + nanoseconds(took + LEAST_PAUSE.max(took * SHARE));
     }
 
     /// Writes what was seen until now.
@@ -194,20 +194,24 @@ mod tests {
     #[test]
     fn what_was_recorded_comes_back() {
         let mut r = Recorder::new(crate::store::nameless_file(&std::env::temp_dir()).unwrap());
-        let now = Instant::now();
-        r.touch(now, 3, 5 * PAGE, true);
-        r.touch(now, 9, 6 * PAGE, false);
+        r.touch(0, 3, 5 * PAGE, true);
+        r.touch(0, 9, 6 * PAGE, false);
         r.end(3);
-        r.touch(now, 3, usize::MAX / PAGE * PAGE, false);
-        let later = |ms| now + std::time::Duration::from_millis(ms);
-        r.touch(later(30), 3, 9 * PAGE, false);
-        r.found_written(later(40), &[(3, 7 * PAGE), (3, 8 * PAGE)]);
-        r.found_written(later(50), &[(3, 7 * PAGE)]);
+        r.touch(0, 3, usize::MAX / PAGE * PAGE, false);
+        let ms = |ms: u64| ms * 1_000_000;
+        let look = |r: &mut Recorder, at_ms: u64, pages: &[(usize, usize)]| {
+            assert!(r.is_look_due(ms(at_ms)));
+            r.found_written(Duration::from_micros(50), pages);
+            assert!(!r.is_look_due(ms(at_ms + 2)) && r.is_look_due(ms(at_ms + 3)));
+        };
+        r.touch(ms(30), 3, 9 * PAGE, false);
+        look(&mut r, 40, &[(3, 7 * PAGE), (3, 8 * PAGE)]);
+        look(&mut r, 50, &[(3, 7 * PAGE)]);
         // Whatever the share of the time before it: after its own fault. And what was read before a
         // look is not before it in the record.
-        r.touch(later(58), 3, 7 * PAGE, false);
-        r.found_written(later(60), &[(3, 7 * PAGE)]);
-        r.touch(later(59), 3, 8 * PAGE, true);
+        r.touch(ms(58), 3, 7 * PAGE, false);
+        look(&mut r, 60, &[(3, 7 * PAGE)]);
+        r.touch(ms(59), 3, 8 * PAGE, true);
         let recording = r.finish().unwrap();
         assert_eq!(recording.processes, 3);
         let all: Vec<Touched> = recording.touches().map(Result::unwrap).collect();

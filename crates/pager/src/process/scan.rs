@@ -11,7 +11,7 @@ use super::abi;
 use super::core::Core;
 use super::gate::WORTH_WATCHING;
 use super::maps;
-use super::memory::State;
+use crate::core::State;
 use crate::pagemap::Pagemap;
 use crate::uffd::PAGE;
 
@@ -93,8 +93,7 @@ impl Shared {
     fn catch_up(&self) {
         let spaces = self.lock().spaces.len();
         for index in 0..spaces {
-            let mut core = self.lock();
-            core.tick();
+            let mut core = self.lock_now();
             core.hear(index);
             _ = core.settle(index);
             self.after(core);
@@ -104,8 +103,7 @@ impl Shared {
     /// Counts the memory of all processes; which of them need a closer look, if there may be one,
     /// and the longest pause until the next count.
     fn look_around(&self, all: bool, closer: bool) -> (Vec<Look>, Duration) {
-        let mut core = self.lock();
-        core.tick();
+        let mut core = self.lock_now();
         if all {
             core.bury_orphans();
             core.end_agents();
@@ -140,7 +138,7 @@ impl Shared {
     /// After a look: what is unknown now was not to be found.
     fn note_known(&self, index: usize) {
         let mut core = self.lock();
-        let known = core.memory.resident.get(index).copied().unwrap_or(0);
+        let known = core.memory.resident(index);
         if let Some(s) = core.space_mut(index) {
             let now = maps::size(s.pid).resident.saturating_sub(known);
             (s.beyond, s.known_unknown) = (now, now);
@@ -162,15 +160,14 @@ impl Shared {
                 if gaps.is_empty() && s.unadopted.parts(&mapping).is_empty() {
                     continue;
                 }
-                core.tick();
+                self.tick(&mut core);
                 // In one piece: memory that is watched in part is two mappings, which some calls do
                 // not take for one.
                 gaps.iter().for_each(|gap| _ = core.watch(look.index, gap, false));
                 self.after(core);
             }
             for chunk in chunks(mapping) {
-                let mut core = self.lock();
-                core.tick();
+                let mut core = self.lock_now();
                 core.adopt_range(look, &chunk);
                 if let Some(s) = core.space_mut(look.index) {
                     s.unadopted.remove(&chunk);
@@ -187,8 +184,7 @@ impl Shared {
             core.space(look.index).map_or(Vec::new(), |s| s.watched.iter().collect())
         };
         for chunk in ranges.into_iter().flat_map(chunks) {
-            let mut core = self.lock();
-            core.tick();
+            let mut core = self.lock_now();
             core.adopt_range(look, &chunk);
             self.after(core);
         }
@@ -272,7 +268,7 @@ impl Core {
                 return;
             }
             if let Some(r) = &mut self.memory.recorder {
-                r.touch(Instant::now(), look.index, address, true);
+                r.touch(self.now_ns, look.index, address, true);
             }
         }
     }

@@ -7,33 +7,33 @@
 //! most. And a page that leaves one process leaves the others right after.
 
 use std::ops::Range;
-use std::time::{Duration, Instant};
 
 use refault_mm::PageId;
 
 use super::core::Core;
 use super::gate::Sized;
 use super::maps;
-use super::memory::State;
+use crate::core::State;
 use crate::uffd::PAGE;
 
-/// Copies are counted exactly after so long, or when they could be so great a part of the memory.
-const COUNT_EVERY: Duration = Duration::from_millis(20);
+/// Copies are counted exactly after so many nanoseconds, or when they could be so great a part of
+/// the memory.
+const COUNT_EVERY_NS: u64 = 20_000_000;
 const WORTH_A_COUNT: u64 = 64;
 /// As long as a process that shares memory is not known, copies count as this part of the memory at
 /// most: their owner may be gone.
 const MOST_UNKNOWN: u64 = 16;
 /// Pages that processes have beyond those that were counted, which have them counted again.
 const GROWN: u64 = 64;
-/// A process that was forked is waited for so long: until it is there, no page that it shares can
-/// leave memory.
-const NEWBORN: Duration = Duration::from_millis(500);
+/// A process that was forked is waited for so many nanoseconds: until it is there, no page that it
+/// shares can leave memory.
+const NEWBORN_NS: u64 = 500_000_000;
 
 /// What is known of memory that is shared.
 #[derive(Default, Debug)]
 pub(super) struct Sharing {
-    /// When copies were counted last.
-    counted: Option<Instant>,
+    /// When copies were counted last, in nanoseconds.
+    counted_ns: Option<u64>,
     /// They are to be counted again.
     pub(super) is_due: bool,
     /// Pages that processes that share memory had together beyond those that the engine knows of,
@@ -71,9 +71,9 @@ impl Sharing {
 
     /// Nothing is taken for certain that was not counted. Whether there was anything, and it cannot
     /// be counted.
-    pub(super) fn forget(&mut self) -> bool {
-        const LATE: Duration = COUNT_EVERY.saturating_mul(10);
-        let had = self.copies() > 0 && self.counted.is_none_or(|at| at.elapsed() > LATE);
+    pub(super) fn forget(&mut self, now_ns: u64) -> bool {
+        const LATE_NS: u64 = 10 * COUNT_EVERY_NS;
+        let had = self.copies() > 0 && self.counted_ns.is_none_or(|at_ns| now_ns - at_ns > LATE_NS);
         (self.moved, self.written, self.possible, self.is_due) = (0, 0, 0, true);
         had
     }
@@ -82,7 +82,7 @@ impl Sharing {
 impl Core {
     /// A process is being forked: from now on what it writes to may be copied.
     pub(super) fn note_fork(&mut self, parent: usize) {
-        let known = self.memory.resident[parent];
+        let known = self.memory.resident(parent);
         let Some(s) = self.space_mut(parent) else { return };
         if !s.shares {
             s.shares = true;
@@ -100,7 +100,7 @@ impl Core {
 
     /// Whether a process was just forked, and its agent has not come.
     pub(super) fn is_newborn(&self, index: usize) -> bool {
-        self.space(index).is_some_and(|s| s.forked && s.pid == 0 && s.since.elapsed() < NEWBORN)
+        self.space(index).is_some_and(|s| s.forked && s.pid == 0 && self.now_ns - s.since_ns < NEWBORN_NS)
     }
 
     /// Whether pages of a process would be copied if they left now, and the originals could not
@@ -207,7 +207,7 @@ impl Core {
     }
 
     fn known_of(&self, sharing: &[Sized]) -> u64 {
-        sharing.iter().map(|&(i, ..)| self.memory.resident[i]).sum()
+        sharing.iter().map(|&(i, ..)| self.memory.resident(i)).sum()
     }
 
     /// What those that were not forked themselves have beyond what is known.
@@ -218,7 +218,7 @@ impl Core {
     fn is_worth_a_count(&self, beyond: u64) -> bool {
         let s = &self.sharing;
         s.is_due
-            || s.counted.is_none_or(|at| at.elapsed() > COUNT_EVERY)
+            || s.counted_ns.is_none_or(|at_ns| self.now_ns - at_ns > COUNT_EVERY_NS)
             || s.copies() > self.budget.max_pages / WORTH_A_COUNT
             || beyond > s.beyond + GROWN
     }
@@ -241,7 +241,7 @@ impl Core {
             }
         }
         self.sharing = Sharing {
-            counted: Some(Instant::now()),
+            counted_ns: Some(self.now_ns),
             is_due: false,
             unknown: counted.saturating_sub(known),
             possible: each.saturating_sub(counted),

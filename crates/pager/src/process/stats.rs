@@ -83,7 +83,7 @@ fn names(bits: u32) -> Vec<&'static str> {
 impl Core {
     pub(super) fn stats(&self) -> TreeStats {
         let area = self.memory.area.stats();
-        let (stall_some_us, stall_full_us) = self.pressure.total_us(self.started.elapsed().as_nanos() as u64);
+        let (stall_some_us, stall_full_us) = self.pressure.total_us(self.now_ns);
         TreeStats {
             counts: self.memory.counts,
             max_pages: self.budget.max_pages,

@@ -8,20 +8,18 @@
 //! that process is read, served or put in place. What is done for others goes on. The kernel keeps
 //! all that the process says meanwhile, in order.
 
-use std::time::{Duration, Instant};
-
 use super::Shared;
 use super::core::{Core, Pending};
-use super::memory::State;
+use crate::core::State;
 use crate::store::{PageBuf, StoreError};
 
-/// An agent that was late is waited for again when it answers so soon.
-const SOON: Duration = Duration::from_millis(1);
+/// An agent that was late is waited for again when it answers within so many nanoseconds.
+const SOON_NS: u64 = 1_000_000;
 
 /// An order that was not answered, and what waits for that.
 pub(super) struct Unanswered {
-    /// Since when it is open.
-    since: Instant,
+    /// Since when it is open, in nanoseconds.
+    since_ns: u64,
     /// The pages, with their places, in the order of the window.
     moves: Vec<(u32, u32)>,
     /// Of these, a bit for each that another process had, too.
@@ -60,14 +58,14 @@ impl Core {
         self.space_mut(space)?.unanswered.as_deref_mut()
     }
 
-    /// No answer came in time.
-    pub(super) fn leave_open(&mut self, owner: usize, moves: Vec<(u32, u32)>, shared: u64) {
+    /// No answer came in time, which was waited for since time last went on.
+    pub(super) fn leave_open(&mut self, owner: usize, moves: Vec<(u32, u32)>, shared: u64, waited_ns: u64) {
         self.unanswered += 1;
         self.changed_answers.push(owner);
+        let since_ns = self.now_ns + waited_ns;
         if let Some(s) = self.space_mut(owner) {
             let (faults, asked, to_mark, read, unwritten) = Default::default();
-            let since = Instant::now();
-            let open = Unanswered { since, moves, shared, faults, asked, to_mark, read, unwritten };
+            let open = Unanswered { since_ns, moves, shared, faults, asked, to_mark, read, unwritten };
             s.unanswered = Some(Box::new(open));
         }
     }
@@ -93,7 +91,7 @@ impl Core {
         page: u32,
         content: Result<Box<PageBuf>, StoreError>,
     ) -> Option<Result<Box<PageBuf>, StoreError>> {
-        match self.open_order(self.memory.owner[page as usize] as usize) {
+        match self.open_order(self.memory.owner(page)) {
             Some(u) => {
                 u.read.push((page, content));
                 None
@@ -104,16 +102,15 @@ impl Core {
 
     /// Likewise a page that could not be written.
     pub(super) fn holds_unwritten(&mut self, page: u32) -> bool {
-        let owner = self.memory.owner[page as usize] as usize;
+        let owner = self.memory.owner(page);
         self.open_order(owner).map(|u| u.unwritten.push(page)).is_some()
     }
 
     /// Pages that are to leave a process stay, but for those that an open order is about.
     pub(super) fn keep_all(&mut self, owner: usize) {
         let ordered: Vec<u32> = self.open_order(owner).map_or(Vec::new(), |u| u.moves.iter().map(|m| m.0).collect());
-        let whose = &self.memory.owner;
-        let (keep, rest): (Vec<u32>, Vec<u32>) =
-            self.memory.leaving.iter().partition(|&&p| whose[p as usize] as usize == owner);
+        let memory = &self.memory;
+        let (keep, rest): (Vec<u32>, Vec<u32>) = self.memory.leaving.iter().partition(|&&p| memory.owner(p) == owner);
         self.memory.leaving = rest.into();
         for page in keep {
             // A page that was given up and ordered out again is named twice.
@@ -126,10 +123,11 @@ impl Core {
 
     /// Looks for the answer. If it is there, or never comes, all goes on that waited for it.
     pub(super) fn hear(&mut self, space: usize) {
+        let now_ns = self.now_ns;
         let Some(s) = self.space_mut(space) else { return };
         let Some(u) = &s.unanswered else { return };
         if let Some(agent) = &mut s.agent {
-            agent.is_late = u.since.elapsed() > SOON;
+            agent.is_late = now_ns.saturating_sub(u.since_ns) > SOON_NS;
         }
         match s.agent.as_ref().map(|agent| agent.late_answer(u.moves.len())) {
             Some(Ok(None)) => {}

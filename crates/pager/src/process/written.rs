@@ -7,10 +7,10 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::memory::{Memory, State, extend};
-use super::record::Recorder;
+use super::memory::Memory;
+use crate::core::{State, extend};
 use crate::pagemap::Pagemap;
 
 /// What it takes to know.
@@ -44,15 +44,16 @@ impl Written {
     }
 
     /// Pages of all processes that were written since the last walk, as ranges of addresses that go
-    /// up. What cannot be had is not known.
-    fn take(&self) -> Vec<Vec<Range<usize>>> {
+    /// up, and how long it took to find them. What cannot be had is not known.
+    fn take(&self) -> (Vec<Vec<Range<usize>>>, Duration) {
+        let began = Instant::now();
         let take = |map: &Option<Arc<Pagemap>>| {
             let mut found = Vec::new();
             // An error: the process is gone, or will be looked at again before the next walk.
             _ = map.as_ref().map(|map| map.take_all_written(&mut found));
             found
         };
-        self.pagemaps.iter().map(take).collect()
+        (self.pagemaps.iter().map(take).collect(), began.elapsed())
     }
 }
 
@@ -77,15 +78,14 @@ impl Finder<'_> {
 impl Memory {
     /// Pages that were written since the last time are young.
     pub(super) fn collect_writes(&mut self) {
-        let began = Instant::now();
-        let found = self.written.take();
+        let (found, took) = self.written.take();
         let mut finders: Vec<Finder> = found.iter().map(|ranges| Finder { ranges, at: 0 }).collect();
         let mut seen = Vec::new();
         for i in 0..self.states().len() {
             if !matches!(self.state(i as u32), State::Mapped | State::Leaving) {
                 continue;
             }
-            let (process, address) = (self.owner[i] as usize, self.address[i]);
+            let (process, address) = self.place_of(i as u32);
             if !finders.get_mut(process).is_some_and(|f| f.contains(address)) {
                 continue;
             }
@@ -97,13 +97,14 @@ impl Memory {
         }
         self.written.has_walked = true;
         if let Some(r) = &mut self.recorder {
-            r.found_written(began, &seen);
+            r.found_written(took, &seen);
         }
     }
 
     /// For a record: as before a walk, from time to time.
-    pub(super) fn look_for_record(&mut self) {
-        if self.recorder.as_ref().is_some_and(Recorder::is_look_due) {
+    pub(super) fn look_for_record(&mut self, now_ns: u64) {
+        let Some(r) = &mut self.recorder else { return };
+        if r.is_look_due(now_ns) {
             self.collect_writes();
         }
     }
@@ -111,7 +112,7 @@ impl Memory {
     /// Whether a page that is in place was written since the last walk. Where there was none,
     /// nothing is protected, and all pages are as if written.
     pub(super) fn is_written(&self, page: u32) -> bool {
-        let map = self.written.pagemaps.get(self.owner[page as usize] as usize);
+        let map = self.written.pagemaps.get(self.owner(page));
         let is_written = |map: &Arc<Pagemap>| map.is_written(self.address[page as usize]).unwrap_or(false);
         self.written.has_walked && map.and_then(Option::as_ref).is_some_and(is_written)
     }

@@ -48,8 +48,7 @@ impl Region {
         let pages = self.pages_of(range)?;
         let mut out = 0;
         for chunk in chunks(pages) {
-            let mut core = self.shared.lock();
-            core.tick();
+            let mut core = self.shared.lock_now();
             core.page_out(chunk.clone());
             core = self.shared.evict_round(core);
             core = self.shared.finish(core);
@@ -123,7 +122,7 @@ impl Shared {
         let mut room = core.budget.max_pages / 2;
         let mut in_place = 0;
         for chunk in chunks(pages) {
-            core.tick();
+            self.tick(&mut core);
             for page in chunk.clone() {
                 if room > 0 && core.wants(page, fresh) {
                     let read = |core: &Core| core.memory.counts.swapped_in + core.memory.pages_to_read();
@@ -171,30 +170,28 @@ impl Shared {
                 std::thread::sleep(PAUSE);
                 core = self.lock();
             }
-            core.tick();
+            self.tick(&mut core);
         }
         (core, true)
     }
 
     fn give_up(&self, pages: Range<u32>) {
         for chunk in chunks(pages) {
-            let mut core = self.lock();
-            core.tick();
+            let mut core = self.lock_now();
             while !core.give_up(chunk.clone()) {
                 // Some are on their way, in or out: they are given up when they have arrived.
                 core = self.evict_round(core);
                 core = self.finish(core);
                 drop(core);
                 std::thread::yield_now();
-                core = self.lock();
-                core.tick();
+                core = self.lock_now();
             }
             drop(self.finish_giving_up(core));
         }
     }
 
     fn finish_giving_up<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        core.free_slots();
+        core.memory.free_slots();
         self.finish(core)
     }
 }

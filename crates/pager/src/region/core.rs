@@ -1,7 +1,6 @@
 //! The core of a region: that of all drivers, and what a region has beside it.
 
 use std::ops::{Deref, DerefMut};
-use std::time::Instant;
 
 use refault_mm::MappingId;
 
@@ -10,6 +9,7 @@ use super::operations::RegionMemory;
 use super::sample::Sampling;
 use super::stats::RegionStats;
 use crate::core::{self, used_pages};
+use crate::evict::Driven;
 use crate::uffd::PAGE;
 
 /// What is said of the core of all drivers is said of this one, too.
@@ -21,7 +21,6 @@ pub(super) struct Core {
     pub(super) frames: Frames,
     /// What the pager itself takes at most: with tables that are as large as they can get.
     pub(super) most_own_bytes: usize,
-    started: Instant,
 }
 
 impl Deref for Core {
@@ -38,19 +37,28 @@ impl DerefMut for Core {
     }
 }
 
+impl Driven for Core {
+    type Evicting = core::Core<RegionMemory>;
+
+    fn set_now(&mut self, now_ns: u64) {
+        self.core.set_now(now_ns);
+    }
+
+    fn evicting(&mut self) -> &mut core::Core<RegionMemory> {
+        &mut self.core
+    }
+
+    fn charge_overhead(&mut self) {
+        self.core.charge_overhead();
+    }
+}
+
 impl Core {
     pub(super) fn new(core: core::Core<RegionMemory>, mapping: MappingId, sampling: Sampling) -> Core {
-        let (frames, started) = (Frames::default(), Instant::now());
-        let mut core = Core { core, mapping, sampling, frames, most_own_bytes: 0, started };
+        let mut core = Core { core, mapping, sampling, frames: Frames::default(), most_own_bytes: 0 };
         core.set_most_frames();
         core.keep_samples();
         core
-    }
-
-    /// Time goes on.
-    pub(super) fn tick(&mut self) {
-        let now_ns = self.started.elapsed().as_nanos() as u64;
-        self.core.set_now(now_ns);
     }
 
     pub(super) fn stats(&self) -> RegionStats {

@@ -1,14 +1,13 @@
 //! The evictor: background reclaim, and what it leads to.
 
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::core::Core;
-use crate::core::{Claim, Evictor, Moves, Operations, Task, WINDOW};
+use crate::core::{Claim, Moves, Operations, WINDOW};
 use crate::evict::{self, Evicts, SwapsOut};
 use crate::store::{StoreError, SwapArea};
-use crate::sync::{Condvar, MutexGuard};
+use crate::sync::MutexGuard;
 
 /// Pages are moved under the lock for so long, at most and but for one call: who faults meanwhile
 /// sleeps, and its processor need not be interrupted for each move, which takes ten times as long
@@ -20,34 +19,8 @@ const MOVE_UNDER_LOCK: Duration = Duration::from_micros(150);
 impl Evicts for Shared {
     type Core = Core;
 
-    fn enter(&self) -> MutexGuard<'_, Core> {
-        let mut core = self.lock();
-        core.tick();
-        core
-    }
-
-    fn tick(&self, core: &mut Core) {
-        core.tick();
-    }
-
-    fn next(evictor: &mut Evictor, core: &mut Core) -> Task {
-        evictor.next(&mut **core)
-    }
-
-    fn work(&self) -> &Condvar {
-        &self.work
-    }
-
-    fn stop(&self) -> &AtomicBool {
-        &self.stop
-    }
-
     fn area(&self) -> Option<&SwapArea> {
         Some(&self.area)
-    }
-
-    fn charge_overhead(core: &mut Core) {
-        core.charge_overhead();
     }
 
     fn reclaim<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
@@ -71,7 +44,7 @@ impl SwapsOut for Shared {
 
     fn settle_writes(core: &mut Core, claimed: &[Claim], results: &[Result<(), StoreError>]) {
         core.settle_writes(claimed, results);
-        core.free_slots();
+        core.memory.free_slots();
     }
 
     fn has_discards(core: &Core) -> bool {
@@ -83,7 +56,7 @@ impl SwapsOut for Shared {
     }
 
     fn settle_discards(core: &mut Core, places: &[u32]) {
-        core.settle_discards(places);
+        core.memory.settle_discards(places);
     }
 }
 
@@ -134,7 +107,7 @@ impl Shared {
     /// out.
     fn move_step<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         core = self.look_ahead(core);
-        core.tick();
+        self.tick(&mut core);
         core.kswapd_step();
         core = self.move_round(core);
         core.charge_overhead();
@@ -144,7 +117,7 @@ impl Shared {
     /// A step of background reclaim, and all that follows from it.
     fn evict_step<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         core = self.look_ahead(core);
-        core.tick();
+        self.tick(&mut core);
         core.kswapd_step();
         core = self.evict_round(core);
         core.retry();
@@ -205,17 +178,17 @@ impl Shared {
                 core = self.lock();
             }
             core.sampling.moved(begun, moves.moves.len());
-            core.tick();
+            self.tick(&mut core);
             let settled = Instant::now();
             core.settle_moves(&moves);
             core.note_rescued(|| settled.elapsed());
-            core.free_slots();
+            core.memory.free_slots();
         }
         core
     }
 
     fn write_round<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        core.tick();
+        self.tick(&mut core);
         core = evict::write_round(self, &self.area, core);
         if core.has_any_discards() { self.discard(core) } else { core }
     }

@@ -85,8 +85,7 @@ impl Shared {
         // before the page moves.
         let read = unsafe { self.area.read(slot, page, &mut *(from as *mut Page)) };
         let outcome = if read.is_ok() { self.move_in(page, place) } else { Moved::Busy };
-        let mut core = self.lock();
-        core.tick();
+        let mut core = self.lock_now();
         match outcome {
             Moved::Out => {
                 core.memory.places.give_back(place);

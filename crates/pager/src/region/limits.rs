@@ -102,10 +102,10 @@ impl Shared {
         pages: u64,
         stall_limit: Duration,
     ) -> Result<MutexGuard<'a, Core>, Error> {
-        core.tick();
+        self.tick(&mut core);
         let mut guard = ProgressGuard::new(nanoseconds(stall_limit), core.now_ns);
         loop {
-            core.tick();
+            self.tick(&mut core);
             let left = core.set_max(pages, &mut guard)?;
             core.set_most_frames();
             if left.is_none() {

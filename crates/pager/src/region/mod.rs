@@ -19,8 +19,8 @@ mod signal;
 mod stats;
 mod waiters;
 
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -38,11 +38,12 @@ use crate::config::{self, FaultMode, RegionConfig};
 use crate::core::{self as pager, DISCARD_BATCH, Memory, Places, State, WINDOW};
 use crate::cpu_latency_qos::{self, CpuLatencyQos};
 use crate::error::Error;
+use crate::evict::Common;
 use crate::mem::Mapping;
 use crate::pagemap::Pagemap;
 use crate::placement::Placement;
 use crate::store::{Store, SwapArea};
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::Mutex;
 use crate::threads::{self, fatal};
 use crate::uffd::{CallPlan, Feature, PAGE, Scope, Uffd};
 
@@ -54,10 +55,7 @@ const READ_AHEAD_ORDER: u32 = 4;
 
 /// What the threads share.
 struct Shared {
-    core: Mutex<Core>,
-    /// The evictor has something to do.
-    work: Condvar,
-    stop: AtomicBool,
+    common: Common<Core>,
     uffd: Arc<Uffd>,
     area: Arc<SwapArea>,
     pagemap: Pagemap,
@@ -192,9 +190,7 @@ impl Region {
             return Err(config::too_large(core.most_own_bytes, &and));
         }
         let shared = Arc::new(Shared {
-            core: Mutex::new(core),
-            work: Condvar::new(),
-            stop: AtomicBool::new(false),
+            common: Common::new(core),
             uffd,
             area,
             pagemap: Pagemap::open().map_err(Error::io(opening))?,
@@ -284,9 +280,7 @@ impl Drop for Region {
             std::mem::forget(self.listing.take());
             return threads::abandon(&self.shared, self.threads.drain(..).chain(self.evictor.take()));
         }
-        self.shared.stop.store(true, Ordering::Relaxed);
-        drop(self.shared.lock());
-        self.shared.work.notify_all();
+        self.shared.end();
         if let Some(evictor) = self.evictor.take() {
             _ = evictor.join();
         }
@@ -336,11 +330,15 @@ pub(crate) fn unsupported(e: std::io::Error) -> Error {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Core> {
-        threads::lock(&self.core)
-    }
+impl Deref for Shared {
+    type Target = Common<Core>;
 
+    fn deref(&self) -> &Common<Core> {
+        &self.common
+    }
+}
+
+impl Shared {
     /// A fault thread.
     fn serve_faults(&self) {
         self.placement.join();
@@ -361,8 +359,7 @@ impl Shared {
                 // This one is busy for a while: another waits for the next.
                 turn = None;
             }
-            let mut core = self.lock();
-            core.tick();
+            let mut core = self.lock_now();
             for f in &faults {
                 if self.doorbell.as_ref().is_some_and(|d| d.contains(f.address)) {
                     // The kernel serves it from now on, and who touched it goes on.

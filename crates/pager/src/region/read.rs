@@ -12,7 +12,7 @@ impl Shared {
     /// After the engine was called: what it asked for is done, as far as someone waits for it.
     pub(super) fn finish<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
         loop {
-            core.free_slots();
+            core.memory.free_slots();
             if let &[one] = &core.memory.reads[..] {
                 core.memory.reads.clear();
                 core = self.read(core, &[one]);
@@ -56,8 +56,7 @@ impl Shared {
             let result = self.area.read(slot, page, &mut content.0);
             let result = result.or_else(|_| self.area.read(slot, page, &mut content.0));
             let placed = at_once && result.is_ok() && self.memory.put_in_place(page, &content);
-            core = self.lock();
-            core.tick();
+            core = self.lock_now();
             self.arrive(&mut core, page, result.map(|()| Some(content)), begun, placed);
             return core;
         }
@@ -69,8 +68,7 @@ impl Shared {
         let placed: Vec<bool> = (reads.iter().zip(&results).zip(&contents))
             .map(|((&(page, _), result), content)| at_once && result.is_ok() && self.memory.put_in_place(page, content))
             .collect();
-        core = self.lock();
-        core.tick();
+        core = self.lock_now();
         for (((&(page, _), result), content), placed) in reads.iter().zip(results).zip(contents).zip(placed) {
             self.arrive(&mut core, page, result.map(|()| Some(content)), begun, placed);
         }
@@ -88,10 +86,10 @@ impl Shared {
             }
             core.reclaim_high();
             core = self.evict_round(core);
-            core.tick();
+            self.tick(&mut core);
         }
         core.release_held();
-        core.free_slots();
+        core.memory.free_slots();
         core
     }
 
@@ -126,8 +124,7 @@ impl Shared {
             let results = self.area.read_several(&slots, &mut buffer[behind..behind + run.len()]);
             errors.extend(run.iter().zip(results).filter_map(|(&p, result)| Some((p, result.err()?))));
         }
-        core = self.lock();
-        core.tick();
+        core = self.lock_now();
         core.folio_arrived(read, buffer, &errors);
         core
     }

@@ -129,7 +129,7 @@ impl Pager {
         let mut core = self.core.lock().unwrap();
         core.fault(page, false);
         loop {
-            core.free_slots();
+            core.memory.free_slots();
             let (reads, _) = core.take_reads();
             if reads.is_empty() {
                 break;
@@ -177,10 +177,10 @@ impl Pager {
         thread::yield_now();
         core = self.core.lock().unwrap();
         core.settle_writes(&claimed, &results);
-        core.free_slots();
+        core.memory.free_slots();
         let places = core.take_discards();
         places.iter().for_each(|&p| self.fake.there.lock().unwrap().1[p as usize] = false);
-        core.settle_discards(&places);
+        core.memory.settle_discards(&places);
         core.validate().unwrap();
     }
 }

@@ -171,7 +171,7 @@ impl Shared {
         if core.memory.state(page) == State::Poisoned {
             return false;
         }
-        core.tick();
+        self.tick(&mut core);
         // SAFETY: takes nothing, cannot fail.
         core.fault_of(unsafe { libc::pthread_self() });
         let alone = core.frames.is_alone();

@@ -328,6 +328,14 @@ impl SwapArea {
         }
     }
 
+    /// Which page a slot holds; `None`: nothing is in it.
+    #[cfg(test)]
+    pub(crate) fn page_in(&self, slot: u32) -> Option<u32> {
+        let cells = self.cells();
+        let meta = cells.cells.get(cells.of(slot)?);
+        (meta.kind != Kind::Empty).then_some(meta.page)
+    }
+
     /// What is in a slot, for someone else, until [`SwapArea::end_cow_swap`]. `None`: nothing is in
     /// it.
     pub fn share(&self, slot: u32) -> Option<CowSwap> {

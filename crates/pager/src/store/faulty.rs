@@ -54,12 +54,20 @@ struct State {
 /// before, freed or not: a stale page is at hand.
 pub struct Faulty {
     state: Mutex<State>,
+    takes_no_memory: bool,
 }
 
 impl Faulty {
     /// With a plan. A fault of reading that is given for a write, or the reverse, is none.
     pub fn new(plan: impl FnMut(u64, bool) -> Option<Fault> + Send + 'static) -> Faulty {
-        Faulty { state: Mutex::new(State { plan: Box::new(plan), operations: 0, before: Vec::new(), now: Vec::new() }) }
+        let state = State { plan: Box::new(plan), operations: 0, before: Vec::new(), now: Vec::new() };
+        Faulty { state: Mutex::new(state), takes_no_memory: false }
+    }
+
+    /// Whether pages that were read keep their slots, as in a file.
+    #[must_use]
+    pub fn with_copies(self, keeps_copies: bool) -> Faulty {
+        Faulty { takes_no_memory: keeps_copies, ..self }
     }
 
     fn begin(&self, slot: u32, write: bool) -> (std::sync::MutexGuard<'_, State>, Option<Fault>) {
@@ -121,6 +129,10 @@ impl Store for Faulty {
     }
 
     fn free(&self, _slot: u32) {}
+
+    fn takes_no_memory(&self, _slot: u32) -> bool {
+        self.takes_no_memory
+    }
 
     fn usage(&self) -> Usage {
         let state = self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

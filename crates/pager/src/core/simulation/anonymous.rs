@@ -6,11 +6,12 @@ use std::sync::atomic::Ordering;
 use super::checkers::{ALWAYS, AT_REST, Checker, View, check_read};
 use super::figures::Figures;
 use super::kernel::{Access, Kernel};
+use super::owner::Resize;
 use super::profile::Profile;
 use super::random::Random;
 use super::store::StorePlan;
 use super::threads::{Model, Thread};
-use crate::core::{Claim, Core, Evictor, FolioRead, Limits, Memory, Moves, Places, ProgressGuard, Task, WINDOW};
+use crate::core::{Claim, Core, Evictor, FolioRead, Limits, Memory, Moves, Places, Task, WINDOW};
 use crate::store::{PageBuf, StoreError, SwapArea};
 use crate::uffd::PAGE;
 
@@ -30,31 +31,26 @@ enum Job {
     Look(Vec<u32>),
 }
 
-/// A limit that is being changed: to how much, from what, and how long it goes on.
-struct Resize {
-    to: u64,
-    before: u64,
-    guard: ProgressGuard,
-}
-
 /// A run.
 pub(super) struct Run {
-    profile: Profile,
-    random: Random,
-    kernel: Arc<Kernel>,
+    pub(super) profile: Profile,
+    pub(super) random: Random,
+    pub(super) kernel: Arc<Kernel>,
     area: Arc<SwapArea>,
-    core: Core<Kernel>,
-    model: Model,
+    pub(super) core: Core<Kernel>,
+    pub(super) model: Model,
     store: StorePlan,
     evictor: Evictor,
     jobs: Vec<Job>,
-    resize: Option<Resize>,
+    pub(super) resize: Option<Resize>,
     /// Pages that are being given up.
-    giving_up: Option<std::ops::Range<u32>>,
+    pub(super) giving_up: Option<std::ops::Range<u32>>,
     /// Each thread is in a part of the memory.
     at: Vec<u32>,
-    now_ns: u64,
-    figures: Figures,
+    pub(super) now_ns: u64,
+    pub(super) figures: Figures,
+    /// Pages of the pager's own that were charged last, and whether there was room for all.
+    charged: (u64, bool),
 }
 
 impl Run {
@@ -64,7 +60,7 @@ impl Run {
         #[expect(clippy::arc_with_non_send_sync, reason = "the core shares it with threads, where there are any")]
         let kernel = Arc::new(kernel);
         let store = StorePlan::default();
-        let area = Arc::new(SwapArea::new(Box::new(store.store(profile.rates, seed))));
+        let area = Arc::new(SwapArea::new(Box::new(store.store(profile, seed))));
         let (engine, group) = profile.engine();
         let mut memory = Memory::new(kernel.clone(), area.clone(), profile.pages as usize, Places::new(windows));
         memory.tells_writes = profile.tells_writes;
@@ -95,6 +91,7 @@ impl Run {
             at: vec![0; profile.threads],
             now_ns: 0,
             figures: Figures::default(),
+            charged: (0, true),
         }
     }
 
@@ -142,6 +139,7 @@ impl Run {
             model: &self.model,
             discarding: self.jobs.iter().map(discarding).sum(),
             is_resizing: self.resize.is_some(),
+            charged: self.charged,
             may_lose: self.profile.may_lose || is_short,
         }
     }
@@ -178,7 +176,7 @@ impl Run {
 
     /// The lock is given up: what was asked for is someone's now.
     fn leave(&mut self) {
-        self.core.free_slots();
+        self.core.memory.free_slots();
         let (reads, folios) = self.core.take_reads();
         self.jobs.extend(reads.chunks(16).map(|r| Job::Read(r.to_vec())));
         self.jobs.extend(folios.into_iter().map(Job::Folio));
@@ -292,7 +290,7 @@ impl Run {
             Job::Write(claimed) => self.write(&claimed),
             Job::Discard(places) => {
                 self.kernel.empty(&places);
-                self.core.settle_discards(&places);
+                self.core.memory.settle_discards(&places);
             }
             Job::Look(pages) => {
                 use crate::core::Operations;
@@ -358,18 +356,26 @@ impl Run {
                 self.start_moves();
                 self.start_writes();
                 self.core.retry_waiting();
-                self.core.charge_overhead();
+                self.charge();
                 self.core.note_step();
             }
             Task::Write => {
                 self.start_writes();
                 self.core.retry_waiting();
-                self.core.charge_overhead();
+                self.charge();
             }
             Task::Tend => self.area.tend(),
             Task::GiveRoom => self.area.give_room(),
             Task::Yield => {}
         }
+    }
+
+    /// The pager's own memory is charged, as it is now.
+    pub(super) fn charge(&mut self) {
+        self.core.charge_overhead();
+        let bytes = self.core.own_bytes() + self.core.store_bytes() as usize;
+        let pages = if self.profile.overhead_beside { 0 } else { bytes.div_ceil(PAGE) as u64 };
+        self.charged = (pages, self.core.engine.free_pages() > 0);
     }
 
     /// Faults that were served go on, or wait for having taken too much.
@@ -378,71 +384,6 @@ impl Run {
             self.core.reclaim_high();
             self.core.release_held();
         }
-    }
-
-    fn advise(&mut self) {
-        let first = self.random.below(u64::from(self.profile.pages)) as u32;
-        let range = first..(first + 1 + self.random.below(WINDOW as u64) as u32).min(self.profile.pages);
-        match self.random.below(4) {
-            0 => self.core.page_out(range),
-            1 => self.core.advise_cold(range),
-            2 if self.core.wants(first, true) => _ = self.core.bring(first),
-            _ if self.giving_up.is_none() && !self.kernel.0.borrow().threads.are_at(&range) => {
-                self.giving_up = Some(range);
-            }
-            _ => {}
-        }
-    }
-
-    fn go_on_giving_up(&mut self) {
-        let Some(range) = self.giving_up.take() else { return };
-        if self.core.give_up(range.clone()) {
-            return range.for_each(|page| self.model.forget(page));
-        }
-        // Some are on their way.
-        self.giving_up = Some(range);
-    }
-
-    fn change_limits(&mut self) -> Result<(), String> {
-        if self.resize.is_some() {
-            return Ok(());
-        }
-        let percent = 25 + self.random.below(95) as usize;
-        if self.random.one_in(2) {
-            let mut limits = self.core.limits;
-            let is_high = !self.random.one_in(3);
-            let most = self.core.budget.max_pages as usize * PAGE;
-            limits.memory_high = if is_high { most * percent.min(95) / 100 } else { usize::MAX };
-            self.core.set_group(&limits, u64::MAX).map_err(|e| e.to_string())?;
-            self.core.limits_are_set(&limits);
-        } else {
-            self.start_resize(self.profile.memory_pages * percent as u64 / 100);
-        }
-        Ok(())
-    }
-
-    fn start_resize(&mut self, to: u64) {
-        let guard = ProgressGuard::new(self.core.stall_limit_ns, self.now_ns);
-        self.resize = Some(Resize { to, before: self.core.budget.max_pages, guard });
-    }
-
-    fn go_on_resizing(&mut self) -> Result<(), String> {
-        let Some(mut resize) = self.resize.take() else { return Ok(()) };
-        match self.core.set_max(resize.to, &mut resize.guard) {
-            Ok(None) => {
-                self.figures.resized += 1;
-                let limits = self.core.limits;
-                self.core.limits_are_set(&limits);
-            }
-            Ok(Some(_)) => self.resize = Some(resize),
-            // Back to what holds already.
-            Err(_) if resize.to != resize.before => {
-                self.figures.resizes_refused += 1;
-                self.start_resize(resize.before);
-            }
-            Err(e) => return Err(format!("the limit that held before cannot be met: {e}")),
-        }
-        Ok(())
     }
 
     /// Nothing goes wrong any more, nobody touches anything new, and all go on until nothing is

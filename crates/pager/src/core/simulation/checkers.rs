@@ -1,8 +1,10 @@
 //! What must be so after every step, by name.
 
+use refault_mm::PageId;
+
 use super::kernel::Kernel;
 use super::threads::{Model, Thread};
-use crate::core::{Core, State};
+use crate::core::{Core, State, used_pages};
 
 /// A check: its name, and what it looks at.
 pub(super) type Checker = (&'static str, fn(&View) -> Result<(), String>);
@@ -16,6 +18,8 @@ pub(super) struct View<'a> {
     pub(super) discarding: u64,
     /// A limit is being lowered, or the last word was that it cannot be met.
     pub(super) is_resizing: bool,
+    /// Pages of the pager's own that were charged last, and whether there was room for all.
+    pub(super) charged: (u64, bool),
     /// Some page may be lost: something went wrong that can lose one, or there was no room.
     pub(super) may_lose: bool,
 }
@@ -26,6 +30,9 @@ pub(super) const ALWAYS: &[Checker] = &[
     ("what is in place is what it should be", content_in_place),
     ("a page is lost only where something went wrong", losses),
     ("the budget is held", budget),
+    ("each frame is charged once", charges),
+    ("a slot holds the page that is out of memory", slots),
+    ("no write is forgotten that the kernel told of", writes_told),
     ("no waiter is forgotten", waiters),
 ];
 
@@ -80,6 +87,55 @@ fn budget(v: &View) -> Result<(), String> {
         return Err(format!("{content} pages of content and {own} of the pager's own are more than {max}"));
     }
     Ok(())
+}
+
+/// The engine has as many frames in use as there are pages in memory, with its tables of them, and
+/// what the pager takes. It may have one, or none, for a page that is lost.
+fn charges(v: &View) -> Result<(), String> {
+    let m = &v.core.memory;
+    let in_memory = [State::Mapped, State::Leaving, State::Staged, State::Writing, State::Written, State::Reading];
+    let mut unread = 0;
+    for page in 0..m.len() as u32 {
+        let (state, has_frame) = (m.state(page), v.core.engine.is_resident(PageId(page)));
+        match (in_memory.contains(&state), has_frame, state) {
+            (true, true, _) | (false, false, _) | (_, _, State::Poisoned) => {}
+            // It could not be read ahead, and is tried again when it is touched.
+            (_, true, State::Stored) if v.may_lose => unread += 1,
+            _ => return Err(format!("page {page} is {state:?}, and has a frame: {has_frame}")),
+        }
+    }
+    let least = in_memory.map(|s| m.count(s)).iter().sum::<u64>() + unread;
+    let most = least + m.count(State::Poisoned);
+    let (own, is_all) = v.charged;
+    let gauges = v.core.engine.memcg_gauges(v.core.group);
+    let tables = gauges.iter().find(|g| g.name == "kernel").map_or(0, |g| g.value);
+    let (least, most) = (least + tables, most + tables);
+    let used = used_pages(&v.core.engine);
+    if used > most + own || is_all && used < least + own {
+        return Err(format!("{used} frames are in use, for {least} to {most} pages and {own} of the pager's own"));
+    }
+    Ok(())
+}
+
+/// What is in the swap area is there until it is in memory, and no longer.
+fn slots(v: &View) -> Result<(), String> {
+    let m = &v.core.memory;
+    let is_away = |p: &u32| matches!(m.state(*p), State::Written | State::Stored | State::Reading);
+    for page in (0..m.len() as u32).filter(is_away) {
+        let slot = m.slot[page as usize];
+        let held = m.area.page_in(slot);
+        if held != Some(page) {
+            return Err(format!("page {page} is {:?}, and slot {slot} holds {held:?}", m.state(page)));
+        }
+    }
+    let (held, used) = (m.area.stats().pages, v.core.engine.swap_used_pages() + m.freed.len() as u64);
+    if held > used { Err(format!("{held} slots hold pages, and {used} are in use")) } else { Ok(()) }
+}
+
+/// To tell of a write the kernel protects the page again: it tells once.
+fn writes_told(v: &View) -> Result<(), String> {
+    let (told, seen) = (v.kernel.0.borrow().told_written, v.core.memory.counts.seen_written);
+    if told == seen { Ok(()) } else { Err(format!("the kernel told of {told} pages, {seen} are known")) }
 }
 
 /// A thread that waits is known to someone who will wake it.

@@ -78,6 +78,8 @@ pub(crate) struct State {
     pub(crate) injected: Injected,
     /// Places that hold what nobody put there: they are never given back.
     pub(crate) garbage: u64,
+    /// Pages of which it told that they were written.
+    pub(crate) told_written: u64,
     rates: Rates,
     random: Random,
     /// Nothing goes wrong any more.
@@ -150,6 +152,7 @@ impl Kernel {
             messages: Vec::new(),
             injected: Injected::default(),
             garbage: 0,
+            told_written: 0,
             rates,
             random: Random::new(seed ^ 0x6E72_656C),
             is_calm: false,
@@ -269,6 +272,7 @@ impl Operations for Kernel {
         for page in pages {
             let i = page as usize;
             if k.pages[i].is_some() && std::mem::take(&mut k.written[i]) {
+                k.told_written += 1;
                 found.push(page..page + 1);
             }
         }

@@ -17,6 +17,7 @@ mod anonymous;
 mod checkers;
 mod figures;
 mod kernel;
+mod owner;
 mod profile;
 mod random;
 mod store;

@@ -61,6 +61,8 @@ pub(crate) struct Profile {
     pub(crate) rates: Rates,
     /// Where nothing goes wrong that could lose a page, none may be lost.
     pub(crate) may_lose: bool,
+    /// Pages that were read keep their slots while copies pay.
+    pub(crate) keeps_copies: bool,
 }
 
 impl Profile {
@@ -89,6 +91,7 @@ impl Profile {
             limits_in: if r.one_in(2) { 100 + r.below(300) } else { 0 },
             rates,
             may_lose: is_rough,
+            keeps_copies: !r.one_in(3),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::profile::Rates;
+use super::profile::Profile;
 use super::random::Random;
 use crate::store::{Fault as StoreFault, Faulty};
 
@@ -16,7 +16,8 @@ pub(super) struct StorePlan {
 }
 
 impl StorePlan {
-    pub(super) fn store(&self, rates: Rates, seed: u64) -> Faulty {
+    pub(super) fn store(&self, profile: &Profile, seed: u64) -> Faulty {
+        let rates = profile.rates;
         let (is_calm, faults) = (self.is_calm.clone(), self.faults.clone());
         let mut random = Random::new(seed ^ 0x73_746F_7265);
         let calls = self.calls.clone();
@@ -40,5 +41,6 @@ impl StorePlan {
             faults.fetch_add(1, Ordering::Relaxed);
             Some(fault)
         })
+        .with_copies(profile.keeps_copies)
     }
 }
