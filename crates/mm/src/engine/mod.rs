@@ -79,6 +79,9 @@ impl Engine {
         let owner = Owner { kind, memcg, lruvec: self.groups.memcgs.get(memcg).lruvec };
         let id = self.pages.space.register(&mut self.pages.folios, owner, indices.into_iter())?;
         self.advise_huge(id, HugeAdvice::None);
+        if kind == MappingKind::File {
+            self.advise_access(id, self.cfg.lru.file_advice);
+        }
         Ok((id, first))
     }
 

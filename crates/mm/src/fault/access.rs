@@ -3,6 +3,7 @@
 //! Mechanism: `docs/mechanisms.md#access-by-descriptor`, `docs/mechanisms.md#access-by-mapping`,
 //! `docs/mechanisms.md#the-swap-cache`.
 
+use crate::config::recency::AccessAdvice;
 use crate::fault::Fault;
 use crate::folio::mapping::{Fill, MappingKind};
 use crate::folio::state::State;
@@ -122,7 +123,8 @@ impl<W: World> Fault<'_, W> {
                     self.pages.count(f, Counter::Pgmajfault, 1);
                 }
                 let ack = self.read_folio(f);
-                if self.cfg.readahead.file_map_ahead && touch.is_mapped() && ack == Ack::Pending {
+                let reads_ahead = self.cfg.readahead.file_map_ahead && self.pages.advice(page) != AccessAdvice::Random;
+                if reads_ahead && touch.is_mapped() && ack == Ack::Pending {
                     self.file_map_ahead(page, memcg);
                 }
                 match ack {
@@ -155,19 +157,13 @@ impl<W: World> Fault<'_, W> {
         let own = self.pages.folios.lruvec(FolioId(page.0));
         let old = self.pages.folios.slot_of_absent(page);
         self.charged().note_filled(page, old);
+        let in_fault = touch.is_mapped() && self.pages.is_fault_a_use(page);
         let mut st = State::new(0);
         // A page that is added to be overwritten says nothing about the working set.
         if let (Some(shadow), false) = (old.as_value(), touch == Touch::Write) {
-            st = self.pages.workingset_refault(
-                self.groups,
-                self.swap.slots.free_pages(),
-                own,
-                st,
-                shadow,
-                touch.is_mapped(),
-            );
+            st = self.pages.workingset_refault(self.groups, self.swap.slots.free_pages(), own, st, shadow, in_fault);
         }
-        Ok(self.pages.add_folio(page, st, touch.is_mapped()))
+        Ok(self.pages.add_folio(page, st, in_fault))
     }
 
     /// Maps the touched page; a write to a file page dirties it at once.
@@ -210,7 +206,7 @@ impl<W: World> Fault<'_, W> {
         let mut st = State::new(0);
         st.set(State::UPTODATE | State::SWAPBACKED | State::ANON);
         self.pages.folios.note_frames(page, 1, zone);
-        let f = self.pages.add_folio(page, st, true);
+        let f = self.pages.add_folio(page, st, self.pages.is_fault_a_use(page));
         self.map_touched(f, touch);
         Ok(Outcome::Fresh)
     }

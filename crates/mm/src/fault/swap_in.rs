@@ -91,7 +91,8 @@ impl<W: World> Fault<'_, W> {
             self.charged().cancel_charge(memcg, zone, 1);
             return Ok(f);
         }
-        Ok(self.swap_cache().add_charged_swap_folio(page, slot, memcg, zone, true))
+        let in_fault = self.pages.is_fault_a_use(page);
+        Ok(self.swap_cache().add_charged_swap_folio(page, slot, memcg, zone, in_fault))
     }
 
     /// A large folio for the first touch of a page, of one of these orders. Not mapped yet.
@@ -114,7 +115,8 @@ impl<W: World> Fault<'_, W> {
                     let mut st = State::new(order);
                     st.set(State::UPTODATE | State::SWAPBACKED | State::ANON);
                     self.pages.folios.note_frames(PageId(range.start), 1 << order, zone);
-                    return Some(self.pages.add_folio(PageId(range.start), st, true));
+                    let in_fault = self.pages.is_fault_a_use(page);
+                    return Some(self.pages.add_folio(PageId(range.start), st, in_fault));
                 }
                 Err(why) => {
                     self.pages.count_size(memcg, order, SizeCounter::AnonFaultFallback);
@@ -158,7 +160,8 @@ impl<W: World> Fault<'_, W> {
             }
             let Ok(zone) = self.alloc().charge_large(memcg, u64::from(nr), huge) else { continue };
             self.pages.count_memcg(memcg, Counter::Pgalloc, u64::from(nr));
-            return Some(self.swap_cache().place_swap_folio(PageId(range.start), order, first, zone, true));
+            let in_fault = self.pages.is_fault_a_use(page);
+            return Some(self.swap_cache().place_swap_folio(PageId(range.start), order, first, zone, in_fault));
         }
         None
     }

@@ -12,8 +12,9 @@ mod contents;
 pub use contents::{Contents, Device};
 use contents::{Io, Pte};
 use refault_mm::{
-    Advice, Config, Engine, Hint, HugeAdvice, Lru, MAX_SWAP_DEVICES, MappingId, MappingKind, MemcgId, MemcgLimits,
-    Outcome, PageId, Readahead, RefaultTest, SwapDeviceConfig, Swapoff, SwapoffError, ThrottleReason, Touch, ZswapStep,
+    AccessAdvice, Advice, Config, Engine, Hint, HugeAdvice, Lru, MAX_SWAP_DEVICES, MappingId, MappingKind, MemcgId,
+    MemcgLimits, Outcome, PageId, Readahead, RefaultTest, SwapDeviceConfig, Swapoff, SwapoffError, ThrottleReason,
+    Touch, ZswapStep,
 };
 
 /// Anonymous pages of a group that is made while things run.
@@ -31,6 +32,8 @@ pub enum Op {
     PageOut(u32, u16),
     DropRange(u32, u16),
     Huge(HugeAdvice),
+    /// How the file (even) or the region (odd) will be accessed.
+    AdviseAccess(u8, AccessAdvice),
     Drain,
     Flush,
     Cpu(u8),
@@ -180,6 +183,7 @@ impl Driver {
                 }
                 self.engine.zap_range(&mut self.world, PageId(first), nr);
             }
+            Op::AdviseAccess(n, advice) => self.engine.advise_access(MappingId(u32::from(n % 2)), advice),
             Op::Huge(advice) => self.engine.advise_huge(self.anon, advice),
             Op::Drain => self.engine.drain_all(),
             Op::Flush => self.engine.flush(&mut self.world),
