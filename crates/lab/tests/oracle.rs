@@ -7,7 +7,7 @@ use std::path::Path;
 
 use refault_lab::machine::{Machine, RunResult};
 use refault_lab::scenario::{PolicySpec, Scenario, TraceSpec, Until};
-use refault_mm::{Policy, Recency};
+use refault_mm::{AccessAdvice, Policy, Recency};
 use refault_testing::oracle;
 use serde_json::Value;
 
@@ -64,7 +64,7 @@ fn run(dir: &Path, case: &Value) -> RunResult {
     task.phases[0].streams.clear();
     task.phases[0].until = Until::End;
     let path = dir.join(case["trace"].as_str().expect("a trace"));
-    task.trace = Some(TraceSpec { path, device: Some(0), timed: false, random_advice: true });
+    task.trace = Some(TraceSpec { path, device: Some(0), timed: false, advice: AccessAdvice::Random });
     Machine::new(&scenario, &policy(case)).expect("a machine").checked().run().expect("a run")
 }
 

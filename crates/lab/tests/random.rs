@@ -12,7 +12,9 @@ use refault_lab::scenario::{
     MachineSpec, MemcgSpec, ObjectSpec, PRESETS, Pattern, PhaseSpec, PolicySpec, Scenario, Share, StreamSpec, SwapSpec,
     TaskSpec, Until,
 };
-use refault_mm::{HugeAdvice, MemcgLimits, Policy, SwapAllocator, ThpConfig, ThpDefrag, ThpMode, ThpSize, ZswapConfig};
+use refault_mm::{
+    AccessAdvice, HugeAdvice, MemcgLimits, Policy, SwapAllocator, ThpConfig, ThpDefrag, ThpMode, ThpSize, ZswapConfig,
+};
 use refault_testing::short_or_long;
 use refault_trace::generate::Rng;
 use refault_trace::{ObjectKind, Via};
@@ -86,7 +88,7 @@ fn stream(d: &mut Dice, objects: &[ObjectSpec], copies: u32) -> StreamSpec {
         via: if anon || d.one_in(2) { Via::Map } else { Via::Fd },
         write_share: d.of(&[0.0, 0.0, 0.1, 0.5, 1.0]),
         block_pages: d.of(&[1, 1, 2, 8, 40]),
-        random_advice: d.one_in(3),
+        advice: d.of(&AccessAdvice::ALL).1,
         first_page,
         pages,
         least_pages,
@@ -279,6 +281,7 @@ fn machine(d: &mut Dice) -> MachineSpec {
         thp: if d.one_in(2) { ThpConfig::default() } else { thp(d) },
         recursive_protection: d.one_in(2),
         stat_flush_interval_ns: d.of(&[0, 2_000_000_000, 10_000_000]),
+        stat_flush_is_given: true,
         costs: Default::default(),
         nodes: Vec::new(),
         scale: 1,

@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 use refault_lab::scenario::{Action, LoopSpec, MIN_SCALED_SWAP_PAGES, Pattern, PublishedRatio, Scenario, Share, Until};
+use refault_mm::AccessAdvice;
 use refault_trace::Via;
 use std::path::Path;
 
@@ -47,7 +48,7 @@ fn every_key() {
     let read = &work.streams[1];
     assert_eq!((read.pattern, read.via), (Pattern::Zipf { skew: 1.2, permute: false }, Via::Map));
     assert_eq!((read.first_page, read.pages, read.block_pages), (1 << 18, 10 << 18, 4));
-    assert_eq!((read.share, read.random_advice), (Share::Split, true));
+    assert_eq!((read.share, read.advice), (Share::Split, AccessAdvice::Random));
     let backup = &s.tasks[1];
     assert_eq!((backup.after, backup.phases[0].streams.len()), (Some(0), 0));
     assert_eq!(backup.phases[1].until, Until::Accesses(1 << 19));
@@ -152,6 +153,35 @@ fn a_scenario_must_end() {
     for (tasks, want) in cases {
         assert_eq!(with_tasks(tasks).expect_err(tasks), want);
     }
+}
+
+#[test]
+fn a_mapped_object_has_one_advice_at_a_time() {
+    let task = |name: &str, advices: [&str; 2]| {
+        let phases = advices.map(|a| format!("{{ read = \"file\", via = \"map\", passes = 1{a} }}"));
+        format!("{{ name = \"{name}\", phase = [{}] }}", phases.join(", "))
+    };
+    let [normal, random] = ["", ", advice = \"random\""];
+    // One after the other, or by descriptor, is no contradiction.
+    with_tasks(&format!("task = [{}]", task("a", [normal, random]))).expect("by turns");
+    let fd = "task = [{ name = \"a\", phase = [{ read = \"file\", advice = \"random\", passes = 1 }] },\n\
+              { name = \"b\", phase = [{ read = \"file\", via = \"map\", passes = 1 }] }]";
+    with_tasks(fd).expect("of the mapping alone");
+    let both = format!("task = [{},\n{}]", task("a", [normal, normal]), task("b", [random, random]));
+    let want =
+        "f.toml:5: object.file: is mapped with advice = \"normal\" and \"random\" at once; give all its streams one";
+    assert_eq!(with_tasks(&both).expect_err("at once"), want);
+}
+
+#[test]
+fn a_policy_names_its_kernel_and_keys_go_on_top() {
+    let task = "task = [{ name = \"a\", phase = [{ read = \"file\", passes = 1 }] }]\n";
+    let of = |policy: &str| with_tasks(&format!("{task}[policy]\n{policy}")).map(|s| s.policy.config());
+    let cfg = of("kernel = \"6.1\"\nbatch_folios = 7").expect("a policy");
+    assert_eq!((cfg.lru.batch_folios, cfg.memcg.selection), (7, refault_mm::MemcgSelection::First));
+    assert_eq!(of("name = \"lru\""), of("name = \"lru\"\nkernel = \"6.12\""));
+    let error = of("kernel = \"5.4\"").expect_err("no such profile");
+    assert!(error.contains("policy.kernel: \"5.4\" is not known; known are 2022-v14, 6.1,"), "{error}");
 }
 
 #[test]

@@ -68,10 +68,15 @@ extern crate self as refault_mm;
 pub use cgroupfs::memory_reclaim::{ReclaimAgain, ReclaimRequest, ReclaimRound};
 pub use cgroupfs::oom::OomTask;
 pub use config::dirty::DirtyConfig;
-pub use config::lru::{Bound, Clock, Lru, LruConfig, LruGenCaps, Recency, RefaultCounting, RefaultTest, WritebackSort};
-pub use config::memcg::{Backoff, MemcgConfig, MemcgSelection};
+pub use config::kernel::{Kernel, KernelRule};
+pub use config::lru::{
+    Bound, CacheProtection, Clock, Lru, LruConfig, LruGenCaps, Recency, ReclaimCost, RefaultCounting, RefaultTest,
+    WritebackSort,
+};
+pub use config::memcg::{Backoff, MemcgConfig, MemcgSelection, MemcgWalk};
 pub use config::node::{NodeConfig, NumaConfig};
 pub use config::readahead::{FaultAroundConfig, ReadaheadConfig};
+pub use config::recency::{AccessAdvice, AdviceRecency};
 pub use config::shadow::ShadowConfig;
 pub use config::swap::{
     MAX_SWAP_DEVICE_PAGES, MAX_SWAP_DEVICES, SwapAllocator, SwapConfig, SwapDeviceConfig, SwapOverflow, SwapPolicy,

@@ -49,6 +49,10 @@ pub(crate) struct ScanControl {
     pub(crate) low_skipped: bool,
     /// Groups are aged before the next pass: the last one found nothing easy.
     pub(crate) need_aging: bool,
+    /// Under [`crate::Backoff::AvoidSwapping`]: no group of the pass had anything but anon to give.
+    pub(crate) need_swapping: bool,
+    /// Under the same: a group is left when it comes to swapping.
+    pub(crate) avoid_swapping: bool,
     /// `nr_reclaimed` before the pass under way.
     pub(crate) last_reclaimed: u64,
     /// A batch of anon was taken from the group under way.
@@ -97,6 +101,8 @@ impl ScanControl {
             low_reclaim: false,
             low_skipped: false,
             need_aging: false,
+            need_swapping: false,
+            avoid_swapping: false,
             last_reclaimed: 0,
             took_anon: false,
             no_trim: false,

@@ -1,7 +1,9 @@
 //! All tests of the crate's public side in one program: what they share is compiled once.
 
+mod advice;
 mod dirty_expire;
 mod invariants;
+mod kernels;
 mod large_folios;
 mod machines;
 mod memcgs;

@@ -3,8 +3,8 @@
 use crate::model::{Contents, Device, Driver, Op};
 use proptest::prelude::*;
 use refault_mm::{
-    Advice, Config, HugeAdvice, MemcgSelection, NodeConfig, Policy, SwapAllocator, SwapDeviceConfig, ThpConfig,
-    ThpDefrag, ThpMode, ThpSize, Touch, ZswapConfig,
+    AccessAdvice, Advice, Config, HugeAdvice, Kernel, MemcgSelection, NodeConfig, Policy, SwapAllocator,
+    SwapDeviceConfig, ThpConfig, ThpDefrag, ThpMode, ThpSize, Touch, ZswapConfig,
 };
 use refault_mm::{FaultAroundConfig, LruConfig, MemcgConfig, ReadaheadConfig, ShadowConfig, SwapConfig};
 use refault_testing::short_or_long;
@@ -37,6 +37,7 @@ fn op(page: impl Strategy<Value = u32> + Clone + 'static) -> impl Strategy<Value
         1 => (page.clone(), range(), advice()).prop_map(|(p, n, a)| Op::AdviseRange(p, n, a)),
         2 => (page.clone(), range()).prop_map(|(p, n)| Op::PageOut(p, n)),
         2 => (page.clone(), range()).prop_map(|(p, n)| Op::DropRange(p, n)),
+        1 => (any::<u8>(), prop::sample::select(&AccessAdvice::ALL[..])).prop_map(|(n, a)| Op::AdviseAccess(n, a.1)),
         1 => prop_oneof![Just(HugeAdvice::None), Just(HugeAdvice::Huge), Just(HugeAdvice::NoHuge)].prop_map(Op::Huge),
         8 => (any::<u8>(), prop::bool::weighted(0.9)).prop_map(|(n, ok)| Op::Complete(n, ok)),
         2 => (page, advice()).prop_map(|(p, a)| Op::Advise(p, a)),
@@ -89,7 +90,7 @@ fn set_up_swap(cfg: &mut Config, setup: u8) {
 
 prop_compose! {
     fn config(most_pages: u64)(
-        policy in prop::sample::select(&Policy::ALL[..]),
+        (policy, kernel) in (prop::sample::select(&Policy::ALL[..]), prop::sample::select(&Kernel::ALL[..])),
         batch_folios in prop::sample::select(vec![0usize, 1, 5, 31]),
         swap_cluster_max in prop::sample::select(vec![1u64, 8, 32]),
         charge_batch in prop::sample::select(vec![1u64, 64]),
@@ -110,6 +111,7 @@ prop_compose! {
             (prop::sample::select(vec![0u64, 1, 2, 20, 100]), prop::sample::select(vec![0u64, 50, 90, 100]), any::<bool>())),
     ) -> Config {
         let mut cfg = Config::new(policy);
+        kernel.apply(&mut cfg);
         cfg.lru.writeback_sort =
             if writeback_next { refault_mm::WritebackSort::NextGeneration } else { refault_mm::WritebackSort::None };
         cfg.lru.refault_counting =

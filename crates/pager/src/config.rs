@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use refault_mm::{Config, Engine, HugeAdvice, NodeConfig, Policy, ThpConfig, ThpDefrag};
+use refault_mm::{Config, Engine, HugeAdvice, Kernel, NodeConfig, Policy, SwapConfig, ThpConfig, ThpDefrag};
 
 use crate::core;
 use crate::cpu_latency_qos;
@@ -70,6 +70,8 @@ pub struct RegionConfig {
     pub swap_max: usize,
     /// Who decides what is out of memory.
     pub policy: Policy,
+    /// The kernel whose rules that policy follows.
+    pub kernel: Kernel,
     /// Pages that come and go as one: sizes from 16 KiB to 256 KiB, as
     /// `/sys/kernel/mm/transparent_hugepage` has them. None by default; `defrag` is `defer`, for
     /// without it faults for folios would use up the memory that reclaim needs before it is woken.
@@ -137,6 +139,7 @@ impl RegionConfig {
             memory_high: usize::MAX,
             swap_max: bytes,
             policy: Policy::Mglru,
+            kernel: Kernel::default(),
             thp: ThpConfig { defrag: ThpDefrag::Defer, ..ThpConfig::default() },
             pool: Some(PoolConfig { codec: Codec::Lz4, max_bytes: memory_max / 2 }),
             pool_adapts: true,
@@ -205,6 +208,9 @@ impl RegionConfig {
 
     pub(crate) fn engine(&self) -> Config {
         let mut cfg = Config::new(self.policy);
+        self.kernel.apply(&mut cfg);
+        // The swap area is no device of a kernel.
+        cfg.swap = SwapConfig::default();
         let pages = (self.memory_max / PAGE) as u64;
         cfg.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) });
         cfg.total_pages = pages;

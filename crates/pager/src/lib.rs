@@ -46,6 +46,7 @@ pub use error::Error;
 pub use file::{MappedFile, MappedFileConfig};
 pub use heap::HugeHeap;
 pub use refault_mm::{
-    HugeAdvice, MemcgEvents, Policy, SampleStats, SizeCounter, SizeStats, ThpConfig, ThpDefrag, ThpMode, ThpSize,
+    AccessAdvice, HugeAdvice, Kernel, MemcgEvents, Policy, SampleStats, SizeCounter, SizeStats, ThpConfig, ThpDefrag,
+    ThpMode, ThpSize,
 };
 pub use region::{Counts, Limits, Region, RegionStats};

@@ -1,8 +1,8 @@
 //! `--set KEY=VALUE`: the variants of the engine, by name.
 
 use refault_mm::{
-    Backoff, Bound, Clock, Config, MemcgSelection, Policy, Recency, RefaultCounting, SwapAllocator, SwapOverflow,
-    SwapRotational, ThpConfig, WritebackSort,
+    AccessAdvice, AdviceRecency, Backoff, Bound, CacheProtection, Clock, Config, MemcgSelection, MemcgWalk, Policy,
+    Recency, ReclaimCost, RefaultCounting, SwapAllocator, SwapOverflow, SwapRotational, ThpConfig, WritebackSort,
 };
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -58,6 +58,13 @@ macro_rules! named {
 const SELECTIONS: [(&str, MemcgSelection); 3] =
     [("iterate", MemcgSelection::Iterate), ("first", MemcgSelection::First), ("memcg-lru", MemcgSelection::MemcgLru)];
 
+/// Values of `backoff`.
+const BACKOFFS: [(&str, Backoff); 3] = [
+    ("any-priority", Backoff::AnyPriority),
+    ("low-priorities", Backoff::LowPriorities),
+    ("avoid-swapping", Backoff::AvoidSwapping),
+];
+
 const SETTINGS: &[Setting] = &[
     named!(
         "clock",
@@ -95,6 +102,44 @@ const SETTINGS: &[Setting] = &[
         "next-generation" = WritebackSort::NextGeneration
     ),
     plain!("restore_refs", "N", lru.restore_refs, "multi-gen: references from which a refault counts as restored"),
+    named!(
+        "cache_protection",
+        lru.cache_protection,
+        "multi-gen: where cold file pages begin, and refs of 4: none, or since 6.7",
+        "none" = CacheProtection::None,
+        "second-oldest" = CacheProtection::SecondOldest
+    ),
+    plain!("retry_survivors", "true|false", lru.retry_survivors, "multi-gen: survivors of a batch are tried once more"),
+    named!(
+        "reclaim_cost",
+        lru.cost,
+        "two lists: what anon and file cost: writes and refaults, or scans in vain as well (since 6.2)",
+        "io" = ReclaimCost::Io,
+        "io-and-rotation" = ReclaimCost::IoAndRotation
+    ),
+    plain!(
+        "retry_without_trim",
+        "true|false",
+        lru.retry_without_trim,
+        "kswapd that trimmed the cache in vain tries again with everything (since 6.9)"
+    ),
+    named!(
+        "advice_recency",
+        lru.advice_recency,
+        "accessed bits of advised mappings: ignored (since 6.3), or those of sequential ones",
+        "ignored" = AdviceRecency::Ignored,
+        "sequential-only" = AdviceRecency::SequentialOnly
+    ),
+    Setting {
+        key: "advice",
+        values: "normal|random|sequential|noreuse",
+        what: "what programs say of how they access their files",
+        set: |c, v| {
+            c.lru.file_advice = AccessAdvice::ALL.into_iter().find(|a| a.0 == v)?.1;
+            Some(())
+        },
+        get: |c| c.lru.file_advice.name().into(),
+    },
     Setting {
         key: "memcgs",
         values: "iterate|first|memcg-lru",
@@ -105,12 +150,34 @@ const SETTINGS: &[Setting] = &[
         },
         get: |c| SELECTIONS.iter().find(|s| s.1 == c.memcg.selection).map_or(Value::Null, |s| s.0.into()),
     },
+    Setting {
+        key: "backoff",
+        values: "any-priority|low-priorities|avoid-swapping",
+        what: "memcgs=first: when reclaim leaves a group early; the last is of 2022 (version 14)",
+        set: |c, v| {
+            c.memcg.backoff = BACKOFFS.iter().find(|b| b.0 == v)?.1;
+            Some(())
+        },
+        get: |c| BACKOFFS.iter().find(|b| b.1 == c.memcg.backoff).map_or(Value::Null, |b| b.0.into()),
+    },
+    plain!(
+        "target_lowers_priority",
+        "true|false",
+        memcg.target_lowers_priority,
+        "memcgs=first|iterate: a group that gave the target is scanned less (2022)"
+    ),
+    plain!(
+        "stop_at_high_mark",
+        "true|false",
+        memcg.stop_at_high_mark,
+        "memcgs=memcg-lru: kswapd stops when every zone is safe (since 6.7)"
+    ),
     named!(
-        "backoff",
-        memcg.backoff,
-        "memcgs=first: when direct reclaim leaves a group early",
-        "any-priority" = Backoff::AnyPriority,
-        "low-priorities" = Backoff::LowPriorities
+        "memcg_walk",
+        memcg.walk,
+        "which groups a run visits: until it has what it wants (since 6.11), or all",
+        "incremental" = MemcgWalk::Incremental,
+        "whole" = MemcgWalk::Whole
     ),
     plain!("leaf_walk", "true|false", lru.lru_gen.leaf_walk, "multi-gen: aging walks page tables"),
     plain!("batch_folios", "N", lru.batch_folios, "folios in a per-CPU batch; 0 is no batches"),
@@ -147,6 +214,7 @@ const SETTINGS: &[Setting] = &[
     ),
     plain!("swap_cluster_pages", "256|512", swap.policy.cluster_pages, "slots of a cluster of a swap device"),
     plain!("swap_slot_cache", "true|false", swap.policy.slot_cache, "per-CPU caches of swap slots (before 6.14)"),
+    plain!("swap_zeromap", "true|false", swap.policy.zeromap, "pages of zeros are not written to swap (since 6.12)"),
     plain!("fault_around_pages", "N", fault_around.pages, "pages mapped around a fault, a power of two; 1 is off"),
     plain!("fault_around_young", "true|false", fault_around.young, "pages mapped around a fault start as accessed"),
     plain!("dirty_background_ratio", "0..100", dirty.background_ratio, "percent dirty before the flusher starts"),

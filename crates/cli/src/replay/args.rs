@@ -2,6 +2,7 @@
 
 use super::policy::PolicyList;
 use super::scenario::Tier;
+use crate::flags::kernel::KernelArg;
 use crate::flags::settings::{Set, Thp};
 use crate::flags::size::Size;
 use crate::runner::parse_scale;
@@ -47,6 +48,11 @@ pub struct ReplayArgs {
     /// has one of its own, and no opt
     #[arg(long, short, value_name = "LIST", default_value = "lru,mglru,opt")]
     pub(super) policy: PolicyList,
+
+    /// The kernel whose rules the engine follows: 2022-v14, 6.1, 6.6-rc, 6.6, 6.12 or 6.18; list
+    /// prints what each is [default: 6.12; of a scenario its own]
+    #[arg(long, value_name = "NAME")]
+    pub(super) kernel: Option<KernelArg>,
 
     /// Swap for anonymous memory: a size as for --memory, or max for no limit; 0 is no swap
     #[arg(long, value_name = "SIZE", default_value = "max")]

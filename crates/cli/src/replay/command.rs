@@ -7,6 +7,7 @@ use super::progress::Progress;
 use super::row::Row;
 use super::run::Plan;
 use super::{curve, groups, scenario, text};
+use crate::flags::kernel::{self, KernelArg};
 use crate::flags::settings::{self, Set};
 use crate::flags::size::{Size, human};
 use crate::terminal::grouped;
@@ -19,6 +20,9 @@ use std::path::Path;
 
 /// Runs `refault replay ...`, of whose flags `given` were.
 pub fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
+    if args.kernel == Some(KernelArg::List) {
+        return print(&kernel::list());
+    }
     if args.set.iter().any(|set| matches!(set, Set::Help)) {
         return print(&settings::help());
     }
@@ -113,7 +117,7 @@ fn policies(args: &ReplayArgs) -> Result<Vec<(RowPolicy, Option<Config>)>, Failu
             list.push((policy, None));
             continue;
         };
-        let mut cfg = Config::new(linux);
+        let mut cfg = kernel::config(KernelArg::kernel(args.kernel), linux);
         (cfg.swappiness, cfg.seed) = (args.swappiness, args.seed);
         args.set.iter().for_each(|set| set.apply(&mut cfg));
         args.thp.iter().for_each(|thp| thp.apply(&mut cfg));

@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::flags::size::Size;
 use clap::{Args, ValueEnum};
-use refault_mm::Policy;
+use refault_mm::{Kernel, Policy};
 use refault_pager::store::{Codec, Pool, nameless_file, swap_directory};
 use refault_pager::tree::TreeConfig;
 use refault_pager::{PoolConfig, RegionConfig};
@@ -83,6 +83,10 @@ pub struct RunArgs {
     /// Who decides what leaves memory; the names are those of `refault replay`
     #[arg(long, value_name = "POLICY", default_value = "mglru", value_parser = policy)]
     pub(super) policy: Policy,
+
+    /// The kernel whose rules that policy follows: 2022-v14, 6.1, 6.6-rc, 6.6, 6.12 or 6.18
+    #[arg(long, value_name = "NAME", default_value = "6.12")]
+    kernel: Kernel,
 
     /// Write the figures as a JSON object to a file; - is standard output. The schema is in
     /// docs/reference/run.md
@@ -189,6 +193,7 @@ impl RunArgs {
             memory_high: memory_high.unwrap_or(usize::MAX),
             swap_max,
             policy: self.policy,
+            kernel: self.kernel,
             pool: codec.map(|codec| PoolConfig { codec, max_bytes }),
             pool_adapts: self.pool_adapts,
             swap_directory: file,

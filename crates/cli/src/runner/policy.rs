@@ -2,18 +2,23 @@
 
 use crate::flags::settings;
 use refault_lab::scenario::PolicySpec;
-use refault_mm::Config;
+use refault_mm::Kernel;
 use serde_json::{Map, Value};
 
 /// Settings by the keys of `--set`.
 pub(crate) type Overrides = Map<String, Value>;
 
-/// What of a policy is not as the kernel has it.
+/// The kernel, if it is not the default, and what of a policy is not as that has it.
 pub(crate) fn overrides(policy: &PolicySpec) -> Overrides {
-    let (own, plain) = (policy.config(), Config::new(policy.policy));
+    let (own, plain) = (policy.config(), policy.kernel_config());
+    let kernel = (policy.kernel != Kernel::default()).then(|| ("kernel".to_owned(), policy.kernel.name().into()));
     let pairs = settings::values(&own).zip(settings::values(&plain));
     let of_engine = pairs.filter(|(own, plain)| own != plain).map(|((key, value), _)| (key.to_owned(), value));
-    of_engine.chain(policy.tiering.values().into_iter().map(|(key, value)| (key, Value::String(value)))).collect()
+    kernel
+        .into_iter()
+        .chain(of_engine)
+        .chain(policy.tiering.values().into_iter().map(|(key, value)| (key, Value::String(value))))
+        .collect()
 }
 
 /// The policy with its overrides.

@@ -11,7 +11,7 @@ use crate::trace_cmd::InputArgs;
 use crate::{Failure, Given};
 use clap::{Args, ValueEnum};
 use refault_lab::scenario::LimitChanges;
-use refault_mm::{MemcgLimits, Policy};
+use refault_mm::{Kernel, MemcgLimits, Policy};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -89,6 +89,11 @@ pub struct SizeArgs {
     /// Policy in the place of the scenario's own, or for the trace [default of traces: mglru]
     #[arg(long, short, value_name = "POLICY")]
     pub(super) policy: Option<PolicyArg>,
+
+    /// The kernel whose rules the engine follows: 2022-v14, 6.1, 6.6-rc, 6.6, 6.12 or 6.18;
+    /// `refault replay --kernel list` prints what each is [default: 6.12; of a scenario its own]
+    #[arg(long, value_name = "NAME")]
+    pub(super) kernel: Option<Kernel>,
 
     /// Seed of everything random [default: that of the scenario; of traces 0]
     #[arg(long, value_name = "N")]

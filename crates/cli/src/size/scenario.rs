@@ -55,6 +55,7 @@ impl Subject<'_> {
         let mut scenario = scaled(&scenario, &file, args.scale)?;
         scenario.seed = args.seed.unwrap_or(scenario.seed);
         let mut policy = scenario.policy.clone();
+        policy.kernel = args.kernel.unwrap_or(policy.kernel);
         if let Some(named) = args.policy {
             policy.policy = named.0;
             policy.config().check().map_err(|e| format!("--policy {named}: {e}"))?;

@@ -6,6 +6,7 @@ use super::report::{Figure, Point, Report};
 use super::search::search;
 use super::target::Metric;
 use crate::Failure;
+use crate::flags::kernel;
 use crate::flags::size::{Size, human};
 use crate::replay::groups::{Grouped, Tree, feed, load, on_threads};
 use crate::replay::progress::Progress;
@@ -89,7 +90,7 @@ impl<'a> Subject<'a> {
         let group = tree.find(path).ok_or_else(|| {
             format!("{file}: --group {path:?} is not a group of the trace, which has {}", tree.listed())
         })?;
-        let mut cfg = Config::new(args.policy.map_or(Policy::Mglru, |policy| policy.0));
+        let mut cfg = kernel::config(args.kernel, args.policy.map_or(Policy::Mglru, |policy| policy.0));
         (cfg.swappiness, cfg.seed) = (t.swappiness, args.seed.unwrap_or(0));
         t.set.iter().for_each(|set| set.apply(&mut cfg));
         cfg.check().map_err(|e| format!("--set: {e}; `refault replay --set help` lists what there is"))?;

@@ -1,5 +1,6 @@
 //! A task has a CPU: turn after turn, until its quantum is over or it has to wait.
 
+use refault_mm::AccessAdvice;
 use refault_trace::generate::Rng;
 
 use super::context::{Burst, Step};
@@ -104,6 +105,11 @@ impl Burst<'_> {
         let all_mapped = task.script.is_some();
         for s in streams.iter_mut().filter(|s| s.mapped || all_mapped) {
             s.space = Some(self.space_of(s.extent, task));
+            let instance = &self.programs.instances[s.extent];
+            // The advice of a trace is on its files.
+            if !(all_mapped && instance.anon) {
+                self.kernel.engine.advise_access(instance.mapping, s.readahead.advice());
+            }
         }
         task.start_phase(phase, streams, now_ns);
         self.count_hottest(task, 1.0);
@@ -126,12 +132,13 @@ impl Burst<'_> {
 
     /// The streams of a trace are its objects.
     fn trace_streams(&mut self, task: &mut Task, now_ns: u64) -> Vec<Stream> {
-        let random = self.spec.tasks[task.spec].trace.as_ref().is_some_and(|t| t.random_advice);
+        let trace = self.spec.tasks[task.spec].trace.as_ref();
+        let advice = trace.map_or(AccessAdvice::Normal, |t| t.advice);
         let Some(script) = &mut task.script else { return Vec::new() };
         script.start_ns = now_ns;
         let first = script.first_extent;
         let extents = &self.kernel.hw.tables.extents[first..first + script.objects.len()];
-        let of = |(e, extent): (usize, &Extent)| Stream::of_trace(e, extent.first, u64::from(extent.pages), random);
+        let of = |(e, extent): (usize, &Extent)| Stream::of_trace(e, extent.first, u64::from(extent.pages), advice);
         (first..).zip(extents).map(of).collect()
     }
 

@@ -97,12 +97,16 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Option<Tierin
     cfg.lru.min_ttl_ns = m.min_ttl_ns;
     cfg.thp = m.thp.clone();
     cfg.memcg.recursive_protection = m.recursive_protection;
-    cfg.lru.stat_flush_interval_ns = m.stat_flush_interval_ns;
+    let exact = policy.kernel.has_exact_stats() && !m.stat_flush_is_given;
+    cfg.lru.stat_flush_interval_ns = if exact { 0 } else { m.stat_flush_interval_ns };
     cfg.total_pages = m.memory_pages;
     // The scale is 1 but on machines with nodes, whose sizes stand for so much larger ones.
     cfg.lru.gib_pages = (cfg.lru.gib_pages / m.scale).max(1);
     cfg.seed = spec.seed;
     cfg.zswap.clone_from(&spec.zswap);
+    if let Some(zswap) = &mut cfg.zswap {
+        zswap.same_filled |= policy.kernel.has_same_filled_pages();
+    }
     cfg.node = Some(NodeConfig {
         pages: m.memory_pages,
         min_free_kbytes: m.min_free_kbytes,

@@ -4,6 +4,8 @@ use super::MAX_PAGES;
 use super::objects::Declared;
 use super::read::{Result, Section};
 use super::types::{Scenario, TaskSpec, Until};
+use refault_mm::AccessAdvice;
+use refault_trace::Via;
 
 pub(super) fn check(
     scenario: &mut Scenario,
@@ -28,6 +30,7 @@ pub(super) fn check(
             let names = format!("{} and {}", users[0].name, users[1].name);
             return Err(object.section.error(format!("is private, but {names} use it; a private object has one task")));
         }
+        one_advice(&scenario.tasks, index).map_err(|what| object.section.error(what))?;
         let copies = if spec.private { users.first().map_or(1, |task| u64::from(task.count)) } else { 1 };
         pages += spec.pages * copies;
         if pages >= MAX_PAGES {
@@ -42,6 +45,23 @@ pub(super) fn check(
         return Err(policy.error("there are no tiers to promote or demote between; write [node.dram] and another node"));
     }
     ends(scenario, root, tasks)
+}
+
+/// An object that is mapped has one advice at a time: accessed bits of it count or do not.
+fn one_advice(tasks: &[TaskSpec], object: usize) -> std::result::Result<(), String> {
+    let of_task = |(t, task): (usize, &TaskSpec)| {
+        let phases = task.phases.iter().enumerate();
+        let streams = phases.flat_map(|(p, phase)| phase.streams.iter().map(move |s| (p, s)));
+        let mapped = streams.filter(|(_, s)| s.object == object && s.via == Via::Map);
+        mapped.map(|(p, s)| (t, p, s.advice)).collect::<Vec<_>>()
+    };
+    let all: Vec<_> = tasks.iter().enumerate().flat_map(of_task).collect();
+    let at_once = |a: &(usize, usize, AccessAdvice), b: &(usize, usize, AccessAdvice)| a.0 != b.0 || a.1 == b.1;
+    let other = |a| all.iter().find(|b| at_once(a, b) && a.2 != b.2).map(|b| (a.2.name(), b.2.name()));
+    match all.iter().find_map(other) {
+        Some((a, b)) => Err(format!("is mapped with advice = \"{a}\" and \"{b}\" at once; give all its streams one")),
+        None => Ok(()),
+    }
 }
 
 fn uses(task: &TaskSpec, object: usize) -> bool {

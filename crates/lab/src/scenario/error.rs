@@ -45,7 +45,7 @@ impl fmt::Display for ScenarioError {
         if !key.is_empty() {
             write!(f, " {}:", plain(key, 200))?;
         }
-        write!(f, " {}", plain(what, 600))
+        write!(f, " {}", plain(what, 750))
     }
 }
 

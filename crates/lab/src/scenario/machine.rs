@@ -7,8 +7,9 @@ use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, nodes, read};
 use refault_mm::tiering::TieringConfig;
 use refault_mm::{
-    Backoff, Bound, Clock, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, SwapAllocator, SwapOverflow,
-    SwapRotational, ThpConfig, ThpDefrag, ThpMode, ThpSize, WritebackSort, ZswapConfig,
+    AdviceRecency, Backoff, Bound, CacheProtection, Clock, Kernel, MemcgSelection, MemcgWalk, NodeConfig, Policy,
+    Recency, ReclaimCost, RefaultCounting, SwapAllocator, SwapOverflow, SwapRotational, ThpConfig, ThpDefrag, ThpMode,
+    ThpSize, WritebackSort, ZswapConfig,
 };
 use std::collections::BTreeMap;
 
@@ -70,6 +71,7 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
         thp: s.or("thp", ThpConfig::default(), thp)?,
         recursive_protection: s.or("memory_recursiveprot", true, Field::boolean)?,
         stat_flush_interval_ns: s.or("stat_flush_interval", 2_000_000_000, |f| f.time(0..=MAX_TIME_NS))?,
+        stat_flush_is_given: s.has("stat_flush_interval"),
         costs: s.or("costs", BTreeMap::new(), costs)?,
         nodes,
         scale: 1,
@@ -135,17 +137,26 @@ fn costs(field: &Field<'_>) -> Result<BTreeMap<String, u64>> {
 
 /// The keys that a policy and its variants share; the first two are the name of the policy. Those
 /// of tiering come on top.
-const POLICY_KEYS: [&str; 22] = [
+const POLICY_KEYS: [&str; 32] = [
     "name",
     "policy",
+    "kernel",
     "clock",
     "bound",
     "refault_counting",
     "recency",
     "writeback_sort",
     "restore_refs",
+    "cache_protection",
+    "retry_survivors",
+    "reclaim_cost",
+    "retry_without_trim",
+    "advice_recency",
     "memcgs",
     "backoff",
+    "target_lowers_priority",
+    "stop_at_high_mark",
+    "memcg_walk",
     "leaf_walk",
     "batch_folios",
     "swap_cluster_max",
@@ -158,6 +169,7 @@ const POLICY_KEYS: [&str; 22] = [
     "swap_rotational",
     "swap_cluster_pages",
     "swap_slot_cache",
+    "swap_zeromap",
 ];
 
 pub(super) fn policy(field: Option<Field<'_>>) -> Result<PolicySpec> {
@@ -187,20 +199,38 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
         ("first", MemcgSelection::First),
         ("memcg-lru", MemcgSelection::MemcgLru),
     ];
-    let backoffs = [("any-priority", Backoff::AnyPriority), ("low-priorities", Backoff::LowPriorities)];
+    let backoffs = [
+        ("any-priority", Backoff::AnyPriority),
+        ("low-priorities", Backoff::LowPriorities),
+        ("avoid-swapping", Backoff::AvoidSwapping),
+    ];
+    let protections = [("none", CacheProtection::None), ("second-oldest", CacheProtection::SecondOldest)];
+    let costs = [("io", ReclaimCost::Io), ("io-and-rotation", ReclaimCost::IoAndRotation)];
+    let advices = [("ignored", AdviceRecency::Ignored), ("sequential-only", AdviceRecency::SequentialOnly)];
+    let walks = [("incremental", MemcgWalk::Incremental), ("whole", MemcgWalk::Whole)];
+    let kernels = Kernel::ALL.map(|k| (k.name(), k));
     let allocators = SwapAllocator::ALL.map(|a| (a.name(), a));
     let overflows = [("none", SwapOverflow::None), ("try-next", SwapOverflow::TryNext)];
     let rotationals = [("cursor", SwapRotational::Cursor), ("clusters", SwapRotational::Clusters)];
     let spec = PolicySpec {
         policy: s.or(name, base.policy, named)?,
+        kernel: s.or("kernel", base.kernel, |f| f.choice(&kernels))?,
         clock: s.opt("clock", |f| f.choice(&clocks))?.or(base.clock),
         bound: s.opt("bound", |f| f.choice(&bounds))?.or(base.bound),
         refault_counting: s.opt("refault_counting", |f| f.choice(&countings))?.or(base.refault_counting),
         recency: s.opt("recency", |f| f.choice(&recencies))?.or(base.recency),
         writeback_sort: s.opt("writeback_sort", |f| f.choice(&sorts))?.or(base.writeback_sort),
         restore_refs: s.opt("restore_refs", |f| f.int(1..=16))?.or(base.restore_refs),
+        cache_protection: s.opt("cache_protection", |f| f.choice(&protections))?.or(base.cache_protection),
+        retry_survivors: s.opt("retry_survivors", Field::boolean)?.or(base.retry_survivors),
+        reclaim_cost: s.opt("reclaim_cost", |f| f.choice(&costs))?.or(base.reclaim_cost),
+        retry_without_trim: s.opt("retry_without_trim", Field::boolean)?.or(base.retry_without_trim),
+        advice_recency: s.opt("advice_recency", |f| f.choice(&advices))?.or(base.advice_recency),
         memcgs: s.opt("memcgs", |f| f.choice(&selections))?.or(base.memcgs),
         backoff: s.opt("backoff", |f| f.choice(&backoffs))?.or(base.backoff),
+        target_lowers_priority: s.opt("target_lowers_priority", Field::boolean)?.or(base.target_lowers_priority),
+        stop_at_high_mark: s.opt("stop_at_high_mark", Field::boolean)?.or(base.stop_at_high_mark),
+        memcg_walk: s.opt("memcg_walk", |f| f.choice(&walks))?.or(base.memcg_walk),
         leaf_walk: s.opt("leaf_walk", Field::boolean)?.or(base.leaf_walk),
         batch_folios: s.opt("batch_folios", |f| f.int(0u32..=1024))?.map(|n| n as usize).or(base.batch_folios),
         swap_cluster_max: s.opt("swap_cluster_max", |f| f.int(1..=1 << 20))?.or(base.swap_cluster_max),
@@ -213,6 +243,7 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
         swap_rotational: s.opt("swap_rotational", |f| f.choice(&rotationals))?.or(base.swap_rotational),
         swap_cluster_pages: s.opt("swap_cluster_pages", |f| f.int(1..=512))?.or(base.swap_cluster_pages),
         swap_slot_cache: s.opt("swap_slot_cache", Field::boolean)?.or(base.swap_slot_cache),
+        swap_zeromap: s.opt("swap_zeromap", Field::boolean)?.or(base.swap_zeromap),
         tiering: nodes::tiering(s, &base.tiering)?,
     };
     spec.config().check().map_err(|what| s.error(what))?;

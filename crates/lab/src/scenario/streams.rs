@@ -4,6 +4,7 @@ use super::MAX_PAGES;
 use super::objects::Declared;
 use super::read::{Field, Result, Section};
 use super::types::{Action, Pattern, Share, StreamSpec};
+use refault_mm::AccessAdvice;
 use refault_trace::{ObjectKind, Via};
 
 /// The keys of a stream, which a phase with one stream has itself.
@@ -76,7 +77,7 @@ fn stream(s: &Section<'_>, count: u32, objects: &[Declared<'_>]) -> Result<Strea
         via: via(s, object.kind)?,
         write_share: write_share(key, &field, s)?,
         block_pages: block_pages as u32,
-        random_advice: s.or("advice", false, |f| f.choice(&[("normal", false), ("random", true)]))?,
+        advice: s.or("advice", AccessAdvice::Normal, |f| f.choice(&AccessAdvice::ALL))?,
         first_page: s.or("from", 0, |f| f.pages(0..=MAX_PAGES))?,
         pages: used,
         least_pages,

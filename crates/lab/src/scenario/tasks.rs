@@ -6,6 +6,7 @@ use super::streams::{STREAM_KEYS, streams};
 use super::types::{Burst, DeviceSpec, LoopSpec, MemcgSpec, PhaseSpec, Share, StreamSpec, TaskSpec, TraceSpec, Until};
 use super::units::MAX_TIME_NS;
 use super::{MAX_RECORDED, MAX_TASKS};
+use refault_mm::AccessAdvice;
 
 const TASK_KEYS: [&str; 10] =
     ["name", "count", "memcg", "start", "stagger", "after", "phase", "trace", "background", "oom_score_adj"];
@@ -82,7 +83,7 @@ fn trace(field: &Field<'_>, devices: &[DeviceSpec]) -> Result<TraceSpec> {
         path: s.need("file", "trace = { file = \"...\" }")?.text()?.into(),
         device: s.opt("device", |f| f.index("a device", devices.iter().map(|d| d.name.as_str())))?,
         timed: s.or("timed", false, Field::boolean)?,
-        random_advice: s.or("advice", false, |f| f.choice(&[("normal", false), ("random", true)]))?,
+        advice: s.or("advice", AccessAdvice::Normal, |f| f.choice(&AccessAdvice::ALL))?,
     })
 }
 

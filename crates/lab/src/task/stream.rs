@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use refault_mm::{PageId, Readahead};
+use refault_mm::{AccessAdvice, PageId, Readahead};
 use refault_trace::Via;
 use refault_trace::generate::{Rng, Zipf};
 
@@ -130,7 +130,7 @@ impl Stream {
             space: None,
             mapped: spec.via == Via::Map,
             action: spec.action,
-            readahead: if spec.random_advice { Readahead::random() } else { Readahead::default() },
+            readahead: Readahead::advised(spec.advice),
             write_share: spec.write_share,
             first: first.0 + from as u32,
             pages,
@@ -140,13 +140,13 @@ impl Stream {
     }
 
     /// Stands for an object of a trace, which says itself what is accessed.
-    pub(crate) fn of_trace(extent: usize, first: PageId, pages: u64, random_advice: bool) -> Stream {
+    pub(crate) fn of_trace(extent: usize, first: PageId, pages: u64, advice: AccessAdvice) -> Stream {
         Stream {
             extent,
             space: None,
             mapped: false,
             action: Action::Access,
-            readahead: if random_advice { Readahead::random() } else { Readahead::default() },
+            readahead: Readahead::advised(advice),
             write_share: 0.0,
             first: first.0,
             pages,

@@ -1,6 +1,7 @@
 //! What can be chosen about lists and refaults.
 
 use super::one_of;
+use super::recency::{AccessAdvice, AdviceRecency};
 /// How an lruvec keeps its folios.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lru {
@@ -50,6 +51,27 @@ pub enum WritebackSort {
     NextGeneration,
 }
 
+/// Where multi-gen LRU has cold pages of files begin, and how well their tiers protect them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CacheProtection {
+    /// They begin in the oldest generation, and fresh anon one above its own; refs of 4 are worth
+    /// no more than their tier (before "fix underprotected page cache").
+    None,
+    /// They begin one above the oldest generation where there are more than three, and fresh anon
+    /// below the youngest; folios with refs of 4 are always protected (since Linux 6.7, and 6.6.8
+    /// and 6.1.69).
+    SecondOldest,
+}
+
+/// What counts as a cost of reclaiming a type, under two lists.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReclaimCost {
+    /// Writes and refaults, 1 each (before Linux 6.2).
+    Io,
+    /// Writes and refaults, 32 each, and pages that were scanned in vain, 1 each.
+    IoAndRotation,
+}
+
 /// When the non-resident clock of the two lists advances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Clock {
@@ -94,6 +116,19 @@ pub struct LruConfig {
     pub writeback_sort: WritebackSort,
     /// Refs from which a recent multi-gen refault counts as restored: 3 in mainline, 4 in RFC v3.
     pub restore_refs: u32,
+    /// Births of multi-gen LRU, and what refs of 4 are worth.
+    pub cache_protection: CacheProtection,
+    /// Multi-gen survivors of a batch that nothing is wrong with are tried once more.
+    pub retry_survivors: bool,
+    /// Cost of reclaiming a type under two lists.
+    pub cost: ReclaimCost,
+    /// kswapd that freed nothing by trimming the cache tries once more with everything (since Linux
+    /// 6.9).
+    pub retry_without_trim: bool,
+    /// What advice on access patterns means to reclaim.
+    pub advice_recency: AdviceRecency,
+    /// The advice that files begin with.
+    pub file_advice: AccessAdvice,
     /// Capabilities of multi-gen LRU.
     pub lru_gen: LruGenCaps,
     /// `lru_gen/min_ttl_ms` in nanoseconds; 0 = off.
@@ -126,6 +161,12 @@ impl LruConfig {
             recency: Recency::ThreeBit,
             writeback_sort: WritebackSort::None,
             restore_refs: if shadow_position { 4 } else { 3 },
+            cache_protection: CacheProtection::SecondOldest,
+            retry_survivors: true,
+            cost: ReclaimCost::IoAndRotation,
+            retry_without_trim: true,
+            advice_recency: AdviceRecency::Ignored,
+            file_advice: AccessAdvice::Normal,
             lru_gen: LruGenCaps { leaf_walk: true },
             min_ttl_ns: 0,
             one_list: false,

@@ -21,6 +21,19 @@ pub enum Backoff {
     AnyPriority,
     /// At low priorities, 12 and 11 (the text of the series).
     LowPriorities,
+    /// Neither of the two conditions of Linux 6.1. A group is left when a batch of it was swapped
+    /// while kswapd avoids swapping, because another group has something easier, unless swappiness
+    /// is 200 (version 14 of the series, August 2022).
+    AvoidSwapping,
+}
+
+/// Which groups a run of reclaim visits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemcgWalk {
+    /// Until the target is met, and the next run goes on behind that group (since Linux 6.11).
+    Incremental,
+    /// All of them at every priority.
+    Whole,
 }
 
 /// Memory cgroups.
@@ -30,6 +43,15 @@ pub struct MemcgConfig {
     pub selection: MemcgSelection,
     /// With [`MemcgSelection::First`].
     pub backoff: Backoff,
+    /// With [`MemcgSelection::First`] and [`MemcgSelection::Iterate`]: a group that has given what
+    /// the run aims at is scanned as at the lowest priority from then on (version 14 of the
+    /// series).
+    pub target_lowers_priority: bool,
+    /// With [`MemcgSelection::MemcgLru`]: kswapd stops as soon as every zone is safe ("try to stop
+    /// at high watermarks", Linux 6.7 and 6.6.8).
+    pub stop_at_high_mark: bool,
+    /// Which groups are visited where multi-gen LRU does not choose them.
+    pub walk: MemcgWalk,
     /// Pages charged ahead; 64 in Linux.
     pub charge_batch: u64,
     /// Tree nodes and page tables are charged to the memcg, as Linux does.
@@ -48,6 +70,9 @@ impl Default for MemcgConfig {
         MemcgConfig {
             selection: MemcgSelection::MemcgLru,
             backoff: Backoff::AnyPriority,
+            target_lowers_priority: false,
+            stop_at_high_mark: true,
+            walk: MemcgWalk::Incremental,
             charge_batch: 64,
             charge_kernel: true,
             reserved_pages: 0,

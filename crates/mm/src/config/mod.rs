@@ -1,10 +1,12 @@
 //! What can be chosen: the policy, its variants, the sizes that tests shrink.
 
 pub(crate) mod dirty;
+pub(crate) mod kernel;
 pub(crate) mod lru;
 pub(crate) mod memcg;
 pub(crate) mod node;
 pub(crate) mod readahead;
+pub(crate) mod recency;
 pub(crate) mod shadow;
 pub(crate) mod swap;
 pub(crate) mod thp;

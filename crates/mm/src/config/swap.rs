@@ -118,6 +118,8 @@ pub struct SwapPolicy {
     pub cluster_pages: u32,
     /// Single slots are taken and given back by way of per-CPU caches of 64 (before Linux 6.14).
     pub slot_cache: bool,
+    /// Pages of zeros leave a bit and are not written (since Linux 6.12).
+    pub zeromap: bool,
 }
 
 impl Default for SwapPolicy {
@@ -129,6 +131,7 @@ impl Default for SwapPolicy {
             rotational: SwapRotational::Cursor,
             cluster_pages: 512,
             slot_cache: false,
+            zeromap: true,
         }
     }
 }

@@ -79,10 +79,9 @@ impl Engine {
         touch: Touch,
         ra: &mut Readahead,
     ) -> Outcome {
-        let max = self.mem.cfg.readahead.file_pages;
+        let max = ra.max(self.mem.cfg.readahead.file_pages);
         let missed = self.mem.pages.folios.slot(page).folio().is_none();
-        let off = ra.random || max == 0;
-        if !off && (missed || ra.mark() == Some(page.0)) {
+        if max > 0 && (missed || ra.mark() == Some(page.0)) {
             self.fault(w).open_window(page, asked, missed, ra, max);
         }
         ra.next = page.0 + 1;

@@ -1,5 +1,6 @@
 //! Memory as programs see it: advice on it, and giving it up.
 
+use crate::config::recency::AccessAdvice;
 use crate::config::thp::HugeAdvice;
 use crate::engine::Engine;
 use crate::fault::advise::Advice;
@@ -8,6 +9,7 @@ use crate::folio::size_stats::SizeStats;
 use crate::folio::state::State;
 use crate::ids::{MappingId, PageId};
 use crate::lru::batch::Batch;
+use crate::lru::recency::Reference;
 use crate::world::World;
 
 impl Engine {
@@ -33,6 +35,10 @@ impl Engine {
                 continue;
             };
             at = next;
+            // What stands for an accessed bit counts where the bit would.
+            if advice == Advice::InUse && self.mem.pages.reference(self.mem.pages.folios.page(f)) != Reference::Counts {
+                continue;
+            }
             if !self.mem.pages.folios.st(f).has(State::UNEVICTABLE) {
                 self.mem.pages.batch_add(batch, f);
             }
@@ -47,6 +53,13 @@ impl Engine {
             m.huge = advice;
             m.orders = self.mem.cfg.thp.orders(advice);
         }
+    }
+
+    /// `MADV_RANDOM`, `MADV_SEQUENTIAL` or `POSIX_FADV_NOREUSE` for all of a mapping, or
+    /// `MADV_NORMAL` again. It holds for what reclaim and faults see from now on.
+    pub fn advise_access(&mut self, mapping: MappingId, advice: AccessAdvice) {
+        self.mem.pages.space.mappings[mapping.index()].advice = advice;
+        self.mem.pages.space.advised |= advice != AccessAdvice::Normal;
     }
 
     /// The counters of the sizes of folios, of the whole machine: `hugepages-<size>kB/stats`.

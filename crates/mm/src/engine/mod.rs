@@ -51,6 +51,9 @@ impl Engine {
         let owner = Owner { kind, memcg, lruvec: self.mem.groups.memcgs.get(memcg).lruvec };
         let id = self.mem.pages.space.register(&mut self.mem.pages.folios, owner, indices.into_iter())?;
         self.advise_huge(id, HugeAdvice::None);
+        if kind == MappingKind::File {
+            self.advise_access(id, self.mem.cfg.lru.file_advice);
+        }
         Ok((id, first))
     }
 

@@ -3,6 +3,7 @@
 //! Mechanism: `docs/mechanisms.md#access-by-descriptor`, `docs/mechanisms.md#access-by-mapping`,
 //! `docs/mechanisms.md#the-swap-cache`.
 
+use crate::config::recency::AccessAdvice;
 use crate::fault::Fault;
 use crate::folio::mapping::{Fill, MappingKind};
 use crate::folio::state::State;
@@ -122,7 +123,9 @@ impl<W: World> Fault<'_, W> {
                     self.mem.pages.count(f, Counter::Pgmajfault, 1);
                 }
                 let ack = self.read_folio(f);
-                if self.mem.cfg.readahead.file_map_ahead && touch.is_mapped() && ack == Ack::Pending {
+                let reads_ahead =
+                    self.mem.cfg.readahead.file_map_ahead && self.mem.pages.advice(page) != AccessAdvice::Random;
+                if reads_ahead && touch.is_mapped() && ack == Ack::Pending {
                     self.file_map_ahead(page, memcg);
                 }
                 match ack {
@@ -155,6 +158,7 @@ impl<W: World> Fault<'_, W> {
         self.mem.pages.count_lruvec(own, Counter::Pgalloc, 1);
         let old = self.mem.pages.folios.slot_of_absent(page);
         self.mem.charged().note_filled(page, old);
+        let in_fault = touch.is_mapped() && self.mem.pages.is_fault_a_use(page);
         let mut st = State::new(0);
         // A page that is added to be overwritten says nothing about the working set.
         if let (Some(shadow), false) = (old.as_value(), touch == Touch::Write) {
@@ -164,10 +168,10 @@ impl<W: World> Fault<'_, W> {
                 own,
                 st,
                 shadow,
-                touch.is_mapped(),
+                in_fault,
             );
         }
-        Ok(self.mem.pages.add_folio(page, st, touch.is_mapped()))
+        Ok(self.mem.pages.add_folio(page, st, in_fault))
     }
 
     /// Maps the touched page; a write to a file page dirties it at once.
@@ -210,7 +214,7 @@ impl<W: World> Fault<'_, W> {
         let mut st = State::new(0);
         st.set(State::UPTODATE | State::SWAPBACKED | State::ANON);
         self.mem.pages.folios.note_frames(page, 1, zone);
-        let f = self.mem.pages.add_folio(page, st, true);
+        let f = self.mem.pages.add_folio(page, st, self.mem.pages.is_fault_a_use(page));
         self.map_touched(f, touch);
         Ok(Outcome::Fresh)
     }

@@ -6,6 +6,7 @@
 //! `read_ahead_pages`, and is renewed when the reader reaches the page at which less than the next
 //! window is left. Random reads get no window, nor do readers that said so.
 
+use crate::config::recency::AccessAdvice;
 use crate::fault::Fault;
 use crate::folio::mapping::MappingKind;
 use crate::folio::state::State;
@@ -25,14 +26,28 @@ pub struct Readahead {
     async_size: u32,
     /// One more than the page read last; 0: none yet.
     pub(crate) next: u32,
-    /// Said to be random: no window, ever.
-    pub(crate) random: bool,
+    /// What the program said: random has no window, ever; that of sequential is twice as large.
+    advice: AccessAdvice,
 }
 
 impl Readahead {
-    /// For a file whose reads are said to be random.
-    pub fn random() -> Readahead {
-        Readahead { random: true, ..Readahead::default() }
+    /// For a file whose program said how it will read it.
+    pub fn advised(advice: AccessAdvice) -> Readahead {
+        Readahead { advice, ..Readahead::default() }
+    }
+
+    /// What its program said.
+    pub fn advice(&self) -> AccessAdvice {
+        self.advice
+    }
+
+    /// The largest window, where `file_pages` is the largest without advice; 0: none.
+    pub(crate) fn max(&self, file_pages: u32) -> u32 {
+        match self.advice {
+            AccessAdvice::Random => 0,
+            AccessAdvice::Sequential => file_pages.saturating_mul(2),
+            AccessAdvice::Normal | AccessAdvice::NoReuse => file_pages,
+        }
     }
 
     /// The first window for a read of `asked` pages.

@@ -92,7 +92,8 @@ impl<W: World> Fault<'_, W> {
             self.mem.charged().cancel_charge(memcg, zone, 1);
             return Ok(f);
         }
-        Ok(self.mem.swap_cache(self.world).add_charged_swap_folio(page, slot, memcg, zone, true))
+        let in_fault = self.mem.pages.is_fault_a_use(page);
+        Ok(self.mem.swap_cache(self.world).add_charged_swap_folio(page, slot, memcg, zone, in_fault))
     }
 
     /// A large folio for the first touch of a page, of one of these orders. Not mapped yet.
@@ -115,7 +116,8 @@ impl<W: World> Fault<'_, W> {
                     let mut st = State::new(order);
                     st.set(State::UPTODATE | State::SWAPBACKED | State::ANON);
                     self.mem.pages.folios.note_frames(PageId(range.start), 1 << order, zone);
-                    return Some(self.mem.pages.add_folio(PageId(range.start), st, true));
+                    let in_fault = self.mem.pages.is_fault_a_use(page);
+                    return Some(self.mem.pages.add_folio(PageId(range.start), st, in_fault));
                 }
                 Err(why) => {
                     self.mem.pages.count_size(memcg, order, SizeCounter::AnonFaultFallback);
@@ -159,12 +161,13 @@ impl<W: World> Fault<'_, W> {
             }
             let Ok(zone) = self.alloc().charge_large(memcg, u64::from(nr), huge) else { continue };
             self.mem.pages.count_memcg(memcg, Counter::Pgalloc, u64::from(nr));
+            let in_fault = self.mem.pages.is_fault_a_use(page);
             return Some(self.mem.swap_cache(self.world).place_swap_folio(
                 PageId(range.start),
                 order,
                 first,
                 zone,
-                true,
+                in_fault,
             ));
         }
         None

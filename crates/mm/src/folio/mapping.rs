@@ -6,6 +6,7 @@
 //! look-around work on them. Pages of one mapping have ascending ids, so a node and a table are
 //! ranges of ids.
 
+use crate::config::recency::AccessAdvice;
 use crate::config::thp::HugeAdvice;
 use crate::folio::readahead::{Streams, SwapReadahead};
 use crate::folio::slot::{Location, MAX_NODES};
@@ -87,6 +88,7 @@ pub(crate) struct Mapping {
     pub(crate) swap_readahead: SwapReadahead,
     pub(crate) streams: Streams,
     pub(crate) huge: HugeAdvice,
+    pub(crate) advice: AccessAdvice,
     /// Orders above 0 that faults may make, a bit each.
     pub(crate) orders: u16,
 }
@@ -111,6 +113,8 @@ pub(crate) struct PageSpace {
     mapped: Vec<u64>,
     pub(crate) tables: Vec<Table>,
     pub(crate) mappings: Vec<Mapping>,
+    /// Some mapping has been advised how it will be accessed.
+    pub(crate) advised: bool,
 }
 
 impl PageSpace {
@@ -152,6 +156,7 @@ impl PageSpace {
             swap_readahead: SwapReadahead::default(),
             streams: Streams::default(),
             huge: HugeAdvice::None,
+            advice: AccessAdvice::Normal,
             orders: 0,
         });
         Ok(MappingId(self.mappings.len() as u32 - 1))

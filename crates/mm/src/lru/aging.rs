@@ -8,6 +8,7 @@ use crate::ids::{FolioId, LruvecId};
 use crate::lru::lruvec::{ANON, FILE, list_index};
 use crate::lru::multi_gen::{MAX_NR_GENS, MIN_NR_GENS, gen_index};
 use crate::lru::pages::Pages;
+use crate::lru::recency::is_used;
 use crate::stat::Counter;
 use crate::world::World;
 
@@ -58,7 +59,8 @@ impl Pages {
         let seq = self.lruvecs[v.index()].r#gen.max_seq;
         for m in 0..self.space.mappings.len() {
             let mapping = &self.space.mappings[m];
-            let skipped = mapping.kind == MappingKind::Anon && !can_swap;
+            let used = is_used(self.cfg.advice_recency, mapping.advice);
+            let skipped = mapping.kind == MappingKind::Anon && !can_swap || !used;
             if mapping.memcg != memcg || skipped {
                 continue;
             }

@@ -8,6 +8,7 @@ use crate::lru::aging::is_dense;
 use crate::lru::multi_gen::{MIN_LRU_BATCH, gen_index};
 use crate::lru::pages::Pages;
 use crate::lru::policy::LruPolicy;
+use crate::lru::recency::Reference;
 use crate::world::World;
 
 impl Pages {
@@ -27,9 +28,15 @@ impl Pages {
     }
 
     fn page_referenced<W: World>(&mut self, w: &mut W, page: PageId) -> u32 {
+        let reference = self.reference(page);
+        if reference == Reference::Unseen {
+            return 0;
+        }
         let young = w.test_and_clear_young_count(page);
-        if young > 0 {
-            by_policy!(self.cfg.kind, P => P::found_young(self, w, page));
+        match reference {
+            Reference::Cleared => return 0,
+            Reference::Counts if young > 0 => by_policy!(self.cfg.kind, P => P::found_young(self, w, page)),
+            _ => {}
         }
         young
     }

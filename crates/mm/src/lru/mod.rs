@@ -11,6 +11,7 @@
 //! | `batch` | per-CPU batches |
 //! | `two_list` | taking and putting back, with two lists |
 //! | `aging`, `look_around`, `sort` | the same for multi-gen LRU |
+//! | `recency` | where accessed bits do not count, because of advice |
 //! | `sizes` | sizes of lists, of groups and trees |
 //! | `map`, `read` | mapping pages; reads under way |
 //! | `validate` | checks |
@@ -28,6 +29,7 @@ pub(crate) mod pages;
 pub(crate) mod place;
 pub(crate) mod policy;
 pub(crate) mod read;
+pub(crate) mod recency;
 pub(crate) mod sizes;
 pub(crate) mod sort;
 pub(crate) mod two_list;

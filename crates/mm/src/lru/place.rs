@@ -44,8 +44,7 @@ impl Pages {
         let (l, list) = if st.has(State::UNEVICTABLE) {
             (UNEVICTABLE, v.lists[UNEVICTABLE])
         } else {
-            let one_list = self.cfg.one_list;
-            by_policy!(self.cfg.kind, P => P::place(v, &self.folios, f, &mut st, reclaiming, one_list))
+            by_policy!(self.cfg.kind, P => P::place(v, &self.folios, f, &mut st, reclaiming, &self.cfg))
         };
         v.size[l] += nr;
         self.node_sizes[v.nid.index()][l] += nr;
@@ -56,8 +55,7 @@ impl Pages {
     /// `lruvec_add_as` for many at once.
     pub(crate) fn add_new_files(&mut self, own: LruvecId, folios: &[FolioId]) {
         let v = &mut self.lruvecs[own.index()];
-        let one_list = self.cfg.one_list;
-        let sizes = by_policy!(self.cfg.kind, P => P::add_new_files(v, &mut self.folios, folios, one_list));
+        let sizes = by_policy!(self.cfg.kind, P => P::add_new_files(v, &mut self.folios, folios, &self.cfg));
         for (l, nr) in sizes {
             v.size[l] += nr;
             self.node_sizes[v.nid.index()][l] += nr;

@@ -6,6 +6,7 @@
 //! and in `reclaim` (what a run does). [`by_policy!`] goes from the configuration to the type: one
 //! comparison, and then calls that the compiler sees through.
 
+use crate::config::lru::{CacheProtection, LruConfig};
 use crate::folio::list::{List, Target};
 use crate::folio::state::State;
 use crate::folio::table::FolioTable;
@@ -51,11 +52,11 @@ pub(crate) trait LruPolicy {
         f: FolioId,
         st: &mut State,
         reclaiming: bool,
-        one_list: bool,
+        cfg: &LruConfig,
     ) -> Place;
 
     /// Puts new file folios of one page each on their lists; by how much which lists grow.
-    fn add_new_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], one_list: bool) -> [(usize, u64); 2];
+    fn add_new_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], cfg: &LruConfig) -> [(usize, u64); 2];
 
     /// Reclaim found a mapped page young, and cleared that.
     fn found_young<W: World>(pages: &mut Pages, w: &mut W, page: PageId);
@@ -99,17 +100,17 @@ impl LruPolicy for TwoList {
     }
 
     #[inline(always)]
-    fn place(v: &mut Lruvec, _: &FolioTable, _: FolioId, st: &mut State, _: bool, one_list: bool) -> Place {
-        if one_list {
+    fn place(v: &mut Lruvec, _: &FolioTable, _: FolioId, st: &mut State, _: bool, cfg: &LruConfig) -> Place {
+        if cfg.one_list {
             st.clear(State::ACTIVE);
         }
         let l = list_index(st.type_index(), st.has(State::ACTIVE));
         (l, v.lists[l])
     }
 
-    fn add_new_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], one_list: bool) -> [(usize, u64); 2] {
+    fn add_new_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], cfg: &LruConfig) -> [(usize, u64); 2] {
         let all = new.len() as u64;
-        if one_list {
+        if cfg.one_list {
             let to = Target::new(v.lists[INACTIVE_FILE], !(State::ADDING | State::ACTIVE), State::LRU);
             folios.add_each(new, &[to]);
             return [(INACTIVE_FILE, all), (ACTIVE_FILE, 0)];
@@ -150,9 +151,16 @@ impl LruPolicy for MultiGenLru {
     }
 
     #[inline(always)]
-    fn place(v: &mut Lruvec, folios: &FolioTable, f: FolioId, st: &mut State, reclaiming: bool, _: bool) -> Place {
+    fn place(
+        v: &mut Lruvec,
+        folios: &FolioTable,
+        f: FolioId,
+        st: &mut State,
+        reclaiming: bool,
+        cfg: &LruConfig,
+    ) -> Place {
         let t = st.type_index();
-        let i = birth_generation(&v.r#gen, *st, reclaiming);
+        let i = birth_generation(&v.r#gen, *st, reclaiming, cfg.cache_protection);
         if st.has(State::ACTIVE) {
             // `workingset` stays: pressure accounting needs it.
             st.clear(LOST_BY_BIRTH);
@@ -162,9 +170,9 @@ impl LruPolicy for MultiGenLru {
         (list_index(t, v.r#gen.is_active(i)), v.r#gen.lists[i][t][folios.zone_list(f)])
     }
 
-    fn add_new_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], _: bool) -> [(usize, u64); 2] {
+    fn add_new_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], cfg: &LruConfig) -> [(usize, u64); 2] {
         let births = [0, State::ACTIVE].map(|active| {
-            let i = birth_generation(&v.r#gen, State(active), false);
+            let i = birth_generation(&v.r#gen, State(active), false, cfg.cache_protection);
             let mut born = State(State::LRU);
             born.set_generation(i);
             let lost = if active == 0 { 0 } else { LOST_BY_BIRTH };
@@ -198,12 +206,14 @@ const LOST_BY_BIRTH: u32 = State::REFS_MASK | State::REFERENCED | State::ACTIVE;
 
 /// Birth generation: the index of the generation that a folio is born into, first match wins.
 #[inline]
-fn birth_generation(g: &MultiGen, st: State, reclaiming: bool) -> usize {
+fn birth_generation(g: &MultiGen, st: State, reclaiming: bool, protection: CacheProtection) -> usize {
     let t = st.type_index();
     let fresh_anon = t == ANON && !st.has(State::SWAPCACHE);
     let pending = st.has(State::RECLAIM) && st.has(State::DIRTY | State::WRITEBACK);
     let seq = if st.has(State::ACTIVE) {
         g.max_seq
+    } else if protection == CacheProtection::None {
+        g.min_seq[t] + u64::from(fresh_anon || pending)
     } else if fresh_anon || pending {
         g.max_seq - 1
     } else if reclaiming || g.min_seq[t] + MIN_NR_GENS >= g.max_seq {

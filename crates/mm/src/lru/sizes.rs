@@ -2,6 +2,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#statistics-that-lag`.
 
+use crate::config::lru::ReclaimCost;
 use crate::ids::{LruvecId, MemcgId, NodeId};
 use crate::lru::lruvec::{ANON, FILE, UNEVICTABLE};
 use crate::lru::pages::Pages;
@@ -64,7 +65,10 @@ impl Pages {
 
     /// `lru_note_cost`: here and in all ancestors.
     pub(crate) fn note_cost(&mut self, groups: &Groups, v: LruvecId, t: usize, nr_io: u64, nr_rotated: u64) {
-        let cost = nr_io * self.cfg.swap_cluster_max + nr_rotated;
+        let cost = match self.cfg.cost {
+            ReclaimCost::IoAndRotation => nr_io * self.cfg.swap_cluster_max + nr_rotated,
+            ReclaimCost::Io => nr_io,
+        };
         if cost == 0 {
             return;
         }

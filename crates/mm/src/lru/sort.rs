@@ -2,7 +2,8 @@
 //!
 //! Mechanism: `docs/mechanisms.md#multi-gen-eviction`.
 
-use crate::config::lru::{RefaultCounting, WritebackSort};
+use crate::config::lru::{CacheProtection, RefaultCounting, WritebackSort};
+use crate::folio::shadow::REFS_BITS;
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lruvec::FILE;
@@ -57,7 +58,7 @@ impl Pages {
             }
             return false;
         }
-        if !st.has(REJECTED) {
+        if !st.has(REJECTED) && self.cfg.retry_survivors {
             return true;
         }
         if !st.has(State::UNEVICTABLE) {
@@ -112,14 +113,22 @@ impl Pages {
     #[inline(always)]
     fn must_sort(&self, st: State, oldest: usize, t: usize, tier_limit: usize) -> bool {
         let refs = st.refs();
-        let protected = tier_from_refs(refs) > tier_limit || refs == 1 << crate::folio::shadow::REFS_BITS;
+        let protected = self.is_protected(refs, tier_limit);
         let next = self.cfg.writeback_sort == WritebackSort::NextGeneration;
         st.generation() != Some(oldest) || protected || (next && is_busy(st, t))
+    }
+
+    /// Whether its accesses by descriptor keep a folio from being evicted.
+    #[inline(always)]
+    fn is_protected(&self, refs: u32, tier_limit: usize) -> bool {
+        let always = self.cfg.cache_protection == CacheProtection::SecondOldest;
+        tier_from_refs(refs) > tier_limit || (always && refs == 1 << REFS_BITS)
     }
 
     /// Moves a folio that `must_sort`.
     fn sort_folio(&mut self, v: LruvecId, f: FolioId, t: usize, tier_limit: usize) {
         let st = self.folios.st(f);
+        let protected = self.is_protected(st.refs(), tier_limit);
         let g = &mut self.lruvecs[v.index()].r#gen;
         let oldest = gen_index(g.min_seq[t]);
         let generation = st.generation().unwrap_or(oldest);
@@ -130,10 +139,8 @@ impl Pages {
             self.folios.links.add(list, f);
             return;
         }
-        let refs = st.refs();
-        let tier = tier_from_refs(refs);
-        if tier > tier_limit || refs == 1 << crate::folio::shadow::REFS_BITS {
-            g.protected[t][tier - 1] += st.nr_pages();
+        if protected {
+            g.protected[t][tier_from_refs(st.refs()) - 1] += st.nr_pages();
             self.move_to_next_generation(v, f, t, true);
             if self.cfg.refault_counting == RefaultCounting::RecentOnly {
                 // Linux 6.1 counts what it protects as activated.

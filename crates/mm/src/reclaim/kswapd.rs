@@ -38,7 +38,8 @@ impl<W: World> Reclaim<'_, W> {
         if self.sc.nr_scanned < self.sc.nr_to_reclaim || self.kswapd_gained() == before {
             if self.sc.priority == 1 {
                 let kswapd = &mut self.mem.frames.nodes.get_mut(nid).kswapd;
-                if self.sc.nr_reclaimed == 0 && self.sc.trim_failed && !kswapd.no_trim {
+                let trimmed_in_vain = self.sc.nr_reclaimed == 0 && self.sc.trim_failed;
+                if trimmed_in_vain && !kswapd.no_trim && self.mem.cfg.lru.retry_without_trim {
                     // Once more, with everything.
                     kswapd.no_trim = true;
                     return (KswapdStep::Again, true);

@@ -24,8 +24,13 @@ impl<W: World> Reclaim<'_, W> {
     /// found easy pages.
     pub(crate) fn age_memcgs(&mut self) {
         self.sc.last_reclaimed = self.sc.nr_reclaimed;
-        if self.mem.cfg.memcg.selection == MemcgSelection::First && !std::mem::replace(&mut self.sc.need_aging, true) {
-            return;
+        if self.mem.cfg.memcg.selection == MemcgSelection::First {
+            let easy = !std::mem::replace(&mut self.sc.need_aging, true);
+            let needed_swapping = std::mem::replace(&mut self.sc.need_swapping, true);
+            self.sc.avoid_swapping = !(easy && needed_swapping);
+            if easy {
+                return;
+            }
         }
         let mut at = Some(self.sc.target);
         while let Some(m) = at {
@@ -79,12 +84,10 @@ impl<W: World> Reclaim<'_, W> {
             let swappiness = self.swappiness_first(v);
             let aging = self.mem.pages.should_run_aging(v, swappiness);
             age_wanted = aging.wanted;
-            let nr_to_scan = if self.mem.groups.memcgs.get(memcg).is_online() {
-                aging.total >> self.sc.priority
-            } else {
-                aging.total
-            };
-            if (age_wanted && !self.may_go_on_aging(v, swappiness)) || nr_to_scan == 0 {
+            let priority = self.priority_first(before);
+            let nr_to_scan =
+                if self.mem.groups.memcgs.get(memcg).is_online() { aging.total >> priority } else { aging.total };
+            if (age_wanted && !self.may_go_on_aging(v, swappiness, priority)) || nr_to_scan == 0 {
                 break false;
             }
             let delta = self.evict_folios(v, swappiness);
@@ -92,21 +95,32 @@ impl<W: World> Reclaim<'_, W> {
                 break false;
             }
             scanned += delta;
-            if self.sc.blocked || scanned >= nr_to_scan || self.should_back_off(v, start) {
+            if self.sc.blocked || scanned >= nr_to_scan || self.should_back_off(v, start, swappiness) {
                 break true;
             }
         };
-        if finished && self.sc.nr_reclaimed - before >= MIN_LRU_BATCH && !age_wanted {
+        let avoids_swapping = self.mem.cfg.memcg.backoff == Backoff::AvoidSwapping;
+        if finished && (avoids_swapping || self.sc.nr_reclaimed - before >= MIN_LRU_BATCH) && !age_wanted {
             // Easy pages: the next step need not age anyone.
             self.sc.need_aging = false;
+        }
+        if finished && !self.sc.took_anon {
+            self.sc.need_swapping = false;
         }
         self.mem.pages.walk_context = false;
     }
 
+    /// The priority at which a group is scanned that had given nothing when `before` were
+    /// reclaimed.
+    fn priority_first(&self, before: u64) -> u32 {
+        let met = self.sc.nr_reclaimed - before >= self.sc.nr_to_reclaim;
+        if met && self.mem.cfg.memcg.target_lowers_priority { DEF_PRIORITY } else { self.sc.priority }
+    }
+
     /// A group should be aged. Whether to evict from it all the same: after aging it, or at the
     /// first priority.
-    fn may_go_on_aging(&mut self, v: LruvecId, swappiness: u32) -> bool {
-        if self.sc.priority != DEF_PRIORITY {
+    fn may_go_on_aging(&mut self, v: LruvecId, swappiness: u32, priority: u32) -> bool {
+        if priority != DEF_PRIORITY {
             if self.sc.kswapd {
                 // It ages between passes.
                 return false;
@@ -136,9 +150,12 @@ impl<W: World> Reclaim<'_, W> {
     /// Whether to leave a group before its share is scanned. For all but kswapd, if it was aged
     /// more than once, or a batch was swapped although the target is met; for the machine, once
     /// many are scanned and every zone has what it needs.
-    fn should_back_off(&mut self, v: LruvecId, start: u64) -> bool {
+    fn should_back_off(&mut self, v: LruvecId, start: u64, swappiness: u32) -> bool {
         if self.mem.cfg.memcg.selection == MemcgSelection::Iterate {
             return false;
+        }
+        if self.mem.cfg.memcg.backoff == Backoff::AvoidSwapping {
+            return self.sc.avoid_swapping && self.sc.took_anon && swappiness < 200;
         }
         let low_priority = self.sc.priority > HIGHEST_LOW_PRIORITY;
         if !self.sc.kswapd {

@@ -2,6 +2,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#reclaim`, `docs/mechanisms.md#direct-reclaim`.
 
+use crate::config::memcg::MemcgWalk;
 use crate::ids::MemcgId;
 use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, is_low};
 use crate::lru::multi_gen::MIN_LRU_BATCH;
@@ -127,7 +128,7 @@ impl<W: World> Reclaim<'_, W> {
             return self.shrink_one(self.sc.target);
         }
         let target = self.sc.target;
-        let full = self.sc.memcg_full_walk || self.sc.kswapd;
+        let full = self.sc.memcg_full_walk || self.sc.kswapd || self.mem.cfg.memcg.walk == MemcgWalk::Whole;
         let mut at = Some(if full { target } else { self.mem.groups.memcgs.resume(target, self.sc.nid) });
         while let Some(m) = at {
             let shrunk = self.shrink_unprotected(m);
@@ -191,7 +192,9 @@ impl<W: World> Reclaim<'_, W> {
             return false;
         }
         self.sc.nr_reclaimed >= self.sc.nr_to_reclaim.max(2)
-            || (self.sc.kswapd && self.mem.frames.nodes.get(self.sc.nid).is_safe(MIN_LRU_BATCH))
+            || (self.sc.kswapd
+                && self.mem.cfg.memcg.stop_at_high_mark
+                && self.mem.frames.nodes.get(self.sc.nid).is_safe(MIN_LRU_BATCH))
     }
 
     fn shrink_one(&mut self, memcg: MemcgId) {

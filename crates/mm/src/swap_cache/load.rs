@@ -36,7 +36,8 @@ impl<W: World> SwapCache<'_, W> {
     pub(crate) fn store_zeros(&mut self, f: FolioId, first: Content) -> bool {
         let (page, slot, nr) =
             (self.pages.folios.page(f).0, self.pages.folios.swap(f), self.pages.folios.st(f).nr_pages() as u32);
-        if first == Content::Zero && (page + 1..page + nr).all(|p| self.world.content(PageId(p)) == Content::Zero) {
+        let kept = self.cfg.swap.policy.zeromap && first == Content::Zero;
+        if kept && (page + 1..page + nr).all(|p| self.world.content(PageId(p)) == Content::Zero) {
             self.swap.zeromap.set(slot, nr);
             self.pages.count(f, Counter::SwpoutZero, u64::from(nr));
             return true;

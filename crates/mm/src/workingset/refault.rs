@@ -4,7 +4,7 @@
 //! Mechanism: `docs/mechanisms.md#working-sets`, `docs/mechanisms.md#multi-gen-refaults`,
 //! `docs/mechanisms.md#multi-gen-lru-with-rfc-v3`.
 
-use crate::config::lru::{Bound, Clock, Recency, RefaultCounting, RefaultTest};
+use crate::config::lru::{Bound, CacheProtection, Clock, Recency, RefaultCounting, RefaultTest};
 use crate::folio::shadow::{GEN_BITS, Layout, REFS_BITS, Shadow, mask};
 use crate::folio::state::State;
 use crate::ids::{LruvecId, MemcgId};
@@ -162,7 +162,10 @@ impl Pages {
         // Mapped: hotter pages pushed it out. By descriptor: its tier would have been protected,
         // had it been known.
         if in_fault || refs >= self.cfg.restore_refs {
-            st.set(State::REFS_MASK | State::WORKINGSET);
+            st.set(match self.cfg.cache_protection {
+                CacheProtection::SecondOldest => State::REFS_MASK | State::WORKINGSET,
+                CacheProtection::None => State::WORKINGSET,
+            });
             self.count_lruvec(id, Counter::restore(t), nr);
         }
         st

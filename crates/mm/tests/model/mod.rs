@@ -129,6 +129,7 @@ impl Driver {
                 }
                 self.engine.zap_range(&mut self.world, PageId(first), nr);
             }
+            Op::AdviseAccess(n, advice) => self.engine.advise_access(MappingId(u32::from(n % 2)), advice),
             Op::Huge(advice) => self.engine.advise_huge(self.anon, advice),
             Op::Drain => self.engine.drain_all(),
             Op::Flush => self.engine.flush(&mut self.world),

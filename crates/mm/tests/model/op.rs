@@ -1,6 +1,6 @@
 //! What a test does with the model: every call that a driver can make, as data.
 
-use refault_mm::{Advice, HugeAdvice, Touch};
+use refault_mm::{AccessAdvice, Advice, HugeAdvice, Touch};
 
 /// What a test does.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,8 @@ pub enum Op {
     PageOut(u32, u16),
     DropRange(u32, u16),
     Huge(HugeAdvice),
+    /// How the file (even) or the region (odd) will be accessed.
+    AdviseAccess(u8, AccessAdvice),
     Drain,
     Flush,
     Cpu(u8),

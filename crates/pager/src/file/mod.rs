@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use refault_mm::{Config, Engine, MappingKind, MemcgId, NodeConfig, Policy};
+use refault_mm::{AccessAdvice, Config, Engine, Kernel, MappingId, MappingKind, MemcgId, NodeConfig, Policy};
 
 pub use io::{FileIo, RealFile};
 pub use stats::{FileCounts, FileStats};
@@ -53,6 +53,8 @@ pub struct MappedFileConfig {
     pub memory_max: usize,
     /// Who decides what stays in memory.
     pub policy: Policy,
+    /// The kernel whose rules that policy follows.
+    pub kernel: Kernel,
     /// It may be written to.
     pub writable: bool,
     /// `dirty_expire_centisecs`: what was written to it is on its way to the file after so long,
@@ -76,6 +78,7 @@ impl MappedFileConfig {
         MappedFileConfig {
             memory_max,
             policy: Policy::Mglru,
+            kernel: Kernel::default(),
             writable: true,
             dirty_expire: Duration::from_secs(30),
             dirty_background_ratio: 10,
@@ -87,6 +90,7 @@ impl MappedFileConfig {
 
     fn engine(&self) -> Config {
         let mut cfg = Config::new(self.policy);
+        self.kernel.apply(&mut cfg);
         let pages = (self.memory_max / PAGE) as u64;
         cfg.node = Some(NodeConfig { low_zones: [0, 0], ..NodeConfig::new(pages) });
         cfg.dirty.expire_ns = u64::try_from(self.dirty_expire.as_nanos()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2);
@@ -136,6 +140,7 @@ pub struct MappedFile {
     threads: Vec<JoinHandle<()>>,
     writer: Option<JoinHandle<()>>,
     memory: Mapping,
+    mapping: MappingId,
     writable: bool,
 }
 
@@ -189,7 +194,7 @@ impl MappedFile {
         }
         let mut engine = Engine::new(config.engine()).map_err(Error::Config)?;
         let group = engine.add_memcg(MemcgId::ROOT, "/file", u64::MAX, 0).map_err(Error::Config)?;
-        engine.add_mapping(MappingKind::File, group, 0..pages as u64).map_err(Error::Config)?;
+        let (mapping, _) = engine.add_mapping(MappingKind::File, group, 0..pages as u64).map_err(Error::Config)?;
         let fixed = (threads + 1) * (THREAD_BYTES + READ_RUN * PAGE) + cpu_latency_qos::THREAD_BYTES;
         let memory_of = Arc::new(FileMemory {
             uffd: uffd.clone(),
@@ -215,7 +220,7 @@ impl MappedFile {
             latency: CpuLatencyQos::new(config.awake_cpus)?,
         });
         let writable = config.writable;
-        let mut file = MappedFile { shared, threads: Vec::new(), writer: None, memory, writable };
+        let mut file = MappedFile { shared, threads: Vec::new(), writer: None, memory, mapping, writable };
         // If a thread cannot be made, those that were made end with `file`.
         for _ in 0..threads {
             let thread = threads::spawn("refault-fault", &file.shared, Shared::serve_faults)?;
@@ -266,6 +271,12 @@ impl MappedFile {
     /// in place.
     pub fn will_need(&self, range: Range<usize>) -> Result<u64, Error> {
         Ok(self.shared.bring_in(self.pages_of(range)?))
+    }
+
+    /// `MADV_RANDOM`, `MADV_SEQUENTIAL` or `POSIX_FADV_NOREUSE` for all of it: that its pages are
+    /// touched does not keep them in memory; with random advice nothing is read ahead either.
+    pub fn advise_access(&self, advice: AccessAdvice) {
+        self.shared.lock().engine.advise_access(self.mapping, advice);
     }
 
     /// Pages of the range that were lost, because they could not be read, are read again when they

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use refault_mm::HugeAdvice;
+use refault_mm::{AccessAdvice, HugeAdvice};
 
 use super::core::Core;
 use super::{Region, Shared};
@@ -95,6 +95,14 @@ impl Region {
         let mut core = self.shared.lock();
         let mapping = core.mapping;
         core.engine.advise_huge(mapping, advice);
+    }
+
+    /// `MADV_RANDOM` or `MADV_SEQUENTIAL` for the whole region: that its pages are touched does not
+    /// keep them in memory.
+    pub fn advise_access(&self, advice: AccessAdvice) {
+        let mut core = self.shared.lock();
+        let mapping = core.mapping;
+        core.engine.advise_access(mapping, advice);
     }
 
     /// The pages that a range of bytes touches.

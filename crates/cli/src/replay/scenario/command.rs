@@ -2,6 +2,7 @@
 
 use super::outcome::Outcome;
 use super::{csv, groups, json, text, tiers};
+use crate::flags::kernel::KernelArg;
 use crate::replay::args::ReplayArgs;
 use crate::replay::command::write;
 use crate::replay::policy::RowPolicy;
@@ -16,6 +17,7 @@ pub(in crate::replay) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Fai
     for path in &args.traces {
         let file = path.display().to_string();
         let mut scenario = Scenario::load(path)?;
+        scenario.policy.kernel = KernelArg::kernel(args.kernel).unwrap_or(scenario.policy.kernel);
         if let Some(limits) = &args.groups.memcg_limits {
             limit(&mut scenario, limits)?;
         }

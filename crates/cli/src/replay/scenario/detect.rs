@@ -7,8 +7,8 @@ use std::io::Read;
 use std::path::Path;
 
 /// Flags of scenarios and of traces.
-const BOTH: [&str; 10] =
-    ["policy", "seed", "threads", "json", "csv", "output", "vmstat", "lru-gen", "memcg-limits", "swap-map"];
+const BOTH: [&str; 11] =
+    ["policy", "kernel", "seed", "threads", "json", "csv", "output", "vmstat", "lru-gen", "memcg-limits", "swap-map"];
 /// Flags of scenarios alone.
 const SCENARIOS: [&str; 4] = ["scale", "check", "series", "promotion"];
 /// Flags of traces, and where a scenario says the same.

@@ -2,6 +2,7 @@
 //! scenario.
 
 use super::command;
+use crate::flags::kernel::KernelArg;
 use crate::flags::size::Size;
 use crate::replay::args::ReplayArgs;
 use crate::{Failure, Given};
@@ -17,11 +18,12 @@ const PAGE: u32 = 4096;
 /// Where files and what is swapped out are.
 const DEVICE: &str = "nvme";
 /// Flags that go with `--tier`.
-const FLAGS: [&str; 13] = [
+const FLAGS: [&str; 14] = [
     "tier",
     "promotion",
     "access-ns",
     "policy",
+    "kernel",
     "seed",
     "threads",
     "json",
@@ -118,6 +120,7 @@ fn scenario(args: &ReplayArgs, path: &Path) -> Result<Scenario, Failure> {
         bad_pages: Vec::new(),
     }];
     scenario.policy = PolicySpec::new(Policy::Mglru);
+    scenario.policy.kernel = KernelArg::kernel(args.kernel).unwrap_or_default();
     for (name, value) in [("numa_balancing", 2), ("demotion_enabled", 1)] {
         scenario.policy.tiering.sysctls.insert(name.to_owned(), value);
     }

@@ -42,6 +42,9 @@ pub struct MachineSpec {
     pub recursive_protection: bool,
     /// How often the statistics of groups are added up; 0: they are exact.
     pub stat_flush_interval_ns: u64,
+    /// The scenario says so; otherwise they are exact under kernels that add them up before they
+    /// reclaim.
+    pub stat_flush_is_given: bool,
     /// CPU costs that are not the default, by name, in nanoseconds.
     pub costs: BTreeMap<String, u64>,
     /// Nodes of memory with latency and bandwidth; `memory_pages` and `cpus` are those of all of

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use refault_mm::tiering::PromotionPolicy;
 use refault_mm::{
-    Backoff, Bound, Clock, Config, MemcgSelection, Policy, Recency, RefaultCounting, SwapAllocator, SwapOverflow,
-    SwapRotational, WritebackSort,
+    AdviceRecency, Backoff, Bound, CacheProtection, Clock, Config, Kernel, MemcgSelection, MemcgWalk, Policy, Recency,
+    ReclaimCost, RefaultCounting, SwapAllocator, SwapOverflow, SwapRotational, WritebackSort,
 };
 
 /// Settings of tiering that are not those of Linux.
@@ -20,11 +20,14 @@ pub struct TieringSpec {
     pub sysctls: BTreeMap<String, u64>,
 }
 
-/// A policy and the variants of it that are not the default. `None`: what [`Config::new`] gives.
+/// A policy, the kernel whose rules it follows, and the variants of it that are not as there.
+/// `None`: what the kernel has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicySpec {
     /// The named policy.
     pub policy: Policy,
+    /// Whose rules.
+    pub kernel: Kernel,
     /// Non-resident clock of the two lists.
     pub clock: Option<Clock>,
     /// Comparison of the distance test.
@@ -37,10 +40,26 @@ pub struct PolicySpec {
     pub writeback_sort: Option<WritebackSort>,
     /// Refs from which a recent multi-gen refault counts as restored.
     pub restore_refs: Option<u32>,
+    /// Multi-gen LRU: births, and what refs of 4 are worth.
+    pub cache_protection: Option<CacheProtection>,
+    /// Multi-gen survivors of a batch are tried once more.
+    pub retry_survivors: Option<bool>,
+    /// Cost of reclaiming a type under two lists.
+    pub reclaim_cost: Option<ReclaimCost>,
+    /// kswapd that trimmed the cache in vain tries once more with everything.
+    pub retry_without_trim: Option<bool>,
+    /// What advice on access patterns means to reclaim.
+    pub advice_recency: Option<AdviceRecency>,
     /// Multi-gen LRU: whose turn it is when the whole machine needs memory.
     pub memcgs: Option<MemcgSelection>,
     /// With [`MemcgSelection::First`]: when to leave a group.
     pub backoff: Option<Backoff>,
+    /// With [`MemcgSelection::First`]: a group that gave the target is scanned less.
+    pub target_lowers_priority: Option<bool>,
+    /// With [`MemcgSelection::MemcgLru`]: kswapd stops when every zone is safe.
+    pub stop_at_high_mark: Option<bool>,
+    /// Which groups are visited where multi-gen LRU does not choose them.
+    pub memcg_walk: Option<MemcgWalk>,
     /// Multi-gen aging walks page tables.
     pub leaf_walk: Option<bool>,
     /// Folios in a per-CPU batch.
@@ -65,6 +84,8 @@ pub struct PolicySpec {
     pub swap_cluster_pages: Option<u32>,
     /// Per-CPU caches of swap slots.
     pub swap_slot_cache: Option<bool>,
+    /// Pages of zeros leave a bit and are not written.
+    pub swap_zeromap: Option<bool>,
     /// Hint faults, promotion and demotion; part of the machine's configuration, not of
     /// [`PolicySpec::config`].
     pub tiering: TieringSpec,
@@ -75,14 +96,23 @@ impl PolicySpec {
     pub fn new(policy: Policy) -> PolicySpec {
         PolicySpec {
             policy,
+            kernel: Kernel::default(),
             clock: None,
             bound: None,
             refault_counting: None,
             recency: None,
             writeback_sort: None,
             restore_refs: None,
+            cache_protection: None,
+            retry_survivors: None,
+            reclaim_cost: None,
+            retry_without_trim: None,
+            advice_recency: None,
             memcgs: None,
             backoff: None,
+            target_lowers_priority: None,
+            stop_at_high_mark: None,
+            memcg_walk: None,
             leaf_walk: None,
             batch_folios: None,
             swap_cluster_max: None,
@@ -95,8 +125,16 @@ impl PolicySpec {
             swap_rotational: None,
             swap_cluster_pages: None,
             swap_slot_cache: None,
+            swap_zeromap: None,
             tiering: TieringSpec::default(),
         }
+    }
+
+    /// What the kernel has, without the variants.
+    pub fn kernel_config(&self) -> Config {
+        let mut config = Config::new(self.policy);
+        self.kernel.apply(&mut config);
+        config
     }
 
     /// The configuration of the engine. What belongs to the machine (CPUs, swap, seed, ...) is as
@@ -105,15 +143,23 @@ impl PolicySpec {
         fn set<T: Copy>(place: &mut T, value: Option<T>) {
             *place = value.unwrap_or(*place);
         }
-        let mut config = Config::new(self.policy);
+        let mut config = self.kernel_config();
         set(&mut config.lru.clock, self.clock);
         set(&mut config.lru.bound, self.bound);
         set(&mut config.lru.refault_counting, self.refault_counting);
         set(&mut config.lru.recency, self.recency);
         set(&mut config.lru.writeback_sort, self.writeback_sort);
         set(&mut config.lru.restore_refs, self.restore_refs);
+        set(&mut config.lru.cache_protection, self.cache_protection);
+        set(&mut config.lru.retry_survivors, self.retry_survivors);
+        set(&mut config.lru.cost, self.reclaim_cost);
+        set(&mut config.lru.retry_without_trim, self.retry_without_trim);
+        set(&mut config.lru.advice_recency, self.advice_recency);
         set(&mut config.memcg.selection, self.memcgs);
         set(&mut config.memcg.backoff, self.backoff);
+        set(&mut config.memcg.target_lowers_priority, self.target_lowers_priority);
+        set(&mut config.memcg.stop_at_high_mark, self.stop_at_high_mark);
+        set(&mut config.memcg.walk, self.memcg_walk);
         set(&mut config.lru.lru_gen.leaf_walk, self.leaf_walk);
         set(&mut config.lru.batch_folios, self.batch_folios);
         set(&mut config.lru.swap_cluster_max, self.swap_cluster_max);
@@ -126,6 +172,7 @@ impl PolicySpec {
         set(&mut config.swap.policy.rotational, self.swap_rotational);
         set(&mut config.swap.policy.cluster_pages, self.swap_cluster_pages);
         set(&mut config.swap.policy.slot_cache, self.swap_slot_cache);
+        set(&mut config.swap.policy.zeromap, self.swap_zeromap);
         config
     }
 }

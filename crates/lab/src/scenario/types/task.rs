@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use refault_mm::HugeAdvice;
+use refault_mm::{AccessAdvice, HugeAdvice};
 use refault_trace::{ObjectKind, Via};
 
 /// What the pages of an object hold: shares of all, 0 to 1.
@@ -79,8 +79,8 @@ pub struct TraceSpec {
     pub device: Option<usize>,
     /// Accesses come no earlier than the trace says; otherwise one after the other.
     pub timed: bool,
-    /// `POSIX_FADV_RANDOM`: no readahead.
-    pub random_advice: bool,
+    /// What its program says of how it accesses its files.
+    pub advice: AccessAdvice,
 }
 
 /// Phases of a task that follow each other again and again.
@@ -163,8 +163,9 @@ pub struct StreamSpec {
     pub write_share: f64,
     /// Consecutive pages that are accessed together.
     pub block_pages: u32,
-    /// `MADV_RANDOM`, `POSIX_FADV_RANDOM`: no readahead.
-    pub random_advice: bool,
+    /// What the program says of how it accesses the object: `MADV_RANDOM` or `POSIX_FADV_RANDOM`,
+    /// and so on.
+    pub advice: AccessAdvice,
     /// The first page that is used.
     pub first_page: u64,
     /// The pages that are used.

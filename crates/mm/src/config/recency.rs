@@ -1,0 +1,41 @@
+//! What programs say of their access pattern, and since when reclaim listens to it.
+
+/// What a program said about how it will access a mapping.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum AccessAdvice {
+    /// Nothing.
+    #[default]
+    Normal,
+    /// `MADV_RANDOM`, `POSIX_FADV_RANDOM`.
+    Random,
+    /// `MADV_SEQUENTIAL`, `POSIX_FADV_SEQUENTIAL`.
+    Sequential,
+    /// `POSIX_FADV_NOREUSE`.
+    NoReuse,
+}
+
+impl AccessAdvice {
+    /// All of them, with their names in settings.
+    pub const ALL: [(&str, AccessAdvice); 4] = [
+        ("normal", AccessAdvice::Normal),
+        ("random", AccessAdvice::Random),
+        ("sequential", AccessAdvice::Sequential),
+        ("noreuse", AccessAdvice::NoReuse),
+    ];
+
+    /// Its name in settings.
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].0
+    }
+}
+
+/// What advice means to reclaim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AdviceRecency {
+    /// Accessed bits through mappings that were advised random, sequential or not to be used again
+    /// are ignored, wherever reclaim asks for them (since Linux 6.3).
+    Ignored,
+    /// Before: the reference check ignores them in sequential mappings only. Faults and walks of
+    /// multi-gen LRU pass over random ones as well.
+    SequentialOnly,
+}

@@ -1,0 +1,92 @@
+//! Recency by advice: where accessed bits do not count, because the program said that it will not
+//! come back soon.
+//!
+//! Mechanism: `docs/mechanisms.md#recency-by-advice`.
+
+use crate::config::recency::{AccessAdvice, AdviceRecency};
+use crate::ids::PageId;
+use crate::lru::pages::Pages;
+
+/// What the reference check makes of the accessed bits of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reference {
+    /// They count, and multi-gen LRU looks around.
+    Counts,
+    /// They count for this page alone.
+    CountsAlone,
+    /// They are cleared and do not count.
+    Cleared,
+    /// Nobody looks at them.
+    Unseen,
+}
+
+/// The check in a mapping so advised.
+fn reference(rule: AdviceRecency, advice: AccessAdvice) -> Reference {
+    match (rule, advice) {
+        (_, AccessAdvice::Normal) => Reference::Counts,
+        (AdviceRecency::Ignored, _) => Reference::Unseen,
+        (AdviceRecency::SequentialOnly, AccessAdvice::Sequential) => Reference::Cleared,
+        (AdviceRecency::SequentialOnly, AccessAdvice::Random) => Reference::CountsAlone,
+        (AdviceRecency::SequentialOnly, AccessAdvice::NoReuse) => Reference::Counts,
+    }
+}
+
+/// Whether faults and walks of multi-gen LRU see a use in a mapping so advised.
+pub(crate) fn is_used(rule: AdviceRecency, advice: AccessAdvice) -> bool {
+    match advice {
+        AccessAdvice::Normal => true,
+        AccessAdvice::Random | AccessAdvice::Sequential => false,
+        AccessAdvice::NoReuse => rule == AdviceRecency::SequentialOnly,
+    }
+}
+
+impl Pages {
+    /// The advice on the mapping of a page.
+    #[inline]
+    pub(crate) fn advice(&self, page: PageId) -> AccessAdvice {
+        if !self.space.advised {
+            return AccessAdvice::Normal;
+        }
+        self.space.mappings[self.space.mapping_of(page).index()].advice
+    }
+
+    /// What the reference check makes of the accessed bits of a page.
+    #[inline]
+    pub(crate) fn reference(&self, page: PageId) -> Reference {
+        reference(self.cfg.advice_recency, self.advice(page))
+    }
+
+    /// Whether a fault on a page is a use of it: under multi-gen LRU it starts in the youngest
+    /// generation then.
+    #[inline]
+    pub(crate) fn is_fault_a_use(&self, page: PageId) -> bool {
+        is_used(self.cfg.advice_recency, self.advice(page))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use AccessAdvice::{NoReuse, Normal, Random, Sequential};
+    use AdviceRecency::{Ignored, SequentialOnly};
+
+    #[test]
+    fn since_6_3_no_advised_mapping_is_looked_at_anywhere() {
+        assert_eq!(reference(Ignored, Normal), Reference::Counts);
+        assert!(is_used(Ignored, Normal));
+        for advice in [Random, Sequential, NoReuse] {
+            assert_eq!(reference(Ignored, advice), Reference::Unseen);
+            assert!(!is_used(Ignored, advice));
+        }
+    }
+
+    #[test]
+    fn before_the_reference_check_counted_random_ones_and_walks_did_not() {
+        let check = [Normal, Random, Sequential, NoReuse].map(|a| reference(SequentialOnly, a));
+        assert_eq!(check, [Reference::Counts, Reference::CountsAlone, Reference::Cleared, Reference::Counts]);
+        assert_eq!(
+            [Normal, Random, Sequential, NoReuse].map(|a| is_used(SequentialOnly, a)),
+            [true, false, false, true]
+        );
+    }
+}

@@ -1,0 +1,111 @@
+//! Rules that kernel profiles change, seen from outside.
+
+use refault_mm::{
+    Backoff, Config, Engine, Kernel, MappingKind, MemcgId, NodeConfig, PageId, Policy, SwapDeviceConfig, Touch,
+};
+use refault_testing::AtOnce;
+
+fn config(kernel: Kernel, policy: Policy) -> Config {
+    let mut cfg = Config::new(policy);
+    kernel.apply(&mut cfg);
+    cfg
+}
+
+/// Sizes of the generations of files, the oldest first, of the one group.
+fn generations(e: &Engine) -> Vec<u64> {
+    let text = e.lru_gen_text();
+    let of_group = text.split_once("/g\n").expect("the group").1;
+    let line = |l: &str| l.split_whitespace().nth(3).and_then(|n| n.parse().ok());
+    of_group.lines().filter_map(line).collect()
+}
+
+#[test]
+fn cold_file_pages_begin_in_the_oldest_generation_before_6_7() {
+    for (kernel, first) in
+        [(Kernel::V2022V14, 0), (Kernel::V6_6Rc, 0), (Kernel::V6_1, 1), (Kernel::V6_6, 1), (Kernel::V6_12, 1)]
+    {
+        let mut cfg = config(kernel, Policy::Mglru);
+        cfg.lru.batch_folios = 0;
+        let mut e = Engine::new(cfg).unwrap();
+        let group = e.add_memcg(MemcgId::ROOT, "/g", u64::MAX, 0).unwrap();
+        let (_, page) = e.add_mapping(MappingKind::File, group, 0..10).unwrap();
+        let mut w = AtOnce::default();
+        (0..10).for_each(|p| _ = e.access(&mut w, PageId(page.0 + p), Touch::Read));
+        let mut expected = vec![0; 4];
+        expected[first] = 10;
+        assert_eq!(generations(&e), expected, "{kernel}");
+        e.validate().unwrap();
+    }
+}
+
+const PAGES: u64 = 40_000;
+
+/// Files in one group, anonymous memory in another, both more than fits.
+fn two_groups(mut cfg: Config) -> Engine {
+    // kswapd has so much to do that groups are scanned for more than a batch.
+    cfg.node = Some(NodeConfig { low_zones: [0, 0], watermark_scale_factor: 1000, ..NodeConfig::new(PAGES) });
+    cfg.total_pages = PAGES;
+    cfg.swap.devices = vec![SwapDeviceConfig::new(100_000)];
+    let mut e = Engine::new(cfg).unwrap();
+    let files = e.add_memcg(MemcgId::ROOT, "/files", u64::MAX, u64::MAX).unwrap();
+    let heap = e.add_memcg(MemcgId::ROOT, "/heap", u64::MAX, u64::MAX).unwrap();
+    let (_, f) = e.add_mapping(MappingKind::File, files, 0..3 * PAGES).unwrap();
+    let (_, a) = e.add_mapping(MappingKind::Anon, heap, 0..PAGES).unwrap();
+    let mut w = AtOnce::answering(|_, e| {
+        matches!(e, refault_mm::Effect::WakeKswapd { .. }).then_some(refault_mm::Ack::Pending)
+    });
+    for i in 0..3 * PAGES as u32 / 4 {
+        e.access(&mut w, PageId(a.0 + i), Touch::MapWrite);
+    }
+    // Nothing of it is used again, and it is old: it can go without aging.
+    for seq in [3, 4] {
+        e.lru_gen_command(&mut w, &format!("+ {} 0 {seq}", heap.0)).unwrap();
+    }
+    for i in 0..PAGES as u32 {
+        e.access(&mut w, PageId(f.0 + i), Touch::Read);
+        e.run_kswapd(&mut w, 100);
+    }
+    e.validate().unwrap();
+    e
+}
+
+fn count(e: &Engine, name: &str) -> u64 {
+    e.vmstat().iter().find(|(n, _)| *n == name).map_or(0, |(_, n)| n)
+}
+
+/// What is swapped out where kswapd visits all groups, by when it leaves one.
+#[test]
+fn version_14_of_the_series_leaves_a_group_that_swaps() {
+    let swapped = |backoff, swappiness| {
+        let mut cfg = Config { swappiness, ..config(Kernel::V2022V14, Policy::Mglru) };
+        cfg.memcg.backoff = backoff;
+        let e = two_groups(cfg);
+        assert!(count(&e, "pgsteal_file") > PAGES / 4, "there are easy pages");
+        count(&e, "pswpout")
+    };
+    let [v14, v6_1] = [Backoff::AvoidSwapping, Backoff::AnyPriority].map(|b| swapped(b, 60));
+    println!("{v14} {v6_1}");
+    assert!(v14 < v6_1, "{v14} pages swapped out, {v6_1} by the backoffs of 6.1");
+}
+
+#[test]
+fn a_walk_over_groups_visits_all_before_6_11_and_stops_at_its_target_since() {
+    let spread = |kernel| {
+        let mut cfg = config(kernel, Policy::Lru);
+        (cfg.memcg.charge_batch, cfg.memcg.charge_kernel) = (1, false);
+        let mut e = Engine::new(cfg).unwrap();
+        let parent = e.add_memcg(MemcgId::ROOT, "/p", u64::MAX, 0).unwrap();
+        let mut w = AtOnce::default();
+        for i in 0..4 {
+            let group = e.add_memcg(parent, &format!("/p/{i}"), u64::MAX, 0).unwrap();
+            let (_, first) = e.add_mapping(MappingKind::File, group, 0..500_000).unwrap();
+            (0..200_000).for_each(|p| _ = e.access(&mut w, PageId(first.0 + p), Touch::Read));
+        }
+        e.drain_all();
+        e.reclaim(&mut w, parent, 32, None).unwrap();
+        e.validate().unwrap();
+        let stolen = |m: MemcgId| e.memcg_stats(m).iter().any(|(name, n)| name == "pgsteal_file" && n > 0);
+        (2..6).filter(|&m| stolen(MemcgId(m))).count()
+    };
+    assert_eq!((spread(Kernel::V6_6), spread(Kernel::V6_12)), (4, 1));
+}
