@@ -66,7 +66,9 @@ extern crate self as refault_mm;
 pub use cgroupfs::memory_reclaim::{ReclaimAgain, ReclaimRequest, ReclaimRound};
 pub use cgroupfs::oom::OomTask;
 pub use config::dirty::DirtyConfig;
-pub use config::lru::{Bound, Clock, Lru, LruConfig, LruGenCaps, Recency, RefaultCounting, RefaultTest, WritebackSort};
+pub use config::lru::{
+    Bound, Clock, Deactivation, Lru, LruConfig, LruGenCaps, Recency, RefaultCounting, RefaultTest, WritebackSort,
+};
 pub use config::memcg::{Backoff, MemcgConfig, MemcgSelection};
 pub use config::node::{NodeConfig, NumaConfig};
 pub use config::readahead::{FaultAroundConfig, ReadaheadConfig};

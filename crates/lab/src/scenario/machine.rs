@@ -7,8 +7,8 @@ use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, nodes, read};
 use refault_mm::tiering::TieringConfig;
 use refault_mm::{
-    Backoff, Bound, Clock, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, SwapAllocator, SwapOverflow,
-    SwapRotational, ThpConfig, ThpDefrag, ThpMode, ThpSize, WritebackSort, ZswapConfig,
+    Backoff, Bound, Clock, Deactivation, MemcgSelection, NodeConfig, Policy, Recency, RefaultCounting, SwapAllocator,
+    SwapOverflow, SwapRotational, ThpConfig, ThpDefrag, ThpMode, ThpSize, WritebackSort, ZswapConfig,
 };
 use std::collections::BTreeMap;
 
@@ -135,7 +135,7 @@ fn costs(field: &Field<'_>) -> Result<BTreeMap<String, u64>> {
 
 /// The keys that a policy and its variants share; the first two are the name of the policy. Those
 /// of tiering come on top.
-const POLICY_KEYS: [&str; 22] = [
+const POLICY_KEYS: [&str; 24] = [
     "name",
     "policy",
     "clock",
@@ -143,6 +143,8 @@ const POLICY_KEYS: [&str; 22] = [
     "refault_counting",
     "recency",
     "writeback_sort",
+    "deactivation",
+    "inactive_ratio",
     "restore_refs",
     "memcgs",
     "backoff",
@@ -181,6 +183,7 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
     let bounds = [("inclusive", Bound::Inclusive), ("strict", Bound::Strict)];
     let countings = [("all", RefaultCounting::All), ("recent", RefaultCounting::RecentOnly)];
     let recencies = [("three-bit", Recency::ThreeBit), ("literal", Recency::Literal)];
+    let deactivations = [("inactive-low", Deactivation::InactiveLow), ("with-inactive", Deactivation::WithInactive)];
     let sorts = [("none", WritebackSort::None), ("next-generation", WritebackSort::NextGeneration)];
     let selections = [
         ("iterate", MemcgSelection::Iterate),
@@ -197,6 +200,8 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
         bound: s.opt("bound", |f| f.choice(&bounds))?.or(base.bound),
         refault_counting: s.opt("refault_counting", |f| f.choice(&countings))?.or(base.refault_counting),
         recency: s.opt("recency", |f| f.choice(&recencies))?.or(base.recency),
+        deactivation: s.opt("deactivation", |f| f.choice(&deactivations))?.or(base.deactivation),
+        inactive_ratio: s.opt("inactive_ratio", |f| f.int(0..=1000))?.or(base.inactive_ratio),
         writeback_sort: s.opt("writeback_sort", |f| f.choice(&sorts))?.or(base.writeback_sort),
         restore_refs: s.opt("restore_refs", |f| f.int(1..=16))?.or(base.restore_refs),
         memcgs: s.opt("memcgs", |f| f.choice(&selections))?.or(base.memcgs),

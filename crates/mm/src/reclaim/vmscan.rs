@@ -2,6 +2,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#reclaim`, `docs/mechanisms.md#direct-reclaim`.
 
+use crate::config::lru::Deactivation;
 use crate::ids::MemcgId;
 use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, is_low};
 use crate::lru::multi_gen::MIN_LRU_BATCH;
@@ -208,9 +209,12 @@ impl<W: World> Reclaim<'_, W> {
             let old = !self.pages.refaults_challenge_active();
             let refaulted =
                 !old && self.pages.known_activations(self.groups, self.sc.target, self.sc.nid, t) != v.refaults[t];
-            self.sc.may_deactivate[t] = self.sc.force_deactivate
-                || refaulted
-                || is_low(&size, t, (!old || t != FILE).then_some(self.cfg.lru.gib_pages));
+            let is_low = match self.cfg.lru.inactive_ratio {
+                ratio if ratio > 0 && t == FILE => size[INACTIVE_FILE] * ratio < size[ACTIVE_FILE],
+                _ => is_low(&size, t, (!old || t != FILE).then_some(self.cfg.lru.gib_pages)),
+            };
+            let coupled = self.cfg.lru.deactivation == Deactivation::WithInactive && t == FILE;
+            self.sc.may_deactivate[t] = self.sc.force_deactivate || refaulted || is_low || coupled;
         }
         self.sc.cache_trim_mode =
             size[INACTIVE_FILE] >> self.sc.priority > 0 && !self.sc.may_deactivate[FILE] && !self.sc.no_trim;
