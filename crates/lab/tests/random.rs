@@ -98,6 +98,7 @@ fn stream(d: &mut Dice, objects: &[ObjectSpec], copies: u32) -> StreamSpec {
         } else {
             d.of(&[Share::Same, Share::Split, Share::Staggered, Share::Queue])
         },
+        times: 1,
     }
 }
 

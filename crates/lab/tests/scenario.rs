@@ -2,7 +2,9 @@
 //! panic.
 
 use proptest::prelude::*;
-use refault_lab::scenario::{Action, LoopSpec, MIN_SCALED_SWAP_PAGES, Pattern, PublishedRatio, Scenario, Share, Until};
+use refault_lab::scenario::{
+    Action, Band, BandFrom, LoopSpec, MIN_SCALED_SWAP_PAGES, Pattern, PublishedRatio, Scenario, Share, Until,
+};
 use refault_mm::AccessAdvice;
 use refault_trace::Via;
 use std::path::Path;
@@ -71,7 +73,8 @@ fn every_key() {
         ("before", "lru-none", "after")
     );
     assert_eq!((before.policy.batch_folios, after.policy.bound), (Some(15), Some(refault_mm::Bound::Inclusive)));
-    assert_eq!(published.rows[1].ratios, [PublishedRatio { of: 1, to: 0, band: Some([0.0, f64::INFINITY]) }]);
+    let band = Band { ends: [0.0, f64::INFINITY], from: BandFrom::Given(None) };
+    assert_eq!(published.rows[1].ratios, [PublishedRatio { of: 1, to: 0, band: Some(band) }]);
     assert_eq!(published.rows[1].label, "total.seconds");
 }
 
@@ -266,6 +269,49 @@ fn the_scenarios_of_the_repository() {
         let small = scenario.swap.iter().any(|s| s.pages < 8 * MIN_SCALED_SWAP_PAGES);
         assert_eq!(scenario.scale(8.0).is_err(), small, "{name}");
     }
+}
+
+/// Values of the machine and of what runs on it, by key.
+fn leaves(value: &toml::Value, key: &str, found: &mut Vec<String>) {
+    match value {
+        toml::Value::Table(table) => table.iter().for_each(|(name, v)| leaves(v, &format!("{key}.{name}"), found)),
+        toml::Value::Array(items) if items.first().is_some_and(toml::Value::is_table) => {
+            for (n, item) in items.iter().enumerate() {
+                // Tasks have names.
+                let name = item.get("name").and_then(|name| name.as_str()).filter(|_| key == "task");
+                let at = name.map_or_else(|| format!("{key}[{}]", n + 1), |name| format!("{key}.{name}"));
+                leaves(item, &at, found);
+            }
+        }
+        _ => found.push(key.to_owned()),
+    }
+}
+
+/// Every value that a published scenario gives is said to be published, derived, or chosen.
+#[test]
+fn published_scenarios_say_where_their_values_come_from() {
+    // What things are called, and what belongs to what.
+    let plain = ["name", "kind", "device", "memcg", "measured", "record", "after", "background", "private"];
+    let verbs = ["read", "write", "object", "page_out", "drop", "renew"];
+    let mut complaints = Vec::new();
+    for (name, text) in published() {
+        let parameters = parse(&text).expect("parses").published.expect("something was published").parameters;
+        let keys = parameters.published.iter().chain(parameters.derived.keys()).chain(parameters.chosen.keys());
+        let keys: Vec<_> = keys.collect();
+        let mut found = Vec::new();
+        let table: toml::Table = text.parse().expect("TOML");
+        for room in ["machine", "node", "device", "swap", "memcg", "object", "task"] {
+            table.get(room).into_iter().for_each(|value| leaves(value, room, &mut found));
+        }
+        found.retain(|key| key.rsplit('.').next().is_some_and(|last| !plain.contains(&last) && !verbs.contains(&last)));
+        let covers =
+            |key: &str, leaf: &str| leaf.strip_prefix(key).is_some_and(|r| r.is_empty() || r.starts_with(['.', '[']));
+        let open = found.iter().filter(|leaf| !keys.iter().any(|key| covers(key, leaf)));
+        complaints.extend(open.map(|leaf| format!("{name}: {leaf}")));
+        let twice = keys.iter().enumerate().filter(|(n, key)| keys[..*n].contains(key));
+        complaints.extend(twice.map(|(_, key)| format!("{name}: {key} twice")));
+    }
+    assert!(complaints.is_empty(), "{complaints:#?}");
 }
 
 #[test]

@@ -42,9 +42,19 @@ pub struct BenchArgs {
     #[arg(long)]
     pub(super) check: bool,
 
-    /// Exit with status 1 if a band is not met
+    /// Exit with status 1 if a row misses its band that is not known to, or one that is known to
+    /// miss is met
     #[arg(long)]
     pub(super) strict: bool,
+
+    /// Print a line for each band, and what is missing where one is missed
+    #[arg(long, conflicts_with = "json")]
+    pub(super) summary: bool,
+
+    /// Run with half and double of each value that the scenario has chosen, one at a time, and say
+    /// which rows leave their bands with which
+    #[arg(long, conflicts_with_all = ["json", "summary", "strict"])]
+    pub(super) vary: bool,
 
     /// Threads, one a run [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -55,6 +65,6 @@ pub struct BenchArgs {
     pub(super) json: bool,
 
     /// List the benchmarks, and run none
-    #[arg(long, conflicts_with_all = ["names", "scale", "seed", "seeds", "check", "strict", "threads", "json"])]
+    #[arg(long, conflicts_with_all = ["names", "scale", "seed", "seeds", "check", "strict", "summary", "vary", "threads", "json"])]
     pub(super) list: bool,
 }

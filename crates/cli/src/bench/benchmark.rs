@@ -8,22 +8,42 @@ use crate::terminal::printable;
 use refault_lab::scenario::{Published, Scenario};
 use std::path::Path;
 
+/// A scenario that was named, and its text.
+#[derive(Debug)]
+struct Source {
+    /// What errors call it.
+    name: String,
+    scenario: Scenario,
+    text: String,
+}
+
 /// A benchmark to run.
 #[derive(Debug)]
 pub(super) struct Bench {
     /// The scenario, scaled.
     pub(super) scenario: Scenario,
+    /// As it is written.
+    pub(super) text: String,
     /// What was published.
     pub(super) published: Published,
     /// By how much it is scaled.
     pub(super) scale: f64,
     /// The seeds it runs with.
     pub(super) seeds: Vec<u64>,
+    /// One of the command, with neither scale nor seeds by a flag.
+    pub(super) is_default: bool,
+}
+
+impl Source {
+    fn builtin(name: &str, text: &str) -> Result<Source, Failure> {
+        Ok(Source { name: name.to_owned(), scenario: Scenario::parse(name, text)?, text: text.to_owned() })
+    }
 }
 
 impl Bench {
-    fn new(args: &BenchArgs, scenario: Scenario, name: &str) -> Result<Bench, Failure> {
-        let shown = printable(name);
+    fn new(args: &BenchArgs, source: Source) -> Result<Bench, Failure> {
+        let Source { name, scenario, text } = source;
+        let shown = printable(&name);
         let Some(published) = scenario.published.clone() else {
             return Err(format!(
                 "{shown}: published: is missing, so there is nothing to compare; `refault replay` runs it"
@@ -36,7 +56,11 @@ impl Bench {
             (None, Some(seed)) => vec![seed],
             (None, None) => published.seeds.map_or(vec![scenario.seed], |n| (1..=n).collect()),
         };
-        Ok(Bench { scenario: scaled(&scenario, &shown, scale)?, published, scale, seeds })
+        let is_default = BUILTIN.iter().any(|(builtin, _)| *builtin == name)
+            && args.scale.is_none()
+            && args.seed.is_none()
+            && args.seeds.is_none();
+        Ok(Bench { scenario: scaled(&scenario, &shown, scale)?, text, published, scale, seeds, is_default })
     }
 
     /// For each seed a run of each variant.
@@ -62,28 +86,31 @@ pub(super) fn builtin() -> Result<Vec<Scenario>, Failure> {
 pub(super) fn benches(args: &BenchArgs) -> Result<Vec<Bench>, Failure> {
     if !args.names.is_empty() {
         let named: Vec<_> = args.names.iter().map(|name| named(name)).collect::<Result<_, _>>()?;
-        return named.into_iter().flatten().map(|(name, scenario)| Bench::new(args, scenario, &name)).collect();
+        return named.into_iter().flatten().map(|source| Bench::new(args, source)).collect();
     }
-    let all: Vec<_> = builtin()?.into_iter().map(|s| (s.name.clone(), s)).collect();
+    let all: Vec<_> = BUILTIN.iter().map(|(name, text)| Source::builtin(name, text)).collect::<Result<_, _>>()?;
+    let all: Vec<_> = all.into_iter().filter(|source| source.scenario.published.is_some()).collect();
     if all.is_empty() {
         return Err("there is no benchmark in this build; name a scenario file".into());
     }
-    all.into_iter().map(|(name, scenario)| Bench::new(args, scenario, &name)).collect()
+    all.into_iter().map(|source| Bench::new(args, source)).collect()
 }
 
 /// A benchmark of the command, those whose names go on after this one and a hyphen, or a file; and
 /// what errors call it.
-fn named(name: &str) -> Result<Vec<(String, Scenario)>, Failure> {
+fn named(name: &str) -> Result<Vec<Source>, Failure> {
     let is = |builtin: &str| builtin == name;
     let begins = |builtin: &str| builtin.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
     let exact = BUILTIN.iter().any(|(builtin, _)| is(builtin));
     let meant = BUILTIN.iter().filter(|(builtin, _)| if exact { is(builtin) } else { begins(builtin) });
-    let meant: Vec<_> = meant.map(|(name, text)| Ok(((*name).to_owned(), Scenario::parse(name, text)?))).collect();
+    let meant: Vec<_> = meant.map(|(name, text)| Source::builtin(name, text)).collect::<Result<_, _>>()?;
     if !meant.is_empty() {
-        return meant.into_iter().collect();
+        return Ok(meant);
     }
     if name.contains('/') || name.ends_with(".toml") || Path::new(name).exists() {
-        return Ok(vec![(name.to_owned(), Scenario::load(name)?)]);
+        let scenario = Scenario::load(name)?;
+        let text = std::fs::read_to_string(name).map_err(|e| format!("{}: cannot be read: {e}", printable(name)))?;
+        return Ok(vec![Source { name: name.to_owned(), scenario, text }]);
     }
     let known: Vec<_> = builtin()?.into_iter().map(|scenario| scenario.name).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };

@@ -2,18 +2,27 @@
 
 use super::args::BenchArgs;
 use super::benchmark::{Bench, benches, builtin};
+use super::misses::Differences;
 use super::report::Report;
-use super::{json, text};
+use super::{json, summary, text, vary};
 use crate::runner::Runner;
 use crate::{Failure, print};
 
-/// Runs `refault bench ...`. False: a band is not met, and that was to be told.
+/// Runs `refault bench ...`. False: the known misses are not what came out, and that was to be
+/// told.
 pub fn run(args: &BenchArgs) -> Result<bool, Failure> {
     if args.list {
         print(&text::list(&builtin()?))?;
         return Ok(true);
     }
     let benches = benches(args)?;
+    if args.vary {
+        let runner = Runner::new(args.threads, args.check);
+        for bench in &benches {
+            print(&vary::vary(bench, &runner)?)?;
+        }
+        return Ok(true);
+    }
     let jobs: Vec<_> = benches.iter().flat_map(Bench::jobs).collect();
     let done = Runner::new(args.threads, args.check).run("running", &jobs)?;
     let mut rest = done.as_slice();
@@ -23,6 +32,10 @@ pub fn run(args: &BenchArgs) -> Result<bool, Failure> {
         reports.push(Report::new(bench, of_bench)?);
         rest = others;
     }
-    print(&if args.json { json::json(&reports)? } else { text::text(&reports) })?;
-    Ok(!args.strict || reports.iter().flat_map(Report::verdicts).all(|within| within))
+    print(&match () {
+        () if args.json => json::json(&reports)?,
+        () if args.summary => summary::summary(&reports),
+        () => text::text(&reports),
+    })?;
+    Ok(!args.strict || Differences::of(&reports).is_none())
 }

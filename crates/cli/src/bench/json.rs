@@ -1,10 +1,13 @@
 //! The result for programs; the schema is in docs/reference/bench.md. Numbers that are not finite
 //! become null.
 
-use super::report::{Report, Row, Variant, better_name};
+use super::misses::missing;
+use super::report::{Report, Row, Variant, band_from_name, better_name};
 use crate::Failure;
 use crate::runner::{Overrides, ending_name, overrides};
+use refault_lab::scenario::Band;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 #[derive(Serialize)]
 struct All<'a> {
@@ -22,6 +25,14 @@ struct Benchmark<'a> {
     variants: Vec<VariantOut<'a>>,
     rows: Vec<RowOut<'a>>,
     notes: &'a [String],
+    parameters: ParametersOut<'a>,
+}
+
+#[derive(Serialize)]
+struct ParametersOut<'a> {
+    published: &'a [String],
+    derived: &'a BTreeMap<String, String>,
+    chosen: &'a BTreeMap<String, String>,
 }
 
 #[derive(Serialize)]
@@ -41,6 +52,7 @@ struct RowOut<'a> {
     metric: &'a str,
     label: &'a str,
     unit: &'a str,
+    scaled: bool,
     better: Option<&'static str>,
     numbers: Vec<NumberOut<'a>>,
     ratios: Vec<RatioOut<'a>>,
@@ -52,8 +64,8 @@ struct NumberOut<'a> {
     published: Option<f64>,
     number: f64,
     numbers: &'a [f64],
-    band: Option<[f64; 2]>,
-    within: Option<bool>,
+    #[serde(flatten)]
+    verdict: VerdictOut,
 }
 
 #[derive(Serialize)]
@@ -63,8 +75,27 @@ struct RatioOut<'a> {
     published: Option<f64>,
     ratio: f64,
     ratios: &'a [f64],
+    #[serde(flatten)]
+    verdict: VerdictOut,
+}
+
+#[derive(Serialize)]
+struct VerdictOut {
     band: Option<[f64; 2]>,
+    band_from: Option<&'static str>,
     within: Option<bool>,
+    missing: Option<&'static str>,
+}
+
+impl VerdictOut {
+    fn new(row: &str, band: Option<&Band>, within: Option<bool>) -> VerdictOut {
+        VerdictOut {
+            band: band.map(|band| band.ends),
+            band_from: band.map(|band| band_from_name(&band.from)),
+            within,
+            missing: missing(row).filter(|_| within == Some(false)).map(|missing| missing.name),
+        }
+    }
 }
 
 /// All reports as one object.
@@ -81,8 +112,13 @@ fn benchmark(report: &Report) -> Benchmark<'_> {
         scale: report.scale,
         seeds: &report.seeds,
         variants: report.variants.iter().map(variant).collect(),
-        rows: report.rows.iter().map(|r| row(r, &report.variants)).collect(),
+        rows: report.rows.iter().map(|r| row(r, report)).collect(),
         notes: &report.notes,
+        parameters: ParametersOut {
+            published: &report.parameters.published,
+            derived: &report.parameters.derived,
+            chosen: &report.parameters.chosen,
+        },
     }
 }
 
@@ -99,14 +135,14 @@ fn variant(variant: &Variant) -> VariantOut<'_> {
     }
 }
 
-fn row<'a>(row: &'a Row, variants: &'a [Variant]) -> RowOut<'a> {
-    let numbers = row.numbers.iter().zip(variants).map(|(n, variant)| NumberOut {
-        variant: &variant.name,
+fn row<'a>(row: &'a Row, report: &'a Report) -> RowOut<'a> {
+    let variants = &report.variants;
+    let numbers = row.numbers.iter().enumerate().map(|(at, n)| NumberOut {
+        variant: &variants[at].name,
         published: n.published,
         number: n.mean,
         numbers: &n.all,
-        band: n.band,
-        within: n.within,
+        verdict: VerdictOut::new(&report.name_of_number(row, at), n.band.as_ref(), n.within),
     });
     let ratios = row.ratios.iter().map(|r| RatioOut {
         of: &variants[r.spec.of].name,
@@ -114,13 +150,13 @@ fn row<'a>(row: &'a Row, variants: &'a [Variant]) -> RowOut<'a> {
         published: r.published,
         ratio: r.ratio,
         ratios: &r.all,
-        band: r.spec.band,
-        within: r.within,
+        verdict: VerdictOut::new(&report.name_of_ratio(row, r), r.spec.band.as_ref(), r.within),
     });
     RowOut {
         metric: &row.spec.metric,
         label: &row.spec.label,
         unit: &row.spec.unit,
+        scaled: row.spec.scaled,
         better: row.spec.better.map(better_name),
         numbers: numbers.collect(),
         ratios: ratios.collect(),

@@ -3,7 +3,9 @@
 use super::benchmark::Bench;
 use crate::runner::Done;
 use refault_lab::machine::Ending;
-use refault_lab::scenario::{Better, PolicySpec, PublishedRatio, PublishedRow, PublishedVariant};
+use refault_lab::scenario::{
+    Band, BandFrom, Better, Parameters, PolicySpec, PublishedRatio, PublishedRow, PublishedVariant,
+};
 
 /// One benchmark.
 #[derive(Debug)]
@@ -13,10 +15,13 @@ pub(super) struct Report {
     pub(super) source: Option<String>,
     pub(super) scale: f64,
     pub(super) seeds: Vec<u64>,
+    /// One of the command at its own scale, with its own seeds.
+    pub(super) is_default: bool,
     /// What is compared, in the order of the scenario.
     pub(super) variants: Vec<Variant>,
     pub(super) rows: Vec<Row>,
     pub(super) notes: Vec<String>,
+    pub(super) parameters: Parameters,
 }
 
 /// The runs of one variant.
@@ -38,6 +43,8 @@ pub(super) struct Variant {
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) spec: PublishedRow,
+    /// By what our numbers are multiplied to be those of a machine of full size.
+    pub(super) to_full_size: f64,
     /// By variant.
     pub(super) numbers: Vec<Number>,
     pub(super) ratios: Vec<Ratio>,
@@ -47,7 +54,7 @@ pub(super) struct Row {
 #[derive(Debug)]
 pub(super) struct Number {
     pub(super) published: Option<f64>,
-    pub(super) band: Option<[f64; 2]>,
+    pub(super) band: Option<Band>,
     /// The mean over the seeds.
     pub(super) mean: f64,
     /// Of each seed.
@@ -65,7 +72,10 @@ pub(super) struct Ratio {
     pub(super) ratio: f64,
     /// Of each seed.
     pub(super) all: Vec<f64>,
-    /// Whether the ratio of every seed is in the band; none: there is no band.
+    /// Of the means, in full size; and what was published.
+    pub(super) difference: f64,
+    pub(super) published_difference: Option<f64>,
+    /// Whether the ratio (or the difference) of every seed is in the band; none: there is no band.
     pub(super) within: Option<bool>,
 }
 
@@ -83,26 +93,40 @@ impl Report {
         let variant = |(n, v): (usize, &PublishedVariant)| {
             Variant::new(v, &done.iter().skip(n).step_by(step).collect::<Vec<_>>())
         };
-        let rows: Result<_, _> = published.rows.iter().map(|row| Row::new(row, step, done)).collect();
+        let rows: Result<_, _> = published.rows.iter().map(|row| Row::new(row, step, bench.scale, done)).collect();
         Ok(Report {
             name: bench.scenario.name.clone(),
             about: bench.scenario.about.clone(),
             source: bench.scenario.source.clone(),
             scale: bench.scale,
             seeds: bench.seeds.clone(),
+            is_default: bench.is_default,
             variants: published.variants.iter().enumerate().map(variant).collect(),
             rows: rows.map_err(|e| format!("{}: {e}", bench.scenario.name))?,
             notes: published.notes.clone(),
+            parameters: published.parameters.clone(),
         })
     }
 
-    /// What every band says: of numbers and of ratios.
-    pub(super) fn verdicts(&self) -> impl Iterator<Item = bool> + '_ {
-        let of_row = |row: &'_ Row| {
-            let numbers = row.numbers.iter().map(|n| n.within);
-            numbers.chain(row.ratios.iter().map(|r| r.within)).flatten().collect::<Vec<_>>()
-        };
-        self.rows.iter().flat_map(of_row)
+    /// What every band says, of numbers and of ratios, by the name of the row.
+    pub(super) fn verdicts(&self) -> impl Iterator<Item = (String, bool)> + '_ {
+        self.rows.iter().flat_map(|row| {
+            let numbers = row.numbers.iter().enumerate().map(|(at, n)| (self.name_of_number(row, at), n.within));
+            let ratios = row.ratios.iter().map(|r| (self.name_of_ratio(row, r), r.within));
+            numbers.chain(ratios).filter_map(|(name, within)| Some((name, within?))).collect::<Vec<_>>()
+        })
+    }
+
+    /// What the number of a variant is called in the list of known misses.
+    pub(super) fn name_of_number(&self, row: &Row, variant: usize) -> String {
+        format!("{}: {}, {}", self.name, row.spec.label, self.variants[variant].name)
+    }
+
+    /// What a ratio is called there.
+    pub(super) fn name_of_ratio(&self, row: &Row, ratio: &Ratio) -> String {
+        let [of, to] = [ratio.spec.of, ratio.spec.to].map(|n| &self.variants[n].name);
+        let which = if self.variants.len() == 2 { String::new() } else { format!(", {of} / {to}") };
+        format!("{}: {}{which}", self.name, row.spec.label)
     }
 
     /// Real seconds of all runs, as if one followed the other.
@@ -127,7 +151,8 @@ impl Variant {
 
 impl Row {
     /// `done`: for each seed `variants` runs. An error: the runs have no such number.
-    fn new(spec: &PublishedRow, variants: usize, done: &[Done]) -> Result<Row, String> {
+    fn new(spec: &PublishedRow, variants: usize, scale: f64, done: &[Done]) -> Result<Row, String> {
+        let to_full_size = if spec.scaled { scale } else { 1.0 };
         let number = |done: &Done| {
             let unknown = || format!("published.row: {} is not a result of a run", spec.metric);
             done.result.metric(&spec.metric).ok_or_else(unknown)
@@ -136,25 +161,39 @@ impl Row {
         let numbers = (0..variants).map(|n| {
             let all: Vec<f64> = all.iter().copied().skip(n).step_by(variants).collect();
             let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
-            let band = spec.bands[n];
-            Number { published: spec.published[n], band, mean, all, within: band.map(|b| is_in(b, mean)) }
+            let band = spec.bands[n].clone();
+            let within = band.as_ref().map(|b| is_in(b.ends, mean * to_full_size));
+            Number { published: spec.published[n], band, mean, all, within }
         });
         let numbers: Vec<_> = numbers.collect();
-        let ratios = spec.ratios.iter().map(|r| Ratio::new(r, &numbers[r.of], &numbers[r.to])).collect();
-        Ok(Row { spec: spec.clone(), numbers, ratios })
+        let ratio = |r: &PublishedRatio| Ratio::new(r, &numbers[r.of], &numbers[r.to], to_full_size);
+        let ratios = spec.ratios.iter().map(ratio).collect();
+        Ok(Row { spec: spec.clone(), to_full_size, numbers, ratios })
     }
 }
 
 impl Ratio {
-    fn new(spec: &PublishedRatio, of: &Number, to: &Number) -> Ratio {
-        let all: Vec<f64> = of.all.iter().zip(&to.all).map(|(of, to)| ratio(*of, *to)).collect();
+    fn new(spec: &PublishedRatio, of: &Number, to: &Number, to_full_size: f64) -> Ratio {
+        let pairs = || of.all.iter().zip(&to.all);
+        let all: Vec<f64> = pairs().map(|(of, to)| ratio(*of, *to)).collect();
+        let within = spec.band.as_ref().map(|band| match band.from {
+            BandFrom::Difference => pairs().all(|(of, to)| is_in(band.ends, (of - to) * to_full_size)),
+            _ => all.iter().all(|r| is_in(band.ends, *r)),
+        });
         Ratio {
-            spec: *spec,
+            spec: spec.clone(),
             published: of.published.zip(to.published).map(|(of, to)| ratio(of, to)),
             ratio: ratio(of.mean, to.mean),
-            within: spec.band.map(|band| all.iter().all(|r| is_in(band, *r))),
+            difference: (of.mean - to.mean) * to_full_size,
+            published_difference: of.published.zip(to.published).map(|(of, to)| of - to),
+            within,
             all,
         }
+    }
+
+    /// Whether it is the difference that counts: one of the two is nothing.
+    pub(super) fn is_difference(&self) -> bool {
+        self.spec.band.as_ref().is_some_and(|band| band.from == BandFrom::Difference)
     }
 }
 
@@ -173,6 +212,17 @@ pub(super) fn better_name(better: Better) -> &'static str {
     match better {
         Better::Higher => "higher",
         Better::Lower => "lower",
+    }
+}
+
+/// Where a band comes from, as a word.
+pub(super) fn band_from_name(from: &BandFrom) -> &'static str {
+    match from {
+        BandFrom::Change => "change",
+        BandFrom::NoChange => "no-change",
+        BandFrom::Difference => "difference",
+        BandFrom::Count(_) => "count",
+        BandFrom::Given(_) => "given",
     }
 }
 

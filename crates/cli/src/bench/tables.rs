@@ -6,6 +6,7 @@
 use super::report::{Number, Ratio, Report, Row, spread};
 use crate::table::Table;
 use crate::terminal::{number, printable};
+use refault_lab::scenario::{Band, BandFrom};
 use std::fmt::Write as _;
 
 /// All tables of a report.
@@ -44,8 +45,8 @@ fn before_and_after(report: &Report) -> String {
         let [r] = row.ratios.as_slice() else { continue };
         let mut cells = vec![label(row)];
         cells.extend(row.numbers.iter().map(|n| known(n.published, number)));
-        cells.push(known(r.published, times));
-        cells.extend(row.numbers.iter().map(|n| number(n.mean)));
+        cells.push(published_ratio(r));
+        cells.extend(row.numbers.iter().map(|n| number(n.mean * row.to_full_size)));
         ratio_cells(&mut cells, r, several(report));
         table.row(cells);
     }
@@ -62,7 +63,7 @@ fn side_by_side(report: &Report) -> String {
     let mut table = Table::new(heads, 1);
     for row in &report.rows {
         let published = row.numbers.iter().map(|n| known(n.published, number));
-        let ours = row.numbers.iter().map(|n| number(n.mean));
+        let ours = row.numbers.iter().map(|n| number(n.mean * row.to_full_size));
         table.row([label(row)].into_iter().chain(published).chain(ours).collect());
     }
     table.render()
@@ -85,11 +86,12 @@ fn one_by_one(report: &Report) -> String {
             if !said(n) && row.numbers.iter().any(said) {
                 continue;
             }
-            let mut cells = vec![label(row), known(n.published, number), number(n.mean)];
+            let full = |n: f64| number(n * row.to_full_size);
+            let mut cells = vec![label(row), known(n.published, number), full(n.mean)];
             if several(report) {
-                cells.push(spread(&n.all).map_or_else(nothing, |ends| ends.map(number).join("..")));
+                cells.push(spread(&n.all).map_or_else(nothing, |ends| ends.map(full).join("..")));
             }
-            cells.push(n.band.map_or(String::new(), band));
+            cells.push(n.band.as_ref().map_or_else(unbanded, band));
             cells.extend(verdict(n.within));
             table.row(cells);
         }
@@ -111,7 +113,7 @@ fn ratios(report: &Report) -> String {
         for r in &row.ratios {
             let [of, to] = [r.spec.of, r.spec.to].map(|n| printable(&report.variants[n].name));
             let mut cells = vec![format!("  {}", printable(&row.spec.label)), format!("{of} / {to}")];
-            cells.push(known(r.published, times));
+            cells.push(published_ratio(r));
             ratio_cells(&mut cells, r, several(report));
             table.row(cells);
         }
@@ -121,29 +123,52 @@ fn ratios(report: &Report) -> String {
 
 /// Our ratio, those of the seeds, the band, and whether it is met.
 fn ratio_cells(cells: &mut Vec<String>, r: &Ratio, several: bool) {
-    cells.push(times(r.ratio));
+    cells.push(our_ratio(r));
     if several {
-        let finite = spread(&r.all).filter(|[low, _]| low.is_finite());
-        cells.push(finite.map_or_else(nothing, |ends| ends.map(factor).join("..")));
+        cells.push(ratio_spread(r));
     }
-    cells.push(r.spec.band.map_or(String::new(), band));
+    cells.push(r.spec.band.as_ref().map_or_else(unbanded, band));
     cells.extend(verdict(r.within));
 }
 
-fn label(row: &Row) -> String {
+/// The published ratio, or the difference where one of the two is nothing.
+pub(super) fn published_ratio(r: &Ratio) -> String {
+    match r.published_difference.filter(|_| r.is_difference()) {
+        Some(difference) => signed(difference),
+        None => known(r.published, times),
+    }
+}
+
+/// Ours.
+pub(super) fn our_ratio(r: &Ratio) -> String {
+    if r.is_difference() { signed(r.difference) } else { times(r.ratio) }
+}
+
+/// The smallest and the largest ratio of the seeds.
+pub(super) fn ratio_spread(r: &Ratio) -> String {
+    let finite = spread(&r.all).filter(|[low, _]| low.is_finite() && !r.is_difference());
+    finite.map_or_else(nothing, |ends| ends.map(factor).join(".."))
+}
+
+pub(super) fn label(row: &Row) -> String {
     let unit = if row.spec.unit.is_empty() { String::new() } else { format!(", {}", printable(&row.spec.unit)) };
     format!("  {}{unit}", printable(&row.spec.label))
 }
 
-fn nothing() -> String {
+pub(super) fn nothing() -> String {
     "-".to_owned()
 }
 
-fn known(n: Option<f64>, text: fn(f64) -> String) -> String {
+/// Without a published number there is nothing to meet.
+fn unbanded() -> String {
+    "not published".to_owned()
+}
+
+pub(super) fn known(n: Option<f64>, text: fn(f64) -> String) -> String {
     n.map_or_else(nothing, text)
 }
 
-fn verdict(within: Option<bool>) -> Option<String> {
+pub(super) fn verdict(within: Option<bool>) -> Option<String> {
     Some(if within? { "ok" } else { "MISS" }.to_owned())
 }
 
@@ -163,12 +188,24 @@ fn factor(r: f64) -> String {
     }
 }
 
-fn band([low, high]: [f64; 2]) -> String {
+/// A difference.
+fn signed(n: f64) -> String {
+    format!("{}{}", if n < 0.0 { "" } else { "+" }, number(n))
+}
+
+pub(super) fn band(band: &Band) -> String {
+    let [low, high] = band.ends;
+    let end = |n: f64| match band.from {
+        BandFrom::Given(_) => format!("{n}"),
+        BandFrom::Difference => signed(n),
+        BandFrom::Count(_) => format!("{}", (n * 10.0).round() / 10.0),
+        BandFrom::Change | BandFrom::NoChange => factor(n),
+    };
     match (low, high) {
-        (low, high) if low == high => format!("{low}"),
-        (low, high) if high.is_infinite() => format!(">= {low}"),
-        (low, high) if low <= 0.0 => format!("<= {high}"),
-        (low, high) => format!("{low}..{high}"),
+        (low, high) if low == high => end(low),
+        (low, high) if high.is_infinite() => format!(">= {}", end(low)),
+        (low, high) if low <= 0.0 && matches!(band.from, BandFrom::Given(_)) => format!("<= {}", end(high)),
+        (low, high) => format!("{}..{}", end(low), end(high)),
     }
 }
 
@@ -179,9 +216,13 @@ mod tests {
     #[test]
     fn ratios_and_bands_for_people() {
         assert_eq!([5.594, 1.0051, 23.456, f64::INFINITY].map(factor), ["5.59", "1.005", "23.5", "inf"]);
-        assert_eq!(band([4.0, f64::INFINITY]), ">= 4");
-        assert_eq!(band([0.0, 0.96]), "<= 0.96");
-        assert_eq!(band([0.98, 1.02]), "0.98..1.02");
-        assert_eq!(band([100.0, 100.0]), "100");
+        let given = |ends| band(&Band { ends, from: BandFrom::Given(None) });
+        assert_eq!(given([4.0, f64::INFINITY]), ">= 4");
+        assert_eq!(given([0.0, 0.96]), "<= 0.96");
+        assert_eq!(given([0.98, 1.02]), "0.98..1.02");
+        assert_eq!(given([100.0, 100.0]), "100");
+        assert_eq!(band(&Band { ends: [0.5, 2.0], from: BandFrom::Change }), "0.500..2.00");
+        assert_eq!(band(&Band { ends: [8426.5, 33706.0], from: BandFrom::Difference }), "+8,427..+33,706");
+        assert_eq!(band(&Band { ends: [0.0, 1.622], from: BandFrom::Count(233) }), "0..1.6");
     }
 }

@@ -1,6 +1,7 @@
 //! The result for people.
 
 use super::builtin::default_scale;
+use super::misses::{Differences, missing};
 use super::report::Report;
 use super::tables::tables;
 use crate::runner::policy_text;
@@ -28,11 +29,36 @@ pub(super) fn text(reports: &[Report]) -> String {
         text += &one(report);
         text.push('\n');
     }
+    text + &last_lines(reports)
+}
+
+/// How many bands are met, and where that is not what was known.
+pub(super) fn last_lines(reports: &[Report]) -> String {
     let verdicts: Vec<_> = reports.iter().flat_map(Report::verdicts).collect();
     let real: f64 = reports.iter().map(Report::real_seconds).sum();
-    let within = verdicts.iter().filter(|within| **within).count();
-    let _ = writeln!(text, "{within} of {} bands are met; the runs took {real:.1} s", verdicts.len());
+    let within = verdicts.iter().filter(|(_, within)| *within).count();
+    let mut text = format!("{within} of {} bands are met; the runs took {real:.1} s\n", verdicts.len());
+    let found = Differences::of(reports);
+    for (what, rows) in [("not known to miss", found.new), ("known to miss, and met", found.met_again)] {
+        for row in rows {
+            let _ = writeln!(text, "{what}: {}", printable(&row));
+        }
+    }
     text
+}
+
+/// What is missing where bands are missed, each with its rows.
+pub(super) fn missed(report: &Report) -> Vec<(&'static str, &'static str, Vec<String>)> {
+    let mut found: Vec<(&str, &str, Vec<String>)> = Vec::new();
+    for (row, _) in report.verdicts().filter(|(_, within)| !within) {
+        let short = row.strip_prefix(&format!("{}: ", report.name)).unwrap_or(&row).to_owned();
+        let (name, what) = missing(&row).map_or(("?", "not known"), |missing| (missing.name, missing.what));
+        match found.iter_mut().find(|(known, ..)| *known == name) {
+            Some((.., rows)) => rows.push(short),
+            None => found.push((name, what, vec![short])),
+        }
+    }
+    found
 }
 
 fn one(report: &Report) -> String {
@@ -61,6 +87,9 @@ fn one(report: &Report) -> String {
     }
     text.push('\n');
     text += &tables(report);
+    for (_, what, rows) in missed(report) {
+        let _ = writeln!(text, "  missed: {}: {what}", printable(&rows.join("; ")));
+    }
     for note in &report.notes {
         let _ = writeln!(text, "  note: {}", printable(note));
     }

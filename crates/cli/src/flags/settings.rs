@@ -1,8 +1,9 @@
 //! `--set KEY=VALUE`: the variants of the engine, by name.
 
 use refault_mm::{
-    AccessAdvice, AdviceRecency, Backoff, Bound, CacheProtection, Clock, Config, MemcgSelection, MemcgWalk, Policy,
-    Recency, ReclaimCost, RefaultCounting, SwapAllocator, SwapOverflow, SwapRotational, ThpConfig, WritebackSort,
+    AccessAdvice, AdviceRecency, Backoff, Bound, CacheProtection, Clock, Config, Deactivation, MemcgSelection,
+    MemcgWalk, Policy, Recency, ReclaimCost, RefaultCounting, SwapAllocator, SwapOverflow, SwapRotational, ThpConfig,
+    WritebackSort,
 };
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -100,6 +101,19 @@ const SETTINGS: &[Setting] = &[
         "multi-gen: busy folios stay, or move on (6.1)",
         "none" = WritebackSort::None,
         "next-generation" = WritebackSort::NextGeneration
+    ),
+    named!(
+        "deactivation",
+        lru.deactivation,
+        "two lists: file pages are deactivated when the inactive list is low, or with it (before 2.6.31)",
+        "inactive-low" = Deactivation::InactiveLow,
+        "with-inactive" = Deactivation::WithInactive
+    ),
+    plain!(
+        "inactive_ratio",
+        "N",
+        lru.inactive_ratio,
+        "two lists: active file pages for each inactive one; 0 is by the root of their size"
     ),
     plain!("restore_refs", "N", lru.restore_refs, "multi-gen: references from which a refault counts as restored"),
     named!(

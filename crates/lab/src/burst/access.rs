@@ -203,10 +203,12 @@ fn cost_of(kernel: &Kernel, outcome: Outcome, mapped: bool, write: bool) -> u64 
     match outcome {
         Outcome::Hit => copy,
         Outcome::Minor => c.minor_fault_ns + copy,
-        Outcome::Major => c.major_fault_ns + copy,
+        Outcome::Major if mapped => c.major_fault_ns + copy,
+        Outcome::Major => c.read_miss_ns + copy,
         Outcome::Fresh if mapped => c.anon_fault_ns + kernel.hw.tables.mapped.saturating_sub(1) * c.zero_page_ns,
         Outcome::Fresh => copy,
-        Outcome::Waiting => c.major_fault_ns,
+        Outcome::Waiting if mapped => c.major_fault_ns,
+        Outcome::Waiting => c.read_miss_ns,
         Outcome::Failed | Outcome::Throttled | Outcome::Oom(_) => c.minor_fault_ns,
     }
 }

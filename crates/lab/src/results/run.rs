@@ -66,8 +66,13 @@ impl RunResult {
     /// A number by its name, as scenarios name what was published: `task.NAME.ops_per_s`,
     /// `total.seconds`, `vmstat.workingset_refault_file`, `memcg.PATH.COUNTER`,
     /// `device.NAME.read_bytes`, `node.free_pages`, `swap.used_pages`, `psi.some_us`,
-    /// `iteration.TASK.N.COUNTER`, `iterations.TASK.FROM-TO.FOLD.COUNTER`.
+    /// `iteration.TASK.N.COUNTER`, `iterations.TASK.FROM-TO.FOLD.COUNTER`; and of two, `A / B`, one
+    /// through the other: nothing through nothing is nothing.
     pub fn metric(&self, name: &str) -> Option<f64> {
+        if let Some((over, under)) = name.split_once(" / ") {
+            let (over, under) = (self.metric(over)?, self.metric(under)?);
+            return Some(if over == 0.0 { 0.0 } else { over / under });
+        }
         let (kind, rest) = name.split_once('.')?;
         match kind {
             "task" => {

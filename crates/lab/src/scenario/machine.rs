@@ -7,9 +7,9 @@ use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, nodes, read};
 use refault_mm::tiering::TieringConfig;
 use refault_mm::{
-    AdviceRecency, Backoff, Bound, CacheProtection, Clock, Kernel, MemcgSelection, MemcgWalk, NodeConfig, Policy,
-    Recency, ReclaimCost, RefaultCounting, SwapAllocator, SwapOverflow, SwapRotational, ThpConfig, ThpDefrag, ThpMode,
-    ThpSize, WritebackSort, ZswapConfig,
+    AdviceRecency, Backoff, Bound, CacheProtection, Clock, Deactivation, Kernel, MemcgSelection, MemcgWalk, NodeConfig,
+    Policy, Recency, ReclaimCost, RefaultCounting, SwapAllocator, SwapOverflow, SwapRotational, ThpConfig, ThpDefrag,
+    ThpMode, ThpSize, WritebackSort, ZswapConfig,
 };
 use std::collections::BTreeMap;
 
@@ -137,7 +137,7 @@ fn costs(field: &Field<'_>) -> Result<BTreeMap<String, u64>> {
 
 /// The keys that a policy and its variants share; the first two are the name of the policy. Those
 /// of tiering come on top.
-const POLICY_KEYS: [&str; 32] = [
+const POLICY_KEYS: [&str; 34] = [
     "name",
     "policy",
     "kernel",
@@ -146,6 +146,8 @@ const POLICY_KEYS: [&str; 32] = [
     "refault_counting",
     "recency",
     "writeback_sort",
+    "deactivation",
+    "inactive_ratio",
     "restore_refs",
     "cache_protection",
     "retry_survivors",
@@ -193,6 +195,7 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
     let bounds = [("inclusive", Bound::Inclusive), ("strict", Bound::Strict)];
     let countings = [("all", RefaultCounting::All), ("recent", RefaultCounting::RecentOnly)];
     let recencies = [("three-bit", Recency::ThreeBit), ("literal", Recency::Literal)];
+    let deactivations = [("inactive-low", Deactivation::InactiveLow), ("with-inactive", Deactivation::WithInactive)];
     let sorts = [("none", WritebackSort::None), ("next-generation", WritebackSort::NextGeneration)];
     let selections = [
         ("iterate", MemcgSelection::Iterate),
@@ -219,6 +222,8 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
         bound: s.opt("bound", |f| f.choice(&bounds))?.or(base.bound),
         refault_counting: s.opt("refault_counting", |f| f.choice(&countings))?.or(base.refault_counting),
         recency: s.opt("recency", |f| f.choice(&recencies))?.or(base.recency),
+        deactivation: s.opt("deactivation", |f| f.choice(&deactivations))?.or(base.deactivation),
+        inactive_ratio: s.opt("inactive_ratio", |f| f.int(0..=1000))?.or(base.inactive_ratio),
         writeback_sort: s.opt("writeback_sort", |f| f.choice(&sorts))?.or(base.writeback_sort),
         restore_refs: s.opt("restore_refs", |f| f.int(1..=16))?.or(base.restore_refs),
         cache_protection: s.opt("cache_protection", |f| f.choice(&protections))?.or(base.cache_protection),

@@ -26,20 +26,24 @@
 //! | `machine`, `nodes`, `swap`, `device` | reading the machine: CPUs, memory, devices |
 //! | `objects`, `tasks`, `streams` | reading what is accessed, by whom, in which order |
 //! | `limits`, `events` | reading memory cgroups, their limits and an administrator's events |
-//! | `published` | reading what was published, and which names of numbers there are |
+//! | `published`, `metric` | reading what was published, and which names of numbers there are |
+//! | `bands`, `parameters` | where our numbers must be, from what was published; where values come from |
 //! | `check`, `scale` | what must hold of a whole scenario; the same scenario, smaller |
 //!
 //! It calls `device` for presets and `results` for names of numbers. Every room of the lab reads
 //! it; the command loads it.
 
+mod bands;
 mod check;
 mod device;
 mod error;
 mod events;
 mod limits;
 mod machine;
+mod metric;
 mod nodes;
 mod objects;
+mod parameters;
 mod published;
 mod read;
 mod scale;
@@ -60,6 +64,7 @@ use error::Source;
 use read::{Field, Result, Section};
 use std::fs::File;
 use std::io::Read as _;
+use std::ops::Range;
 use std::path::Path;
 use toml::de::DeTable;
 
@@ -154,6 +159,12 @@ impl Scenario {
         let table = DeTable::parse(text).map_err(|e| not_toml(src, &e))?;
         scenario(&Section::root(src, table.get_ref(), &KEYS)?)
     }
+
+    /// Where in the text of a scenario the value of a key stands, such as `machine.memory` or
+    /// `task.NAME.phase[1].cpu`. `None`: it is not there, or the text is no TOML.
+    pub fn span_of(text: &str, key: &str) -> Option<Range<usize>> {
+        parameters::span(text, key)
+    }
 }
 
 fn not_toml(src: Source<'_>, error: &toml::de::Error) -> ScenarioError {
@@ -200,6 +211,6 @@ fn scenario(root: &Section<'_>) -> Result<Scenario> {
     check::check(&mut scenario, root, &objects, &tasks)?;
     scenario.events = events::events(&event_sections, &scenario.memcgs, &scenario.tasks)?;
     events::check(&scenario, &event_sections, &tasks.into_iter().map(|(_, s)| s).collect::<Vec<_>>())?;
-    scenario.published = root.opt("published", |p| published::published(p, &scenario))?;
+    scenario.published = root.opt("published", |p| published::published(p, &scenario, root))?;
     Ok(scenario)
 }

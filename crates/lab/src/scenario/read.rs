@@ -70,6 +70,11 @@ impl<'s> Section<'s> {
         Some(Field { src: self.src, key: self.path(key), span: value.span(), value: value.get_ref() })
     }
 
+    /// The table as the parser has it.
+    pub(super) fn table(&self) -> &'s DeTable<'s> {
+        self.table
+    }
+
     /// A table that may be left out, as if it were empty.
     pub(super) fn table_or_empty(&self, key: &str, keys: &[&str]) -> Result<Section<'s>> {
         static EMPTY: LazyLock<DeTable<'static>> = LazyLock::new(DeTable::new);

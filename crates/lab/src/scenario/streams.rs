@@ -8,7 +8,7 @@ use refault_mm::AccessAdvice;
 use refault_trace::{ObjectKind, Via};
 
 /// The keys of a stream, which a phase with one stream has itself.
-pub(super) const STREAM_KEYS: [&str; 19] = [
+pub(super) const STREAM_KEYS: [&str; 20] = [
     "read",
     "write",
     "object",
@@ -27,6 +27,7 @@ pub(super) const STREAM_KEYS: [&str; 19] = [
     "size",
     "start",
     "share",
+    "times",
     "weight",
 ];
 /// The keys that name an object, and so say what is done with it.
@@ -34,6 +35,7 @@ const VERBS: [&str; 5] = ["read", "write", "object", "page_out", "drop"];
 /// The keys that only accesses have.
 const ACCESS_KEYS: [&str; 4] = ["write_share", "renew", "via", "advice"];
 const MAX_STREAMS: usize = 64;
+const MAX_TIMES: u32 = 1000;
 const MAX_BLOCK: u64 = 1 << 16;
 /// What a walk over memory does at once: a page table.
 const WALK_PAGES: u64 = 512;
@@ -83,6 +85,7 @@ fn stream(s: &Section<'_>, count: u32, objects: &[Declared<'_>]) -> Result<Strea
         least_pages,
         start_page: s.or("start", 0, |f| f.pages(0..=least_pages - 1))?,
         share: s.or("share", Share::Same, |f| f.choice(&shares))?,
+        times: s.or("times", 1, |f| f.int(1u32..=MAX_TIMES))?,
     };
     shared(&stream, s, count, object.private)?;
     Ok(stream)

@@ -81,6 +81,9 @@ pub(crate) struct Stream {
     pages: u64,
     block_pages: u64,
     order: Order,
+    times: u32,
+    /// The block that it is at, and how often that is to be gone through again.
+    current: Option<(Block, u32)>,
 }
 
 /// Consecutive pages that are accessed one after the other.
@@ -136,6 +139,8 @@ impl Stream {
             pages,
             block_pages,
             order,
+            times: spec.times,
+            current: None,
         }
     }
 
@@ -152,6 +157,8 @@ impl Stream {
             pages,
             block_pages: 1,
             order: Order::Uniform,
+            times: 1,
+            current: None,
         }
     }
 
@@ -187,8 +194,17 @@ impl Stream {
         }
     }
 
-    /// The next block.
+    /// The next block, or the same again.
     pub(crate) fn next(&mut self, rng: &mut Rng) -> Block {
+        let (block, left) = match self.current.take() {
+            Some((block, left)) if left > 0 => (block, left - 1),
+            _ => (self.another(rng), self.times - 1),
+        };
+        self.current = Some((block, left));
+        block
+    }
+
+    fn another(&mut self, rng: &mut Rng) -> Block {
         let blocks = self.pages.div_ceil(self.block_pages);
         let block = match &mut self.order {
             Order::Sequential { next } => {

@@ -90,6 +90,15 @@ pub enum Bound {
     Strict,
 }
 
+/// When two lists deactivate file pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deactivation {
+    /// When the inactive list is low, or refaults challenge the active one.
+    InactiveLow,
+    /// With every scan of the inactive list, in proportion: before Linux 2.6.31.
+    WithInactive,
+}
+
 /// The capabilities of multi-gen LRU, the bits of `lru_gen/enabled`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LruGenCaps {
@@ -108,6 +117,11 @@ pub struct LruConfig {
     pub clock: Clock,
     /// Comparison of the distance test.
     pub bound: Bound,
+    /// Deactivation by the two lists.
+    pub deactivation: Deactivation,
+    /// Active file pages for each inactive one, from which on the inactive list is low; 0: by the
+    /// root of its size, as in Linux.
+    pub inactive_ratio: u64,
     /// Accounting of multi-gen refaults.
     pub refault_counting: RefaultCounting,
     /// Recency comparison of RFC v3.
@@ -157,6 +171,8 @@ impl LruConfig {
             refault,
             clock: if shadow_position { Clock::EvictionsOnly } else { Clock::EvictionsAndActivations },
             bound: if shadow_position { Bound::Strict } else { Bound::Inclusive },
+            deactivation: Deactivation::InactiveLow,
+            inactive_ratio: 0,
             refault_counting: RefaultCounting::All,
             recency: Recency::ThreeBit,
             writeback_sort: WritebackSort::None,

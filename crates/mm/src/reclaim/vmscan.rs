@@ -2,6 +2,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#reclaim`, `docs/mechanisms.md#direct-reclaim`.
 
+use crate::config::lru::Deactivation;
 use crate::config::memcg::MemcgWalk;
 use crate::ids::MemcgId;
 use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, is_low};
@@ -217,9 +218,12 @@ impl<W: World> Reclaim<'_, W> {
             let old = !self.mem.pages.refaults_challenge_active();
             let refaulted = !old
                 && self.mem.pages.known_activations(&self.mem.groups, self.sc.target, self.sc.nid, t) != v.refaults[t];
-            self.sc.may_deactivate[t] = self.sc.force_deactivate
-                || refaulted
-                || is_low(&size, t, (!old || t != FILE).then_some(self.mem.cfg.lru.gib_pages));
+            let is_low = match self.mem.cfg.lru.inactive_ratio {
+                ratio if ratio > 0 && t == FILE => size[INACTIVE_FILE] * ratio < size[ACTIVE_FILE],
+                _ => is_low(&size, t, (!old || t != FILE).then_some(self.mem.cfg.lru.gib_pages)),
+            };
+            let coupled = self.mem.cfg.lru.deactivation == Deactivation::WithInactive && t == FILE;
+            self.sc.may_deactivate[t] = self.sc.force_deactivate || refaulted || is_low || coupled;
         }
         self.sc.cache_trim_mode =
             size[INACTIVE_FILE] >> self.sc.priority > 0 && !self.sc.may_deactivate[FILE] && !self.sc.no_trim;

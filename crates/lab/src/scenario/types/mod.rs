@@ -12,7 +12,7 @@ use refault_mm::ZswapConfig;
 pub use machine::{DeviceOverrides, DeviceSpec, MachineSpec, NodeSpec, PRESETS, SwapSpec};
 pub use memcg::{EventAction, EventSpec, LimitChanges, MemcgSpec};
 pub use policy::{PolicySpec, TieringSpec};
-pub use published::{Better, Published, PublishedRatio, PublishedRow, PublishedVariant};
+pub use published::{Band, BandFrom, Better, Parameters, Published, PublishedRatio, PublishedRow, PublishedVariant};
 pub use task::{
     Action, Burst, ContentSpec, LoopSpec, ObjectSpec, Pattern, PhaseSpec, Share, StreamSpec, TaskSpec, TraceSpec, Until,
 };

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use refault_mm::tiering::PromotionPolicy;
 use refault_mm::{
-    AdviceRecency, Backoff, Bound, CacheProtection, Clock, Config, Kernel, MemcgSelection, MemcgWalk, Policy, Recency,
-    ReclaimCost, RefaultCounting, SwapAllocator, SwapOverflow, SwapRotational, WritebackSort,
+    AdviceRecency, Backoff, Bound, CacheProtection, Clock, Config, Deactivation, Kernel, MemcgSelection, MemcgWalk,
+    Policy, Recency, ReclaimCost, RefaultCounting, SwapAllocator, SwapOverflow, SwapRotational, WritebackSort,
 };
 
 /// Settings of tiering that are not those of Linux.
@@ -38,6 +38,10 @@ pub struct PolicySpec {
     pub recency: Option<Recency>,
     /// Writeback case of multi-gen sorting.
     pub writeback_sort: Option<WritebackSort>,
+    /// When two lists deactivate file pages.
+    pub deactivation: Option<Deactivation>,
+    /// Active file pages for each inactive one, from which on the inactive list is low.
+    pub inactive_ratio: Option<u64>,
     /// Refs from which a recent multi-gen refault counts as restored.
     pub restore_refs: Option<u32>,
     /// Multi-gen LRU: births, and what refs of 4 are worth.
@@ -102,6 +106,8 @@ impl PolicySpec {
             refault_counting: None,
             recency: None,
             writeback_sort: None,
+            deactivation: None,
+            inactive_ratio: None,
             restore_refs: None,
             cache_protection: None,
             retry_survivors: None,
@@ -149,6 +155,8 @@ impl PolicySpec {
         set(&mut config.lru.refault_counting, self.refault_counting);
         set(&mut config.lru.recency, self.recency);
         set(&mut config.lru.writeback_sort, self.writeback_sort);
+        set(&mut config.lru.deactivation, self.deactivation);
+        set(&mut config.lru.inactive_ratio, self.inactive_ratio);
         set(&mut config.lru.restore_refs, self.restore_refs);
         set(&mut config.lru.cache_protection, self.cache_protection);
         set(&mut config.lru.retry_survivors, self.retry_survivors);

@@ -1,6 +1,7 @@
 //! What was published.
 
 use super::policy::PolicySpec;
+use std::collections::BTreeMap;
 
 /// What was published: numbers of several kernels, or of several settings of one.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +15,20 @@ pub struct Published {
     /// Seeds that a comparison takes if nobody says how many: 1 to so many. `None`: the seed of the
     /// scenario.
     pub seeds: Option<u64>,
+    /// Where the values of the machine and its workload come from.
+    pub parameters: Parameters,
+}
+
+/// Where values of a scenario come from, by key: `machine.memory`, `task.clients.phase[2].cpu`, or
+/// a table of which it is true as a whole.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parameters {
+    /// The publication says them.
+    pub published: Vec<String>,
+    /// They follow from what the publication says: how.
+    pub derived: BTreeMap<String, String>,
+    /// Nobody says them: why they are so.
+    pub chosen: BTreeMap<String, String>,
 }
 
 /// One of the things that are compared.
@@ -36,8 +51,10 @@ pub struct PublishedRow {
     pub unit: String,
     /// The published numbers, in the unit of our result, by variant.
     pub published: Vec<Option<f64>>,
+    /// Whether our number is that of a smaller machine, as `--scale` says how much: seconds, pages.
+    pub scaled: bool,
     /// Where our numbers must be, by variant.
-    pub bands: Vec<Option<[f64; 2]>>,
+    pub bands: Vec<Option<Band>>,
     /// The ratios that count.
     pub ratios: Vec<PublishedRatio>,
     /// Which direction is good.
@@ -45,14 +62,38 @@ pub struct PublishedRow {
 }
 
 /// The number of one variant through that of another.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PublishedRatio {
     /// The variant (an index) above the line.
     pub of: usize,
     /// The variant below it.
     pub to: usize,
-    /// Where our ratio must be.
-    pub band: Option<[f64; 2]>,
+    /// Where our ratio must be; or, of a change from or to nothing, our difference.
+    pub band: Option<Band>,
+}
+
+/// Where a number, a ratio or a difference must be, and who says so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Band {
+    /// Its ends. The upper one may be infinite.
+    pub ends: [f64; 2],
+    /// What follows from what was published, or what the scenario says.
+    pub from: BandFrom,
+}
+
+/// Where a band comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BandFrom {
+    /// Half to double of the published change.
+    Change,
+    /// A published change of less than a hundredth: none.
+    NoChange,
+    /// Half to double of the published difference: one of the two is nothing.
+    Difference,
+    /// The confidence interval of a published percentage of so many.
+    Count(u64),
+    /// The scenario gives it; why, if it says so.
+    Given(Option<String>),
 }
 
 /// Which direction is good.

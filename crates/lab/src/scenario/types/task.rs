@@ -178,6 +178,8 @@ pub struct StreamSpec {
     pub start_page: u64,
     /// How the copies of a task divide them.
     pub share: Share,
+    /// How often each block is gone through before the next one.
+    pub times: u32,
 }
 
 /// What a stream does with the blocks that it comes to.

@@ -1,0 +1,132 @@
+//! The names of results that a scenario can have.
+
+use super::types::Scenario;
+use super::{COLUMNS, TIER_COLUMNS};
+use crate::device::ZramStats;
+use crate::results::SwapResult;
+use refault_mm::ThpConfig;
+
+/// What several times through a loop become.
+const FOLDS: [&str; 4] = ["mean", "min", "max", "nonzero"];
+/// Of a node, what it did in the phases that count.
+pub(super) const TIER_METRICS: [&str; 6] =
+    ["accesses", "share", "mean_access_ns", "promoted_bytes_per_s", "demoted_bytes_per_s", "utilization"];
+const TASK_METRICS: [&str; 10] = [
+    "ops_per_s",
+    "bytes_per_s",
+    "accesses_per_s",
+    "seconds",
+    "user_seconds",
+    "system_seconds",
+    "ops",
+    "p50_ns",
+    "p99_ns",
+    "hit_rate",
+];
+const SWAP_METRICS: [&str; 6] = ["used_pages", "calls", "clusters", "probes", "reclaimed", "steps"];
+
+/// Whether this says which times of a recorded loop, and what of them.
+fn iterations(one: bool, rest: &str, times: u64) -> std::result::Result<(), String> {
+    let (which, rest) = rest.split_once('.').unwrap_or((rest, ""));
+    let number = |n: &str| n.parse::<u64>().ok().filter(|n| (1..=times).contains(n));
+    let (fold, counter, good) = match one {
+        true => ("mean", rest, number(which).is_some()),
+        false => {
+            let (fold, counter) = rest.split_once('.').unwrap_or((rest, ""));
+            let ends = which.split_once('-').and_then(|(from, to)| number(from).zip(number(to)));
+            (fold, counter, ends.is_some_and(|(from, to)| from <= to))
+        }
+    };
+    let name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    match () {
+        _ if !good && one => Err(format!("is of no time through the loop; write 1 to {times}")),
+        _ if !good => Err(format!("is of no times through the loop; write 1-{times}, or a part of it")),
+        _ if !FOLDS.contains(&fold) => Err(format!("is not a result; after the times comes {}", FOLDS.join(", "))),
+        _ if counter.is_empty() || !counter.chars().all(name) => {
+            Err("does not end in the name of a counter".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a metric, or each of two of which one is divided by the other, can be a result of the
+/// scenario; else what is wrong with it.
+pub(super) fn check(metric: &str, scenario: &Scenario) -> std::result::Result<(), String> {
+    metric.splitn(2, " / ").try_for_each(|one| check_one(one, scenario))
+}
+
+fn check_one(metric: &str, scenario: &Scenario) -> std::result::Result<(), String> {
+    let (prefix, rest) = metric.split_once('.').unwrap_or((metric, ""));
+    let counter = |name: &str| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+    };
+    let (name, last) = rest.rsplit_once('.').unwrap_or(("", rest));
+    let one_of = |known: &[&str], name: &str| match known.contains(&name) {
+        true => Ok(()),
+        false => Err(format!("is not a result; after {prefix}. comes {}", known.join(", "))),
+    };
+    let declared = |found: bool| match found {
+        true => Ok(()),
+        false => Err(format!("is about the {prefix} {name:?}, which is not declared")),
+    };
+    match prefix {
+        "task" => {
+            declared(scenario.tasks.iter().any(|t| t.name == name))?;
+            one_of(&TASK_METRICS, last).map_err(|_| format!("is not a result; known are {}", TASK_METRICS.join(", ")))
+        }
+        "device" => {
+            let device = scenario.devices.iter().position(|d| d.name == name);
+            declared(device.is_some())?;
+            let has_swap = |i: &usize| scenario.swap.iter().any(|s| s.device == *i);
+            let zram = device.filter(has_swap).is_some_and(|i| scenario.devices[i].preset == "zram");
+            let figures = ZramStats::default().named().map(|(figure, _)| figure);
+            let stored = figures.into_iter().filter(|_| zram);
+            one_of(&["read_bytes", "write_bytes"].into_iter().chain(stored).collect::<Vec<_>>(), last)
+        }
+        "memcg" => {
+            declared(scenario.memcgs.iter().any(|m| m.path == name))?;
+            if counter(last) { Ok(()) } else { Err("does not end in the name of a counter".to_owned()) }
+        }
+        "mthp" => {
+            let sizes = (ThpConfig::MIN_ORDER..=ThpConfig::MAX_ORDER).map(|order| format!("{}kB", 4u32 << order));
+            let sizes: Vec<_> = sizes.collect();
+            one_of(&sizes.iter().map(String::as_str).collect::<Vec<_>>(), name)?;
+            if counter(last) { Ok(()) } else { Err("does not end in the name of a counter".to_owned()) }
+        }
+        "tier" => {
+            declared(scenario.machine.nodes.iter().any(|n| n.name == name))?;
+            one_of(&TIER_METRICS, last)
+        }
+        "series" => {
+            let tiers = TIER_COLUMNS.iter().filter(|_| !scenario.machine.nodes.is_empty());
+            one_of(&COLUMNS.iter().chain(tiers).copied().collect::<Vec<_>>(), name)?;
+            one_of(&FOLDS[..3], last).map_err(|_| format!("is not a result; after the column comes {}", FOLDS[..3].join(", ")))
+        }
+        "total" if !scenario.machine.nodes.is_empty() => {
+            one_of(&["seconds", "ops_per_s", "promoted_bytes_per_s", "demoted_bytes_per_s", "mean_access_ns"], rest)
+        }
+        "total" => one_of(&["seconds", "ops_per_s"], rest),
+        "swap" if name.is_empty() => one_of(&SWAP_METRICS, rest).map_err(|e| e + ", or a device"),
+        "swap" => {
+            declared(scenario.swap.iter().any(|s| scenario.devices[s.device].name == name))?;
+            let known = SwapResult::METRICS.join(", ");
+            one_of(&SwapResult::METRICS, last).map_err(|_| format!("is not a result; after the device comes {known}"))
+        }
+        "psi" => one_of(&["some_us", "full_us"], rest),
+        "iteration" | "iterations" => {
+            let (task, rest) = rest.split_once('.').unwrap_or((rest, ""));
+            declared(scenario.tasks.iter().any(|t| t.name == task))?;
+            let recorded =
+                scenario.tasks.iter().find(|t| t.name == task).and_then(|t| t.loops.iter().find(|l| l.record));
+            let Some(recorded) = recorded else {
+                return Err(format!("is about a loop, and {task} records none; write record = true"));
+            };
+            iterations(prefix == "iteration", rest, recorded.times)
+        }
+        "vmstat" | "node" if counter(rest) => Ok(()),
+        "vmstat" | "node" => Err("does not end in the name of a counter".to_owned()),
+        _ => Err("is not a result; write task.NAME., total., tier.NODE., vmstat., mthp.SIZE., memcg.PATH., device.NAME., node., swap., psi., series.COLUMN., \
+                  iteration.TASK.N. or iterations.TASK.FROM-TO.FOLD. and what of it"
+            .to_owned()),
+    }
+}
