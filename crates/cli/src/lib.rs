@@ -6,6 +6,7 @@ pub mod bench;
 pub mod doctor;
 mod flags;
 mod given;
+pub mod record;
 pub mod replay;
 pub mod run;
 mod runner;
@@ -13,6 +14,7 @@ pub mod size;
 mod table;
 mod terminal;
 pub mod trace_cmd;
+pub mod verify;
 
 pub use given::Given;
 

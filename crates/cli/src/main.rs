@@ -2,7 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use refault_cli::{Failure, Given, bench, doctor, replay, run, size, trace_cmd};
+use refault_cli::{Failure, Given, bench, doctor, record, replay, run, size, trace_cmd, verify};
 use std::process::ExitCode;
 
 /// Linux page reclaim as a program: what any policy would have done with a trace of page accesses,
@@ -28,6 +28,10 @@ enum Command {
     Trace(trace_cmd::TraceArgs),
     /// Run a program in less memory than it wants
     Run(run::RunArgs),
+    /// Record what programs do with the page cache of this machine's kernel, and what it does
+    Record(record::RecordArgs),
+    /// Replay a recording of this machine's kernel, and compare every access with what it did
+    Verify(verify::VerifyArgs),
     /// Say what this machine allows the pager to do, and what would improve it
     Doctor(doctor::DoctorArgs),
 }
@@ -57,7 +61,9 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Size(args) => size::run(&args, &given),
         Command::Trace(args) => trace_cmd::run(args).map(|()| true),
+        Command::Record(args) => return record::run(&args).unwrap_or_else(|e| fail(&e)),
         Command::Run(args) => return run::run(&args).unwrap_or_else(|e| fail(&e)),
+        Command::Verify(args) => verify::run(&args),
         Command::Doctor(args) => doctor::run(&args),
     };
     match done {

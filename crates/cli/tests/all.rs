@@ -10,6 +10,7 @@ mod groups;
 mod memcg_column;
 mod opt_bound;
 mod oracle;
+mod record;
 mod run;
 mod scenario;
 mod size;

@@ -162,6 +162,8 @@ fn the_reference_has_every_flag() {
         ("size", &["reference/size.md", "reference/formats.md"]),
         ("bench", &["reference/bench.md"]),
         ("run", &["reference/run.md"]),
+        ("record", &["reference/record.md"]),
+        ("verify", &["reference/record.md"]),
         ("doctor", &["reference/doctor.md"]),
         ("trace info", &["reference/trace.md", "reference/formats.md"]),
         ("trace convert", &["reference/trace.md", "reference/formats.md"]),
@@ -228,10 +230,20 @@ fn the_reference_has_every_key_of_json() {
 #[test]
 fn commands_that_are_not_run_have_flags_that_exist() {
     let mut complaints = Vec::new();
-    let known: Vec<(&str, BTreeSet<String>)> =
-        ["replay", "size", "bench", "run", "doctor", "trace info", "trace convert", "trace generate"]
-            .map(|command| (command, run::flags(command)))
-            .to_vec();
+    let known: Vec<(&str, BTreeSet<String>)> = [
+        "replay",
+        "size",
+        "bench",
+        "run",
+        "record",
+        "verify",
+        "doctor",
+        "trace info",
+        "trace convert",
+        "trace generate",
+    ]
+    .map(|command| (command, run::flags(command)))
+    .to_vec();
     for page in pages() {
         for block in page.blocks.iter().filter(|block| block.info == "sh") {
             for command in run::refault_commands(&block.lines.join("\n")) {

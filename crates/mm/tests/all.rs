@@ -16,5 +16,6 @@ mod state_machine;
 mod swap;
 mod tiers;
 mod tiers_random;
+mod truncate;
 mod zswap;
 mod zswap_regressions;

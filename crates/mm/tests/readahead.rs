@@ -1,7 +1,9 @@
 //! Reading ahead of faults, as a driver sees it that maps what was read at once.
 
 use refault_mm::ReadaheadConfig;
-use refault_mm::{Ack, Config, Effect, Engine, MappingKind, MemcgId, NodeConfig, Outcome, PageId, Policy, Touch};
+use refault_mm::{
+    Ack, Config, Effect, Engine, MappingKind, MemcgId, NodeConfig, Outcome, PageId, Policy, Readahead, Touch,
+};
 use refault_testing::AtOnce;
 
 /// Reads end later.
@@ -78,4 +80,44 @@ fn nothing_is_read_ahead_where_there_is_no_room() {
         touch(&mut engine, &mut w, PageId(first.0 + i));
         assert!(engine.free_pages() >= min, "page {i}: {} free, min {min}", engine.free_pages());
     }
+}
+
+/// What a read by descriptor brings in, as ranges of pages, of a file of 1000 pages with `history`.
+fn brings(reads: &[(u32, u32)]) -> Vec<Vec<u32>> {
+    let readahead = ReadaheadConfig { history: true, ..ReadaheadConfig::default() };
+    let mut engine = Engine::new(Config { readahead, ..Config::new(Policy::Lru) }).unwrap();
+    let group = engine.add_memcg(MemcgId::ROOT, "/file", u64::MAX, 0).unwrap();
+    engine.add_mapping(MappingKind::File, group, 0..1000).unwrap();
+    let (mut w, mut ra) =
+        (AtOnce::answering(|_, e| matches!(e, Effect::Read { .. }).then_some(Ack::Done)), Readahead::default());
+    let mut all = Vec::new();
+    for &(page, asked) in reads {
+        w.noted.clear();
+        engine.read_file(&mut w, PageId(page), asked, Touch::Read, &mut ra);
+        engine.validate().unwrap();
+        let pages = w.noted.iter().filter_map(|e| if let Effect::Read { page, .. } = e { Some(page.0) } else { None });
+        all.push(pages.collect());
+    }
+    all
+}
+
+#[test]
+fn pages_in_front_of_a_miss_are_worth_a_window() {
+    let pages = |range: std::ops::Range<u32>| range.collect::<Vec<_>>();
+    // Reads by themselves bring what they ask for, at once.
+    assert_eq!(brings(&[(500, 1), (700, 3)]), [pages(500..501), pages(700..703)]);
+    // Two pages lie in front of the third: two more than it.
+    assert_eq!(brings(&[(500, 2), (900, 1), (502, 1)])[2], pages(502..505));
+    // From the beginning of the file on, and after a detour: twice as many.
+    assert_eq!(brings(&[(0, 4), (900, 1), (8, 1)]), [pages(0..8), pages(900..901), pages(8..25)]);
+}
+
+#[test]
+fn the_mark_is_on_the_page() {
+    let pages = |range: std::ops::Range<u32>| range.collect::<Vec<_>>();
+    // The window of the first stream is 0..4 with a mark at 1; another stream takes the state of
+    // the file in between.
+    let of_two = brings(&[(0, 1), (600, 1), (601, 1), (1, 1)]);
+    assert_eq!(of_two[0], pages(0..4));
+    assert_eq!(of_two[3], pages(4..12), "what is missing behind the mark, twice as much");
 }

@@ -138,6 +138,7 @@ prop_compose! {
                 file_pages: read_ahead_pages,
                 swap_map_ahead: seed & 1 > 0,
                 file_map_ahead: seed & 2 > 0,
+                history: seed & 8 > 0,
             },
             swap: SwapConfig {
                 synchronous: swap_synchronous,

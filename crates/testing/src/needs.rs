@@ -21,6 +21,7 @@ use std::sync::Mutex;
 /// | `guards` | `MADV_GUARD_INSTALL`, Linux 6.13 |
 /// | `io-uring` | io_uring |
 /// | `pagemap` | `PAGEMAP_SCAN`, Linux 6.7 |
+/// | `tracefs` | tracepoints of the page cache by `perf_event_open`: root, and Linux 6.12 or later |
 /// | `latency` | the right to open `/dev/cpu_dma_latency` |
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[allow(missing_docs, reason = "the table above says what they are")]
@@ -37,11 +38,12 @@ pub enum Need {
     IoUring,
     Pagemap,
     Latency,
+    Tracefs,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 12] = [
+    pub const ALL: [Need; 13] = [
         Need::Uffd,
         Need::UffdKernel,
         Need::Oracle,
@@ -54,6 +56,7 @@ impl Need {
         Need::IoUring,
         Need::Pagemap,
         Need::Latency,
+        Need::Tracefs,
     ];
 
     /// As in `REFAULT_REQUIRE`.
@@ -71,6 +74,7 @@ impl Need {
             Need::IoUring => "io-uring",
             Need::Pagemap => "pagemap",
             Need::Latency => "latency",
+            Need::Tracefs => "tracefs",
         }
     }
 }

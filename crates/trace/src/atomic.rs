@@ -74,6 +74,72 @@ impl AtomicFile {
     }
 }
 
+/// A file that appears under its name when it is committed.
+pub trait WholeFile: Write + Send {
+    /// Makes the file durable and visible under its name.
+    fn commit(self) -> Result<(), TraceError>;
+}
+
+impl WholeFile for AtomicFile {
+    fn commit(self) -> Result<(), TraceError> {
+        AtomicFile::commit(self)
+    }
+}
+
+/// A file under construction as `PATH.part`, which stays when its writer ends before its time.
+#[derive(Debug)]
+pub struct PartFile {
+    writer: BufWriter<File>,
+    part: PathBuf,
+    path: PathBuf,
+}
+
+impl PartFile {
+    /// Starts a file that will replace `path`, which must be absent or a regular file. What an
+    /// earlier writer left as `PATH.part` is an error: it may be all that there is of a recording.
+    pub fn create(path: &Path) -> Result<Self, TraceError> {
+        // The same demands on the name, and on its folder.
+        drop(AtomicFile::create(path)?);
+        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let mut part = path.clone().into_os_string();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let file = File::options().write(true).create_new(true).open(&part).map_err(|e| {
+            let name = part.display().to_string();
+            match e.kind() {
+                io::ErrorKind::AlreadyExists => TraceError::new(
+                    ErrorKind::Io,
+                    name,
+                    Place::Whole,
+                    "is there: another recorder writes it, or one was killed; it can be read as it is. Move or remove it",
+                ),
+                _ => TraceError::io(name, "cannot be written", &e),
+            }
+        })?;
+        Ok(Self { writer: BufWriter::new(file), part, path })
+    }
+}
+
+impl Write for PartFile {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.writer.write(buf)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+impl WholeFile for PartFile {
+    fn commit(self) -> Result<(), TraceError> {
+        let name = self.path.display().to_string();
+        let fail = |e: &io::Error| TraceError::io(&*name, "cannot be written", e);
+        let file = self.writer.into_inner().map_err(|e| fail(e.error()))?;
+        file.sync_all().map_err(|e| fail(&e))?;
+        std::fs::rename(&self.part, &self.path).map_err(|e| fail(&e))
+    }
+}
+
 /// The temporary name in an error would only confuse: the caller says which file could not be
 /// written.
 fn without_path(error: &io::Error) -> String {

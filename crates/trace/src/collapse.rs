@@ -30,6 +30,10 @@ impl Collapser {
     pub fn apply(&mut self, chunk: &mut Vec<Record>) {
         let old = std::mem::take(chunk);
         for record in &old {
+            if !record.act.is_touch() {
+                chunk.push(*record);
+                continue;
+            }
             for page in record.page..record.page + u64::from(record.pages) {
                 if self.keeps(record.object, page, record.op.write) {
                     chunk.push(Record { page, pages: 1, ..*record });

@@ -4,7 +4,7 @@ use crate::error::{ErrorKind, Place, TraceError};
 use crate::interner::Pages;
 use crate::memcg::Groups;
 use crate::open::{empty, stem};
-use crate::record::{CHUNK, MAX_OBJECTS, ObjectKind, Record, RecordSource, Via};
+use crate::record::{Act, CHUNK, MAX_OBJECTS, ObjectKind, Record, RecordSource, Via};
 use rustc_hash::FxHashMap;
 
 /// The most distinct pages: what the id of a [`PackedAccess`] can hold.
@@ -139,6 +139,8 @@ pub struct Trace {
     pub memcg: Option<Vec<u16>>,
     /// The paths of the memory cgroups in the order of the alphabet, if kept.
     pub groups: Vec<String>,
+    /// Pages that leave memory though they are in use, in order: before which access, and which.
+    pub drops: Vec<(u64, u32)>,
     /// Whether [`LoadOptions::max_accesses`] was reached, so that the file may hold more.
     pub cut: bool,
 }
@@ -152,7 +154,11 @@ impl Trace {
             loader.know_objects(source);
             let name = source.name();
             for record in &chunk {
-                loader.add(name, record)?;
+                match record.act {
+                    act if act.is_touch() => loader.add(name, record)?,
+                    Act::Drop => loader.drop_pages(record),
+                    _ => continue,
+                }
                 if loader.keeps {
                     loader.keep_columns(source, record)?;
                 }
@@ -238,6 +244,7 @@ impl Loader {
                 task: opts.keep_task.then(Vec::new),
                 memcg: opts.keep_memcg.then(Vec::new),
                 groups: Vec::new(),
+                drops: Vec::new(),
                 cut: max_accesses == 0,
             },
             loading: Vec::new(),
@@ -290,6 +297,15 @@ impl Loader {
             self.trace.accesses.push(PackedAccess::new(id, write, via, continues));
         }
         Ok(())
+    }
+
+    /// Notes pages that leave memory: those that were touched before; the others are not there.
+    fn drop_pages(&mut self, record: &Record) {
+        let at = self.trace.accesses.len() as u64;
+        let Some(loading) = self.loading.get(record.object as usize) else { return };
+        let pages = record.page..record.page + u64::from(record.pages);
+        let known = pages.filter_map(|page| loading.pages.known(page));
+        self.trace.drops.extend(known.map(|id| (at, id)));
     }
 
     /// Brings the columns that are kept up to what was added.
@@ -356,6 +372,9 @@ impl Loader {
         for access in &mut self.trace.accesses {
             let flags = access.0 & !PackedAccess::ID;
             access.0 = renamed[access.page() as usize] | flags;
+        }
+        for (_, page) in &mut self.trace.drops {
+            *page = renamed[*page as usize];
         }
         self.trace.accesses.shrink_to_fit();
         self.trace

@@ -27,6 +27,12 @@ impl Pages {
         }
     }
 
+    /// The id of a page that was seen.
+    pub(crate) fn known(&self, page: u64) -> Option<u32> {
+        let direct = self.direct.get(page as usize).copied().filter(|&id| id != NONE);
+        direct.or_else(|| self.sparse.get(&page).copied())
+    }
+
     #[cold]
     #[inline(never)]
     fn insert(&mut self, page: u64, next: u32) {

@@ -23,11 +23,12 @@ mod open;
 mod options;
 mod pages;
 mod record;
+mod recording;
 mod summary;
 mod text;
 mod zip;
 
-pub use atomic::AtomicFile;
+pub use atomic::{AtomicFile, PartFile, WholeFile};
 pub use collapse::Collapser;
 pub use dense::{LoadOptions, Object, PackedAccess, Trace};
 pub use error::{ErrorKind, Place, TraceError};
@@ -38,6 +39,8 @@ pub use memcg::{MAX_GROUPS, group_path};
 pub use open::{open, open_input};
 pub use options::OpenOptions;
 pub use record::{
-    CHUNK, Collapse, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, ObjectKind, Op, Record, RecordSource, Via,
+    Act, CHUNK, Collapse, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, ObjectKind, Op, Record, RecordSource,
+    Via,
 };
-pub use summary::{GroupSummary, ObjectSummary, Summary, ViaCounts};
+pub use recording::{Recording, Series, Snapshot};
+pub use summary::{GroupSummary, KernelCounts, ObjectSummary, Summary, ViaCounts};

@@ -2,6 +2,7 @@
 
 use crate::error::TraceError;
 use crate::format::Format;
+use crate::recording::Recording;
 use serde::{Deserialize, Serialize};
 
 /// What backs the pages of an object.
@@ -39,6 +40,33 @@ impl Op {
     pub const WRITE: Op = Op { write: true, via: None };
 }
 
+/// What a record tells: a touch, or what the kernel did in a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Act {
+    /// A touch. Whether the recorded kernel had the pages in memory is not known.
+    #[default]
+    Touch,
+    /// A touch of pages that the recorded kernel had in memory.
+    Hit,
+    /// A touch for whose first page the recorded kernel had to read; it had the others by then.
+    Miss,
+    /// The pages left the page cache, and not by reclaim: truncation, deletion, `drop_caches`. A
+    /// replay does it, too.
+    Drop,
+    /// The kernel added the pages to the page cache. Not replayed.
+    Add,
+    /// Reclaim took the pages from the page cache. Not replayed.
+    Evict,
+}
+
+impl Act {
+    /// Whether it is a touch.
+    #[inline]
+    pub fn is_touch(self) -> bool {
+        matches!(self, Act::Touch | Act::Hit | Act::Miss)
+    }
+}
+
 /// One line of a trace: `pages` consecutive pages of one object, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -54,14 +82,16 @@ pub struct Record {
     pub object: u32,
     /// The number of pages, at least 1.
     pub pages: u32,
-    /// What is done.
+    /// What is done; of no meaning unless it is a touch.
     pub op: Op,
+    /// Whether it is a touch, or what the kernel did.
+    pub act: Act,
 }
 
 impl Record {
     /// A touch of one page of object 0, without time, task or memcg.
     pub fn touch(page: u64, op: Op) -> Self {
-        Record { time_ns: 0, page, task: 0, memcg: 0, object: 0, pages: 1, op }
+        Record { time_ns: 0, page, task: 0, memcg: 0, object: 0, pages: 1, op, act: Act::Touch }
     }
 }
 
@@ -78,12 +108,15 @@ pub struct ObjectInfo {
     pub name: String,
     /// What backs it.
     pub kind: ObjectKind,
+    /// The length in pages, where a recording knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages: Option<u64>,
 }
 
 impl ObjectInfo {
     /// An object of that name and kind.
     pub fn new(name: impl Into<String>, kind: ObjectKind) -> Self {
-        Self { name: name.into(), kind }
+        Self { name: name.into(), kind, pages: None }
     }
 }
 
@@ -117,6 +150,8 @@ pub struct Header {
     pub recorded_on: Option<String>,
     /// What was left out when it was converted.
     pub collapse: Option<Collapse>,
+    /// What a recording of a kernel says of itself.
+    pub recording: Option<Recording>,
     /// The number of records, if the format says so in advance. A hint: never trust it with memory.
     pub records_hint: Option<u64>,
 }
@@ -133,6 +168,7 @@ impl Header {
             source: None,
             recorded_on: None,
             collapse: None,
+            recording: None,
             records_hint: None,
         }
     }

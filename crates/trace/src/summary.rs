@@ -4,7 +4,8 @@ use crate::error::TraceError;
 use crate::interner::Pages;
 use crate::memcg::Groups;
 use crate::open::{empty, stem};
-use crate::record::{CHUNK, Collapse, Header, ObjectKind, Op, Record, RecordSource, Via};
+use crate::record::{Act, CHUNK, Collapse, Header, ObjectKind, Op, Record, RecordSource, Via};
+use crate::recording::Recording;
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 
@@ -37,6 +38,12 @@ pub struct Summary {
     pub tasks: u64,
     /// Distinct memory cgroups.
     pub memcgs: u64,
+    /// What the kernel did, of a recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelCounts>,
+    /// What a recording says of itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<Recording>,
     /// What was left out when the trace was converted.
     pub collapse: Option<Collapse>,
     /// What it was made from.
@@ -59,6 +66,21 @@ pub struct ViaCounts {
     pub map: u64,
     /// The trace does not say.
     pub unspecified: u64,
+}
+
+/// What the recorded kernel did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct KernelCounts {
+    /// Accesses whose page it had in memory.
+    pub hits: u64,
+    /// Accesses that had to wait for a read that they caused.
+    pub misses: u64,
+    /// Pages that it added to the page cache.
+    pub added: u64,
+    /// Pages that reclaim took from the page cache.
+    pub evicted: u64,
+    /// Pages that left the page cache otherwise: truncation, deletion, `drop_caches`.
+    pub dropped: u64,
 }
 
 /// One memory cgroup of a trace.
@@ -85,6 +107,23 @@ pub struct ObjectSummary {
     pub accesses: u64,
 }
 
+impl KernelCounts {
+    fn add(&mut self, record: &Record) {
+        let pages = u64::from(record.pages);
+        match record.act {
+            Act::Touch => {}
+            Act::Hit => self.hits += pages,
+            Act::Miss => {
+                self.misses += 1;
+                self.hits += pages - 1;
+            }
+            Act::Drop => self.dropped += pages,
+            Act::Add => self.added += pages,
+            Act::Evict => self.evicted += pages,
+        }
+    }
+}
+
 impl Summary {
     /// Reads a source to its end. An empty trace is an error.
     pub fn of(source: &mut dyn RecordSource) -> Result<Self, TraceError> {
@@ -108,6 +147,7 @@ struct Counts {
     reads: u64,
     writes: u64,
     via: ViaCounts,
+    kernel: KernelCounts,
     times: Option<(u64, u64)>,
     tasks: FxHashSet<u32>,
     groups: Groups,
@@ -119,6 +159,10 @@ struct Counts {
 impl Counts {
     fn add(&mut self, source: &dyn RecordSource, record: &Record) -> Result<(), TraceError> {
         let accesses = u64::from(record.pages);
+        self.kernel.add(record);
+        if !record.act.is_touch() {
+            return Ok(());
+        }
         self.records += 1;
         let Op { write, via } = record.op;
         *(if write { &mut self.writes } else { &mut self.reads }) += accesses;
@@ -193,6 +237,8 @@ impl Counts {
             time_span_ns: timed.map(|(first, last)| last - first),
             tasks: self.tasks.len() as u64,
             memcgs: self.of_group.len() as u64,
+            kernel: (self.kernel != KernelCounts::default()).then_some(self.kernel),
+            recording: header.recording.clone(),
             collapse: header.collapse,
             source: header.source.clone(),
             recorded_on: header.recorded_on.clone(),

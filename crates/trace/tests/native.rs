@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use refault_trace::{
-    Collapse, Format, Header, Input, NativeWriter, ObjectInfo, ObjectKind, Op, OpenOptions, Record, RecordSource,
-    TraceError, Via, open, open_input,
+    Act, Collapse, Format, Header, Input, NativeWriter, ObjectInfo, ObjectKind, Op, OpenOptions, Record, RecordSource,
+    Recording, TraceError, Via, open, open_input,
 };
 use std::path::Path;
 
@@ -56,6 +56,7 @@ fn any_record() -> impl Strategy<Value = Record> {
             object,
             pages,
             op: Op { write, via },
+            act: Act::Touch,
         },
     )
 }
@@ -167,4 +168,41 @@ fn seeds_of_the_fuzzer() {
     }
     assert_eq!(rows("two-objects.parquet"), Some(35));
     assert_eq!(rows("delta-without-values.parquet"), None);
+}
+
+/// A recorder writes footers on the way: what it had written can be read wherever the file is cut.
+#[test]
+fn a_recording_that_was_cut_is_read_up_to_its_last_footer() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("t.parquet");
+    let part = dir.path().join("t.parquet.part");
+    let mut header = Header::new(Format::Native);
+    header.objects = vec![ObjectInfo::new("f", ObjectKind::File)];
+    header.recording = Some(Recording { cut: true, lost: 3, ..Recording::default() });
+    let mut writer = NativeWriter::create_part(&path).expect("writable");
+    assert!(NativeWriter::create_part(&path).is_err(), "another recorder");
+    let (op, mut ends) = (Op { write: false, via: Some(Via::Fd) }, vec![]);
+    for i in 0..4u64 {
+        let acts = [Act::Hit, Act::Miss, Act::Add, Act::Evict, Act::Drop].into_iter();
+        let records = acts.zip(0..).map(|(act, n)| Record { act, ..Record::touch(100 * i + 3 * n, op) });
+        writer.write(&records.collect::<Vec<_>>()).expect("writable");
+        writer.checkpoint(&header).expect("writable");
+        ends.push((std::fs::metadata(&part).expect("there").len() as usize, 5 * (i as usize + 1)));
+    }
+    let bytes = std::fs::read(&part).expect("there");
+    let cut = dir.path().join("cut.parquet");
+    for length in 0..=bytes.len() {
+        std::fs::write(&cut, &bytes[..length]).expect("writable");
+        let whole = ends.iter().rev().find(|(end, _)| *end <= length).map(|(_, rows)| *rows);
+        let found =
+            read(&cut).map(|(header, records)| (header.recording.expect("a recording").cut, records.len())).ok();
+        assert_eq!(found, whole.map(|rows| (true, rows)), "cut to {length} bytes");
+    }
+    header.recording = Some(Recording { lost: 3, ..Recording::default() });
+    assert_eq!(writer.finish(&header).expect("writable"), 20);
+    assert!(!part.exists());
+    let (header, records) = read(&path).expect("whole");
+    assert_eq!(header.recording, Some(Recording { lost: 3, ..Recording::default() }));
+    assert_eq!(records.len(), 20);
+    assert_eq!(records[1].act, Act::Miss);
 }

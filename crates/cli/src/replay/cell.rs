@@ -56,7 +56,7 @@ pub struct Cell {
     pub(crate) groups: Vec<MemcgId>,
     /// The objects of the trace that are touched.
     pub(super) mappings: Vec<MappingId>,
-    pub(super) machine: Machine,
+    pub(crate) machine: Machine,
     /// Accesses replayed.
     pub accesses: u64,
     /// Of those, misses.
@@ -96,12 +96,25 @@ impl Cell {
         Ok(cell)
     }
 
-    fn empty(cfg: Config, memory_pages: u64, swap_max_pages: u64) -> Result<Cell, String> {
+    /// An engine with one group of `memory_pages`, and nothing in it.
+    pub(crate) fn empty(cfg: Config, memory_pages: u64, swap_max_pages: u64) -> Result<Cell, String> {
         let mut engine = Engine::new(cfg)?;
         let group = engine.add_memcg(MemcgId::ROOT, "/replay", memory_pages, swap_max_pages)?;
         let machine = Machine::new(0);
         let (groups, mappings) = (vec![group], Vec::new());
         Ok(Cell { engine, group, groups, mappings, machine, accesses: 0, misses: 0, oom_at: None })
+    }
+
+    /// Registers a file by the ascending indices of its pages; returns the id behind its last one.
+    pub(crate) fn add_file(&mut self, indices: impl Iterator<Item = u64>) -> Result<u32, String> {
+        let (mapping, _) = self.engine.add_mapping(MappingKind::File, self.group, indices)?;
+        self.mappings.push(mapping);
+        Ok(self.engine.registered_pages() as u32)
+    }
+
+    /// Every object is there: page tables for them.
+    pub(crate) fn end_of_objects(&mut self) {
+        self.machine = Machine::new(self.engine.registered_pages());
     }
 
     /// Registers the objects; `place` says in which of the groups those of a group of the trace
@@ -120,8 +133,35 @@ impl Cell {
             debug_assert_eq!(first.0, o.first_page);
             self.mappings.push(mapping);
         }
-        self.machine = Machine::new(self.engine.registered_pages());
+        self.end_of_objects();
         Ok(())
+    }
+
+    /// As [`Cell::run`], with the pages that left memory on the way, and before which access of the
+    /// trace: those that are not before the first of these.
+    pub fn run_with_drops<S: MissSink>(
+        &mut self,
+        mut accesses: &[PackedAccess],
+        mut time_ns: Option<&[u64]>,
+        drops: &[(u64, u32)],
+        sink: &mut S,
+    ) {
+        let from = self.accesses;
+        let first = drops.partition_point(|&(at, _)| at < from);
+        for &(at, page) in &drops[first..] {
+            let Some((before, after)) = at
+                .checked_sub(self.accesses)
+                .and_then(|n| accesses.split_at_checked(n as usize))
+                .filter(|(_, after)| !after.is_empty() && self.oom_at.is_none())
+            else {
+                break;
+            };
+            self.run(before, time_ns, sink);
+            time_ns = time_ns.map(|t| &t[before.len()..]);
+            accesses = after;
+            self.engine.truncate_range(&mut self.machine, PageId(page), 1);
+        }
+        self.run(accesses, time_ns, sink);
     }
 
     /// Replays the next accesses of the trace. `time_ns`, if given, has one entry an access;
@@ -170,7 +210,7 @@ impl Cell {
 
     /// One access. False: a miss.
     #[inline]
-    pub(super) fn step(&mut self, a: PackedAccess) -> bool {
+    pub(crate) fn step(&mut self, a: PackedAccess) -> bool {
         let page = PageId(a.page());
         if a.is_plain() {
             return self.engine.access(&mut self.machine, page, Touch::Read).is_hit();

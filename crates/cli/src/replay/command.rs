@@ -143,13 +143,14 @@ fn replay(
     };
     let source = open(path, &args.input.open_options())?;
     let page_size = source.header().page_size;
+    let recorded = source.header().recording.as_ref().and_then(|recording| recording.memory_max);
     let mut source = SourceWithProgress::new(source, args.max_accesses);
     let trace = Trace::load(&mut source, &opts)?;
     drop(source);
     let footprint = u64::from(trace.footprint_pages());
     let plan = Plan {
         page_size,
-        sizes: sizes(args, &trace.name, page_size, footprint)?,
+        sizes: sizes_or_recorded(args, &trace.name, page_size, footprint, recorded)?,
         policies,
         swap_max_pages: args.swap_max.pages(page_size, footprint),
         seed: args.seed,
@@ -161,6 +162,24 @@ fn replay(
         trace: &trace,
     };
     plan.run().map_err(|e| format!("{}: {e}", path.display()).into())
+}
+
+/// As [`sizes`]; without any, the limit that a recording had is one of them.
+fn sizes_or_recorded(
+    args: &ReplayArgs,
+    trace: &str,
+    page_size: u32,
+    footprint: u64,
+    recorded_bytes: Option<u64>,
+) -> Result<Vec<u64>, Failure> {
+    let mut all = sizes(args, trace, page_size, footprint)?;
+    let recorded = recorded_bytes.map(|bytes| (bytes / u64::from(page_size)).min(footprint));
+    if let Some(pages) = recorded.filter(|pages| *pages > 0 && args.memory.is_empty() && !args.output.curve) {
+        all.push(pages);
+        all.sort_unstable();
+        all.dedup();
+    }
+    Ok(all)
 }
 
 /// The memory sizes in pages, each once.

@@ -19,7 +19,7 @@ pub mod cell;
 mod command;
 mod curve;
 pub(crate) mod groups;
-mod machine;
+pub(crate) mod machine;
 pub(crate) mod policy;
 pub(crate) mod progress;
 mod recorder;

@@ -125,7 +125,7 @@ impl Plan<'_> {
         // A trace without times gets a microsecond an access.
         let times = self.trace.time_ns.as_deref().filter(|t| t.last().is_some_and(|&last| last > 0));
         for (i, chunk) in self.trace.accesses.chunks(STEP).enumerate() {
-            cell.run(chunk, times.map(|t| &t[i * STEP..]), sink);
+            cell.run_with_drops(chunk, times.map(|t| &t[i * STEP..]), &self.trace.drops, sink);
             progress.add(chunk.len() as u64);
         }
     }

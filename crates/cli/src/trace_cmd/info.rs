@@ -1,6 +1,7 @@
 //! `refault trace info`.
 
 use super::InputArgs;
+use crate::flags::size::human;
 use crate::terminal::{grouped, printable};
 use crate::{Failure, print};
 use clap::Args;
@@ -70,6 +71,22 @@ fn table(summary: &Summary, all: bool) -> String {
         let dropped = grouped(collapse.dropped);
         let window = collapse.window;
         line("collapsed", format!("{dropped} accesses to the {window} pages touched last were dropped"));
+    }
+    if let Some(kernel) = summary.kernel {
+        let rate = 100.0 * kernel.hits as f64 / (kernel.hits + kernel.misses).max(1) as f64;
+        line("kernel", format!("{} misses, {rate:.2} % hits", grouped(kernel.misses)));
+        let [added, evicted, dropped] = [kernel.added, kernel.evicted, kernel.dropped].map(grouped);
+        line("page cache", format!("{added} pages added, {evicted} evicted, {dropped} dropped otherwise"));
+    }
+    if let Some(recording) = &summary.recording {
+        let lost = if recording.lost == 0 { "none" } else { &grouped(recording.lost) };
+        line("recording", format!("{} events, {lost} lost: {}", grouped(recording.events), recording.sees.join(", ")));
+        if let Some(bytes) = recording.memory_max {
+            line("limit", human(bytes));
+        }
+        if recording.cut {
+            line("", "cut: its recorder was ended; this is what it had written".to_owned());
+        }
     }
     for (name, value) in [("source", &summary.source), ("recorded on", &summary.recorded_on)] {
         if let Some(value) = value {

@@ -13,6 +13,11 @@ pub struct ReadaheadConfig {
     pub swap_map_ahead: bool,
     /// `read_ahead_kb`, in pages: the largest window of a sequential read; 32 in Linux, 0 = off.
     pub file_pages: u32,
+    /// A miss that does not go on where the last read ended looks at the page cache: pages in front
+    /// of it are what a stream leaves behind, so that they are worth a window. What marks the next
+    /// window is a flag of a page and not of the open file, so that streams may take turns. As
+    /// Linux does; without it a file is read by one stream or at random.
+    pub history: bool,
     /// The same for faults on files: runs of them read ahead, up to `read_ahead_pages`. Linux reads
     /// around every fault instead, and maps what it finds in the cache, so that later ones are
     /// cheap; a driver for which there is no cheap fault had better read what is needed.
@@ -22,7 +27,13 @@ pub struct ReadaheadConfig {
 impl Default for ReadaheadConfig {
     /// As the kernel has it.
     fn default() -> ReadaheadConfig {
-        ReadaheadConfig { page_cluster: 3, swap_map_ahead: false, file_pages: 32, file_map_ahead: false }
+        ReadaheadConfig {
+            page_cluster: 3,
+            swap_map_ahead: false,
+            file_pages: 32,
+            history: false,
+            file_map_ahead: false,
+        }
     }
 }
 

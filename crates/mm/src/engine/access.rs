@@ -81,13 +81,30 @@ impl Engine {
     ) -> Outcome {
         let max = ra.max(self.mem.cfg.readahead.file_pages);
         let missed = self.mem.pages.folios.slot(page).folio().is_none();
-        if max > 0 && (missed || ra.mark() == Some(page.0)) {
+        let marked = match self.mem.cfg.readahead.history {
+            true => self.mem.pages.is_marked(page),
+            false => ra.mark() == Some(page.0),
+        };
+        if max > 0 && (missed || marked) {
             self.fault(w).open_window(page, asked, missed, ra, max);
         }
         ra.next = page.0 + 1;
         let outcome = self.access(w, page, touch);
         // It was read just now, if by a device that answers at once.
         if missed && outcome == Outcome::Hit { Outcome::Major } else { outcome }
+    }
+
+    /// A touch of a mapped file that its page tables do not have, `ra` being of the open file: as
+    /// [`Engine::access`], with reading around it where the configuration has `history`.
+    pub fn fault_file<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch, ra: &mut Readahead) -> Outcome {
+        let max = ra.max(self.mem.cfg.readahead.file_pages);
+        let missed = self.mem.pages.folios.slot(page).folio().is_none();
+        if self.mem.cfg.readahead.history && max > 0 {
+            self.fault(w).fault_window(page, missed, ra, max);
+        }
+        let outcome = self.access(w, page, touch);
+        // It was read just now, if by a device that answers at once.
+        if missed && outcome == Outcome::Minor { Outcome::Major } else { outcome }
     }
 
     /// Whether waiting for this page is a memory stall (pressure stall information): it is read

@@ -113,6 +113,14 @@ impl Engine {
         self.fault(w).zap_range(first, nr)
     }
 
+    /// Truncation of a file, or the deletion of it: `nr` pages from `first` on leave memory, dirty
+    /// or not, those of them that belong to the same file. They leave no shadow, nor do pages that
+    /// left memory before. What is being read or written goes when that has ended; until then an
+    /// access waits for it.
+    pub fn truncate_range<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) {
+        self.fault(w).truncate_range(first, nr)
+    }
+
     /// Flushes all batches of every CPU.
     pub fn drain_all(&mut self) {
         self.mem.pages.drain_all()

@@ -5,7 +5,7 @@
 //! | `access` | what an access meets |
 //! | `io` | reads, and I/O that has ended |
 //! | `swap_in` | anonymous folios from swap, and large ones |
-//! | `readahead` | reading ahead |
+//! | `readahead`, `history` | reading ahead; by what is in the page cache |
 //! | `advise` | `madvise` and `fadvise` |
 //! | `zap` | memory that its owner gives up |
 //! | `hint` | hint faults |
@@ -21,6 +21,7 @@ use crate::scan::ScanControl;
 pub(crate) mod access;
 pub(crate) mod advise;
 pub(crate) mod hint;
+mod history;
 pub(crate) mod io;
 pub(crate) mod readahead;
 pub(crate) mod swap_in;

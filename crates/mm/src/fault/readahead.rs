@@ -28,6 +28,8 @@ pub struct Readahead {
     pub(crate) next: u32,
     /// What the program said: random has no window, ever; that of sequential is twice as large.
     advice: AccessAdvice,
+    /// Faults that missed, less those that did not: with too many of them nothing is read around.
+    pub(crate) mmap_miss: u32,
 }
 
 impl Readahead {
@@ -51,7 +53,7 @@ impl Readahead {
     }
 
     /// The first window for a read of `asked` pages.
-    fn initial(asked: u32, max: u32) -> u32 {
+    pub(crate) fn initial(asked: u32, max: u32) -> u32 {
         let size = asked.next_power_of_two();
         if size <= max / 32 {
             size * 4
@@ -63,7 +65,7 @@ impl Readahead {
     }
 
     /// The window after one of `size`.
-    fn following(size: u32, max: u32) -> u32 {
+    pub(crate) fn following(size: u32, max: u32) -> u32 {
         if size < max / 16 {
             size * 4
         } else if size <= max / 2 {
@@ -76,6 +78,19 @@ impl Readahead {
     /// The page that, when read, opens the next window.
     pub(crate) fn mark(&self) -> Option<u32> {
         (self.async_size > 0).then(|| self.start + self.size - self.async_size)
+    }
+
+    /// A window of so many pages, the last `async_size` of which nobody asked for: it, and the page
+    /// that opens the next one.
+    pub(crate) fn open(&mut self, start: u32, size: u32, async_size: u32) -> (u32, u32, Option<u32>) {
+        (self.start, self.size, self.async_size) = (start, size, async_size);
+        (start, size, self.mark())
+    }
+
+    /// The window after this one, if the page is the one that opens it.
+    pub(crate) fn renew(&mut self, page: u32, max: u32) -> Option<(u32, u32, Option<u32>)> {
+        let size = Self::following(self.size, max);
+        (self.mark() == Some(page)).then(|| self.open(self.start + self.size, size, size))
     }
 
     /// The window to read now, if any: its first page and length.
@@ -104,6 +119,10 @@ impl<W: World> Fault<'_, W> {
             return;
         }
         let end = self.mem.pages.mapping_end(page);
+        if self.mem.cfg.readahead.history {
+            let (start, size, mark) = self.window_by_history(page, asked.max(1), missed, ra, max.max(asked));
+            return self.read_window(page, start..start.saturating_add(size).min(end), mark);
+        }
         let Some((start, size)) = ra.window(page.0, asked.max(1), first.0, missed, max.max(asked)) else { return };
         let base = self.mem.pages.page_index(page) as i64 - i64::from(page.0);
         for p in (start.min(end)..start.saturating_add(size).min(end)).map(PageId) {

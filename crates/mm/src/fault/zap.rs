@@ -1,5 +1,5 @@
-//! Anonymous memory that its owner gives up, a mapping or a range: its pages are dropped without a
-//! shadow, its slots are free.
+//! Memory that its owner gives up: an anonymous mapping or a range of it, whose slots are free
+//! then, or a range of a file that is truncated. Its pages are dropped without a shadow.
 
 use std::ops::Range;
 
@@ -35,12 +35,25 @@ impl<W: World> Fault<'_, W> {
         }
     }
 
+    /// Truncation: pages of a file leave memory, dirty or not, and so do shadows of pages that left
+    /// before. What is being read or written goes when that has ended.
+    pub(crate) fn truncate_range(&mut self, first: PageId, nr: u32) {
+        let mapping = self.mem.pages.space.mapping_of(first);
+        if self.mem.pages.space.mappings[mapping.index()].kind == MappingKind::File {
+            let end = first.0.saturating_add(nr).min(self.mem.pages.mapping_pages(mapping).end);
+            self.zap_pages(first.0..end);
+        }
+    }
+
     fn zap_pages(&mut self, pages: Range<u32>) {
         self.mem.pages.drain_all();
         let mut at = pages.start;
         while at < pages.end {
             let Some(f) = self.mem.swap.folio_of(&self.mem.pages, PageId(at)) else {
-                at += self.zap_swap_entries(PageId(at), pages.end);
+                at += match self.is_file(PageId(at)) {
+                    true => self.forget_shadow(PageId(at)),
+                    false => self.zap_swap_entries(PageId(at), pages.end),
+                };
                 continue;
             };
             let whole = self.mem.pages.pages_of(f);
@@ -59,6 +72,18 @@ impl<W: World> Fault<'_, W> {
             }
             at = end;
         }
+    }
+
+    fn is_file(&self, page: PageId) -> bool {
+        self.mem.pages.space.mappings[self.mem.pages.space.mapping_of(page).index()].kind == MappingKind::File
+    }
+
+    /// The page of a file is not in memory. Returns how many pages were looked at.
+    fn forget_shadow(&mut self, page: PageId) -> u32 {
+        if !self.mem.pages.folios.slot(page).is_empty() {
+            self.mem.charged().replace_slot(page, Slot::EMPTY);
+        }
+        1
     }
 
     /// The page is in swap and nowhere else, or nowhere. So may be the next ones, before `end` and
@@ -81,6 +106,12 @@ impl<W: World> Fault<'_, W> {
     /// Drops a whole folio.
     fn zap_folio(&mut self, f: FolioId) {
         for page in self.mem.pages.pages_of(f).map(PageId) {
+            if self.is_file(page) {
+                self.mem.pages.unmap_zapped(self.world, f, page);
+                self.mem.pages.folios.store(page, Slot::EMPTY);
+                self.mem.charged().note_evicted(page, Slot::EMPTY);
+                continue;
+            }
             match self.mem.pages.swap_entry(page) {
                 Some(slot) => self.mem.swap.slots.put(slot),
                 None => self.mem.pages.unmap_zapped(self.world, f, page),

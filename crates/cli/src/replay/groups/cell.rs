@@ -2,7 +2,7 @@
 
 use super::tree::Tree;
 use crate::replay::cell::{Cell, NS_PER_ACCESS, PREFETCH_BLOCK, TICK};
-use refault_mm::{Config, MappingId, MemcgId, OomTask};
+use refault_mm::{Config, MappingId, MemcgId, OomTask, PageId};
 use refault_trace::{ObjectKind, PackedAccess, Trace};
 
 /// What the accesses of a group met, without those of groups below it.
@@ -31,6 +31,8 @@ pub(crate) struct Grouped<'a> {
     /// The anonymous memory of each group of the tree.
     anon: Vec<Vec<MappingId>>,
     at: u64,
+    /// How many pages left memory otherwise than by reclaim.
+    dropped: usize,
 }
 
 impl<'a> Grouped<'a> {
@@ -50,7 +52,7 @@ impl<'a> Grouped<'a> {
                 anon[tree.of_trace[usize::from(object.group)]].push(mapping);
             }
         }
-        Ok(Grouped { tree, counts: vec![GroupCount::default(); tree.groups.len()], cell, anon, at: 0 })
+        Ok(Grouped { tree, counts: vec![GroupCount::default(); tree.groups.len()], cell, anon, at: 0, dropped: 0 })
     }
 
     /// Replays the accesses `range` of the trace. False: memory ran out and nobody was left to
@@ -66,6 +68,10 @@ impl<'a> Grouped<'a> {
                 }
                 let group = self.tree.of_trace[groups.get(i).map_or(0, |&g| usize::from(g))];
                 self.at = i as u64;
+                while let Some(&(_, page)) = trace.drops.get(self.dropped).filter(|(at, _)| *at <= self.at) {
+                    self.cell.engine.truncate_range(&mut self.cell.machine, PageId(page), 1);
+                    self.dropped += 1;
+                }
                 if !self.step(trace.accesses[i], group) {
                     return false;
                 }

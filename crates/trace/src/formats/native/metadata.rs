@@ -3,7 +3,7 @@
 //! The library's own reader of metadata believes what a file claims, so that it is not asked.
 
 use super::thrift::{Field, Thrift};
-use super::{COLUMNS, MAGIC};
+use super::{COLUMNS, MAGIC, key};
 use crate::error::{ErrorKind, Place, TraceError};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -14,6 +14,12 @@ const FOOTER: u64 = 8;
 
 /// Metadata of more bytes are refused; a million million rows have about as many.
 const MAX_METADATA: u64 = 64 << 20;
+
+/// Places in a cut file that are taken for the end of metadata before it is given up.
+const MAX_CANDIDATES: usize = 64;
+
+/// Bytes of a cut file that are searched at a time.
+const BLOCK: u64 = 1 << 20;
 
 /// What all our keys begin with; other writers add their own.
 const OUR_KEYS: &[u8] = b"refault.";
@@ -30,6 +36,8 @@ pub(super) struct Metadata {
     pub(super) pairs: Vec<(String, String)>,
     /// Where the metadata begin: columns lie in front of it.
     pub(super) start: u64,
+    /// They are not at the end of the file: what follows was being written when its writer ended.
+    pub(super) cut: bool,
 }
 
 /// A column of the schema.
@@ -67,10 +75,47 @@ pub(super) struct Chunk {
 }
 
 impl Metadata {
-    /// Reads those of a file, both ends of which must be those of Parquet.
+    /// Reads those of a file, both ends of which must be those of Parquet; of a recording that was
+    /// cut, the last that are whole.
     pub(super) fn read(name: &str, file: &mut File) -> Result<Self, TraceError> {
+        match check_ends(name, file) {
+            Ok(len) => Self::ending_at(name, file, len),
+            Err(error) if error.kind() == ErrorKind::Truncated => Self::of_cut(name, file).ok_or(error),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The last metadata of a recording that lie before the end of its file: a recorder writes some
+    /// now and then.
+    fn of_cut(name: &str, file: &mut File) -> Option<Self> {
+        let mut tail = file.seek(SeekFrom::End(0)).ok()?;
+        let mut block = Vec::new();
+        let mut candidates = 0;
+        while tail > MAGIC.len() as u64 && candidates < MAX_CANDIDATES {
+            // Blocks overlap, so that a mark on their border is found.
+            let start = tail.saturating_sub(BLOCK);
+            file.seek(SeekFrom::Start(start)).ok()?;
+            block.clear();
+            file.take(tail - start).read_to_end(&mut block).ok()?;
+            for at in memchr::memmem::rfind_iter(&block, MAGIC) {
+                let end = start + (at + MAGIC.len()) as u64;
+                // The mark at the front.
+                if end < 12 {
+                    return None;
+                }
+                candidates += 1;
+                let found = Self::ending_at(name, file, end).ok();
+                if let Some(found) = found.filter(|m| m.pairs.iter().any(|(key, _)| key == key::RECORDING)) {
+                    return Some(Self { cut: true, ..found });
+                }
+            }
+            tail = if start == 0 { 0 } else { start + MAGIC.len() as u64 - 1 };
+        }
+        None
+    }
+
+    fn ending_at(name: &str, file: &mut File, len: u64) -> Result<Self, TraceError> {
         let fail = |e| TraceError::io(name, "cannot be read", &e);
-        let len = check_ends(name, file)?;
         let mut raw = [0; 4];
         file.seek(SeekFrom::Start(len - FOOTER)).map_err(fail)?;
         file.read_exact(&mut raw).map_err(fail)?;

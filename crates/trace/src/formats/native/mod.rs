@@ -23,13 +23,14 @@ mod write;
 pub(crate) use read::{from_input, from_path};
 pub use write::NativeWriter;
 
-use crate::record::{Op, Via};
+use crate::record::{Act, Op, Via};
 
 /// What every Parquet file starts and ends with.
 pub(crate) const MAGIC: &[u8; 4] = b"PAR1";
 
-/// The version that is written, and the newest that is read.
-pub const VERSION: u32 = 1;
+/// The newest version that is read. Written is 1, and 2 if there is a record that is more than a
+/// plain touch, which readers of version 1 do not know.
+pub const VERSION: u32 = 2;
 
 /// Keys of the metadata.
 mod key {
@@ -41,6 +42,7 @@ mod key {
     pub(super) const SOURCE: &str = "refault.source";
     pub(super) const RECORDED_ON: &str = "refault.recorded_on";
     pub(super) const COLLAPSE: &str = "refault.collapse";
+    pub(super) const RECORDING: &str = "refault.recording";
 }
 
 /// The columns, in the order of the file.
@@ -58,27 +60,61 @@ message refault_trace {
 /// Names of the columns, in the order of [`SCHEMA`].
 const COLUMNS: [&str; 7] = ["time_ns", "task", "memcg", "object", "page", "pages", "op"];
 
-/// The code of an operation: bit 0 is write, the rest is 0 unspecified, 1 by descriptor, 2 by
-/// mapping.
-fn op_code(op: Op) -> i32 {
+/// What is added to the code of a touch that the kernel had in memory, and had not.
+const HIT: i32 = 8;
+const MISS: i32 = 16;
+/// Codes of what is no touch.
+const DROP: i32 = 32;
+const ADD: i32 = 33;
+const EVICT: i32 = 34;
+
+/// What the codes are, for messages.
+const OPS: &str = "0 to 5, 8 to 13, 16 to 21 or 32 to 34";
+
+/// The code of an operation. Of a touch bit 0 is write, bits 1 and 2 are 0 unspecified, 1 by
+/// descriptor, 2 by mapping.
+fn op_code(op: Op, act: Act) -> i32 {
     let via = match op.via {
         None => 0,
         Some(Via::Fd) => 1,
         Some(Via::Map) => 2,
     };
-    via << 1 | i32::from(op.write)
+    let touch = via << 1 | i32::from(op.write);
+    match act {
+        Act::Touch => touch,
+        Act::Hit => HIT | touch,
+        Act::Miss => MISS | touch,
+        Act::Drop => DROP,
+        Act::Add => ADD,
+        Act::Evict => EVICT,
+    }
 }
 
 /// The operation of a code.
-fn op_from_code(code: i64) -> Option<Op> {
-    let via = match code >> 1 {
+#[inline]
+fn op_from_code(code: i64) -> Option<(Op, Act)> {
+    let code = i32::try_from(code).ok()?;
+    let act = match code & !7 {
+        0 => Act::Touch,
+        HIT => Act::Hit,
+        MISS => Act::Miss,
+        _ => {
+            let act = match code {
+                DROP => Act::Drop,
+                ADD => Act::Add,
+                EVICT => Act::Evict,
+                _ => return None,
+            };
+            return Some((Op::READ, act));
+        }
+    };
+    let via = match code >> 1 & 3 {
         0 => None,
         1 => Some(Via::Fd),
         2 => Some(Via::Map),
         _ => return None,
     };
-    let write = code & 1 == 1;
-    Some(Op { write, via })
+    Some((Op { write: code & 1 == 1, via }, act))
 }
 
 #[cfg(test)]
@@ -87,11 +123,12 @@ mod tests {
 
     #[test]
     fn op_codes_round_trip() {
-        for code in 0..6 {
-            let op = op_from_code(code).expect("documented code");
-            assert_eq!(i64::from(op_code(op)), code);
+        for code in (0..6).chain(8..14).chain(16..22).chain(32..35) {
+            let (op, act) = op_from_code(code).expect("documented code");
+            assert_eq!(i64::from(op_code(op, act)), code);
         }
-        assert_eq!(op_from_code(6), None);
-        assert_eq!(op_from_code(-1), None);
+        for code in [-1, 6, 7, 14, 15, 22, 24, 31, 35, 40, 256, i64::MAX] {
+            assert_eq!(op_from_code(code), None, "{code}");
+        }
     }
 }

@@ -2,12 +2,13 @@
 
 use super::metadata::{Leaf, Metadata, Repetition};
 use super::pages::Pages;
-use super::{COLUMNS, VERSION, key, op_from_code};
+use super::{COLUMNS, OPS, VERSION, key, op_from_code};
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::format::Format;
 use crate::input::Input;
 use crate::memcg::is_group_path;
 use crate::record::{CHUNK, Collapse, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, Record, RecordSource};
+use crate::recording::Recording;
 use parquet::basic::Type as PhysicalType;
 use parquet::column::reader::{ColumnReader, get_column_reader};
 use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor, ColumnPath, Type};
@@ -216,7 +217,7 @@ impl<'a> Rows<'a> {
         let counted = (1..=i64::from(MAX_PAGES_PER_RECORD)).contains(&pages);
         let ends = (page as u64).checked_add(pages as u64).is_some();
         match op_from_code(op) {
-            Some(op) if !wide && known && counted && ends => Ok(Record {
+            Some((op, act)) if !wide && known && counted && ends => Ok(Record {
                 time_ns: time_ns as u64,
                 page: page as u64,
                 task: task as u32,
@@ -224,6 +225,7 @@ impl<'a> Rows<'a> {
                 object: object as u32,
                 pages: pages as u32,
                 op,
+                act,
             }),
             _ => Err(self.wrong(i)),
         }
@@ -234,7 +236,7 @@ impl<'a> Rows<'a> {
     fn wrong(&self, i: usize) -> String {
         let [_, task, memcg, object, page, pages, op] = std::array::from_fn(|column: usize| self.columns[column][i]);
         if op_from_code(op).is_none() {
-            return format!("op {op} is not in 0 to 5");
+            return format!("op {op} is not in {OPS}");
         }
         if !(1..=i64::from(MAX_PAGES_PER_RECORD)).contains(&pages) {
             return format!("pages {pages} is not in 1 to {MAX_PAGES_PER_RECORD}");
@@ -305,8 +307,8 @@ fn header(name: &str, metadata: &Metadata) -> Result<Header, TraceError> {
         let what = "is Parquet, but no trace of refault: its metadata has no refault.version";
         return Err(malformed(ErrorKind::Unsupported, what.to_owned()));
     };
-    if version.parse() != Ok(VERSION) {
-        let what = format!("is of version {version:?} of the native format; this program knows version {VERSION}");
+    if !version.parse().is_ok_and(|version: u32| (1..=VERSION).contains(&version)) {
+        let what = format!("is of version {version:?} of the native format; this program knows 1 to {VERSION}");
         return Err(malformed(ErrorKind::Unsupported, what));
     }
     let mut header = Header::new(Format::Native);
@@ -332,6 +334,10 @@ fn header(name: &str, metadata: &Metadata) -> Result<Header, TraceError> {
         return Err(malformed(ErrorKind::Malformed, what));
     }
     header.collapse = json::<Option<Collapse>>(name, key::COLLAPSE, get(key::COLLAPSE))?;
+    header.recording = json::<Option<Recording>>(name, key::RECORDING, get(key::RECORDING))?;
+    if let Some(recording) = &mut header.recording {
+        recording.cut |= metadata.cut;
+    }
     header.source = get(key::SOURCE);
     header.recorded_on = get(key::RECORDED_ON);
     header.records_hint = u64::try_from(metadata.rows).ok();

@@ -1,13 +1,13 @@
 //! Writing the native format, all of it or nothing.
 
 use super::{COLUMNS, SCHEMA, VERSION, key, op_code};
-use crate::atomic::AtomicFile;
+use crate::atomic::{AtomicFile, PartFile, WholeFile};
 use crate::error::{ErrorKind, Place, TraceError};
-use crate::record::{Header, MAX_PAGES_PER_RECORD, Record};
+use crate::record::{Act, Header, MAX_PAGES_PER_RECORD, Record};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::data_type::{Int32Type, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataWriter};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
@@ -42,7 +42,7 @@ impl Columns {
         self.object.push(record.object as i32);
         self.page.push(record.page as i64);
         self.pages.push(record.pages as i32);
-        self.op.push(op_code(record.op));
+        self.op.push(op_code(record.op, record.act));
     }
 
     fn clear(&mut self) {
@@ -59,23 +59,68 @@ impl Columns {
 ///
 /// The file appears under its name when [`finish`](Self::finish) succeeds; until then, and after
 /// any error, nothing is there.
-pub struct NativeWriter {
+pub struct NativeWriter<F: WholeFile = AtomicFile> {
     name: String,
-    file: SerializedFileWriter<AtomicFile>,
+    file: SerializedFileWriter<F>,
     columns: Columns,
     last: Option<Record>,
     rows: u64,
+    /// There is a record that is more than a plain touch.
+    acts: bool,
 }
 
 impl NativeWriter {
     /// Starts a file.
     pub fn create(path: &Path) -> Result<Self, TraceError> {
+        Self::start(path, AtomicFile::create(path)?)
+    }
+}
+
+impl NativeWriter<PartFile> {
+    /// Starts a file that stays as `PATH.part`, readable up to the last
+    /// [`checkpoint`](Self::checkpoint), whatever ends the writer before it finishes.
+    pub fn create_part(path: &Path) -> Result<Self, TraceError> {
+        Self::start(path, PartFile::create(path)?)
+    }
+
+    /// Writes what there is, and a footer behind it: the file can be read from now on. The next
+    /// rows are written behind that footer, which nothing refers to then.
+    pub fn checkpoint(&mut self, header: &Header) -> Result<(), TraceError> {
+        if let Some(last) = self.last.take() {
+            self.push(&last)?;
+        }
+        if !self.columns.op.is_empty() {
+            self.flush()?;
+        }
+        if self.rows == 0 {
+            return Ok(());
+        }
+        let pairs = metadata(header, self.acts);
+        let pairs = pairs.into_iter().map(|(key, value)| KeyValue::new(key.to_owned(), value)).collect();
+        let by = self.file.properties().created_by().to_owned();
+        let schema = Arc::new(self.file.schema_descr().clone());
+        let about = FileMetaData::new(1, self.rows as i64, Some(by), Some(pairs), schema, None);
+        let groups = self.file.flushed_row_groups().to_vec();
+        let mut footer = Vec::new();
+        let written = ParquetMetaDataWriter::new(&mut footer, &ParquetMetaData::new(about, groups)).finish();
+        written.map_err(|e| failure(&self.name, &e))?;
+        let done = self.file.write_all(&footer).and_then(|()| self.file.flush());
+        done.map_err(|e| TraceError::io(&*self.name, "cannot be written", &e))
+    }
+
+    /// Bytes that were written so far.
+    pub fn bytes_written(&self) -> u64 {
+        self.file.bytes_written() as u64
+    }
+}
+
+impl<F: WholeFile> NativeWriter<F> {
+    fn start(path: &Path, file: F) -> Result<Self, TraceError> {
         let name = path.display().to_string();
-        let file = AtomicFile::create(path)?;
         let schema = parse_message_type(SCHEMA).map_err(|e| failure(&name, &e))?;
         let file = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties(&name)?))
             .map_err(|e| failure(&name, &e))?;
-        Ok(Self { name, file, columns: Columns::default(), last: None, rows: 0 })
+        Ok(Self { name, file, columns: Columns::default(), last: None, rows: 0, acts: false })
     }
 
     /// Appends records. Touches of consecutive pages become one row when nothing else differs.
@@ -94,6 +139,7 @@ impl NativeWriter {
     }
 
     fn push(&mut self, record: &Record) -> Result<(), TraceError> {
+        self.acts |= record.act != Act::Touch;
         self.columns.push(record);
         if self.columns.op.len() == GROUP_ROWS {
             self.flush()?;
@@ -123,7 +169,7 @@ impl NativeWriter {
             let what = "there is no access to write";
             return Err(TraceError::new(ErrorKind::Empty, self.name, Place::Whole, what));
         }
-        for (key, value) in metadata(header) {
+        for (key, value) in metadata(header, self.acts) {
             self.file.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
         }
         let file = self.file.into_inner().map_err(|e| failure(&self.name, &e))?;
@@ -134,8 +180,10 @@ impl NativeWriter {
 
 /// Whether `next` may be merged into `last` without a loss.
 fn follows(last: &Record, next: &Record) -> bool {
-    let same = |r: &Record| (r.time_ns, r.task, r.memcg, r.object, r.op);
+    let same = |r: &Record| (r.time_ns, r.task, r.memcg, r.object, r.op, r.act);
     same(last) == same(next)
+        // Of several misses in one row only the first would be left.
+        && next.act != Act::Miss
         && last.page.checked_add(u64::from(last.pages)) == Some(next.page)
         && last.pages <= MAX_PAGES_PER_RECORD.saturating_sub(next.pages)
 }
@@ -165,7 +213,7 @@ fn properties(name: &str) -> Result<WriterProperties, TraceError> {
     Ok(builder.build())
 }
 
-fn write_group(file: &mut SerializedFileWriter<AtomicFile>, columns: &Columns) -> Result<(), ParquetError> {
+fn write_group<F: WholeFile>(file: &mut SerializedFileWriter<F>, columns: &Columns) -> Result<(), ParquetError> {
     let mut group = file.next_row_group()?;
     wide(&mut group, &columns.time_ns)?;
     narrow(&mut group, &columns.task)?;
@@ -178,9 +226,9 @@ fn write_group(file: &mut SerializedFileWriter<AtomicFile>, columns: &Columns) -
     Ok(())
 }
 
-type Group<'a> = SerializedRowGroupWriter<'a, AtomicFile>;
+type Group<'a, F> = SerializedRowGroupWriter<'a, F>;
 
-fn wide(group: &mut Group<'_>, values: &[i64]) -> Result<(), ParquetError> {
+fn wide<F: WholeFile>(group: &mut Group<'_, F>, values: &[i64]) -> Result<(), ParquetError> {
     let Some(mut column) = group.next_column()? else {
         return Err(ParquetError::General("a column is missing".to_owned()));
     };
@@ -188,7 +236,7 @@ fn wide(group: &mut Group<'_>, values: &[i64]) -> Result<(), ParquetError> {
     column.close()
 }
 
-fn narrow(group: &mut Group<'_>, values: &[i32]) -> Result<(), ParquetError> {
+fn narrow<F: WholeFile>(group: &mut Group<'_, F>, values: &[i32]) -> Result<(), ParquetError> {
     let Some(mut column) = group.next_column()? else {
         return Err(ParquetError::General("a column is missing".to_owned()));
     };
@@ -197,11 +245,11 @@ fn narrow(group: &mut Group<'_>, values: &[i32]) -> Result<(), ParquetError> {
 }
 
 /// The key-value metadata of a header.
-fn metadata(header: &Header) -> Vec<(&'static str, String)> {
+fn metadata(header: &Header, acts: bool) -> Vec<(&'static str, String)> {
     // Lists of plain structs and strings always have a JSON form.
     let json = |value: serde_json::Result<String>| value.unwrap_or_default();
     let mut pairs = vec![
-        (key::VERSION, VERSION.to_string()),
+        (key::VERSION, if acts { VERSION } else { 1 }.to_string()),
         (key::PAGE_SIZE, header.page_size.to_string()),
         (key::OBJECTS, json(serde_json::to_string(&header.objects))),
     ];
@@ -215,6 +263,9 @@ fn metadata(header: &Header) -> Vec<(&'static str, String)> {
     }
     if let Some(collapse) = &header.collapse {
         pairs.push((key::COLLAPSE, json(serde_json::to_string(collapse))));
+    }
+    if let Some(recording) = &header.recording {
+        pairs.push((key::RECORDING, json(serde_json::to_string(recording))));
     }
     pairs
 }

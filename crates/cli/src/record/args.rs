@@ -1,0 +1,134 @@
+//! The flags of `refault record`.
+
+use crate::flags::size::Size;
+use clap::Args;
+use refault_record::{Options, Target};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  A program, with all that it starts:
+    refault record -o job.parquet -- ./job
+  The same in a memory cgroup of its own with a limit, so that the kernel has to choose:
+    refault record --memory 64M -o job.parquet -- ./job
+  A container, for a minute:
+    refault record --cgroup /system.slice/docker-1a2b.scope --for 60s -o web.parquet
+  And what to do with it:
+    refault verify job.parquet
+    refault size job.parquet --target 'hit_rate>99%'
+
+docs/reference/record.md says what is recorded, and what is not.";
+
+/// Flags of `refault record`.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct RecordArgs {
+    /// The program that is recorded, with its arguments
+    #[arg(value_name = "COMMAND", last = true, conflicts_with_all = ["pid", "all"])]
+    pub(super) command: Vec<OsString>,
+
+    /// Processes that run, with what they start from now on; repeat, or separate by commas
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub(super) pid: Vec<u32>,
+
+    /// What is in this memory cgroup and those below it: a path as in /proc/PID/cgroup, or below
+    /// /sys/fs/cgroup. With a COMMAND, that is started in it
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "all"])]
+    pub(super) cgroup: Option<PathBuf>,
+
+    /// Everything on the machine
+    #[arg(long, conflicts_with = "pid")]
+    pub(super) all: bool,
+
+    /// Start the COMMAND in a memory cgroup of its own with this limit; the group is removed at the
+    /// end
+    #[arg(long, value_name = "SIZE", value_parser = Size::absolute, conflicts_with = "cgroup")]
+    pub(super) memory: Option<Size>,
+
+    /// End after this time: 90s, 10m, 1h, 500ms [default: when the program ends, or at Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    pub(super) longest: Option<Duration>,
+
+    /// End when the file has this size
+    #[arg(long, value_name = "SIZE", value_parser = Size::absolute)]
+    pub(super) max_size: Option<Size>,
+
+    /// Memory of the ring of each CPU, a power of two; events beyond it are lost, and counted
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = Size::absolute)]
+    pub(super) ring: Size,
+
+    /// Objects have numbers for names, and no path is in the file
+    #[arg(long)]
+    pub(super) anonymize: bool,
+
+    /// The trace, in the native format
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) output: PathBuf,
+
+    /// Print one JSON object at the end; the schema is in docs/reference/record.md
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl RecordArgs {
+    pub(super) fn options(&self) -> Result<Options, String> {
+        let target = match (self.command.is_empty(), self.pid.is_empty(), self.all, &self.cgroup) {
+            (false, ..) => Target::Command(self.command.clone()),
+            (_, false, ..) => Target::Pids(self.pid.clone()),
+            (.., true, _) => Target::All,
+            (.., Some(_)) => Target::Group,
+            _ => return Err("nothing to record; give -- COMMAND, --pid N, --cgroup PATH or --all".to_owned()),
+        };
+        if self.memory.is_some() && self.command.is_empty() {
+            return Err("--memory: makes a group for a program; give -- COMMAND, too".to_owned());
+        }
+        let bytes = |size: &Size| size.pages(1, 0);
+        let ring_bytes = bytes(&self.ring);
+        if !(65536..=1 << 30).contains(&ring_bytes) || !ring_bytes.is_power_of_two() {
+            return Err(format!("--ring {}: is a power of two from 64K to 1G", self.ring));
+        }
+        Ok(Options {
+            target,
+            group: self.cgroup.clone(),
+            memory_bytes: self.memory.as_ref().map(bytes),
+            longest: self.longest,
+            max_bytes: self.max_size.as_ref().map(bytes),
+            ring_bytes: ring_bytes as usize,
+            anonymized: self.anonymize,
+            output: self.output.clone(),
+        })
+    }
+}
+
+/// A time such as `90s`.
+fn time(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is not a time; write 90s, 10m, 1h or 500ms");
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let seconds = match unit {
+        "ms" => 0.001,
+        "s" | "" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    Duration::try_from_secs_f64(number * seconds).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(time("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(time("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(time("500ms"), Ok(Duration::from_millis(500)));
+        for wrong in ["", "x", "5x", "-1s", "0s", "1e400s"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+    }
+}

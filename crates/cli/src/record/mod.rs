@@ -1,0 +1,32 @@
+//! `refault record`: programs on the kernel of this machine, as a trace.
+//!
+//! `args` are the flags, `report` is what is said on the way and at the end. `refault-record` does
+//! the work; `main` calls `run`.
+
+mod args;
+mod report;
+
+use crate::Failure;
+use refault_record::End;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitCode;
+
+pub use args::RecordArgs;
+
+/// Records; the exit status of the program, if there is one.
+pub fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
+    let options = args.options()?;
+    let mut line = report::Line::new();
+    let done = refault_record::record(&options, |progress| line.show(progress));
+    line.end();
+    let report = done?;
+    report::give(args, &report)?;
+    Ok(match report.end {
+        // As a shell has it.
+        End::Gone(Some(status)) => {
+            let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+            ExitCode::from(code as u8)
+        }
+        _ => ExitCode::SUCCESS,
+    })
+}

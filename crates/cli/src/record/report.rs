@@ -1,0 +1,130 @@
+//! What is said while it records, and at the end.
+
+use super::RecordArgs;
+use crate::flags::size::human;
+use crate::terminal::grouped;
+use crate::{Failure, print};
+use refault_record::{End, Progress, Report};
+use serde::Serialize;
+use std::io::{IsTerminal, Write, stderr};
+use std::time::{Duration, Instant};
+
+/// One line of a terminal, written over.
+pub(super) struct Line {
+    shown: Option<Instant>,
+    before: Progress,
+    is_terminal: bool,
+}
+
+impl Line {
+    pub(super) fn new() -> Line {
+        Line { shown: None, before: Progress::default(), is_terminal: stderr().is_terminal() }
+    }
+
+    pub(super) fn show(&mut self, now: &Progress) {
+        if !self.is_terminal || self.shown.is_some_and(|at| at.elapsed() < Duration::from_millis(500)) {
+            return;
+        }
+        let seconds = (now.seconds - self.before.seconds).max(1e-9);
+        let rate = (now.events - self.before.events) as f64 / seconds;
+        let text = format!(
+            "{:.0} s, {} events/s, {} accesses to {} files, {} hits, {}{}",
+            now.seconds,
+            grouped(rate as u64),
+            grouped(now.accesses),
+            grouped(u64::from(now.objects)),
+            percent(now),
+            human(now.bytes),
+            lost(now.lost)
+        );
+        // To the end of the line.
+        let _ = write!(stderr(), "\r{text}\x1b[K");
+        (self.shown, self.before) = (Some(Instant::now()), *now);
+    }
+
+    pub(super) fn end(&self) {
+        if self.shown.is_some() {
+            let _ = writeln!(stderr());
+        }
+    }
+}
+
+fn hit_rate(progress: &Progress) -> Option<f64> {
+    (progress.accesses > 0).then(|| 1.0 - progress.misses as f64 / progress.accesses as f64)
+}
+
+fn percent(progress: &Progress) -> String {
+    hit_rate(progress).map_or("no".to_owned(), |rate| format!("{:.2} %", 100.0 * rate))
+}
+
+fn lost(lost: u64) -> String {
+    if lost == 0 { String::new() } else { format!(", {} events LOST", grouped(lost)) }
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Json<'a> {
+    output: String,
+    seconds: f64,
+    events: u64,
+    lost: u64,
+    exact: bool,
+    accesses: u64,
+    misses: u64,
+    hit_rate: Option<f64>,
+    objects: u32,
+    bytes: u64,
+    ended_by: &'static str,
+    memory_max: Option<u64>,
+    group: Option<&'a str>,
+}
+
+fn ended_by(end: End) -> &'static str {
+    match end {
+        End::Gone(_) => "end of the program",
+        End::Time => "time",
+        End::Size => "size",
+        End::Signal => "signal",
+    }
+}
+
+/// Says what came of it: on standard error, so that the program's own output stays by itself.
+pub(super) fn give(args: &RecordArgs, report: &Report) -> Result<(), Failure> {
+    let p = &report.progress;
+    if args.json {
+        let json = Json {
+            output: args.output.display().to_string(),
+            seconds: p.seconds,
+            events: p.events,
+            lost: p.lost,
+            exact: p.lost == 0,
+            accesses: p.accesses,
+            misses: p.misses,
+            hit_rate: hit_rate(p),
+            objects: p.objects,
+            bytes: p.bytes,
+            ended_by: ended_by(report.end),
+            memory_max: report.recording.memory_max,
+            group: report.recording.group.as_deref(),
+        };
+        return print(&(serde_json::to_string_pretty(&json)? + "\n"));
+    }
+    let limit = report.recording.memory_max.map_or(String::new(), |bytes| format!(", limit {}", human(bytes)));
+    eprintln!(
+        "refault: recorded {} accesses to {} files in {:.1} s, {} of them hits of the kernel{limit}; {}: {}",
+        grouped(p.accesses),
+        grouped(u64::from(p.objects)),
+        p.seconds,
+        percent(p),
+        args.output.display(),
+        human(p.bytes),
+    );
+    if p.lost > 0 {
+        eprintln!(
+            "refault: {} of {} events were lost, so that the recording is not exact; give more to --ring",
+            grouped(p.lost),
+            grouped(p.events + p.lost)
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! A recording in memory: its records, its files, and which pages were in memory when it began.
+
+use refault_trace::{Act, CHUNK, ObjectInfo, Record, RecordSource, Recording, TraceError, Via};
+use std::collections::HashSet;
+
+/// Files of no more pages than this are there as a whole; of larger ones what is near to what was
+/// touched.
+const WHOLE: u64 = 1 << 16;
+
+/// Pages around a touch that readahead may bring in.
+const NEAR: u64 = 2048;
+
+/// One file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct File {
+    /// Its pages that exist in a replay: ranges, ascending and apart, with the pages in front of
+    /// each.
+    ranges: Vec<(u64, u64, u64)>,
+    /// Programs touched it; of others only the kernel said something.
+    pub(super) touched: bool,
+}
+
+/// A recording.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) recording: Recording,
+    pub(super) name: String,
+    pub(super) objects: Vec<ObjectInfo>,
+    pub(super) files: Vec<File>,
+    pub(super) records: Vec<Record>,
+    /// Pages that were in memory before the recording, in the order of their first touch.
+    pub(super) warm: Vec<(u32, u64)>,
+    /// Touches of one page.
+    pub(super) accesses: u64,
+}
+
+impl File {
+    /// Pages that exist.
+    pub(super) fn indices(&self) -> impl Iterator<Item = u64> + '_ {
+        self.ranges.iter().flat_map(|&(start, end, _)| start..end)
+    }
+
+    /// The place of a page among those that exist.
+    pub(super) fn place(&self, page: u64) -> Option<u64> {
+        let at = self.ranges.partition_point(|&(start, ..)| start <= page).checked_sub(1)?;
+        let (start, end, before) = self.ranges[at];
+        (page < end).then(|| before + page - start)
+    }
+
+    fn new(mut near: Vec<(u64, u64)>, pages: Option<u64>, touched: bool) -> File {
+        near.sort_unstable();
+        let end = near.iter().map(|r| r.1).max().unwrap_or(0);
+        let length = pages.unwrap_or(0).max(end);
+        let mut ranges: Vec<(u64, u64, u64)> = Vec::new();
+        if length <= WHOLE && end > 0 {
+            near = vec![(0, length)];
+        }
+        for (start, stop) in near {
+            // Beyond the end there is nothing to read ahead.
+            let stop = if length > WHOLE { (stop + NEAR).min(length) } else { stop };
+            match ranges.last_mut() {
+                Some(last) if last.1 >= start => last.1 = last.1.max(stop),
+                _ => ranges.push((start, stop, 0)),
+            }
+        }
+        let mut before = 0;
+        for range in &mut ranges {
+            range.2 = before;
+            before += range.1 - range.0;
+        }
+        File { ranges, touched }
+    }
+}
+
+impl Loaded {
+    /// Reads it. A trace that is no recording is an error.
+    pub(super) fn read(source: &mut dyn RecordSource) -> Result<Loaded, String> {
+        let name = source.name().to_owned();
+        let Some(recording) = source.header().recording.clone() else {
+            return Err(format!("{name}: is no recording of a kernel: refault record makes one"));
+        };
+        let objects = source.header().objects.clone();
+        let mut records = Vec::new();
+        let mut chunk = Vec::with_capacity(CHUNK);
+        let fail = |e: TraceError| e.to_string();
+        while source.next_chunk(&mut chunk).map_err(fail)? {
+            records.extend_from_slice(&chunk);
+        }
+        let mut near: Vec<Vec<(u64, u64)>> = vec![Vec::new(); objects.len()];
+        let mut touched = vec![false; objects.len()];
+        let mut accesses = 0;
+        for record in &records {
+            let at = record.object as usize;
+            let (start, end) = (record.page, record.page + u64::from(record.pages));
+            match near[at].last_mut() {
+                Some(last) if last.0 <= start && start <= last.1 => last.1 = last.1.max(end),
+                _ => near[at].push((start, end)),
+            }
+            if record.act.is_touch() {
+                touched[at] = true;
+                accesses += u64::from(record.pages);
+            }
+        }
+        if accesses == 0 {
+            return Err(format!("{name}: holds no access"));
+        }
+        let files: Vec<_> = near
+            .into_iter()
+            .zip(&objects)
+            .zip(&touched)
+            .map(|((near, info), &touched)| File::new(near, info.pages, touched))
+            .collect();
+        let warm = warm(&records);
+        Ok(Loaded { recording, name, objects, files, records, warm, accesses })
+    }
+}
+
+impl Loaded {
+    /// Whether the group is charged for the pages that were in memory at the start: what it had in
+    /// files then says so. A page belongs to the group that brought it in.
+    pub(super) fn is_warm_own(&self) -> bool {
+        let series = &self.recording.series;
+        let files = series.ends("file").filter(|_| self.recording.group.is_some());
+        files.is_none_or(|(first, _)| first / 4096 >= self.warm.len() as u64 / 2)
+    }
+}
+
+/// Pages whose first touch was a hit of the kernel, though it had not added them since the
+/// recording began: they were in memory before.
+fn warm(records: &[Record]) -> Vec<(u32, u64)> {
+    let (mut seen, mut warm) = (HashSet::new(), Vec::new());
+    for record in records {
+        let pages = record.page..record.page + u64::from(record.pages);
+        for (i, page) in pages.enumerate() {
+            let is_new = seen.insert((record.object, page));
+            // What a write adds, it adds after it began; of reads the pages come before.
+            let in_place = match record.act {
+                Act::Hit => true,
+                Act::Miss => i > 0 && record.op.via == Some(Via::Fd) && !record.op.write,
+                _ => false,
+            };
+            if is_new && in_place {
+                warm.push((record.object, page));
+            }
+        }
+    }
+    warm
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refault_trace::Op;
+
+    #[test]
+    fn pages_of_a_file_are_numbered() {
+        let file = File::new(vec![(5, 7), (0, 1)], Some(10), true);
+        assert_eq!(file.indices().collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
+        assert_eq!((file.place(0), file.place(9), file.place(10)), (Some(0), Some(9), None));
+        // Of a large one only what is near.
+        let file = File::new(vec![(5, 7), (1_000_000, 1_000_001)], Some(1_000_100), true);
+        assert_eq!(file.indices().count() as u64, 2 + NEAR + 100);
+        assert_eq!(file.place(1_000_000), Some(2 + NEAR));
+        assert_eq!((file.place(4), file.place(500_000)), (None, None));
+        assert_eq!(File::new(Vec::new(), Some(10), false).indices().count(), 0);
+    }
+
+    #[test]
+    fn what_was_in_place_is_warm() {
+        let op = Op { write: false, via: Some(Via::Fd) };
+        let record = |act, page, pages| Record { act, pages, ..Record::touch(page, op) };
+        let records = [
+            record(Act::Hit, 1, 2),
+            record(Act::Add, 5, 2),
+            record(Act::Miss, 5, 2),
+            record(Act::Hit, 1, 1),
+            record(Act::Hit, 6, 2),
+        ];
+        assert_eq!(warm(&records), [(0, 1), (0, 2), (0, 7)]);
+    }
+}

@@ -1,0 +1,82 @@
+//! The comparison for people.
+
+use super::args::Settings;
+use super::compare::{Compared, Verdict};
+use super::load::Loaded;
+use crate::flags::size::human;
+use crate::table::Table;
+use crate::terminal::{grouped, printable};
+use std::fmt::Write as _;
+
+pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, verdict: &Verdict) -> String {
+    let recording = &loaded.recording;
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "{name:<16}{value}");
+    };
+    line("recording", printable(&recording.target));
+    line("kernel", format!("Linux {}, {}", printable(&recording.kernel), settings.policy.name()));
+    let limit = settings.memory_pages.map_or("none".to_owned(), |pages| human(pages * 4096));
+    let group = recording.group.as_deref().map_or(String::new(), |path| format!(" of {}", printable(path)));
+    line("limit", format!("{limit}{group}"));
+    line("readahead", human(u64::from(settings.config.readahead.file_pages) * 4096));
+    let exact = if recording.lost == 0 { "" } else { ": not exact" };
+    line("events", format!("{}, {} lost{exact}", grouped(recording.events), grouped(recording.lost)));
+    line("accesses", grouped(compared.total.accesses));
+    if compared.warm > 0 {
+        let whose = if loaded.is_warm_own() { "" } else { ", of other groups" };
+        line("warm", format!("{} pages were in memory at the start{whose}", grouped(compared.warm)));
+    }
+    text += "\n";
+    text += &figures(loaded, compared);
+    text += &windows(compared);
+    text += &objects(loaded, compared);
+    let _ = writeln!(text, "\n{}", printable(&verdict.text));
+    text
+}
+
+fn figures(loaded: &Loaded, compared: &Compared) -> String {
+    let mut table = Table::new(["", "kernel", "lab"], 1);
+    let (kernel, lab) = compared.total.rates();
+    let mut row = |name: &str, kernel: String, lab: String| table.row(vec![name.to_owned(), kernel, lab]);
+    row("hit rate", format!("{kernel:.2}%"), format!("{lab:.2}%"));
+    row("misses", grouped(compared.total.kernel_misses), grouped(compared.total.lab_misses));
+    row("same accesses", String::new(), format!("{:.2}%", 100.0 * compared.total.agreement()));
+    let ours = |name: &str| compared.ours.get(name).copied().unwrap_or(0);
+    row("evicted pages", grouped(compared.evicted), grouped(ours("pgsteal_file")));
+    for (name, key) in [("refaults", "workingset_refault_file"), ("activations", "workingset_activate_file")] {
+        let series = &loaded.recording.series;
+        // The counters of a group; without one, those of the machine.
+        let of_group = loaded.recording.group.is_some().then(|| series.ends(key)).flatten();
+        let kernel = of_group.map_or("-".to_owned(), |(first, last)| grouped(last.saturating_sub(first)));
+        row(name, kernel, grouped(ours(key)));
+    }
+    table.render()
+}
+
+/// Windows in which the two differ by more than half a point; those that are alike share a line.
+fn windows(compared: &Compared) -> String {
+    let (low, high) = compared.extremes();
+    let all = compared.windows.iter().filter(|w| w.accesses > 0).count();
+    let near = compared.windows.iter().filter(|w| w.accesses > 0 && w.difference().abs() <= 0.5).count();
+    format!("\n{near} of {all} windows within half a point; between {low:+.2} and {high:+.2} points\n")
+}
+
+fn objects(loaded: &Loaded, compared: &Compared) -> String {
+    let worst = compared.worst();
+    if worst.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(["object", "accesses", "kernel\nmisses", "lab\nmisses", "difference"], 1);
+    for (at, both) in worst {
+        let difference = both.lab_misses as i64 - both.kernel_misses as i64;
+        table.row(vec![
+            printable(&loaded.objects[at].name),
+            grouped(both.accesses),
+            grouped(both.kernel_misses),
+            grouped(both.lab_misses),
+            format!("{difference:+}"),
+        ]);
+    }
+    format!("\nobjects with the largest difference\n{}", table.render())
+}

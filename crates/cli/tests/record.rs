@@ -1,0 +1,207 @@
+//! `refault record` and `refault verify`: on the kernel of this machine where it allows it, and on
+//! recordings that are made up.
+
+use crate::common::command::{Sandbox, error, ok};
+use refault_testing::{Need, require};
+use refault_trace::{
+    Act, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, Recording, Series, Snapshot, Via,
+};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const PAGES: usize = 40;
+
+/// A folder on a file system with a page cache, with a file of some pages in it; none: this machine
+/// does not let us record.
+fn recordable() -> Option<(tempfile::TempDir, PathBuf)> {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let file = dir.path().join("file");
+    std::fs::write(&file, vec![7; PAGES * 4096]).expect("writable");
+    let tried = record(dir.path(), &["cat", "file"], &[]).output().expect("it runs");
+    let _ = std::fs::remove_file(dir.path().join("t.parquet"));
+    let done = match tried.status.success() {
+        true => Ok((dir, file)),
+        false => Err(String::from_utf8_lossy(&tried.stderr).into_owned()),
+    };
+    require(Need::Tracefs, done)
+}
+
+/// `refault record FLAGS -o t.parquet -- WORDS` in a folder.
+fn record(dir: &Path, words: &[&str], flags: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_refault"));
+    command.args(["record", "-o", "t.parquet"]).args(flags).arg("--").args(words);
+    command.current_dir(dir).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn info(path: &Path) -> Value {
+    let s = Sandbox::new();
+    serde_json::from_str(&ok(&s.run(&["trace", "info", "--json", path.to_str().expect("text")]))).expect("JSON")
+}
+
+#[test]
+fn a_program_is_recorded_exactly() {
+    let Some((dir, _)) = recordable() else { return };
+    let program = "cat file file >out; cat file >/dev/null; rm out; exit 3";
+    let done = record(dir.path(), &["sh", "-c", program], &["--json"]).output().expect("it runs");
+    assert_eq!(done.status.code(), Some(3), "{}", String::from_utf8_lossy(&done.stderr));
+    let json: Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    assert_eq!(
+        (&json["lost"], &json["exact"], &json["ended_by"]),
+        (&0.into(), &true.into(), &"end of the program".into())
+    );
+    let info = info(&dir.path().join("t.parquet"));
+    assert_eq!(info["accesses"], json["accesses"]);
+    let objects = info["objects"].as_array().expect("objects");
+    let of = |name: &str| objects.iter().find(|o| o["name"].as_str().is_some_and(|n| n.ends_with(name))).cloned();
+    let file = of("/file").expect("the file has a name");
+    assert_eq!((&file["pages"], &file["accesses"]), (&PAGES.into(), &(3 * PAGES).into()), "each read of a page, once");
+    assert!(
+        info["writes"].as_u64() >= Some(2 * PAGES as u64) || info["recording"]["sees"][1] == "faults on mapped files"
+    );
+    // What was written, and deleted.
+    assert!(info["kernel"]["dropped"].as_u64() >= Some(2 * PAGES as u64), "{}", info["kernel"]);
+    assert!(!dir.path().join("t.parquet.part").exists());
+    let s = Sandbox::new();
+    let path = dir.path().join("t.parquet");
+    let verified = ok(&s.run(&["verify", path.to_str().expect("text")]));
+    assert!(verified.contains("the lab is within"), "{verified}");
+    ok(&s.replay(&path, &["--policy", "all", "--memory", "50%"]));
+}
+
+#[test]
+fn a_recording_has_no_names_where_they_are_not_wanted() {
+    let Some((dir, _)) = recordable() else { return };
+    let done = record(dir.path(), &["cat", "file"], &["--anonymize"]).output().expect("it runs");
+    assert!(done.status.success());
+    let bytes = std::fs::read(dir.path().join("t.parquet")).expect("there");
+    let has = |text: &[u8]| bytes.windows(text.len()).any(|w| w == text);
+    assert!(!has(b"/file") && !has(b"cat") && has(b"file 0"));
+}
+
+#[test]
+fn a_killed_recorder_leaves_what_it_had_and_the_next_one_works() {
+    let Some((dir, _)) = recordable() else { return };
+    let program = "echo $$ >pid; while :; do cat file >/dev/null; done";
+    let mut recorder = record(dir.path(), &["sh", "-c", program], &[]).spawn().expect("it runs");
+    let part = dir.path().join("t.parquet.part");
+    for _ in 0..200 {
+        std::thread::sleep(Duration::from_millis(100));
+        let told = Command::new(env!("CARGO_BIN_EXE_refault")).args(["trace", "info"]).arg(&part).output();
+        if told.expect("it runs").status.success() {
+            break;
+        }
+    }
+    recorder.kill().expect("SIGKILL");
+    recorder.wait().expect("ended");
+    let pid = std::fs::read_to_string(dir.path().join("pid")).expect("the program began");
+    assert!(Command::new("kill").arg(pid.trim()).status().expect("kill").success());
+    let info = info(&part);
+    assert_eq!(info["recording"]["cut"], true);
+    assert!(info["accesses"].as_u64() > Some(PAGES as u64));
+    // Nobody writes over it, and nothing of the killed one is in the way.
+    let refused = record(dir.path(), &["cat", "file"], &[]).output().expect("it runs");
+    assert!(error(&refused).contains("t.parquet.part: is there"), "{refused:?}");
+    std::fs::remove_file(&part).expect("there");
+    assert!(record(dir.path(), &["cat", "file"], &[]).output().expect("it runs").status.success());
+}
+
+#[test]
+fn a_program_that_cannot_be_recorded_leaves_nothing() {
+    let Some((dir, file)) = recordable() else { return };
+    let before = std::fs::read_dir(dir.path()).expect("there").count();
+    let done = record(dir.path(), &["/no/such/program"], &[]).output().expect("it runs");
+    assert!(error(&done).contains("/no/such/program: cannot be started: No such file"), "{done:?}");
+    let mut flags = Command::new(env!("CARGO_BIN_EXE_refault"));
+    flags.args(["record", "-o", "t.parquet", "--pid", "4194303"]).current_dir(dir.path());
+    assert!(error(&flags.output().expect("it runs")).contains("--pid 4194303: there is no such process"));
+    let mut flags = Command::new(env!("CARGO_BIN_EXE_refault"));
+    flags.args(["record", "-o", "t.parquet", "--cgroup", "/no/such/group"]).current_dir(dir.path());
+    assert!(error(&flags.output().expect("it runs")).contains("memory cgroup"));
+    assert_eq!(std::fs::read_dir(dir.path()).expect("there").count(), before);
+    drop(file);
+}
+
+#[test]
+fn mistakes_end_in_one_line() {
+    let s = Sandbox::new();
+    let trace = s.generate("plain.parquet", &["900: A:loop:300"]);
+    let trace = trace.to_str().expect("text");
+    let cases: &[(&[&str], &str)] = &[
+        (&["record", "-o", "x"], "nothing to record; give -- COMMAND"),
+        (&["record", "-o", "x", "--for", "5x", "--all"], "\"5x\" is not a time"),
+        (&["record", "-o", "x", "--ring", "100K", "--all"], "--ring 100K: is a power of two"),
+        (&["record", "-o", "x", "--memory", "1M", "--all", "--for", "1s"], "--memory: makes a group for a program"),
+        (&["record", "--all"], "--output"),
+        (&["verify", trace], "is no recording of a kernel: refault record makes one"),
+        (&["verify", "no.parquet"], "no.parquet: cannot be opened"),
+    ];
+    for (args, want) in cases {
+        let complaint = error(&s.run(args));
+        assert!(complaint.contains(want), "{args:?}: {complaint}");
+    }
+    assert_eq!(s.files(), ["plain.parquet"]);
+}
+
+/// A recording of a kernel that reads a file of 100 pages in rounds, each page by itself, in a
+/// group of so many pages; `misses` says which accesses it had to read for.
+fn made_up(path: &Path, memory_pages: u64, misses: impl Fn(u64) -> bool) {
+    let mut header = Header::new(Format::Native);
+    header.objects = vec![ObjectInfo { pages: Some(100), ..ObjectInfo::new("/f", ObjectKind::File) }];
+    let names = vec!["usage".to_owned(), "file".to_owned()];
+    let snapshots = vec![Snapshot { time_ns: 0, values: vec![4096, 0] }];
+    header.recording = Some(Recording {
+        group: Some("/g".to_owned()),
+        memory_max: Some(memory_pages * 4096),
+        read_ahead_pages: Some(0),
+        series: Series { names, snapshots },
+        ..Recording::default()
+    });
+    let op = Op { write: false, via: Some(Via::Fd) };
+    let mut writer = NativeWriter::create(path).expect("writable");
+    for i in 0..1000 {
+        // Strides, so that no read goes on from the last.
+        let record = Record { time_ns: i * 1000, ..Record::touch(i * 37 % 100, op) };
+        if misses(i) {
+            writer.write(&[Record { act: Act::Add, ..record }, Record { act: Act::Miss, ..record }]).expect("writable");
+        } else {
+            writer.write(&[Record { act: Act::Hit, ..record }]).expect("writable");
+        }
+    }
+    writer.finish(&header).expect("writable");
+}
+
+#[test]
+fn what_the_lab_does_otherwise_is_said() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    // The file fits: it misses once for each page.
+    made_up(&path, 400, |i| i < 100);
+    let path = path.to_str().expect("text");
+    let json: Value = serde_json::from_str(&ok(&s.run(&["verify", path, "--json", "--strict"]))).expect("JSON");
+    assert_eq!((&json["agreement"], &json["kernel_hit_rate"]), (&1.0.into(), &0.9.into()));
+    assert_eq!(json["windows"].as_array().map(Vec::len), Some(64));
+    // In half the memory it does not: the lab misses nearly always.
+    let output = s.run(&["verify", path, "--memory", "200K", "--strict"]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("points less than this kernel") && text.contains("the largest difference is /f"), "{text}");
+    // Replay has the recorded limit among its sizes: here all of the footprint.
+    let rows = ok(&s.run(&["replay", path, "--policy", "lru", "--json"]));
+    assert!(rows.contains("\"memory_pages\":100,"), "{rows}");
+}
+
+#[test]
+fn what_was_in_memory_before_is_no_miss() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    made_up(&path, 400, |_| false);
+    let json: Value =
+        serde_json::from_str(&ok(&s.run(&["verify", path.to_str().expect("text"), "--json"]))).expect("JSON");
+    assert_eq!(
+        (&json["warm_pages"], &json["agreement"], &json["lab_hit_rate"]),
+        (&100.into(), &1.0.into(), &1.0.into())
+    );
+}

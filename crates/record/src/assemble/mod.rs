@@ -1,0 +1,367 @@
+//! Events to records: a state machine without clock and without files.
+//!
+//! | event | record |
+//! |---|---|
+//! | reads of one call, a batch each | what each batch took, cut where the next begins and at the end of the file |
+//! | an add by the thread before its read, or after its write or fault began | that access is a miss |
+//! | fault-around, or a fault | a touch of one page by mapping |
+//! | a removal while the thread reclaims | an eviction; else a drop |
+//!
+//! Whether a write or a fault is a miss is known only by what its thread does next, so that records
+//! wait in a queue until those before them are known.
+
+use crate::event::{Event, Inode, What};
+use refault_trace::{Act, Op, Record, Via};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
+
+const PAGE_SHIFT: u32 = 12;
+
+/// Fault-around takes an aligned block of so many pages.
+const AROUND: u64 = 16;
+
+/// Folios that a thread added before it says what for; more is readahead of something else.
+const MOST_FRESH: usize = 1 << 14;
+
+/// A thread that does nothing for so long does not change any more what its last access met.
+const SETTLED_NS: u64 = 500_000_000;
+
+/// Records in the queue: with more of them the oldest go, known or not.
+const MOST_QUEUED: usize = 1 << 20;
+
+/// What the machine knows of files.
+pub trait Files {
+    /// The length of a file in pages; none: not known.
+    fn pages(&mut self, inode: Inode, pid: u32) -> Option<u64>;
+    /// A file has this number in records from now on.
+    fn numbered(&mut self, inode: Inode, object: u32, pid: u32);
+}
+
+/// An access whose outcome, or length, is still open.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    /// Its place in all that was queued.
+    at: u64,
+    inode: Inode,
+    kind: Kind,
+    /// What the call asks for ends here: a page of a read, a byte of a write.
+    end: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write,
+    Fault,
+    Around,
+}
+
+/// A thread.
+#[derive(Debug, Default)]
+struct Thread {
+    number: u32,
+    group: u32,
+    open: Option<Open>,
+    /// What it added to the page cache since its last access: first page and order.
+    fresh: Vec<(Inode, u64, u8)>,
+    /// Depth of reclaim.
+    reclaims: u32,
+    /// The address of the fault that began last.
+    address: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct File {
+    object: u32,
+    pages: Option<u64>,
+}
+
+/// The machine.
+#[derive(Debug, Default)]
+pub struct Assembler {
+    start_ns: u64,
+    files: FxHashMap<Inode, File>,
+    objects: u32,
+    threads: FxHashMap<u32, Thread>,
+    /// Threads that only ever reclaim.
+    reclaimers: FxHashSet<u32>,
+    queue: VecDeque<Record>,
+    /// How many records left the queue.
+    gone: u64,
+    /// Pages touched, and of those misses, among what left the queue.
+    pub accesses: u64,
+    /// See `accesses`.
+    pub misses: u64,
+    last_ns: u64,
+}
+
+impl Assembler {
+    /// A machine that starts at this time; `reclaimers` are the threads of kswapd.
+    pub fn new(start_ns: u64, reclaimers: impl IntoIterator<Item = u32>) -> Assembler {
+        Assembler { start_ns, reclaimers: reclaimers.into_iter().collect(), ..Assembler::default() }
+    }
+
+    /// The number of a thread and of its group, in records from now on.
+    pub fn set_thread(&mut self, tid: u32, number: u32, group: u32) {
+        let thread = self.threads.entry(tid).or_default();
+        (thread.number, thread.group) = (number, group);
+    }
+
+    /// Takes an event; times do not go back. Accesses are recorded of threads that are `watched`,
+    /// what the page cache does of all, for files that a watched one uses.
+    pub fn take(&mut self, event: &Event, watched: bool, files: &mut impl Files) {
+        if !event.what.is_possible() {
+            return;
+        }
+        self.last_ns = self.last_ns.max(event.time_ns);
+        match event.what {
+            What::Read { inode, first, last } if watched => self.read(event, inode, first, last, files),
+            What::Write { inode, pos, bytes } if watched => self.write(event, inode, pos, bytes, files),
+            What::Fault { inode, page } if watched => self.fault(event, inode, page, files),
+            What::Around { inode, first, last } if watched => self.around(event, inode, first, last, files),
+            // In the middle of a read or a write, too: of the memory that is copied to or from.
+            What::Address { address } if watched => self.thread(event.tid).address = Some(address),
+            What::Add { inode, page, order } => self.add(event, inode, page, order, watched, files),
+            What::Delete { inode, page, order } => self.delete(event, inode, page, order),
+            What::ReclaimBegin => self.thread(event.tid).reclaims += 1,
+            What::ReclaimEnd => {
+                let thread = self.thread(event.tid);
+                thread.reclaims = thread.reclaims.saturating_sub(1);
+            }
+            What::Freed { inode } => _ = self.files.remove(&inode),
+            _ => {}
+        }
+    }
+
+    fn thread(&mut self, tid: u32) -> &mut Thread {
+        self.threads.entry(tid).or_default()
+    }
+
+    /// The file, which gets a number when it is new.
+    fn file(&mut self, inode: Inode, pid: u32, files: &mut impl Files) -> File {
+        let objects = &mut self.objects;
+        *self.files.entry(inode).or_insert_with(|| {
+            let object = *objects;
+            *objects += 1;
+            files.numbered(inode, object, pid);
+            File { object, pages: files.pages(inode, pid) }
+        })
+    }
+
+    /// Notes that a file has so many pages at least.
+    fn grown(&mut self, inode: Inode, pages: u64) {
+        if let Some(file) = self.files.get_mut(&inode) {
+            file.pages = Some(file.pages.unwrap_or(0).max(pages));
+        }
+    }
+
+    /// The length of a file of which `page` is read: asked again when it seems to have grown.
+    fn length(&mut self, event: &Event, inode: Inode, page: u64, last: u64, files: &mut impl Files) -> u64 {
+        let known = self.file(inode, event.pid, files).pages;
+        if known.is_none_or(|pages| last >= pages)
+            && let Some(pages) = files.pages(inode, event.pid)
+        {
+            self.files.entry(inode).and_modify(|file| file.pages = Some(pages));
+        }
+        // What is read is there, whatever is known.
+        self.files[&inode].pages.unwrap_or(0).max(page + 1)
+    }
+
+    fn read(&mut self, event: &Event, inode: Inode, first: u64, last: u64, files: &mut impl Files) {
+        let end = self.length(event, inode, first, last, files);
+        let before = self.thread(event.tid).open;
+        if let Some(open) = before.filter(|o| o.kind == Kind::Read && o.inode == inode && o.end == last) {
+            self.cut(open.at, first);
+        }
+        self.settle(event.tid);
+        let missed = self.consume(event.tid, inode, first);
+        let pages = (last + 1).min(end).saturating_sub(first).max(1);
+        let act = if missed { Act::Miss } else { Act::Hit };
+        let at = self.push(event, inode, first, pages, Op { write: false, via: Some(Via::Fd) }, act);
+        self.thread(event.tid).open = Some(Open { at, inode, kind: Kind::Read, end: last });
+    }
+
+    fn write(&mut self, event: &Event, inode: Inode, pos: u64, bytes: u64, files: &mut impl Files) {
+        let end = pos.saturating_add(bytes.max(1));
+        let (first, last) = (pos >> PAGE_SHIFT, (end - 1) >> PAGE_SHIFT);
+        self.file(inode, event.pid, files);
+        let before = self.thread(event.tid).open;
+        if let Some(open) = before.filter(|o| o.kind == Kind::Write && o.inode == inode && o.end == end) {
+            self.cut(open.at, first);
+        }
+        self.settle(event.tid);
+        self.grown(inode, last + 1);
+        let op = Op { write: true, via: Some(Via::Fd) };
+        let at = self.push(event, inode, first, last - first + 1, op, Act::Touch);
+        let thread = self.thread(event.tid);
+        thread.fresh.clear();
+        thread.open = Some(Open { at, inode, kind: Kind::Write, end });
+    }
+
+    fn fault(&mut self, event: &Event, inode: Inode, page: u64, files: &mut impl Files) {
+        self.file(inode, event.pid, files);
+        let before = self.thread(event.tid).open;
+        if let Some(open) = before.filter(|o| o.kind == Kind::Around && o.inode == inode) {
+            // Fault-around did not settle it: this is the page.
+            if let Some(record) = self.queued(open.at) {
+                record.page = page;
+            }
+            self.thread(event.tid).open = Some(Open { kind: Kind::Fault, ..open });
+            return;
+        }
+        self.settle(event.tid);
+        let at = self.push(event, inode, page, 1, Op { write: false, via: Some(Via::Map) }, Act::Touch);
+        let thread = self.thread(event.tid);
+        thread.fresh.clear();
+        thread.open = Some(Open { at, inode, kind: Kind::Fault, end: page });
+    }
+
+    fn around(&mut self, event: &Event, inode: Inode, first: u64, last: u64, files: &mut impl Files) {
+        self.file(inode, event.pid, files);
+        self.settle(event.tid);
+        let Some(address) = self.thread(event.tid).address.take() else { return };
+        // The block begins where the address is rounded down to, but for one that the start of the
+        // mapping cuts.
+        let page = first.saturating_add((address >> PAGE_SHIFT) % AROUND).min(last);
+        let at = self.push(event, inode, page, 1, Op { write: false, via: Some(Via::Map) }, Act::Touch);
+        self.thread(event.tid).open = Some(Open { at, inode, kind: Kind::Around, end: last });
+    }
+
+    fn add(&mut self, event: &Event, inode: Inode, page: u64, order: u8, watched: bool, files: &mut impl Files) {
+        if watched {
+            self.file(inode, event.pid, files);
+        }
+        if !self.files.contains_key(&inode) {
+            return;
+        }
+        let pages = 1u64 << order;
+        self.kernel(event, inode, page, pages, Act::Add);
+        let open = self.thread(event.tid).open.filter(|o| o.kind != Kind::Read && o.inode == inode);
+        if let Some(record) = open.and_then(|open| self.queued(open.at))
+            && record.act == Act::Touch
+            && (page..page + pages).contains(&record.page)
+        {
+            record.act = Act::Miss;
+            return;
+        }
+        let fresh = &mut self.thread(event.tid).fresh;
+        if fresh.len() < MOST_FRESH {
+            fresh.push((inode, page, order));
+        }
+    }
+
+    fn delete(&mut self, event: &Event, inode: Inode, page: u64, order: u8) {
+        if self.files.contains_key(&inode) {
+            let reclaims = self.reclaimers.contains(&event.tid) || self.thread(event.tid).reclaims > 0;
+            let act = if reclaims { Act::Evict } else { Act::Drop };
+            self.kernel(event, inode, page, 1 << order, act);
+        }
+    }
+
+    /// Whether the thread added the page since its last access; what else it added is forgotten.
+    fn consume(&mut self, tid: u32, inode: Inode, page: u64) -> bool {
+        let fresh = &mut self.thread(tid).fresh;
+        let found = fresh.iter().any(|&(i, first, order)| i == inode && (first..first + (1 << order)).contains(&page));
+        fresh.clear();
+        found
+    }
+
+    /// Queues what the kernel did, joined with the last record where that goes on.
+    fn kernel(&mut self, event: &Event, inode: Inode, page: u64, pages: u64, act: Act) {
+        let object = self.files[&inode].object;
+        let task = self.threads.get(&event.tid).map_or(0, |t| t.number);
+        if let Some(last) = self.queue.back_mut()
+            && (last.act, last.object, last.task) == (act, object, task)
+            && last.page + u64::from(last.pages) == page
+            && last.pages < 1 << 20
+        {
+            last.pages += pages as u32;
+            return;
+        }
+        self.push(event, inode, page, pages, Op::READ, act);
+    }
+
+    fn push(&mut self, event: &Event, inode: Inode, page: u64, pages: u64, op: Op, act: Act) -> u64 {
+        let object = self.files[&inode].object;
+        let (task, memcg) = self.threads.get(&event.tid).map_or((0, 0), |t| (t.number, t.group));
+        let time_ns = event.time_ns.saturating_sub(self.start_ns);
+        let pages = pages.min(u64::from(refault_trace::MAX_PAGES_PER_RECORD)) as u32;
+        self.queue.push_back(Record { time_ns, page, task, memcg, object, pages, op, act });
+        self.gone + self.queue.len() as u64 - 1
+    }
+
+    fn queued(&mut self, at: u64) -> Option<&mut Record> {
+        self.queue.get_mut(usize::try_from(at.checked_sub(self.gone)?).ok()?)
+    }
+
+    /// A batch ended where the next one begins.
+    fn cut(&mut self, at: u64, next: u64) {
+        if let Some(record) = self.queued(at)
+            && let Some(pages) = next.checked_sub(record.page)
+        {
+            // In the page where the last one ended another goes on: it was touched by both.
+            record.pages = (pages.max(1) as u32).min(record.pages);
+        }
+    }
+
+    /// The thread does something else: what it last did met no page that had to be read, unless it
+    /// is known to have.
+    fn settle(&mut self, tid: u32) {
+        if let Some(open) = self.threads.get_mut(&tid).and_then(|thread| thread.open.take())
+            && let Some(record) = self.queued(open.at)
+            && record.act == Act::Touch
+        {
+            record.act = Act::Hit;
+        }
+    }
+
+    /// Appends the records of which nothing will change any more; `all`: all.
+    pub fn emit(&mut self, out: &mut Vec<Record>, all: bool) {
+        let until = self.last_ns.saturating_sub(self.start_ns).saturating_sub(SETTLED_NS);
+        let first_open = self.threads.values().filter_map(|t| t.open).map(|o| o.at).min().unwrap_or(u64::MAX);
+        while let Some(record) = self.queue.front() {
+            let wait = self.gone >= first_open && record.time_ns > until && self.queue.len() < MOST_QUEUED;
+            // The last record may be joined with what comes next.
+            if !all && (wait || self.queue.len() == 1) {
+                break;
+            }
+            let mut record = *record;
+            if record.act == Act::Touch {
+                record.act = Act::Hit;
+            }
+            if record.act.is_touch() {
+                self.accesses += u64::from(record.pages);
+                self.misses += u64::from(record.act == Act::Miss);
+            }
+            self.queue.pop_front();
+            self.gone += 1;
+            out.push(record);
+        }
+    }
+
+    /// Files that have a number.
+    pub fn objects(&self) -> u32 {
+        self.objects
+    }
+
+    /// What must hold at any time.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn validate(&self) -> Result<(), String> {
+        if !self.queue.iter().is_sorted_by_key(|r| r.time_ns) {
+            return Err("records are not in the order of time".to_owned());
+        }
+        if let Some(wrong) = self.queue.iter().find(|r| r.pages == 0 || r.object >= self.objects) {
+            return Err(format!("a record that cannot be: {wrong:?}"));
+        }
+        let end = self.gone + self.queue.len() as u64;
+        match self.threads.values().filter_map(|t| t.open).find(|open| open.at >= end) {
+            Some(open) => Err(format!("an open access that was never queued: {open:?}")),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! The state machine, event by event, and with any events.
+
+use super::*;
+use refault_testing::Rng;
+
+/// Files of ten pages each.
+#[derive(Default)]
+struct Ten(u32);
+
+impl Files for Ten {
+    fn pages(&mut self, _: Inode, _: u32) -> Option<u64> {
+        Some(10)
+    }
+
+    fn numbered(&mut self, _: Inode, object: u32, _: u32) {
+        assert_eq!(object, self.0);
+        self.0 += 1;
+    }
+}
+
+const A: Inode = Inode { dev: 1, ino: 1 };
+const B: Inode = Inode { dev: 1, ino: 2 };
+
+/// What comes out of these events, each by a thread, a nanosecond apart.
+fn records(events: &[(u32, What)]) -> Vec<(Act, bool, u64, u32)> {
+    let (mut assembler, mut files, mut out) = (Assembler::new(100, [99]), Ten::default(), Vec::new());
+    for (time_ns, &(tid, what)) in (100..).zip(events) {
+        assembler.take(&Event { time_ns, pid: tid, tid, what }, tid < 50, &mut files);
+        assembler.validate().expect("consistent");
+        assembler.emit(&mut out, false);
+    }
+    assembler.emit(&mut out, true);
+    assert!(out.is_sorted_by_key(|r| r.time_ns));
+    out.iter().map(|r| (r.act, r.op.write, r.page, r.pages)).collect()
+}
+
+fn read(first: u64, last: u64) -> What {
+    What::Read { inode: A, first, last }
+}
+
+fn add(page: u64) -> What {
+    What::Add { inode: A, page, order: 0 }
+}
+
+#[test]
+fn an_add_before_a_read_is_a_miss() {
+    let events = [(1, add(0)), (1, add(1)), (1, read(0, 0)), (1, read(1, 1)), (1, read(0, 0))];
+    let want = [
+        (Act::Add, false, 0, 2),
+        (Act::Miss, false, 0, 1),
+        // It came with the read before.
+        (Act::Hit, false, 1, 1),
+        (Act::Hit, false, 0, 1),
+    ];
+    assert_eq!(records(&events), want);
+    // Another thread brought it in.
+    let events = [(2, add(0)), (1, read(0, 0))];
+    assert_eq!(records(&events), [(Act::Add, false, 0, 1), (Act::Hit, false, 0, 1)]);
+}
+
+#[test]
+fn batches_of_one_read_are_cut_where_the_next_begins() {
+    let events = [(1, read(0, 8)), (1, What::Address { address: 0 }), (1, read(3, 8)), (1, read(6, 8))];
+    let want = [(Act::Hit, false, 0, 3), (Act::Hit, false, 3, 3), (Act::Hit, false, 6, 3)];
+    assert_eq!(records(&events), want);
+    // Two reads, each to its end.
+    let events = [(1, read(0, 2)), (1, read(3, 5))];
+    assert_eq!(records(&events), [(Act::Hit, false, 0, 3), (Act::Hit, false, 3, 3)]);
+}
+
+#[test]
+fn a_read_ends_with_its_file() {
+    assert_eq!(records(&[(1, read(8, 300))]), [(Act::Hit, false, 8, 2)]);
+    // What was written is there.
+    let write = What::Write { inode: A, pos: 11 * 4096, bytes: 10 };
+    assert_eq!(records(&[(1, write), (1, read(11, 300))])[1], (Act::Hit, false, 11, 1));
+}
+
+#[test]
+fn an_add_after_a_write_or_a_fault_is_a_miss() {
+    let write = |pos, bytes| What::Write { inode: A, pos, bytes };
+    let events = [(1, write(4096, 4096)), (1, add(1)), (1, write(4096, 10)), (1, add(5)), (1, read(5, 5))];
+    let want = [
+        (Act::Miss, true, 1, 1),
+        (Act::Add, false, 1, 1),
+        (Act::Hit, true, 1, 1),
+        (Act::Add, false, 5, 1),
+        (Act::Miss, false, 5, 1),
+    ];
+    assert_eq!(records(&events), want);
+    // Folio after folio of one call.
+    let events = [(1, write(0, 12288)), (1, write(4096, 8192)), (1, write(8192, 4096))];
+    assert_eq!(records(&events), [(Act::Hit, true, 0, 1), (Act::Hit, true, 1, 1), (Act::Hit, true, 2, 1)]);
+    let fault = What::Fault { inode: A, page: 4 };
+    let events = [(1, fault), (1, add(4)), (1, fault)];
+    assert_eq!(records(&events), [(Act::Miss, false, 4, 1), (Act::Add, false, 4, 1), (Act::Hit, false, 4, 1)]);
+}
+
+#[test]
+fn fault_around_says_which_block_and_the_address_which_page() {
+    let (address, around) = (What::Address { address: 0x7000_3123 }, What::Around { inode: A, first: 0, last: 9 });
+    assert_eq!(records(&[(1, address), (1, around)]), [(Act::Hit, false, 3, 1)]);
+    // The page itself was not there: the fault says it.
+    let fault = What::Fault { inode: A, page: 7 };
+    let events = [(1, address), (1, around), (1, fault), (1, add(7))];
+    assert_eq!(records(&events), [(Act::Miss, false, 7, 1), (Act::Add, false, 7, 1)]);
+}
+
+#[test]
+fn removals_are_evictions_in_reclaim_and_drops_otherwise() {
+    let delete = |page| What::Delete { inode: A, page, order: 0 };
+    let events = [
+        (1, read(0, 5)),
+        (1, What::ReclaimBegin),
+        (1, delete(0)),
+        (1, What::ReclaimEnd),
+        (1, delete(1)),
+        (99, delete(2)),
+        (60, delete(3)),
+        (1, What::Delete { inode: B, page: 0, order: 0 }),
+    ];
+    let want = [
+        (Act::Hit, false, 0, 6),
+        (Act::Evict, false, 0, 1),
+        (Act::Drop, false, 1, 1),
+        (Act::Evict, false, 2, 1),
+        (Act::Drop, false, 3, 1),
+    ];
+    assert_eq!(records(&events), want);
+}
+
+#[test]
+fn others_are_not_recorded_but_for_what_they_do_to_the_same_files() {
+    let events = [(60, read(0, 0)), (60, add(1)), (1, read(0, 0)), (60, add(2)), (60, read(2, 2))];
+    assert_eq!(records(&events), [(Act::Hit, false, 0, 1), (Act::Add, false, 2, 1)]);
+}
+
+#[test]
+fn a_deleted_file_is_another_one_afterwards() {
+    let (mut assembler, mut files, mut out) = (Assembler::new(0, []), Ten::default(), Vec::new());
+    for (time_ns, what) in [(1, read(0, 0)), (2, What::Freed { inode: A }), (3, read(0, 0))] {
+        assembler.take(&Event { time_ns, pid: 1, tid: 1, what }, true, &mut files);
+    }
+    assembler.emit(&mut out, true);
+    assert_eq!(out.iter().map(|r| r.object).collect::<Vec<_>>(), [0, 1]);
+}
+
+/// Any sequence of events gives records in the order of time, of files that are known.
+#[test]
+fn nothing_breaks_it() {
+    for seed in 0..200 {
+        let (mut rng, mut files) = (Rng(seed), Ten::default());
+        let (mut assembler, mut out) = (Assembler::new(0, [5]), Vec::new());
+        let mut time_ns = 0;
+        for _ in 0..500 {
+            time_ns += if rng.one_in(20) { SETTLED_NS } else { rng.below(3) as u64 };
+            let inode = Inode { dev: 1, ino: rng.below(3) as u64 };
+            let huge = if rng.one_in(50) { u64::MAX >> rng.below(30) } else { 0 };
+            let (page, span) = ((rng.below(12) as u64) | huge, rng.below(40) as u64);
+            let what = match rng.below(11) {
+                0 | 1 => What::Read { inode, first: page, last: page.saturating_add(span) },
+                2 => What::Write { inode, pos: page.wrapping_mul(3000), bytes: span * 2000 },
+                3 => What::Fault { inode, page },
+                4 => What::Around { inode, first: page, last: page.saturating_add(span) },
+                5 => What::Address { address: rng.next() },
+                6 => What::Add { inode, page, order: rng.below(5) as u8 },
+                7 => What::Delete { inode, page, order: rng.below(5) as u8 },
+                8 => What::ReclaimBegin,
+                9 => What::ReclaimEnd,
+                _ => What::Freed { inode },
+            };
+            let tid = rng.below(6) as u32;
+            assembler.take(&Event { time_ns, pid: tid, tid, what }, tid != 4, &mut files);
+            assembler.validate().unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            assembler.emit(&mut out, false);
+        }
+        assembler.emit(&mut out, true);
+        assert!(out.is_sorted_by_key(|r| r.time_ns), "seed {seed}");
+        assert!(out.iter().all(|r| r.object < files.0 && r.pages > 0 && r.act != Act::Touch), "seed {seed}");
+    }
+}

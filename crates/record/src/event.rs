@@ -1,0 +1,311 @@
+//! What the kernel told, decoded: tracepoints by the layouts that tracefs gives, and what rings say
+//! of tasks.
+
+use crate::tracefs::{Field, Format, Tracefs};
+
+/// A file, as the kernel numbers it: device (major << 20 | minor) and inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Inode {
+    /// The device of its file system.
+    pub dev: u32,
+    /// Its number there.
+    pub ino: u64,
+}
+
+/// The length of a name that the kernel has for a thread.
+pub const COMM: usize = 16;
+
+/// What happened. Pages count from the start of the file; bounds are part of what they bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are what the variants say")]
+pub enum What {
+    /// A read by descriptor is about to copy pages; those up to `last` that it asks for. Large
+    /// reads come in batches, each with the same `last`.
+    Read { inode: Inode, first: u64, last: u64 },
+    /// A write by descriptor begins; large ones come in several.
+    Write { inode: Inode, pos: u64, bytes: u64 },
+    /// A fault on a mapped file that fault-around did not settle.
+    Fault { inode: Inode, page: u64 },
+    /// Fault-around looked at these pages and mapped those that were there.
+    Around { inode: Inode, first: u64, last: u64 },
+    /// A fault at an address begins.
+    Address { address: u64 },
+    /// A folio of 2^order pages was added to the page cache.
+    Add { inode: Inode, page: u64, order: u8 },
+    /// One was removed.
+    Delete { inode: Inode, page: u64, order: u8 },
+    /// The thread begins to reclaim.
+    ReclaimBegin,
+    /// The thread ends it.
+    ReclaimEnd,
+    /// The file is deleted: the number may be that of another one from now on.
+    Freed { inode: Inode },
+    /// The process was made by another.
+    Fork { parent: u32 },
+    /// The thread has this name now, filled up with zeros.
+    Comm { name: [u8; COMM] },
+}
+
+/// A file has no more pages than this.
+const MOST_PAGES: u64 = 1 << 52;
+
+impl What {
+    /// Whether its pages can be those of a file.
+    pub(crate) fn is_possible(&self) -> bool {
+        match *self {
+            What::Read { first, last, .. } | What::Around { first, last, .. } => first <= last && last < MOST_PAGES,
+            What::Fault { page, .. } | What::Add { page, .. } | What::Delete { page, .. } => page < MOST_PAGES,
+            What::Write { pos, bytes, .. } => pos.checked_add(bytes).is_some_and(|end| end < MOST_PAGES << 11),
+            _ => true,
+        }
+    }
+}
+
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Of the clock CLOCK_MONOTONIC.
+    pub time_ns: u64,
+    /// The process.
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// What happened.
+    pub what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write,
+    Fault,
+    Around,
+    Address,
+    Add,
+    Delete,
+    ReclaimBegin,
+    ReclaimEnd,
+    Freed,
+}
+
+/// What is lost when the kernel does not have an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Reads by descriptor and the page cache: nothing is recorded without.
+    Cache,
+    /// Writes by descriptor; each file system has an event of its own.
+    Writes,
+    /// Faults on mapped files.
+    Faults,
+    /// Evictions are told from truncation by it.
+    Reclaim,
+    /// Deleted files.
+    Deletion,
+}
+
+struct Source {
+    event: &'static str,
+    part: Part,
+    kind: Kind,
+    /// Alternatives for the two numbers besides the inode.
+    first: &'static [&'static str],
+    second: &'static [&'static str],
+}
+
+const fn source(
+    event: &'static str,
+    part: Part,
+    kind: Kind,
+    first: &'static [&'static str],
+    second: &'static [&'static str],
+) -> Source {
+    Source { event, part, kind, first, second }
+}
+
+const SOURCES: [Source; 20] = [
+    source("filemap/mm_filemap_get_pages", Part::Cache, Kind::Read, &["index"], &["last_index"]),
+    source("filemap/mm_filemap_add_to_page_cache", Part::Cache, Kind::Add, &["index"], &["order"]),
+    source("filemap/mm_filemap_delete_from_page_cache", Part::Cache, Kind::Delete, &["index"], &["order"]),
+    source("filemap/mm_filemap_fault", Part::Faults, Kind::Fault, &["index"], &[]),
+    source("filemap/mm_filemap_map_pages", Part::Faults, Kind::Around, &["index"], &["last_index"]),
+    source("exceptions/page_fault_user", Part::Faults, Kind::Address, &["address"], &[]),
+    source("exceptions/page_fault_kernel", Part::Faults, Kind::Address, &["address"], &[]),
+    source("ext4/ext4_da_write_begin", Part::Writes, Kind::Write, &["pos"], &["len"]),
+    source("ext4/ext4_write_begin", Part::Writes, Kind::Write, &["pos"], &["len"]),
+    source("xfs/xfs_file_buffered_write", Part::Writes, Kind::Write, &["offset"], &["count", "bytecount"]),
+    source("f2fs/f2fs_write_begin", Part::Writes, Kind::Write, &["pos"], &["len"]),
+    source("vmscan/mm_vmscan_memcg_reclaim_begin", Part::Reclaim, Kind::ReclaimBegin, &[], &[]),
+    source("vmscan/mm_vmscan_memcg_reclaim_end", Part::Reclaim, Kind::ReclaimEnd, &[], &[]),
+    source("vmscan/mm_vmscan_direct_reclaim_begin", Part::Reclaim, Kind::ReclaimBegin, &[], &[]),
+    source("vmscan/mm_vmscan_direct_reclaim_end", Part::Reclaim, Kind::ReclaimEnd, &[], &[]),
+    source("vmscan/mm_vmscan_node_reclaim_begin", Part::Reclaim, Kind::ReclaimBegin, &[], &[]),
+    source("vmscan/mm_vmscan_node_reclaim_end", Part::Reclaim, Kind::ReclaimEnd, &[], &[]),
+    source("vmscan/mm_vmscan_memcg_softlimit_reclaim_begin", Part::Reclaim, Kind::ReclaimBegin, &[], &[]),
+    source("vmscan/mm_vmscan_memcg_softlimit_reclaim_end", Part::Reclaim, Kind::ReclaimEnd, &[], &[]),
+    source("ext4/ext4_free_inode", Part::Deletion, Kind::Freed, &[], &[]),
+];
+
+/// How one event lies in its raw data.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    kind: Kind,
+    inode: Option<(Field, Field)>,
+    first: Option<Field>,
+    second: Option<Field>,
+}
+
+/// Turns raw data into events.
+#[derive(Clone, Debug, Default)]
+pub struct Decoder {
+    /// By number.
+    layouts: Vec<Option<Layout>>,
+    /// The parts that there is an event of, in the order of [`SOURCES`].
+    parts: Vec<Part>,
+    /// How much the last index of a read is beyond the last page.
+    pub last_beyond: u64,
+}
+
+impl Decoder {
+    /// Looks up what this kernel has. Without the events of the page cache there is an error.
+    pub fn new(tracefs: &Tracefs) -> Result<Decoder, String> {
+        let mut decoder = Decoder::default();
+        for source in &SOURCES {
+            let Some(format) = tracefs.format(source.event)? else {
+                if source.part == Part::Cache {
+                    return Err(format!(
+                        "this kernel has no event {}: recording takes Linux 6.12 or later with tracepoints \
+                         (uname -r: {})",
+                        source.event,
+                        release()
+                    ));
+                }
+                continue;
+            };
+            let layout = layout(source, &format).ok_or_else(|| format!("{}: fields are missing", source.event))?;
+            decoder.add(format.id, layout);
+            decoder.parts.push(source.part);
+        }
+        Ok(decoder)
+    }
+
+    fn add(&mut self, id: u16, layout: Layout) {
+        let at = usize::from(id);
+        if self.layouts.len() <= at {
+            self.layouts.resize(at + 1, None);
+        }
+        self.layouts[at] = Some(layout);
+    }
+
+    /// The numbers of all events.
+    pub fn ids(&self) -> impl Iterator<Item = u16> {
+        self.layouts.iter().enumerate().filter(|(_, layout)| layout.is_some()).map(|(id, _)| id as u16)
+    }
+
+    /// Whether there is an event of a part.
+    pub fn has(&self, part: Part) -> bool {
+        self.parts.contains(&part)
+    }
+
+    /// What raw data say; none: they are not of these events, or cut.
+    #[inline]
+    pub fn decode(&self, raw: &[u8]) -> Option<What> {
+        let id = u16::from_ne_bytes([*raw.first()?, *raw.get(1)?]);
+        let layout = self.layouts.get(usize::from(id))?.as_ref()?;
+        let number = |field: Option<Field>| field?.read(raw);
+        let inode = || {
+            let (dev, ino) = layout.inode?;
+            Some(Inode { dev: dev.read(raw)? as u32, ino: ino.read(raw)? })
+        };
+        Some(match layout.kind {
+            Kind::Read => {
+                let first = number(layout.first)?;
+                let last = number(layout.second)?.saturating_sub(self.last_beyond).max(first);
+                What::Read { inode: inode()?, first, last }
+            }
+            Kind::Write => What::Write { inode: inode()?, pos: number(layout.first)?, bytes: number(layout.second)? },
+            Kind::Fault => What::Fault { inode: inode()?, page: number(layout.first)? },
+            Kind::Around => {
+                let first = number(layout.first)?;
+                What::Around { inode: inode()?, first, last: number(layout.second)?.max(first) }
+            }
+            Kind::Address => What::Address { address: number(layout.first)? },
+            Kind::Add | Kind::Delete => {
+                let (inode, page) = (inode()?, number(layout.first)?);
+                // Kernels without large folios in files do not say how large one is.
+                let order = number(layout.second).unwrap_or(0).min(20) as u8;
+                match layout.kind {
+                    Kind::Add => What::Add { inode, page, order },
+                    _ => What::Delete { inode, page, order },
+                }
+            }
+            Kind::ReclaimBegin => What::ReclaimBegin,
+            Kind::ReclaimEnd => What::ReclaimEnd,
+            Kind::Freed => What::Freed { inode: inode()? },
+        })
+    }
+}
+
+fn layout(source: &Source, format: &Format) -> Option<Layout> {
+    let inode = format.field(&["s_dev", "dev"]).zip(format.field(&["i_ino", "ino"]));
+    let (first, second) = (format.field(source.first), format.field(source.second));
+    let wants_inode = !matches!(source.kind, Kind::Address | Kind::ReclaimBegin | Kind::ReclaimEnd);
+    let whole = (!wants_inode || inode.is_some())
+        && (source.first.is_empty() || first.is_some())
+        && (source.second.is_empty() || second.is_some() || source.second == ["order"]);
+    whole.then_some(Layout { kind: source.kind, inode, first, second })
+}
+
+/// The release of the kernel.
+pub fn release() -> String {
+    let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    text.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoder() -> Decoder {
+        let format = |id: u16, fields: &str| Format::parse(&format!("ID: {id}\n{fields}")).expect("a format");
+        let read = format(
+            7,
+            "field:u64 i_ino;\toffset:8;\tsize:8;\nfield:dev_t s_dev;\toffset:16;\tsize:4;\n\
+             field:u64 index;\toffset:24;\tsize:8;\nfield:u64 last_index;\toffset:32;\tsize:8;",
+        );
+        let mut decoder = Decoder::default();
+        decoder.add(7, layout(&SOURCES[0], &read).expect("whole"));
+        assert!(layout(&SOURCES[1], &read).is_some(), "an order may be missing");
+        assert!(layout(&SOURCES[7], &read).is_none());
+        decoder
+    }
+
+    fn raw(id: u16, ino: u64, dev: u32, first: u64, last: u64) -> Vec<u8> {
+        let mut raw = vec![0; 40];
+        raw[..2].copy_from_slice(&id.to_ne_bytes());
+        raw[8..16].copy_from_slice(&ino.to_ne_bytes());
+        raw[16..20].copy_from_slice(&dev.to_ne_bytes());
+        raw[24..32].copy_from_slice(&first.to_ne_bytes());
+        raw[32..].copy_from_slice(&last.to_ne_bytes());
+        raw
+    }
+
+    #[test]
+    fn a_read_is_decoded_by_its_layout() {
+        let mut decoder = decoder();
+        let inode = Inode { dev: 9, ino: 42 };
+        assert_eq!(decoder.decode(&raw(7, 42, 9, 3, 5)), Some(What::Read { inode, first: 3, last: 5 }));
+        decoder.last_beyond = 1;
+        assert_eq!(decoder.decode(&raw(7, 42, 9, 3, 5)), Some(What::Read { inode, first: 3, last: 4 }));
+        assert_eq!(decoder.decode(&raw(7, 42, 9, 3, 3)), Some(What::Read { inode, first: 3, last: 3 }));
+    }
+
+    #[test]
+    fn other_or_cut_data_are_nothing() {
+        let decoder = decoder();
+        assert_eq!(decoder.decode(&raw(8, 42, 9, 3, 5)), None);
+        assert_eq!(decoder.decode(&raw(6, 42, 9, 3, 5)), None);
+        let whole = raw(7, 42, 9, 3, 5);
+        assert!((0..whole.len()).all(|length| decoder.decode(&whole[..length]).is_none()));
+        assert_eq!(decoder.ids().collect::<Vec<_>>(), [7]);
+    }
+}

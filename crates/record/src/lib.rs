@@ -1,0 +1,35 @@
+//! Records what programs do with the page cache of the kernel that they run on, and what that
+//! kernel does with it: every read and write by descriptor, faults on mapped files, pages that come in and
+//! go. The trace is replayed by `refault replay`, and compared with what the kernel did by
+//! `refault verify`.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `recorder` | from the rings to the file, until the program ends |
+//! | `tracefs`, `event` | formats of tracepoints, and events out of raw data |
+//! | `ring` | the rings of all CPUs, read in the order of time |
+//! | `assemble` | events to records: a state machine without clock and without files |
+//! | `members`, `tasks` | whose accesses are recorded; numbers and names of threads |
+//! | `names` | files by inode |
+//! | `group`, `snapshot`, `program` | memory cgroups, what is noted of them, the program that starts |
+//! | `machine` | settings of the kernel, and how its events count pages |
+//!
+//! It writes with `refault-trace`. The command calls [`record`].
+
+mod assemble;
+mod event;
+mod group;
+mod machine;
+mod members;
+mod names;
+mod program;
+mod recorder;
+mod ring;
+mod snapshot;
+mod tasks;
+mod tracefs;
+
+pub use assemble::{Assembler, Files};
+pub use event::{Event, Inode, What};
+pub use group::Group;
+pub use recorder::{End, Options, Progress, Report, Target, record};

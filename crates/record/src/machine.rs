@@ -1,0 +1,59 @@
+//! What the recorder asks its machine: settings, threads that reclaim, how events count pages.
+
+use crate::event::What;
+use crate::ring::Rings;
+use rustc_hash::FxHashSet;
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::FileExt as _;
+use std::time::Duration;
+
+/// Time from one look at the rings to the next.
+pub(crate) const STEP: Duration = Duration::from_millis(20);
+
+/// The threads of kswapd.
+pub(crate) fn reclaimers() -> FxHashSet<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.starts_with("kswapd")))
+        .collect()
+}
+
+/// The swappiness of the machine.
+pub(crate) fn swappiness() -> Option<u32> {
+    fs::read_to_string("/proc/sys/vm/swappiness").ok()?.trim().parse().ok()
+}
+
+/// Whether multi-gen LRU is on.
+pub(crate) fn lru_gen() -> bool {
+    let text = fs::read_to_string("/sys/kernel/mm/lru_gen/enabled").unwrap_or_default();
+    u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).is_ok_and(|bits| bits & 1 != 0)
+}
+
+/// Reads one page of a file, and looks how far the event of it says that the read goes: some
+/// versions of the kernel name the page behind the last one.
+pub(crate) fn calibrate(rings: &mut Rings) -> Result<u64, String> {
+    let path = "/proc/self/exe";
+    let fail = |e: std::io::Error| format!("{path}: cannot be read: {e}");
+    let mut file = fs::File::open(path).map_err(fail)?;
+    let mut page = [0; 4096];
+    file.read_exact(&mut page).map_err(fail)?;
+    file.read_exact_at(&mut page, 0).map_err(fail)?;
+    let own = std::process::id();
+    let mut events = Vec::new();
+    for _ in 0..50 {
+        std::thread::sleep(STEP);
+        rings.take(&mut events, false);
+        let mut reads = events.iter().filter(|event| event.pid == own).filter_map(|event| match event.what {
+            What::Read { first: 0, last, .. } => Some(last),
+            _ => None,
+        });
+        if let Some(last) = reads.next_back() {
+            return match last {
+                0 | 1 => Ok(last),
+                _ => Err(format!("the kernel's events of reads are not understood: a page at 0 ends at {last}")),
+            };
+        }
+    }
+    Err("the kernel sends no event for a read: the tracepoint mm_filemap_get_pages does not fire here".to_owned())
+}

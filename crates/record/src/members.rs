@@ -1,0 +1,112 @@
+//! Whose accesses are recorded: processes by what they descend from, or by their memory cgroup.
+
+use crate::event::{Event, What};
+use crate::group::contains;
+use rustc_hash::FxHashMap;
+
+/// How a process is recognised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// Those that are named, and what descends from them.
+    Descent,
+    /// Those in a group, or in one below it.
+    Group(String),
+    /// All but the recorder.
+    All,
+}
+
+/// What is known of processes.
+#[derive(Debug)]
+pub struct Members {
+    rule: Rule,
+    /// The process of the recorder.
+    recorder: u32,
+    /// By process: whether it is one of them.
+    known: FxHashMap<u32, bool>,
+}
+
+impl Members {
+    /// Of a rule; by descent, these processes.
+    pub fn new(rule: Rule, recorder: u32, first: impl IntoIterator<Item = u32>) -> Members {
+        Members { rule, recorder, known: first.into_iter().map(|pid| (pid, true)).collect() }
+    }
+
+    /// Whether the process of an event is one of them. `group_of` says in which group a process is
+    /// now; none: it is gone.
+    #[inline]
+    pub fn contain(&mut self, event: &Event, group_of: impl Fn(u32) -> Option<String>) -> bool {
+        if let What::Fork { parent } = event.what
+            && parent != event.pid
+            // What the recorder starts is what it was told to record.
+            && parent != self.recorder
+        {
+            // Whoever had this number before is gone.
+            match self.known.get(&parent).copied() {
+                Some(is_in) => self.known.insert(event.pid, is_in),
+                None => self.known.remove(&event.pid),
+            };
+        }
+        if let Some(&known) = self.known.get(&event.pid) {
+            return known;
+        }
+        let is_in = match &self.rule {
+            Rule::Descent => false,
+            Rule::All => event.pid != self.recorder && event.pid != 0,
+            Rule::Group(outer) => group_of(event.pid).is_some_and(|path| contains(outer, &path)),
+        };
+        self.known.insert(event.pid, is_in);
+        is_in
+    }
+
+    /// Processes move from group to group: those that were outside are looked at again.
+    pub fn look_again(&mut self) {
+        if matches!(self.rule, Rule::Group(_)) {
+            self.known.retain(|_, is_in| *is_in);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(pid: u32, what: What) -> Event {
+        Event { time_ns: 0, pid, tid: pid, what }
+    }
+
+    const OTHER: What = What::ReclaimBegin;
+
+    #[test]
+    fn children_belong_to_their_parents() {
+        let mut members = Members::new(Rule::Descent, 9, [10]);
+        let none = |_| None;
+        assert!(members.contain(&event(10, What::Fork { parent: 9 }), none));
+        assert!(members.contain(&event(10, OTHER), none));
+        assert!(!members.contain(&event(11, OTHER), none));
+        assert!(members.contain(&event(12, What::Fork { parent: 10 }), none));
+        assert!(members.contain(&event(13, What::Fork { parent: 12 }), none));
+        // The number of a process that ended is used again, outside.
+        assert!(!members.contain(&event(12, What::Fork { parent: 11 }), none));
+        assert!(!members.contain(&event(12, OTHER), none));
+    }
+
+    #[test]
+    fn members_of_a_group_are_looked_up() {
+        let mut members = Members::new(Rule::Group("/a".to_owned()), 9, []);
+        let group = |pid| Some(if pid == 1 { "/a/b" } else { "/ab" }.to_owned());
+        assert!(members.contain(&event(1, OTHER), group));
+        assert!(!members.contain(&event(2, OTHER), group));
+        // It moved there.
+        members.look_again();
+        assert!(members.contain(&event(2, OTHER), |_| Some("/a".to_owned())));
+        assert!(!members.contain(&event(3, OTHER), |_| None));
+    }
+
+    #[test]
+    fn all_is_all_but_the_recorder() {
+        let mut members = Members::new(Rule::All, 7, []);
+        assert!(members.contain(&event(8, OTHER), |_| None));
+        assert!(!members.contain(&event(7, OTHER), |_| None));
+        assert!(!members.contain(&event(0, OTHER), |_| None));
+    }
+}

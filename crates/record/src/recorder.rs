@@ -1,0 +1,434 @@
+//! The recorder: from rings to a trace file, until the program ends or somebody says so.
+
+use crate::assemble::Assembler;
+use crate::event::{Decoder, Event, Part, release};
+use crate::group::{self, Group};
+use crate::machine::{self, STEP};
+use crate::members::{Members, Rule};
+use crate::names::Names;
+use crate::program;
+use crate::ring::{Rings, now_ns};
+use crate::snapshot;
+use crate::tasks::Tasks;
+use crate::tracefs::Tracefs;
+use refault_trace::{
+    Format, Header, NativeWriter, ObjectInfo, ObjectKind, PartFile, Record, Recording, Series, Snapshot,
+};
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// What is recorded.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A program that the recorder starts, with all that descends from it.
+    Command(Vec<OsString>),
+    /// Processes that run, with what they start from now on.
+    Pids(Vec<u32>),
+    /// What is in the group.
+    Group,
+    /// Everything but the recorder.
+    All,
+}
+
+/// How to record.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What.
+    pub target: Target,
+    /// The memory cgroup whose limit and sizes are noted; a program is started in it.
+    pub group: Option<PathBuf>,
+    /// A group of its own with that limit in bytes, for a program.
+    pub memory_bytes: Option<u64>,
+    /// No longer than this.
+    pub longest: Option<Duration>,
+    /// The file ends when it has so many bytes.
+    pub max_bytes: Option<u64>,
+    /// Bytes of each ring.
+    pub ring_bytes: usize,
+    /// Objects get numbers for names.
+    pub anonymized: bool,
+    /// The file.
+    pub output: PathBuf,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Seconds since the start.
+    pub seconds: f64,
+    /// Events read, and lost.
+    pub events: u64,
+    /// See `events`.
+    pub lost: u64,
+    /// Accesses, and of these misses of the kernel.
+    pub accesses: u64,
+    /// See `accesses`.
+    pub misses: u64,
+    /// Files.
+    pub objects: u32,
+    /// Bytes written.
+    pub bytes: u64,
+}
+
+/// Why it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The program, or every process, is gone.
+    Gone(Option<ExitStatus>),
+    /// The time is over.
+    Time,
+    /// The file is as large as it may be.
+    Size,
+    /// Somebody ended it.
+    Signal,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// At the end.
+    pub progress: Progress,
+    /// What the file says of itself.
+    pub recording: Recording,
+    /// Why it ended.
+    pub end: End,
+}
+
+/// When the first one is written.
+const FIRST_CHECKPOINT: Duration = Duration::from_secs(1);
+
+/// Time from one footer to the next, at least: a killed recorder loses what came after the last.
+const CHECKPOINT: Duration = Duration::from_secs(5);
+
+/// A recorder at work.
+struct Recorder {
+    rings: Rings,
+    writer: NativeWriter<PartFile>,
+    assembler: Assembler,
+    names: Names,
+    members: Members,
+    tasks: Tasks,
+    recording: Recording,
+    group: Option<Group>,
+    start_ns: u64,
+    anonymized: bool,
+    events: Vec<Event>,
+    records: Vec<Record>,
+    snapshot_every: Duration,
+    /// Footers that were written.
+    checkpoints: u64,
+}
+
+/// Records. `tell` is called several times a second.
+///
+/// # Errors
+/// One line that says what is missing, or what could not be written.
+pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Report, String> {
+    let tracefs = Tracefs::find()?;
+    let decoder = Decoder::new(&tracefs)?;
+    let group = match (options.memory_bytes, &options.group) {
+        (Some(bytes), _) => Some(Group::create(&format!("refault-record-{}", std::process::id()), bytes)?),
+        (None, Some(path)) => Some(Group::open(path)?),
+        (None, None) => None,
+    };
+    let writer = NativeWriter::create_part(&options.output).map_err(|e| e.to_string())?;
+    // A recorder that does not get as far as the first event leaves nothing.
+    let mut unfinished = Unfinished::new(&options.output);
+    let sees = sees(&decoder);
+    let mut rings = Rings::open(decoder, options.ring_bytes)?;
+    let last_beyond = machine::calibrate(&mut rings)?;
+    rings.set_last_beyond(last_beyond);
+    program::catch_end();
+    let start_ns = now_ns();
+    let mut names = Names::new();
+    if let Ok(folder) = std::env::current_dir() {
+        names.look_below(folder);
+    }
+    let Started { mut child, members, pid } = start(options, group.as_ref())?;
+    let group = group.or_else(|| group_of_target(pid));
+    let mut recorder = Recorder {
+        rings,
+        writer,
+        assembler: Assembler::new(start_ns, machine::reclaimers()),
+        names,
+        members,
+        tasks: Tasks::default(),
+        recording: Recording {
+            target: words(options),
+            kernel: release(),
+            sees,
+            group: group.as_ref().map(|g| g.path().to_owned()),
+            memory_max: group.as_ref().and_then(Group::limit_bytes),
+            swappiness: group.as_ref().and_then(Group::swappiness).or_else(machine::swappiness),
+            lru_gen: machine::lru_gen(),
+            anonymized: options.anonymized,
+            series: Series { names: snapshot::names(), snapshots: Vec::new() },
+            ..Recording::default()
+        },
+        group,
+        start_ns,
+        anonymized: options.anonymized,
+        events: Vec::new(),
+        records: Vec::new(),
+        snapshot_every: Duration::from_secs(1),
+        checkpoints: 0,
+    };
+    let done = recorder.run(options, &mut child, &mut tell);
+    if recorder.checkpoints > 0 {
+        unfinished.keep();
+    }
+    let done = done.and_then(|end| {
+        unfinished.keep();
+        recorder.finish(options, end, &mut tell)
+    });
+    done.map_err(|e| {
+        // The program is not ended by what happens to its recorder.
+        let _ = child.as_mut().map(Child::wait);
+        unfinished.with_hint(e)
+    })
+}
+
+impl Recorder {
+    fn run(
+        &mut self,
+        options: &Options,
+        child: &mut Option<Child>,
+        tell: &mut impl FnMut(&Progress),
+    ) -> Result<End, String> {
+        let started = Instant::now();
+        let (mut next_snapshot, mut next_checkpoint) = (Duration::ZERO, FIRST_CHECKPOINT);
+        loop {
+            let age = started.elapsed();
+            if age >= next_snapshot {
+                self.snapshot();
+                self.members.look_again();
+                next_snapshot = age + self.snapshot_every;
+            }
+            self.step(false)?;
+            tell(&self.progress());
+            if age >= next_checkpoint {
+                let begun = Instant::now();
+                self.checkpoint()?;
+                self.checkpoints += 1;
+                // Footers grow with the number of files: they take a twentieth of the time at most.
+                next_checkpoint = age + CHECKPOINT.max(begun.elapsed() * 20);
+            }
+            let gone = match (&mut *child, &options.target) {
+                (Some(child), _) => child.try_wait().ok().flatten().map(Some),
+                (None, Target::Pids(pids)) if !pids.iter().any(|pid| is_there(*pid)) => Some(None),
+                _ => None,
+            };
+            if let Some(status) = gone {
+                return Ok(End::Gone(status));
+            }
+            if program::is_ended() {
+                return Ok(End::Signal);
+            }
+            if options.longest.is_some_and(|longest| age >= longest) {
+                return Ok(End::Time);
+            }
+            if options.max_bytes.is_some_and(|most| self.writer.bytes_written() >= most) {
+                return Ok(End::Size);
+            }
+            std::thread::sleep(STEP);
+        }
+    }
+
+    /// Reads the rings, and writes what is known; `last`: all.
+    fn step(&mut self, last: bool) -> Result<(), String> {
+        self.events.clear();
+        self.rings.take(&mut self.events, last);
+        for event in &self.events {
+            let watched = self.members.contain(event, group::of_process);
+            if watched {
+                self.tasks.see(event, &mut self.assembler, self.group.is_none());
+            }
+            if event.time_ns >= self.start_ns {
+                self.assembler.take(event, watched, &mut self.names);
+            }
+        }
+        debug_assert_eq!(self.assembler.validate(), Ok(()));
+        self.assembler.emit(&mut self.records, last);
+        self.writer.write(&self.records).map_err(|e| e.to_string())?;
+        self.records.clear();
+        Ok(())
+    }
+
+    fn snapshot(&mut self) {
+        let time_ns = now_ns().saturating_sub(self.start_ns);
+        let values = snapshot::values(self.group.as_ref());
+        if self.recording.series.push(Snapshot { time_ns, values }) {
+            self.snapshot_every *= 2;
+        }
+    }
+
+    fn checkpoint(&mut self) -> Result<(), String> {
+        self.recording.duration_ns = now_ns().saturating_sub(self.start_ns);
+        let mut header = self.header();
+        if let Some(recording) = &mut header.recording {
+            recording.cut = true;
+        }
+        self.writer.checkpoint(&header).map_err(|e| e.to_string())
+    }
+
+    fn header(&mut self) -> Header {
+        (self.recording.events, self.recording.lost) = (self.rings.read, self.rings.lost + self.rings.undecoded);
+        self.recording.read_ahead_pages = self.names.read_ahead_pages();
+        let mut header = Header::new(Format::Native);
+        header.objects = self
+            .names
+            .all(self.anonymized)
+            .into_iter()
+            .map(|(name, pages)| ObjectInfo { pages, ..ObjectInfo::new(name, ObjectKind::File) })
+            .collect();
+        header.tasks = self.tasks.names.clone();
+        header.memcgs = self.tasks.groups.clone();
+        if self.anonymized {
+            let number = |what: &str, i: usize| format!("{what}{i}");
+            header.tasks.iter_mut().enumerate().for_each(|(i, name)| *name = number("task ", i));
+            header.memcgs.iter_mut().enumerate().for_each(|(i, path)| *path = number("/group", i));
+            self.recording.group = self.recording.group.take().map(|_| "/group0".to_owned());
+            "not said".clone_into(&mut self.recording.target);
+        }
+        header.source = Some(format!("refault record: {}", self.recording.target));
+        header.recorded_on = Some(format!("Linux {}", self.recording.kernel));
+        header.recording = Some(self.recording.clone());
+        header
+    }
+
+    fn progress(&self) -> Progress {
+        Progress {
+            seconds: now_ns().saturating_sub(self.start_ns) as f64 / 1e9,
+            events: self.rings.read,
+            lost: self.rings.lost + self.rings.undecoded,
+            accesses: self.assembler.accesses,
+            misses: self.assembler.misses,
+            objects: self.assembler.objects(),
+            bytes: self.writer.bytes_written(),
+        }
+    }
+
+    fn finish(mut self, options: &Options, end: End, tell: &mut impl FnMut(&Progress)) -> Result<Report, String> {
+        // What is being written into a ring is there after a moment.
+        std::thread::sleep(STEP);
+        self.snapshot();
+        self.step(true)?;
+        let progress = self.progress();
+        tell(&progress);
+        self.recording.duration_ns = now_ns().saturating_sub(self.start_ns);
+        self.names.search();
+        let header = self.header();
+        if progress.accesses == 0 {
+            drop(Unfinished::new(&options.output));
+            return Err(nothing(options));
+        }
+        self.writer.finish(&header).map_err(|e| e.to_string())?;
+        let bytes = fs::metadata(&options.output).map_or(progress.bytes, |m| m.len());
+        Ok(Report { progress: Progress { bytes, ..progress }, recording: self.recording, end })
+    }
+}
+
+/// The unfinished file is removed unless somebody keeps it: there is nothing in it that could be
+/// read.
+struct Unfinished {
+    part: PathBuf,
+    kept: bool,
+}
+
+impl Unfinished {
+    fn new(output: &std::path::Path) -> Unfinished {
+        let mut part = fs::canonicalize(output).unwrap_or_else(|_| output.to_owned()).into_os_string();
+        part.push(".part");
+        Unfinished { part: part.into(), kept: false }
+    }
+
+    fn keep(&mut self) {
+        self.kept = true;
+    }
+
+    fn with_hint(&self, error: String) -> String {
+        match self.kept && self.part.exists() {
+            true => format!("{error}; what was recorded until then is in {}", self.part.display()),
+            false => error,
+        }
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.kept {
+            let _ = fs::remove_file(&self.part);
+        }
+    }
+}
+
+/// What is recorded, as it begins.
+struct Started {
+    child: Option<Child>,
+    members: Members,
+    /// A process of it, if one is known.
+    pid: Option<u32>,
+}
+
+fn start(options: &Options, group: Option<&Group>) -> Result<Started, String> {
+    let own = std::process::id();
+    Ok(match &options.target {
+        Target::Command(words) => {
+            let child = program::start(words, group)?;
+            let pid = child.id();
+            Started { child: Some(child), members: Members::new(Rule::Descent, own, [pid]), pid: Some(pid) }
+        }
+        Target::Pids(pids) => {
+            if let Some(gone) = pids.iter().find(|pid| !is_there(**pid)) {
+                return Err(format!("--pid {gone}: there is no such process"));
+            }
+            let members = Members::new(Rule::Descent, own, pids.iter().copied());
+            Started { child: None, members, pid: pids.first().copied() }
+        }
+        Target::Group => {
+            let path = group.map(|g| g.path().to_owned()).ok_or("no group given")?;
+            Started { child: None, members: Members::new(Rule::Group(path), own, []), pid: None }
+        }
+        Target::All => Started { child: None, members: Members::new(Rule::All, own, []), pid: None },
+    })
+}
+
+/// The group that a process is in, if it has a limit.
+fn group_of_target(pid: Option<u32>) -> Option<Group> {
+    let path = group::of_process(pid?)?;
+    Group::open(&PathBuf::from(path)).ok().filter(|group| group.limit_bytes().is_some())
+}
+
+fn is_there(pid: u32) -> bool {
+    fs::exists(format!("/proc/{pid}/stat")).unwrap_or(false)
+}
+
+/// What is seen, in words.
+fn sees(decoder: &Decoder) -> Vec<String> {
+    let parts = [
+        (Part::Cache, "reads by descriptor"),
+        (Part::Writes, "writes by descriptor"),
+        (Part::Faults, "faults on mapped files"),
+    ];
+    parts.into_iter().filter(|(part, _)| decoder.has(*part)).map(|(_, words)| words.to_owned()).collect()
+}
+
+fn words(options: &Options) -> String {
+    match &options.target {
+        Target::Command(words) => words.iter().map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" "),
+        Target::Pids(pids) => format!("pid {}", pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+        Target::Group => format!("cgroup {}", options.group.as_deref().unwrap_or("/".as_ref()).display()),
+        Target::All => "all processes".to_owned(),
+    }
+}
+
+fn nothing(options: &Options) -> String {
+    format!(
+        "{}: no access to a file was seen, and nothing is written; was the program busy, and on a file system with a \
+         page cache? Memory that is not of a file is not recorded",
+        words(options)
+    )
+}

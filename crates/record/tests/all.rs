@@ -1,0 +1,1 @@
+//! All tests of the public side in one program.

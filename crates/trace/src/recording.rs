@@ -1,0 +1,108 @@
+//! What a recording of a kernel says of itself: what it was made on, what it sees, what it lost.
+
+use serde::{Deserialize, Serialize};
+
+/// The metadata `refault.recording`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Recording {
+    /// The recorder was ended before its end, or the file was cut: what is here is whole up to the
+    /// last row.
+    pub cut: bool,
+    /// What was recorded, in words.
+    pub target: String,
+    /// The release of the kernel.
+    pub kernel: String,
+    /// Nanoseconds from the first to the last moment of it.
+    pub duration_ns: u64,
+    /// Events of the kernel that were read, and those that were lost because a ring was full. A
+    /// recording with losses is not exact.
+    pub events: u64,
+    /// See `events`.
+    pub lost: u64,
+    /// What is seen, in words: which accesses are in it.
+    pub sees: Vec<String>,
+    /// The memory cgroup that was recorded, if it was one.
+    pub group: Option<String>,
+    /// Its limit in bytes; none: no limit.
+    pub memory_max: Option<u64>,
+    /// Its swappiness.
+    pub swappiness: Option<u32>,
+    /// Whether multi-gen LRU was on.
+    pub lru_gen: bool,
+    /// `read_ahead_kb` of the device with most objects, in pages.
+    pub read_ahead_pages: Option<u32>,
+    /// Objects have numbers for names.
+    pub anonymized: bool,
+    /// How the group, or the machine, was over time.
+    pub series: Series,
+}
+
+/// Gauges and counters of the kernel over time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Series {
+    /// Their names; sizes are in bytes, as `memory.stat` has them.
+    pub names: Vec<String>,
+    /// In the order of time.
+    pub snapshots: Vec<Snapshot>,
+}
+
+/// One moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Since the start.
+    pub time_ns: u64,
+    /// By name.
+    pub values: Vec<u64>,
+}
+
+/// Snapshots that are kept: beyond it every second one goes, and they come half as often.
+const MOST: usize = 4096;
+
+impl Series {
+    /// The place of a name.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|known| known == name)
+    }
+
+    /// The first and the last value of a name.
+    pub fn ends(&self, name: &str) -> Option<(u64, u64)> {
+        let column = self.column(name)?;
+        let value = |s: &Snapshot| s.values.get(column).copied();
+        Some((value(self.snapshots.first()?)?, value(self.snapshots.last()?)?))
+    }
+
+    /// Appends a snapshot. True: there were so many that every second one went, and the next ones
+    /// are wanted half as often.
+    pub fn push(&mut self, snapshot: Snapshot) -> bool {
+        self.snapshots.push(snapshot);
+        let full = self.snapshots.len() > MOST;
+        if full {
+            let mut at = 0;
+            self.snapshots.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+        }
+        full
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_series_is_thinned() {
+        let mut series = Series { names: vec!["usage".to_owned()], ..Series::default() };
+        let mut halved = 0;
+        for i in 0..10_000u64 {
+            halved += u32::from(series.push(Snapshot { time_ns: i, values: vec![i * 2] }));
+        }
+        assert!(halved > 1 && series.snapshots.len() <= MOST);
+        assert!(series.snapshots.is_sorted_by_key(|s| s.time_ns));
+        assert_eq!(series.ends("usage"), Some((0, 19_998)));
+        assert_eq!(series.ends("other"), None);
+    }
+}
