@@ -6,12 +6,17 @@ pub mod bench;
 pub mod doctor;
 mod flags;
 mod given;
+mod live;
+mod metrics;
+mod page;
 pub mod replay;
+pub mod report;
 pub mod run;
 mod runner;
 pub mod size;
 mod table;
 mod terminal;
+pub mod top;
 pub mod trace_cmd;
 
 pub use given::Given;

@@ -10,6 +10,7 @@ mod groups;
 mod memcg_column;
 mod opt_bound;
 mod oracle;
+mod report;
 mod run;
 mod scenario;
 mod size;
