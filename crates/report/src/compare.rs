@@ -221,8 +221,10 @@ fn curves(sources: &[Source]) -> Option<Chart> {
     xs.sort_by(f64::total_cmp);
     xs.dedup();
     let mut series = Vec::new();
+    let common = common_policy(&all);
     for (n, (curves, source)) in all.iter().zip(sources).enumerate() {
-        let main: Vec<Line> = curves.main().cloned().into_iter().collect();
+        let of_common = || curves.all.iter().find(|line| Some(line.policy.as_str()) == common);
+        let main: Vec<Line> = of_common().or(curves.main()).cloned().into_iter().collect();
         let one = Curves { all: main, ..curves.clone() };
         for mut s in one.series(&xs, &format!(", {}", source.name)) {
             s.dashed = n % 2 == 1;
@@ -232,6 +234,14 @@ fn curves(sources: &[Source]) -> Option<Chart> {
     }
     let (x, y) = (Axis::new("memory", Unit::Bytes), Axis::new("misses, % of accesses", Unit::Percent));
     Some(Chart::new(Shape::Lines, x, y, xs, series))
+}
+
+/// A policy of Linux that all have: the one that pages tell most of, if it is.
+fn common_policy(all: &[Curves]) -> Option<&str> {
+    let first = all.first()?;
+    let has = |policy: &str| all.iter().all(|curves| curves.all.iter().any(|line| line.policy == policy));
+    let mut policies = first.main().into_iter().chain(&first.all).map(|line| line.policy.as_str());
+    policies.find(|policy| *policy != "opt" && has(policy))
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub use render::Made;
 
 /// The page of one result, or of several beside each other.
 pub fn html(sources: &[Source], made: &Made) -> String {
+    let sources = &told_apart(sources);
     let mut pages = compare::pages(sources);
     let many = sources.len() > 1;
     for (n, source) in sources.iter().enumerate() {
@@ -38,6 +39,16 @@ pub fn html(sources: &[Source], made: &Made) -> String {
         pages.extend(own);
     }
     render::html(&pages, sources, made)
+}
+
+/// Results of the same name get a number.
+fn told_apart(sources: &[Source]) -> Vec<Source> {
+    let is_twice = |name: &str| sources.iter().filter(|other| other.name == name).count() > 1;
+    let named = |(n, source): (usize, &Source)| match is_twice(&source.name) {
+        true => Source { name: format!("{} ({})", source.name, n + 1), ..source.clone() },
+        false => source.clone(),
+    };
+    sources.iter().enumerate().map(named).collect()
 }
 
 /// The memory in pages at which the curve bends of the policy that pages tell most of.
