@@ -6,13 +6,18 @@ pub mod bench;
 pub mod doctor;
 mod flags;
 mod given;
+mod live;
+mod metrics;
+mod page;
 pub mod record;
 pub mod replay;
+pub mod report;
 pub mod run;
 mod runner;
 pub mod size;
 mod table;
 mod terminal;
+pub mod top;
 pub mod trace_cmd;
 pub mod verify;
 

@@ -2,7 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use refault_cli::{Failure, Given, bench, doctor, record, replay, run, size, trace_cmd, verify};
+use refault_cli::{Failure, Given, bench, doctor, record, replay, report, run, size, top, trace_cmd, verify};
 use std::process::ExitCode;
 
 /// Linux page reclaim as a program: what any policy would have done with a trace of page accesses,
@@ -24,6 +24,8 @@ enum Command {
     /// Find the smallest limit of a memory cgroup that meets a target: pressure, latency, hit rate,
     /// refaults
     Size(Box<size::SizeArgs>),
+    /// Make a page of HTML of results: how much memory is enough, which policy, who, when
+    Report(Box<report::ReportArgs>),
     /// Inspect, convert and generate traces
     Trace(trace_cmd::TraceArgs),
     /// Run a program in less memory than it wants
@@ -32,6 +34,8 @@ enum Command {
     Record(record::RecordArgs),
     /// Replay a recording of this machine's kernel, and compare every access with what it did
     Verify(verify::VerifyArgs),
+    /// Show a run that is under way: memory, faults, stalls, the largest mappings
+    Top(top::TopArgs),
     /// Say what this machine allows the pager to do, and what would improve it
     Doctor(doctor::DoctorArgs),
 }
@@ -60,10 +64,12 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay::run(&args, &given).map(|()| true),
         Command::Bench(args) => bench::run(&args),
         Command::Size(args) => size::run(&args, &given),
+        Command::Report(args) => report::run(&args, &given).map(|()| true),
         Command::Trace(args) => trace_cmd::run(args).map(|()| true),
         Command::Record(args) => return record::run(&args).unwrap_or_else(|e| fail(&e)),
         Command::Run(args) => return run::run(&args).unwrap_or_else(|e| fail(&e)),
         Command::Verify(args) => verify::run(&args),
+        Command::Top(args) => top::run(&args).map(|()| true),
         Command::Doctor(args) => doctor::run(&args),
     };
     match done {

@@ -153,6 +153,30 @@ fn sources_name_pages_and_headings_that_exist() {
     none(&complaints);
 }
 
+/// What the figures of a report name of the documentation is there, pages and headings.
+#[test]
+fn reports_name_pages_and_headings_that_exist() {
+    let pages = pages();
+    let (mut complaints, mut named) = (Vec::new(), 0);
+    for source in files("crates/report/src", &[".rs"]) {
+        let text = std::fs::read_to_string(root().join(&source)).expect("text");
+        for word in text.split('"').skip(1).step_by(2) {
+            let is_page = ["reference/", "how-to/", "mechanisms.md"].iter().any(|lead| word.starts_with(lead));
+            if !is_page {
+                continue;
+            }
+            named += 1;
+            let (path, anchor) = word.split_once('#').map_or((word, None), |(path, anchor)| (path, Some(anchor)));
+            let page = pages.iter().find(|page| page.name == format!("docs/{path}"));
+            if !page.is_some_and(|page| anchor.is_none_or(|anchor| page.anchors().contains(anchor))) {
+                complaints.push(format!("{source}: there is no docs/{word}"));
+            }
+        }
+    }
+    assert!(named > 10, "{named} names: were they taken for something else?");
+    none(&complaints);
+}
+
 /// The page of a command has each of its flags.
 #[test]
 fn the_reference_has_every_flag() {
@@ -161,6 +185,7 @@ fn the_reference_has_every_flag() {
         ("replay", &["reference/replay.md", "reference/replay-scenario.md"][..]),
         ("size", &["reference/size.md", "reference/formats.md"]),
         ("bench", &["reference/bench.md"]),
+        ("report", &["reference/report.md", "reference/formats.md"]),
         ("run", &["reference/run.md"]),
         ("record", &["reference/record.md"]),
         ("verify", &["reference/record.md"]),
@@ -232,9 +257,11 @@ fn commands_that_are_not_run_have_flags_that_exist() {
     let mut complaints = Vec::new();
     let known: Vec<(&str, BTreeSet<String>)> = [
         "replay",
+        "report",
         "size",
         "bench",
         "run",
+        "top",
         "record",
         "verify",
         "doctor",

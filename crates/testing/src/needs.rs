@@ -16,6 +16,8 @@ use std::sync::Mutex;
 /// | `traces` | `../shared/traces`, public traces and published miss ratios |
 /// | `cc` | a C compiler |
 /// | `python` | `python3` |
+/// | `browser` | `chromium`, `node`, and the packages of `crates/report/tests/browser` |
+/// | `prometheus` | `prometheus_client` of Python, a parser of OpenMetrics |
 /// | `mount` | the right to mount a file system in a namespace of one's own |
 /// | `mlock` | the right to lock memory (`mlockall`) |
 /// | `guards` | `MADV_GUARD_INSTALL`, Linux 6.13 |
@@ -32,6 +34,8 @@ pub enum Need {
     Traces,
     Cc,
     Python,
+    Browser,
+    Prometheus,
     Mount,
     Mlock,
     Guards,
@@ -43,13 +47,15 @@ pub enum Need {
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 13] = [
+    pub const ALL: [Need; 15] = [
         Need::Uffd,
         Need::UffdKernel,
         Need::Oracle,
         Need::Traces,
         Need::Cc,
         Need::Python,
+        Need::Browser,
+        Need::Prometheus,
         Need::Mount,
         Need::Mlock,
         Need::Guards,
@@ -68,6 +74,8 @@ impl Need {
             Need::Traces => "traces",
             Need::Cc => "cc",
             Need::Python => "python",
+            Need::Browser => "browser",
+            Need::Prometheus => "prometheus",
             Need::Mount => "mount",
             Need::Mlock => "mlock",
             Need::Guards => "guards",

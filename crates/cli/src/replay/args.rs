@@ -174,6 +174,15 @@ pub struct OutputArgs {
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
 
+    /// Write the result as a page of HTML, too, which needs nothing else; `refault report` makes
+    /// one that says more
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: Option<PathBuf>,
+
+    /// Write the result as OpenMetrics text, too
+    #[arg(long, value_name = "FILE")]
+    pub(super) metrics: Option<PathBuf>,
+
     /// Draw hit rate against memory, 80 columns wide
     #[arg(long, conflicts_with = "json")]
     pub(super) curve: bool,

@@ -6,17 +6,19 @@ use super::policy::RowPolicy;
 use super::progress::Progress;
 use super::row::Row;
 use super::run::Plan;
-use super::{curve, groups, scenario, text};
+use super::{curve, groups, metrics, scenario, text};
 use crate::flags::kernel::{self, KernelArg};
 use crate::flags::settings::{self, Set};
 use crate::flags::size::{Size, human};
+use crate::page::{with_series, write_html};
 use crate::terminal::grouped;
 use crate::{Failure, Given, is_same_file, print};
 use refault_mm::{Config, Lru};
+use refault_report::Source;
 use refault_trace::{AtomicFile, Header, LoadOptions, Record, RecordSource, Trace, TraceError, open};
 use serde::Serialize;
 use std::io::{IsTerminal, Write, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Runs `refault replay ...`, of whose flags `given` were.
 pub fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
@@ -42,7 +44,9 @@ pub fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     check(args)?;
     // An output that cannot be written is known before the replay, not after it; a replay that is
     // interrupted leaves nothing behind, as the files are made in earnest at the end.
-    for path in [&args.output.output, &args.output.miss_bits].into_iter().flatten() {
+    for path in
+        [&args.output.output, &args.output.miss_bits, &args.output.html, &args.output.metrics].into_iter().flatten()
+    {
         drop(AtomicFile::create(path)?);
     }
     let (mut rows, mut bits) = (Vec::new(), None);
@@ -57,10 +61,26 @@ pub fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     if let (Some(path), Some(MissBits(bits))) = (&args.output.miss_bits, bits) {
         write(path, &bits)?;
     }
+    write_page(args, &[], || json(&rows))?;
+    if let Some(path) = &args.output.metrics {
+        metrics::of_rows(&rows).write(path)?;
+    }
     match &args.output.output {
         Some(path) => write(path, text.as_bytes()),
         None => print(&text),
     }
+}
+
+/// Writes `--html`, of the JSON of the result, with the time series of its runs.
+pub(super) fn write_page(
+    args: &ReplayArgs,
+    series: &[String],
+    json: impl FnOnce() -> Result<String, Failure>,
+) -> Result<(), Failure> {
+    let Some(path) = &args.output.html else { return Ok(()) };
+    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let names: Vec<_> = args.traces.iter().map(name).collect();
+    write_html(path, &[Source::new(&names.join(", "), with_series(&json()?, series)?)])
 }
 
 /// What the flags ask for that makes no sense, before anything is read.
@@ -85,24 +105,39 @@ pub(super) fn check(args: &ReplayArgs) -> Result<(), Failure> {
 
 /// No output is an input or another output; of several traces, each can be opened.
 fn check_paths(args: &ReplayArgs) -> Result<(), Failure> {
-    let outputs = [("--output", &args.output.output), ("--miss-bits", &args.output.miss_bits)];
+    let outputs = [
+        ("--output", &args.output.output),
+        ("--miss-bits", &args.output.miss_bits),
+        ("--html", &args.output.html),
+        ("--metrics", &args.output.metrics),
+    ];
     for (flag, path) in outputs {
         let Some(path) = path else { continue };
         if args.traces.iter().any(|trace| is_same_file(trace, path)) {
             return Err(format!("{}: is a trace to read; give {flag} another name", path.display()).into());
         }
     }
-    if let (Some(a), Some(b)) = (&args.output.output, &args.output.miss_bits)
-        && is_same_file(a, b)
-    {
-        return Err(format!("{}: is named by --output and --miss-bits; give them two names", a.display()).into());
-    }
+    check_different(&outputs)?;
     if args.traces.len() > 1 {
         // The last of many files should not fail after minutes. What can be read only once is left
         // alone.
         for path in args.traces.iter().filter(|path| path.is_file() || !path.exists()) {
             if path.as_os_str() != "-" {
                 open(path, &args.input.open_options())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// No file is written twice.
+pub(super) fn check_different(outputs: &[(&str, &Option<PathBuf>)]) -> Result<(), Failure> {
+    for (n, (a_flag, a)) in outputs.iter().enumerate() {
+        for (b_flag, b) in &outputs[n + 1..] {
+            if let (Some(a), Some(b)) = (a, b)
+                && is_same_file(a, b)
+            {
+                return Err(format!("{}: is named by {a_flag} and {b_flag}; give them two names", a.display()).into());
             }
         }
     }

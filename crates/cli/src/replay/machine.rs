@@ -11,24 +11,41 @@ pub(crate) const DIRTY: u8 = 4;
 /// A write need not be announced.
 pub(crate) const WRITABLE: u8 = 8;
 
+/// Who watches a replay from the side of the driver: a report does, a plain replay has nobody.
+pub(crate) trait Observer {
+    /// The frames of a folio are free.
+    fn freed(&mut self, page: PageId, order: u8);
+    /// An access missed: the page is in memory from now on, unless memory ran out.
+    fn missed(&mut self, page: PageId);
+}
+
+impl Observer for () {
+    #[inline(always)]
+    fn freed(&mut self, _: PageId, _: u8) {}
+    #[inline(always)]
+    fn missed(&mut self, _: PageId) {}
+}
+
 /// Page tables, and what went wrong.
 #[derive(Debug)]
-pub(crate) struct Machine {
+pub(crate) struct Machine<O = ()> {
     /// A byte a page.
     pub(crate) pte: Vec<u8>,
     /// The memcg that ran out of memory.
     pub(crate) oom: Option<MemcgId>,
     /// How long tasks would have slept beyond their `memory.high`, if there were time.
     pub(crate) high_ns: u64,
+    /// Who watches.
+    pub(crate) observer: O,
 }
 
-impl Machine {
-    pub(crate) fn new(pages: usize) -> Machine {
-        Machine { pte: vec![0; pages], oom: None, high_ns: 0 }
+impl<O> Machine<O> {
+    pub(crate) fn new(pages: usize, observer: O) -> Machine<O> {
+        Machine { pte: vec![0; pages], oom: None, high_ns: 0, observer }
     }
 }
 
-impl World for Machine {
+impl<O: Observer> World for Machine<O> {
     #[inline]
     fn effect(&mut self, effect: Effect) -> Ack {
         match effect {
@@ -38,6 +55,7 @@ impl World for Machine {
             }
             Effect::Unmap { page } => self.pte[page.index()] &= DIRTY,
             Effect::WriteProtect { page } => self.pte[page.index()] &= !(WRITABLE | DIRTY),
+            Effect::Free { page, order } => self.observer.freed(page, order),
             Effect::Oom { memcg } => self.oom = Some(memcg),
             Effect::Throttle { reason: ThrottleReason::High, max_wait_ns } => self.high_ns += max_wait_ns,
             _ => {}

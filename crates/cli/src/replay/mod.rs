@@ -7,12 +7,12 @@
 //! | `command` | from flags to output: which traces, sizes and policies |
 //! | `cell`, `machine` | one trace, policy and size: the engine, and page tables and devices that cost nothing |
 //! | `run`, `recorder`, `progress` | cells on threads; what is recorded on the way; the bar |
-//! | `row`, `text`, `curve`, `swap_map` | what came out, as tables, JSON and pictures |
+//! | `row`, `text`, `curve`, `swap_map`, `metrics` | what came out, as tables, JSON, pictures and metrics |
 //! | `groups/` | the same of a trace with memory cgroups |
 //! | `scenario/` | scenarios, by the `runner` |
 //!
 //! It calls the engine, `runner` for machines, and `flags`, `table` and `terminal`. `main` calls
-//! `run`, `size` replays with it.
+//! `run`, `size` and `report` replay with it.
 
 mod args;
 pub mod cell;
@@ -20,6 +20,7 @@ mod command;
 mod curve;
 pub(crate) mod groups;
 pub(crate) mod machine;
+mod metrics;
 pub(crate) mod policy;
 pub(crate) mod progress;
 mod recorder;
@@ -33,4 +34,7 @@ pub use args::ReplayArgs;
 pub(crate) use args::{SwapMax, ViaArg};
 pub use command::run;
 pub(crate) use command::write;
-pub(crate) use scenario::is_scenario;
+pub(crate) use curve::sizes as curve_sizes;
+pub(crate) use row::Row;
+pub(crate) use run::Plan;
+pub(crate) use scenario::{is_scenario, results as scenario_results};

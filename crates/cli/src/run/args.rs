@@ -97,6 +97,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
 
+    /// Write the figures as OpenMetrics text to a file, anew each second and at the end, as the
+    /// textfile collector of Prometheus' node exporter reads them
+    #[arg(long, value_name = "FILE")]
+    pub(super) metrics: Option<PathBuf>,
+
     /// No line of figures at the end
     #[arg(long, short)]
     pub(super) quiet: bool,

@@ -1,10 +1,11 @@
 //! `refault run`: a program in less memory than it wants.
 //!
 //! `args` makes a configuration of the pager of the flags, `program` finds what is to be run,
-//! `record` writes the trace, `report` says what came of it. It calls the pager for everything
-//! else; `main` calls `run`.
+//! `record` writes the trace, `live` says how it goes, `report` what
+//! came of it. It calls the pager for everything else; `main` calls `run`.
 
 mod args;
+mod live;
 mod program;
 mod record;
 mod report;
@@ -22,8 +23,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let config = args.config()?;
     let json = report::start(args)?;
     let trace = record::start(args.record.as_deref())?;
-    let mut outcome =
-        tree::run(config, &program, &args.command).map_err(|e| format!("{}: {e}", args.command[0].display()))?;
+    let (watch, gone) = live::start(args);
+    let mut outcome = tree::run_watched(config, &program, &args.command, Some(watch))
+        .map_err(|e| format!("{}: {e}", args.command[0].display()))?;
+    drop(gone);
     let status = outcome.status;
     let recording = trace.zip(outcome.recording.take());
     let read_back = outcome.stats.counts.swapped_in;

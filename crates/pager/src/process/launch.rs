@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::inherited;
 use super::orphans;
 use super::record::Recording;
+use super::watch::{self, Watch};
 use super::{PRELOAD, Shared, Tree, TreeConfig, TreeStats, abi};
 use crate::calls::{self, Call};
 use crate::error::Error;
@@ -42,7 +43,17 @@ pub struct Outcome {
 ///
 /// This process serves that memory: it must not be ended before. It takes signals that end
 /// processes and passes them on.
-pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result<Outcome, Error> {
+pub fn run(config: TreeConfig, program: &Path, words: &[OsString]) -> Result<Outcome, Error> {
+    run_watched(config, program, words, None)
+}
+
+/// As [`run`]; `watch` is told how the run is, once a second and at the end.
+pub fn run_watched(
+    mut config: TreeConfig,
+    program: &Path,
+    words: &[OsString],
+    watch: Option<Watch>,
+) -> Result<Outcome, Error> {
     inherited::check_not_served()?;
     inherited::check_file_limit()?;
     let open_files = inherited::raise_open_files()?;
@@ -72,6 +83,11 @@ pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result
     unsafe { command.pre_exec(as_it_was) };
     let mut child = calls::made(Call::Start, || command.spawn()).map_err(Error::io("starting the program"))?;
     pass_signals_on(child.id() as libc::pid_t);
+    let (over, end) = std::sync::mpsc::channel();
+    let watching = watch.map(|watch| {
+        let shared = tree.shared.clone();
+        std::thread::spawn(move || watch::watch(&shared, started, &end, watch))
+    });
     let was_served = wait_for_agent(&tree.shared, &mut child)?;
     let status = child.wait().map_err(Error::io("waiting for the program"))?;
     orphans::wait_for_all(&name);
@@ -79,6 +95,8 @@ pub fn run(mut config: TreeConfig, program: &Path, words: &[OsString]) -> Result
         std::thread::sleep(Duration::from_micros(500));
     }
     let wall = started.elapsed();
+    drop(over);
+    watching.into_iter().for_each(|thread| _ = thread.join());
     let mut core = tree.shared.lock_now();
     if let Err(defect) = core.validate() {
         eprintln!("refault: defect: {defect}");

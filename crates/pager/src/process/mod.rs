@@ -7,8 +7,8 @@
 //! to scratch pages of its own and from there to memory that both map.
 //!
 //! Threads of the manager: two or more that serve faults, the evictor, the scanner (which finds
-//! memory), and the greeter (which admits processes). The engine decides, under one lock with the
-//! states of all pages.
+//! memory), and the greeter (which admits processes); one more looks at it once a second if someone
+//! wants to know. The engine decides, under one lock with the states of all pages.
 
 #[path = "../../../preload/src/abi.rs"]
 #[expect(dead_code, reason = "each side uses its part")]
@@ -43,6 +43,7 @@ mod table;
 mod unanswered;
 mod validate;
 mod wake;
+mod watch;
 mod written;
 
 use std::fs::File;
@@ -70,9 +71,10 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads::{self, fatal};
 use crate::uffd::PAGE;
 
-pub use launch::{Outcome, exit_like, run};
+pub use launch::{Outcome, exit_like, run, run_watched};
 pub use record::{Recording, Touched};
 pub use stats::TreeStats;
+pub use watch::{Live, Watch};
 
 /// Stack, buffers and codec tables of a thread, as far as they are touched.
 const THREAD_BYTES: usize = 160 << 10;

@@ -5,7 +5,7 @@ use super::row::{GroupRow, Row};
 use super::tree::Tree;
 use super::{json, text};
 use crate::replay::args::ReplayArgs;
-use crate::replay::command::{check, sizes, write};
+use crate::replay::command::{check, sizes, write, write_page};
 use crate::replay::policy::RowPolicy;
 use crate::replay::progress::Progress;
 use crate::{Failure, Given, print};
@@ -17,11 +17,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Flags of traces that have no meaning with groups, and what there is instead.
-const NOT_HERE: [(&str, &str); 5] = [
+const NOT_HERE: [(&str, &str); 6] = [
     ("swap-map", "leave --memcg-column out"),
     ("curve", "`refault size` draws the curve of a group"),
     ("windows", "it is of one hit rate, and here are several"),
     ("miss-bits", "leave --memcg-column out"),
+    ("metrics", "--json has all of it"),
     ("lru-gen", "--vmstat has the sizes of every group"),
 ];
 
@@ -39,7 +40,7 @@ pub(in crate::replay) fn run(
     }
     let policies = linux(policies, given)?;
     check(args)?;
-    if let Some(path) = &args.output.output {
+    for path in [&args.output.output, &args.output.html].into_iter().flatten() {
         drop(AtomicFile::create(path)?);
     }
     let mut rows = Vec::new();
@@ -47,6 +48,7 @@ pub(in crate::replay) fn run(
         rows.push(replay(args, path, &policies)?);
     }
     let text = render(args, &rows)?;
+    write_page(args, &[], || json::json(&rows.concat()))?;
     match &args.output.output {
         Some(path) => write(path, text.as_bytes()),
         None => print(&text),

@@ -4,12 +4,13 @@ use super::outcome::Outcome;
 use super::{csv, groups, json, text, tiers};
 use crate::flags::kernel::KernelArg;
 use crate::replay::args::ReplayArgs;
-use crate::replay::command::write;
-use crate::replay::policy::RowPolicy;
+use crate::replay::command::{check_different, write, write_page};
+use crate::replay::policy::{PolicyList, RowPolicy};
 use crate::runner::{Job, Runner, limit, scaled};
 use crate::{Failure, Given, is_same_file, print};
 use refault_lab::scenario::{PolicySpec, Scenario};
 use refault_trace::AtomicFile;
+use std::path::Path;
 
 /// Runs every scenario under every policy.
 pub(in crate::replay) fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
@@ -48,7 +49,7 @@ pub(super) fn run_all(args: &ReplayArgs, given: &Given, scenarios: Vec<(String, 
     }
     // An output that cannot be written is known before the run; it is made in earnest at the end,
     // so that a run that is interrupted leaves nothing behind.
-    for path in [&args.output.output, &args.lab.series].into_iter().flatten() {
+    for path in [&args.output.output, &args.lab.series, &args.output.html].into_iter().flatten() {
         drop(AtomicFile::create(path)?);
     }
     let done = Runner::new(args.threads, args.lab.check).run("running", &jobs)?;
@@ -59,27 +60,49 @@ pub(super) fn run_all(args: &ReplayArgs, given: &Given, scenarios: Vec<(String, 
     if let (Some(path), [outcome]) = (&args.lab.series, outcomes.as_slice()) {
         write(path, outcome.result().series.csv().as_bytes())?;
     }
+    let series: Vec<_> = outcomes.iter().map(|outcome| outcome.result().series.csv()).collect();
+    write_page(args, &series, || json::json(&outcomes, false, true))?;
     match &args.output.output {
         Some(path) => write(path, text.as_bytes()),
         None => print(&text),
     }
 }
 
+/// Runs one scenario under its own policy or under others: JSON, and the time series of each run.
+pub(crate) fn results(
+    path: &Path,
+    scale: f64,
+    policies: Option<&PolicyList>,
+    seed: Option<u64>,
+    threads: Option<u16>,
+) -> Result<(String, Vec<String>), Failure> {
+    let file = path.display().to_string();
+    let mut scenario = scaled(&Scenario::load(path)?, &file, scale)?;
+    scenario.seed = seed.unwrap_or(scenario.seed);
+    let specs = match policies {
+        Some(list) => listed(list, &scenario)?,
+        None => vec![scenario.policy.clone()],
+    };
+    let job =
+        |policy: PolicySpec| Job { name: format!("{file}, {}", policy.policy), scenario: scenario.clone(), policy };
+    let jobs: Vec<_> = specs.into_iter().map(job).collect();
+    let done = Runner::new(threads, false).run("running", &jobs)?;
+    let outcome = |(job, done): (Job, _)| Outcome { scenario: job.scenario, scale, policy: job.policy, done };
+    let outcomes: Vec<_> = jobs.into_iter().zip(done).map(outcome).collect();
+    let series = outcomes.iter().map(|outcome| outcome.result().series.csv()).collect();
+    Ok((json::json(&outcomes, false, true)?, series))
+}
+
 /// No output is an input or another output.
 fn check_outputs(args: &ReplayArgs) -> Result<(), Failure> {
-    let outputs = [("--output", &args.output.output), ("--series", &args.lab.series)];
+    let outputs = [("--output", &args.output.output), ("--series", &args.lab.series), ("--html", &args.output.html)];
     for (flag, path) in outputs {
         let Some(path) = path else { continue };
         if args.traces.iter().any(|scenario| is_same_file(scenario, path)) {
             return Err(format!("{}: is a scenario to read; give {flag} another name", path.display()).into());
         }
     }
-    match (&args.output.output, &args.lab.series) {
-        (Some(a), Some(b)) if is_same_file(a, b) => {
-            Err(format!("{}: is named by --output and --series; give them two names", a.display()).into())
-        }
-        _ => Ok(()),
-    }
+    check_different(&outputs)
 }
 
 /// Those of the flags, with what the scenario says about its own; or that one.
@@ -87,9 +110,14 @@ fn policies(args: &ReplayArgs, given: &Given, scenario: &Scenario) -> Result<Vec
     if !given.has("policy") {
         return Ok(vec![scenario.policy.clone()]);
     }
-    let every = args.policy.0.len() == RowPolicy::all().count();
+    listed(&args.policy, scenario)
+}
+
+/// Policies by their names, with what the scenario says about its own.
+fn listed(policies: &PolicyList, scenario: &Scenario) -> Result<Vec<PolicySpec>, Failure> {
+    let every = policies.0.len() == RowPolicy::all().count();
     let mut list = Vec::new();
-    for &policy in &args.policy.0 {
+    for &policy in &policies.0 {
         match policy {
             RowPolicy::Linux(policy) => {
                 let spec = PolicySpec { policy, ..scenario.policy.clone() };

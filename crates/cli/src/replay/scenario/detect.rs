@@ -7,12 +7,24 @@ use std::io::Read;
 use std::path::Path;
 
 /// Flags of scenarios and of traces.
-const BOTH: [&str; 11] =
-    ["policy", "kernel", "seed", "threads", "json", "csv", "output", "vmstat", "lru-gen", "memcg-limits", "swap-map"];
+const BOTH: [&str; 12] = [
+    "html",
+    "policy",
+    "kernel",
+    "seed",
+    "threads",
+    "json",
+    "csv",
+    "output",
+    "vmstat",
+    "lru-gen",
+    "memcg-limits",
+    "swap-map",
+];
 /// Flags of scenarios alone.
 const SCENARIOS: [&str; 4] = ["scale", "check", "series", "promotion"];
 /// Flags of traces, and where a scenario says the same.
-const INSTEAD: [(&str, &str); 10] = [
+const INSTEAD: [(&str, &str); 11] = [
     ("memcg-column", "memcg of a task"),
     ("memory", "machine.memory"),
     ("swap-max", "swap.size"),
@@ -21,6 +33,7 @@ const INSTEAD: [(&str, &str); 10] = [
     ("max-accesses", "accesses of a phase"),
     ("set", "[policy]"),
     ("thp", "[machine.thp]"),
+    ("metrics", "--json"),
     ("windows", "sample; --series writes what was sampled"),
     ("page-size", "nothing: pages are 4096 bytes"),
 ];

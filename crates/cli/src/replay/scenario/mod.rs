@@ -14,6 +14,7 @@ mod text;
 mod tiers;
 mod traces;
 
+pub(crate) use command::results;
 pub(super) use command::run;
 pub(super) use detect::are_scenarios;
 pub(crate) use detect::is_scenario;

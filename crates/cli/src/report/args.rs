@@ -1,0 +1,84 @@
+//! The flags of `refault report`.
+
+use crate::flags::size::Size;
+use crate::replay::policy::PolicyList;
+use crate::replay::{SwapMax, ViaArg};
+use crate::runner::parse_scale;
+use crate::trace_cmd::InputArgs;
+use clap::Args;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  How much memory is enough for a trace, which policy, who takes it, when?
+    refault report sqlite.parquet -o sqlite.html --open
+  With the limit that there is today
+    refault report job.parquet --limit 512M -o job.html
+  What a change has brought
+    refault report before.json after.json -o change.html
+  What was in an old report, beside a new recording
+    refault report old.html new.parquet -o both.html
+
+docs/reference/report.md says what each page holds.";
+
+/// Flags of `refault report`.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct ReportArgs {
+    /// Traces and recordings, scenarios (.toml), JSON of replay, size, bench and run, or pages that
+    /// this command made; several stand beside each other
+    #[arg(value_name = "INPUT", required = true)]
+    pub(super) inputs: Vec<PathBuf>,
+
+    /// The page, written whole or not at all
+    #[arg(long, short, value_name = "FILE", default_value = "report.html")]
+    pub(super) output: PathBuf,
+
+    /// Open it in a browser (xdg-open)
+    #[arg(long)]
+    pub(super) open: bool,
+
+    /// Traces: today's limit, a line in the charts; details are of that size. Bytes with K, M, G or
+    /// T, pages (4096p), or percent of the footprint (25%)
+    #[arg(long, value_name = "SIZE")]
+    pub(super) limit: Option<Size>,
+
+    /// Traces: the size that details are of [default: --limit, or the knee of the curve]
+    #[arg(long, value_name = "SIZE")]
+    pub(super) at: Option<Size>,
+
+    /// Traces: the sizes of the curve [default: 16 sizes from 2% to 100%]
+    #[arg(long, short, value_name = "LIST", value_delimiter = ',')]
+    pub(super) memory: Vec<Size>,
+
+    /// Policies, as in replay; of a scenario its own by default
+    #[arg(long, short, value_name = "LIST", default_value = "lru,mglru,opt")]
+    pub(super) policy: PolicyList,
+
+    /// Traces: swap for anonymous memory, a size or max
+    #[arg(long, value_name = "SIZE", default_value = "max")]
+    pub(super) swap_max: SwapMax,
+
+    /// Traces: how file pages are touched where the trace does not say
+    #[arg(long, value_name = "HOW", default_value = "fd")]
+    pub(super) via: ViaArg,
+
+    /// Seed of what is random; of a scenario its own by default
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) seed: u64,
+
+    /// Traces: only the first N accesses [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) max_accesses: Option<u64>,
+
+    /// Scenarios: divide sizes, amounts of work and times by K
+    #[arg(long, value_name = "K", default_value = "1", value_parser = parse_scale)]
+    pub(super) scale: f64,
+
+    /// Threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(super) threads: Option<u16>,
+
+    #[command(flatten)]
+    pub(super) input: InputArgs,
+}

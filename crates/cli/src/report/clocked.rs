@@ -1,0 +1,84 @@
+//! A source that notes how time passes, without keeping the time of every access.
+
+use crate::replay::progress::Progress;
+use refault_trace::{Header, Record, RecordSource, TraceError};
+
+/// Notes of the time at most; of a longer trace every second is left out, and so on.
+const NOTES: usize = 1 << 16;
+
+/// Reads another source.
+pub(super) struct Clocked {
+    source: Box<dyn RecordSource>,
+    progress: Progress,
+    accesses: u64,
+    /// The number of an access, and when it happened.
+    notes: Vec<(u64, u64)>,
+    last_ns: u64,
+    /// Chunks from one note to the next.
+    every: u64,
+    chunks: u64,
+}
+
+impl Clocked {
+    pub(super) fn new(source: Box<dyn RecordSource>, max_accesses: Option<u64>) -> Clocked {
+        let total = source.header().records_hint.map(|hint| max_accesses.map_or(hint, |max| max.min(hint)));
+        let progress = Progress::new(format!("reading {}", source.name()), total);
+        Clocked { source, progress, accesses: 0, notes: Vec::new(), last_ns: 0, every: 1, chunks: 0 }
+    }
+
+    /// Seconds since the first access at each of some places, which ascend; none: the trace has no
+    /// times.
+    pub(super) fn seconds(&self, places: &[u64]) -> Option<Vec<f64>> {
+        let &(_, first) = self.notes.first()?;
+        if self.last_ns <= first {
+            return None;
+        }
+        let mut notes = self.notes.clone();
+        notes.push((self.accesses, self.last_ns));
+        let at = |place: u64| {
+            let after = notes.partition_point(|&(n, _)| n < place).min(notes.len() - 1);
+            let (n1, t1) = notes[after];
+            if after == 0 || n1 <= place {
+                return (t1 - first) as f64 / 1e9;
+            }
+            let (n0, t0) = notes[after - 1];
+            let share = (place - n0) as f64 / (n1 - n0).max(1) as f64;
+            (t0 as f64 + share * (t1.saturating_sub(t0)) as f64 - first as f64) / 1e9
+        };
+        Some(places.iter().map(|&place| at(place)).collect())
+    }
+}
+
+impl RecordSource for Clocked {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn header(&self) -> &Header {
+        self.source.header()
+    }
+
+    fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
+        let more = self.source.next_chunk(out)?;
+        self.progress.add(out.len() as u64);
+        if let Some(first) = out.first()
+            && self.chunks.is_multiple_of(self.every)
+        {
+            // Clocks that go back do not.
+            let before = self.notes.last().map_or(0, |note| note.1);
+            self.notes.push((self.accesses, first.time_ns.max(before)));
+            if self.notes.len() == NOTES {
+                let mut n = 0;
+                self.notes.retain(|_| {
+                    n += 1;
+                    n % 2 == 1
+                });
+                self.every *= 2;
+            }
+        }
+        self.chunks += 1;
+        self.accesses += out.iter().map(|record| u64::from(record.pages)).sum::<u64>();
+        self.last_ns = out.last().map_or(self.last_ns, |record| record.time_ns.max(self.last_ns));
+        Ok(more)
+    }
+}

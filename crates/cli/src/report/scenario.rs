@@ -1,0 +1,16 @@
+//! A scenario, run.
+
+use super::args::ReportArgs;
+use crate::page::with_series;
+use crate::replay::scenario_results;
+use crate::{Failure, Given};
+use refault_report::Document;
+use std::path::Path;
+
+/// Runs a scenario under its own policy, or under those of the flags.
+pub(super) fn read(args: &ReportArgs, given: &Given, path: &Path) -> Result<Document, Failure> {
+    let policies = given.has("policy").then_some(&args.policy);
+    let seed = given.has("seed").then_some(args.seed);
+    let (json, series) = scenario_results(path, args.scale, policies, seed, args.threads)?;
+    with_series(&json, &series)
+}

@@ -1,0 +1,243 @@
+//! A trace: its curves, and what the policies do with it at one size.
+
+use super::args::ReportArgs;
+use super::clocked::Clocked;
+use super::detail;
+use super::survey::{Survey, survey};
+use crate::Failure;
+use crate::flags::size::Size;
+use crate::page::command_line;
+use crate::replay::policy::RowPolicy;
+use crate::replay::{Plan, Row, curve_sizes};
+use refault_mm::Config;
+use refault_mm::opt::next_uses;
+use refault_report::document::trace::{Curve, Detail, TraceDocument, TraceFacts};
+use refault_report::names::shown;
+use refault_report::{Document, knee};
+use refault_trace::{Header, LoadOptions, Trace, open};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Windows of time at most.
+const WINDOWS: u64 = 200;
+/// Windows begin where the clock of a replay is looked at, so that they change nothing.
+const ALIGN: u64 = 64;
+/// Memory a little below and above, in percent: how far misses spread says how stable a policy is.
+const NEAR: [i64; 4] = [-2, -1, 1, 2];
+
+type Policies = Vec<(RowPolicy, Option<Config>)>;
+
+/// Replays a trace as often as the pages need.
+pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Document, Failure> {
+    let source = open(path, &args.input.open_options())?;
+    let mut source = Clocked::new(source, args.max_accesses);
+    let opts = LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };
+    let trace = Trace::load(&mut source, &opts)?;
+    let windows = windows(trace.accesses.len() as u64);
+    let header = refault_trace::RecordSource::header(&source).clone();
+    let seconds = source.seconds(&windows);
+    drop(source);
+    let work = Work { args, trace: &trace, page_size: header.page_size, policies: policies(args)? };
+    let document = work.document(&header, windows, seconds);
+    Ok(Document::Trace(Box::new(document.map_err(|e| format!("{}: {e}", path.display()))?)))
+}
+
+/// Where windows begin, and the end.
+fn windows(accesses: u64) -> Vec<u64> {
+    let step = accesses.div_ceil(WINDOWS).next_multiple_of(ALIGN);
+    (0..accesses).step_by(step as usize).chain([accesses]).collect()
+}
+
+fn policies(args: &ReportArgs) -> Result<Policies, Failure> {
+    let config = |policy: RowPolicy| match policy {
+        RowPolicy::Linux(linux) => Some(Config { seed: args.seed, ..Config::new(linux) }),
+        RowPolicy::Opt => None,
+    };
+    Ok(args.policy.0.iter().map(|&policy| (policy, config(policy))).collect())
+}
+
+struct Work<'a> {
+    args: &'a ReportArgs,
+    trace: &'a Trace,
+    page_size: u32,
+    policies: Policies,
+}
+
+impl Work<'_> {
+    fn footprint(&self) -> u64 {
+        u64::from(self.trace.footprint_pages())
+    }
+
+    fn pages(&self, flag: &str, size: &Size) -> Result<u64, String> {
+        match size.pages(self.page_size, self.footprint()) {
+            0 => Err(format!("{flag} {size}: is less than one page")),
+            pages => Ok(pages.min(self.footprint())),
+        }
+    }
+
+    fn document(
+        &self,
+        header: &Header,
+        windows: Vec<u64>,
+        window_s: Option<Vec<f64>>,
+    ) -> Result<TraceDocument, String> {
+        let limit_pages = self.args.limit.as_ref().map(|size| self.pages("--limit", size)).transpose()?;
+        let asked = self.args.at.as_ref().map(|size| self.pages("--at", size)).transpose()?;
+        let curves = self.curves(limit_pages)?;
+        let (detail_pages, detail_why) = match (asked, limit_pages) {
+            (Some(pages), _) => (pages, "given"),
+            (None, Some(pages)) => (pages, "limit"),
+            (None, None) => (knee(&curves).unwrap_or(self.footprint().div_ceil(4)), "knee"),
+        };
+        let survey = survey(self.trace, &windows);
+        let details = self.details(&survey, &windows, detail_pages)?;
+        Ok(TraceDocument {
+            refault: env!("CARGO_PKG_VERSION").into(),
+            command: shown(&command_line()),
+            seed: self.args.seed,
+            trace: TraceFacts {
+                name: shown(&self.trace.name),
+                format: header.format.to_string(),
+                source: header.source.as_deref().map(shown),
+                recorded_on: header.recorded_on.as_deref().map(shown),
+                page_size: u64::from(self.page_size),
+                accesses: self.trace.accesses.len() as u64,
+                writes: survey.writes,
+                footprint_pages: self.footprint(),
+                objects: self.trace.objects.iter().filter(|o| !o.indices.is_empty()).count() as u64,
+                duration_s: window_s.as_ref().and_then(|all| all.last().copied()),
+            },
+            limit_pages,
+            detail_pages,
+            detail_why: detail_why.into(),
+            curves,
+            details,
+            windows,
+            window_s,
+            objects: survey.objects,
+            heat: survey.heat,
+            working_set: survey.working_set,
+        })
+    }
+
+    fn plan<'p>(&'p self, sizes: Vec<u64>, policies: &'p Policies) -> Plan<'p> {
+        Plan {
+            trace: self.trace,
+            page_size: self.page_size,
+            sizes,
+            policies,
+            swap_max_pages: self.args.swap_max.pages(self.page_size, self.footprint()),
+            seed: self.args.seed,
+            windows: None,
+            bits: false,
+            lru_gen: false,
+            swap_map: false,
+            threads: self.threads(),
+        }
+    }
+
+    fn threads(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.args.threads.map_or_else(cores, usize::from)
+    }
+
+    /// Misses by memory.
+    fn curves(&self, limit: Option<u64>) -> Result<Vec<Curve>, String> {
+        let given = if self.args.memory.is_empty() { curve_sizes() } else { self.args.memory.clone() };
+        let mut sizes = Vec::new();
+        for size in &given {
+            // Small shares of a small trace are less than a page.
+            match self.pages("--memory", size) {
+                Err(_) if self.args.memory.is_empty() => {}
+                pages => sizes.push(pages?),
+            }
+        }
+        sizes.extend(limit);
+        sizes.sort_unstable();
+        sizes.dedup();
+        let rows: Vec<Row> = self.plan(sizes, &self.policies).run()?.into_iter().map(|(row, _)| row).collect();
+        let curve = |policy: RowPolicy| {
+            let of = || rows.iter().filter(move |row| row.policy == policy);
+            Curve {
+                policy: policy.name().into(),
+                pages: of().map(|row| row.memory_pages).collect(),
+                miss_ratio: of().map(detail::miss_ratio).collect(),
+            }
+        };
+        Ok(self.policies.iter().map(|(policy, _)| curve(*policy)).collect())
+    }
+
+    /// What each policy does with that memory, and how many misses there are with a little less and
+    /// more.
+    fn details(&self, survey: &Survey, windows: &[u64], pages: u64) -> Result<Vec<Detail>, String> {
+        let objects = (survey.object_of.as_slice(), survey.objects.len());
+        let swap_max_pages = self.args.swap_max.pages(self.page_size, self.footprint());
+        let one = |(policy, cfg): &(RowPolicy, Option<Config>)| {
+            let mut detail = match cfg {
+                Some(cfg) => detail::linux(self.trace, windows, objects, cfg, pages, swap_max_pages)?,
+                None => {
+                    let ids = self.trace.accesses.iter().map(|a| a.page());
+                    let next = next_uses(ids, self.trace.footprint_pages() as usize)?;
+                    detail::opt(self.trace, windows, objects, &next, pages)
+                }
+            };
+            detail.policy = policy.name().into();
+            Ok(detail)
+        };
+        let mut details = self.each(&self.policies, one)?;
+        let linux: Policies = self.policies.iter().filter(|(_, cfg)| cfg.is_some()).cloned().collect();
+        let near = |percent: &i64| (pages as i64 + pages as i64 * percent / 100).max(1) as u64;
+        let mut sizes: Vec<u64> = NEAR.iter().map(near).filter(|&near| near != pages).collect();
+        sizes.dedup();
+        for (row, _) in self.plan(sizes, &linux).run()? {
+            if let Some(detail) = details.iter_mut().find(|d| d.policy == row.policy.name() && row.oom_at.is_none()) {
+                detail.near.push((row.memory_pages, row.misses));
+            }
+        }
+        Ok(details)
+    }
+
+    /// Runs something for each of some things, on threads; results are in their order.
+    fn each<T: Sync, R: Send>(
+        &self,
+        all: &[T],
+        run: impl Fn(&T) -> Result<R, String> + Sync,
+    ) -> Result<Vec<R>, String> {
+        let taken = AtomicUsize::new(0);
+        let done: Mutex<Vec<Option<Result<R, String>>>> = Mutex::new(all.iter().map(|_| None).collect());
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads().min(all.len()) {
+                scope.spawn(|| {
+                    while let Some((at, one)) = {
+                        let at = taken.fetch_add(1, Ordering::Relaxed);
+                        all.get(at).map(|one| (at, one))
+                    } {
+                        let result = run(one);
+                        if let Ok(mut done) = done.lock() {
+                            done[at] = Some(result);
+                        }
+                    }
+                });
+            }
+        });
+        // A thread that panicked ended the scope with its panic: everything has a result.
+        done.into_inner().unwrap_or_default().into_iter().flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_cover_the_trace_and_begin_where_the_clock_is_read() {
+        for accesses in [1, 63, 64, 65, 12_800, 12_801, 1_000_003] {
+            let all = windows(accesses);
+            assert_eq!((all[0], *all.last().unwrap()), (0, accesses));
+            assert!(all.windows(2).all(|w| w[0] < w[1]), "{accesses}");
+            assert!(all[..all.len() - 1].iter().all(|at| at.is_multiple_of(ALIGN)));
+            assert!(all.len() as u64 <= WINDOWS + 1);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A run while it runs: `--metrics`, and the file by which `refault top` finds it.
+
+use super::RunArgs;
+use crate::live::directory;
+use crate::metrics::{Kind, Metrics};
+use refault_pager::tree::{Live, Watch};
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+
+const PAGE: f64 = 4096.0;
+
+/// What is told once a second; and the file that is to be gone at the end.
+pub(super) fn start(args: &RunArgs) -> (Watch, Gone) {
+    let command = args.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let command: String = command.chars().take(200).collect();
+    let runtime = directory().map(|dir| {
+        // Who cannot be found still runs.
+        _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
+        dir.join(format!("{}.prom", std::process::id()))
+    });
+    let files: Vec<PathBuf> = args.metrics.iter().cloned().chain(runtime.clone()).collect();
+    let watch = move |live: &Live| {
+        let metrics = metrics(live, &command);
+        // The program is not to fail for want of a file; the next second may be better.
+        files.iter().for_each(|file| _ = metrics.write(file));
+    };
+    (Box::new(watch), Gone(runtime))
+}
+
+/// Takes its file away.
+pub(super) struct Gone(Option<PathBuf>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|file| _ = fs::remove_file(file));
+    }
+}
+
+fn metrics(live: &Live, command: &str) -> Metrics {
+    let mut all = Metrics::default();
+    let (s, c) = (&live.stats, &live.stats.counts);
+    all.add(
+        Kind::Gauge,
+        "run_info",
+        "The program.",
+        &[("command", command), ("version", env!("CARGO_PKG_VERSION"))],
+        1.0,
+    );
+    let gauges: [(&str, &str, f64); 13] = [
+        ("run_wall_seconds", "Since the start.", live.wall.as_secs_f64()),
+        ("run_memory_max_bytes", "The limit.", s.max_pages as f64 * PAGE),
+        ("run_memory_bytes", "Counted against the limit.", s.memory_pages as f64 * PAGE),
+        ("run_memory_peak_bytes", "The most of that.", s.peak_pages as f64 * PAGE),
+        ("run_pool_bytes", "What the stores take of memory.", s.area.usage.memory_bytes as f64),
+        ("run_pool_limit_bytes", "What the pool may take.", s.area.usage.pool_limit_bytes as f64),
+        ("run_pool_pages", "Pages in the pool.", s.area.usage.pool_pages as f64),
+        ("run_manager_bytes", "Tables, stacks and buffers of the pager.", s.own_bytes as f64),
+        ("run_swap_bytes", "Out of memory, before compression.", live.swap_pages as f64 * PAGE),
+        ("run_swap_max_bytes", "What may be.", live.swap_max_pages as f64 * PAGE),
+        ("run_swap_file_bytes", "In the swap file.", s.area.usage.file_pages as f64 * PAGE),
+        ("run_processes", "Processes that are served.", live.pids.len() as f64),
+        ("run_stall_threads_seconds", "Waiting for pages, summed over threads.", s.stall_ns as f64 / 1e9),
+    ];
+    gauges.iter().for_each(|&(name, help, n)| all.add(Kind::Gauge, name, help, &[], n));
+    let counters: [(&str, &str, f64); 9] = [
+        ("run_faults", "Faults served.", c.faults as f64),
+        ("run_first_touches", "Of those, on pages never touched before.", c.first_touches as f64),
+        ("run_swapped_in_pages", "Pages read back.", c.swapped_in as f64),
+        ("run_swapped_out_pages", "Pages written.", c.swapped_out as f64),
+        ("run_rescued_pages", "Pages touched on their way out.", c.rescued as f64),
+        ("run_throttled", "Faults that memory.high made wait.", c.throttled as f64),
+        ("run_pressure_some_seconds", "Time in which some thread waited.", s.stall_some_us as f64 / 1e6),
+        ("run_pressure_full_seconds", "Time in which nobody worked instead.", s.stall_full_us as f64 / 1e6),
+        ("run_errors", "Reads and writes of the stores that failed.", (c.read_errors + c.write_errors) as f64),
+    ];
+    counters.iter().for_each(|&(name, help, n)| all.add(Kind::Counter, name, help, &[], n));
+    for (name, n) in &s.vmstat {
+        all.add(Kind::Counter, name, "As in /proc/vmstat.", &[], *n as f64);
+    }
+    for gauge in &live.gauges {
+        all.add(
+            Kind::Gauge,
+            "run_list_pages",
+            "Sizes of the engine's lists and more, as in memory.stat.",
+            &[("list", gauge.name)],
+            gauge.value as f64,
+        );
+    }
+    for (seq, pages) in generations(&live.lru_gen) {
+        all.add(Kind::Gauge, "run_generation_pages", "Pages of a generation.", &[("seq", &seq)], pages as f64);
+    }
+    for pid in &live.pids {
+        all.add(Kind::Gauge, "run_process", "A process that is served.", &[("pid", &pid.to_string())], 1.0);
+    }
+    all
+}
+
+/// The generations of the group of the run: number and pages.
+fn generations(lru_gen: &str) -> Vec<(String, u64)> {
+    let of_group = lru_gen.lines().skip_while(|line| !(line.starts_with("memcg") && line.ends_with("/run"))).skip(1);
+    let lines = of_group.take_while(|line| !line.starts_with("memcg"));
+    let one = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [seq, _, anon, file] = words[..] else { return None };
+        Some((seq.to_owned(), anon.parse::<u64>().ok()? + file.parse::<u64>().ok()?))
+    };
+    lines.filter_map(one).collect()
+}

@@ -1,0 +1,126 @@
+//! Results as they are read, cut down to what a page can hold: names are short, rows are bounded,
+//! long series are binned.
+//!
+//! | file | what it is the result of |
+//! |---|---|
+//! | `trace` | a trace that `refault report` has looked at itself |
+//! | `replay` | `refault replay TRACE --json` |
+//! | `scenario` | `refault replay SCENARIO --json`, or a scenario that `refault report` ran |
+//! | `bench` | `refault bench --json` |
+//! | `size` | `refault size --json` |
+//! | `run` | `refault run --json` |
+//!
+//! It calls `names`; `pages`, `compare` and `render` read it.
+
+pub mod bench;
+pub mod replay;
+pub mod run;
+pub mod scenario;
+pub mod size;
+pub mod trace;
+
+use crate::names::shown;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Rows of any list that a page shows at most.
+pub const MOST_ROWS: usize = 400;
+/// Points of a series at most.
+pub const MOST_POINTS: usize = 480;
+
+/// A result, with what it is called.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Source {
+    /// A file name, for people.
+    pub name: String,
+    /// The result.
+    pub document: Document,
+}
+
+impl Source {
+    /// A result under that name.
+    pub fn new(name: &str, document: Document) -> Source {
+        Source { name: shown(name), document }
+    }
+}
+
+/// A result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the table of the module says what they are")]
+pub enum Document {
+    Trace(Box<trace::TraceDocument>),
+    Replay(Box<replay::ReplayDocument>),
+    Scenario(Box<scenario::ScenarioDocument>),
+    Bench(Box<bench::BenchDocument>),
+    Size(Box<size::SizeDocument>),
+    Run(Box<run::RunDocument>),
+}
+
+/// What a JSON text is the result of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the table of the module says what they are")]
+pub enum Kind {
+    Replay,
+    Scenario,
+    Bench,
+    Size,
+    Run,
+}
+
+impl Kind {
+    /// By the keys that only it has.
+    fn of(value: &Value) -> Option<Kind> {
+        let has = |key: &str| value.get(key).is_some();
+        match () {
+            () if has("rows") => Some(Kind::Replay),
+            () if has("runs") => Some(Kind::Scenario),
+            () if has("benchmarks") => Some(Kind::Bench),
+            () if has("points") && has("target") => Some(Kind::Size),
+            () if has("memory_max_bytes") && has("command") => Some(Kind::Run),
+            () => None,
+        }
+    }
+}
+
+impl Document {
+    /// A result as a command printed it.
+    ///
+    /// # Errors
+    ///
+    /// It is no JSON, or none of these results.
+    pub fn from_json(text: &str) -> Result<Document, String> {
+        let value: Value = serde_json::from_str(text).map_err(|e| format!("is no JSON: {e}"))?;
+        let unknown = "is JSON, but not of refault replay, size, bench or run with --json";
+        let kind = Kind::of(&value).ok_or(unknown)?;
+        let broken = |e: serde_json::Error| format!("is not what refault writes: {e}");
+        Ok(match kind {
+            Kind::Replay => Document::Replay(Box::new(replay::read(value).map_err(broken)?)),
+            Kind::Scenario => Document::Scenario(Box::new(scenario::read(value).map_err(broken)?)),
+            Kind::Bench => Document::Bench(Box::new(bench::read(value).map_err(broken)?)),
+            Kind::Size => Document::Size(Box::new(size::read(value).map_err(broken)?)),
+            Kind::Run => Document::Run(Box::new(run::read(value).map_err(broken)?)),
+        })
+    }
+
+    /// What it is, in a line.
+    pub(crate) fn facts(&self) -> String {
+        match self {
+            Document::Trace(d) => d.facts(),
+            Document::Replay(d) => d.facts(),
+            Document::Scenario(d) => d.facts(),
+            Document::Bench(d) => d.facts(),
+            Document::Size(d) => d.facts(),
+            Document::Run(d) => d.facts(),
+        }
+    }
+}
+
+/// Sums of equal parts of a series, so that no more than so many are left.
+pub fn binned(all: &[u64], most: usize) -> Vec<u64> {
+    if all.len() <= most {
+        return all.to_vec();
+    }
+    let begin = |n: usize| n * all.len() / most;
+    (0..most).map(|n| all[begin(n)..begin(n + 1)].iter().sum()).collect()
+}

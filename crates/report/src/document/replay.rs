@@ -1,0 +1,104 @@
+//! What `refault replay TRACE --json` prints.
+
+use super::{MOST_POINTS, MOST_ROWS, binned};
+use crate::names::shown;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// All rows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReplayDocument {
+    /// The version of refault.
+    pub refault: String,
+    /// A row for each trace, size and policy, and with groups for each of these.
+    pub rows: Vec<ReplayRow>,
+    /// Rows that were left out.
+    pub left_out: usize,
+}
+
+/// A row.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the names are those of the reference page")]
+pub struct ReplayRow {
+    pub trace: String,
+    pub policy: String,
+    pub group: Option<String>,
+    pub memory_pages: Option<u64>,
+    pub page_size: u64,
+    pub footprint_pages: u64,
+    pub seed: u64,
+    pub accesses: u64,
+    pub misses: u64,
+    pub oom_at: Option<u64>,
+    pub window_misses: Vec<u64>,
+    pub counters: BTreeMap<String, u64>,
+}
+
+impl ReplayRow {
+    pub(crate) fn miss_ratio(&self) -> f64 {
+        self.misses as f64 / self.accesses.max(1) as f64
+    }
+
+    /// The sum of the counters with these names.
+    pub(crate) fn sum(&self, names: &[&str]) -> u64 {
+        names.iter().filter_map(|name| self.counters.get(*name)).sum()
+    }
+}
+
+#[derive(Deserialize)]
+struct Printed {
+    #[serde(default)]
+    refault: String,
+    rows: Vec<Value>,
+}
+
+pub(super) fn read(value: Value) -> Result<ReplayDocument, serde_json::Error> {
+    let printed: Printed = serde_json::from_value(value)?;
+    let mut rows = Vec::new();
+    for row in printed.rows {
+        let groups = row.get("groups").and_then(Value::as_array).cloned().unwrap_or_default();
+        let whole: ReplayRow = serde_json::from_value(row)?;
+        if groups.is_empty() {
+            rows.push(whole);
+            continue;
+        }
+        for group in groups {
+            let of = |key: &str| group.get(key).cloned().unwrap_or(Value::Null);
+            rows.push(ReplayRow {
+                group: of("path").as_str().map(shown),
+                accesses: of("accesses").as_u64().unwrap_or(0),
+                misses: of("misses").as_u64().unwrap_or(0),
+                counters: serde_json::from_value(of("counters")).unwrap_or_default(),
+                ..whole.clone()
+            });
+        }
+    }
+    let left_out = rows.len().saturating_sub(MOST_ROWS);
+    rows.truncate(MOST_ROWS);
+    for row in &mut rows {
+        (row.trace, row.policy) = (shown(&row.trace), shown(&row.policy));
+        row.counters.retain(|_, n| *n > 0);
+        row.window_misses = binned(&row.window_misses, 120);
+    }
+    // Many rows with many windows each: fewer of them.
+    if rows.iter().map(|row| row.window_misses.len()).sum::<usize>() > 40 * MOST_POINTS {
+        rows.iter_mut().for_each(|row| row.window_misses = binned(&row.window_misses, 40));
+    }
+    Ok(ReplayDocument { refault: printed.refault, rows, left_out })
+}
+
+impl ReplayDocument {
+    pub(crate) fn facts(&self) -> String {
+        let mut out = format!("{} rows of refault replay, refault {}", self.rows.len(), self.refault);
+        if let Some(row) = self.rows.first() {
+            out += &format!(", seed {}", row.seed);
+        }
+        if self.left_out > 0 {
+            out += &format!("; {} rows more are left out", self.left_out);
+        }
+        out
+    }
+}

@@ -1,0 +1,160 @@
+//! What `refault replay SCENARIO --json` prints, with the time series if there is one.
+
+use crate::names::shown;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// All runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ScenarioDocument {
+    /// The version of refault.
+    pub refault: String,
+    /// A run for each scenario and policy.
+    pub runs: Vec<Run>,
+}
+
+/// A run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the names are those of the reference page")]
+pub struct Run {
+    pub scenario: String,
+    pub policy: String,
+    pub scale: f64,
+    pub seed: u64,
+    pub virtual_seconds: f64,
+    pub ending: String,
+    pub oom_kills: u64,
+    pub tasks: Vec<Task>,
+    pub groups: Vec<Group>,
+    pub swap: Vec<Swap>,
+    /// The columns of `--series`, by name.
+    pub series: BTreeMap<String, Vec<f64>>,
+}
+
+/// A task.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the names are those of the reference page")]
+pub struct Task {
+    pub name: String,
+    pub count: u64,
+    pub ops_per_s: f64,
+    pub bytes_per_s: f64,
+    pub accesses: u64,
+    pub hit_rate: Option<f64>,
+    pub errors: u64,
+    pub latency_ns: Latency,
+}
+
+/// Latencies.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the names are those of the reference page")]
+pub struct Latency {
+    pub p50: u64,
+    pub p99: u64,
+    pub max: u64,
+}
+
+/// A memory cgroup, or the machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the names are those of the reference page")]
+pub struct Group {
+    pub path: String,
+    pub refaults: u64,
+    pub reclaimed_pages: u64,
+    #[serde(rename = "memory.peak")]
+    pub peak_bytes: Option<u64>,
+    pub counters: BTreeMap<String, u64>,
+    #[serde(rename = "memory.pressure")]
+    pub pressure: Pressure,
+}
+
+/// Pressure.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the names are those of the reference page")]
+pub struct Pressure {
+    pub some: Line,
+    pub full: Line,
+}
+
+/// Of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the names are those of the reference page")]
+pub struct Line {
+    pub total_us: u64,
+}
+
+/// A swap device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the names are those of the reference page")]
+pub struct Swap {
+    pub device: String,
+    pub usable_pages: u64,
+    pub used_pages: u64,
+    pub peak_pages: u64,
+    /// By how much of them is used: none, then eighths.
+    pub clusters_by_usage: Vec<u64>,
+}
+
+/// Runs, tasks and groups of one document at most.
+const MOST: usize = 60;
+
+/// Counters of a group that pages show.
+const SHOWN: [&str; 12] = [
+    "pgsteal_anon",
+    "pgsteal_file",
+    "pgscan_anon",
+    "pgscan_file",
+    "pswpin",
+    "pswpout",
+    "workingset_refault_anon",
+    "workingset_refault_file",
+    "workingset_activate_anon",
+    "workingset_activate_file",
+    "pgpromote_success",
+    "pgdemote_kswapd",
+];
+
+pub(super) fn read(value: Value) -> Result<ScenarioDocument, serde_json::Error> {
+    let mut all: ScenarioDocument = serde_json::from_value(value)?;
+    all.cut();
+    Ok(all)
+}
+
+impl ScenarioDocument {
+    /// What a page cannot hold goes.
+    pub fn cut(&mut self) {
+        self.runs.truncate(MOST);
+        for run in &mut self.runs {
+            run.scenario = shown(&run.scenario);
+            run.tasks.truncate(MOST);
+            run.groups.truncate(MOST);
+            run.swap.iter_mut().for_each(|swap| swap.device = shown(&swap.device));
+            run.tasks.iter_mut().for_each(|task| task.name = shown(&task.name));
+            for group in &mut run.groups {
+                group.path = shown(&group.path);
+                group.counters.retain(|name, n| *n > 0 && SHOWN.contains(&name.as_str()));
+            }
+        }
+    }
+
+    pub(crate) fn facts(&self) -> String {
+        let Some(run) = self.runs.first() else { return format!("no run, refault {}", self.refault) };
+        format!(
+            "{} run(s) of {} in virtual time, scale {}, seed {}, refault {}",
+            self.runs.len(),
+            run.scenario,
+            run.scale,
+            run.seed,
+            self.refault
+        )
+    }
+}

@@ -1,0 +1,182 @@
+//! A trace, and what the policies make of it.
+
+use crate::units::{Unit, bytes};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What `refault report` found out of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TraceDocument {
+    /// The version of refault.
+    pub refault: String,
+    /// The command.
+    pub command: String,
+    /// The seed.
+    pub seed: u64,
+    /// What the trace says of itself.
+    pub trace: TraceFacts,
+    /// The limit that there is today, if it was given.
+    pub limit_pages: Option<u64>,
+    /// The memory of all that is told in detail.
+    pub detail_pages: u64,
+    /// Why that: `limit`, `given` or `knee`.
+    pub detail_why: String,
+    /// Misses by memory, a curve for each policy.
+    pub curves: Vec<Curve>,
+    /// What each policy does with that memory.
+    pub details: Vec<Detail>,
+    /// The first access of each window, and the end of the last.
+    pub windows: Vec<u64>,
+    /// The same in seconds, if the trace has times.
+    pub window_s: Option<Vec<f64>>,
+    /// Objects, those with most accesses first; the last may be all others together.
+    pub objects: Vec<ObjectFacts>,
+    /// What access looks like.
+    pub heat: HeatFacts,
+    /// Of each window the distinct pages.
+    pub working_set: WorkingSet,
+}
+
+/// What a trace says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct TraceFacts {
+    pub name: String,
+    pub format: String,
+    pub source: Option<String>,
+    pub recorded_on: Option<String>,
+    pub page_size: u64,
+    pub accesses: u64,
+    pub writes: u64,
+    pub footprint_pages: u64,
+    pub objects: u64,
+    pub duration_s: Option<f64>,
+}
+
+/// Misses by memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Curve {
+    /// The policy.
+    pub policy: String,
+    /// Ascending.
+    pub pages: Vec<u64>,
+    /// Share of the accesses that missed, 0 to 1; none: memory ran out.
+    pub miss_ratio: Vec<Option<f64>>,
+}
+
+/// What one policy does with the memory that is looked at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Detail {
+    /// The policy.
+    pub policy: String,
+    /// Accesses replayed.
+    pub accesses: u64,
+    /// Of those, misses.
+    pub misses: u64,
+    /// The access at which memory ran out.
+    pub oom_at: Option<u64>,
+    /// Memory a little below and above, in pages, and the misses there.
+    pub near: Vec<(u64, u64)>,
+    /// Counters at the end that are not 0.
+    pub counters: BTreeMap<String, u64>,
+    /// Misses of each window.
+    pub window_misses: Vec<u64>,
+    /// Counters by window: what each added.
+    pub window_counters: BTreeMap<String, Vec<u64>>,
+    /// Sizes at the end of each window, in pages.
+    pub window_gauges: BTreeMap<String, Vec<u64>>,
+    /// Generations at the end of each window, the oldest first: pages, anonymous and file.
+    pub window_generations: Vec<Vec<u64>>,
+    /// Misses of each object.
+    pub object_misses: Vec<u64>,
+    /// Pages of each object that were in memory at the end of each window.
+    pub object_resident: Vec<Vec<u64>>,
+    /// Evictions between the eviction of a page and its return (refault distance), by half powers
+    /// of two: the upper end of each bin, and how many.
+    pub distance_bins: Vec<(u64, u64)>,
+}
+
+/// An object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct ObjectFacts {
+    pub name: String,
+    /// `file`, `anon`, or empty of several together.
+    pub kind: String,
+    pub pages: u64,
+    pub accesses: u64,
+    pub writes: u64,
+}
+
+/// Accesses by place and time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HeatFacts {
+    /// Rows; each stands for as many pages.
+    pub rows: usize,
+    /// Columns: windows, or several together.
+    pub columns: usize,
+    /// Row by row.
+    pub counts: Vec<u64>,
+    /// What each row begins with: an object and the index of a page in it.
+    pub labels: Vec<String>,
+    /// The rows at which objects begin.
+    pub borders: Vec<(usize, String)>,
+}
+
+/// Distinct pages of windows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkingSet {
+    /// Touched for the first time at all.
+    pub first: Vec<u64>,
+    /// Touched in the window before as well.
+    pub kept: Vec<u64>,
+    /// Touched earlier, but not in the window before.
+    pub back: Vec<u64>,
+}
+
+impl TraceDocument {
+    /// Bytes of some pages.
+    pub(crate) fn bytes(&self, pages: f64) -> f64 {
+        pages * self.trace.page_size.max(1) as f64
+    }
+
+    pub(crate) fn detail(&self, policy: &str) -> Option<&Detail> {
+        self.details.iter().find(|d| d.policy == policy)
+    }
+
+    /// The policy that pages tell most of: multi-gen LRU, or the first of Linux's.
+    pub(crate) fn main(&self) -> Option<&Detail> {
+        let linux = || self.details.iter().find(|d| d.policy != "opt");
+        self.detail("mglru").or_else(linux).or(self.details.first())
+    }
+
+    pub(crate) fn facts(&self) -> String {
+        let t = &self.trace;
+        let mut out = format!(
+            "{} accesses to {} pages ({} in pages of {} bytes), {} of them writes, {} objects",
+            Unit::Count.text(t.accesses as f64),
+            Unit::Count.text(t.footprint_pages as f64),
+            bytes(self.bytes(t.footprint_pages as f64)),
+            t.page_size,
+            Unit::Percent.text(100.0 * t.writes as f64 / t.accesses.max(1) as f64),
+            Unit::Count.text(t.objects as f64),
+        );
+        if let Some(seconds) = t.duration_s {
+            out += &format!(", over {}", Unit::Seconds.text(seconds));
+        }
+        out += &format!("; format {}, seed {}, refault {}", t.format, self.seed, self.refault);
+        for (what, said) in [("source", &t.source), ("recorded on", &t.recorded_on)] {
+            if let Some(said) = said {
+                out += &format!("; {what}: {said}");
+            }
+        }
+        out + &format!("; made by: {}", self.command)
+    }
+}

@@ -1,0 +1,66 @@
+//! Results of refault as one page of HTML that needs nothing else: no network, no other file.
+//!
+//! Plain data go in, text comes out: no I/O happens here, so that any program can use it.
+//!
+//! | room | what is in it |
+//! |---|---|
+//! | `document` | results as they are read from JSON, cut down to what a page can hold |
+//! | `pages` | from a result to pages: a question, a sentence that answers it, figures |
+//! | `compare` | what differs between results |
+//! | `model` | what a page shows, as data: charts, heat maps, ranges, tables |
+//! | `render` | the model as HTML, with the script, the styles and the charts library |
+//! | `units` | numbers as people read them, and rounded as they are embedded |
+//! | `names` | names of files and objects, which may hold anything |
+#![deny(missing_docs)]
+
+mod compare;
+pub mod document;
+mod model;
+pub mod names;
+mod pages;
+mod render;
+pub mod units;
+
+pub use document::{Document, Kind, Source};
+pub use render::Made;
+
+/// The page of one result, or of several beside each other.
+pub fn html(sources: &[Source], made: &Made) -> String {
+    let sources = &told_apart(sources);
+    let mut pages = compare::pages(sources);
+    let many = sources.len() > 1;
+    for (n, source) in sources.iter().enumerate() {
+        let prefix = if many { format!("i{}-", n + 1) } else { String::new() };
+        let mut own = pages::of(&source.document);
+        for page in &mut own {
+            page.id = format!("{prefix}{}", page.id);
+            page.input = many.then(|| source.name.clone());
+        }
+        pages.extend(own);
+    }
+    render::html(&pages, sources, made)
+}
+
+/// Results of the same name get a number.
+fn told_apart(sources: &[Source]) -> Vec<Source> {
+    let is_twice = |name: &str| sources.iter().filter(|other| other.name == name).count() > 1;
+    let named = |(n, source): (usize, &Source)| match is_twice(&source.name) {
+        true => Source { name: format!("{} ({})", source.name, n + 1), ..source.clone() },
+        false => source.clone(),
+    };
+    sources.iter().enumerate().map(named).collect()
+}
+
+/// The memory in pages at which the curve bends of the policy that pages tell most of.
+pub fn knee(curves: &[document::trace::Curve]) -> Option<u64> {
+    let d = document::trace::TraceDocument { curves: curves.to_vec(), ..Default::default() };
+    let curves = pages::memory::Curves::of_trace(&d);
+    // Without a size of pages, sizes are in pages.
+    curves.main()?.knee().map(|(pages, _)| pages as u64)
+}
+
+/// The results that a page carries, to be read back; none: it is no such page.
+pub fn read_back(html: &str) -> Option<Result<Vec<Source>, String>> {
+    let json = render::carried(html)?;
+    Some(serde_json::from_str(json).map_err(|e| format!("the results that the page carries are broken: {e}")))
+}

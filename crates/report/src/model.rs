@@ -1,0 +1,284 @@
+//! What a page shows, as plain data.
+
+use crate::units::{Rounded, Unit};
+use serde::Serialize;
+
+/// A question, the sentence that answers it, and what shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    /// For links; no other page of the same input has it.
+    pub(crate) id: String,
+    /// With several inputs, the one that it is of.
+    pub(crate) input: Option<String>,
+    pub(crate) question: String,
+    pub(crate) answer: String,
+    pub(crate) figures: Vec<Figure>,
+}
+
+impl Page {
+    pub(crate) fn new(id: &str, question: &str, answer: impl Into<String>) -> Page {
+        let (question, answer) = (question.into(), answer.into());
+        Page { id: id.into(), input: None, question, answer, figures: Vec::new() }
+    }
+
+    pub(crate) fn with(mut self, figure: Figure) -> Page {
+        self.figures.push(figure);
+        self
+    }
+
+    pub(crate) fn with_all(mut self, figures: impl IntoIterator<Item = Figure>) -> Page {
+        self.figures.extend(figures);
+        self
+    }
+}
+
+/// One figure.
+#[derive(Clone, Debug)]
+pub(crate) struct Figure {
+    pub(crate) title: String,
+    /// What it means, in a sentence or two.
+    pub(crate) meaning: String,
+    /// The page of the documentation that says more.
+    pub(crate) doc: Option<&'static str>,
+    pub(crate) body: Body,
+}
+
+impl Figure {
+    pub(crate) fn new(title: impl Into<String>, meaning: impl Into<String>, doc: &'static str, body: Body) -> Figure {
+        Figure { title: title.into(), meaning: meaning.into(), doc: Some(doc), body }
+    }
+}
+
+/// What is in a figure.
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    Chart(Chart),
+    Heat(Heat),
+    Ranges(Ranges),
+    Table(Table),
+}
+
+/// A colour of the palette of Okabe and Ito, which people with any colour vision tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Colour {
+    /// Black, or white on dark ground.
+    Ink,
+    Orange,
+    Sky,
+    Green,
+    Yellow,
+    Blue,
+    Vermillion,
+    Purple,
+    Grey,
+}
+
+impl Colour {
+    /// For things without a colour of their own, in this order.
+    const MANY: [Colour; 7] =
+        [Colour::Blue, Colour::Orange, Colour::Green, Colour::Purple, Colour::Sky, Colour::Vermillion, Colour::Yellow];
+
+    pub(crate) fn number(n: usize) -> Colour {
+        Self::MANY[n % Self::MANY.len()]
+    }
+
+    /// That of a policy, the same on every page.
+    pub(crate) fn of_policy(name: &str) -> Colour {
+        match name {
+            "lru" => Colour::Blue,
+            "mglru" => Colour::Vermillion,
+            "opt" => Colour::Ink,
+            "lru-2013" => Colour::Sky,
+            "lru-none" => Colour::Grey,
+            "lru-shadow" => Colour::Purple,
+            "mglru-shadow" => Colour::Orange,
+            _ => Colour::Green,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Colour::Ink => "ink",
+            Colour::Orange => "orange",
+            Colour::Sky => "sky",
+            Colour::Green => "green",
+            Colour::Yellow => "yellow",
+            Colour::Blue => "blue",
+            Colour::Vermillion => "vermillion",
+            Colour::Purple => "purple",
+            Colour::Grey => "grey",
+        }
+    }
+}
+
+/// How a chart is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Shape {
+    Lines,
+    /// Areas on top of each other.
+    Stacked,
+    Bars,
+}
+
+/// An axis.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Axis {
+    pub(crate) label: String,
+    pub(crate) unit: Unit,
+}
+
+impl Axis {
+    pub(crate) fn new(label: impl Into<String>, unit: Unit) -> Axis {
+        Axis { label: label.into(), unit }
+    }
+}
+
+/// Numbers over one axis.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Chart {
+    pub(crate) shape: Shape,
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    #[serde(serialize_with = "rounded")]
+    pub(crate) xs: Vec<f64>,
+    pub(crate) series: Vec<Series>,
+    /// Lines at places of the x axis, with names.
+    pub(crate) marks: Vec<Mark>,
+    /// Of bars: what each is called; `xs` are then their numbers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) labels: Vec<String>,
+    /// Charts of the same time zoom together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) time: Option<&'static str>,
+}
+
+impl Chart {
+    pub(crate) fn new(shape: Shape, x: Axis, y: Axis, xs: Vec<f64>, series: Vec<Series>) -> Chart {
+        Chart { shape, x, y, xs, series, marks: Vec::new(), labels: Vec::new(), time: None }
+    }
+}
+
+fn rounded<S: serde::Serializer>(all: &[f64], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(all.iter().map(|&n| Rounded(n)))
+}
+
+/// A line, an area, or the bars of one kind.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Series {
+    pub(crate) name: String,
+    pub(crate) colour: Colour,
+    /// A second sign beside the colour.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) dashed: bool,
+    #[serde(serialize_with = "rounded_or_null")]
+    pub(crate) values: Vec<Option<f64>>,
+}
+
+impl Series {
+    pub(crate) fn new(name: impl Into<String>, colour: Colour, values: impl IntoIterator<Item = f64>) -> Series {
+        Series { name: name.into(), colour, dashed: false, values: values.into_iter().map(Some).collect() }
+    }
+
+    pub(crate) fn dashed(mut self) -> Series {
+        self.dashed = true;
+        self
+    }
+}
+
+fn rounded_or_null<S: serde::Serializer>(all: &[Option<f64>], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(all.iter().map(|n| n.filter(|n| n.is_finite()).map(Rounded)))
+}
+
+/// A line at a place of the x axis.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Mark {
+    #[serde(serialize_with = "one_rounded")]
+    pub(crate) at: f64,
+    pub(crate) label: String,
+}
+
+fn one_rounded<S: serde::Serializer>(n: &f64, to: S) -> Result<S::Ok, S::Error> {
+    Rounded(*n).serialize(to)
+}
+
+/// Numbers by row and column, as colours.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Heat {
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
+    pub(crate) x: Axis,
+    /// The begin of each column, and the end of the last.
+    #[serde(serialize_with = "rounded")]
+    pub(crate) xs: Vec<f64>,
+    /// What is counted.
+    pub(crate) what: String,
+    /// Row by row, the top one first.
+    #[serde(serialize_with = "rounded")]
+    pub(crate) cells: Vec<f64>,
+    /// What each row is called.
+    pub(crate) labels: Vec<String>,
+    /// Rows at which something begins, with its name.
+    pub(crate) borders: Vec<(usize, String)>,
+}
+
+/// Rows of numbers on a scale: points, spans, bands.
+#[derive(Clone, Debug)]
+pub(crate) struct Ranges {
+    pub(crate) unit: Unit,
+    /// Whether distances on the scale are ratios.
+    pub(crate) log: bool,
+    pub(crate) rows: Vec<RangeRow>,
+    /// The kinds of points that there are, with what they mean.
+    pub(crate) legend: Vec<(Colour, &'static str, String)>,
+}
+
+/// One row.
+#[derive(Clone, Debug)]
+pub(crate) struct RangeRow {
+    pub(crate) label: String,
+    /// What it must be within; open at the top if there is no end.
+    pub(crate) band: Option<(f64, Option<f64>)>,
+    pub(crate) points: Vec<Point>,
+    /// What follows from it, such as `ok`.
+    pub(crate) verdict: Option<(bool, &'static str)>,
+}
+
+/// A number, with how far it spreads.
+#[derive(Clone, Debug)]
+pub(crate) struct Point {
+    pub(crate) name: String,
+    pub(crate) colour: Colour,
+    /// `dot`, `ring` or `diamond`: a second sign beside the colour.
+    pub(crate) shape: &'static str,
+    pub(crate) value: f64,
+    pub(crate) spread: Option<(f64, f64)>,
+}
+
+/// A table.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) heads: Vec<String>,
+    pub(crate) rows: Vec<Vec<Cell>>,
+    /// Long: it has a field to search, and headings that sort.
+    pub(crate) searchable: bool,
+}
+
+/// A cell of a table.
+#[derive(Clone, Debug)]
+pub(crate) enum Cell {
+    Text(String),
+    Number(f64, Unit),
+    /// A difference: which of both is better, if either is.
+    Difference(f64, Unit, Verdict),
+    None,
+}
+
+/// What a difference is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Better,
+    Worse,
+    Neither,
+}

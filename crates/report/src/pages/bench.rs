@@ -1,0 +1,99 @@
+//! The pages of `refault bench --json`.
+
+use crate::document::bench::{BenchDocument, Benchmark, Figure as Number, Row};
+use crate::model::{Body, Cell, Colour, Figure, Page, Point, RangeRow, Ranges, Table};
+use crate::units::Unit;
+
+const DOC: &str = "reference/bench.md#variants-ratios-bands";
+
+/// A page for each benchmark.
+pub(super) fn pages(d: &BenchDocument) -> Vec<Page> {
+    d.benchmarks.iter().enumerate().map(|(n, bench)| page(n, bench)).collect()
+}
+
+fn page(n: usize, bench: &Benchmark) -> Page {
+    let verdicts: Vec<bool> =
+        bench.rows.iter().flat_map(|r| r.numbers.iter().chain(&r.ratios)).filter_map(|f| f.within).collect();
+    let met = verdicts.iter().filter(|met| **met).count();
+    let source = bench.source.as_ref().map_or(String::new(), |s| format!(" Published: {s}."));
+    let answer =
+        format!("{} {met} of {} bands are met, at scale {}.{source}", bench.about, verdicts.len(), bench.scale);
+    let question = format!("{}: does it agree with what was published?", bench.name);
+    Page::new(&format!("b{}", n + 1), &question, answer)
+        .with_all(ratios(bench))
+        .with(numbers(bench))
+        .with(variants(bench))
+}
+
+fn point(name: &str, number: f64, spread: Option<(f64, f64)>, is_ours: bool) -> Point {
+    let (colour, shape) = if is_ours { (Colour::Vermillion, "dot") } else { (Colour::Blue, "diamond") };
+    Point { name: name.into(), colour, shape, value: number, spread }
+}
+
+fn ratios(bench: &Benchmark) -> Option<Figure> {
+    let row = |row: &Row, f: &Number| {
+        let mut points = Vec::new();
+        points.extend(f.published.map(|n| point("published", n, None, false)));
+        points.extend(f.number.map(|n| point("ours", n, f.spread(), true)));
+        RangeRow {
+            label: format!("{}: {} / {}", row.label, f.of, f.to),
+            band: f.band,
+            points,
+            verdict: f.within.map(|met| (met, if met { "ok" } else { "MISS" })),
+        }
+    };
+    let rows: Vec<_> = bench.rows.iter().flat_map(|r| r.ratios.iter().map(move |f| row(r, f))).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let legend = vec![
+        (Colour::Blue, "diamond", "published".into()),
+        (
+            Colour::Vermillion,
+            "dot",
+            "ours, with the span over the seeds; the green field is the band in which ours must be".into(),
+        ),
+    ];
+    let meaning = "Ratios of one variant to another, such as after a change of the kernel to before it. Places are ratios, too: \
+                   twice is as far as half.";
+    Some(Figure::new("Ratios", meaning, DOC, Body::Ranges(Ranges { unit: Unit::Number, log: true, rows, legend })))
+}
+
+fn numbers(bench: &Benchmark) -> Figure {
+    let heads =
+        ["what", "variant", "unit", "published", "ours", "smallest", "largest", "band"].map(str::to_owned).to_vec();
+    let mut rows = Vec::new();
+    for row in &bench.rows {
+        for f in &row.numbers {
+            let number = |n: Option<f64>| n.map_or(Cell::None, |n| Cell::Number(n, Unit::Number));
+            rows.push(vec![
+                Cell::Text(row.label.clone()),
+                Cell::Text(f.variant.clone()),
+                Cell::Text(row.unit.clone()),
+                number(f.published),
+                number(f.number),
+                number(f.spread().map(|s| s.0)),
+                number(f.spread().map(|s| s.1)),
+                f.within.map_or(Cell::None, |met| Cell::Text(if met { "ok" } else { "MISS" }.into())),
+            ]);
+        }
+    }
+    let meaning =
+        "At a scale other than 1 numbers are that much smaller than published ones, by intent: compare ratios.";
+    Figure::new("Numbers", meaning, DOC, Body::Table(Table { heads, rows, searchable: false }))
+}
+
+fn variants(bench: &Benchmark) -> Figure {
+    let heads = ["variant", "policy", "virtual time", "OOM kills", "ending"].map(str::to_owned).to_vec();
+    let rows = bench.variants.iter().map(|v| {
+        vec![
+            Cell::Text(v.name.clone()),
+            Cell::Text(v.policy.clone()),
+            Cell::Number(v.virtual_seconds, Unit::Seconds),
+            Cell::Number(v.oom_kills as f64, Unit::Count),
+            Cell::Text(v.ending.clone()),
+        ]
+    });
+    let table = Table { heads, rows: rows.collect(), searchable: false };
+    Figure::new("Variants", "What was compared.", DOC, Body::Table(table))
+}

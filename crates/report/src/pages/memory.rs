@@ -1,0 +1,207 @@
+//! How much memory is enough?
+
+use crate::document::trace::TraceDocument;
+use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Mark, Page, Series, Shape, Table, Verdict};
+use crate::units::{Unit, bytes};
+
+const QUESTION: &str = "How much memory is enough?";
+const DOC: &str = "reference/replay.md#sizes";
+
+/// Miss ratios by memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Curves {
+    pub(crate) page_size: f64,
+    pub(crate) footprint_bytes: f64,
+    pub(crate) limit_bytes: Option<f64>,
+    pub(crate) all: Vec<Line>,
+}
+
+/// The curve of one policy: bytes and misses in percent, by bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) policy: String,
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+impl Line {
+    /// In percent; between two sizes in proportion.
+    pub(crate) fn at(&self, bytes: f64) -> Option<f64> {
+        let after = self.points.partition_point(|&(b, _)| b < bytes);
+        let &(b1, m1) = self.points.get(after)?;
+        if b1 == bytes || after == 0 {
+            return (b1 == bytes).then_some(m1);
+        }
+        let (b0, m0) = self.points[after - 1];
+        Some(m0 + (m1 - m0) * (bytes - b0) / (b1 - b0))
+    }
+
+    /// Where the curve bends: the size at which it is farthest below the straight line from its
+    /// begin to its end.
+    pub(crate) fn knee(&self) -> Option<(f64, f64)> {
+        let (&(b0, m0), &(b1, m1)) = (self.points.first()?, self.points.last()?);
+        if self.points.len() < 3 || m0 <= m1 || b0 >= b1 {
+            return None;
+        }
+        let gain = |&(b, m): &(f64, f64)| (m0 - m) / (m0 - m1) - (b - b0) / (b1 - b0);
+        self.points.iter().copied().max_by(|a, b| gain(a).total_cmp(&gain(b)))
+    }
+}
+
+impl Curves {
+    pub(crate) fn of_trace(d: &TraceDocument) -> Curves {
+        let line = |c: &crate::document::trace::Curve| Line {
+            policy: c.policy.clone(),
+            points: c
+                .pages
+                .iter()
+                .zip(&c.miss_ratio)
+                .filter_map(|(&p, m)| Some((d.bytes(p as f64), 100.0 * (*m)?)))
+                .collect(),
+        };
+        Curves {
+            page_size: d.trace.page_size as f64,
+            footprint_bytes: d.bytes(d.trace.footprint_pages as f64),
+            limit_bytes: d.limit_pages.map(|p| d.bytes(p as f64)),
+            all: d.curves.iter().map(line).collect(),
+        }
+    }
+
+    pub(crate) fn main(&self) -> Option<&Line> {
+        let named = |name: &str| self.all.iter().find(|l| l.policy == name);
+        named("mglru").or_else(|| self.all.iter().find(|l| l.policy != "opt")).or(self.all.first())
+    }
+
+    /// The curves as a chart; `suffix` tells them from those of another input.
+    pub(crate) fn series(&self, xs: &[f64], suffix: &str) -> Vec<Series> {
+        let line = |line: &Line| Series {
+            name: format!("{}{suffix}", line.policy),
+            colour: Colour::of_policy(&line.policy),
+            dashed: line.policy == "opt",
+            values: xs.iter().map(|&x| line.at(x)).collect(),
+        };
+        self.all.iter().map(line).collect()
+    }
+
+    pub(crate) fn sizes(&self) -> Vec<f64> {
+        let mut all: Vec<f64> = self.all.iter().flat_map(|l| l.points.iter().map(|p| p.0)).collect();
+        all.sort_by(f64::total_cmp);
+        all.dedup();
+        all
+    }
+}
+
+/// The page; none: there are no two sizes to compare.
+pub(crate) fn page(curves: &Curves) -> Option<Page> {
+    let xs = curves.sizes();
+    if xs.len() < 2 {
+        return None;
+    }
+    let mut chart = Chart::new(
+        Shape::Lines,
+        Axis::new("memory", Unit::Bytes),
+        Axis::new("misses, % of accesses", Unit::Percent),
+        xs.clone(),
+        curves.series(&xs, ""),
+    );
+    let knee = curves.main().and_then(Line::knee);
+    if let Some((at, _)) = knee {
+        chart.marks.push(Mark { at, label: "knee".into() });
+    }
+    if let Some(at) = curves.limit_bytes {
+        chart.marks.push(Mark { at, label: "limit today".into() });
+    }
+    let figure = Figure::new(
+        "Misses against memory",
+        "Each point is a replay of the whole trace with that memory.max. Lower is better. OPT knows the future: no \
+         policy that loads single pages can miss less, so what lies between a policy and OPT is the policy's, and what \
+         lies below OPT is not to be had with that memory.",
+        DOC,
+        Body::Chart(chart),
+    );
+    Some(Page::new("memory", QUESTION, answer(curves, knee)).with(figure).with_all(steps(curves)))
+}
+
+fn answer(curves: &Curves, knee: Option<(f64, f64)>) -> String {
+    let Some(line) = curves.main() else { return String::new() };
+    let share = |b: f64| {
+        format!("{:.0} % of the {} that it touches", 100.0 * b / curves.footprint_bytes, bytes(curves.footprint_bytes))
+    };
+    let mut out = match knee {
+        Some((at, misses)) => format!(
+            "The knee is at {} ({}): with {} there {} miss.{}",
+            bytes(at),
+            share(at),
+            line.policy,
+            format_args!("{} of the accesses", Unit::Percent.text(misses)),
+            next(line, at)
+        ),
+        None => format!("There is no knee: with {} more memory brings about as much at every size.", line.policy),
+    };
+    if let Some(limit) = curves.limit_bytes {
+        let misses = line.at(limit).map_or(String::new(), |m| format!(": {} miss there", Unit::Percent.text(m)));
+        out += &format!(" Today's limit is {}{misses}.{}", bytes(limit), next(line, limit));
+    }
+    // With less than all of it there is more to miss.
+    if let Some(&(at, least)) = line.points.last().filter(|p| p.0 >= curves.footprint_bytes) {
+        out += &format!(
+            " Even with {} {} miss: these are first touches, and what the kernel's own tables take.",
+            bytes(at),
+            Unit::Percent.text(least)
+        );
+    }
+    out
+}
+
+/// What a tenth more or less brings.
+fn next(line: &Line, at: f64) -> String {
+    let step = at / 10.0;
+    let Some(here) = line.at(at) else { return String::new() };
+    let mut out = String::new();
+    if let Some(more) = line.at(at + step) {
+        out +=
+            &format!(" A tenth more ({}) would change that by {}", bytes(step), Unit::Percent.difference(more - here));
+    }
+    if let Some(less) = line.at(at - step) {
+        let sep = if out.is_empty() { " A" } else { ", a" };
+        out += &format!("{sep} tenth less by {}", Unit::Percent.difference(less - here));
+    }
+    if out.is_empty() { out } else { out + "." }
+}
+
+/// What each step of memory brings, as a table.
+fn steps(curves: &Curves) -> Option<Figure> {
+    let line = curves.main()?;
+    let mut heads = vec!["memory".to_owned(), "of the footprint".into()];
+    heads.extend(curves.all.iter().map(|l| format!("{} misses", l.policy)));
+    heads.push(format!("each MiB more, {}", line.policy));
+    let mut last: Option<(f64, f64)> = None;
+    let rows = curves.sizes().into_iter().map(|b| {
+        let mut cells = vec![Cell::Text(bytes(b)), Cell::Number(100.0 * b / curves.footprint_bytes, Unit::Percent)];
+        cells.extend(curves.all.iter().map(|l| l.at(b).map_or(Cell::None, |m| Cell::Number(m, Unit::Percent))));
+        let here = line.at(b);
+        let saves = last.zip(here).map(|((b0, m0), m)| (m0 - m) / ((b - b0) / 1_048_576.0));
+        cells.push(saves.map_or(Cell::None, |s| Cell::Difference(-s, Unit::Percent, Verdict::Neither)));
+        last = here.map(|m| (b, m)).or(last);
+        cells
+    });
+    let table = Table { heads, rows: rows.collect(), searchable: false };
+    let meaning = "What memory is worth: by how much each MiB beyond the row above changes the misses, in points.";
+    Some(Figure::new("Step by step", meaning, DOC, Body::Table(table)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_knee_is_where_the_curve_bends() {
+        let points = vec![(1.0, 90.0), (2.0, 50.0), (3.0, 10.0), (4.0, 9.0), (10.0, 5.0)];
+        let line = Line { policy: "lru".into(), points };
+        assert_eq!(line.knee(), Some((3.0, 10.0)));
+        assert_eq!(line.at(2.5), Some(30.0));
+        assert_eq!(line.at(0.5), None);
+        assert_eq!(line.at(11.0), None);
+        let flat = Line { policy: "lru".into(), points: vec![(1.0, 5.0), (2.0, 5.0), (3.0, 5.0)] };
+        assert_eq!(flat.knee(), None);
+    }
+}

@@ -1,0 +1,87 @@
+//! From a result to pages: a question, a sentence that answers it, figures.
+//!
+//! | file | the question |
+//! |---|---|
+//! | `memory` | How much memory is enough? |
+//! | `policy` | Which policy? |
+//! | `objects` | Who takes the memory, who misses? |
+//! | `when` | When? |
+//! | `access` | What does access look like? |
+//! | `inside` | What goes on inside? |
+//! | `replay`, `size`, `bench`, `scenario`, `run` | the pages of other results |
+//!
+//! It reads `document` and makes `model`; the crate's root calls it.
+
+mod access;
+mod bench;
+mod inside;
+pub(crate) mod memory;
+mod objects;
+mod policy;
+mod replay;
+mod run;
+mod scenario;
+mod size;
+mod when;
+
+use crate::document::Document;
+use crate::document::replay::ReplayDocument;
+use crate::document::trace::TraceDocument;
+use crate::model::{Axis, Page};
+use crate::units::Unit;
+use memory::Curves;
+
+/// The pages of a result.
+pub(crate) fn of(document: &Document) -> Vec<Page> {
+    match document {
+        Document::Trace(d) => [
+            memory::page(&memory::Curves::of_trace(d)),
+            Some(policy::page(d)),
+            Some(objects::page(d)),
+            Some(when::page(d)),
+            Some(access::page(d)),
+            Some(inside::page(d)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        Document::Replay(d) => replay::pages(d),
+        Document::Scenario(d) => scenario::pages(d),
+        Document::Bench(d) => bench::pages(d),
+        Document::Size(d) => vec![size::page(d)],
+        Document::Run(d) => run::pages(d),
+    }
+}
+
+pub(crate) use run::unit as run_unit;
+
+/// The curves of the first trace of a replay.
+pub(crate) fn replay_curves(d: &ReplayDocument) -> Curves {
+    replay::traces(d).first().map_or(Curves::default(), |trace| replay::curves(d, trace))
+}
+
+/// The name that charts of the time of a trace share.
+const TIME: &str = "time";
+
+/// The time axis of a trace: seconds if it has them, accesses otherwise; where each window begins.
+fn time_axis(d: &TraceDocument) -> (Axis, Vec<f64>) {
+    let starts = d.windows.len().saturating_sub(1);
+    match &d.window_s {
+        Some(seconds) => (Axis::new("time", Unit::Seconds), seconds.iter().take(starts).copied().collect()),
+        None => (Axis::new("access", Unit::Count), d.windows.iter().take(starts).map(|&n| n as f64).collect()),
+    }
+}
+
+/// A place of the time axis in words.
+fn when_text(d: &TraceDocument, window: usize) -> String {
+    let (axis, starts) = time_axis(d);
+    let at = starts.get(window).copied().unwrap_or(0.0);
+    match axis.unit {
+        Unit::Seconds => axis.unit.text(at),
+        _ => format!("access {}", axis.unit.text(at)),
+    }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    100.0 * part as f64 / whole.max(1) as f64
+}

@@ -1,0 +1,294 @@
+//! The pages of runs of scenarios.
+
+use crate::document::scenario::{Run, ScenarioDocument};
+use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table};
+use crate::units::{Unit, bytes};
+
+const DOC: &str = "reference/replay-scenario.md#columns";
+const PAGE: f64 = 4096.0;
+
+/// The pages of all runs.
+pub(super) fn pages(d: &ScenarioDocument) -> Vec<Page> {
+    let many = d.runs.len() > 1;
+    let mut all = Vec::new();
+    for (n, run) in d.runs.iter().enumerate() {
+        let head = if many { format!("{}, {}: ", run.scenario, run.policy) } else { String::new() };
+        let named = |page: Page| Page {
+            id: format!("r{}-{}", n + 1, page.id),
+            question: format!("{head}{}", page.question),
+            ..page
+        };
+        all.extend([tasks(run), groups(run)].map(named));
+        all.extend(when(run, n).map(named));
+        all.extend(inside(run, n).map(named));
+    }
+    all
+}
+
+fn tasks(run: &Run) -> Page {
+    let slowest = run.tasks.iter().max_by_key(|t| t.latency_ns.p99);
+    let mut answer = format!(
+        "The run took {} of virtual time and ended with {}",
+        Unit::Seconds.text(run.virtual_seconds),
+        run.ending
+    );
+    if run.oom_kills > 0 {
+        answer += &format!(", after {} OOM kills", run.oom_kills);
+    }
+    answer += ".";
+    if let Some(t) = slowest {
+        answer += &format!(
+            " The longest waits has {}: 99 % of its operations take less than {}.",
+            t.name,
+            Unit::Nanoseconds.text(t.latency_ns.p99 as f64)
+        );
+    }
+    let heads = ["task", "copies", "ops/s", "bytes/s", "accesses", "hit rate", "p50", "p99", "longest", "errors"];
+    let rows = run.tasks.iter().map(|t| {
+        vec![
+            Cell::Text(t.name.clone()),
+            Cell::Number(t.count as f64, Unit::Count),
+            Cell::Number(t.ops_per_s, Unit::Number),
+            Cell::Number(t.bytes_per_s, Unit::Bytes),
+            Cell::Number(t.accesses as f64, Unit::Count),
+            t.hit_rate.map_or(Cell::None, |rate| Cell::Number(100.0 * rate, Unit::Percent)),
+            Cell::Number(t.latency_ns.p50 as f64, Unit::Nanoseconds),
+            Cell::Number(t.latency_ns.p99 as f64, Unit::Nanoseconds),
+            Cell::Number(t.latency_ns.max as f64, Unit::Nanoseconds),
+            Cell::Number(t.errors as f64, Unit::Count),
+        ]
+    });
+    let table = Table { heads: heads.map(str::to_owned).to_vec(), rows: rows.collect(), searchable: true };
+    let meaning = "Phases that count, over all copies of a task. Operations a second, and how long one takes.";
+    Page::new("tasks", "How do the tasks fare?", answer).with_all(rates(run)).with(Figure::new(
+        "Tasks",
+        meaning,
+        DOC,
+        Body::Table(table),
+    ))
+}
+
+fn rates(run: &Run) -> Option<Figure> {
+    if run.tasks.is_empty() || run.tasks.len() > 30 {
+        return None;
+    }
+    let values = run.tasks.iter().map(|t| t.ops_per_s);
+    let mut chart = Chart::new(
+        Shape::Bars,
+        Axis::new("task", Unit::Number),
+        Axis::new("operations a second", Unit::Count),
+        (0..run.tasks.len()).map(|n| n as f64).collect(),
+        vec![Series::new("ops/s", Colour::Blue, values)],
+    );
+    chart.labels = run.tasks.iter().map(|t| t.name.clone()).collect();
+    Some(Figure::new("Operations a second", "What each task got done, all copies together.", DOC, Body::Chart(chart)))
+}
+
+fn groups(run: &Run) -> Page {
+    let below = || run.groups.iter().filter(|g| g.path != "/");
+    let most = below().max_by_key(|g| g.peak_bytes).or(run.groups.first());
+    let waits = below().max_by_key(|g| g.pressure.some.total_us).or(run.groups.first());
+    let mut answer = String::new();
+    if let Some(g) = most.filter(|g| g.peak_bytes.is_some()) {
+        answer += &format!("{} had most at one time: {}. ", g.path, bytes(g.peak_bytes.unwrap_or(0) as f64));
+    }
+    if let Some(g) = waits {
+        let stalled = 100.0 * g.pressure.some.total_us as f64 / 1e6 / run.virtual_seconds.max(1e-9);
+        answer +=
+            &format!("{} waited for memory most: some task of it {} of the time.", g.path, Unit::Percent.text(stalled));
+    }
+    let heads = [
+        "group",
+        "memory, peak",
+        "refaults",
+        "reclaimed",
+        "swapped in",
+        "swapped out",
+        "stalled, some",
+        "stalled, full",
+    ];
+    let rows = run.groups.iter().map(|g| {
+        let count = |name: &str| Cell::Number(g.counters.get(name).copied().unwrap_or(0) as f64, Unit::Count);
+        let stalled = |us: u64| Cell::Number(100.0 * us as f64 / 1e6 / run.virtual_seconds.max(1e-9), Unit::Percent);
+        vec![
+            Cell::Text(g.path.clone()),
+            g.peak_bytes.map_or(Cell::None, |n| Cell::Number(n as f64, Unit::Bytes)),
+            Cell::Number(g.refaults as f64, Unit::Count),
+            Cell::Number(g.reclaimed_pages as f64 * PAGE, Unit::Bytes),
+            count("pswpin"),
+            count("pswpout"),
+            stalled(g.pressure.some.total_us),
+            stalled(g.pressure.full.total_us),
+        ]
+    });
+    let table = Table { heads: heads.map(str::to_owned).to_vec(), rows: rows.collect(), searchable: true };
+    let meaning = "The machine (/) and each memory cgroup. Stalled: the share of the time in which some task of it, or every \
+                   task that had work, waited for memory.";
+    Page::new("groups", "Who takes the memory, who waits?", answer).with(Figure::new(
+        "Groups",
+        meaning,
+        DOC,
+        Body::Table(table),
+    ))
+}
+
+/// The name that charts of the time of a run share; of other runs it is another.
+fn time(n: usize) -> &'static str {
+    const NAMES: [&str; 8] = ["r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8"];
+    NAMES[n % NAMES.len()]
+}
+
+/// What a column that counts from the start added a second.
+fn rate(run: &Run, name: &str) -> Option<Vec<f64>> {
+    let (all, seconds) = (run.series.get(name)?, run.series.get("seconds")?);
+    let step = |n: usize| {
+        let before = |column: &[f64]| if n == 0 { 0.0 } else { column.get(n - 1).copied().unwrap_or(0.0) };
+        let passed = seconds.get(n).copied().unwrap_or(0.0) - before(seconds);
+        if passed > 0.0 { (all[n] - before(all)).max(0.0) / passed } else { 0.0 }
+    };
+    Some((0..all.len()).map(step).collect())
+}
+
+fn timed(run: &Run, n: usize, shape: Shape, y: Axis, series: Vec<Series>) -> Option<Body> {
+    if series.is_empty() {
+        return None;
+    }
+    let xs = run.series.get("seconds")?.clone();
+    let mut chart = Chart::new(shape, Axis::new("virtual time", Unit::Seconds), y, xs, series);
+    chart.time = Some(time(n));
+    Some(Body::Chart(chart))
+}
+
+fn columns(run: &Run, names: &[(&str, &str, Colour)], of: impl Fn(&str) -> Option<Vec<f64>>) -> Vec<Series> {
+    let one = |&(name, column, colour): &(&str, &str, Colour)| {
+        let values = of(column)?;
+        let shown = run.series.get(column)?.iter().any(|&n| n > 0.0);
+        shown.then(|| Series::new(name, colour, values))
+    };
+    names.iter().filter_map(one).collect()
+}
+
+const SERIES_DOC: &str = "reference/replay-scenario.md#columns";
+
+fn when(run: &Run, n: usize) -> Option<Page> {
+    let seconds = run.series.get("seconds")?;
+    let ops = rate(run, "ops")?;
+    let top = ops.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let answer = format!(
+        "Most gets done around {}: {} operations a second.",
+        Unit::Seconds.text(seconds.get(top.0).copied().unwrap_or(0.0)),
+        Unit::Number.text(top.1)
+    );
+    let rate_of = |name: &str| rate(run, name);
+    let work = columns(run, &[("operations", "ops", Colour::Blue)], rate_of);
+    let hit_rate = match (rate(run, "hits"), rate(run, "accesses")) {
+        (Some(hits), Some(all)) => {
+            let values = hits.iter().zip(&all).map(|(hits, all)| (*all > 0.0).then(|| (100.0 * hits / all).min(100.0)));
+            vec![Series { values: values.collect(), ..Series::new("hits", Colour::Green, []) }]
+        }
+        _ => Vec::new(),
+    };
+    let memory = [
+        ("anonymous", "anon_pages", Colour::Vermillion),
+        ("files", "file_pages", Colour::Blue),
+        ("free", "free_pages", Colour::Grey),
+    ];
+    let pages = |name: &str| Some(run.series.get(name)?.iter().map(|n| n * PAGE).collect());
+    let moves = [("refaults", "refaults", Colour::Vermillion), ("swapped out", "pswpout", Colour::Orange)];
+    let pressure = [("some", "some_avg10", Colour::Orange), ("full", "full_avg10", Colour::Vermillion)];
+    let raw = |name: &str| run.series.get(name).cloned();
+    let swap = [("in swap", "swap_pages", Colour::Purple), ("dirty", "dirty_pages", Colour::Green)];
+    let figures = [
+        (
+            "Work",
+            "Operations a second of all tasks.",
+            timed(run, n, Shape::Lines, Axis::new("ops/s", Unit::Count), work),
+        ),
+        (
+            "Hit rate",
+            "Share of the accesses that found their page in memory.",
+            timed(run, n, Shape::Lines, Axis::new("hits, % of accesses", Unit::Percent), hit_rate),
+        ),
+        (
+            "Memory",
+            "What memory is used for.",
+            timed(run, n, Shape::Stacked, Axis::new("memory", Unit::Bytes), columns(run, &memory, pages)),
+        ),
+        (
+            "Refaults and swap",
+            "Pages a second that came back after they had been evicted, and that went to swap.",
+            timed(run, n, Shape::Lines, Axis::new("pages a second", Unit::Count), columns(run, &moves, rate_of)),
+        ),
+        (
+            "Swap and dirty pages",
+            "What is in swap, and what has to be written.",
+            timed(run, n, Shape::Lines, Axis::new("size", Unit::Bytes), columns(run, &swap, pages)),
+        ),
+        (
+            "Pressure",
+            "avg10 of memory.pressure: the share of the last ten seconds in which some task, or every task, waited.",
+            timed(run, n, Shape::Lines, Axis::new("%", Unit::Percent), columns(run, &pressure, raw)),
+        ),
+    ];
+    let figures =
+        figures.into_iter().filter_map(|(title, meaning, body)| Some(Figure::new(title, meaning, SERIES_DOC, body?)));
+    Some(Page::new("when", "When?", answer).with_all(figures))
+}
+
+fn inside(run: &Run, n: usize) -> Option<Page> {
+    let mut figures = Vec::new();
+    let tiers = [
+        ("promoted", "pgpromote_success", Colour::Green),
+        ("candidates", "pgpromote_candidate", Colour::Sky),
+        ("demoted", "pgdemote", Colour::Vermillion),
+    ];
+    let promoted = columns(run, &tiers, |name| rate(run, name));
+    if let Some(body) = timed(run, n, Shape::Lines, Axis::new("pages a second", Unit::Count), promoted) {
+        let meaning =
+            "Pages that moved to faster memory, that were hot enough to be tried, and that moved to slower memory.";
+        figures.push(Figure::new("Promotions", meaning, "how-to/memory-tiers.md", body));
+    }
+    let raw = |name: &str| run.series.get(name).cloned();
+    let generations = [("youngest", "max_seq", Colour::Vermillion), ("oldest of files", "min_seq_file", Colour::Blue)];
+    let generations = columns(run, &generations, raw);
+    if let Some(body) = timed(run, n, Shape::Lines, Axis::new("sequence number", Unit::Count), generations) {
+        let meaning = "Generations of the root group: each step of the youngest is an aging, each of the oldest an eviction \
+                       that took a whole generation.";
+        figures.push(Figure::new("Generations", meaning, "mechanisms.md#generations", body));
+    }
+    figures.extend(run.swap.iter().filter_map(clusters));
+    let answer = match run.swap.iter().max_by_key(|s| s.peak_pages) {
+        Some(swap) if swap.peak_pages > 0 => format!(
+            "At most {} of {} were in use on {}.",
+            bytes(swap.peak_pages as f64 * PAGE),
+            bytes(swap.usable_pages as f64 * PAGE),
+            swap.device
+        ),
+        _ => "Nothing went to swap.".into(),
+    };
+    (!figures.is_empty()).then(|| Page::new("inside", "What goes on inside?", answer).with_all(figures))
+}
+
+fn clusters(swap: &crate::document::scenario::Swap) -> Option<Figure> {
+    let all = &swap.clusters_by_usage;
+    if all.iter().sum::<u64>() == 0 {
+        return None;
+    }
+    let label = |n: usize| if n == 0 { "none".into() } else { format!("≤ {n}/{}", all.len() - 1) };
+    let mut chart = Chart::new(
+        Shape::Bars,
+        Axis::new("part of the cluster in use", Unit::Number),
+        Axis::new("clusters", Unit::Count),
+        (0..all.len()).map(|n| n as f64).collect(),
+        vec![Series::new("clusters", Colour::Purple, all.iter().map(|&n| n as f64))],
+    );
+    chart.labels = (0..all.len()).map(label).collect();
+    let meaning =
+        "Clusters of the swap device by how full they are. Many that are half full leave no room for large folios.";
+    Some(Figure::new(
+        format!("Clusters of {}", swap.device),
+        meaning,
+        "how-to/read-the-swap-map.md",
+        Body::Chart(chart),
+    ))
+}

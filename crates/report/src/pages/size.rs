@@ -1,0 +1,54 @@
+//! The page of `refault size --json`.
+
+use crate::document::size::SizeDocument;
+use crate::model::{Axis, Body, Chart, Colour, Figure, Mark, Page, Series, Shape};
+use crate::units::{Unit, bytes};
+
+/// What numbers of a metric are of.
+pub(crate) fn unit(metric: &str) -> Unit {
+    match metric {
+        m if m.starts_with("some") || m.starts_with("full") => Unit::Percent,
+        "p50" | "p90" | "p99" | "p999" | "max_latency" => Unit::Nanoseconds,
+        _ => Unit::Number,
+    }
+}
+
+/// The page.
+pub(super) fn page(d: &SizeDocument) -> Page {
+    let unit = unit(&d.metric);
+    let mut points: Vec<_> = d.points.iter().filter_map(|p| Some((p.bytes as f64, p.value?))).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (xs, ys): (Vec<_>, Vec<_>) = points.into_iter().unzip();
+    let bound = Series::new(format!("target: {}", d.target), Colour::Ink, xs.iter().map(|_| d.bound)).dashed();
+    let series = vec![Series::new(&*d.metric, Colour::Vermillion, ys), bound];
+    let mut chart =
+        Chart::new(Shape::Lines, Axis::new(&*d.limit, Unit::Bytes), Axis::new(&*d.metric, unit), xs, series);
+    if let Some(answer) = d.answer_bytes {
+        chart.marks.push(Mark { at: answer as f64, label: "smallest that is enough".into() });
+    }
+    let meaning = "Each point is a run with that limit. The answer is the smallest from which on every larger size that was \
+                   tried meets the target.";
+    let figure = Figure::new("What was tried", meaning, "reference/size.md#how-it-searches", Body::Chart(chart));
+    Page::new("size", "How much memory is enough?", answer(d)).with(figure)
+}
+
+fn answer(d: &SizeDocument) -> String {
+    let mut out = match (d.answer_bytes, d.verdict.as_str()) {
+        (Some(answer), "met-at-smallest") => {
+            format!(
+                "{} is enough for {}: it is the smallest size of the range, and a smaller one may be, too.",
+                bytes(answer as f64),
+                d.target
+            )
+        }
+        (Some(answer), _) => {
+            format!("{} = {} is the smallest that is enough for {}.", d.limit, bytes(answer as f64), d.target)
+        }
+        (None, _) => format!("No size of the range meets {}.", d.target),
+    };
+    if !d.monotone {
+        out += " More memory does not always help here: the curve is not monotone, so look at it.";
+    }
+    d.warnings.iter().for_each(|warning| out += &format!(" {warning}"));
+    out
+}

@@ -1,0 +1,135 @@
+// Opens each page that is named in headless Chromium, and looks at all that it draws.
+// node check.mjs CHROMIUM PAGE... : a line for each complaint, and a last line of what was seen.
+import { chromium } from "playwright-core";
+
+const [executablePath, ...pages] = process.argv.slice(2);
+const args = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+  "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const seen = { pages: 0, charts: 0, heats: 0, ranges: 0, tables: 0, hovers: 0, toggles: 0, zooms: 0, searches: 0 };
+const complaints = [];
+
+// In the page: how many colours a canvas has.
+const colours = canvas => {
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const found = new Set();
+  for (let i = 0; i < data.length && found.size < 9; i += 4) found.add(data[i] << 24 | data[i + 1] << 16 | data[i + 2] << 8 | data[i + 3]);
+  return found.size;
+};
+
+async function plots(page, say, where) {
+  for (const plot of await page.locator(".plot").all()) {
+    const id = await plot.getAttribute("data-plot");
+    const canvases = await plot.locator("canvas").all();
+    if (canvases.length !== 1) { say(`${where}: ${id} has ${canvases.length} canvases`); continue; }
+    if (await canvases[0].evaluate(colours) < 3) say(`${where}: ${id} is blank`);
+  }
+}
+
+async function chart(page, plot, say) {
+  const id = await plot.getAttribute("data-plot");
+  await plot.scrollIntoViewIfNeeded();
+  const box = await plot.locator(".u-over").boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  const values = () => plot.locator(".u-legend .u-series .u-value").allTextContents();
+  const shown = await values();
+  if (shown[0] === "–" || shown.every(text => text === "–")) say(`${id}: hovering shows no values: ${shown}`);
+  seen.hovers++;
+  const head = plot.locator(".u-legend .u-series th").nth(1);
+  const isOff = () => plot.locator(".u-legend .u-series").nth(1).evaluate(row => row.classList.contains("u-off"));
+  await head.click();
+  if (!await isOff()) say(`${id}: a click on the legend hides nothing`);
+  await head.focus();
+  await page.keyboard.press("Enter");
+  if (await isOff()) say(`${id}: a key on the legend shows nothing`);
+  seen.toggles++;
+  if (await plot.locator(".u-legend .u-off").count()) say(`${id}: something is still hidden`);
+  const reset = plot.locator("button.reset");
+  await page.mouse.move(box.x + box.width * .3, box.y + 40);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * .6, box.y + 40, { steps: 4 });
+  await page.mouse.up();
+  if (!await reset.isVisible()) say(`${id}: dragging does not zoom`);
+  else {
+    await reset.click();
+    if (await reset.isVisible()) say(`${id}: zooming out does not`);
+  }
+  seen.zooms++;
+  seen.charts++;
+}
+
+async function heat(page, plot, say) {
+  const id = await plot.getAttribute("data-plot");
+  const canvas = plot.locator("canvas");
+  await canvas.scrollIntoViewIfNeeded();
+  const box = await canvas.boundingBox();
+  if (box.width < 200) say(`${id}: is ${box.width} wide`);
+  await page.mouse.move(box.x + box.width / 3, box.y + box.height / 3);
+  const told = () => plot.locator(".readout").textContent();
+  const first = await told();
+  if (!/: [\d,.]+ /.test(first)) say(`${id}: hovering says ${JSON.stringify(first)}`);
+  await plot.focus();
+  await page.keyboard.press("ArrowRight");
+  if (await told() === first) say(`${id}: keys move nothing`);
+  seen.heats++;
+}
+
+const browser = await chromium.launch({ executablePath, args });
+for (const file of pages) {
+  const say = what => complaints.push(`${file}: ${what}`);
+  const context = await browser.newContext({ viewport: { width: 1000, height: 900 } });
+  const page = await context.newPage();
+  const url = `file://${file}`;
+  page.on("console", message => ["error", "warning"].includes(message.type())
+    // That is this test itself, which looks at canvases.
+    && !message.text().includes("willReadFrequently") && say(`console: ${message.text()}`));
+  page.on("pageerror", error => say(`error: ${error.message}`));
+  page.on("dialog", dialog => { say(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+  page.on("request", request => request.url() !== url && !request.url().startsWith("data:") && say(`request: ${request.url()}`));
+  await page.goto(url);
+  if (await page.evaluate(() => "hostile" in window)) say("a name was run");
+  for (const bad of await page.locator("body > script:not([type])").all())
+    if ((await bad.textContent()).includes("hostile")) say("a name is a script");
+  await plots(page, say, "light");
+  for (const plot of await page.locator(".plot").all())
+    await (await plot.locator("canvas.heat").count() ? heat : chart)(page, plot, say);
+  for (const svg of await page.locator("svg.ranges").all()) {
+    const box = await svg.boundingBox();
+    if (!box || box.height < 30 || !await svg.locator(".dot, .ring").count()) say("a drawing of ranges is empty");
+    seen.ranges++;
+  }
+  for (const figure of await page.locator("figure").all()) {
+    if (!await figure.locator("table:not(.u-legend) tbody tr").count()) say(`${await figure.getAttribute("id")}: no table`);
+    seen.tables++;
+  }
+  for (const input of await page.locator("input[type=search]").all()) {
+    const rows = input.locator("xpath=ancestor::figure").locator("tbody tr:visible");
+    await input.fill("no such name, surely");
+    if (await rows.count()) say("searching hides nothing");
+    await input.fill("");
+    if (!await rows.count()) say("an empty search shows nothing");
+    seen.searches++;
+  }
+  const sort = page.locator("th button").first();
+  if (await sort.count()) {
+    await sort.click();
+    if (!await page.locator("th[aria-sort]").count()) say("headings do not sort");
+  }
+  await page.emulateMedia({ colorScheme: "dark" });
+  await page.waitForTimeout(50);
+  await plots(page, say, "dark");
+  await page.emulateMedia({ media: "print", colorScheme: "light" });
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  await plots(page, say, "print");
+  await page.emulateMedia({ media: "screen" });
+  await page.setViewportSize({ width: 375, height: 800 });
+  await page.waitForTimeout(250);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  if (wide > 376) say(`on a phone it is ${wide} wide`);
+  await plots(page, say, "phone");
+  await context.close();
+  seen.pages++;
+}
+await browser.close();
+complaints.forEach(line => console.log(line));
+console.log(JSON.stringify(seen));
+process.exit(complaints.length ? 1 : 0);
