@@ -4,7 +4,7 @@
 
 use crate::config::lru::ReclaimCost;
 use crate::ids::{LruvecId, MemcgId, NodeId};
-use crate::lru::lruvec::{ANON, FILE, UNEVICTABLE};
+use crate::lru::lruvec::{ANON, FILE, Lruvec, UNEVICTABLE};
 use crate::lru::pages::Pages;
 use crate::lru::policy::LruPolicy;
 use crate::memcg::groups::Groups;
@@ -55,12 +55,11 @@ impl Pages {
         }
     }
 
-    /// The lists of one lruvec, as reclaim knows them; with lag those of its descendants are in it,
-    /// as in Linux.
+    /// The lists of one lruvec and its descendants, as reclaim knows them.
     #[inline(always)]
     pub(crate) fn known_lruvec_sizes(&self, groups: &Groups, v: LruvecId) -> [u64; 5] {
-        let v = &self.lruvecs[v.index()];
-        if groups.stats_lag() { v.flushed.size } else { v.size }
+        let Lruvec { memcg, nid, .. } = self.lruvecs[v.index()];
+        self.known_sizes(groups, memcg, nid)
     }
 
     /// `lru_note_cost`: here and in all ancestors.
