@@ -81,6 +81,9 @@ pub struct TraceSpec {
     pub timed: bool,
     /// `POSIX_FADV_RANDOM`: no readahead.
     pub random_advice: bool,
+    /// Before each access the program asks with `mincore` whether the page is there, which takes a
+    /// page and gives it back.
+    pub mincore: bool,
 }
 
 /// Phases of a task that follow each other again and again.
