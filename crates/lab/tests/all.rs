@@ -1,6 +1,7 @@
 //! All tests of the crate's public side in one program: what they share is compiled once.
 
 mod events;
+mod machine_wide;
 mod oracle;
 mod random;
 mod scenario;

@@ -270,6 +270,7 @@ fn machine(d: &mut Dice) -> MachineSpec {
         kernel_pages: d.below(memory_pages / 4),
         dma_pages: d.of(&[0, 200, 4096]),
         dma32_pages: d.of(&[0, 1000, 1 << 20]),
+        per_cpu_lists: d.one_in(2),
         quantum_ns: d.of(&[10_000, 50_000, 1_000_000]),
         swappiness: d.of(&[0, 1, 60, 100, 200]),
         min_free_kbytes: d.one_in(2).then(|| d.within(64, memory_pages / 2)),

@@ -19,6 +19,10 @@ impl Burst<'_> {
             task.finish_access(phase, clock + ns, false);
             return Step::Go(ns);
         }
+        if task.script.as_ref().is_some_and(|s| s.mincore) {
+            self.kernel.set_now_ns(clock);
+            self.kernel.engine.borrow_frame(&mut self.kernel.hw);
+        }
         let space = task.streams[access.stream].space;
         if let (true, Some(space)) = (access.mapped, space) {
             if let Some(ns) = self.hit_in_table(space, phase, clock, access) {

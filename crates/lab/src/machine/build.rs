@@ -112,6 +112,7 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Option<Tierin
         min_free_kbytes: m.min_free_kbytes,
         watermark_scale_factor: m.watermark_scale_factor,
         low_zones: [m.dma_pages, m.dma32_pages],
+        per_cpu_lists: m.per_cpu_lists,
     });
     cfg.swap.pages = 0;
     cfg.swap.devices = spec.swap.iter().map(|s| swap_device(spec, s)).collect::<Result<_, _>>()?;

@@ -107,7 +107,16 @@ pub(super) fn traces(
         }
         let (trace, first) = (Rc::new(trace), first.unwrap_or(PageId(0)));
         let objects = objects.into();
-        scripts.push(Some(Script { trace, first, first_extent, objects, at: 0, timed: source.timed, start_ns: 0 }));
+        scripts.push(Some(Script {
+            trace,
+            first,
+            first_extent,
+            objects,
+            at: 0,
+            timed: source.timed,
+            mincore: source.mincore,
+            start_ns: 0,
+        }));
     }
     Ok(scripts)
 }

@@ -13,12 +13,13 @@ use refault_mm::{
 };
 use std::collections::BTreeMap;
 
-const MACHINE_KEYS: [&str; 18] = [
+const MACHINE_KEYS: [&str; 19] = [
     "cpus",
     "memory",
     "kernel",
     "dma",
     "dma32",
+    "per_cpu_lists",
     "quantum",
     "swappiness",
     "min_free_kbytes",
@@ -59,6 +60,7 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
         kernel_pages: s.or("kernel", 0, |f| f.pages(0..=MAX_PAGES))?,
         dma_pages: s.or("dma", NodeConfig::PC_ZONES[0], |f| f.pages(0..=MAX_PAGES))?,
         dma32_pages: s.or("dma32", NodeConfig::PC_ZONES[1], |f| f.pages(0..=MAX_PAGES))?,
+        per_cpu_lists: s.or("per_cpu_lists", false, Field::boolean)?,
         quantum_ns: s.or("quantum", 50_000, |f| f.time(1000..=1_000_000_000))?,
         swappiness: s.or("swappiness", 60, |f| f.int(0..=200))?,
         min_free_kbytes: s.opt("min_free_kbytes", |f| f.int(0..=1 << 40))?,

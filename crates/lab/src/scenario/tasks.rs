@@ -78,12 +78,13 @@ fn task(name: &str, s: &Section<'_>, names: &Names<'_, '_>) -> Result<TaskSpec> 
 
 /// The trace that a task replays.
 fn trace(field: &Field<'_>, devices: &[DeviceSpec]) -> Result<TraceSpec> {
-    let s = field.section(&["file", "device", "timed", "advice"])?;
+    let s = field.section(&["file", "device", "timed", "advice", "mincore"])?;
     Ok(TraceSpec {
         path: s.need("file", "trace = { file = \"...\" }")?.text()?.into(),
         device: s.opt("device", |f| f.index("a device", devices.iter().map(|d| d.name.as_str())))?,
         timed: s.or("timed", false, Field::boolean)?,
         advice: s.or("advice", AccessAdvice::Normal, |f| f.choice(&AccessAdvice::ALL))?,
+        mincore: s.or("mincore", false, Field::boolean)?,
     })
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct Script {
     pub(crate) objects: Rc<[u32]>,
     pub(crate) at: usize,
     pub(crate) timed: bool,
+    /// Before each access it asks whether the page is there.
+    pub(crate) mincore: bool,
     /// When its time 0 is.
     pub(crate) start_ns: u64,
 }

@@ -48,6 +48,11 @@ impl<W: World> Alloc<'_, W> {
             if self.mem.frames.reclaim_blocked {
                 break;
             }
+            // What other CPUs keep for themselves is of use to nobody else.
+            self.mem.frames.nodes.drain_pcp();
+            if let Some(zone) = self.mem.frames.nodes.take(self.mem.frames.nid, nr, Mark::Min) {
+                return Ok(zone);
+            }
             // What waits in batches cannot be found on a list.
             self.mem.pages.drain_all();
             fruitless = if reclaimed > 0 { 0 } else { fruitless + 1 };

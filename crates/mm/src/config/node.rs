@@ -17,6 +17,8 @@ pub struct NodeConfig {
     pub watermark_scale_factor: u32,
     /// Pages in the zones DMA and DMA32, if there are so many; the rest is Normal.
     pub low_zones: [u64; 2],
+    /// CPUs keep free pages for themselves, and move them to and from the zones many at a time.
+    pub per_cpu_lists: bool,
 }
 
 impl NodeConfig {
@@ -25,7 +27,13 @@ impl NodeConfig {
 
     /// A node of so many pages as a PC has it.
     pub fn new(pages: u64) -> NodeConfig {
-        NodeConfig { pages, min_free_kbytes: None, watermark_scale_factor: 10, low_zones: NodeConfig::PC_ZONES }
+        NodeConfig {
+            pages,
+            min_free_kbytes: None,
+            watermark_scale_factor: 10,
+            low_zones: NodeConfig::PC_ZONES,
+            per_cpu_lists: false,
+        }
     }
 
     /// The min mark of a machine that has this node and no other, in pages: no ordinary allocation

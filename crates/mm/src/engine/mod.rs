@@ -63,6 +63,9 @@ impl Engine {
         if self.mem.now_ns >= self.next_flush_ns {
             self.flush_stats();
         }
+        if self.mem.now_ns >= self.mem.frames.nodes.next_decay_ns {
+            self.mem.frames.nodes.decay_pcp(self.mem.now_ns);
+        }
     }
 
     /// Time went on: adds up what groups counted, if it is time to.
@@ -81,6 +84,7 @@ impl Engine {
     pub fn set_cpu(&mut self, cpu: usize) {
         self.mem.pages.cpu = cpu.min(self.mem.pages.batches.len() - 1);
         self.mem.frames.nid = self.mem.frames.nodes.of_cpu(self.mem.pages.cpu);
+        self.mem.frames.nodes.cpu = self.mem.pages.cpu;
         self.mem.swap.slots.set_cpu(self.mem.pages.cpu);
     }
 
@@ -208,5 +212,23 @@ mod tests {
         assert_eq!(known(&e), 0, "it is not time to add up");
         e.set_now_ns(1000);
         assert_eq!(known(&e), 10);
+    }
+
+    /// What reclaim costs a group is added up above it as well, and forgotten there at the pace of
+    /// all that is below, not of the pages of the root's own tasks.
+    #[test]
+    fn costs_of_a_group_stay_with_the_root_as_long_as_its_pages_warrant() {
+        let mut cfg = Config::new(Policy::Lru);
+        cfg.lru.batch_folios = 0;
+        let mut e = Engine::new(cfg).unwrap();
+        let group = e.add_memcg(MemcgId::ROOT, "/g", 1000, 0).unwrap();
+        let (_, first) = e.add_mapping(MappingKind::File, group, 0..800).unwrap();
+        (0..800).for_each(|i| _ = e.access(&mut AtOnce::default(), PageId(first.0 + i), Touch::Read));
+        let of = |e: &Engine, m| e.mem.pages.lruvecs[e.mem.pages.lruvec_of(m, NodeId::default()).index()].cost;
+        let v = e.mem.pages.lruvec_of(group, NodeId::default());
+        (0..3).for_each(|_| e.mem.pages.note_cost(&e.mem.groups, v, 1, 0, 50));
+        assert_eq!((of(&e, group), of(&e, MemcgId::ROOT)), ([0, 150], [0, 150]));
+        e.mem.pages.note_cost(&e.mem.groups, v, 1, 0, 51);
+        assert_eq!((of(&e, group), of(&e, MemcgId::ROOT)), ([0, 100], [0, 100]));
     }
 }

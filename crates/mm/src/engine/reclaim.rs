@@ -53,6 +53,13 @@ impl Engine {
         self.mem.frames.nodes.set_external(pages)
     }
 
+    /// A system call takes a page for itself and gives it back, as `mincore` does.
+    pub fn borrow_frame<W: World>(&mut self, world: &mut W) {
+        if let Ok(zone) = self.alloc(world).take_frames(1) {
+            self.mem.frames.nodes.give_back(zone, 1);
+        }
+    }
+
     /// Whether the accesses that follow are of a task that reclaim waits for: it may take what is
     /// kept below the min mark, to the last frame, as a task of Linux with `PF_MEMALLOC`.
     pub fn set_memalloc(&mut self, memalloc: bool) {

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `frames` | `Frames`, the part of the engine that holds them |
 //! | `zones`, `nodes` | zones with watermarks; the nodes of a machine |
+//! | `pcp` | free pages that a CPU keeps for itself |
 //! | `kswapd` | whether a kswapd is awake, and its run |
 //! | `throttle` | who waits for reclaim, and until when |
 //! | `migration` | folios on their way to another node |
@@ -19,6 +20,7 @@ pub(crate) mod hint;
 pub(crate) mod kswapd;
 pub(crate) mod migration;
 pub(crate) mod nodes;
+pub(crate) mod pcp;
 pub(crate) mod resize;
 pub(crate) mod throttle;
 pub(crate) mod zones;

@@ -7,6 +7,7 @@
 use crate::config::Config;
 use crate::config::node::{MachineMarks, NumaConfig};
 use crate::ids::{NodeId, ZoneId};
+use crate::node::pcp::DECAY_INTERVAL_NS;
 use crate::node::zones::{Mark, Node};
 
 /// All nodes.
@@ -23,6 +24,10 @@ pub(crate) struct Nodes {
     /// By node: where reclaim moves pages to, if demotion is on.
     demotion: Vec<Demotion>,
     random: u64,
+    /// The CPU on which things happen.
+    pub(crate) cpu: usize,
+    /// When the lists of CPUs are looked at next; never where there are none.
+    pub(crate) next_decay_ns: u64,
 }
 
 /// Where the cold pages of a node go.
@@ -51,7 +56,7 @@ impl Nodes {
         };
         let marks = MachineMarks::new(configs);
         let promo = numa.is_some_and(|n| n.tiering.promotes());
-        let mut all: Vec<Node> = configs.iter().map(|n| Node::new(n, &marks, promo)).collect();
+        let mut all: Vec<Node> = configs.iter().map(|n| Node::new(n, &marks, promo, cfg.cpus)).collect();
         all.resize(all.len().max(1), Node::default());
         let of_cpu = |cpu: usize| numa.and_then(|n| n.cpu_nodes.get(cpu)).copied().unwrap_or_default();
         Nodes {
@@ -60,6 +65,8 @@ impl Nodes {
             external: 0,
             demotion: (0..all.len()).map(|n| Demotion::new(numa, NodeId(n as u8))).collect(),
             random: cfg.seed,
+            cpu: 0,
+            next_decay_ns: if configs.iter().any(|n| n.per_cpu_lists) { DECAY_INTERVAL_NS } else { u64::MAX },
             all,
         }
     }
@@ -109,14 +116,27 @@ impl Nodes {
     /// Frames from the nearest node that has a zone with more than the mark; which one.
     #[inline]
     pub(crate) fn take(&mut self, from: NodeId, nr: u64, mark: Mark) -> Option<ZoneId> {
-        let Nodes { all, zonelists, .. } = self;
-        let take = |&n: &NodeId| all[n.index()].take(nr, mark).map(|zone| ZoneId::new(n, zone));
+        let Nodes { all, zonelists, cpu, .. } = self;
+        let take = |&n: &NodeId| all[n.index()].take(nr, mark, *cpu).map(|zone| ZoneId::new(n, zone));
         zonelists[from.index()].iter().find_map(take)
     }
 
     /// Frames of this node alone.
     pub(crate) fn take_on(&mut self, nid: NodeId, nr: u64, mark: Mark) -> Option<ZoneId> {
-        self.get_mut(nid).take(nr, mark).map(|zone| ZoneId::new(nid, zone))
+        let cpu = self.cpu;
+        self.get_mut(nid).take(nr, mark, cpu).map(|zone| ZoneId::new(nid, zone))
+    }
+
+    /// What CPUs keep for themselves goes back to the zones, for who finds none.
+    pub(crate) fn drain_pcp(&mut self) {
+        self.all.iter_mut().for_each(Node::drain_pcp);
+    }
+
+    /// Time went on: every second lists of CPUs that are larger than they must be shrink.
+    #[cold]
+    pub(crate) fn decay_pcp(&mut self, now_ns: u64) {
+        self.next_decay_ns = now_ns.saturating_add(DECAY_INTERVAL_NS);
+        self.all.iter_mut().for_each(Node::decay_pcp);
     }
 
     /// Whether reclaim may move pages of a node to a slower one.
@@ -145,7 +165,8 @@ impl Nodes {
     /// Frames are free again, or given back unused.
     #[inline]
     pub(crate) fn give_back(&mut self, zone: ZoneId, nr: u64) {
-        self.get_mut(zone.nid()).give_back(zone.zone(), nr);
+        let cpu = self.cpu;
+        self.get_mut(zone.nid()).give_back(zone.zone(), nr, cpu);
     }
 
     /// These frames hold no folio.

@@ -11,6 +11,7 @@ impl Node {
     /// Makes its highest zone larger or smaller, the latter as far as frames are free, and sets its
     /// marks anew (zones and watermarks). Returns how many frames are still to go.
     pub(crate) fn resize(&mut self, pages: u64, cfg: &NodeConfig) -> u64 {
+        self.drain_pcp();
         let below = self.managed_pages();
         let Some(top) = self.zones.last_mut() else { return 0 };
         let want = pages.saturating_sub(below - top.managed);

@@ -18,6 +18,8 @@ pub struct MachineSpec {
     pub dma_pages: u64,
     /// What of the rest is in the zone DMA32.
     pub dma32_pages: u64,
+    /// CPUs keep free pages for themselves, many at a time.
+    pub per_cpu_lists: bool,
     /// How long a task keeps a CPU while others wait.
     pub quantum_ns: u64,
     /// `vm.swappiness`.

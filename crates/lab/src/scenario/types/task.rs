@@ -81,6 +81,9 @@ pub struct TraceSpec {
     pub timed: bool,
     /// What its program says of how it accesses its files.
     pub advice: AccessAdvice,
+    /// Before each access the program asks with `mincore` whether the page is there, which takes a
+    /// page and gives it back.
+    pub mincore: bool,
 }
 
 /// Phases of a task that follow each other again and again.

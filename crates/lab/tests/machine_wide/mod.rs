@@ -1,0 +1,201 @@
+//! Machines without a limit beside real kernels: hit rates, and what kswapd and tasks did.
+//!
+//! The recordings are `data/machine-wide/recordings.json`; how they were made is in the page beside
+//! it. The table is `docs/measurements/machine-as-a-whole.md`, which
+//! `REFAULT_WRITE_TABLES=1 cargo test -p refault-lab machine_wide` writes anew.
+
+mod workloads;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use refault_lab::machine::{Machine, RunResult};
+use refault_lab::scenario::Scenario;
+use serde_json::Value;
+use workloads::CASES;
+
+/// How far hit rates may be apart, in percentage points.
+const BAR_POINTS: f64 = 0.5;
+/// How far counters may be apart, as a share of the kernel's; and what is too little to compare.
+const BAR_SHARE: f64 = 0.2;
+const FEW: f64 = 2500.0;
+const FEW_RUNS: f64 = 50.0;
+
+/// Counters that are compared, and their names in the table.
+const COMPARED: [(&str, &str); 7] = [
+    ("pgscan_anon", "anon scanned"),
+    ("pgscan_file", "file scanned"),
+    ("pgsteal_anon", "anon freed"),
+    ("pgsteal_file", "file freed"),
+    ("pgscan_direct", "scanned by tasks"),
+    ("pswpout", "swapped out"),
+    ("pageoutrun", "runs of kswapd"),
+];
+
+/// What is further apart: each is explained in the page. One that is met again fails, too.
+const MISSES: [&str; 10] = [
+    "6.1.0 idle-uniform-512 lru 1: hit rate",
+    "6.12.117 anon-zipf-512 lru 1: pgscan_direct",
+    "6.12.117 idle-readers-512 lru 1: pgsteal_anon",
+    "6.12.117 idle-readers-512 lru 1: pswpout",
+    "6.12.117 idle-return-512 lru 1: pgscan_anon",
+    "6.12.117 idle-return-512 lru 1: pageoutrun",
+    "6.12.117 idle-uniform-512 lru 1: pageoutrun",
+    "6.12.117 idle-zipf-512 lru 1: pgsteal_anon",
+    "6.12.117 idle-zipf-512 lru 1: pswpout",
+    "6.12.117 idle-zipf-512 lru 1: pageoutrun",
+];
+
+/// What is known of a guest: pages that it manages, those of zone DMA, `min_free_kbytes`, and what
+/// was neither free nor the program's, the mean of its recordings.
+fn guest(kernel: &str, workload: &str, cpus: u64) -> [u64; 4] {
+    match (kernel.starts_with("6.1."), workload.ends_with("-256"), cpus) {
+        (true, _, _) => [120_315, 3840, 2746, 10_060],
+        (_, true, _) => [54_584, 3840, 1831, 7614],
+        (_, _, 1) => [119_000, 3840, 2734, 7700],
+        _ => [118_934, 3840, 2733, 8000],
+    }
+}
+
+/// Times of an emulated guest with one CPU, of which one instruction takes a nanosecond: 18 us for
+/// an access, of which most is the probe (`mincore`, and the statistics every 32nd time); 1.26 s of
+/// kswapd for 294,000 pages scanned, 262,000 freed and 27,000 swapped out.
+const COSTS: &str = r#"{ read_hit = "18us", write_hit = "18us", map_hit = "17us", anon_fault = "19us",
+    minor_fault = "19us", major_fault = "4500ns", scan_page = "300ns", reclaim_page = "2us", pte_walk = "300ns" }"#;
+
+fn scenario(row: &Value, trace: &Path) -> Scenario {
+    let text = |key: &str| row[key].as_str().expect("a text");
+    let cpus = row["cpus"].as_u64().expect("CPUs");
+    let [pages, dma, min_free, taken] = guest(text("kernel"), text("workload"), cpus);
+    let flush = if text("kernel").starts_with("6.1.") { "0" } else { "\"2s\"" };
+    let (policy, costs) = (text("policy"), COSTS.replace('\n', " "));
+    let text = format!(
+        r#"name = "guest"
+machine = {{ memory = "{pages}p", kernel = "{taken}p", dma = "{dma}p", min_free_kbytes = {min_free}, cpus = {cpus}, read_ahead = "0K", page_cluster = 0, per_cpu_lists = true, stat_flush_interval = {flush}, costs = {costs} }}
+policy = {{ name = "{policy}" }}
+device.disk = {{ preset = "ramdisk", read_latency = 0 }}
+device.zram = {{ preset = "zram", compression_ratio = 64.0, compress = "20us", decompress = "10us" }}
+swap = {{ device = "zram", size = "768M" }}
+memcg."/test" = {{}}
+[[task]]
+name = "replay"
+memcg = "/test"
+trace = {{ file = {trace:?}, device = "disk", advice = "random", mincore = true }}
+"#
+    );
+    Scenario::parse("guest", &text).expect("a scenario")
+}
+
+fn run(row: &Value, dir: &Path) -> RunResult {
+    let name = row["workload"].as_str().expect("a workload");
+    let trace = dir.join(format!("{name}.parquet"));
+    if !trace.exists() {
+        CASES.iter().find(|c| c.name == name).expect("a known workload").write_native(&trace);
+    }
+    let scenario = scenario(row, &trace);
+    Machine::new(&scenario, &scenario.policy).expect("a machine").run().expect("a run")
+}
+
+fn recordings() -> Vec<Value> {
+    serde_json::from_str(include_str!("../data/machine-wide/recordings.json")).expect("JSON")
+}
+
+fn hit_rate(row: &Value) -> f64 {
+    1.0 - row["misses"].as_f64().expect("misses") / row["accesses"].as_f64().expect("accesses")
+}
+
+/// Recordings of the same run, by kernel, workload, policy and CPUs.
+fn groups() -> BTreeMap<(u64, String), Vec<Value>> {
+    let mut groups: BTreeMap<_, Vec<Value>> = BTreeMap::new();
+    for row in recordings() {
+        let text = |key: &str| row[key].as_str().expect("a text").to_owned();
+        let cpus = row["cpus"].as_u64().expect("CPUs");
+        let name = format!("{} {} {} {cpus}", text("kernel"), text("workload"), text("policy"));
+        groups.entry((cpus, name)).or_default().push(row);
+    }
+    groups
+}
+
+/// Whether a counter differs by more than the bar.
+fn is_beyond(counter: &str, kernel: f64, ours: f64) -> bool {
+    let few = if counter == "pageoutrun" { FEW_RUNS } else { FEW };
+    let apart = (kernel - ours).abs();
+    apart > BAR_SHARE * kernel && apart > if kernel.max(ours) < few { few } else { 0.0 }
+}
+
+fn thousands(n: f64) -> String {
+    let digits = format!("{n:.0}");
+    let cut = |(i, c): (usize, char)| {
+        let comma = i > 0 && (digits.len() - i).is_multiple_of(3);
+        comma.then_some(',').into_iter().chain([c]).collect::<String>()
+    };
+    digits.chars().enumerate().map(cut).collect()
+}
+
+/// The cases, and which comparisons miss the bars.
+fn compare() -> (String, Vec<String>) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let heads: Vec<&str> = COMPARED.iter().map(|c| c.1).collect();
+    let mut table = format!("| guest | hit rate, % | points | {} |\n|---|---:|---:|", heads.join(" | "));
+    table += &"---:|".repeat(COMPARED.len());
+    table.push('\n');
+    let mut misses = Vec::new();
+    for ((cpus, name), rows) in groups() {
+        let r = run(&rows[0], dir.path());
+        let rates: Vec<f64> = rows.iter().map(hit_rate).collect();
+        let ours = r.tasks[0].hit_rate();
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        let (least, most) = (rates.iter().copied().fold(1.0, f64::min), rates.iter().copied().fold(0.0, f64::max));
+        let points = (ours - mean) * 100.0;
+        if points.abs() > BAR_POINTS && !(least..=most).contains(&ours) {
+            misses.push(format!("{name}: hit rate"));
+        }
+        write!(table, "| {name} | {:.2} / {:.2} | {points:+.2} |", mean * 100.0, ours * 100.0).expect("a text");
+        for (counter, _) in COMPARED {
+            let of = |row: &Value| row["vmstat"][counter].as_f64().unwrap_or(0.0);
+            let theirs = rows.iter().map(of).sum::<f64>() / rows.len() as f64;
+            let ours = r.memcgs[0].counters.get(counter).copied().unwrap_or(0) as f64;
+            write!(table, " {} / {} |", thousands(theirs), thousands(ours)).expect("a text");
+            // Two emulated CPUs shared the host with others: who reclaims is a matter of chance.
+            if cpus == 1 && name.starts_with("6.12") && is_beyond(counter, theirs, ours) {
+                misses.push(format!("{name}: {counter}"));
+            }
+        }
+        table.push('\n');
+    }
+    (table, misses)
+}
+
+#[test]
+fn beside_real_kernels() {
+    let (table, misses) = compare();
+    println!("{table}");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/measurements/machine-as-a-whole.md");
+    let text = std::fs::read_to_string(&page).expect("the page");
+    let (head, rest) = text.split_once("<!-- table: begin -->\n").expect("the mark");
+    let (old, tail) = rest.split_once("<!-- table: end -->").expect("the mark");
+    if std::env::var_os("REFAULT_WRITE_TABLES").is_some() {
+        let new = format!("{head}<!-- table: begin -->\n{table}<!-- table: end -->{tail}");
+        std::fs::write(&page, new).expect("the page");
+    } else {
+        assert_eq!(old, table, "write it anew: REFAULT_WRITE_TABLES=1 cargo test -p refault-lab machine_wide");
+    }
+    assert_eq!(misses, MISSES, "what is beyond the bars");
+}
+
+/// Writes the traces that a guest plays into a directory: `REFAULT_WRITE_TRACES=DIR`.
+#[test]
+fn traces_for_a_guest() {
+    let case = CASES.iter().find(|c| c.name == "idle-uniform-256").expect("a case");
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("t.trace");
+    case.write_pgtrace(&path);
+    let mut written = refault_trace::open(&path, &refault_trace::OpenOptions::default()).expect("a trace");
+    let trace = refault_trace::Trace::load(&mut *written, &refault_trace::LoadOptions::default()).expect("a trace");
+    assert_eq!(trace.accesses.len(), 13_516 + 563_200);
+    let Some(dir) = std::env::var_os("REFAULT_WRITE_TRACES") else { return };
+    for case in &CASES {
+        case.write_pgtrace(&Path::new(&dir).join(format!("{}.trace", case.name)));
+    }
+}

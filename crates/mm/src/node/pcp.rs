@@ -1,0 +1,197 @@
+//! Per-CPU lists of free pages: a CPU takes frames of a zone, and gives them back, many at a time.
+//!
+//! The watermarks are compared with what the zone itself has free, so the level falls and rises in
+//! steps, and what lies on the lists of other CPUs is of no use to who finds none.
+//!
+//! Mechanism: `docs/mechanisms.md#per-cpu-lists-of-free-pages`.
+
+/// `CONFIG_PCP_BATCH_SCALE_MAX`: at most 2^this batches are moved at a time.
+const BATCH_SCALE_MAX: u32 = 5;
+/// `MIN_PERCPU_PAGELIST_HIGH_FRACTION`: all lists of a zone together keep an eighth of it at most.
+const HIGH_FRACTION: u64 = 8;
+/// A batch is a 4,096th of the zone, at most a quarter of a MiB, and one less than a power of two.
+const BATCH_FRACTION: u64 = 1024;
+const MAX_BATCH_PAGES: u64 = 256;
+/// Between two looks at lists that are not used (`vm.stat_interval`).
+pub(crate) const DECAY_INTERVAL_NS: u64 = 1_000_000_000;
+
+/// The bounds of the lists of a zone, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PcpLimits {
+    batch: u64,
+    high_min: u64,
+    high_max: u64,
+}
+
+impl PcpLimits {
+    /// Of a zone with so many pages and this low mark, used by so many CPUs.
+    pub(crate) fn new(managed: u64, low_mark: u64, cpus: u64) -> PcpLimits {
+        let quarter = ((managed / BATCH_FRACTION).min(MAX_BATCH_PAGES) / 4).max(1);
+        let around = quarter + quarter / 2;
+        let batch = ((1 << around.ilog2()) - 1).max(1);
+        let share = |pages: u64| (pages / cpus.max(1)).max(batch << 2);
+        // The low mark of a tiny zone is above an eighth of it.
+        let high_min = share(low_mark);
+        PcpLimits { batch, high_min, high_max: share(managed / HIGH_FRACTION).max(high_min) }
+    }
+}
+
+/// What a zone and its reclaim tell its lists.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ZoneState {
+    /// An allocation found it below its high mark, and it was not above since.
+    pub(crate) below_high: bool,
+    /// kswapd works on it.
+    pub(crate) reclaim_active: bool,
+}
+
+/// The list of one CPU in one zone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PerCpuPages {
+    pub(crate) count: u64,
+    /// How many it may hold.
+    high: u64,
+    /// It takes 2^this batches next time.
+    alloc_factor: u32,
+    /// Frames given back in a row.
+    free_count: u64,
+}
+
+impl PerCpuPages {
+    /// A frame is wanted: how many the zone should hand over first.
+    pub(crate) fn refill(&mut self, limits: &PcpLimits, zone: ZoneState) -> u64 {
+        if self.count > 0 {
+            return 0;
+        }
+        let PcpLimits { batch: base, high_min, high_max } = *limits;
+        let mut batch = base << self.alloc_factor;
+        self.high = self.high.clamp(high_min, high_max);
+        if self.high < base {
+            return 1;
+        }
+        if !zone.below_high {
+            self.high = (self.high + batch).min(high_max);
+        }
+        let most = self.high.saturating_sub(base).max(base);
+        if batch <= most && self.alloc_factor < BATCH_SCALE_MAX {
+            self.alloc_factor += 1;
+        }
+        batch = batch.min(most);
+        batch.max(1)
+    }
+
+    /// Takes a frame from the list.
+    pub(crate) fn take(&mut self) {
+        self.count -= 1;
+        self.free_count /= 2;
+    }
+
+    /// A frame comes back: how many go on to the zone.
+    pub(crate) fn put(&mut self, limits: &PcpLimits, zone: ZoneState) -> u64 {
+        self.alloc_factor /= 2;
+        self.count += 1;
+        if self.free_count < limits.batch << BATCH_SCALE_MAX {
+            self.free_count += 1;
+        }
+        let high = self.high_for_free(limits, zone);
+        if self.count < high {
+            return 0;
+        }
+        let nr = match high.checked_sub(limits.batch) {
+            None => 1,
+            Some(most) => self.free_count.max(limits.batch).min(most.max(1)),
+        };
+        let nr = nr.min(self.count);
+        self.count -= nr;
+        nr
+    }
+
+    /// How many may stay: few while kswapd works, fewer and fewer while the zone is short.
+    fn high_for_free(&mut self, limits: &PcpLimits, zone: ZoneState) -> u64 {
+        let PcpLimits { batch, high_min, high_max } = *limits;
+        self.high = self.high.clamp(high_min, high_max);
+        let lowered = |high: u64, by: u64| high.saturating_sub(by).max(high_min);
+        if zone.reclaim_active {
+            self.high = lowered(self.high, self.free_count.max(batch));
+            return (batch << 2).min(self.high);
+        }
+        if zone.below_high {
+            self.high = lowered(self.high, self.free_count.max(batch));
+            return self.count.max(high_min);
+        }
+        let high = self.high;
+        if self.count >= high && self.high < self.free_count + batch {
+            // Large enough for what comes back in a row.
+            self.high = (self.free_count + batch).clamp(high_min, high_max);
+        }
+        high
+    }
+
+    /// Now and then a list that is larger than it must be shrinks: how many go back to the zone.
+    pub(crate) fn decay(&mut self, limits: &PcpLimits) -> u64 {
+        if self.high > limits.high_min {
+            let slowly = self.high - self.high / 8;
+            let at_once = self.count.saturating_sub(limits.batch << BATCH_SCALE_MAX);
+            self.high = at_once.max(slowly).max(limits.high_min);
+        }
+        let nr = self.count.saturating_sub(self.high.max(limits.high_min));
+        self.count -= nr;
+        nr
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUIET: ZoneState = ZoneState { below_high: false, reclaim_active: false };
+    const SHORT: ZoneState = ZoneState { below_high: true, reclaim_active: false };
+    const RECLAIM: ZoneState = ZoneState { below_high: true, reclaim_active: true };
+
+    /// As `/proc/zoneinfo` of a guest of 512 MiB shows them.
+    #[test]
+    fn limits_are_those_of_a_guest() {
+        let dma32 = PcpLimits::new(115_094, 825, 2);
+        assert_eq!(dma32, PcpLimits { batch: 31, high_min: 412, high_max: 115_094 / 8 / 2 });
+        assert_eq!(PcpLimits::new(3840, 27, 2).batch, 1);
+    }
+
+    #[test]
+    fn a_cpu_that_only_allocates_takes_more_each_time_up_to_its_bound() {
+        let limits = PcpLimits::new(115_094, 825, 1);
+        let mut pcp = PerCpuPages::default();
+        let mut taken = Vec::new();
+        for _ in 0..7 {
+            let nr = pcp.refill(&limits, SHORT);
+            taken.push(nr);
+            pcp.count = nr;
+            (0..nr).for_each(|_| pcp.take());
+        }
+        assert_eq!(taken, [31, 62, 124, 248, 496, 794, 794]);
+        assert_eq!(pcp.put(&limits, SHORT), 0);
+        assert_eq!(pcp.refill(&limits, SHORT), 0, "there is one");
+        pcp.take();
+        assert_eq!(pcp.refill(&limits, SHORT), 31 << 2, "frames that come back halve the factor");
+    }
+
+    #[test]
+    fn little_stays_on_a_list_while_kswapd_works() {
+        let limits = PcpLimits::new(115_094, 825, 2);
+        let mut pcp = PerCpuPages::default();
+        let back: u64 = (0..1000).map(|_| pcp.put(&limits, RECLAIM)).sum();
+        assert!(pcp.count < 4 * limits.batch && back + pcp.count == 1000, "{pcp:?}");
+        // Without it the list fills up.
+        let mut pcp = PerCpuPages::default();
+        let back: u64 = (0..400).map(|_| pcp.put(&limits, QUIET)).sum();
+        assert_eq!((back, pcp.count), (0, 400));
+    }
+
+    #[test]
+    fn a_list_that_is_not_used_shrinks() {
+        let limits = PcpLimits::new(115_094, 825, 2);
+        let mut pcp = PerCpuPages { count: 3000, high: 4000, ..PerCpuPages::default() };
+        assert_eq!(pcp.decay(&limits), 0);
+        let back: u64 = (0..60).map(|_| pcp.decay(&limits)).sum();
+        assert_eq!((pcp.high, pcp.count, back), (limits.high_min, limits.high_min, 3000 - limits.high_min));
+    }
+}
