@@ -62,7 +62,8 @@ fn guest(kernel: &str, workload: &str, cpus: u64) -> [u64; 4] {
 /// an access, of which most is the probe (`mincore`, and the statistics every 32nd time); 1.26 s of
 /// kswapd for 294,000 pages scanned, 262,000 freed and 27,000 swapped out.
 const COSTS: &str = r#"{ read_hit = "18us", write_hit = "18us", map_hit = "17us", anon_fault = "19us",
-    minor_fault = "19us", major_fault = "4500ns", scan_page = "300ns", reclaim_page = "2us", pte_walk = "300ns" }"#;
+    minor_fault = "19us", major_fault = "4500ns", read_miss = "4500ns", scan_page = "300ns",
+    reclaim_page = "2us", pte_walk = "300ns" }"#;
 
 fn scenario(row: &Value, trace: &Path) -> Scenario {
     let text = |key: &str| row[key].as_str().expect("a text");
