@@ -17,8 +17,8 @@ const BAR_POINTS: f64 = 2.0;
 /// The machine: 512 MiB, of which the kernel leaves so much that 119,000 pages end on LRU lists, as
 /// the recordings say. The pages that were swapped out held a word each, which zram stores in 64
 /// bytes. The guest took about 25 us for an access, so the 2 s between two sums of statistics were
-/// that much shorter than on a real machine: those of the group were flushed all the time, not those
-/// of the root, which reclaim of the machine reads.
+/// that much shorter than on a real machine: those of the group were flushed all the time, not
+/// those of the root, which reclaim of the machine reads.
 const MACHINE: &str = r#"
 name = "oracle"
 machine = { memory = "120400p", cpus = 2, read_ahead = "0K", costs = { read_hit = "25us" } }
