@@ -23,6 +23,8 @@ fn space(bytes: &mut Bytes<'_>) -> Option<SwapSpace> {
         rotational: if policy & 8 == 0 { SwapRotational::Cursor } else { SwapRotational::Clusters },
         cluster_pages: if policy & 16 == 0 { 512 } else { 256 },
         slot_cache: policy & 32 != 0,
+        // Not asked by the map of slots.
+        zeromap: true,
     };
     let devices = (0..1 + bytes.next() % 3).map(|_| {
         let (size, rest, flags) = (bytes.next(), bytes.next(), bytes.next());
