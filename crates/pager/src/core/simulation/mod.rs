@@ -35,7 +35,7 @@ pub(crate) use self::threads::{Model, Thread};
 
 /// Seeds of a run in CI, and with `REFAULT_LONG=1`.
 const SEEDS: u64 = 200;
-const LONG_SEEDS: u64 = 2000;
+const LONG_SEEDS: u64 = 1000;
 /// The first of them.
 const FIRST: u64 = 1;
 
