@@ -71,12 +71,18 @@ impl Programs {
     }
 
     /// The anonymous mappings of a copy of a task.
-    pub(crate) fn anon_of(&self, spec: &Scenario, task: &TaskSpec, copy: u32) -> Vec<MappingId> {
+    pub(crate) fn anon_of(&self, spec: &Scenario, task: usize, copy: u32) -> Vec<MappingId> {
         let instance = |o: usize| self.instance(spec, o, copy);
         let mut all: Vec<usize> =
-            objects_of(task).into_iter().map(instance).filter(|&i| self.instances[i].anon).collect();
+            objects_of(&spec.tasks[task]).into_iter().map(instance).filter(|&i| self.instances[i].anon).collect();
         all.sort_unstable();
-        all.into_iter().map(|i| self.instances[i].mapping).collect()
+        all.into_iter().map(|i| self.instances[i].mapping).chain(self.heaps_of_trace(task)).collect()
+    }
+
+    /// The anonymous mappings of the trace that a task replays, which its copies share.
+    fn heaps_of_trace(&self, task: usize) -> impl Iterator<Item = MappingId> + '_ {
+        let is_heap = move |i: &&Instance| i.anon && matches!(i.of, Owner::Trace(t) if t == task);
+        self.instances.iter().filter(is_heap).map(|i| i.mapping)
     }
 
     /// What nobody will use any more now that a copy of a task has ended.
@@ -86,7 +92,9 @@ impl Programs {
             tasks.any(|(i, t)| self.copies_left[i] > 0 && objects_of(t).contains(&o))
         };
         let unused = objects_of(&spec.tasks[task]).into_iter().filter(|&o| spec.objects[o].private || !wanted(o));
-        unused.map(|o| self.instances[self.instance(spec, o, copy)].mapping).collect()
+        let unused = unused.map(|o| self.instances[self.instance(spec, o, copy)].mapping);
+        let last = self.copies_left[task] == 0;
+        unused.chain(self.heaps_of_trace(task).filter(|_| last)).collect()
     }
 
     /// Copies of a task that have not ended.

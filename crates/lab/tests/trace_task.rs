@@ -2,6 +2,8 @@
 
 use refault_lab::machine::{Ending, Machine, RunResult};
 use refault_lab::scenario::Scenario;
+use refault_trace::generate::Workload;
+use refault_trace::{NativeWriter, RecordSource};
 
 fn write(dir: &tempfile::TempDir, name: &str, text: &str) -> std::path::PathBuf {
     let path = dir.path().join(name);
@@ -94,7 +96,47 @@ fn a_task_that_ends_frees_its_heap() {
     assert_eq!((r.oom_kills, r.tasks[1].accesses), (0, 40 << 8));
 }
 
-/// Found by the same: it went on for ever.
+/// A trace that writes 40 MiB of anonymous memory once.
+fn heap_trace(dir: &tempfile::TempDir) {
+    let workload = Workload::parse(&["10240: heap:seq:10240:kind=anon,op=w,via=map"], 1).expect("a workload");
+    let mut source = workload.generator("heap").expect("a generator");
+    let mut writer = NativeWriter::create(&dir.path().join("heap.parquet")).expect("a trace");
+    let mut chunk = Vec::new();
+    while source.next_chunk(&mut chunk).expect("records") {
+        writer.write(&chunk).expect("a trace");
+    }
+    writer.finish(&source.header().clone()).expect("a trace");
+}
+
+/// Found beside a real kernel: the heap of a trace stayed after its task had ended.
+#[test]
+fn a_trace_that_ends_frees_its_heap() {
+    let dir = tempfile::tempdir().expect("a directory");
+    heap_trace(&dir);
+    let text = format!(
+        "{SMALL}object.b = {{ kind = \"anon\", size = \"40M\" }}\n\
+         [[task]]\nname = \"a\"\ntrace = {{ file = \"heap.parquet\" }}\n\
+         [[task]]\nname = \"b\"\nafter = \"a\"\nphase = [{{ write = \"b\", passes = 1 }}]\n"
+    );
+    let r = run(&write(&dir, "s.toml", &text));
+    assert_eq!((r.oom_kills, r.tasks[1].accesses), (0, 40 << 8));
+}
+
+/// So did the heap of one that was killed.
+#[test]
+fn a_trace_that_is_killed_frees_its_heap() {
+    let dir = tempfile::tempdir().expect("a directory");
+    heap_trace(&dir);
+    let text = format!(
+        "{SMALL}object.b = {{ kind = \"anon\", size = \"40M\" }}\n\
+         [[task]]\nname = \"a\"\noom_score_adj = 1000\ntrace = {{ file = \"heap.parquet\" }}\n\
+         [[task]]\nname = \"b\"\nphase = [{{ write = \"b\", passes = 3 }}]\n"
+    );
+    let r = run(&write(&dir, "s.toml", &text));
+    assert_eq!((r.ending, r.oom_kills, r.tasks[1].accesses), (Ending::TasksDone, 1, 3 * (40 << 8)));
+}
+
+/// Found by the same reader: it went on for ever.
 #[test]
 fn out_of_memory_with_nobody_to_kill_is_the_end() {
     let dir = tempfile::tempdir().expect("a directory");

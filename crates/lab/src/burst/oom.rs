@@ -28,7 +28,7 @@ impl Burst<'_> {
             for copy in 0..s.count {
                 if let (Some(group), false) = (group, self.threads[at].state == State::Off || self.threads[at].killed) {
                     threads.push(at);
-                    let mappings = self.programs.anon_of(spec, s, copy);
+                    let mappings = self.programs.anon_of(spec, n, copy);
                     tasks.push(OomTask { memcg: group, score_adj: s.oom_score_adj, mappings });
                 }
                 at += 1;

@@ -21,7 +21,7 @@ macro_rules! idle {
 
 /// *L* is 106,496 pages on guests of 512 MiB, 45,056 on those of 256 MiB, and 237,568 on those of
 /// 1 GiB.
-pub(super) const CASES: [Case; 11] = [
+pub(super) const CASES: [Case; 14] = [
     Case { name: "idle-uniform-512", seed: 19, phases: &[idle!("31948"), "931840: data:uniform:133120"] },
     Case { name: "idle-uniform-256", seed: 19, phases: &[idle!("13516"), "563200: data:uniform:56320"] },
     Case { name: "idle-uniform-1024", seed: 19, phases: &[idle!("71270"), "1187840: data:uniform:296960"] },
@@ -71,6 +71,22 @@ pub(super) const CASES: [Case; 11] = [
         phases: &[
             "745472: heap:zipf:74547:skew=0.8,permute=yes,kind=anon,op=w,via=map,weight=2; data:uniform:95846:weight=3",
         ],
+    },
+    Case {
+        name: "burst-512",
+        seed: 28,
+        phases: &[
+            "399360: data:zipf:266240:skew=0.8,permute=yes",
+            "42598: burst:seq:42598:kind=anon,op=w,via=map",
+            "266240: data:zipf:266240:skew=0.8,permute=yes",
+        ],
+    },
+    // The two of a pair run at once, each in a group of its own.
+    Case { name: "pair-file-512", seed: 29, phases: &["532480: data:zipf:133120:skew=0.8,permute=yes"] },
+    Case {
+        name: "pair-anon-512",
+        seed: 30,
+        phases: &["425984: heap:zipf:63898:skew=0.8,permute=yes,kind=anon,op=w,via=map"],
     },
 ];
 
