@@ -189,7 +189,8 @@ impl Engine {
             }
         }
         let sum = |of: &[u64]| of.iter().sum::<u64>();
-        self.mem.writeback.queue.validate(sum(&dirty), sum(&writeback))?;
+        self.mem.writeback.dirty.validate(sum(&dirty), sum(&writeback))?;
+        self.mem.writeback.dirty.files.validate(|file| self.mem.pages.mapping_pages(file))?;
         self.mem.groups.memcgs.validate_tree()?;
         self.mem.groups.memcg_lru.iter().try_for_each(|lru| lru.validate(&self.mem.groups.memcgs))?;
         self.mem.groups.memcgs.validate_protection()?;

@@ -132,12 +132,13 @@ impl Engine {
         self.mem.writeout(w).write_page(page)
     }
 
-    /// Writes dirty file pages, oldest first, as far as the flusher was asked to.
+    /// Writes dirty file pages, file by file, as far as the flusher was asked to: while more are
+    /// dirty than `dirty_background_ratio` allows, or all if reclaim met nothing else.
     pub fn flush<W: World>(&mut self, w: &mut W) {
         self.mem.writeout(w).flush()
     }
 
-    /// Writes file pages that are dirty for longer than `dirty_expire_ns`, if the last look for
+    /// Writes the dirty pages of files that have had some for longer than `dirty_expire_ns`, if the last look for
     /// them was `dirty_writeback_ns` ago. A driver with a flusher that runs by itself calls this
     /// now and then.
     pub fn flush_expired<W: World>(&mut self, w: &mut W) {

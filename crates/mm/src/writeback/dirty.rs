@@ -1,32 +1,35 @@
-//! Dirty file pages and the flusher that writes them, oldest first.
+//! Dirty file pages and the flusher that writes them, file by file.
 //!
 //! Reclaim on behalf of a task never writes file pages itself (what becomes of an isolated folio),
 //! so someone must. As in Linux that is a flusher of its own, started when more than
 //! `dirty_background_ratio` of a memcg's cache is dirty, or by reclaim that met nothing but dirty
 //! pages. A driver whose devices answer at once has it run on the spot.
 
-use std::collections::VecDeque;
-
 use crate::folio::state::State;
-use crate::ids::{FolioId, MemcgId, PageId};
+use crate::ids::{FolioId, MappingId, MemcgId, PageId};
 use crate::lru::lruvec::{ACTIVE_FILE, INACTIVE_FILE};
 use crate::stat::Counter;
 use crate::world::{Ack, Effect, World};
 use crate::writeback::Writeout;
+use crate::writeback::files::DirtyFiles;
 
-/// Pages that were dirtied, and when, oldest first. A page that was cleaned otherwise is passed
-/// over.
+/// What is dirty, by file and in all.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct DirtyQueue {
-    pages: VecDeque<(PageId, u64)>,
-    /// When the flusher looks for pages that are dirty for too long.
+pub(crate) struct DirtyPages {
+    pub(crate) files: DirtyFiles,
+    /// When the flusher looks for files that are dirty for too long.
     next_look_ns: u64,
     /// Dirty pages of files, and pages under writeback, of all groups.
     total: u64,
     writeback: u64,
 }
 
-impl DirtyQueue {
+/// `MIN_WRITEBACK_PAGES`: what is written of a file at a time is a multiple of 4 MiB.
+const MIN_WRITEBACK_PAGES: u64 = 1024;
+/// Half a second at the bandwidth that Linux assumes of a device before it has measured it (100 MiB/s).
+const HALF_SECOND_PAGES: u64 = 12_800;
+
+impl DirtyPages {
     /// The totals are those of the groups.
     pub(crate) fn validate(&self, dirty: u64, writeback: u64) -> Result<(), String> {
         match (self.total, self.writeback) == (dirty, writeback) {
@@ -69,9 +72,9 @@ impl<W: World> Writeout<'_, W> {
         let memcg = self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg;
         let nr = self.pages.folios.st(f).nr_pages();
         self.groups.memcgs.get_mut(memcg).dirty += nr;
-        self.writeback.queue.total += nr;
-        self.writeback.queue.pages.push_back((self.pages.folios.page(f), self.now_ns));
-        self.forget_cleaned();
+        self.writeback.dirty.total += nr;
+        let page = self.pages.folios.page(f);
+        self.writeback.dirty.files.add(self.pages.space.mapping_of(page), page, self.now_ns);
         memcg
     }
 
@@ -93,17 +96,26 @@ impl<W: World> Writeout<'_, W> {
     /// to go on. Looked at for the group itself, and for the machine where it has a size.
     fn dirty_levels(&self, memcg: MemcgId) -> (bool, bool) {
         let m = self.groups.memcgs.get(memcg);
+        let own = self.levels(self.cache_of(memcg), m.dirty, m.writeback);
+        let Some(cache) = self.cache_of_machine() else { return own };
+        let all = self.levels(cache, self.writeback.dirty.total, self.writeback.dirty.writeback);
+        (own.0 || all.0, own.1 || all.1)
+    }
+
+    /// What is cache of a group, or could be.
+    fn cache_of(&self, memcg: MemcgId) -> u64 {
+        let m = self.groups.memcgs.get(memcg);
         let size = self.pages.sizes_of(memcg);
         // What is not used yet could become cache.
         let room = m.max.saturating_sub(m.usage).min(self.cfg.total_pages);
-        let own = self.levels(size[INACTIVE_FILE] + size[ACTIVE_FILE] + room, m.dirty, m.writeback);
-        if !self.frames.nodes.is_limited() {
-            return own;
-        }
+        size[INACTIVE_FILE] + size[ACTIVE_FILE] + room
+    }
+
+    /// The same of the machine, where it has a size.
+    fn cache_of_machine(&self) -> Option<u64> {
         let size = self.pages.total_size();
-        let cache = size[INACTIVE_FILE] + size[ACTIVE_FILE] + self.frames.nodes.free_pages();
-        let all = self.levels(cache, self.writeback.queue.total, self.writeback.queue.writeback);
-        (own.0 || all.0, own.1 || all.1)
+        let limited = self.frames.nodes.is_limited();
+        limited.then(|| size[INACTIVE_FILE] + size[ACTIVE_FILE] + self.frames.nodes.free_pages())
     }
 
     pub(crate) fn levels(&self, cache: u64, dirty: u64, writeback: u64) -> (bool, bool) {
@@ -118,34 +130,24 @@ impl<W: World> Writeout<'_, W> {
         }
     }
 
-    /// Bounds the queue: pages that reclaim cleaned stay in it until they are met.
-    fn forget_cleaned(&mut self) {
-        let dirty = self.writeback.queue.total;
-        if self.writeback.queue.pages.len() as u64 > 2 * dirty + 1024 {
-            let folios = &self.pages.folios;
-            self.writeback
-                .queue
-                .pages
-                .retain(|&(p, _)| folios.slot(p).folio().is_some_and(|f| folios.st(f).has(State::DIRTY)));
-        }
-    }
-
     pub(crate) fn clear_dirty(&mut self, f: FolioId) {
         let st = self.pages.folios.st(f);
         let (was, file, nr) = (st.has(State::DIRTY), !st.has(State::ANON), st.nr_pages());
         self.pages.folios.clear(f, State::DIRTY);
         if was && file {
-            debug_assert!(self.writeback.queue.total >= nr, "more is clean than was dirty");
+            debug_assert!(self.writeback.dirty.total >= nr, "more is clean than was dirty");
             self.groups.memcgs.get_mut(self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg).dirty -= nr;
-            self.writeback.queue.total -= nr;
+            self.writeback.dirty.total -= nr;
+            let page = self.pages.folios.page(f);
+            self.writeback.dirty.files.remove(self.pages.space.mapping_of(page), page);
         }
     }
 
     pub(crate) fn count_writeback(&mut self, f: FolioId, nr: i64) {
         let m = self.groups.memcgs.get_mut(self.pages.lruvecs[self.pages.folios.lruvec(f).index()].memcg);
         m.writeback = m.writeback.checked_add_signed(nr).expect("never fewer than none under writeback");
-        self.writeback.queue.writeback =
-            self.writeback.queue.writeback.checked_add_signed(nr).expect("nor of all groups");
+        self.writeback.dirty.writeback =
+            self.writeback.dirty.writeback.checked_add_signed(nr).expect("nor of all groups");
     }
 
     /// Reclaim met nothing but dirty pages: all are to be written.
@@ -166,54 +168,74 @@ impl<W: World> Writeout<'_, W> {
         }
     }
 
-    /// Writes dirty file pages, oldest first, as far as the flusher was asked to.
+    /// Writes dirty file pages: while there are too many, or all if that was asked. It is the turn of
+    /// one file after the other.
     pub(crate) fn flush(&mut self) {
         if std::mem::replace(&mut self.writeback.flushing, true) {
             return;
         }
         self.writeback.flush_due = false;
         let all = std::mem::take(&mut self.writeback.flush_all);
-        // Half of what waits, so that it does not start for every page. A page whose write fails
-        // waits for the next time.
-        let mut left =
-            if all { self.writeback.queue.pages.len() } else { self.writeback.queue.pages.len().div_ceil(2) };
-        while left > 0 {
-            left -= 1;
-            self.flush_oldest();
+        // Each page at most once: one whose write fails waits for the next time.
+        let mut left = self.writeback.dirty.files.nr_dirty();
+        let mut spared = 0;
+        while left > 0 && spared < self.writeback.dirty.files.nr_files() {
+            let Some(file) = self.writeback.dirty.files.first() else { break };
+            let chunk = match all {
+                true => left,
+                false => self.chunk_over_background(file).min(left),
+            };
+            spared = if chunk == 0 { spared + 1 } else { 0 };
+            left -= self.write_file(file, chunk);
+            self.writeback.dirty.files.rotate();
         }
         self.writeback.flushing = false;
     }
 
-    /// Writes file pages that are dirty for longer than `dirty_expire_ns`, if the last look for
-    /// them was `dirty_writeback_ns` ago. A driver with a flusher that runs by itself calls this
-    /// now and then.
+    /// How much of a file is written at a time (`writeback_chunk_size`), if there is too much that
+    /// is dirty where it is charged; else nothing.
+    fn chunk_over_background(&mut self, file: MappingId) -> u64 {
+        let memcg = self.pages.space.mappings[file.index()].memcg;
+        if !self.dirty_levels(memcg).0 {
+            return 0;
+        }
+        let cache = self.cache_of_machine().unwrap_or(u64::MAX).min(self.cache_of(memcg));
+        let limit = cache / 100 * self.cfg.dirty.ratio;
+        let pages = HALF_SECOND_PAGES.min(limit / 8) + MIN_WRITEBACK_PAGES;
+        pages - pages % MIN_WRITEBACK_PAGES
+    }
+
+    /// Writes dirty pages of a file by index, from where the flusher left it. How many it looked at.
+    fn write_file(&mut self, file: MappingId, most: u64) -> u64 {
+        let pages = self.pages.mapping_pages(file);
+        let most = most.min(self.writeback.dirty.files.dirty_of(file));
+        for _ in 0..most {
+            let Some(page) = self.writeback.dirty.files.next_of(file, pages.clone()) else { break };
+            let f = self.pages.folios.slot(page).folio().expect("what is dirty is in memory");
+            // It may be dirty again while it is written or moved: that is for the next time.
+            if !self.pages.folios.st(f).has(State::MIGRATING | State::WRITEBACK) {
+                self.start_write(f, true);
+            }
+        }
+        most
+    }
+
+    /// Writes files that are dirty for longer than `dirty_expire_ns`, if the last look for them was
+    /// `dirty_writeback_ns` ago. A driver with a flusher that runs by itself calls this now and
+    /// then.
     pub(crate) fn flush_expired(&mut self) {
-        if self.now_ns < self.writeback.queue.next_look_ns || std::mem::replace(&mut self.writeback.flushing, true) {
+        if self.now_ns < self.writeback.dirty.next_look_ns || std::mem::replace(&mut self.writeback.flushing, true) {
             return;
         }
-        self.writeback.queue.next_look_ns = self.now_ns + self.cfg.dirty.writeback_ns;
-        // What cannot be written now goes to the end of the queue, and is not met again.
-        let mut left = self.writeback.queue.pages.len();
-        let (now_ns, expire_ns) = (self.now_ns, self.cfg.dirty.expire_ns);
-        let is_old = |since_ns: u64| since_ns + expire_ns <= now_ns;
-        while left > 0 && self.writeback.queue.pages.front().is_some_and(|&(_, since_ns)| is_old(since_ns)) {
-            left -= 1;
-            self.flush_oldest();
+        self.writeback.dirty.next_look_ns = self.now_ns + self.cfg.dirty.writeback_ns;
+        let Some(then_ns) = self.now_ns.checked_sub(self.cfg.dirty.expire_ns) else {
+            self.writeback.flushing = false;
+            return;
+        };
+        for file in self.writeback.dirty.files.older_than(then_ns) {
+            self.write_file(file, u64::MAX);
+            self.writeback.dirty.files.set_since(file, self.now_ns);
         }
         self.writeback.flushing = false;
-    }
-
-    fn flush_oldest(&mut self) {
-        let Some((page, _)) = self.writeback.queue.pages.pop_front() else { return };
-        let Some(f) = self.pages.folios.slot(page).folio() else { return };
-        let st = self.pages.folios.st(f);
-        if !st.has(State::DIRTY) || st.has(State::ANON) {
-            return;
-        }
-        // It was dirtied again while it is written or moved.
-        match st.has(State::MIGRATING | State::WRITEBACK) {
-            true => self.writeback.queue.pages.push_back((page, self.now_ns)),
-            false => self.start_write(f, true),
-        }
     }
 }

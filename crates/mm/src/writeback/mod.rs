@@ -3,6 +3,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `dirty` | dirty pages of files, and the flusher |
+//! | `files` | which files have some, and whose turn it is |
 //! | `io` | writes as they start and end |
 //!
 //! It may call: `lru`, `memcg`, `node`. It is called by: `migrate`, `swap_cache`, `reclaim`,
@@ -15,12 +16,13 @@ use crate::memcg::groups::Groups;
 use crate::node::frames::Frames;
 
 pub(crate) mod dirty;
+pub(crate) mod files;
 pub(crate) mod io;
 
 /// What is dirty, and what the flusher was asked to do about it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Writeback {
-    pub(crate) queue: dirty::DirtyQueue,
+    pub(crate) dirty: dirty::DirtyPages,
     pub(crate) flush_all: bool,
     pub(crate) flush_due: bool,
     pub(crate) flushing: bool,
