@@ -2,10 +2,11 @@
 //!
 //! A caller of the engine then [settles](Kernel::settle): what the call asked for is announced to
 //! the clock and to threads, and its price is the caller's. Thread bodies (`burst`) and the ends of
-//! I/O (`machine`) do so; it calls `hardware`, `sched` and `cost`.
+//! I/O (`machine`) do so; it calls `hardware`, `sched`, `contention` and `cost`.
 
 use refault_mm::{Engine, SwapWork, ThrottleReason};
 
+use crate::contention::Contention;
 use crate::cost::Costs;
 use crate::hardware::Hardware;
 use crate::sched::{ANY_WAIT, Clock, Event, Threads};
@@ -31,6 +32,8 @@ pub(crate) struct Kernel {
     pub(crate) engine: Engine,
     pub(crate) hw: Hardware,
     pub(crate) costs: Costs,
+    /// Locks and interrupts between CPUs; none: nobody waits for any.
+    pub(crate) contention: Option<Contention>,
     /// Pages that the engine does not manage, swap devices in memory apart.
     reserved_pages: u64,
     /// What the swap allocator did that was paid for.
@@ -38,8 +41,14 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    pub(crate) fn new(engine: Engine, hw: Hardware, costs: Costs, reserved_pages: u64) -> Kernel {
-        Kernel { engine, hw, costs, reserved_pages, swap_paid: SwapWork::default() }
+    pub(crate) fn new(
+        engine: Engine,
+        hw: Hardware,
+        costs: Costs,
+        contention: Option<Contention>,
+        reserved_pages: u64,
+    ) -> Kernel {
+        Kernel { engine, hw, costs, contention, reserved_pages, swap_paid: SwapWork::default() }
     }
 
     /// What happens now, for the engine and for what it orders.
@@ -62,7 +71,7 @@ impl Kernel {
 
     /// Carries out what an engine call asked for, from `at_ns` on, and says what it costs.
     pub(crate) fn settle(&mut self, at_ns: u64, clock: &mut Clock, threads: &mut Threads) -> Bill {
-        let mut bill = self.work_done();
+        let mut bill = self.work_done(at_ns);
         self.send_requests(&mut bill, at_ns, clock);
         if self.hw.storage.take_memory_change() {
             let pages = self.hw.storage.swap_memory_pages() + self.reserved_pages;
@@ -91,7 +100,7 @@ impl Kernel {
     }
 
     /// What the engine and synchronous devices did since the last call.
-    fn work_done(&mut self) -> Bill {
+    fn work_done(&mut self, at_ns: u64) -> Bill {
         let (work, swap) = (self.engine.take_work(), self.engine.swap_work());
         let paid = std::mem::replace(&mut self.swap_paid, swap);
         let [read_ns, write_ns] = self.hw.storage.take_cpu_ns();
@@ -101,10 +110,18 @@ impl Kernel {
         let walk_ns = work.scanned * c.scan_page_ns + work.reclaimed * c.reclaim_page_ns + work.ptes * c.pte_walk_ns;
         let swap_ns = swap_ns(c, swap) - swap_ns(c, paid);
         let pages_ns = work.split * c.split_page_ns + work.compressed * c.compress_page_ns + unmapped * c.unmap_page_ns;
-        Bill {
+        let mut bill = Bill {
             reclaim_ns: walk_ns + swap_ns + pages_ns + write_ns + down_ns,
             io_ns: work.decompressed * c.decompress_page_ns + read_ns + up_ns,
+        };
+        if let Some(contention) = &mut self.contention {
+            let mut demand = self.hw.take_demand();
+            demand.scanned = work.scanned;
+            (demand.slot_calls, demand.slot_ns) = (swap.calls - paid.calls, swap_ns);
+            // Spinning is CPU time of the kernel.
+            bill.reclaim_ns += contention.wait(at_ns, bill.reclaim_ns + bill.io_ns, &demand);
         }
+        bill
     }
 
     /// Requests and discards reach their devices once the CPU has made them.

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use refault_mm::MappingId;
+use refault_trace::ObjectKind;
 
 use crate::scenario::{Scenario, TaskSpec};
 
@@ -19,6 +20,43 @@ pub(crate) enum Owner {
     Object(usize),
     /// The trace of this task.
     Trace(usize),
+}
+
+/// The program of every copy of every task: a thread each of one program, or one each. Tasks that
+/// are threads and share anonymous memory are of the same program. Also how many threads each has.
+pub(crate) fn programs_of(spec: &Scenario) -> (Vec<Vec<u32>>, Vec<u32>) {
+    let shared = |t: &TaskSpec| -> Vec<usize> {
+        let is_shared = |&o: &usize| spec.objects[o].kind == ObjectKind::Anon && !spec.objects[o].private;
+        objects_of(t).into_iter().filter(is_shared).collect()
+    };
+    let mut threads = Vec::new();
+    // By program that has several tasks: its number, and the memory that they share.
+    let mut known: Vec<(u32, Vec<usize>)> = Vec::new();
+    let mut of_task = Vec::new();
+    for t in &spec.tasks {
+        let memory = shared(t);
+        if !t.threads.unwrap_or(!memory.is_empty()) {
+            let first = threads.len() as u32;
+            threads.extend((0..t.count).map(|_| 1));
+            of_task.push((first..first + t.count).collect());
+            continue;
+        }
+        let found = known.iter_mut().find(|(_, m)| m.iter().any(|o| memory.contains(o)));
+        let program = match found {
+            Some((program, m)) => {
+                m.extend(memory);
+                *program
+            }
+            None => {
+                threads.push(0);
+                known.push((threads.len() as u32 - 1, memory));
+                threads.len() as u32 - 1
+            }
+        };
+        threads[program as usize] += t.count;
+        of_task.push(vec![program; t.count as usize]);
+    }
+    (of_task, threads)
 }
 
 /// An object instance: what of it the engine knows.
@@ -63,6 +101,15 @@ impl Programs {
     /// The instance of an object that a copy of a task uses.
     pub(crate) fn instance(&self, spec: &Scenario, object: usize, copy: u32) -> usize {
         self.first_instance[object] + if spec.objects[object].private { copy as usize } else { 0 }
+    }
+
+    /// Whether anonymous memory that this task uses is that of a program: of one copy, or of
+    /// threads. Otherwise it is a file in memory, which programs read by descriptor.
+    pub(crate) fn is_memory_of_a_program(&self, spec: &Scenario, instance: usize, task: usize) -> bool {
+        match self.instances[instance].of {
+            Owner::Object(o) => spec.objects[o].private || spec.tasks[task].threads != Some(false),
+            Owner::Trace(_) => true,
+        }
     }
 
     /// The position of the copies of a task in a stream that they share.

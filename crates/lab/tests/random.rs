@@ -6,6 +6,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use refault_lab::contention::ContentionSpec;
 use refault_lab::machine::{Machine, RunResult};
 use refault_lab::scenario::{
     Action, Burst, ContentSpec, DeviceOverrides, DeviceSpec, EventAction, EventSpec, LimitChanges, LoopSpec,
@@ -188,6 +189,8 @@ fn tasks(d: &mut Dice, objects: &[ObjectSpec], memcgs: u64) -> Vec<TaskSpec> {
             phases,
             loops: if d.one_in(2) { vec![again] } else { Vec::new() },
             trace: None,
+            // Without a draw, so that the other values are what they were before there were these.
+            threads: [None, Some(false), Some(true)][i as usize % 3],
             background: i > 0 && d.one_in(5),
             oom_score_adj: d.of(&[0, 0, -1000, 500]),
         }
@@ -285,6 +288,7 @@ fn machine(d: &mut Dice) -> MachineSpec {
         stat_flush_interval_ns: d.of(&[0, 2_000_000_000, 10_000_000]),
         stat_flush_is_given: true,
         costs: Default::default(),
+        contention: memory_pages.is_multiple_of(2).then(ContentionSpec::default),
         nodes: Vec::new(),
         scale: 1,
     }

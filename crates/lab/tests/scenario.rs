@@ -2,6 +2,7 @@
 //! panic.
 
 use proptest::prelude::*;
+use refault_lab::contention::InterruptCosts;
 use refault_lab::scenario::{
     Action, Band, BandFrom, LoopSpec, MIN_SCALED_SWAP_PAGES, Pattern, PublishedRatio, Scenario, Share, Until,
 };
@@ -34,6 +35,9 @@ fn every_key() {
     assert_eq!((s.machine.memory_pages, s.machine.kernel_pages, s.machine.read_ahead_pages), (4 << 20, 1 << 17, 64));
     assert_eq!((s.end_ns, s.sample_ns, s.seed), (Some(600_000_000_000), 500_000_000, 7));
     assert_eq!(s.machine.costs["read_hit"], 500);
+    let contention = s.machine.contention.expect("CPUs wait for each other");
+    assert_eq!(contention.interrupts, InterruptCosts { wait_ns: 2_000, each_ns: 100, lost_ns: 500 });
+    assert_eq!((contention.handover_ns, contention.mmap_lock_ns, contention.zsmalloc_ns), (200, 250, 300));
     let config = s.policy.config();
     assert_eq!((config.lru.batch_folios, config.fault_around.pages, config.lru.restore_refs), (15, 8, 4));
     assert!(!config.lru.lru_gen.leaf_walk && !config.memcg.charge_kernel);

@@ -68,7 +68,7 @@ extern crate self as refault_mm;
 pub use cgroupfs::memory_reclaim::{ReclaimAgain, ReclaimRequest, ReclaimRound};
 pub use cgroupfs::oom::OomTask;
 pub use config::dirty::DirtyConfig;
-pub use config::kernel::{Kernel, KernelRule};
+pub use config::kernel::{Kernel, KernelRule, Locking};
 pub use config::lru::{
     Bound, CacheProtection, Clock, Deactivation, Lru, LruConfig, LruGenCaps, Recency, ReclaimCost, RefaultCounting,
     RefaultTest, WritebackSort,

@@ -97,6 +97,11 @@ impl Burst<'_> {
             kernel.engine.return_to_user(&mut kernel.hw);
         }
         let mut own_ns = cost_of(kernel, outcome, mapped, write);
+        if let (Some(contention), Some(space), true) =
+            (&mut kernel.contention, task.streams[access.stream].space, mapped)
+        {
+            own_ns += contention.fault(task.program, space, clock);
+        }
         let bill = self.settle(clock);
         if done && !self.kernel.hw.nodes.is_empty() {
             own_ns += match mapped {

@@ -74,7 +74,10 @@ impl Burst<'_> {
         kernel.set_now_ns(clock);
         match advised.page_out {
             true => drop(kernel.engine.page_out(&mut kernel.hw, advised.first, advised.pages)),
-            false => kernel.engine.zap_range(&mut kernel.hw, advised.first, advised.pages),
+            false => {
+                kernel.hw.gather();
+                kernel.engine.zap_range(&mut kernel.hw, advised.first, advised.pages);
+            }
         }
         let bill = self.settle(clock);
         // It does not wait for what it asked to be written.
@@ -148,10 +151,17 @@ impl Burst<'_> {
         let tables = &mut self.kernel.hw.tables;
         let known = task.spaces.iter().find(|s| s.0 == extent).map(|s| s.1);
         let space = match (self.programs.instances[extent].anon, known) {
-            (true, _) => tables.first_space(extent),
+            (true, _) => {
+                let space = tables.first_space(extent);
+                if self.programs.is_memory_of_a_program(self.spec, extent, task.spec) {
+                    tables.set_program(space, task.program);
+                }
+                space
+            }
             (false, Some(space)) => return space,
             (false, None) => {
                 let space = tables.add_space(extent);
+                tables.set_program(space, task.program);
                 task.spaces.push((extent, space));
                 space
             }

@@ -8,12 +8,14 @@
 //! | `storage` | devices, swap on them, requests that are collected until the engine is done |
 //! | `nodes` | nodes of memory as servers: what an access and a migration cost |
 //! | `content` | what pages hold, for those who compress them |
+//! | `demand` | what effects need of locks and of other CPUs |
 //! | `hottest` | which pages are touched most, for the promotion policy `oracle` |
 //!
-//! It calls `device`, and `scenario` for what pages hold. It knows no task, no CPU and no thread:
+//! It calls `device`, `contention` for what is needed of it, and `scenario` for what pages hold. It knows no task, no CPU and no thread:
 //! `kernel` carries out what it was asked for.
 
 mod content;
+mod demand;
 mod hottest;
 mod nodes;
 mod page_table;

@@ -42,6 +42,8 @@ pub(crate) struct Extent {
     /// Of a file: its device, and the place of its first page there.
     pub(crate) device: Option<usize>,
     pub(crate) base: u64,
+    /// The group on whose lists its pages are: 0 is the root, then those of the scenario.
+    pub(crate) group: u32,
     /// The page tables that map it: indices of spaces.
     spaces: Vec<usize>,
 }
@@ -51,6 +53,8 @@ pub(crate) struct Extent {
 struct Space {
     first: PageId,
     bits: Vec<u8>,
+    /// The program of which it is; none: nobody's, such as a file in memory.
+    program: Option<u32>,
 }
 
 /// The page tables of all tasks, and where the objects are that they map.
@@ -75,15 +79,31 @@ impl PageTables {
     }
 
     pub(crate) fn add_extent(&mut self, first: PageId, pages: u32, device: Option<usize>, base: u64) {
-        self.extents.push(Extent { content: None, first, pages, device, base, spaces: Vec::new() });
+        self.extents.push(Extent { content: None, first, pages, device, base, group: 0, spaces: Vec::new() });
     }
 
     /// A page table for an object; its number.
     pub(crate) fn add_space(&mut self, extent: usize) -> usize {
         let e = &mut self.extents[extent];
-        self.spaces.push(Space { first: e.first, bits: vec![0; e.pages as usize] });
+        self.spaces.push(Space { first: e.first, bits: vec![0; e.pages as usize], program: None });
         e.spaces.push(self.spaces.len() - 1);
         self.spaces.len() - 1
+    }
+
+    /// A page table is one of this program.
+    pub(crate) fn set_program(&mut self, space: usize, program: u32) {
+        self.spaces[space].program = Some(program);
+    }
+
+    /// The programs that have a page mapped, and whether they wrote through their entry.
+    pub(super) fn each_mapper(&self, page: PageId, mut visit: impl FnMut(u32, bool)) {
+        let extent = &self.extents[self.extent_of(page)];
+        let at = (page.0 - extent.first.0) as usize;
+        for space in extent.spaces.iter().map(|&s| &self.spaces[s]) {
+            if let (Some(program), true) = (space.program, space.bits[at] & MAPPED != 0) {
+                visit(program, space.bits[at] & DIRTY != 0);
+            }
+        }
     }
 
     /// A touch of a page through a page table: its entry, if it needs no fault. Sets the bits that

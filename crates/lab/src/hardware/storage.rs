@@ -119,6 +119,11 @@ impl Storage {
         self.area(slot).is_some_and(|s| self.devices[s.device].spec().synchronous.is_none())
     }
 
+    /// Whether the device of a slot keeps what it is given in the memory of this machine.
+    pub(super) fn is_in_memory(&self, slot: SwapSlot) -> bool {
+        self.area(slot).is_some_and(|s| s.zram.is_some())
+    }
+
     pub(super) fn swap_place(&self, slot: SwapSlot) -> Option<(usize, u64)> {
         self.area(slot).map(|s| (s.device, s.base + u64::from(slot.offset())))
     }

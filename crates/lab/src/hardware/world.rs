@@ -6,10 +6,12 @@
 
 use refault_mm::{Ack, Content, Effect, MemcgId, NodeId, PageId, SwapSlot, ThrottleReason, World};
 
+use super::demand::Collected;
 use super::hottest::Hottest;
 use super::nodes::Nodes;
 use super::page_table::PageTables;
 use super::storage::{Io, Storage};
+use crate::contention::Demand;
 use crate::device::Device;
 use crate::scenario::ContentSpec;
 
@@ -34,6 +36,8 @@ pub(crate) struct Hardware {
     pub(crate) nodes: Nodes,
     pub(crate) orders: Orders,
     pub(crate) hottest: Hottest,
+    /// What is needed of locks and of other CPUs; none: nobody waits for any.
+    collected: Option<Collected>,
     /// Of the contents of pages.
     seed: u64,
     /// When the call of the engine happens, for migrations.
@@ -48,8 +52,51 @@ impl Hardware {
             nodes,
             orders: Orders::default(),
             hottest: Hottest::default(),
+            collected: None,
             seed,
             now_ns: 0,
+        }
+    }
+
+    /// What is needed of locks and of other CPUs is collected from now on.
+    pub(crate) fn collect_demand(&mut self) {
+        self.collected = Some(Collected::default());
+    }
+
+    /// A program gives memory back in the next call of the engine.
+    pub(crate) fn gather(&mut self) {
+        if let Some(collected) = &mut self.collected {
+            collected.gather();
+        }
+    }
+
+    /// What the effects since the last call needed of locks and of other CPUs.
+    pub(crate) fn take_demand(&mut self) -> Demand {
+        self.collected.as_mut().map_or_else(Demand::default, Collected::take)
+    }
+
+    /// An effect is about to be carried out: what it needs of locks and of other CPUs.
+    fn collect(&mut self, effect: &Effect) {
+        let Some(collected) = &mut self.collected else { return };
+        match *effect {
+            Effect::Unmap { page } => {
+                self.tables.each_mapper(page, |program, dirty| collected.unmapped(program, dirty))
+            }
+            Effect::WriteProtect { page } => self.tables.each_mapper(page, |program, _| collected.protected(program)),
+            Effect::Write { .. } => collected.before_write(),
+            Effect::SwapOut { order, slot, .. } => {
+                collected.before_write();
+                collected.took_slots(slot);
+                if self.storage.is_in_memory(slot) {
+                    collected.stored(slot, 1 << order);
+                }
+            }
+            Effect::FreeSlot { slot } => collected.freed_slot(slot),
+            Effect::Free { page, order } => {
+                let group = self.tables.extents[self.tables.extent_of(page)].group;
+                collected.freed(group, 1 << order);
+            }
+            _ => {}
         }
     }
 
@@ -106,6 +153,7 @@ impl World for Hardware {
     }
 
     fn effect(&mut self, effect: Effect) -> Ack {
+        self.collect(&effect);
         match effect {
             Effect::Read { page, order } => return self.transfer(page, order, false, None),
             Effect::Write { page, order } => return self.transfer(page, order, true, None),

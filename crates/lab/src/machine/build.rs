@@ -6,13 +6,14 @@ use super::load::{copies, objects, traces};
 use super::requests::Requests;
 use super::state::Machine;
 use crate::burst::EventProgress;
+use crate::contention::{Contention, Holds};
 use crate::cost::Costs;
 use crate::device::{Device, DeviceSpec};
 use crate::groups::{Groups, groups_of};
 use crate::hardware::{Hardware, Hottest, Nodes};
 use crate::kernel::Kernel;
 use crate::metric::Series;
-use crate::programs::Programs;
+use crate::programs::{Programs, programs_of};
 use crate::record::Records;
 use crate::scenario::{self, COLUMNS, PolicySpec, Scenario, SwapSpec, TIER_COLUMNS, preset_with_overrides};
 use crate::sched::{Clock, Event, Thread, Threads, Work};
@@ -33,12 +34,17 @@ impl Machine {
             return Err("machine.kernel: is more than the memory".into());
         }
         let traces = traces(spec, &mut engine, &mut hw, &groups, &mut instances)?;
+        let (programs, threads_of) = programs_of(spec);
+        let contention = contention(spec, policy, &costs, &threads_of);
+        if contention.is_some() {
+            hw.collect_demand();
+        }
         let columns = COLUMNS.iter().chain(TIER_COLUMNS.iter().filter(|_| tiering.is_some()));
         let mut machine = Machine {
             clock: Clock::default(),
             requests: Requests::new(hw.storage.devices.len()),
-            kernel: Kernel::new(engine, hw, costs, spec.machine.kernel_pages),
-            threads: Threads::new(spec, tasks(spec, &traces)),
+            kernel: Kernel::new(engine, hw, costs, contention, spec.machine.kernel_pages),
+            threads: Threads::new(spec, tasks(spec, &programs, &traces)),
             programs: Programs::new(spec, instances, first_instance),
             groups,
             event_progress: vec![EventProgress::default(); spec.events.len()],
@@ -72,12 +78,12 @@ impl Machine {
 }
 
 /// The copies of all tasks.
-fn tasks(spec: &Scenario, traces: &[Option<Script>]) -> Vec<Thread> {
+fn tasks(spec: &Scenario, programs: &[Vec<u32>], traces: &[Option<Script>]) -> Vec<Thread> {
     let mut threads = Vec::new();
     for (i, t) in spec.tasks.iter().enumerate() {
         let groups = groups_of(spec, t.memcg);
         for copy in 0..t.count {
-            let mut task = Box::new(Task::new(i, copy, spec.seed));
+            let mut task = Box::new(Task::new(i, copy, programs[i][copy as usize], spec.seed));
             task.script.clone_from(&traces[i]);
             threads.push(Thread::new(Work::Task(task), groups.clone()));
         }
@@ -147,6 +153,24 @@ fn costs(spec: &Scenario) -> Result<Costs, String> {
     }
     costs.check()?;
     Ok(costs)
+}
+
+/// Locks and interrupts between CPUs, if the scenario has them: as the kernel has them.
+fn contention(spec: &Scenario, policy: &PolicySpec, costs: &Costs, threads_of: &[u32]) -> Option<Contention> {
+    let constants = spec.machine.contention?;
+    let rules = policy.kernel.locking();
+    let holds = Holds {
+        lru_page_ns: costs.scan_page_ns,
+        lru_batch: u64::from(rules.lru_batch),
+        swap_device_lock: rules.swap_device_lock,
+        slot_cache: policy.config().swap.policy.slot_cache,
+        slot_ns: costs.swap_call_ns,
+        zsmalloc_pool_lock: rules.zsmalloc_pool_lock,
+        zsmalloc_ns: constants.zsmalloc_ns,
+        lock_per_area: rules.lock_per_area,
+    };
+    let is_threaded = threads_of.iter().map(|&n| n > 1).collect();
+    Some(Contention::new(constants, holds, spec.machine.cpus as usize, is_threaded))
 }
 
 /// A device of a scenario, if it is possible.

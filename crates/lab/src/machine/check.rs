@@ -9,7 +9,13 @@ impl Machine {
     /// What must hold at any time. An error says what does not, and when.
     pub(super) fn conserves(&mut self) -> Result<(), String> {
         let now_ns = self.clock.now_ns();
-        let checks = [Machine::check_engine, Machine::check_requests, Machine::check_bytes, Machine::check_nodes];
+        let checks = [
+            Machine::check_engine,
+            Machine::check_requests,
+            Machine::check_bytes,
+            Machine::check_nodes,
+            Machine::check_contention,
+        ];
         let checked = checks.into_iter().try_for_each(|check| check(self)).and_then(|()| self.check_pressure());
         checked.map_err(|what| format!("at {now_ns} ns: {what}"))
     }
@@ -63,6 +69,11 @@ impl Machine {
                 Err(format!("page {n} is mapped on node {node}, the engine says {engine:?}"))
             }
         }
+    }
+
+    /// No lock is held by two CPUs at once.
+    fn check_contention(&self) -> Result<(), String> {
+        self.kernel.contention.as_ref().map_or(Ok(()), |contention| contention.validate())
     }
 
     /// Nobody is fully stalled for longer than someone is.

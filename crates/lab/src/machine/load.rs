@@ -41,6 +41,7 @@ pub(super) fn objects(
             hw.tables.add_extent(page, o.pages as u32, o.device, o.device.map_or(0, |d| base[d]));
             if let Some(extent) = hw.tables.extents.last_mut() {
                 extent.content = o.content;
+                extent.group = group_number(o.memcg);
             }
             if let Some(d) = o.device {
                 base[d] += o.pages;
@@ -53,6 +54,11 @@ pub(super) fn objects(
         }
     }
     Ok((instances, first))
+}
+
+/// The root is 0, then come the groups of the scenario.
+fn group_number(memcg: Option<usize>) -> u32 {
+    memcg.map_or(0, |m| m as u32 + 1)
 }
 
 /// The places of the pages of an object in its address space: a hole behind each area.
@@ -100,6 +106,9 @@ pub(super) fn traces(
             // Places on the device are those in the file, one file after the other far apart.
             let base = (instances.len() as u64) << 32;
             hw.tables.add_extent(page, o.indices.len() as u32, source.device.filter(|_| !anon), base);
+            if let Some(extent) = hw.tables.extents.last_mut() {
+                extent.group = group_number(t.memcg);
+            }
             if anon {
                 hw.tables.add_space(instances.len());
             }

@@ -32,8 +32,8 @@ mod sample;
 mod state;
 
 pub use crate::results::{
-    DeviceResult, Ending, EventResult, GroupTasks, LoopResult, MemcgResult, NodeResult, RunResult, SwapResult,
-    TaskResult, TierResult, TiersResult,
+    ContentionResult, DeviceResult, Ending, EventResult, GroupTasks, LockResult, LoopResult, MemcgResult, NodeResult,
+    RunResult, SwapResult, TaskResult, TierResult, TiersResult,
 };
 pub use run::Progress;
 pub use state::Machine;

@@ -6,11 +6,15 @@ use refault_mm::{MemcgEvents, MemcgId, MemcgLimits, PsiKind, PsiLine};
 
 use super::state::Machine;
 use crate::burst::event_results;
+use crate::contention::{Contention, LOCK_KINDS};
 use crate::device::{Device, Zram};
 use crate::groups::Group;
 use crate::metric::Latency;
 use crate::record::size_counters;
-use crate::results::{DeviceResult, Ending, GroupTasks, MemcgResult, NodeResult, RunResult, SwapResult, TaskResult};
+use crate::results::{
+    ContentionResult, DeviceResult, Ending, GroupTasks, LockResult, MemcgResult, NodeResult, RunResult, SwapResult,
+    TaskResult,
+};
 use crate::sched::Threads;
 
 impl Machine {
@@ -36,6 +40,7 @@ impl Machine {
             loops: self.records.results(&self.spec),
             swap,
             tiers: self.tiering.as_ref().and_then(|t| t.result(&self.spec, &self.kernel, now_ns)),
+            contention: self.kernel.contention.as_ref().map(contention_result),
             oom_kills: self.programs.oom_kills,
             timeline: event_results(&self.spec, &self.event_progress),
             series: self.series.clone(),
@@ -172,5 +177,27 @@ impl Machine {
             tasks,
             seqs: engine.lru_gen_seqs(id),
         }
+    }
+}
+
+fn contention_result(contention: &Contention) -> ContentionResult {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let of_kind = |name: &'static str| {
+        let stats = contention.stats_of(name);
+        LockResult {
+            name,
+            acquisitions: stats.acquisitions,
+            contended: stats.contended,
+            hold_seconds: seconds(stats.hold_ns),
+            wait_seconds: seconds(stats.wait_ns),
+        }
+    };
+    let interrupts = contention.interrupt_stats();
+    ContentionResult {
+        locks: LOCK_KINDS.map(of_kind).to_vec(),
+        flushes: interrupts.flushes,
+        interrupts: interrupts.interrupts,
+        flush_seconds: seconds(interrupts.wait_ns),
+        interrupted_seconds: seconds(interrupts.lost_ns),
     }
 }

@@ -82,6 +82,10 @@ impl Machine {
         let Some((t, switched)) = self.threads.give_cpu(cpu) else { return };
         let start = self.clock.now_ns() + if switched { self.kernel.costs.context_switch_ns } else { 0 };
         self.kernel.engine.set_cpu(cpu);
+        if let Some(contention) = &mut self.kernel.contention {
+            let program = self.threads[t].task().map(|task| task.program);
+            contention.enter(cpu, program, self.clock.now_ns());
+        }
         self.kernel.hw.tables.current = None;
         let Some(mut work) = self.threads[t].work.take() else { return };
         let (mut burst, progress) = self.burst();
@@ -98,6 +102,9 @@ impl Machine {
         };
         self.threads[t].work = Some(work);
         self.threads[t].stop = stop;
+        if let Some(contention) = &mut self.kernel.contention {
+            contention.leave();
+        }
         self.clock.push(end, Event::Cpu(cpu));
     }
 
@@ -112,6 +119,9 @@ impl Machine {
                 task.done.stalled_ns += debt;
             }
             self.clock.push(now_ns + debt, Event::Cpu(cpu));
+            return;
+        }
+        if self.pay_for_interrupts(t, cpu) {
             return;
         }
         self.threads.take_cpu(cpu);
@@ -131,6 +141,25 @@ impl Machine {
         if self.threads.running(cpu).is_none() {
             self.dispatch(cpu);
         }
+    }
+
+    /// What a CPU has lost to interrupts comes on top of what its thread does there. True: it lost
+    /// some, and stops later.
+    fn pay_for_interrupts(&mut self, t: usize, cpu: usize) -> bool {
+        let Some(contention) = &mut self.kernel.contention else { return false };
+        let lost_ns = contention.take_lost_ns(cpu);
+        if lost_ns == 0 {
+            contention.stop(cpu);
+            return false;
+        }
+        if let Some(task) = self.threads[t].task_mut() {
+            task.cpu_ns += lost_ns;
+            if let Some(phase) = self.spec.tasks[task.spec].phases.get(task.phase) {
+                task.spend(phase, 0, lost_ns);
+            }
+        }
+        self.clock.push(self.clock.now_ns() + lost_ns, Event::Cpu(cpu));
+        true
     }
 
     /// A task is gone; what waits for it to end may begin.

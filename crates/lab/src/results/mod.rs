@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `run` | a run as a whole, and `metric`, which finds any number by its name |
 //! | `task`, `memcg`, `device`, `tiers` | what tasks, groups, devices and nodes of memory did |
+//! | `contention` | locks that CPUs waited for, and interrupts between them |
 //! | `loops`, `event` | what each time through a recorded loop changed; what came of the scenario's events |
 //!
 //! It calls `metric` and `device` for their figures. `machine` fills it in; `scenario` checks names
 //! of numbers against it.
 
+mod contention;
 mod device;
 mod event;
 mod loops;
@@ -17,6 +19,7 @@ mod run;
 mod task;
 mod tiers;
 
+pub use contention::{ContentionResult, LockResult};
 pub use device::{DeviceResult, NodeResult, SwapResult};
 pub use event::EventResult;
 pub use loops::LoopResult;

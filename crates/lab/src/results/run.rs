@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use refault_mm::SwapWork;
 
+use super::contention::ContentionResult;
 use super::device::{DeviceResult, NodeResult, SwapResult};
 use super::event::EventResult;
 use super::loops::{LoopResult, counted};
@@ -50,6 +51,8 @@ pub struct RunResult {
     pub swap: Vec<SwapResult>,
     /// Nodes of memory with latency and bandwidth, if the scenario has them.
     pub tiers: Option<TiersResult>,
+    /// What CPUs waited for each other, if the scenario has that.
+    pub contention: Option<ContentionResult>,
     /// Tasks that the out-of-memory killer ended.
     pub oom_kills: u64,
     /// What came of the events of the scenario.
@@ -80,6 +83,7 @@ impl RunResult {
                 self.tasks.iter().find(|t| t.name == task)?.metric(field)
             }
             "total" => self.total(rest),
+            "contention" => self.contention.as_ref()?.metric(rest),
             "tier" => self.tiers.as_ref()?.metric(rest),
             "iteration" | "iterations" => {
                 let (task, rest) = rest.split_once('.')?;

@@ -5,6 +5,7 @@ use super::read::{Field, Result, Section};
 use super::types::{DeviceOverrides, DeviceSpec, MachineSpec, NodeSpec, PRESETS, PolicySpec};
 use super::units::MAX_TIME_NS;
 use super::{MAX_PAGES, nodes, read};
+use crate::contention::{ContentionSpec, InterruptCosts};
 use refault_mm::tiering::TieringConfig;
 use refault_mm::{
     AdviceRecency, Backoff, Bound, CacheProtection, Clock, Deactivation, Kernel, MemcgSelection, MemcgWalk, NodeConfig,
@@ -13,7 +14,7 @@ use refault_mm::{
 };
 use std::collections::BTreeMap;
 
-const MACHINE_KEYS: [&str; 19] = [
+const MACHINE_KEYS: [&str; 20] = [
     "cpus",
     "memory",
     "kernel",
@@ -33,6 +34,7 @@ const MACHINE_KEYS: [&str; 19] = [
     "memory_recursiveprot",
     "stat_flush_interval",
     "costs",
+    "contention",
 ];
 /// A machine needs some memory for its watermarks and batches.
 const MIN_MEMORY: u64 = 256;
@@ -75,6 +77,7 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
         stat_flush_interval_ns: s.or("stat_flush_interval", 2_000_000_000, |f| f.time(0..=MAX_TIME_NS))?,
         stat_flush_is_given: s.has("stat_flush_interval"),
         costs: s.or("costs", BTreeMap::new(), costs)?,
+        contention: s.opt("contention", contention)?,
         nodes,
         scale: 1,
     };
@@ -135,6 +138,25 @@ fn costs(field: &Field<'_>) -> Result<BTreeMap<String, u64>> {
         costs.insert(name.to_owned(), cost.time(0..=MAX_LATENCY_NS)?);
     }
     Ok(costs)
+}
+
+/// CPUs that wait for each other: what differs from the constants.
+fn contention(field: &Field<'_>) -> Result<ContentionSpec> {
+    let keys = ["interrupts", "interrupt", "interrupt_each", "interrupted", "lock_handover", "mmap_lock", "zsmalloc"];
+    let s = field.section(&keys)?;
+    let plain = ContentionSpec::default();
+    let preset = s.or("interrupts", plain.interrupts, |f| f.choice(&InterruptCosts::NAMED))?;
+    let time = |key: &str, ns: u64| s.or(key, ns, |f| f.time(0..=1_000_000_000));
+    Ok(ContentionSpec {
+        interrupts: InterruptCosts {
+            wait_ns: time("interrupt", preset.wait_ns)?,
+            each_ns: time("interrupt_each", preset.each_ns)?,
+            lost_ns: time("interrupted", preset.lost_ns)?,
+        },
+        handover_ns: time("lock_handover", plain.handover_ns)?,
+        mmap_lock_ns: time("mmap_lock", plain.mmap_lock_ns)?,
+        zsmalloc_ns: time("zsmalloc", plain.zsmalloc_ns)?,
+    })
 }
 
 /// The keys that a policy and its variants share; the first two are the name of the policy. Those

@@ -2,8 +2,9 @@
 
 use super::types::Scenario;
 use super::{COLUMNS, TIER_COLUMNS};
+use crate::contention::LOCK_KINDS;
 use crate::device::ZramStats;
-use crate::results::SwapResult;
+use crate::results::{ContentionResult, SwapResult};
 use refault_mm::ThpConfig;
 
 /// What several times through a loop become.
@@ -112,6 +113,14 @@ fn check_one(metric: &str, scenario: &Scenario) -> std::result::Result<(), Strin
             let known = SwapResult::METRICS.join(", ");
             one_of(&SwapResult::METRICS, last).map_err(|_| format!("is not a result; after the device comes {known}"))
         }
+        "contention" if scenario.machine.contention.is_none() => {
+            Err("is not a result: CPUs do not wait for each other; write [machine.contention]".to_owned())
+        }
+        "contention" if name.is_empty() => one_of(&ContentionResult::METRICS, last).map_err(|e| e + ", or a lock"),
+        "contention" => {
+            one_of(&LOCK_KINDS, name)?;
+            one_of(&ContentionResult::LOCK_METRICS, last)
+        }
         "psi" => one_of(&["some_us", "full_us"], rest),
         "iteration" | "iterations" => {
             let (task, rest) = rest.split_once('.').unwrap_or((rest, ""));
@@ -125,7 +134,7 @@ fn check_one(metric: &str, scenario: &Scenario) -> std::result::Result<(), Strin
         }
         "vmstat" | "node" if counter(rest) => Ok(()),
         "vmstat" | "node" => Err("does not end in the name of a counter".to_owned()),
-        _ => Err("is not a result; write task.NAME., total., tier.NODE., vmstat., mthp.SIZE., memcg.PATH., device.NAME., node., swap., psi., series.COLUMN., \
+        _ => Err("is not a result; write task.NAME., total., tier.NODE., vmstat., mthp.SIZE., memcg.PATH., device.NAME., node., swap., contention., psi., series.COLUMN., \
                   iteration.TASK.N. or iterations.TASK.FROM-TO.FOLD. and what of it"
             .to_owned()),
     }

@@ -8,8 +8,8 @@ use super::units::MAX_TIME_NS;
 use super::{MAX_RECORDED, MAX_TASKS};
 use refault_mm::AccessAdvice;
 
-const TASK_KEYS: [&str; 10] =
-    ["name", "count", "memcg", "start", "stagger", "after", "phase", "trace", "background", "oom_score_adj"];
+const TASK_KEYS: [&str; 11] =
+    ["name", "count", "memcg", "start", "stagger", "after", "phase", "trace", "threads", "background", "oom_score_adj"];
 const UNTIL_KEYS: [&str; 6] = ["accesses", "amount", "ops", "passes", "duration", "until"];
 const PACE_KEYS: [&str; 6] = ["think", "cpu", "lines", "accesses_per_op", "rate", "burst"];
 const PHASE_KEYS: [&str; 3] = ["name", "measured", "stream"];
@@ -71,6 +71,7 @@ fn task(name: &str, s: &Section<'_>, names: &Names<'_, '_>) -> Result<TaskSpec> 
         after: s.opt("after", |f| f.index("a task", names.tasks.iter().map(String::as_str)))?,
         phases,
         loops,
+        threads: s.opt("threads", Field::boolean)?,
         background: s.or("background", false, Field::boolean)?,
         oom_score_adj: s.or("oom_score_adj", 0, |f| f.int(-1000..=1000))?,
     })

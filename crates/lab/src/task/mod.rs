@@ -29,6 +29,8 @@ pub(crate) struct Task {
     /// The specification, an index, and which of its copies.
     pub(crate) spec: usize,
     pub(crate) copy: u32,
+    /// The program whose thread it is.
+    pub(crate) program: u32,
     pub(crate) phase: usize,
     pub(crate) streams: Vec<Stream>,
     /// Its page tables of files: extent and number.
@@ -62,10 +64,11 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    pub(crate) fn new(spec: usize, copy: u32, seed: u64) -> Task {
+    pub(crate) fn new(spec: usize, copy: u32, program: u32, seed: u64) -> Task {
         Task {
             spec,
             copy,
+            program,
             phase: 0,
             streams: Vec::new(),
             spaces: Vec::new(),

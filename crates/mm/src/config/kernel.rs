@@ -79,10 +79,37 @@ impl Kernel {
         BEFORE_6_12.contains(&self)
     }
 
+    /// What its CPUs take locks for, which the engine has none of.
+    pub fn locking(self) -> Locking {
+        Locking {
+            lru_batch: if BEFORE_6_12.contains(&self) { 15 } else { 31 },
+            swap_device_lock: self != V6_18,
+            zsmalloc_pool_lock: matches!(self, V6_6Rc | V6_6),
+            lock_per_area: !matches!(self, V2022V14 | V6_1),
+        }
+    }
+
     /// Whether zswap keeps pages of one word as such, before 6.12.
     pub fn has_same_filled_pages(self) -> bool {
         BEFORE_6_12.contains(&self)
     }
+}
+
+/// What CPUs of a kernel take locks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Locking {
+    /// Pages that are put on a list under its lock at once (`struct folio_batch`): 15, since 6.9
+    /// 31.
+    pub lru_batch: u32,
+    /// Slots of swap are taken and given back under the lock of their device, before "mm, swap:
+    /// rework of swap allocator locks" of 6.14. Since then each cluster has a lock, and each CPU a
+    /// cluster.
+    pub swap_device_lock: bool,
+    /// The pool of zsmalloc has one lock, from 6.2 to 6.10; before and since then each size has
+    /// one.
+    pub zsmalloc_pool_lock: bool,
+    /// A fault locks its area, since 6.4, and not all memory of its program.
+    pub lock_per_area: bool,
 }
 
 impl fmt::Display for Kernel {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use refault_mm::ThpConfig;
 use refault_mm::tiering::{NodePerf, NodePreset};
 
+use crate::contention::ContentionSpec;
+
 /// CPUs, memory and the settings of the kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineSpec {
@@ -49,6 +51,8 @@ pub struct MachineSpec {
     pub stat_flush_is_given: bool,
     /// CPU costs that are not the default, by name, in nanoseconds.
     pub costs: BTreeMap<String, u64>,
+    /// CPUs wait for locks and interrupt each other; `None`: they do not.
+    pub contention: Option<ContentionSpec>,
     /// Nodes of memory with latency and bandwidth; `memory_pages` and `cpus` are those of all of
     /// them. Empty: one node, and an access costs the same wherever its page is.
     pub nodes: Vec<NodeSpec>,

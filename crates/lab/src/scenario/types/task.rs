@@ -64,6 +64,8 @@ pub struct TaskSpec {
     pub loops: Vec<LoopSpec>,
     /// A trace that it replays.
     pub trace: Option<TraceSpec>,
+    /// Its copies are threads of one program; `None`: if they share anonymous memory.
+    pub threads: Option<bool>,
     /// It does not keep the scenario alive.
     pub background: bool,
     /// `oom_score_adj`.

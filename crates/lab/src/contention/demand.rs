@@ -1,0 +1,107 @@
+//! What a call of the engine needs of what CPUs share, as steps one after the other.
+
+use super::LockName;
+
+/// Pages that reclaim takes off a list while it holds the lock (`SWAP_CLUSTER_MAX`).
+const ISOLATED_AT_ONCE: u64 = 32;
+/// Slots of a cache of slots, which are taken and given back at once.
+const SLOTS_AT_ONCE: u64 = 64;
+
+/// How long locks are held, and which there are: by the kernel, and by what the steps cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Holds {
+    /// A page on a list.
+    pub(crate) lru_page_ns: u64,
+    /// Pages that are put on a list at once (`struct folio_batch`).
+    pub(crate) lru_batch: u64,
+    /// Slots of swap are taken and given back under a lock of the device.
+    pub(crate) swap_device_lock: bool,
+    /// CPUs have caches of slots.
+    pub(crate) slot_cache: bool,
+    /// A slot that is given back.
+    pub(crate) slot_ns: u64,
+    /// zsmalloc has a lock for the pool, not one for each size.
+    pub(crate) zsmalloc_pool_lock: bool,
+    /// An object that is made, or freed.
+    pub(crate) zsmalloc_ns: u64,
+    /// Faults take a lock of their area, not of their program.
+    pub(crate) lock_per_area: bool,
+}
+
+/// What a call did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Demand {
+    /// Flushes of TLBs: the programs that had the pages mapped.
+    pub(crate) flushes: Vec<Vec<u32>>,
+    /// Pages that reclaim looked at.
+    pub(crate) scanned: u64,
+    /// Pages that were freed, by group.
+    pub(crate) freed: Vec<(u32, u64)>,
+    /// Requests for slots, and what they took together; the device that the slots are of.
+    pub(crate) slot_calls: u64,
+    pub(crate) slot_ns: u64,
+    pub(crate) slot_device: u32,
+    /// Slots given back, and pages stored in memory, by swap device.
+    pub(crate) slots_freed: Vec<(u32, u64)>,
+    pub(crate) stored: Vec<(u32, u64)>,
+}
+
+impl Demand {
+    /// Adds to a list of counts by key.
+    pub(crate) fn add(list: &mut Vec<(u32, u64)>, key: u32, count: u64) {
+        match list.iter_mut().find(|(k, _)| *k == key) {
+            Some((_, n)) => *n += count,
+            None => list.push((key, count)),
+        }
+    }
+}
+
+/// One thing that is needed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step<'a> {
+    /// A lock, for so long.
+    Hold(LockName, u64),
+    /// That CPUs which run these programs flush their TLBs.
+    Flush(&'a [u32]),
+}
+
+/// Everything that a call needs, spread evenly over it.
+pub(super) fn steps<'a>(demand: &'a Demand, holds: &Holds) -> Vec<Step<'a>> {
+    let mut all: Vec<(f64, Step<'a>)> = Vec::new();
+    let mut hold = |name: LockName, times: u64, ns: u64| {
+        let place = |i: u64| ((i as f64 + 0.5) / times as f64, Step::Hold(name, ns));
+        all.extend((0..times).filter(|_| ns > 0).map(place));
+    };
+    let freed: u64 = demand.freed.iter().map(|f| f.1).sum();
+    // Pages that were looked at are of the groups whose pages were freed; if none was, of the root.
+    let none_freed = [(0, 1)];
+    let groups = if freed > 0 { &demand.freed[..] } else { &none_freed };
+    for &(group, pages) in groups {
+        let scanned = demand.scanned * pages / freed.max(1);
+        let times = scanned.div_ceil(ISOLATED_AT_ONCE);
+        hold(LockName::Lruvec(group), times, scanned * holds.lru_page_ns / times.max(1));
+    }
+    // What is freed was put on a list once, and is taken off one.
+    for &(group, pages) in &demand.freed {
+        hold(LockName::Lruvec(group), pages.div_ceil(holds.lru_batch), holds.lru_batch * holds.lru_page_ns);
+    }
+    let slots_at_once = if holds.slot_cache { SLOTS_AT_ONCE } else { 1 };
+    if holds.swap_device_lock {
+        let times = demand.slot_calls.div_ceil(slots_at_once);
+        hold(LockName::SwapDevice(demand.slot_device), times, demand.slot_ns / times.max(1));
+        for &(device, slots) in &demand.slots_freed {
+            let at_once = slots_at_once.min(slots.max(1));
+            hold(LockName::SwapDevice(device), slots.div_ceil(slots_at_once), at_once * holds.slot_ns);
+        }
+    }
+    if holds.zsmalloc_pool_lock {
+        for &(device, pages) in demand.stored.iter().chain(&demand.slots_freed) {
+            hold(LockName::Zsmalloc(device), pages, holds.zsmalloc_ns);
+        }
+    }
+    let flushes = demand.flushes.len() as f64;
+    let place = |(i, programs): (usize, &'a Vec<u32>)| ((i as f64 + 0.5) / flushes, Step::Flush(programs));
+    all.extend(demand.flushes.iter().enumerate().map(place));
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    all.into_iter().map(|(_, step)| step).collect()
+}

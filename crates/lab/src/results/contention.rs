@@ -1,0 +1,60 @@
+//! What CPUs waited for each other.
+
+/// Locks of a kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LockResult {
+    /// What they are called.
+    pub name: &'static str,
+    /// Times that they were taken.
+    pub acquisitions: u64,
+    /// Times that it had to be waited for them.
+    pub contended: u64,
+    /// How long they were held, together.
+    pub hold_seconds: f64,
+    /// How long CPUs waited for them, together.
+    pub wait_seconds: f64,
+}
+
+/// Locks and interrupts between CPUs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContentionResult {
+    /// By kind.
+    pub locks: Vec<LockResult>,
+    /// Flushes of TLBs that interrupted other CPUs.
+    pub flushes: u64,
+    /// CPUs that were interrupted by them.
+    pub interrupts: u64,
+    /// What those who asked for flushes waited.
+    pub flush_seconds: f64,
+    /// What CPUs lost that were interrupted.
+    pub interrupted_seconds: f64,
+}
+
+impl ContentionResult {
+    /// What there is of each kind of lock.
+    pub(crate) const LOCK_METRICS: [&str; 4] = ["acquisitions", "contended", "hold_seconds", "wait_seconds"];
+    /// What there is of interrupts.
+    pub(crate) const METRICS: [&str; 4] = ["flushes", "interrupts", "flush_seconds", "interrupted_seconds"];
+
+    pub(super) fn metric(&self, name: &str) -> Option<f64> {
+        match name.split_once('.') {
+            Some((lock, field)) => {
+                let lock = self.locks.iter().find(|l| l.name == lock)?;
+                Some(match field {
+                    "acquisitions" => lock.acquisitions as f64,
+                    "contended" => lock.contended as f64,
+                    "hold_seconds" => lock.hold_seconds,
+                    "wait_seconds" => lock.wait_seconds,
+                    _ => return None,
+                })
+            }
+            None => Some(match name {
+                "flushes" => self.flushes as f64,
+                "interrupts" => self.interrupts as f64,
+                "flush_seconds" => self.flush_seconds,
+                "interrupted_seconds" => self.interrupted_seconds,
+                _ => return None,
+            }),
+        }
+    }
+}
