@@ -205,3 +205,49 @@ fn what_was_in_memory_before_is_no_miss() {
         (&100.into(), &1.0.into(), &1.0.into())
     );
 }
+
+#[test]
+fn sizes_of_a_recording_stand_beside_the_recorded_one() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    // A loop over 100 pages: all of it fits, or nothing helps.
+    made_up(&path, 120, |i| i < 100);
+    let path = path.to_str().expect("text");
+    let flags = ["size", path, "--target", "hit_rate>80%"];
+    let json: Value = serde_json::from_str(&ok(&s.run(&[&flags[..], &["--json"]].concat()))).expect("JSON");
+    let recorded = &json["recorded"];
+    assert_eq!((&recorded["pages"], &json["policy"]), (&120.into(), &"lru of Linux 6.12, readahead 0".into()));
+    let points = json["points"].as_array().expect("points");
+    assert!(points.is_sorted_by_key(|p| p["pages"].as_u64()));
+    let at = |pages: u64| points.iter().find(|p| p["pages"] == pages).cloned();
+    assert_eq!(at(120).expect("the recorded limit is tried")["misses"], recorded["misses"]);
+    // As verify has it.
+    let verified: Value = serde_json::from_str(&ok(&s.run(&["verify", path, "--json"]))).expect("JSON");
+    assert_eq!(at(120).expect("tried")["hit_rate"], verified["lab_hit_rate"]);
+    let half = &recorded["changes"][1];
+    assert_eq!((&half["pages"], &half["object"]["name"]), (&60.into(), &"/f".into()));
+    assert!(half["misses"].as_u64() > recorded["misses"].as_u64() && half["more_misses"].as_f64() > Some(8.0));
+    let text = ok(&s.run(&flags));
+    assert!(text.contains("\nas recorded, with 480.0K: "), "{text}");
+    assert!(
+        text.contains("\nwith half of it (240.0K) ") && text.contains(" more misses, of these 100 % of /f\n"),
+        "{text}"
+    );
+    // What the recording says itself.
+    let refused = error(&s.run(&[&flags[..], &["--memory", "1M"]].concat()));
+    assert!(refused.contains("--memory: is for a trace, and") && refused.contains("a recording"), "{refused}");
+}
+
+#[test]
+fn a_replay_without_flags_has_the_settings_of_the_recording() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    made_up(&path, 80, |i| i % 3 == 0);
+    let path = path.to_str().expect("text");
+    let row = |flags: &[&str]| ok(&s.run(&[&["replay", path], flags, &["--json"]].concat()));
+    let plain: Value = serde_json::from_str(&row(&[])).expect("JSON");
+    assert_eq!(plain["rows"].as_array().map(Vec::len), Some(1));
+    assert_eq!((&plain["rows"][0]["policy"], &plain["rows"][0]["memory_pages"]), (&"lru".into(), &80.into()));
+    let with: Value = serde_json::from_str(&row(&["--policy", "mglru,opt", "--memory", "50p"])).expect("JSON");
+    assert_eq!(with["rows"].as_array().map(Vec::len), Some(2));
+}

@@ -8,7 +8,7 @@ use crate::members::{Members, Rule};
 use crate::names::Names;
 use crate::program;
 use crate::ring::{Rings, now_ns};
-use crate::snapshot;
+use crate::snapshot::Columns;
 use crate::tasks::Tasks;
 use crate::tracefs::Tracefs;
 use refault_trace::{
@@ -113,6 +113,7 @@ struct Recorder {
     tasks: Tasks,
     recording: Recording,
     group: Option<Group>,
+    columns: Columns,
     start_ns: u64,
     anonymized: bool,
     events: Vec<Event>,
@@ -149,6 +150,7 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
     }
     let Started { mut child, members, pid } = start(options, group.as_ref())?;
     let group = group.or_else(|| group_of_target(pid));
+    let columns = Columns::of(group.as_ref());
     let mut recorder = Recorder {
         rings,
         writer,
@@ -165,10 +167,11 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
             swappiness: group.as_ref().and_then(Group::swappiness).or_else(machine::swappiness),
             lru_gen: machine::lru_gen(),
             anonymized: options.anonymized,
-            series: Series { names: snapshot::names(), snapshots: Vec::new() },
+            series: Series { names: columns.names(), snapshots: Vec::new() },
             ..Recording::default()
         },
         group,
+        columns,
         start_ns,
         anonymized: options.anonymized,
         events: Vec::new(),
@@ -259,7 +262,7 @@ impl Recorder {
 
     fn snapshot(&mut self) {
         let time_ns = now_ns().saturating_sub(self.start_ns);
-        let values = snapshot::values(self.group.as_ref());
+        let values = self.columns.values(self.group.as_ref());
         if self.recording.series.push(Snapshot { time_ns, values }) {
             self.snapshot_every *= 2;
         }

@@ -1,9 +1,9 @@
 //! The flags of `refault verify`.
 
-use super::load::Loaded;
 use crate::flags::size::Size;
+use crate::recording::{Loaded, Settings};
 use clap::Args;
-use refault_mm::{Config, Policy};
+use refault_mm::Policy;
 use std::path::PathBuf;
 
 /// Flags of `refault verify`.
@@ -38,42 +38,26 @@ pub struct VerifyArgs {
     pub(super) json: bool,
 }
 
-/// What a recording is replayed with.
-#[derive(Clone, Debug)]
-pub(super) struct Settings {
-    pub(super) policy: Policy,
-    pub(super) config: Config,
-    /// None: no limit.
-    pub(super) memory_pages: Option<u64>,
-    pub(super) files_only: bool,
-}
-
 impl VerifyArgs {
     pub(super) fn settings(&self, loaded: &Loaded) -> Result<Settings, String> {
-        let recording = &loaded.recording;
-        let policy = match &self.policy {
-            Some(name) => Policy::ALL.into_iter().find(|p| p.name() == name).ok_or_else(|| {
-                let names: Vec<_> = Policy::ALL.iter().map(|p| p.name()).collect();
-                format!("--policy {name}: is none of {}", names.join(", "))
-            })?,
-            None if recording.lru_gen => Policy::Mglru,
-            None => Policy::Lru,
-        };
-        let mut config = Config::new(policy);
-        if let Some(swappiness) = recording.swappiness {
-            config.swappiness = swappiness.min(200);
-        }
-        config.readahead.file_pages = self.read_ahead.or(recording.read_ahead_pages).unwrap_or(32).min(1 << 16);
-        config.readahead.history = true;
-        let has_usage = recording.series.column("usage").is_some() && recording.group.is_some();
-        // What the kernel takes for itself is in the usage of the group.
-        config.memcg.charge_kernel &= self.files_only || !has_usage;
-        config.check()?;
+        let mut settings = Settings::of(&loaded.recording, self.policy()?, None, self.files_only);
+        let readahead = &mut settings.config.readahead.file_pages;
+        *readahead = self.read_ahead.unwrap_or(*readahead);
+        settings.config.check()?;
         let memory = self.memory.as_ref().map(|size| size.pages(4096, 0));
         if memory == Some(0) {
             return Err("--memory: is less than one page".to_owned());
         }
-        let memory_pages = memory.or(recording.memory_max.map(|bytes| bytes / 4096));
-        Ok(Settings { policy, config, memory_pages, files_only: self.files_only || !has_usage })
+        settings.memory_pages = memory.or(settings.memory_pages);
+        Ok(settings)
+    }
+
+    fn policy(&self) -> Result<Option<Policy>, String> {
+        let Some(name) = &self.policy else { return Ok(None) };
+        let found = Policy::ALL.into_iter().find(|policy| policy.name() == name);
+        found.map(Some).ok_or_else(|| {
+            let names: Vec<_> = Policy::ALL.iter().map(|policy| policy.name()).collect();
+            format!("--policy {name}: is none of {}", names.join(", "))
+        })
     }
 }
