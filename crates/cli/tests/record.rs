@@ -136,6 +136,12 @@ fn mistakes_end_in_one_line() {
         (&["record", "-o", "x", "--memory", "1M", "--all", "--for", "1s"], "--memory: makes a group for a program"),
         (&["record", "--all"], "--output"),
         (&["verify", trace], "is no recording of a kernel: refault record makes one"),
+        (&["verify"], "were not provided"),
+        (&["verify", "--play", trace], "--memory"),
+        (&["verify", "--play", trace, "--memory", "4K"], "--memory 4K: a group takes 1M at least"),
+        (&["verify", "--play", trace, "x.parquet", "--memory", "4M"], "cannot be used with"),
+        (&["verify", "--play", "no.parquet", "--memory", "4M"], "no.parquet: cannot be opened"),
+        (&["verify", "--repeats", "2", trace], "--play"),
         (&["verify", "no.parquet"], "no.parquet: cannot be opened"),
     ];
     for (args, want) in cases {
@@ -250,4 +256,33 @@ fn a_replay_without_flags_has_the_settings_of_the_recording() {
     assert_eq!((&plain["rows"][0]["policy"], &plain["rows"][0]["memory_pages"]), (&"lru".into(), &80.into()));
     let with: Value = serde_json::from_str(&row(&["--policy", "mglru,opt", "--memory", "50p"])).expect("JSON");
     assert_eq!(with["rows"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn a_trace_is_played_on_this_kernel() {
+    let Some((dir, _)) = recordable() else { return };
+    let s = Sandbox::new();
+    let folder = dir.path().to_str().expect("text");
+    let play = |trace: &Path, flags: &[&str]| {
+        s.run(&[&["verify", "--play", trace.to_str().expect("text"), "--folder", folder], flags].concat())
+    };
+    // All of it fits: a miss for each page, whatever the kernel.
+    let fits = s.generate("fits.parquet", &["20000: A:zipf:500; B:uniform:100:via=map; C:uniform:100:kind=anon"]);
+    let json = ok(&play(&fits, &["--memory", "16M", "--repeats", "2", "--strict", "--json"]));
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let row = &json["rows"][0];
+    assert_eq!((&row["agreement"], &row["kernel_agreement"], &json["via"]), (&1.0.into(), &1.0.into(), &"both".into()));
+    assert_eq!((&row["spread_points"], &row["memory_pages"]), (&0.0.into(), &4096.into()));
+    // A loop that does not fit: the kernel misses nearly always.
+    let looped = s.generate("loop.parquet", &["9000: A:loop:3000"]);
+    let text = ok(&play(&looped, &["--memory", "4M,8M", "--repeats", "1"]));
+    assert!(text.contains("played 1 times on Linux ") && text.contains("| loop | "), "{text}");
+    // Anonymous memory needs swap, and files a disk.
+    let anon = s.generate("anon.parquet", &["800000: A:seq:800000:kind=anon"]);
+    let refused = error(&play(&anon, &["--memory", "1M"]));
+    assert!(refused.contains("of free swap") || refused.is_empty(), "{refused}");
+    let refused = error(&s.run(&["verify", "--play", "fits.parquet", "--folder", "/dev/shm", "--memory", "16M"]));
+    assert!(refused.contains("/dev/shm: ") && refused.contains("--folder"), "{refused}");
+    let left = std::fs::read_dir("/sys/fs/cgroup/memory").into_iter().flatten().flatten();
+    assert!(!left.into_iter().any(|e| e.file_name().to_string_lossy().starts_with("refault-play-")));
 }

@@ -8,8 +8,8 @@
 //! | `scenario`, `trace`, `recording` | trying a size: a machine by the `runner`, or a replay |
 //! | `report`, `text`, `json`, `picture` | what came out |
 //!
-//! It calls `runner` for machines, `replay` for traces and `recording` for those of a kernel. `main`
-//! calls `run`.
+//! It calls `runner` for machines, `replay` for traces and `recording` for those of a kernel.
+//! `main` calls `run`.
 
 mod args;
 mod command;

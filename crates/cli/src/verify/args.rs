@@ -10,11 +10,31 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
     /// What refault record wrote
-    pub(super) recording: PathBuf,
+    #[arg(required_unless_present = "play", conflicts_with = "play")]
+    pub(super) recording: Option<PathBuf>,
 
-    /// The limit of the group [default: that of the recording]
-    #[arg(long, short, value_name = "SIZE", value_parser = Size::absolute)]
-    pub(super) memory: Option<Size>,
+    /// Play this trace, of any format, on the kernel of this machine, in a memory cgroup of its
+    /// own, and compare with that; it takes root
+    #[arg(long, value_name = "TRACE", requires = "memory", conflicts_with_all = ["read_ahead", "files_only"])]
+    pub(super) play: Option<PathBuf>,
+
+    /// The limit of the group [default: that of the recording]; with --play several, or percent of
+    /// the pages that the trace touches
+    #[arg(long, short, value_name = "LIST", value_delimiter = ',')]
+    pub(super) memory: Vec<Size>,
+
+    /// How often each size is played: the kernel differs from itself
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "play", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(super) repeats: u32,
+
+    /// Play the first N accesses only
+    #[arg(long, value_name = "N", requires = "play", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) max_accesses: Option<u64>,
+
+    /// Where the sparse file is made that is played on: a file system with a page cache of its own,
+    /// and no tmpfs [default: the current folder]
+    #[arg(long, value_name = "DIR", requires = "play")]
+    pub(super) folder: Option<PathBuf>,
 
     /// The policy, by its name in refault replay [default: that of the recording's kernel: mglru
     /// where it was on, else lru]
@@ -44,7 +64,10 @@ impl VerifyArgs {
         let readahead = &mut settings.config.readahead.file_pages;
         *readahead = self.read_ahead.unwrap_or(*readahead);
         settings.config.check()?;
-        let memory = self.memory.as_ref().map(|size| size.pages(4096, 0));
+        if self.memory.len() > 1 {
+            return Err("--memory: a recording is verified with one limit; --play takes several".to_owned());
+        }
+        let memory = self.memory.first().map(|size| size.pages(4096, loaded.footprint_pages()));
         if memory == Some(0) {
             return Err("--memory: is less than one page".to_owned());
         }
@@ -52,7 +75,7 @@ impl VerifyArgs {
         Ok(settings)
     }
 
-    fn policy(&self) -> Result<Option<Policy>, String> {
+    pub(super) fn policy(&self) -> Result<Option<Policy>, String> {
         let Some(name) = &self.policy else { return Ok(None) };
         let found = Policy::ALL.into_iter().find(|policy| policy.name() == name);
         found.map(Some).ok_or_else(|| {
