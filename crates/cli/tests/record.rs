@@ -15,7 +15,7 @@ const PAGES: usize = 40;
 
 /// A folder on a file system with a page cache, with a file of some pages in it; none: this machine
 /// does not let us record.
-fn recordable() -> Option<(tempfile::TempDir, PathBuf)> {
+pub fn recordable() -> Option<(tempfile::TempDir, PathBuf)> {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let file = dir.path().join("file");
     std::fs::write(&file, vec![7; PAGES * 4096]).expect("writable");
@@ -29,14 +29,14 @@ fn recordable() -> Option<(tempfile::TempDir, PathBuf)> {
 }
 
 /// `refault record FLAGS -o t.parquet -- WORDS` in a folder.
-fn record(dir: &Path, words: &[&str], flags: &[&str]) -> Command {
+pub fn record(dir: &Path, words: &[&str], flags: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_refault"));
     command.args(["record", "-o", "t.parquet"]).args(flags).arg("--").args(words);
     command.current_dir(dir).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-fn info(path: &Path) -> Value {
+pub fn info(path: &Path) -> Value {
     let s = Sandbox::new();
     serde_json::from_str(&ok(&s.run(&["trace", "info", "--json", path.to_str().expect("text")]))).expect("JSON")
 }

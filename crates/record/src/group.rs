@@ -129,6 +129,11 @@ impl Group {
         self.text(file)?.trim().parse().ok()
     }
 
+    /// Whether nobody has removed it.
+    pub fn is_there(&self) -> bool {
+        self.folder.exists()
+    }
+
     /// Its limit in bytes; none: it has none.
     pub fn limit_bytes(&self) -> Option<u64> {
         match self.second {

@@ -33,8 +33,9 @@ mod tasks;
 mod tracefs;
 
 pub use assemble::{Assembler, Files};
-pub use event::{Event, Inode, What, release};
+pub use event::{Event, Inode, Known, Part, What, release, survey};
 pub use group::Group;
 pub use machine::{lru_gen, swappiness};
 pub use play::{Played, play, with_one_descriptor};
 pub use recorder::{End, Options, Progress, Report, Target, record};
+pub use tracefs::Tracefs;

@@ -50,6 +50,8 @@ pub struct Options {
     pub ring_bytes: usize,
     /// Objects get numbers for names.
     pub anonymized: bool,
+    /// Where tracefs is mounted, if not where it is by custom.
+    pub tracefs: Option<PathBuf>,
     /// The file.
     pub output: PathBuf,
 }
@@ -76,7 +78,7 @@ pub struct Progress {
 /// Why it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The program, or every process, is gone.
+    /// The program, every process, or the group is gone.
     Gone(Option<ExitStatus>),
     /// The time is over.
     Time,
@@ -128,7 +130,7 @@ struct Recorder {
 /// # Errors
 /// One line that says what is missing, or what could not be written.
 pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Report, String> {
-    let tracefs = Tracefs::find()?;
+    let tracefs = Tracefs::find(options.tracefs.as_deref())?;
     let decoder = Decoder::new(&tracefs)?;
     let group = match (options.memory_bytes, &options.group) {
         (Some(bytes), _) => Some(Group::create(&format!("refault-record-{}", std::process::id()), bytes)?),
@@ -222,6 +224,7 @@ impl Recorder {
             let gone = match (&mut *child, &options.target) {
                 (Some(child), _) => child.try_wait().ok().flatten().map(Some),
                 (None, Target::Pids(pids)) if !pids.iter().any(|pid| is_there(*pid)) => Some(None),
+                (None, Target::Group) if self.group.as_ref().is_some_and(|group| !group.is_there()) => Some(None),
                 _ => None,
             };
             if let Some(status) = gone {
