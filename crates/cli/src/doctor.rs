@@ -1,10 +1,11 @@
-//! `refault doctor`: what this machine allows the pager to do.
+//! `refault doctor`: what this machine allows the pager and the recorder to do.
 
 use crate::terminal::printable;
 use crate::{Failure, print};
 use clap::Args;
 use refault_pager::doctor::{Probe, Report, Verdict, watches_new_memory};
 use refault_pager::store::swap_directory;
+use refault_record::{Known, Part, Tracefs, survey};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,6 +22,10 @@ pub struct DoctorArgs {
     /// disk]
     #[arg(long, value_name = "DIR")]
     swap_file: Option<PathBuf>,
+
+    /// Where tracefs is mounted [default: /sys/kernel/tracing or /sys/kernel/debug/tracing]
+    #[arg(long, value_name = "DIR")]
+    tracefs: Option<PathBuf>,
 }
 
 /// True: regions can be made here.
@@ -32,9 +37,10 @@ pub fn run(args: &DoctorArgs) -> Result<bool, Failure> {
     };
     let report = Report::new(&directory);
     let new_memory = watches_new_memory();
+    let events = Tracefs::find(args.tracefs.as_deref()).and_then(|tracefs| survey(&tracefs));
     let text = match args.json {
-        true => serde_json::to_string_pretty(&Json::of(&report, &new_memory))? + "\n",
-        false => table(&report, &new_memory),
+        true => serde_json::to_string_pretty(&Json::of(&report, &new_memory, &events))? + "\n",
+        false => table(&report, &new_memory) + &recording(&events),
     };
     print(&text)?;
     Ok(report.verdict() != Verdict::Nothing)
@@ -68,7 +74,12 @@ struct Json<'a> {
     memory_bytes: Option<u64>,
     kernel_swap_bytes: Option<u64>,
     swap_directory: JsonDirectory<'a>,
+    recording: JsonProbe<'a>,
+    recording_events: BTreeMap<&'a str, bool>,
 }
+
+/// What recording takes, as far as it can be asked for.
+type Events = Result<Vec<Known>, String>;
 
 #[derive(Serialize)]
 struct JsonProbe<'a> {
@@ -91,7 +102,7 @@ struct JsonDirectory<'a> {
 }
 
 impl<'a> Json<'a> {
-    fn of(r: &'a Report, new_memory: &'a Probe) -> Json<'a> {
+    fn of(r: &'a Report, new_memory: &'a Probe, events: &'a Events) -> Json<'a> {
         let d = &r.swap_directory;
         Json {
             refault: env!("CARGO_PKG_VERSION"),
@@ -124,6 +135,8 @@ impl<'a> Json<'a> {
                 direct: (&d.direct).into(),
                 free_bytes: d.free_bytes,
             },
+            recording: JsonProbe { works: records(events), error: events.as_ref().err().map(String::as_str) },
+            recording_events: events.iter().flatten().map(|known| (known.event, known.is_there)).collect(),
         }
     }
 }
@@ -190,6 +203,33 @@ fn table(r: &Report, new_memory: &Probe) -> String {
     }
     if let Some(step) = r.improvement() {
         let _ = writeln!(text, "What would help: {step}");
+    }
+    text
+}
+
+fn records(events: &Events) -> bool {
+    events.as_ref().is_ok_and(|all| all.iter().all(|known| known.is_there || known.part != Part::Cache))
+}
+
+/// What `refault record` finds here, and what follows.
+fn recording(events: &Events) -> String {
+    let all = match events {
+        Ok(all) => all,
+        Err(e) => return format!("\nrefault record does not work here: {}.\n", printable(e)),
+    };
+    let mut text = String::from("\n");
+    let named = |there: bool| {
+        let names: Vec<_> = all.iter().filter(|known| known.is_there == there).map(|known| known.event).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(" ") }
+    };
+    let _ = writeln!(text, "{:<24}{}", "events for recording", named(true));
+    let _ = writeln!(text, "{:<24}{}", "  not there", named(false));
+    text.push_str(match records(events) {
+        true => "refault record works here, with the rights of root.\n",
+        false => "refault record does not work here: it takes Linux 6.12 or later with tracepoints.\n",
+    });
+    for known in all.iter().filter(|known| !known.is_there) {
+        let _ = writeln!(text, "Without {}: {}.", known.event, known.part.consequence());
     }
     text
 }

@@ -10,6 +10,7 @@ mod live;
 mod metrics;
 mod page;
 pub mod record;
+mod recording;
 pub mod replay;
 pub mod report;
 pub mod run;

@@ -11,6 +11,7 @@ mod memcg_column;
 mod opt_bound;
 mod oracle;
 mod record;
+mod record_failures;
 mod report;
 mod run;
 mod scenario;

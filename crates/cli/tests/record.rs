@@ -15,7 +15,7 @@ const PAGES: usize = 40;
 
 /// A folder on a file system with a page cache, with a file of some pages in it; none: this machine
 /// does not let us record.
-fn recordable() -> Option<(tempfile::TempDir, PathBuf)> {
+pub fn recordable() -> Option<(tempfile::TempDir, PathBuf)> {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let file = dir.path().join("file");
     std::fs::write(&file, vec![7; PAGES * 4096]).expect("writable");
@@ -29,14 +29,14 @@ fn recordable() -> Option<(tempfile::TempDir, PathBuf)> {
 }
 
 /// `refault record FLAGS -o t.parquet -- WORDS` in a folder.
-fn record(dir: &Path, words: &[&str], flags: &[&str]) -> Command {
+pub fn record(dir: &Path, words: &[&str], flags: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_refault"));
     command.args(["record", "-o", "t.parquet"]).args(flags).arg("--").args(words);
     command.current_dir(dir).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-fn info(path: &Path) -> Value {
+pub fn info(path: &Path) -> Value {
     let s = Sandbox::new();
     serde_json::from_str(&ok(&s.run(&["trace", "info", "--json", path.to_str().expect("text")]))).expect("JSON")
 }
@@ -136,6 +136,12 @@ fn mistakes_end_in_one_line() {
         (&["record", "-o", "x", "--memory", "1M", "--all", "--for", "1s"], "--memory: makes a group for a program"),
         (&["record", "--all"], "--output"),
         (&["verify", trace], "is no recording of a kernel: refault record makes one"),
+        (&["verify"], "were not provided"),
+        (&["verify", "--play", trace], "--memory"),
+        (&["verify", "--play", trace, "--memory", "4K"], "--memory 4K: a group takes 1M at least"),
+        (&["verify", "--play", trace, "x.parquet", "--memory", "4M"], "cannot be used with"),
+        (&["verify", "--play", "no.parquet", "--memory", "4M"], "no.parquet: cannot be opened"),
+        (&["verify", "--repeats", "2", trace], "--play"),
         (&["verify", "no.parquet"], "no.parquet: cannot be opened"),
     ];
     for (args, want) in cases {
@@ -204,4 +210,79 @@ fn what_was_in_memory_before_is_no_miss() {
         (&json["warm_pages"], &json["agreement"], &json["lab_hit_rate"]),
         (&100.into(), &1.0.into(), &1.0.into())
     );
+}
+
+#[test]
+fn sizes_of_a_recording_stand_beside_the_recorded_one() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    // A loop over 100 pages: all of it fits, or nothing helps.
+    made_up(&path, 120, |i| i < 100);
+    let path = path.to_str().expect("text");
+    let flags = ["size", path, "--target", "hit_rate>80%"];
+    let json: Value = serde_json::from_str(&ok(&s.run(&[&flags[..], &["--json"]].concat()))).expect("JSON");
+    let recorded = &json["recorded"];
+    assert_eq!((&recorded["pages"], &json["policy"]), (&120.into(), &"lru of Linux 6.12, readahead 0".into()));
+    let points = json["points"].as_array().expect("points");
+    assert!(points.is_sorted_by_key(|p| p["pages"].as_u64()));
+    let at = |pages: u64| points.iter().find(|p| p["pages"] == pages).cloned();
+    assert_eq!(at(120).expect("the recorded limit is tried")["misses"], recorded["misses"]);
+    // As verify has it.
+    let verified: Value = serde_json::from_str(&ok(&s.run(&["verify", path, "--json"]))).expect("JSON");
+    assert_eq!(at(120).expect("tried")["hit_rate"], verified["lab_hit_rate"]);
+    let half = &recorded["changes"][1];
+    assert_eq!((&half["pages"], &half["object"]["name"]), (&60.into(), &"/f".into()));
+    assert!(half["misses"].as_u64() > recorded["misses"].as_u64() && half["more_misses"].as_f64() > Some(8.0));
+    let text = ok(&s.run(&flags));
+    assert!(text.contains("\nas recorded, with 480.0K: "), "{text}");
+    assert!(
+        text.contains("\nwith half of it (240.0K) ") && text.contains(" more misses, of these 100 % of /f\n"),
+        "{text}"
+    );
+    // What the recording says itself.
+    let refused = error(&s.run(&[&flags[..], &["--memory", "1M"]].concat()));
+    assert!(refused.contains("--memory: is for a trace, and") && refused.contains("a recording"), "{refused}");
+}
+
+#[test]
+fn a_replay_without_flags_has_the_settings_of_the_recording() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    made_up(&path, 80, |i| i % 3 == 0);
+    let path = path.to_str().expect("text");
+    let row = |flags: &[&str]| ok(&s.run(&[&["replay", path], flags, &["--json"]].concat()));
+    let plain: Value = serde_json::from_str(&row(&[])).expect("JSON");
+    assert_eq!(plain["rows"].as_array().map(Vec::len), Some(1));
+    assert_eq!((&plain["rows"][0]["policy"], &plain["rows"][0]["memory_pages"]), (&"lru".into(), &80.into()));
+    let with: Value = serde_json::from_str(&row(&["--policy", "mglru,opt", "--memory", "50p"])).expect("JSON");
+    assert_eq!(with["rows"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn a_trace_is_played_on_this_kernel() {
+    let Some((dir, _)) = recordable() else { return };
+    let s = Sandbox::new();
+    let folder = dir.path().to_str().expect("text");
+    let play = |trace: &Path, flags: &[&str]| {
+        s.run(&[&["verify", "--play", trace.to_str().expect("text"), "--folder", folder], flags].concat())
+    };
+    // All of it fits: a miss for each page, whatever the kernel.
+    let fits = s.generate("fits.parquet", &["20000: A:zipf:500; B:uniform:100:via=map; C:uniform:100:kind=anon"]);
+    let json = ok(&play(&fits, &["--memory", "16M", "--repeats", "2", "--strict", "--json"]));
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let row = &json["rows"][0];
+    assert_eq!((&row["agreement"], &row["kernel_agreement"], &json["via"]), (&1.0.into(), &1.0.into(), &"both".into()));
+    assert_eq!((&row["spread_points"], &row["memory_pages"]), (&0.0.into(), &4096.into()));
+    // A loop that does not fit: the kernel misses nearly always.
+    let looped = s.generate("loop.parquet", &["9000: A:loop:3000"]);
+    let text = ok(&play(&looped, &["--memory", "4M,8M", "--repeats", "1"]));
+    assert!(text.contains("played 1 times on Linux ") && text.contains("| loop | "), "{text}");
+    // Anonymous memory needs swap, and files a disk.
+    let anon = s.generate("anon.parquet", &["800000: A:seq:800000:kind=anon"]);
+    let refused = error(&play(&anon, &["--memory", "1M"]));
+    assert!(refused.contains("of free swap") || refused.is_empty(), "{refused}");
+    let refused = error(&s.run(&["verify", "--play", "fits.parquet", "--folder", "/dev/shm", "--memory", "16M"]));
+    assert!(refused.contains("/dev/shm: ") && refused.contains("--folder"), "{refused}");
+    let left = std::fs::read_dir("/sys/fs/cgroup/memory").into_iter().flatten().flatten();
+    assert!(!left.into_iter().any(|e| e.file_name().to_string_lossy().starts_with("refault-play-")));
 }

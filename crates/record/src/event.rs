@@ -103,6 +103,42 @@ pub enum Part {
     Deletion,
 }
 
+impl Part {
+    /// What there is without it, in words.
+    pub fn consequence(self) -> &'static str {
+        match self {
+            Part::Cache => "nothing can be recorded",
+            Part::Writes => "writes by descriptor on that file system are not recorded",
+            Part::Faults => "faults on mapped files are not recorded, or not exactly",
+            Part::Reclaim => "some evictions may be taken for truncations",
+            Part::Deletion => "a deleted file on ext4 may be taken for the next with its number",
+        }
+    }
+}
+
+/// An event that recording uses, and whether this kernel has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Its name, such as `filemap/mm_filemap_get_pages`.
+    pub event: &'static str,
+    /// What it is for.
+    pub part: Part,
+    /// Whether the kernel has it.
+    pub is_there: bool,
+}
+
+/// All events that recording uses.
+///
+/// # Errors
+/// tracefs is not mounted, or may not be read.
+pub fn survey(tracefs: &Tracefs) -> Result<Vec<Known>, String> {
+    let known = |source: &Source| {
+        let is_there = tracefs.format(source.event)?.is_some();
+        Ok(Known { event: source.event, part: source.part, is_there })
+    };
+    SOURCES.iter().map(known).collect()
+}
+
 struct Source {
     event: &'static str,
     part: Part,

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 /// Where cgroups are mounted by custom.
 const MOUNT: &str = "/sys/fs/cgroup";
 
+/// How the names of groups begin that this program makes; a number of a process follows.
+pub(crate) const PREFIXES: [&str; 2] = ["refault-record-", "refault-play-"];
+
 /// A group.
 #[derive(Debug)]
 pub struct Group {
@@ -65,9 +68,23 @@ impl Group {
         Ok(Group { path: format!("/{}", inside.display()), folder, second, own: false })
     }
 
-    /// Makes a group with a limit, below that of this process where that is allowed.
+    /// Makes a group with a limit.
     pub fn create(name: &str, limit_bytes: u64) -> Result<Group, String> {
         let (root, second) = hierarchy()?;
+        Group::create_in(&root, second, name, limit_bytes)
+    }
+
+    fn create_in(root: &Path, second: bool, name: &str, limit_bytes: u64) -> Result<Group, String> {
+        let switched = root.join("cgroup.subtree_control");
+        let controllers = fs::read_to_string(&switched).unwrap_or_default();
+        if second && !controllers.split_whitespace().any(|c| c == "memory") {
+            return Err(format!(
+                "{}: groups here have no limit of memory; switch it on: echo +memory > {}",
+                root.display(),
+                switched.display()
+            ));
+        }
+        sweep(root);
         let folder = root.join(name);
         fs::create_dir(&folder).map_err(|e| format!("{}: cannot be made: {e}; it takes root", folder.display()))?;
         let group = Group { path: format!("/{name}"), folder, second, own: true };
@@ -83,6 +100,14 @@ impl Group {
     /// The file in which a process writes itself to be in the group.
     pub fn procs(&self) -> io::Result<fs::File> {
         fs::File::options().write(true).open(self.folder.join("cgroup.procs"))
+    }
+
+    /// Moves this process into the group, until [`Elsewhere::come_back`].
+    pub fn enter(&self) -> Result<Elsewhere, String> {
+        let before = of_process(std::process::id()).ok_or("this process is in no memory cgroup")?;
+        let elsewhere = Elsewhere { before: Group::open(Path::new(&before))? };
+        self.put("cgroup.procs", "0")?;
+        Ok(elsewhere)
     }
 
     /// As `/proc/PID/cgroup` has it.
@@ -104,6 +129,11 @@ impl Group {
         self.text(file)?.trim().parse().ok()
     }
 
+    /// Whether nobody has removed it.
+    pub fn is_there(&self) -> bool {
+        self.folder.exists()
+    }
+
     /// Its limit in bytes; none: it has none.
     pub fn limit_bytes(&self) -> Option<u64> {
         match self.second {
@@ -121,6 +151,33 @@ impl Group {
     /// Its swappiness, which groups of the second version do not have.
     pub fn swappiness(&self) -> Option<u32> {
         self.number("memory.swappiness").map(|n| n as u32)
+    }
+}
+
+/// Removes groups that a killed process of this program left: their names end in its number. What
+/// is in use cannot be removed.
+fn sweep(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)));
+        if let Some(pid) = pid.and_then(|pid| pid.parse::<u32>().ok())
+            && !Path::new("/proc").join(pid.to_string()).exists()
+        {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+/// This process is in another group than it was.
+#[derive(Debug)]
+pub struct Elsewhere {
+    before: Group,
+}
+
+impl Elsewhere {
+    /// Moves this process back.
+    pub fn come_back(self) -> Result<(), String> {
+        self.before.put("cgroup.procs", "0")
     }
 }
 
@@ -152,6 +209,57 @@ mod tests {
         assert_eq!(path_in("8:pids:/a\n4:memory:/b/c\n0::/\n"), Some("/b/c".to_owned()));
         assert_eq!(path_in("0::/user.slice/x\n"), Some("/user.slice/x".to_owned()));
         assert_eq!(path_in("8:pids:/a\n"), None);
+    }
+
+    fn text(folder: &Path, file: &str) -> String {
+        fs::read_to_string(folder.join(file)).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_group_of_the_second_version_has_its_own_files() {
+        let root = tempfile::tempdir().expect("a folder");
+        let told = Group::create_in(root.path(), true, "g", 1 << 20).expect_err("the controller is off");
+        assert!(told.contains("echo +memory > ") && !root.path().join("g").exists(), "{told}");
+        fs::write(root.path().join("cgroup.subtree_control"), "cpu memory\n").expect("writable");
+        let group = Group::create_in(root.path(), true, "g", 1 << 20).expect("made");
+        let folder = root.path().join("g");
+        assert_eq!((text(&folder, "memory.max"), group.path()), ("1048576".to_owned(), "/g"));
+        fs::write(folder.join("memory.current"), "4096\n").expect("writable");
+        assert_eq!((group.limit_bytes(), group.usage_bytes(), group.swappiness()), (Some(1 << 20), Some(4096), None));
+        fs::write(folder.join("memory.max"), "max\n").expect("writable");
+        assert_eq!(group.limit_bytes(), None);
+        group.put("cgroup.procs", "0").expect("entered");
+        assert_eq!(text(&folder, "cgroup.procs"), "0");
+        // Those of a real one go with the folder.
+        for file in fs::read_dir(&folder).expect("there").flatten() {
+            fs::remove_file(file.path()).expect("there");
+        }
+        drop(group);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn groups_that_were_left_are_removed() {
+        let root = tempfile::tempdir().expect("a folder");
+        let own = format!("refault-play-{}", std::process::id());
+        for name in [&own, "refault-record-4194303", "refault-play-x", "web"] {
+            fs::create_dir(root.path().join(name)).expect("writable");
+        }
+        sweep(root.path());
+        let mut left: Vec<_> = fs::read_dir(root.path()).expect("there").flatten().map(|e| e.file_name()).collect();
+        left.sort();
+        assert_eq!(left, [own.as_str(), "refault-play-x", "web"]);
+    }
+
+    #[test]
+    fn a_group_of_the_first_version_has_its_own_files() {
+        let root = tempfile::tempdir().expect("a folder");
+        let group = Group::create_in(root.path(), false, "g", 1 << 20).expect("made");
+        let folder = root.path().join("g");
+        assert_eq!(text(&folder, "memory.limit_in_bytes"), "1048576");
+        fs::write(folder.join("memory.limit_in_bytes"), "9223372036854771712\n").expect("writable");
+        fs::write(folder.join("memory.swappiness"), "60\n").expect("writable");
+        assert_eq!((group.limit_bytes(), group.swappiness()), (None, Some(60)));
     }
 
     #[test]

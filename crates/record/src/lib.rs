@@ -12,6 +12,7 @@
 //! | `members`, `tasks` | whose accesses are recorded; numbers and names of threads |
 //! | `names` | files by inode |
 //! | `group`, `snapshot`, `program` | memory cgroups, what is noted of them, the program that starts |
+//! | `play`, `pages` | a trace on the kernel of this machine, an access at a time |
 //! | `machine` | settings of the kernel, and how its events count pages |
 //!
 //! It writes with `refault-trace`. The command calls [`record`].
@@ -22,6 +23,8 @@ mod group;
 mod machine;
 mod members;
 mod names;
+mod pages;
+mod play;
 mod program;
 mod recorder;
 mod ring;
@@ -30,6 +33,9 @@ mod tasks;
 mod tracefs;
 
 pub use assemble::{Assembler, Files};
-pub use event::{Event, Inode, What};
+pub use event::{Event, Inode, Known, Part, What, release, survey};
 pub use group::Group;
+pub use machine::{lru_gen, swappiness};
+pub use play::{Played, play, with_one_descriptor};
 pub use recorder::{End, Options, Progress, Report, Target, record};
+pub use tracefs::Tracefs;

@@ -20,12 +20,12 @@ pub(crate) fn reclaimers() -> FxHashSet<u32> {
 }
 
 /// The swappiness of the machine.
-pub(crate) fn swappiness() -> Option<u32> {
+pub fn swappiness() -> Option<u32> {
     fs::read_to_string("/proc/sys/vm/swappiness").ok()?.trim().parse().ok()
 }
 
 /// Whether multi-gen LRU is on.
-pub(crate) fn lru_gen() -> bool {
+pub fn lru_gen() -> bool {
     let text = fs::read_to_string("/sys/kernel/mm/lru_gen/enabled").unwrap_or_default();
     u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).is_ok_and(|bits| bits & 1 != 0)
 }

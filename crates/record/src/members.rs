@@ -40,6 +40,14 @@ impl Members {
             // What the recorder starts is what it was told to record.
             && parent != self.recorder
         {
+            // Children may end before anybody can ask for their group: the parent is asked, which
+            // may have moved since it was last seen.
+            if let Rule::Group(outer) = &self.rule
+                && self.known.get(&parent) != Some(&true)
+                && let Some(path) = group_of(parent)
+            {
+                self.known.insert(parent, contains(outer, &path));
+            }
             // Whoever had this number before is gone.
             match self.known.get(&parent).copied() {
                 Some(is_in) => self.known.insert(event.pid, is_in),
@@ -100,6 +108,17 @@ mod tests {
         members.look_again();
         assert!(members.contain(&event(2, OTHER), |_| Some("/a".to_owned())));
         assert!(!members.contain(&event(3, OTHER), |_| None));
+    }
+
+    #[test]
+    fn regression_children_that_end_at_once_belong_to_the_group_of_their_parent() {
+        let mut members = Members::new(Rule::Group("/a".to_owned()), 9, []);
+        let outside = |_| Some("/b".to_owned());
+        assert!(!members.contain(&event(1, OTHER), outside));
+        // It moves, and has a child that is gone before it is looked at.
+        let moved = |pid| (pid == 1).then(|| "/a".to_owned());
+        assert!(members.contain(&event(2, What::Fork { parent: 1 }), moved));
+        assert!(members.contain(&event(2, OTHER), moved));
     }
 
     #[test]

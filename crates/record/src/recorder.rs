@@ -8,7 +8,7 @@ use crate::members::{Members, Rule};
 use crate::names::Names;
 use crate::program;
 use crate::ring::{Rings, now_ns};
-use crate::snapshot;
+use crate::snapshot::Columns;
 use crate::tasks::Tasks;
 use crate::tracefs::Tracefs;
 use refault_trace::{
@@ -50,6 +50,8 @@ pub struct Options {
     pub ring_bytes: usize,
     /// Objects get numbers for names.
     pub anonymized: bool,
+    /// Where tracefs is mounted, if not where it is by custom.
+    pub tracefs: Option<PathBuf>,
     /// The file.
     pub output: PathBuf,
 }
@@ -76,7 +78,7 @@ pub struct Progress {
 /// Why it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The program, or every process, is gone.
+    /// The program, every process, or the group is gone.
     Gone(Option<ExitStatus>),
     /// The time is over.
     Time,
@@ -113,6 +115,7 @@ struct Recorder {
     tasks: Tasks,
     recording: Recording,
     group: Option<Group>,
+    columns: Columns,
     start_ns: u64,
     anonymized: bool,
     events: Vec<Event>,
@@ -127,7 +130,7 @@ struct Recorder {
 /// # Errors
 /// One line that says what is missing, or what could not be written.
 pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Report, String> {
-    let tracefs = Tracefs::find()?;
+    let tracefs = Tracefs::find(options.tracefs.as_deref())?;
     let decoder = Decoder::new(&tracefs)?;
     let group = match (options.memory_bytes, &options.group) {
         (Some(bytes), _) => Some(Group::create(&format!("refault-record-{}", std::process::id()), bytes)?),
@@ -149,6 +152,7 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
     }
     let Started { mut child, members, pid } = start(options, group.as_ref())?;
     let group = group.or_else(|| group_of_target(pid));
+    let columns = Columns::of(group.as_ref());
     let mut recorder = Recorder {
         rings,
         writer,
@@ -165,10 +169,11 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
             swappiness: group.as_ref().and_then(Group::swappiness).or_else(machine::swappiness),
             lru_gen: machine::lru_gen(),
             anonymized: options.anonymized,
-            series: Series { names: snapshot::names(), snapshots: Vec::new() },
+            series: Series { names: columns.names(), snapshots: Vec::new() },
             ..Recording::default()
         },
         group,
+        columns,
         start_ns,
         anonymized: options.anonymized,
         events: Vec::new(),
@@ -219,6 +224,7 @@ impl Recorder {
             let gone = match (&mut *child, &options.target) {
                 (Some(child), _) => child.try_wait().ok().flatten().map(Some),
                 (None, Target::Pids(pids)) if !pids.iter().any(|pid| is_there(*pid)) => Some(None),
+                (None, Target::Group) if self.group.as_ref().is_some_and(|group| !group.is_there()) => Some(None),
                 _ => None,
             };
             if let Some(status) = gone {
@@ -259,7 +265,7 @@ impl Recorder {
 
     fn snapshot(&mut self) {
         let time_ns = now_ns().saturating_sub(self.start_ns);
-        let values = snapshot::values(self.group.as_ref());
+        let values = self.columns.values(self.group.as_ref());
         if self.recording.series.push(Snapshot { time_ns, values }) {
             self.snapshot_every *= 2;
         }

@@ -34,21 +34,39 @@ const VMSTAT: [&str; 10] = [
     "pgmajfault",
 ];
 
-/// The names of the values, in their order.
-pub(crate) fn names() -> Vec<String> {
-    let group = STAT.iter().map(|(name, _)| (*name).to_owned());
-    let machine = VMSTAT.iter().map(|name| format!("vmstat.{name}"));
-    ["usage".to_owned()].into_iter().chain(group).chain(machine).collect()
+/// What snapshots hold: what this kernel has.
+#[derive(Debug)]
+pub(crate) struct Columns {
+    stat: Vec<(&'static str, &'static str)>,
 }
 
-/// The values; what the kernel does not have is 0.
-pub(crate) fn values(group: Option<&Group>) -> Vec<u64> {
-    let stat = group.and_then(|g| g.text("memory.stat")).unwrap_or_default();
-    let vmstat = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
-    let usage = group.and_then(Group::usage_bytes).unwrap_or(0);
-    let of_group = STAT.iter().map(|(second, first)| find(&stat, second).or_else(|| find(&stat, first)).unwrap_or(0));
-    let of_machine = VMSTAT.iter().map(|name| find(&vmstat, name).unwrap_or(0));
-    [usage].into_iter().chain(of_group).chain(of_machine).collect()
+impl Columns {
+    /// Of a group; kernels differ in what they count for it.
+    pub(crate) fn of(group: Option<&Group>) -> Columns {
+        let text = group.and_then(|g| g.text("memory.stat")).unwrap_or_default();
+        Columns { stat: STAT.into_iter().filter(|names| find_either(&text, *names).is_some()).collect() }
+    }
+
+    /// The names of the values, in their order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let group = self.stat.iter().map(|(name, _)| (*name).to_owned());
+        let machine = VMSTAT.iter().map(|name| format!("vmstat.{name}"));
+        ["usage".to_owned()].into_iter().chain(group).chain(machine).collect()
+    }
+
+    /// The values; those of a group that is gone are 0.
+    pub(crate) fn values(&self, group: Option<&Group>) -> Vec<u64> {
+        let stat = group.and_then(|g| g.text("memory.stat")).unwrap_or_default();
+        let vmstat = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
+        let usage = group.and_then(Group::usage_bytes).unwrap_or(0);
+        let of_group = self.stat.iter().map(|names| find_either(&stat, *names).unwrap_or(0));
+        let of_machine = VMSTAT.iter().map(|name| find(&vmstat, name).unwrap_or(0));
+        [usage].into_iter().chain(of_group).chain(of_machine).collect()
+    }
+}
+
+fn find_either(text: &str, (second, first): (&str, &str)) -> Option<u64> {
+    find(text, second).or_else(|| find(text, first))
 }
 
 /// The value of a line `name value`.
@@ -63,7 +81,9 @@ mod tests {
 
     #[test]
     fn values_have_names() {
-        assert_eq!(names().len(), values(None).len());
+        let columns = Columns::of(None);
+        assert_eq!(columns.names().len(), columns.values(None).len());
+        assert_eq!(find_either("cache 7\n", ("file", "cache")), Some(7));
         assert_eq!(find("file_mapped 3\nfile 5\n", "file"), Some(5));
         assert_eq!(find("file x\n", "file"), None);
     }

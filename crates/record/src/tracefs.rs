@@ -30,8 +30,11 @@ pub struct Format {
 }
 
 impl Tracefs {
-    /// Finds it. The error says what to do.
-    pub fn find() -> Result<Tracefs, String> {
+    /// Finds it, or takes that in a folder. The error says what to do.
+    pub fn find(given: Option<&Path>) -> Result<Tracefs, String> {
+        if let Some(root) = given {
+            return Tracefs::at(root);
+        }
         let root = PLACES.iter().map(Path::new).find(|root| {
             // Without rights the folder can be seen, but not what is in it.
             !matches!(fs::metadata(root.join("events")), Err(e) if e.kind() == io::ErrorKind::NotFound)
@@ -49,6 +52,11 @@ impl Tracefs {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Err(format!(
                 "{}: no right to read it; recording takes root, or the capabilities PERFMON, SYS_PTRACE and \
                  DAC_READ_SEARCH: sudo refault record ...",
+                root.display()
+            )),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Err(format!(
+                "{}: is no tracefs, there is no folder events in it: mount -t tracefs tracefs {}",
+                root.display(),
                 root.display()
             )),
             Err(e) => Err(format!("{}: cannot be read: {e}", root.join("events").display())),

@@ -63,6 +63,10 @@ pub struct RecordArgs {
     #[arg(long)]
     pub(super) anonymize: bool,
 
+    /// Where tracefs is mounted [default: /sys/kernel/tracing or /sys/kernel/debug/tracing]
+    #[arg(long, value_name = "DIR")]
+    pub(super) tracefs: Option<PathBuf>,
+
     /// The trace, in the native format
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: PathBuf,
@@ -97,6 +101,7 @@ impl RecordArgs {
             max_bytes: self.max_size.as_ref().map(bytes),
             ring_bytes: ring_bytes as usize,
             anonymized: self.anonymize,
+            tracefs: self.tracefs.clone(),
             output: self.output.clone(),
         })
     }

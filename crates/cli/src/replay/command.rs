@@ -8,14 +8,15 @@ use super::row::Row;
 use super::run::Plan;
 use super::{curve, groups, metrics, scenario, text};
 use crate::flags::kernel::{self, KernelArg};
+use crate::flags::recorded;
 use crate::flags::settings::{self, Set};
 use crate::flags::size::{Size, human};
 use crate::page::{with_series, write_html};
 use crate::terminal::grouped;
 use crate::{Failure, Given, is_same_file, print};
-use refault_mm::{Config, Lru};
+use refault_mm::{Config, Kernel, Lru};
 use refault_report::Source;
-use refault_trace::{AtomicFile, Header, LoadOptions, Record, RecordSource, Trace, TraceError, open};
+use refault_trace::{AtomicFile, Header, LoadOptions, Record, RecordSource, Recording, Trace, TraceError, open};
 use serde::Serialize;
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -51,7 +52,7 @@ pub fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     }
     let (mut rows, mut bits) = (Vec::new(), None);
     for path in &args.traces {
-        for (row, of_cell) in replay(args, path, &policies)? {
+        for (row, of_cell) in replay(args, given, path, &policies)? {
             rows.push(row);
             bits = of_cell;
         }
@@ -146,14 +147,23 @@ pub(super) fn check_different(outputs: &[(&str, &Option<PathBuf>)]) -> Result<()
 
 /// The policies with their configurations.
 fn policies(args: &ReplayArgs) -> Result<Vec<(RowPolicy, Option<Config>)>, Failure> {
+    with_configs(args, &args.policy.0, KernelArg::kernel(args.kernel), args.swappiness)
+}
+
+fn with_configs(
+    args: &ReplayArgs,
+    policies: &[RowPolicy],
+    kernel: Option<Kernel>,
+    swappiness: u32,
+) -> Result<Vec<(RowPolicy, Option<Config>)>, Failure> {
     let mut list = Vec::new();
-    for &policy in &args.policy.0 {
+    for &policy in policies {
         let RowPolicy::Linux(linux) = policy else {
             list.push((policy, None));
             continue;
         };
-        let mut cfg = kernel::config(KernelArg::kernel(args.kernel), linux);
-        (cfg.swappiness, cfg.seed) = (args.swappiness, args.seed);
+        let mut cfg = kernel::config(kernel, linux);
+        (cfg.swappiness, cfg.seed) = (swappiness, args.seed);
         args.set.iter().for_each(|set| set.apply(&mut cfg));
         args.thp.iter().for_each(|thp| thp.apply(&mut cfg));
         cfg.check().map_err(|e| format!("--set: {e}; --set help lists what there is"))?;
@@ -165,10 +175,16 @@ fn policies(args: &ReplayArgs) -> Result<Vec<(RowPolicy, Option<Config>)>, Failu
 /// Replays one trace.
 fn replay(
     args: &ReplayArgs,
+    given: &Given,
     path: &Path,
     policies: &[(RowPolicy, Option<Config>)],
 ) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
     let multi_gen = |cfg: &Config| cfg.lru.kind == Lru::MultiGen && args.output.lru_gen;
+    let source = open(path, &args.input.open_options())?;
+    let recording = source.header().recording.as_ref();
+    let recorded_max = recording.and_then(|recording| recording.memory_max);
+    let own = recording.map(|recording| policies_of(recording, args, given, policies)).transpose()?;
+    let policies = own.as_deref().unwrap_or(policies);
     let opts = LoadOptions {
         default_via: args.via.into(),
         // Nothing else asks for the time, and it is twice as large as all the rest of the trace.
@@ -176,16 +192,14 @@ fn replay(
         max_accesses: args.max_accesses,
         ..LoadOptions::default()
     };
-    let source = open(path, &args.input.open_options())?;
     let page_size = source.header().page_size;
-    let recorded = source.header().recording.as_ref().and_then(|recording| recording.memory_max);
     let mut source = SourceWithProgress::new(source, args.max_accesses);
     let trace = Trace::load(&mut source, &opts)?;
     drop(source);
     let footprint = u64::from(trace.footprint_pages());
     let plan = Plan {
         page_size,
-        sizes: sizes_or_recorded(args, &trace.name, page_size, footprint, recorded)?,
+        sizes: sizes_or_recorded(args, &trace.name, page_size, footprint, recorded_max)?,
         policies,
         swap_max_pages: args.swap_max.pages(page_size, footprint),
         seed: args.seed,
@@ -199,7 +213,23 @@ fn replay(
     plan.run().map_err(|e| format!("{}: {e}", path.display()).into())
 }
 
-/// As [`sizes`]; without any, the limit that a recording had is one of them.
+/// The policies for a recording: what no flag says, the recording does.
+fn policies_of(
+    recording: &Recording,
+    args: &ReplayArgs,
+    given: &Given,
+    policies: &[(RowPolicy, Option<Config>)],
+) -> Result<Vec<(RowPolicy, Option<Config>)>, Failure> {
+    let wanted: Vec<_> = match given.has("policy") {
+        true => policies.iter().map(|(policy, _)| *policy).collect(),
+        false => vec![RowPolicy::Linux(recorded::policy(recording))],
+    };
+    let kernel = KernelArg::kernel(args.kernel).unwrap_or_else(|| recorded::kernel(recording));
+    let swappiness = recorded::swappiness(recording).filter(|_| !given.has("swappiness")).unwrap_or(args.swappiness);
+    with_configs(args, &wanted, Some(kernel), swappiness)
+}
+
+/// As [`sizes`]; without any, the limit that a recording had.
 fn sizes_or_recorded(
     args: &ReplayArgs,
     trace: &str,
@@ -207,14 +237,11 @@ fn sizes_or_recorded(
     footprint: u64,
     recorded_bytes: Option<u64>,
 ) -> Result<Vec<u64>, Failure> {
-    let mut all = sizes(args, trace, page_size, footprint)?;
     let recorded = recorded_bytes.map(|bytes| (bytes / u64::from(page_size)).min(footprint));
-    if let Some(pages) = recorded.filter(|pages| *pages > 0 && args.memory.is_empty() && !args.output.curve) {
-        all.push(pages);
-        all.sort_unstable();
-        all.dedup();
+    match recorded.filter(|pages| *pages > 0 && args.memory.is_empty() && !args.output.curve) {
+        Some(pages) => Ok(vec![pages]),
+        None => sizes(args, trace, page_size, footprint),
     }
-    Ok(all)
 }
 
 /// The memory sizes in pages, each once.

@@ -1,7 +1,7 @@
 //! `refault size`, from its flags to its output.
 
-use super::args::SizeArgs;
-use super::{json, scenario, text, trace};
+use super::args::{Limit, SizeArgs};
+use super::{json, recording, scenario, text, trace};
 use crate::replay::{is_scenario, write};
 use crate::{Failure, Given, is_same_file, print};
 use refault_trace::AtomicFile;
@@ -26,7 +26,16 @@ pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {
         }
         false => {
             args.refuse_foreign(given, &["scale"], "a scenario", "a trace")?;
-            trace::run(args)?
+            let mut source = refault_trace::open(&args.subject, &args.trace.input.open_options())?;
+            // Groups of a recording, and what protects them, are a matter of the trace.
+            let is_whole = args.group.is_none() && args.memcg_limits.is_none() && args.limit == Limit::Max;
+            match source.header().recording.is_some() && is_whole {
+                true => recording::run(args, given, &mut source)?,
+                false => {
+                    drop(source);
+                    trace::run(args)?
+                }
+            }
         }
     };
     let text = if args.json { json::json(&report)? } else { text::text(&report) };

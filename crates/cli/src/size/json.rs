@@ -1,6 +1,6 @@
 //! The result for programs; the schema is in docs/reference/size.md.
 
-use super::report::{Figure, Point, Report};
+use super::report::{Change, Figure, Point, Recorded, Report};
 use super::text::warnings;
 use crate::Failure;
 use serde_json::{Map, Value, json};
@@ -29,9 +29,31 @@ pub(super) fn json(report: &Report) -> Result<String, Failure> {
         "answer_bytes": answer.map(bytes),
         "monotone": report.is_monotone(),
         "warnings": warnings(report),
+        "recorded": report.recorded.as_ref().map(|of| recorded(report, of)),
         "points": report.points.iter().map(|p| point(report, p)).collect::<Vec<_>>(),
     });
     Ok(serde_json::to_string_pretty(&all)? + "\n")
+}
+
+fn recorded(report: &Report, recorded: &Recorded) -> Value {
+    let bytes = |pages: u64| pages * report.page_size;
+    let change = |change: &Change| {
+        let object = change.object.as_ref().map(|of| json!({ "name": of.name, "share": of.share }));
+        json!({
+            "pages": change.pages,
+            "bytes": bytes(change.pages),
+            "misses": change.misses,
+            "more_misses": change.more(recorded),
+            "object": object,
+            "out_of_memory": change.is_out_of_memory,
+        })
+    };
+    json!({
+        "pages": recorded.pages,
+        "bytes": bytes(recorded.pages),
+        "misses": recorded.misses,
+        "changes": recorded.changes.iter().map(change).collect::<Vec<_>>(),
+    })
 }
 
 fn point(report: &Report, point: &Point) -> Value {

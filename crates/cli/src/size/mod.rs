@@ -5,16 +5,18 @@
 //! | `args`, `target` | the flags; what is to be met |
 //! | `command` | from flags to output |
 //! | `grid`, `search` | the sizes that may be tried, and which is next |
-//! | `scenario`, `trace` | trying a size: a machine by the `runner`, or a replay |
+//! | `scenario`, `trace`, `recording` | trying a size: a machine by the `runner`, or a replay |
 //! | `report`, `text`, `json`, `picture` | what came out |
 //!
-//! It calls `runner` for machines and `replay` for traces. `main` calls `run`.
+//! It calls `runner` for machines, `replay` for traces and `recording` for those of a kernel.
+//! `main` calls `run`.
 
 mod args;
 mod command;
 mod grid;
 mod json;
 mod picture;
+mod recording;
 mod report;
 mod scenario;
 mod search;

@@ -53,6 +53,43 @@ pub(super) struct Report {
     /// By size.
     pub(super) points: Vec<Point>,
     pub(super) verdict: Verdict,
+    /// Of a recording with a limit.
+    pub(super) recorded: Option<Recorded>,
+}
+
+/// What a recorded limit means, beside others.
+#[derive(Clone, Debug)]
+pub(super) struct Recorded {
+    pub(super) pages: u64,
+    pub(super) misses: u64,
+    pub(super) changes: Vec<Change>,
+}
+
+/// Another size in the place of the recorded one.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    pub(super) pages: u64,
+    /// How much it is, for people.
+    pub(super) words: &'static str,
+    pub(super) misses: u64,
+    /// What most of the difference is due to.
+    pub(super) object: Option<Object>,
+    pub(super) is_out_of_memory: bool,
+}
+
+/// An object and its share of a difference, 0 to 1.
+#[derive(Clone, Debug)]
+pub(super) struct Object {
+    pub(super) name: String,
+    pub(super) share: f64,
+}
+
+impl Change {
+    /// How many more misses it has, as a part of those with the recorded limit; none: there were
+    /// none.
+    pub(super) fn more(&self, recorded: &Recorded) -> Option<f64> {
+        (recorded.misses > 0).then(|| self.misses as f64 / recorded.misses as f64 - 1.0)
+    }
 }
 
 /// A value counts as worse than one at a smaller size only if it is so by this part of the span of

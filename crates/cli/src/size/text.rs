@@ -1,7 +1,7 @@
 //! The result for people.
 
 use super::picture;
-use super::report::{Figure, Point, Report};
+use super::report::{Change, Figure, Point, Recorded, Report};
 use super::search::Verdict;
 use crate::flags::size::human;
 use crate::table::Table;
@@ -15,6 +15,7 @@ pub(super) fn text(report: &Report) -> String {
     text += &picture::draw(report);
     text.push('\n');
     text += &answer(report);
+    text += &recorded(report);
     for warning in warnings(report) {
         let _ = writeln!(text, "warning: {warning}");
     }
@@ -125,6 +126,36 @@ fn answer(report: &Report) -> String {
             )
         }
     }
+}
+
+/// The recorded limit beside others, a line each.
+fn recorded(report: &Report) -> String {
+    let Some(recorded) = &report.recorded else { return String::new() };
+    let mut text =
+        format!("\nas recorded, with {}: {} misses\n", size(report, recorded.pages), grouped(recorded.misses));
+    for change in &recorded.changes {
+        let _ = writeln!(text, "with {} ({}) {}", change.words, size(report, change.pages), effect(recorded, change));
+    }
+    text
+}
+
+fn effect(recorded: &Recorded, change: &Change) -> String {
+    if change.is_out_of_memory {
+        return "out of memory: what is not of files does not fit".to_owned();
+    }
+    let difference = change.misses as i64 - recorded.misses as i64;
+    let word = if difference < 0 { "fewer" } else { "more" };
+    let much = match change.more(recorded) {
+        _ if difference == 0 => return "as many misses".to_owned(),
+        // As many digits as can be told apart.
+        Some(more) if more.abs() < 0.1 => format!("{:.1} %", 100.0 * more.abs()),
+        Some(more) => format!("{:.0} %", 100.0 * more.abs()),
+        None => grouped(difference.unsigned_abs()),
+    };
+    let of = change.object.as_ref().map_or(String::new(), |object| {
+        format!(", of these {:.0} % of {}", 100.0 * object.share, printable(&object.name))
+    });
+    format!("{much} {word} misses{of}")
 }
 
 /// What makes the answer less than certain.

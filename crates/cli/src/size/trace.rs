@@ -51,6 +51,7 @@ pub(super) fn run(args: &SizeArgs) -> Result<Report, Failure> {
         grid,
         points: points.into_values().collect(),
         verdict,
+        recorded: None,
     })
 }
 

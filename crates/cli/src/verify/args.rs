@@ -1,20 +1,40 @@
 //! The flags of `refault verify`.
 
-use super::load::Loaded;
 use crate::flags::size::Size;
+use crate::recording::{Loaded, Settings};
 use clap::Args;
-use refault_mm::{Config, Policy};
+use refault_mm::Policy;
 use std::path::PathBuf;
 
 /// Flags of `refault verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
     /// What refault record wrote
-    pub(super) recording: PathBuf,
+    #[arg(required_unless_present = "play", conflicts_with = "play")]
+    pub(super) recording: Option<PathBuf>,
 
-    /// The limit of the group [default: that of the recording]
-    #[arg(long, short, value_name = "SIZE", value_parser = Size::absolute)]
-    pub(super) memory: Option<Size>,
+    /// Play this trace, of any format, on the kernel of this machine, in a memory cgroup of its
+    /// own, and compare with that; it takes root
+    #[arg(long, value_name = "TRACE", requires = "memory", conflicts_with_all = ["read_ahead", "files_only"])]
+    pub(super) play: Option<PathBuf>,
+
+    /// The limit of the group [default: that of the recording]; with --play several, or percent of
+    /// the pages that the trace touches
+    #[arg(long, short, value_name = "LIST", value_delimiter = ',')]
+    pub(super) memory: Vec<Size>,
+
+    /// How often each size is played: the kernel differs from itself
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "play", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(super) repeats: u32,
+
+    /// Play the first N accesses only
+    #[arg(long, value_name = "N", requires = "play", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) max_accesses: Option<u64>,
+
+    /// Where the sparse file is made that is played on: a file system with a page cache of its own,
+    /// and no tmpfs [default: the current folder]
+    #[arg(long, value_name = "DIR", requires = "play")]
+    pub(super) folder: Option<PathBuf>,
 
     /// The policy, by its name in refault replay [default: that of the recording's kernel: mglru
     /// where it was on, else lru]
@@ -38,42 +58,29 @@ pub struct VerifyArgs {
     pub(super) json: bool,
 }
 
-/// What a recording is replayed with.
-#[derive(Clone, Debug)]
-pub(super) struct Settings {
-    pub(super) policy: Policy,
-    pub(super) config: Config,
-    /// None: no limit.
-    pub(super) memory_pages: Option<u64>,
-    pub(super) files_only: bool,
-}
-
 impl VerifyArgs {
     pub(super) fn settings(&self, loaded: &Loaded) -> Result<Settings, String> {
-        let recording = &loaded.recording;
-        let policy = match &self.policy {
-            Some(name) => Policy::ALL.into_iter().find(|p| p.name() == name).ok_or_else(|| {
-                let names: Vec<_> = Policy::ALL.iter().map(|p| p.name()).collect();
-                format!("--policy {name}: is none of {}", names.join(", "))
-            })?,
-            None if recording.lru_gen => Policy::Mglru,
-            None => Policy::Lru,
-        };
-        let mut config = Config::new(policy);
-        if let Some(swappiness) = recording.swappiness {
-            config.swappiness = swappiness.min(200);
+        let mut settings = Settings::of(&loaded.recording, self.policy()?, None, self.files_only);
+        let readahead = &mut settings.config.readahead.file_pages;
+        *readahead = self.read_ahead.unwrap_or(*readahead);
+        settings.config.check()?;
+        if self.memory.len() > 1 {
+            return Err("--memory: a recording is verified with one limit; --play takes several".to_owned());
         }
-        config.readahead.file_pages = self.read_ahead.or(recording.read_ahead_pages).unwrap_or(32).min(1 << 16);
-        config.readahead.history = true;
-        let has_usage = recording.series.column("usage").is_some() && recording.group.is_some();
-        // What the kernel takes for itself is in the usage of the group.
-        config.memcg.charge_kernel &= self.files_only || !has_usage;
-        config.check()?;
-        let memory = self.memory.as_ref().map(|size| size.pages(4096, 0));
+        let memory = self.memory.first().map(|size| size.pages(4096, loaded.footprint_pages()));
         if memory == Some(0) {
             return Err("--memory: is less than one page".to_owned());
         }
-        let memory_pages = memory.or(recording.memory_max.map(|bytes| bytes / 4096));
-        Ok(Settings { policy, config, memory_pages, files_only: self.files_only || !has_usage })
+        settings.memory_pages = memory.or(settings.memory_pages);
+        Ok(settings)
+    }
+
+    pub(super) fn policy(&self) -> Result<Option<Policy>, String> {
+        let Some(name) = &self.policy else { return Ok(None) };
+        let found = Policy::ALL.into_iter().find(|policy| policy.name() == name);
+        found.map(Some).ok_or_else(|| {
+            let names: Vec<_> = Policy::ALL.iter().map(|policy| policy.name()).collect();
+            format!("--policy {name}: is none of {}", names.join(", "))
+        })
     }
 }

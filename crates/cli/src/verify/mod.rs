@@ -3,32 +3,32 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `args` | the flags |
-//! | `load` | a recording in memory: its records, its files, what was in memory when it began |
-//! | `run` | the engine, fed with the recording as the kernel was |
-//! | `compare` | hits and misses of both, by window and by object, and the verdict |
+//! | `compare` | the verdict, and the form for programs |
+//! | `play` | a trace on the kernel of this machine in the place of a recording |
 //! | `text` | the result for people |
 //!
-//! It replays with `replay`'s cell. `main` calls `run`.
+//! It replays with `recording`. `main` calls `run`.
 
 mod args;
 mod compare;
-mod load;
-mod run;
+mod play;
 mod text;
 
+use crate::recording::{self, Loaded};
 use crate::{Failure, print};
 
 pub use args::VerifyArgs;
 
 /// Compares. False: the lab is not within its bounds.
 pub fn run(args: &VerifyArgs) -> Result<bool, Failure> {
-    let mut source = refault_trace::open(&args.recording, &refault_trace::OpenOptions::default())?;
-    let loaded = load::Loaded::read(&mut source)?;
+    let Some(path) = &args.recording else { return play::run(args) };
+    let mut source = refault_trace::open(path, &refault_trace::OpenOptions::default())?;
+    let loaded = Loaded::read(&mut source)?;
     let settings = args.settings(&loaded)?;
-    let compared = run::run(&loaded, &settings).map_err(|e| format!("{}: {e}", args.recording.display()))?;
-    let verdict = compared.verdict(&loaded);
+    let compared = recording::run(&loaded, &settings).map_err(|e| format!("{}: {e}", path.display()))?;
+    let verdict = compare::Verdict::new(&compared, &loaded);
     if args.json {
-        print(&(serde_json::to_string_pretty(&compared.json(&loaded, &settings, &verdict))? + "\n"))?;
+        print(&(serde_json::to_string_pretty(&compare::json(&compared, &loaded, &settings, &verdict))? + "\n"))?;
     } else {
         print(&text::render(&loaded, &settings, &compared, &verdict))?;
     }

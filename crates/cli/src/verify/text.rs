@@ -1,9 +1,8 @@
 //! The comparison for people.
 
-use super::args::Settings;
-use super::compare::{Compared, Verdict};
-use super::load::Loaded;
+use super::compare::Verdict;
 use crate::flags::size::human;
+use crate::recording::{Compared, Loaded, Settings};
 use crate::table::Table;
 use crate::terminal::{grouped, printable};
 use std::fmt::Write as _;

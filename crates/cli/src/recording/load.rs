@@ -12,36 +12,36 @@ const NEAR: u64 = 2048;
 
 /// One file.
 #[derive(Clone, Debug, Default)]
-pub(super) struct File {
+pub(crate) struct File {
     /// Its pages that exist in a replay: ranges, ascending and apart, with the pages in front of
     /// each.
     ranges: Vec<(u64, u64, u64)>,
     /// Programs touched it; of others only the kernel said something.
-    pub(super) touched: bool,
+    pub(crate) touched: bool,
 }
 
 /// A recording.
 #[derive(Debug)]
-pub(super) struct Loaded {
-    pub(super) recording: Recording,
-    pub(super) name: String,
-    pub(super) objects: Vec<ObjectInfo>,
-    pub(super) files: Vec<File>,
-    pub(super) records: Vec<Record>,
+pub(crate) struct Loaded {
+    pub(crate) recording: Recording,
+    pub(crate) name: String,
+    pub(crate) objects: Vec<ObjectInfo>,
+    pub(crate) files: Vec<File>,
+    pub(crate) records: Vec<Record>,
     /// Pages that were in memory before the recording, in the order of their first touch.
-    pub(super) warm: Vec<(u32, u64)>,
+    pub(crate) warm: Vec<(u32, u64)>,
     /// Touches of one page.
-    pub(super) accesses: u64,
+    pub(crate) accesses: u64,
 }
 
 impl File {
     /// Pages that exist.
-    pub(super) fn indices(&self) -> impl Iterator<Item = u64> + '_ {
+    pub(crate) fn indices(&self) -> impl Iterator<Item = u64> + '_ {
         self.ranges.iter().flat_map(|&(start, end, _)| start..end)
     }
 
     /// The place of a page among those that exist.
-    pub(super) fn place(&self, page: u64) -> Option<u64> {
+    pub(crate) fn place(&self, page: u64) -> Option<u64> {
         let at = self.ranges.partition_point(|&(start, ..)| start <= page).checked_sub(1)?;
         let (start, end, before) = self.ranges[at];
         (page < end).then(|| before + page - start)
@@ -74,7 +74,7 @@ impl File {
 
 impl Loaded {
     /// Reads it. A trace that is no recording is an error.
-    pub(super) fn read(source: &mut dyn RecordSource) -> Result<Loaded, String> {
+    pub(crate) fn read(source: &mut dyn RecordSource) -> Result<Loaded, String> {
         let name = source.name().to_owned();
         let Some(recording) = source.header().recording.clone() else {
             return Err(format!("{name}: is no recording of a kernel: refault record makes one"));
@@ -116,9 +116,32 @@ impl Loaded {
 }
 
 impl Loaded {
+    /// Pages that programs touched, each once.
+    pub(crate) fn footprint_pages(&self) -> u64 {
+        let mut touched: Vec<Vec<bool>> = self.files.iter().map(|file| vec![false; file.indices().count()]).collect();
+        for record in self.records.iter().filter(|record| record.act.is_touch()) {
+            let file = &self.files[record.object as usize];
+            for page in record.page..record.page + u64::from(record.pages) {
+                if let Some(place) = file.place(page) {
+                    touched[record.object as usize][place as usize] = true;
+                }
+            }
+        }
+        touched.iter().flatten().filter(|&&touched| touched).count() as u64
+    }
+
+    /// The most that the group was charged for besides files.
+    pub(crate) fn besides_files_pages(&self) -> u64 {
+        let series = &self.recording.series;
+        let columns = series.column("usage").zip(series.column("file")).filter(|_| self.recording.group.is_some());
+        let Some((usage, file)) = columns else { return 0 };
+        let bytes = series.snapshots.iter().filter_map(|s| s.values.get(usage)?.checked_sub(*s.values.get(file)?));
+        bytes.max().unwrap_or(0) / 4096
+    }
+
     /// Whether the group is charged for the pages that were in memory at the start: what it had in
     /// files then says so. A page belongs to the group that brought it in.
-    pub(super) fn is_warm_own(&self) -> bool {
+    pub(crate) fn is_warm_own(&self) -> bool {
         let series = &self.recording.series;
         let files = series.ends("file").filter(|_| self.recording.group.is_some());
         files.is_none_or(|(first, _)| first / 4096 >= self.warm.len() as u64 / 2)

@@ -1,8 +1,8 @@
 //! The engine, fed with a recording as the kernel was.
 
-use super::args::Settings;
-use super::compare::Compared;
+use super::count::Compared;
 use super::load::Loaded;
+use super::settings::Settings;
 use crate::replay::cell::Cell;
 use crate::replay::machine::MAPPED;
 use refault_mm::{PageId, Readahead, Touch};
@@ -29,7 +29,7 @@ struct Run<'a> {
 }
 
 /// Replays the recording, and compares every access.
-pub(super) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, String> {
+pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, String> {
     let mut cell = Cell::empty(settings.config.clone(), settings.memory_pages.unwrap_or(u64::MAX), u64::MAX, ())?;
     let mut first = Vec::new();
     let mut next = 0;
@@ -62,6 +62,7 @@ pub(super) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
         run.cell.engine.set_now_ns(record.time_ns);
         run.take(record);
     }
+    run.compared.is_out_of_memory = run.cell.machine.oom.is_some();
     run.compared.ours = run.cell.engine.vmstat().iter().map(|(name, value)| (name.to_owned(), value)).collect();
     Ok(run.compared)
 }

@@ -1,0 +1,54 @@
+//! What the flags of a replay are for a recording, unless they are given.
+
+use refault_mm::{Kernel, Policy};
+use refault_trace::Recording;
+
+/// The policy of the recorded kernel.
+pub(crate) fn policy(recording: &Recording) -> Policy {
+    if recording.lru_gen { Policy::Mglru } else { Policy::Lru }
+}
+
+/// The swappiness of the recorded group.
+pub(crate) fn swappiness(recording: &Recording) -> Option<u32> {
+    recording.swappiness.map(|swappiness| swappiness.min(200))
+}
+
+/// The profile of the recorded kernel.
+pub(crate) fn kernel(recording: &Recording) -> Kernel {
+    profile(&recording.kernel)
+}
+
+/// The profile for a release such as `6.18.44-generic`: the last one that is not younger.
+fn profile(release: &str) -> Kernel {
+    let mut parts = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next()) else { return Kernel::default() };
+    match (major, minor) {
+        (..6, _) | (6, ..6) => Kernel::V6_1,
+        (6, ..12) => Kernel::V6_6,
+        (6, ..18) => Kernel::V6_12,
+        _ => Kernel::V6_18,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_has_the_last_profile_that_is_not_younger() {
+        let cases = [
+            ("5.15.0", Kernel::V6_1),
+            ("6.1.0-25-amd64", Kernel::V6_1),
+            ("6.8.0-31-generic", Kernel::V6_6),
+            ("6.12.1", Kernel::V6_12),
+            ("6.17.9", Kernel::V6_12),
+            ("6.18.44-fc", Kernel::V6_18),
+            ("7.0-rc1", Kernel::V6_18),
+            ("", Kernel::default()),
+            ("six", Kernel::default()),
+        ];
+        for (release, want) in cases {
+            assert_eq!(profile(release), want, "{release}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Hits and misses of the kernel and of the lab.
+
+use super::load::Loaded;
+use refault_trace::{Act, Record};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Windows of equal numbers of accesses.
+const WINDOWS: u64 = 64;
+
+/// Accesses, and misses of both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Both {
+    pub(crate) accesses: u64,
+    pub(crate) kernel_misses: u64,
+    pub(crate) lab_misses: u64,
+    /// Accesses that both hit or both missed.
+    pub(crate) same: u64,
+}
+
+impl Both {
+    fn add(&mut self, kernel: bool, lab: bool) {
+        self.accesses += 1;
+        self.kernel_misses += u64::from(kernel);
+        self.lab_misses += u64::from(lab);
+        self.same += u64::from(kernel == lab);
+    }
+
+    /// Hit rates in percent.
+    pub(crate) fn rates(&self) -> (f64, f64) {
+        let rate = |misses: u64| 100.0 * (1.0 - misses as f64 / self.accesses.max(1) as f64);
+        (rate(self.kernel_misses), rate(self.lab_misses))
+    }
+
+    /// How much more the lab hits, in points.
+    pub(crate) fn difference(&self) -> f64 {
+        let (kernel, lab) = self.rates();
+        lab - kernel
+    }
+
+    pub(crate) fn agreement(&self) -> f64 {
+        self.same as f64 / self.accesses.max(1) as f64
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Compared {
+    pub(crate) total: Both,
+    pub(crate) windows: Vec<Both>,
+    /// By object.
+    pub(crate) objects: Vec<Both>,
+    /// Pages that the kernel added, evicted, and dropped.
+    pub(crate) added: u64,
+    pub(crate) evicted: u64,
+    pub(crate) dropped: u64,
+    /// Counters of the engine.
+    pub(crate) ours: BTreeMap<String, u64>,
+    /// Pages that were in memory at the start.
+    pub(crate) warm: u64,
+    /// What is not of files did not fit.
+    pub(crate) is_out_of_memory: bool,
+    all: u64,
+}
+
+impl Compared {
+    pub(crate) fn new(loaded: &Loaded) -> Compared {
+        Compared {
+            windows: vec![Both::default(); WINDOWS as usize],
+            objects: vec![Both::default(); loaded.objects.len()],
+            all: loaded.accesses,
+            ..Compared::default()
+        }
+    }
+
+    pub(crate) fn access(&mut self, object: u32, kernel: bool, lab: bool) {
+        let window = u128::from(self.total.accesses) * u128::from(WINDOWS) / u128::from(self.all.max(1));
+        self.total.add(kernel, lab);
+        if let Some(window) = self.windows.get_mut(window as usize) {
+            window.add(kernel, lab);
+        }
+        self.objects[object as usize].add(kernel, lab);
+    }
+
+    pub(crate) fn count(&mut self, record: &Record) {
+        let pages = u64::from(record.pages);
+        match record.act {
+            Act::Add => self.added += pages,
+            Act::Evict => self.evicted += pages,
+            Act::Drop => self.dropped += pages,
+            _ => {}
+        }
+    }
+
+    /// The largest differences in a window, in points: how much less and more the lab hits.
+    pub(crate) fn extremes(&self) -> (f64, f64) {
+        let all = self.windows.iter().filter(|w| w.accesses > 0).map(Both::difference);
+        all.fold((0.0, 0.0), |(low, high): (f64, f64), d| (low.min(d), high.max(d)))
+    }
+
+    /// The objects with most misses more or less than the kernel's.
+    pub(crate) fn worst(&self) -> Vec<(usize, &Both)> {
+        let mut all: Vec<_> =
+            self.objects.iter().enumerate().filter(|(_, b)| b.lab_misses != b.kernel_misses).collect();
+        all.sort_by_key(|(_, b)| std::cmp::Reverse(b.lab_misses.abs_diff(b.kernel_misses)));
+        all.truncate(10);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_are_counted() {
+        let mut both = Both::default();
+        for (kernel, lab) in [(true, true), (false, false), (true, false), (false, false)] {
+            both.add(kernel, lab);
+        }
+        assert_eq!(both, Both { accesses: 4, kernel_misses: 2, lab_misses: 1, same: 3 });
+        assert_eq!((both.rates(), both.difference(), both.agreement()), ((50.0, 75.0), 25.0, 0.75));
+    }
+}

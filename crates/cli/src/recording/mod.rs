@@ -1,0 +1,20 @@
+//! A recording of a kernel on the engine: what `verify` compares and `size` tries sizes with.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `load` | a recording in memory: its records, its files, what was in memory when it began |
+//! | `settings` | limit, policy, kernel and readahead, as the recording says |
+//! | `run` | the engine, fed with the recording as the kernel was |
+//! | `count` | hits and misses of both, by window and by object |
+//!
+//! It replays with `replay`'s cell.
+
+mod count;
+mod load;
+mod run;
+mod settings;
+
+pub(crate) use count::Compared;
+pub(crate) use load::Loaded;
+pub(crate) use run::run;
+pub(crate) use settings::Settings;

@@ -1,0 +1,57 @@
+//! Events of a kernel, in any order and with any numbers, to records.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use refault_record::{Assembler, Event, Files, Inode, What};
+use refault_trace::MAX_PAGES_PER_RECORD;
+
+/// Files whose lengths are what the fuzzer wants.
+struct Lengths(u8);
+
+impl Files for Lengths {
+    fn pages(&mut self, inode: Inode, _: u32) -> Option<u64> {
+        (self.0 & 1 == 0).then_some(inode.ino ^ u64::from(self.0))
+    }
+
+    fn numbered(&mut self, _: Inode, _: u32, _: u32) {}
+}
+
+/// What happened, of a kind and two numbers.
+fn what(kind: u8, inode: Inode, a: u64, b: u64) -> What {
+    match kind % 12 {
+        0 => What::Read { inode, first: a, last: b },
+        1 => What::Write { inode, pos: a, bytes: b },
+        2 => What::Fault { inode, page: a },
+        3 => What::Around { inode, first: a, last: b },
+        4 => What::Address { address: a },
+        5 => What::Add { inode, page: a, order: (b % 21) as u8 },
+        6 => What::Delete { inode, page: a, order: (b % 21) as u8 },
+        7 => What::ReclaimBegin,
+        8 => What::ReclaimEnd,
+        9 => What::Freed { inode },
+        10 => What::Fork { parent: a as u32 },
+        _ => What::Comm { name: [b as u8; 16] },
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut assembler = Assembler::new(5, [1]);
+    let (mut time_ns, mut out) = (0u64, Vec::new());
+    for event in bytes.chunks_exact(8) {
+        let [kind, tid, ino, shift, a, b, step, flags] = *event else { continue };
+        time_ns = time_ns.saturating_add(u64::from(step) << (flags & 31));
+        let inode = Inode { dev: u32::from(flags >> 7), ino: u64::from(ino % 4) };
+        // Small numbers meet each other, large ones the bounds.
+        let scaled = |n: u8| u64::from(n).rotate_left(u32::from(shift % 64));
+        let what = what(kind, inode, scaled(a), scaled(a).wrapping_add(u64::from(b)));
+        let event = Event { time_ns, pid: u32::from(tid % 4), tid: u32::from(tid % 4), what };
+        assembler.take(&event, flags & 64 == 0, &mut Lengths(flags));
+        assert_eq!(assembler.validate(), Ok(()));
+        assembler.emit(&mut out, false);
+    }
+    assembler.emit(&mut out, true);
+    assert_eq!(assembler.validate(), Ok(()));
+    assert!(out.iter().all(|r| (1..=MAX_PAGES_PER_RECORD).contains(&r.pages) && r.object < assembler.objects()));
+    let pages: u64 = out.iter().filter(|r| r.act.is_touch()).map(|r| u64::from(r.pages)).sum();
+    assert_eq!(pages, assembler.accesses);
+});
