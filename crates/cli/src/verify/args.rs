@@ -4,7 +4,7 @@ use super::load::Loaded;
 use crate::flags::size::Size;
 use clap::Args;
 use refault_mm::{Config, Policy};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Flags of `refault verify`.
 #[derive(Debug, Args)]
@@ -49,6 +49,19 @@ pub(super) struct Settings {
 }
 
 impl VerifyArgs {
+    /// Those of a recording without flags.
+    pub(super) fn of(recording: &Path) -> VerifyArgs {
+        VerifyArgs {
+            recording: recording.to_owned(),
+            memory: None,
+            policy: None,
+            read_ahead: None,
+            files_only: false,
+            strict: false,
+            json: true,
+        }
+    }
+
     pub(super) fn settings(&self, loaded: &Loaded) -> Result<Settings, String> {
         let recording = &loaded.recording;
         let policy = match &self.policy {

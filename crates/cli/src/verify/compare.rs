@@ -157,6 +157,7 @@ impl Compared {
             })
             .collect();
         serde_json::json!({
+            "refault": env!("CARGO_PKG_VERSION"),
             "recording": loaded.name,
             "kernel": loaded.recording.kernel,
             "policy": settings.policy.name(),
