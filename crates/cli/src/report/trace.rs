@@ -30,7 +30,7 @@ const NEAR: [i64; 4] = [-2, -1, 1, 2];
 const NEAR_OF_LONG: [i64; 2] = [-2, 2];
 /// Accesses that the replays of the curves have together, if the fewest points are not more: the
 /// curves of a long trace have fewer points, so that nobody waits for minutes.
-const MOST_REPLAYED: u64 = 2_400_000_000;
+const MOST_REPLAYED: u64 = 1_800_000_000;
 /// Points of a curve at least.
 const LEAST_POINTS: u64 = 6;
 
