@@ -153,7 +153,7 @@ fn mistakes_end_in_one_line() {
 
 /// A recording of a kernel that reads a file of 100 pages in rounds, each page by itself, in a
 /// group of so many pages; `misses` says which accesses it had to read for.
-fn made_up(path: &Path, memory_pages: u64, misses: impl Fn(u64) -> bool) {
+pub fn made_up(path: &Path, memory_pages: u64, misses: impl Fn(u64) -> bool) {
     let mut header = Header::new(Format::Native);
     header.objects = vec![ObjectInfo { pages: Some(100), ..ObjectInfo::new("/f", ObjectKind::File) }];
     let names = vec!["usage".to_owned(), "file".to_owned()];

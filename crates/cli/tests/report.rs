@@ -1,6 +1,7 @@
 //! `refault report`: the page has the figures of a replay, keeps them, and is drawn by a browser.
 
 use crate::common::command::{Sandbox, error, ok, rows};
+use crate::record::made_up;
 use refault_testing::{Need, require};
 use refault_trace::{Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record};
 use serde_json::Value;
@@ -148,6 +149,84 @@ fn what_is_no_result_is_told_so() {
     assert!(complaint.contains("is an input"), "{complaint}");
 }
 
+#[test]
+fn a_recording_has_the_kernel_beside_us() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.path("r.parquet");
+    made_up(&path, 400, |i| i < 100 || i % 7 == 0);
+    let page = report(&sandbox, &[&path], "recording.html", &[]);
+    let verified = &document(&page)["verify"];
+    assert_eq!(verified["windows"].as_array().map(Vec::len), Some(64));
+    let sum =
+        |key: &str| verified["windows"].as_array().into_iter().flatten().filter_map(|w| w[key].as_u64()).sum::<u64>();
+    assert_eq!((sum("accesses"), sum("kernel_misses"), sum("lab_misses")), (1000, 100 + 128, 100));
+    assert_eq!(verified["objects"][0]["kernel_misses"], 228);
+    // The JSON of the command alone gives the same page.
+    let json = ok(&sandbox.run(&["verify", "r.parquet", "--json"]));
+    let page = report(&sandbox, &[&sandbox.write("v.json", json.as_bytes())], "verify.html", &[]);
+    assert_eq!(&document(&page)["windows"], &verified["windows"]);
+    assert!(std::fs::read_to_string(&page).expect("a page").contains("What did the kernel do?"));
+}
+
+#[test]
+fn a_page_has_the_groups_of_a_replay() {
+    let sandbox = Sandbox::new();
+    let trace = sandbox.generate(
+        "t.parquet",
+        &["40000: web:zipf:2000:memcg=/web/front,weight=4; heap:zipf:1000:kind=anon,memcg=/web/back; log:loop:9000:memcg=/log"],
+    );
+    let page = report(&sandbox, &[&trace], "groups.html", &["--at", "2000p", "--policy", "lru,mglru,opt"]);
+    let document = document(&page);
+    let under = document["groups"].as_array().expect("policies");
+    let flags = ["--memcg-column", "--json", "-m", "2000p", "--policy", "lru,mglru"];
+    let replayed = rows(&ok(&sandbox.replay(&trace, &flags)));
+    assert_eq!(under.len(), replayed.len());
+    for (under, row) in under.iter().zip(&replayed) {
+        assert_eq!((&under["policy"], &under["memory_pages"]), (&row["policy"], &row["memory_pages"]));
+        for group in under["groups"].as_array().expect("groups") {
+            let rows = row["groups"].as_array().expect("groups");
+            let same = rows.iter().find(|g| g["path"] == group["path"]).expect("the group");
+            for key in ["accesses", "misses", "refaults"] {
+                assert_eq!(group[key], same[key], "{key} of {}", group["path"]);
+            }
+            let sum = |key: &str| group[key].as_array().into_iter().flatten().filter_map(Value::as_u64).sum::<u64>();
+            assert_eq!(Some(sum("window_misses")), same["misses"].as_u64());
+            assert_eq!(Some(sum("window_refaults")), same["refaults"].as_u64());
+            let last = group["window_resident"].as_array().and_then(|all| all.last()?.as_u64());
+            let lists = ["active_anon", "inactive_anon", "active_file", "inactive_file"];
+            assert_eq!(last, Some(lists.iter().filter_map(|name| same["gauges"][name].as_u64()).sum()));
+        }
+    }
+    let text = std::fs::read_to_string(&page).expect("a page");
+    assert!(text.contains("Which group takes the memory") && text.contains("Refaults by group"));
+    // With limits of their own and nothing else, groups have those alone.
+    sandbox.write("limits.toml", b"[group.\"/web\"]\nmemory.max = \"6M\"\n[group.\"/log\"]\nmemory.max = \"2M\"\n");
+    let limited = ["--policy", "mglru", "--memcg-limits", "limits.toml"];
+    let page = report(&sandbox, &[&trace], "limits.html", &limited);
+    let under = &self::document(&page)["groups"][0];
+    assert!(under["memory_pages"].is_null() && under["groups"][0]["limits"] == "max 2.0M", "{}", under["groups"]);
+    let plain = sandbox.generate("plain.parquet", &["900: A:loop:300"]);
+    let args = ["report", plain.to_str().expect("text"), "--memcg-limits", "limits.toml"];
+    assert!(error(&sandbox.run(&args)).contains("says nothing of memory cgroups"));
+}
+
+#[test]
+fn json_of_a_scenario_has_its_time_series() {
+    let sandbox = Sandbox::new();
+    let scenario = root().join("data/tenants.toml");
+    let of_scenario = report(&sandbox, &[&scenario], "a.html", &["--scale", "2"]);
+    let json = ok(&sandbox.replay(&scenario, &["--scale", "2", "--json"]));
+    let of_json = report(&sandbox, &[&sandbox.write("b.json", json.as_bytes())], "b.html", &[]);
+    let series = |page: &Path| document(page)["runs"][0]["series"].clone();
+    assert!(series(&of_json)["seconds"].as_array().is_some_and(|all| all.len() > 2 && all.len() <= 481));
+    assert_eq!(series(&of_scenario), series(&of_json));
+    // JSON of an older version has none, and the page says so.
+    let mut old: Value = serde_json::from_str(&json).expect("JSON");
+    old["runs"][0].as_object_mut().expect("a run").remove("series");
+    let old = report(&sandbox, &[&sandbox.write("c.json", old.to_string().as_bytes())], "c.html", &[]);
+    assert!(std::fs::read_to_string(&old).expect("a page").contains("This JSON has no time series"));
+}
+
 /// Chromium, and the folder of the script that drives it.
 fn browser() -> Result<(PathBuf, PathBuf), String> {
     let found = |name: &str| {
@@ -173,6 +252,21 @@ fn look(pages: &[PathBuf]) -> Option<Value> {
     text.lines().last().map(|line| serde_json::from_str(line).expect("what was seen"))
 }
 
+/// The JSON of a program that ran in less memory than it wants.
+fn a_run(sandbox: &Sandbox) -> Option<PathBuf> {
+    let script = "head -c 40000000 /dev/zero | tr '\\0' x | sort >/dev/null";
+    let flags =
+        ["run", "--memory-max", "16M", "--swap-max", "256M", "--json", "run.json", "-q", "--", "sh", "-c", script];
+    let output = sandbox.run(&flags);
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(2) {
+        refault_testing::absent(Need::Uffd, said.trim());
+        return None;
+    }
+    assert!(output.status.success(), "{said}");
+    Some(sandbox.path("run.json"))
+}
+
 #[test]
 fn a_browser_draws_every_chart() {
     if require(Need::Browser, browser()).is_none() {
@@ -181,24 +275,37 @@ fn a_browser_draws_every_chart() {
     let sandbox = Sandbox::new();
     let data = |name: &str| root().join("data").join(name);
     let sqlite = report(&sandbox, &[&data("sqlite.parquet")], "sqlite.html", &["--limit", "4M"]);
-    let oltp = sandbox.generate(
-        "oltp.parquet",
-        &["60000: A:zipf:3000; B:loop:2000:op=w", "40000: A:zipf:3000; C:uniform:800:kind=anon,via=map"],
+    let mixed = sandbox.generate(
+        "mixed.parquet",
+        &[
+            "60000: A:zipf:3000:memcg=/a; B:loop:2000:op=w,memcg=/b",
+            "40000: A:zipf:3000:memcg=/a; C:uniform:800:kind=anon,via=map,memcg=/c",
+        ],
     );
-    let oltp = report(&sandbox, &[&oltp], "oltp.html", &["--policy", "lru,mglru,opt,lru-none"]);
+    let mixed = report(&sandbox, &[&mixed], "mixed.html", &["--policy", "lru,mglru,opt,lru-none"]);
+    let oltp = refault_testing::traces().map(|root| {
+        let flags = ["--max-accesses", "200000", "--memory", "1000p,2000p,5000p,10000p,20000p"];
+        report(&sandbox, &[&root.join("arc/OLTP.lis.zst")], "oltp.html", &flags)
+    });
+    let recording = sandbox.path("recording.parquet");
+    made_up(&recording, 60, |i| i < 100 || i % 3 == 0);
+    let recording = report(&sandbox, &[&recording], "recording.html", &[]);
     let tenants = report(&sandbox, &[&data("tenants.toml")], "tenants.html", &["--scale", "2"]);
     let json = ok(&sandbox.run(&["bench", "db-switch", "--scale", "64", "--json"]));
     let bench = report(&sandbox, &[&sandbox.write("bench.json", json.as_bytes())], "bench.html", &[]);
-    let run = sandbox.write("run.json", include_bytes!("report/run.json"));
-    let run = report(&sandbox, &[&run], "run.html", &[]);
+    let kept = sandbox.write("kept.json", include_bytes!("report/run.json"));
+    let kept = report(&sandbox, &[&kept], "kept.html", &[]);
+    let run = a_run(&sandbox).map(|json| report(&sandbox, &[&json], "run.html", &[]));
     let json = ok(&sandbox.replay(
         &data("sqlite.parquet"),
         &["--max-accesses", "50000", "--windows", "20", "--json", "--html", "replay.html"],
     ));
     let replay = report(&sandbox, &[&sandbox.write("replay.json", json.as_bytes())], "replay-json.html", &[]);
-    let both = report(&sandbox, &[&sqlite, &oltp], "both.html", &[]);
+    let both = report(&sandbox, &[&sqlite, &mixed], "both.html", &[]);
     let names = report(&sandbox, &[&hostile(&sandbox, 300)], "hostile.html", &[]);
-    let pages = [sqlite, oltp, tenants, bench, run, replay, sandbox.path("replay.html"), both, names];
+    let mut pages =
+        vec![sqlite, mixed, recording, tenants, bench, kept, replay, sandbox.path("replay.html"), both, names];
+    pages.extend(oltp.into_iter().chain(run));
     let Some(seen) = look(&pages) else { return };
     assert_eq!(seen["pages"], pages.len());
     for (what, least) in

@@ -128,6 +128,15 @@ fn metrics(document: &Document) -> Vec<Metric> {
             let answer = d.answer_bytes.map(|n| metric("smallest that is enough", Unit::Bytes, n as f64, Some(true)));
             answer.into_iter().collect()
         }
+        Document::Verify(d) => {
+            let (kernel, lab) = d.total().hit_rates();
+            vec![
+                metric("hits of the kernel", Unit::Percent, kernel, Some(false)),
+                metric("hits of the lab", Unit::Percent, lab, None),
+                metric("lab less kernel, absolute", Unit::Percent, (lab - kernel).abs(), Some(true)),
+                metric("accesses that agree", Unit::Percent, 100.0 * d.agreement, Some(false)),
+            ]
+        }
         Document::Run(d) => (d.figures.iter())
             .map(|(name, &n)| {
                 let cost = ["wall_s", "faults", "swapped", "refaults", "stall", "throttled", "errors", "lost"];

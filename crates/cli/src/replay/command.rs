@@ -2,8 +2,8 @@
 
 use super::args::ReplayArgs;
 use super::cell::MissBits;
+use super::clocked::Clocked;
 use super::policy::RowPolicy;
-use super::progress::Progress;
 use super::row::Row;
 use super::run::Plan;
 use super::{curve, groups, metrics, scenario, text};
@@ -11,12 +11,12 @@ use crate::flags::kernel::{self, KernelArg};
 use crate::flags::recorded;
 use crate::flags::settings::{self, Set};
 use crate::flags::size::{Size, human};
-use crate::page::{with_series, write_html};
+use crate::page::write_html;
 use crate::terminal::grouped;
 use crate::{Failure, Given, is_same_file, print};
 use refault_mm::{Config, Kernel, Lru};
-use refault_report::Source;
-use refault_trace::{AtomicFile, Header, LoadOptions, Record, RecordSource, Recording, Trace, TraceError, open};
+use refault_report::{Document, Source};
+use refault_trace::{AtomicFile, LoadOptions, Recording, Trace, TraceError, open};
 use serde::Serialize;
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ pub fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     if let (Some(path), Some(MissBits(bits))) = (&args.output.miss_bits, bits) {
         write(path, &bits)?;
     }
-    write_page(args, &[], || json(&rows))?;
+    write_page(args, || json(&rows))?;
     if let Some(path) = &args.output.metrics {
         metrics::of_rows(&rows).write(path)?;
     }
@@ -72,16 +72,12 @@ pub fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
     }
 }
 
-/// Writes `--html`, of the JSON of the result, with the time series of its runs.
-pub(super) fn write_page(
-    args: &ReplayArgs,
-    series: &[String],
-    json: impl FnOnce() -> Result<String, Failure>,
-) -> Result<(), Failure> {
+/// Writes `--html`, of the JSON of the result.
+pub(super) fn write_page(args: &ReplayArgs, json: impl FnOnce() -> Result<String, Failure>) -> Result<(), Failure> {
     let Some(path) = &args.output.html else { return Ok(()) };
     let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let names: Vec<_> = args.traces.iter().map(name).collect();
-    write_html(path, &[Source::new(&names.join(", "), with_series(&json()?, series)?)])
+    write_html(path, &[Source::new(&names.join(", "), Document::from_json(&json()?)?)])
 }
 
 /// What the flags ask for that makes no sense, before anything is read.
@@ -193,7 +189,7 @@ fn replay(
         ..LoadOptions::default()
     };
     let page_size = source.header().page_size;
-    let mut source = SourceWithProgress::new(source, args.max_accesses);
+    let mut source = Clocked::new(source, args.max_accesses);
     let trace = Trace::load(&mut source, &opts)?;
     drop(source);
     let footprint = u64::from(trace.footprint_pages());
@@ -335,34 +331,4 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut file = AtomicFile::create(path)?;
     file.write_all(bytes).map_err(|e| TraceError::io(path.display().to_string(), "cannot be written", &e))?;
     Ok(file.commit()?)
-}
-
-/// A source that shows how far it has been read.
-struct SourceWithProgress {
-    source: Box<dyn RecordSource>,
-    progress: Progress,
-}
-
-impl SourceWithProgress {
-    fn new(source: Box<dyn RecordSource>, max_accesses: Option<u64>) -> SourceWithProgress {
-        let total = source.header().records_hint.map(|hint| max_accesses.map_or(hint, |max| max.min(hint)));
-        let progress = Progress::new(format!("reading {}", source.name()), total);
-        SourceWithProgress { source, progress }
-    }
-}
-
-impl RecordSource for SourceWithProgress {
-    fn name(&self) -> &str {
-        self.source.name()
-    }
-
-    fn header(&self) -> &Header {
-        self.source.header()
-    }
-
-    fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
-        let more = self.source.next_chunk(out)?;
-        self.progress.add(out.len() as u64);
-        Ok(more)
-    }
 }

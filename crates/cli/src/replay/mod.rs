@@ -6,7 +6,8 @@
 //! | `args`, `policy` | the flags |
 //! | `command` | from flags to output: which traces, sizes and policies |
 //! | `cell`, `machine` | one trace, policy and size: the engine, and page tables and devices that cost nothing |
-//! | `run`, `recorder`, `progress` | cells on threads; what is recorded on the way; the bar |
+//! | `run`, `recorder` | cells on threads; what is recorded on the way |
+//! | `clocked`, `progress` | the source as it is read, with its times; the bar |
 //! | `row`, `text`, `curve`, `swap_map`, `metrics` | what came out, as tables, JSON, pictures and metrics |
 //! | `groups/` | the same of a trace with memory cgroups |
 //! | `scenario/` | scenarios, by the `runner` |
@@ -16,6 +17,7 @@
 
 mod args;
 pub mod cell;
+pub(crate) mod clocked;
 mod command;
 mod curve;
 pub(crate) mod groups;

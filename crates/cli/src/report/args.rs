@@ -75,10 +75,21 @@ pub struct ReportArgs {
     #[arg(long, value_name = "K", default_value = "1", value_parser = parse_scale)]
     pub(super) scale: f64,
 
+    /// Traces with memory cgroups: limits of the groups, a TOML file as in replay
+    #[arg(long, value_name = "FILE")]
+    pub(super) memcg_limits: Option<PathBuf>,
+
     /// Threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) threads: Option<u16>,
 
     #[command(flatten)]
     pub(super) input: InputArgs,
+}
+
+impl ReportArgs {
+    pub(super) fn threads(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.map_or_else(cores, usize::from)
+    }
 }

@@ -3,6 +3,7 @@
 use crate::replay::Row;
 use crate::replay::cell::{Cell, CountOnly};
 use crate::replay::machine::Observer;
+use crate::replay::progress::Progress;
 use refault_mm::opt::Opt;
 use refault_mm::{Config, Engine, Lru, MemcgId, PageId};
 use refault_report::document::trace::Detail;
@@ -108,8 +109,8 @@ pub(super) fn linux(
     windows: &[u64],
     (object_of, objects): (&[u16], usize),
     cfg: &Config,
-    pages: u64,
-    swap_max_pages: u64,
+    (pages, swap_max_pages): (u64, u64),
+    progress: &Progress,
 ) -> Result<Detail, String> {
     let watch = Watch::new(object_of, objects);
     let mut cell = Cell::watched(trace, cfg.clone(), pages, swap_max_pages, watch)?;
@@ -117,7 +118,9 @@ pub(super) fn linux(
     let mut detail = Detail { object_resident: vec![Vec::with_capacity(count); objects], ..Detail::default() };
     let (mut misses, mut counters) = (0, [0; COUNTERS.len()]);
     for window in windows.windows(2) {
-        cell.run(&trace.accesses[window[0] as usize..window[1] as usize], None, &mut CountOnly);
+        let part = &trace.accesses[window[0] as usize..window[1] as usize];
+        cell.run_with_drops(part, None, &trace.drops, &mut CountOnly);
+        progress.add(part.len() as u64);
         detail.window_misses.push(cell.misses - misses);
         misses = cell.misses;
         let now = counted(&cell.engine);
@@ -180,8 +183,8 @@ pub(super) fn opt(
     trace: &Trace,
     windows: &[u64],
     (object_of, objects): (&[u16], usize),
-    next: &[u32],
-    pages: u64,
+    (next, pages): (&[u32], u64),
+    progress: &Progress,
 ) -> Detail {
     let mut opt = Opt::new(pages, next.len());
     let mut detail = Detail { policy: "opt".into(), object_misses: vec![0; objects], ..Detail::default() };
@@ -194,6 +197,7 @@ pub(super) fn opt(
                 detail.object_misses[usize::from(object_of[a.page() as usize])] += 1;
             }
         }
+        progress.add(window[1] - window[0]);
         detail.window_misses.push(misses);
         detail.misses += misses;
     }

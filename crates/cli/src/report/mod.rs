@@ -5,17 +5,17 @@
 //! | `args`, `command` | the flags; from flags to the file |
 //! | `input` | what an input is: a trace, a scenario, JSON of a command, an old report |
 //! | `trace` | a trace: its curves, and what the policies do with it at one size |
-//! | `clocked` | a source that notes how time passes, without keeping every time |
 //! | `survey` | one walk over the accesses: objects, the heat map, working sets |
 //! | `detail` | one policy at one size, window by window |
+//! | `groups` | a trace with memory cgroups, group by group |
 //! | `scenario` | a scenario, run |
 //!
 //! It replays with `replay`; `page` writes what `refault_report` makes. `main` calls `run`.
 
 mod args;
-mod clocked;
 mod command;
 mod detail;
+mod groups;
 mod input;
 mod scenario;
 mod survey;

@@ -1,7 +1,6 @@
 //! A scenario, run.
 
 use super::args::ReportArgs;
-use crate::page::with_series;
 use crate::replay::scenario_results;
 use crate::{Failure, Given};
 use refault_report::Document;
@@ -11,6 +10,5 @@ use std::path::Path;
 pub(super) fn read(args: &ReportArgs, given: &Given, path: &Path) -> Result<Document, Failure> {
     let policies = given.has("policy").then_some(&args.policy);
     let seed = given.has("seed").then_some(args.seed);
-    let (json, series) = scenario_results(path, args.scale, policies, seed, args.threads)?;
-    with_series(&json, &series)
+    Ok(Document::from_json(&scenario_results(path, args.scale, policies, seed, args.threads)?)?)
 }

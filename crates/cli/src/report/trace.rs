@@ -1,23 +1,24 @@
 //! A trace: its curves, and what the policies do with it at one size.
 
 use super::args::ReportArgs;
-use super::clocked::Clocked;
-use super::detail;
 use super::survey::{Survey, survey};
+use super::{detail, groups};
 use crate::Failure;
 use crate::flags::size::Size;
 use crate::page::command_line;
+use crate::replay::clocked::Clocked;
+use crate::replay::groups::on_threads;
 use crate::replay::policy::RowPolicy;
+use crate::replay::progress::Progress;
 use crate::replay::{Plan, Row, curve_sizes};
 use refault_mm::Config;
 use refault_mm::opt::next_uses;
 use refault_report::document::trace::{Curve, Detail, TraceDocument, TraceFacts};
+use refault_report::document::verify::VerifyDocument;
 use refault_report::names::shown;
 use refault_report::{Document, knee};
 use refault_trace::{Header, LoadOptions, Trace, open};
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Windows of time at most.
 const WINDOWS: u64 = 200;
@@ -25,8 +26,15 @@ const WINDOWS: u64 = 200;
 const ALIGN: u64 = 64;
 /// Memory a little below and above, in percent: how far misses spread says how stable a policy is.
 const NEAR: [i64; 4] = [-2, -1, 1, 2];
+/// The same of a long trace.
+const NEAR_OF_LONG: [i64; 2] = [-2, 2];
+/// Accesses that the replays of the curves have together, if the fewest points are not more: the
+/// curves of a long trace have fewer points, so that nobody waits for minutes.
+const MOST_REPLAYED: u64 = 1_800_000_000;
+/// Points of a curve at least.
+const LEAST_POINTS: u64 = 6;
 
-type Policies = Vec<(RowPolicy, Option<Config>)>;
+pub(super) type Policies = Vec<(RowPolicy, Option<Config>)>;
 
 /// Replays a trace as often as the pages need.
 pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Document, Failure> {
@@ -37,10 +45,32 @@ pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Document, Failure> 
     let windows = windows(trace.accesses.len() as u64);
     let header = refault_trace::RecordSource::header(&source).clone();
     let seconds = source.seconds(&windows);
+    let has_groups = source.has_groups();
     drop(source);
+    if let (Some(file), false) = (&args.memcg_limits, has_groups) {
+        let (file, path) = (file.display(), path.display());
+        return Err(format!("--memcg-limits {file}: {path} says nothing of memory cgroups").into());
+    }
+    let verified = match &header.recording {
+        // Of a part of it, what the kernel did is not compared.
+        Some(_) if args.max_accesses.is_none() => Some(verified(path)?),
+        _ => None,
+    };
     let work = Work { args, trace: &trace, page_size: header.page_size, policies: policies(args)? };
-    let document = work.document(&header, windows, seconds);
-    Ok(Document::Trace(Box::new(document.map_err(|e| format!("{}: {e}", path.display()))?)))
+    let document = work.document(&header, windows, seconds).map_err(|e| format!("{}: {e}", path.display()))?;
+    let groups = match has_groups {
+        true => groups::read(args, path, &work.policies, &document.windows, document.detail_pages)?,
+        false => Vec::new(),
+    };
+    Ok(Document::Trace(Box::new(TraceDocument { verify: verified, groups, ..document })))
+}
+
+/// A recording of a kernel, beside what that kernel did.
+fn verified(path: &Path) -> Result<VerifyDocument, Failure> {
+    match Document::from_json(&crate::verify::json(path)?)? {
+        Document::Verify(verified) => Ok(*verified),
+        _ => Err(format!("{}: what refault verify says of it is not known", path.display()).into()),
+    }
 }
 
 /// Where windows begin, and the end.
@@ -118,6 +148,8 @@ impl Work<'_> {
             objects: survey.objects,
             heat: survey.heat,
             working_set: survey.working_set,
+            groups: Vec::new(),
+            verify: None,
         })
     }
 
@@ -133,18 +165,26 @@ impl Work<'_> {
             bits: false,
             lru_gen: false,
             swap_map: false,
-            threads: self.threads(),
+            threads: self.args.threads(),
         }
     }
 
-    fn threads(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.args.threads.map_or_else(cores, usize::from)
+    /// How many points a curve has without `--memory`, of so many that there could be.
+    fn points(&self, most: usize) -> usize {
+        let replayed = self.trace.accesses.len() as u64 * self.policies.len() as u64;
+        (MOST_REPLAYED / replayed.max(1)).clamp(LEAST_POINTS, most as u64) as usize
+    }
+
+    /// The sizes of a curve, of a long trace evenly chosen ones of them.
+    fn default_sizes(&self) -> Vec<Size> {
+        let all = curve_sizes();
+        let points = self.points(all.len());
+        (0..points).map(|n| all[n * (all.len() - 1) / (points - 1)].clone()).collect()
     }
 
     /// Misses by memory.
     fn curves(&self, limit: Option<u64>) -> Result<Vec<Curve>, String> {
-        let given = if self.args.memory.is_empty() { curve_sizes() } else { self.args.memory.clone() };
+        let given = if self.args.memory.is_empty() { self.default_sizes() } else { self.args.memory.clone() };
         let mut sizes = Vec::new();
         for size in &given {
             // Small shares of a small trace are less than a page.
@@ -173,22 +213,28 @@ impl Work<'_> {
     fn details(&self, survey: &Survey, windows: &[u64], pages: u64) -> Result<Vec<Detail>, String> {
         let objects = (survey.object_of.as_slice(), survey.objects.len());
         let swap_max_pages = self.args.swap_max.pages(self.page_size, self.footprint());
-        let one = |(policy, cfg): &(RowPolicy, Option<Config>)| {
+        let total = self.trace.accesses.len() as u64 * self.policies.len() as u64;
+        let progress = Progress::new(format!("looking into {}", self.trace.name), Some(total));
+        let one = |(policy, cfg): &(RowPolicy, Option<Config>)| -> Result<Detail, String> {
             let mut detail = match cfg {
-                Some(cfg) => detail::linux(self.trace, windows, objects, cfg, pages, swap_max_pages)?,
+                Some(cfg) => detail::linux(self.trace, windows, objects, cfg, (pages, swap_max_pages), &progress)?,
                 None => {
                     let ids = self.trace.accesses.iter().map(|a| a.page());
                     let next = next_uses(ids, self.trace.footprint_pages() as usize)?;
-                    detail::opt(self.trace, windows, objects, &next, pages)
+                    detail::opt(self.trace, windows, objects, (&next, pages), &progress)
                 }
             };
             detail.policy = policy.name().into();
             Ok(detail)
         };
-        let mut details = self.each(&self.policies, one)?;
+        let jobs: Vec<_> = self.policies.iter().collect();
+        let mut details = on_threads(self.args.threads(), &jobs, &one)?;
+        drop(progress);
         let linux: Policies = self.policies.iter().filter(|(_, cfg)| cfg.is_some()).cloned().collect();
+        let is_long = self.args.memory.is_empty() && self.points(curve_sizes().len()) < curve_sizes().len();
+        let all: &[i64] = if is_long { &NEAR_OF_LONG } else { &NEAR };
         let near = |percent: &i64| (pages as i64 + pages as i64 * percent / 100).max(1) as u64;
-        let mut sizes: Vec<u64> = NEAR.iter().map(near).filter(|&near| near != pages).collect();
+        let mut sizes: Vec<u64> = all.iter().map(near).filter(|&near| near != pages).collect();
         sizes.dedup();
         for (row, _) in self.plan(sizes, &linux).run()? {
             if let Some(detail) = details.iter_mut().find(|d| d.policy == row.policy.name() && row.oom_at.is_none()) {
@@ -196,33 +242,6 @@ impl Work<'_> {
             }
         }
         Ok(details)
-    }
-
-    /// Runs something for each of some things, on threads; results are in their order.
-    fn each<T: Sync, R: Send>(
-        &self,
-        all: &[T],
-        run: impl Fn(&T) -> Result<R, String> + Sync,
-    ) -> Result<Vec<R>, String> {
-        let taken = AtomicUsize::new(0);
-        let done: Mutex<Vec<Option<Result<R, String>>>> = Mutex::new(all.iter().map(|_| None).collect());
-        std::thread::scope(|scope| {
-            for _ in 0..self.threads().min(all.len()) {
-                scope.spawn(|| {
-                    while let Some((at, one)) = {
-                        let at = taken.fetch_add(1, Ordering::Relaxed);
-                        all.get(at).map(|one| (at, one))
-                    } {
-                        let result = run(one);
-                        if let Ok(mut done) = done.lock() {
-                            done[at] = Some(result);
-                        }
-                    }
-                });
-            }
-        });
-        // A thread that panicked ended the scope with its panic: everything has a result.
-        done.into_inner().unwrap_or_default().into_iter().flatten().collect()
     }
 }
 

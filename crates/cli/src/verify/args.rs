@@ -4,7 +4,7 @@ use crate::flags::size::Size;
 use crate::recording::{Loaded, Settings};
 use clap::Args;
 use refault_mm::Policy;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Flags of `refault verify`.
 #[derive(Debug, Args)]
@@ -59,6 +59,23 @@ pub struct VerifyArgs {
 }
 
 impl VerifyArgs {
+    /// Those of a recording without flags.
+    pub(super) fn of(recording: &Path) -> VerifyArgs {
+        VerifyArgs {
+            recording: Some(recording.to_owned()),
+            play: None,
+            memory: Vec::new(),
+            repeats: 1,
+            max_accesses: None,
+            folder: None,
+            policy: None,
+            read_ahead: None,
+            files_only: false,
+            strict: false,
+            json: true,
+        }
+    }
+
     pub(super) fn settings(&self, loaded: &Loaded) -> Result<Settings, String> {
         let mut settings = Settings::of(&loaded.recording, self.policy()?, None, self.files_only);
         let readahead = &mut settings.config.readahead.file_pages;

@@ -56,6 +56,7 @@ pub(super) fn json(compared: &Compared, loaded: &Loaded, settings: &Settings, ve
         })
         .collect();
     serde_json::json!({
+        "refault": env!("CARGO_PKG_VERSION"),
         "recording": loaded.name,
         "kernel": loaded.recording.kernel,
         "policy": settings.policy.name(),

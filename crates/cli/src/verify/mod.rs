@@ -7,30 +7,51 @@
 //! | `play` | a trace on the kernel of this machine in the place of a recording |
 //! | `text` | the result for people |
 //!
-//! It replays with `recording`. `main` calls `run`.
+//! It replays with `recording`. `main` calls `run`, and `report` calls `json`.
 
 mod args;
 mod compare;
 mod play;
 mod text;
 
-use crate::recording::{self, Loaded};
+use crate::recording::{self, Compared, Loaded, Settings};
 use crate::{Failure, print};
+use compare::Verdict;
+use std::path::Path;
 
 pub use args::VerifyArgs;
+
+/// A recording, what it was replayed with, and what came of it.
+struct Verified {
+    loaded: Loaded,
+    settings: Settings,
+    compared: Compared,
+    verdict: Verdict,
+}
 
 /// Compares. False: the lab is not within its bounds.
 pub fn run(args: &VerifyArgs) -> Result<bool, Failure> {
     let Some(path) = &args.recording else { return play::run(args) };
-    let mut source = refault_trace::open(path, &refault_trace::OpenOptions::default())?;
-    let loaded = Loaded::read(&mut source)?;
-    let settings = args.settings(&loaded)?;
-    let compared = recording::run(&loaded, &settings).map_err(|e| format!("{}: {e}", path.display()))?;
-    let verdict = compare::Verdict::new(&compared, &loaded);
+    let Verified { loaded, settings, compared, verdict } = verify(args, path)?;
     if args.json {
         print(&(serde_json::to_string_pretty(&compare::json(&compared, &loaded, &settings, &verdict))? + "\n"))?;
     } else {
         print(&text::render(&loaded, &settings, &compared, &verdict))?;
     }
     Ok(!args.strict || verdict.is_within)
+}
+
+/// What `--json` prints of a recording.
+pub(crate) fn json(recording: &Path) -> Result<String, Failure> {
+    let Verified { loaded, settings, compared, verdict } = verify(&VerifyArgs::of(recording), recording)?;
+    Ok(compare::json(&compared, &loaded, &settings, &verdict).to_string())
+}
+
+fn verify(args: &VerifyArgs, path: &Path) -> Result<Verified, Failure> {
+    let mut source = refault_trace::open(path, &refault_trace::OpenOptions::default())?;
+    let loaded = Loaded::read(&mut source)?;
+    let settings = args.settings(&loaded)?;
+    let compared = recording::run(&loaded, &settings).map_err(|e| format!("{}: {e}", path.display()))?;
+    let verdict = Verdict::new(&compared, &loaded);
+    Ok(Verified { loaded, settings, compared, verdict })
 }

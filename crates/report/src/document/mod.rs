@@ -9,6 +9,7 @@
 //! | `bench` | `refault bench --json` |
 //! | `size` | `refault size --json` |
 //! | `run` | `refault run --json` |
+//! | `verify` | `refault verify --json` |
 //!
 //! It calls `names`; `pages`, `compare` and `render` read it.
 
@@ -18,6 +19,7 @@ pub mod run;
 pub mod scenario;
 pub mod size;
 pub mod trace;
+pub mod verify;
 
 use crate::names::shown;
 use serde::{Deserialize, Serialize};
@@ -55,6 +57,7 @@ pub enum Document {
     Bench(Box<bench::BenchDocument>),
     Size(Box<size::SizeDocument>),
     Run(Box<run::RunDocument>),
+    Verify(Box<verify::VerifyDocument>),
 }
 
 /// What a JSON text is the result of.
@@ -66,6 +69,7 @@ pub enum Kind {
     Bench,
     Size,
     Run,
+    Verify,
 }
 
 impl Kind {
@@ -77,6 +81,7 @@ impl Kind {
             () if has("runs") => Some(Kind::Scenario),
             () if has("benchmarks") => Some(Kind::Bench),
             () if has("points") && has("target") => Some(Kind::Size),
+            () if has("verdict") && has("windows") => Some(Kind::Verify),
             () if has("memory_max_bytes") && has("command") => Some(Kind::Run),
             () => None,
         }
@@ -91,7 +96,7 @@ impl Document {
     /// It is no JSON, or none of these results.
     pub fn from_json(text: &str) -> Result<Document, String> {
         let value: Value = serde_json::from_str(text).map_err(|e| format!("is no JSON: {e}"))?;
-        let unknown = "is JSON, but not of refault replay, size, bench or run with --json";
+        let unknown = "is JSON, but not of refault replay, size, bench, run or verify with --json";
         let kind = Kind::of(&value).ok_or(unknown)?;
         let broken = |e: serde_json::Error| format!("is not what refault writes: {e}");
         Ok(match kind {
@@ -100,6 +105,7 @@ impl Document {
             Kind::Bench => Document::Bench(Box::new(bench::read(value).map_err(broken)?)),
             Kind::Size => Document::Size(Box::new(size::read(value).map_err(broken)?)),
             Kind::Run => Document::Run(Box::new(run::read(value).map_err(broken)?)),
+            Kind::Verify => Document::Verify(Box::new(verify::read(value).map_err(broken)?)),
         })
     }
 
@@ -112,8 +118,16 @@ impl Document {
             Document::Bench(d) => d.facts(),
             Document::Size(d) => d.facts(),
             Document::Run(d) => d.facts(),
+            Document::Verify(d) => d.facts(),
         }
     }
+}
+
+/// Of a long series evenly chosen values and the last, so that no more than so many are left but
+/// one.
+fn chosen(all: &[f64], most: usize) -> Vec<f64> {
+    let step = all.len().div_ceil(most).max(1);
+    all.iter().enumerate().filter(|(n, _)| n % step == 0 || n + 1 == all.len()).map(|(_, &value)| value).collect()
 }
 
 /// Sums of equal parts of a series, so that no more than so many are left.

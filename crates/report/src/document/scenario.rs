@@ -1,5 +1,6 @@
-//! What `refault replay SCENARIO --json` prints, with the time series if there is one.
+//! What `refault replay SCENARIO --json` prints.
 
+use super::{MOST_POINTS, chosen};
 use crate::names::shown;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,7 +31,7 @@ pub struct Run {
     pub tasks: Vec<Task>,
     pub groups: Vec<Group>,
     pub swap: Vec<Swap>,
-    /// The columns of `--series`, by name.
+    /// The columns of the time series, by name; JSON of older versions has none.
     pub series: BTreeMap<String, Vec<f64>>,
 }
 
@@ -138,6 +139,8 @@ impl ScenarioDocument {
             run.tasks.truncate(MOST);
             run.groups.truncate(MOST);
             run.swap.iter_mut().for_each(|swap| swap.device = shown(&swap.device));
+            run.series = std::mem::take(&mut run.series).into_iter().take(MOST).collect();
+            run.series.values_mut().for_each(|column| *column = chosen(column, MOST_POINTS));
             run.tasks.iter_mut().for_each(|task| task.name = shown(&task.name));
             for group in &mut run.groups {
                 group.path = shown(&group.path);

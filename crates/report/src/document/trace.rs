@@ -1,5 +1,6 @@
 //! A trace, and what the policies make of it.
 
+use super::verify::VerifyDocument;
 use crate::units::{Unit, bytes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -36,6 +37,12 @@ pub struct TraceDocument {
     pub heat: HeatFacts,
     /// Of each window the distinct pages.
     pub working_set: WorkingSet,
+    /// With memory cgroups: what each policy does with them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupsUnder>,
+    /// Of a recording of a kernel: what that did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<VerifyDocument>,
 }
 
 /// What a trace says of itself.
@@ -111,6 +118,38 @@ pub struct ObjectFacts {
     pub pages: u64,
     pub accesses: u64,
     pub writes: u64,
+}
+
+/// The memory cgroups of a trace under one policy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GroupsUnder {
+    /// The policy.
+    pub policy: String,
+    /// What all have together; none: the groups' own limits alone.
+    pub memory_pages: Option<u64>,
+    /// The access at which memory ran out and nobody was left to kill.
+    pub oom_at: Option<u64>,
+    /// Those with accesses; the last may be all others together.
+    pub groups: Vec<GroupFacts>,
+}
+
+/// A memory cgroup itself, without those below it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the names say it; sizes are in pages, series are by window")]
+pub struct GroupFacts {
+    pub path: String,
+    /// Those that are not the kernel's defaults, for people.
+    pub limits: String,
+    pub accesses: u64,
+    pub misses: u64,
+    pub refaults: u64,
+    /// The access at which it was killed for lack of memory.
+    pub killed_at: Option<u64>,
+    pub window_resident: Vec<u64>,
+    pub window_misses: Vec<u64>,
+    pub window_refaults: Vec<u64>,
 }
 
 /// Accesses by place and time.

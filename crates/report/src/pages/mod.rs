@@ -5,15 +5,18 @@
 //! | `memory` | How much memory is enough? |
 //! | `policy` | Which policy? |
 //! | `objects` | Who takes the memory, who misses? |
+//! | `groups` | Which group takes the memory, which misses? |
 //! | `when` | When? |
 //! | `access` | What does access look like? |
 //! | `inside` | What goes on inside? |
+//! | `verify` | What did the kernel do? |
 //! | `replay`, `size`, `bench`, `scenario`, `run` | the pages of other results |
 //!
 //! It reads `document` and makes `model`; the crate's root calls it.
 
 mod access;
 mod bench;
+mod groups;
 mod inside;
 pub(crate) mod memory;
 mod objects;
@@ -22,6 +25,7 @@ mod replay;
 mod run;
 mod scenario;
 mod size;
+mod verify;
 mod when;
 
 use crate::document::Document;
@@ -38,9 +42,11 @@ pub(crate) fn of(document: &Document) -> Vec<Page> {
             memory::page(&memory::Curves::of_trace(d)),
             Some(policy::page(d)),
             Some(objects::page(d)),
+            groups::page(d),
             Some(when::page(d)),
             Some(access::page(d)),
             Some(inside::page(d)),
+            d.verify.as_ref().map(verify::page),
         ]
         .into_iter()
         .flatten()
@@ -50,6 +56,7 @@ pub(crate) fn of(document: &Document) -> Vec<Page> {
         Document::Bench(d) => bench::pages(d),
         Document::Size(d) => vec![size::page(d)],
         Document::Run(d) => run::pages(d),
+        Document::Verify(d) => vec![verify::page(d)],
     }
 }
 

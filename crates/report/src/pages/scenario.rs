@@ -171,7 +171,11 @@ fn columns(run: &Run, names: &[(&str, &str, Colour)], of: impl Fn(&str) -> Optio
 const SERIES_DOC: &str = "reference/replay-scenario.md#columns";
 
 fn when(run: &Run, n: usize) -> Option<Page> {
-    let seconds = run.series.get("seconds")?;
+    let Some(seconds) = run.series.get("seconds") else {
+        let answer = "This JSON has no time series: refault wrote none at that time. Give the scenario itself, or run it \
+                      again with --json.";
+        return Some(Page::new("when", "When?", answer));
+    };
     let ops = rate(run, "ops")?;
     let top = ops.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let answer = format!(

@@ -5,9 +5,6 @@ use crate::model::{Body, Figure};
 use crate::names::escaped;
 use std::fmt::Write as _;
 
-/// Where the pages of the documentation are, if the manifest says so.
-const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
-
 /// One figure; what is drawn by the script goes to `charts`.
 pub(super) fn figure(figure: &Figure, id: &str, charts: &mut Vec<serde_json::Value>) -> String {
     let id = escaped(id);
@@ -46,14 +43,8 @@ fn details(table: &crate::model::Table) -> String {
     format!("<details><summary>The numbers as a table</summary>\n{}</details>\n", table::html(table, ""))
 }
 
-/// The page of the documentation, of this version.
+/// The page of the documentation, and its heading. It is text and no link: a page that was attached
+/// to a ticket has no documentation beside it, and loads nothing.
 fn doc(path: &str) -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    let (name, shown) = (escaped(path), path.split('#').next().unwrap_or(path));
-    match REPOSITORY {
-        "" => format!(" <span class=\"doc\">More: docs/{} of refault {version}.</span>", escaped(shown)),
-        base => {
-            format!(" <a class=\"doc\" href=\"{base}/blob/v{version}/docs/{name}\">More in docs/{}</a>", escaped(shown))
-        }
-    }
+    format!(" <span class=\"doc\">More: <code>docs/{}</code></span>", escaped(path))
 }

@@ -124,9 +124,12 @@ fn footer(made: &Made) -> String {
         "<footer>\n<p>Made by <code>{}</code> with refault {}. The page carries the numbers that it was made of: \
          <code>refault report THIS-FILE</code> reads them back, beside others if you like.</p>\n\
          <p>Colours are those of Okabe and Ito, which people with any colour vision tell apart; heat maps run from dark \
-         blue to yellow (cividis). Charts are drawn by uPlot {} (MIT licence).</p>\n</footer>\n",
+         blue to yellow (cividis). Charts are drawn by uPlot {} (MIT licence).</p>\n\
+         <p>What <code>docs/...</code> names is a page of the documentation, and a heading of it, in the source tree of \
+         refault {}. The page links to nothing outside of itself, so that it is whole without a network.</p>\n</footer>\n",
         escaped(&crate::names::shown(&made.command)),
         escaped(&made.version),
-        assets::UPLOT_VERSION
+        assets::UPLOT_VERSION,
+        escaped(&made.version)
     )
 }

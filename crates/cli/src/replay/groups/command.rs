@@ -48,7 +48,7 @@ pub(in crate::replay) fn run(
         rows.push(replay(args, path, &policies)?);
     }
     let text = render(args, &rows)?;
-    write_page(args, &[], || json::json(&rows.concat()))?;
+    write_page(args, || json::json(&rows.concat()))?;
     match &args.output.output {
         Some(path) => write(path, text.as_bytes()),
         None => print(&text),

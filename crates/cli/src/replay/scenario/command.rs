@@ -60,22 +60,21 @@ pub(super) fn run_all(args: &ReplayArgs, given: &Given, scenarios: Vec<(String, 
     if let (Some(path), [outcome]) = (&args.lab.series, outcomes.as_slice()) {
         write(path, outcome.result().series.csv().as_bytes())?;
     }
-    let series: Vec<_> = outcomes.iter().map(|outcome| outcome.result().series.csv()).collect();
-    write_page(args, &series, || json::json(&outcomes, false, true))?;
+    write_page(args, || json::json(&outcomes, false, true))?;
     match &args.output.output {
         Some(path) => write(path, text.as_bytes()),
         None => print(&text),
     }
 }
 
-/// Runs one scenario under its own policy or under others: JSON, and the time series of each run.
+/// Runs one scenario under its own policy or under others: JSON.
 pub(crate) fn results(
     path: &Path,
     scale: f64,
     policies: Option<&PolicyList>,
     seed: Option<u64>,
     threads: Option<u16>,
-) -> Result<(String, Vec<String>), Failure> {
+) -> Result<String, Failure> {
     let file = path.display().to_string();
     let mut scenario = scaled(&Scenario::load(path)?, &file, scale)?;
     scenario.seed = seed.unwrap_or(scenario.seed);
@@ -89,8 +88,7 @@ pub(crate) fn results(
     let done = Runner::new(threads, false).run("running", &jobs)?;
     let outcome = |(job, done): (Job, _)| Outcome { scenario: job.scenario, scale, policy: job.policy, done };
     let outcomes: Vec<_> = jobs.into_iter().zip(done).map(outcome).collect();
-    let series = outcomes.iter().map(|outcome| outcome.result().series.csv()).collect();
-    Ok((json::json(&outcomes, false, true)?, series))
+    json::json(&outcomes, false, true)
 }
 
 /// No output is an input or another output.

@@ -7,7 +7,7 @@ use crate::replay::groups::limits_json;
 use crate::replay::swap_map;
 use crate::runner::{Overrides, ending_name, overrides};
 use refault_lab::machine::{DeviceResult, EventResult, GroupTasks, MemcgResult, NodeResult, TaskResult};
-use refault_lab::metric::Quantiles;
+use refault_lab::metric::{Quantiles, Series};
 use refault_mm::{Lru, PsiLine};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -35,6 +35,7 @@ struct Run<'a> {
     tiers: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lru_gen: Option<&'a str>,
+    series: BTreeMap<&'a str, Vec<serde_json::Value>>,
 }
 
 #[derive(Serialize)]
@@ -144,6 +145,9 @@ struct Node {
     swap_used_pages: u64,
 }
 
+/// Rows of the time series at most, and the last one.
+const ROWS: usize = 480;
+
 /// One object; a line a run, so that tools for lines work too.
 pub(super) fn json(outcomes: &[Outcome], lru_gen: bool, swap_map: bool) -> Result<String, Failure> {
     let lines: Vec<_> =
@@ -173,7 +177,20 @@ fn run(outcome: &Outcome, lru_gen: bool, swap_map: bool) -> Run<'_> {
         swap: outcome.swap().map(|(name, map)| swap_map::json(map, Some(name), swap_map)).collect(),
         tiers: result.tiers.as_ref().map(super::tiers::object),
         lru_gen: lru_gen.then_some(&*result.lru_gen),
+        series: series(&result.series),
     }
+}
+
+/// The columns of the time series, of many rows evenly chosen ones and the last.
+fn series(all: &Series) -> BTreeMap<&str, Vec<serde_json::Value>> {
+    let step = all.len().div_ceil(ROWS).max(1);
+    let rows: Vec<_> =
+        all.rows().enumerate().filter(|(n, _)| n % step == 0 || n + 1 == all.len()).map(|(_, row)| row).collect();
+    // Counts are written as whole numbers.
+    let number = |n: f64| if n.fract() == 0.0 && n.abs() < 1e15 { (n as i64).into() } else { n.into() };
+    let column = |at: usize| rows.iter().map(|row| number(row.1[at])).collect();
+    let columns = all.columns().iter().enumerate().map(|(at, name)| (&**name, column(at)));
+    columns.chain([("seconds", rows.iter().map(|row| seconds(row.0).into()).collect())]).collect()
 }
 
 fn task(task: &TaskResult) -> Task<'_> {

@@ -1,13 +1,14 @@
-//! A source that notes how time passes, without keeping the time of every access.
+//! A source that shows how far it has been read, and notes how time passes without keeping the time
+//! of every access.
 
-use crate::replay::progress::Progress;
+use super::progress::Progress;
 use refault_trace::{Header, Record, RecordSource, TraceError};
 
 /// Notes of the time at most; of a longer trace every second is left out, and so on.
 const NOTES: usize = 1 << 16;
 
 /// Reads another source.
-pub(super) struct Clocked {
+pub(crate) struct Clocked {
     source: Box<dyn RecordSource>,
     progress: Progress,
     accesses: u64,
@@ -17,18 +18,24 @@ pub(super) struct Clocked {
     /// Chunks from one note to the next.
     every: u64,
     chunks: u64,
+    has_groups: bool,
 }
 
 impl Clocked {
-    pub(super) fn new(source: Box<dyn RecordSource>, max_accesses: Option<u64>) -> Clocked {
+    pub(crate) fn new(source: Box<dyn RecordSource>, max_accesses: Option<u64>) -> Clocked {
         let total = source.header().records_hint.map(|hint| max_accesses.map_or(hint, |max| max.min(hint)));
         let progress = Progress::new(format!("reading {}", source.name()), total);
-        Clocked { source, progress, accesses: 0, notes: Vec::new(), last_ns: 0, every: 1, chunks: 0 }
+        Clocked { source, progress, accesses: 0, notes: Vec::new(), last_ns: 0, every: 1, chunks: 0, has_groups: false }
+    }
+
+    /// Whether accesses say which memory cgroup they come from.
+    pub(crate) fn has_groups(&self) -> bool {
+        self.has_groups || !self.source.header().memcgs.is_empty()
     }
 
     /// Seconds since the first access at each of some places, which ascend; none: the trace has no
     /// times.
-    pub(super) fn seconds(&self, places: &[u64]) -> Option<Vec<f64>> {
+    pub(crate) fn seconds(&self, places: &[u64]) -> Option<Vec<f64>> {
         let &(_, first) = self.notes.first()?;
         if self.last_ns <= first {
             return None;
@@ -77,6 +84,7 @@ impl RecordSource for Clocked {
             }
         }
         self.chunks += 1;
+        self.has_groups = self.has_groups || out.iter().any(|record| record.memcg > 0);
         self.accesses += out.iter().map(|record| u64::from(record.pages)).sum::<u64>();
         self.last_ns = out.last().map_or(self.last_ns, |record| record.time_ns.max(self.last_ns));
         Ok(more)

@@ -1,0 +1,121 @@
+//! What does the kernel do beside us?
+
+use crate::document::verify::{Both, VerifyDocument};
+use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table};
+use crate::units::Unit;
+
+const DOC: &str = "reference/record.md#what-verify-does";
+
+/// The page.
+pub(super) fn page(d: &VerifyDocument) -> Page {
+    let page = Page::new("kernel", "What did the kernel do?", answer(d));
+    page.with(hit_rates(d)).with(apart(d)).with_all(objects(d)).with(counters(d))
+}
+
+fn answer(d: &VerifyDocument) -> String {
+    let (kernel, lab) = d.total().hit_rates();
+    format!(
+        "Linux {} hit {} of the accesses, the lab ({}) {}: {}.",
+        d.kernel,
+        Unit::Percent.text(kernel),
+        d.policy,
+        Unit::Percent.text(lab),
+        d.verdict.text
+    )
+}
+
+/// What a line of a chart is called, and its value in a window.
+type Line<'a> = (&'static str, Colour, &'a dyn Fn(&Both) -> f64);
+
+/// A chart over the windows; those without an access have no value.
+fn over_windows(d: &VerifyDocument, y: Axis, lines: [Line<'_>; 2]) -> Body {
+    let begin = |n: usize| d.windows[..n].iter().map(|w| w.accesses as f64).sum();
+    let xs = (0..d.windows.len()).map(begin).collect();
+    let line = |(name, colour, of): Line<'_>| {
+        let values = d.windows.iter().map(|w| (w.accesses > 0).then(|| of(w))).collect();
+        Series { values, ..Series::new(name, colour, []) }
+    };
+    let [first, second] = lines.map(line);
+    let series = vec![first, second.dashed()];
+    let mut chart = Chart::new(Shape::Lines, Axis::new("access", Unit::Count), y, xs, series);
+    // Its windows are not those of the other charts.
+    chart.time = Some("verify");
+    Body::Chart(chart)
+}
+
+fn hit_rates(d: &VerifyDocument) -> Figure {
+    let y = Axis::new("hits, % of accesses", Unit::Percent);
+    let lines: [Line<'_>; 2] =
+        [("the kernel", Colour::Ink, &|w| w.hit_rates().0), ("the lab", Colour::Vermillion, &|w| w.hit_rates().1)];
+    let meaning = "Share of the accesses of each window that found their page in memory: what the recorded kernel did, and \
+                   what the engine does with the same accesses, limit and settings.";
+    Figure::new("The kernel beside us", meaning, DOC, over_windows(d, y, lines))
+}
+
+fn apart(d: &VerifyDocument) -> Figure {
+    let y = Axis::new("% of accesses", Unit::Percent);
+    let share = |n: u64, w: &Both| 100.0 * n as f64 / w.accesses.max(1) as f64;
+    // Of two that differ, one missed: the differences of both kinds follow from the sums.
+    let differ = |w: &Both| w.accesses.saturating_sub(w.same);
+    let kernel_only = |w: &Both| (differ(w) + w.kernel_misses).saturating_sub(w.lab_misses) / 2;
+    let lines: [Line<'_>; 2] = [
+        ("only the kernel missed", Colour::Blue, &|w| share(kernel_only(w), w)),
+        ("only the lab missed", Colour::Orange, &|w| share(differ(w).saturating_sub(kernel_only(w)), w)),
+    ];
+    let meaning = "Accesses of each window that one of both found in memory and the other did not. Where both lines are \
+                   high and the hit rates above agree, as many pages are kept, but others.";
+    Figure::new("Where they differ", meaning, DOC, over_windows(d, y, lines))
+}
+
+fn objects(d: &VerifyDocument) -> Option<Figure> {
+    let heads = ["object", "accesses", "misses, kernel", "misses, lab", "lab less kernel", "hits, kernel", "hits, lab"];
+    let row = |b: &Both| {
+        let (kernel, lab) = b.hit_rates();
+        vec![
+            Cell::Text(b.name.clone()),
+            Cell::Number(b.accesses as f64, Unit::Count),
+            Cell::Number(b.kernel_misses as f64, Unit::Count),
+            Cell::Number(b.lab_misses as f64, Unit::Count),
+            Cell::Number(b.lab_misses as f64 - b.kernel_misses as f64, Unit::Count),
+            Cell::Number(kernel, Unit::Percent),
+            Cell::Number(lab, Unit::Percent),
+        ]
+    };
+    let rows: Vec<_> = d.objects.iter().map(row).collect();
+    let table = Table { heads: heads.map(str::to_owned).to_vec(), rows, searchable: true };
+    let meaning = "The objects whose misses differ most, at most ten.";
+    (!table.rows.is_empty())
+        .then(|| Figure::new("Objects with the largest difference", meaning, DOC, Body::Table(table)))
+}
+
+fn counters(d: &VerifyDocument) -> Figure {
+    let kernel =
+        [("added", d.kernel_pages.added), ("evicted", d.kernel_pages.evicted), ("dropped", d.kernel_pages.dropped)];
+    let kernel = kernel.map(|(what, n)| (format!("pages {what}"), "the kernel", n));
+    let lab = d.lab_counters.iter().map(|(name, &n)| (name.clone(), "the lab", n));
+    let row = |(name, who, n): (String, &str, u64)| {
+        vec![Cell::Text(name), Cell::Text(who.into()), Cell::Number(n as f64, Unit::Count)]
+    };
+    let rows = kernel.into_iter().chain(lab).map(row).collect();
+    let table = Table { heads: ["figure", "of", "value"].map(str::to_owned).to_vec(), rows, searchable: true };
+    let meaning = "Pages that the kernel added to the page cache and took out of it, and the counters of the engine under \
+                   their kernel names.";
+    Figure::new("Counts", meaning, "reference/record.md#json-of-verify", Body::Table(table))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_of_both_kinds_add_up() {
+        // 10 accesses: 2 missed by both, 3 by the kernel alone, 1 by the lab alone.
+        let w = Both { accesses: 10, kernel_misses: 5, lab_misses: 3, same: 6, ..Both::default() };
+        let d = VerifyDocument { windows: vec![w.clone(), Both::default()], ..VerifyDocument::default() };
+        let Body::Chart(chart) = apart(&d).body else { panic!("a chart") };
+        let values: Vec<_> = chart.series.iter().map(|s| s.values.clone()).collect();
+        assert_eq!(values, [[Some(30.0), None], [Some(10.0), None]]);
+        assert_eq!(chart.xs, [0.0, 10.0]);
+        assert_eq!(d.total(), w);
+    }
+}
