@@ -2,7 +2,7 @@
 
 use super::args::ReportArgs;
 use crate::page::with_series;
-use crate::replay::scenario_results;
+use crate::replay::{Asked, scenario_results};
 use crate::{Failure, Given};
 use refault_report::Document;
 use std::path::Path;
@@ -11,6 +11,7 @@ use std::path::Path;
 pub(super) fn read(args: &ReportArgs, given: &Given, path: &Path) -> Result<Document, Failure> {
     let policies = given.has("policy").then_some(&args.policy);
     let seed = given.has("seed").then_some(args.seed);
-    let (json, series) = scenario_results(path, args.scale, policies, seed, args.threads)?;
+    let asked = Asked { scale: args.scale, policies, seed, threads: args.threads, check: false, stop: &args.stop };
+    let (json, series) = scenario_results(path, &asked)?;
     with_series(&json, &series)
 }

@@ -134,6 +134,7 @@ impl Work<'_> {
             lru_gen: false,
             swap_map: false,
             threads: self.threads(),
+            stop: self.args.stop.clone(),
         }
     }
 
