@@ -230,8 +230,10 @@ def test_errors_are_rows(traces, tmp_path):
     missing.write_text("7\n8\n7\n")
     broken.write_text("1\n2\n3\n")
     again = refault.sweep(given, ["50%", "300p"], ["lru", "opt"], out=out, workers=1, progress=False)
-    good = [row for row in again.table().to_pylist() if row["error"] is None]
-    assert len(good) == 10
+    rows = again.table().to_pylist()
+    assert len(rows) == 16 and sum(row["error"] is None for row in rows) == 10
+    assert {row["trace"] for row in again.failed()} == {"broken", "missing", "small"}
+    assert all("more than the footprint" in row["error"] for row in again.failed())
 
 
 def test_the_same_content_is_done_once(traces, tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -111,8 +113,6 @@ def given_client(client: Any) -> Iterator[Any]:
 @contextmanager
 def local_client(workers: int | None) -> Iterator[Any]:
     """Processes of this machine, with the memory that it has."""
-    import os
-
     from dask.distributed import Client, LocalCluster
     from distributed.system import MEMORY_LIMIT
 
@@ -150,6 +150,7 @@ class Work:
         self.ready: deque[Iterator[tuple[Job, str | None]]] = deque()
         self.jobs: dict[str, tuple[Any, Job]] = {}
         self.surveyed: set[str] = set()
+        self.seen: tuple[float, list[dict[str, Any]]] | None = None
 
     def run(self) -> None:
         from dask.distributed import as_completed
@@ -166,10 +167,16 @@ class Work:
             self.client.cancel([future for future, _ in self.jobs.values()])
             self.progress.end()
 
+    def workers(self) -> list[dict[str, Any]]:
+        """What the workers say of themselves, not older than a second."""
+        now = time.monotonic()
+        if self.seen is None or now - self.seen[0] > 1:
+            self.seen = (now, list(scheduler_info(self.client)["workers"].values()))
+        return self.seen[1]
+
     def fill(self, finished: Any) -> None:
         """Hands the scheduler tasks, as long as it has few."""
-        info = self.client.scheduler_info(n_workers=-1)["workers"].values()
-        threads = sum(worker["nthreads"] for worker in info) or 1
+        threads = sum(worker["nthreads"] for worker in self.workers()) or 1
         while len(self.jobs) < max(WINDOW * threads, 16):
             if not self.ready and not self.next_trace():
                 break
@@ -237,8 +244,7 @@ class Work:
 
     def resources(self, needed: int) -> dict[str, int]:
         """Its memory, if workers say how much they have; more than any has is all of one."""
-        info = self.client.scheduler_info(n_workers=-1)["workers"].values()
-        have = [worker["resources"][MEMORY] for worker in info if MEMORY in worker.get("resources", {})]
+        have = [worker["resources"][MEMORY] for worker in self.workers() if MEMORY in worker.get("resources", {})]
         return {MEMORY: min(needed, max(have))} if have else {}
 
     def take(self, future: Any, job: Job) -> None:
@@ -273,6 +279,14 @@ class Work:
         for some in (every[at : at + TASK_CELLS] for at in range(0, len(every), TASK_CELLS)):
             self.store.write(known["digest"], [task.failed(known, name, cell, error) for name, cell in some])
             self.progress.done(len(some), len(some), 0)
+
+
+def scheduler_info(client: Any) -> dict[str, Any]:
+    """With all workers: new versions name five of them unless they are asked for more."""
+    try:
+        return client.scheduler_info(n_workers=-1)
+    except TypeError:
+        return client.scheduler_info()
 
 
 def stamp_or_nothing(url: str, storage: dict[str, Any]) -> tuple[str, int]:

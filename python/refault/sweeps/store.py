@@ -117,7 +117,8 @@ class Store:
         self._put("_traces/.tried", b"")
 
     def table(self) -> Any:
-        """All rows, each cell once: a table of pyarrow in the order of trace, settings, size, policy."""
+        """All rows, each cell once, without errors that were mended: a table of pyarrow in the order
+        of trace, settings, size, policy."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -135,6 +136,10 @@ class Store:
         for at, (cell, error) in enumerate(zip(cells, errors)):
             if cell not in chosen or (errors[chosen[cell]] is not None and error is None):
                 chosen[cell] = at
-        once = whole.take(pa.array(sorted(chosen.values()), pa.int64()))
+        asked = list(zip(*(whole.column(name).to_pylist() for name in ("url", "asked_memory", "policy", "settings"))))
+        good = {asked[at] for at in chosen.values() if errors[at] is None}
+        # A trace that could not be read has no content that would name it, so its cells had other names.
+        left = sorted(at for at in chosen.values() if errors[at] is None or asked[at] not in good)
+        once = whole.take(pa.array(left, pa.int64()))
         keys = ["trace", "digest", "settings", "memory_pages", "asked_memory", "policy"]
         return once.sort_by([(key, "ascending") for key in keys])
