@@ -1,8 +1,10 @@
-//! What the command `refault` is made of.
+//! What the command `refault` is made of. `api` is for programs that are not the command.
 
 use std::path::{Path, PathBuf};
 
+pub mod api;
 pub mod bench;
+mod complaint;
 pub mod doctor;
 mod flags;
 mod given;
@@ -16,13 +18,16 @@ pub mod report;
 pub mod run;
 mod runner;
 pub mod size;
+mod stop;
 mod table;
 mod terminal;
 pub mod top;
 pub mod trace_cmd;
 pub mod verify;
 
+pub use complaint::{complaint, one_line};
 pub use given::Given;
+pub use stop::Stop;
 
 /// Replays go to large tables at random: on huge pages they are up to twice as fast.
 #[global_allocator]

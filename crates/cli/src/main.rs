@@ -1,8 +1,10 @@
 //! The command `refault`.
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use refault_cli::{Failure, Given, bench, doctor, record, replay, report, run, size, top, trace_cmd, verify};
+use refault_cli::{
+    Failure, Given, bench, complaint, doctor, one_line, record, replay, report, run, size, top, trace_cmd, verify,
+};
 use std::process::ExitCode;
 
 /// Linux page reclaim as a program: what any policy would have done with a trace of page accesses,
@@ -97,41 +99,10 @@ fn complain(e: &clap::Error) -> ExitCode {
             ExitCode::from(BAD_INPUT)
         }
         _ => {
-            if let Some(number) = negative_number(e) {
-                eprintln!("error: {number}: no flag takes a negative number; --help says more");
-                return ExitCode::from(BAD_INPUT);
-            }
-            let text = e.to_string();
-            // Clap advises to write what begins with a dash as a file.
-            let text = text.split("\n\n  tip: to pass '-").next().unwrap_or_default();
-            let end = ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|mark| text.find(mark)).min();
-            eprintln!("{}; --help says more", one_line(&text[..end.unwrap_or(text.len())]));
+            eprintln!("error: {}", complaint(e));
             ExitCode::from(BAD_INPUT)
         }
     }
-}
-
-/// The negative number that clap took for an unknown flag, and would advise to write as a file.
-fn negative_number(e: &clap::Error) -> Option<&str> {
-    match e.get(ContextKind::InvalidArg)? {
-        ContextValue::String(arg) if e.kind() == ErrorKind::UnknownArgument => {
-            let digits = arg.strip_prefix('-')?;
-            digits.starts_with(|c: char| c.is_ascii_digit()).then_some(arg)
-        }
-        _ => None,
-    }
-}
-
-/// The lines of a message in one.
-fn one_line(text: &str) -> String {
-    let mut line = String::new();
-    for part in text.lines().map(str::trim).filter(|part| !part.is_empty()) {
-        if !line.is_empty() {
-            line.push_str(if line.ends_with(':') { " " } else { "; " });
-        }
-        line.push_str(part);
-    }
-    line
 }
 
 #[cfg(test)]
@@ -141,10 +112,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn messages_are_one_line() {
-        assert_eq!(one_line("a:\n  b\n\n  tip: c"), "a: b; tip: c");
     }
 }

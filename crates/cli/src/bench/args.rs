@@ -1,5 +1,6 @@
 //! The flags of `refault bench`.
 
+use crate::Stop;
 use crate::runner::parse_scale;
 use clap::Args;
 
@@ -67,4 +68,8 @@ pub struct BenchArgs {
     /// List the benchmarks, and run none
     #[arg(long, conflicts_with_all = ["names", "scale", "seed", "seeds", "check", "strict", "summary", "vary", "threads", "json"])]
     pub(super) list: bool,
+
+    /// Set by programs that are not the command.
+    #[arg(skip)]
+    pub(crate) stop: Stop,
 }

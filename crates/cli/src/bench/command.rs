@@ -17,25 +17,35 @@ pub fn run(args: &BenchArgs) -> Result<bool, Failure> {
     }
     let benches = benches(args)?;
     if args.vary {
-        let runner = Runner::new(args.threads, args.check);
+        let runner = Runner::new(args.threads, args.check, &args.stop);
         for bench in &benches {
             print(&vary::vary(bench, &runner)?)?;
         }
         return Ok(true);
     }
-    let jobs: Vec<_> = benches.iter().flat_map(Bench::jobs).collect();
-    let done = Runner::new(args.threads, args.check).run("running", &jobs)?;
-    let mut rest = done.as_slice();
-    let mut reports = Vec::new();
-    for bench in &benches {
-        let (of_bench, others) = rest.split_at(bench.published.variants.len() * bench.seeds.len());
-        reports.push(Report::new(bench, of_bench)?);
-        rest = others;
-    }
+    let reports = reports(args, &benches)?;
     print(&match () {
         () if args.json => json::json(&reports)?,
         () if args.summary => summary::summary(&reports),
         () => text::text(&reports),
     })?;
     Ok(!args.strict || Differences::of(&reports).is_none())
+}
+
+/// What `--json` prints.
+pub(crate) fn result(args: &BenchArgs) -> Result<String, Failure> {
+    json::json(&reports(args, &benches(args)?)?)
+}
+
+fn reports(args: &BenchArgs, benches: &[Bench]) -> Result<Vec<Report>, Failure> {
+    let jobs: Vec<_> = benches.iter().flat_map(Bench::jobs).collect();
+    let done = Runner::new(args.threads, args.check, &args.stop).run("running", &jobs)?;
+    let mut rest = done.as_slice();
+    let mut reports = Vec::new();
+    for bench in benches {
+        let (of_bench, others) = rest.split_at(bench.published.variants.len() * bench.seeds.len());
+        reports.push(Report::new(bench, of_bench)?);
+        rest = others;
+    }
+    Ok(reports)
 }

@@ -19,5 +19,6 @@ mod vary;
 
 pub use args::BenchArgs;
 pub use builtin::BUILTIN;
+pub(crate) use command::result;
 pub use command::run;
 pub use misses::{KNOWN, Missing};

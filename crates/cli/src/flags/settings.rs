@@ -310,6 +310,11 @@ pub fn values(cfg: &Config) -> impl Iterator<Item = (&'static str, Value)> + '_ 
     SETTINGS.iter().map(|s| (s.key, (s.get)(cfg)))
 }
 
+/// Every key with the values that it takes and what it is.
+pub fn described() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    SETTINGS.iter().map(|s| (s.key, s.values, s.what))
+}
+
 /// What `--set help` prints.
 pub fn help() -> String {
     let mut text = String::from("--set KEY=VALUE, for all policies of the replay:\n\n");

@@ -2,6 +2,7 @@
 
 use super::policy::PolicyList;
 use super::scenario::Tier;
+use crate::Stop;
 use crate::flags::kernel::KernelArg;
 use crate::flags::settings::{Set, Thp};
 use crate::flags::size::Size;
@@ -105,6 +106,10 @@ pub struct ReplayArgs {
 
     #[command(flatten)]
     pub(super) input: InputArgs,
+
+    /// Set by programs that are not the command.
+    #[arg(skip)]
+    pub(crate) stop: Stop,
 }
 
 /// Memory cgroups.

@@ -2,6 +2,7 @@
 //! of every access.
 
 use super::progress::Progress;
+use crate::Stop;
 use refault_trace::{Header, Record, RecordSource, TraceError};
 
 /// Notes of the time at most; of a longer trace every second is left out, and so on.
@@ -19,13 +20,24 @@ pub(crate) struct Clocked {
     every: u64,
     chunks: u64,
     has_groups: bool,
+    stop: Stop,
 }
 
 impl Clocked {
-    pub(crate) fn new(source: Box<dyn RecordSource>, max_accesses: Option<u64>) -> Clocked {
+    pub(crate) fn new(source: Box<dyn RecordSource>, max_accesses: Option<u64>, stop: &Stop) -> Clocked {
         let total = source.header().records_hint.map(|hint| max_accesses.map_or(hint, |max| max.min(hint)));
         let progress = Progress::new(format!("reading {}", source.name()), total);
-        Clocked { source, progress, accesses: 0, notes: Vec::new(), last_ns: 0, every: 1, chunks: 0, has_groups: false }
+        Clocked {
+            source,
+            progress,
+            accesses: 0,
+            notes: Vec::new(),
+            last_ns: 0,
+            every: 1,
+            chunks: 0,
+            has_groups: false,
+            stop: stop.clone(),
+        }
     }
 
     /// Whether accesses say which memory cgroup they come from.
@@ -66,6 +78,7 @@ impl RecordSource for Clocked {
     }
 
     fn next_chunk(&mut self, out: &mut Vec<Record>) -> Result<bool, TraceError> {
+        self.stop.check().map_err(|e| TraceError::usage(self.source.name(), e))?;
         let more = self.source.next_chunk(out)?;
         self.progress.add(out.len() as u64);
         if let Some(first) = out.first()

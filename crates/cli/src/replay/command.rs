@@ -16,7 +16,7 @@ use crate::terminal::grouped;
 use crate::{Failure, Given, is_same_file, print};
 use refault_mm::{Config, Kernel, Lru};
 use refault_report::{Document, Source};
-use refault_trace::{AtomicFile, LoadOptions, Recording, Trace, TraceError, open};
+use refault_trace::{AtomicFile, LoadOptions, RecordSource, Recording, Trace, TraceError, open};
 use serde::Serialize;
 use std::io::{IsTerminal, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -178,35 +178,74 @@ fn replay(
     let multi_gen = |cfg: &Config| cfg.lru.kind == Lru::MultiGen && args.output.lru_gen;
     let source = open(path, &args.input.open_options())?;
     let recording = source.header().recording.as_ref();
-    let recorded_max = recording.and_then(|recording| recording.memory_max);
     let own = recording.map(|recording| policies_of(recording, args, given, policies)).transpose()?;
     let policies = own.as_deref().unwrap_or(policies);
+    // Nothing else asks for the time, and it is twice as large as all the rest of the trace.
+    let keep_time = policies.iter().filter_map(|(_, cfg)| cfg.as_ref()).any(multi_gen);
+    let loaded = load(args, source, keep_time)?;
+    cells(args, policies, &loaded, args.output.miss_bits.is_some(), &path.display().to_string())
+}
+
+/// A trace in memory, and what else its file says that a replay asks for.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The trace.
+    pub trace: Trace,
+    /// Bytes a page.
+    pub page_size: u32,
+    /// The limit in bytes that there was when it was recorded.
+    pub recorded_bytes: Option<u64>,
+}
+
+/// Loads a trace as the flags say.
+pub(crate) fn load(args: &ReplayArgs, source: Box<dyn RecordSource>, keep_time: bool) -> Result<Loaded, Failure> {
+    let page_size = source.header().page_size;
+    let recorded_bytes = source.header().recording.as_ref().and_then(|recording| recording.memory_max);
     let opts = LoadOptions {
         default_via: args.via.into(),
-        // Nothing else asks for the time, and it is twice as large as all the rest of the trace.
-        keep_time: policies.iter().filter_map(|(_, cfg)| cfg.as_ref()).any(multi_gen),
+        keep_time,
         max_accesses: args.max_accesses,
         ..LoadOptions::default()
     };
-    let page_size = source.header().page_size;
-    let mut source = Clocked::new(source, args.max_accesses);
+    let mut source = Clocked::new(source, args.max_accesses, &args.stop);
     let trace = Trace::load(&mut source, &opts)?;
-    drop(source);
+    Ok(Loaded { trace, page_size, recorded_bytes })
+}
+
+/// Replays a trace that was loaded, with a bit an access if `bits`; `file` is what errors call it.
+pub(crate) fn replay_loaded(
+    args: &ReplayArgs,
+    loaded: &Loaded,
+    bits: bool,
+    file: &str,
+) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
+    cells(args, &policies(args)?, loaded, bits, file)
+}
+
+fn cells(
+    args: &ReplayArgs,
+    policies: &[(RowPolicy, Option<Config>)],
+    loaded: &Loaded,
+    bits: bool,
+    file: &str,
+) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
+    let Loaded { trace, page_size, recorded_bytes } = loaded;
     let footprint = u64::from(trace.footprint_pages());
     let plan = Plan {
-        page_size,
-        sizes: sizes_or_recorded(args, &trace.name, page_size, footprint, recorded_max)?,
+        page_size: *page_size,
+        sizes: sizes_or_recorded(args, &trace.name, *page_size, footprint, *recorded_bytes)?,
         policies,
-        swap_max_pages: args.swap_max.pages(page_size, footprint),
+        swap_max_pages: args.swap_max.pages(*page_size, footprint),
         seed: args.seed,
         windows: args.output.windows.map(|n| n as usize),
-        bits: args.output.miss_bits.is_some(),
+        bits,
         lru_gen: args.output.lru_gen,
         swap_map: args.output.swap_map,
         threads: args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
-        trace: &trace,
+        stop: args.stop.clone(),
+        trace,
     };
-    plan.run().map_err(|e| format!("{}: {e}", path.display()).into())
+    plan.run().map_err(|e| format!("{file}: {e}").into())
 }
 
 /// The policies for a recording: what no flag says, the recording does.

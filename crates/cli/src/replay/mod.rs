@@ -34,9 +34,9 @@ mod text;
 
 pub use args::ReplayArgs;
 pub(crate) use args::{SwapMax, ViaArg};
-pub use command::run;
-pub(crate) use command::write;
+pub use command::{Loaded, run};
+pub(crate) use command::{load, replay_loaded, write};
 pub(crate) use curve::sizes as curve_sizes;
-pub(crate) use row::Row;
+pub use row::Row;
 pub(crate) use run::Plan;
-pub(crate) use scenario::{is_scenario, results as scenario_results};
+pub(crate) use scenario::{Asked, is_scenario, results as scenario_results, results_of as scenario_results_of};

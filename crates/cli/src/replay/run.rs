@@ -5,6 +5,7 @@ use super::policy::RowPolicy;
 use super::progress::Progress;
 use super::recorder::{Recorder, Windows};
 use super::row::{EngineFigures, Row};
+use crate::Stop;
 use refault_mm::opt::{Opt, next_uses};
 use refault_mm::{Config, Lru};
 use refault_trace::Trace;
@@ -40,6 +41,8 @@ pub struct Plan<'a> {
     pub swap_map: bool,
     /// Threads.
     pub threads: usize,
+    /// Ends all cells, and the run with an error.
+    pub stop: Stop,
 }
 
 /// A row, and the bits of its misses if they were asked for.
@@ -73,6 +76,7 @@ impl Plan<'_> {
                 });
             }
         });
+        self.stop.check()?;
         // A thread that panicked ended the scope with its panic: every cell has a result.
         done.into_inner().unwrap_or_default().into_iter().flatten().collect()
     }
@@ -125,6 +129,9 @@ impl Plan<'_> {
         // A trace without times gets a microsecond an access.
         let times = self.trace.time_ns.as_deref().filter(|t| t.last().is_some_and(|&last| last > 0));
         for (i, chunk) in self.trace.accesses.chunks(STEP).enumerate() {
+            if self.stop.is_set() {
+                break;
+            }
             cell.run_with_drops(chunk, times.map(|t| &t[i * STEP..]), &self.trace.drops, sink);
             progress.add(chunk.len() as u64);
         }
@@ -137,6 +144,9 @@ impl Plan<'_> {
         let (mut at, mut misses) = (0, 0);
         let started = Instant::now();
         for chunk in next.chunks(STEP) {
+            if self.stop.is_set() {
+                break;
+            }
             for &next in chunk {
                 if !opt.access(next) {
                     misses += 1;

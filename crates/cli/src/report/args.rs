@@ -1,5 +1,6 @@
 //! The flags of `refault report`.
 
+use crate::Stop;
 use crate::flags::size::Size;
 use crate::replay::policy::PolicyList;
 use crate::replay::{SwapMax, ViaArg};
@@ -85,6 +86,10 @@ pub struct ReportArgs {
 
     #[command(flatten)]
     pub(super) input: InputArgs,
+
+    /// Set by programs that are not the command.
+    #[arg(skip)]
+    pub(crate) stop: Stop,
 }
 
 impl ReportArgs {

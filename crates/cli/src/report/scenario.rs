@@ -1,7 +1,7 @@
 //! A scenario, run.
 
 use super::args::ReportArgs;
-use crate::replay::scenario_results;
+use crate::replay::{Asked, scenario_results};
 use crate::{Failure, Given};
 use refault_report::Document;
 use std::path::Path;
@@ -10,5 +10,6 @@ use std::path::Path;
 pub(super) fn read(args: &ReportArgs, given: &Given, path: &Path) -> Result<Document, Failure> {
     let policies = given.has("policy").then_some(&args.policy);
     let seed = given.has("seed").then_some(args.seed);
-    Ok(Document::from_json(&scenario_results(path, args.scale, policies, seed, args.threads)?)?)
+    let asked = Asked { scale: args.scale, policies, seed, threads: args.threads, check: false, stop: &args.stop };
+    Ok(Document::from_json(&scenario_results(path, &asked)?.0)?)
 }

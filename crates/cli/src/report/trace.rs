@@ -39,7 +39,7 @@ pub(super) type Policies = Vec<(RowPolicy, Option<Config>)>;
 /// Replays a trace as often as the pages need.
 pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Document, Failure> {
     let source = open(path, &args.input.open_options())?;
-    let mut source = Clocked::new(source, args.max_accesses);
+    let mut source = Clocked::new(source, args.max_accesses, &args.stop);
     let opts = LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };
     let trace = Trace::load(&mut source, &opts)?;
     let windows = windows(trace.accesses.len() as u64);
@@ -166,6 +166,7 @@ impl Work<'_> {
             lru_gen: false,
             swap_map: false,
             threads: self.args.threads(),
+            stop: self.args.stop.clone(),
         }
     }
 

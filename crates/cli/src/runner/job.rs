@@ -1,7 +1,8 @@
 //! Runs on threads; what comes out does not depend on how many there are.
 
 use super::progress::Progress;
-use crate::Failure;
+use crate::stop::STOPPED;
+use crate::{Failure, Stop};
 use refault_lab::machine::{Ending, Machine, RunResult};
 use refault_lab::scenario::{PolicySpec, Scenario};
 use std::sync::Mutex;
@@ -29,17 +30,19 @@ pub(crate) struct Done {
 }
 
 /// How to run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Runner {
     threads: usize,
     check: bool,
+    stop: Stop,
 }
 
 impl Runner {
-    /// With so many threads, one a core if not given; `check`: with the checks of conservation.
-    pub(crate) fn new(threads: Option<u16>, check: bool) -> Runner {
+    /// With so many threads, one a core if not given; `check`: with the checks of conservation;
+    /// `stop` ends them.
+    pub(crate) fn new(threads: Option<u16>, check: bool, stop: &Stop) -> Runner {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        Runner { threads: threads.map_or_else(cores, usize::from), check }
+        Runner { threads: threads.map_or_else(cores, usize::from), check, stop: stop.clone() }
     }
 
     /// Runs all; results are in the order of the jobs. The first job that fails is the error.
@@ -63,6 +66,7 @@ impl Runner {
             }
         });
         drop(progress);
+        self.stop.check()?;
         let done = done.into_inner().unwrap_or_default();
         // What was only stopped is not the reason.
         let stopped = |e: &String| e == STOPPED;
@@ -85,15 +89,12 @@ impl Runner {
         let mut meter = progress.meter(at);
         let result = machine.run_watched(&mut |machine| {
             meter.show(machine);
-            !failed.load(Ordering::Relaxed)
+            !failed.load(Ordering::Relaxed) && !self.stop.is_set()
         })?;
         meter.end(&result);
         Ok(Done { result, real_seconds: started.elapsed().as_secs_f64() })
     }
 }
-
-/// What a run ends with that is stopped because another failed.
-const STOPPED: &str = "interrupted";
 
 /// How a run ended, as a word.
 pub(crate) fn ending_name(ending: Ending) -> &'static str {

@@ -8,7 +8,7 @@ use crate::replay::policy::RowPolicy;
 use crate::replay::{SwapMax, ViaArg};
 use crate::runner::parse_scale;
 use crate::trace_cmd::InputArgs;
-use crate::{Failure, Given};
+use crate::{Failure, Given, Stop};
 use clap::{Args, ValueEnum};
 use refault_lab::scenario::LimitChanges;
 use refault_mm::{Kernel, MemcgLimits, Policy};
@@ -118,6 +118,10 @@ pub struct SizeArgs {
 
     #[command(flatten)]
     pub(super) trace: TraceArgs,
+
+    /// Set by programs that are not the command.
+    #[arg(skip)]
+    pub(crate) stop: Stop,
 }
 
 /// What only traces have.

@@ -1,6 +1,7 @@
 //! `refault size`, from its flags to its output.
 
 use super::args::{Limit, SizeArgs};
+use super::report::Report;
 use super::{json, recording, scenario, text, trace};
 use crate::replay::{is_scenario, write};
 use crate::{Failure, Given, is_same_file, print};
@@ -19,29 +20,32 @@ pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {
         // An output that cannot be written is known before the runs.
         drop(AtomicFile::create(path)?);
     }
-    let report = match is_scenario(&args.subject) {
-        true => {
-            args.refuse_foreign(given, &OF_TRACES, "a trace", "a scenario")?;
-            scenario::run(args)?
-        }
-        false => {
-            args.refuse_foreign(given, &["scale"], "a scenario", "a trace")?;
-            let mut source = refault_trace::open(&args.subject, &args.trace.input.open_options())?;
-            // Groups of a recording, and what protects them, are a matter of the trace.
-            let is_whole = args.group.is_none() && args.memcg_limits.is_none() && args.limit == Limit::Max;
-            match source.header().recording.is_some() && is_whole {
-                true => recording::run(args, given, &mut source)?,
-                false => {
-                    drop(source);
-                    trace::run(args)?
-                }
-            }
-        }
-    };
+    let report = report(args, given)?;
     let text = if args.json { json::json(&report)? } else { text::text(&report) };
     match &args.output {
         Some(path) => write(path, text.as_bytes())?,
         None => print(&text)?,
     }
     Ok(report.answer().is_some())
+}
+
+fn report(args: &SizeArgs, given: &Given) -> Result<Report, Failure> {
+    if is_scenario(&args.subject) {
+        args.refuse_foreign(given, &OF_TRACES, "a trace", "a scenario")?;
+        return scenario::run(args);
+    }
+    args.refuse_foreign(given, &["scale"], "a scenario", "a trace")?;
+    let mut source = refault_trace::open(&args.subject, &args.trace.input.open_options())?;
+    // Groups of a recording, and what protects them, are a matter of the trace.
+    let is_whole = args.group.is_none() && args.memcg_limits.is_none() && args.limit == Limit::Max;
+    if source.header().recording.is_some() && is_whole {
+        return recording::run(args, given, &mut source);
+    }
+    drop(source);
+    trace::run(args)
+}
+
+/// What `--json` prints.
+pub(crate) fn result(args: &SizeArgs, given: &Given) -> Result<String, Failure> {
+    json::json(&report(args, given)?)
 }

@@ -25,4 +25,5 @@ mod text;
 mod trace;
 
 pub use args::SizeArgs;
+pub(crate) use command::result;
 pub use command::run;

@@ -28,7 +28,7 @@ const PAGE: u32 = 4096;
 pub(super) fn run(args: &SizeArgs) -> Result<Report, Failure> {
     let subject = Subject::new(args)?;
     let grid = subject.grid(args)?;
-    let runner = Runner::new(args.threads, false);
+    let runner = Runner::new(args.threads, false, &args.stop);
     let (points, verdict) = search(grid, |sizes| subject.probe(&runner, sizes))?;
     Ok(Report {
         name: subject.scenario.name.clone(),

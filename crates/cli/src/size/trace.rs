@@ -37,6 +37,7 @@ pub(super) fn run(args: &SizeArgs) -> Result<Report, Failure> {
         let total = (subject.trace.accesses.len() * sizes.len()) as u64;
         let progress = Progress::new(format!("sizing {}", subject.trace.name), Some(total));
         let done = on_threads(threads, sizes, &|pages| subject.probe(pages, &progress));
+        args.stop.check()?;
         done.map_err(|e| Failure::from(format!("{}: {e}", args.subject.display())))
     })?;
     Ok(Report {
@@ -168,7 +169,7 @@ impl<'a> Subject<'a> {
             group => self.args.limit.set(&mut tree.groups[group].limits, pages),
         }
         let mut cell = Grouped::new(&self.trace, &tree, self.cfg.clone(), memory_pages, self.swap_max_pages)?;
-        feed(&mut cell, &self.trace, progress);
+        feed(&mut cell, &self.trace, progress, &self.args.stop);
         let count = cell.totals()[self.group];
         let killed = |g: usize| cell.counts[g].killed_at.is_some() && tree.chain(g).any(|above| above == self.group);
         let kills = (0..tree.groups.len()).filter(|&g| killed(g)).count() as u64;

@@ -215,8 +215,9 @@ impl PageSpace {
     fn set_spans(&mut self, folios: &FolioTable, tables: &std::ops::Range<u32>, min_index: u64, max_index: u64) {
         for t in tables.clone() {
             let start = self.index(folios.location(self.tables[t as usize].first)) & !511;
-            let end = (start + 512).min(max_index + 1);
-            self.tables[t as usize].span = (end - start.max(min_index)) as u16;
+            // Inclusive: the table may be the last of all.
+            let last = (start + 511).min(max_index);
+            self.tables[t as usize].span = (last - start.max(min_index) + 1) as u16;
         }
     }
 

@@ -8,7 +8,7 @@ use crate::replay::args::ReplayArgs;
 use crate::replay::command::{check, sizes, write, write_page};
 use crate::replay::policy::RowPolicy;
 use crate::replay::progress::Progress;
-use crate::{Failure, Given, print};
+use crate::{Failure, Given, Stop, print};
 use refault_mm::Config;
 use refault_trace::{AtomicFile, LoadOptions, Trace, open};
 use std::path::Path;
@@ -111,7 +111,7 @@ fn replay(args: &ReplayArgs, path: &Path, policies: &[(RowPolicy, &Config)]) -> 
     let one = |(pages, (policy, cfg)): (u64, (RowPolicy, &Config))| -> Result<Row, String> {
         let started = Instant::now();
         let mut cell = Grouped::new(&trace, &tree, cfg.clone(), pages, swap)?;
-        feed(&mut cell, &trace, &progress);
+        feed(&mut cell, &trace, &progress, &args.stop);
         Ok(Row {
             trace: trace.name.clone(),
             policy,
@@ -126,15 +126,16 @@ fn replay(args: &ReplayArgs, path: &Path, policies: &[(RowPolicy, &Config)]) -> 
         })
     };
     let rows = on_threads(threads, &cells, &one);
+    args.stop.check()?;
     rows.map_err(|e| format!("{}: {e}", path.display()).into())
 }
 
 /// Replays the whole trace.
-pub(crate) fn feed(cell: &mut Grouped<'_>, trace: &Trace, progress: &Progress) {
+pub(crate) fn feed(cell: &mut Grouped<'_>, trace: &Trace, progress: &Progress, stop: &Stop) {
     let times = trace.time_ns.as_deref().filter(|t| t.last().is_some_and(|&last| last > 0));
     for start in (0..trace.accesses.len()).step_by(STEP) {
         let end = (start + STEP).min(trace.accesses.len());
-        if !cell.run(trace, start..end, times) {
+        if stop.is_set() || !cell.run(trace, start..end, times) {
             break;
         }
         progress.add((end - start) as u64);

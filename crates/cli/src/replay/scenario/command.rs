@@ -7,7 +7,7 @@ use crate::replay::args::ReplayArgs;
 use crate::replay::command::{check_different, write, write_page};
 use crate::replay::policy::{PolicyList, RowPolicy};
 use crate::runner::{Job, Runner, limit, scaled};
-use crate::{Failure, Given, is_same_file, print};
+use crate::{Failure, Given, Stop, is_same_file, print};
 use refault_lab::scenario::{PolicySpec, Scenario};
 use refault_trace::AtomicFile;
 use std::path::Path;
@@ -52,7 +52,7 @@ pub(super) fn run_all(args: &ReplayArgs, given: &Given, scenarios: Vec<(String, 
     for path in [&args.output.output, &args.lab.series, &args.output.html].into_iter().flatten() {
         drop(AtomicFile::create(path)?);
     }
-    let done = Runner::new(args.threads, args.lab.check).run("running", &jobs)?;
+    let done = Runner::new(args.threads, args.lab.check, &args.stop).run("running", &jobs)?;
     let outcome =
         |(job, done): (Job, _)| Outcome { scenario: job.scenario, scale: args.lab.scale, policy: job.policy, done };
     let outcomes: Vec<_> = jobs.into_iter().zip(done).map(outcome).collect();
@@ -67,28 +67,55 @@ pub(super) fn run_all(args: &ReplayArgs, given: &Given, scenarios: Vec<(String, 
     }
 }
 
-/// Runs one scenario under its own policy or under others: JSON.
-pub(crate) fn results(
-    path: &Path,
-    scale: f64,
-    policies: Option<&PolicyList>,
-    seed: Option<u64>,
-    threads: Option<u16>,
-) -> Result<String, Failure> {
-    let file = path.display().to_string();
-    let mut scenario = scaled(&Scenario::load(path)?, &file, scale)?;
-    scenario.seed = seed.unwrap_or(scenario.seed);
-    let specs = match policies {
+/// What a run of one scenario is asked for.
+pub(crate) struct Asked<'a> {
+    pub(crate) scale: f64,
+    /// In the place of the scenario's own.
+    pub(crate) policies: Option<&'a PolicyList>,
+    /// In the place of the scenario's own.
+    pub(crate) seed: Option<u64>,
+    /// One a core if not given.
+    pub(crate) threads: Option<u16>,
+    pub(crate) check: bool,
+    pub(crate) stop: &'a Stop,
+}
+
+impl ReplayArgs {
+    /// What these flags ask of one scenario.
+    pub(crate) fn asked<'a>(&'a self, given: &Given, stop: &'a Stop) -> Asked<'a> {
+        Asked {
+            scale: self.lab.scale,
+            policies: given.has("policy").then_some(&self.policy),
+            seed: given.has("seed").then_some(self.seed),
+            threads: self.threads,
+            check: self.lab.check,
+            stop,
+        }
+    }
+}
+
+/// Runs one scenario under its own policy or under others: JSON, and the time series of each run.
+pub(crate) fn results(path: &Path, asked: &Asked<'_>) -> Result<(String, Vec<String>), Failure> {
+    results_of(&Scenario::load(path)?, &path.display().to_string(), asked)
+}
+
+/// The same of a scenario that was read; `file` is what errors call it.
+pub(crate) fn results_of(scenario: &Scenario, file: &str, asked: &Asked<'_>) -> Result<(String, Vec<String>), Failure> {
+    let scale = asked.scale;
+    let mut scenario = scaled(scenario, file, scale)?;
+    scenario.seed = asked.seed.unwrap_or(scenario.seed);
+    let specs = match asked.policies {
         Some(list) => listed(list, &scenario)?,
         None => vec![scenario.policy.clone()],
     };
     let job =
         |policy: PolicySpec| Job { name: format!("{file}, {}", policy.policy), scenario: scenario.clone(), policy };
     let jobs: Vec<_> = specs.into_iter().map(job).collect();
-    let done = Runner::new(threads, false).run("running", &jobs)?;
+    let done = Runner::new(asked.threads, asked.check, asked.stop).run("running", &jobs)?;
     let outcome = |(job, done): (Job, _)| Outcome { scenario: job.scenario, scale, policy: job.policy, done };
     let outcomes: Vec<_> = jobs.into_iter().zip(done).map(outcome).collect();
-    json::json(&outcomes, false, true)
+    let series = outcomes.iter().map(|outcome| outcome.result().series.csv()).collect();
+    Ok((json::json(&outcomes, false, true)?, series))
 }
 
 /// No output is an input or another output.

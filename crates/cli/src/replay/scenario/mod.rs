@@ -14,8 +14,8 @@ mod text;
 mod tiers;
 mod traces;
 
-pub(crate) use command::results;
 pub(super) use command::run;
+pub(crate) use command::{Asked, results, results_of};
 pub(super) use detect::are_scenarios;
 pub(crate) use detect::is_scenario;
 pub use traces::Tier;

@@ -1,0 +1,44 @@
+"""What Linux's page reclaim would do with a trace of page accesses.
+
+``Trace`` holds a trace, ``replay`` replays it at memory sizes under policies, ``curve`` at many
+sizes, ``size`` finds the smallest size that is enough. ``Scenario`` is a machine in virtual time,
+``bench`` runs the published benchmarks, ``report`` writes results as a page of HTML, and ``sweep``
+replays many traces on many machines. ``docs/reference/python.md`` says more.
+
+Sizes of memory are texts, ``"512M"`` (powers of 1024), ``"4096p"`` (pages), ``"25%"`` (of the
+distinct pages of the trace), or a number of bytes.
+
+A mistake is a ``ValueError`` with the text of the command's own line; what the system refuses is an
+``OSError``.
+"""
+
+from ._bench import BenchResult, bench
+from ._refault import __version__
+from ._replay import ReplayResult, curve, replay
+from ._report import report
+from ._scenario import Scenario, ScenarioResult
+from ._size import SizeResult, size
+from ._table import Table
+from ._trace import Trace
+from ._words import settings
+from .sweeps import Plan, Sweep, sweep
+
+__all__ = [
+    "BenchResult",
+    "ReplayResult",
+    "Scenario",
+    "ScenarioResult",
+    "Plan",
+    "SizeResult",
+    "Sweep",
+    "Table",
+    "Trace",
+    "__version__",
+    "bench",
+    "curve",
+    "replay",
+    "report",
+    "settings",
+    "size",
+    "sweep",
+]

@@ -1,0 +1,109 @@
+"""Machines in virtual time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from . import _refault, _svg, _words
+from ._table import Table
+from ._words import Names, Path
+
+
+class Scenario:
+    """A machine, its groups and tasks, as ``docs/reference/scenario-keys.md`` has them."""
+
+    def __init__(self, path: str | None, text: str) -> None:
+        self._path, self._text = path, text
+
+    @staticmethod
+    def read(source: Path | Mapping[str, Any]) -> Scenario:
+        """Reads a file, or a dictionary with the same keys; a mistake names its key."""
+        if isinstance(source, Mapping):
+            text = "".join(f"{_key(key)} = {toml(value)}\n" for key, value in source.items())
+            scenario = Scenario(None, text)
+        else:
+            scenario = Scenario(_words.path(source), "")
+        _refault.check_scenario(scenario._path, scenario._text)
+        return scenario
+
+    def run(
+        self,
+        *,
+        policy: Names | None = None,
+        seed: int | None = None,
+        scale: float = 1.0,
+        check: bool = False,
+        threads: int | None = None,
+    ) -> ScenarioResult:
+        """Runs it under its own policy, or under others.
+
+        ``scale`` divides sizes, amounts of work and times; ``check`` looks at every sample whether
+        memory, requests, bytes and pressure add up.
+        """
+        flags = {"policy": policy, "seed": seed, "scale": scale, "check": check, "threads": threads}
+        return ScenarioResult(*_refault.scenario(_words.flags(flags, flags), self._path, self._text))
+
+    def __repr__(self) -> str:
+        return f"<refault.Scenario {self._path or 'of a dictionary'}>"
+
+
+class ScenarioResult:
+    """What came of a scenario: a run for each policy.
+
+    ``runs`` is the list that ``--json`` prints (``docs/reference/replay-scenario.md``).
+    """
+
+    def __init__(self, text: str, series: list[str]) -> None:
+        self.runs: list[dict[str, Any]] = json.loads(text)["runs"]
+        self._series = series
+
+    def _each(self, part: str) -> Table:
+        rows = [{"scenario": run["scenario"], "policy": run["policy"], **one} for run in self.runs for one in run[part]]
+        return Table([json.dumps(row) for row in rows])
+
+    @property
+    def tasks(self) -> Table:
+        """A row for each task of each run; times in seconds, latencies in nanoseconds."""
+        return self._each("tasks")
+
+    @property
+    def groups(self) -> Table:
+        """A row for each memory cgroup of each run; sizes in pages unless the name says otherwise."""
+        return self._each("groups")
+
+    def series(self, run: int = 0) -> Table:
+        """The time series of a run: a row for each sample."""
+        return Table(csv=self._series[run])
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"{run['scenario']} {run['policy']}" for run in self.runs)
+        return f"<refault.ScenarioResult: {names}>"
+
+    def _repr_html_(self) -> str:
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for n, run in enumerate(self.runs):
+            series = self.series(n)
+            lines[run["policy"]] = list(zip(series.column("seconds"), series.column("free_pages")))
+        picture = _svg.lines(lines, "virtual seconds", "free pages", y_percent=False)
+        return picture + self.tasks._repr_html_()
+
+
+def _key(key: str) -> str:
+    return json.dumps(str(key))
+
+
+def toml(value: Any) -> str:
+    """A value in TOML, in one line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(key)} = {toml(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(toml(one) for one in value) + "]"
+    raise TypeError(f"{value!r} cannot be in a scenario; texts, numbers, lists and dictionaries can")

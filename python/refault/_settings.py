@@ -1,0 +1,66 @@
+"""The settings of a replay, by the names of ``--set`` and of the flags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypedDict, Union
+
+
+class Settings(TypedDict, total=False):
+    """Keyword arguments of ``replay`` and ``curve``; ``refault.settings()`` says what the keys of ``--set`` are."""
+
+    kernel: str
+    swap_max: Union[str, int]
+    swappiness: int
+    seed: int
+    beyond_footprint: bool
+    thp: Union[str, Iterable[str]]
+    threads: int
+    windows: int
+    via: Literal["fd", "map"]
+    max_accesses: int
+    format: str
+    raw_ids: bool
+    block_bytes: int
+    page_size: int
+    instructions: bool
+    clock: Literal["evictions-and-activations", "evictions"]
+    bound: Literal["inclusive", "strict"]
+    refault_counting: Literal["all", "recent-only"]
+    recency: Literal["3bit", "literal"]
+    writeback_sort: Literal["none", "next-generation"]
+    deactivation: Literal["inactive-low", "with-inactive"]
+    inactive_ratio: int
+    restore_refs: int
+    cache_protection: Literal["none", "second-oldest"]
+    retry_survivors: bool
+    reclaim_cost: Literal["io", "io-and-rotation"]
+    retry_without_trim: bool
+    advice_recency: Literal["ignored", "sequential-only"]
+    advice: Literal["normal", "random", "sequential", "noreuse"]
+    memcgs: Literal["iterate", "first", "memcg-lru"]
+    backoff: Literal["any-priority", "low-priorities", "avoid-swapping"]
+    target_lowers_priority: bool
+    stop_at_high_mark: bool
+    memcg_walk: Literal["incremental", "whole"]
+    leaf_walk: bool
+    batch_folios: int
+    swap_cluster_max: int
+    charge_batch: int
+    charge_kernel: bool
+    reserved_pages: int
+    one_list: bool
+    swap_synchronous: bool
+    swap_pages: int
+    swap_allocator: Literal["free-first", "nonfull-first", "one-frag", "free-only"]
+    swap_overflow: Literal["none", "try-next"]
+    swap_rotational: Literal["cursor", "clusters"]
+    swap_cluster_pages: int
+    swap_slot_cache: bool
+    swap_zeromap: bool
+    fault_around_pages: int
+    fault_around_young: bool
+    dirty_background_ratio: int
+    total_pages: int
+    nodes_shift: int
+    eviction_bits_max: int

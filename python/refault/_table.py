@@ -1,0 +1,98 @@
+"""Rows as a table that pandas, Polars, DuckDB and pyarrow take without a copy."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+from . import _refault
+
+SHOWN = 60
+"""Rows of a table that a notebook shows."""
+
+
+class Table:
+    """Rows with named columns, in the memory layout of Arrow.
+
+    It has the Arrow PyCapsule interface: ``pyarrow.table(t)``, ``polars.DataFrame(t)``,
+    ``duckdb.sql("from t")`` and ``pandas.DataFrame.from_arrow(t)`` (pandas 3; before that
+    ``pyarrow.table(t).to_pandas()``) take it without a copy. ``rows`` are the same as Python's
+    objects, nested as the command prints them with ``--json``.
+    """
+
+    def __init__(self, rows: Sequence[str] | None = None, *, csv: str | None = None) -> None:
+        self._texts = rows
+        self._csv = csv
+
+    @cached_property
+    def _both(self) -> tuple[Any, dict[str, str]]:
+        """The table of Arrow, and its columns as JSON."""
+        if self._texts is None:
+            table, columns = _refault.table_of_csv(self._csv or "")
+        else:
+            table, columns = _refault.table_of_rows(list(self._texts))
+        return table, dict(columns)
+
+    @property
+    def _table(self) -> Any:
+        return self._both[0]
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """Each row as a dictionary."""
+        if self._texts is not None:
+            return [json.loads(row) for row in self._texts]
+        columns = {name: self.column(name) for name in self.columns}
+        return [dict(zip(columns, values)) for values in zip(*columns.values())]
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self._both[1])
+
+    def column(self, name: str) -> list[Any]:
+        """The values of a column."""
+        if name not in self.columns:
+            raise KeyError(f"there is no column {name!r}; there are {', '.join(self.columns)}")
+        return json.loads(self._both[1][name])
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return self._table.__arrow_c_schema__()
+
+    def __repr__(self) -> str:
+        return f"<refault.{type(self).__name__}: {len(self)} rows, {len(self.columns)} columns>"
+
+    def _shown(self) -> list[str]:
+        """The columns that a notebook shows."""
+        return self.columns[:12]
+
+    def _repr_html_(self) -> str:
+        names = self._shown()
+        columns = [self.column(name)[:SHOWN] for name in names]
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        body = "".join("<tr>" + "".join(f"<td>{cell(v)}</td>" for v in row) + "</tr>" for row in zip(*columns))
+        more = f"<p>and {len(self) - SHOWN} more rows</p>" if len(self) > SHOWN else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def cell(value: Any) -> str:
+    """A value as a cell of HTML."""
+    if value is None:
+        return "-"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.6g}"
+    return html.escape(str(value))

@@ -1,0 +1,81 @@
+"""Settings of functions as words of the command, so that names, defaults and errors are its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from os import PathLike, fspath
+from typing import Any, Union
+
+from . import _refault
+
+Size = Union[str, int]
+"""A size of memory: ``"512M"``, ``"4096p"``, ``"25%"``, or bytes."""
+
+Sizes = Union[Size, Iterable[Size]]
+Names = Union[str, Iterable[str]]
+Path = Union[str, "PathLike[str]"]
+
+READING = ("format", "raw_ids", "block_bytes", "page_size", "instructions")
+"""How files are read."""
+
+LOADING = ("via", "max_accesses")
+"""What is made of them when they are read."""
+
+FLAGS = ("kernel", "swap_max", "swappiness", "seed", "beyond_footprint", "thp", "threads", "windows")
+"""Settings of a replay that are flags of the command; all others are keys of ``--set``."""
+
+
+def text(value: Any) -> str:
+    """A value as the command line has it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
+        return text(value.item())
+    raise TypeError(f"{value!r} is neither a text nor a number")
+
+
+def listed(value: Any) -> str:
+    """One value or several, separated by commas."""
+    if isinstance(value, (str, int, float)):
+        return text(value)
+    if not hasattr(value, "__iter__"):
+        raise TypeError(f"{value!r} is neither a text nor a number, nor a list of them")
+    return ",".join(text(one) for one in value)
+
+
+def flag(name: str, value: Any) -> list[str]:
+    """``name=value`` as a flag; nothing for ``None`` and ``False``."""
+    word = "--" + name.replace("_", "-")
+    if value is None or value is False:
+        return []
+    if value is True:
+        return [word]
+    return [f"{word}={listed(value)}"]
+
+
+def flags(settings: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """Those of the settings that have these names."""
+    return [word for name in names if name in settings for word in flag(name, settings[name])]
+
+
+def sets(settings: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """All others, as keys of ``--set``."""
+    known = set(names)
+    return [
+        f"--set={name}={text(value)}" for name, value in settings.items() if name not in known and value is not None
+    ]
+
+
+def path(given: Path) -> str:
+    """A path as a text; one that begins with a dash is no flag."""
+    name = fspath(given)
+    if isinstance(name, bytes):
+        raise TypeError("a path is a text, not bytes")
+    return name
+
+
+def settings() -> dict[str, dict[str, str]]:
+    """The keys of ``--set``: for each the ``values`` that it takes, and ``what`` it is."""
+    return {key: {"values": values, "what": what} for key, values, what in _refault.settings()}

@@ -1,0 +1,104 @@
+//! refault for Python: the same library as the command's, behind the classes of the package
+//! `refault`.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `work` | long work without the interpreter's lock, which Ctrl-C ends |
+//! | `error` | errors as exceptions |
+//! | `trace` | traces in memory, and where they are from |
+//! | `source`, `numpy_source`, `arrow_source`, `dense` | traces that are no files: columns as records |
+//! | `table` | rows as columns of Arrow |
+//!
+//! It calls `refault_cli::api`. The Python code beside it makes words of settings, and classes of
+//! what comes back.
+
+mod arrow_source;
+mod dense;
+mod error;
+mod numpy_source;
+mod source;
+mod table;
+mod trace;
+mod work;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _refault {
+    use super::error::exception;
+    use super::{table, trace, work};
+    use pyo3::prelude::*;
+    use refault_cli::api::{self, ScenarioText};
+
+    #[pymodule_export]
+    use super::trace::Trace;
+
+    /// Constants.
+    #[pymodule_init]
+    fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
+        m.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// `refault replay`: the rows as JSON, a text each, and the miss bits of each if asked for.
+    #[pyfunction]
+    fn replay<'py>(
+        py: Python<'py>,
+        trace: &trace::Trace,
+        words: Vec<String>,
+        bits: bool,
+    ) -> PyResult<trace::Rows<'py>> {
+        trace.replay(py, &words, bits)
+    }
+
+    /// `refault size --json`.
+    #[pyfunction]
+    fn size(py: Python<'_>, words: Vec<String>) -> PyResult<String> {
+        work::run(py, |stop| api::size(&words, stop))
+    }
+
+    /// `refault bench --json`.
+    #[pyfunction]
+    fn bench(py: Python<'_>, words: Vec<String>) -> PyResult<String> {
+        work::run(py, |stop| api::bench(&words, stop))
+    }
+
+    /// `refault report`.
+    #[pyfunction]
+    fn report(py: Python<'_>, words: Vec<String>) -> PyResult<()> {
+        work::run(py, |stop| api::report(&words, stop))
+    }
+
+    fn place<'a>(path: Option<&'a str>, text: &'a str) -> ScenarioText<'a> {
+        path.map_or(ScenarioText::Text("scenario", text), ScenarioText::File)
+    }
+
+    /// An error if a file or a text is no scenario.
+    #[pyfunction]
+    fn check_scenario(path: Option<&str>, text: &str) -> PyResult<()> {
+        api::check_scenario(place(path, text)).map_err(|e| exception(&e))
+    }
+
+    /// `refault replay SCENARIO --json`, and the time series of each run as CSV.
+    #[pyfunction]
+    fn scenario(py: Python<'_>, words: Vec<String>, path: Option<&str>, text: &str) -> PyResult<(String, Vec<String>)> {
+        work::run(py, |stop| api::scenario(&words, place(path, text), stop))
+    }
+
+    /// Rows, each a JSON object, as a table of Arrow; and its columns as JSON.
+    #[pyfunction]
+    fn table_of_rows(rows: Vec<String>) -> PyResult<table::Both> {
+        table::of_rows(&rows)
+    }
+
+    /// The same of numbers as comma-separated values with a heading.
+    #[pyfunction]
+    fn table_of_csv(text: &str) -> PyResult<table::Both> {
+        table::of_csv(text)
+    }
+
+    /// The keys of `--set`, with their values and what they are.
+    #[pyfunction]
+    fn settings() -> Vec<(&'static str, &'static str, &'static str)> {
+        api::settings().collect()
+    }
+}

@@ -1,0 +1,92 @@
+"""Sizes, scenarios, benchmarks and reports say what the command says."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+from conftest import ROOT
+
+import refault
+
+
+def timeless(value):
+    if isinstance(value, dict):
+        return {name: timeless(one) for name, one in value.items() if name != "real_seconds"}
+    return [timeless(one) for one in value] if isinstance(value, list) else value
+
+
+def test_size(run, sqlite):
+    _, out, _ = run("size", sqlite, "--target", "hit_rate>95%", "--policy", "lru", "--set", "recency=literal", "--json")
+    got = refault.size(sqlite, "hit_rate>95%", policy="lru", recency="literal")
+    assert got.result == json.loads(out)
+    assert got.answer_bytes == got.result["answer_bytes"] > 0
+    assert pa.table(got.points).num_rows == len(got.result["points"])
+    assert "<polyline" in got._repr_html_()
+    assert refault.size(sqlite, "hit_rate>99.99999%").answer_bytes is None
+
+
+def test_size_of_an_array():
+    trace = refault.Trace.generate("20000: a:loop:300")
+    of_array = refault.Trace.from_numpy([n % 300 for n in range(20000)], name="a")
+    assert refault.size(of_array, "hit_rate>90%").answer_bytes == refault.size(trace, "hit_rate>90%").answer_bytes
+
+
+def test_size_tells_mistakes(run, sqlite):
+    for target in ["hit_rate>2x", "p99<5ms", "hit_rate"]:
+        with pytest.raises(ValueError) as caught:
+            refault.size(sqlite, target)
+        assert f"error: {caught.value}\n" == run("size", sqlite, "--target", target)[2]
+
+
+def test_scenario(run):
+    path = ROOT / "data" / "tenants.toml"
+    _, out, err = run("replay", path, "--scale", 2, "--seed", 3, "--json", "--swap-map")
+    result = refault.Scenario.read(path).run(scale=2, seed=3)
+    assert timeless(result.runs) == timeless(json.loads(out)["runs"]), err
+    series = result.series()
+    assert series.columns[0] == "seconds" and len(series) > 3 and series.rows[0]["seconds"] >= 0
+    assert len(result.tasks) == sum(len(run["tasks"]) for run in result.runs)
+    assert pa.table(result.groups).num_rows >= 2
+    assert "<polyline" in result._repr_html_() and "tenants" in repr(result)
+
+
+def test_scenario_of_a_dictionary():
+    tomllib = pytest.importorskip("tomllib")
+    path = ROOT / "data" / "tenants.toml"
+    of_file = refault.Scenario.read(path).run(scale=2, policy=["lru", "mglru"])
+    of_dict = refault.Scenario.read(tomllib.loads(path.read_text())).run(scale=2, policy=["lru", "mglru"])
+    assert timeless(of_file.runs) == timeless(of_dict.runs) and len(of_dict.runs) == 2
+    with pytest.raises(ValueError, match="task: is missing"):
+        refault.Scenario.read({"name": "x", "machine": {"memory": "1G"}})
+    with pytest.raises(TypeError, match="cannot be in a scenario"):
+        refault.Scenario.read({"name": object()})
+    with pytest.raises(OSError):
+        refault.Scenario.read("no.toml")
+    with pytest.raises(ValueError, match="opt"):
+        refault.Scenario.read(path).run(policy="opt")
+
+
+def test_bench(run):
+    result = refault.bench("fio-zipf-2g")
+    _, out, _ = run("bench", "fio-zipf-2g", "--json")
+    assert timeless(result.benchmarks) == timeless(json.loads(out)["benchmarks"])
+    assert set(result.table.column("benchmark")) == {"fio-zipf-2g"}
+    with pytest.raises(ValueError, match="no-such"):
+        refault.bench("no-such")
+
+
+def test_report(sqlite, tmp_path):
+    page = tmp_path / "page.html"
+    array = refault.Trace.from_numpy(list(range(100)) * 20, name="a b/c")
+    trace = refault.Trace.read(sqlite, max_accesses=5000)
+    assert refault.report(array, trace, output=page, memory=["25%", "50%"], max_accesses=5000) == str(page)
+    text = page.read_text()
+    assert text.startswith("<!") and "sqlite" in text and "a-b-c" in text
+    with pytest.raises(TypeError, match="no setting 'memroy'"):
+        refault.report(sqlite, memroy="1M")
+    with pytest.raises(ValueError, match="no input"):
+        refault.report()
+    with pytest.raises(OSError):
+        refault.report(sqlite, output=tmp_path / "no" / "page.html")
