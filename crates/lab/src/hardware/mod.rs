@@ -11,8 +11,8 @@
 //! | `demand` | what effects need of locks and of other CPUs |
 //! | `hottest` | which pages are touched most, for the promotion policy `oracle` |
 //!
-//! It calls `device`, `contention` for what is needed of it, and `scenario` for what pages hold. It knows no task, no CPU and no thread:
-//! `kernel` carries out what it was asked for.
+//! It calls `device`, `contention` for what is needed of it, and `scenario` for what pages hold. It
+//! knows no task, no CPU and no thread: `kernel` carries out what it was asked for.
 
 mod content;
 mod demand;
