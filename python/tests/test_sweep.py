@@ -236,6 +236,37 @@ def test_errors_are_rows(traces, tmp_path):
     assert all("more than the footprint" in row["error"] for row in again.failed())
 
 
+def test_a_trace_that_kills_workers_is_a_row(traces, tmp_path):
+    """Its cells say that their workers died, and all others are done."""
+    from dask.distributed import Client, LocalCluster, WorkerPlugin
+
+    class Kill(WorkerPlugin):
+        """On this trace every worker dies, those that come after it, too."""
+
+        def setup(self, worker):
+            import os
+            import signal
+
+            from refault.sweeps import task
+
+            load = task.load
+            deadly = lambda url, *more: (
+                os.kill(os.getpid(), signal.SIGKILL) if url.endswith("t3.parquet") else load(url, *more)
+            )
+            task.load = deadly
+
+    with LocalCluster(2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
+        with Client(cluster) as client:
+            client.register_plugin(Kill())
+            some = [str(traces / f"t{n}.parquet") for n in range(6)]
+            sweep = refault.sweep(some, "20%", ["lru", "opt"], client=client, out=tmp_path / "out", progress=False)
+    rows = sweep.table().to_pylist()
+    assert len(rows) == 12
+    failed = {row["url"] for row in sweep.failed()}
+    assert failed == {str(traces / "t3.parquet")} and len(sweep.failed()) == 2
+    assert all(row["error"].startswith("KilledWorker") for row in sweep.failed())
+
+
 def test_the_same_content_is_done_once(traces, tmp_path):
     for name in ["a", "b"]:
         shutil.copy(traces / "t0.parquet", tmp_path / f"{name}.parquet")

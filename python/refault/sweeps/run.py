@@ -29,7 +29,7 @@ WINDOW = 8
 
 def estimate(known: dict[str, Any], threads: int = 1) -> int:
     """Bytes that replaying a trace takes: its accesses, what OPT knows of each, and an engine."""
-    return BASE_BYTES + 8 * known.get("accesses", 0) + 64 * threads * known.get("footprint_pages", 0)
+    return BASE_BYTES + 8 * known.get("accesses", 0) + 128 * threads * known.get("footprint_pages", 0)
 
 
 def estimate_unread(file_bytes: int) -> int:
@@ -263,8 +263,7 @@ class Work:
         elif job.known is None:
             # It killed workers: no cell of it can be replayed.
             said = task.said(error)
-            unread = fetch.blake2b(job.url.encode(), digest_size=8).hexdigest()
-            self.write_failed({"url": job.url, "digest": f"unreadable-{unread}", "error": said}, None, said)
+            self.write_failed(task.unreadable(job.url, said), None, said)
         else:
             self.write_failed(job.known, job.cells, task.said(error))
 

@@ -17,6 +17,9 @@ from typing import Any
 OWN = ("cell", "url", "asked_memory", "settings", "version", "error")
 """Columns beside those of a replay."""
 
+UNREADABLE = "unreadable-"
+"""What the digest of a trace begins with whose content is not known."""
+
 LEFT_OUT = ("config", "swap", "window_misses")
 """Columns of a replay that are not kept: ``settings`` says what was asked."""
 
@@ -137,9 +140,10 @@ class Store:
             if cell not in chosen or (errors[chosen[cell]] is not None and error is None):
                 chosen[cell] = at
         asked = list(zip(*(whole.column(name).to_pylist() for name in ("url", "asked_memory", "policy", "settings"))))
-        good = {asked[at] for at in chosen.values() if errors[at] is None}
-        # A trace that could not be read has no content that would name it, so its cells had other names.
-        left = sorted(at for at in chosen.values() if errors[at] is None or asked[at] not in good)
+        unreadable = [digest.startswith(UNREADABLE) for digest in whole.column("digest").to_pylist()]
+        read = {asked[at] for at in chosen.values() if not unreadable[at]}
+        # A trace that could not be read had no content to name its cells by: now they have other names.
+        left = sorted(at for at in chosen.values() if not unreadable[at] or asked[at] not in read)
         once = whole.take(pa.array(left, pa.int64()))
         keys = ["trace", "digest", "settings", "memory_pages", "asked_memory", "policy"]
         return once.sort_by([(key, "ascending") for key in keys])

@@ -13,7 +13,7 @@ from .._replay import replay
 from .._trace import Trace
 from . import fetch
 from .plan import Cell, Plan
-from .store import LEFT_OUT, Store
+from .store import LEFT_OUT, UNREADABLE, Store
 
 _lock = threading.Lock()
 _kept: tuple[str, Trace] | None = None
@@ -52,11 +52,7 @@ def survey(url: str, read: dict[str, Any], storage: dict[str, Any], out: str) ->
         digest = fetch.digest(path)
     except Exception as e:
         # The rows of its cells say so.
-        return {
-            "url": url,
-            "digest": "unreadable-" + fetch.blake2b(url.encode(), digest_size=8).hexdigest(),
-            "error": said(e),
-        }
+        return unreadable(url, said(e))
     known = {
         "url": url,
         "digest": digest,
@@ -68,6 +64,12 @@ def survey(url: str, read: dict[str, Any], storage: dict[str, Any], out: str) ->
     }
     Store(out).put_survey(survey_name(name, read), known)
     return known
+
+
+def unreadable(url: str, error: str) -> dict[str, Any]:
+    """What is known of a trace that cannot be read: its place stands for its content."""
+    digest = UNREADABLE + fetch.blake2b(url.encode(), digest_size=8).hexdigest()
+    return {"url": url, "digest": digest, "error": error}
 
 
 def survey_name(stamp: str, read: dict[str, Any]) -> str:
