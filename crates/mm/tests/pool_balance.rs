@@ -206,6 +206,8 @@ fn a_device_that_takes_nothing_gives_the_pool_all_it_may_have() {
 #[test]
 fn another_limit_keeps_the_share() {
     let mut b = PoolBalance::new(1000);
+    assert_eq!(b.target_pages(), 250);
+    b.device_is_full();
     b.set_max_pages(500);
     assert_eq!(b.target_pages(), 500);
     b.set_max_pages(1000);

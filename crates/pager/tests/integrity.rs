@@ -128,8 +128,23 @@ fn stress_by(threads: usize, name: &str, config: &RegionConfig) {
     assert!(s.counts.swapped_out > 1000, "{name}: there was eviction");
     assert_eq!((s.counts.poisoned, s.area.corrupt, s.counts.inconsistent), (0, 0, 0), "{name}");
     assert!(s.peak_pages <= s.max_pages, "{name}: {} of {} pages", s.peak_pages, s.max_pages);
-    // Those of a window may be on their way while they are counted, and are seen in both places.
-    assert!(most <= s.max_pages + 64, "{name}: {most} of {} pages were in use", s.max_pages);
+    let bound = s.max_pages + seen_twice(threads, config);
+    assert!(most <= bound, "{name}: {most} of {} pages were in use, at most {bound}", s.max_pages);
+}
+
+/// Pages that a look may count twice.
+///
+/// One thread at a time moves pages out, a window of them without the lock: they are seen where
+/// they were and where they go. And the frames of places whose content is of no use are counted as
+/// the pager's own, at most a batch and a window of each thread that serves, and are seen in the
+/// staging places until they are discarded. That is done without the lock: a thread that lost its
+/// processor before the call keeps them there, and each thread that evicts can be such a thread.
+/// Beside other work 68 were seen; with 5 ms of sleep before that call, 110.
+fn seen_twice(threads: usize, config: &RegionConfig) -> u64 {
+    const WINDOW: usize = 64;
+    const DISCARD_BATCH: usize = 32;
+    let evict = 1 + if config.fault_mode == FaultMode::Signal { threads } else { config.fault_threads };
+    (WINDOW + evict * (WINDOW + DISCARD_BATCH)) as u64
 }
 
 fn config(policy: Policy) -> RegionConfig {

@@ -106,12 +106,12 @@ fn the_pool_goes_before_a_fast_store_and_comes_back_before_a_slow_one() {
     for (page, words) in region.as_mut_slice().as_chunks_mut::<PAGE>().0.iter_mut().enumerate() {
         words.as_chunks_mut::<8>().0.iter_mut().enumerate().for_each(|(i, w)| *w = word(page, 0, i).to_ne_bytes());
     }
-    assert_eq!(limit(&region), MAX);
+    assert_eq!(limit(&region), MAX / 4);
     let mut at = 0;
     for turn in 0..2 {
         read_us.store(0, Ordering::Relaxed);
         let mut rounds = 0;
-        while limit(&region) > MAX / 4 {
+        while limit(&region) > MAX / 8 {
             (at, rounds) = (at + 1, rounds + 1);
             round(&mut region, &mut versions, at);
             assert!(rounds < ROUNDS, "turn {turn}: {:?}", region.stats().area.usage);

@@ -22,6 +22,9 @@
 
 /// Steps from no pool to the largest: a move is an eighth of it.
 const STEPS: u64 = 8;
+/// It begins with a quarter: a run that is best without a pool loses little until it has none, and
+/// one that is best with all of it has that after some windows.
+const START: u64 = 2;
 /// A window has a load for each page of a step, within these bounds.
 const WINDOW: std::ops::RangeInclusive<u64> = 256..=4096;
 /// Another size must be better by this part of what the present one costs,
@@ -143,11 +146,11 @@ pub struct PoolBalance {
 }
 
 impl PoolBalance {
-    /// A pool of at most so many pages, which it has at first.
+    /// A pool of at most so many pages, of which it has a quarter at first.
     pub fn new(max_pages: u64) -> PoolBalance {
         PoolBalance {
             max_pages,
-            step: STEPS,
+            step: START,
             costs: [Cost::default(); 2],
             fault: Average::default(),
             faults: 0,

@@ -10,7 +10,7 @@ use super::memory::Memory;
 use super::pressure::Pressure;
 use super::share::Sharing;
 use super::table::BLOCK;
-use super::wake::wake_at;
+use super::wake::{Wakes, wake_at};
 use crate::core::{Budget, DISCARD_BATCH, State};
 use crate::store::{PageBuf, StoreError};
 use crate::uffd::{Fault, PAGE, Uffd};
@@ -116,6 +116,8 @@ pub(super) struct Core {
     pub(super) unexplained_marks: HashMap<(usize, usize), u64>,
     /// The last round of the evictor moved nothing out.
     pub(super) was_fruitless: bool,
+    /// Threads that were served, and are not woken yet.
+    pub(super) wakes: Wakes,
 }
 
 impl Core {
@@ -175,6 +177,7 @@ impl Core {
             strays: 0,
             unexplained_marks: HashMap::new(),
             was_fruitless: false,
+            wakes: Wakes::default(),
         }
     }
 

@@ -113,7 +113,8 @@ impl Core {
             let (Some(uffd), Some(fill)) = (self.uffd(space), &self.memory.filling) else { return };
             let is_content = fill.source.content().is_some();
             let protected = is_content && !p.write && self.memory.protects();
-            let mode = FillMode { quiet: self.memory.high.holds, protected };
+            let quiet = self.memory.high.holds || self.wakes.are_kept();
+            let mode = FillMode { quiet, protected };
             // SAFETY: the source is a page: zeros, a buffer, or a staging place that was given up
             // under this lock and so is not emptied yet. The destination is of a program that is
             // served, and was watched, or the call fails.
@@ -129,8 +130,14 @@ impl Core {
                     self.memory.written.came(page, protected);
                     self.memory.doomed[page as usize] = false;
                     self.memory.is_discarding[page as usize] = false;
-                    if attempt > 0 && !mode.quiet {
+                    if self.memory.high.holds {
+                        return;
+                    }
+                    if attempt > 0 {
                         self.wake_at(p);
+                    }
+                    if quiet {
+                        self.wakes.keep(uffd, to);
                     }
                     return;
                 }

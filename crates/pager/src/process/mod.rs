@@ -244,15 +244,20 @@ impl Shared {
     /// After anything was done: what was read of faults is served, what the engine asked for is
     /// done, as far as someone waits for it.
     fn after<'a>(&'a self, mut core: MutexGuard<'a, Core>) {
+        core.keep_wakes();
         core.serve_pending();
         core = self.finish(core);
         if !core.waiting_for_frame.is_empty() {
+            core.take_wakes().give();
             // Who waits for room makes some.
             core = self.evict_round(core);
             core.retry_waiting();
             core = self.finish(core);
         }
         self.tell_evictor(&mut core);
+        let wakes = core.take_wakes();
+        drop(core);
+        wakes.give();
     }
 
     /// Wakes the evictor if it waits and there is something for it.
@@ -285,19 +290,29 @@ impl Shared {
             }
         }
         if core.memory.high.has_held() {
+            core.take_wakes().give();
             core = self.resume_faults(core);
         }
-        if core.memory.discards.len() >= DISCARD_BATCH { self.discard(core) } else { core }
+        if core.memory.discards.len() >= DISCARD_BATCH {
+            core.take_wakes().give();
+            core = self.discard(core);
+        }
+        core
     }
 
     /// Reads pages, and tells the engine. What failed on the way may be well where it is, so it is
     /// tried once more.
     fn read<'a>(&'a self, mut core: MutexGuard<'a, Core>, reads: &[(u32, u32)]) -> MutexGuard<'a, Core> {
         let mut contents: Vec<_> = reads.iter().map(|_| core.memory.buffer()).collect();
+        let (keeps, wakes) = (core.wakes.are_kept(), core.take_wakes());
         drop(core);
+        wakes.give();
         let slots: Vec<_> = reads.iter().map(|&(page, slot)| (slot, page)).collect();
         let results = self.area.read_several(&slots, &mut contents);
         let mut core = self.lock_now();
+        if keeps {
+            core.keep_wakes();
+        }
         for ((&(page, _), result), content) in reads.iter().zip(results).zip(contents) {
             core.arrive(page, result.map(|()| content));
         }

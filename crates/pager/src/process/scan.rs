@@ -13,6 +13,7 @@ use super::gate::WORTH_WATCHING;
 use super::maps;
 use crate::core::State;
 use crate::pagemap::Pagemap;
+use crate::threads::processor_time;
 use crate::uffd::PAGE;
 
 /// Bytes that are looked at under the lock at a time.
@@ -32,14 +33,6 @@ const SHARE: u32 = 20;
 const MOST_PAUSE_SHARED: Duration = Duration::from_millis(2);
 /// The scanner goes before programs.
 const NICE: libc::c_int = -10;
-
-/// Processor time of this thread.
-fn processor_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure is filled by the call, and zero if it fails.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
 
 /// What is to be done about a process.
 struct Look {

@@ -10,6 +10,7 @@ use refault_mm::PoolTier;
 use super::codec::COMPRESS_BOUND;
 use super::tuner::{Destination, Tuner};
 use super::{Note, Page, PageBuf, Pool, Store, StoreError, Usage};
+use crate::threads::processor_time;
 use crate::uffd::PAGE;
 
 /// Locks for slots that are being written to the lower store: two slots may share one.
@@ -45,15 +46,18 @@ impl<L: Store> Tiers<L> {
     /// Of these two, the pool as large as the engine decides, and never larger than it may be.
     pub fn adapting(pool: Pool, lower: L) -> Tiers<L> {
         let tuner = Some(Tuner::new(pool.limit_bytes()));
-        Tiers { tuner, ..Tiers::new(pool, lower) }
+        let tiers = Tiers { tuner, ..Tiers::new(pool, lower) };
+        tiers.follow_target();
+        tiers
     }
 
     /// Writes to the lower store, with the locks of the slots held.
     fn write_below(&self, pages: &[(u32, &Page)]) -> Vec<Result<(), StoreError>> {
-        let begun = Instant::now();
+        let Some(t) = &self.tuner else { return self.lower.write_many(pages) };
+        let begun = processor_time();
         let results = self.lower.write_many(pages);
-        if let Some(t) = self.tuner.as_ref().filter(|_| results.iter().all(|r| r.is_ok())) {
-            t.stored(PoolTier::Device, pages.len(), begun);
+        if results.iter().all(|r| r.is_ok()) {
+            t.stored_below(pages.len(), processor_time().saturating_sub(begun));
         }
         results
     }

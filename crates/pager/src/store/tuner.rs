@@ -3,11 +3,12 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use refault_mm::{PoolBalance, PoolBalanceStats, PoolExtent, PoolTier};
 
 use super::sparse::{Entry, Sparse};
+use crate::threads::nanoseconds;
 use crate::uffd::PAGE;
 
 /// When the page of a slot left memory, in pages that had left by then. 0: there is none.
@@ -115,9 +116,10 @@ impl Tuner {
         }
     }
 
-    /// Pages were stored.
-    pub(super) fn stored(&self, tier: PoolTier, pages: usize, begun: Instant) {
-        self.lock().balance.stored(tier, pages as u64, ns_since(begun));
+    /// Pages were stored on the device, which took so much processor time. No program waits for
+    /// these writes, so by the clock the device would be held to be dearer than it is.
+    pub(super) fn stored_below(&self, pages: usize, took: Duration) {
+        self.lock().balance.stored(PoolTier::Device, pages as u64, nanoseconds(took));
     }
 
     /// A page was compressed, and is as long now, or not worth it.
