@@ -17,8 +17,8 @@ fn machine(background_ratio: u64) -> (Engine, PageId, AtOnce) {
     (engine, first, AtOnce::answering(later))
 }
 
-/// As in Linux the age is that of the file: it is written whole, by index, and what is dirtied later
-/// waits for its own 30 s.
+/// As in Linux the age is that of the file: it is written whole, by index, and what is dirtied
+/// later waits for its own 30 s.
 #[test]
 fn a_file_is_written_when_it_is_dirty_for_30_s_and_not_before() {
     let (mut engine, first, mut w) = machine(10);
@@ -77,8 +77,8 @@ fn files_take_turns() {
     }
     engine.flush(&mut w);
     let written = w.take_pages();
-    // 6000 are dirty of some 4000 that may be; a fifth of 40,000 in eight parts is below 1024, so that
-    // 1024 are written of the first, and 1024 of the other.
+    // 6000 are dirty of some 4000 that may be; a fifth of 40,000 in eight parts is below 1024, so
+    // that 1024 are written of the first, and 1024 of the other.
     let of_first = written.iter().filter(|p| **p < files[1]).count();
     assert_eq!((written.len(), of_first), (2048, 1024));
     assert!(written.is_sorted(), "by index");

@@ -60,12 +60,12 @@ fn guest(kernel: &str, workload: &str, cpus: u64) -> [u64; 4] {
 /// Times of an emulated guest with one CPU, of which one instruction takes a nanosecond, from the
 /// start times of windows: 15.0 us for a read that hits and 23.6 us for one that misses (two-sets
 /// before anything is reclaimed, from 4 to 92 % misses), 9.2 us for a touch of memory in place
-/// (idle-return, a window without a miss), 18.5 us for the first one of a page (the idle phases), 25.7
-/// us for a write to a file (writers, before the flusher begins).
-/// Most of each is the probe (`mincore`, and the statistics every 32nd time). kswapd took 1.26 s for
-/// 294,000 pages scanned, 262,000 freed and 27,000 swapped out, and 2.4 us a page where it swapped
-/// nothing; how that divides into scanning, freeing and compressing is an estimate, as is what a
-/// fault that swaps in takes.
+/// (idle-return, a window without a miss), 18.5 us for the first one of a page (the idle phases),
+/// 25.7 us for a write to a file (writers, before the flusher begins). Most of each is the probe
+/// (`mincore`, and the statistics every 32nd time). kswapd took 1.26 s for 294,000 pages scanned,
+/// 262,000 freed and 27,000 swapped out, and 2.4 us a page where it swapped nothing; how that
+/// divides into scanning, freeing and compressing is an estimate, as is what a fault that swaps in
+/// takes.
 const COSTS: &str = r#"{ read_hit = "15us", write_hit = "25700ns", map_hit = "9200ns", anon_fault = "18500ns",
     minor_fault = "18500ns", major_fault = "9300ns", read_miss = "8600ns", scan_page = "300ns",
     reclaim_page = "2us", pte_walk = "300ns" }"#;
@@ -95,8 +95,8 @@ trace = {{ file = {trace:?}, device = "disk", advice = "random", mincore = true 
     )
 }
 
-/// Where the file is: sparse, so that a miss fills a page with zeros, but for writers. Theirs is on a
-/// file system on zram, which keeps pages of zeros without memory; the flusher took 7.75 s of CPU
+/// Where the file is: sparse, so that a miss fills a page with zeros, but for writers. Theirs is on
+/// a file system on zram, which keeps pages of zeros without memory; the flusher took 7.75 s of CPU
 /// time for 177,800 pages.
 fn disk(workload: &str) -> &'static str {
     match workload {

@@ -138,9 +138,9 @@ impl Engine {
         self.mem.writeout(w).flush()
     }
 
-    /// Writes the dirty pages of files that have had some for longer than `dirty_expire_ns`, if the last look for
-    /// them was `dirty_writeback_ns` ago. A driver with a flusher that runs by itself calls this
-    /// now and then.
+    /// Writes the dirty pages of files that have had some for longer than `dirty_expire_ns`, if the
+    /// last look for them was `dirty_writeback_ns` ago. A driver with a flusher that runs by itself
+    /// calls this now and then.
     pub fn flush_expired<W: World>(&mut self, w: &mut W) {
         self.mem.writeout(w).flush_expired()
     }

@@ -26,7 +26,8 @@ pub(crate) struct DirtyPages {
 
 /// `MIN_WRITEBACK_PAGES`: what is written of a file at a time is a multiple of 4 MiB.
 const MIN_WRITEBACK_PAGES: u64 = 1024;
-/// Half a second at the bandwidth that Linux assumes of a device before it has measured it (100 MiB/s).
+/// Half a second at the bandwidth that Linux assumes of a device before it has measured it (100
+/// MiB/s).
 const HALF_SECOND_PAGES: u64 = 12_800;
 
 impl DirtyPages {
@@ -168,8 +169,8 @@ impl<W: World> Writeout<'_, W> {
         }
     }
 
-    /// Writes dirty file pages: while there are too many, or all if that was asked. It is the turn of
-    /// one file after the other.
+    /// Writes dirty file pages: while there are too many, or all if that was asked. It is the turn
+    /// of one file after the other.
     pub(crate) fn flush(&mut self) {
         if std::mem::replace(&mut self.writeback.flushing, true) {
             return;
@@ -205,7 +206,8 @@ impl<W: World> Writeout<'_, W> {
         pages - pages % MIN_WRITEBACK_PAGES
     }
 
-    /// Writes dirty pages of a file by index, from where the flusher left it. How many it looked at.
+    /// Writes dirty pages of a file by index, from where the flusher left it. How many it looked
+    /// at.
     fn write_file(&mut self, file: MappingId, most: u64) -> u64 {
         let pages = self.pages.mapping_pages(file);
         let most = most.min(self.writeback.dirty.files.dirty_of(file));

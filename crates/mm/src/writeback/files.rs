@@ -18,8 +18,8 @@ struct DirtyFile {
     queued: bool,
 }
 
-/// Files with dirty pages: one is written for a while, by index from where the flusher left it, then
-/// it is the turn of the next.
+/// Files with dirty pages: one is written for a while, by index from where the flusher left it,
+/// then it is the turn of the next.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DirtyFiles {
     /// A bit a page: the first of a dirty folio.
