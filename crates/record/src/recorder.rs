@@ -205,12 +205,16 @@ impl Recorder {
     ) -> Result<End, String> {
         let started = Instant::now();
         let (mut next_snapshot, mut next_checkpoint) = (Duration::ZERO, FIRST_CHECKPOINT);
+        let mut next_look = Duration::ZERO;
         loop {
             let age = started.elapsed();
             if age >= next_snapshot {
                 self.snapshot();
-                self.members.look_again();
-                next_snapshot = age + self.snapshot_every;
+                if age >= next_look {
+                    self.members.look_again();
+                    next_look = age + Duration::from_secs(1);
+                }
+                next_snapshot = age + self.until_next_snapshot(age);
             }
             self.step(false)?;
             tell(&self.progress());
@@ -268,6 +272,16 @@ impl Recorder {
         let values = self.columns.values(self.group.as_ref());
         if self.recording.series.push(Snapshot { time_ns, values }) {
             self.snapshot_every *= 2;
+        }
+    }
+
+    /// A program takes most of its memory besides files as it starts: with looks that are far
+    /// apart, a short one would seem to have had none.
+    fn until_next_snapshot(&self, age: Duration) -> Duration {
+        match age.as_secs() {
+            0 => STEP,
+            1..10 => self.snapshot_every / 5,
+            _ => self.snapshot_every,
         }
     }
 

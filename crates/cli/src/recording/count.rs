@@ -1,7 +1,7 @@
 //! Hits and misses of the kernel and of the lab.
 
 use super::load::Loaded;
-use refault_trace::{Act, Record};
+use refault_trace::{Act, Record, Via};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -47,6 +47,9 @@ impl Both {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Compared {
     pub(crate) total: Both,
+    /// Of these those by descriptor, and those by mapping.
+    pub(crate) by_descriptor: Both,
+    pub(crate) by_mapping: Both,
     pub(crate) windows: Vec<Both>,
     /// By object.
     pub(crate) objects: Vec<Both>,
@@ -73,9 +76,13 @@ impl Compared {
         }
     }
 
-    pub(crate) fn access(&mut self, object: u32, kernel: bool, lab: bool) {
+    pub(crate) fn access(&mut self, object: u32, via: Via, kernel: bool, lab: bool) {
         let window = u128::from(self.total.accesses) * u128::from(WINDOWS) / u128::from(self.all.max(1));
         self.total.add(kernel, lab);
+        match via {
+            Via::Fd => self.by_descriptor.add(kernel, lab),
+            Via::Map => self.by_mapping.add(kernel, lab),
+        }
         if let Some(window) = self.windows.get_mut(window as usize) {
             window.add(kernel, lab);
         }

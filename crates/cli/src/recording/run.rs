@@ -115,7 +115,8 @@ impl Run<'_> {
     }
 
     fn touch(&mut self, record: &Record) {
-        let reads = record.op.via != Some(Via::Map) && !record.op.write;
+        let via = record.op.via.unwrap_or(Via::Fd);
+        let reads = via == Via::Fd && !record.op.write;
         let mut missed_before = false;
         for i in 0..record.pages {
             let page = record.page + u64::from(i);
@@ -123,18 +124,15 @@ impl Run<'_> {
             let mapped = self.cell.machine.pte[id as usize] & MAPPED != 0;
             let missed = match reads {
                 _ if self.elsewhere.contains(&id) => false,
-                false if record.op.via == Some(Via::Map) && !mapped => self.fault(record, id),
+                false if via == Via::Map && !mapped => self.fault(record, id),
                 true => self.read(record, page, id, record.pages - i),
-                false => {
-                    let via = record.op.via.unwrap_or(Via::Fd);
-                    !self.cell.step(PackedAccess::new(id, record.op.write, via, false))
-                }
+                false => !self.cell.step(PackedAccess::new(id, record.op.write, via, false)),
             };
             // Pages that are missing one after the other are read together: one wait, as the kernel
             // counts them.
             let ours = missed && !missed_before;
             missed_before = missed;
-            self.compared.access(record.object, record.act == Act::Miss && i == 0, ours);
+            self.compared.access(record.object, via, record.act == Act::Miss && i == 0, ours);
         }
     }
 

@@ -68,6 +68,8 @@ pub(super) fn json(compared: &Compared, loaded: &Loaded, settings: &Settings, ve
         "kernel_hit_rate": kernel / 100.0,
         "lab_hit_rate": lab / 100.0,
         "agreement": compared.total.agreement(),
+        "by_descriptor": compared.by_descriptor,
+        "by_mapping": compared.by_mapping,
         "warm_pages": compared.warm,
         "kernel_pages": { "added": compared.added, "evicted": compared.evicted, "dropped": compared.dropped },
         "lab_counters": compared.ours,

@@ -41,6 +41,11 @@ fn figures(loaded: &Loaded, compared: &Compared) -> String {
     row("hit rate", format!("{kernel:.2}%"), format!("{lab:.2}%"));
     row("misses", grouped(compared.total.kernel_misses), grouped(compared.total.lab_misses));
     row("same accesses", String::new(), format!("{:.2}%", 100.0 * compared.total.agreement()));
+    if compared.by_descriptor.accesses > 0 && compared.by_mapping.accesses > 0 {
+        for (name, both) in [("- by descriptor", &compared.by_descriptor), ("- by mapping", &compared.by_mapping)] {
+            row(name, String::new(), format!("{:.2}%", 100.0 * both.agreement()));
+        }
+    }
     let ours = |name: &str| compared.ours.get(name).copied().unwrap_or(0);
     row("evicted pages", grouped(compared.evicted), grouped(ours("pgsteal_file")));
     for (name, key) in [("refaults", "workingset_refault_file"), ("activations", "workingset_activate_file")] {
