@@ -1,0 +1,24 @@
+//! The policies that come with the engine, one a file.
+//!
+//! | file | the policy |
+//! |---|---|
+//! | `fifo` | first in, first out |
+//! | `clock` | second chance |
+//! | `recency` | least and most recently used, exactly |
+//! | `lfu` | least frequently used of a sample |
+//! | `sieve` | SIEVE |
+//! | `s3fifo` | S3-FIFO |
+//! | `arc` | ARC |
+//! | `plain` | a cache with nothing around it, in which their checks run (tests only) |
+//!
+//! It calls `list` and `ops`; `builtin` names them.
+
+pub(super) mod arc;
+pub(super) mod clock;
+pub(super) mod fifo;
+pub(super) mod lfu;
+#[cfg(test)]
+mod plain;
+pub(super) mod recency;
+pub(super) mod s3fifo;
+pub(super) mod sieve;
