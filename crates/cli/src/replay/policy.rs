@@ -50,6 +50,10 @@ impl RowPolicy {
                 CacheExtPolicy::Sieve => 'v',
                 CacheExtPolicy::S3Fifo => 'S',
                 CacheExtPolicy::Arc => 'a',
+                CacheExtPolicy::TwoQ => '2',
+                CacheExtPolicy::Lirs => 'i',
+                CacheExtPolicy::WTinyLfu => 'w',
+                CacheExtPolicy::Mglru => 'g',
             },
             RowPolicy::Opt => 'o',
         }

@@ -23,11 +23,19 @@ pub enum CacheExtPolicy {
     S3Fifo,
     /// ARC (FAST 2003).
     Arc,
+    /// 2Q (VLDB 1994).
+    TwoQ,
+    /// LIRS (SIGMETRICS 2002).
+    Lirs,
+    /// W-TinyLFU (TOS 2017).
+    WTinyLfu,
+    /// Multi-gen LRU, as a plug-in.
+    Mglru,
 }
 
 impl CacheExtPolicy {
     /// All of them.
-    pub const ALL: [CacheExtPolicy; 8] = [
+    pub const ALL: [CacheExtPolicy; 12] = [
         CacheExtPolicy::Fifo,
         CacheExtPolicy::Clock,
         CacheExtPolicy::LruExact,
@@ -36,6 +44,10 @@ impl CacheExtPolicy {
         CacheExtPolicy::Sieve,
         CacheExtPolicy::S3Fifo,
         CacheExtPolicy::Arc,
+        CacheExtPolicy::TwoQ,
+        CacheExtPolicy::Lirs,
+        CacheExtPolicy::WTinyLfu,
+        CacheExtPolicy::Mglru,
     ];
 
     /// The name on the command line.
@@ -49,6 +61,10 @@ impl CacheExtPolicy {
             CacheExtPolicy::Sieve => "sieve",
             CacheExtPolicy::S3Fifo => "s3fifo",
             CacheExtPolicy::Arc => "arc",
+            CacheExtPolicy::TwoQ => "2q",
+            CacheExtPolicy::Lirs => "lirs",
+            CacheExtPolicy::WTinyLfu => "w-tinylfu",
+            CacheExtPolicy::Mglru => "mglru-ext",
         }
     }
 
@@ -63,6 +79,10 @@ impl CacheExtPolicy {
             CacheExtPolicy::Sieve => Box::new(policies::sieve::Sieve::default()),
             CacheExtPolicy::S3Fifo => Box::new(policies::s3fifo::S3Fifo::default()),
             CacheExtPolicy::Arc => Box::new(policies::arc::Arc::default()),
+            CacheExtPolicy::TwoQ => Box::new(policies::twoq::TwoQ::default()),
+            CacheExtPolicy::Lirs => Box::new(policies::lirs::Lirs::default()),
+            CacheExtPolicy::WTinyLfu => Box::new(policies::wtinylfu::WTinyLfu::default()),
+            CacheExtPolicy::Mglru => Box::new(policies::mglru::Mglru::default()),
         }
     }
 }
