@@ -28,6 +28,7 @@
 mod by_policy;
 
 mod alloc;
+mod cache_ext;
 mod cgroupfs;
 mod charged;
 mod config;
@@ -65,6 +66,9 @@ mod world_at_once;
 #[cfg(test)]
 extern crate self as refault_mm;
 
+pub use cache_ext::builtin::CacheExtPolicy;
+pub use cache_ext::list::{Eviction, Iter, ListId, Lists};
+pub use cache_ext::ops::{Cache, CacheExtOps, CloneOps, FolioMap};
 pub use cgroupfs::memory_reclaim::{ReclaimAgain, ReclaimRequest, ReclaimRound};
 pub use cgroupfs::oom::OomTask;
 pub use config::dirty::DirtyConfig;

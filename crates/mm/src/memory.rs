@@ -8,6 +8,7 @@
 
 use crate::charged::Charged;
 use crate::config::Config;
+use crate::ids::{FolioId, LruvecId};
 use crate::lru::pages::Pages;
 use crate::memcg::groups::Groups;
 use crate::migrate::Migrate;
@@ -41,6 +42,23 @@ impl Memory {
             frames,
             cfg,
         })
+    }
+
+    /// Pages that a group may have, for the policy beside its lists: the lowest limit of it and of
+    /// those above it.
+    pub(crate) fn room_of(&self, v: LruvecId) -> u64 {
+        let memcg = self.pages.lruvecs[v.index()].memcg;
+        let chain = std::iter::successors(Some(memcg), |&id| self.groups.memcgs.get(id).parent);
+        chain.map(|id| self.groups.memcgs.get(id).max).min().unwrap_or(u64::MAX)
+    }
+
+    /// The policy beside the lists learns of a folio that has come into the page cache.
+    #[cold]
+    pub(crate) fn tell_added(&mut self, v: LruvecId, f: FolioId) {
+        let room = self.room_of(v);
+        if let Some(ext) = &mut self.pages.ext {
+            ext.added(v, f, room);
+        }
     }
 
     /// See [`Charged`].

@@ -22,6 +22,7 @@ impl Engine {
         self.validate_node_sizes()?;
         self.mem.frames.hints.as_ref().map_or(Ok(()), |h| h.validate(&self.mem.pages.folios))?;
         self.validate_folios(&on_list)?;
+        self.validate_cache_ext()?;
         self.validate_charges()
     }
 
@@ -33,6 +34,13 @@ impl Engine {
         }
         self.mem.frames.frames_under_way(&self.mem.pages).for_each(|(nid, nr)| pages[nid.index()] += nr);
         self.mem.frames.nodes.validate(&pages)
+    }
+
+    /// A policy beside the lists knows the folios of files that are in memory, and no others.
+    fn validate_cache_ext(&self) -> Result<(), String> {
+        let pages = &self.mem.pages;
+        let is_file = |f| pages.folios.is_used(f) && !pages.folios.st(f).has(State::ANON | State::SWAPBACKED);
+        pages.ext.as_ref().map_or(Ok(()), |ext| ext.validate(pages.folios.len(), is_file))
     }
 
     /// The sizes of the nodes are those of their lruvecs.

@@ -1,6 +1,7 @@
 //! All tests of the crate's public side in one program: what they share is compiled once.
 
 mod advice;
+mod cache_ext;
 mod dirty_expire;
 mod invariants;
 mod kernels;

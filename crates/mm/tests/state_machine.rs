@@ -90,7 +90,7 @@ fn set_up_swap(cfg: &mut Config, setup: u8) {
 
 prop_compose! {
     fn config(most_pages: u64)(
-        (policy, kernel) in (prop::sample::select(&Policy::ALL[..]), prop::sample::select(&Kernel::ALL[..])),
+        (policy, kernel) in (prop::sample::select(Policy::every().collect::<Vec<_>>()), prop::sample::select(&Kernel::ALL[..])),
         batch_folios in prop::sample::select(vec![0usize, 1, 5, 31]),
         swap_cluster_max in prop::sample::select(vec![1u64, 8, 32]),
         charge_batch in prop::sample::select(vec![1u64, 64]),

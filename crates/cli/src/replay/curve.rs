@@ -132,7 +132,7 @@ fn legend(text: &mut String, rows: &[Row], colour: bool) {
 
 /// Adds a character, in the colour of its policy.
 fn paint(text: &mut String, c: char, colour: bool) {
-    let policy = RowPolicy::all().find(|p| p.letter() == c);
+    let policy = RowPolicy::every().find(|p| p.letter() == c);
     match policy.filter(|_| colour) {
         Some(policy) => {
             let _ = write!(text, "\x1b[{}m{c}\x1b[0m", ansi(policy));
@@ -149,6 +149,8 @@ fn ansi(policy: RowPolicy) -> u8 {
         RowPolicy::Linux(Policy::LruShadow) => 94,
         RowPolicy::Linux(Policy::Mglru) => 32,
         RowPolicy::Linux(Policy::MglruShadow) => 92,
+        // They are told apart by their letters.
+        RowPolicy::Linux(Policy::Ext(_)) => 35,
         RowPolicy::Opt => 31,
     }
 }

@@ -1,13 +1,13 @@
 //! What `--policy` names: a policy of Linux, or the limit of them all.
 
-use refault_mm::Policy;
+use refault_mm::{CacheExtPolicy, Policy};
 use std::fmt;
 use std::str::FromStr;
 
 /// A policy of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowPolicy {
-    /// One of Linux's, run by the engine.
+    /// One that the engine runs: of Linux's, or in the form of cache_ext.
     Linux(Policy),
     /// Belady's OPT, which knows the future.
     Opt,
@@ -17,6 +17,11 @@ impl RowPolicy {
     /// All of them.
     pub fn all() -> impl Iterator<Item = RowPolicy> {
         Policy::ALL.into_iter().map(RowPolicy::Linux).chain([RowPolicy::Opt])
+    }
+
+    /// Those and the policies in the form of cache_ext, which `all` does not mean.
+    pub fn every() -> impl Iterator<Item = RowPolicy> {
+        Policy::every().map(RowPolicy::Linux).chain([RowPolicy::Opt])
     }
 
     /// The name on the command line.
@@ -36,6 +41,20 @@ impl RowPolicy {
             RowPolicy::Linux(Policy::LruShadow) => 's',
             RowPolicy::Linux(Policy::Mglru) => 'm',
             RowPolicy::Linux(Policy::MglruShadow) => 'M',
+            RowPolicy::Linux(Policy::Ext(policy)) => match policy {
+                CacheExtPolicy::Fifo => 'f',
+                CacheExtPolicy::Clock => 'c',
+                CacheExtPolicy::LruExact => 'L',
+                CacheExtPolicy::Mru => 'u',
+                CacheExtPolicy::Lfu => 'q',
+                CacheExtPolicy::Sieve => 'v',
+                CacheExtPolicy::S3Fifo => 'S',
+                CacheExtPolicy::Arc => 'a',
+                CacheExtPolicy::TwoQ => '2',
+                CacheExtPolicy::Lirs => 'i',
+                CacheExtPolicy::WTinyLfu => 'w',
+                CacheExtPolicy::Mglru => 'g',
+            },
             RowPolicy::Opt => 'o',
         }
     }
@@ -57,9 +76,12 @@ impl FromStr for PolicyList {
     fn from_str(text: &str) -> Result<PolicyList, String> {
         let mut list = Vec::new();
         for name in text.split(',').map(str::trim) {
-            let named: Vec<_> = RowPolicy::all().filter(|p| name == "all" || p.name() == name).collect();
+            let named: Vec<_> = match name {
+                "all" => RowPolicy::all().collect(),
+                name => RowPolicy::every().filter(|p| p.name() == name).collect(),
+            };
             if named.is_empty() {
-                let known: Vec<_> = RowPolicy::all().map(RowPolicy::name).collect();
+                let known: Vec<_> = RowPolicy::every().map(RowPolicy::name).collect();
                 return Err(format!("unknown policy {name:?}; known are {} and all", known.join(", ")));
             }
             for policy in named {
@@ -82,7 +104,7 @@ mod tests {
         assert_eq!(names("mglru, opt,mglru"), Ok(vec!["mglru", "opt"]));
         assert_eq!(names("all").map(|l| l.len()), Ok(7));
         assert_eq!(names("opt,all").map(|l| l[0]), Ok("opt"));
-        let error = names("clock").expect_err("not a policy");
-        assert!(error.contains("\"clock\"") && error.contains("lru-2013, lru-none"), "{error}");
+        let error = names("belady").expect_err("not a policy");
+        assert!(error.contains("\"belady\"") && error.contains("lru-2013, lru-none"), "{error}");
     }
 }

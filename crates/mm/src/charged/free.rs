@@ -65,6 +65,9 @@ impl Charged<'_> {
     /// Uncharges a folio, which was in state `st`, and gives back its entry and frames.
     #[inline]
     pub(crate) fn free_folio<W: World>(&mut self, w: &mut W, f: FolioId, st: State) {
+        if self.pages.ext.is_some() {
+            self.pages.tell_removed(f, false);
+        }
         let own = self.pages.folios.lruvec(f);
         let memcg = self.pages.lruvecs[own.index()].memcg;
         debug_assert!(!st.has(State::WRITEBACK | State::MIGRATING), "{f:?} is free and under way: {st:?}");

@@ -144,6 +144,9 @@ impl Charged<'_> {
         let id = self.groups.memcgs.unused.pop()?;
         for v in self.pages.lruvecs_of(id) {
             self.pages.lruvecs[v.index()].start_over();
+            if let Some(ext) = &mut self.pages.ext {
+                ext.forget(v);
+            }
         }
         Some(id)
     }

@@ -15,6 +15,7 @@ pub(crate) mod zswap;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::cache_ext::builtin::CacheExtPolicy;
 use crate::config::dirty::DirtyConfig;
 use crate::config::lru::{Lru, LruConfig, RefaultTest};
 use crate::config::memcg::MemcgConfig;
@@ -40,12 +41,19 @@ pub enum Policy {
     Mglru,
     /// Multi-gen LRU with the RFC v3 re-activation.
     MglruShadow,
+    /// Two lists, and beside them a policy in the form of cache_ext for pages of files.
+    Ext(CacheExtPolicy),
 }
 
 impl Policy {
-    /// All of them.
+    /// Those of Linux.
     pub const ALL: [Policy; 6] =
         [Policy::Lru, Policy::Lru2013, Policy::LruNone, Policy::LruShadow, Policy::Mglru, Policy::MglruShadow];
+
+    /// Those of Linux, and those in the form of cache_ext.
+    pub fn every() -> impl Iterator<Item = Policy> {
+        Policy::ALL.into_iter().chain(CacheExtPolicy::ALL.map(Policy::Ext))
+    }
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -56,12 +64,13 @@ impl Policy {
             Policy::LruShadow => "lru-shadow",
             Policy::Mglru => "mglru",
             Policy::MglruShadow => "mglru-shadow",
+            Policy::Ext(policy) => policy.name(),
         }
     }
 
     fn parts(self) -> (Lru, RefaultTest) {
         match self {
-            Policy::Lru => (Lru::TwoList, RefaultTest::Mainline),
+            Policy::Lru | Policy::Ext(_) => (Lru::TwoList, RefaultTest::Mainline),
             Policy::Lru2013 => (Lru::TwoList, RefaultTest::Distance2013),
             Policy::LruNone => (Lru::TwoList, RefaultTest::None),
             Policy::LruShadow => (Lru::TwoList, RefaultTest::ShadowPosition),
@@ -81,8 +90,8 @@ impl FromStr for Policy {
     type Err = String;
 
     fn from_str(s: &str) -> Result<Self, String> {
-        Policy::ALL.into_iter().find(|p| p.name() == s).ok_or_else(|| {
-            let names: Vec<_> = Policy::ALL.iter().map(|p| p.name()).collect();
+        Policy::every().find(|p| p.name() == s).ok_or_else(|| {
+            let names: Vec<_> = Policy::every().map(Policy::name).collect();
             format!("unknown policy {s:?}; known are {}", names.join(", "))
         })
     }
@@ -94,6 +103,8 @@ impl FromStr for Policy {
 pub struct Config {
     /// Lists and refaults.
     pub lru: LruConfig,
+    /// A policy for pages of files beside the lists, which then must be two; none: the lists alone.
+    pub cache_ext: Option<CacheExtPolicy>,
     /// How a shadow entry is packed.
     pub shadow: ShadowConfig,
     /// Memory cgroups.
@@ -130,6 +141,10 @@ impl Config {
         let (lru, refault) = policy.parts();
         Config {
             lru: LruConfig::new(lru, refault),
+            cache_ext: match policy {
+                Policy::Ext(policy) => Some(policy),
+                _ => None,
+            },
             shadow: ShadowConfig::default(),
             memcg: MemcgConfig::default(),
             swap: SwapConfig::default(),
@@ -155,6 +170,10 @@ impl Config {
     fn check_parts(&self) -> Result<(), String> {
         one_of(&[
             (self.swappiness <= 200, "swappiness is 0 to 200"),
+            (
+                self.cache_ext.is_none() || self.lru.kind == Lru::TwoList,
+                "cache_ext is beside two lists, not generations",
+            ),
             (self.cpus >= 1, "there is at least one CPU"),
             (
                 self.numa.as_ref().is_none_or(|n| n.nodes.len() <= 1 << self.shadow.nodes_shift.min(10)),

@@ -9,13 +9,14 @@ mod reclaim;
 mod swap;
 
 use crate::alloc::Alloc;
+use crate::cache_ext::ops::CacheExtOps;
 use crate::cgroupfs::Cgroupfs;
 use crate::config::Config;
 use crate::config::thp::HugeAdvice;
 use crate::fault::Fault;
 use crate::folio::mapping::{MappingKind, Owner};
 use crate::folio::table::FolioTable;
-use crate::ids::{MappingId, MemcgId, NodeId, PageId};
+use crate::ids::{FolioId, MappingId, MemcgId, NodeId, PageId};
 use crate::memory::Memory;
 use crate::reclaim::Reclaim;
 use crate::scan::ScanControl;
@@ -150,7 +151,28 @@ impl Engine {
 
     /// Bytes that the engine holds: (for slots, folios and lists, for nodes and tables, for swap).
     pub fn memory_bytes(&self) -> (usize, usize, usize) {
-        (self.mem.pages.folios.memory_bytes(), self.mem.pages.space.memory_bytes(), self.mem.swap.slots.memory_bytes())
+        let ext = self.mem.pages.ext.as_ref().map_or(0, |ext| ext.memory_bytes());
+        (
+            self.mem.pages.folios.memory_bytes() + ext,
+            self.mem.pages.space.memory_bytes(),
+            self.mem.swap.slots.memory_bytes(),
+        )
+    }
+
+    /// Another policy for the page cache of a group, beside its lists; the configuration must have
+    /// one for all groups ([`Config::cache_ext`]). What the group has in memory is added to it.
+    pub fn attach_cache_ext(&mut self, memcg: MemcgId, ops: &dyn CacheExtOps) -> Result<(), String> {
+        self.mem.groups.online_memcg(memcg)?;
+        for v in self.mem.pages.lruvecs_of(memcg) {
+            let pages = &self.mem.pages;
+            let is_own = |&f: &FolioId| pages.ext.as_ref().is_some_and(|ext| ext.is_of(v, f));
+            let resident: Vec<_> = pages.folios.in_use().filter(is_own).collect();
+            let Some(ext) = &mut self.mem.pages.ext else {
+                return Err("the configuration has no cache_ext: a policy for one group wants one for all".into());
+            };
+            ext.attach(v, ops.clone_ops(), &resident);
+        }
+        Ok(())
     }
 
     /// Bytes that a resident page of order 0 takes: its slot, which holds its folio, its place on a

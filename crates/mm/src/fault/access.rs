@@ -66,6 +66,9 @@ impl<W: World> Fault<'_, W> {
         if ack == Ack::Done {
             // Nothing has marked a new folio: this is the first access, under any policy.
             self.mem.pages.folios.hot[page.index()] |= (State::UPTODATE | State::REFERENCED) as u8;
+            if self.mem.pages.ext.is_some() {
+                self.mem.pages.tell_read(f);
+            }
             return Outcome::Major;
         }
         self.mem.pages.note_read(f, ack);
@@ -171,7 +174,11 @@ impl<W: World> Fault<'_, W> {
                 in_fault,
             );
         }
-        Ok(self.mem.pages.add_folio(page, st, in_fault))
+        let f = self.mem.pages.add_folio(page, st, in_fault);
+        if self.mem.pages.ext.is_some() {
+            self.mem.tell_added(own, f);
+        }
+        Ok(f)
     }
 
     /// Maps the touched page; a write to a file page dirties it at once.

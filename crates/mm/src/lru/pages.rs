@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use crate::cache_ext::attached::CacheExt;
 use crate::config::Config;
 use crate::config::lru::LruConfig;
 use crate::folio::mapping::{Fill, PageSpace};
@@ -44,6 +45,8 @@ pub(crate) struct Pages {
     pub(crate) size_stats: SizeStats,
     pub(crate) work: Work,
     pub(crate) scratch: Vec<Vec<FolioId>>,
+    /// Policies beside the lists, if there are some.
+    pub(crate) ext: Option<Box<CacheExt>>,
 }
 
 impl Pages {
@@ -72,6 +75,7 @@ impl Pages {
             size_stats: SizeStats::default(),
             work: Work::default(),
             scratch: Vec::new(),
+            ext: cfg.cache_ext.map(|policy| Box::new(CacheExt::new(policy))),
         }
     }
 }
@@ -79,6 +83,10 @@ impl Pages {
 /// The effect of a read by descriptor on the byte of a page, for all bytes.
 fn hit_transition(cfg: &Config) -> [u8; 256] {
     std::array::from_fn(|byte| {
+        // A policy beside the lists learns of every access.
+        if cfg.cache_ext.is_some() {
+            return 0;
+        }
         let st = State(byte as u32);
         if !st.has(State::UPTODATE) || st.has(State::TAIL) {
             return 0;

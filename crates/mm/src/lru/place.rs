@@ -123,7 +123,36 @@ impl Pages {
     /// An access by file descriptor (access by descriptor, tiers of a generation).
     #[inline]
     pub(crate) fn mark_accessed(&mut self, f: FolioId) {
+        if self.ext.is_some() {
+            self.tell_read(f);
+        }
         by_policy!(self.cfg.kind, P => P::mark_accessed(self, f));
+    }
+
+    /// The policy beside the lists learns of a read.
+    #[cold]
+    pub(crate) fn tell_read(&mut self, f: FolioId) {
+        let own = self.folios.lruvec(f);
+        if let Some(ext) = &mut self.ext {
+            ext.read(own, f);
+        }
+    }
+
+    /// The policy beside the lists learns that a mapped folio was in use, or whose it is now.
+    #[cold]
+    pub(crate) fn tell_accessed(&mut self, f: FolioId) {
+        let own = self.folios.lruvec(f);
+        if let Some(ext) = &mut self.ext {
+            ext.accessed(own, f);
+        }
+    }
+
+    /// The policy beside the lists learns that a folio is gone: taken by reclaim, or otherwise.
+    #[cold]
+    pub(crate) fn tell_removed(&mut self, f: FolioId, evicted: bool) {
+        if let Some(ext) = &mut self.ext {
+            ext.removed(f, evicted);
+        }
     }
 
     /// Second access to an inactive folio.

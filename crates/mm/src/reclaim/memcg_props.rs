@@ -264,7 +264,7 @@ impl Machine {
 
 prop_compose! {
     fn config()(
-        policy in prop::sample::select(&Policy::ALL[..]),
+        policy in prop::sample::select(Policy::every().collect::<Vec<_>>()),
         memcgs in prop::sample::select(vec![MemcgSelection::Iterate, MemcgSelection::First, MemcgSelection::MemcgLru]),
         (recursive_protection, charge_kernel, low_backoff) in any::<(bool, bool, bool)>(),
         (swap_pages, batch_folios, charge_batch) in (

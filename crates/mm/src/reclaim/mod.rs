@@ -5,6 +5,7 @@
 //! | `vmscan` | priorities, nodes, the walk over groups |
 //! | `policy` | the seam for policies, as far as reclaim goes |
 //! | `two_list`, `evict` | shrinking an lruvec with two lists, and with generations |
+//! | `cache_ext` | the same by a policy beside two lists |
 //! | `shrink`, `unmap` | what becomes of an isolated folio |
 //! | `memcg_lru`, `memcg_iter_reclaim`, `empty_memcgs` | whose turn it is, under multi-gen LRU |
 //! | `kswapd` | one step of background reclaim |
@@ -18,6 +19,7 @@ use crate::memory::Memory;
 use crate::page_io::SwapFront;
 use crate::scan::ScanControl;
 
+pub(crate) mod cache_ext;
 pub(crate) mod empty_memcgs;
 pub(crate) mod evict;
 pub(crate) mod kswapd;

@@ -6,8 +6,8 @@
 //! `docs/mechanisms.md#proportional-stop`.
 
 use crate::folio::state::State;
-use crate::ids::{LruvecId, NodeId};
-use crate::lru::lruvec::{ANON, FILE, is_low, list_index};
+use crate::ids::{FolioId, LruvecId, NodeId};
+use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_FILE, is_low, list_index};
 use crate::reclaim::Reclaim;
 use crate::reclaim::shrink::SLOW;
 use crate::scan::DEF_PRIORITY;
@@ -96,7 +96,11 @@ impl<W: World> Reclaim<'_, W> {
 
     /// Proportional stop: slices of the lists in turn, then a proportional stop.
     pub(crate) fn shrink_lruvec_two_list(&mut self, v: LruvecId) {
-        let targets = self.scan_counts(v);
+        let mut targets = self.scan_counts(v);
+        if self.mem.pages.ext.is_some() {
+            // A policy beside the lists is asked for all that is to go of files.
+            targets[INACTIVE_FILE] += std::mem::take(&mut targets[ACTIVE_FILE]);
+        }
         let mut left = targets;
         let mut reclaimed = 0;
         let complete = !self.sc.is_cgroup_reclaim() && !self.sc.kswapd && self.sc.priority == DEF_PRIORITY;
@@ -138,6 +142,9 @@ impl<W: World> Reclaim<'_, W> {
 
     fn shrink_list(&mut self, v: LruvecId, l: usize, nr: u64) -> u64 {
         let (t, active) = (l / 2, l % 2 == 1);
+        if t == FILE && self.mem.pages.ext.is_some() {
+            return self.shrink_by_policy(v, nr);
+        }
         if !active {
             return self.shrink_inactive_list(v, t, nr);
         }
@@ -150,7 +157,7 @@ impl<W: World> Reclaim<'_, W> {
     }
 
     /// Shrinking the inactive list.
-    fn shrink_inactive_list(&mut self, v: LruvecId, t: usize, nr: u64) -> u64 {
+    pub(crate) fn shrink_inactive_list(&mut self, v: LruvecId, t: usize, nr: u64) -> u64 {
         self.mem.pages.drain_batches();
         self.check_write_queue();
         let mut list = self.mem.pages.take_scratch();
@@ -166,6 +173,20 @@ impl<W: World> Reclaim<'_, W> {
             self.mem.pages.isolate(v, l, nr, wait, &mut list)
         };
         self.sc.blocked |= wait && scanned < nr && self.mem.pages.lruvecs[v.index()].size[l] > 0;
+        self.shrink_isolated(v, t, list, (scanned, taken), alike)
+    }
+
+    /// What becomes of folios of a type that were taken off lists; pages scanned and taken.
+    /// `alike`: they are clean, unmapped file folios of one page each.
+    #[inline]
+    pub(crate) fn shrink_isolated(
+        &mut self,
+        v: LruvecId,
+        t: usize,
+        mut list: Vec<FolioId>,
+        (scanned, taken): (u64, u64),
+        alike: bool,
+    ) -> u64 {
         self.sc.nr_scanned += scanned;
         self.mem.pages.count_scan(v, t, scanned, self.sc.kswapd);
         if list.is_empty() {

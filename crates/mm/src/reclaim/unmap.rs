@@ -84,6 +84,9 @@ impl<W: World> Reclaim<'_, W> {
     /// Drops a clean file folio, leaving its shadow.
     #[inline]
     pub(crate) fn free_file(&mut self, f: FolioId, target: MemcgId) {
+        if self.mem.pages.ext.is_some() {
+            self.mem.pages.tell_removed(f, true);
+        }
         let shadow = self.mem.pages.workingset_eviction(f, target);
         let (page, st) = (self.mem.pages.folios.page(f), self.mem.pages.folios.st(f));
         for p in page.0..page.0 + st.nr_pages() as u32 {

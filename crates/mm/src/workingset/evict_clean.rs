@@ -116,6 +116,9 @@ impl Charged<'_> {
     #[inline(always)]
     fn evict_leaving<W: World>(&mut self, w: &mut W, f: FolioId, st: State, shadow: Slot, d: &mut EvictBatch) {
         let (page, nr) = (self.pages.folios.page(f), st.nr_pages());
+        if self.pages.ext.is_some() {
+            self.pages.tell_removed(f, true);
+        }
         if nr == 1 {
             self.note_evicted(page, shadow);
         } else {
@@ -139,6 +142,9 @@ impl Charged<'_> {
                 self.evict_leaving(w, f, st, Slot::EMPTY, &mut d);
             }
         } else {
+            if self.pages.ext.is_some() {
+                list.iter().for_each(|&f| self.pages.tell_removed(f, true));
+            }
             by_policy!(self.pages.cfg.kind, P => self.leave_shadows::<P, W>(w, list, &mut d));
         }
         self.finish_evict_batch(&mut d, &mut stat);

@@ -1,0 +1,81 @@
+//! What a policy is: the hooks of cache_ext.
+
+use super::list::{Eviction, Lists};
+use crate::ids::FolioId;
+use std::fmt::Debug;
+
+/// What a hook may look at and change: the lists, and the room that the policy's group has.
+#[derive(Debug)]
+pub struct Cache<'a> {
+    /// The lists, on which only the policy's own folios are.
+    pub lists: &'a mut Lists,
+    /// Folios that the group may have, at least 1: the lowest `memory.max` of it and of those above
+    /// it. Without any, what it has.
+    pub limit: u64,
+    /// Folios of files that it has in memory.
+    pub resident: u64,
+}
+
+/// A policy for the page cache of one group on one node, with the hooks of cache_ext.
+///
+/// It keeps what it knows of folios on lists of its own, and proposes which to evict. Reclaim says
+/// when and how many: limits, batches, dirty and mapped pages are as without it. What it proposes
+/// and cannot be evicted stays; where it proposes too little, the kernel's own two lists, which go
+/// on beside it, say the rest.
+///
+/// The hooks see pages of files, one a folio. A touch by mapping is not seen by anyone but the
+/// processor: [`CacheExtOps::folio_accessed`] learns of it when reclaim finds the folio young.
+pub trait CacheExtOps: Debug + Send + Sync + CloneOps {
+    /// The policy begins, with nothing in memory.
+    fn init(&mut self, cache: &mut Cache<'_>);
+
+    /// A folio has come into the page cache.
+    fn folio_added(&mut self, cache: &mut Cache<'_>, folio: FolioId);
+
+    /// A folio was accessed again: by a read, or by its mapping.
+    fn folio_accessed(&mut self, cache: &mut Cache<'_>, folio: FolioId);
+
+    /// A folio has left memory: reclaim took it (`evicted`), or it was truncated or dropped. Its id
+    /// stays its name, so that it may stay on a list of ghosts.
+    fn folio_removed(&mut self, cache: &mut Cache<'_>, folio: FolioId, evicted: bool);
+
+    /// Reclaim wants folios.
+    fn evict_folios(&mut self, cache: &mut Cache<'_>, eviction: &mut Eviction);
+}
+
+/// Copies a policy with an engine; every policy that is `Clone` has it.
+pub trait CloneOps {
+    /// The same once more.
+    fn clone_ops(&self) -> Box<dyn CacheExtOps>;
+}
+
+impl<T: CacheExtOps + Clone + 'static> CloneOps for T {
+    fn clone_ops(&self) -> Box<dyn CacheExtOps> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn CacheExtOps> {
+    fn clone(&self) -> Self {
+        (**self).clone_ops()
+    }
+}
+
+/// Something that a policy notes of each folio.
+#[derive(Clone, Debug, Default)]
+pub struct FolioMap<T>(Vec<T>);
+
+impl<T: Copy + Default> FolioMap<T> {
+    /// What was noted, or the default.
+    pub fn get(&self, f: FolioId) -> T {
+        self.0.get(f.index()).copied().unwrap_or_default()
+    }
+
+    /// Notes something.
+    pub fn set(&mut self, f: FolioId, value: T) {
+        if self.0.len() <= f.index() {
+            self.0.resize(f.index() + 1, T::default());
+        }
+        self.0[f.index()] = value;
+    }
+}

@@ -1,0 +1,138 @@
+//! LIRS: folios whose last two accesses were near each other have almost all of the memory; the
+//! others pass a short queue, and change places with them when they come back soon.
+//!
+//! The paper keeps a stack by recency that ends at the oldest folio of the first kind. Whether a
+//! folio is on it is whether its last access is younger than that one's: a time a folio says so.
+
+use crate::cache_ext::list::{Eviction, ListId};
+use crate::cache_ext::ops::{Cache, CacheExtOps, FolioMap};
+use crate::ids::FolioId;
+
+/// The queue has one in so many folios.
+const QUEUE_SHARE: u64 = 100;
+
+/// Oldest at the heads. The paper's names: LIR blocks, and the list Q of resident HIR blocks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lirs {
+    near: ListId,
+    queue: ListId,
+    /// What the queue let go while it was on the stack: as many as there is room for folios.
+    ghosts: ListId,
+    /// Accesses so far: the time.
+    now: u64,
+    /// Of the last access, also of what is gone; 0: none.
+    last: FolioMap<u64>,
+    /// Folios that go at a time, for which the queue must have room.
+    batch: u64,
+}
+
+impl CacheExtOps for Lirs {
+    fn init(&mut self, cache: &mut Cache<'_>) {
+        [self.near, self.queue, self.ghosts] = std::array::from_fn(|_| cache.lists.new_list());
+    }
+
+    fn folio_added(&mut self, cache: &mut Cache<'_>, folio: FolioId) {
+        if cache.lists.len(self.near) < self.near_share(cache.limit) || self.is_on_stack(cache, folio) {
+            self.bring_near(cache, folio);
+        } else {
+            cache.lists.move_tail(self.queue, folio);
+        }
+        self.note(folio);
+        while cache.lists.len(self.ghosts) > cache.limit
+            && let Some(oldest) = cache.lists.head(self.ghosts)
+        {
+            cache.lists.del(oldest);
+            self.last.set(oldest, 0);
+        }
+    }
+
+    fn folio_accessed(&mut self, cache: &mut Cache<'_>, folio: FolioId) {
+        if cache.lists.is_on(self.near, folio) {
+            cache.lists.move_tail(self.near, folio);
+        } else if self.is_on_stack(cache, folio) {
+            self.bring_near(cache, folio);
+        } else {
+            cache.lists.move_tail(self.queue, folio);
+        }
+        self.note(folio);
+    }
+
+    fn folio_removed(&mut self, cache: &mut Cache<'_>, folio: FolioId, evicted: bool) {
+        let stays = evicted && cache.lists.is_on(self.queue, folio) && self.is_on_stack(cache, folio);
+        cache.lists.del(folio);
+        match stays {
+            true => cache.lists.add_tail(self.ghosts, folio),
+            false => self.last.set(folio, 0),
+        }
+    }
+
+    fn evict_folios(&mut self, cache: &mut Cache<'_>, eviction: &mut Eviction) {
+        self.batch = self.batch.max(eviction.wanted() as u64);
+        // Others may have taken some of the room.
+        while cache.lists.len(self.near) > self.near_share(cache.resident).max(1) {
+            self.push_out(cache);
+        }
+        for list in [self.queue, self.near] {
+            for _ in 0..cache.lists.len(list) {
+                let Some(folio) = cache.lists.head(list).filter(|_| !eviction.is_full()) else { break };
+                cache.lists.move_tail(list, folio);
+                eviction.propose(folio);
+            }
+        }
+    }
+}
+
+impl Lirs {
+    fn near_share(&self, limit: u64) -> u64 {
+        limit.saturating_sub((limit / QUEUE_SHARE).max(self.batch).max(1))
+    }
+
+    fn is_on_stack(&self, cache: &Cache<'_>, folio: FolioId) -> bool {
+        let last = self.last.get(folio);
+        last > 0 && cache.lists.head(self.near).is_some_and(|bottom| last > self.last.get(bottom))
+    }
+
+    /// It comes near, and the oldest of these goes to the queue in its place.
+    fn bring_near(&mut self, cache: &mut Cache<'_>, folio: FolioId) {
+        cache.lists.move_tail(self.near, folio);
+        if cache.lists.len(self.near) > self.near_share(cache.limit) {
+            self.push_out(cache);
+        }
+    }
+
+    fn push_out(&self, cache: &mut Cache<'_>) {
+        if let Some(bottom) = cache.lists.head(self.near) {
+            cache.lists.move_tail(self.queue, bottom);
+        }
+    }
+
+    fn note(&mut self, folio: FolioId) {
+        self.now += 1;
+        self.last.set(folio, self.now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache_ext::policies::plain::Plain;
+
+    #[test]
+    fn a_loop_that_is_too_large_keeps_what_fits() {
+        let mut cache = Plain::new(Box::new(Lirs::default()), 70);
+        let pass: Vec<u32> = (0..100).collect();
+        assert_eq!(cache.misses(&pass), 100);
+        for _ in 0..3 {
+            assert_eq!(cache.misses(&pass), 31, "69 are near, one is the queue");
+        }
+    }
+
+    #[test]
+    fn what_comes_back_soon_takes_the_place_of_the_oldest() {
+        let mut cache = Plain::new(Box::new(Lirs::default()), 4);
+        // 1, 2 and 3 are near; 4 passes the queue, comes back while it is on the stack, and 1 goes
+        // to the queue, and from there.
+        assert_eq!(cache.misses(&[1, 2, 3, 4, 5, 4, 6]), 7);
+        assert_eq!(cache.resident(), [2, 3, 4, 6]);
+    }
+}

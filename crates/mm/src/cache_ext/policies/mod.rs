@@ -1,0 +1,32 @@
+//! The policies that come with the engine, one a file.
+//!
+//! | file | the policy |
+//! |---|---|
+//! | `fifo` | first in, first out |
+//! | `clock` | second chance |
+//! | `recency` | least and most recently used, exactly |
+//! | `lfu` | least frequently used of a sample |
+//! | `sieve` | SIEVE |
+//! | `s3fifo` | S3-FIFO |
+//! | `arc` | ARC |
+//! | `twoq` | 2Q |
+//! | `lirs` | LIRS |
+//! | `wtinylfu` | W-TinyLFU |
+//! | `mglru` | multi-gen LRU |
+//! | `plain` | a cache with nothing around it, in which their checks run (tests only) |
+//!
+//! It calls `list` and `ops`; `builtin` names them.
+
+pub(super) mod arc;
+pub(super) mod clock;
+pub(super) mod fifo;
+pub(super) mod lfu;
+pub(super) mod lirs;
+pub(super) mod mglru;
+#[cfg(test)]
+mod plain;
+pub(super) mod recency;
+pub(super) mod s3fifo;
+pub(super) mod sieve;
+pub(super) mod twoq;
+pub(super) mod wtinylfu;
