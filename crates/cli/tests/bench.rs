@@ -288,9 +288,8 @@ fn every_value_of_a_benchmark_has_an_origin() {
     let mut without = Vec::new();
     for (name, text) in refault_cli::bench::BUILTIN {
         let Some(Published { parameters, .. }) = Scenario::parse(name, text).expect(name).published else { continue };
-        without.extend(
-            Scenario::values_without_origin(text, &parameters).into_iter().map(|key| format!("{name}: {key}")),
-        );
+        without
+            .extend(Scenario::values_without_origin(text, &parameters).into_iter().map(|key| format!("{name}: {key}")));
         let Parameters { published, derived, chosen } = &parameters;
         let mut keys: Vec<_> = published.iter().chain(derived.keys()).chain(chosen.keys()).collect();
         let all = keys.len();
