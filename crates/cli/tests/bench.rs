@@ -3,7 +3,7 @@
 
 use crate::common::command::{Sandbox, error, ok};
 use refault_lab::machine::Machine;
-use refault_lab::scenario::{BandFrom, Scenario};
+use refault_lab::scenario::{BandFrom, Parameters, Published, Scenario};
 use serde_json::Value;
 
 /// Two sets that fit one by one; with a change that adapts, and one that does not.
@@ -279,6 +279,26 @@ fn every_published_number_has_a_band() {
     known.sort();
     known.dedup();
     assert_eq!(known.len(), all, "a row is known twice");
+}
+
+/// Of every value of machine and workload a benchmark says whether it is published, derived or
+/// chosen, and of none twice.
+#[test]
+fn every_value_of_a_benchmark_has_an_origin() {
+    let mut without = Vec::new();
+    for (name, text) in refault_cli::bench::BUILTIN {
+        let Some(Published { parameters, .. }) = Scenario::parse(name, text).expect(name).published else { continue };
+        without
+            .extend(Scenario::values_without_origin(text, &parameters).into_iter().map(|key| format!("{name}: {key}")));
+        let Parameters { published, derived, chosen } = &parameters;
+        let mut keys: Vec<_> = published.iter().chain(derived.keys()).chain(chosen.keys()).collect();
+        let all = keys.len();
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), all, "{name}: a key has two origins");
+        assert!(derived.values().chain(chosen.values()).all(|why| why.len() > 3), "{name}: an origin without a reason");
+    }
+    assert!(without.is_empty(), "no origin is said of\n{}", without.join("\n"));
 }
 
 #[test]

@@ -50,8 +50,7 @@ pub(super) fn vary(bench: &Bench, runner: &Runner) -> Result<String, Failure> {
 
 fn tries(bench: &Bench) -> Vec<Try> {
     let mut all = vec![Try { label: "as it is".to_owned(), scenario: Ok(bench.scenario.clone()) }];
-    for key in bench.published.parameters.chosen.keys() {
-        let Some(place) = Scenario::span_of(&bench.text, key) else { continue };
+    for (key, place) in Scenario::chosen_values(&bench.text, &bench.published.parameters) {
         for (what, factor) in [("half", 0.5), ("double", 2.0)] {
             let Some(value) = multiplied(&bench.text[place.clone()], factor) else { continue };
             let text = format!("{}{value}{}", &bench.text[..place.start], &bench.text[place.end..]);

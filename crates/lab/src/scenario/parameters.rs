@@ -33,9 +33,50 @@ fn known(field: &Field<'_>, key: &str, root: &Section<'_>) -> Result<String> {
     }
 }
 
-/// Where in the text of a scenario the value of a key stands, to have another one there.
-pub(super) fn span(text: &str, key: &str) -> Option<Range<usize>> {
-    place(DeTable::parse(text).ok()?.get_ref(), key)
+/// What a benchmark has to say the origin of.
+const PARTS: [&str; 8] = ["machine", "node", "device", "swap", "policy", "memcg", "object", "task"];
+
+/// Names, and who works on what: they make a scenario, and are no quantities of it.
+const STRUCTURE: [&str; 13] = [
+    "name", "kind", "device", "memcg", "after", "object", "read", "write", "drop", "page_out", "renew", "measured",
+    "record",
+];
+
+/// The values of machine and workload, each by its key and with its place in the text.
+pub(super) fn values(text: &str) -> Vec<(String, Range<usize>)> {
+    let mut found = Vec::new();
+    let Ok(root) = DeTable::parse(text) else { return found };
+    for (key, value) in root.get_ref().iter().filter(|(key, _)| PARTS.contains(&key.get_ref().as_ref())) {
+        collect(key.get_ref(), value.get_ref(), &value.span(), &mut found);
+    }
+    found
+}
+
+fn collect(key: &str, value: &DeValue<'_>, span: &Range<usize>, found: &mut Vec<(String, Range<usize>)>) {
+    let is_table = |item: &DeValue<'_>| matches!(item, DeValue::Table(_));
+    match value {
+        DeValue::Table(table) => {
+            for (name, value) in table.iter() {
+                let is_structure = STRUCTURE.contains(&name.get_ref().as_ref()) && !is_table(value.get_ref());
+                if !is_structure {
+                    collect(&format!("{key}.{}", name.get_ref()), value.get_ref(), &value.span(), found);
+                }
+            }
+        }
+        DeValue::Array(items) if items.iter().any(|item| is_table(item.get_ref())) => {
+            for (at, item) in items.iter().enumerate() {
+                let name = item.get_ref().get("name").and_then(|n| n.get_ref().as_str()).filter(|_| key == "task");
+                let key = name.map_or_else(|| format!("{key}[{}]", at + 1), |name| format!("{key}.{name}"));
+                collect(&key, item.get_ref(), &item.span(), found);
+            }
+        }
+        _ => found.push((key.to_owned(), span.clone())),
+    }
+}
+
+/// Whether a key is another one, or within the table that the other one names.
+pub(super) fn is_within(key: &str, table: &str) -> bool {
+    key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// The place of `machine.memory`, `task.NAME.phase[2].cpu` or `memcg./PATH.max`. Names may have
@@ -74,23 +115,42 @@ fn within(value: &DeValue<'_>, span: Range<usize>, rest: &str) -> Option<Range<u
 
 #[cfg(test)]
 mod tests {
-    use super::span;
+    use super::{is_within, place, values};
+    use toml::de::DeTable;
+
+    const TEXT: &str = "name = \"n\"\nmachine = { memory = \"1G\" }\nmemcg.\"/a.b\".max = \"2G\"\n[[task]]\n\
+        name = \"x\"\nmemcg = \"/a.b\"\n[[task.phase]]\nread = \"f\"\ncpu = \"1us\"\n[[task.phase]]\nskew = 1.2\n\
+        [published]\nseeds = 3\n";
 
     #[test]
     fn keys_lead_to_their_values() {
-        let text = "machine = { memory = \"1G\" }\nmemcg.\"/a.b\".max = \"2G\"\n[[task]]\nname = \"x\"\n\
-            [[task.phase]]\ncpu = \"1us\"\n[[task.phase]]\nskew = 1.2\n";
+        let root = DeTable::parse(TEXT).expect("TOML");
         for (key, value) in [
             ("machine.memory", "\"1G\""),
             ("memcg./a.b.max", "\"2G\""),
             ("task.x.phase[1].cpu", "\"1us\""),
             ("task[1].phase[2].skew", "1.2"),
         ] {
-            assert_eq!(span(text, key).map(|place| &text[place]), Some(value), "{key}");
+            assert_eq!(place(root.get_ref(), key).map(|place| &TEXT[place]), Some(value), "{key}");
         }
         for key in ["machine.cpus", "task.y", "task.x.phase[3]", "task.x.phase[0]", "memcg./a", "machine.memory.x", ""]
         {
-            assert_eq!(span(text, key), None, "{key}");
+            assert_eq!(place(root.get_ref(), key), None, "{key}");
         }
+    }
+
+    #[test]
+    fn values_are_quantities_of_machine_and_workload() {
+        let found = values(TEXT);
+        let found: Vec<_> = found.iter().map(|(key, place)| (key.as_str(), &TEXT[place.clone()])).collect();
+        let want = [
+            ("machine.memory", "\"1G\""),
+            ("memcg./a.b.max", "\"2G\""),
+            ("task.x.phase[1].cpu", "\"1us\""),
+            ("task.x.phase[2].skew", "1.2"),
+        ];
+        assert_eq!(found, want);
+        assert!(is_within("task.x.phase[1].cpu", "task.x") && is_within("task.x", "task.x"));
+        assert!(!is_within("task.xy.cpu", "task.x") && !is_within("task.x", "task.x.phase[1]"));
     }
 }
