@@ -22,14 +22,12 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `types/` | [`Scenario`] and its parts, as plain data |
-//! | `read`, `error`, `units` | fields of TOML with their place in the file; sizes and times with
-//! units |
+//! | `read`, `error`, `units` | fields of TOML with their place in the file; sizes and times with units |
 //! | `machine`, `nodes`, `swap`, `device` | reading the machine: CPUs, memory, devices |
 //! | `objects`, `tasks`, `streams` | reading what is accessed, by whom, in which order |
 //! | `limits`, `events` | reading memory cgroups, their limits and an administrator's events |
 //! | `published`, `metric` | reading what was published, and which names of numbers there are |
-//! | `bands`, `parameters` | where our numbers must be, from what was published; where values come
-//! from |
+//! | `bands`, `parameters` | where our numbers must be, from what was published; where values come from |
 //! | `check`, `scale` | what must hold of a whole scenario; the same scenario, smaller |
 //!
 //! It calls `device` for presets and `results` for names of numbers. Every room of the lab reads
