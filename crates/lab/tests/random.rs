@@ -157,6 +157,7 @@ fn memcgs(d: &mut Dice) -> Vec<MemcgSpec> {
         path: format!("/g{i}"),
         parent: (i > 0 && d.one_in(2)).then(|| d.below(i) as usize),
         made_by_event: false,
+        cache_ext: None,
         limits: MemcgLimits {
             min: if d.one_in(4) { d.below(2000) } else { 0 },
             low: if d.one_in(4) { d.below(2000) } else { 0 },
@@ -193,6 +194,7 @@ fn tasks(d: &mut Dice, objects: &[ObjectSpec], memcgs: u64) -> Vec<TaskSpec> {
             threads: [None, Some(false), Some(true)][i as usize % 3],
             background: i > 0 && d.one_in(5),
             oom_score_adj: d.of(&[0, 0, -1000, 500]),
+            cache_ext_hint: d.of(&[0, 1]),
         }
     };
     let n = d.within(1, 4);
@@ -210,7 +212,7 @@ fn events(d: &mut Dice, memcgs: &mut Vec<MemcgSpec>, tasks: u64) -> Vec<EventSpe
                 let parent = (!memcgs.is_empty() && d.one_in(2)).then(|| any(d, memcgs));
                 let max = if d.one_in(2) { d.within(100, 3000) } else { u64::MAX };
                 let limits = MemcgLimits { max, ..MemcgLimits::default() };
-                memcgs.push(MemcgSpec { path: format!("/e{i}"), parent, limits, made_by_event: true });
+                memcgs.push(MemcgSpec { path: format!("/e{i}"), parent, limits, made_by_event: true, cache_ext: None });
                 EventAction::Create(memcgs.len() - 1)
             }
             1 | 2 => EventAction::Remove(any(d, memcgs)),
