@@ -322,7 +322,7 @@ fn scenario(seed: u64) -> Scenario {
     let tasks = tasks(d, &objects, memcgs.len() as u64);
     // Of their own chance: machines without events stay what they were.
     let events = events(&mut Dice(Rng::new(seed, &[78])), &mut memcgs, tasks.len() as u64);
-    let mut policy = PolicySpec::new(d.of(&Policy::ALL));
+    let mut policy = PolicySpec::new(d.of(&Policy::every().collect::<Vec<_>>()));
     policy.swap_allocator = d.one_in(2).then(|| d.of(&SwapAllocator::ALL));
     policy.swap_slot_cache = d.one_in(3).then_some(true);
     policy.batch_folios = d.one_in(3).then_some(0);
