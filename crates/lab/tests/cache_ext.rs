@@ -3,6 +3,7 @@
 
 use refault_lab::machine::{Machine, RunResult};
 use refault_lab::scenario::Scenario;
+use refault_mm::CacheExtPolicy;
 
 fn run(text: &str) -> RunResult {
     let s = Scenario::parse("f.toml", text).unwrap_or_else(|e| panic!("{e}"));
@@ -169,4 +170,35 @@ fn groups_have_the_policy_that_fits_them() {
     within("search under mru", both[1], 1.4..2.4);
     let swapped = beside("mru and mru", [mru, mru]);
     assert!(swapped[0] < both[0] * 0.8, "mru is not for GETs");
+}
+
+/// The keys of a group and of a task, and what is wrong with them.
+#[test]
+fn keys_of_policies_that_are_plug_ins() {
+    let text = |policy: &str, group: &str, hint: &str| {
+        format!(
+            r#"
+name = "keys"
+machine = {{ memory = "64M" }}
+policy = {{ name = "{policy}" }}
+device.ssd = {{ preset = "nvme" }}
+memcg."/g" = {{ cache_ext = "{group}" }}
+object.file = {{ kind = "file", size = "1M", device = "ssd" }}
+[[task]]
+name = "t"
+memcg = "/g"
+cache_ext_hint = {hint}
+phase = [{{ read = "file", passes = 1 }}]
+"#
+        )
+    };
+    let parsed = |policy, group, hint| Scenario::parse("f.toml", &text(policy, group, hint)).map_err(|e| e.to_string());
+    let s = parsed("s3fifo", "2q", "7").expect("a scenario");
+    assert_eq!((s.memcgs[0].cache_ext, s.tasks[0].cache_ext_hint), (Some(CacheExtPolicy::TwoQ), 7));
+    let unknown = parsed("lru", "belady", "0").expect_err("no such policy");
+    assert!(unknown.starts_with("f.toml:6: memcg.\"/g\".cache_ext: \"belady\" is not known"), "{unknown}");
+    assert!(parsed("lru", "mru", "256").expect_err("too much").starts_with("f.toml:11: "));
+    let generations = parsed("mglru", "mru", "0").expect("a scenario");
+    let error = Machine::new(&generations, &generations.policy).err().expect("an error");
+    assert!(error.contains("two lists"), "{error}");
 }
