@@ -1,6 +1,7 @@
 //! `refault replay` as a user meets it: results and their forms.
 
 use crate::common::command::{Sandbox, ok, rows};
+use refault_mm::Policy;
 use serde_json::Value;
 
 /// Two sets, reads and writes, a file by descriptor and anonymous memory.
@@ -263,6 +264,10 @@ fn help_says_units_and_defaults() {
     let help = ok(&s.run(&["replay", "--help"]));
     for text in ["10%,25%,50%", "4096p", "[default: 60]", "[default: max]", "[default: lru,mglru,opt]"] {
         assert!(help.contains(text), "{text}: {help}");
+    }
+    let words: Vec<_> = help.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').collect();
+    for policy in Policy::every() {
+        assert!(words.contains(&policy.name()), "{policy}: {help}");
     }
     assert!(ok(&s.run(&["replay", "--set", "help"])).contains("refault_counting=all|recent-only"));
     assert!(ok(&s.run(&["--version"])).starts_with("refault "));

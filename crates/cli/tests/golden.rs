@@ -212,10 +212,10 @@ fn multi_gen_as_a_plug_in_is_the_native_one() {
     }
 }
 
-/// The policies of the table, in its order.
+/// The policies of the table, in its order. Traces do not say what scans.
 fn in_table() -> impl Iterator<Item = Policy> {
-    Policy::every()
-        .filter(|p| !matches!(p, Policy::Lru2013 | Policy::LruNone | Policy::LruShadow | Policy::MglruShadow))
+    let ext = CacheExtPolicy::ALL.into_iter().filter(|p| *p != CacheExtPolicy::GetScan);
+    [Policy::Lru, Policy::Mglru].into_iter().chain(ext.map(Policy::Ext))
 }
 
 /// The table of policies on public traces, as Markdown, with what follows from it.

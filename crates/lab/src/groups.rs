@@ -64,6 +64,9 @@ impl Groups {
         };
         let id = engine.add_memcg(parent, &m.path, m.limits.max, m.limits.swap_max)?;
         engine.set_memcg_limits(hw, id, &m.limits)?;
+        if let Some(policy) = m.cache_ext {
+            engine.attach_cache_ext(id, &*policy.ops())?;
+        }
         self.all[n] = Group::There { id, made_ns: now_ns };
         Ok(id)
     }

@@ -14,7 +14,8 @@ use refault_lab::scenario::{
     TaskSpec, Until,
 };
 use refault_mm::{
-    AccessAdvice, HugeAdvice, MemcgLimits, Policy, SwapAllocator, ThpConfig, ThpDefrag, ThpMode, ThpSize, ZswapConfig,
+    AccessAdvice, CacheExtPolicy, HugeAdvice, MemcgLimits, Policy, SwapAllocator, ThpConfig, ThpDefrag, ThpMode,
+    ThpSize, ZswapConfig,
 };
 use refault_testing::short_or_long;
 use refault_trace::generate::Rng;
@@ -157,6 +158,7 @@ fn memcgs(d: &mut Dice) -> Vec<MemcgSpec> {
         path: format!("/g{i}"),
         parent: (i > 0 && d.one_in(2)).then(|| d.below(i) as usize),
         made_by_event: false,
+        cache_ext: None,
         limits: MemcgLimits {
             min: if d.one_in(4) { d.below(2000) } else { 0 },
             low: if d.one_in(4) { d.below(2000) } else { 0 },
@@ -193,6 +195,7 @@ fn tasks(d: &mut Dice, objects: &[ObjectSpec], memcgs: u64) -> Vec<TaskSpec> {
             threads: [None, Some(false), Some(true)][i as usize % 3],
             background: i > 0 && d.one_in(5),
             oom_score_adj: d.of(&[0, 0, -1000, 500]),
+            cache_ext_hint: 0,
         }
     };
     let n = d.within(1, 4);
@@ -210,7 +213,7 @@ fn events(d: &mut Dice, memcgs: &mut Vec<MemcgSpec>, tasks: u64) -> Vec<EventSpe
                 let parent = (!memcgs.is_empty() && d.one_in(2)).then(|| any(d, memcgs));
                 let max = if d.one_in(2) { d.within(100, 3000) } else { u64::MAX };
                 let limits = MemcgLimits { max, ..MemcgLimits::default() };
-                memcgs.push(MemcgSpec { path: format!("/e{i}"), parent, limits, made_by_event: true });
+                memcgs.push(MemcgSpec { path: format!("/e{i}"), parent, limits, made_by_event: true, cache_ext: None });
                 EventAction::Create(memcgs.len() - 1)
             }
             1 | 2 => EventAction::Remove(any(d, memcgs)),
@@ -317,10 +320,20 @@ fn scenario(seed: u64) -> Scenario {
         device(d, "swap2", &PRESETS),
     ];
     let objects = objects(d, memcgs.len() as u64, 0);
-    let tasks = tasks(d, &objects, memcgs.len() as u64);
+    let mut tasks = tasks(d, &objects, memcgs.len() as u64);
     // Of their own chance: machines without events stay what they were.
     let events = events(&mut Dice(Rng::new(seed, &[78])), &mut memcgs, tasks.len() as u64);
     let mut policy = PolicySpec::new(d.of(&Policy::ALL));
+    // Of their own chance, too: what has no policy as a plug-in stays what it was.
+    let mut plugins = Dice(Rng::new(seed, &[79]));
+    if plugins.one_in(3) {
+        let of_all = plugins.of(&CacheExtPolicy::ALL);
+        policy.policy = if plugins.one_in(2) { Policy::Ext(of_all) } else { Policy::Lru };
+        for memcg in &mut memcgs {
+            memcg.cache_ext = plugins.one_in(2).then(|| plugins.of(&CacheExtPolicy::ALL));
+        }
+        tasks.iter_mut().for_each(|task| task.cache_ext_hint = plugins.of(&[0, 1]));
+    }
     policy.swap_allocator = d.one_in(2).then(|| d.of(&SwapAllocator::ALL));
     policy.swap_slot_cache = d.one_in(3).then_some(true);
     policy.batch_folios = d.one_in(3).then_some(0);

@@ -39,7 +39,7 @@ impl Engine {
     /// A policy beside the lists knows the folios of files that are in memory, and no others.
     fn validate_cache_ext(&self) -> Result<(), String> {
         let pages = &self.mem.pages;
-        let is_file = |f| pages.folios.is_used(f) && !pages.folios.st(f).has(State::ANON | State::SWAPBACKED);
+        let is_file = |f| pages.folios.is_used(f) && pages.folios.st(f).is_file();
         pages.ext.as_ref().map_or(Ok(()), |ext| ext.validate(pages.folios.len(), is_file))
     }
 

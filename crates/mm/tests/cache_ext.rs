@@ -129,8 +129,32 @@ fn groups_have_policies_of_their_own() {
     assert!(pass(&mut engine, &mut world, a) < 300);
     assert_eq!(pass(&mut engine, &mut world, b), 600);
     engine.validate().expect("whole");
-    let plain = Engine::new(Config::new(Policy::Lru)).expect("possible").attach_cache_ext(MemcgId::ROOT, &Silent);
-    assert!(plain.expect_err("no policy at all").contains("cache_ext"));
+    let generations =
+        Engine::new(Config::new(Policy::Mglru)).expect("possible").attach_cache_ext(MemcgId::ROOT, &Silent);
+    assert!(generations.expect_err("generations").contains("two lists"));
+}
+
+/// Two groups, one with a policy and one without: the latter is as in an engine that knows of none.
+#[test]
+fn a_group_without_a_policy_is_left_alone() {
+    let reads = |with_policy: bool| {
+        let mut engine = Engine::new(Config::new(Policy::Lru)).expect("possible");
+        let mut world = AtOnce::default();
+        let groups = ["/a", "/b"].map(|g| engine.add_memcg(MemcgId::ROOT, g, LIMIT, u64::MAX).expect("a group"));
+        let files = groups.map(|g| engine.add_mapping(MappingKind::File, g, 0..900).expect("a file").1);
+        for n in 0..20_000 {
+            if n == 5000 && with_policy {
+                engine.attach_cache_ext(groups[0], &*CacheExtPolicy::Mru.ops()).expect("a policy");
+            }
+            let at = [n % 600, (n * n / 7) % 900];
+            (0..2).for_each(|i| _ = engine.access(&mut world, PageId(files[i].0 + at[i]), Touch::Read));
+        }
+        engine.validate().expect("whole");
+        groups.map(|g| engine.memcg_stats(g).get(Counter::PgstealFile))
+    };
+    let (without, with) = (reads(false), reads(true));
+    assert_eq!(without[1], with[1]);
+    assert!(with[0] < without[0] * 2 / 3, "{with:?} {without:?}");
 }
 
 /// A ghost of S3-FIFO was put on a list of the policy that came after it, and was on both.
@@ -218,4 +242,34 @@ fn regression_a_group_whose_limit_is_gone_loses_its_pages() {
         engine.validate().unwrap_or_else(|e| panic!("{policy}: {e}"));
         assert!(engine.memcg_stats(group).get(Counter::PgstealFile) >= 200, "{policy}");
     }
+}
+
+/// It proposes the first pages, whatever becomes of them.
+#[derive(Clone, Debug)]
+struct Stubborn;
+
+impl CacheExtOps for Stubborn {
+    fn init(&mut self, _: &mut Cache<'_>) {}
+    fn folio_added(&mut self, _: &mut Cache<'_>, _: FolioId) {}
+    fn folio_accessed(&mut self, _: &mut Cache<'_>, _: FolioId) {}
+    fn folio_removed(&mut self, _: &mut Cache<'_>, _: FolioId, _: bool) {}
+    fn evict_folios(&mut self, _: &mut Cache<'_>, eviction: &mut Eviction) {
+        (0..32).map(FolioId).for_each(|f| eviction.propose(f));
+    }
+}
+
+/// Pages under read were taken off the lists and put back, and nothing else went.
+#[test]
+fn regression_pages_under_read_that_are_proposed_do_not_stop_reclaim() {
+    let (mut engine, mut world, group) = engine(CacheExtPolicy::Fifo);
+    let (_, first) = engine.add_mapping(MappingKind::File, group, 0..2000).expect("a file");
+    engine.attach_cache_ext(group, &Stubborn).expect("a policy");
+    let mut later = AtOnce::answering(|_, e| matches!(e, Effect::Read { .. }).then_some(Ack::Pending));
+    for n in 0..40 {
+        assert_eq!(engine.access(&mut later, PageId(first.0 + n), Touch::Read), Outcome::Waiting);
+    }
+    for n in 40..2000 {
+        assert_eq!(engine.access(&mut world, PageId(first.0 + n), Touch::Read), Outcome::Major, "{n}");
+    }
+    engine.validate().expect("whole");
 }

@@ -45,8 +45,9 @@ pub struct ReplayArgs {
     #[arg(long, short, value_name = "LIST", value_delimiter = ',')]
     pub(super) memory: Vec<Size>,
 
-    /// Policies: lru, lru-2013, lru-none, lru-shadow, mglru, mglru-shadow, opt, or all; a scenario
-    /// has one of its own, and no opt
+    /// Policies: lru, lru-2013, lru-none, lru-shadow, mglru, mglru-shadow, opt, or all of these; as
+    /// plug-ins for pages of files also fifo, clock, lru-exact, mru, lfu, sieve, s3fifo, arc, 2q,
+    /// lirs, w-tinylfu, mglru-ext, get-scan; a scenario has one of its own, and no opt
     #[arg(long, short, value_name = "LIST", default_value = "lru,mglru,opt")]
     pub(super) policy: PolicyList,
 

@@ -54,6 +54,7 @@ impl RowPolicy {
                 CacheExtPolicy::Lirs => 'i',
                 CacheExtPolicy::WTinyLfu => 'w',
                 CacheExtPolicy::Mglru => 'g',
+                CacheExtPolicy::GetScan => 'x',
             },
             RowPolicy::Opt => 'o',
         }

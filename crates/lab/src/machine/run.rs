@@ -82,6 +82,8 @@ impl Machine {
         let Some((t, switched)) = self.threads.give_cpu(cpu) else { return };
         let start = self.clock.now_ns() + if switched { self.kernel.costs.context_switch_ns } else { 0 };
         self.kernel.engine.set_cpu(cpu);
+        let hint = self.threads[t].task().map_or(0, |task| self.spec.tasks[task.spec].cache_ext_hint);
+        self.kernel.engine.set_cache_ext_hint(hint);
         if let Some(contention) = &mut self.kernel.contention {
             let program = self.threads[t].task().map(|task| task.program);
             contention.enter(cpu, program, self.clock.now_ns());

@@ -214,7 +214,8 @@ fn policy_keys() -> impl Iterator<Item = &'static str> {
 }
 
 fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySpec> {
-    let named = |f: &Field<'_>| f.choice(&Policy::ALL.map(|p| (p.name(), p)));
+    let policies: Vec<_> = Policy::every().map(|p| (p.name(), p)).collect();
+    let named = |f: &Field<'_>| f.choice(&policies);
     let clocks = [("evictions-and-activations", Clock::EvictionsAndActivations), ("evictions", Clock::EvictionsOnly)];
     let bounds = [("inclusive", Bound::Inclusive), ("strict", Bound::Strict)];
     let countings = [("all", RefaultCounting::All), ("recent", RefaultCounting::RecentOnly)];

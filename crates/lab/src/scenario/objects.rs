@@ -3,7 +3,7 @@
 use super::read::{self, Field, Result, Section};
 use super::types::{ContentSpec, DeviceSpec, LimitChanges, MemcgSpec, ObjectSpec};
 use super::{MAX_OBJECTS, MAX_PAGES};
-use refault_mm::{HugeAdvice, MemcgLimits};
+use refault_mm::{CacheExtPolicy, HugeAdvice, MemcgLimits};
 use refault_trace::ObjectKind;
 
 const MAX_MEMCGS: usize = 1024;
@@ -15,7 +15,8 @@ pub(super) const MEMCG_KEYS: [&str; 10] =
 /// Reads memcgs, those that are declared and those that events make, and puts parents before their
 /// children.
 pub(super) fn memcgs(field: Option<Field<'_>>, made: &[(&str, Section<'_>)]) -> Result<Vec<MemcgSpec>> {
-    let declared = field.map_or(Ok(Vec::new()), |field| field.named(&MEMCG_KEYS, MAX_MEMCGS))?;
+    let keys = [&MEMCG_KEYS[..], &["cache_ext"]].concat();
+    let declared = field.map_or(Ok(Vec::new()), |field| field.named(&keys, MAX_MEMCGS))?;
     let mut all: Vec<_> = declared.iter().map(|(path, s)| (*path, s, false)).collect();
     all.extend(made.iter().map(|(path, s)| (*path, s, true)));
     all.sort_by_key(|(path, _, made)| (*made, path.matches('/').count()));
@@ -35,7 +36,8 @@ pub(super) fn memcgs(field: Option<Field<'_>>, made: &[(&str, Section<'_>)]) -> 
             return Err(error(format!("the group above it is not declared; write [memcg.\"{above}\"]")));
         }
         let limits = limit_changes(s)?.applied_to(&MemcgLimits::default());
-        memcgs.push(MemcgSpec { path: path.to_owned(), parent, limits, made_by_event });
+        let cache_ext = s.opt("cache_ext", |f| f.choice(&CacheExtPolicy::ALL.map(|p| (p.name(), p))))?;
+        memcgs.push(MemcgSpec { path: path.to_owned(), parent, limits, made_by_event, cache_ext });
     }
     Ok(memcgs)
 }

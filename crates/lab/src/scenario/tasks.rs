@@ -8,8 +8,20 @@ use super::units::MAX_TIME_NS;
 use super::{MAX_RECORDED, MAX_TASKS};
 use refault_mm::AccessAdvice;
 
-const TASK_KEYS: [&str; 11] =
-    ["name", "count", "memcg", "start", "stagger", "after", "phase", "trace", "threads", "background", "oom_score_adj"];
+const TASK_KEYS: [&str; 12] = [
+    "name",
+    "count",
+    "memcg",
+    "start",
+    "stagger",
+    "after",
+    "phase",
+    "trace",
+    "threads",
+    "background",
+    "oom_score_adj",
+    "cache_ext_hint",
+];
 const UNTIL_KEYS: [&str; 6] = ["accesses", "amount", "ops", "passes", "duration", "until"];
 const PACE_KEYS: [&str; 6] = ["think", "cpu", "lines", "accesses_per_op", "rate", "burst"];
 const PHASE_KEYS: [&str; 3] = ["name", "measured", "stream"];
@@ -74,6 +86,7 @@ fn task(name: &str, s: &Section<'_>, names: &Names<'_, '_>) -> Result<TaskSpec> 
         threads: s.opt("threads", Field::boolean)?,
         background: s.or("background", false, Field::boolean)?,
         oom_score_adj: s.or("oom_score_adj", 0, |f| f.int(-1000..=1000))?,
+        cache_ext_hint: s.or("cache_ext_hint", 0, |f| f.int(0..=255))?,
     })
 }
 

@@ -15,41 +15,58 @@ struct Attached {
 
 impl Attached {
     /// The policy, and what its hooks may use.
-    fn with<'a>(&'a mut self, lists: &'a mut Lists) -> (&'a mut dyn CacheExtOps, Cache<'a>) {
+    fn with<'a>(&'a mut self, lists: &'a mut Lists, hint: u8) -> (&'a mut dyn CacheExtOps, Cache<'a>) {
         let limit = if self.limit == u64::MAX { self.resident } else { self.limit };
-        (&mut *self.ops, Cache { lists, limit: limit.max(1), resident: self.resident })
+        (&mut *self.ops, Cache { lists, limit: limit.max(1), resident: self.resident, hint })
     }
 }
 
 /// The policies of all groups, with their lists.
 #[derive(Clone, Debug)]
 pub(crate) struct CacheExt {
-    policy: CacheExtPolicy,
+    /// The policy of groups that were given none; none: Linux's own lists alone.
+    default: Option<CacheExtPolicy>,
     lists: Lists,
-    /// By lruvec; made when its first folio comes.
+    /// By lruvec; the default is made when its first folio comes.
     all: Vec<Option<Attached>>,
+    /// What the driver said of who accesses.
+    hint: u8,
     /// Room for proposals, kept from use to use.
     scratch: Vec<FolioId>,
 }
 
 impl CacheExt {
-    /// Every group has a policy of that kind.
-    pub(crate) fn new(policy: CacheExtPolicy) -> CacheExt {
-        CacheExt { policy, lists: Lists::default(), all: Vec::new(), scratch: Vec::new() }
+    /// Every group has a policy of that kind, or none until it is given one.
+    pub(crate) fn new(default: Option<CacheExtPolicy>) -> CacheExt {
+        CacheExt { default, lists: Lists::default(), all: Vec::new(), hint: 0, scratch: Vec::new() }
     }
 
-    fn attached(&mut self, v: LruvecId) -> (&mut Attached, &mut Lists) {
+    /// What the driver says of who accesses from now on.
+    pub(crate) fn set_hint(&mut self, hint: u8) {
+        self.hint = hint;
+    }
+
+    /// Whether a group on a node has a policy.
+    pub(crate) fn has(&self, v: LruvecId) -> bool {
+        self.default.is_some() || self.all.get(v.index()).is_some_and(Option::is_some)
+    }
+
+    /// The policy of a group on a node with what its hooks may use.
+    fn on(&mut self, v: LruvecId) -> Option<(&mut Attached, &mut Lists, u8)> {
         if self.all.len() <= v.index() {
             self.all.resize_with(v.index() + 1, || None);
         }
-        let (lists, policy) = (&mut self.lists, self.policy);
-        let one = self.all[v.index()].get_or_insert_with(|| {
-            let mut one = Attached { ops: policy.ops(), limit: u64::MAX, resident: 0 };
-            let (ops, mut cache) = one.with(lists);
-            ops.init(&mut cache);
-            one
-        });
-        (one, lists)
+        if let (None, Some(policy)) = (&self.all[v.index()], self.default) {
+            self.start(v, policy.ops());
+        }
+        self.all[v.index()].as_mut().map(|one| (one, &mut self.lists, self.hint))
+    }
+
+    fn start(&mut self, v: LruvecId, ops: Box<dyn CacheExtOps>) {
+        let mut one = Attached { ops, limit: u64::MAX, resident: 0 };
+        let (ops, mut cache) = one.with(&mut self.lists, self.hint);
+        ops.init(&mut cache);
+        self.all[v.index()] = Some(one);
     }
 
     /// Another policy for a group on a node: what that has in memory is added to it.
@@ -57,10 +74,8 @@ impl CacheExt {
         for &f in resident {
             self.removed(f, false);
         }
-        let (one, lists) = self.attached(v);
-        (one.ops, one.resident) = (ops, 0);
-        let (ops, mut cache) = one.with(lists);
-        ops.init(&mut cache);
+        self.all.resize_with(self.all.len().max(v.index() + 1), || None);
+        self.start(v, ops);
         for &f in resident {
             // Ghosts of the last policy are of no use to the next.
             self.lists.del(f);
@@ -75,11 +90,6 @@ impl CacheExt {
         }
     }
 
-    /// Whether a folio is in memory and known to the policy of a group on a node.
-    pub(crate) fn is_of(&self, v: LruvecId, f: FolioId) -> bool {
-        self.lists.owner(f) == Some(v)
-    }
-
     /// A folio of a file has come into memory; its group may have `limit` pages.
     pub(crate) fn added(&mut self, v: LruvecId, f: FolioId, limit: u64) {
         self.adopt(v, f, limit);
@@ -88,10 +98,10 @@ impl CacheExt {
 
     /// A folio that is in memory is that policy's from now on.
     fn adopt(&mut self, v: LruvecId, f: FolioId, limit: u64) {
-        let (one, lists) = self.attached(v);
+        let Some((one, lists, hint)) = self.on(v) else { return };
         (one.limit, one.resident) = (limit, one.resident + 1);
         lists.set_owner(f, Some(v));
-        let (ops, mut cache) = one.with(lists);
+        let (ops, mut cache) = one.with(lists, hint);
         ops.folio_added(&mut cache, f);
     }
 
@@ -106,39 +116,37 @@ impl CacheExt {
     /// A folio was accessed again. One that another group is charged for now goes over to its
     /// policy.
     pub(crate) fn accessed(&mut self, v: LruvecId, f: FolioId) {
-        match self.lists.owner(f) {
-            None => {}
-            Some(owner) if owner == v => {
-                let (one, lists) = self.attached(v);
-                let (ops, mut cache) = one.with(lists);
-                ops.folio_accessed(&mut cache, f);
-            }
-            Some(_) => {
-                self.removed(f, false);
-                let limit = self.attached(v).0.limit;
-                self.adopt(v, f, limit);
-            }
+        let is_own = self.lists.owner(f) == Some(v);
+        if !is_own {
+            self.removed(f, false);
         }
+        let Some((one, lists, hint)) = self.on(v) else { return };
+        if is_own {
+            let (ops, mut cache) = one.with(lists, hint);
+            return ops.folio_accessed(&mut cache, f);
+        }
+        let limit = one.limit;
+        self.adopt(v, f, limit);
     }
 
     /// A folio has left memory, or its policy.
     pub(crate) fn removed(&mut self, f: FolioId, evicted: bool) {
         let Some(owner) = self.lists.owner(f) else { return };
         self.lists.set_owner(f, None);
-        let (one, lists) = self.attached(owner);
+        let Some((one, lists, hint)) = self.on(owner) else { return };
         one.resident -= 1;
-        let (ops, mut cache) = one.with(lists);
+        let (ops, mut cache) = one.with(lists, hint);
         ops.folio_removed(&mut cache, f, evicted);
     }
 
     /// Which folios of a group the policy would evict, at most `nr`; `limit` as above.
     pub(crate) fn evict(&mut self, v: LruvecId, nr: usize, limit: u64) -> Vec<FolioId> {
-        let scratch = std::mem::take(&mut self.scratch);
-        let (one, lists) = self.attached(v);
-        one.limit = limit;
-        let mut eviction = Eviction::new(nr, scratch);
-        let (ops, mut cache) = one.with(lists);
-        ops.evict_folios(&mut cache, &mut eviction);
+        let mut eviction = Eviction::new(nr, std::mem::take(&mut self.scratch));
+        if let Some((one, lists, hint)) = self.on(v) {
+            one.limit = limit;
+            let (ops, mut cache) = one.with(lists, hint);
+            ops.evict_folios(&mut cache, &mut eviction);
+        }
         eviction.into_chosen()
     }
 
@@ -159,7 +167,8 @@ impl CacheExt {
         let mut counted = vec![0; self.all.len()];
         for f in (0..pages as u32).map(FolioId) {
             let owner = self.lists.owner(f);
-            if owner.is_some() != resident(f) {
+            // Without a default, folios of groups without a policy are not known.
+            if owner.is_some() != resident(f) && (owner.is_some() || self.default.is_some()) {
                 return Err(format!("cache_ext: {f:?} is known to {owner:?}"));
             }
             owner.into_iter().for_each(|v| counted[v.index()] += 1);

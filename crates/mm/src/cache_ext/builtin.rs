@@ -31,11 +31,13 @@ pub enum CacheExtPolicy {
     WTinyLfu,
     /// Multi-gen LRU, as a plug-in.
     Mglru,
+    /// What scans bring in goes first.
+    GetScan,
 }
 
 impl CacheExtPolicy {
     /// All of them.
-    pub const ALL: [CacheExtPolicy; 12] = [
+    pub const ALL: [CacheExtPolicy; 13] = [
         CacheExtPolicy::Fifo,
         CacheExtPolicy::Clock,
         CacheExtPolicy::LruExact,
@@ -48,6 +50,7 @@ impl CacheExtPolicy {
         CacheExtPolicy::Lirs,
         CacheExtPolicy::WTinyLfu,
         CacheExtPolicy::Mglru,
+        CacheExtPolicy::GetScan,
     ];
 
     /// The name on the command line.
@@ -65,11 +68,12 @@ impl CacheExtPolicy {
             CacheExtPolicy::Lirs => "lirs",
             CacheExtPolicy::WTinyLfu => "w-tinylfu",
             CacheExtPolicy::Mglru => "mglru-ext",
+            CacheExtPolicy::GetScan => "get-scan",
         }
     }
 
-    /// The policy itself, for one group.
-    pub(crate) fn ops(self) -> Box<dyn CacheExtOps> {
+    /// The policy itself, for one group ([`crate::Engine::attach_cache_ext`]).
+    pub fn ops(self) -> Box<dyn CacheExtOps> {
         match self {
             CacheExtPolicy::Fifo => Box::new(policies::fifo::Fifo::default()),
             CacheExtPolicy::Clock => Box::new(policies::clock::Clock::default()),
@@ -83,6 +87,7 @@ impl CacheExtPolicy {
             CacheExtPolicy::Lirs => Box::new(policies::lirs::Lirs::default()),
             CacheExtPolicy::WTinyLfu => Box::new(policies::wtinylfu::WTinyLfu::default()),
             CacheExtPolicy::Mglru => Box::new(policies::mglru::Mglru::default()),
+            CacheExtPolicy::GetScan => Box::new(policies::get_scan::GetScan::default()),
         }
     }
 }

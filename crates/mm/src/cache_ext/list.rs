@@ -235,6 +235,12 @@ impl Lists {
         self.node_mut(f).owner = owner.map_or(NONE, |v| v.0);
     }
 
+    /// Whether a folio is in memory that nobody has read by descriptor since it was added: the
+    /// device is not done, or it was read ahead.
+    pub fn is_unread(&self, f: FolioId) -> bool {
+        self.node(f).new
+    }
+
     /// A folio was added that nobody has read.
     pub(crate) fn set_new(&mut self, f: FolioId) {
         self.node_mut(f).new = true;

@@ -14,6 +14,8 @@ pub struct Cache<'a> {
     pub limit: u64,
     /// Folios of files that it has in memory.
     pub resident: u64,
+    /// What the driver says of who accesses ([`crate::Engine::set_cache_ext_hint`]); 0: nothing.
+    pub hint: u8,
 }
 
 /// A policy for the page cache of one group on one node, with the hooks of cache_ext.

@@ -12,6 +12,7 @@ use crate::alloc::Alloc;
 use crate::cache_ext::ops::CacheExtOps;
 use crate::cgroupfs::Cgroupfs;
 use crate::config::Config;
+use crate::config::lru::Lru;
 use crate::config::thp::HugeAdvice;
 use crate::fault::Fault;
 use crate::folio::mapping::{MappingKind, Owner};
@@ -159,20 +160,28 @@ impl Engine {
         )
     }
 
-    /// Another policy for the page cache of a group, beside its lists; the configuration must have
-    /// one for all groups ([`Config::cache_ext`]). What the group has in memory is added to it.
+    /// Another policy for the page cache of a group, beside its two lists, instead of the one of
+    /// the configuration ([`Config::cache_ext`]), which may be none. What the group has in memory
+    /// is added to it.
     pub fn attach_cache_ext(&mut self, memcg: MemcgId, ops: &dyn CacheExtOps) -> Result<(), String> {
         self.mem.groups.online_memcg(memcg)?;
+        if self.mem.cfg.lru.kind != Lru::TwoList {
+            return Err("cache_ext is beside two lists, not generations".into());
+        }
         for v in self.mem.pages.lruvecs_of(memcg) {
-            let pages = &self.mem.pages;
-            let is_own = |&f: &FolioId| pages.ext.as_ref().is_some_and(|ext| ext.is_of(v, f));
-            let resident: Vec<_> = pages.folios.in_use().filter(is_own).collect();
-            let Some(ext) = &mut self.mem.pages.ext else {
-                return Err("the configuration has no cache_ext: a policy for one group wants one for all".into());
-            };
-            ext.attach(v, ops.clone_ops(), &resident);
+            let folios = &self.mem.pages.folios;
+            let is_own = |&f: &FolioId| folios.is_attached(f) && folios.lruvec(f) == v && folios.st(f).is_file();
+            let resident: Vec<_> = folios.in_use().filter(is_own).collect();
+            self.mem.pages.start_ext(None).attach(v, ops.clone_ops(), &resident);
         }
         Ok(())
+    }
+
+    /// What policies beside the lists learn of who accesses from now on ([`crate::Cache::hint`]).
+    pub fn set_cache_ext_hint(&mut self, hint: u8) {
+        if let Some(ext) = &mut self.mem.pages.ext {
+            ext.set_hint(hint);
+        }
     }
 
     /// Bytes that a resident page of order 0 takes: its slot, which holds its folio, its place on a

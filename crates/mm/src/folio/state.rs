@@ -126,6 +126,11 @@ impl State {
         self
     }
 
+    /// A page of a file, neither anonymous nor of memory that goes to swap.
+    pub(crate) fn is_file(self) -> bool {
+        !self.has(Self::ANON | Self::SWAPBACKED)
+    }
+
     /// Accesses by descriptor beyond the first, 0 to 4.
     #[inline(always)]
     pub(crate) fn refs(self) -> u32 {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::cache_ext::attached::CacheExt;
+use crate::cache_ext::builtin::CacheExtPolicy;
 use crate::config::Config;
 use crate::config::lru::LruConfig;
 use crate::folio::mapping::{Fill, PageSpace};
@@ -58,7 +59,7 @@ impl Pages {
         }
         let lruvecs =
             (0..nr_nodes as u8).map(NodeId).map(|nid| Lruvec::new(&mut folios, MemcgId::ROOT, nid, cfg.seed)).collect();
-        Pages {
+        let mut pages = Pages {
             cfg: cfg.lru,
             node_sizes: vec![[0; 5]; nr_nodes],
             folios,
@@ -75,18 +76,31 @@ impl Pages {
             size_stats: SizeStats::default(),
             work: Work::default(),
             scratch: Vec::new(),
-            ext: cfg.cache_ext.map(|policy| Box::new(CacheExt::new(policy))),
+            ext: None,
+        };
+        if cfg.cache_ext.is_some() {
+            pages.start_ext(cfg.cache_ext);
         }
+        pages
+    }
+
+    /// Policies stand beside the lists from now on, with that one for each group that was given
+    /// none. They learn of every access: no read is a plain hit.
+    pub(crate) fn start_ext(&mut self, default: Option<CacheExtPolicy>) -> &mut CacheExt {
+        self.hit_transition = [0; 256];
+        self.ext.get_or_insert_with(|| Box::new(CacheExt::new(default)))
+    }
+
+    /// Whether a group on a node has a policy beside its lists.
+    #[inline(always)]
+    pub(crate) fn has_ext(&self, v: LruvecId) -> bool {
+        self.ext.as_ref().is_some_and(|ext| ext.has(v))
     }
 }
 
 /// The effect of a read by descriptor on the byte of a page, for all bytes.
 fn hit_transition(cfg: &Config) -> [u8; 256] {
     std::array::from_fn(|byte| {
-        // A policy beside the lists learns of every access.
-        if cfg.cache_ext.is_some() {
-            return 0;
-        }
         let st = State(byte as u32);
         if !st.has(State::UPTODATE) || st.has(State::TAIL) {
             return 0;

@@ -133,7 +133,7 @@ impl Pages {
     #[cold]
     pub(crate) fn tell_read(&mut self, f: FolioId) {
         let own = self.folios.lruvec(f);
-        if let Some(ext) = &mut self.ext {
+        if let (Some(ext), true) = (&mut self.ext, self.folios.st(f).is_file()) {
             ext.read(own, f);
         }
     }
@@ -142,7 +142,7 @@ impl Pages {
     #[cold]
     pub(crate) fn tell_accessed(&mut self, f: FolioId) {
         let own = self.folios.lruvec(f);
-        if let Some(ext) = &mut self.ext {
+        if let (Some(ext), true) = (&mut self.ext, self.folios.st(f).is_file()) {
             ext.accessed(own, f);
         }
     }

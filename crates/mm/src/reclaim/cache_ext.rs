@@ -75,8 +75,9 @@ impl Pages {
                 continue;
             }
             let st = self.folios.st(f);
-            // A folio that was proposed twice has lost its flag by now.
-            if st.has(State::LRU) && !st.has(State::UNEVICTABLE | State::ANON | State::SWAPBACKED) {
+            // A folio that was proposed twice has lost its flag by now. One that is being read
+            // cannot go: where nothing else is proposed, the lists say what does.
+            if st.has(State::LRU) && st.is_file() && !st.has(State::UNEVICTABLE | State::LOCKED) {
                 self.lruvec_del(f, true);
                 self.folios.clear(f, State::LRU);
                 out.push(f);

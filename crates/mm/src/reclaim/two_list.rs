@@ -97,7 +97,7 @@ impl<W: World> Reclaim<'_, W> {
     /// Proportional stop: slices of the lists in turn, then a proportional stop.
     pub(crate) fn shrink_lruvec_two_list(&mut self, v: LruvecId) {
         let mut targets = self.scan_counts(v);
-        if self.mem.pages.ext.is_some() {
+        if self.mem.pages.has_ext(v) {
             // A policy beside the lists is asked for all that is to go of files.
             targets[INACTIVE_FILE] += std::mem::take(&mut targets[ACTIVE_FILE]);
         }
@@ -142,7 +142,7 @@ impl<W: World> Reclaim<'_, W> {
 
     fn shrink_list(&mut self, v: LruvecId, l: usize, nr: u64) -> u64 {
         let (t, active) = (l / 2, l % 2 == 1);
-        if t == FILE && self.mem.pages.ext.is_some() {
+        if t == FILE && self.mem.pages.has_ext(v) {
             return self.shrink_by_policy(v, nr);
         }
         if !active {

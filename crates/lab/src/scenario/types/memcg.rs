@@ -1,6 +1,6 @@
 //! Memory cgroups, and what an administrator does to them.
 
-use refault_mm::MemcgLimits;
+use refault_mm::{CacheExtPolicy, MemcgLimits};
 
 /// A memory cgroup.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,8 @@ pub struct MemcgSpec {
     pub limits: MemcgLimits,
     /// It is not there before an event makes it.
     pub made_by_event: bool,
+    /// Its policy for pages of files; `None`: that of the machine.
+    pub cache_ext: Option<CacheExtPolicy>,
 }
 
 /// What an administrator does while the machine runs.

@@ -70,6 +70,8 @@ pub struct TaskSpec {
     pub background: bool,
     /// `oom_score_adj`.
     pub oom_score_adj: i32,
+    /// What policies in the form of cache_ext learn of it.
+    pub cache_ext_hint: u8,
 }
 
 /// A trace that drives a task.

@@ -24,6 +24,8 @@ pub(crate) struct Lirs {
     last: FolioMap<u64>,
     /// Folios that go at a time, for which the queue must have room.
     batch: u64,
+    /// Folios that there were when some had to go the last time: others have a part of the limit.
+    room: Option<u64>,
 }
 
 impl CacheExtOps for Lirs {
@@ -32,7 +34,7 @@ impl CacheExtOps for Lirs {
     }
 
     fn folio_added(&mut self, cache: &mut Cache<'_>, folio: FolioId) {
-        if cache.lists.len(self.near) < self.near_share(cache.limit) || self.is_on_stack(cache, folio) {
+        if cache.lists.len(self.near) < self.near_share(cache) || self.is_on_stack(cache, folio) {
             self.bring_near(cache, folio);
         } else {
             cache.lists.move_tail(self.queue, folio);
@@ -68,8 +70,8 @@ impl CacheExtOps for Lirs {
 
     fn evict_folios(&mut self, cache: &mut Cache<'_>, eviction: &mut Eviction) {
         self.batch = self.batch.max(eviction.wanted() as u64);
-        // Others may have taken some of the room.
-        while cache.lists.len(self.near) > self.near_share(cache.resident).max(1) {
+        self.room = Some(cache.resident);
+        while cache.lists.len(self.near) > self.near_share(cache).max(1) {
             self.push_out(cache);
         }
         for list in [self.queue, self.near] {
@@ -83,8 +85,9 @@ impl CacheExtOps for Lirs {
 }
 
 impl Lirs {
-    fn near_share(&self, limit: u64) -> u64 {
-        limit.saturating_sub((limit / QUEUE_SHARE).max(self.batch).max(1))
+    fn near_share(&self, cache: &Cache<'_>) -> u64 {
+        let room = self.room.unwrap_or(cache.limit).min(cache.limit);
+        room.saturating_sub((room / QUEUE_SHARE).max(self.batch).max(1))
     }
 
     fn is_on_stack(&self, cache: &Cache<'_>, folio: FolioId) -> bool {
@@ -95,7 +98,7 @@ impl Lirs {
     /// It comes near, and the oldest of these goes to the queue in its place.
     fn bring_near(&mut self, cache: &mut Cache<'_>, folio: FolioId) {
         cache.lists.move_tail(self.near, folio);
-        if cache.lists.len(self.near) > self.near_share(cache.limit) {
+        if cache.lists.len(self.near) > self.near_share(cache) {
             self.push_out(cache);
         }
     }

@@ -13,6 +13,7 @@
 //! | `lirs` | LIRS |
 //! | `wtinylfu` | W-TinyLFU |
 //! | `mglru` | multi-gen LRU |
+//! | `get_scan` | what scans bring in goes first: a policy that the application informs |
 //! | `plain` | a cache with nothing around it, in which their checks run (tests only) |
 //!
 //! It calls `list` and `ops`; `builtin` names them.
@@ -20,6 +21,7 @@
 pub(super) mod arc;
 pub(super) mod clock;
 pub(super) mod fifo;
+pub(super) mod get_scan;
 pub(super) mod lfu;
 pub(super) mod lirs;
 pub(super) mod mglru;

@@ -12,14 +12,16 @@ pub(super) struct Plain {
     lists: Lists,
     limit: u64,
     resident: BTreeSet<u32>,
+    /// What is said of who accesses.
+    pub(super) hint: u8,
 }
 
 impl Plain {
     /// One of that size.
     pub(super) fn new(mut ops: Box<dyn CacheExtOps>, limit: u64) -> Plain {
         let mut lists = Lists::default();
-        ops.init(&mut Cache { lists: &mut lists, limit, resident: 0 });
-        Plain { ops, lists, limit, resident: BTreeSet::new() }
+        ops.init(&mut Cache { lists: &mut lists, limit, resident: 0, hint: 0 });
+        Plain { ops, lists, limit, resident: BTreeSet::new(), hint: 0 }
     }
 
     /// What is in it, in order.
@@ -33,25 +35,25 @@ impl Plain {
     }
 
     fn access(&mut self, folio: FolioId) -> bool {
-        let Plain { ops, lists, limit, resident } = self;
+        let Plain { ops, lists, limit, resident, hint } = self;
         if resident.contains(&folio.0) {
-            ops.folio_accessed(&mut cache(lists, *limit, resident), folio);
+            ops.folio_accessed(&mut cache(lists, *limit, resident, *hint), folio);
             return false;
         }
         if resident.len() as u64 == *limit {
             let mut eviction = Eviction::new(1, Vec::new());
-            ops.evict_folios(&mut cache(lists, *limit, resident), &mut eviction);
+            ops.evict_folios(&mut cache(lists, *limit, resident, *hint), &mut eviction);
             let chosen = eviction.into_chosen();
             assert!(chosen.len() == 1 && resident.remove(&chosen[0].0), "{chosen:?} of {resident:?}");
-            ops.folio_removed(&mut cache(lists, *limit, resident), chosen[0], true);
+            ops.folio_removed(&mut cache(lists, *limit, resident, *hint), chosen[0], true);
         }
         resident.insert(folio.0);
-        ops.folio_added(&mut cache(lists, *limit, resident), folio);
+        ops.folio_added(&mut cache(lists, *limit, resident, *hint), folio);
         lists.validate().expect("whole lists");
         true
     }
 }
 
-fn cache<'a>(lists: &'a mut Lists, limit: u64, resident: &BTreeSet<u32>) -> Cache<'a> {
-    Cache { lists, limit, resident: resident.len() as u64 }
+fn cache<'a>(lists: &'a mut Lists, limit: u64, resident: &BTreeSet<u32>, hint: u8) -> Cache<'a> {
+    Cache { lists, limit, resident: resident.len() as u64, hint }
 }

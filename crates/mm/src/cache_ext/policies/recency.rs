@@ -4,6 +4,10 @@ use crate::cache_ext::list::{Eviction, Iter, ListId};
 use crate::cache_ext::ops::{Cache, CacheExtOps};
 use crate::ids::FolioId;
 
+/// The most recently used goes, but not what is about to be used: so many that were read ahead are
+/// passed over, as in the published policy.
+const MOST_UNREAD: u64 = 200;
+
 /// The next one to go is at the head.
 #[derive(Clone, Debug)]
 pub(crate) struct Recency {
@@ -48,7 +52,14 @@ impl CacheExtOps for Recency {
     }
 
     fn evict_folios(&mut self, cache: &mut Cache<'_>, eviction: &mut Eviction) {
-        cache.lists.iterate(self.list, eviction, |_, _| Iter::Evict);
+        let mut passed_over = if self.most_recent_goes { MOST_UNREAD } else { 0 };
+        cache.lists.iterate(self.list, eviction, |lists, folio| {
+            if passed_over > 0 && lists.is_unread(folio) {
+                passed_over -= 1;
+                return Iter::Skip;
+            }
+            Iter::Evict
+        });
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct WTinyLfu {
     since: u64,
     /// Folios that go at a time, for which the window must have room.
     batch: u64,
+    /// Folios that there were when some had to go the last time: others have a part of the limit.
+    room: Option<u64>,
 }
 
 impl CacheExtOps for WTinyLfu {
@@ -47,10 +49,10 @@ impl CacheExtOps for WTinyLfu {
         self.count(cache, folio);
         cache.lists.move_tail(self.window, folio);
         // While there is room, nothing has to be better than something else.
-        let window = self.window_share(cache.limit);
+        let (room, window) = self.shares(cache);
         let main = cache.lists.len(self.probation) + cache.lists.len(self.protected);
         if cache.lists.len(self.window) > window
-            && main < cache.limit - window
+            && main < room - window
             && let Some(oldest) = cache.lists.head(self.window)
         {
             cache.lists.move_tail(self.probation, oldest);
@@ -63,8 +65,8 @@ impl CacheExtOps for WTinyLfu {
             return cache.lists.move_tail(self.window, folio);
         }
         cache.lists.move_tail(self.protected, folio);
-        let main = cache.limit - self.window_share(cache.limit);
-        if cache.lists.len(self.protected) > main * PROTECTED_PERCENT / 100
+        let (room, window) = self.shares(cache);
+        if cache.lists.len(self.protected) > (room - window) * PROTECTED_PERCENT / 100
             && let Some(oldest) = cache.lists.head(self.protected)
         {
             cache.lists.move_tail(self.probation, oldest);
@@ -77,6 +79,7 @@ impl CacheExtOps for WTinyLfu {
 
     fn evict_folios(&mut self, cache: &mut Cache<'_>, eviction: &mut Eviction) {
         self.batch = self.batch.max(eviction.wanted() as u64);
+        self.room = Some(cache.resident);
         // Those of the window that are still to be compared.
         let mut candidates = cache.lists.len(self.window);
         for _ in 0..cache.resident {
@@ -96,8 +99,10 @@ impl CacheExtOps for WTinyLfu {
 }
 
 impl WTinyLfu {
-    fn window_share(&self, limit: u64) -> u64 {
-        (limit / WINDOW_SHARE).max(self.batch).max(1).min(limit - 1)
+    /// Room for folios, and what of it is the window.
+    fn shares(&self, cache: &Cache<'_>) -> (u64, u64) {
+        let room = self.room.unwrap_or(cache.limit).min(cache.limit).max(1);
+        (room, (room / WINDOW_SHARE).max(self.batch).max(1).min(room - 1))
     }
 
     /// Which of two goes. Where both were used as often, the new one.
