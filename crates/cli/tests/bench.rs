@@ -281,6 +281,15 @@ fn every_published_number_has_a_band() {
     assert_eq!(known.len(), all, "a row is known twice");
 }
 
+/// What CPUs wait for each other is contention, and none of it is hidden in another cost.
+#[test]
+fn no_benchmark_sets_what_it_costs_to_unmap_a_page() {
+    for (name, text) in refault_cli::bench::BUILTIN {
+        let scenario = Scenario::parse(name, text).expect(name);
+        assert!(!scenario.machine.costs.contains_key("unmap_page"), "{name}");
+    }
+}
+
 /// Of every value of machine and workload a benchmark says whether it is published, derived or
 /// chosen, and of none twice.
 #[test]
