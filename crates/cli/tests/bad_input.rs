@@ -20,7 +20,7 @@ fn flags() {
         (&["--memory", "10%,,20%"], "\"\" is not a size"),
         (&["--memory", "-5"], "error: -5: no flag takes a negative number"),
         (&["--swap-max", "-5p"], "error: -5: no flag takes a negative number"),
-        (&["--policy", "clock"], "unknown policy \"clock\"; known are lru, lru-2013"),
+        (&["--policy", "belady"], "unknown policy \"belady\"; known are lru, lru-2013"),
         (&["--policy", ""], "unknown policy \"\""),
         (&["--swap-max", "lots"], "\"lots\" is not a size"),
         (&["--swappiness", "201"], "--swappiness"),

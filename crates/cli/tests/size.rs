@@ -133,7 +133,7 @@ fn mistakes_are_one_line() {
         (&[&base[..], &["--range", "0..16M"]].concat(), "memory.max of nothing holds nothing"),
         (&[&base[..], &["--resolution", "0"]].concat(), "--resolution 0: is less than a page"),
         (&[&base[..], &["--policy", "opt"]].concat(), "opt knows no groups"),
-        (&[&base[..], &["--policy", "clock"]].concat(), "unknown policy"),
+        (&[&base[..], &["--policy", "belady"]].concat(), "unknown policy"),
         (&[&base[..], &["--limit", "most"]].concat(), "possible values"),
         (&[&base[..], &["--scale", "1000"]].concat(), "--scale 1000"),
         (&[&base[..], &["--output", "groups.toml"]].concat(), "give --output another name"),

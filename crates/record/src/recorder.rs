@@ -182,12 +182,14 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
         checkpoints: 0,
     };
     let done = recorder.run(options, &mut child, &mut tell);
+    // Without a footer nothing can be read, also if it is the last that does not fit.
     if recorder.checkpoints > 0 {
         unfinished.keep();
     }
     let done = done.and_then(|end| {
+        let finished = recorder.finish(options, end, &mut tell)?;
         unfinished.keep();
-        recorder.finish(options, end, &mut tell)
+        Ok(finished)
     });
     done.map_err(|e| {
         // The program is not ended by what happens to its recorder.
