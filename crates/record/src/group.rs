@@ -102,7 +102,7 @@ impl Group {
         fs::File::options().write(true).open(self.folder.join("cgroup.procs"))
     }
 
-    /// Moves this process into the group, until [`Elsewhere::come_back`].
+    /// Moves this process into the group; what is returned knows the way back.
     pub fn enter(&self) -> Result<Elsewhere, String> {
         let before = of_process(std::process::id()).ok_or("this process is in no memory cgroup")?;
         let elsewhere = Elsewhere { before: Group::open(Path::new(&before))? };
