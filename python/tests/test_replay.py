@@ -81,7 +81,7 @@ def test_miss_bits(run, sqlite, tmp_path):
         ({"memory": "1X"}, ["--memory", "1X"]),
         ({"memory": "200%"}, ["--memory", "200%"]),
         ({"memory": 1}, ["--memory", "1"]),
-        ({"policy": "clock"}, ["--policy", "clock"]),
+        ({"policy": "belady"}, ["--policy", "belady"]),
         ({"speed": 1}, ["--set", "speed=1"]),
         ({"recency": "4bit"}, ["--set", "recency=4bit"]),
         ({"swappiness": 201}, ["--swappiness", "201"]),

@@ -290,7 +290,7 @@ def test_mistakes_are_known_before_anything_runs(traces, tmp_path):
         refault.sweep(**given, out=tmp_path / "out")
 
     for more, text in [
-        ({"policy": "clock"}, "unknown policy"),
+        ({"policy": "belady"}, "unknown policy"),
         ({"memory": "20X"}, "is not a size"),
         ({"memory": "120%"}, "at most 100 %"),
         ({"memory": []}, "memory: there is none"),
