@@ -36,7 +36,7 @@ enum Command {
     Record(record::RecordArgs),
     /// Replay a recording of this machine's kernel, and compare every access with what it did
     Verify(verify::VerifyArgs),
-    /// Show a run that is under way: memory, faults, stalls, the largest mappings
+    /// Show a run or a recording that is under way: memory, faults, stalls, the largest mappings
     Top(top::TopArgs),
     /// Say what this machine allows the pager to do, and what would improve it
     Doctor(doctor::DoctorArgs),

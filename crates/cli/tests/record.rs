@@ -28,6 +28,27 @@ pub fn recordable() -> Option<(tempfile::TempDir, PathBuf)> {
     require(Need::Tracefs, done)
 }
 
+#[test]
+fn a_recording_in_progress_is_found_by_top_and_gone_after_it() {
+    let Some((dir, _)) = recordable() else { return };
+    let runtime = dir.path().join("runtime");
+    let mut command = record(dir.path(), &["sh", "-c", "cat file >/dev/null; sleep 2"], &[]);
+    let child = command.env("XDG_RUNTIME_DIR", &runtime).spawn().expect("it runs");
+    let live = runtime.join("refault").join(format!("{}.prom", child.id()));
+    let begun = std::time::Instant::now();
+    while !live.exists() && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let text = std::fs::read_to_string(&live).expect("a recording that lasts seconds is found");
+    let mut top = Command::new(env!("CARGO_BIN_EXE_refault"));
+    let told = error(&top.arg("top").env("XDG_RUNTIME_DIR", &runtime).output().expect("it runs"));
+    assert!(told.contains("standard output is no terminal"), "{told}");
+    assert!(text.contains("refault_record_info{command=\"sh -c cat file"), "{text}");
+    assert!(text.contains("\nrefault_record_accesses_total ") && text.ends_with("# EOF\n"), "{text}");
+    assert!(child.wait_with_output().expect("it ends").status.success());
+    assert!(!live.exists(), "it is gone with the recorder");
+}
+
 /// `refault record FLAGS -o t.parquet -- WORDS` in a folder.
 pub fn record(dir: &Path, words: &[&str], flags: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_refault"));

@@ -1,9 +1,10 @@
 //! `refault record`: programs on the kernel of this machine, as a trace.
 //!
-//! `args` are the flags, `report` is what is said on the way and at the end. `refault-record` does
-//! the work; `main` calls `run`.
+//! `args` are the flags, `report` is what is said on the way and at the end, `live` what `refault
+//! top` reads. `refault-record` does the work; `main` calls `run`.
 
 mod args;
+mod live;
 mod report;
 
 use crate::Failure;
@@ -17,7 +18,12 @@ pub use args::RecordArgs;
 pub fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
     let options = args.options()?;
     let mut line = report::Line::new();
-    let done = refault_record::record(&options, |progress| line.show(progress));
+    let mut live = live::Live::new(args);
+    let done = refault_record::record(&options, |progress| {
+        line.show(progress);
+        live.tell(progress);
+    });
+    drop(live);
     line.end();
     let report = done?;
     report::give(args, &report)?;

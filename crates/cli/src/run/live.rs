@@ -1,40 +1,24 @@
 //! A run while it runs: `--metrics`, and the file by which `refault top` finds it.
 
 use super::RunArgs;
-use crate::live::directory;
+use crate::live::{self, LiveFile};
 use crate::metrics::{Kind, Metrics};
 use refault_pager::tree::{Live, Watch};
-use std::fs;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const PAGE: f64 = 4096.0;
 
 /// What is told once a second; and the file that is to be gone at the end.
-pub(super) fn start(args: &RunArgs) -> (Watch, Gone) {
-    let command = args.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-    let command: String = command.chars().take(200).collect();
-    let runtime = directory().map(|dir| {
-        // Who cannot be found still runs.
-        _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
-        dir.join(format!("{}.prom", std::process::id()))
-    });
-    let files: Vec<PathBuf> = args.metrics.iter().cloned().chain(runtime.clone()).collect();
+pub(super) fn start(args: &RunArgs) -> (Watch, LiveFile) {
+    let command = live::shown(&args.command);
+    let runtime = LiveFile::new();
+    let files: Vec<PathBuf> = args.metrics.iter().cloned().chain(runtime.path().map(Path::to_owned)).collect();
     let watch = move |live: &Live| {
         let metrics = metrics(live, &command);
         // The program is not to fail for want of a file; the next second may be better.
         files.iter().for_each(|file| _ = metrics.write(file));
     };
-    (Box::new(watch), Gone(runtime))
-}
-
-/// Takes its file away.
-pub(super) struct Gone(Option<PathBuf>);
-
-impl Drop for Gone {
-    fn drop(&mut self) {
-        self.0.iter().for_each(|file| _ = fs::remove_file(file));
-    }
+    (Box::new(watch), runtime)
 }
 
 fn metrics(live: &Live, command: &str) -> Metrics {

@@ -1,9 +1,10 @@
-//! `refault top`: a run of `refault run` while it runs, in the terminal.
+//! `refault top`: a `refault run` or a `refault record` while it runs, in the terminal.
 //!
 //! `sample` reads what the run writes once a second and what `/proc` says of its processes; `view`
-//! draws it, in 80 columns and 24 lines if there is no more. It calls `live`, which finds runs, and
+//! draws it, in 80 columns and 24 lines if there is no more, `recording` what is recorded. It calls `live`, which finds runs, and
 //! `metrics`, which reads their files; `main` calls `run`.
 
+mod recording;
 mod sample;
 mod view;
 
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Flags of `refault top`.
 #[derive(Debug, Args)]
 pub struct TopArgs {
-    /// The process of `refault run` [default: the only one there is]
+    /// The process of `refault run` or `refault record` [default: the only one there is]
     #[arg(value_name = "PID")]
     pid: Option<u32>,
 }
@@ -44,10 +45,12 @@ fn find(asked: Option<u32>) -> Result<(u32, PathBuf), Failure> {
     match (asked, runs.len()) {
         (Some(asked), _) => match runs.into_iter().find(|(pid, _)| *pid == asked) {
             Some(found) => Ok(found),
-            None if pids.is_empty() => Err(format!("{asked}: is no run, and there is none: start refault run").into()),
+            None if pids.is_empty() => {
+                Err(format!("{asked}: is no run, and there is none: start refault run or record").into())
+            }
             None => Err(format!("{asked}: is no run; there are {pids}").into()),
         },
-        (None, 0) => Err("no run is under way: start refault run; it is found a second later".into()),
+        (None, 0) => Err("no run is under way: start refault run or record; it is found a second later".into()),
         (None, 1) => Ok(runs.into_iter().next().unwrap_or_default()),
         (None, _) => Err(format!("several runs are under way: name one of {pids}").into()),
     }
@@ -64,7 +67,8 @@ fn show(terminal: &mut ratatui::DefaultTerminal, pid: u32, path: &Path) -> Resul
             before = now.replace(sample);
         }
         if let Some(now) = &now {
-            terminal.draw(|frame| view::draw(frame, pid, now, before.as_ref())).map_err(failed)?;
+            let draw = if now.is_recording() { recording::draw } else { view::draw };
+            terminal.draw(|frame| draw(frame, pid, now, before.as_ref())).map_err(failed)?;
         }
         let until = Instant::now() + EVERY;
         while let Some(left) = until.checked_duration_since(Instant::now()) {

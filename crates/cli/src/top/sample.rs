@@ -50,8 +50,13 @@ impl Sample {
         self.all.get(&format!("refault_{name}")).copied().unwrap_or(0.0)
     }
 
+    /// It is of `refault record`.
+    pub(super) fn is_recording(&self) -> bool {
+        self.all.contains_key("refault_record_wall_seconds")
+    }
+
     pub(super) fn wall_s(&self) -> f64 {
-        self.get("run_wall_seconds")
+        self.get(if self.is_recording() { "record_wall_seconds" } else { "run_wall_seconds" })
     }
 
     /// By how much a counter grew a second.
@@ -88,7 +93,7 @@ impl Sample {
 
     /// The program.
     pub(super) fn command(&self) -> String {
-        let head = "refault_run_info{command=\"";
+        let head = if self.is_recording() { "refault_record_info{command=\"" } else { "refault_run_info{command=\"" };
         let text = self.all.keys().find_map(|key| key.strip_prefix(head)).unwrap_or_default();
         let text = text.split("\",version=").next().unwrap_or_default();
         crate::terminal::printable(&text.replace("\\n", " ").replace("\\\"", "\"").replace("\\\\", "\\"))

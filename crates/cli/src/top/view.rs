@@ -18,7 +18,7 @@ pub(super) fn draw(frame: &mut Frame, pid: u32, now: &Sample, before: Option<&Sa
         .split(frame.area())
         .to_vec();
     let rest = rows.pop().unwrap_or_default();
-    head(frame, rows[0], pid, now);
+    head(frame, rows[0], "run", pid, now);
     bar(frame, rows[2], "memory", now.get("run_memory_bytes"), now.get("run_memory_max_bytes"));
     bar(
         frame,
@@ -37,10 +37,11 @@ pub(super) fn draw(frame: &mut Frame, pid: u32, now: &Sample, before: Option<&Sa
     mappings(frame, rest, now);
 }
 
-fn head(frame: &mut Frame, area: Rect, pid: u32, now: &Sample) {
+/// The first line: what runs, and for how long.
+pub(super) fn head(frame: &mut Frame, area: Rect, what: &str, pid: u32, now: &Sample) {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let right = format!("{:.0} s  q quits", now.wall_s());
-    let left = format!("refault run {pid}  ");
+    let left = format!("refault {what} {pid}  ");
     let room = usize::from(area.width).saturating_sub(left.len() + right.len() + 2);
     let command: String = now.command().chars().take(room).collect();
     let gap = " ".repeat(room.saturating_sub(command.chars().count()) + 2);
@@ -114,7 +115,7 @@ fn pages(now: &Sample, before: Option<&Sample>) -> String {
     )
 }
 
-fn whole(n: f64) -> String {
+pub(super) fn whole(n: f64) -> String {
     number(n.round())
 }
 

@@ -1,0 +1,49 @@
+//! A recording while it records: the file by which `refault top` finds it.
+
+use super::RecordArgs;
+use crate::live::{self, LiveFile};
+use crate::metrics::{Kind, Metrics};
+use refault_record::Progress;
+use std::time::{Duration, Instant};
+
+/// From one writing to the next.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// What is told once a second.
+pub(super) struct Live {
+    file: LiveFile,
+    command: String,
+    output: String,
+    told: Instant,
+}
+
+impl Live {
+    pub(super) fn new(args: &RecordArgs) -> Live {
+        let (command, output) = (live::shown(&args.command), args.output.display().to_string());
+        Live { file: LiveFile::new(), command, output, told: Instant::now() }
+    }
+
+    pub(super) fn tell(&mut self, now: &Progress) {
+        let Some(file) = self.file.path().filter(|_| self.told.elapsed() >= EVERY) else { return };
+        self.told = Instant::now();
+        // The recording goes on for want of a file; the next second may be better.
+        _ = self.metrics(now).write(file);
+    }
+
+    fn metrics(&self, now: &Progress) -> Metrics {
+        let mut all = Metrics::default();
+        let about = [("command", &*self.command), ("version", env!("CARGO_PKG_VERSION")), ("output", &*self.output)];
+        all.add(Kind::Gauge, "record_info", "What is recorded.", &about, 1.0);
+        all.add(Kind::Gauge, "record_wall_seconds", "Since the start.", &[], now.seconds);
+        all.add(Kind::Gauge, "record_files", "Files that were accessed.", &[], f64::from(now.objects));
+        let counters: [(&str, &str, f64); 5] = [
+            ("record_events", "Events of the kernel.", now.events as f64),
+            ("record_lost", "Events that were lost.", now.lost as f64),
+            ("record_accesses", "Accesses.", now.accesses as f64),
+            ("record_misses", "Of those, misses of the kernel.", now.misses as f64),
+            ("record_bytes", "Bytes written.", now.bytes as f64),
+        ];
+        counters.iter().for_each(|&(name, help, n)| all.add(Kind::Counter, name, help, &[], n));
+        all
+    }
+}
