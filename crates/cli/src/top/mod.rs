@@ -1,8 +1,8 @@
 //! `refault top`: a `refault run` or a `refault record` while it runs, in the terminal.
 //!
 //! `sample` reads what the run writes once a second and what `/proc` says of its processes; `view`
-//! draws it, in 80 columns and 24 lines if there is no more, `recording` what is recorded. It calls `live`, which finds runs, and
-//! `metrics`, which reads their files; `main` calls `run`.
+//! draws it, in 80 columns and 24 lines if there is no more, `recording` what is recorded. It calls
+//! `live`, which finds runs, and `metrics`, which reads their files; `main` calls `run`.
 
 mod recording;
 mod sample;
