@@ -169,6 +169,20 @@ fn a_recording_has_the_kernel_beside_us() {
 }
 
 #[test]
+fn the_limit_of_a_recording_is_a_line_and_its_details_are_of_it() {
+    let sandbox = Sandbox::new();
+    let recording = root().join("data/orders.parquet");
+    let limits = |flags: &[&str]| {
+        let few = ["--policy", "lru", "--memory", "10%"];
+        let document = document(&report(&sandbox, &[&recording], "limit.html", &[&few, flags].concat()));
+        (document["limit_pages"].clone(), document["detail_pages"].clone())
+    };
+    let pages = |mib: u64| Value::from(mib * 256);
+    assert_eq!(limits(&[]), (pages(24), pages(24)));
+    assert_eq!(limits(&["--limit", "16M"]), (pages(16), pages(16)));
+}
+
+#[test]
 fn a_page_has_the_groups_of_a_replay() {
     let sandbox = Sandbox::new();
     let trace = sandbox.generate(

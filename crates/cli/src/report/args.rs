@@ -40,7 +40,7 @@ pub struct ReportArgs {
     pub(super) open: bool,
 
     /// Traces: today's limit, a line in the charts; details are of that size. Bytes with K, M, G or
-    /// T, pages (4096p), or percent of the footprint (25%)
+    /// T, pages (4096p), or percent of the footprint (25%) [default: that of a recording]
     #[arg(long, value_name = "SIZE")]
     pub(super) limit: Option<Size>,
 

@@ -106,13 +106,22 @@ impl Work<'_> {
         }
     }
 
+    /// The limit under which a recording was made, if what it touches does not fit into it.
+    fn recorded_limit(&self, header: &Header) -> Option<u64> {
+        let bytes = header.recording.as_ref()?.memory_max?;
+        Some(bytes / u64::from(self.page_size)).filter(|pages| (1..self.footprint()).contains(pages))
+    }
+
     fn document(
         &self,
         header: &Header,
         windows: Vec<u64>,
         window_s: Option<Vec<f64>>,
     ) -> Result<TraceDocument, String> {
-        let limit_pages = self.args.limit.as_ref().map(|size| self.pages("--limit", size)).transpose()?;
+        let limit_pages = match &self.args.limit {
+            Some(size) => Some(self.pages("--limit", size)?),
+            None => self.recorded_limit(header),
+        };
         let asked = self.args.at.as_ref().map(|size| self.pages("--at", size)).transpose()?;
         let curves = self.curves(limit_pages)?;
         let (detail_pages, detail_why) = match (asked, limit_pages) {
