@@ -390,6 +390,22 @@ def test_plain_commands_do_the_same(traces, single, tmp_path):
     assert "is not one of the plan" in command(f"{emitted}.plan.json", "--task", 10, status=2).stderr
 
 
+def test_threads_of_arrow_do_not_outlive_a_task(traces, single, tmp_path):
+    """A thread of Arrow that lets go of a file of Python at the end of a process aborts it."""
+    command(plan_file(traces, tmp_path), "--quiet")
+    code = """if True:
+        import os, sys
+        from refault.sweeps.store import Store
+        import pyarrow.parquet
+        folder = next(name for name in os.listdir(sys.argv[1]) if name.startswith("digest="))
+        before = len(os.listdir("/proc/self/task"))
+        assert Store(sys.argv[1]).done(folder.removeprefix("digest="))
+        assert Store(sys.argv[1]).table().num_rows == 300
+        assert len(os.listdir("/proc/self/task")) == before
+    """
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "out")], check=True)
+
+
 def test_arrays_of_slurm_are_shell(traces, single, tmp_path):
     """With a stand-in for sbatch that does what it is asked for, one task after the other."""
     script = tmp_path / "tasks.sh"
