@@ -155,10 +155,12 @@ fn sources_name_pages_and_headings_that_exist() {
     none(&complaints);
 }
 
-/// What the figures of a report name of the documentation is there, pages and headings.
+/// What the figures of a report name of the documentation is there, pages and headings, and the page
+/// carries it.
 #[test]
 fn reports_name_pages_and_headings_that_exist() {
     let pages = pages();
+    let carried = std::fs::read_to_string(root().join("crates/report/src/documentation.rs")).expect("text");
     let (mut complaints, mut named) = (Vec::new(), 0);
     for source in files("crates/report/src", &[".rs"]) {
         let text = std::fs::read_to_string(root().join(&source)).expect("text");
@@ -172,6 +174,9 @@ fn reports_name_pages_and_headings_that_exist() {
             let page = pages.iter().find(|page| page.name == format!("docs/{path}"));
             if !page.is_some_and(|page| anchor.is_none_or(|anchor| page.anchors().contains(anchor))) {
                 complaints.push(format!("{source}: there is no docs/{word}"));
+            }
+            if !carried.contains(&format!("docs/{path}\")")) {
+                complaints.push(format!("{source}: documentation.rs does not carry docs/{path}"));
             }
         }
     }

@@ -5,6 +5,7 @@ use crate::record::made_up;
 use refault_testing::{Need, require};
 use refault_trace::{Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record};
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -147,6 +148,25 @@ fn what_is_no_result_is_told_so() {
     assert!(!sandbox.files().contains(&"out.html".to_owned()));
     let complaint = error(&sandbox.run(&["report", "a.json", "-o", "a.json"]));
     assert!(complaint.contains("is an input"), "{complaint}");
+}
+
+#[test]
+fn a_page_is_opened_or_it_is_said_that_it_was_not() {
+    let sandbox = Sandbox::new();
+    let trace = sandbox.generate("t.parquet", &["2000: A:zipf:300"]);
+    let before = std::env::var("PATH").unwrap_or_default();
+    let run = |opener: &str| {
+        let path = sandbox.write("xdg-open", opener.as_bytes());
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("to be run");
+        let path = format!("{}:{before}", sandbox.path(".").display());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_refault"));
+        command.args(["report", "--open", "-o", "out.html"]).arg(&trace).current_dir(sandbox.path("."));
+        command.env("PATH", path).output().expect("the command")
+    };
+    ok(&run("#!/bin/sh\necho \"$1\" > opened\n"));
+    assert_eq!(std::fs::read_to_string(sandbox.path("opened")).expect("what was opened"), "out.html\n");
+    let complaint = error(&run("#!/bin/sh\nexit 3\n"));
+    assert!(complaint.contains("out.html is written, but xdg-open found nothing"), "{complaint}");
 }
 
 #[test]
@@ -322,9 +342,16 @@ fn a_browser_draws_every_chart() {
     pages.extend(oltp.into_iter().chain(run));
     let Some(seen) = look(&pages) else { return };
     assert_eq!(seen["pages"], pages.len());
-    for (what, least) in
-        [("charts", 60), ("heats", 5), ("ranges", 10), ("hovers", 60), ("toggles", 60), ("zooms", 60), ("searches", 5)]
-    {
+    for (what, least) in [
+        ("charts", 60),
+        ("heats", 5),
+        ("ranges", 10),
+        ("hovers", 60),
+        ("toggles", 60),
+        ("zooms", 60),
+        ("searches", 5),
+        ("passages", 5),
+    ] {
         assert!(seen[what].as_u64() >= Some(least), "{what}: {seen}");
     }
 }

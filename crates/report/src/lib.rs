@@ -8,6 +8,7 @@
 //! | `pages` | from a result to pages: a question, a sentence that answers it, figures |
 //! | `compare` | what differs between results |
 //! | `model` | what a page shows, as data: charts, heat maps, ranges, tables |
+//! | `documentation` | what figures name of the documentation, as part of the page |
 //! | `render` | the model as HTML, with the script, the styles and the charts library |
 //! | `units` | numbers as people read them, and rounded as they are embedded |
 //! | `names` | names of files and objects, which may hold anything |
@@ -15,6 +16,7 @@
 
 mod compare;
 pub mod document;
+mod documentation;
 mod model;
 pub mod names;
 mod pages;

@@ -52,7 +52,8 @@ fn percent_digits(n: f64) -> String {
     match n.abs() {
         size if size >= 10.0 || size == 0.0 => format!("{n:.1}"),
         size if size >= 0.01 => format!("{n:.2}"),
-        _ => format!("{n:.1e}"),
+        size if size >= 0.001 => format!("{n:.3}"),
+        _ => "below 0.001".into(),
     }
 }
 
@@ -170,6 +171,8 @@ mod tests {
         assert_eq!(Unit::Bytes.text(18_108_416.0), "17.3 MiB");
         assert_eq!(Unit::Count.text(1_234_567.0), "1,234,567");
         assert_eq!(Unit::Percent.text(2.71999), "2.72 %");
+        assert_eq!(Unit::Percent.text(0.0094), "0.009 %");
+        assert_eq!(Unit::Percent.text(0.000_9), "below 0.001 %");
         assert_eq!(Unit::Percent.difference(-0.5), "−0.50 points");
         assert_eq!(Unit::Nanoseconds.text(1_500_000.0), "1.50 ms");
         assert_eq!(Unit::Seconds.text(0.0), "0 s");

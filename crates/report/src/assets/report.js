@@ -17,7 +17,7 @@
     : +n.toPrecision(4) + " s";
   const units = {
     bytes: n => stepped(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]),
-    percent: n => +n.toPrecision(4) + " %",
+    percent: n => (Math.abs(n) < 1e-6 ? 0 : +n.toPrecision(4)) + " %",
     count: digits,
     number: digits,
     seconds: seconds,

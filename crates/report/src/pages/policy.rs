@@ -5,7 +5,7 @@ use crate::document::trace::{Detail, TraceDocument};
 use crate::model::{Body, Cell, Colour, Figure, Page, Point, RangeRow, Ranges, Table, Verdict};
 use crate::units::{Unit, bytes};
 
-const DOC: &str = "how-to/compare-policies.md";
+const DOC: &str = "how-to/read-a-report.md#which-policy";
 
 /// The page.
 pub(super) fn page(d: &TraceDocument) -> Page {

@@ -1,6 +1,7 @@
 //! A figure with its words and its table.
 
 use super::{ranges, table};
+use crate::documentation;
 use crate::model::{Body, Figure};
 use crate::names::escaped;
 use std::fmt::Write as _;
@@ -10,7 +11,7 @@ pub(super) fn figure(figure: &Figure, id: &str, charts: &mut Vec<serde_json::Val
     let id = escaped(id);
     let mut out = format!("<figure id=\"{id}\">\n<h3>{}</h3>\n", escaped(&figure.title));
     if !figure.meaning.is_empty() || figure.doc.is_some() {
-        let doc = figure.doc.map_or(String::new(), doc);
+        let doc = figure.doc.map_or(String::new(), documentation::link);
         let _ = writeln!(out, "<figcaption>{}{doc}</figcaption>", escaped(&figure.meaning));
     }
     let mut drawn = |kind: &str, data: serde_json::Value| {
@@ -41,10 +42,4 @@ pub(super) fn figure(figure: &Figure, id: &str, charts: &mut Vec<serde_json::Val
 /// The table of what is drawn.
 fn details(table: &crate::model::Table) -> String {
     format!("<details><summary>The numbers as a table</summary>\n{}</details>\n", table::html(table, ""))
-}
-
-/// The page of the documentation, and its heading. It is text and no link: a page that was attached
-/// to a ticket has no documentation beside it, and loads nothing.
-fn doc(path: &str) -> String {
-    format!(" <span class=\"doc\">More: <code>docs/{}</code></span>", escaped(path))
 }

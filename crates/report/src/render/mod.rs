@@ -7,7 +7,7 @@
 //! | `table` | tables, and charts as tables |
 //! | `ranges` | points, spans and bands on a scale, as SVG |
 //!
-//! It calls `model`, `units` and `names`; the crate's root calls it.
+//! It calls `model`, `documentation`, `units` and `names`; the crate's root calls it.
 
 mod assets;
 mod figure;
@@ -15,6 +15,7 @@ mod ranges;
 mod table;
 
 use crate::document::Source;
+use crate::documentation;
 use crate::model::Page;
 use crate::names::{escaped, script_safe};
 use crate::units;
@@ -55,7 +56,9 @@ pub(crate) fn html(pages: &[Page], sources: &[Source], made: &Made) -> String {
     );
     let _ =
         write!(out, "<header>\n<p class=\"brand\">refault report</p>\n<h1>{title}</h1>\n{}</header>\n", facts(sources));
-    let _ = write!(out, "{}<main>\n{body}</main>\n{}", contents(pages), footer(made));
+    let named = pages.iter().flat_map(|page| &page.figures).filter_map(|figure| figure.doc).collect();
+    let passages = documentation::section(&named, &made.version);
+    let _ = write!(out, "{}<main>\n{body}{passages}</main>\n{}", contents(pages), footer(made));
     let _ = writeln!(out, "<script type=\"application/json\" id=\"refault-charts\">{charts}</script>");
     let _ = writeln!(out, "{CARRIED}{}</script>", script_safe(&carried_json(sources)));
     let _ = writeln!(out, "<!--\n{}\n-->", assets::UPLOT_LICENCE.trim());
@@ -125,11 +128,9 @@ fn footer(made: &Made) -> String {
          <code>refault report THIS-FILE</code> reads them back, beside others if you like.</p>\n\
          <p>Colours are those of Okabe and Ito, which people with any colour vision tell apart; heat maps run from dark \
          blue to yellow (cividis). Charts are drawn by uPlot {} (MIT licence).</p>\n\
-         <p>What <code>docs/...</code> names is a page of the documentation, and a heading of it, in the source tree of \
-         refault {}. The page links to nothing outside of itself, so that it is whole without a network.</p>\n</footer>\n",
+         <p>The page links to nothing outside of itself, so that it is whole without a network.</p>\n</footer>\n",
         escaped(&crate::names::shown(&made.command)),
         escaped(&made.version),
-        assets::UPLOT_VERSION,
-        escaped(&made.version)
+        assets::UPLOT_VERSION
     )
 }

@@ -5,7 +5,7 @@ import { chromium } from "playwright-core";
 const [executablePath, ...pages] = process.argv.slice(2);
 const args = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
-const seen = { pages: 0, charts: 0, heats: 0, ranges: 0, tables: 0, hovers: 0, toggles: 0, zooms: 0, searches: 0 };
+const seen = { pages: 0, charts: 0, heats: 0, ranges: 0, tables: 0, hovers: 0, toggles: 0, zooms: 0, searches: 0, passages: 0 };
 const complaints = [];
 
 // In the page: how many colours a canvas has.
@@ -100,6 +100,17 @@ for (const file of pages) {
   for (const figure of await page.locator("figure").all()) {
     if (!await figure.locator("table:not(.u-legend) tbody tr").count()) say(`${await figure.getAttribute("id")}: no table`);
     seen.tables++;
+  }
+  const dead = await page.locator("a[href]").evaluateAll(links => links.map(link => link.getAttribute("href"))
+    .filter(to => !to.startsWith("#") || !document.getElementById(to.slice(1))));
+  for (const to of dead) say(`${to} leads nowhere`);
+  const passage = page.locator("figure a.doc").first();
+  if (await passage.count()) {
+    const to = await passage.getAttribute("href");
+    await passage.click();
+    if (!await page.locator(`article${to} p, article${to} table`).count()) say(`${to}: the passage is empty`);
+    if (await page.locator(`article${to}`).evaluate(article => article !== document.querySelector(":target"))) say(`${to}: is not the target`);
+    seen.passages++;
   }
   for (const input of await page.locator("input[type=search]").all()) {
     const rows = input.locator("xpath=ancestor::figure").locator("tbody tr:visible");
