@@ -33,6 +33,9 @@ class Settings(TypedDict, total=False):
     inactive_ratio: int
     restore_refs: int
     cache_protection: Literal["none", "second-oldest"]
+    generations: Literal["linked", "independent"]
+    scan_budget: Literal["per-batch", "once"]
+    faulted_pages: Literal["active", "accessed"]
     retry_survivors: bool
     reclaim_cost: Literal["io", "io-and-rotation"]
     retry_without_trim: bool

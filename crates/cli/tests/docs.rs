@@ -155,8 +155,8 @@ fn sources_name_pages_and_headings_that_exist() {
     none(&complaints);
 }
 
-/// What the figures of a report name of the documentation is there, pages and headings, and the page
-/// carries it.
+/// What the figures of a report name of the documentation is there, pages and headings, and the
+/// page carries it.
 #[test]
 fn reports_name_pages_and_headings_that_exist() {
     let pages = pages();

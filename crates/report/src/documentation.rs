@@ -1,5 +1,5 @@
-//! What figures name of the documentation, as part of the page: a page that was attached to a ticket
-//! has no other file beside it, and the passage is of the version that made it.
+//! What figures name of the documentation, as part of the page: a page that was attached to a
+//! ticket has no other file beside it, and the passage is of the version that made it.
 
 use crate::names::escaped;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};

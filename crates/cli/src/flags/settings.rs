@@ -1,9 +1,9 @@
 //! `--set KEY=VALUE`: the variants of the engine, by name.
 
 use refault_mm::{
-    AccessAdvice, AdviceRecency, Backoff, Bound, CacheProtection, Clock, Config, Deactivation, MemcgSelection,
-    MemcgWalk, Policy, Recency, ReclaimCost, RefaultCounting, SwapAllocator, SwapOverflow, SwapRotational, ThpConfig,
-    WritebackSort,
+    AccessAdvice, AdviceRecency, Backoff, Bound, CacheProtection, Clock, Config, Deactivation, FaultedPages,
+    Generations, MemcgSelection, MemcgWalk, Policy, Recency, ReclaimCost, RefaultCounting, ScanBudget, SwapAllocator,
+    SwapOverflow, SwapRotational, ThpConfig, WritebackSort,
 };
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -122,6 +122,27 @@ const SETTINGS: &[Setting] = &[
         "multi-gen: where cold file pages begin, and refs of 4: none, or since 6.7",
         "none" = CacheProtection::None,
         "second-oldest" = CacheProtection::SecondOldest
+    ),
+    named!(
+        "generations",
+        lru.generations,
+        "multi-gen: those of anon and file are linked, or independent, with what else came with Linux 6.14",
+        "linked" = Generations::Linked,
+        "independent" = Generations::Independent
+    ),
+    named!(
+        "scan_budget",
+        lru.scan_budget,
+        "multi-gen: what a run may scan is looked up for each batch, or computed once (since Linux 7.2)",
+        "per-batch" = ScanBudget::PerBatch,
+        "once" = ScanBudget::Once
+    ),
+    named!(
+        "faulted_pages",
+        lru.faulted_pages,
+        "multi-gen: pages that a fault brings in begin as active, or as accessed once (since Linux 7.2)",
+        "active" = FaultedPages::Active,
+        "accessed" = FaultedPages::Accessed
     ),
     plain!("retry_survivors", "true|false", lru.retry_survivors, "multi-gen: survivors of a batch are tried once more"),
     named!(

@@ -8,9 +8,9 @@ use super::{MAX_PAGES, nodes, read};
 use crate::contention::{ContentionSpec, InterruptCosts};
 use refault_mm::tiering::TieringConfig;
 use refault_mm::{
-    AdviceRecency, Backoff, Bound, CacheProtection, Clock, Deactivation, Kernel, MemcgSelection, MemcgWalk, NodeConfig,
-    Policy, Recency, ReclaimCost, RefaultCounting, SwapAllocator, SwapOverflow, SwapRotational, ThpConfig, ThpDefrag,
-    ThpMode, ThpSize, WritebackSort, ZswapConfig,
+    AdviceRecency, Backoff, Bound, CacheProtection, Clock, Deactivation, FaultedPages, Generations, Kernel,
+    MemcgSelection, MemcgWalk, NodeConfig, Policy, Recency, ReclaimCost, RefaultCounting, ScanBudget, SwapAllocator,
+    SwapOverflow, SwapRotational, ThpConfig, ThpDefrag, ThpMode, ThpSize, WritebackSort, ZswapConfig,
 };
 use std::collections::BTreeMap;
 
@@ -161,7 +161,7 @@ fn contention(field: &Field<'_>) -> Result<ContentionSpec> {
 
 /// The keys that a policy and its variants share; the first two are the name of the policy. Those
 /// of tiering come on top.
-const POLICY_KEYS: [&str; 34] = [
+const POLICY_KEYS: [&str; 37] = [
     "name",
     "policy",
     "kernel",
@@ -174,6 +174,9 @@ const POLICY_KEYS: [&str; 34] = [
     "inactive_ratio",
     "restore_refs",
     "cache_protection",
+    "generations",
+    "scan_budget",
+    "faulted_pages",
     "retry_survivors",
     "reclaim_cost",
     "retry_without_trim",
@@ -233,6 +236,9 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
         ("avoid-swapping", Backoff::AvoidSwapping),
     ];
     let protections = [("none", CacheProtection::None), ("second-oldest", CacheProtection::SecondOldest)];
+    let generations = [("linked", Generations::Linked), ("independent", Generations::Independent)];
+    let budgets = [("per-batch", ScanBudget::PerBatch), ("once", ScanBudget::Once)];
+    let faulted = [("active", FaultedPages::Active), ("accessed", FaultedPages::Accessed)];
     let costs = [("io", ReclaimCost::Io), ("io-and-rotation", ReclaimCost::IoAndRotation)];
     let advices = [("ignored", AdviceRecency::Ignored), ("sequential-only", AdviceRecency::SequentialOnly)];
     let walks = [("incremental", MemcgWalk::Incremental), ("whole", MemcgWalk::Whole)];
@@ -252,6 +258,9 @@ fn overridden(s: &Section<'_>, name: &str, base: &PolicySpec) -> Result<PolicySp
         writeback_sort: s.opt("writeback_sort", |f| f.choice(&sorts))?.or(base.writeback_sort),
         restore_refs: s.opt("restore_refs", |f| f.int(1..=16))?.or(base.restore_refs),
         cache_protection: s.opt("cache_protection", |f| f.choice(&protections))?.or(base.cache_protection),
+        generations: s.opt("generations", |f| f.choice(&generations))?.or(base.generations),
+        scan_budget: s.opt("scan_budget", |f| f.choice(&budgets))?.or(base.scan_budget),
+        faulted_pages: s.opt("faulted_pages", |f| f.choice(&faulted))?.or(base.faulted_pages),
         retry_survivors: s.opt("retry_survivors", Field::boolean)?.or(base.retry_survivors),
         reclaim_cost: s.opt("reclaim_cost", |f| f.choice(&costs))?.or(base.reclaim_cost),
         retry_without_trim: s.opt("retry_without_trim", Field::boolean)?.or(base.retry_without_trim),

@@ -8,7 +8,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::config::Config;
-use crate::config::lru::{CacheProtection, ReclaimCost, RefaultCounting, RefaultTest, WritebackSort};
+use crate::config::lru::{
+    CacheProtection, FaultedPages, Generations, ReclaimCost, RefaultCounting, RefaultTest, ScanBudget, WritebackSort,
+};
 use crate::config::memcg::{Backoff, MemcgSelection, MemcgWalk};
 use crate::config::recency::AdviceRecency;
 use crate::config::swap::{SwapAllocator, SwapRotational};
@@ -30,13 +32,15 @@ pub enum Kernel {
     V6_12,
     /// Linux 6.18.
     V6_18,
+    /// Linux 7.2.
+    V7_2,
 }
 
-use Kernel::{V6_1, V6_6, V6_6Rc, V6_18, V2022V14};
+use Kernel::{V6_1, V6_6, V6_6Rc, V6_18, V7_2, V2022V14};
 
 impl Kernel {
     /// All of them, the oldest first.
-    pub const ALL: [Kernel; 6] = [V2022V14, V6_1, V6_6Rc, V6_6, Kernel::V6_12, V6_18];
+    pub const ALL: [Kernel; 7] = [V2022V14, V6_1, V6_6Rc, V6_6, Kernel::V6_12, V6_18, V7_2];
 
     /// Its name in settings.
     pub fn name(self) -> &'static str {
@@ -47,6 +51,7 @@ impl Kernel {
             V6_6 => "6.6",
             Kernel::V6_12 => "6.12",
             V6_18 => "6.18",
+            V7_2 => "7.2",
         }
     }
 
@@ -58,7 +63,8 @@ impl Kernel {
             V6_6Rc => "what became Linux 6.6, in September 2023",
             V6_6 => "Linux 6.6 with its stable fixes (6.6.8 and later)",
             Kernel::V6_12 => "Linux 6.12, the default",
-            V6_18 => "Linux 6.18: swap; its multi-gen LRU is that of 6.12",
+            V6_18 => "Linux 6.18",
+            V7_2 => "Linux 7.2",
         }
     }
 
@@ -83,7 +89,7 @@ impl Kernel {
     pub fn locking(self) -> Locking {
         Locking {
             lru_batch: if BEFORE_6_12.contains(&self) { 15 } else { 31 },
-            swap_device_lock: self != V6_18,
+            swap_device_lock: !SINCE_6_14.contains(&self),
             zsmalloc_pool_lock: matches!(self, V6_6Rc | V6_6),
             lock_per_area: !matches!(self, V2022V14 | V6_1),
         }
@@ -114,7 +120,7 @@ pub struct Locking {
 
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.pad(self.name())
     }
 }
 
@@ -145,6 +151,8 @@ impl KernelRule {
     }
 }
 
+/// The profiles since Linux 6.14.
+const SINCE_6_14: &[Kernel] = &[V6_18, V7_2];
 /// The profiles before Linux 6.2.
 const BEFORE_6_2: &[Kernel] = &[V2022V14, V6_1];
 /// The profiles before what came with 6.7 to 6.12, but for what was ported back.
@@ -245,13 +253,28 @@ const RULES: &[KernelRule] = &[
         set: |c| c.swap.policy.zeromap = false,
     },
     KernelRule {
+        change: "\"rework aging feedback\", \"rework type selection\", \"rework refault detection\", \"rework workingset protection\" (6.14): generations of anon and file move independently, aging goes by their number, a page is promoted when it is in use again",
+        kernels: SINCE_6_14,
+        set: |c| c.lru.generations = Generations::Independent,
+    },
+    KernelRule {
+        change: "\"improve reclaim loop and dirty folio handling\" (7.2): a run of multi-gen reclaim has a scan budget, aging is a step of it",
+        kernels: &[V7_2],
+        set: |c| c.lru.scan_budget = ScanBudget::Once,
+    },
+    KernelRule {
+        change: "pages that a fault brings in are accessed, not active, and accessed pages begin in the second oldest generation (7.2)",
+        kernels: &[V7_2],
+        set: |c| c.lru.faulted_pages = FaultedPages::Accessed,
+    },
+    KernelRule {
         change: "clusters that are used in part come before free ones, and one fragmented cluster is tried (6.13)",
-        kernels: &[V6_18],
+        kernels: SINCE_6_14,
         set: |c| c.swap.policy.allocator = SwapAllocator::OneFrag,
     },
     KernelRule {
         change: "\"remove old allocation path for HDD\" (6.14): rotational devices have clusters",
-        kernels: &[V6_18],
+        kernels: SINCE_6_14,
         set: |c| c.swap.policy.rotational = SwapRotational::Clusters,
     },
 ];

@@ -63,6 +63,40 @@ pub enum CacheProtection {
     SecondOldest,
 }
 
+/// How multi-gen LRU keeps the generations of anon and file apart, and what protects a folio in
+/// them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Generations {
+    /// Anon may not pass file; aging looks at how pages spread over generations; the second access
+    /// makes a working set; a refault counts in the generation that is the oldest (before Linux
+    /// 6.14).
+    Linked,
+    /// They move on their own; aging looks at their number alone; a page is promoted when it is
+    /// found in use again; a refault counts for four generations ("rework aging feedback", "rework
+    /// type selection", "rework refault detection", "rework workingset protection", Linux 6.14).
+    Independent,
+}
+
+/// What multi-gen reclaim may scan of a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScanBudget {
+    /// Looked up again for every batch; aging takes the place of a batch (before Linux 7.2).
+    PerBatch,
+    /// Computed once a run; aging is a step on the way, batches are small, and a run for a group
+    /// ends with what it wants ("improve reclaim loop and dirty folio handling", Linux 7.2).
+    Once,
+}
+
+/// Where a page begins under multi-gen LRU that a fault brings in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultedPages {
+    /// As active, in one of the two youngest generations.
+    Active,
+    /// As accessed once, but for what was in the working set; and what has been accessed begins in
+    /// the second oldest generation (Linux 7.2).
+    Accessed,
+}
+
 /// What counts as a cost of reclaiming a type, under two lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReclaimCost {
@@ -132,6 +166,12 @@ pub struct LruConfig {
     pub restore_refs: u32,
     /// Births of multi-gen LRU, and what refs of 4 are worth.
     pub cache_protection: CacheProtection,
+    /// Generations of anon and file under multi-gen LRU.
+    pub generations: Generations,
+    /// What multi-gen reclaim may scan of a group.
+    pub scan_budget: ScanBudget,
+    /// Where a page begins under multi-gen LRU that a fault brings in.
+    pub faulted_pages: FaultedPages,
     /// Multi-gen survivors of a batch that nothing is wrong with are tried once more.
     pub retry_survivors: bool,
     /// Cost of reclaiming a type under two lists.
@@ -178,6 +218,9 @@ impl LruConfig {
             writeback_sort: WritebackSort::None,
             restore_refs: if shadow_position { 4 } else { 3 },
             cache_protection: CacheProtection::SecondOldest,
+            generations: Generations::Linked,
+            scan_budget: ScanBudget::PerBatch,
+            faulted_pages: FaultedPages::Active,
             retry_survivors: true,
             cost: ReclaimCost::IoAndRotation,
             retry_without_trim: true,

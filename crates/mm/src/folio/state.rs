@@ -116,16 +116,6 @@ impl State {
         }
     }
 
-    /// Claimed by eviction and off its list: without `referenced`, refs count for nothing.
-    #[inline(always)]
-    pub(crate) fn isolated(mut self) -> State {
-        if !self.has(Self::REFERENCED) {
-            self.clear(Self::REFS_MASK | Self::WORKINGSET);
-        }
-        self.clear(Self::LRU | Self::REFERENCED | Self::RECLAIM | Self::GEN_MASK);
-        self
-    }
-
     /// A page of a file, neither anonymous nor of memory that goes to swap.
     pub(crate) fn is_file(self) -> bool {
         !self.has(Self::ANON | Self::SWAPBACKED)

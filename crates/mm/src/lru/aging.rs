@@ -2,6 +2,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#multi-gen-aging`.
 
+use crate::config::lru::Generations;
 use crate::folio::mapping::MappingKind;
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId};
@@ -9,6 +10,7 @@ use crate::lru::lruvec::{ANON, FILE, list_index};
 use crate::lru::multi_gen::{MAX_NR_GENS, MIN_NR_GENS, gen_index};
 use crate::lru::pages::Pages;
 use crate::lru::recency::is_used;
+use crate::lru::tier::note_use;
 use crate::stat::Counter;
 use crate::world::World;
 
@@ -108,6 +110,9 @@ impl Pages {
     /// meets it.
     pub(crate) fn promote(&mut self, v: LruvecId, f: FolioId, youngest: usize) {
         let mut st = self.folios.st(f);
+        if self.cfg.generations == Generations::Independent {
+            return self.promote_again(v, f, youngest);
+        }
         let Some(old) = st.generation() else {
             // Isolated: reclaim will see the flag.
             return self.folios.set(f, State::REFERENCED);
@@ -118,6 +123,25 @@ impl Pages {
         let (t, nr) = (st.type_index(), st.nr_pages());
         if old != youngest {
             self.gen_update_size(v, t, old, youngest, nr);
+        }
+    }
+
+    /// `promote` since 6.14: the first use is noted, the next one promotes.
+    fn promote_again(&mut self, v: LruvecId, f: FolioId, youngest: usize) {
+        let st = self.folios.st(f);
+        let mut now = st;
+        let again = note_use(&mut now);
+        match st.generation() {
+            Some(old) if again => {
+                now.set_generation(youngest);
+                self.folios.put(f, now);
+                if old != youngest {
+                    self.gen_update_size(v, st.type_index(), old, youngest, st.nr_pages());
+                }
+            }
+            // Isolated: it stays as it is.
+            None if again => {}
+            _ => self.folios.put(f, now),
         }
     }
 
@@ -159,7 +183,13 @@ impl Pages {
             for (zone, list) in g.lists[from][t].into_iter().enumerate() {
                 while let Some(f) = self.folios.links.tail(list) {
                     match self.folios.st(f).generation().filter(|&g| g != from) {
-                        None => self.move_to_next_generation(v, f, t, true),
+                        None => {
+                            if self.cfg.generations == Generations::Independent {
+                                let st = self.folios.st(f);
+                                self.lruvecs[v.index()].r#gen.note_protected(t, st, self.cfg.generations);
+                            }
+                            self.move_to_next_generation(v, f, t, true);
+                        }
                         Some(promoted) => {
                             let to = self.lruvecs[v.index()].r#gen.lists[promoted][t][zone];
                             self.folios.links.del(f);
@@ -170,12 +200,13 @@ impl Pages {
             }
         }
         let g = &mut self.lruvecs[v.index()].r#gen;
-        g.carry_over(t);
+        g.carry_over(t, self.cfg.generations);
         g.min_seq[t] += 1;
     }
 
     /// Gives up oldest generations that are empty. With swap, anon may not pass file, and file does
-    /// not stay behind anon.
+    /// not stay behind anon; since 6.14 neither comes to its last two while the other is further
+    /// behind.
     pub(crate) fn try_to_inc_min_seq(&mut self, v: LruvecId, can_swap: bool) -> bool {
         let first = if can_swap { ANON } else { FILE };
         let g = &self.lruvecs[v.index()].r#gen;
@@ -186,15 +217,26 @@ impl Pages {
                 *seq += 1;
             }
         }
-        if can_swap {
-            min_seq[ANON] = min_seq[ANON].min(min_seq[FILE]);
-            min_seq[FILE] = min_seq[ANON].max(g.min_seq[FILE]);
+        match self.cfg.generations {
+            Generations::Linked if can_swap => {
+                min_seq[ANON] = min_seq[ANON].min(min_seq[FILE]);
+                min_seq[FILE] = min_seq[ANON].max(g.min_seq[FILE]);
+            }
+            Generations::Independent if can_swap => {
+                let last = g.max_seq - MIN_NR_GENS;
+                for (t, other) in [(ANON, FILE), (FILE, ANON)] {
+                    if min_seq[t] > last && min_seq[other] < last {
+                        min_seq[t] = last.max(g.min_seq[t]);
+                    }
+                }
+            }
+            _ => {}
         }
         let g = &mut self.lruvecs[v.index()].r#gen;
         let mut advanced = false;
         for (t, &seq) in min_seq.iter().enumerate().skip(first) {
             if seq != g.min_seq[t] {
-                g.carry_over(t);
+                g.carry_over(t, self.cfg.generations);
                 g.min_seq[t] = seq;
                 advanced = true;
             }
@@ -202,11 +244,20 @@ impl Pages {
         advanced
     }
 
+    /// Pages of the types that may be evicted, in all generations.
+    pub(crate) fn evictable_size(&self, v: LruvecId, swappiness: u32) -> u64 {
+        let g = &self.lruvecs[v.index()].r#gen;
+        let first = if swappiness > 0 { ANON } else { FILE };
+        let of = |t: usize| (g.min_seq[t]..=g.max_seq).map(|seq| g.nr_pages[gen_index(seq)][t]).sum::<u64>();
+        (first..=FILE).map(of).sum()
+    }
+
     /// Multi-gen aging.
     pub(crate) fn should_run_aging(&self, v: LruvecId, swappiness: u32) -> Aging {
         let g = &self.lruvecs[v.index()].r#gen;
         let first = if swappiness > 0 { ANON } else { FILE };
-        if g.min_seq[first] + MIN_NR_GENS > g.max_seq {
+        let oldest = g.evictable_min_seq(swappiness > 0);
+        if oldest + MIN_NR_GENS > g.max_seq {
             return Aging { wanted: true, total: 0 };
         }
         let (mut young, mut old, mut total) = (0, 0, 0);
@@ -219,6 +270,7 @@ impl Pages {
             }
         }
         let spread = young * MIN_NR_GENS > total || old * (MIN_NR_GENS + 2) < total;
-        Aging { wanted: g.min_seq[first] + MIN_NR_GENS == g.max_seq && spread, total }
+        let asks = spread || self.cfg.generations == Generations::Independent;
+        Aging { wanted: oldest + MIN_NR_GENS == g.max_seq && asks, total }
     }
 }

@@ -123,6 +123,7 @@ impl Pages {
         const ODD: u32 =
             State::UNEVICTABLE | State::SWAPBACKED | State::RECLAIM | State::LRU | State::GEN_MASK | State::LARGE;
         if self.one_zone
+            && by_policy!(self.cfg.kind, P => P::adds_by_list(&self.cfg))
             && let Some(own) = self.folios.plain_lruvec(waiting, ODD)
         {
             return self.add_new_files(own, waiting);

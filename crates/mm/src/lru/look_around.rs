@@ -2,6 +2,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#multi-gen-aging`.
 
+use crate::config::lru::Generations;
 use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
 use crate::lru::aging::is_dense;
@@ -9,6 +10,7 @@ use crate::lru::multi_gen::{MIN_LRU_BATCH, gen_index};
 use crate::lru::pages::Pages;
 use crate::lru::policy::LruPolicy;
 use crate::lru::recency::Reference;
+use crate::lru::tier::note_reference;
 use crate::world::World;
 
 impl Pages {
@@ -74,6 +76,15 @@ impl Pages {
     /// Without a walk context promotion goes through the activate batch.
     fn activate_around(&mut self, f: FolioId, youngest: usize) {
         let st = self.folios.st(f);
+        if self.cfg.generations == Generations::Independent {
+            let mut now = st;
+            let again = note_reference(&mut now, self.cfg.faulted_pages);
+            self.folios.put(f, now);
+            if again && st.generation().is_some_and(|g| g != youngest) && !st.has(State::ACTIVE) {
+                self.batch_add(crate::lru::batch::Batch::Activate, f);
+            }
+            return;
+        }
         match st.generation() {
             None => self.folios.set(f, State::REFERENCED),
             Some(g) if g == youngest => {}

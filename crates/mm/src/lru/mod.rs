@@ -10,6 +10,7 @@
 //! | `place` | putting folios on lists and taking them off |
 //! | `batch` | per-CPU batches |
 //! | `two_list` | taking and putting back, with two lists |
+//! | `tier` | accesses by descriptor in the flags of a folio, and tiers |
 //! | `aging`, `look_around`, `sort` | the same for multi-gen LRU |
 //! | `recency` | where accessed bits do not count, because of advice |
 //! | `sizes` | sizes of lists, of groups and trees |
@@ -32,5 +33,6 @@ pub(crate) mod read;
 pub(crate) mod recency;
 pub(crate) mod sizes;
 pub(crate) mod sort;
+pub(crate) mod tier;
 pub(crate) mod two_list;
 pub(crate) mod validate;

@@ -3,7 +3,9 @@
 //! Aging, eviction and refaults change it from `aging`, `evict` and `workingset`; the formulas are
 //! here.
 
+use crate::config::lru::Generations;
 use crate::folio::list::List;
+use crate::folio::state::State;
 use crate::folio::table::FolioTable;
 use crate::ids::MAX_NR_ZONES;
 use crate::lru::lruvec::{ANON, FILE};
@@ -23,12 +25,6 @@ pub(crate) const MAX_LRU_BATCH: u64 = 4096;
 #[inline(always)]
 pub(crate) fn gen_index(seq: u64) -> usize {
     (seq % MAX_NR_GENS) as usize
-}
-
-/// tier = log2ceil(refs + 1).
-#[inline(always)]
-pub(crate) fn tier_from_refs(refs: u32) -> usize {
-    (refs + 1).next_power_of_two().trailing_zeros() as usize
 }
 
 /// Where a (type, tier) stands in the controller.
@@ -94,7 +90,7 @@ pub(crate) struct MultiGen {
     pub(crate) avg_total: [[u64; MAX_NR_TIERS]; 2],
     pub(crate) evicted: [[u64; MAX_NR_TIERS]; 2],
     pub(crate) refaulted: [[u64; MAX_NR_TIERS]; 2],
-    pub(crate) protected: [[u64; MAX_NR_TIERS - 1]; 2],
+    pub(crate) protected: [[u64; MAX_NR_TIERS]; 2],
     /// Highest seq for which the page tables were walked.
     pub(crate) walked_seq: u64,
     filters: [Bloom; 2],
@@ -120,7 +116,7 @@ impl MultiGen {
             avg_total: [[0; MAX_NR_TIERS]; 2],
             evicted: [[0; MAX_NR_TIERS]; 2],
             refaulted: [[0; MAX_NR_TIERS]; 2],
-            protected: [[0; MAX_NR_TIERS - 1]; 2],
+            protected: [[0; MAX_NR_TIERS]; 2],
             walked_seq: MIN_NR_GENS,
             filters,
             walk_stats: [0; 4],
@@ -157,18 +153,51 @@ impl MultiGen {
     }
 
     fn ctrl_pos(&self, t: usize, tier: usize, gain: u64) -> CtrlPos {
-        let protected = if tier > 0 { self.protected[t][tier - 1] } else { 0 };
         CtrlPos {
             refaulted: self.avg_refaulted[t][tier] + self.refaulted[t][tier],
-            total: self.avg_total[t][tier] + self.evicted[t][tier] + protected,
+            total: self.avg_total[t][tier] + self.evicted[t][tier] + self.protected[t][tier],
             gain,
         }
     }
 
-    /// Highest tier that may be evicted: the first that refaults twice as much as tier 0 ends it.
-    pub(crate) fn tier_limit(&self, t: usize) -> usize {
-        let sp = self.ctrl_pos(t, 0, 1);
-        (1..MAX_NR_TIERS).find(|&k| !may_evict(sp, self.ctrl_pos(t, k, 2))).unwrap_or(MAX_NR_TIERS) - 1
+    /// A folio is kept that eviction or aging met in the oldest generation of its type. Since 6.14
+    /// those that are promoted do not count.
+    pub(crate) fn note_protected(&mut self, t: usize, st: State, form: Generations) {
+        if form == Generations::Linked || !form.has_all_accesses(st) {
+            self.protected[t][form.tier(st)] += st.nr_pages();
+        }
+    }
+
+    /// All tiers of a type together.
+    fn ctrl_pos_of_type(&self, t: usize, gain: u64) -> CtrlPos {
+        let none = CtrlPos { refaulted: 0, total: 0, gain };
+        (0..MAX_NR_TIERS).map(|tier| self.ctrl_pos(t, tier, gain)).fold(none, |sum, pos| CtrlPos {
+            refaulted: sum.refaulted + pos.refaulted,
+            total: sum.total + pos.total,
+            gain,
+        })
+    }
+
+    /// The oldest generation that may be evicted: of both types, or of file alone.
+    pub(crate) fn evictable_min_seq(&self, can_swap: bool) -> u64 {
+        if can_swap { self.min_seq[ANON].min(self.min_seq[FILE]) } else { self.min_seq[FILE] }
+    }
+
+    /// Highest tier that may be evicted: the first that refaults twice as much as tier 0 ends it,
+    /// since 6.14 the first that refaults half as much again.
+    pub(crate) fn tier_limit(&self, t: usize, form: Generations) -> usize {
+        let [first, others] = match form {
+            Generations::Linked => [1, 2],
+            Generations::Independent => [2, 3],
+        };
+        let sp = self.ctrl_pos(t, 0, first);
+        (1..MAX_NR_TIERS).find(|&k| !may_evict(sp, self.ctrl_pos(t, k, others))).unwrap_or(MAX_NR_TIERS) - 1
+    }
+
+    /// The type to scan since 6.14, by the refault rates of all its tiers.
+    pub(crate) fn type_to_scan_of_all_tiers(&self, swappiness: u32) -> usize {
+        let gain = [u64::from(swappiness), 200 - u64::from(swappiness)];
+        usize::from(may_evict(self.ctrl_pos_of_type(ANON, gain[ANON]), self.ctrl_pos_of_type(FILE, gain[FILE])))
     }
 
     /// The type to scan and its highest evictable tier, by the refault rates of both.
@@ -184,26 +213,30 @@ impl MultiGen {
     /// The oldest generation of `t` is gone: half of what was seen is remembered.
     ///
     /// Under RFC v3 a refault may be credited to a tier that did not evict it, so the total is
-    /// lifted to it first.
-    pub(crate) fn carry_over(&mut self, t: usize) {
+    /// lifted to it first. Since 6.14 it may be credited to a generation that did not, and it is
+    /// not.
+    pub(crate) fn carry_over(&mut self, t: usize, form: Generations) {
         for tier in 0..MAX_NR_TIERS {
             let CtrlPos { refaulted, total, .. } = self.ctrl_pos(t, tier, 1);
+            let lifted = if form == Generations::Linked { refaulted } else { 0 };
             self.avg_refaulted[t][tier] = refaulted / 2;
-            self.avg_total[t][tier] = total.max(refaulted) / 2;
+            self.avg_total[t][tier] = total.max(lifted) / 2;
         }
         self.refaulted[t] = [0; MAX_NR_TIERS];
         self.evicted[t] = [0; MAX_NR_TIERS];
-        self.protected[t] = [0; MAX_NR_TIERS - 1];
+        self.protected[t] = [0; MAX_NR_TIERS];
     }
 
     /// I4.1, I4.2's order, I5.2.
-    pub(crate) fn validate(&self) -> Result<(), String> {
+    pub(crate) fn validate(&self, form: Generations) -> Result<(), String> {
         let (anon, file) = (self.nr_gens(ANON), self.nr_gens(FILE));
-        if !(MIN_NR_GENS <= file && file <= anon && anon <= MAX_NR_GENS) {
+        let numbers = MIN_NR_GENS..=MAX_NR_GENS;
+        let linked = form == Generations::Linked;
+        if !numbers.contains(&anon) || !numbers.contains(&file) || linked && file > anon {
             return Err(format!("generations: min {:?} max {}", self.min_seq, self.max_seq));
         }
         for t in [ANON, FILE] {
-            if (0..MAX_NR_TIERS).any(|k| self.avg_refaulted[t][k] > self.avg_total[t][k]) {
+            if linked && (0..MAX_NR_TIERS).any(|k| self.avg_refaulted[t][k] > self.avg_total[t][k]) {
                 return Err(format!("type {t}: refaulted {:?} > total {:?}", self.avg_refaulted, self.avg_total));
             }
         }
@@ -220,18 +253,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiers_by_accesses() {
-        // N accesses → refs N - 1 (cut at 4) → tier log2ceil(N).
-        let tiers: Vec<_> = (0..=4).map(tier_from_refs).collect();
-        assert_eq!(tiers, [0, 1, 2, 2, 3]);
-    }
-
-    #[test]
     fn few_refaults_evict_every_tier() {
         let mut folios = FolioTable::default();
         let mut g = MultiGen::new(&mut folios, 0);
         g.refaulted[FILE] = [63; 4];
-        assert_eq!(g.tier_limit(FILE), 3, "I4.5");
+        assert_eq!(g.tier_limit(FILE, Generations::Linked), 3, "I4.5");
     }
 
     #[test]
@@ -240,9 +266,10 @@ mod tests {
         let mut g = MultiGen::new(&mut folios, 0);
         g.evicted[FILE] = [10_000, 1000, 0, 0];
         g.refaulted[FILE] = [1000, 190, 0, 0];
-        assert_eq!(g.tier_limit(FILE), 3, "19 % against 10 %");
+        assert_eq!(g.tier_limit(FILE, Generations::Linked), 3, "19 % against 10 %");
+        assert_eq!(g.tier_limit(FILE, Generations::Independent), 0, "a half more is enough since 6.14");
         g.refaulted[FILE][1] = 210;
-        assert_eq!(g.tier_limit(FILE), 0, "21 % against 10 %");
+        assert_eq!(g.tier_limit(FILE, Generations::Linked), 0, "21 % against 10 %");
     }
 
     #[test]
@@ -262,13 +289,13 @@ mod tests {
         let mut folios = FolioTable::default();
         let mut g = MultiGen::new(&mut folios, 0);
         g.evicted[FILE] = [100, 10, 0, 0];
-        g.protected[FILE] = [30, 0, 0];
+        g.protected[FILE] = [0, 30, 0, 0];
         g.refaulted[FILE] = [50, 60, 0, 0];
-        g.carry_over(FILE);
+        g.carry_over(FILE, Generations::Linked);
         assert_eq!(g.avg_refaulted[FILE], [25, 30, 0, 0]);
         assert_eq!(g.avg_total[FILE], [50, 30, 0, 0], "lifted to what refaulted");
         assert_eq!((g.evicted[FILE], g.refaulted[FILE]), ([0; 4], [0; 4]));
-        g.validate().unwrap();
+        g.validate(Generations::Linked).unwrap();
     }
 
     #[test]

@@ -105,7 +105,7 @@ fn hit_transition(cfg: &Config) -> [u8; 256] {
         if !st.has(State::UPTODATE) || st.has(State::TAIL) {
             return 0;
         }
-        by_policy!(cfg.lru.kind, P => P::read_hit(st, cfg.lru.one_list)).map_or(0, |st| st.0 as u8)
+        by_policy!(cfg.lru.kind, P => P::read_hit(st, &cfg.lru)).map_or(0, |st| st.0 as u8)
     })
 }
 

@@ -1,6 +1,6 @@
 //! Putting folios on lists and taking them off, and what an access does to a folio.
 
-use crate::config::lru::Clock;
+use crate::config::lru::{Clock, FaultedPages};
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, PageId};
 use crate::lru::batch::Batch;
@@ -22,7 +22,14 @@ impl Pages {
     #[inline]
     pub(crate) fn state_of_new(&self, mut st: State, in_fault: bool) -> State {
         if in_fault && by_policy!(self.cfg.kind, P => P::FAULTED_IS_ACTIVE) {
-            st.set(State::ACTIVE);
+            match self.cfg.faulted_pages {
+                FaultedPages::Accessed if !st.has(State::WORKINGSET) => {
+                    if !st.has(State::REFERENCED) {
+                        self.cfg.generations.count_access(&mut st);
+                    }
+                }
+                _ => st.set(State::ACTIVE),
+            }
         }
         st.set(State::ADDING);
         st

@@ -6,13 +6,13 @@
 //! and in `reclaim` (what a run does). [`by_policy!`] goes from the configuration to the type: one
 //! comparison, and then calls that the compiler sees through.
 
-use crate::config::lru::{CacheProtection, LruConfig};
+use crate::config::lru::{CacheProtection, FaultedPages, Generations, LruConfig};
 use crate::folio::list::{List, Target};
 use crate::folio::state::State;
 use crate::folio::table::FolioTable;
 use crate::ids::{FolioId, PageId};
 use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_ANON, INACTIVE_FILE, Lruvec, list_index};
-use crate::lru::multi_gen::{MIN_NR_GENS, MultiGen, gen_index};
+use crate::lru::multi_gen::{MAX_NR_GENS, MIN_NR_GENS, MultiGen, gen_index};
 use crate::lru::pages::Pages;
 use crate::world::World;
 
@@ -39,7 +39,7 @@ pub(crate) trait LruPolicy {
 
     /// What a read by descriptor makes of the flags of a resident page; none: it takes more than
     /// flags.
-    fn read_hit(st: State, one_list: bool) -> Option<State>;
+    fn read_hit(st: State, cfg: &LruConfig) -> Option<State>;
 
     /// An access by descriptor.
     fn mark_accessed(pages: &mut Pages, f: FolioId);
@@ -54,6 +54,9 @@ pub(crate) trait LruPolicy {
         reclaiming: bool,
         cfg: &LruConfig,
     ) -> Place;
+
+    /// New file folios go to one of two lists, by whether they are active.
+    fn adds_by_list(cfg: &LruConfig) -> bool;
 
     /// Puts new file folios of one page each on their lists; by how much which lists grow.
     fn add_new_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], cfg: &LruConfig) -> [(usize, u64); 2];
@@ -79,10 +82,10 @@ impl LruPolicy for TwoList {
     const COMPARES_REFAULTS: bool = true;
     const LISTS_BY_ZONE: bool = false;
 
-    fn read_hit(mut st: State, one_list: bool) -> Option<State> {
+    fn read_hit(mut st: State, cfg: &LruConfig) -> Option<State> {
         if !st.has(State::REFERENCED) {
             st.set(State::REFERENCED);
-        } else if !st.has(State::ACTIVE | State::UNEVICTABLE) && !one_list {
+        } else if !st.has(State::ACTIVE | State::UNEVICTABLE) && !cfg.one_list {
             // An activation.
             return None;
         }
@@ -106,6 +109,10 @@ impl LruPolicy for TwoList {
         }
         let l = list_index(st.type_index(), st.has(State::ACTIVE));
         (l, v.lists[l])
+    }
+
+    fn adds_by_list(_: &LruConfig) -> bool {
+        true
     }
 
     fn add_new_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], cfg: &LruConfig) -> [(usize, u64); 2] {
@@ -139,14 +146,14 @@ impl LruPolicy for MultiGenLru {
     const COMPARES_REFAULTS: bool = false;
     const LISTS_BY_ZONE: bool = true;
 
-    fn read_hit(mut st: State, _: bool) -> Option<State> {
-        st.inc_refs();
+    fn read_hit(mut st: State, cfg: &LruConfig) -> Option<State> {
+        cfg.generations.count_access(&mut st);
         Some(st)
     }
 
     fn mark_accessed(pages: &mut Pages, f: FolioId) {
         let mut st = pages.folios.st(f);
-        st.inc_refs();
+        pages.cfg.generations.count_access(&mut st);
         pages.folios.put(f, st);
     }
 
@@ -160,22 +167,27 @@ impl LruPolicy for MultiGenLru {
         cfg: &LruConfig,
     ) -> Place {
         let t = st.type_index();
-        let i = birth_generation(&v.r#gen, *st, reclaiming, cfg.cache_protection);
+        let i = birth_generation(&v.r#gen, *st, reclaiming, cfg);
         if st.has(State::ACTIVE) {
             // `workingset` stays: pressure accounting needs it.
-            st.clear(LOST_BY_BIRTH);
+            st.clear(lost_by_birth(cfg));
         }
         st.set_generation(i);
         v.r#gen.nr_pages[i][t] += st.nr_pages();
         (list_index(t, v.r#gen.is_active(i)), v.r#gen.lists[i][t][folios.zone_list(f)])
     }
 
+    /// Since 6.14 a working set is told apart as well.
+    fn adds_by_list(cfg: &LruConfig) -> bool {
+        cfg.generations == Generations::Linked
+    }
+
     fn add_new_files(v: &mut Lruvec, folios: &mut FolioTable, new: &[FolioId], cfg: &LruConfig) -> [(usize, u64); 2] {
         let births = [0, State::ACTIVE].map(|active| {
-            let i = birth_generation(&v.r#gen, State(active), false, cfg.cache_protection);
+            let i = birth_generation(&v.r#gen, State(active), false, cfg);
             let mut born = State(State::LRU);
             born.set_generation(i);
-            let lost = if active == 0 { 0 } else { LOST_BY_BIRTH };
+            let lost = if active == 0 { 0 } else { lost_by_birth(cfg) };
             (i, Target::new(v.r#gen.lists[i][FILE][0], !(State::ADDING | lost), born.0))
         });
         let active = folios.add_each(new, &births.map(|b| b.1));
@@ -201,25 +213,65 @@ impl LruPolicy for MultiGenLru {
     }
 }
 
-/// What a folio loses that enters the youngest generation.
-const LOST_BY_BIRTH: u32 = State::REFS_MASK | State::REFERENCED | State::ACTIVE;
+/// What an active folio loses on its list.
+fn lost_by_birth(cfg: &LruConfig) -> u32 {
+    match cfg.generations {
+        Generations::Linked => State::REFS_MASK | State::REFERENCED | State::ACTIVE,
+        Generations::Independent => State::ACTIVE,
+    }
+}
 
-/// Birth generation: the index of the generation that a folio is born into, first match wins.
+/// Birth generation: the index of the generation that a folio is born into.
 #[inline]
-fn birth_generation(g: &MultiGen, st: State, reclaiming: bool, protection: CacheProtection) -> usize {
+fn birth_generation(g: &MultiGen, st: State, reclaiming: bool, cfg: &LruConfig) -> usize {
+    gen_index(match cfg.generations {
+        Generations::Linked => birth_seq_linked(g, st, reclaiming, cfg.cache_protection),
+        Generations::Independent => birth_seq(g, st, reclaiming, cfg.faulted_pages),
+    })
+}
+
+/// Before 6.14: the first match wins.
+#[inline]
+fn birth_seq_linked(g: &MultiGen, st: State, reclaiming: bool, protection: CacheProtection) -> u64 {
     let t = st.type_index();
-    let fresh_anon = t == ANON && !st.has(State::SWAPCACHE);
-    let pending = st.has(State::RECLAIM) && st.has(State::DIRTY | State::WRITEBACK);
-    let seq = if st.has(State::ACTIVE) {
+    let late = is_fresh_anon(st) || is_pending(st);
+    if st.has(State::ACTIVE) {
         g.max_seq
     } else if protection == CacheProtection::None {
-        g.min_seq[t] + u64::from(fresh_anon || pending)
-    } else if fresh_anon || pending {
+        g.min_seq[t] + u64::from(late)
+    } else if late {
         g.max_seq - 1
     } else if reclaiming || g.min_seq[t] + MIN_NR_GENS >= g.max_seq {
         g.min_seq[t]
     } else {
         g.min_seq[t] + 1
+    }
+}
+
+/// Since 6.14: so many generations from the youngest on, one fewer for what was in the working set,
+/// and since 7.2 for what was accessed.
+#[inline]
+pub(crate) fn birth_seq(g: &MultiGen, st: State, reclaiming: bool, faulted: FaultedPages) -> u64 {
+    let workingset = u64::from(st.has(State::WORKINGSET));
+    let back = if st.has(State::ACTIVE) {
+        MIN_NR_GENS - workingset
+    } else if reclaiming {
+        MAX_NR_GENS
+    } else if is_fresh_anon(st) || is_pending(st) {
+        MIN_NR_GENS
+    } else {
+        let accessed = faulted == FaultedPages::Accessed && st.has(State::REFERENCED);
+        MAX_NR_GENS - workingset.max(u64::from(accessed))
     };
-    gen_index(seq)
+    (g.max_seq + 1).saturating_sub(back).max(g.min_seq[st.type_index()])
+}
+
+/// Anonymous memory that is not read from swap.
+fn is_fresh_anon(st: State) -> bool {
+    st.type_index() == ANON && !st.has(State::SWAPCACHE)
+}
+
+/// Reclaim waits for its write.
+fn is_pending(st: State) -> bool {
+    st.has(State::RECLAIM) && st.has(State::DIRTY | State::WRITEBACK)
 }

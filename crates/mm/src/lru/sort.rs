@@ -2,13 +2,13 @@
 //!
 //! Mechanism: `docs/mechanisms.md#multi-gen-eviction`.
 
-use crate::config::lru::{CacheProtection, RefaultCounting, WritebackSort};
-use crate::folio::shadow::REFS_BITS;
+use crate::config::lru::{CacheProtection, Generations, RefaultCounting, WritebackSort};
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lruvec::FILE;
-use crate::lru::multi_gen::{MIN_LRU_BATCH, gen_index, tier_from_refs};
+use crate::lru::multi_gen::{MIN_LRU_BATCH, gen_index};
 use crate::lru::pages::Pages;
+use crate::lru::policy::birth_seq;
 use crate::stat::Counter;
 
 /// A scan of the oldest generation of a type, in pages.
@@ -52,6 +52,9 @@ impl Pages {
             | State::WRITEBACK
             | State::UNEVICTABLE;
         let st = self.folios.st(f);
+        if self.cfg.generations == Generations::Independent {
+            return self.may_retry_independent(f);
+        }
         if st.has(State::RECLAIM) && st.has(State::DIRTY | State::WRITEBACK) {
             if st.has(State::WORKINGSET) {
                 self.folios.set(f, State::REFERENCED);
@@ -64,6 +67,22 @@ impl Pages {
         if !st.has(State::UNEVICTABLE) {
             // A rejected folio must not re-enter the oldest generation.
             self.folios.clear(f, State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
+            self.folios.set(f, State::ACTIVE);
+        }
+        false
+    }
+
+    /// `may_retry` since 6.14: what would come back into the oldest generation is taken for active.
+    fn may_retry_independent(&mut self, f: FolioId) -> bool {
+        const REJECTED: u32 = State::ACTIVE | State::MAPPED | State::DIRTY | State::WRITEBACK | State::UNEVICTABLE;
+        let st = self.folios.st(f);
+        if !st.has(REJECTED) && self.cfg.retry_survivors {
+            return true;
+        }
+        let g = &self.lruvecs[self.folios.lruvec(f).index()].r#gen;
+        if !st.has(State::UNEVICTABLE) && birth_seq(g, st, false, self.cfg.faulted_pages) == g.min_seq[st.type_index()]
+        {
+            self.folios.clear(f, State::REFS_MASK | State::REFERENCED);
             self.folios.set(f, State::ACTIVE);
         }
         false
@@ -89,7 +108,7 @@ impl Pages {
             } else {
                 self.folios.links.pop_tail(oldest);
                 if st.has(State::LRU) {
-                    self.folios.put(f, st.isolated());
+                    self.folios.put(f, self.cfg.generations.isolated(st));
                     list.push(f);
                     scan.isolated += nr;
                 } else {
@@ -112,23 +131,23 @@ impl Pages {
     /// Whether a folio on the oldest list must not be evicted now.
     #[inline(always)]
     fn must_sort(&self, st: State, oldest: usize, t: usize, tier_limit: usize) -> bool {
-        let refs = st.refs();
-        let protected = self.is_protected(refs, tier_limit);
+        let protected = self.is_protected(st, tier_limit);
         let next = self.cfg.writeback_sort == WritebackSort::NextGeneration;
         st.generation() != Some(oldest) || protected || (next && is_busy(st, t))
     }
 
     /// Whether its accesses by descriptor keep a folio from being evicted.
     #[inline(always)]
-    fn is_protected(&self, refs: u32, tier_limit: usize) -> bool {
+    fn is_protected(&self, st: State, tier_limit: usize) -> bool {
         let always = self.cfg.cache_protection == CacheProtection::SecondOldest;
-        tier_from_refs(refs) > tier_limit || (always && refs == 1 << REFS_BITS)
+        let form = self.cfg.generations;
+        form.tier(st) > tier_limit || (always && form.has_all_accesses(st))
     }
 
     /// Moves a folio that `must_sort`.
     fn sort_folio(&mut self, v: LruvecId, f: FolioId, t: usize, tier_limit: usize) {
         let st = self.folios.st(f);
-        let protected = self.is_protected(st.refs(), tier_limit);
+        let protected = self.is_protected(st, tier_limit);
         let g = &mut self.lruvecs[v.index()].r#gen;
         let oldest = gen_index(g.min_seq[t]);
         let generation = st.generation().unwrap_or(oldest);
@@ -140,8 +159,9 @@ impl Pages {
             return;
         }
         if protected {
-            g.protected[t][tier_from_refs(st.refs()) - 1] += st.nr_pages();
-            self.move_to_next_generation(v, f, t, true);
+            g.note_protected(t, st, self.cfg.generations);
+            // Since 6.14 to the head.
+            self.move_to_next_generation(v, f, t, self.cfg.generations == Generations::Linked);
             if self.cfg.refault_counting == RefaultCounting::RecentOnly {
                 // Linux 6.1 counts what it protects as activated.
                 self.count(f, Counter::activate(t), st.nr_pages());
@@ -159,7 +179,7 @@ impl Pages {
         let (from, to) = (gen_index(g.min_seq[t]), gen_index(g.min_seq[t] + 1));
         let list = g.lists[to][t][self.folios.zone_list(f)];
         let mut st = self.folios.st(f);
-        st.clear(State::REFS_MASK | State::REFERENCED | State::WORKINGSET);
+        st.clear(self.cfg.generations.lost_by_aging());
         st.set_generation(to);
         self.folios.put(f, st);
         let nr = st.nr_pages();

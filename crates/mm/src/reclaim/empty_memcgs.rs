@@ -1,5 +1,6 @@
 //! Whether a visit to a group finds anything: see `memcg/empty_memcg_cache`.
 
+use crate::config::lru::ScanBudget;
 use crate::ids::{LruvecId, MemcgId};
 use crate::reclaim::Reclaim;
 use crate::scan::DEF_PRIORITY;
@@ -47,6 +48,14 @@ impl<W: World> Reclaim<'_, W> {
             || pages >> self.sc.priority > 0 && self.sc.priority == DEF_PRIORITY
         {
             return None;
+        }
+        if self.mem.cfg.lru.scan_budget == ScanBudget::Once {
+            if self.mem.groups.memcgs.effective_protection(self.sc.target, lruvec.memcg) != [0, 0] {
+                // What protection leaves is a batch at least.
+                return None;
+            }
+            let total = self.mem.pages.evictable_size(v, self.effective_swappiness(v));
+            return (total >> self.sc.priority == 0).then_some(u64::BITS - total.leading_zeros());
         }
         let aging = self.mem.pages.should_run_aging(v, self.effective_swappiness(v));
         if self.sc.priority == DEF_PRIORITY && aging.wanted {

@@ -2,6 +2,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#the-refault-controller`, `docs/mechanisms.md#multi-gen-eviction`.
 
+use crate::config::lru::{Generations, ScanBudget};
 use crate::ids::{FolioId, LruvecId};
 use crate::lru::lruvec::{ANON, FILE, list_index};
 use crate::lru::multi_gen::{MAX_LRU_BATCH, MIN_LRU_BATCH, MIN_NR_GENS, gen_index};
@@ -15,6 +16,9 @@ impl<W: World> Reclaim<'_, W> {
     /// Shrinks one lruvec: batches until enough was scanned for this priority. True: it was aged
     /// instead.
     pub(crate) fn shrink_lruvec_gen(&mut self, v: LruvecId) -> bool {
+        if self.mem.cfg.lru.scan_budget == ScanBudget::Once {
+            return self.shrink_lruvec_by_budget(v);
+        }
         self.mem.pages.drain_batches();
         let swappiness = self.effective_swappiness(v);
         let (mut scanned, mut aged) = (0, false);
@@ -80,12 +84,19 @@ impl<W: World> Reclaim<'_, W> {
     pub(crate) fn evict_folios(&mut self, v: LruvecId, swappiness: u32) -> u64 {
         let mut list = self.mem.pages.take_scratch();
         self.check_write_queue();
-        let (t, mut scanned, mut taken) = self.isolate_folios(v, swappiness, &mut list);
+        let (t, mut scanned, taken) = self.isolate_folios(v, swappiness, &mut list);
         scanned += u64::from(self.mem.pages.try_to_inc_min_seq(v, swappiness > 0));
-        let bound = if swappiness > 0 { ANON } else { FILE };
-        if self.mem.pages.lruvecs[v.index()].r#gen.nr_gens(bound) == MIN_NR_GENS {
+        let g = &self.mem.pages.lruvecs[v.index()].r#gen;
+        if g.evictable_min_seq(swappiness > 0) + MIN_NR_GENS > g.max_seq {
             scanned = 0;
         }
+        self.shrink_isolated_gen(v, t, taken, list);
+        scanned
+    }
+
+    /// Frees what can be freed of a list that was isolated, `taken` pages of a type; the rest goes
+    /// back.
+    pub(crate) fn shrink_isolated_gen(&mut self, v: LruvecId, t: usize, mut taken: u64, mut list: Vec<FolioId>) {
         self.sc.took_anon |= t == ANON && !list.is_empty();
         let mut retried = false;
         while !list.is_empty() {
@@ -110,18 +121,19 @@ impl<W: World> Reclaim<'_, W> {
             retried = true;
         }
         self.mem.pages.return_scratch(list);
-        scanned
     }
 
     /// The obvious type first, else the controller's; if that yields nothing, the other once.
     /// Returns the type, and pages scanned and isolated.
     fn isolate_folios(&mut self, v: LruvecId, swappiness: u32, list: &mut Vec<FolioId>) -> (usize, u64, u64) {
         let g = &self.mem.pages.lruvecs[v.index()].r#gen;
+        let form = self.mem.cfg.lru.generations;
         let (mut t, mut limit) = match swappiness {
             0 => (FILE, None),
-            _ if g.min_seq[ANON] < g.min_seq[FILE] => (ANON, None),
+            _ if form == Generations::Linked && g.min_seq[ANON] < g.min_seq[FILE] => (ANON, None),
             1 => (FILE, None),
             200 => (ANON, None),
+            s if form == Generations::Independent => (g.type_to_scan_of_all_tiers(s), None),
             s => {
                 let (t, limit) = g.type_to_scan(s);
                 (t, Some(limit))
@@ -129,8 +141,9 @@ impl<W: World> Reclaim<'_, W> {
         };
         let attempts = if swappiness == 0 { 1 } else { 2 };
         for attempt in 1..=attempts {
-            let tier_limit = limit.take().unwrap_or_else(|| self.mem.pages.lruvecs[v.index()].r#gen.tier_limit(t));
-            let (scanned, isolated) = self.scan_folios(v, t, tier_limit, list);
+            let g = &self.mem.pages.lruvecs[v.index()].r#gen;
+            let tier_limit = limit.take().unwrap_or_else(|| g.tier_limit(t, form));
+            let (scanned, isolated) = self.scan_folios(v, t, tier_limit, MAX_LRU_BATCH, list);
             if scanned > 0 || self.sc.blocked {
                 return (t, scanned, isolated);
             }
@@ -141,8 +154,16 @@ impl<W: World> Reclaim<'_, W> {
         (t, 0, 0)
     }
 
-    /// Sorts and isolates from the tail of the oldest generation of a type.
-    fn scan_folios(&mut self, v: LruvecId, t: usize, tier_limit: usize, list: &mut Vec<FolioId>) -> (u64, u64) {
+    /// Sorts and isolates from the tail of the oldest generation of a type, `most` folios. Returns
+    /// the pages that were looked at and those that were isolated.
+    pub(crate) fn scan_folios(
+        &mut self,
+        v: LruvecId,
+        t: usize,
+        tier_limit: usize,
+        most: u64,
+        list: &mut Vec<FolioId>,
+    ) -> (u64, u64) {
         let g = &self.mem.pages.lruvecs[v.index()].r#gen;
         if g.nr_gens(t) == MIN_NR_GENS {
             return (0, 0);
@@ -150,7 +171,7 @@ impl<W: World> Reclaim<'_, W> {
         let oldest_gen = gen_index(g.min_seq[t]);
         let nid = self.mem.pages.lruvecs[v.index()].nid;
         let wait = self.sc.queue_full && t == ANON;
-        let mut scan = Scan { t, oldest_gen, tier_limit, wait, remaining: MAX_LRU_BATCH, ..Scan::default() };
+        let mut scan = Scan { t, oldest_gen, tier_limit, wait, remaining: most, ..Scan::default() };
         // The highest zone first: while it yields enough, what lies in lower ones stays.
         for zone in (0..self.mem.frames.nodes.get(nid).zone_lists()).rev() {
             self.mem.pages.scan_zone(v, zone, &mut scan, list);
@@ -166,6 +187,8 @@ impl<W: World> Reclaim<'_, W> {
         self.mem.pages.count_lruvec(v, Counter::Pgrefill, scan.sorted);
         self.mem.pages.work.scanned += scan.sorted;
         self.mem.pages.count_scan(v, t, scan.isolated, self.sc.kswapd);
-        (if scan.isolated > 0 || scan.remaining == 0 { scan.scanned } else { 0 }, scan.isolated)
+        let exact = self.mem.cfg.lru.scan_budget == ScanBudget::Once;
+        let counts = exact || scan.isolated > 0 || scan.remaining == 0;
+        (if counts { scan.scanned } else { 0 }, scan.isolated)
     }
 }

@@ -39,7 +39,7 @@ impl LruGenFile<'_> {
 
     fn lruvec(&self, out: &mut String, v: LruvecId, full: bool) {
         let g = &self.pages.lruvecs[v.index()].r#gen;
-        let first = if full { (g.max_seq + 1).saturating_sub(MAX_NR_GENS) } else { g.min_seq[ANON] };
+        let first = if full { (g.max_seq + 1).saturating_sub(MAX_NR_GENS) } else { g.evictable_min_seq(true) };
         for seq in first..=g.max_seq {
             let i = gen_index(seq);
             let age_ms = (self.now_ns - g.birth_ns[i].min(self.now_ns)) / 1_000_000;
@@ -65,8 +65,7 @@ impl LruGenFile<'_> {
                 let (marks, n) = if seq == g.max_seq {
                     ("RTx", [g.avg_refaulted[t][tier], g.avg_total[t][tier], 0])
                 } else if seq == g.min_seq[t] {
-                    let protected = if tier > 0 { g.protected[t][tier - 1] } else { 0 };
-                    ("rep", [g.refaulted[t][tier], g.evicted[t][tier], protected])
+                    ("rep", [g.refaulted[t][tier], g.evicted[t][tier], g.protected[t][tier]])
                 } else {
                     ("xxx", [0; 3])
                 };
@@ -121,7 +120,7 @@ impl<W: World> Reclaim<'_, W> {
         if seq > g.max_seq {
             return Err(format!("max_seq is {}", g.max_seq));
         }
-        if !force && g.min_seq[if can_swap { ANON } else { FILE }] + MAX_NR_GENS - 1 <= g.max_seq {
+        if !force && g.evictable_min_seq(can_swap) + MAX_NR_GENS - 1 <= g.max_seq {
             return Err("there are four generations already, and force is off".into());
         }
         self.mem.pages.try_to_inc_max_seq(self.mem.now_ns, self.world, v, seq, can_swap, force);
@@ -136,7 +135,7 @@ impl<W: World> Reclaim<'_, W> {
         self.mem.pages.drain_batches();
         let Lruvec { memcg, nid, .. } = self.mem.pages.lruvecs[v.index()];
         self.sc = ScanControl { nid, ..ScanControl::for_memcg(memcg, nr, Some(swappiness)) };
-        let oldest = |e: &Self| e.mem.pages.lruvecs[v.index()].r#gen.min_seq[if swappiness > 0 { ANON } else { FILE }];
+        let oldest = |e: &Self| e.mem.pages.lruvecs[v.index()].r#gen.evictable_min_seq(swappiness > 0);
         while oldest(self) <= seq && self.sc.nr_reclaimed < nr {
             if self.evict_folios(v, swappiness) == 0 {
                 break;

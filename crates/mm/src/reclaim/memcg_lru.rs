@@ -2,6 +2,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#the-memcg-lru`.
 
+use crate::config::lru::ScanBudget;
 use crate::ids::MemcgId;
 use crate::memcg::memcg_lru::{MEMCG_NR_BINS, Rotation, Segment};
 use crate::memcg::protection::Shield;
@@ -58,7 +59,11 @@ impl<W: World> Reclaim<'_, W> {
             return Some(Rotation::Young);
         }
         if !aged {
-            let total = self.mem.pages.should_run_aging(v, self.effective_swappiness(v)).total;
+            let swappiness = self.effective_swappiness(v);
+            let total = match self.mem.cfg.lru.scan_budget {
+                ScanBudget::PerBatch => self.mem.pages.should_run_aging(v, swappiness).total,
+                ScanBudget::Once => self.mem.pages.evictable_size(v, swappiness),
+            };
             if total >> if online { self.sc.priority } else { 0 } > 0 {
                 return None;
             }

@@ -17,7 +17,7 @@ use crate::memcg::protection::Shield;
 use crate::stat::Counter;
 use crate::touch::Touch;
 use crate::world_at_once::AtOnce;
-use crate::{FaultAroundConfig, LruConfig, MemcgConfig, SwapConfig};
+use crate::{FaultAroundConfig, Generations, LruConfig, MemcgConfig, ScanBudget, SwapConfig};
 
 /// Pages of a group's file and of its anonymous memory.
 const PAGES: u32 = 120;
@@ -275,8 +275,12 @@ prop_compose! {
         stat_flush_interval_ns in prop::sample::select(vec![0u64, 2_000_000_000]),
         node in prop::option::of(300u64..900),
         (swappiness, seed) in (0u32..=200, any::<u64>()),
+        (generations, scan_budget) in (
+            prop::sample::select(vec![Generations::Linked, Generations::Independent]),
+            prop::sample::select(vec![ScanBudget::PerBatch, ScanBudget::Once]),
+        ),
     ) -> Config {
-        Config { swappiness, seed, node: node.map(|pages| NodeConfig { low_zones: [pages / 8, pages / 2], ..NodeConfig::new(pages) }), total_pages: 4096, memcg: MemcgConfig { selection: memcgs, recursive_protection, charge_kernel, charge_batch, backoff: if low_backoff { crate::Backoff::LowPriorities } else { crate::Backoff::AnyPriority }, ..MemcgConfig::default() }, swap: SwapConfig { pages: swap_pages, ..SwapConfig::default() }, lru: LruConfig { batch_folios, stat_flush_interval_ns, ..Config::new(policy).lru }, fault_around: FaultAroundConfig { pages: 1, ..FaultAroundConfig::default() }, ..Config::new(policy) }
+        Config { swappiness, seed, node: node.map(|pages| NodeConfig { low_zones: [pages / 8, pages / 2], ..NodeConfig::new(pages) }), total_pages: 4096, memcg: MemcgConfig { selection: memcgs, recursive_protection, charge_kernel, charge_batch, backoff: if low_backoff { crate::Backoff::LowPriorities } else { crate::Backoff::AnyPriority }, ..MemcgConfig::default() }, swap: SwapConfig { pages: swap_pages, ..SwapConfig::default() }, lru: LruConfig { batch_folios, stat_flush_interval_ns, generations, scan_budget, ..Config::new(policy).lru }, fault_around: FaultAroundConfig { pages: 1, ..FaultAroundConfig::default() }, ..Config::new(policy) }
     }
 }
 

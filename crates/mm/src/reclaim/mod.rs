@@ -30,6 +30,7 @@ pub(crate) mod memcg_lru;
 mod memcg_props;
 pub(crate) mod peek;
 pub(crate) mod policy;
+pub(crate) mod scan_budget;
 pub(crate) mod shrink;
 pub(crate) mod two_list;
 pub(crate) mod unmap;

@@ -1,5 +1,6 @@
 //! The seam for policies, as far as reclaim goes: what a run does to a node, a group and a folio.
 
+use crate::config::lru::{Generations, LruConfig};
 use crate::config::memcg::MemcgSelection;
 use crate::folio::state::State;
 use crate::ids::LruvecId;
@@ -27,7 +28,7 @@ pub(crate) trait ReclaimPolicy: WorkingsetPolicy {
     fn age<W: World>(run: &mut Reclaim<'_, W>);
 
     /// An isolated folio was promoted meanwhile, and stays.
-    fn was_promoted(st: State) -> bool;
+    fn was_promoted(st: State, cfg: &LruConfig) -> bool;
 }
 
 impl ReclaimPolicy for TwoList {
@@ -53,7 +54,7 @@ impl ReclaimPolicy for TwoList {
     }
 
     #[inline(always)]
-    fn was_promoted(_: State) -> bool {
+    fn was_promoted(_: State, _: &LruConfig) -> bool {
         false
     }
 }
@@ -97,7 +98,7 @@ impl ReclaimPolicy for MultiGenLru {
     }
 
     #[inline(always)]
-    fn was_promoted(st: State) -> bool {
-        st.has(State::MAPPED) && st.has(State::REFERENCED)
+    fn was_promoted(st: State, cfg: &LruConfig) -> bool {
+        cfg.generations == Generations::Linked && st.has(State::MAPPED) && st.has(State::REFERENCED)
     }
 }

@@ -3,9 +3,11 @@
 //! Mechanism: `docs/mechanisms.md#the-reference-check`,
 //! `docs/mechanisms.md#what-becomes-of-an-isolated-folio`.
 
+use crate::config::lru::{Generations, Lru};
 use crate::folio::size_stats::SizeCounter;
 use crate::folio::state::State;
 use crate::ids::{FolioId, PageId};
+use crate::lru::tier::note_reference;
 use crate::page_io::store::Front;
 use crate::reclaim::Reclaim;
 use crate::reclaim::policy::ReclaimPolicy;
@@ -143,7 +145,8 @@ impl<W: World> Reclaim<'_, W> {
         if st.has(State::LOCKED | State::UNEVICTABLE) || (st.has(State::MAPPED) && !self.sc.may_unmap) {
             return Err(Verdict::Keep);
         }
-        if !self.sc.ignore_references && by_policy!(self.mem.cfg.lru.kind, P => P::was_promoted(st)) {
+        if !self.sc.ignore_references && by_policy!(self.mem.cfg.lru.kind, P => P::was_promoted(st, &self.mem.cfg.lru))
+        {
             // Promoted while it was isolated.
             return Err(Verdict::Keep);
         }
@@ -266,6 +269,10 @@ impl<W: World> Reclaim<'_, W> {
     fn check_references(&mut self, f: FolioId) -> References {
         let young = self.mem.pages.folio_referenced(self.world, f);
         let st = self.mem.pages.folios.st(f);
+        let lru = &self.mem.cfg.lru;
+        if lru.kind == Lru::MultiGen && lru.generations == Generations::Independent {
+            return self.references_by_use(f, young);
+        }
         let referenced = st.has(State::REFERENCED);
         self.mem.pages.folios.clear(f, State::REFERENCED);
         if young > 0 {
@@ -279,5 +286,16 @@ impl<W: World> Reclaim<'_, W> {
         } else {
             References::Reclaim
         }
+    }
+
+    /// The check under multi-gen LRU since 6.14: only accessed bits count, from the second time on.
+    fn references_by_use(&mut self, f: FolioId, young: u32) -> References {
+        if young == 0 {
+            return References::Reclaim;
+        }
+        let mut st = self.mem.pages.folios.st(f);
+        let again = note_reference(&mut st, self.mem.cfg.lru.faulted_pages);
+        self.mem.pages.folios.put(f, st);
+        if again { References::Activate } else { References::Keep }
     }
 }

@@ -1,12 +1,11 @@
 //! The seam for policies, as far as working sets go: what an evicted page leaves, and what it gets
 //! when it is back.
 
-use crate::config::lru::{LruConfig, RefaultTest};
+use crate::config::lru::{Generations, LruConfig, RefaultTest};
 use crate::folio::shadow::{Layout, REFS_BITS, Shadow};
 use crate::folio::state::State;
 use crate::ids::LruvecId;
 use crate::lru::lruvec::FILE;
-use crate::lru::multi_gen::tier_from_refs;
 use crate::lru::pages::Pages;
 use crate::lru::policy::{LruPolicy, MultiGenLru, TwoList};
 use crate::memcg::groups::Groups;
@@ -71,14 +70,15 @@ impl WorkingsetPolicy for TwoList {
 impl WorkingsetPolicy for MultiGenLru {
     #[inline(always)]
     fn eviction(d: &mut EvictBatch, cfg: &LruConfig, l: &Layout, st: State) -> Option<(bool, u64)> {
-        let (refs, age) = (st.refs(), d.age + d.dropped);
-        d.evicted[tier_from_refs(refs)] += st.nr_pages();
-        let token = d.min_seq << REFS_BITS | u64::from(refs.saturating_sub(1));
+        let age = d.age + d.dropped;
+        let (workingset, refs) = cfg.generations.refs_in_shadow(st);
+        d.evicted[cfg.generations.tier(st)] += st.nr_pages();
+        let token = d.min_seq << REFS_BITS | u64::from(refs);
         if cfg.refault != RefaultTest::ShadowPosition {
-            return Some((refs > 0, token));
+            return Some((workingset, token));
         }
         let stamp = Layout::stamp(age, l.gen_eviction_bits, l.gen_bucket_order);
-        Some((refs > 0, token << l.gen_eviction_bits | stamp))
+        Some((workingset, token << l.gen_eviction_bits | stamp))
     }
 
     fn stamps_by_target(_: RefaultTest) -> bool {
@@ -94,6 +94,9 @@ impl WorkingsetPolicy for MultiGenLru {
         match pages.cfg.refault {
             RefaultTest::ShadowPosition => {
                 pages.refault_gen_shadow(groups, back.free_swap, back.own, back.st, back.shadow, back.in_fault)
+            }
+            _ if pages.cfg.generations == Generations::Independent => {
+                pages.refault_gen_independent(back.own, back.st, back.shadow, back.in_fault)
             }
             _ => pages.refault_gen(back.own, back.st, back.shadow, back.in_fault),
         }

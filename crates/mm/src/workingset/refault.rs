@@ -4,13 +4,14 @@
 //! Mechanism: `docs/mechanisms.md#working-sets`, `docs/mechanisms.md#multi-gen-refaults`,
 //! `docs/mechanisms.md#multi-gen-lru-with-rfc-v3`.
 
-use crate::config::lru::{Bound, CacheProtection, Clock, Recency, RefaultCounting, RefaultTest};
+use crate::config::lru::{Bound, CacheProtection, Clock, FaultedPages, Recency, RefaultCounting, RefaultTest};
 use crate::folio::shadow::{GEN_BITS, Layout, REFS_BITS, Shadow, mask};
 use crate::folio::state::State;
 use crate::ids::{LruvecId, MemcgId};
 use crate::lru::lruvec::{ACTIVE_ANON, ACTIVE_FILE, FILE, INACTIVE_ANON, INACTIVE_FILE};
-use crate::lru::multi_gen::tier_from_refs;
+use crate::lru::multi_gen::{MAX_NR_GENS, MAX_NR_TIERS};
 use crate::lru::pages::Pages;
+use crate::lru::tier::tier_of;
 use crate::memcg::group::Life;
 use crate::memcg::groups::Groups;
 use crate::stat::Counter;
@@ -147,7 +148,7 @@ impl Pages {
         let recent = shadow.eviction >> REFS_BITS == g.min_seq[t] & mask(self.layout.eviction_bits - REFS_BITS);
         let refs = (shadow.eviction & mask(REFS_BITS)) as u32 + u32::from(shadow.workingset);
         if recent {
-            g.refaulted[t][tier_from_refs(refs)] += nr;
+            g.refaulted[t][tier_of(refs + 1)] += nr;
         }
         let all = self.cfg.refault_counting == RefaultCounting::All;
         if recent || all {
@@ -166,6 +167,40 @@ impl Pages {
                 CacheProtection::SecondOldest => State::REFS_MASK | State::WORKINGSET,
                 CacheProtection::None => State::WORKINGSET,
             });
+            self.count_lruvec(id, Counter::restore(t), nr);
+        }
+        st
+    }
+
+    /// Mainline multi-gen since 6.14: the page is back before four generations have come; what was
+    /// in the working set is again. Its refs come back as well, but the read that brings it starts
+    /// them over, so that they are left out.
+    pub(crate) fn refault_gen_independent(
+        &mut self,
+        id: LruvecId,
+        mut st: State,
+        shadow: Shadow,
+        in_fault: bool,
+    ) -> State {
+        let (t, nr) = (st.type_index(), st.nr_pages());
+        if self.lruvec_of(shadow.memcg, shadow.nid) != id {
+            return st;
+        }
+        self.count_lruvec(id, Counter::refault(t), nr);
+        let g = &mut self.lruvecs[id.index()].r#gen;
+        let seqs = mask(self.layout.eviction_bits - REFS_BITS);
+        if (shadow.eviction >> REFS_BITS).abs_diff(g.max_seq & seqs) >= MAX_NR_GENS {
+            return st;
+        }
+        let refs = (shadow.eviction & mask(REFS_BITS)) as u32 + 1;
+        let tier = if shadow.workingset { MAX_NR_TIERS - 1 } else { tier_of(refs) };
+        g.refaulted[t][tier] += nr;
+        let activates = shadow.workingset || self.cfg.faulted_pages == FaultedPages::Active;
+        if in_fault && activates {
+            self.count_lruvec(id, Counter::activate(t), nr);
+        }
+        if shadow.workingset {
+            st.set(State::WORKINGSET);
             self.count_lruvec(id, Counter::restore(t), nr);
         }
         st
@@ -196,13 +231,13 @@ impl Pages {
             return st;
         }
         let refs = (token & mask(REFS_BITS)) as u32 + u32::from(shadow.workingset);
-        let mut tier = tier_from_refs(refs);
+        let mut tier = tier_of(refs + 1);
         if qualified {
             if refs > 0 {
                 st.set(State::ACTIVE);
             }
             if refs != 1 << REFS_BITS {
-                tier = tier_from_refs(refs + 1);
+                tier = tier_of(refs + 2);
             }
             self.count_lruvec(id, Counter::activate(t), nr);
         }

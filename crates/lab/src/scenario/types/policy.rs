@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use refault_mm::tiering::PromotionPolicy;
 use refault_mm::{
-    AdviceRecency, Backoff, Bound, CacheProtection, Clock, Config, Deactivation, Kernel, MemcgSelection, MemcgWalk,
-    Policy, Recency, ReclaimCost, RefaultCounting, SwapAllocator, SwapOverflow, SwapRotational, WritebackSort,
+    AdviceRecency, Backoff, Bound, CacheProtection, Clock, Config, Deactivation, FaultedPages, Generations, Kernel,
+    MemcgSelection, MemcgWalk, Policy, Recency, ReclaimCost, RefaultCounting, ScanBudget, SwapAllocator, SwapOverflow,
+    SwapRotational, WritebackSort,
 };
 
 /// Settings of tiering that are not those of Linux.
@@ -46,6 +47,12 @@ pub struct PolicySpec {
     pub restore_refs: Option<u32>,
     /// Multi-gen LRU: births, and what refs of 4 are worth.
     pub cache_protection: Option<CacheProtection>,
+    /// Multi-gen LRU: generations of anon and file.
+    pub generations: Option<Generations>,
+    /// Multi-gen LRU: what a run may scan of a group.
+    pub scan_budget: Option<ScanBudget>,
+    /// Multi-gen LRU: where a page begins that a fault brings in.
+    pub faulted_pages: Option<FaultedPages>,
     /// Multi-gen survivors of a batch are tried once more.
     pub retry_survivors: Option<bool>,
     /// Cost of reclaiming a type under two lists.
@@ -110,6 +117,9 @@ impl PolicySpec {
             inactive_ratio: None,
             restore_refs: None,
             cache_protection: None,
+            generations: None,
+            scan_budget: None,
+            faulted_pages: None,
             retry_survivors: None,
             reclaim_cost: None,
             retry_without_trim: None,
@@ -159,6 +169,9 @@ impl PolicySpec {
         set(&mut config.lru.inactive_ratio, self.inactive_ratio);
         set(&mut config.lru.restore_refs, self.restore_refs);
         set(&mut config.lru.cache_protection, self.cache_protection);
+        set(&mut config.lru.generations, self.generations);
+        set(&mut config.lru.scan_budget, self.scan_budget);
+        set(&mut config.lru.faulted_pages, self.faulted_pages);
         set(&mut config.lru.retry_survivors, self.retry_survivors);
         set(&mut config.lru.cost, self.reclaim_cost);
         set(&mut config.lru.retry_without_trim, self.retry_without_trim);
