@@ -6,6 +6,8 @@
 //! It may call: what it consists of. It is called by: `page_io`, `reclaim`, `alloc`, `cgroupfs`,
 //! `fault`, and the engine, which owns it.
 
+mod split;
+
 use crate::charged::Charged;
 use crate::config::Config;
 use crate::ids::{FolioId, LruvecId};

@@ -139,7 +139,7 @@ impl Engine {
         let (pages, nr) = (self.mem.pages.pages_of(f), st.nr_pages());
         let (first, last) =
             (self.mem.pages.page_index(PageId(pages.start)), self.mem.pages.page_index(PageId(pages.end - 1)));
-        let possible = st.order() == 0 || (st.has(State::ANON) && st.order() >= crate::ThpConfig::MIN_ORDER);
+        let possible = st.order() == 0 || st.is_file() || st.order() >= crate::ThpConfig::MIN_ORDER;
         if first % nr != 0 || last - first != nr - 1 || !possible {
             return Err(format!("its pages have the indices {first} to {last}"));
         }

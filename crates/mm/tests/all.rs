@@ -3,6 +3,7 @@
 mod advice;
 mod cache_ext;
 mod dirty_expire;
+mod file_folios;
 mod invariants;
 mod kernels;
 mod large_folios;

@@ -139,6 +139,8 @@ prop_compose! {
                 swap_map_ahead: seed & 1 > 0,
                 file_map_ahead: seed & 2 > 0,
                 history: seed & 8 > 0,
+                file_order: if seed & 16 > 0 { 9 } else { 0 },
+                order_growth: kernel.order_growth(),
             },
             swap: SwapConfig {
                 synchronous: swap_synchronous,

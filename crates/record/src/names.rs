@@ -172,11 +172,21 @@ impl Names {
     pub fn read_ahead_pages(&self) -> Option<u32> {
         let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
         self.files.iter().filter(|f| f.path.is_some()).for_each(|f| *counts.entry(f.inode.dev).or_default() += 1);
-        let dev = *counts.iter().max_by_key(|(dev, count)| (**count, **dev))?.0;
-        let path = format!("/sys/class/bdi/{}:{}/read_ahead_kb", dev >> 20, dev & 0xfffff);
-        let kib: u32 = fs::read_to_string(path).ok()?.trim().parse().ok()?;
-        Some(kib / 4)
+        read_ahead_pages(*counts.iter().max_by_key(|(dev, count)| (**count, **dev))?.0)
     }
+
+    /// The same for the device of each file, by its number in records.
+    pub fn read_ahead_by_file(&self) -> Vec<Option<u32>> {
+        let mut known: FxHashMap<u32, Option<u32>> = FxHashMap::default();
+        let of = |dev: u32| *known.entry(dev).or_insert_with(|| read_ahead_pages(dev));
+        self.files.iter().map(|file| file.inode.dev).map(of).collect()
+    }
+}
+
+fn read_ahead_pages(dev: u32) -> Option<u32> {
+    let path = format!("/sys/class/bdi/{}:{}/read_ahead_kb", dev >> 20, dev & 0xfffff);
+    let kib: u32 = fs::read_to_string(path).ok()?.trim().parse().ok()?;
+    Some(kib / 4)
 }
 
 fn unnamed(inode: Inode, is_mounted: bool) -> String {

@@ -300,11 +300,18 @@ impl Recorder {
         (self.recording.events, self.recording.lost) = (self.rings.read, self.rings.lost + self.rings.undecoded);
         self.recording.read_ahead_pages = self.names.read_ahead_pages();
         let mut header = Header::new(Format::Native);
+        let read_ahead = self.names.read_ahead_by_file();
         header.objects = self
             .names
             .all(self.anonymized)
             .into_iter()
-            .map(|(name, pages)| ObjectInfo { pages, ..ObjectInfo::new(name, ObjectKind::File) })
+            .enumerate()
+            .map(|(at, (name, pages))| ObjectInfo {
+                pages,
+                folio_order: self.assembler.folio_order(at),
+                read_ahead_pages: read_ahead[at],
+                ..ObjectInfo::new(name, ObjectKind::File)
+            })
             .collect();
         header.tasks = self.tasks.names.clone();
         header.memcgs = self.tasks.groups.clone();

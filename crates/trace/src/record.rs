@@ -111,12 +111,22 @@ pub struct ObjectInfo {
     /// The length in pages, where a recording knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages: Option<u64>,
+    /// The largest order of a folio of it, where a recording saw one of more than a page.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub folio_order: u8,
+    /// `read_ahead_kb` of its device in pages, where a recording knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_ahead_pages: Option<u32>,
+}
+
+fn is_zero(order: &u8) -> bool {
+    *order == 0
 }
 
 impl ObjectInfo {
     /// An object of that name and kind.
     pub fn new(name: impl Into<String>, kind: ObjectKind) -> Self {
-        Self { name: name.into(), kind, pages: None }
+        Self { name: name.into(), kind, pages: None, folio_order: 0, read_ahead_pages: None }
     }
 }
 

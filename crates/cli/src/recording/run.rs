@@ -10,7 +10,6 @@ use refault_trace::{Act, PackedAccess, Record, Via};
 use std::collections::{HashMap, HashSet};
 
 /// What is remembered of a descriptor: there is one for each file and thread.
-#[derive(Default)]
 struct Descriptor {
     readahead: Readahead,
     /// The page that was read last.
@@ -19,6 +18,7 @@ struct Descriptor {
 
 struct Run<'a> {
     loaded: &'a Loaded,
+    settings: &'a Settings,
     cell: Cell,
     /// By object: the id of its first page.
     first: Vec<u32>,
@@ -33,15 +33,16 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
     let mut cell = Cell::empty(settings.config.clone(), settings.memory_pages.unwrap_or(u64::MAX), u64::MAX, ())?;
     let mut first = Vec::new();
     let mut next = 0;
-    for file in &loaded.files {
+    for (file, info) in loaded.files.iter().zip(&loaded.objects) {
         first.push(next);
         if file.indices().next().is_some() {
-            next = cell.add_file(file.indices())?;
+            next = cell.add_file(file.indices(), settings.file_order(info))?;
         }
     }
     cell.end_of_objects();
     let compared = Compared::new(loaded);
-    let mut run = Run { loaded, cell, first, descriptors: HashMap::new(), elsewhere: HashSet::new(), compared };
+    let mut run =
+        Run { loaded, settings, cell, first, descriptors: HashMap::new(), elsewhere: HashSet::new(), compared };
     let series = &loaded.recording.series;
     let columns = (series.column("usage"), series.column("file"));
     let mut snapshots = series.snapshots.iter().peekable();
@@ -126,6 +127,7 @@ impl Run<'_> {
                 _ if self.elsewhere.contains(&id) => false,
                 false if via == Via::Map && !mapped => self.fault(record, id),
                 true => self.read(record, page, id, record.pages - i),
+                false if via == Via::Fd => self.write(id, record.pages - i),
                 false => !self.cell.step(PackedAccess::new(id, record.op.write, via, false)),
             };
             // Pages that are missing one after the other are read together: one wait, as the kernel
@@ -136,20 +138,29 @@ impl Run<'_> {
         }
     }
 
+    fn write(&mut self, id: u32, asked: u32) -> bool {
+        let Cell { engine, machine, .. } = &mut self.cell;
+        !engine.write_file(machine, PageId(id), asked).is_hit()
+    }
+
     /// A fault on a mapped file.
     fn fault(&mut self, record: &Record, id: u32) -> bool {
-        let readahead = &mut self.descriptors.entry((record.object, record.task)).or_default().readahead;
         let touch = if record.op.write { Touch::MapWrite } else { Touch::MapRead };
-        let Cell { engine, machine, .. } = &mut self.cell;
-        !engine.fault_file(machine, PageId(id), touch, readahead).is_hit()
+        let (cell, descriptor) = self.descriptor(record);
+        !cell.engine.fault_file(&mut cell.machine, PageId(id), touch, &mut descriptor.readahead).is_hit()
     }
 
     fn read(&mut self, record: &Record, page: u64, id: u32, asked: u32) -> bool {
-        let descriptor = self.descriptors.entry((record.object, record.task)).or_default();
+        let (cell, descriptor) = self.descriptor(record);
         let goes_on = descriptor.last == Some(page);
         descriptor.last = Some(page);
         let touch = if goes_on { Touch::ReadOn } else { Touch::Read };
-        let Cell { engine, machine, .. } = &mut self.cell;
-        !engine.read_file(machine, PageId(id), asked, touch, &mut descriptor.readahead).is_hit()
+        !cell.engine.read_file(&mut cell.machine, PageId(id), asked, touch, &mut descriptor.readahead).is_hit()
+    }
+
+    fn descriptor(&mut self, record: &Record) -> (&mut Cell, &mut Descriptor) {
+        let file = &self.loaded.objects[record.object as usize];
+        let opened = || Descriptor { readahead: self.settings.readahead(file), last: None };
+        (&mut self.cell, self.descriptors.entry((record.object, record.task)).or_insert_with(opened))
     }
 }

@@ -1,8 +1,8 @@
 //! Limit, policy, kernel and readahead of a replay, as the recording says.
 
 use crate::flags::{kernel, recorded};
-use refault_mm::{Config, Kernel, Policy};
-use refault_trace::Recording;
+use refault_mm::{Config, Kernel, MAX_ORDER, Policy, Readahead};
+use refault_trace::{ObjectInfo, Recording};
 
 /// What a recording is replayed with.
 #[derive(Clone, Debug)]
@@ -13,6 +13,11 @@ pub(crate) struct Settings {
     /// None: no limit.
     pub(crate) memory_pages: Option<u64>,
     pub(crate) files_only: bool,
+    /// The largest order of a folio of any file; none: as large as the recording has seen them of
+    /// each.
+    pub(crate) large_folios: Option<u8>,
+    /// The largest window of any file; none: by its device.
+    pub(crate) read_ahead: Option<u32>,
 }
 
 impl Settings {
@@ -30,18 +35,31 @@ impl Settings {
         config.swappiness = recorded::swappiness(recording).unwrap_or(config.swappiness);
         config.readahead.file_pages = recording.read_ahead_pages.unwrap_or(32).min(1 << 16);
         config.readahead.history = true;
+        config.readahead.order_growth = kernel.order_growth();
         let has_usage = recording.series.column("usage").is_some() && recording.group.is_some();
         let files_only = files_only || !has_usage;
         // What the kernel takes for itself is in the usage of the group.
         config.memcg.charge_kernel &= files_only;
         let memory_pages = recording.memory_max.map(|bytes| bytes / 4096);
-        Settings { policy, kernel, config, memory_pages, files_only }
+        Settings { policy, kernel, config, memory_pages, files_only, large_folios: None, read_ahead: None }
+    }
+
+    /// The largest order of a folio of a file.
+    pub(crate) fn file_order(&self, file: &ObjectInfo) -> u8 {
+        self.large_folios.unwrap_or(file.folio_order).min(MAX_ORDER)
+    }
+
+    /// The readahead of a file that was just opened.
+    pub(crate) fn readahead(&self, file: &ObjectInfo) -> Readahead {
+        let pages = self.read_ahead.or(file.read_ahead_pages).unwrap_or(self.config.readahead.file_pages);
+        Readahead::on_device(pages.min(1 << 16))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use refault_trace::ObjectKind;
 
     #[test]
     fn settings_are_those_of_the_recording() {
@@ -58,5 +76,17 @@ mod tests {
         assert_eq!((s.config.swappiness, s.config.readahead.file_pages, s.files_only), (7, 64, true));
         let s = Settings::of(&recording, Some(Policy::Lru), Some(Kernel::V6_1), false);
         assert_eq!((s.policy, s.kernel), (Policy::Lru, Kernel::V6_1));
+    }
+
+    #[test]
+    fn files_have_what_was_seen_of_them_unless_a_flag_says_otherwise() {
+        let seen =
+            ObjectInfo { folio_order: 4, read_ahead_pages: Some(640), ..ObjectInfo::new("/f", ObjectKind::File) };
+        let other = ObjectInfo { folio_order: 200, ..ObjectInfo::new("/g", ObjectKind::File) };
+        let mut s = Settings::of(&Recording { read_ahead_pages: Some(64), ..Recording::default() }, None, None, true);
+        assert_eq!([&seen, &other].map(|file| s.file_order(file)), [4, MAX_ORDER]);
+        assert_eq!([&seen, &other].map(|file| s.readahead(file)), [640, 64].map(Readahead::on_device));
+        (s.large_folios, s.read_ahead) = (Some(0), Some(32));
+        assert_eq!((s.file_order(&seen), s.readahead(&seen)), (0, Readahead::on_device(32)));
     }
 }

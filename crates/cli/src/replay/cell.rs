@@ -120,9 +120,11 @@ impl<O: Observer> Cell<O> {
         Ok(Cell { engine, group, groups, mappings, machine, accesses: 0, misses: 0, oom_at: None })
     }
 
-    /// Registers a file by the ascending indices of its pages; returns the id behind its last one.
-    pub(crate) fn add_file(&mut self, indices: impl Iterator<Item = u64>) -> Result<u32, String> {
+    /// Registers a file by the ascending indices of its pages, with folios up to an order; returns
+    /// the id behind its last one.
+    pub(crate) fn add_file(&mut self, indices: impl Iterator<Item = u64>, order: u8) -> Result<u32, String> {
         let (mapping, _) = self.engine.add_mapping(MappingKind::File, self.group, indices)?;
+        self.engine.set_file_order(mapping, order);
         self.mappings.push(mapping);
         Ok(self.engine.registered_pages() as u32)
     }

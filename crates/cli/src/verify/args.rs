@@ -15,7 +15,7 @@ pub struct VerifyArgs {
 
     /// Play this trace, of any format, on the kernel of this machine, in a memory cgroup of its
     /// own, and compare with that; it takes root
-    #[arg(long, value_name = "TRACE", requires = "memory", conflicts_with_all = ["read_ahead", "files_only"])]
+    #[arg(long, value_name = "TRACE", requires = "memory", conflicts_with_all = ["read_ahead", "large_folios", "files_only"])]
     pub(super) play: Option<PathBuf>,
 
     /// The limit of the group [default: that of the recording]; with --play several, or percent of
@@ -41,9 +41,14 @@ pub struct VerifyArgs {
     #[arg(long, short, value_name = "NAME")]
     pub(super) policy: Option<String>,
 
-    /// read_ahead_kb in pages; 0 is off [default: that of the recording]
+    /// read_ahead_kb in pages; 0 is off [default: that of the device of each file]
     #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(0..=65536))]
     pub(super) read_ahead: Option<u32>,
+
+    /// The largest order of a folio of any file; 0: each page is one [default: as large as the
+    /// recording has seen them of each file]
+    #[arg(long, value_name = "ORDER", value_parser = clap::value_parser!(u8).range(0..=9))]
+    pub(super) large_folios: Option<u8>,
 
     /// Leave what the group had besides the files of the recording out of account
     #[arg(long)]
@@ -70,6 +75,7 @@ impl VerifyArgs {
             folder: None,
             policy: None,
             read_ahead: None,
+            large_folios: None,
             files_only: false,
             strict: false,
             json: true,
@@ -80,6 +86,7 @@ impl VerifyArgs {
         let mut settings = Settings::of(&loaded.recording, self.policy()?, None, self.files_only);
         let readahead = &mut settings.config.readahead.file_pages;
         *readahead = self.read_ahead.unwrap_or(*readahead);
+        (settings.large_folios, settings.read_ahead) = (self.large_folios, self.read_ahead);
         settings.config.check()?;
         if self.memory.len() > 1 {
             return Err("--memory: a recording is verified with one limit; --play takes several".to_owned());

@@ -19,6 +19,9 @@ pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, 
     let group = recording.group.as_deref().map_or(String::new(), |path| format!(" of {}", printable(path)));
     line("limit", format!("{limit}{group}"));
     line("readahead", human(u64::from(settings.config.readahead.file_pages) * 4096));
+    if let Some(order) = largest_order(loaded, settings) {
+        line("large folios", format!("of files, up to {}", human(4096 << order)));
+    }
     let exact = if recording.lost == 0 { "" } else { ": not exact" };
     line("events", format!("{}, {} lost{exact}", grouped(recording.events), grouped(recording.lost)));
     line("accesses", grouped(compared.total.accesses));
@@ -32,6 +35,11 @@ pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, 
     text += &objects(loaded, compared);
     let _ = writeln!(text, "\n{}", printable(&verdict.text));
     text
+}
+
+/// The largest order of a folio of a file, if there are large ones.
+fn largest_order(loaded: &Loaded, settings: &Settings) -> Option<u8> {
+    loaded.objects.iter().map(|file| settings.file_order(file)).max().filter(|&order| order > 0)
 }
 
 fn figures(loaded: &Loaded, compared: &Compared) -> String {

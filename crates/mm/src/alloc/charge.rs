@@ -3,8 +3,11 @@
 //!
 //! Mechanism: `docs/mechanisms.md#charging`.
 
+use std::ops::Range;
+
 use crate::alloc::Alloc;
 use crate::ids::{MemcgId, PageId, ZoneId};
+use crate::lru::pages::Pages;
 use crate::memcg::group::NODE_CHARGE_BYTES;
 use crate::scan::{MAX_RECLAIM_RETRIES, ScanControl};
 use crate::stat::Counter;
@@ -119,14 +122,22 @@ impl<W: World> Alloc<'_, W> {
         {
             return Ok(());
         }
-        self.charge_missing_nodes(page, memcg)
+        self.charge_missing_nodes(memcg, |pages| pages.missing_nodes(page))
+    }
+
+    /// The same for the pages of a large folio.
+    pub(crate) fn charge_range_nodes(&mut self, range: Range<u32>, memcg: MemcgId) -> Result<(), MemcgId> {
+        if !self.mem.cfg.memcg.charge_kernel {
+            return Ok(());
+        }
+        self.charge_missing_nodes(memcg, |pages| pages.missing_range_nodes(range.clone()))
     }
 
     #[cold]
-    fn charge_missing_nodes(&mut self, page: PageId, memcg: MemcgId) -> Result<(), MemcgId> {
+    fn charge_missing_nodes(&mut self, memcg: MemcgId, missing: impl Fn(&Pages) -> u64) -> Result<(), MemcgId> {
         let mut paid = 0;
         // Reclaim may take shadow nodes, and with them a parent that was there when we counted.
-        while paid < self.mem.pages.missing_nodes(page) {
+        while paid < missing(&self.mem.pages) {
             if !self.mem.groups.memcgs.consume_object(memcg, NODE_CHARGE_BYTES) {
                 let zone = match self.charge(memcg, 1) {
                     Ok(zone) => zone,

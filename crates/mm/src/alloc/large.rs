@@ -1,5 +1,5 @@
-//! Large folios of anonymous memory: a first touch makes the largest that is allowed and has room,
-//! and what splits them.
+//! Frames and charges of large folios: of anonymous memory, of which a first touch makes the
+//! largest that is allowed and has room, and of files.
 
 use crate::alloc::Alloc;
 use crate::config::thp::HugeAdvice;
@@ -17,8 +17,17 @@ impl<W: World> Alloc<'_, W> {
     /// Frames and a charge for a large folio. A smaller one will do as well, so nobody runs out of
     /// memory for it.
     pub(crate) fn charge_large(&mut self, memcg: MemcgId, nr: u64, huge: HugeAdvice) -> Result<ZoneId, NoRoom> {
-        let reclaim = self.mem.cfg.thp.may_reclaim(huge);
-        let zone = self.take_large_frames(nr, huge).ok_or(NoRoom::NoFrames)?;
+        let (reclaim, wakes) = (self.mem.cfg.thp.may_reclaim(huge), self.mem.cfg.thp.wakes_kswapd(huge));
+        self.charge_whole(memcg, nr, reclaim, wakes)
+    }
+
+    /// The same for the page cache, which may always reclaim for it, once.
+    pub(crate) fn charge_file_folio(&mut self, memcg: MemcgId, nr: u64) -> Option<ZoneId> {
+        self.charge_whole(memcg, nr, true, true).ok()
+    }
+
+    fn charge_whole(&mut self, memcg: MemcgId, nr: u64, reclaim: bool, wakes: bool) -> Result<ZoneId, NoRoom> {
+        let zone = self.take_large_frames(nr, reclaim, wakes).ok_or(NoRoom::NoFrames)?;
         let charged = match self.mem.groups.memcgs.try_charge(memcg, nr, true) {
             Ok(()) => true,
             Err(over) => reclaim && self.charge_slow(memcg, nr, over, false).is_ok(),
@@ -30,21 +39,21 @@ impl<W: World> Alloc<'_, W> {
         Err(NoRoom::NoCharge)
     }
 
-    /// At most one round of reclaim, and kswapd is left alone but for `defer`.
-    fn take_large_frames(&mut self, nr: u64, huge: HugeAdvice) -> Option<ZoneId> {
+    /// At most one round of reclaim.
+    fn take_large_frames(&mut self, nr: u64, reclaim: bool, wakes: bool) -> Option<ZoneId> {
         if !self.mem.frames.nodes.is_limited() {
             return Some(ZoneId::default());
         }
         if let Some(zone) = self.mem.frames.nodes.take(self.mem.frames.nid, nr, Mark::Low) {
             return Some(zone);
         }
-        if self.mem.cfg.thp.wakes_kswapd(huge) {
+        if wakes {
             self.mem.frames.wake_all_kswapds(&mut self.mem.pages, self.mem.now_ns, self.world);
         }
         if let Some(zone) = self.mem.frames.nodes.take(self.mem.frames.nid, nr, Mark::Min) {
             return Some(zone);
         }
-        if !self.mem.cfg.thp.may_reclaim(huge) || self.mem.frames.nodes.get(self.mem.frames.nid).is_exhausted() {
+        if !reclaim || self.mem.frames.nodes.get(self.mem.frames.nid).is_exhausted() {
             return None;
         }
         self.reclaim_memcg(MemcgId::ROOT, nr);

@@ -12,6 +12,7 @@ use crate::config::lru::{
     CacheProtection, FaultedPages, Generations, ReclaimCost, RefaultCounting, RefaultTest, ScanBudget, WritebackSort,
 };
 use crate::config::memcg::{Backoff, MemcgSelection, MemcgWalk};
+use crate::config::readahead::OrderGrowth;
 use crate::config::recency::AdviceRecency;
 use crate::config::swap::{SwapAllocator, SwapRotational};
 
@@ -76,6 +77,11 @@ impl Kernel {
     /// What is not as in 6.12.
     pub fn rules(self) -> impl Iterator<Item = &'static KernelRule> {
         RULES.iter().filter(move |rule| rule.kernels.contains(&self))
+    }
+
+    /// How the order of the folios of a file grows from window to window, where it has large ones.
+    pub fn order_growth(self) -> OrderGrowth {
+        if SINCE_6_14.contains(&self) { OrderGrowth::ByFile } else { OrderGrowth::ByMark }
     }
 
     /// Whether reclaim adds up the statistics of groups before it reads them. Before "memcg: use

@@ -1,6 +1,19 @@
 //! What is read, and what is mapped, beyond what was asked for.
 
 use super::one_of;
+use crate::ids::MAX_ORDER;
+
+/// How the order of the folios that readahead makes grows from window to window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OrderGrowth {
+    /// From that of the folio with the mark, by two: the first window of a file has folios of four
+    /// pages. Linux 5.18 to 6.12.
+    ByMark,
+    /// The open file keeps it: the first window has single pages, each one that a mark opens has an
+    /// order of two more, and ends where a folio of that order would. Linux 6.18.
+    ByFile,
+}
+
 /// Reading ahead.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReadaheadConfig {
@@ -22,6 +35,11 @@ pub struct ReadaheadConfig {
     /// around every fault instead, and maps what it finds in the cache, so that later ones are
     /// cheap; a driver for which there is no cheap fault had better read what is needed.
     pub file_map_ahead: bool,
+    /// The largest order of a folio of a file, for files of which the driver says nothing else; 0:
+    /// each page is a folio. Only windows of `history` and writes of several pages make large ones.
+    pub file_order: u8,
+    /// How their order grows.
+    pub order_growth: OrderGrowth,
 }
 
 impl Default for ReadaheadConfig {
@@ -33,6 +51,8 @@ impl Default for ReadaheadConfig {
             file_pages: 32,
             history: false,
             file_map_ahead: false,
+            file_order: 0,
+            order_growth: OrderGrowth::ByMark,
         }
     }
 }
@@ -42,6 +62,7 @@ impl ReadaheadConfig {
         one_of(&[
             (self.page_cluster <= 9, "page_cluster is 0 to 9"),
             (self.file_pages <= 1 << 16, "read_ahead_pages is at most 65536"),
+            (self.file_order <= MAX_ORDER, "large_folios is at most 9"),
         ])
     }
 }

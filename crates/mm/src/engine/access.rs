@@ -87,11 +87,24 @@ impl Engine {
         };
         if max > 0 && (missed || marked) {
             self.fault(w).open_window(page, asked, missed, ra, max);
+            // Its own folio may carry the mark already.
+            if missed && self.mem.cfg.readahead.history && self.mem.pages.is_marked(page) {
+                self.fault(w).open_window(page, asked, false, ra, max);
+            }
         }
+        // In the folio in which the last read ended this one is no other use.
+        let goes_on = ra.next > 0 && self.mem.pages.are_of_one_folio(page, PageId(ra.next - 1));
         ra.next = page.0 + 1;
-        let outcome = self.access(w, page, touch);
+        let outcome = self.access(w, page, if goes_on { Touch::ReadOn } else { touch });
         // It was read just now, if by a device that answers at once.
         if missed && outcome == Outcome::Hit { Outcome::Major } else { outcome }
+    }
+
+    /// A write of a file by descriptor, `asked` pages from `page` on of which this is the access of
+    /// the first: as [`Engine::access`], with a folio for several of them where the file may have
+    /// large ones.
+    pub fn write_file<W: World>(&mut self, w: &mut W, page: PageId, asked: u32) -> Outcome {
+        self.fault(w).write_file(page, asked)
     }
 
     /// A touch of a mapped file that its page tables do not have, `ra` being of the open file: as

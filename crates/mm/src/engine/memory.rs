@@ -7,7 +7,7 @@ use crate::fault::advise::Advice;
 use crate::folio::mapping::MappingKind;
 use crate::folio::size_stats::SizeStats;
 use crate::folio::state::State;
-use crate::ids::{MappingId, PageId};
+use crate::ids::{MAX_ORDER, MappingId, PageId};
 use crate::lru::batch::Batch;
 use crate::lru::recency::Reference;
 use crate::world::World;
@@ -30,7 +30,7 @@ impl Engine {
         };
         let (mut at, end) = (first.0, first.0 + nr);
         while at < end {
-            let Some((f, next)) = self.mem.swap.next_folio(&mut self.mem.pages, at, end) else {
+            let Some((f, next)) = self.mem.next_folio(at, end) else {
                 at += 1;
                 continue;
             };
@@ -55,6 +55,14 @@ impl Engine {
         }
     }
 
+    /// The largest order of a folio of this file, from now on; 0: each page is one.
+    pub fn set_file_order(&mut self, mapping: MappingId, order: u8) {
+        let m = &mut self.mem.pages.space.mappings[mapping.index()];
+        if m.kind == MappingKind::File {
+            m.max_order = order.min(MAX_ORDER);
+        }
+    }
+
     /// `MADV_RANDOM`, `MADV_SEQUENTIAL` or `POSIX_FADV_NOREUSE` for all of a mapping, or
     /// `MADV_NORMAL` again. It holds for what reclaim and faults see from now on.
     pub fn advise_access(&mut self, mapping: MappingId, advice: AccessAdvice) {
@@ -76,10 +84,7 @@ impl Engine {
     /// each page can be tried by itself then. False: it is busy.
     pub fn split(&mut self, page: PageId) -> bool {
         self.mem.pages.drain_all();
-        self.mem
-            .swap
-            .folio_of(&self.mem.pages, page)
-            .is_none_or(|f| self.mem.swap.split_unless_busy(&mut self.mem.pages, f))
+        self.mem.swap.folio_of(&self.mem.pages, page).is_none_or(|f| self.mem.split_unless_busy(f))
     }
 
     /// `MADV_PAGEOUT`: reclaims `nr` pages from `first` on now, used or not. What cannot be freed

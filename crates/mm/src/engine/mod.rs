@@ -54,6 +54,7 @@ impl Engine {
         let id = self.mem.pages.space.register(&mut self.mem.pages.folios, owner, indices.into_iter())?;
         self.advise_huge(id, HugeAdvice::None);
         if kind == MappingKind::File {
+            self.set_file_order(id, self.mem.cfg.readahead.file_order);
             self.advise_access(id, self.mem.cfg.lru.file_advice);
         }
         Ok((id, first))

@@ -108,7 +108,7 @@ impl<W: World> Fault<'_, W> {
             }
         }
         let mut outcome = Outcome::Minor;
-        let f = match self.mem.pages.folios.slot(page).folio() {
+        let mut f = match self.mem.pages.folios.slot(page).folio() {
             Some(f) if self.mem.pages.folios.st(f).has(State::LOCKED) => return Ok(Outcome::Waiting),
             Some(f) => f,
             None => {
@@ -118,6 +118,10 @@ impl<W: World> Fault<'_, W> {
         };
         if !self.mem.pages.folios.st(f).has(State::UPTODATE) {
             if touch == Touch::Write {
+                // Of a large folio that could not be read the other pages are still to come.
+                if self.mem.pages.folios.st(f).has(State::LARGE) && self.mem.split_unless_busy(f) {
+                    f = FolioId(page.0);
+                }
                 self.mem.pages.folios.set(f, State::UPTODATE);
                 outcome = Outcome::Fresh;
             } else {
@@ -139,7 +143,7 @@ impl<W: World> Fault<'_, W> {
             }
         }
         if touch.is_mapped() {
-            self.map_touched(f, touch);
+            self.map_file_page(f, page, touch);
         } else if touch == Touch::Read {
             self.mem.pages.mark_accessed(f);
         } else if touch == Touch::Write {
@@ -148,44 +152,10 @@ impl<W: World> Fault<'_, W> {
         Ok(outcome)
     }
 
-    /// A new folio in the page cache, not read yet. Its shadow decides whether it starts active.
-    #[inline(always)]
-    pub(crate) fn add_file_folio(&mut self, page: PageId, touch: Touch, memcg: MemcgId) -> Result<FolioId, MemcgId> {
-        let zone = self.alloc().charge(memcg, 1)?;
-        if let Err(over) = self.alloc().charge_nodes(page, memcg) {
-            self.mem.charged().cancel_charge(memcg, zone, 1);
-            return Err(over);
-        }
-        self.mem.pages.folios.note_frames(page, 1, zone);
-        let own = self.mem.pages.folios.lruvec(FolioId(page.0));
-        self.mem.pages.count_lruvec(own, Counter::Pgalloc, 1);
-        let old = self.mem.pages.folios.slot_of_absent(page);
-        self.mem.charged().note_filled(page, old);
-        let in_fault = touch.is_mapped() && self.mem.pages.is_fault_a_use(page);
-        let mut st = State::new(0);
-        // A page that is added to be overwritten says nothing about the working set.
-        if let (Some(shadow), false) = (old.as_value(), touch == Touch::Write) {
-            st = self.mem.pages.workingset_refault(
-                &self.mem.groups,
-                self.mem.swap.slots.free_pages(),
-                own,
-                st,
-                shadow,
-                in_fault,
-            );
-        }
-        let f = self.mem.pages.add_folio(page, st, in_fault);
-        if self.mem.pages.ext.is_some() {
-            self.mem.tell_added(own, f);
-        }
-        Ok(f)
-    }
-
     /// Maps the touched page; a write to a file page dirties it at once.
-    fn map_touched(&mut self, f: FolioId, touch: Touch) {
-        let anon = self.mem.pages.folios.st(f).has(State::ANON);
-        self.mem.pages.map_folio_with(self.world, f, true, anon || touch == Touch::MapWrite);
-        if touch == Touch::MapWrite && !anon {
+    fn map_file_page(&mut self, f: FolioId, page: PageId, touch: Touch) {
+        self.mem.pages.map_page(self.world, f, page, true, touch == Touch::MapWrite);
+        if touch == Touch::MapWrite {
             self.mem.writeout(self.world).set_dirty(f);
         }
     }
@@ -213,7 +183,7 @@ impl<W: World> Fault<'_, W> {
                 // The entries of all its pages start dirty.
                 self.mem.pages.folios.set(f, State::DIRTY);
             }
-            self.map_touched(f, touch);
+            self.mem.pages.map_folio_with(self.world, f, true, true);
             return Ok(Outcome::Fresh);
         }
         let zone = self.alloc().charge(memcg, 1)?;
@@ -222,7 +192,7 @@ impl<W: World> Fault<'_, W> {
         st.set(State::UPTODATE | State::SWAPBACKED | State::ANON);
         self.mem.pages.folios.note_frames(page, 1, zone);
         let f = self.mem.pages.add_folio(page, st, self.mem.pages.is_fault_a_use(page));
-        self.map_touched(f, touch);
+        self.mem.pages.map_folio_with(self.world, f, true, true);
         Ok(Outcome::Fresh)
     }
 }

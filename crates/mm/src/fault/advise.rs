@@ -43,7 +43,7 @@ impl<W: World> Fault<'_, W> {
         let mut list = self.mem.pages.take_scratch();
         while at < end {
             let mapped = self.mem.pages.space.is_mapped(PageId(at));
-            let Some((f, next)) = self.mem.swap.next_folio(&mut self.mem.pages, at, end).filter(|_| mapped) else {
+            let Some((f, next)) = self.mem.next_folio(at, end).filter(|_| mapped) else {
                 at += 1;
                 continue;
             };

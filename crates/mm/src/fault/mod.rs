@@ -3,9 +3,11 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `access` | what an access meets |
+//! | `file_folio` | new folios in the page cache, large ones too |
 //! | `io` | reads, and I/O that has ended |
 //! | `swap_in` | anonymous folios from swap, and large ones |
-//! | `readahead`, `history` | reading ahead; by what is in the page cache |
+//! | `readahead` | reading ahead |
+//! | `history`, `cursor`, `window` | the same by what is in the page cache: when, how it is seen, in which folios |
 //! | `advise` | `madvise` and `fadvise` |
 //! | `zap` | memory that its owner gives up |
 //! | `hint` | hint faults |
@@ -20,12 +22,15 @@ use crate::scan::ScanControl;
 
 pub(crate) mod access;
 pub(crate) mod advise;
+mod cursor;
+mod file_folio;
 pub(crate) mod hint;
 mod history;
 pub(crate) mod io;
 pub(crate) mod readahead;
 pub(crate) mod swap_in;
 pub(crate) mod swapoff;
+mod window;
 pub(crate) mod zap;
 
 /// An access that is more than a hit. All may change, for it may reclaim.

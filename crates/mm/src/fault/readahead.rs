@@ -8,6 +8,7 @@
 
 use crate::config::recency::AccessAdvice;
 use crate::fault::Fault;
+use crate::fault::window::Window;
 use crate::folio::mapping::MappingKind;
 use crate::folio::state::State;
 use crate::ids::{MemcgId, PageId};
@@ -24,10 +25,14 @@ pub struct Readahead {
     size: u32,
     /// How many of them were read beyond what was asked for when the window was opened.
     async_size: u32,
+    /// The order of the folios of the window, if the open file keeps it.
+    pub(crate) order: u8,
     /// One more than the page read last; 0: none yet.
     pub(crate) next: u32,
     /// What the program said: random has no window, ever; that of sequential is twice as large.
     advice: AccessAdvice,
+    /// `read_ahead_pages` of its device, if that is not as configured.
+    file_pages: Option<u32>,
     /// Faults that missed, less those that did not: with too many of them nothing is read around.
     pub(crate) mmap_miss: u32,
 }
@@ -38,13 +43,19 @@ impl Readahead {
         Readahead { advice, ..Readahead::default() }
     }
 
+    /// For a file whose device has a `read_ahead_pages` of its own.
+    pub fn on_device(file_pages: u32) -> Readahead {
+        Readahead { file_pages: Some(file_pages), ..Readahead::default() }
+    }
+
     /// What its program said.
     pub fn advice(&self) -> AccessAdvice {
         self.advice
     }
 
-    /// The largest window, where `file_pages` is the largest without advice; 0: none.
+    /// The largest window, where `file_pages` is what is configured; 0: none.
     pub(crate) fn max(&self, file_pages: u32) -> u32 {
+        let file_pages = self.file_pages.unwrap_or(file_pages);
         match self.advice {
             AccessAdvice::Random => 0,
             AccessAdvice::Sequential => file_pages.saturating_mul(2),
@@ -80,17 +91,15 @@ impl Readahead {
         (self.async_size > 0).then(|| self.start + self.size - self.async_size)
     }
 
-    /// A window of so many pages, the last `async_size` of which nobody asked for: it, and the page
-    /// that opens the next one.
-    pub(crate) fn open(&mut self, start: u32, size: u32, async_size: u32) -> (u32, u32, Option<u32>) {
+    /// A window of so many pages, the last `async_size` of which nobody asked for.
+    pub(crate) fn open(&mut self, start: u32, size: u32, async_size: u32) -> Window {
         (self.start, self.size, self.async_size) = (start, size, async_size);
-        (start, size, self.mark())
+        Window { start, size, mark: self.mark(), order: 0 }
     }
 
-    /// The window after this one, if the page is the one that opens it.
-    pub(crate) fn renew(&mut self, page: u32, max: u32) -> Option<(u32, u32, Option<u32>)> {
-        let size = Self::following(self.size, max);
-        (self.mark() == Some(page)).then(|| self.open(self.start + self.size, size, size))
+    /// The first page and the size of the window after this one.
+    pub(crate) fn next_window(&self, max: u32) -> (u32, u32) {
+        (self.start + self.size, self.size.max(Self::following(self.size, max)))
     }
 
     /// The window to read now, if any: its first page and length.
@@ -120,8 +129,8 @@ impl<W: World> Fault<'_, W> {
         }
         let end = self.mem.pages.mapping_end(page);
         if self.mem.cfg.readahead.history {
-            let (start, size, mark) = self.window_by_history(page, asked.max(1), missed, ra, max.max(asked));
-            return self.read_window(page, start..start.saturating_add(size).min(end), mark);
+            let window = self.window_by_history(page, asked.max(1), missed, ra, max.max(asked));
+            return self.read_window(page, window, ra);
         }
         let Some((start, size)) = ra.window(page.0, asked.max(1), first.0, missed, max.max(asked)) else { return };
         let base = self.mem.pages.page_index(page) as i64 - i64::from(page.0);

@@ -67,7 +67,7 @@ impl<W: World> Fault<'_, W> {
                 self.zap_folio(f);
             } else {
                 // Linux leaves this to a shrinker, which splits when memory is short.
-                self.mem.swap.split_folio(&mut self.mem.pages, f);
+                self.mem.split_folio(f);
                 continue;
             }
             at = end;

@@ -91,6 +91,8 @@ pub(crate) struct Mapping {
     pub(crate) advice: AccessAdvice,
     /// Orders above 0 that faults may make, a bit each.
     pub(crate) orders: u16,
+    /// Of a file: the largest order of its folios.
+    pub(crate) max_order: u8,
 }
 
 /// Who owns the pages of a mapping.
@@ -158,6 +160,7 @@ impl PageSpace {
             huge: HugeAdvice::None,
             advice: AccessAdvice::Normal,
             orders: 0,
+            max_order: 0,
         });
         Ok(MappingId(self.mappings.len() as u32 - 1))
     }

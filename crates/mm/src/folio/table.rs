@@ -52,11 +52,13 @@ impl FolioTable {
         &mut self.links.entries[f.index()]
     }
 
-    /// Which of a range of at most 64 pages are there and up to date, a bit each.
+    /// Which of a range of at most 64 pages are there and up to date, or may be as pages of a large
+    /// folio, a bit each.
     #[inline]
-    pub(crate) fn up_to_date(&self, ids: std::ops::Range<u32>) -> u64 {
+    pub(crate) fn may_be_up_to_date(&self, ids: std::ops::Range<u32>) -> u64 {
+        const THERE: u32 = State::UPTODATE | State::TAIL;
         let bytes = &self.hot[ids.start as usize..ids.end as usize];
-        bytes.iter().enumerate().fold(0, |bits, (i, &byte)| bits | u64::from(u32::from(byte) & State::UPTODATE) << i)
+        bytes.iter().enumerate().fold(0, |bits, (i, &byte)| bits | u64::from(u32::from(byte) & THERE != 0) << i)
     }
 
     /// Loads the oldest entries of a list into the processor's caches: their misses overlap instead
@@ -318,6 +320,7 @@ impl FolioTable {
     #[inline(always)]
     pub(crate) fn replace(&mut self, page: PageId, new: Slot) {
         self.links.entries[page.index()].put(new);
+        self.hot[page.index()] = 0;
     }
 
     /// The leaf node of a page.

@@ -28,7 +28,7 @@ impl Pages {
         // The window lies within a node of 64 slots: what is there and not mapped is found by bits,
         // before any folio is looked at.
         let ids = self.space.around_in_node(&self.folios, page, around);
-        let mut there = self.folios.up_to_date(ids.clone()) & !self.space.mapped_bits(ids.clone());
+        let mut there = self.folios.may_be_up_to_date(ids.clone()) & !self.space.mapped_bits(ids.clone());
         while there != 0 {
             self.map_neighbour(cfg, w, page, PageId(ids.start + there.trailing_zeros()));
             there &= there - 1;
@@ -37,13 +37,14 @@ impl Pages {
 
     /// Maps a page in the window of a read fault on `page`, if it is there to be mapped.
     fn map_neighbour<W: World>(&mut self, cfg: &Config, w: &mut W, page: PageId, near: PageId) {
-        let there = u32::from(self.folios.hot[near.index()]) & State::UPTODATE != 0;
-        if near == page || !there || self.space.is_mapped(near) {
+        if near == page || self.space.is_mapped(near) {
             return;
         }
         let Some(f) = self.folios.slot(near).folio() else { return };
-        if !self.folios.st(f).has(State::LOCKED) {
-            self.map_folio_with(w, f, cfg.fault_around.young, false);
+        let st = self.folios.st(f);
+        // A mark is for a fault of its own to find.
+        if st.has(State::UPTODATE) && !st.has(State::LOCKED | State::READAHEAD) {
+            self.map_page(w, f, near, cfg.fault_around.young, false);
         }
     }
 

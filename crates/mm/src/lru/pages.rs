@@ -116,6 +116,17 @@ impl Pages {
         self.space.index(self.folios.location(page))
     }
 
+    /// The largest order of a folio of the file of a page.
+    pub(crate) fn max_order(&self, page: PageId) -> u8 {
+        self.space.mappings[self.space.mapping_of(page).index()].max_order
+    }
+
+    /// Whether two pages are of one large folio.
+    pub(crate) fn are_of_one_folio(&self, page: PageId, other: PageId) -> bool {
+        let f = self.folios.slot(page).folio().filter(|&f| self.folios.st(f).has(State::LARGE));
+        f.is_some_and(|f| self.pages_of(f).contains(&other.0))
+    }
+
     /// The page table of a page.
     #[inline]
     pub(crate) fn table_of(&self, page: PageId) -> usize {

@@ -39,9 +39,9 @@ impl Pages {
         let exact = self.layout.eviction_bits >= 32 && self.cfg.refault == RefaultTest::Mainline;
         // Since 6.14 a refault counts in the generation that is the oldest when it comes back.
         let exact = exact && self.cfg.generations == Generations::Linked;
-        // A large folio that comes back as a whole has the shadow of its first page, though its
-        // pages may have gone with others.
-        let exact = exact && !swap_in;
+        // A large folio that comes back as a whole has the shadow of one of its pages, though the
+        // others may have gone with others.
+        let exact = exact && !swap_in && self.space.mappings.iter().all(|m| m.max_order == 0);
         if exact && (over(ANON) || over(FILE)) {
             return Err(format!("lruvec {v}: refaulted {:?} of {:?} evicted (I4.4)", g.refaulted, g.evicted));
         }

@@ -24,7 +24,7 @@ impl<W: World> Reclaim<'_, W> {
             let asked = left.min(MOST_PROPOSED);
             left -= asked;
             let list = self.isolate_proposed(v, asked as usize);
-            let taken = list.len() as u64;
+            let taken = list.iter().map(|&f| self.mem.pages.folios.st(f).nr_pages()).sum();
             if taken == 0 {
                 return reclaimed + self.shrink_by_lists(v, left + asked);
             }

@@ -217,7 +217,7 @@ impl<W: World> Reclaim<'_, W> {
         let f = list[at];
         let order = self.mem.pages.folios.st(f).order();
         let parts = self.mem.pages.pages_of(f).skip(1).map(FolioId);
-        self.mem.swap.split_folio(&mut self.mem.pages, f);
+        self.mem.split_folio(f);
         list.splice(at + 1..at + 1, parts);
         let memcg = self.mem.pages.lruvecs[self.mem.pages.folios.lruvec(f).index()].memcg;
         self.mem.pages.count_size(memcg, order, SizeCounter::SwpoutFallback);

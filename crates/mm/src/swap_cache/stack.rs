@@ -31,21 +31,6 @@ impl SwapStack {
 }
 
 impl SwapStack {
-    /// The folio of a resident page, cut to what lies before `end`, and the page after it. None:
-    /// there is none, or it cannot be cut now.
-    pub(crate) fn next_folio(&mut self, pages: &mut Pages, at: u32, end: u32) -> Option<(FolioId, u32)> {
-        let f = pages.folios.slot(PageId(at)).folio()?;
-        if !pages.folios.st(f).has(State::LARGE) {
-            return Some((f, at + 1));
-        }
-        let ids = pages.pages_of(f);
-        let whole = ids.start == at && ids.end <= end && pages.space.mapped_in(ids.clone()).count() == ids.len();
-        if whole {
-            return Some((f, ids.end));
-        }
-        self.split_unless_busy(pages, f).then_some((FolioId(at), at + 1))
-    }
-
     /// The folio that holds a page: in its slot, or in the swap cache.
     pub(crate) fn folio_of(&self, pages: &Pages, page: PageId) -> Option<FolioId> {
         pages.folios.slot(page).folio().or_else(|| pages.swap_entry(page).and_then(|s| self.slots.cached(s)))
@@ -61,8 +46,9 @@ impl SwapStack {
 
     /// Splits a large folio into single pages that keep its flags and its generation. It must not
     /// be locked or under writeback. On a list, the parts come to the list's head; taken off by
-    /// reclaim, so are they, and the caller sees to them.
-    pub(crate) fn split_folio(&mut self, pages: &mut Pages, f: FolioId) {
+    /// reclaim, so are they, and the caller sees to them. The callers of `Memory::split_folio` see
+    /// to all else.
+    pub(crate) fn split_pages(&mut self, pages: &mut Pages, f: FolioId) {
         let whole = pages.folios.st(f);
         debug_assert!(whole.has(State::LARGE) && !whole.has(State::LOCKED | State::WRITEBACK | State::ADDING));
         let own = pages.folios.lruvec(f);
@@ -95,16 +81,6 @@ impl SwapStack {
                 pages.folios.put_on(list, part, st, false);
             }
         }
-    }
-
-    /// Splits a folio for good, so that a part of it may be treated apart. False: it is busy.
-    pub(crate) fn split_unless_busy(&mut self, pages: &mut Pages, f: FolioId) -> bool {
-        let st = pages.folios.st(f);
-        let free = st.has(State::LRU) && !st.has(State::LOCKED | State::WRITEBACK);
-        if free && st.has(State::LARGE) {
-            self.split_folio(pages, f);
-        }
-        free
     }
 
     /// Whether anon of a memcg on a node can go anywhere.

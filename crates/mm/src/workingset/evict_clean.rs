@@ -119,11 +119,8 @@ impl Charged<'_> {
         if self.pages.ext.is_some() {
             self.pages.tell_removed(f, true);
         }
-        if nr == 1 {
-            self.note_evicted(page, shadow);
-        } else {
-            (page.0..page.0 + nr as u32).for_each(|p| self.replace_slot(PageId(p), shadow));
-        }
+        (page.0 + 1..page.0 + nr as u32).for_each(|p| self.replace_slot(PageId(p), shadow));
+        self.note_evicted(page, shadow);
         d.dropped += nr;
         w.effect(Effect::Free { page, order: st.order() });
         if self.frames.nodes.is_limited() {

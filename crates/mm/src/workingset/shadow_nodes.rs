@@ -3,6 +3,8 @@
 //!
 //! Mechanism: `docs/mechanisms.md#shadow-nodes-and-their-shrinker`.
 
+use std::ops::Range;
+
 use crate::charged::Charged;
 use crate::folio::mapping::{Fill, NONE};
 use crate::folio::slot::Slot;
@@ -23,6 +25,17 @@ impl Pages {
         let up = |&n: &u32| Some(self.space.nodes[n as usize].parent).filter(|&p| p != NONE);
         let chain = std::iter::successors(Some(self.folios.node_of(page).0), up);
         chain.take_while(|&n| self.space.fill[n as usize].count == 0).count() as u64
+    }
+
+    /// The same for all pages of an aligned range of at most 512, which have all but their leaves
+    /// in common.
+    pub(crate) fn missing_range_nodes(&self, pages: Range<u32>) -> u64 {
+        let mut leaves = pages.clone().step_by(64).map(|p| self.folios.node_of(PageId(p)));
+        let missing = leaves.clone().filter(|n| self.space.fill[n.index()].count == 0).count() as u64;
+        match leaves.any(|n| self.space.fill[n.index()].count > 0) {
+            true => missing,
+            false => missing + self.missing_nodes(PageId(pages.start)) - 1,
+        }
     }
 
     #[cold]

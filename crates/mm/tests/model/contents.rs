@@ -7,11 +7,13 @@ use refault_mm::{Ack, Content, Effect, NodeId, PageId, SwapSlot, World};
 /// I/O that is under way.
 #[derive(Clone, Debug)]
 pub(super) enum Io {
-    Read(PageId),
+    /// So many pages.
+    Read(PageId, u32),
     /// So many pages, from consecutive slots.
     SwapIn(PageId, SwapSlot, u32),
-    Write(PageId, u64),
     /// The contents of consecutive pages.
+    Write(PageId, Vec<u64>),
+    /// Likewise.
     SwapOut(PageId, SwapSlot, Vec<u64>),
     Discard(SwapSlot, u32),
     /// So many pages to another node.
@@ -184,7 +186,11 @@ impl Contents {
 
     pub(super) fn finish(&mut self, io: Io) {
         match io {
-            Io::Read(page) => _ = self.frame.insert(page, self.file[page.0 as usize]),
+            Io::Read(page, nr) => {
+                for page in (page.0..page.0 + nr).map(PageId) {
+                    self.frame.insert(page, self.file[page.0 as usize]);
+                }
+            }
             Io::SwapIn(page, slot, nr) => {
                 for (page, slot) in (page.0..page.0 + nr).map(PageId).zip((slot.0..).map(SwapSlot)) {
                     match self.swap.get(&slot) {
@@ -193,7 +199,10 @@ impl Contents {
                     }
                 }
             }
-            Io::Write(page, version) => self.file[page.0 as usize] = version,
+            Io::Write(page, versions) => {
+                let first = page.0 as usize;
+                self.file[first..first + versions.len()].copy_from_slice(&versions);
+            }
             Io::SwapOut(page, slot, versions) => {
                 for (i, version) in (0..).zip(versions) {
                     self.swap.insert(SwapSlot(slot.0 + i), version);
@@ -253,9 +262,12 @@ impl Contents {
 impl World for Contents {
     fn effect(&mut self, effect: Effect) -> Ack {
         match effect {
-            Effect::Read { page, .. } => return self.start(Io::Read(page)),
+            Effect::Read { page, order } => return self.start(Io::Read(page, 1 << order)),
             Effect::SwapIn { page, slot, order } => return self.start(Io::SwapIn(page, slot, 1 << order)),
-            Effect::Write { page, .. } => return self.start(Io::Write(page, self.frame[&page])),
+            Effect::Write { page, order } => {
+                let contents = pages(page, order).map(|p| self.frame[&p]).collect();
+                return self.start(Io::Write(page, contents));
+            }
             Effect::SwapOut { .. } if self.swap_fails => {
                 self.swap_tries += 1;
                 assert!(self.swap_tries < 1_000_000, "it tries to write for ever");

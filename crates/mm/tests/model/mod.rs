@@ -367,16 +367,14 @@ impl Driver {
             self.world.finish(io.clone());
         }
         match io {
-            Io::Read(page) => self.engine.read_done(&mut self.world, page, ok),
             Io::Write(page, _) | Io::SwapOut(page, ..) if !ok && n.is_multiple_of(2) => {
                 self.engine.write_cancelled(&mut self.world, page);
             }
-            Io::Write(page, _) => self.engine.write_done(&mut self.world, page, ok),
             // Any page of a folio stands for it.
-            Io::SwapIn(page, _, nr) => {
+            Io::Read(page, nr) | Io::SwapIn(page, _, nr) => {
                 self.engine.read_done(&mut self.world, PageId(page.0 + u32::from(n) % nr), ok);
             }
-            Io::SwapOut(page, _, contents) => {
+            Io::Write(page, contents) | Io::SwapOut(page, _, contents) => {
                 let nr = contents.len() as u32;
                 self.engine.write_done(&mut self.world, PageId(page.0 + u32::from(n) % nr), ok);
             }

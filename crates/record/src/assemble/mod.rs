@@ -82,6 +82,8 @@ pub struct Assembler {
     start_ns: u64,
     files: FxHashMap<Inode, File>,
     objects: u32,
+    /// By object: the largest order of a folio that was added.
+    orders: Vec<u8>,
     threads: FxHashMap<u32, Thread>,
     /// Threads that only ever reclaim.
     reclaimers: FxHashSet<u32>,
@@ -235,6 +237,7 @@ impl Assembler {
             return;
         }
         let pages = 1u64 << order;
+        self.note_order(self.files[&inode].object, order);
         self.kernel(event, inode, page, pages, Act::Add);
         let open = self.thread(event.tid).open.filter(|o| o.kind != Kind::Read && o.inode == inode);
         if let Some(record) = open.and_then(|open| self.queued(open.at))
@@ -247,6 +250,16 @@ impl Assembler {
         let fresh = &mut self.thread(event.tid).fresh;
         if fresh.len() < MOST_FRESH {
             fresh.push((inode, page, order));
+        }
+    }
+
+    fn note_order(&mut self, object: u32, order: u8) {
+        let at = object as usize;
+        if order > 0 && self.orders.len() <= at {
+            self.orders.resize(at + 1, 0);
+        }
+        if let Some(largest) = self.orders.get_mut(at) {
+            *largest = order.max(*largest);
         }
     }
 
@@ -342,6 +355,11 @@ impl Assembler {
     /// Files that have a number.
     pub fn objects(&self) -> u32 {
         self.objects
+    }
+
+    /// The largest order of a folio of the file with this number; 0: it had single pages.
+    pub fn folio_order(&self, object: usize) -> u8 {
+        self.orders.get(object).copied().unwrap_or(0)
     }
 
     /// What must hold at any time.

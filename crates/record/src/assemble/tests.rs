@@ -43,6 +43,17 @@ fn add(page: u64) -> What {
 }
 
 #[test]
+fn the_largest_folio_of_each_file_is_known() {
+    let (mut assembler, mut files) = (Assembler::new(100, []), Ten::default());
+    let adds = [(A, 0, 0), (B, 4, 2), (B, 0, 1), (A, 1, 0), (B, 8, 0)];
+    for (time_ns, (inode, page, order)) in (100..).zip(adds) {
+        let what = What::Add { inode, page, order };
+        assembler.take(&Event { time_ns, pid: 1, tid: 1, what }, true, &mut files);
+    }
+    assert_eq!([0, 1, 2].map(|object| assembler.folio_order(object)), [0, 2, 0]);
+}
+
+#[test]
 fn an_add_before_a_read_is_a_miss() {
     let events = [(1, add(0)), (1, add(1)), (1, read(0, 0)), (1, read(1, 1)), (1, read(0, 0))];
     let want = [

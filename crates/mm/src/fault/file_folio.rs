@@ -1,0 +1,141 @@
+//! New folios in the page cache: of a page, or of several that a window of readahead or a write
+//! takes at once.
+//!
+//! Mechanism: `docs/mechanisms.md#large-folios-of-files`.
+
+use crate::fault::Fault;
+use crate::folio::state::State;
+use crate::ids::{FolioId, MemcgId, PageId, ZoneId};
+use crate::stat::Counter;
+use crate::touch::{Outcome, Touch};
+use crate::world::World;
+
+/// Why there is no large folio.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NoFolio {
+    /// One of its pages is in memory.
+    Exists,
+    /// There is no room for it.
+    NoRoom,
+}
+
+impl<W: World> Fault<'_, W> {
+    /// A new folio in the page cache, not read yet. Its shadow decides whether it starts active.
+    #[inline(always)]
+    pub(crate) fn add_file_folio(&mut self, page: PageId, touch: Touch, memcg: MemcgId) -> Result<FolioId, MemcgId> {
+        let zone = self.alloc().charge(memcg, 1)?;
+        if let Err(over) = self.alloc().charge_nodes(page, memcg) {
+            self.mem.charged().cancel_charge(memcg, zone, 1);
+            return Err(over);
+        }
+        self.mem.pages.folios.note_frames(page, 1, zone);
+        let own = self.mem.pages.folios.lruvec(FolioId(page.0));
+        self.mem.pages.count_lruvec(own, Counter::Pgalloc, 1);
+        let old = self.mem.pages.folios.slot_of_absent(page);
+        self.mem.charged().note_filled(page, old);
+        let in_fault = touch.is_mapped() && self.mem.pages.is_fault_a_use(page);
+        let mut st = State::new(0);
+        // A page that is added to be overwritten says nothing about the working set.
+        if let (Some(shadow), false) = (old.as_value(), touch == Touch::Write) {
+            st = self.mem.pages.workingset_refault(
+                &self.mem.groups,
+                self.mem.swap.slots.free_pages(),
+                own,
+                st,
+                shadow,
+                in_fault,
+            );
+        }
+        let f = self.mem.pages.add_folio(page, st, in_fault);
+        if self.mem.pages.ext.is_some() {
+            self.mem.tell_added(own, f);
+        }
+        Ok(f)
+    }
+
+    /// A new folio of `1 << order` pages from `first` on, not read yet. Where it would stand is
+    /// looked at last, as Linux does: what was reclaimed for it stays so.
+    pub(crate) fn add_large_file_folio(
+        &mut self,
+        first: PageId,
+        order: u8,
+        touch: Touch,
+        memcg: MemcgId,
+    ) -> Result<FolioId, NoFolio> {
+        let nr = 1u32 << order;
+        let pages = first.0..first.0 + nr;
+        let zone = self.alloc().charge_file_folio(memcg, u64::from(nr)).ok_or(NoFolio::NoRoom)?;
+        let is_there = |p: u32| self.mem.pages.folios.slot(PageId(p)).folio().is_some();
+        let refused = if pages.clone().any(is_there) {
+            Some(NoFolio::Exists)
+        } else {
+            self.alloc().charge_range_nodes(pages.clone(), memcg).is_err().then_some(NoFolio::NoRoom)
+        };
+        if let Some(refused) = refused {
+            self.mem.charged().cancel_charge(memcg, zone, u64::from(nr));
+            return Err(refused);
+        }
+        Ok(self.place_large_file_folio(first, order, touch, zone))
+    }
+
+    /// The folio comes into the slots of its pages. The last shadow among them speaks for all.
+    fn place_large_file_folio(&mut self, first: PageId, order: u8, touch: Touch, zone: ZoneId) -> FolioId {
+        let nr = 1u32 << order;
+        self.mem.pages.folios.note_frames(first, u64::from(nr), zone);
+        let own = self.mem.pages.folios.lruvec(FolioId(first.0));
+        self.mem.pages.count_lruvec(own, Counter::Pgalloc, u64::from(nr));
+        let mut shadow = None;
+        for page in (first.0..first.0 + nr).map(PageId) {
+            let old = self.mem.pages.folios.slot(page);
+            self.mem.charged().note_filled(page, old);
+            shadow = old.as_value().or(shadow);
+        }
+        let mut st = State::new(order);
+        if let (Some(shadow), false) = (shadow, touch == Touch::Write) {
+            let free_swap = self.mem.swap.slots.free_pages();
+            st = self.mem.pages.workingset_refault(&self.mem.groups, free_swap, own, st, shadow, false);
+        }
+        let f = self.mem.pages.add_folio(first, st, false);
+        if self.mem.pages.ext.is_some() {
+            self.mem.tell_added(own, f);
+        }
+        f
+    }
+
+    /// The largest order up to `order` of a folio that begins at a page of a file: its index is a
+    /// multiple of the size, and all its pages exist and lie in front of `end`.
+    pub(crate) fn order_at(&self, first: PageId, end: u32, order: u8) -> u8 {
+        let order = order.min(self.mem.pages.page_index(first).trailing_zeros() as u8);
+        let fits = |&order: &u8| {
+            let range = self.mem.pages.aligned_range(first, order);
+            range.is_some_and(|range| range.start == first.0 && range.end <= end)
+        };
+        (1..=order).rev().find(fits).unwrap_or(0)
+    }
+
+    /// A write of a file by descriptor, `asked` pages from `page` on of which this is the first.
+    pub(crate) fn write_file(&mut self, page: PageId, asked: u32) -> Outcome {
+        let is_large = asked > 1 && self.mem.pages.folios.slot(page).folio().is_none();
+        if is_large && self.mem.pages.max_order(page) > 0 {
+            if self.mem.writeback.flush_due {
+                self.mem.writeout(self.world).flush();
+            }
+            if let Some(outcome) = self.write_large(page, asked) {
+                return outcome;
+            }
+        }
+        self.access_slow(page, Touch::Write)
+    }
+
+    /// A folio as large as what is written, as far as it fits there. None: that is a page.
+    fn write_large(&mut self, page: PageId, asked: u32) -> Option<Outcome> {
+        let memcg = self.mem.pages.space.mappings[self.mem.pages.space.mapping_of(page).index()].memcg;
+        let order = (asked.ilog2() as u8).min(self.mem.pages.max_order(page));
+        let order = self.order_at(page, u32::MAX, order);
+        let added = (1..=order).rev().find_map(|o| self.add_large_file_folio(page, o, Touch::Write, memcg).ok());
+        let f = added?;
+        self.mem.pages.folios.set(f, State::UPTODATE);
+        self.mem.writeout(self.world).set_dirty(f);
+        Some(Outcome::Fresh)
+    }
+}
