@@ -23,6 +23,9 @@ int main(int argc, char **argv) {
     if (error)
         return failed(argv[1], error);
 
+    /* From front to back: pages that were read need not stay. */
+    if ((error = refault_file_advise_access(file, REFAULT_ACCESS_SEQUENTIAL)))
+        return failed("advice", error);
     uint64_t *numbers = refault_file_pointer(file);
     uint64_t n = refault_file_bytes(file) / sizeof *numbers, sum = 0;
     for (uint64_t i = 0; i < n; i++) {

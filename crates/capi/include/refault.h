@@ -110,6 +110,16 @@ int refault_region_advise(refault_region *region, uint64_t offset, uint64_t leng
 enum { REFAULT_HUGE_NONE = 0, REFAULT_HUGE = 1, REFAULT_NO_HUGE = 2 };
 int refault_region_advise_huge(refault_region *region, int advice);
 
+/* How the program accesses all of a region or of a mapped file. But for REFAULT_ACCESS_NORMAL, that its pages are touched does not keep them in
+ * memory, as with MADV_RANDOM, MADV_SEQUENTIAL and POSIX_FADV_NOREUSE since Linux 6.3; of a file that is accessed at random nothing is read ahead. */
+enum {
+    REFAULT_ACCESS_NORMAL = 0,
+    REFAULT_ACCESS_RANDOM = 1,
+    REFAULT_ACCESS_SEQUENTIAL = 2,
+    REFAULT_ACCESS_NO_REUSE = 3
+};
+int refault_region_advise_access(refault_region *region, int advice);
+
 /* Limits, as in the configuration. */
 typedef struct refault_limits {
     uint64_t memory_max;
@@ -182,6 +192,9 @@ uint64_t refault_file_bytes(const refault_file *file);
 
 /* Reads ahead. `pages`, unless null: how many pages of the range are in place. */
 int refault_file_will_need(refault_file *file, uint64_t offset, uint64_t length, uint64_t *pages);
+
+/* REFAULT_ACCESS_..., for all of the file. */
+int refault_file_advise_access(refault_file *file, int advice);
 
 /* Sets memory_max while the file is in use. A lower one drops pages, after writing those that were changed, before this returns; if that cannot
  * be done it is REFAULT_ERR_LIMIT, and the limit is as it was. */

@@ -8,7 +8,7 @@ use std::time::Duration;
 use refault_pager::{MappedFile, MappedFileConfig, RegionConfig};
 
 use crate::error::{Failure, Owner, guard};
-use crate::{borrow, check_struct, give, give_prefix, policy, range, size, text};
+use crate::{access_advice, borrow, check_struct, give, give_prefix, policy, range, size, text};
 
 /// The handle of a mapped file.
 #[allow(non_camel_case_types)]
@@ -145,6 +145,19 @@ pub unsafe extern "C" fn refault_file_will_need(
         let n = unsafe { borrow(file, "file") }?.0.will_need(range(offset, length)?)?;
         // SAFETY: the caller's contract.
         unsafe { give(pages, n) };
+        Ok(())
+    })
+}
+
+/// `MADV_RANDOM`, `MADV_SEQUENTIAL`, `POSIX_FADV_NOREUSE`, or none of them, for all of it.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn refault_file_advise_access(file: *mut refault_file, advice: c_int) -> c_int {
+    guard(|| {
+        // SAFETY: a handle that lives, or null.
+        unsafe { borrow(file, "file") }?.0.advise_access(access_advice(advice)?);
         Ok(())
     })
 }

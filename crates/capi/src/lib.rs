@@ -87,6 +87,18 @@ pub(crate) fn policy(name: Option<&CStr>) -> Result<refault_pager::Policy, Failu
     name.to_string_lossy().parse().map_err(|e| Failure::config(format!("policy: {e}")))
 }
 
+/// How the program says that it accesses its memory, as the header numbers it.
+pub(crate) fn access_advice(advice: std::ffi::c_int) -> Result<refault_pager::AccessAdvice, Failure> {
+    use refault_pager::AccessAdvice;
+    Ok(match advice {
+        0 => AccessAdvice::Normal,
+        1 => AccessAdvice::Random,
+        2 => AccessAdvice::Sequential,
+        3 => AccessAdvice::NoReuse,
+        other => return Err(Failure::argument(format!("there is no advice on accesses {other}"))),
+    })
+}
+
 /// Whether a struct of the caller is the one that this library knows.
 pub(crate) fn check_struct<T>(bytes: u64, name: &str) -> Result<(), Failure> {
     let known = size_of::<T>();

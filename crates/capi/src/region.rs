@@ -8,7 +8,7 @@ use refault_pager::store::Codec;
 use refault_pager::{FaultMode, HugeAdvice, Limits, PoolConfig, Region, RegionConfig, SizeCounter, ThpConfig};
 
 use crate::error::{Failure, Owner, guard};
-use crate::{borrow, check_struct, give, give_prefix, policy, range, size, text};
+use crate::{access_advice, borrow, check_struct, give, give_prefix, policy, range, size, text};
 
 /// The handle of a region.
 #[allow(non_camel_case_types)]
@@ -278,6 +278,19 @@ pub unsafe extern "C" fn refault_region_advise_huge(region: *mut refault_region,
             2 => HugeAdvice::NoHuge,
             other => return Err(Failure::argument(format!("there is no advice on folios {other}"))),
         });
+        Ok(())
+    })
+}
+
+/// `MADV_RANDOM`, `MADV_SEQUENTIAL`, or neither, for all of it.
+///
+/// # Safety
+/// The contract of the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn refault_region_advise_access(region: *mut refault_region, advice: c_int) -> c_int {
+    guard(|| {
+        // SAFETY: a handle that lives, or null.
+        unsafe { borrow(region, "region") }?.0.advise_access(access_advice(advice)?);
         Ok(())
     })
 }

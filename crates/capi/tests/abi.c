@@ -78,6 +78,7 @@ static int nonsense(void) {
     EXPECT(refault_file_open("/nowhere/at/all", &f, &file), REFAULT_ERR_IO, "No such file");
     EXPECT(refault_file_flush(NULL), REFAULT_ERR_ARGUMENT, "file is null");
     EXPECT(refault_file_set_memory_max(NULL, 8 << 20), REFAULT_ERR_ARGUMENT, "file is null");
+    EXPECT(refault_file_advise_access(NULL, 1), REFAULT_ERR_ARGUMENT, "file is null");
     EXPECT(refault_file_close(NULL), REFAULT_OK, "");
 
     refault_region_config_init(&c, 8 << 20, 8 << 20);
@@ -89,6 +90,10 @@ static int nonsense(void) {
     EXPECT(refault_region_advise(region, 0, 4096, 99, NULL), REFAULT_ERR_ARGUMENT, "no advice 99");
     EXPECT(refault_region_advise_huge(region, 9), REFAULT_ERR_ARGUMENT, "no advice on folios 9");
     EXPECT(refault_region_advise_huge(NULL, 1), REFAULT_ERR_ARGUMENT, "region is null");
+    EXPECT(refault_region_advise_access(region, 9), REFAULT_ERR_ARGUMENT, "no advice on accesses 9");
+    EXPECT(refault_region_advise_access(NULL, 1), REFAULT_ERR_ARGUMENT, "region is null");
+    EXPECT(refault_region_advise_access(region, REFAULT_ACCESS_RANDOM), REFAULT_OK, "");
+    EXPECT(refault_region_advise_access(region, REFAULT_ACCESS_NORMAL), REFAULT_OK, "");
     EXPECT(refault_region_get_limits(region, NULL), REFAULT_ERR_ARGUMENT, "limits is null");
     EXPECT(refault_region_get_limits(region, &limits), REFAULT_OK, "");
     if (limits.memory_max != 8 << 20 || limits.memory_high != REFAULT_MAX || limits.zswap_max != 4 << 20)

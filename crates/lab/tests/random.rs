@@ -283,6 +283,7 @@ fn machine(d: &mut Dice) -> MachineSpec {
         watermark_scale_factor: d.of(&[10, 100, 1000]),
         page_cluster: d.below(5) as u32,
         read_ahead_pages: d.of(&[0, 4, 32]),
+        read_ahead_history: d.one_in(2),
         dirty_background_ratio: d.of(&[0, 10, 50]),
         dirty_ratio: d.of(&[5, 20, 60]),
         min_ttl_ns: d.of(&[0, 0, 0, 5_000_000]),

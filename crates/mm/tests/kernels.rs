@@ -1,7 +1,8 @@
 //! Rules that kernel profiles change, seen from outside.
 
 use refault_mm::{
-    Backoff, Config, Engine, Kernel, MappingKind, MemcgId, NodeConfig, PageId, Policy, SwapDeviceConfig, Touch,
+    Ack, Backoff, Config, Effect, Engine, Kernel, MappingKind, MemcgId, NodeConfig, PageId, Policy, SwapDeviceConfig,
+    Touch,
 };
 use refault_testing::AtOnce;
 
@@ -108,4 +109,24 @@ fn a_walk_over_groups_visits_all_before_6_11_and_stops_at_its_target_since() {
         (2..6).filter(|&m| stolen(MemcgId(m))).count()
     };
     assert_eq!((spread(Kernel::V6_6), spread(Kernel::V6_12)), (4, 1));
+}
+
+/// Pages that are being read are locked: what reclaim could not take must not stay where it looks
+/// first, or run after run finds nothing else.
+#[test]
+fn what_is_being_read_leaves_the_oldest_generation() {
+    for kernel in [Kernel::V6_12, Kernel::V6_18, Kernel::V7_2] {
+        let mut cfg = config(kernel, Policy::Mglru);
+        cfg.lru.batch_folios = 0;
+        let mut e = Engine::new(cfg).unwrap();
+        let group = e.add_memcg(MemcgId::ROOT, "/g", 1000, 0).unwrap();
+        let (_, page) = e.add_mapping(MappingKind::File, group, 0..2000).unwrap();
+        let mut later = AtOnce::answering(|_, e| matches!(e, Effect::Read { .. }).then_some(Ack::Pending));
+        (0..100).for_each(|p| _ = e.access(&mut later, PageId(page.0 + p), Touch::Read));
+        let mut w = AtOnce::default();
+        (100..1200).for_each(|p| _ = e.access(&mut w, PageId(page.0 + p), Touch::Read));
+        let young: u64 = generations(&e)[2..].iter().sum();
+        assert_eq!(young, 100, "{kernel}: {:?}", generations(&e));
+        e.validate().unwrap();
+    }
 }

@@ -26,6 +26,8 @@ impl Verdict {
             text = format!("the lab hits {points:.2} points {word} than this kernel");
         }
         text += &format!(", and {:.2} % of the accesses are the same", 100.0 * agreement);
+        let side = if is_near && agreement >= AGREEMENT { "inside of" } else { "outside of" };
+        text += &format!(": {side} the bounds of {POINTS} points and {} %", 100.0 * AGREEMENT);
         let worst = compared.worst();
         let worst = worst.first().filter(|_| !is_near || agreement < AGREEMENT);
         if let Some((object, both)) = worst {

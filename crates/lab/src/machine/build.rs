@@ -98,6 +98,7 @@ fn config(spec: &Scenario, policy: &PolicySpec) -> Result<(Config, Option<Tierin
     cfg.swappiness = m.swappiness;
     cfg.readahead.page_cluster = m.page_cluster;
     cfg.readahead.file_pages = m.read_ahead_pages;
+    cfg.readahead.history = m.read_ahead_history;
     cfg.dirty.background_ratio = m.dirty_background_ratio;
     cfg.dirty.ratio = m.dirty_ratio;
     cfg.lru.min_ttl_ns = m.min_ttl_ns;

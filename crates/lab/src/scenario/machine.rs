@@ -14,7 +14,7 @@ use refault_mm::{
 };
 use std::collections::BTreeMap;
 
-const MACHINE_KEYS: [&str; 20] = [
+const MACHINE_KEYS: [&str; 21] = [
     "cpus",
     "memory",
     "kernel",
@@ -27,6 +27,7 @@ const MACHINE_KEYS: [&str; 20] = [
     "watermark_scale_factor",
     "page_cluster",
     "read_ahead",
+    "read_ahead_history",
     "dirty_background_ratio",
     "dirty_ratio",
     "min_ttl",
@@ -69,6 +70,7 @@ pub(super) fn machine(root: &Section<'_>, nodes: Vec<NodeSpec>) -> Result<Machin
         watermark_scale_factor: s.or("watermark_scale_factor", 10, |f| f.int(1..=3000))?,
         page_cluster: s.or("page_cluster", 3, |f| f.int(0..=9))?,
         read_ahead_pages: s.or("read_ahead", 32, |f| f.pages(0..=8192))? as u32,
+        read_ahead_history: s.or("read_ahead_history", false, Field::boolean)?,
         dirty_background_ratio: s.or("dirty_background_ratio", 10, |f| f.int(0..=100))?,
         dirty_ratio: s.or("dirty_ratio", 20, |f| f.int(1..=100))?,
         min_ttl_ns: s.or("min_ttl", 0, |f| f.time(0..=MAX_TIME_NS))?,

@@ -42,8 +42,9 @@ fn is_busy(st: State, t: usize) -> bool {
 }
 
 impl Pages {
-    /// Prepares a survivor for its way back. True: nothing is wrong with it, try once more.
-    pub(crate) fn may_retry(&mut self, f: FolioId) -> bool {
+    /// Prepares a survivor for its way back. True: nothing is wrong with it, try once more; not of
+    /// what was tried twice.
+    pub(crate) fn may_retry(&mut self, f: FolioId, retried: bool) -> bool {
         const REJECTED: u32 = State::ACTIVE
             | State::REFERENCED
             | State::MAPPED
@@ -53,7 +54,7 @@ impl Pages {
             | State::UNEVICTABLE;
         let st = self.folios.st(f);
         if self.cfg.generations == Generations::Independent {
-            return self.may_retry_independent(f);
+            return self.may_retry_independent(f, retried);
         }
         if st.has(State::RECLAIM) && st.has(State::DIRTY | State::WRITEBACK) {
             if st.has(State::WORKINGSET) {
@@ -61,7 +62,7 @@ impl Pages {
             }
             return false;
         }
-        if !st.has(REJECTED) && self.cfg.retry_survivors {
+        if !retried && !st.has(REJECTED) && self.cfg.retry_survivors {
             return true;
         }
         if !st.has(State::UNEVICTABLE) {
@@ -73,10 +74,10 @@ impl Pages {
     }
 
     /// `may_retry` since 6.14: what would come back into the oldest generation is taken for active.
-    fn may_retry_independent(&mut self, f: FolioId) -> bool {
+    fn may_retry_independent(&mut self, f: FolioId, retried: bool) -> bool {
         const REJECTED: u32 = State::ACTIVE | State::MAPPED | State::DIRTY | State::WRITEBACK | State::UNEVICTABLE;
         let st = self.folios.st(f);
-        if !st.has(REJECTED) && self.cfg.retry_survivors {
+        if !retried && !st.has(REJECTED) && self.cfg.retry_survivors {
             return true;
         }
         let g = &self.lruvecs[self.folios.lruvec(f).index()].r#gen;

@@ -109,7 +109,7 @@ impl<W: World> Reclaim<'_, W> {
             }
             let mut clean = self.mem.pages.take_scratch();
             list.retain(|&f| {
-                let retry = !retried && self.mem.pages.may_retry(f);
+                let retry = self.mem.pages.may_retry(f, retried);
                 if retry {
                     clean.push(f);
                 }

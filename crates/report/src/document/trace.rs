@@ -199,13 +199,14 @@ impl TraceDocument {
     pub(crate) fn facts(&self) -> String {
         let t = &self.trace;
         let mut out = format!(
-            "{} accesses to {} pages ({} in pages of {} bytes), {} of them writes, {} objects",
+            "{} accesses to {} pages ({} in pages of {} bytes), {} of them writes, {} {}",
             Unit::Count.text(t.accesses as f64),
             Unit::Count.text(t.footprint_pages as f64),
             bytes(self.bytes(t.footprint_pages as f64)),
             t.page_size,
             Unit::Percent.text(100.0 * t.writes as f64 / t.accesses.max(1) as f64),
             Unit::Count.text(t.objects as f64),
+            if t.objects == 1 { "object" } else { "objects" },
         );
         if let Some(seconds) = t.duration_s {
             out += &format!(", over {}", Unit::Seconds.text(seconds));

@@ -34,6 +34,8 @@ pub struct MachineSpec {
     pub page_cluster: u32,
     /// `read_ahead_kb` of every device; 0: none.
     pub read_ahead_pages: u32,
+    /// Windows of readahead by what is in the page cache, as Linux does; else by the reader alone.
+    pub read_ahead_history: bool,
     /// `vm.dirty_background_ratio`.
     pub dirty_background_ratio: u64,
     /// `vm.dirty_ratio`.
