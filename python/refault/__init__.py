@@ -3,7 +3,8 @@
 ``Trace`` holds a trace, ``replay`` replays it at memory sizes under policies, ``curve`` at many
 sizes, ``size`` finds the smallest size that is enough. ``Scenario`` is a machine in virtual time,
 ``bench`` runs the published benchmarks, ``report`` writes results as a page of HTML, and ``sweep``
-replays many traces on many machines. ``docs/reference/python.md`` says more.
+replays many traces on many machines. ``Policy`` is what a policy of one's own is derived from.
+``docs/reference/python.md`` says more.
 
 Sizes of memory are texts, ``"512M"`` (powers of 1024), ``"4096p"`` (pages), ``"25%"`` (of the
 distinct pages of the trace), or a number of bytes.
@@ -13,7 +14,8 @@ A mistake is a ``ValueError`` with the text of the command's own line; what the 
 """
 
 from ._bench import BenchResult, bench
-from ._refault import __version__
+from ._policy import Policy
+from ._refault import Cache, __version__
 from ._replay import ReplayResult, curve, replay
 from ._report import report
 from ._scenario import Scenario, ScenarioResult
@@ -25,10 +27,12 @@ from .sweeps import Plan, Sweep, sweep
 
 __all__ = [
     "BenchResult",
+    "Cache",
     "ReplayResult",
     "Scenario",
     "ScenarioResult",
     "Plan",
+    "Policy",
     "SizeResult",
     "Sweep",
     "Table",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _refault, _svg, _words
+from . import _policy, _refault, _svg, _words
+from ._policy import Policies
 from ._table import Table
 from ._trace import Trace
-from ._words import Names, Path, Sizes
+from ._words import Path, Sizes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -62,7 +64,7 @@ class ReplayResult(Table):
 def replay(
     trace: Trace | Path,
     memory: Sizes | None = None,
-    policy: Names = ("lru", "mglru", "opt"),
+    policy: Policies | None = None,
     *,
     miss_bits: bool = False,
     **settings: Unpack[Settings],
@@ -70,9 +72,12 @@ def replay(
     """Replays a trace at memory sizes under policies: a row for each.
 
     ``memory`` is one size or several, the ``memory.max`` of the group that the trace runs in: by
-    default 10 %, 25 % and 50 % of its distinct pages, and the limit that a recording had. ``policy``
-    is one name or several: ``lru``, ``lru-2013``, ``lru-none``, ``lru-shadow``, ``mglru``,
-    ``mglru-shadow``, ``opt``, or ``all``. ``miss_bits`` keeps a bit an access.
+    default 10 %, 25 % and 50 % of its distinct pages. ``policy`` is one or several, by default
+    ``lru``, ``mglru`` and ``opt``: names (``lru``, ``lru-2013``, ``lru-none``, ``lru-shadow``,
+    ``mglru``, ``mglru-shadow``, ``opt``, or ``all`` of these; those that are plug-ins, such as
+    ``sieve``), or classes derived from ``refault.Policy``, whose rows come behind the others of a
+    size. Of a recording limit, policy, kernel and swappiness are those that it had, unless they are
+    given. ``miss_bits`` keeps a bit an access.
 
     Settings are ``kernel``, ``swap_max`` (a size, or ``"max"``), ``swappiness`` (0 to 200),
     ``seed``, ``beyond_footprint``, ``thp`` (such as ``"64k=always"``), ``threads`` (all cores by
@@ -86,7 +91,7 @@ def replay(
 
 def curve(
     trace: Trace | Path,
-    policy: Names = ("lru", "mglru", "opt"),
+    policy: Policies | None = None,
     memory: Sizes | None = None,
     **settings: Unpack[Settings],
 ) -> ReplayResult:
@@ -95,7 +100,7 @@ def curve(
 
 
 def _replay(
-    trace: Trace | Path, words: list[str], memory: Sizes | None, policy: Names, miss_bits: bool, settings: Any
+    trace: Trace | Path, words: list[str], memory: Sizes | None, policy: Policies | None, miss_bits: bool, settings: Any
 ) -> ReplayResult:
     of_file = {name: settings[name] for name in (*_words.READING, *_words.LOADING) if name in settings}
     if isinstance(trace, Trace):
@@ -103,13 +108,11 @@ def _replay(
             raise TypeError(f"{next(iter(of_file))}: says how a file is read; give it to Trace.read")
     else:
         trace = Trace.read(trace, **of_file)
-    words = words + replay_words(memory, policy, settings)
-    rows, bits = _refault.replay(trace._inner, words, miss_bits)
+    named, classes = _policy.split(policy)
+    if classes and not trace._inner.has_files:
+        names = ", ".join(name for name, _ in classes)
+        warnings.warn(f"{trace.name}: has no pages of files for {names} to choose among", stacklevel=3)
+    words = [*words, *_words.flag("memory", memory), *named, *_words.flags(settings, _words.FLAGS)]
+    words += _words.sets(settings, (*_words.FLAGS, *_words.READING, *_words.LOADING))
+    rows, bits = _refault.replay(trace._inner, words, classes, miss_bits)
     return ReplayResult(rows, bits)
-
-
-def replay_words(memory: Sizes | None, policy: Names, settings: Any) -> list[str]:
-    """The flags of a replay of a trace that was read."""
-    words = _words.flag("memory", memory) + _words.flag("policy", policy)
-    words += _words.flags(settings, _words.FLAGS)
-    return words + _words.sets(settings, (*_words.FLAGS, *_words.READING, *_words.LOADING))

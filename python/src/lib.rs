@@ -6,6 +6,7 @@
 //! | `work` | long work without the interpreter's lock, which Ctrl-C ends |
 //! | `error` | errors as exceptions |
 //! | `trace` | traces in memory, and where they are from |
+//! | `policy` | policies that are classes of Python |
 //! | `source`, `numpy_source`, `arrow_source`, `dense` | traces that are no files: columns as records |
 //! | `table` | rows as columns of Arrow |
 //!
@@ -16,6 +17,7 @@ mod arrow_source;
 mod dense;
 mod error;
 mod numpy_source;
+mod policy;
 mod source;
 mod table;
 mod trace;
@@ -26,10 +28,12 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _refault {
     use super::error::exception;
-    use super::{table, trace, work};
+    use super::{policy, table, trace, work};
     use pyo3::prelude::*;
     use refault_cli::api::{self, ScenarioText};
 
+    #[pymodule_export]
+    use super::policy::Room;
     #[pymodule_export]
     use super::trace::Trace;
 
@@ -39,15 +43,17 @@ mod _refault {
         m.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 
-    /// `refault replay`: the rows as JSON, a text each, and the miss bits of each if asked for.
+    /// `refault replay`: the rows as JSON, a text each, and the miss bits of each if asked for; at
+    /// the end of each size those of policies that are classes.
     #[pyfunction]
     fn replay<'py>(
         py: Python<'py>,
         trace: &trace::Trace,
         words: Vec<String>,
+        classes: Vec<policy::Named>,
         bits: bool,
     ) -> PyResult<trace::Rows<'py>> {
-        trace.replay(py, &words, bits)
+        trace.replay(py, &words, classes, bits)
     }
 
     /// `refault size --json`.

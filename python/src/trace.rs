@@ -4,6 +4,7 @@ use crate::arrow_source::Batches;
 use crate::dense::{DenseSource, Memory};
 use crate::error::exception;
 use crate::numpy_source::Arrays;
+use crate::policy::{self, Named, Raised};
 use crate::source::ColumnSource;
 use crate::work;
 use numpy::{IntoPyArray, PyArray1};
@@ -75,12 +76,21 @@ impl Trace {
     }
 
     /// Replays it.
-    pub(crate) fn replay<'py>(&self, py: Python<'py>, words: &[String], bits: bool) -> PyResult<Rows<'py>> {
+    pub(crate) fn replay<'py>(
+        &self,
+        py: Python<'py>,
+        words: &[String],
+        classes: Vec<Named>,
+        bits: bool,
+    ) -> PyResult<Rows<'py>> {
+        let raised = Raised::default();
         let done = work::run(py, |stop| {
-            let rows = api::replay(words, &self.memory.loaded, bits, &self.file, stop)?;
+            let plug_ins = policy::plug_ins(classes, self.footprint_pages(), &raised, stop);
+            let rows = api::replay(words, &plug_ins, &self.memory.loaded, bits, &self.file, stop)?;
             let json = |row: &_| serde_json::to_string(row).map_err(Failure::from);
             rows.into_iter().map(|(row, bits)| Ok((json(&row)?, bits))).collect::<Result<Vec<_>, Failure>>()
-        })?;
+        });
+        let done = raised.take().map_or(done, Err)?;
         Ok(done.into_iter().map(|(row, bits)| (row, bits.map(|bits| bits.0.into_pyarray(py)))).unzip())
     }
 }
@@ -149,7 +159,7 @@ impl Given {
         trace.name.clone_from(&self.name);
         // A replay would look at the times, if they were there.
         let (time_ns, task) = (trace.time_ns.take(), trace.task.take());
-        let loaded = Loaded { trace, page_size, recorded_bytes: None };
+        let loaded = Loaded { trace, page_size, recording: None };
         let memory = Memory { loaded, time_ns, task, says_via };
         Ok(Trace { memory: Arc::new(memory), origin: Origin::Memory, file: self.name.clone() })
     }
@@ -273,6 +283,12 @@ impl Trace {
     #[getter]
     fn footprint_pages(&self) -> u32 {
         self.memory.loaded.trace.footprint_pages()
+    }
+
+    /// Whether a page of a file is touched.
+    #[getter]
+    fn has_files(&self) -> bool {
+        self.memory.loaded.trace.has_files()
     }
 
     /// A size in pages, as a replay takes it.

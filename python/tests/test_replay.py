@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
+from conftest import ROOT
 
 import refault
 
@@ -44,6 +45,19 @@ def test_defaults_are_those_of_the_command(run, sqlite):
     ends = refault.curve(sqlite).rows
     assert len(ends) == 48
     assert without_timing(ends[:3] + ends[-3:]) == without_timing(json.loads(out)["rows"])
+
+
+def test_a_recording_says_what_is_not_given(run):
+    recording = ROOT / "data" / "orders.parquet"
+    for words, settings in [
+        ([], {}),
+        (["--memory", "50%", "--policy", "lru"], {"memory": "50%", "policy": "lru"}),
+        (["--kernel", "6.1", "--swappiness", "10"], {"kernel": "6.1", "swappiness": 10}),
+    ]:
+        _, out, err = run("replay", recording, *words, "--json")
+        expected = json.loads(out)["rows"]
+        assert len(expected) == 1, err
+        assert without_timing(refault.replay(recording, **settings).rows) == without_timing(expected)
 
 
 def test_columns_are_typed_and_null_where_there_is_nothing(sqlite):

@@ -4,7 +4,7 @@
 //! command's own, and gives what `--json` prints or the values behind it. `Stop` ends a long one.
 
 use crate::replay::cell::MissBits;
-use crate::replay::{Loaded, ReplayArgs, Row, load, replay_loaded, scenario_results, scenario_results_of};
+use crate::replay::{Loaded, PlugIn, ReplayArgs, Row, load, replay_loaded, scenario_results, scenario_results_of};
 use crate::trace_cmd::InputArgs;
 use crate::{Failure, Given, Stop, bench, complaint, flags, report, size};
 use clap::{Args, Command, FromArgMatches};
@@ -21,10 +21,10 @@ fn parse<A: Args + FromArgMatches>(name: &'static str, words: &[String]) -> Resu
     Ok((args, Given::new(&command, &matches)))
 }
 
-fn replay_args(words: &[String], stop: &Stop) -> Result<ReplayArgs, Failure> {
-    let (mut args, _) = parse::<ReplayArgs>("replay", words)?;
+fn replay_args(words: &[String], stop: &Stop) -> Result<(ReplayArgs, Given), Failure> {
+    let (mut args, given) = parse::<ReplayArgs>("replay", words)?;
     args.stop = stop.clone();
-    Ok(args)
+    Ok((args, given))
 }
 
 /// How a trace is read, by flags such as `--format` and `--page-size`.
@@ -34,19 +34,22 @@ pub fn open_options(words: &[String]) -> Result<OpenOptions, Failure> {
 
 /// Loads a trace as `refault replay` does, with flags such as `--via` and `--max-accesses`.
 pub fn load_trace(words: &[String], source: Box<dyn RecordSource>, stop: &Stop) -> Result<Loaded, Failure> {
-    load(&replay_args(words, stop)?, source, false)
+    load(&replay_args(words, stop)?.0, source, false)
 }
 
-/// `refault replay` of a trace that was loaded: a row for each size and policy, with a bit an
-/// access if `bits`; `file` is what errors call the trace.
+/// `refault replay` of a trace that was loaded: a row for each size and policy, those that the
+/// program brings at the end, and alone if `--policy` is not given; with a bit an access if `bits`.
+/// `file` is what errors call the trace.
 pub fn replay(
     words: &[String],
+    plug_ins: &[PlugIn],
     loaded: &Loaded,
     bits: bool,
     file: &str,
     stop: &Stop,
 ) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
-    replay_loaded(&replay_args(words, stop)?, loaded, bits, file)
+    let (args, given) = replay_args(words, stop)?;
+    replay_loaded(&args, &given, plug_ins, loaded, bits, file)
 }
 
 /// Where a scenario is.
@@ -141,11 +144,12 @@ mod tests {
         let source = || refault_trace::open(path.as_ref(), &OpenOptions::default()).expect("a trace");
         let go = Stop::default();
         let loaded = load_trace(&words("--max-accesses 20000"), source(), &go).expect("a trace");
-        let rows = replay(&words("--memory 25% --policy lru,opt"), &loaded, true, path, &go).expect("rows");
+        let rows = replay(&words("--memory 25% --policy lru,opt"), &[], &loaded, true, path, &go).expect("rows");
         assert_eq!(rows.len(), 2);
         assert!(rows.iter().all(|(row, bits)| row.accesses == 20_000 && bits.is_some()));
         go.stop();
-        let error = replay(&words("--memory 25% --policy lru,opt"), &loaded, false, "t", &go).expect_err("stopped");
+        let error =
+            replay(&words("--memory 25% --policy lru,opt"), &[], &loaded, false, "t", &go).expect_err("stopped");
         assert_eq!(error.to_string(), "t: interrupted");
         assert!(load_trace(&[], source(), &go).is_err());
     }
@@ -158,7 +162,7 @@ mod tests {
         let source = refault_trace::open_input(input, &OpenOptions::default()).expect("a trace");
         let go = Stop::default();
         let loaded = load_trace(&words("--via map"), source, &go).expect("a trace");
-        let rows = replay(&words("--memory 100p --beyond-footprint --policy all"), &loaded, false, "far", &go);
+        let rows = replay(&words("--memory 100p --beyond-footprint --policy all"), &[], &loaded, false, "far", &go);
         assert!(rows.expect("rows").iter().all(|(row, _)| (row.accesses, row.misses) == (3, 2)));
     }
 }

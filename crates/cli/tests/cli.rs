@@ -259,6 +259,19 @@ fn the_swap_map_shows_clusters_by_list_and_order() {
 }
 
 #[test]
+fn a_note_says_that_plug_ins_have_nothing_to_choose() {
+    let s = Sandbox::new();
+    let trace = |kind: &str| s.generate(&format!("{kind}.parquet"), &[&format!("2000: heap:zipf:100:kind={kind}")]);
+    for (kind, policies, noted) in [("anon", "mru,lru,sieve", true), ("anon", "lru,opt", false), ("file", "mru", false)]
+    {
+        let out = s.replay(&trace(kind), &["--memory", "50%", "--policy", policies]);
+        let err = String::from_utf8_lossy(&out.stderr).into_owned();
+        let note = "anon.parquet: has no pages of files for mru, sieve to choose among; their rows are those of lru\n";
+        assert_eq!((err.contains(note), err.is_empty()), (noted, !noted), "{err}");
+    }
+}
+
+#[test]
 fn help_says_units_and_defaults() {
     let s = Sandbox::new();
     let help = ok(&s.run(&["replay", "--help"]));
@@ -268,6 +281,17 @@ fn help_says_units_and_defaults() {
     let words: Vec<_> = help.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').collect();
     for policy in Policy::every() {
         assert!(words.contains(&policy.name()), "{policy}: {help}");
+    }
+    let others = [
+        ("size", vec!["4096p", "[default: 60]", "[default: max]", "1/64", "a recording its own", "such as /web"]),
+        ("verify", vec!["4096p", "[default: 3]", "[default: that of the recording]", "[default: all]", "4 KiB"]),
+    ];
+    for (command, texts) in others {
+        let help = ok(&s.run(&[command, "--help"]));
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for text in texts.into_iter().chain(Policy::ALL.map(Policy::name)) {
+            assert!(help.contains(text), "{text}: {help}");
+        }
     }
     assert!(ok(&s.run(&["replay", "--set", "help"])).contains("refault_counting=all|recent-only"));
     assert!(ok(&s.run(&["--version"])).starts_with("refault "));

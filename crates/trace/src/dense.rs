@@ -175,6 +175,11 @@ impl Trace {
         self.objects.last().map_or(0, |last| last.first_page + last.indices.len() as u32)
     }
 
+    /// Whether a page of a file is touched.
+    pub fn has_files(&self) -> bool {
+        self.objects.iter().any(|object| object.kind == ObjectKind::File && !object.indices.is_empty())
+    }
+
     /// The object that owns a page id.
     pub fn object_of(&self, page: u32) -> usize {
         self.objects.partition_point(|object| object.first_page <= page).saturating_sub(1)

@@ -56,6 +56,9 @@ pub(super) fn summary(reports: &[Report]) -> String {
         let _ = writeln!(text, "{lead}MISS {}: {}", missing.name, missing.what);
         names.push(missing.name);
     }
-    let _ = writeln!(text, "\n{unpublished} more rows are of what nobody published, and have no band");
+    text.push('\n');
+    if unpublished > 0 {
+        let _ = writeln!(text, "{unpublished} more rows are of what nobody published, and have no band");
+    }
     text + &last_lines(reports)
 }

@@ -26,7 +26,8 @@ fn profile(release: &str) -> Kernel {
         (..6, _) | (6, ..6) => Kernel::V6_1,
         (6, ..12) => Kernel::V6_6,
         (6, ..18) => Kernel::V6_12,
-        _ => Kernel::V6_18,
+        (6, _) | (7, ..2) => Kernel::V6_18,
+        _ => Kernel::V7_2,
     }
 }
 
@@ -44,6 +45,8 @@ mod tests {
             ("6.17.9", Kernel::V6_12),
             ("6.18.44-fc", Kernel::V6_18),
             ("7.0-rc1", Kernel::V6_18),
+            ("7.2.0-rc5", Kernel::V7_2),
+            ("8.0", Kernel::V7_2),
             ("", Kernel::default()),
             ("six", Kernel::default()),
         ];

@@ -51,8 +51,8 @@ pub struct ReplayArgs {
     #[arg(long, short, value_name = "LIST", default_value = "lru,mglru,opt")]
     pub(super) policy: PolicyList,
 
-    /// The kernel whose rules the engine follows: 2022-v14, 6.1, 6.6-rc, 6.6, 6.12 or 6.18; list
-    /// prints what each is [default: 6.12; of a scenario its own]
+    /// The kernel whose rules the engine follows: 2022-v14, 6.1, 6.6-rc, 6.6, 6.12, 6.18 or 7.2;
+    /// list prints what each is [default: 6.12; of a scenario its own]
     #[arg(long, value_name = "NAME")]
     pub(super) kernel: Option<KernelArg>,
 

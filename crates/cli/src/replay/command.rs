@@ -5,16 +5,16 @@ use super::cell::MissBits;
 use super::clocked::Clocked;
 use super::policy::RowPolicy;
 use super::row::Row;
-use super::run::Plan;
+use super::run::{Plan, PlugIn};
 use super::{curve, groups, metrics, scenario, text};
 use crate::flags::kernel::{self, KernelArg};
 use crate::flags::recorded;
 use crate::flags::settings::{self, Set};
 use crate::flags::size::{Size, human};
 use crate::page::write_html;
-use crate::terminal::grouped;
+use crate::terminal::{grouped, printable};
 use crate::{Failure, Given, is_same_file, print};
-use refault_mm::{Config, Kernel, Lru};
+use refault_mm::{Config, Kernel, Lru, Policy};
 use refault_report::{Document, Source};
 use refault_trace::{AtomicFile, LoadOptions, RecordSource, Recording, Trace, TraceError, open};
 use serde::Serialize;
@@ -154,18 +154,29 @@ fn with_configs(
 ) -> Result<Vec<(RowPolicy, Option<Config>)>, Failure> {
     let mut list = Vec::new();
     for &policy in policies {
-        let RowPolicy::Linux(linux) = policy else {
-            list.push((policy, None));
-            continue;
+        let cfg = match policy {
+            RowPolicy::Linux(linux) => Some(config(args, linux, kernel, swappiness)?),
+            RowPolicy::Opt => None,
         };
-        let mut cfg = kernel::config(kernel, linux);
-        (cfg.swappiness, cfg.seed) = (swappiness, args.seed);
-        args.set.iter().for_each(|set| set.apply(&mut cfg));
-        args.thp.iter().for_each(|thp| thp.apply(&mut cfg));
-        cfg.check().map_err(|e| format!("--set: {e}; --set help lists what there is"))?;
-        list.push((policy, Some(cfg)));
+        list.push((policy, cfg));
     }
     Ok(list)
+}
+
+fn config(args: &ReplayArgs, policy: Policy, kernel: Option<Kernel>, swappiness: u32) -> Result<Config, Failure> {
+    let mut cfg = kernel::config(kernel, policy);
+    (cfg.swappiness, cfg.seed) = (swappiness, args.seed);
+    args.set.iter().for_each(|set| set.apply(&mut cfg));
+    args.thp.iter().for_each(|thp| thp.apply(&mut cfg));
+    cfg.check().map_err(|e| format!("--set: {e}; --set help lists what there is"))?;
+    Ok(cfg)
+}
+
+/// Kernel and swappiness: what no flag says, a recording does.
+fn rules(recording: Option<&Recording>, args: &ReplayArgs, given: &Given) -> (Option<Kernel>, u32) {
+    let kernel = KernelArg::kernel(args.kernel).or(recording.map(recorded::kernel));
+    let recorded = recording.and_then(recorded::swappiness).filter(|_| !given.has("swappiness"));
+    (kernel, recorded.unwrap_or(args.swappiness))
 }
 
 /// Replays one trace.
@@ -178,12 +189,23 @@ fn replay(
     let multi_gen = |cfg: &Config| cfg.lru.kind == Lru::MultiGen && args.output.lru_gen;
     let source = open(path, &args.input.open_options())?;
     let recording = source.header().recording.as_ref();
-    let own = recording.map(|recording| policies_of(recording, args, given, policies)).transpose()?;
+    let own = recording.map(|recording| policies_of(recording, args, given)).transpose()?;
     let policies = own.as_deref().unwrap_or(policies);
     // Nothing else asks for the time, and it is twice as large as all the rest of the trace.
     let keep_time = policies.iter().filter_map(|(_, cfg)| cfg.as_ref()).any(multi_gen);
     let loaded = load(args, source, keep_time)?;
-    cells(args, policies, &loaded, args.output.miss_bits.is_some(), &path.display().to_string())
+    if let Some(note) = idle(policies, &loaded.trace) {
+        eprintln!("note: {}: {note}", printable(&path.display().to_string()));
+    }
+    cells(args, policies, &[], &loaded, args.output.miss_bits.is_some(), &path.display().to_string())
+}
+
+/// Which policies have nothing to choose among, if there are any.
+fn idle(policies: &[(RowPolicy, Option<Config>)], trace: &Trace) -> Option<String> {
+    let of_files = |policy: &RowPolicy| matches!(policy, RowPolicy::Linux(Policy::Ext(_)));
+    let names: Vec<_> = policies.iter().map(|(policy, _)| *policy).filter(of_files).map(RowPolicy::name).collect();
+    (!names.is_empty() && !trace.has_files())
+        .then(|| format!("has no pages of files for {} to choose among; their rows are those of lru", names.join(", ")))
 }
 
 /// A trace in memory, and what else its file says that a replay asks for.
@@ -193,14 +215,14 @@ pub struct Loaded {
     pub trace: Trace,
     /// Bytes a page.
     pub page_size: u32,
-    /// The limit in bytes that there was when it was recorded.
-    pub recorded_bytes: Option<u64>,
+    /// How it was recorded, if it was: what no flag says is taken from there.
+    pub recording: Option<Recording>,
 }
 
 /// Loads a trace as the flags say.
 pub(crate) fn load(args: &ReplayArgs, source: Box<dyn RecordSource>, keep_time: bool) -> Result<Loaded, Failure> {
     let page_size = source.header().page_size;
-    let recorded_bytes = source.header().recording.as_ref().and_then(|recording| recording.memory_max);
+    let recording = source.header().recording.clone();
     let opts = LoadOptions {
         default_via: args.via.into(),
         keep_time,
@@ -209,32 +231,61 @@ pub(crate) fn load(args: &ReplayArgs, source: Box<dyn RecordSource>, keep_time: 
     };
     let mut source = Clocked::new(source, args.max_accesses, &args.stop);
     let trace = Trace::load(&mut source, &opts)?;
-    Ok(Loaded { trace, page_size, recorded_bytes })
+    Ok(Loaded { trace, page_size, recording })
 }
 
-/// Replays a trace that was loaded, with a bit an access if `bits`; `file` is what errors call it.
+/// Replays a trace that was loaded, under the policies of the flags and those that the program
+/// brings, or these alone if no flag names one; with a bit an access if `bits`. `file` is what
+/// errors call the trace.
 pub(crate) fn replay_loaded(
     args: &ReplayArgs,
+    given: &Given,
+    plug_ins: &[PlugIn],
     loaded: &Loaded,
     bits: bool,
     file: &str,
 ) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
-    cells(args, &policies(args)?, loaded, bits, file)
+    check_names(plug_ins)?;
+    let (kernel, swappiness) = rules(loaded.recording.as_ref(), args, given);
+    let lists = config(args, Policy::Lru, kernel, swappiness)?;
+    let plug_ins: Vec<_> = plug_ins.iter().map(|plug_in| (plug_in, lists.clone())).collect();
+    let policies = match &loaded.recording {
+        _ if !plug_ins.is_empty() && !given.has("policy") => Vec::new(),
+        Some(recording) => policies_of(recording, args, given)?,
+        None => policies(args)?,
+    };
+    cells(args, &policies, &plug_ins, loaded, bits, file)
+}
+
+/// Rows tell policies apart by name.
+fn check_names(plug_ins: &[PlugIn]) -> Result<(), Failure> {
+    for (n, PlugIn { name, .. }) in plug_ins.iter().enumerate() {
+        if RowPolicy::every().any(|policy| policy.name() == name) {
+            return Err(format!("policy {name:?}: is one of refault's own; give the new one another name").into());
+        }
+        if plug_ins[..n].iter().any(|other| other.name == *name) {
+            return Err(format!("policy {name:?}: is the name of two; give one of them another").into());
+        }
+    }
+    Ok(())
 }
 
 fn cells(
     args: &ReplayArgs,
     policies: &[(RowPolicy, Option<Config>)],
+    plug_ins: &[(&PlugIn, Config)],
     loaded: &Loaded,
     bits: bool,
     file: &str,
 ) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
-    let Loaded { trace, page_size, recorded_bytes } = loaded;
+    let Loaded { trace, page_size, recording } = loaded;
+    let recorded_bytes = recording.as_ref().and_then(|recording| recording.memory_max);
     let footprint = u64::from(trace.footprint_pages());
     let plan = Plan {
         page_size: *page_size,
-        sizes: sizes_or_recorded(args, &trace.name, *page_size, footprint, *recorded_bytes)?,
+        sizes: sizes_or_recorded(args, &trace.name, *page_size, footprint, recorded_bytes)?,
         policies,
+        plug_ins,
         swap_max_pages: args.swap_max.pages(*page_size, footprint),
         seed: args.seed,
         windows: args.output.windows.map(|n| n as usize),
@@ -253,15 +304,11 @@ fn policies_of(
     recording: &Recording,
     args: &ReplayArgs,
     given: &Given,
-    policies: &[(RowPolicy, Option<Config>)],
 ) -> Result<Vec<(RowPolicy, Option<Config>)>, Failure> {
-    let wanted: Vec<_> = match given.has("policy") {
-        true => policies.iter().map(|(policy, _)| *policy).collect(),
-        false => vec![RowPolicy::Linux(recorded::policy(recording))],
-    };
-    let kernel = KernelArg::kernel(args.kernel).unwrap_or_else(|| recorded::kernel(recording));
-    let swappiness = recorded::swappiness(recording).filter(|_| !given.has("swappiness")).unwrap_or(args.swappiness);
-    with_configs(args, &wanted, Some(kernel), swappiness)
+    let recorded = [RowPolicy::Linux(recorded::policy(recording))];
+    let wanted = if given.has("policy") { &*args.policy.0 } else { &recorded };
+    let (kernel, swappiness) = rules(Some(recording), args, given);
+    with_configs(args, wanted, kernel, swappiness)
 }
 
 /// As [`sizes`]; without any, the limit that a recording had.

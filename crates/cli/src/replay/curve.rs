@@ -163,6 +163,7 @@ mod tests {
         Row {
             trace: "t".into(),
             policy,
+            plug_in: None,
             memory_pages,
             memory_bytes: memory_pages * 4096,
             page_size: 4096,

@@ -39,4 +39,5 @@ pub(crate) use command::{load, replay_loaded, write};
 pub(crate) use curve::sizes as curve_sizes;
 pub use row::Row;
 pub(crate) use run::Plan;
+pub use run::PlugIn;
 pub(crate) use scenario::{Asked, is_scenario, results as scenario_results, results_of as scenario_results_of};

@@ -36,6 +36,8 @@ pub struct Row {
     pub trace: String,
     /// The policy.
     pub policy: RowPolicy,
+    /// The name of the policy beside it, if a program brought one.
+    pub plug_in: Option<String>,
     /// The memory size.
     pub memory_pages: u64,
     /// The same in bytes.
@@ -127,7 +129,7 @@ impl Serialize for Row {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         map.serialize_entry("trace", &self.trace)?;
-        map.serialize_entry("policy", self.policy.name())?;
+        map.serialize_entry("policy", self.plug_in.as_deref().unwrap_or(self.policy.name()))?;
         map.serialize_entry("memory_pages", &self.memory_pages)?;
         map.serialize_entry("memory_bytes", &self.memory_bytes)?;
         map.serialize_entry("page_size", &self.page_size)?;

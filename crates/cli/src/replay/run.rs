@@ -7,7 +7,7 @@ use super::recorder::{Recorder, Windows};
 use super::row::{EngineFigures, Row};
 use crate::Stop;
 use refault_mm::opt::{Opt, next_uses};
-use refault_mm::{Config, Lru};
+use refault_mm::{CacheExtOps, Config, Lru, Policy};
 use refault_trace::Trace;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +15,15 @@ use std::time::Instant;
 
 /// Accesses between two steps of the progress bar.
 const STEP: usize = 1 << 17;
+
+/// A policy in the form of cache_ext that a program brings.
+#[derive(Debug)]
+pub struct PlugIn {
+    /// What rows call it.
+    pub name: String,
+    /// The policy before it begins; each cell has a copy.
+    pub ops: Box<dyn CacheExtOps>,
+}
 
 /// What to replay a trace with.
 #[derive(Debug)]
@@ -27,6 +36,8 @@ pub struct Plan<'a> {
     pub sizes: Vec<u64>,
     /// Policies, with the configuration of those that the engine runs.
     pub policies: &'a [(RowPolicy, Option<Config>)],
+    /// Policies that a program brings, and the configuration of the two lists that they are beside.
+    pub plug_ins: &'a [(&'a PlugIn, Config)],
     /// Limit of swap in pages.
     pub swap_max_pages: u64,
     /// The seed, for the rows.
@@ -45,14 +56,21 @@ pub struct Plan<'a> {
     pub stop: Stop,
 }
 
+/// What decides in a cell.
+#[derive(Clone, Copy)]
+enum Decides<'a> {
+    Policy(&'a (RowPolicy, Option<Config>)),
+    PlugIn(&'a (&'a PlugIn, Config)),
+}
+
 /// A row, and the bits of its misses if they were asked for.
 type Done = Result<(Row, Option<MissBits>), String>;
 
 impl Plan<'_> {
     /// Replays every cell; rows are by size, then by policy, whatever the threads.
     pub fn run(&self) -> Result<Vec<(Row, Option<MissBits>)>, String> {
-        let cells: Vec<_> =
-            self.sizes.iter().flat_map(|&pages| self.policies.iter().map(move |policy| (pages, policy))).collect();
+        let all = self.policies.iter().map(Decides::Policy).chain(self.plug_ins.iter().map(Decides::PlugIn));
+        let cells: Vec<_> = self.sizes.iter().flat_map(|&pages| all.clone().map(move |one| (pages, one))).collect();
         let next = self.next_uses()?;
         let total = self.trace.accesses.len() as u64 * cells.len() as u64;
         let progress = Progress::new(format!("replaying {}", self.trace.name), Some(total));
@@ -61,13 +79,17 @@ impl Plan<'_> {
         std::thread::scope(|scope| {
             for _ in 0..self.threads.min(cells.len()) {
                 scope.spawn(|| {
-                    while let Some((at, &(pages, (policy, cfg)))) = {
+                    while let Some((at, &(pages, decides))) = {
                         let at = taken.fetch_add(1, Ordering::Relaxed);
                         cells.get(at).map(|cell| (at, cell))
                     } {
-                        let result = match cfg {
-                            Some(cfg) => self.linux(*policy, cfg, pages, &progress),
-                            None => Ok(self.opt(&next, pages, &progress)),
+                        let result = match decides {
+                            Decides::Policy((policy, Some(cfg))) => self.linux(*policy, cfg, None, pages, &progress),
+                            Decides::Policy((_, None)) => Ok(self.opt(&next, pages, &progress)),
+                            Decides::PlugIn((plug_in, cfg)) => {
+                                let lists = RowPolicy::Linux(Policy::Lru);
+                                self.linux(lists, cfg, Some(plug_in), pages, &progress)
+                            }
                         };
                         if let Ok(mut done) = done.lock() {
                             done[at] = Some(result);
@@ -98,8 +120,18 @@ impl Plan<'_> {
         }
     }
 
-    fn linux(&self, policy: RowPolicy, cfg: &Config, pages: u64, progress: &Progress) -> Done {
+    fn linux(
+        &self,
+        policy: RowPolicy,
+        cfg: &Config,
+        plug_in: Option<&PlugIn>,
+        pages: u64,
+        progress: &Progress,
+    ) -> Done {
         let mut cell = Cell::new(self.trace, cfg.clone(), pages, self.swap_max_pages)?;
+        if let Some(plug_in) = plug_in {
+            cell.engine.attach_cache_ext(cell.group, &*plug_in.ops)?;
+        }
         let mut recorder = self.recorder();
         let started = Instant::now();
         match recorder.keeps() {
@@ -122,6 +154,7 @@ impl Plan<'_> {
         let mut row = self.row(policy, pages, seconds);
         (row.accesses, row.misses, row.oom_at) = (cell.accesses, cell.misses, cell.oom_at);
         row.inside = Some(inside);
+        row.plug_in = plug_in.map(|plug_in| plug_in.name.clone());
         Ok(with_records(row, recorder))
     }
 
@@ -167,6 +200,7 @@ impl Plan<'_> {
         Row {
             trace: self.trace.name.clone(),
             policy,
+            plug_in: None,
             memory_pages: pages,
             memory_bytes: pages.saturating_mul(u64::from(self.page_size)),
             page_size: u64::from(self.page_size),

@@ -164,6 +164,7 @@ impl Work<'_> {
 
     fn plan<'p>(&'p self, sizes: Vec<u64>, policies: &'p Policies) -> Plan<'p> {
         Plan {
+            plug_ins: &[],
             trace: self.trace,
             page_size: self.page_size,
             sizes,

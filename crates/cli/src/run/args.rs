@@ -84,7 +84,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "POLICY", default_value = "mglru", value_parser = policy)]
     pub(super) policy: Policy,
 
-    /// The kernel whose rules that policy follows: 2022-v14, 6.1, 6.6-rc, 6.6, 6.12 or 6.18
+    /// The kernel whose rules that policy follows: 2022-v14, 6.1, 6.6-rc, 6.6, 6.12, 6.18 or
+    /// 7.2
     #[arg(long, value_name = "NAME", default_value = "6.12")]
     kernel: Kernel,
 

@@ -52,11 +52,12 @@ docs/reference/size.md says more.";
 #[derive(Debug, Args)]
 #[command(after_long_help = DETAILS)]
 pub struct SizeArgs {
-    /// A scenario file (.toml), or a trace of any format that `refault trace info` reads
+    /// A scenario file (.toml), a trace of any format that `refault trace info` reads, or what
+    /// `refault record` wrote
     #[arg(value_name = "SCENARIO|TRACE")]
     pub(super) subject: PathBuf,
 
-    /// The group, by its path; a trace without one is sized as a whole
+    /// The group, by its path, such as /web; a trace or a recording without one is sized as a whole
     #[arg(long, short, value_name = "PATH")]
     pub(super) group: Option<String>,
 
@@ -76,8 +77,8 @@ pub struct SizeArgs {
     #[arg(long, value_name = "LOW..HIGH")]
     pub(super) range: Option<Range>,
 
-    /// How exactly the answer must be known, a size [default: 1/64 of the range, rounded up to a
-    /// power of two]
+    /// How exactly the answer must be known: a size as for --range [default: 1/64 of the range,
+    /// rounded up to a power of two]
     #[arg(long, value_name = "SIZE", value_parser = part_of_whole)]
     pub(super) resolution: Option<Size>,
 
@@ -86,12 +87,14 @@ pub struct SizeArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) memcg_limits: Option<PathBuf>,
 
-    /// Policy in the place of the scenario's own, or for the trace [default of traces: mglru]
+    /// lru, lru-2013, lru-none, lru-shadow, mglru or mglru-shadow [default: of a scenario or a
+    /// recording its own, of a trace mglru]
     #[arg(long, short, value_name = "POLICY")]
     pub(super) policy: Option<PolicyArg>,
 
-    /// The kernel whose rules the engine follows: 2022-v14, 6.1, 6.6-rc, 6.6, 6.12 or 6.18;
-    /// `refault replay --kernel list` prints what each is [default: 6.12; of a scenario its own]
+    /// The kernel whose rules the engine follows: 2022-v14, 6.1, 6.6-rc, 6.6, 6.12, 6.18 or 7.2;
+    /// `refault replay --kernel list` prints what each is [default: 6.12; of a scenario or a
+    /// recording its own]
     #[arg(long, value_name = "NAME")]
     pub(super) kernel: Option<Kernel>,
 
@@ -128,11 +131,11 @@ pub struct SizeArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Traces")]
 pub struct TraceArgs {
-    /// Memory of all groups together, a size or max
+    /// memory.max of all groups together, a size as for --range, or max [default: max]
     #[arg(long, short, value_name = "SIZE")]
     pub(super) memory: Option<Size>,
 
-    /// Swap for anonymous memory: a size, or max for no limit; 0 is no swap
+    /// Swap for anonymous memory: a size as for --range, or max for no limit; 0 is no swap
     #[arg(long, value_name = "SIZE", default_value = "max")]
     pub(super) swap_max: SwapMax,
 

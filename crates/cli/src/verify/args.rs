@@ -18,16 +18,17 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "TRACE", requires = "memory", conflicts_with_all = ["read_ahead", "large_folios", "files_only"])]
     pub(super) play: Option<PathBuf>,
 
-    /// The limit of the group [default: that of the recording]; with --play several, or percent of
-    /// the pages that the trace touches
+    /// The limit of the group: bytes with K, M, G or T (powers of 1024), pages (4096p), or percent
+    /// of the pages that are touched (25%); with --play several, separated by commas [default: that
+    /// of the recording]
     #[arg(long, short, value_name = "LIST", value_delimiter = ',')]
     pub(super) memory: Vec<Size>,
 
-    /// How often each size is played: the kernel differs from itself
+    /// How often each size is played, 1 to 100 times: the kernel differs from itself
     #[arg(long, value_name = "N", default_value_t = 3, requires = "play", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) repeats: u32,
 
-    /// Play the first N accesses only
+    /// Play the first N accesses only [default: all]
     #[arg(long, value_name = "N", requires = "play", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) max_accesses: Option<u64>,
 
@@ -36,12 +37,13 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "DIR", requires = "play")]
     pub(super) folder: Option<PathBuf>,
 
-    /// The policy, by its name in refault replay [default: that of the recording's kernel: mglru
-    /// where it was on, else lru]
+    /// lru, lru-2013, lru-none, lru-shadow, mglru or mglru-shadow [default: that of the kernel:
+    /// mglru where it was on, else lru]
     #[arg(long, short, value_name = "NAME")]
     pub(super) policy: Option<String>,
 
-    /// read_ahead_kb in pages; 0 is off [default: that of the device of each file]
+    /// The largest window of readahead, in pages of 4 KiB (read_ahead_kb / 4); 0 is off [default:
+    /// that of the device of each file]
     #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(0..=65536))]
     pub(super) read_ahead: Option<u32>,
 
@@ -54,7 +56,8 @@ pub struct VerifyArgs {
     #[arg(long)]
     pub(super) files_only: bool,
 
-    /// Exit with status 1 unless the lab is within its bounds
+    /// Exit with status 1 unless the verdict is within: hit rates at most half a point apart, 99%
+    /// of the accesses alike and no event lost; with --play as docs/reference/record.md says
     #[arg(long)]
     pub(super) strict: bool,
 
