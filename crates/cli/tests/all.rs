@@ -14,6 +14,7 @@ mod record;
 mod record_failures;
 mod report;
 mod run;
+mod sampling;
 mod scenario;
 mod size;
 mod tiers;

@@ -5,6 +5,7 @@ use crate::interner::Pages;
 use crate::memcg::Groups;
 use crate::open::{empty, stem};
 use crate::record::{Act, CHUNK, MAX_OBJECTS, ObjectKind, Record, RecordSource, Via};
+use crate::sample::Sample;
 use rustc_hash::FxHashMap;
 
 /// The most distinct pages: what the id of a [`PackedAccess`] can hold.
@@ -148,7 +149,7 @@ pub struct Trace {
 impl Trace {
     /// Reads a source to its end. An empty trace is an error.
     pub fn load(source: &mut dyn RecordSource, opts: &LoadOptions) -> Result<Self, TraceError> {
-        let mut loader = Loader::new(source, opts);
+        let mut loader = Loader::new(source, opts, None);
         let mut chunk = Vec::with_capacity(CHUNK);
         while !loader.trace.cut && source.next_chunk(&mut chunk)? {
             loader.know_objects(source);
@@ -206,6 +207,15 @@ impl Descriptors {
         std::mem::replace(&mut self.last, page + 1) == page + 1
     }
 
+    /// Notes a read of a page that is not kept.
+    #[inline]
+    fn read_other(&mut self, task: u32) {
+        if task != self.task {
+            self.switch(task);
+        }
+        self.last = 0;
+    }
+
     #[cold]
     fn switch(&mut self, task: u32) {
         let last = self.others.remove(&task).unwrap_or(0);
@@ -215,31 +225,36 @@ impl Descriptors {
 }
 
 /// One object while the trace is read.
-struct LoadingObject {
-    kind: ObjectKind,
-    pages: Pages,
+pub(crate) struct LoadingObject {
+    pub(crate) kind: ObjectKind,
+    pub(crate) pages: Pages,
     descriptors: Descriptors,
 }
 
 /// A trace whose page ids are still in the order of first sight.
-struct Loader {
-    trace: Trace,
-    loading: Vec<LoadingObject>,
+pub(crate) struct Loader {
+    pub(crate) trace: Trace,
+    pub(crate) loading: Vec<LoadingObject>,
     groups: Groups,
     /// The group of every page, by provisional id, if groups are kept.
     owners: Vec<u16>,
-    distinct: u32,
+    pub(crate) distinct: u32,
     default_via: Via,
     max_accesses: u64,
+    /// Accesses so far, also of pages that are not kept.
+    pub(crate) seen: u64,
+    /// Which pages are kept; none: all.
+    sample: Option<Sample>,
     /// Whether any optional column is kept.
     keeps: bool,
 }
 
 impl Loader {
-    fn new(source: &dyn RecordSource, opts: &LoadOptions) -> Self {
+    pub(crate) fn new(source: &dyn RecordSource, opts: &LoadOptions, sample: Option<Sample>) -> Self {
         let max_accesses = opts.max_accesses.unwrap_or(u64::MAX);
         let expected = source.header().records_hint.unwrap_or(0);
-        let reserved = expected.min(MAX_RESERVED).min(max_accesses) as usize;
+        let kept = expected.min(max_accesses) / sample.as_ref().map_or(1, Sample::one_in);
+        let reserved = kept.min(MAX_RESERVED) as usize;
         Self {
             trace: Trace {
                 name: stem(source.name()),
@@ -258,12 +273,14 @@ impl Loader {
             distinct: 0,
             default_via: opts.default_via,
             max_accesses,
+            seen: 0,
+            sample,
             keeps: opts.keep_time || opts.keep_task || opts.keep_memcg,
         }
     }
 
     /// Takes over the objects that the source has met since.
-    fn know_objects(&mut self, source: &dyn RecordSource) {
+    pub(crate) fn know_objects(&mut self, source: &dyn RecordSource) {
         let known = self.loading.len();
         for object in source.header().objects.iter().skip(known) {
             self.loading.push(LoadingObject {
@@ -276,9 +293,10 @@ impl Loader {
     }
 
     #[inline]
-    fn add(&mut self, name: &str, record: &Record) -> Result<(), TraceError> {
-        let room = self.max_accesses - self.trace.accesses.len() as u64;
+    pub(crate) fn add(&mut self, name: &str, record: &Record) -> Result<(), TraceError> {
+        let room = self.max_accesses - self.seen;
         let pages = u64::from(record.pages).min(room);
+        self.seen += pages;
         self.trace.cut |= room <= u64::from(record.pages) && self.max_accesses != u64::MAX;
         let Some(loading) = self.loading.get_mut(record.object as usize) else {
             let what = format!("object {} is not in the header", record.object);
@@ -289,7 +307,14 @@ impl Loader {
             ObjectKind::File => record.op.via.unwrap_or(self.default_via),
         };
         let write = record.op.write;
+        let reads = via == Via::Fd && !write;
         for page in record.page..record.page + pages {
+            if self.sample.as_ref().is_some_and(|sample| !sample.has(record.object, page)) {
+                if reads {
+                    loading.descriptors.read_other(record.task);
+                }
+                continue;
+            }
             let id = loading.pages.id(page, self.distinct);
             if id == self.distinct {
                 self.distinct += 1;
@@ -297,7 +322,6 @@ impl Loader {
                     return Err(too_many_pages(name));
                 }
             }
-            let reads = via == Via::Fd && !write;
             let continues = reads && loading.descriptors.read(record.task, id);
             self.trace.accesses.push(PackedAccess::new(id, write, via, continues));
         }
@@ -305,7 +329,7 @@ impl Loader {
     }
 
     /// Notes pages that leave memory: those that were touched before; the others are not there.
-    fn drop_pages(&mut self, record: &Record) {
+    pub(crate) fn drop_pages(&mut self, record: &Record) {
         let at = self.trace.accesses.len() as u64;
         let Some(loading) = self.loading.get(record.object as usize) else { return };
         let pages = record.page..record.page + u64::from(record.pages);
@@ -345,12 +369,13 @@ impl Loader {
     }
 
     /// Numbers the pages by (object, group, index) and renames them in place.
-    fn finish(mut self, source: &dyn RecordSource) -> Trace {
+    pub(crate) fn finish(mut self, source: &dyn RecordSource) -> Trace {
         self.sort_groups();
         let mut renamed = vec![0u32; self.distinct as usize];
         let mut first_page = 0u32;
-        let owner = |&(_, provisional): &(u64, u32)| self.owners.get(provisional as usize).copied().unwrap_or(0);
-        for (loading, info) in self.loading.into_iter().zip(&source.header().objects) {
+        let owners = std::mem::take(&mut self.owners);
+        let owner = |&(_, provisional): &(u64, u32)| owners.get(provisional as usize).copied().unwrap_or(0);
+        for (loading, info) in std::mem::take(&mut self.loading).into_iter().zip(&source.header().objects) {
             let mut seen = loading.pages.by_first_access;
             seen.sort_unstable_by_key(|page| (owner(page), page.0));
             for (id, (_, provisional)) in (first_page..).zip(&seen) {
@@ -374,6 +399,11 @@ impl Loader {
                 false => seen.chunk_by(|a, b| owner(a) == owner(b)).for_each(object),
             }
         }
+        self.renamed(&renamed)
+    }
+
+    /// The trace, with the id of each page in the place of its provisional one.
+    pub(crate) fn renamed(mut self, renamed: &[u32]) -> Trace {
         for access in &mut self.trace.accesses {
             let flags = access.0 & !PackedAccess::ID;
             access.0 = renamed[access.page() as usize] | flags;

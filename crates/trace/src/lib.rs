@@ -3,6 +3,7 @@
 //!
 //! - [`open`] finds out which format and compression a file has and reads it as a [`RecordSource`];
 //! - [`Trace::load`] makes page ids dense, once, so that nobody hashes on a hit;
+//! - [`Samples::load`] keeps the accesses of a few pages, chosen by hash;
 //! - [`NativeWriter`] writes the native format (Parquet with zstd), all of it or nothing;
 //! - [`generate`] makes workloads out of a seed.
 //!
@@ -24,6 +25,9 @@ mod options;
 mod pages;
 mod record;
 mod recording;
+mod sample;
+mod samples;
+mod shape;
 mod summary;
 mod text;
 mod zip;
@@ -43,4 +47,6 @@ pub use record::{
     Via,
 };
 pub use recording::{Recording, Series, Snapshot};
+pub use sample::{Sample, SampleUnit};
+pub use samples::Samples;
 pub use summary::{GroupSummary, KernelCounts, ObjectSummary, Summary, ViaCounts};

@@ -1,6 +1,7 @@
 //! The flags of `refault replay`.
 
 use super::policy::PolicyList;
+use super::sample::SampleArgs;
 use super::scenario::Tier;
 use crate::Stop;
 use crate::flags::kernel::KernelArg;
@@ -22,6 +23,8 @@ Examples:
     refault replay OLTP.lis.zst --curve
   A job of 512 MiB without swap, for a script:
     refault replay job.parquet --memory 512M --swap-max 0 --policy mglru --json
+  The same of a trace of billions, by one page in a hundred:
+    refault replay week.parquet --sample 1% --curve
   What four tenants of one trace do to each other, with limits of their own:
     refault replay tenants.parquet --memcg-column --memcg-limits limits.toml
   A machine in virtual time, and how its memory moves:
@@ -98,6 +101,9 @@ pub struct ReplayArgs {
 
     #[command(flatten)]
     pub(super) groups: GroupArgs,
+
+    #[command(flatten)]
+    pub(super) sample: SampleArgs,
 
     #[command(flatten)]
     pub(super) lab: LabArgs,

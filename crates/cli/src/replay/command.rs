@@ -6,7 +6,7 @@ use super::clocked::Clocked;
 use super::policy::RowPolicy;
 use super::row::Row;
 use super::run::{Plan, PlugIn};
-use super::{curve, groups, metrics, scenario, text};
+use super::{curve, groups, metrics, sample, scenario, text};
 use crate::flags::kernel::{self, KernelArg};
 use crate::flags::recorded;
 use crate::flags::settings::{self, Set};
@@ -36,6 +36,9 @@ pub fn run(args: &ReplayArgs, given: &Given) -> Result<(), Failure> {
         return scenario::run(args, given);
     }
     let policies = policies(args)?;
+    if args.sample.is_asked_for() {
+        return sample::run(args, given, &policies);
+    }
     if args.groups.memcg_column {
         return groups::run(args, given, &policies);
     }
@@ -300,7 +303,7 @@ fn cells(
 }
 
 /// The policies for a recording: what no flag says, the recording does.
-fn policies_of(
+pub(super) fn policies_of(
     recording: &Recording,
     args: &ReplayArgs,
     given: &Given,
@@ -312,7 +315,7 @@ fn policies_of(
 }
 
 /// As [`sizes`]; without any, the limit that a recording had.
-fn sizes_or_recorded(
+pub(super) fn sizes_or_recorded(
     args: &ReplayArgs,
     trace: &str,
     page_size: u32,

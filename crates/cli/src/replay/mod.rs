@@ -10,6 +10,7 @@
 //! | `clocked`, `progress` | the source as it is read, with its times; the bar |
 //! | `row`, `text`, `curve`, `swap_map`, `metrics` | what came out, as tables, JSON, pictures and metrics |
 //! | `groups/` | the same of a trace with memory cgroups |
+//! | `sample/` | estimates by samples of a trace |
 //! | `scenario/` | scenarios, by the `runner` |
 //!
 //! It calls the engine, `runner` for machines, and `flags`, `table` and `terminal`. `main` calls
@@ -23,11 +24,12 @@ mod curve;
 pub(crate) mod groups;
 pub(crate) mod machine;
 mod metrics;
-pub(crate) mod policy;
+pub mod policy;
 pub(crate) mod progress;
 mod recorder;
 mod row;
 mod run;
+pub mod sample;
 mod scenario;
 mod swap_map;
 mod text;

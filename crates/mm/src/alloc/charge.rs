@@ -157,7 +157,7 @@ impl<W: World> Alloc<'_, W> {
     /// Frees at least `nr` pages of a memcg and its descendants if it can; returns how many it
     /// freed.
     pub(crate) fn reclaim_memcg(&mut self, memcg: MemcgId, nr: u64) -> u64 {
-        let nr = nr.max(self.mem.cfg.lru.swap_cluster_max);
+        let nr = nr.max(self.mem.cfg.lru.cluster_pages());
         let sc = ScanControl::for_memcg(memcg, nr, None);
         if !sc.is_cgroup_reclaim() {
             self.mem.pages.count_machine(Counter::Allocstall, 1);

@@ -200,6 +200,12 @@ pub struct LruConfig {
     /// How often the statistics of groups are added up that two-list reclaim reads, in nanoseconds;
     /// 2 s in Linux, 0 = they are exact.
     pub stat_flush_interval_ns: u64,
+    /// Pages that each page stands for, where a sample of a larger memory is replayed; 1: none but
+    /// itself.
+    pub pages_per_page: u64,
+    /// What the kernel takes by the batch is taken by the so manieth part of one, because a whole
+    /// one would be too large a share of so little memory; 1: by whole batches.
+    pub batch_divisor: u64,
 }
 
 impl LruConfig {
@@ -233,6 +239,8 @@ impl LruConfig {
             gib_pages: 1 << 18,
             swap_cluster_max: 32,
             stat_flush_interval_ns: 0,
+            pages_per_page: 1,
+            batch_divisor: 1,
         }
     }
 
@@ -246,6 +254,9 @@ impl LruConfig {
         one_of(&[
             (self.swap_cluster_max >= 1, "swap_cluster_max is at least 1"),
             (self.gib_pages >= 1, "gib_pages is at least 1"),
+            (self.pages_per_page >= 1, "pages_per_page is at least 1"),
+            (self.pages_per_page <= 1 << 32, "pages_per_page is at most 2^32"),
+            ((1..=self.pages_per_page).contains(&self.batch_divisor), "batch_divisor is 1 to pages_per_page"),
             (self.batch_folios <= 1024, "batch_folios is at most 1024"),
             (self.swap_cluster_max <= 1 << 32, "swap_cluster_max is at most 2^32"),
         ])

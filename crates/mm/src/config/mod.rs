@@ -7,6 +7,7 @@ pub(crate) mod memcg;
 pub(crate) mod node;
 pub(crate) mod readahead;
 pub(crate) mod recency;
+pub(crate) mod sample;
 pub(crate) mod shadow;
 pub(crate) mod swap;
 pub(crate) mod thp;

@@ -112,6 +112,11 @@ pub(crate) struct Lruvec {
     pub(crate) xa_nodes: u64,
     /// Shadow nodes that the shrinker should have taken, in less than a batch.
     pub(crate) deferred_shadow_nodes: u64,
+    /// Of a sample: what is left over of pages to scan, by list.
+    pub(crate) carried_scan: [i64; 4],
+    /// Of a sample: runs of reclaim since `refaults`, and whether it had changed by then.
+    pub(crate) runs: u64,
+    pub(crate) refaulted_before: [bool; 2],
     /// `workingset_activate` of the two lists, anon and file.
     pub(crate) activated: [u64; 2],
     pub(crate) flushed: Flushed,
@@ -135,6 +140,9 @@ impl Lruvec {
             shadow_nodes: ShadowNodes::new(),
             xa_nodes: 0,
             deferred_shadow_nodes: 0,
+            carried_scan: [0; 4],
+            runs: 0,
+            refaulted_before: [false; 2],
             activated: [0; 2],
             flushed: Flushed::default(),
             stat: Stats::default(),
@@ -145,6 +153,7 @@ impl Lruvec {
     pub(crate) fn start_over(&mut self) {
         (self.nonresident_age, self.cost, self.refaults) = (0, [0; 2], [0; 2]);
         (self.activated, self.deferred_shadow_nodes, self.flushed) = ([0; 2], 0, Flushed::default());
+        (self.carried_scan, self.runs, self.refaulted_before) = ([0; 4], 0, [false; 2]);
         self.r#gen.start_over();
     }
 

@@ -35,8 +35,16 @@ pub(crate) struct CtrlPos {
     pub(crate) gain: u64,
 }
 
+impl CtrlPos {
+    /// What it comes to beside whole batches, where they are divided.
+    fn times(self, divisor: u64) -> CtrlPos {
+        CtrlPos { refaulted: self.refaulted * divisor, total: self.total * divisor, ..self }
+    }
+}
+
 /// Whether `pv` is no worse than the set point `sp`: its refault rate, by gain, is not above it.
-pub(crate) fn may_evict(sp: CtrlPos, pv: CtrlPos) -> bool {
+fn may_evict(sp: CtrlPos, pv: CtrlPos, divisor: u64) -> bool {
+    let (sp, pv) = (sp.times(divisor), pv.times(divisor));
     pv.refaulted < MIN_LRU_BATCH
         || u128::from(pv.refaulted) * u128::from((sp.total + MIN_LRU_BATCH) * sp.gain)
             <= u128::from(sp.refaulted + 1) * u128::from(pv.total * pv.gain)
@@ -185,28 +193,30 @@ impl MultiGen {
 
     /// Highest tier that may be evicted: the first that refaults twice as much as tier 0 ends it,
     /// since 6.14 the first that refaults half as much again.
-    pub(crate) fn tier_limit(&self, t: usize, form: Generations) -> usize {
+    pub(crate) fn tier_limit(&self, t: usize, form: Generations, divisor: u64) -> usize {
         let [first, others] = match form {
             Generations::Linked => [1, 2],
             Generations::Independent => [2, 3],
         };
         let sp = self.ctrl_pos(t, 0, first);
-        (1..MAX_NR_TIERS).find(|&k| !may_evict(sp, self.ctrl_pos(t, k, others))).unwrap_or(MAX_NR_TIERS) - 1
+        let stop = |&k: &usize| !may_evict(sp, self.ctrl_pos(t, k, others), divisor);
+        (1..MAX_NR_TIERS).find(stop).unwrap_or(MAX_NR_TIERS) - 1
     }
 
     /// The type to scan since 6.14, by the refault rates of all its tiers.
-    pub(crate) fn type_to_scan_of_all_tiers(&self, swappiness: u32) -> usize {
+    pub(crate) fn type_to_scan_of_all_tiers(&self, swappiness: u32, divisor: u64) -> usize {
         let gain = [u64::from(swappiness), 200 - u64::from(swappiness)];
-        usize::from(may_evict(self.ctrl_pos_of_type(ANON, gain[ANON]), self.ctrl_pos_of_type(FILE, gain[FILE])))
+        let [anon, file] = [ANON, FILE].map(|t| self.ctrl_pos_of_type(t, gain[t]));
+        usize::from(may_evict(anon, file, divisor))
     }
 
     /// The type to scan and its highest evictable tier, by the refault rates of both.
-    pub(crate) fn type_to_scan(&self, swappiness: u32) -> (usize, usize) {
+    pub(crate) fn type_to_scan(&self, swappiness: u32, divisor: u64) -> (usize, usize) {
         let gain = [u64::from(swappiness), 200 - u64::from(swappiness)];
-        let file = may_evict(self.ctrl_pos(ANON, 0, gain[ANON]), self.ctrl_pos(FILE, 0, gain[FILE]));
+        let file = may_evict(self.ctrl_pos(ANON, 0, gain[ANON]), self.ctrl_pos(FILE, 0, gain[FILE]), divisor);
         let t = usize::from(file);
         let sp = self.ctrl_pos(1 - t, 0, gain[1 - t]);
-        let stop = |k: &usize| !may_evict(sp, self.ctrl_pos(t, *k, gain[t]));
+        let stop = |k: &usize| !may_evict(sp, self.ctrl_pos(t, *k, gain[t]), divisor);
         (t, (1..MAX_NR_TIERS).find(stop).unwrap_or(MAX_NR_TIERS) - 1)
     }
 
@@ -257,7 +267,7 @@ mod tests {
         let mut folios = FolioTable::default();
         let mut g = MultiGen::new(&mut folios, 0);
         g.refaulted[FILE] = [63; 4];
-        assert_eq!(g.tier_limit(FILE, Generations::Linked), 3, "I4.5");
+        assert_eq!(g.tier_limit(FILE, Generations::Linked, 1), 3, "I4.5");
     }
 
     #[test]
@@ -266,10 +276,10 @@ mod tests {
         let mut g = MultiGen::new(&mut folios, 0);
         g.evicted[FILE] = [10_000, 1000, 0, 0];
         g.refaulted[FILE] = [1000, 190, 0, 0];
-        assert_eq!(g.tier_limit(FILE, Generations::Linked), 3, "19 % against 10 %");
-        assert_eq!(g.tier_limit(FILE, Generations::Independent), 0, "a half more is enough since 6.14");
+        assert_eq!(g.tier_limit(FILE, Generations::Linked, 1), 3, "19 % against 10 %");
+        assert_eq!(g.tier_limit(FILE, Generations::Independent, 1), 0, "a half more is enough since 6.14");
         g.refaulted[FILE][1] = 210;
-        assert_eq!(g.tier_limit(FILE, Generations::Linked), 0, "21 % against 10 %");
+        assert_eq!(g.tier_limit(FILE, Generations::Linked, 1), 0, "21 % against 10 %");
     }
 
     #[test]
@@ -280,8 +290,8 @@ mod tests {
             g.evicted[t][0] = 10_000;
             g.refaulted[t][0] = 1000;
         }
-        assert_eq!(g.type_to_scan(60).0, FILE);
-        assert_eq!(g.type_to_scan(160).0, ANON);
+        assert_eq!(g.type_to_scan(60, 1).0, FILE);
+        assert_eq!(g.type_to_scan(160, 1).0, ANON);
     }
 
     #[test]

@@ -117,7 +117,22 @@ impl Pages {
             return;
         }
         let now = [ANON, FILE].map(|t| self.known_activations(groups, memcg, nid, t));
-        let v = self.lruvec_of(memcg, nid);
-        self.lruvecs[v.index()].refaults = now;
+        let (v, divisor) = (self.lruvec_of(memcg, nid), self.cfg.batch_divisor);
+        let v = &mut self.lruvecs[v.index()];
+        v.runs += 1;
+        if v.runs >= divisor {
+            v.refaulted_before = [ANON, FILE].map(|t| v.refaults[t] != now[t]);
+            (v.refaults, v.runs) = (now, 0);
+        }
+    }
+
+    /// Whether refaults of a type were activated in the last run of reclaim. Of divided batches in
+    /// as many runs as make a whole one: in less there would be none more often.
+    pub(crate) fn refaulted_lately(&self, groups: &Groups, memcg: MemcgId, nid: NodeId, t: usize) -> bool {
+        let v = &self.lruvecs[self.lruvec_of(memcg, nid).index()];
+        match self.cfg.batch_divisor {
+            1 => self.known_activations(groups, memcg, nid, t) != v.refaults[t],
+            _ => v.refaulted_before[t],
+        }
     }
 }

@@ -92,7 +92,7 @@ impl Pages {
     /// The part of a scan in one zone: until it has a batch, or skipped one.
     pub(crate) fn scan_zone(&mut self, v: LruvecId, zone: usize, scan: &mut Scan, list: &mut Vec<FolioId>) {
         let oldest = self.lruvecs[v.index()].r#gen.lists[scan.oldest_gen][scan.t][zone];
-        let mut skipped = 0;
+        let (mut skipped, batch) = (0, self.cfg.part(MIN_LRU_BATCH));
         let mut moved = self.take_scratch();
         self.folios.prefetch_tail(oldest, MIN_LRU_BATCH as usize);
         while let Some(f) = self.folios.links.tail(oldest) {
@@ -119,7 +119,7 @@ impl Pages {
                 }
             }
             scan.remaining -= 1;
-            if scan.remaining == 0 || scan.isolated.max(skipped) >= MIN_LRU_BATCH {
+            if scan.remaining == 0 || scan.isolated.max(skipped) >= batch {
                 break;
             }
         }

@@ -46,7 +46,8 @@ impl<W: World> Reclaim<'_, W> {
             return 0;
         }
         let (memcg, free) = (self.mem.pages.lruvecs[v.index()].memcg, self.mem.swap.slots.free_pages());
-        let room = free >= MIN_LRU_BATCH && self.mem.groups.memcgs.swap_room(memcg, free) >= MIN_LRU_BATCH;
+        let least = self.mem.cfg.lru.part(MIN_LRU_BATCH);
+        let room = free >= least && self.mem.groups.memcgs.swap_room(memcg, free) >= least;
         let room = room
             || self.mem.cfg.swap.reclaim_cache
                 && self.mem.swap.can_reclaim_anon(
@@ -70,7 +71,7 @@ impl<W: World> Reclaim<'_, W> {
             return Some(aging.total);
         }
         if !aging.wanted || self.sc.priority == DEF_PRIORITY {
-            return Some(aging.total >> self.sc.priority);
+            return Some(self.mem.cfg.lru.share_of_priority(aging.total, self.sc.priority));
         }
         let seq = self.mem.pages.lruvecs[v.index()].r#gen.max_seq;
         match self.mem.pages.try_to_inc_max_seq(self.mem.now_ns, self.world, v, seq, swappiness > 0, false) {
@@ -127,23 +128,24 @@ impl<W: World> Reclaim<'_, W> {
     /// Returns the type, and pages scanned and isolated.
     fn isolate_folios(&mut self, v: LruvecId, swappiness: u32, list: &mut Vec<FolioId>) -> (usize, u64, u64) {
         let g = &self.mem.pages.lruvecs[v.index()].r#gen;
-        let form = self.mem.cfg.lru.generations;
+        let (form, divisor) = (self.mem.cfg.lru.generations, self.mem.cfg.lru.batch_divisor);
         let (mut t, mut limit) = match swappiness {
             0 => (FILE, None),
             _ if form == Generations::Linked && g.min_seq[ANON] < g.min_seq[FILE] => (ANON, None),
             1 => (FILE, None),
             200 => (ANON, None),
-            s if form == Generations::Independent => (g.type_to_scan_of_all_tiers(s), None),
+            s if form == Generations::Independent => (g.type_to_scan_of_all_tiers(s, divisor), None),
             s => {
-                let (t, limit) = g.type_to_scan(s);
+                let (t, limit) = g.type_to_scan(s, divisor);
                 (t, Some(limit))
             }
         };
         let attempts = if swappiness == 0 { 1 } else { 2 };
         for attempt in 1..=attempts {
             let g = &self.mem.pages.lruvecs[v.index()].r#gen;
-            let tier_limit = limit.take().unwrap_or_else(|| g.tier_limit(t, form));
-            let (scanned, isolated) = self.scan_folios(v, t, tier_limit, MAX_LRU_BATCH, list);
+            let tier_limit = limit.take().unwrap_or_else(|| g.tier_limit(t, form, divisor));
+            let most = self.mem.cfg.lru.part(MAX_LRU_BATCH);
+            let (scanned, isolated) = self.scan_folios(v, t, tier_limit, most, list);
             if scanned > 0 || self.sc.blocked {
                 return (t, scanned, isolated);
             }
@@ -175,7 +177,7 @@ impl<W: World> Reclaim<'_, W> {
         // The highest zone first: while it yields enough, what lies in lower ones stays.
         for zone in (0..self.mem.frames.nodes.get(nid).zone_lists()).rev() {
             self.mem.pages.scan_zone(v, zone, &mut scan, list);
-            if scan.remaining == 0 || scan.isolated >= MIN_LRU_BATCH || scan.blocked {
+            if scan.remaining == 0 || scan.isolated >= self.mem.cfg.lru.part(MIN_LRU_BATCH) || scan.blocked {
                 break;
             }
         }

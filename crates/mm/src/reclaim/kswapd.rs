@@ -90,7 +90,7 @@ impl<W: World> Reclaim<'_, W> {
         let mut at = Some(self.sc.target);
         while let Some(m) = at {
             let v = self.mem.pages.lruvec_of(m, self.sc.nid);
-            self.shrink_active_list(v, ANON, self.mem.cfg.lru.swap_cluster_max);
+            self.shrink_active_list(v, ANON, self.mem.cfg.lru.cluster_pages());
             at = self.mem.groups.memcgs.next_in(self.sc.target, m);
         }
     }

@@ -31,7 +31,7 @@ impl<W: World> Reclaim<'_, W> {
                 rotate |= self.mem.pages.try_to_inc_max_seq(now_ns, self.world, v, seq, swappiness > 0, false);
                 aged = true;
             }
-            let scanned = self.evict_batch_of(v, swappiness, budget.min(MIN_LRU_BATCH));
+            let scanned = self.evict_batch_of(v, swappiness, budget.min(self.mem.cfg.lru.part(MIN_LRU_BATCH)));
             let others_next = aged && !self.sc.is_cgroup_reclaim();
             if scanned == 0 || self.has_reclaimed_enough() || others_next {
                 break;
@@ -50,8 +50,9 @@ impl<W: World> Reclaim<'_, W> {
         if !self.mem.groups.memcgs.get(memcg).is_online() {
             return evictable;
         }
-        let least = self.mem.cfg.lru.swap_cluster_max;
-        self.mem.groups.memcgs.unprotected_pages(&mut self.sc, memcg, evictable, least) >> self.sc.priority
+        let least = self.mem.cfg.lru.cluster_pages();
+        let open = self.mem.groups.memcgs.unprotected_pages(&mut self.sc, memcg, evictable, least);
+        self.mem.cfg.lru.share_of_priority(open, self.sc.priority)
     }
 
     /// Aging is due where nothing can be evicted, and below the first priority also where only one
@@ -92,11 +93,13 @@ impl<W: World> Reclaim<'_, W> {
         let mut t = match swappiness {
             0 | 1 => FILE,
             200 => ANON,
-            s => g.type_to_scan_of_all_tiers(s),
+            s => g.type_to_scan_of_all_tiers(s, self.mem.cfg.lru.batch_divisor),
         };
         let mut total = 0;
         for _ in 0..if swappiness == 0 { 1 } else { 2 } {
-            let limit = self.mem.pages.lruvecs[v.index()].r#gen.tier_limit(t, self.mem.cfg.lru.generations);
+            let lru = &self.mem.cfg.lru;
+            let g = &self.mem.pages.lruvecs[v.index()].r#gen;
+            let limit = g.tier_limit(t, lru.generations, lru.batch_divisor);
             let (scanned, isolated) = self.scan_folios(v, t, limit, most, list);
             total += scanned;
             if isolated > 0 || self.sc.blocked {

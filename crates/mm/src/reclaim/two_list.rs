@@ -5,6 +5,7 @@
 //! `docs/mechanisms.md#balance-of-active-and-inactive`, `docs/mechanisms.md#anon-or-file`,
 //! `docs/mechanisms.md#proportional-stop`.
 
+use crate::config::sample::divided;
 use crate::folio::state::State;
 use crate::ids::{FolioId, LruvecId, NodeId};
 use crate::lru::lruvec::{ACTIVE_FILE, ANON, FILE, INACTIVE_FILE, is_low, list_index};
@@ -78,20 +79,28 @@ impl<W: World> Reclaim<'_, W> {
     fn scan_counts(&mut self, v: LruvecId) -> [u64; 4] {
         let balance = self.balance(v);
         let lruvec = &self.mem.pages.lruvecs[v.index()];
-        let (memcg, batch) = (lruvec.memcg, self.mem.cfg.lru.swap_cluster_max);
+        let (memcg, batch) = (lruvec.memcg, self.mem.cfg.lru.cluster_pages());
         let online = self.mem.groups.memcgs.get(memcg).is_online();
-        std::array::from_fn(|l| {
+        let (pages_per_page, divisor) = (self.mem.cfg.lru.pages_per_page, self.mem.cfg.lru.batch_divisor);
+        let counts = std::array::from_fn(|l| {
             let (t, size) = (l / 2, lruvec.size[l]);
-            let scan = self.mem.groups.memcgs.unprotected_pages(&mut self.sc, memcg, size, batch) >> self.sc.priority;
+            let open = self.mem.groups.memcgs.unprotected_pages(&mut self.sc, memcg, size, batch);
+            let scan = (open * pages_per_page) >> self.sc.priority;
             // What is left of a group that was removed goes at any priority.
-            let scan = if scan == 0 && !online { size.min(batch) } else { scan };
+            let scan = if scan == 0 && !online { size.min(batch) * pages_per_page } else { scan };
             match balance {
                 Balance::Equal => scan,
                 Balance::File => scan * u64::from(t == FILE),
                 Balance::Anon => scan * u64::from(t == ANON),
                 Balance::Fraction(a, f) => scan * [a, f][t] / (a + f),
             }
-        })
+        });
+        if pages_per_page == 1 {
+            return counts;
+        }
+        let lruvec = &mut self.mem.pages.lruvecs[v.index()];
+        let divided = divided(&mut lruvec.carried_scan, counts, divisor);
+        std::array::from_fn(|l| divided[l].min(lruvec.size[l]))
     }
 
     /// Proportional stop: slices of the lists in turn, then a proportional stop.
@@ -107,7 +116,7 @@ impl<W: World> Reclaim<'_, W> {
         // The active anon target alone does not keep the loop going.
         while left[0] + left[2] + left[3] > 0 {
             for (l, left) in left.iter_mut().enumerate() {
-                let slice = (*left).min(self.mem.cfg.lru.swap_cluster_max);
+                let slice = (*left).min(self.mem.cfg.lru.cluster_pages());
                 if slice > 0 {
                     *left -= slice;
                     reclaimed += self.shrink_list(v, l, slice);
@@ -130,7 +139,7 @@ impl<W: World> Reclaim<'_, W> {
         if self.can_age_anon(self.sc.nid)
             && is_low(&self.mem.pages.known_lruvec_sizes(&self.mem.groups, v), ANON, Some(self.mem.cfg.lru.gib_pages))
         {
-            self.shrink_active_list(v, ANON, self.mem.cfg.lru.swap_cluster_max);
+            self.shrink_active_list(v, ANON, self.mem.cfg.lru.cluster_pages());
         }
     }
 

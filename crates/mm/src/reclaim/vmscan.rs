@@ -216,8 +216,7 @@ impl<W: World> Reclaim<'_, W> {
             // The kernels before working-set detection had no refaults to challenge the active list
             // with, and kept file lists at 1 : 1.
             let old = !self.mem.pages.refaults_challenge_active();
-            let refaulted = !old
-                && self.mem.pages.known_activations(&self.mem.groups, self.sc.target, self.sc.nid, t) != v.refaults[t];
+            let refaulted = !old && self.mem.pages.refaulted_lately(&self.mem.groups, self.sc.target, self.sc.nid, t);
             let is_low = match self.mem.cfg.lru.inactive_ratio {
                 ratio if ratio > 0 && t == FILE => size[INACTIVE_FILE] * ratio < size[ACTIVE_FILE],
                 _ => is_low(&size, t, (!old || t != FILE).then_some(self.mem.cfg.lru.gib_pages)),
@@ -225,8 +224,9 @@ impl<W: World> Reclaim<'_, W> {
             let coupled = self.mem.cfg.lru.deactivation == Deactivation::WithInactive && t == FILE;
             self.sc.may_deactivate[t] = self.sc.force_deactivate || refaulted || is_low || coupled;
         }
-        self.sc.cache_trim_mode =
-            size[INACTIVE_FILE] >> self.sc.priority > 0 && !self.sc.may_deactivate[FILE] && !self.sc.no_trim;
+        self.sc.cache_trim_mode = self.mem.cfg.lru.whole(size[INACTIVE_FILE]) >> self.sc.priority > 0
+            && !self.sc.may_deactivate[FILE]
+            && !self.sc.no_trim;
         // The node counts its own pages exactly.
         let size = if self.sc.is_cgroup_reclaim() {
             size
@@ -239,6 +239,6 @@ impl<W: World> Reclaim<'_, W> {
             && file + self.mem.frames.nodes.get(self.sc.nid).free_pages()
                 <= self.mem.frames.nodes.get(self.sc.nid).high_pages()
             && !self.sc.may_deactivate[ANON]
-            && size[INACTIVE_ANON] >> self.sc.priority > 0;
+            && self.mem.cfg.lru.whole(size[INACTIVE_ANON]) >> self.sc.priority > 0;
     }
 }

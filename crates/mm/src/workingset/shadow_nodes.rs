@@ -185,7 +185,7 @@ impl Charged<'_> {
     /// One pass of the shrinker: half of the excess at any priority, in batches; what is less than
     /// a batch is deferred.
     pub(crate) fn shrink_shadow_nodes(&mut self, v: LruvecId, priority: u32) {
-        let freeable = self.pages.excess_shadow_nodes(v);
+        let (freeable, batch) = (self.pages.excess_shadow_nodes(v), self.cfg.lru.part(SHRINK_BATCH));
         if freeable == 0 {
             return;
         }
@@ -193,8 +193,8 @@ impl Charged<'_> {
         let delta = freeable / 2;
         let mut total = ((deferred >> priority) + delta).min(2 * freeable);
         let mut scanned = 0;
-        while total >= SHRINK_BATCH || total >= freeable {
-            let nr = SHRINK_BATCH.min(total);
+        while total >= batch || total >= freeable {
+            let nr = batch.min(total);
             if nr == 0 || !self.reclaim_shadow_nodes(v, nr) {
                 break;
             }

@@ -202,8 +202,9 @@ impl<W: World> Writeout<'_, W> {
         }
         let cache = self.cache_of_machine().unwrap_or(u64::MAX).min(self.cache_of(memcg));
         let limit = cache / 100 * self.cfg.dirty.ratio;
-        let pages = HALF_SECOND_PAGES.min(limit / 8) + MIN_WRITEBACK_PAGES;
-        pages - pages % MIN_WRITEBACK_PAGES
+        let least = self.cfg.lru.part(MIN_WRITEBACK_PAGES);
+        let pages = self.cfg.lru.part(HALF_SECOND_PAGES).min(limit / 8) + least;
+        pages - pages % least
     }
 
     /// Writes dirty pages of a file by index, from where the flusher left it. How many it looked

@@ -1,0 +1,132 @@
+//! `refault replay --sample`, from its flags to its output.
+
+use super::args::{OneIn, UnitArg};
+use super::estimate::{Estimate, Question, estimate};
+use super::text;
+use crate::replay::args::ReplayArgs;
+use crate::replay::clocked::Clocked;
+use crate::replay::command::{check, policies_of, sizes_or_recorded, write};
+use crate::replay::policy::RowPolicy;
+use crate::{Failure, Given, print};
+use refault_mm::Config;
+use refault_trace::{AtomicFile, LoadOptions, Sample, Samples, open};
+use std::io::{IsTerminal, stdout};
+use std::path::Path;
+
+/// Flags that have no meaning with samples, and what there is instead.
+const NOT_HERE: [(&str, &str); 10] = [
+    ("memcg-column", "the groups of a trace are replayed whole"),
+    ("memcg-limits", "the groups of a trace are replayed whole"),
+    ("windows", "leave --sample out"),
+    ("miss-bits", "leave --sample out"),
+    ("lru-gen", "leave --sample out"),
+    ("swap-map", "leave --sample out"),
+    ("vmstat", "leave --sample out"),
+    ("metrics", "--json has all of it"),
+    ("html", "--json has all of it"),
+    ("tier", "a machine with tiers runs the whole trace"),
+];
+
+/// Memory of a sample in pages below which a page or two more or less show.
+const FEW_PAGES: u64 = 100;
+
+/// Estimates for every trace.
+pub(in crate::replay) fn run(
+    args: &ReplayArgs,
+    given: &Given,
+    policies: &[(RowPolicy, Option<Config>)],
+) -> Result<(), Failure> {
+    if let Some((flag, instead)) = NOT_HERE.iter().find(|(flag, _)| given.has(flag)) {
+        return Err(format!("--{flag}: is not for --sample; {instead}").into());
+    }
+    if given.has("thp") && args.sample.sample_unit != UnitArg::Table {
+        return Err("--thp: large folios are of neighbours; add --sample-unit table".into());
+    }
+    check(args)?;
+    if let Some(path) = &args.output.output {
+        drop(AtomicFile::create(path)?);
+    }
+    let one_in = args.sample.sample.unwrap_or(OneIn(1));
+    let (mut estimates, mut notes) = (Vec::new(), Vec::new());
+    for path in &args.traces {
+        let (of_trace, note) = replay(args, given, one_in, path, policies)?;
+        notes.push(note);
+        estimates.push(of_trace);
+    }
+    let to_terminal = args.output.output.is_none() && stdout().is_terminal();
+    let text = match () {
+        _ if args.output.json => text::json(&estimates.concat(), one_in)?,
+        _ if args.output.csv => text::csv(&estimates.concat()),
+        _ => {
+            let colour = to_terminal && std::env::var_os("NO_COLOR").is_none();
+            let one = |(of_trace, note): (&Vec<Estimate>, &String)| {
+                let mut text = text::table(of_trace, one_in);
+                if args.output.curve {
+                    text += &text::curve(of_trace, colour);
+                }
+                text + note
+            };
+            estimates.iter().zip(&notes).map(one).collect::<Vec<_>>().join("\n")
+        }
+    };
+    match &args.output.output {
+        Some(path) => write(path, text.as_bytes()),
+        None => print(&text),
+    }
+}
+
+fn replay(
+    args: &ReplayArgs,
+    given: &Given,
+    one_in: OneIn,
+    path: &Path,
+    policies: &[(RowPolicy, Option<Config>)],
+) -> Result<(Vec<Estimate>, String), Failure> {
+    let source = open(path, &args.input.open_options())?;
+    let page_size = source.header().page_size;
+    let recording = source.header().recording.as_ref();
+    let own = recording.map(|recording| policies_of(recording, args, given)).transpose()?;
+    let recorded_bytes = recording.and_then(|recording| recording.memory_max);
+    let options =
+        LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };
+    let salts = (0..u64::from(args.sample.salts)).map(|n| args.seed.wrapping_mul(1 << 32).wrapping_add(n));
+    let kinds: Vec<_> = salts.map(|salt| Sample::new(one_in.0, args.sample.sample_unit.into(), salt)).collect();
+    let mut source = Clocked::new(source, args.max_accesses, &args.stop);
+    let samples = Samples::load(&mut source, &options, &kinds)?;
+    let footprint = samples.footprint_pages;
+    let question = Question {
+        one_in,
+        page_size,
+        sizes: &sizes_or_recorded(args, &samples.traces[0].name, page_size, footprint, recorded_bytes)?,
+        policies: own.as_deref().unwrap_or(policies),
+        swap_max_pages: args.swap_max.pages(page_size, footprint),
+        threads: args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
+        stop: args.stop.clone(),
+    };
+    let estimates = estimate(&samples, &question).map_err(|e| format!("{}: {e}", path.display()))?;
+    let notes = notes(args, one_in, &samples, &estimates);
+    Ok((estimates, notes))
+}
+
+/// What a sample of that kind cannot tell, if anything.
+fn notes(args: &ReplayArgs, one_in: OneIn, samples: &Samples, estimates: &[Estimate]) -> String {
+    let mut text = String::new();
+    if one_in.0 == 1 {
+        return text;
+    }
+    if samples.mapped > 0 && args.sample.sample_unit == UnitArg::Page {
+        let percent = 100.0 * samples.mapped as f64 / samples.accesses as f64;
+        text += &format!(
+            "note: {percent:.0}% of the accesses are to files by mapping, where faults map neighbours, and a sample \
+             has others; --sample-unit node keeps 64 in a row together, but is a sample of fewer\n"
+        );
+    }
+    let least = estimates.iter().flat_map(|e| &e.samples).map(|sample| sample.memory_pages).min().unwrap_or(0);
+    if least < FEW_PAGES {
+        text += &format!(
+            "note: the smallest memory is {least} pages of a sample, in which single pages show: take more than \
+             {one_in}\n"
+        );
+    }
+    text
+}

@@ -1,0 +1,139 @@
+//! Estimates for people, for spreadsheets and for programs.
+
+use super::args::OneIn;
+use super::estimate::Estimate;
+use crate::Failure;
+use crate::flags::size::human;
+use crate::replay::curve;
+use crate::replay::row::Row;
+use crate::replay::text::{quoted, trace_caption};
+use crate::table::Table;
+use crate::terminal::grouped;
+use serde_json::json;
+use std::fmt::Write as _;
+
+/// The estimates of one trace.
+pub(super) fn table(estimates: &[Estimate], one_in: OneIn) -> String {
+    let Some(first) = estimates.first() else { return String::new() };
+    let mut text = trace_caption(&first.trace, first.accesses, first.footprint_pages, first.page_size);
+    let pages: u64 = first.samples.iter().map(|sample| sample.pages).sum();
+    let mean = pages / first.samples.len() as u64;
+    let _ = writeln!(text, "{} samples, {one_in}: {} pages each on average", first.samples.len(), grouped(mean));
+    let heads =
+        ["policy", "memory", "pages", "hit\nrate", "standard\nerror", "lowest", "highest", "misses", "M acc\nper s"];
+    let mut table = Table::new(heads, 1);
+    let several = estimates.iter().any(|e| e.policy != first.policy);
+    let percent = |rate: f64| format!("{:.2}%", 100.0 * rate);
+    for (i, e) in estimates.iter().enumerate() {
+        if several && i > 0 && estimates[i - 1].memory_pages != e.memory_pages {
+            table.gap();
+        }
+        let (low, high) = e.range();
+        let mut cells = vec![
+            e.policy.name().to_owned(),
+            human(e.memory_pages.saturating_mul(e.page_size)),
+            grouped(e.memory_pages),
+            percent(e.hit_rate()),
+            e.error().map_or("-".into(), percent),
+            percent(low),
+            percent(high),
+            grouped(e.misses()),
+            format!("{:.1}", e.maccesses_per_s()),
+        ];
+        if e.out_of_memory() > 0 {
+            cells.push(format!("OOM in {} of {} samples", e.out_of_memory(), e.samples.len()));
+        }
+        table.row(cells);
+    }
+    text + &table.render()
+}
+
+/// The means as a curve.
+pub(super) fn curve(estimates: &[Estimate], colour: bool) -> String {
+    let rows: Vec<_> = estimates.iter().map(row).collect();
+    curve::draw(&rows, colour)
+}
+
+fn row(e: &Estimate) -> Row {
+    Row {
+        trace: e.trace.clone(),
+        policy: e.policy,
+        plug_in: None,
+        memory_pages: e.memory_pages,
+        memory_bytes: e.memory_pages.saturating_mul(e.page_size),
+        page_size: e.page_size,
+        footprint_pages: e.footprint_pages,
+        trace_accesses: e.accesses,
+        seed: 0,
+        accesses: e.accesses,
+        misses: e.misses(),
+        oom_at: None,
+        seconds: e.samples.iter().map(|sample| sample.seconds).sum(),
+        window_misses: None,
+        inside: None,
+    }
+}
+
+/// A line for each.
+pub(super) fn csv(estimates: &[Estimate]) -> String {
+    let mut text = String::from(
+        "trace,policy,memory_pages,memory_bytes,footprint_pages,accesses,hit_rate,standard_error,lowest,highest,\
+         misses,out_of_memory,maccesses_per_s\n",
+    );
+    for e in estimates {
+        let (low, high) = e.range();
+        let _ = writeln!(
+            text,
+            "{},{},{},{},{},{},{:.6},{},{low:.6},{high:.6},{},{},{:.3}",
+            quoted(&e.trace),
+            e.policy,
+            e.memory_pages,
+            e.memory_pages.saturating_mul(e.page_size),
+            e.footprint_pages,
+            e.accesses,
+            e.hit_rate(),
+            e.error().map_or(String::new(), |error| format!("{error:.6}")),
+            e.misses(),
+            e.out_of_memory(),
+            e.maccesses_per_s(),
+        );
+    }
+    text
+}
+
+/// One object; a line a row.
+pub(super) fn json(estimates: &[Estimate], one_in: OneIn) -> Result<String, Failure> {
+    let line = |e: &Estimate| {
+        let (low, high) = e.range();
+        let samples = e.samples.iter().map(|sample| {
+            json!({
+                "pages": sample.pages,
+                "memory_pages": sample.memory_pages,
+                "accesses": sample.accesses,
+                "misses": sample.misses,
+                "out_of_memory": sample.out_of_memory,
+                "hit_rate": e.hit_rate_of(sample),
+            })
+        });
+        let row = json!({
+            "trace": e.trace,
+            "policy": e.policy.name(),
+            "memory_pages": e.memory_pages,
+            "memory_bytes": e.memory_pages.saturating_mul(e.page_size),
+            "page_size": e.page_size,
+            "footprint_pages": e.footprint_pages,
+            "accesses": e.accesses,
+            "one_in": one_in.0,
+            "hit_rate": e.hit_rate(),
+            "standard_error": e.error(),
+            "lowest": low,
+            "highest": high,
+            "misses": e.misses(),
+            "maccesses_per_s": (e.maccesses_per_s() * 1000.0).round() / 1000.0,
+            "samples": samples.collect::<Vec<_>>(),
+        });
+        serde_json::to_string(&row)
+    };
+    let lines: Vec<_> = estimates.iter().map(line).collect::<Result<_, _>>()?;
+    Ok(format!("{{\"refault\":\"{}\",\"estimates\":[\n{}\n]}}\n", env!("CARGO_PKG_VERSION"), lines.join(",\n")))
+}
