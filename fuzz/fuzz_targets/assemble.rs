@@ -13,12 +13,16 @@ impl Files for Lengths {
         (self.0 & 1 == 0).then_some(inode.ino ^ u64::from(self.0))
     }
 
+    fn of_descriptor(&mut self, _: u32, fd: u64) -> Option<Inode> {
+        (fd % 2 == 0).then_some(Inode { dev: 1, ino: fd })
+    }
+
     fn numbered(&mut self, _: Inode, _: u32, _: u32) {}
 }
 
 /// What happened, of a kind and two numbers.
 fn what(kind: u8, inode: Inode, a: u64, b: u64) -> What {
-    match kind % 12 {
+    match kind % 13 {
         0 => What::Read { inode, first: a, last: b },
         1 => What::Write { inode, pos: a, bytes: b },
         2 => What::Fault { inode, page: a },
@@ -29,7 +33,8 @@ fn what(kind: u8, inode: Inode, a: u64, b: u64) -> What {
         7 => What::ReclaimBegin,
         8 => What::ReclaimEnd,
         9 => What::Freed { inode },
-        10 => What::Fork { parent: a as u32 },
+        10 => What::Advise { fd: a, advice: b % 8 },
+        11 => What::Fork { parent: a as u32 },
         _ => What::Comm { name: [b as u8; 16] },
     }
 }

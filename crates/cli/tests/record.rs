@@ -4,7 +4,7 @@
 use crate::common::command::{Sandbox, error, ok};
 use refault_testing::{Need, require};
 use refault_trace::{
-    Act, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, Recording, Series, Snapshot, Via,
+    Act, Advised, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, Recording, Series, Snapshot, Via,
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -218,6 +218,35 @@ fn what_the_lab_does_otherwise_is_said() {
     // Replay has the recorded limit among its sizes: here all of the footprint.
     let rows = ok(&s.run(&["replay", path, "--policy", "lru", "--json"]));
     assert!(rows.contains("\"memory_pages\":100,"), "{rows}");
+}
+
+/// Lab misses of reads in order of a file of 100 pages, which a program may have announced.
+fn misses_in_order(path: &Path, s: &Sandbox, advised: Option<Advised>) -> u64 {
+    let mut header = Header::new(Format::Native);
+    header.objects = vec![ObjectInfo { pages: Some(100), ..ObjectInfo::new("/f", ObjectKind::File) }];
+    header.recording = Some(Recording { read_ahead_pages: Some(32), ..Recording::default() });
+    let op = Op { write: false, via: Some(Via::Fd) };
+    let mut writer = NativeWriter::create(path).expect("writable");
+    if let Some(advised) = advised {
+        writer.write(&[Record { act: Act::Advise(advised), ..Record::touch(0, Op::READ) }]).expect("writable");
+    }
+    for i in 0..100 {
+        writer.write(&[Record { act: Act::Miss, time_ns: i, ..Record::touch(i, op) }]).expect("writable");
+    }
+    writer.finish(&header).expect("writable");
+    let output = ok(&s.run(&["verify", path.to_str().expect("text"), "--json"]));
+    let json: Value = serde_json::from_str(&output).expect("JSON");
+    json["by_descriptor"]["lab_misses"].as_u64().expect("a number")
+}
+
+#[test]
+fn what_programs_announce_holds() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    let plain = misses_in_order(&path, &s, None);
+    assert!(plain < 10, "{plain} misses with readahead");
+    assert_eq!(misses_in_order(&path, &s, Some(Advised::Random)), 100);
+    assert_eq!(misses_in_order(&path, &s, Some(Advised::Normal)), plain);
 }
 
 #[test]

@@ -40,6 +40,8 @@ pub enum What {
     ReclaimEnd,
     /// The file is deleted: the number may be that of another one from now on.
     Freed { inode: Inode },
+    /// A program says by a descriptor how it will read a file; the number of that advice.
+    Advise { fd: u64, advice: u64 },
     /// The process was made by another.
     Fork { parent: u32 },
     /// The thread has this name now, filled up with zeros.
@@ -86,6 +88,7 @@ enum Kind {
     ReclaimBegin,
     ReclaimEnd,
     Freed,
+    Advise,
 }
 
 /// What is lost when the kernel does not have an event.
@@ -101,6 +104,8 @@ pub enum Part {
     Reclaim,
     /// Deleted files.
     Deletion,
+    /// What programs say of how they will read files.
+    Advice,
 }
 
 impl Part {
@@ -111,6 +116,7 @@ impl Part {
             Part::Writes => "writes by descriptor on that file system are not recorded",
             Part::Faults => "faults on mapped files are not recorded, or not exactly",
             Part::Reclaim => "some evictions may be taken for truncations",
+            Part::Advice => "programs that announce random access are replayed with readahead",
             Part::Deletion => "a deleted file on ext4 may be taken for the next with its number",
         }
     }
@@ -158,7 +164,7 @@ const fn source(
     Source { event, part, kind, first, second }
 }
 
-const SOURCES: [Source; 20] = [
+const SOURCES: [Source; 21] = [
     source("filemap/mm_filemap_get_pages", Part::Cache, Kind::Read, &["index"], &["last_index"]),
     source("filemap/mm_filemap_add_to_page_cache", Part::Cache, Kind::Add, &["index"], &["order"]),
     source("filemap/mm_filemap_delete_from_page_cache", Part::Cache, Kind::Delete, &["index"], &["order"]),
@@ -179,6 +185,7 @@ const SOURCES: [Source; 20] = [
     source("vmscan/mm_vmscan_memcg_softlimit_reclaim_begin", Part::Reclaim, Kind::ReclaimBegin, &[], &[]),
     source("vmscan/mm_vmscan_memcg_softlimit_reclaim_end", Part::Reclaim, Kind::ReclaimEnd, &[], &[]),
     source("ext4/ext4_free_inode", Part::Deletion, Kind::Freed, &[], &[]),
+    source("syscalls/sys_enter_fadvise64", Part::Advice, Kind::Advise, &["fd"], &["advice"]),
 ];
 
 /// How one event lies in its raw data.
@@ -277,6 +284,7 @@ impl Decoder {
             Kind::ReclaimBegin => What::ReclaimBegin,
             Kind::ReclaimEnd => What::ReclaimEnd,
             Kind::Freed => What::Freed { inode: inode()? },
+            Kind::Advise => What::Advise { fd: number(layout.first)?, advice: number(layout.second)? },
         })
     }
 }
@@ -284,7 +292,7 @@ impl Decoder {
 fn layout(source: &Source, format: &Format) -> Option<Layout> {
     let inode = format.field(&["s_dev", "dev"]).zip(format.field(&["i_ino", "ino"]));
     let (first, second) = (format.field(source.first), format.field(source.second));
-    let wants_inode = !matches!(source.kind, Kind::Address | Kind::ReclaimBegin | Kind::ReclaimEnd);
+    let wants_inode = !matches!(source.kind, Kind::Address | Kind::ReclaimBegin | Kind::ReclaimEnd | Kind::Advise);
     let whole = (!wants_inode || inode.is_some())
         && (source.first.is_empty() || first.is_some())
         && (source.second.is_empty() || second.is_some() || source.second == ["order"]);

@@ -208,6 +208,11 @@ impl Files for Names {
         Some(pages(&metadata))
     }
 
+    fn of_descriptor(&mut self, pid: u32, fd: u64) -> Option<Inode> {
+        let metadata = fs::metadata(format!("/proc/{pid}/fd/{fd}")).ok().filter(fs::Metadata::is_file)?;
+        Some(Inode { dev: device(&metadata), ino: metadata.ino() })
+    }
+
     fn numbered(&mut self, inode: Inode, object: u32, pid: u32) {
         debug_assert_eq!(object as usize, self.files.len());
         let found = self.find(inode, pid);

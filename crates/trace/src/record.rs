@@ -57,6 +57,27 @@ pub enum Act {
     Add,
     /// Reclaim took the pages from the page cache. Not replayed.
     Evict,
+    /// A program said how it will read the object. `refault verify` does what Linux does then.
+    Advise(Advised),
+}
+
+/// What `fadvise` says of an open file; the rest of it drops or brings in pages, which are records
+/// of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Advised {
+    /// Nothing in particular.
+    Normal,
+    /// At random.
+    Random,
+    /// From beginning to end.
+    Sequential,
+    /// Each page once.
+    NoReuse,
+}
+
+impl Advised {
+    /// All of them.
+    pub const ALL: [Advised; 4] = [Advised::Normal, Advised::Random, Advised::Sequential, Advised::NoReuse];
 }
 
 impl Act {

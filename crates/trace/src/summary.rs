@@ -111,7 +111,7 @@ impl KernelCounts {
     fn add(&mut self, record: &Record) {
         let pages = u64::from(record.pages);
         match record.act {
-            Act::Touch => {}
+            Act::Touch | Act::Advise(_) => {}
             Act::Hit => self.hits += pages,
             Act::Miss => {
                 self.misses += 1;

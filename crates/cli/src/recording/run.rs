@@ -5,8 +5,8 @@ use super::load::Loaded;
 use super::settings::Settings;
 use crate::replay::cell::Cell;
 use crate::replay::machine::MAPPED;
-use refault_mm::{PageId, Readahead, Touch};
-use refault_trace::{Act, PackedAccess, Record, Via};
+use refault_mm::{AccessAdvice, PageId, Readahead, Touch};
+use refault_trace::{Act, Advised, PackedAccess, Record, Via};
 use std::collections::{HashMap, HashSet};
 
 /// What is remembered of a descriptor: there is one for each file and thread.
@@ -23,6 +23,8 @@ struct Run<'a> {
     /// By object: the id of its first page.
     first: Vec<u32>,
     descriptors: HashMap<(u32, u32), Descriptor>,
+    /// What programs said of how they will read a file, by object.
+    advice: HashMap<u32, AccessAdvice>,
     /// Pages in memory that another group is charged for: there until the kernel removes them.
     elsewhere: HashSet<u32>,
     compared: Compared,
@@ -41,8 +43,16 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
     }
     cell.end_of_objects();
     let compared = Compared::new(loaded);
-    let mut run =
-        Run { loaded, settings, cell, first, descriptors: HashMap::new(), elsewhere: HashSet::new(), compared };
+    let mut run = Run {
+        loaded,
+        settings,
+        cell,
+        first,
+        descriptors: HashMap::new(),
+        advice: HashMap::new(),
+        elsewhere: HashSet::new(),
+        compared,
+    };
     let series = &loaded.recording.series;
     let columns = (series.column("usage"), series.column("file"));
     let mut snapshots = series.snapshots.iter().peekable();
@@ -90,6 +100,7 @@ impl Run<'_> {
     fn take(&mut self, record: &Record) {
         match record.act {
             act if act.is_touch() => self.touch(record),
+            Act::Advise(advised) => self.advise(record.object, advised),
             Act::Evict if !self.elsewhere.is_empty() => self.each(record, |run, id| {
                 run.elsewhere.remove(&id);
             }),
@@ -158,9 +169,26 @@ impl Run<'_> {
         !cell.engine.read_file(&mut cell.machine, PageId(id), asked, touch, &mut descriptor.readahead).is_hit()
     }
 
+    /// Who has the file open is not known: it holds for all.
+    fn advise(&mut self, object: u32, advised: Advised) {
+        let advice = match advised {
+            Advised::Normal => AccessAdvice::Normal,
+            Advised::Random => AccessAdvice::Random,
+            Advised::Sequential => AccessAdvice::Sequential,
+            Advised::NoReuse => AccessAdvice::NoReuse,
+        };
+        self.advice.insert(object, advice);
+        let of_file = self.descriptors.iter_mut().filter(|((of, _), _)| *of == object);
+        of_file.for_each(|(_, descriptor)| descriptor.readahead.advise(advice));
+    }
+
     fn descriptor(&mut self, record: &Record) -> (&mut Cell, &mut Descriptor) {
         let file = &self.loaded.objects[record.object as usize];
-        let opened = || Descriptor { readahead: self.settings.readahead(file), last: None };
+        let opened = || {
+            let mut readahead = self.settings.readahead(file);
+            readahead.advise(self.advice.get(&record.object).copied().unwrap_or_default());
+            Descriptor { readahead, last: None }
+        };
         (&mut self.cell, self.descriptors.entry((record.object, record.task)).or_insert_with(opened))
     }
 }

@@ -48,6 +48,11 @@ impl Readahead {
         Readahead { file_pages: Some(file_pages), ..Readahead::default() }
     }
 
+    /// Its program says how it will read on.
+    pub fn advise(&mut self, advice: AccessAdvice) {
+        self.advice = advice;
+    }
+
     /// What its program said.
     pub fn advice(&self) -> AccessAdvice {
         self.advice

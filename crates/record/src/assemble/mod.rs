@@ -11,7 +11,7 @@
 //! wait in a queue until those before them are known.
 
 use crate::event::{Event, Inode, What};
-use refault_trace::{Act, Op, Record, Via};
+use refault_trace::{Act, Advised, Op, Record, Via};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 
@@ -33,6 +33,8 @@ const MOST_QUEUED: usize = 1 << 20;
 pub trait Files {
     /// The length of a file in pages; none: not known.
     fn pages(&mut self, inode: Inode, pid: u32) -> Option<u64>;
+    /// The file that a process has open by this descriptor; none: it has not, any more.
+    fn of_descriptor(&mut self, pid: u32, fd: u64) -> Option<Inode>;
     /// A file has this number in records from now on.
     fn numbered(&mut self, inode: Inode, object: u32, pid: u32);
 }
@@ -130,6 +132,7 @@ impl Assembler {
                 let thread = self.thread(event.tid);
                 thread.reclaims = thread.reclaims.saturating_sub(1);
             }
+            What::Advise { fd, advice } if watched => self.advise(event, fd, advice, files),
             What::Freed { inode } => _ = self.files.remove(&inode),
             _ => {}
         }
@@ -227,6 +230,21 @@ impl Assembler {
         let page = first.saturating_add((address >> PAGE_SHIFT) % AROUND).min(last);
         let at = self.push(event, inode, page, 1, Op { write: false, via: Some(Via::Map) }, Act::Touch);
         self.thread(event.tid).open = Some(Open { at, inode, kind: Kind::Around, end: last });
+    }
+
+    fn advise(&mut self, event: &Event, fd: u64, advice: u64, files: &mut impl Files) {
+        // The numbers of `posix_fadvise`; the others are of pages, not of the open file.
+        let advised = match advice {
+            0 => Advised::Normal,
+            1 => Advised::Random,
+            2 => Advised::Sequential,
+            5 => Advised::NoReuse,
+            _ => return,
+        };
+        if let Some(inode) = files.of_descriptor(event.pid, fd) {
+            self.file(inode, event.pid, files);
+            self.push(event, inode, 0, 1, Op::READ, Act::Advise(advised));
+        }
     }
 
     fn add(&mut self, event: &Event, inode: Inode, page: u64, order: u8, watched: bool, files: &mut impl Files) {

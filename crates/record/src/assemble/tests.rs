@@ -12,6 +12,10 @@ impl Files for Ten {
         Some(10)
     }
 
+    fn of_descriptor(&mut self, _: u32, fd: u64) -> Option<Inode> {
+        (fd == 3).then_some(A)
+    }
+
     fn numbered(&mut self, _: Inode, object: u32, _: u32) {
         assert_eq!(object, self.0);
         self.0 += 1;
@@ -40,6 +44,15 @@ fn read(first: u64, last: u64) -> What {
 
 fn add(page: u64) -> What {
     What::Add { inode: A, page, order: 0 }
+}
+
+#[test]
+fn advice_on_a_descriptor_is_of_its_file() {
+    let advise = |fd, advice| What::Advise { fd, advice };
+    // Number 4 drops pages, 9 is open no more, 99 is not recorded.
+    let events = [(1, advise(3, 1)), (1, advise(3, 4)), (1, advise(9, 1)), (99, advise(3, 2)), (1, advise(3, 0))];
+    let want = [Advised::Random, Advised::Normal].map(|advised| (Act::Advise(advised), false, 0, 1));
+    assert_eq!(records(&events), want);
 }
 
 #[test]

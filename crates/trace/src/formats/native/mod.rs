@@ -23,7 +23,7 @@ mod write;
 pub(crate) use read::{from_input, from_path};
 pub use write::NativeWriter;
 
-use crate::record::{Act, Op, Via};
+use crate::record::{Act, Advised, Op, Via};
 
 /// What every Parquet file starts and ends with.
 pub(crate) const MAGIC: &[u8; 4] = b"PAR1";
@@ -67,9 +67,11 @@ const MISS: i32 = 16;
 const DROP: i32 = 32;
 const ADD: i32 = 33;
 const EVICT: i32 = 34;
+/// That of the first of [`Advised::ALL`].
+const ADVISE: i32 = 35;
 
 /// What the codes are, for messages.
-const OPS: &str = "0 to 5, 8 to 13, 16 to 21 or 32 to 34";
+const OPS: &str = "0 to 5, 8 to 13, 16 to 21 or 32 to 38";
 
 /// The code of an operation. Of a touch bit 0 is write, bits 1 and 2 are 0 unspecified, 1 by
 /// descriptor, 2 by mapping.
@@ -87,6 +89,7 @@ fn op_code(op: Op, act: Act) -> i32 {
         Act::Drop => DROP,
         Act::Add => ADD,
         Act::Evict => EVICT,
+        Act::Advise(advised) => ADVISE + advised as i32,
     }
 }
 
@@ -103,7 +106,7 @@ fn op_from_code(code: i64) -> Option<(Op, Act)> {
                 DROP => Act::Drop,
                 ADD => Act::Add,
                 EVICT => Act::Evict,
-                _ => return None,
+                _ => Act::Advise(*Advised::ALL.get(usize::try_from(code.checked_sub(ADVISE)?).ok()?)?),
             };
             return Some((Op::READ, act));
         }
@@ -123,11 +126,11 @@ mod tests {
 
     #[test]
     fn op_codes_round_trip() {
-        for code in (0..6).chain(8..14).chain(16..22).chain(32..35) {
+        for code in (0..6).chain(8..14).chain(16..22).chain(32..39) {
             let (op, act) = op_from_code(code).expect("documented code");
             assert_eq!(i64::from(op_code(op, act)), code);
         }
-        for code in [-1, 6, 7, 14, 15, 22, 24, 31, 35, 40, 256, i64::MAX] {
+        for code in [-1, 6, 7, 14, 15, 22, 24, 31, 39, 40, 256, i64::MAX] {
             assert_eq!(op_from_code(code), None, "{code}");
         }
     }
