@@ -267,6 +267,38 @@ def test_a_trace_that_kills_workers_is_a_row(traces, tmp_path):
     assert all(row["error"].startswith("KilledWorker") for row in sweep.failed())
 
 
+def test_a_result_that_went_with_its_worker_is_waited_for():
+    """Dask calls it lost until another worker has done it again: not as when the scheduler is gone."""
+    from dask.distributed import CancelledError
+
+    from refault.sweeps.plan import Plan
+    from refault.sweeps.run import Job, Work
+
+    class Future:
+        status = "lost"
+
+        def __init__(self, then):
+            self.then = then
+
+        def result(self):
+            if isinstance(self.then, Exception):
+                raise self.then
+            return self.then
+
+    done = []
+
+    class Progress:
+        def done(self, **counts):
+            done.append(counts)
+
+    work = Work(Plan([], ["20%"], ["lru"]), None, [], None, Progress())
+    known = {"digest": "d", "url": "t.parquet"}
+    work.take(Future({"cells": 3}), Job(known, "t.parquet"))
+    assert done == [{"cells": 3}]
+    with pytest.raises(ConnectionError, match="start the sweep again"):
+        work.take(Future(CancelledError("begin-1")), Job(known, "t.parquet"))
+
+
 def test_the_same_content_is_done_once(traces, tmp_path):
     for name in ["a", "b"]:
         shutil.copy(traces / "t0.parquet", tmp_path / f"{name}.parquet")

@@ -249,17 +249,24 @@ class Work:
 
     def take(self, future: Any, job: Job) -> None:
         """What came of a task."""
-        error = future.exception() if future.status == "error" else None
-        if future.status == "cancelled" or future.status == "lost":
-            raise ConnectionError("the scheduler has lost the tasks; start the sweep again to do what is missing")
-        if isinstance(error, CannotWrite):
-            raise error
-        if error is None and job.known is None:
+        from dask.distributed import CancelledError
+
+        error = None
+        try:
+            # Of a worker that is gone since: the scheduler has it done again, and this waits.
             found = future.result()
-            self.progress.done(**found["counts"])
-            self.missing(found["known"], found["done"], found["tried"], self.holder(future))
-        elif error is None:
-            self.progress.done(**future.result())
+        except CancelledError:
+            lost = "the scheduler has lost the tasks; start the sweep again to do what is missing"
+            raise ConnectionError(lost) from None
+        except CannotWrite:
+            raise
+        except Exception as raised:
+            error = raised
+        if error is None:
+            counts = found["counts"] if job.known is None else found
+            self.progress.done(**counts)
+            if job.known is None:
+                self.missing(found["known"], found["done"], found["tried"], self.holder(future))
         elif job.known is None:
             # It killed workers: no cell of it can be replayed.
             said = task.said(error)
