@@ -295,8 +295,10 @@ def test_a_result_that_went_with_its_worker_is_waited_for():
     known = {"digest": "d", "url": "t.parquet"}
     work.take(Future({"cells": 3}), Job(known, "t.parquet"))
     assert done == [{"cells": 3}]
-    with pytest.raises(ConnectionError, match="start the sweep again"):
-        work.take(Future(CancelledError("begin-1")), Job(known, "t.parquet"))
+    # A connection that broke is no cell that failed.
+    for gone in [CancelledError("begin-1"), OSError("in <TCP>: connection refused")]:
+        with pytest.raises(ConnectionError, match="start the sweep again"):
+            work.take(Future(gone), Job(known, "t.parquet"))
 
 
 def test_the_same_content_is_done_once(traces, tmp_path):

@@ -255,12 +255,13 @@ class Work:
         try:
             # Of a worker that is gone since: the scheduler has it done again, and this waits.
             found = future.result()
-        except CancelledError:
-            lost = "the scheduler has lost the tasks; start the sweep again to do what is missing"
-            raise ConnectionError(lost) from None
-        except CannotWrite:
-            raise
         except Exception as raised:
+            if future.status != "error" or isinstance(raised, CancelledError):
+                # No task failed: nobody is there who knows of it.
+                lost = "the scheduler has lost the tasks; start the sweep again to do what is missing"
+                raise ConnectionError(lost) from raised
+            if isinstance(raised, CannotWrite):
+                raise
             error = raised
         if error is None:
             counts = found["counts"] if job.known is None else found
