@@ -72,6 +72,8 @@ pub struct Event {
     pub pid: u32,
     /// The thread.
     pub tid: u32,
+    /// The number of its cgroup of the second version; 0: not known.
+    pub cgroup: u64,
     /// What happened.
     pub what: What,
 }

@@ -1,11 +1,11 @@
 //! Memory cgroups of this machine, of the first or the second version.
 
+use crate::hierarchy::Hierarchy;
+use rustc_hash::FxHashMap;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-/// Where cgroups are mounted by custom.
-const MOUNT: &str = "/sys/fs/cgroup";
 
 /// How the names of groups begin that this program makes; a number of a process follows.
 pub(crate) const PREFIXES: [&str; 2] = ["refault-record-", "refault-play-"];
@@ -16,28 +16,22 @@ pub struct Group {
     folder: PathBuf,
     /// As `/proc/PID/cgroup` has it.
     path: String,
+    /// Where its hierarchy is mounted.
+    root: PathBuf,
     second: bool,
     /// Made by this program, and removed when it is dropped.
     own: bool,
-}
-
-/// Where the hierarchy with the memory controller is, and whether it is of the second version.
-fn hierarchy() -> Result<(PathBuf, bool), String> {
-    let first = Path::new(MOUNT).join("memory");
-    if first.join("memory.limit_in_bytes").exists() || first.join("memory.usage_in_bytes").exists() {
-        return Ok((first, false));
-    }
-    let controllers = fs::read_to_string(Path::new(MOUNT).join("cgroup.controllers")).unwrap_or_default();
-    match controllers.split_whitespace().any(|c| c == "memory") {
-        true => Ok((PathBuf::from(MOUNT), true)),
-        false => Err(format!("no memory cgroups below {MOUNT}")),
-    }
 }
 
 /// The group of a process as `/proc/PID/cgroup` has it.
 pub fn of_process(pid: u32) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
     path_in(&text)
+}
+
+/// The number of the group that this process is in.
+pub(crate) fn own_id() -> Option<u64> {
+    Group::open(Path::new(&of_process(std::process::id())?)).ok()?.id()
 }
 
 /// The line of the memory controller, or of the second version.
@@ -59,36 +53,32 @@ fn path_in(text: &str) -> Option<String> {
 impl Group {
     /// The group of a path: one of cgroupfs, or as `/proc/PID/cgroup` has it.
     pub fn open(path: &Path) -> Result<Group, String> {
-        let (root, second) = hierarchy()?;
-        let inside = path.strip_prefix(&root).unwrap_or(path.strip_prefix("/").unwrap_or(path));
-        let folder = root.join(inside);
+        let hierarchy = Hierarchy::find()?;
+        let (folder, inside) = hierarchy.folder(path);
         if !folder.join("cgroup.procs").exists() {
             return Err(format!("{}: is no memory cgroup (looked for {})", path.display(), folder.display()));
         }
-        Ok(Group { path: format!("/{}", inside.display()), folder, second, own: false })
+        Ok(Group { path: inside, folder, root: hierarchy.place, second: hierarchy.second, own: false })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn open_at(folder: &Path) -> Group {
+        Group { path: "/".to_owned(), folder: folder.to_owned(), root: folder.to_owned(), second: true, own: false }
     }
 
     /// Makes a group with a limit.
     pub fn create(name: &str, limit_bytes: u64) -> Result<Group, String> {
-        let (root, second) = hierarchy()?;
-        Group::create_in(&root, second, name, limit_bytes)
+        Group::create_in(&Hierarchy::find()?, name, limit_bytes)
     }
 
-    fn create_in(root: &Path, second: bool, name: &str, limit_bytes: u64) -> Result<Group, String> {
-        let switched = root.join("cgroup.subtree_control");
-        let controllers = fs::read_to_string(&switched).unwrap_or_default();
-        if second && !controllers.split_whitespace().any(|c| c == "memory") {
-            return Err(format!(
-                "{}: groups here have no limit of memory; switch it on: echo +memory > {}",
-                root.display(),
-                switched.display()
-            ));
-        }
+    fn create_in(hierarchy: &Hierarchy, name: &str, limit_bytes: u64) -> Result<Group, String> {
+        hierarchy.switch_on()?;
+        let root = &hierarchy.place;
         sweep(root);
-        let folder = root.join(name);
+        let (folder, path) = hierarchy.folder(name.as_ref());
         fs::create_dir(&folder).map_err(|e| format!("{}: cannot be made: {e}; it takes root", folder.display()))?;
-        let group = Group { path: format!("/{name}"), folder, second, own: true };
-        group.put(if second { "memory.max" } else { "memory.limit_in_bytes" }, &limit_bytes.to_string())?;
+        let group = Group { path, folder, root: root.clone(), second: hierarchy.second, own: true };
+        group.put(if group.second { "memory.max" } else { "memory.limit_in_bytes" }, &limit_bytes.to_string())?;
         Ok(group)
     }
 
@@ -126,7 +116,17 @@ impl Group {
     }
 
     fn number(&self, file: &str) -> Option<u64> {
-        self.text(file)?.trim().parse().ok()
+        number(&self.folder.join(file))
+    }
+
+    /// Its number and those of the groups below it, as samples of the second version have them.
+    pub(crate) fn ids(&self) -> Option<Ids> {
+        self.second.then(|| Ids { folder: self.folder.clone(), known: FxHashMap::default() })
+    }
+
+    /// Its own number.
+    pub(crate) fn id(&self) -> Option<u64> {
+        fs::metadata(&self.folder).ok().map(|metadata| metadata.ino())
     }
 
     /// Whether nobody has removed it.
@@ -134,13 +134,14 @@ impl Group {
         self.folder.exists()
     }
 
-    /// Its limit in bytes; none: it has none.
+    /// The least that it and the groups around it may have, in bytes; none: there is no limit.
     pub fn limit_bytes(&self) -> Option<u64> {
-        match self.second {
-            true => self.number("memory.max"),
-            // No limit is the largest number of whole pages there.
-            false => self.number("memory.limit_in_bytes").filter(|&bytes| bytes < 1 << 60),
-        }
+        let around = self.folder.ancestors().take_while(|folder| folder.starts_with(&self.root));
+        // Above `memory.high` a group is made to give back as much as it takes.
+        let files: &[&str] = if self.second { &["memory.max", "memory.high"] } else { &["memory.limit_in_bytes"] };
+        let limits = around.flat_map(|folder| files.iter().filter_map(move |file| number(&folder.join(file))));
+        // No limit is the word `max`, and the largest number of whole pages in the first version.
+        limits.min().filter(|&bytes| bytes < 1 << 60)
     }
 
     /// What it is charged for, in bytes.
@@ -152,6 +153,37 @@ impl Group {
     pub fn swappiness(&self) -> Option<u32> {
         self.number("memory.swappiness").map(|n| n as u32)
     }
+}
+
+/// The groups of a part of the hierarchy, by number: that of a group of the second version is the
+/// inode of its folder, and no other group ever gets it.
+#[derive(Debug)]
+pub(crate) struct Ids {
+    folder: PathBuf,
+    known: FxHashMap<u64, bool>,
+}
+
+impl Ids {
+    /// Whether a group is among them. One that was not seen before is looked for.
+    #[inline]
+    pub(crate) fn contain(&mut self, id: u64) -> bool {
+        self.known.get(&id).copied().unwrap_or_else(|| self.look(id))
+    }
+
+    fn look(&mut self, id: u64) -> bool {
+        let mut folders = vec![self.folder.clone()];
+        while let Some(folder) = folders.pop() {
+            let Ok(metadata) = fs::metadata(&folder) else { continue };
+            self.known.insert(metadata.ino(), true);
+            let below = fs::read_dir(&folder).into_iter().flatten().flatten();
+            folders.extend(below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())).map(|e| e.path()));
+        }
+        *self.known.entry(id).or_insert(false)
+    }
+}
+
+fn number(file: &Path) -> Option<u64> {
+    fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
 /// Removes groups that a killed process of this program left: their names end in its number. What
@@ -218,15 +250,20 @@ mod tests {
     #[test]
     fn a_group_of_the_second_version_has_its_own_files() {
         let root = tempfile::tempdir().expect("a folder");
-        let told = Group::create_in(root.path(), true, "g", 1 << 20).expect_err("the controller is off");
-        assert!(told.contains("echo +memory > ") && !root.path().join("g").exists(), "{told}");
         fs::write(root.path().join("cgroup.subtree_control"), "cpu memory\n").expect("writable");
-        let group = Group::create_in(root.path(), true, "g", 1 << 20).expect("made");
+        let group = Group::create_in(&Hierarchy::at(root.path(), true), "g", 1 << 20).expect("made");
         let folder = root.path().join("g");
         assert_eq!((text(&folder, "memory.max"), group.path()), ("1048576".to_owned(), "/g"));
         fs::write(folder.join("memory.current"), "4096\n").expect("writable");
         assert_eq!((group.limit_bytes(), group.usage_bytes(), group.swappiness()), (Some(1 << 20), Some(4096), None));
-        fs::write(folder.join("memory.max"), "max\n").expect("writable");
+        // The least of what holds for it.
+        fs::write(folder.join("memory.high"), "8192\n").expect("writable");
+        assert_eq!(group.limit_bytes(), Some(8192));
+        fs::write(root.path().join("memory.max"), "4096\n").expect("writable");
+        assert_eq!(group.limit_bytes(), Some(4096));
+        for file in [folder.join("memory.max"), folder.join("memory.high"), root.path().join("memory.max")] {
+            fs::write(file, "max\n").expect("writable");
+        }
         assert_eq!(group.limit_bytes(), None);
         group.put("cgroup.procs", "0").expect("entered");
         assert_eq!(text(&folder, "cgroup.procs"), "0");
@@ -254,7 +291,7 @@ mod tests {
     #[test]
     fn a_group_of_the_first_version_has_its_own_files() {
         let root = tempfile::tempdir().expect("a folder");
-        let group = Group::create_in(root.path(), false, "g", 1 << 20).expect("made");
+        let group = Group::create_in(&Hierarchy::at(root.path(), false), "g", 1 << 20).expect("made");
         let folder = root.path().join("g");
         assert_eq!(text(&folder, "memory.limit_in_bytes"), "1048576");
         fs::write(folder.join("memory.limit_in_bytes"), "9223372036854771712\n").expect("writable");
@@ -266,5 +303,21 @@ mod tests {
     fn groups_contain_those_below() {
         assert!(contains("/a", "/a") && contains("/a", "/a/b") && contains("/", "/a"));
         assert!(!contains("/a", "/ab") && !contains("/a/b", "/a"));
+    }
+    #[test]
+    fn groups_are_known_by_number() {
+        let root = tempfile::tempdir().expect("a folder");
+        let inner = root.path().join("g/inner");
+        fs::create_dir_all(&inner).expect("writable");
+        let id = |folder: &Path| fs::metadata(folder).expect("there").ino();
+        let mut ids = Ids { folder: root.path().join("g"), known: FxHashMap::default() };
+        assert!(ids.contain(id(&inner)) && ids.contain(id(&root.path().join("g"))));
+        assert!(!ids.contain(id(root.path())));
+        // One that is made later, and one that is gone.
+        fs::create_dir(inner.join("new")).expect("writable");
+        assert!(ids.contain(id(&inner.join("new"))));
+        let gone = id(&inner.join("new"));
+        fs::remove_dir(inner.join("new")).expect("empty");
+        assert!(ids.contain(gone));
     }
 }

@@ -11,7 +11,8 @@
 //! | `assemble` | events to records: a state machine without clock and without files |
 //! | `members`, `tasks` | whose accesses are recorded; numbers and names of threads |
 //! | `names` | files by inode |
-//! | `group`, `snapshot`, `program` | memory cgroups, what is noted of them, the program that starts |
+//! | `hierarchy`, `group`, `snapshot` | memory cgroups of both versions, and what is noted of them |
+//! | `program` | the program that starts |
 //! | `play`, `pages` | a trace on the kernel of this machine, an access at a time |
 //! | `machine` | settings of the kernel, and how its events count pages |
 //!
@@ -20,6 +21,7 @@
 mod assemble;
 mod event;
 mod group;
+mod hierarchy;
 mod machine;
 mod members;
 mod names;

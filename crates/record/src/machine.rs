@@ -30,9 +30,18 @@ pub fn lru_gen() -> bool {
     u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).is_ok_and(|bits| bits & 1 != 0)
 }
 
+/// How events of this kernel are to be taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Calibration {
+    /// How much the last index of a read is beyond the last page.
+    pub(crate) last_beyond: u64,
+    /// The number of the cgroup of this process, as events have it; 0: they do not.
+    pub(crate) cgroup: u64,
+}
+
 /// Reads one page of a file, and looks how far the event of it says that the read goes: some
 /// versions of the kernel name the page behind the last one.
-pub(crate) fn calibrate(rings: &mut Rings) -> Result<u64, String> {
+pub(crate) fn calibrate(rings: &mut Rings) -> Result<Calibration, String> {
     let path = "/proc/self/exe";
     let fail = |e: std::io::Error| format!("{path}: cannot be read: {e}");
     let mut file = fs::File::open(path).map_err(fail)?;
@@ -45,12 +54,12 @@ pub(crate) fn calibrate(rings: &mut Rings) -> Result<u64, String> {
         std::thread::sleep(STEP);
         rings.take(&mut events, false);
         let mut reads = events.iter().filter(|event| event.pid == own).filter_map(|event| match event.what {
-            What::Read { first: 0, last, .. } => Some(last),
+            What::Read { first: 0, last, .. } => Some((last, event.cgroup)),
             _ => None,
         });
-        if let Some(last) = reads.next_back() {
+        if let Some((last, cgroup)) = reads.next_back() {
             return match last {
-                0 | 1 => Ok(last),
+                0 | 1 => Ok(Calibration { last_beyond: last, cgroup }),
                 _ => Err(format!("the kernel's events of reads are not understood: a page at 0 ends at {last}")),
             };
         }

@@ -1,7 +1,7 @@
 //! Whose accesses are recorded: processes by what they descend from, or by their memory cgroup.
 
 use crate::event::{Event, What};
-use crate::group::contains;
+use crate::group::{Ids, contains};
 use rustc_hash::FxHashMap;
 
 /// How a process is recognised.
@@ -23,12 +23,20 @@ pub struct Members {
     recorder: u32,
     /// By process: whether it is one of them.
     known: FxHashMap<u32, bool>,
+    /// The groups, where events say of which they are.
+    ids: Option<Ids>,
 }
 
 impl Members {
     /// Of a rule; by descent, these processes.
     pub fn new(rule: Rule, recorder: u32, first: impl IntoIterator<Item = u32>) -> Members {
-        Members { rule, recorder, known: first.into_iter().map(|pid| (pid, true)).collect() }
+        Members { rule, recorder, known: first.into_iter().map(|pid| (pid, true)).collect(), ids: None }
+    }
+
+    /// From now on the group of an event is that which it says, and not where its process is when
+    /// it is read.
+    pub(crate) fn by_id(&mut self, ids: Ids) {
+        self.ids = Some(ids);
     }
 
     /// Whether the process of an event is one of them. `group_of` says in which group a process is
@@ -54,6 +62,11 @@ impl Members {
                 None => self.known.remove(&event.pid),
             };
         }
+        if let Some(ids) = self.ids.as_mut().filter(|_| event.cgroup != 0) {
+            let is_in = ids.contain(event.cgroup);
+            self.known.insert(event.pid, is_in);
+            return is_in;
+        }
         if let Some(&known) = self.known.get(&event.pid) {
             return known;
         }
@@ -77,9 +90,10 @@ impl Members {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::group::Group;
 
     fn event(pid: u32, what: What) -> Event {
-        Event { time_ns: 0, pid, tid: pid, what }
+        Event { time_ns: 0, pid, tid: pid, cgroup: 0, what }
     }
 
     const OTHER: What = What::ReclaimBegin;
@@ -127,5 +141,20 @@ mod tests {
         assert!(members.contain(&event(8, OTHER), |_| None));
         assert!(!members.contain(&event(7, OTHER), |_| None));
         assert!(!members.contain(&event(0, OTHER), |_| None));
+    }
+    #[test]
+    fn the_group_that_an_event_says_is_believed() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let group = Group::open_at(dir.path());
+        let mut members = Members::new(Rule::Group("/a".to_owned()), 9, []);
+        members.by_id(group.ids().expect("of the second version"));
+        let inside = group.id().expect("there");
+        let asked = |_: u32| -> Option<String> { panic!("nobody has to be asked") };
+        // It was outside, moved in, and out again.
+        for (cgroup, is_in) in [(1, false), (inside, true), (1, false)] {
+            assert_eq!(members.contain(&Event { cgroup, ..event(1, OTHER) }, asked), is_in);
+        }
+        // Forks and names do not say it.
+        assert!(!members.contain(&event(1, OTHER), asked));
     }
 }

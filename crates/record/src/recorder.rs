@@ -141,16 +141,21 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
     // A recorder that does not get as far as the first event leaves nothing.
     let mut unfinished = Unfinished::new(&options.output);
     let sees = sees(&decoder);
-    let mut rings = Rings::open(decoder, options.ring_bytes)?;
-    let last_beyond = machine::calibrate(&mut rings)?;
-    rings.set_last_beyond(last_beyond);
+    let ids = group.as_ref().filter(|_| matches!(options.target, Target::Group)).and_then(Group::ids);
+    let mut rings = Rings::open(decoder, options.ring_bytes, ids.is_some())?;
+    let calibration = machine::calibrate(&mut rings)?;
+    rings.set_last_beyond(calibration.last_beyond);
     program::catch_end();
     let start_ns = now_ns();
     let mut names = Names::new();
     if let Ok(folder) = std::env::current_dir() {
         names.look_below(folder);
     }
-    let Started { mut child, members, pid } = start(options, group.as_ref())?;
+    let Started { mut child, mut members, pid } = start(options, group.as_ref())?;
+    // Not so if events tell the groups of another hierarchy.
+    if let Some(ids) = ids.filter(|_| group::own_id() == Some(calibration.cgroup)) {
+        members.by_id(ids);
+    }
     let group = group.or_else(|| group_of_target(pid));
     let columns = Columns::of(group.as_ref());
     let mut recorder = Recorder {

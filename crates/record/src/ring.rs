@@ -38,12 +38,18 @@ pub struct Rings {
 }
 
 impl Rings {
-    /// Opens a ring of so many bytes on each CPU, and starts the events.
-    pub fn open(decoder: Decoder, ring_bytes: usize) -> Result<Rings, String> {
+    /// Opens a ring of so many bytes on each CPU, and starts the events; `groups`: with the cgroup
+    /// of each, if the kernel says it.
+    pub fn open(decoder: Decoder, ring_bytes: usize, mut groups: bool) -> Result<Rings, String> {
         allow_descriptors();
         let mut rings = Vec::new();
         for cpu in online()? {
-            rings.push(Ring::open(cpu, &decoder, ring_bytes).map_err(|e| refused(cpu, &e))?);
+            let mut ring = Ring::open(cpu, &decoder, ring_bytes, groups);
+            if groups && ring.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::InvalidInput) {
+                groups = false;
+                ring = Ring::open(cpu, &decoder, ring_bytes, groups);
+            }
+            rings.push(ring.map_err(|e| refused(cpu, &e))?);
         }
         Ok(Rings { rings, decoder, held: Vec::new(), read: 0, lost: 0, undecoded: 0 })
     }
@@ -81,13 +87,15 @@ impl Rings {
 }
 
 impl Ring {
-    fn open(cpu: usize, decoder: &Decoder, bytes: usize) -> io::Result<Ring> {
+    fn open(cpu: usize, decoder: &Decoder, bytes: usize, groups: bool) -> io::Result<Ring> {
+        let groups = if groups { SampleFlag::CGROUP } else { SampleFlag::empty() };
         // An event that never happens owns the ring and tells of processes and their names.
-        let leader = common(&mut Builder::new(Software::DUMMY), cpu).comm(true).task(true).build()?;
+        let leader = common(&mut Builder::new(Software::DUMMY), cpu).sample(groups).comm(true).task(true).build()?;
         let mut sampler = leader.sampled(bytes)?;
         let mut events = Vec::new();
         for id in decoder.ids() {
-            let mut counter = common(&mut Builder::new(Tracepoint::with_id(u64::from(id))), cpu).build()?;
+            let event = Tracepoint::with_id(u64::from(id));
+            let mut counter = common(&mut Builder::new(event), cpu).sample(groups).build()?;
             // SAFETY: both descriptors are open, and the request takes a descriptor by value.
             let set = unsafe { ioctls::SET_OUTPUT(counter.as_raw_fd(), sampler.as_raw_fd()) };
             if set < 0 {
@@ -122,12 +130,13 @@ fn word64(data: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(data.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// A sample: process, thread, time, and the raw data behind their length.
+/// A sample: process, thread, time, the raw data behind their length, and the cgroup.
 #[inline]
 fn sample(decoder: &Decoder, data: &[u8]) -> Option<Event> {
     let length = word32(data, 16)? as usize;
     let what = decoder.decode(data.get(20..20 + length)?)?;
-    Some(Event { pid: word32(data, 0)?, tid: word32(data, 4)?, time_ns: word64(data, 8)?, what })
+    let cgroup = word64(data, 20 + length).unwrap_or(0);
+    Some(Event { pid: word32(data, 0)?, tid: word32(data, 4)?, time_ns: word64(data, 8)?, cgroup, what })
 }
 
 /// What a ring says of tasks. Each ends with process, thread and time.
@@ -136,14 +145,14 @@ fn of_task(kind: u32, data: &[u8]) -> Option<Event> {
     match kind {
         FORK => {
             let (parent, tid) = (word32(data, 4)?, word32(data, 8)?);
-            Some(Event { time_ns, pid, tid, what: What::Fork { parent } })
+            Some(Event { time_ns, pid, tid, cgroup: 0, what: What::Fork { parent } })
         }
         COMM_RECORD => {
             let text = data.get(8..data.len().checked_sub(16)?)?;
             let mut name = [0; COMM];
             let length = text.iter().position(|&b| b == 0).unwrap_or(text.len()).min(COMM);
             name[..length].copy_from_slice(&text[..length]);
-            Some(Event { time_ns, pid, tid: word32(data, 4)?, what: What::Comm { name } })
+            Some(Event { time_ns, pid, tid: word32(data, 4)?, cgroup: 0, what: What::Comm { name } })
         }
         _ => None,
     }
@@ -216,7 +225,7 @@ mod tests {
         // pid, ppid, tid, ptid, time, and once more process, thread and time.
         let fork = words(&[5, 4, 6, 4, 77, 0, 4, 4, 77, 0]);
         let event = of_task(FORK, &fork).expect("whole");
-        assert_eq!(event, Event { time_ns: 77, pid: 5, tid: 6, what: What::Fork { parent: 4 } });
+        assert_eq!(event, Event { time_ns: 77, pid: 5, tid: 6, cgroup: 0, what: What::Fork { parent: 4 } });
         let mut comm = words(&[5, 6]);
         comm.extend(b"cat\0\0\0\0\0");
         comm.extend(words(&[5, 6, 78, 0]));

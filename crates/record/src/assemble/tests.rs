@@ -29,7 +29,7 @@ const B: Inode = Inode { dev: 1, ino: 2 };
 fn records(events: &[(u32, What)]) -> Vec<(Act, bool, u64, u32)> {
     let (mut assembler, mut files, mut out) = (Assembler::new(100, [99]), Ten::default(), Vec::new());
     for (time_ns, &(tid, what)) in (100..).zip(events) {
-        assembler.take(&Event { time_ns, pid: tid, tid, what }, tid < 50, &mut files);
+        assembler.take(&Event { time_ns, pid: tid, tid, cgroup: 0, what }, tid < 50, &mut files);
         assembler.validate().expect("consistent");
         assembler.emit(&mut out, false);
     }
@@ -61,7 +61,7 @@ fn the_largest_folio_of_each_file_is_known() {
     let adds = [(A, 0, 0), (B, 4, 2), (B, 0, 1), (A, 1, 0), (B, 8, 0)];
     for (time_ns, (inode, page, order)) in (100..).zip(adds) {
         let what = What::Add { inode, page, order };
-        assembler.take(&Event { time_ns, pid: 1, tid: 1, what }, true, &mut files);
+        assembler.take(&Event { time_ns, pid: 1, tid: 1, cgroup: 0, what }, true, &mut files);
     }
     assert_eq!([0, 1, 2].map(|object| assembler.folio_order(object)), [0, 2, 0]);
 }
@@ -163,7 +163,7 @@ fn others_are_not_recorded_but_for_what_they_do_to_the_same_files() {
 fn a_deleted_file_is_another_one_afterwards() {
     let (mut assembler, mut files, mut out) = (Assembler::new(0, []), Ten::default(), Vec::new());
     for (time_ns, what) in [(1, read(0, 0)), (2, What::Freed { inode: A }), (3, read(0, 0))] {
-        assembler.take(&Event { time_ns, pid: 1, tid: 1, what }, true, &mut files);
+        assembler.take(&Event { time_ns, pid: 1, tid: 1, cgroup: 0, what }, true, &mut files);
     }
     assembler.emit(&mut out, true);
     assert_eq!(out.iter().map(|r| r.object).collect::<Vec<_>>(), [0, 1]);
@@ -194,7 +194,7 @@ fn nothing_breaks_it() {
                 _ => What::Freed { inode },
             };
             let tid = rng.below(6) as u32;
-            assembler.take(&Event { time_ns, pid: tid, tid, what }, tid != 4, &mut files);
+            assembler.take(&Event { time_ns, pid: tid, tid, cgroup: 0, what }, tid != 4, &mut files);
             assembler.validate().unwrap_or_else(|e| panic!("seed {seed}: {e}"));
             assembler.emit(&mut out, false);
         }
