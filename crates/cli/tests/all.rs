@@ -17,4 +17,5 @@ mod run;
 mod sampling;
 mod scenario;
 mod size;
+mod streaming;
 mod tiers;

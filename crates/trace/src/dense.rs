@@ -152,18 +152,7 @@ impl Trace {
         let mut loader = Loader::new(source, opts, None);
         let mut chunk = Vec::with_capacity(CHUNK);
         while !loader.trace.cut && source.next_chunk(&mut chunk)? {
-            loader.know_objects(source);
-            let name = source.name();
-            for record in &chunk {
-                match record.act {
-                    act if act.is_touch() => loader.add(name, record)?,
-                    Act::Drop => loader.drop_pages(record),
-                    _ => continue,
-                }
-                if loader.keeps {
-                    loader.keep_columns(source, record)?;
-                }
-            }
+            loader.add_chunk(source, &chunk)?;
         }
         if loader.trace.accesses.is_empty() {
             return Err(empty(source.name()));
@@ -239,6 +228,8 @@ pub(crate) struct Loader {
     /// The group of every page, by provisional id, if groups are kept.
     owners: Vec<u16>,
     pub(crate) distinct: u32,
+    /// Accesses that were here and went to another place; those of `trace.accesses` follow them.
+    pub(crate) gone: u64,
     default_via: Via,
     max_accesses: u64,
     /// Accesses so far, also of pages that are not kept.
@@ -271,6 +262,7 @@ impl Loader {
             groups: Groups::default(),
             owners: Vec::new(),
             distinct: 0,
+            gone: 0,
             default_via: opts.default_via,
             max_accesses,
             seen: 0,
@@ -290,6 +282,23 @@ impl Loader {
             });
         }
         debug_assert!(self.loading.len() <= MAX_OBJECTS as usize);
+    }
+
+    /// Adds the records of a chunk that are accesses, or drop pages.
+    pub(crate) fn add_chunk(&mut self, source: &dyn RecordSource, chunk: &[Record]) -> Result<(), TraceError> {
+        self.know_objects(source);
+        let name = source.name();
+        for record in chunk {
+            match record.act {
+                act if act.is_touch() => self.add(name, record)?,
+                Act::Drop => self.drop_pages(record),
+                _ => continue,
+            }
+            if self.keeps {
+                self.keep_columns(source, record)?;
+            }
+        }
+        Ok(())
     }
 
     #[inline]
@@ -330,7 +339,7 @@ impl Loader {
 
     /// Notes pages that leave memory: those that were touched before; the others are not there.
     pub(crate) fn drop_pages(&mut self, record: &Record) {
-        let at = self.trace.accesses.len() as u64;
+        let at = self.gone + self.trace.accesses.len() as u64;
         let Some(loading) = self.loading.get(record.object as usize) else { return };
         let pages = record.page..record.page + u64::from(record.pages);
         let known = pages.filter_map(|page| loading.pages.known(page));
@@ -370,13 +379,20 @@ impl Loader {
 
     /// Numbers the pages by (object, group, index) and renames them in place.
     pub(crate) fn finish(mut self, source: &dyn RecordSource) -> Trace {
+        let renamed = self.number(source);
+        self.renamed(&renamed)
+    }
+
+    /// Makes the objects, with their pages numbered by (object, group, index): the id of each page
+    /// by its provisional one.
+    pub(crate) fn number(&mut self, source: &dyn RecordSource) -> Vec<u32> {
         self.sort_groups();
         let mut renamed = vec![0u32; self.distinct as usize];
         let mut first_page = 0u32;
         let owners = std::mem::take(&mut self.owners);
         let owner = |&(_, provisional): &(u64, u32)| owners.get(provisional as usize).copied().unwrap_or(0);
-        for (loading, info) in std::mem::take(&mut self.loading).into_iter().zip(&source.header().objects) {
-            let mut seen = loading.pages.by_first_access;
+        for (loading, info) in self.loading.iter_mut().zip(&source.header().objects) {
+            let mut seen = std::mem::take(&mut loading.pages.by_first_access);
             seen.sort_unstable_by_key(|page| (owner(page), page.0));
             for (id, (_, provisional)) in (first_page..).zip(&seen) {
                 renamed[*provisional as usize] = id;
@@ -399,7 +415,17 @@ impl Loader {
                 false => seen.chunk_by(|a, b| owner(a) == owner(b)).for_each(object),
             }
         }
-        self.renamed(&renamed)
+        renamed
+    }
+
+    /// Begins at the start of the same source again: pages have the ids that `renamed` gives them.
+    pub(crate) fn begin_again(&mut self, renamed: &[u32]) {
+        for object in &mut self.loading {
+            object.pages.rename(renamed);
+            object.descriptors = Descriptors::default();
+        }
+        (self.seen, self.gone) = (0, 0);
+        self.trace.cut = self.max_accesses == 0;
     }
 
     /// The trace, with the id of each page in the place of its provisional one.

@@ -33,6 +33,12 @@ impl Pages {
         direct.or_else(|| self.sparse.get(&page).copied())
     }
 
+    /// Gives every page the id that stands in the place of its own.
+    pub(crate) fn rename(&mut self, renamed: &[u32]) {
+        let ids = self.direct.iter_mut().filter(|id| **id != NONE).chain(self.sparse.values_mut());
+        ids.for_each(|id| *id = renamed[*id as usize]);
+    }
+
     #[cold]
     #[inline(never)]
     fn insert(&mut self, page: u64, next: u32) {

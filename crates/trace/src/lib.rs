@@ -3,6 +3,7 @@
 //!
 //! - [`open`] finds out which format and compression a file has and reads it as a [`RecordSource`];
 //! - [`Trace::load`] makes page ids dense, once, so that nobody hashes on a hit;
+//! - [`PageNumbers::read`] numbers the pages of a trace larger than memory, to be read in pieces;
 //! - [`Samples::load`] keeps the accesses of a few pages, chosen by hash;
 //! - [`NativeWriter`] writes the native format (Parquet with zstd), all of it or nothing;
 //! - [`generate`] makes workloads out of a seed.
@@ -28,6 +29,7 @@ mod recording;
 mod sample;
 mod samples;
 mod shape;
+mod stream;
 mod summary;
 mod text;
 mod zip;
@@ -49,4 +51,5 @@ pub use record::{
 pub use recording::{Recording, Series, Snapshot};
 pub use sample::{Sample, SampleUnit};
 pub use samples::Samples;
+pub use stream::{PageNumbers, Piece, Pieces};
 pub use summary::{GroupSummary, KernelCounts, ObjectSummary, Summary, ViaCounts};

@@ -25,6 +25,8 @@ Examples:
     refault replay job.parquet --memory 512M --swap-max 0 --policy mglru --json
   The same of a trace of billions, by one page in a hundred:
     refault replay week.parquet --sample 1% --curve
+  A trace of billions, larger than memory, access by access:
+    refault replay week.parquet --stream --memory 10% --policy lru,mglru
   What four tenants of one trace do to each other, with limits of their own:
     refault replay tenants.parquet --memcg-column --memcg-limits limits.toml
   A machine in virtual time, and how its memory moves:
@@ -79,6 +81,11 @@ pub struct ReplayArgs {
     /// Replay only the first N accesses [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) max_accesses: Option<u64>,
+
+    /// For a trace that is larger than memory: read it twice, once for its pages and once for its
+    /// accesses, and keep none of these. Not with the policy opt, which must know the future
+    #[arg(long, conflicts_with_all = ["sample", "memcg_column", "tier"])]
+    pub(super) stream: bool,
 
     /// Permit sizes above the footprint of the trace, where every policy holds everything
     #[arg(long)]

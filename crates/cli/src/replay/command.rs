@@ -6,7 +6,7 @@ use super::clocked::Clocked;
 use super::policy::RowPolicy;
 use super::row::Row;
 use super::run::{Plan, PlugIn};
-use super::{curve, groups, metrics, sample, scenario, text};
+use super::{curve, groups, metrics, sample, scenario, stream, text};
 use crate::flags::kernel::{self, KernelArg};
 use crate::flags::recorded;
 use crate::flags::settings::{self, Set};
@@ -100,6 +100,7 @@ pub(super) fn check(args: &ReplayArgs) -> Result<(), Failure> {
         )
         .into());
     }
+    stream::check(args)?;
     check_paths(args)
 }
 
@@ -189,21 +190,31 @@ fn replay(
     path: &Path,
     policies: &[(RowPolicy, Option<Config>)],
 ) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
-    let multi_gen = |cfg: &Config| cfg.lru.kind == Lru::MultiGen && args.output.lru_gen;
     let source = open(path, &args.input.open_options())?;
     let recording = source.header().recording.as_ref();
     let own = recording.map(|recording| policies_of(recording, args, given)).transpose()?;
     let policies = own.as_deref().unwrap_or(policies);
-    // Nothing else asks for the time, and it is twice as large as all the rest of the trace.
-    let keep_time = policies.iter().filter_map(|(_, cfg)| cfg.as_ref()).any(multi_gen);
-    let loaded = load(args, source, keep_time)?;
-    if let Some(note) = idle(policies, &loaded.trace) {
-        eprintln!("note: {}: {note}", printable(&path.display().to_string()));
+    if args.stream {
+        return stream::replay(args, given, source, path, policies);
     }
+    // Nothing else asks for the time, and it is twice as large as all the rest of the trace.
+    let loaded = load(args, source, wants_time(args, policies))?;
+    note_idle(policies, &loaded.trace, path);
     cells(args, policies, &[], &loaded, args.output.miss_bits.is_some(), &path.display().to_string())
 }
 
-/// Which policies have nothing to choose among, if there are any.
+/// Whether an output shows times: those of generations.
+pub(super) fn wants_time(args: &ReplayArgs, policies: &[(RowPolicy, Option<Config>)]) -> bool {
+    args.output.lru_gen && policies.iter().filter_map(|(_, cfg)| cfg.as_ref()).any(|cfg| cfg.lru.kind == Lru::MultiGen)
+}
+
+/// Says which policies have nothing to choose among, if there are any.
+pub(super) fn note_idle(policies: &[(RowPolicy, Option<Config>)], trace: &Trace, path: &Path) {
+    if let Some(note) = idle(policies, trace) {
+        eprintln!("note: {}: {note}", printable(&path.display().to_string()));
+    }
+}
+
 fn idle(policies: &[(RowPolicy, Option<Config>)], trace: &Trace) -> Option<String> {
     let of_files = |policy: &RowPolicy| matches!(policy, RowPolicy::Linux(Policy::Ext(_)));
     let names: Vec<_> = policies.iter().map(|(policy, _)| *policy).filter(of_files).map(RowPolicy::name).collect();
@@ -281,10 +292,23 @@ fn cells(
     bits: bool,
     file: &str,
 ) -> Result<Vec<(Row, Option<MissBits>)>, Failure> {
+    let plan = plan(args, policies, plug_ins, loaded, bits)?;
+    plan.run().map_err(|e| format!("{file}: {e}").into())
+}
+
+/// The cells that the flags ask for.
+pub(super) fn plan<'a>(
+    args: &ReplayArgs,
+    policies: &'a [(RowPolicy, Option<Config>)],
+    plug_ins: &'a [(&'a PlugIn, Config)],
+    loaded: &'a Loaded,
+    bits: bool,
+) -> Result<Plan<'a>, Failure> {
     let Loaded { trace, page_size, recording } = loaded;
     let recorded_bytes = recording.as_ref().and_then(|recording| recording.memory_max);
     let footprint = u64::from(trace.footprint_pages());
-    let plan = Plan {
+    Ok(Plan {
+        accesses: trace.accesses.len() as u64,
         page_size: *page_size,
         sizes: sizes_or_recorded(args, &trace.name, *page_size, footprint, recorded_bytes)?,
         policies,
@@ -298,8 +322,7 @@ fn cells(
         threads: args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
         stop: args.stop.clone(),
         trace,
-    };
-    plan.run().map_err(|e| format!("{file}: {e}").into())
+    })
 }
 
 /// The policies for a recording: what no flag says, the recording does.

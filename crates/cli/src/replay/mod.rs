@@ -7,6 +7,7 @@
 //! | `command` | from flags to output: which traces, sizes and policies |
 //! | `cell`, `machine` | one trace, policy and size: the engine, and page tables and devices that cost nothing |
 //! | `run`, `recorder` | cells on threads; what is recorded on the way |
+//! | `stream` | the cells of a trace that is larger than memory |
 //! | `clocked`, `progress` | the source as it is read, with its times; the bar |
 //! | `row`, `text`, `curve`, `swap_map`, `metrics` | what came out, as tables, JSON, pictures and metrics |
 //! | `groups/` | the same of a trace with memory cgroups |
@@ -31,6 +32,7 @@ mod row;
 mod run;
 pub mod sample;
 mod scenario;
+mod stream;
 mod swap_map;
 mod text;
 

@@ -8,7 +8,7 @@ use super::row::{EngineFigures, Row};
 use crate::Stop;
 use refault_mm::opt::{Opt, next_uses};
 use refault_mm::{CacheExtOps, Config, Lru, Policy};
-use refault_trace::Trace;
+use refault_trace::{PackedAccess, Trace};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -30,6 +30,8 @@ pub struct PlugIn {
 pub struct Plan<'a> {
     /// The trace.
     pub trace: &'a Trace,
+    /// Accesses of the trace, though `trace` may hold none of them.
+    pub accesses: u64,
     /// Bytes a page.
     pub page_size: u32,
     /// Memory sizes in pages.
@@ -58,24 +60,34 @@ pub struct Plan<'a> {
 
 /// What decides in a cell.
 #[derive(Clone, Copy)]
-enum Decides<'a> {
+pub(super) enum Decides<'a> {
     Policy(&'a (RowPolicy, Option<Config>)),
     PlugIn(&'a (&'a PlugIn, Config)),
 }
 
 /// A row, and the bits of its misses if they were asked for.
-type Done = Result<(Row, Option<MissBits>), String>;
+pub(super) type Done = (Row, Option<MissBits>);
+
+/// A cell of the engine on its way.
+#[derive(Debug)]
+pub(super) struct Running<'a> {
+    policy: RowPolicy,
+    cfg: &'a Config,
+    plug_in: Option<&'a PlugIn>,
+    pages: u64,
+    cell: Cell,
+    recorder: Recorder,
+    seconds: f64,
+}
 
 impl Plan<'_> {
     /// Replays every cell; rows are by size, then by policy, whatever the threads.
-    pub fn run(&self) -> Result<Vec<(Row, Option<MissBits>)>, String> {
-        let all = self.policies.iter().map(Decides::Policy).chain(self.plug_ins.iter().map(Decides::PlugIn));
-        let cells: Vec<_> = self.sizes.iter().flat_map(|&pages| all.clone().map(move |one| (pages, one))).collect();
+    pub fn run(&self) -> Result<Vec<Done>, String> {
+        let cells = self.cells();
         let next = self.next_uses()?;
-        let total = self.trace.accesses.len() as u64 * cells.len() as u64;
-        let progress = Progress::new(format!("replaying {}", self.trace.name), Some(total));
+        let progress = self.progress(cells.len());
         let taken = AtomicUsize::new(0);
-        let done: Mutex<Vec<Option<Done>>> = Mutex::new(cells.iter().map(|_| None).collect());
+        let done: Mutex<Vec<Option<Result<Done, String>>>> = Mutex::new(cells.iter().map(|_| None).collect());
         std::thread::scope(|scope| {
             for _ in 0..self.threads.min(cells.len()) {
                 scope.spawn(|| {
@@ -83,13 +95,9 @@ impl Plan<'_> {
                         let at = taken.fetch_add(1, Ordering::Relaxed);
                         cells.get(at).map(|cell| (at, cell))
                     } {
-                        let result = match decides {
-                            Decides::Policy((policy, Some(cfg))) => self.linux(*policy, cfg, None, pages, &progress),
-                            Decides::Policy((_, None)) => Ok(self.opt(&next, pages, &progress)),
-                            Decides::PlugIn((plug_in, cfg)) => {
-                                let lists = RowPolicy::Linux(Policy::Lru);
-                                self.linux(lists, cfg, Some(plug_in), pages, &progress)
-                            }
+                        let result = match self.begin(decides, pages) {
+                            Some(running) => running.map(|running| self.linux(running, &progress)),
+                            None => Ok(self.opt(&next, pages, &progress)),
                         };
                         if let Ok(mut done) = done.lock() {
                             done[at] = Some(result);
@@ -103,6 +111,17 @@ impl Plan<'_> {
         done.into_inner().unwrap_or_default().into_iter().flatten().collect()
     }
 
+    /// The cells: by size, then by policy.
+    pub(super) fn cells(&self) -> Vec<(u64, Decides<'_>)> {
+        let all = self.policies.iter().map(Decides::Policy).chain(self.plug_ins.iter().map(Decides::PlugIn));
+        self.sizes.iter().flat_map(|&pages| all.clone().map(move |one| (pages, one))).collect()
+    }
+
+    /// A bar over so many cells.
+    pub(super) fn progress(&self, cells: usize) -> Progress {
+        Progress::new(format!("replaying {}", self.trace.name), Some(self.accesses * cells as u64))
+    }
+
     /// What OPT must know of the future, once for all its cells.
     fn next_uses(&self) -> Result<Vec<u32>, String> {
         if self.policies.iter().all(|(policy, _)| *policy != RowPolicy::Opt) {
@@ -113,32 +132,63 @@ impl Plan<'_> {
     }
 
     fn recorder(&self) -> Recorder {
-        let accesses = self.trace.accesses.len();
+        let accesses = self.accesses as usize;
         Recorder {
             bits: self.bits.then(|| MissBits::new(accesses)),
             windows: self.windows.map(|n| Windows::new(n, accesses)),
         }
     }
 
-    fn linux(
+    /// A cell before its first access; none for OPT, which is not the engine's.
+    pub(super) fn begin<'p>(&'p self, decides: Decides<'p>, pages: u64) -> Option<Result<Running<'p>, String>> {
+        let (policy, cfg, plug_in) = match decides {
+            Decides::Policy((policy, cfg)) => (*policy, cfg.as_ref()?, None),
+            Decides::PlugIn((plug_in, cfg)) => (RowPolicy::Linux(Policy::Lru), cfg, Some(*plug_in)),
+        };
+        let cell = Cell::new(self.trace, cfg.clone(), pages, self.swap_max_pages).and_then(|mut cell| {
+            if let Some(plug_in) = plug_in {
+                cell.engine.attach_cache_ext(cell.group, &*plug_in.ops)?;
+            }
+            Ok(cell)
+        });
+        let recorder = self.recorder();
+        Some(cell.map(|cell| Running { policy, cfg, plug_in, pages, cell, recorder, seconds: 0.0 }))
+    }
+
+    fn linux(&self, mut running: Running<'_>, progress: &Progress) -> Done {
+        // A trace without times gets a microsecond an access.
+        let times = self.trace.time_ns.as_deref().filter(|t| t.last().is_some_and(|&last| last > 0));
+        self.feed(&mut running, &self.trace.accesses, times, progress);
+        self.end(running)
+    }
+
+    /// Gives a cell its next accesses, and their times if the trace has any.
+    pub(super) fn feed(
         &self,
-        policy: RowPolicy,
-        cfg: &Config,
-        plug_in: Option<&PlugIn>,
-        pages: u64,
+        running: &mut Running<'_>,
+        accesses: &[PackedAccess],
+        times: Option<&[u64]>,
         progress: &Progress,
-    ) -> Done {
-        let mut cell = Cell::new(self.trace, cfg.clone(), pages, self.swap_max_pages)?;
-        if let Some(plug_in) = plug_in {
-            cell.engine.attach_cache_ext(cell.group, &*plug_in.ops)?;
-        }
-        let mut recorder = self.recorder();
+    ) {
         let started = Instant::now();
-        match recorder.keeps() {
-            true => self.feed(&mut cell, &mut recorder, progress),
-            false => self.feed(&mut cell, &mut CountOnly, progress),
+        let Running { cell, recorder, .. } = running;
+        for (i, chunk) in accesses.chunks(STEP).enumerate() {
+            if self.stop.is_set() {
+                break;
+            }
+            let times = times.map(|t| &t[i * STEP..]);
+            match recorder.keeps() {
+                true => cell.run_with_drops(chunk, times, &self.trace.drops, recorder),
+                false => cell.run_with_drops(chunk, times, &self.trace.drops, &mut CountOnly),
+            }
+            progress.add(chunk.len() as u64);
         }
-        let seconds = started.elapsed().as_secs_f64();
+        running.seconds += started.elapsed().as_secs_f64();
+    }
+
+    /// What came out of a cell.
+    pub(super) fn end(&self, running: Running<'_>) -> Done {
+        let Running { policy, cfg, plug_in, pages, cell, recorder, seconds } = running;
         let events = cell.engine.memcg_events(cell.group);
         let inside = EngineFigures {
             counters: cell.engine.vmstat(),
@@ -155,22 +205,10 @@ impl Plan<'_> {
         (row.accesses, row.misses, row.oom_at) = (cell.accesses, cell.misses, cell.oom_at);
         row.inside = Some(inside);
         row.plug_in = plug_in.map(|plug_in| plug_in.name.clone());
-        Ok(with_records(row, recorder))
+        with_records(row, recorder)
     }
 
-    fn feed<S: MissSink>(&self, cell: &mut Cell, sink: &mut S, progress: &Progress) {
-        // A trace without times gets a microsecond an access.
-        let times = self.trace.time_ns.as_deref().filter(|t| t.last().is_some_and(|&last| last > 0));
-        for (i, chunk) in self.trace.accesses.chunks(STEP).enumerate() {
-            if self.stop.is_set() {
-                break;
-            }
-            cell.run_with_drops(chunk, times.map(|t| &t[i * STEP..]), &self.trace.drops, sink);
-            progress.add(chunk.len() as u64);
-        }
-    }
-
-    fn opt(&self, next: &[u32], pages: u64, progress: &Progress) -> (Row, Option<MissBits>) {
+    fn opt(&self, next: &[u32], pages: u64, progress: &Progress) -> Done {
         let mut opt = Opt::new(pages, next.len());
         let mut recorder = self.recorder();
         let keeps = recorder.keeps();
@@ -205,9 +243,9 @@ impl Plan<'_> {
             memory_bytes: pages.saturating_mul(u64::from(self.page_size)),
             page_size: u64::from(self.page_size),
             footprint_pages: u64::from(self.trace.footprint_pages()),
-            trace_accesses: self.trace.accesses.len() as u64,
+            trace_accesses: self.accesses,
             seed: self.seed,
-            accesses: self.trace.accesses.len() as u64,
+            accesses: self.accesses,
             misses: 0,
             oom_at: None,
             seconds,
@@ -217,7 +255,7 @@ impl Plan<'_> {
     }
 }
 
-fn with_records(mut row: Row, recorder: Recorder) -> (Row, Option<MissBits>) {
+fn with_records(mut row: Row, recorder: Recorder) -> Done {
     row.window_misses = recorder.windows.map(Windows::into_misses);
     (row, recorder.bits)
 }

@@ -166,6 +166,7 @@ impl Work<'_> {
         Plan {
             plug_ins: &[],
             trace: self.trace,
+            accesses: self.trace.accesses.len() as u64,
             page_size: self.page_size,
             sizes,
             policies,

@@ -168,6 +168,7 @@ fn replay(trace: &Trace, question: &Question<'_>, size: u64, part: &dyn Fn(u64) 
     let policies: Vec<_> = question.policies.iter().map(|(policy, cfg)| (*policy, cfg.as_ref().map(sampled))).collect();
     let plan = Plan {
         trace,
+        accesses: trace.accesses.len() as u64,
         page_size: question.page_size,
         sizes: vec![size],
         policies: &policies,
