@@ -1,0 +1,116 @@
+//! Accesses a second of every policy, beside the limits: what it costs to look at the trace at all.
+//!
+//! zipf(1.0), one thread, memory of 10 % and 50 %. The limit loops run before and after the
+//! policies in the same process, so that a noisy machine shows.
+
+use refault_cli::replay::cell::{Cell, CountOnly};
+use refault_mm::{Config, Policy, opt};
+use refault_trace::generate::{Pattern, Stream, Workload};
+use refault_trace::{LoadOptions, PackedAccess, Trace, Via};
+
+use crate::rows::{Rows, flag, is_wanted, number};
+
+const UNIT: &str = "M accesses/s";
+
+/// The trace of all rows.
+pub fn zipf(via: Via, accesses: u64, pages: u32) -> Trace {
+    let stream = Stream::new("set", Pattern::Zipf { skew: 1.0, permute: true }, pages);
+    let mut source = Workload::single(stream, accesses, 1).generator("zipf").expect("a workload");
+    Trace::load(&mut source, &LoadOptions { default_via: via, ..LoadOptions::default() }).expect("a trace")
+}
+
+/// Replays a trace in so many pages; the misses.
+pub fn cell(trace: &Trace, policy: Policy, memory: u64) -> u64 {
+    let mut cell = Cell::new(trace, Config::new(policy), memory, u64::MAX).expect("a cell");
+    cell.run(&trace.accesses, None, &mut CountOnly);
+    cell.misses
+}
+
+/// Replays a trace under OPT; the misses.
+pub fn opt(trace: &Trace, memory: u64) -> u64 {
+    let pages = trace.footprint_pages() as usize;
+    let next = opt::next_uses(trace.accesses.iter().map(|a| a.page()), pages).expect("numbers");
+    let mut opt = opt::Opt::new(memory, next.len());
+    next.iter().map(|&next| u64::from(!opt.access(next))).sum()
+}
+
+fn stream_only(accesses: &[PackedAccess]) -> u32 {
+    accesses.iter().fold(0, |sum, a| sum ^ a.page())
+}
+
+fn byte_each(accesses: &[PackedAccess], bytes: &mut [u8]) -> u64 {
+    let mut first = 0;
+    for a in accesses {
+        let b = &mut bytes[a.page() as usize];
+        first += u64::from(*b == 0);
+        *b = 1;
+    }
+    first
+}
+
+fn descriptor_each(accesses: &[PackedAccess], table: &mut [[u32; 4]]) -> u64 {
+    let mut first = 0;
+    for (i, a) in accesses.iter().enumerate() {
+        let d = &mut table[a.page() as usize];
+        first += u64::from(d[0] == 0);
+        *d = [d[0] + 1, i as u32, d[1], d[2]];
+    }
+    first
+}
+
+fn limits(rows: &mut Rows, trace: &Trace, via: Via, when: &str) {
+    let (amount, pages) = (trace.accesses.len() as f64 / 1e6, trace.footprint_pages() as usize);
+    let runs = number("--runs", 3);
+    let mut add = |what: &str, run: &mut dyn FnMut() -> u64| {
+        let row = rows.add(format!("{via:?} limit {when}: {what}"), UNIT, amount, runs, run);
+        println!("  limit: {what:28} {:8.0}", row.best());
+    };
+    add("stream only", &mut || stream_only(&trace.accesses).into());
+    let mut bytes = vec![0u8; pages];
+    add("test and set a byte each", &mut || byte_each(&trace.accesses, &mut bytes));
+    let mut table = vec![[0u32; 4]; pages];
+    add("a 16-byte descriptor each", &mut || descriptor_each(&trace.accesses, &mut table));
+}
+
+fn policies(rows: &mut Rows, trace: &Trace, via: Via) {
+    let (n, pages) = (trace.accesses.len() as f64, u64::from(trace.footprint_pages()));
+    let runs = number("--runs", 3);
+    for percent in [10, 50] {
+        let memory = pages * percent / 100;
+        let mut add = |policy: &str, run: &dyn Fn() -> u64| {
+            if !is_wanted(&format!("{percent} % {policy}")) {
+                return;
+            }
+            let mut misses = 0;
+            let row = rows.add(format!("{via:?} {percent} % {policy}"), UNIT, n / 1e6, runs, || misses = run());
+            let hit = 1.0 - misses as f64 / n;
+            println!("  {percent:2} % {policy:30} {:8.1}   hit rate {hit:.4}", row.best());
+        };
+        Policy::ALL.into_iter().for_each(|policy| add(policy.name(), &|| cell(trace, policy, memory)));
+        add("opt", &|| opt(trace, memory));
+    }
+}
+
+/// Every row, by descriptor and by mapping.
+pub fn run(rows: &mut Rows) {
+    for via in [Via::Fd, Via::Map] {
+        if flag("--via").is_some_and(|v| (v == "map") != (via == Via::Map)) {
+            continue;
+        }
+        let trace = zipf(via, number("--accesses", 20_000_000), number("--pages", 1_000_000) as u32);
+        let (n, pages, runs) = (trace.accesses.len(), trace.footprint_pages(), number("--runs", 3));
+        println!("zipf(1.0), {n} accesses over {pages} pages, {via:?}; million accesses a second, best of {runs}");
+        if is_wanted("limits") {
+            limits(rows, &trace, via, "before");
+        }
+        policies(rows, &trace, via);
+        if is_wanted("limits") {
+            limits(rows, &trace, via, "after");
+        }
+    }
+    println!(
+        "bytes: {} a resident page, {} a shadow",
+        refault_mm::Engine::BYTES_PER_RESIDENT_PAGE,
+        refault_mm::Engine::BYTES_PER_SHADOW
+    );
+}
