@@ -17,12 +17,16 @@ impl Files for Lengths {
         (fd % 2 == 0).then_some(Inode { dev: 1, ino: fd })
     }
 
+    fn of_memory(&mut self, _: u32, address: u64, bytes: u64) -> Vec<(Inode, u64, u64)> {
+        vec![(Inode { dev: 1, ino: address % 4 }, address >> 12, bytes >> 12)]
+    }
+
     fn numbered(&mut self, _: Inode, _: u32, _: u32) {}
 }
 
 /// What happened, of a kind and two numbers.
 fn what(kind: u8, inode: Inode, a: u64, b: u64) -> What {
-    match kind % 13 {
+    match kind % 14 {
         0 => What::Read { inode, first: a, last: b },
         1 => What::Write { inode, pos: a, bytes: b },
         2 => What::Fault { inode, page: a },
@@ -33,7 +37,8 @@ fn what(kind: u8, inode: Inode, a: u64, b: u64) -> What {
         7 => What::ReclaimBegin,
         8 => What::ReclaimEnd,
         9 => What::Freed { inode },
-        10 => What::Advise { fd: a, advice: b % 8 },
+        10 => What::Advise { fd: a, advice: b % 8, offset: a, bytes: b },
+        12 => What::AdviseMemory { address: a, bytes: b, advice: b % 22 },
         11 => What::Fork { parent: a as u32 },
         _ => What::Comm { name: [b as u8; 16] },
     }
@@ -49,7 +54,7 @@ fuzz_target!(|bytes: &[u8]| {
         // Small numbers meet each other, large ones the bounds.
         let scaled = |n: u8| u64::from(n).rotate_left(u32::from(shift % 64));
         let what = what(kind, inode, scaled(a), scaled(a).wrapping_add(u64::from(b)));
-        let event = Event { time_ns, pid: u32::from(tid % 4), tid: u32::from(tid % 4), what };
+        let event = Event { time_ns, pid: u32::from(tid % 4), tid: u32::from(tid % 4), cgroup: 0, what };
         assembler.take(&event, flags & 64 == 0, &mut Lengths(flags));
         assert_eq!(assembler.validate(), Ok(()));
         assembler.emit(&mut out, false);

@@ -249,6 +249,115 @@ fn what_programs_announce_holds() {
     assert_eq!(misses_in_order(&path, &s, Some(Advised::Normal)), plain);
 }
 
+/// What the lab misses of a file of 100 pages in memory for 60, by what a kernel did: times, what,
+/// first page and pages.
+fn lab_misses(path: &Path, s: &Sandbox, rows: &[(u64, Act, u64, u32)], via: Via) -> u64 {
+    let mut header = Header::new(Format::Native);
+    header.objects = vec![ObjectInfo { pages: Some(100), ..ObjectInfo::new("/f", ObjectKind::File) }];
+    header.recording =
+        Some(Recording { memory_max: Some(60 * 4096), read_ahead_pages: Some(0), ..Recording::default() });
+    let mut writer = NativeWriter::create(path).expect("writable");
+    let op = Op { write: false, via: Some(via) };
+    for &(time_ns, act, page, pages) in rows {
+        writer.write(&[Record { act, pages, time_ns, ..Record::touch(page, op) }]).expect("writable");
+    }
+    writer.finish(&header).expect("writable");
+    let output = ok(&s.run(&["verify", path.to_str().expect("text"), "--json"]));
+    let json: Value = serde_json::from_str(&output).expect("JSON");
+    assert_eq!(json["by_descriptor"]["accesses"].as_u64() > Some(0), via == Via::Fd);
+    json["lab_counters"]["pgalloc"].as_u64().expect("a number")
+}
+
+#[test]
+fn regression_pages_that_only_the_lab_had_are_dropped_with_those_of_the_kernel() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    // The kernel evicts all but every tenth page, and then drops the file; it is read again.
+    let mut rows: Vec<_> = (0..40).map(|page| (page, Act::Miss, page, 1)).collect();
+    rows.extend((0..40).filter(|page| page % 10 != 0).map(|page| (100, Act::Evict, page, 1)));
+    let again = (0..30).map(|page| (5000, Act::Miss, page, 1));
+    let mut dropped = rows.clone();
+    dropped.extend((0..40).step_by(10).map(|page| (200, Act::Drop, page, 1)));
+    dropped.extend(again.clone());
+    // Up to the last one that was dropped the lab reads all pages again.
+    assert_eq!(lab_misses(&path, &s, &dropped, Via::Fd), 70);
+    rows.extend(again.clone());
+    assert_eq!(lab_misses(&path, &s, &rows, Via::Fd), 40, "without a drop it has them");
+    // Far apart in time they are drops of their own, and nothing is said of what is between.
+    let mut apart: Vec<_> = (0..40).map(|page| (page, Act::Miss, page, 1)).collect();
+    apart.extend((0..40).step_by(10).map(|page| (10_000_000 * (page + 1), Act::Drop, page, 1)));
+    apart.extend(again.map(|(_, act, page, n)| (1_000_000_000, act, page, n)));
+    assert_eq!(lab_misses(&path, &s, &apart, Via::Fd), 43);
+}
+
+#[test]
+fn what_programs_want_and_do_not_want_is_done() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    let advise = |advised, page, pages| (1000, Act::Advise(advised), page, pages);
+    let touch = |page| (2000, Act::Hit, page, 1);
+    let read: Vec<_> = (0..20).map(|page| (page, Act::Miss, page, 1)).collect();
+    let with = |rows: &[(u64, Act, u64, u32)], via| {
+        let rows: Vec<_> = read.iter().chain(rows).copied().collect();
+        lab_misses(&path, &s, &rows, via)
+    };
+    assert_eq!(with(&[touch(0)], Via::Fd), 20);
+    // The kernel had none of them any more, and says nothing of dropping them.
+    let gone = (500, Act::Evict, 0, 20);
+    assert_eq!(with(&[gone, advise(Advised::DontNeed, 0, 20), touch(0), touch(19)], Via::Fd), 22);
+    // What is wanted comes in as far as the kernel brings it in, and what it had before is there.
+    let wanted = [advise(Advised::WillNeed, 20, 40), (1100, Act::Add, 20, 8), touch(20), touch(27), touch(28)];
+    assert_eq!(with(&wanted, Via::Fd), 29);
+    let unasked = [(1100, Act::Add, 20, 8), touch(20), touch(28)];
+    assert_eq!(with(&unasked, Via::Fd), 22, "without being asked it is the lab that reads ahead, or does not");
+    // Mapped pages that are paged out are read anew.
+    let out = [advise(Advised::PageOut, 5, 10), touch(4), touch(5)];
+    assert_eq!(with(&out, Via::Map), 21);
+    assert_eq!(with(&[advise(Advised::Cold, 5, 10), touch(4), touch(5)], Via::Map), 20);
+}
+
+#[test]
+fn what_a_program_says_of_its_accesses_is_recorded() {
+    let Some((dir, _)) = recordable() else { return };
+    let program = "import mmap, os, time\n\
+        f = open('file', 'rb'); fd = f.fileno()\n\
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)\n\
+        os.posix_fadvise(fd, 8192, 4096, os.POSIX_FADV_WILLNEED)\n\
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)\n\
+        m = mmap.mmap(fd, 0, prot=mmap.PROT_READ)\n\
+        m.madvise(mmap.MADV_RANDOM, 4096, 12288)\n\
+        m.madvise(mmap.MADV_WILLNEED)\n\
+        print(m[0], m[40000])\n\
+        time.sleep(0.2)\n";
+    let done = record(dir.path(), &["python3", "-c", program], &[]).output();
+    let done = match done {
+        Ok(done) if String::from_utf8_lossy(&done.stderr).contains("python3: cannot be started") => Err("no python3"),
+        Ok(done) => Ok(done),
+        Err(_) => Err("it does not run"),
+    };
+    let Some(done) = require(Need::Python, done.map_err(str::to_owned)) else { return };
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let mut source = refault_trace::open(&dir.path().join("t.parquet"), &Default::default()).expect("whole");
+    let (mut all, mut chunk) = (Vec::new(), Vec::with_capacity(refault_trace::CHUNK));
+    while source.next_chunk(&mut chunk).expect("whole") {
+        all.extend_from_slice(&chunk);
+    }
+    let file = source.header().objects.iter().position(|o| o.name.ends_with("/file")).expect("it is used") as u32;
+    let said = all.iter().filter(|r| r.object == file).filter_map(|r| match r.act {
+        Act::Advise(advised) => Some((advised, r.page, r.pages)),
+        _ => None,
+    });
+    let pages = PAGES as u32;
+    let want = [
+        (Advised::Sequential, 0, 1),
+        (Advised::WillNeed, 2, 1),
+        (Advised::DontNeed, 0, pages),
+        (Advised::MapRandom, 1, 3),
+        (Advised::WillNeed, 0, pages),
+    ];
+    assert_eq!(said.collect::<Vec<_>>(), want);
+}
+
 #[test]
 fn what_was_in_memory_before_is_no_miss() {
     let s = Sandbox::new();

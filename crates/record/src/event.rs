@@ -40,8 +40,11 @@ pub enum What {
     ReclaimEnd,
     /// The file is deleted: the number may be that of another one from now on.
     Freed { inode: Inode },
-    /// A program says by a descriptor how it will read a file; the number of that advice.
-    Advise { fd: u64, advice: u64 },
+    /// A program says by a descriptor how it will use a part of a file (no bytes: up to its end);
+    /// the number of that advice is that of `posix_fadvise`.
+    Advise { fd: u64, advice: u64, offset: u64, bytes: u64 },
+    /// The same of mapped memory, with a number of `madvise`.
+    AdviseMemory { address: u64, bytes: u64, advice: u64 },
     /// The process was made by another.
     Fork { parent: u32 },
     /// The thread has this name now, filled up with zeros.
@@ -91,7 +94,12 @@ enum Kind {
     ReclaimEnd,
     Freed,
     Advise,
+    ReadAhead,
+    AdviseMemory,
 }
+
+/// What `posix_fadvise` calls `POSIX_FADV_WILLNEED`, which `readahead` is, too.
+const WILL_NEED: u64 = 3;
 
 /// What is lost when the kernel does not have an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +114,7 @@ pub enum Part {
     Reclaim,
     /// Deleted files.
     Deletion,
-    /// What programs say of how they will read files.
+    /// What programs say of how they will use files and mapped memory.
     Advice,
 }
 
@@ -118,7 +126,7 @@ impl Part {
             Part::Writes => "writes by descriptor on that file system are not recorded",
             Part::Faults => "faults on mapped files are not recorded, or not exactly",
             Part::Reclaim => "some evictions may be taken for truncations",
-            Part::Advice => "programs that announce random access are replayed with readahead",
+            Part::Advice => "what programs announce of their accesses that way is not replayed",
             Part::Deletion => "a deleted file on ext4 may be taken for the next with its number",
         }
     }
@@ -154,6 +162,14 @@ struct Source {
     /// Alternatives for the two numbers besides the inode.
     first: &'static [&'static str],
     second: &'static [&'static str],
+    /// Where a range begins, and its length.
+    range: [&'static str; 2],
+}
+
+impl Source {
+    const fn of_range(self, offset: &'static str, bytes: &'static str) -> Source {
+        Source { range: [offset, bytes], ..self }
+    }
 }
 
 const fn source(
@@ -163,10 +179,10 @@ const fn source(
     first: &'static [&'static str],
     second: &'static [&'static str],
 ) -> Source {
-    Source { event, part, kind, first, second }
+    Source { event, part, kind, first, second, range: [""; 2] }
 }
 
-const SOURCES: [Source; 21] = [
+const SOURCES: [Source; 23] = [
     source("filemap/mm_filemap_get_pages", Part::Cache, Kind::Read, &["index"], &["last_index"]),
     source("filemap/mm_filemap_add_to_page_cache", Part::Cache, Kind::Add, &["index"], &["order"]),
     source("filemap/mm_filemap_delete_from_page_cache", Part::Cache, Kind::Delete, &["index"], &["order"]),
@@ -187,7 +203,10 @@ const SOURCES: [Source; 21] = [
     source("vmscan/mm_vmscan_memcg_softlimit_reclaim_begin", Part::Reclaim, Kind::ReclaimBegin, &[], &[]),
     source("vmscan/mm_vmscan_memcg_softlimit_reclaim_end", Part::Reclaim, Kind::ReclaimEnd, &[], &[]),
     source("ext4/ext4_free_inode", Part::Deletion, Kind::Freed, &[], &[]),
-    source("syscalls/sys_enter_fadvise64", Part::Advice, Kind::Advise, &["fd"], &["advice"]),
+    source("syscalls/sys_enter_fadvise64", Part::Advice, Kind::Advise, &["fd"], &["advice"]).of_range("offset", "len"),
+    source("syscalls/sys_enter_readahead", Part::Advice, Kind::ReadAhead, &["fd"], &[]).of_range("offset", "count"),
+    source("syscalls/sys_enter_madvise", Part::Advice, Kind::AdviseMemory, &["behavior"], &[])
+        .of_range("start", "len_in"),
 ];
 
 /// How one event lies in its raw data.
@@ -197,6 +216,7 @@ struct Layout {
     inode: Option<(Field, Field)>,
     first: Option<Field>,
     second: Option<Field>,
+    range: Option<(Field, Field)>,
 }
 
 /// Turns raw data into events.
@@ -261,6 +281,7 @@ impl Decoder {
             let (dev, ino) = layout.inode?;
             Some(Inode { dev: dev.read(raw)? as u32, ino: ino.read(raw)? })
         };
+        let range = || layout.range.and_then(|(first, length)| first.read(raw).zip(length.read(raw)));
         Some(match layout.kind {
             Kind::Read => {
                 let first = number(layout.first)?;
@@ -286,7 +307,15 @@ impl Decoder {
             Kind::ReclaimBegin => What::ReclaimBegin,
             Kind::ReclaimEnd => What::ReclaimEnd,
             Kind::Freed => What::Freed { inode: inode()? },
-            Kind::Advise => What::Advise { fd: number(layout.first)?, advice: number(layout.second)? },
+            Kind::Advise | Kind::ReadAhead => {
+                let (offset, bytes) = range()?;
+                let advice = if layout.kind == Kind::Advise { number(layout.second)? } else { WILL_NEED };
+                What::Advise { fd: number(layout.first)?, advice, offset, bytes }
+            }
+            Kind::AdviseMemory => {
+                let (address, bytes) = range()?;
+                What::AdviseMemory { address, bytes, advice: number(layout.first)? }
+            }
         })
     }
 }
@@ -294,11 +323,14 @@ impl Decoder {
 fn layout(source: &Source, format: &Format) -> Option<Layout> {
     let inode = format.field(&["s_dev", "dev"]).zip(format.field(&["i_ino", "ino"]));
     let (first, second) = (format.field(source.first), format.field(source.second));
-    let wants_inode = !matches!(source.kind, Kind::Address | Kind::ReclaimBegin | Kind::ReclaimEnd | Kind::Advise);
+    let range = format.field(&source.range[..1]).zip(format.field(&source.range[1..]));
+    let is_advice = matches!(source.kind, Kind::Advise | Kind::ReadAhead | Kind::AdviseMemory);
+    let wants_inode = !is_advice && !matches!(source.kind, Kind::Address | Kind::ReclaimBegin | Kind::ReclaimEnd);
     let whole = (!wants_inode || inode.is_some())
         && (source.first.is_empty() || first.is_some())
-        && (source.second.is_empty() || second.is_some() || source.second == ["order"]);
-    whole.then_some(Layout { kind: source.kind, inode, first, second })
+        && (source.second.is_empty() || second.is_some() || source.second == ["order"])
+        && (source.range == [""; 2] || range.is_some());
+    whole.then_some(Layout { kind: source.kind, inode, first, second, range })
 }
 
 /// The release of the kernel.
@@ -353,5 +385,31 @@ mod tests {
         let whole = raw(7, 42, 9, 3, 5);
         assert!((0..whole.len()).all(|length| decoder.decode(&whole[..length]).is_none()));
         assert_eq!(decoder.ids().collect::<Vec<_>>(), [7]);
+    }
+    #[test]
+    fn what_programs_announce_is_decoded() {
+        let parse = |fields: &str| Format::parse(&format!("ID: 9\n{fields}")).expect("a format");
+        let field = |name: &str, at: usize| format!("field:int {name};\toffset:{at};\tsize:8;\n");
+        let mut raw = vec![0; 48];
+        raw[..2].copy_from_slice(&9u16.to_ne_bytes());
+        for (at, value) in [(16, 3u64), (24, 8192), (32, 4096), (40, 4)] {
+            raw[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+        }
+        let decoded = |event: &str, fields: &str| {
+            let source = SOURCES.iter().find(|source| source.event == event).expect("known");
+            let mut decoder = Decoder::default();
+            decoder.add(9, layout(source, &parse(fields)).expect("whole"));
+            assert!((0..40).all(|length| decoder.decode(&raw[..length]).is_none()));
+            decoder.decode(&raw)
+        };
+        let fadvise = [field("fd", 16), field("offset", 24), field("len", 32), field("advice", 40)].concat();
+        let want = What::Advise { fd: 3, advice: 4, offset: 8192, bytes: 4096 };
+        assert_eq!(decoded("syscalls/sys_enter_fadvise64", &fadvise), Some(want));
+        let readahead = [field("fd", 16), field("offset", 24), field("count", 32)].concat();
+        let want = What::Advise { fd: 3, advice: WILL_NEED, offset: 8192, bytes: 4096 };
+        assert_eq!(decoded("syscalls/sys_enter_readahead", &readahead), Some(want));
+        let madvise = [field("start", 24), field("len_in", 32), field("behavior", 16)].concat();
+        let want = What::AdviseMemory { address: 8192, bytes: 4096, advice: 3 };
+        assert_eq!(decoded("syscalls/sys_enter_madvise", &madvise), Some(want));
     }
 }

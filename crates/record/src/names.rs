@@ -213,6 +213,11 @@ impl Files for Names {
         Some(Inode { dev: device(&metadata), ino: metadata.ino() })
     }
 
+    fn of_memory(&mut self, pid: u32, address: u64, bytes: u64) -> Vec<(Inode, u64, u64)> {
+        let text = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        text.lines().filter_map(|line| mapped(line, address, address.saturating_add(bytes))).collect()
+    }
+
     fn numbered(&mut self, inode: Inode, object: u32, pid: u32) {
         debug_assert_eq!(object as usize, self.files.len());
         let found = self.find(inode, pid);
@@ -230,6 +235,21 @@ fn mount(line: &str) -> Option<(u32, PathBuf)> {
     let dev = major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?;
     let place = words.nth(1)?.replace("\\040", " ");
     Some((dev, PathBuf::from(place)))
+}
+
+/// What of a file a line of `/proc/PID/maps` has between two addresses.
+fn mapped(line: &str, from: u64, to: u64) -> Option<(Inode, u64, u64)> {
+    let mut words = line.split(' ');
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    let (start, end) = words.next()?.split_once('-')?;
+    let (start, end) = (hex(start)?, hex(end)?);
+    let offset = hex(words.nth(1)?)?;
+    let (major, minor) = words.next()?.split_once(':')?;
+    let ino = words.next()?.parse().ok().filter(|&ino| ino > 0)?;
+    let (first, last) = (from.max(start), to.min(end));
+    let pages = last.checked_sub(first)?.div_ceil(4096);
+    let inode = Inode { dev: (hex(major)? << 20 | hex(minor)?) as u32, ino };
+    (pages > 0).then_some((inode, (first - start + offset) >> 12, pages))
 }
 
 /// The root of a file system whose files can be opened by number.

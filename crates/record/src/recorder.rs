@@ -446,7 +446,7 @@ fn sees(decoder: &Decoder) -> Vec<String> {
         (Part::Cache, "reads by descriptor"),
         (Part::Writes, "writes by descriptor"),
         (Part::Faults, "faults on mapped files"),
-        (Part::Advice, "fadvise"),
+        (Part::Advice, "advice"),
     ];
     parts.into_iter().filter(|(part, _)| decoder.has(*part)).map(|(_, words)| words.to_owned()).collect()
 }

@@ -57,27 +57,53 @@ pub enum Act {
     Add,
     /// Reclaim took the pages from the page cache. Not replayed.
     Evict,
-    /// A program said how it will read the object. `refault verify` does what Linux does then.
+    /// A program said how it will use the object, or these pages of it. `refault verify` does what
+    /// Linux does then.
     Advise(Advised),
 }
 
-/// What `fadvise` says of an open file; the rest of it drops or brings in pages, which are records
-/// of their own.
+/// What a program says of an open file (`fadvise`, `readahead`) or of mapped memory (`madvise`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Advised {
-    /// Nothing in particular.
+    /// Of the open file: nothing in particular.
     Normal,
-    /// At random.
+    /// It is read at random.
     Random,
     /// From beginning to end.
     Sequential,
     /// Each page once.
     NoReuse,
+    /// These pages are wanted soon. What the kernel then brings in are records of their own.
+    WillNeed,
+    /// They are not wanted any more. What the kernel then drops are records of their own.
+    DontNeed,
+    /// Of these pages where they are mapped: nothing in particular.
+    MapNormal,
+    /// They are touched at random.
+    MapRandom,
+    /// From beginning to end.
+    MapSequential,
+    /// They are not in use at present.
+    Cold,
+    /// They shall be reclaimed now.
+    PageOut,
 }
 
 impl Advised {
     /// All of them.
-    pub const ALL: [Advised; 4] = [Advised::Normal, Advised::Random, Advised::Sequential, Advised::NoReuse];
+    pub const ALL: [Advised; 11] = [
+        Advised::Normal,
+        Advised::Random,
+        Advised::Sequential,
+        Advised::NoReuse,
+        Advised::WillNeed,
+        Advised::DontNeed,
+        Advised::MapNormal,
+        Advised::MapRandom,
+        Advised::MapSequential,
+        Advised::Cold,
+        Advised::PageOut,
+    ];
 }
 
 impl Act {

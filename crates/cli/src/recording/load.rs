@@ -47,6 +47,18 @@ impl File {
         (page < end).then(|| before + page - start)
     }
 
+    /// The places of those of these pages that exist: they follow one another.
+    pub(crate) fn places(&self, pages: std::ops::Range<u64>) -> std::ops::Range<u64> {
+        let before = |page: u64| {
+            let at = self.ranges.partition_point(|&(start, ..)| start < page);
+            at.checked_sub(1).map_or(0, |at| {
+                let (start, end, before) = self.ranges[at];
+                before + page.min(end) - start
+            })
+        };
+        before(pages.start)..before(pages.end).max(before(pages.start))
+    }
+
     fn new(mut near: Vec<(u64, u64)>, pages: Option<u64>, touched: bool) -> File {
         near.sort_unstable();
         let end = near.iter().map(|r| r.1).max().unwrap_or(0);
@@ -92,6 +104,9 @@ impl Loaded {
         for record in &records {
             let at = record.object as usize;
             let (start, end) = (record.page, record.page + u64::from(record.pages));
+            if matches!(record.act, Act::Advise(_)) {
+                continue;
+            }
             match near[at].last_mut() {
                 Some(last) if last.0 <= start && start <= last.1 => last.1 = last.1.max(end),
                 _ => near[at].push((start, end)),
@@ -185,6 +200,9 @@ mod tests {
         assert_eq!(file.indices().count() as u64, 2 + NEAR + 100);
         assert_eq!(file.place(1_000_000), Some(2 + NEAR));
         assert_eq!((file.place(4), file.place(500_000)), (None, None));
+        let places = [0..5, 0..6, 5..7, 6..1_000_001, 0..u64::MAX, 9_000_000..9_000_001];
+        let all = 2 + NEAR + 100;
+        assert_eq!(places.map(|p| file.places(p)), [0..0, 0..1, 0..2, 1..3 + NEAR, 0..all, all..all]);
         assert_eq!(File::new(Vec::new(), Some(10), false).indices().count(), 0);
     }
 

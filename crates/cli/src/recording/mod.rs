@@ -5,10 +5,12 @@
 //! | `load` | a recording in memory: its records, its files, what was in memory when it began |
 //! | `settings` | limit, policy, kernel and readahead, as the recording says |
 //! | `run` | the engine, fed with the recording as the kernel was |
+//! | `cache` | what the kernel has in memory, and what it passes over when it drops or reads a range |
 //! | `count` | hits and misses of both, by window and by object |
 //!
 //! It replays with `replay`'s cell.
 
+mod cache;
 mod count;
 mod load;
 mod run;

@@ -1,13 +1,15 @@
 //! The engine, fed with a recording as the kernel was.
 
+use super::cache::Cache;
 use super::count::Compared;
 use super::load::Loaded;
 use super::settings::Settings;
 use crate::replay::cell::Cell;
 use crate::replay::machine::MAPPED;
-use refault_mm::{AccessAdvice, PageId, Readahead, Touch};
+use refault_mm::{AccessAdvice, Advice, PageId, Readahead, Touch};
 use refault_trace::{Act, Advised, PackedAccess, Record, Via};
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 /// What is remembered of a descriptor: there is one for each file and thread.
 struct Descriptor {
@@ -25,6 +27,10 @@ struct Run<'a> {
     descriptors: HashMap<(u32, u32), Descriptor>,
     /// What programs said of how they will read a file, by object.
     advice: HashMap<u32, AccessAdvice>,
+    /// The same of pages where they are mapped, by object; the last holds.
+    mapped_advice: HashMap<u32, Vec<(Range<u64>, AccessAdvice)>>,
+    /// What the kernel has in memory.
+    cache: Cache,
     /// Pages in memory that another group is charged for: there until the kernel removes them.
     elsewhere: HashSet<u32>,
     compared: Compared,
@@ -50,6 +56,8 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
         first,
         descriptors: HashMap::new(),
         advice: HashMap::new(),
+        mapped_advice: HashMap::new(),
+        cache: Cache::new(next as usize),
         elsewhere: HashSet::new(),
         compared,
     };
@@ -83,11 +91,23 @@ impl Run<'_> {
         Some(self.first[object as usize] + self.loaded.files[object as usize].place(page)? as u32)
     }
 
+    /// The ids of those of these pages that exist.
+    fn ids(&self, object: u32, pages: Range<u64>) -> Range<u32> {
+        let first = self.first[object as usize];
+        let places = self.loaded.files[object as usize].places(pages);
+        first + places.start as u32..first + places.end as u32
+    }
+
+    fn ids_of(&self, record: &Record) -> Range<u32> {
+        self.ids(record.object, record.page..record.page.saturating_add(u64::from(record.pages)))
+    }
+
     /// Brings in what was in memory before the recording, if the group is charged for it.
     fn warm(&mut self) {
         let is_own = self.loaded.is_warm_own();
         for &(object, page) in &self.loaded.warm {
             let Some(id) = self.id(object, page) else { continue };
+            self.cache.set(id..id + 1, true);
             if is_own {
                 self.cell.step(PackedAccess::new(id, false, Via::Fd, false));
             } else {
@@ -99,29 +119,69 @@ impl Run<'_> {
 
     fn take(&mut self, record: &Record) {
         match record.act {
-            act if act.is_touch() => self.touch(record),
-            Act::Advise(advised) => self.advise(record.object, advised),
-            Act::Evict if !self.elsewhere.is_empty() => self.each(record, |run, id| {
-                run.elsewhere.remove(&id);
-            }),
-            Act::Drop => self.each(record, |run, id| {
-                run.elsewhere.remove(&id);
-                run.cell.engine.truncate_range(&mut run.cell.machine, PageId(id), 1);
-            }),
-            // Of files that no program touched by themselves, such as folders and the block device:
-            // that the kernel brings them in is all that is known of their use.
-            Act::Add if !self.loaded.files[record.object as usize].touched => self.each(record, |run, id| {
-                run.cell.step(PackedAccess::new(id, false, Via::Fd, false));
-            }),
-            _ => {}
+            Act::Add => self.add(record),
+            Act::Evict => {
+                self.cache.set(self.ids_of(record), false);
+                if !self.elsewhere.is_empty() {
+                    self.ids_of(record).for_each(|id| _ = self.elsewhere.remove(&id));
+                }
+            }
+            Act::Drop => {
+                let passed = self.cache.passed_dropping(record);
+                self.drop_what_the_kernel_lacks(self.ids(record.object, passed));
+                self.cache.set(self.ids_of(record), false);
+                for id in self.ids_of(record) {
+                    self.elsewhere.remove(&id);
+                    self.drop_page(id);
+                }
+            }
+            Act::Advise(advised) => {
+                self.cache.end_pass(record.task);
+                self.advise(record, advised);
+            }
+            Act::Touch | Act::Hit | Act::Miss => {
+                self.cache.end_pass(record.task);
+                self.cache.set(self.ids_of(record), true);
+                self.touch(record);
+            }
         }
         self.compared.count(record);
     }
 
-    fn each(&mut self, record: &Record, mut what: impl FnMut(&mut Self, u32)) {
-        for page in record.page..record.page + u64::from(record.pages) {
-            if let Some(id) = self.id(record.object, page) {
-                what(self, id);
+    fn add(&mut self, record: &Record) {
+        let passed = self.cache.passed_reading(record);
+        self.cache.set(self.ids_of(record), true);
+        if let Some(passed) = passed {
+            // Pages that the kernel passed over were in memory there.
+            for id in self.ids(record.object, passed) {
+                if self.cache.has(id) {
+                    self.read_ahead(id);
+                }
+            }
+            self.ids_of(record).for_each(|id| self.read_ahead(id));
+        } else if !self.loaded.files[record.object as usize].touched {
+            // Of files that no program touched by themselves, such as folders and the block device:
+            // that the kernel brings them in is all that is known of their use.
+            for id in self.ids_of(record) {
+                self.cell.step(PackedAccess::new(id, false, Via::Fd, false));
+            }
+        }
+    }
+
+    fn read_ahead(&mut self, id: u32) {
+        let Cell { engine, machine, .. } = &mut self.cell;
+        engine.will_need(machine, PageId(id), 1);
+    }
+
+    fn drop_page(&mut self, id: u32) {
+        let Cell { engine, machine, .. } = &mut self.cell;
+        engine.truncate_range(machine, PageId(id), 1);
+    }
+
+    fn drop_what_the_kernel_lacks(&mut self, ids: Range<u32>) {
+        for id in ids {
+            if !self.cache.has(id) {
+                self.drop_page(id);
             }
         }
     }
@@ -157,8 +217,15 @@ impl Run<'_> {
     /// A fault on a mapped file.
     fn fault(&mut self, record: &Record, id: u32) -> bool {
         let touch = if record.op.write { Touch::MapWrite } else { Touch::MapRead };
+        let said = self.mapped_advice.get(&record.object).into_iter().flatten().rev();
+        let said = said.map(|(pages, advice)| (pages.contains(&record.page), *advice)).find(|(is_in, _)| *is_in);
         let (cell, descriptor) = self.descriptor(record);
-        !cell.engine.fault_file(&mut cell.machine, PageId(id), touch, &mut descriptor.readahead).is_hit()
+        let mut readahead = descriptor.readahead;
+        readahead.advise(said.map_or(readahead.advice(), |(_, advice)| advice));
+        let outcome = cell.engine.fault_file(&mut cell.machine, PageId(id), touch, &mut readahead);
+        readahead.advise(descriptor.readahead.advice());
+        descriptor.readahead = readahead;
+        !outcome.is_hit()
     }
 
     fn read(&mut self, record: &Record, page: u64, id: u32, asked: u32) -> bool {
@@ -169,17 +236,41 @@ impl Run<'_> {
         !cell.engine.read_file(&mut cell.machine, PageId(id), asked, touch, &mut descriptor.readahead).is_hit()
     }
 
+    fn advise(&mut self, record: &Record, advised: Advised) {
+        let ids = self.ids_of(record);
+        let (first, nr) = (PageId(ids.start), ids.end - ids.start);
+        match advised {
+            Advised::Normal => self.advise_file(record.object, AccessAdvice::Normal),
+            Advised::Random => self.advise_file(record.object, AccessAdvice::Random),
+            Advised::Sequential => self.advise_file(record.object, AccessAdvice::Sequential),
+            Advised::NoReuse => self.advise_file(record.object, AccessAdvice::NoReuse),
+            // What this changes in the kernel follows.
+            Advised::WillNeed => self.cache.begin_reading(record),
+            Advised::DontNeed => {
+                self.drop_what_the_kernel_lacks(ids);
+                // What is dirty or mapped stays, as one of the next to go.
+                self.cell.engine.advise_range(first, nr, Advice::DontNeed);
+            }
+            Advised::MapRandom => self.advise_mapped(record, AccessAdvice::Random),
+            // The engine reads around faults also where the program goes on from page to page.
+            Advised::MapNormal | Advised::MapSequential => self.advise_mapped(record, AccessAdvice::Normal),
+            Advised::Cold => self.cell.engine.advise_range(first, nr, Advice::Cold),
+            Advised::PageOut => _ = self.cell.engine.page_out(&mut self.cell.machine, first, nr),
+        }
+    }
+
     /// Who has the file open is not known: it holds for all.
-    fn advise(&mut self, object: u32, advised: Advised) {
-        let advice = match advised {
-            Advised::Normal => AccessAdvice::Normal,
-            Advised::Random => AccessAdvice::Random,
-            Advised::Sequential => AccessAdvice::Sequential,
-            Advised::NoReuse => AccessAdvice::NoReuse,
-        };
+    fn advise_file(&mut self, object: u32, advice: AccessAdvice) {
         self.advice.insert(object, advice);
         let of_file = self.descriptors.iter_mut().filter(|((of, _), _)| *of == object);
         of_file.for_each(|(_, descriptor)| descriptor.readahead.advise(advice));
+    }
+
+    fn advise_mapped(&mut self, record: &Record, advice: AccessAdvice) {
+        let pages = record.page..record.page.saturating_add(u64::from(record.pages));
+        let all = self.mapped_advice.entry(record.object).or_default();
+        all.retain(|(before, _)| before.start < pages.start || before.end > pages.end);
+        all.push((pages, advice));
     }
 
     fn descriptor(&mut self, record: &Record) -> (&mut Cell, &mut Descriptor) {

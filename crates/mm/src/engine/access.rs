@@ -100,6 +100,12 @@ impl Engine {
         if missed && outcome == Outcome::Hit { Outcome::Major } else { outcome }
     }
 
+    /// `POSIX_FADV_WILLNEED` or `readahead(2)`: `nr` pages of a file from `first` on are read now,
+    /// those of them that are not in memory, and nobody has used them yet.
+    pub fn will_need<W: World>(&mut self, w: &mut W, first: PageId, nr: u32) {
+        self.fault(w).will_need(first, nr)
+    }
+
     /// A write of a file by descriptor, `asked` pages from `page` on of which this is the access of
     /// the first: as [`Engine::access`], with a folio for several of them where the file may have
     /// large ones.

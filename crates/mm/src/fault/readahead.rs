@@ -151,6 +151,22 @@ impl<W: World> Fault<'_, W> {
         }
     }
 
+    /// Reads those of these pages of a file that are not in memory.
+    pub(crate) fn will_need(&mut self, first: PageId, nr: u32) {
+        let m = &self.mem.pages.space.mappings[self.mem.pages.space.mapping_of(first).index()];
+        let memcg = m.memcg;
+        if m.kind != MappingKind::File {
+            return;
+        }
+        let end = self.mem.pages.mapping_end(first);
+        for p in (first.0..first.0.saturating_add(nr).min(end)).map(PageId) {
+            if self.mem.pages.folios.slot(p).folio().is_none() {
+                let Ok(f) = self.add_file_folio(p, Touch::Read, memcg) else { return };
+                self.read_folio(f);
+            }
+        }
+    }
+
     /// Reads the neighbours of a swapped page that are in swap, too.
     pub(crate) fn swap_read_ahead(&mut self, page: PageId, memcg: MemcgId) {
         let max = 1u32 << self.mem.cfg.readahead.page_cluster;

@@ -35,6 +35,8 @@ pub trait Files {
     fn pages(&mut self, inode: Inode, pid: u32) -> Option<u64>;
     /// The file that a process has open by this descriptor; none: it has not, any more.
     fn of_descriptor(&mut self, pid: u32, fd: u64) -> Option<Inode>;
+    /// The files that a process has mapped in a range of its memory: first page and pages of each.
+    fn of_memory(&mut self, pid: u32, address: u64, bytes: u64) -> Vec<(Inode, u64, u64)>;
     /// A file has this number in records from now on.
     fn numbered(&mut self, inode: Inode, object: u32, pid: u32);
 }
@@ -70,6 +72,8 @@ struct Thread {
     reclaims: u32,
     /// The address of the fault that began last.
     address: Option<u64>,
+    /// It said that pages shall be reclaimed, and does that itself.
+    pages_out: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +101,24 @@ pub struct Assembler {
     /// See `accesses`.
     pub misses: u64,
     last_ns: u64,
+}
+
+/// The pages of a range of bytes that advice is for, with `inward` those that lie in it as a whole,
+/// or end the file: the first, and how many.
+fn advised_pages((offset, bytes): (u64, u64), inward: bool, length: Option<u64>) -> Option<(u64, u64)> {
+    const PAGE: u64 = 1 << PAGE_SHIFT;
+    let end = if bytes == 0 { u64::MAX } else { offset.saturating_add(bytes) };
+    let (first, last) = match inward {
+        true => (offset.div_ceil(PAGE), end >> PAGE_SHIFT),
+        false => (offset >> PAGE_SHIFT, end.div_ceil(PAGE)),
+    };
+    // In its last page a file may end anywhere.
+    let end = match length {
+        Some(length) if end.div_ceil(PAGE) >= length => length,
+        _ => last,
+    };
+    let pages = end.checked_sub(first).filter(|&pages| pages > 0)?;
+    (first < 1 << (64 - PAGE_SHIFT)).then_some((first, pages))
 }
 
 impl Assembler {
@@ -132,7 +154,12 @@ impl Assembler {
                 let thread = self.thread(event.tid);
                 thread.reclaims = thread.reclaims.saturating_sub(1);
             }
-            What::Advise { fd, advice } if watched => self.advise(event, fd, advice, files),
+            What::Advise { fd, advice, offset, bytes } if watched => {
+                self.advise(event, fd, advice, (offset, bytes), files);
+            }
+            What::AdviseMemory { address, bytes, advice } if watched => {
+                self.advise_memory(event, address, bytes, advice, files);
+            }
             What::Freed { inode } => _ = self.files.remove(&inode),
             _ => {}
         }
@@ -232,18 +259,46 @@ impl Assembler {
         self.thread(event.tid).open = Some(Open { at, inode, kind: Kind::Around, end: last });
     }
 
-    fn advise(&mut self, event: &Event, fd: u64, advice: u64, files: &mut impl Files) {
-        // The numbers of `posix_fadvise`; the others are of pages, not of the open file.
+    fn advise(&mut self, event: &Event, fd: u64, advice: u64, range: (u64, u64), files: &mut impl Files) {
+        // The numbers of `posix_fadvise`.
         let advised = match advice {
             0 => Advised::Normal,
             1 => Advised::Random,
             2 => Advised::Sequential,
+            3 => Advised::WillNeed,
+            4 => Advised::DontNeed,
             5 => Advised::NoReuse,
             _ => return,
         };
-        if let Some(inode) = files.of_descriptor(event.pid, fd) {
+        let Some(inode) = files.of_descriptor(event.pid, fd) else { return };
+        let length = self.file(inode, event.pid, files).pages;
+        self.settle(event.tid);
+        let range = match advised {
+            Advised::WillNeed | Advised::DontNeed => advised_pages(range, advised == Advised::DontNeed, length),
+            // These are of the open file as a whole.
+            _ => Some((0, 1)),
+        };
+        if let Some((first, pages)) = range {
+            self.push(event, inode, first, pages, Op::READ, Act::Advise(advised));
+        }
+    }
+
+    fn advise_memory(&mut self, event: &Event, address: u64, bytes: u64, advice: u64, files: &mut impl Files) {
+        // The numbers of `madvise`. What the others do is of anonymous memory, or of page tables.
+        let advised = match advice {
+            0 => Advised::MapNormal,
+            1 => Advised::MapRandom,
+            2 => Advised::MapSequential,
+            3 => Advised::WillNeed,
+            20 => Advised::Cold,
+            21 => Advised::PageOut,
+            _ => return,
+        };
+        self.settle(event.tid);
+        for (inode, first, pages) in files.of_memory(event.pid, address, bytes) {
             self.file(inode, event.pid, files);
-            self.push(event, inode, 0, 1, Op::READ, Act::Advise(advised));
+            self.push(event, inode, first, pages.max(1), Op::READ, Act::Advise(advised));
+            self.thread(event.tid).pages_out = advised == Advised::PageOut;
         }
     }
 
@@ -283,7 +338,8 @@ impl Assembler {
 
     fn delete(&mut self, event: &Event, inode: Inode, page: u64, order: u8) {
         if self.files.contains_key(&inode) {
-            let reclaims = self.reclaimers.contains(&event.tid) || self.thread(event.tid).reclaims > 0;
+            let thread = self.thread(event.tid);
+            let reclaims = thread.reclaims > 0 || thread.pages_out || self.reclaimers.contains(&event.tid);
             let act = if reclaims { Act::Evict } else { Act::Drop };
             self.kernel(event, inode, page, 1 << order, act);
         }
@@ -338,7 +394,9 @@ impl Assembler {
     /// The thread does something else: what it last did met no page that had to be read, unless it
     /// is known to have.
     fn settle(&mut self, tid: u32) {
-        if let Some(open) = self.threads.get_mut(&tid).and_then(|thread| thread.open.take())
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        thread.pages_out = false;
+        if let Some(open) = thread.open.take()
             && let Some(record) = self.queued(open.at)
             && record.act == Act::Touch
         {

@@ -16,6 +16,12 @@ impl Files for Ten {
         (fd == 3).then_some(A)
     }
 
+    fn of_memory(&mut self, _: u32, address: u64, bytes: u64) -> Vec<(Inode, u64, u64)> {
+        // A mapping of the file from its page 2 on, at 64 KiB.
+        let first = (address.max(0x10000) - 0x10000) >> 12;
+        if address < 0x20000 { vec![(A, first + 2, bytes >> 12)] } else { Vec::new() }
+    }
+
     fn numbered(&mut self, _: Inode, object: u32, _: u32) {
         assert_eq!(object, self.0);
         self.0 += 1;
@@ -48,11 +54,48 @@ fn add(page: u64) -> What {
 
 #[test]
 fn advice_on_a_descriptor_is_of_its_file() {
-    let advise = |fd, advice| What::Advise { fd, advice };
-    // Number 4 drops pages, 9 is open no more, 99 is not recorded.
-    let events = [(1, advise(3, 1)), (1, advise(3, 4)), (1, advise(9, 1)), (99, advise(3, 2)), (1, advise(3, 0))];
+    let advise = |fd, advice| What::Advise { fd, advice, offset: 0, bytes: 0 };
+    // Number 7 is none, 9 is open no more, 99 is not recorded.
+    let events = [(1, advise(3, 1)), (1, advise(3, 7)), (1, advise(9, 1)), (99, advise(3, 2)), (1, advise(3, 0))];
     let want = [Advised::Random, Advised::Normal].map(|advised| (Act::Advise(advised), false, 0, 1));
     assert_eq!(records(&events), want);
+}
+
+#[test]
+fn advice_on_a_range_is_of_its_pages() {
+    let advise = |advice, offset, bytes| (1, What::Advise { fd: 3, advice, offset, bytes });
+    let (will, dont) = (Act::Advise(Advised::WillNeed), Act::Advise(Advised::DontNeed));
+    let events = [
+        // What is wanted, with the pages in which it begins and ends.
+        advise(3, 4095, 2),
+        // What is not wanted, without: there is no whole one in the second.
+        advise(4, 4095, 8194),
+        advise(4, 4095, 2),
+        // The file has ten pages; no length is up to its end.
+        advise(4, 4096, 0),
+        advise(4, 8192, 8 * 4096 - 100),
+        advise(3, 40960, 4096),
+    ];
+    let want = [(will, 0, 2), (dont, 1, 2), (dont, 1, 9), (dont, 2, 8)];
+    assert_eq!(records(&events), want.map(|(act, first, pages)| (act, false, first, pages)));
+}
+
+#[test]
+fn advice_on_memory_is_of_what_is_mapped_there() {
+    let advise = |advice, address| (1, What::AdviseMemory { address, bytes: 8192, advice });
+    // 4 and 8 are of anonymous memory, and nothing of a file is at the last address.
+    let events = [advise(1, 0x11000), advise(4, 0x11000), advise(8, 0x11000), advise(20, 0x10000), advise(3, 0x30000)];
+    let want = [(Act::Advise(Advised::MapRandom), 3), (Act::Advise(Advised::Cold), 2)];
+    assert_eq!(records(&events), want.map(|(act, first)| (act, false, first, 2)));
+}
+
+#[test]
+fn what_is_paged_out_is_evicted_until_the_thread_does_something_else() {
+    let advise = (1, What::AdviseMemory { address: 0x10000, bytes: 4096, advice: 21 });
+    let gone = |page| (1, What::Delete { inode: A, page, order: 0 });
+    let all = records(&[advise, gone(2), (1, read(5, 5)), gone(7)]);
+    let acts: Vec<_> = all.iter().map(|&(act, ..)| act).collect();
+    assert_eq!(acts, [Act::Advise(Advised::PageOut), Act::Evict, Act::Hit, Act::Drop]);
 }
 
 #[test]
