@@ -99,7 +99,7 @@ pub fn bench(words: &[String], stop: &Stop) -> Result<String, Failure> {
 pub fn report(words: &[String], stop: &Stop) -> Result<(), Failure> {
     let (mut args, given) = parse::<report::ReportArgs>("report", words)?;
     args.stop = stop.clone();
-    report::run(&args, &given)
+    report::write(&args, &given).map(|_| ())
 }
 
 /// A size such as `25%` in pages, of a trace that touches so many.

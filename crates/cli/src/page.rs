@@ -6,13 +6,14 @@ use refault_trace::{AtomicFile, TraceError};
 use std::io::Write;
 use std::path::Path;
 
-/// Writes the page of some results.
-pub(crate) fn write_html(path: &Path, sources: &[Source]) -> Result<(), Failure> {
+/// Writes the page of some results; how many bytes it has.
+pub(crate) fn write_html(path: &Path, sources: &[Source]) -> Result<usize, Failure> {
     let made = Made { command: command_line(), version: env!("CARGO_PKG_VERSION").into() };
     let mut file = AtomicFile::create(path)?;
-    file.write_all(html(sources, &made).as_bytes())
-        .map_err(|e| TraceError::io(path.display().to_string(), "cannot be written", &e))?;
-    Ok(file.commit()?)
+    let page = html(sources, &made);
+    file.write_all(page.as_bytes()).map_err(|e| TraceError::io(path.display().to_string(), "cannot be written", &e))?;
+    file.commit()?;
+    Ok(page.len())
 }
 
 /// The command as it was typed, with the program by its name.

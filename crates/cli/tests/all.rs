@@ -13,6 +13,7 @@ mod oracle;
 mod record;
 mod record_failures;
 mod report;
+mod report_words;
 mod run;
 mod sampling;
 mod scenario;

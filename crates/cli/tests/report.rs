@@ -12,7 +12,7 @@ use std::process::Command;
 /// What a page may take at most.
 const MOST_BYTES: u64 = 2 << 20;
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
@@ -24,11 +24,11 @@ fn carried(page: &Path) -> Vec<Value> {
     serde_json::from_str(&text[start..end]).expect("JSON")
 }
 
-fn document(page: &Path) -> Value {
+pub fn document(page: &Path) -> Value {
     carried(page)[0]["document"].clone()
 }
 
-fn report(sandbox: &Sandbox, inputs: &[&Path], name: &str, flags: &[&str]) -> PathBuf {
+pub fn report(sandbox: &Sandbox, inputs: &[&Path], name: &str, flags: &[&str]) -> PathBuf {
     let out = sandbox.path(name);
     let mut args = vec!["report".to_owned()];
     args.extend(inputs.iter().map(|path| path.to_str().expect("plain text").to_owned()));

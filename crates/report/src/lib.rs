@@ -28,7 +28,7 @@ pub use render::Made;
 
 /// The page of one result, or of several beside each other.
 pub fn html(sources: &[Source], made: &Made) -> String {
-    let sources = &told_apart(sources);
+    let sources = &told_apart(&as_carried(sources));
     let mut pages = compare::pages(sources);
     let many = sources.len() > 1;
     for (n, source) in sources.iter().enumerate() {
@@ -43,6 +43,11 @@ pub fn html(sources: &[Source], made: &Made) -> String {
     render::html(&pages, sources, made)
 }
 
+/// Results with their numbers as the page carries them: read back, it shows the same digits.
+fn as_carried(sources: &[Source]) -> Vec<Source> {
+    serde_json::from_str(&render::carried_json(sources)).unwrap_or_else(|_| sources.to_vec())
+}
+
 /// Results of the same name get a number.
 fn told_apart(sources: &[Source]) -> Vec<Source> {
     let is_twice = |name: &str| sources.iter().filter(|other| other.name == name).count() > 1;
@@ -53,12 +58,22 @@ fn told_apart(sources: &[Source]) -> Vec<Source> {
     sources.iter().enumerate().map(named).collect()
 }
 
-/// The memory in pages at which the curve bends of the policy that pages tell most of.
-pub fn knee(curves: &[document::trace::Curve]) -> Option<u64> {
-    let d = document::trace::TraceDocument { curves: curves.to_vec(), ..Default::default() };
+/// The memory in pages at which the curve bends of the policy that pages tell most of: that of the
+/// recorded kernel, if it is `recorded`, multi-gen LRU, or the first.
+pub fn knee(curves: &[document::trace::Curve], recorded: Option<&str>) -> Option<u64> {
+    let recorded_policy = recorded.map(str::to_owned);
+    let d = document::trace::TraceDocument { curves: curves.to_vec(), recorded_policy, ..Default::default() };
     let curves = pages::memory::Curves::of_trace(&d);
     // Without a size of pages, sizes are in pages.
     curves.main()?.knee().map(|(pages, _)| pages as u64)
+}
+
+/// The curve of that policy.
+pub fn main_curve<'a>(
+    curves: &'a [document::trace::Curve],
+    recorded: Option<&str>,
+) -> Option<&'a document::trace::Curve> {
+    document::trace::main_of(curves, |curve| &curve.policy, recorded)
 }
 
 /// The results that a page carries, to be read back; none: it is no such page.

@@ -112,6 +112,38 @@ impl Colour {
     }
 }
 
+/// How a line is broken: with it lines are told apart without colours, and seen below each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Dash {
+    Solid,
+    Long,
+    Dashes,
+    Mixed,
+    Triple,
+    Dots,
+}
+
+impl Dash {
+    const ALL: [Dash; 6] = [Dash::Solid, Dash::Dashes, Dash::Dots, Dash::Mixed, Dash::Long, Dash::Triple];
+
+    pub(crate) fn number(n: usize) -> Dash {
+        Self::ALL[n % Self::ALL.len()]
+    }
+
+    fn of_policy(name: &str) -> Option<Dash> {
+        Some(match name {
+            "lru" => Dash::Solid,
+            "mglru" => Dash::Dashes,
+            "opt" => Dash::Dots,
+            "lru-2013" | "mglru-shadow" => Dash::Mixed,
+            "lru-none" => Dash::Long,
+            "lru-shadow" => Dash::Triple,
+            _ => return None,
+        })
+    }
+}
+
 /// How a chart is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -155,7 +187,12 @@ pub(crate) struct Chart {
 }
 
 impl Chart {
-    pub(crate) fn new(shape: Shape, x: Axis, y: Axis, xs: Vec<f64>, series: Vec<Series>) -> Chart {
+    pub(crate) fn new(shape: Shape, x: Axis, y: Axis, xs: Vec<f64>, mut series: Vec<Series>) -> Chart {
+        if shape == Shape::Lines {
+            (0..).zip(&mut series).for_each(|(n, s)| s.dash = s.dash.or(Some(Dash::number(n))));
+            // What has gaps is drawn above what has none: of two lines in one place both are seen.
+            series.sort_by_key(|s| s.dash);
+        }
         Chart { shape, x, y, xs, series, marks: Vec::new(), labels: Vec::new(), time: None }
     }
 }
@@ -169,21 +206,21 @@ fn rounded<S: serde::Serializer>(all: &[f64], to: S) -> Result<S::Ok, S::Error> 
 pub(crate) struct Series {
     pub(crate) name: String,
     pub(crate) colour: Colour,
-    /// A second sign beside the colour.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) dashed: bool,
+    /// A second sign beside the colour; none: its chart gives it one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) dash: Option<Dash>,
     #[serde(serialize_with = "rounded_or_null")]
     pub(crate) values: Vec<Option<f64>>,
 }
 
 impl Series {
     pub(crate) fn new(name: impl Into<String>, colour: Colour, values: impl IntoIterator<Item = f64>) -> Series {
-        Series { name: name.into(), colour, dashed: false, values: values.into_iter().map(Some).collect() }
+        Series { name: name.into(), colour, dash: None, values: values.into_iter().map(Some).collect() }
     }
 
-    pub(crate) fn dashed(mut self) -> Series {
-        self.dashed = true;
-        self
+    /// With the colour and the dash of a policy, the same on every page.
+    pub(crate) fn of_policy(policy: &str, values: impl IntoIterator<Item = f64>) -> Series {
+        Series { dash: Dash::of_policy(policy), ..Series::new(policy, Colour::of_policy(policy), values) }
     }
 }
 
@@ -219,8 +256,8 @@ pub(crate) struct Heat {
     pub(crate) cells: Vec<f64>,
     /// What each row is called.
     pub(crate) labels: Vec<String>,
-    /// Rows at which something begins, with its name.
-    pub(crate) borders: Vec<(usize, String)>,
+    /// Rows at which something begins, with its name and how large it is.
+    pub(crate) borders: Vec<(usize, String, u64)>,
 }
 
 /// Rows of numbers on a scale: points, spans, bands.

@@ -16,6 +16,18 @@ pub fn shown(name: &str) -> String {
     head.chain(['…']).chain(tail).map(plain).collect()
 }
 
+/// What is kept of a sentence, in characters: it has names in it.
+const SENTENCE: usize = 1000;
+
+/// A sentence as it is shown: one line, no sign that steers, not longer than a paragraph.
+pub fn sentence(text: &str) -> String {
+    let plain = |c: char| if steers(c) { ' ' } else { c };
+    match text.chars().count() > SENTENCE {
+        true => text.chars().take(SENTENCE - 1).chain(['…']).map(plain).collect(),
+        false => text.chars().map(plain).collect(),
+    }
+}
+
 /// Control characters, and those that turn the direction of what follows.
 fn steers(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -62,6 +74,7 @@ mod tests {
         assert_eq!(shown("a\nb\u{202e}c"), "a b c");
         let long = shown(&"x".repeat(4000));
         assert_eq!(long.chars().count(), HEAD + TAIL + 1);
+        assert_eq!(sentence(&"y\n".repeat(4000)).chars().count(), SENTENCE);
         assert_eq!(escaped("</script>\"'&"), "&lt;/script&gt;&quot;&#39;&amp;");
         let json = serde_json::to_string("</script><!--").unwrap();
         let safe = script_safe(&json);

@@ -57,6 +57,16 @@ fn percent_digits(n: f64) -> String {
     }
 }
 
+/// So many things, of which one is no plural.
+pub fn counted(n: u64, thing: &str) -> String {
+    let plural = match thing {
+        _ if n == 1 => "",
+        thing if thing.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{} {thing}{plural}", number(n as f64))
+}
+
 /// Bytes in powers of 1024.
 pub fn bytes(n: f64) -> String {
     let (mut n, mut unit) = (n, "B");
@@ -115,26 +125,22 @@ fn seconds(n: f64) -> String {
     }
 }
 
-/// Six digits that count: more is never shown, and would only take room.
+/// Six digits that count, and of whole numbers and of those from a million on all before the point:
+/// more is never shown, and would only take room.
 pub fn rounded(n: f64) -> f64 {
     if n == 0.0 || !n.is_finite() {
         return 0.0;
     }
-    if n.fract() == 0.0 && n.abs() < 1e6 {
-        return n;
+    if n.fract() == 0.0 || n.abs() >= 1e6 {
+        return n.round();
     }
     let digits = 5 - n.abs().log10().floor() as i32;
     if digits > 300 {
         return 0.0;
     }
     // A power of ten is exact where a small one is not.
-    if digits >= 0 {
-        let ten = 10f64.powi(digits);
-        (n * ten).round() / ten
-    } else {
-        let ten = 10f64.powi(-digits);
-        (n / ten).round() * ten
-    }
+    let ten = 10f64.powi(digits);
+    (n * ten).round() / ten
 }
 
 /// A number as it is embedded: rounded, and whole where it is.
@@ -179,10 +185,21 @@ mod tests {
     }
 
     #[test]
+    fn one_of_a_thing_is_no_things() {
+        assert_eq!(counted(1, "row"), "1 row");
+        assert_eq!((counted(1200, "row"), counted(2, "access")), ("1,200 rows".into(), "2 accesses".into()));
+    }
+
+    #[test]
     fn what_is_embedded_has_six_digits() {
-        for (n, want) in
-            [(0.123_456_789, "0.123457"), (5.0, "5"), (1_234_567.8, "1234570"), (-2.5, "-2.5"), (1e-320, "0")]
-        {
+        for (n, want) in [
+            (0.123_456_789, "0.123457"),
+            (5.0, "5"),
+            (1_234_567.8, "1234568"),
+            (745_253_993.0, "745253993"),
+            (-2.5, "-2.5"),
+            (1e-320, "0"),
+        ] {
             assert_eq!(serde_json::to_string(&Rounded(n)).unwrap(), want);
         }
     }

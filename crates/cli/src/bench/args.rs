@@ -3,6 +3,7 @@
 use crate::Stop;
 use crate::runner::parse_scale;
 use clap::Args;
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -54,7 +55,7 @@ pub struct BenchArgs {
 
     /// Run with half and double of each value that the scenario has chosen, one at a time, and say
     /// which rows leave their bands with which
-    #[arg(long, conflicts_with_all = ["json", "summary", "strict"])]
+    #[arg(long, conflicts_with_all = ["json", "summary", "strict", "output"])]
     pub(super) vary: bool,
 
     /// Threads, one a run [default: one per core]
@@ -65,8 +66,12 @@ pub struct BenchArgs {
     #[arg(long)]
     pub(super) json: bool,
 
+    /// Write the result into a file, whole or not at all [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+
     /// List the benchmarks, and run none
-    #[arg(long, conflicts_with_all = ["names", "scale", "seed", "seeds", "check", "strict", "summary", "vary", "threads", "json"])]
+    #[arg(long, conflicts_with_all = ["names", "scale", "seed", "seeds", "check", "strict", "summary", "vary", "threads", "json", "output"])]
     pub(super) list: bool,
 
     /// Set by programs that are not the command.

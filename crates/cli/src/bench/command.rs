@@ -5,8 +5,11 @@ use super::benchmark::{Bench, benches, builtin};
 use super::misses::Differences;
 use super::report::Report;
 use super::{json, summary, text, vary};
+use crate::replay::write;
 use crate::runner::Runner;
-use crate::{Failure, print};
+use crate::{Failure, is_same_file, print};
+use refault_trace::AtomicFile;
+use std::path::Path;
 
 /// Runs `refault bench ...`. False: the known misses are not what came out, and that was to be
 /// told.
@@ -16,6 +19,9 @@ pub fn run(args: &BenchArgs) -> Result<bool, Failure> {
         return Ok(true);
     }
     let benches = benches(args)?;
+    if let Some(path) = &args.output {
+        check_output(args, path)?;
+    }
     if args.vary {
         let runner = Runner::new(args.threads, args.check, &args.stop);
         for bench in &benches {
@@ -24,12 +30,25 @@ pub fn run(args: &BenchArgs) -> Result<bool, Failure> {
         return Ok(true);
     }
     let reports = reports(args, &benches)?;
-    print(&match () {
+    let text = match () {
         () if args.json => json::json(&reports)?,
         () if args.summary => summary::summary(&reports),
         () => text::text(&reports),
-    })?;
+    };
+    match &args.output {
+        Some(path) => write(path, text.as_bytes())?,
+        None => print(&text)?,
+    }
     Ok(!args.strict || Differences::of(&reports).is_none())
+}
+
+/// An output that cannot be written is known before the runs.
+fn check_output(args: &BenchArgs, path: &Path) -> Result<(), Failure> {
+    if args.names.iter().any(|name| is_same_file(Path::new(name), path)) {
+        return Err(format!("{}: is a benchmark to read; give --output another name", path.display()).into());
+    }
+    drop(AtomicFile::create(path)?);
+    Ok(())
 }
 
 /// What `--json` prints.

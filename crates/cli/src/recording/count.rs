@@ -51,6 +51,8 @@ pub(crate) struct Compared {
     pub(crate) by_descriptor: Both,
     pub(crate) by_mapping: Both,
     pub(crate) windows: Vec<Both>,
+    /// When the first access of each was.
+    window_from_ns: Vec<Option<u64>>,
     /// By object.
     pub(crate) objects: Vec<Both>,
     /// Pages that the kernel added, evicted, and dropped.
@@ -70,18 +72,22 @@ impl Compared {
     pub(crate) fn new(loaded: &Loaded) -> Compared {
         Compared {
             windows: vec![Both::default(); WINDOWS as usize],
+            window_from_ns: vec![None; WINDOWS as usize],
             objects: vec![Both::default(); loaded.objects.len()],
             all: loaded.accesses,
             ..Compared::default()
         }
     }
 
-    pub(crate) fn access(&mut self, object: u32, via: Via, kernel: bool, lab: bool) {
+    pub(crate) fn access(&mut self, now_ns: u64, object: u32, via: Via, kernel: bool, lab: bool) {
         let window = u128::from(self.total.accesses) * u128::from(WINDOWS) / u128::from(self.all.max(1));
         self.total.add(kernel, lab);
         match via {
             Via::Fd => self.by_descriptor.add(kernel, lab),
             Via::Map => self.by_mapping.add(kernel, lab),
+        }
+        if let Some(from) = self.window_from_ns.get_mut(window as usize) {
+            from.get_or_insert(now_ns);
         }
         if let Some(window) = self.windows.get_mut(window as usize) {
             window.add(kernel, lab);
@@ -97,6 +103,18 @@ impl Compared {
             Act::Drop => self.dropped += pages,
             _ => {}
         }
+    }
+
+    /// When each window begins, in seconds since the first access; one without an access begins as
+    /// the one before it.
+    pub(crate) fn window_from_s(&self) -> Vec<f64> {
+        let first = self.window_from_ns.iter().flatten().next().copied().unwrap_or(0);
+        let mut last = first;
+        let seconds = |from: &Option<u64>| {
+            last = from.unwrap_or(last).max(last);
+            (last - first) as f64 / 1e9
+        };
+        self.window_from_ns.iter().map(seconds).collect()
     }
 
     /// The largest differences in a window, in points: how much less and more the lab hits.

@@ -205,7 +205,7 @@ impl Run<'_> {
             // counts them.
             let ours = missed && !missed_before;
             missed_before = missed;
-            self.compared.access(record.object, via, record.act == Act::Miss && i == 0, ours);
+            self.compared.access(record.time_ns, record.object, via, record.act == Act::Miss && i == 0, ours);
         }
     }
 

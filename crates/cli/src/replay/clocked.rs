@@ -8,6 +8,9 @@ use refault_trace::{Header, Record, RecordSource, TraceError};
 /// Notes of the time at most; of a longer trace every second is left out, and so on.
 const NOTES: usize = 1 << 16;
 
+/// Accesses from one note to the next, until there are too many.
+const FIRST_EVERY: u64 = 64;
+
 /// Reads another source.
 pub(crate) struct Clocked {
     source: Box<dyn RecordSource>,
@@ -16,9 +19,9 @@ pub(crate) struct Clocked {
     /// The number of an access, and when it happened.
     notes: Vec<(u64, u64)>,
     last_ns: u64,
-    /// Chunks from one note to the next.
+    /// Accesses from one note to the next, and the access of the next one.
     every: u64,
-    chunks: u64,
+    next_note: u64,
     has_groups: bool,
     stop: Stop,
 }
@@ -33,10 +36,24 @@ impl Clocked {
             accesses: 0,
             notes: Vec::new(),
             last_ns: 0,
-            every: 1,
-            chunks: 0,
+            every: FIRST_EVERY,
+            next_note: 0,
             has_groups: false,
             stop: stop.clone(),
+        }
+    }
+
+    /// Notes the time of the next access. Clocks that go back do not.
+    fn note(&mut self) {
+        self.notes.push((self.accesses, self.last_ns));
+        self.next_note = self.accesses + self.every;
+        if self.notes.len() == NOTES {
+            let mut n = 0;
+            self.notes.retain(|_| {
+                n += 1;
+                n % 2 == 1
+            });
+            self.every *= 2;
         }
     }
 
@@ -81,25 +98,15 @@ impl RecordSource for Clocked {
         self.stop.check().map_err(|e| TraceError::usage(self.source.name(), e))?;
         let more = self.source.next_chunk(out)?;
         self.progress.add(out.len() as u64);
-        if let Some(first) = out.first()
-            && self.chunks.is_multiple_of(self.every)
-        {
-            // Clocks that go back do not.
-            let before = self.notes.last().map_or(0, |note| note.1);
-            self.notes.push((self.accesses, first.time_ns.max(before)));
-            if self.notes.len() == NOTES {
-                let mut n = 0;
-                self.notes.retain(|_| {
-                    n += 1;
-                    n % 2 == 1
-                });
-                self.every *= 2;
-            }
-        }
-        self.chunks += 1;
         self.has_groups = self.has_groups || out.iter().any(|record| record.memcg > 0);
-        self.accesses += out.iter().map(|record| u64::from(record.pages)).sum::<u64>();
-        self.last_ns = out.last().map_or(self.last_ns, |record| record.time_ns.max(self.last_ns));
+        // A recording has more than accesses: pages that come and go, advice.
+        for record in out.iter().filter(|record| record.act.is_touch()) {
+            self.last_ns = self.last_ns.max(record.time_ns);
+            if self.accesses >= self.next_note {
+                self.note();
+            }
+            self.accesses += u64::from(record.pages);
+        }
         Ok(more)
     }
 }

@@ -80,7 +80,8 @@ pub(super) fn write_page(args: &ReplayArgs, json: impl FnOnce() -> Result<String
     let Some(path) = &args.output.html else { return Ok(()) };
     let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let names: Vec<_> = args.traces.iter().map(name).collect();
-    write_html(path, &[Source::new(&names.join(", "), Document::from_json(&json()?)?)])
+    write_html(path, &[Source::new(&names.join(", "), Document::from_json(&json()?)?)])?;
+    Ok(())
 }
 
 /// What the flags ask for that makes no sense, before anything is read.

@@ -1,6 +1,7 @@
 //! The flags of `refault report`.
 
 use crate::Stop;
+use crate::flags::kernel::KernelArg;
 use crate::flags::size::Size;
 use crate::replay::policy::PolicyList;
 use crate::replay::{SwapMax, ViaArg};
@@ -26,9 +27,9 @@ docs/reference/report.md says what each page holds.";
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct ReportArgs {
-    /// Traces and recordings, scenarios (.toml), JSON of replay, size, bench and run, or pages that
-    /// this command made; several stand beside each other
-    #[arg(value_name = "INPUT", required = true)]
+    /// Traces and recordings, scenarios (.toml), JSON of replay, size, bench, verify and run, or
+    /// pages that this command made; several stand beside each other
+    #[arg(value_name = "INPUT", required_unless_present = "kernel")]
     pub(super) inputs: Vec<PathBuf>,
 
     /// The page, written whole or not at all
@@ -55,6 +56,11 @@ pub struct ReportArgs {
     /// Policies, as in replay; of a scenario its own by default
     #[arg(long, short, value_name = "LIST", default_value = "lru,mglru,opt")]
     pub(super) policy: PolicyList,
+
+    /// The kernel whose rules the engine follows: 2022-v14, 6.1, 6.6-rc, 6.6, 6.12, 6.18 or 7.2;
+    /// list prints what each is [default: 6.12; of a recording and of a scenario its own]
+    #[arg(long, value_name = "NAME")]
+    pub(super) kernel: Option<KernelArg>,
 
     /// Traces: swap for anonymous memory, a size or max
     #[arg(long, value_name = "SIZE", default_value = "max")]

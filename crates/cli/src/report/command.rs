@@ -1,31 +1,49 @@
 //! `refault report`, from its flags to the file.
 
 use super::args::ReportArgs;
-use super::input;
+use super::{applies, input};
+use crate::flags::kernel::{self, KernelArg};
 use crate::page::write_html;
-use crate::{Failure, Given, is_same_file};
+use crate::terminal::{grouped, printable};
+use crate::{Failure, Given, is_same_file, print};
 use refault_trace::AtomicFile;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Runs `refault report ...`, of whose flags `given` were.
+/// Runs `refault report ...`, of whose flags `given` were, and says what came of it.
 pub fn run(args: &ReportArgs, given: &Given) -> Result<(), Failure> {
+    if args.kernel == Some(KernelArg::List) {
+        return print(&kernel::list());
+    }
+    let begun = Instant::now();
+    let bytes = write(args, given)?;
+    let seconds = begun.elapsed().as_secs_f64();
+    if args.open {
+        open(&args.output)?;
+    }
+    let path = printable(&args.output.display().to_string());
+    eprintln!("{path}: {} bytes, {seconds:.1} s", grouped(bytes as u64));
+    Ok(())
+}
+
+/// Writes the page; how many bytes it has.
+pub(crate) fn write(args: &ReportArgs, given: &Given) -> Result<usize, Failure> {
+    if args.inputs.is_empty() {
+        return Err("no input given; name at least one".into());
+    }
     if args.inputs.iter().any(|path| is_same_file(path, &args.output)) {
         return Err(format!("{}: is an input; give --output another name", args.output.display()).into());
     }
+    applies::check(args, given)?;
     // An output that cannot be written is known before the replays.
     drop(AtomicFile::create(&args.output)?);
     let mut sources = Vec::new();
     for path in &args.inputs {
         sources.extend(input::read(args, given, path)?);
     }
-    write_html(&args.output, &sources)?;
-    if args.open {
-        open(&args.output)?;
-    }
-    Ok(())
+    write_html(&args.output, &sources)
 }
 
 /// How long it is waited whether there is something that opens pages.

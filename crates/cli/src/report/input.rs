@@ -12,6 +12,25 @@ use std::path::Path;
 /// JSON or a page of more than so much is none of ours.
 const MOST_BYTES: u64 = 1 << 30;
 
+/// What becomes of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InputKind {
+    /// It is replayed.
+    Trace,
+    /// It runs.
+    Scenario,
+    /// JSON or a page: it is shown as it is.
+    Result,
+}
+
+pub(super) fn kind(path: &Path) -> InputKind {
+    match begin(path) {
+        _ if is_scenario(path) => InputKind::Scenario,
+        Some('{' | '<') => InputKind::Result,
+        _ => InputKind::Trace,
+    }
+}
+
 /// The results of one input; of an old report as many as it has.
 pub(super) fn read(args: &ReportArgs, given: &Given, path: &Path) -> Result<Vec<Source>, Failure> {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());

@@ -3,6 +3,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `args`, `command` | the flags; from flags to the file |
+//! | `applies` | flags that are of no input |
 //! | `input` | what an input is: a trace, a scenario, JSON of a command, an old report |
 //! | `trace` | a trace: its curves, and what the policies do with it at one size |
 //! | `survey` | one walk over the accesses: objects, the heat map, working sets |
@@ -12,6 +13,7 @@
 //!
 //! It replays with `replay`; `page` writes what `refault_report` makes. `main` calls `run`.
 
+mod applies;
 mod args;
 mod command;
 mod detail;
@@ -23,3 +25,4 @@ mod trace;
 
 pub use args::ReportArgs;
 pub use command::run;
+pub(crate) use command::write;

@@ -2,7 +2,7 @@
 
 use refault_report::document::trace::{HeatFacts, ObjectFacts, WorkingSet};
 use refault_report::names::shown;
-use refault_trace::{ObjectKind, Trace};
+use refault_trace::{Object, ObjectKind, Trace};
 
 /// Objects that are told by their names; all others are one.
 const OBJECTS: usize = 200;
@@ -63,13 +63,8 @@ pub(super) fn survey(trace: &Trace, windows: &[u64]) -> Survey {
     let writes = counts.iter().map(|of| of.1).sum();
     let (objects, slot_of) = busiest(trace, &touched, &counts);
     let object_of = owner.iter().map(|&place| slot_of[place as usize]).collect();
-    let heat = HeatFacts {
-        rows,
-        columns,
-        counts: cells,
-        labels: labels(trace, rows),
-        borders: borders(trace, &touched, rows),
-    };
+    let (borders, border_pages) = borders(trace, &touched, rows).into_iter().unzip();
+    let heat = HeatFacts { rows, columns, counts: cells, labels: labels(trace, rows), borders, border_pages };
     Survey { objects, object_of, heat, working_set, writes }
 }
 
@@ -120,13 +115,14 @@ fn labels(trace: &Trace, rows: usize) -> Vec<String> {
     (0..rows).map(label).collect()
 }
 
-/// The rows at which the largest objects begin.
-fn borders(trace: &Trace, touched: &[usize], rows: usize) -> Vec<(usize, String)> {
+/// The rows at which the largest objects begin, and how many pages they have.
+fn borders(trace: &Trace, touched: &[usize], rows: usize) -> Vec<((usize, String), u64)> {
     let footprint = u64::from(trace.footprint_pages()).max(1);
     let mut largest: Vec<_> = touched.iter().map(|&n| &trace.objects[n]).collect();
     largest.sort_by_key(|object| std::cmp::Reverse(object.indices.len()));
     largest.truncate(BORDERS);
     largest.sort_by_key(|object| object.first_page);
     let row = |page: u32| (u64::from(page) * rows as u64 / footprint) as usize;
-    largest.into_iter().map(|object| (row(object.first_page), name(&object.name))).collect()
+    let border = |object: &Object| ((row(object.first_page), name(&object.name)), object.indices.len() as u64);
+    largest.into_iter().map(border).collect()
 }

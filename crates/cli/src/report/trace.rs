@@ -4,6 +4,8 @@ use super::args::ReportArgs;
 use super::survey::{Survey, survey};
 use super::{detail, groups};
 use crate::Failure;
+use crate::flags::kernel::{self, KernelArg};
+use crate::flags::recorded;
 use crate::flags::size::Size;
 use crate::page::command_line;
 use crate::replay::clocked::Clocked;
@@ -11,13 +13,13 @@ use crate::replay::groups::on_threads;
 use crate::replay::policy::RowPolicy;
 use crate::replay::progress::Progress;
 use crate::replay::{Plan, Row, curve_sizes};
-use refault_mm::Config;
 use refault_mm::opt::next_uses;
+use refault_mm::{Config, Kernel, Policy};
 use refault_report::document::trace::{Curve, Detail, TraceDocument, TraceFacts};
 use refault_report::document::verify::VerifyDocument;
 use refault_report::names::shown;
-use refault_report::{Document, knee};
-use refault_trace::{Header, LoadOptions, Trace, open};
+use refault_report::{Document, knee, main_curve};
+use refault_trace::{Header, LoadOptions, Recording, Trace, open};
 use std::path::Path;
 
 /// Windows of time at most.
@@ -53,10 +55,12 @@ pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Document, Failure> 
     }
     let verified = match &header.recording {
         // Of a part of it, what the kernel did is not compared.
-        Some(_) if args.max_accesses.is_none() => Some(verified(path)?),
+        Some(_) if args.max_accesses.is_none() => Some(verified(path, KernelArg::kernel(args.kernel))?),
         _ => None,
     };
-    let work = Work { args, trace: &trace, page_size: header.page_size, policies: policies(args)? };
+    let rules = Rules::of(args, header.recording.as_ref());
+    let policies = rules.policies(args)?;
+    let work = Work { args, trace: &trace, page_size: header.page_size, rules, policies };
     let document = work.document(&header, windows, seconds).map_err(|e| format!("{}: {e}", path.display()))?;
     let groups = match has_groups {
         true => groups::read(args, path, &work.policies, &document.windows, document.detail_pages)?,
@@ -66,8 +70,8 @@ pub(super) fn read(args: &ReportArgs, path: &Path) -> Result<Document, Failure> 
 }
 
 /// A recording of a kernel, beside what that kernel did.
-fn verified(path: &Path) -> Result<VerifyDocument, Failure> {
-    match Document::from_json(&crate::verify::json(path)?)? {
+fn verified(path: &Path, kernel: Option<Kernel>) -> Result<VerifyDocument, Failure> {
+    match Document::from_json(&crate::verify::json(path, kernel)?)? {
         Document::Verify(verified) => Ok(*verified),
         _ => Err(format!("{}: what refault verify says of it is not known", path.display()).into()),
     }
@@ -79,18 +83,41 @@ fn windows(accesses: u64) -> Vec<u64> {
     (0..accesses).step_by(step as usize).chain([accesses]).collect()
 }
 
-fn policies(args: &ReportArgs) -> Result<Policies, Failure> {
-    let config = |policy: RowPolicy| match policy {
-        RowPolicy::Linux(linux) => Some(Config { seed: args.seed, ..Config::new(linux) }),
-        RowPolicy::Opt => None,
-    };
-    Ok(args.policy.0.iter().map(|&policy| (policy, config(policy))).collect())
+/// What the engine follows: what no flag says, a recording does, as in `refault replay`.
+struct Rules {
+    kernel: Option<Kernel>,
+    swappiness: Option<u32>,
+    /// That of the recorded kernel.
+    policy: Option<Policy>,
+}
+
+impl Rules {
+    fn of(args: &ReportArgs, recording: Option<&Recording>) -> Rules {
+        Rules {
+            kernel: KernelArg::kernel(args.kernel).or(recording.map(recorded::kernel)),
+            swappiness: recording.and_then(recorded::swappiness),
+            policy: recording.map(recorded::policy),
+        }
+    }
+
+    fn policies(&self, args: &ReportArgs) -> Result<Policies, Failure> {
+        let config = |policy: RowPolicy| -> Result<Option<Config>, Failure> {
+            let RowPolicy::Linux(linux) = policy else { return Ok(None) };
+            let mut cfg = kernel::config(self.kernel, linux);
+            cfg.seed = args.seed;
+            cfg.swappiness = self.swappiness.unwrap_or(cfg.swappiness);
+            cfg.check()?;
+            Ok(Some(cfg))
+        };
+        args.policy.0.iter().map(|&policy| Ok((policy, config(policy)?))).collect()
+    }
 }
 
 struct Work<'a> {
     args: &'a ReportArgs,
     trace: &'a Trace,
     page_size: u32,
+    rules: Rules,
     policies: Policies,
 }
 
@@ -124,17 +151,22 @@ impl Work<'_> {
         };
         let asked = self.args.at.as_ref().map(|size| self.pages("--at", size)).transpose()?;
         let curves = self.curves(limit_pages)?;
+        // A recording is told of by the policy that its kernel had.
+        let main = self.rules.policy.map(|policy| policy.name().to_owned());
         let (detail_pages, detail_why) = match (asked, limit_pages) {
             (Some(pages), _) => (pages, "given"),
             (None, Some(pages)) => (pages, "limit"),
-            (None, None) => (knee(&curves).unwrap_or(self.footprint().div_ceil(4)), "knee"),
+            (None, None) => (knee(&curves, main.as_deref()).unwrap_or(self.footprint().div_ceil(4)), "knee"),
         };
+        let tenths = self.tenths(&curves, limit_pages, main.as_deref())?;
         let survey = survey(self.trace, &windows);
         let details = self.details(&survey, &windows, detail_pages)?;
         Ok(TraceDocument {
             refault: env!("CARGO_PKG_VERSION").into(),
             command: shown(&command_line()),
             seed: self.args.seed,
+            kernel: self.rules.kernel.unwrap_or_default().name().into(),
+            recorded_policy: main,
             trace: TraceFacts {
                 name: shown(&self.trace.name),
                 format: header.format.to_string(),
@@ -151,6 +183,7 @@ impl Work<'_> {
             detail_pages,
             detail_why: detail_why.into(),
             curves,
+            tenths,
             details,
             windows,
             window_s,
@@ -218,6 +251,25 @@ impl Work<'_> {
             }
         };
         Ok(self.policies.iter().map(|(policy, _)| curve(*policy)).collect())
+    }
+
+    /// Misses with a tenth less and more memory than at the knee and at today's limit, under the
+    /// policy that pages tell most of: replayed, as curves may do anything between two points.
+    fn tenths(&self, curves: &[Curve], limit: Option<u64>, main: Option<&str>) -> Result<Option<Curve>, String> {
+        let Some(curve) = main_curve(curves, main) else { return Ok(None) };
+        let near = |pages: u64| [pages - pages / 10, pages + pages / 10];
+        let mut sizes: Vec<u64> = knee(curves, main).into_iter().chain(limit).flat_map(near).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes.retain(|&pages| pages > 0);
+        let of = |(policy, _): &&(RowPolicy, Option<Config>)| policy.name() == curve.policy;
+        let policies: Policies = self.policies.iter().filter(of).cloned().collect();
+        let rows: Vec<Row> = self.plan(sizes, &policies).run()?.into_iter().map(|(row, _)| row).collect();
+        Ok(Some(Curve {
+            policy: curve.policy.clone(),
+            pages: rows.iter().map(|row| row.memory_pages).collect(),
+            miss_ratio: rows.iter().map(detail::miss_ratio).collect(),
+        }))
     }
 
     /// What each policy does with that memory, and how many misses there are with a little less and

@@ -3,7 +3,7 @@
 use crate::flags::size::Size;
 use crate::recording::{Loaded, Settings};
 use clap::Args;
-use refault_mm::Policy;
+use refault_mm::{Kernel, Policy};
 use std::path::{Path, PathBuf};
 
 /// Flags of `refault verify`.
@@ -64,11 +64,15 @@ pub struct VerifyArgs {
     /// Print one JSON object; the schema is in docs/reference/record.md
     #[arg(long)]
     pub(super) json: bool,
+
+    /// Set by `report`: the kernel in the place of the recorded one.
+    #[arg(skip)]
+    pub(super) kernel: Option<Kernel>,
 }
 
 impl VerifyArgs {
-    /// Those of a recording without flags.
-    pub(super) fn of(recording: &Path) -> VerifyArgs {
+    /// Those of a recording without flags, with another kernel if it is given.
+    pub(super) fn of(recording: &Path, kernel: Option<Kernel>) -> VerifyArgs {
         VerifyArgs {
             recording: Some(recording.to_owned()),
             play: None,
@@ -82,11 +86,12 @@ impl VerifyArgs {
             files_only: false,
             strict: false,
             json: true,
+            kernel,
         }
     }
 
     pub(super) fn settings(&self, loaded: &Loaded) -> Result<Settings, String> {
-        let mut settings = Settings::of(&loaded.recording, self.policy()?, None, self.files_only);
+        let mut settings = Settings::of(&loaded.recording, self.policy()?, self.kernel, self.files_only);
         let readahead = &mut settings.config.readahead.file_pages;
         *readahead = self.read_ahead.unwrap_or(*readahead);
         (settings.large_folios, settings.read_ahead) = (self.large_folios, self.read_ahead);

@@ -1,6 +1,7 @@
 //! What to say of hits and misses of the kernel and of the lab.
 
 use crate::recording::{Compared, Loaded, Settings};
+use crate::terminal::grouped;
 use serde::Serialize;
 
 /// Differences in hit rate below this are agreement, in points.
@@ -20,29 +21,40 @@ impl Verdict {
     pub(super) fn new(compared: &Compared, loaded: &Loaded) -> Verdict {
         let (difference, agreement) = (compared.total.difference(), compared.total.agreement());
         let is_near = difference.abs() <= POINTS;
-        let mut text = format!("the lab is within {:.2} points of this kernel", difference.abs());
-        if !is_near {
-            let (points, word) = (difference.abs(), if difference > 0.0 { "more" } else { "less" });
-            text = format!("the lab hits {points:.2} points {word} than this kernel");
-        }
-        text += &format!(", and {:.2} % of the accesses are the same", 100.0 * agreement);
-        let side = if is_near && agreement >= AGREEMENT { "inside of" } else { "outside of" };
-        text += &format!(": {side} the bounds of {POINTS} points and {} %", 100.0 * AGREEMENT);
+        let is_alike = agreement >= AGREEMENT;
+        let hits = match (difference.abs(), difference > 0.0) {
+            (points, _) if points < 0.005 => "as often as".to_owned(),
+            (points, true) => format!("{points:.2} points more than"),
+            (points, false) => format!("{points:.2} points less than"),
+        };
+        let mut text = format!(
+            "the lab hits {hits} this kernel ({}: the bound is {POINTS}), and {:.2} % of the accesses are the same ({}: the \
+             bound is {} %)",
+            side(is_near),
+            100.0 * agreement,
+            side(is_alike),
+            100.0 * AGREEMENT
+        );
         let worst = compared.worst();
-        let worst = worst.first().filter(|_| !is_near || agreement < AGREEMENT);
+        let worst = worst.first().filter(|_| !is_near || !is_alike);
         if let Some((object, both)) = worst {
             let name = &loaded.objects[*object].name;
-            text +=
-                &format!("; the largest difference is {name}: {} misses for {}", both.lab_misses, both.kernel_misses);
+            let (lab, kernel) = (grouped(both.lab_misses), grouped(both.kernel_misses));
+            text += &format!("; the largest difference is {name}: {lab} misses in the lab, {kernel} in the kernel");
         }
         if loaded.recording.lost > 0 {
-            text += &format!("; {} events were lost, so that the recording is not exact", loaded.recording.lost);
+            let lost = grouped(loaded.recording.lost);
+            text += &format!("; {lost} events were lost, so that the recording is not exact");
         }
         if loaded.recording.cut {
             text += "; the recording was cut";
         }
-        Verdict { is_within: is_near && agreement >= AGREEMENT && loaded.recording.lost == 0, text }
+        Verdict { is_within: is_near && is_alike && loaded.recording.lost == 0, text }
     }
+}
+
+fn side(is_inside: bool) -> &'static str {
+    if is_inside { "inside" } else { "outside" }
 }
 
 /// What `--json` prints.
@@ -77,6 +89,7 @@ pub(super) fn json(compared: &Compared, loaded: &Loaded, settings: &Settings, ve
         "kernel_pages": { "added": compared.added, "evicted": compared.evicted, "dropped": compared.dropped },
         "lab_counters": compared.ours,
         "windows": compared.windows,
+        "window_from_s": compared.window_from_s(),
         "objects": objects,
         "verdict": verdict,
     })

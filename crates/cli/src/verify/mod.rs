@@ -17,6 +17,7 @@ mod text;
 use crate::recording::{self, Compared, Loaded, Settings};
 use crate::{Failure, print};
 use compare::Verdict;
+use refault_mm::Kernel;
 use std::path::Path;
 
 pub use args::VerifyArgs;
@@ -41,9 +42,9 @@ pub fn run(args: &VerifyArgs) -> Result<bool, Failure> {
     Ok(!args.strict || verdict.is_within)
 }
 
-/// What `--json` prints of a recording.
-pub(crate) fn json(recording: &Path) -> Result<String, Failure> {
-    let Verified { loaded, settings, compared, verdict } = verify(&VerifyArgs::of(recording), recording)?;
+/// What `--json` prints of a recording, under that kernel or the recorded one.
+pub(crate) fn json(recording: &Path, kernel: Option<Kernel>) -> Result<String, Failure> {
+    let Verified { loaded, settings, compared, verdict } = verify(&VerifyArgs::of(recording, kernel), recording)?;
     Ok(compare::json(&compared, &loaded, &settings, &verdict).to_string())
 }
 

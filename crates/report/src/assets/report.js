@@ -47,21 +47,28 @@
     ctx.font = 11 * dpr + "px system-ui, DejaVu Sans, sans-serif";
     ctx.textBaseline = "top";
     ctx.textAlign = "left";
+    const place = mark => Math.round(u.valToPos(mark.at, "x", true));
+    const inside = x => x >= bbox.left && x <= bbox.left + bbox.width;
+    const sorted = [...c.marks].sort((a, b) => a.at - b.at).filter(mark => inside(place(mark)));
+    ctx.setLineDash([4 * dpr, 4 * dpr]);
+    for (const x of sorted.map(place)) { ctx.beginPath(); ctx.moveTo(x, bbox.top); ctx.lineTo(x, bbox.top + bbox.height); ctx.stroke(); }
+    // Names on paper of their own, above all lines.
     let level = 0, last = -1e9;
-    for (const mark of [...c.marks].sort((a, b) => a.at - b.at)) {
-      const x = Math.round(u.valToPos(mark.at, "x", true));
-      if (x < bbox.left || x > bbox.left + bbox.width) continue;
-      ctx.setLineDash([4 * dpr, 4 * dpr]);
-      ctx.beginPath(); ctx.moveTo(x, bbox.top); ctx.lineTo(x, bbox.top + bbox.height); ctx.stroke();
-      const wide = ctx.measureText(mark.label).width, left = x + wide + 8 * dpr > bbox.left + bbox.width;
+    for (const mark of sorted) {
+      const x = place(mark), wide = ctx.measureText(mark.label).width, left = x + wide + 8 * dpr > bbox.left + bbox.width;
       const from = left ? x - wide - 4 * dpr : x + 4 * dpr;
       level = from < last ? level + 1 : 0;
       last = Math.max(last, from + wide + 6 * dpr);
-      ctx.fillText(mark.label, from, bbox.top + (3 + 14 * level) * dpr);
+      const y = bbox.top + (3 + 14 * level) * dpr;
+      ctx.fillStyle = css("--paper");
+      ctx.fillRect(from - 2 * dpr, y - dpr, wide + 4 * dpr, 13 * dpr);
+      ctx.fillStyle = css("--soft");
+      ctx.fillText(mark.label, from, y);
     }
     ctx.restore();
   };
 
+  const dashes = { solid: undefined, long: [18, 5], dashes: [8, 5], mixed: [9, 4, 2, 4], triple: [9, 4, 2, 4, 2, 4], dots: [2, 4] };
   const groups = {};
   const zoom = (u, c, min, max, reset) => {
     for (const other of (c.time ? groups[c.time] : [u])) other.setScale("x", { min, max });
@@ -81,7 +88,7 @@
     const series = c.series.map((s, i) => {
       const stroke = css("--c-" + s.colour);
       return {
-        label: s.name, stroke, width: isStacked ? 1 : 2, dash: s.dashed ? [6, 4] : undefined,
+        label: s.name, stroke, width: isStacked ? 1 : s.dash === "solid" ? 3 : 2, dash: dashes[s.dash],
         fill: isStacked ? stroke + "99" : isBars ? stroke + "cc" : undefined,
         paths: isBars ? uPlot.paths.bars({ size: [.85, 60], align: 0 }) : undefined,
         points: { show: !isStacked && !isBars && c.xs.length <= 40, size: 5, fill: stroke },
@@ -104,7 +111,7 @@
       ],
       bands: start.bands,
       cursor: { sync: c.time ? { key: c.time, scales: ["x", null] } : undefined, drag: { x: true, y: false, setScale: false } },
-      legend: { live: true },
+      legend: { live: true, markers: { width: 3, dash: (u, i) => i && ({ dots: "dotted" }[c.series[i - 1].dash] ?? (dashes[c.series[i - 1].dash] ? "dashed" : "solid")) } },
       hooks: {
         draw: [u => marks(c, u)],
         setSelect: [u => {
@@ -168,7 +175,7 @@
   function heat(box, h) {
     const X = units[h.x.unit];
     box.innerHTML = '<div class="heatrow"><div class="heatnames" aria-hidden="true"></div><div><canvas class="heat"></canvas>' +
-      '<div class="heataxis"></div></div></div><p class="readout" aria-live="polite"></p><p class="facts">none <span class="ramp"></span> <span class="most"></span></p>';
+      '<div class="heataxis"></div><p class="facts even"></p></div></div><p class="readout" aria-live="polite"></p><p class="facts">none <span class="ramp"></span> <span class="most"></span></p>';
     const canvas = box.querySelector("canvas"), readout = box.querySelector(".readout");
     canvas.width = h.columns; canvas.height = h.rows;
     canvas.style.imageRendering = "pixelated";
@@ -186,15 +193,15 @@
       span.textContent = X(h.xs[Math.round(share * h.columns)]);
       axis.append(span);
     });
-    axis.title = h.x.label;
-    const names = box.querySelector(".heatnames");
-    let free = -1;
-    h.borders.forEach(([row, name]) => {
-      const y = row / h.rows * 340;
-      if (y < free) return;
-      free = y + 15;
+    box.querySelector(".even").textContent = h.x.label;
+    // The largest have names first; those that would lie on one have none.
+    const names = box.querySelector(".heatnames"), taken = [];
+    [...h.borders].sort((a, b) => b[2] - a[2]).forEach(([row, name]) => {
+      const y = Math.min(row / h.rows * 340, 326);
+      if (taken.some(other => Math.abs(other - y) < 15)) return;
+      taken.push(y);
       const span = document.createElement("span");
-      span.textContent = name; span.title = name; span.style.top = Math.min(y, 326) + "px";
+      span.textContent = name; span.title = name; span.style.top = y + "px";
       names.append(span);
     });
     const tell = (column, row) => {
@@ -231,6 +238,14 @@
   addEventListener("afterprint", draw);
   let waits;
   addEventListener("resize", () => { clearTimeout(waits); waits = setTimeout(() => drawn.forEach(one => one.resize()), 100); });
+
+  // Tables that are wider than there is room say so.
+  document.querySelectorAll(".scroll").forEach(scroll => {
+    const more = document.createElement("p");
+    Object.assign(more, { className: "more", textContent: "There are more columns: scroll sideways →", hidden: true });
+    scroll.before(more);
+    new ResizeObserver(() => more.hidden = scroll.scrollWidth <= scroll.clientWidth + 1).observe(scroll);
+  });
 
   // Tables that are searched and sorted.
   document.querySelectorAll("table.sortable").forEach(table => {

@@ -2,6 +2,7 @@
 
 use super::MOST_ROWS;
 use crate::names::shown;
+use crate::units::counted;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -49,6 +50,8 @@ pub struct Row {
     pub metric: String,
     pub label: String,
     pub unit: String,
+    /// Whether numbers are those of the scaled machine.
+    pub scaled: bool,
     pub better: Option<String>,
     pub numbers: Vec<Figure>,
     pub ratios: Vec<Figure>,
@@ -97,6 +100,6 @@ pub(super) fn read(value: Value) -> Result<BenchDocument, serde_json::Error> {
 
 impl BenchDocument {
     pub(crate) fn facts(&self) -> String {
-        format!("refault bench: {} benchmarks, refault {}", self.benchmarks.len(), self.refault)
+        format!("refault bench: {}, refault {}", counted(self.benchmarks.len() as u64, "benchmark"), self.refault)
     }
 }

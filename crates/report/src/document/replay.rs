@@ -2,6 +2,7 @@
 
 use super::{MOST_POINTS, MOST_ROWS, binned};
 use crate::names::shown;
+use crate::units::counted;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -92,12 +93,12 @@ pub(super) fn read(value: Value) -> Result<ReplayDocument, serde_json::Error> {
 
 impl ReplayDocument {
     pub(crate) fn facts(&self) -> String {
-        let mut out = format!("{} rows of refault replay, refault {}", self.rows.len(), self.refault);
+        let mut out = format!("{} of refault replay, refault {}", counted(self.rows.len() as u64, "row"), self.refault);
         if let Some(row) = self.rows.first() {
             out += &format!(", seed {}", row.seed);
         }
         if self.left_out > 0 {
-            out += &format!("; {} rows more are left out", self.left_out);
+            out += &format!("; {} more left out", counted(self.left_out as u64, "row"));
         }
         out
     }

@@ -2,6 +2,7 @@
 
 use super::{MOST_POINTS, chosen};
 use crate::names::shown;
+use crate::units::counted;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -130,6 +131,18 @@ pub(super) fn read(value: Value) -> Result<ScenarioDocument, serde_json::Error> 
     Ok(all)
 }
 
+impl Run {
+    /// How it ended, in words.
+    pub(crate) fn end(&self) -> &str {
+        match self.ending.as_str() {
+            "tasks-done" => "ended when all tasks were done",
+            "time" => "ended at the time that the scenario sets",
+            "stuck" => "ended because nothing could go on",
+            other => other,
+        }
+    }
+}
+
 impl ScenarioDocument {
     /// What a page cannot hold goes.
     pub fn cut(&mut self) {
@@ -152,8 +165,8 @@ impl ScenarioDocument {
     pub(crate) fn facts(&self) -> String {
         let Some(run) = self.runs.first() else { return format!("no run, refault {}", self.refault) };
         format!(
-            "{} run(s) of {} in virtual time, scale {}, seed {}, refault {}",
-            self.runs.len(),
+            "{} of {} in virtual time, scale {}, seed {}, refault {}",
+            counted(self.runs.len() as u64, "run"),
             run.scenario,
             run.scale,
             run.seed,

@@ -15,6 +15,12 @@ pub struct TraceDocument {
     pub command: String,
     /// The seed.
     pub seed: u64,
+    /// The kernel whose rules the policies have; empty: the page is older than that.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kernel: String,
+    /// Of a recording: the policy that its kernel had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded_policy: Option<String>,
     /// What the trace says of itself.
     pub trace: TraceFacts,
     /// The limit that there is today, if it was given.
@@ -25,6 +31,9 @@ pub struct TraceDocument {
     pub detail_why: String,
     /// Misses by memory, a curve for each policy.
     pub curves: Vec<Curve>,
+    /// Misses with a tenth less and more than at the knee and at the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenths: Option<Curve>,
     /// What each policy does with that memory.
     pub details: Vec<Detail>,
     /// The first access of each window, and the end of the last.
@@ -166,6 +175,9 @@ pub struct HeatFacts {
     pub labels: Vec<String>,
     /// The rows at which objects begin.
     pub borders: Vec<(usize, String)>,
+    /// How many pages each of these has; pages of older versions do not say.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub border_pages: Vec<u64>,
 }
 
 /// Distinct pages of windows.
@@ -180,6 +192,14 @@ pub struct WorkingSet {
     pub back: Vec<u64>,
 }
 
+/// What is of the policy that pages tell most of: that of the recorded kernel, multi-gen LRU, or
+/// the first of Linux's.
+pub(crate) fn main_of<'a, T>(all: &'a [T], policy: impl Fn(&T) -> &str, recorded: Option<&str>) -> Option<&'a T> {
+    let named = |name: &str| all.iter().find(|one| policy(one) == name);
+    let linux = || all.iter().find(|one| policy(one) != "opt");
+    recorded.and_then(named).or_else(|| named("mglru")).or_else(linux).or(all.first())
+}
+
 impl TraceDocument {
     /// Bytes of some pages.
     pub(crate) fn bytes(&self, pages: f64) -> f64 {
@@ -190,10 +210,9 @@ impl TraceDocument {
         self.details.iter().find(|d| d.policy == policy)
     }
 
-    /// The policy that pages tell most of: multi-gen LRU, or the first of Linux's.
+    /// The policy that pages tell most of.
     pub(crate) fn main(&self) -> Option<&Detail> {
-        let linux = || self.details.iter().find(|d| d.policy != "opt");
-        self.detail("mglru").or_else(linux).or(self.details.first())
+        main_of(&self.details, |d| &d.policy, self.recorded_policy.as_deref())
     }
 
     pub(crate) fn facts(&self) -> String {
@@ -212,6 +231,9 @@ impl TraceDocument {
             out += &format!(", over {}", Unit::Seconds.text(seconds));
         }
         out += &format!("; format {}, seed {}, refault {}", t.format, self.seed, self.refault);
+        if !self.kernel.is_empty() {
+            out += &format!(", rules of Linux {}", self.kernel);
+        }
         for (what, said) in [("source", &t.source), ("recorded on", &t.recorded_on)] {
             if let Some(said) = said {
                 out += &format!("; {what}: {said}");

@@ -1,6 +1,7 @@
 //! What `refault verify --json` prints.
 
-use crate::names::shown;
+use crate::names::{sentence, shown};
+use crate::units::{bytes, counted, number};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -22,6 +23,9 @@ pub struct VerifyDocument {
     pub kernel_pages: KernelPages,
     pub lab_counters: BTreeMap<String, u64>,
     pub windows: Vec<Both>,
+    /// When each begins, in seconds since the first access.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub window_from_s: Vec<f64>,
     pub objects: Vec<Both>,
     pub verdict: Verdict,
 }
@@ -64,11 +68,13 @@ const MOST: usize = 200;
 pub(super) fn read(value: Value) -> Result<VerifyDocument, serde_json::Error> {
     let mut all: VerifyDocument = serde_json::from_value(value)?;
     all.windows.truncate(MOST);
+    all.window_from_s.truncate(MOST);
     all.objects.truncate(MOST);
     all.lab_counters.retain(|_, n| *n > 0);
-    for text in [&mut all.recording, &mut all.kernel, &mut all.policy, &mut all.verdict.text] {
+    for text in [&mut all.recording, &mut all.kernel, &mut all.policy] {
         *text = shown(text);
     }
+    all.verdict.text = sentence(&all.verdict.text);
     all.objects.iter_mut().for_each(|object| object.name = shown(&object.name));
     Ok(all)
 }
@@ -94,10 +100,16 @@ impl VerifyDocument {
     }
 
     pub(crate) fn facts(&self) -> String {
-        let memory = self.memory_pages.map_or("no limit".into(), |n| crate::units::bytes(n as f64 * 4096.0));
+        let memory = self.memory_pages.map_or("no limit".into(), |n| bytes(n as f64 * 4096.0));
         format!(
-            "refault verify of {}, recorded on Linux {}: {} accesses, {} events, {} lost; {}, {memory}, refault {}",
-            self.recording, self.kernel, self.accesses, self.events, self.lost, self.policy, self.refault
+            "refault verify of {}, recorded on Linux {}: {}, {}, {} lost; {}, {memory}, refault {}",
+            self.recording,
+            self.kernel,
+            counted(self.accesses, "access"),
+            counted(self.events, "event"),
+            number(self.lost as f64),
+            self.policy,
+            self.refault
         )
     }
 }

@@ -1,6 +1,6 @@
 //! What does access look like?
 
-use super::{TIME, time_axis};
+use super::{TIME, share, time_axis, whole_time_axis};
 use crate::document::trace::{Detail, TraceDocument};
 use crate::model::{Axis, Body, Chart, Colour, Figure, Heat, Mark, Page, Series, Shape};
 use crate::units::{Unit, bytes};
@@ -37,9 +37,11 @@ fn answer(d: &TraceDocument) -> String {
             total > 0 && 2 * sum >= total
         });
         if let Some(&(to, _)) = half {
+            // A bin ends where it ends: what is below is half or more.
             out += &format!(
-                " Half of the pages that came back were away for fewer than {} evictions: about {} more memory would have \
+                " Of the pages that came back {} were away for fewer than {} evictions: about {} more memory would have \
                  kept them ({}).",
+                Unit::Percent.text(share(sum, total)),
                 Unit::Count.text(to as f64),
                 bytes(d.bytes(to as f64)),
                 main.policy
@@ -63,6 +65,13 @@ fn heat(d: &TraceDocument) -> Option<Figure> {
     // A column is one window, or several.
     let windows = starts.len().saturating_sub(1);
     let xs = (0..=h.columns).map(|c| starts.get(c * windows / h.columns).copied().unwrap_or(0.0)).collect();
+    // Of pages of older versions: the rows up to the next name.
+    let extent = |n: usize| (h.borders.get(n + 1).map_or(h.rows, |next| next.0).saturating_sub(h.borders[n].0)) as u64;
+    // Equally many accesses take more time here and less there.
+    let x = match x.unit {
+        Unit::Seconds => Axis::new("time; each column has as many accesses, so seconds are not evenly apart", x.unit),
+        unit => Axis::new("access", unit),
+    };
     let heat = Heat {
         columns: h.columns,
         rows: h.rows,
@@ -71,7 +80,9 @@ fn heat(d: &TraceDocument) -> Option<Figure> {
         what: "accesses".into(),
         cells: h.counts.iter().map(|&n| n as f64).collect(),
         labels: h.labels.clone(),
-        borders: h.borders.clone(),
+        borders: (h.borders.iter().enumerate())
+            .map(|(n, (row, name))| (*row, name.clone(), h.border_pages.get(n).copied().unwrap_or_else(|| extent(n))))
+            .collect(),
     };
     let meaning = "Accesses by place and time: each row is as many pages of an object, each column a time; pages that are \
                    never touched take no room. A horizontal line is a page that is used all the time, a diagonal one a \
@@ -124,13 +135,13 @@ fn working_set(d: &TraceDocument) -> Option<Figure> {
     if w.first.is_empty() {
         return None;
     }
-    let of = |all: &[u64]| all.iter().map(|&n| d.bytes(n as f64)).collect::<Vec<_>>();
+    let (x, xs) = whole_time_axis(d);
+    let of = |all: &[u64]| all.iter().take(xs.len()).map(|&n| d.bytes(n as f64)).collect::<Vec<_>>();
     let series = vec![
         Series::new("also in the window before", Colour::Blue, of(&w.kept)),
         Series::new("back from earlier", Colour::Orange, of(&w.back)),
         Series::new("for the first time", Colour::Green, of(&w.first)),
     ];
-    let (x, xs) = time_axis(d);
     let mut chart = Chart::new(Shape::Stacked, x, Axis::new("distinct pages", Unit::Bytes), xs, series);
     chart.time = Some(TIME);
     let meaning = "The distinct pages that each window touches: those that the window before touched as well, those that \

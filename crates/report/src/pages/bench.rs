@@ -2,7 +2,7 @@
 
 use crate::document::bench::{BenchDocument, Benchmark, Figure as Number, Row};
 use crate::model::{Body, Cell, Colour, Figure, Page, Point, RangeRow, Ranges, Table};
-use crate::units::Unit;
+use crate::units::{Unit, counted};
 
 const DOC: &str = "reference/bench.md#variants-ratios-bands";
 
@@ -16,8 +16,12 @@ fn page(n: usize, bench: &Benchmark) -> Page {
         bench.rows.iter().flat_map(|r| r.numbers.iter().chain(&r.ratios)).filter_map(|f| f.within).collect();
     let met = verdicts.iter().filter(|met| **met).count();
     let source = bench.source.as_ref().map_or(String::new(), |s| format!(" Published: {s}."));
-    let answer =
-        format!("{} {met} of {} bands are met, at scale {}.{source}", bench.about, verdicts.len(), bench.scale);
+    let answer = format!(
+        "{} {met} of {} met, at scale {}.{source}",
+        bench.about,
+        counted(verdicts.len() as u64, "band"),
+        bench.scale
+    );
     let question = format!("{}: does it agree with what was published?", bench.name);
     Page::new(&format!("b{}", n + 1), &question, answer)
         .with_all(ratios(bench))
@@ -51,7 +55,8 @@ fn ratios(bench: &Benchmark) -> Option<Figure> {
         (
             Colour::Vermillion,
             "dot",
-            "ours, with the span over the seeds; the green field is the band in which ours must be".into(),
+            "ours, with the span over the seeds; the green field with its two ends is the band in which ours must be"
+                .into(),
         ),
     ];
     let meaning = "Ratios of one variant to another, such as after a change of the kernel to before it. Places are ratios, too: \
@@ -59,27 +64,59 @@ fn ratios(bench: &Benchmark) -> Option<Figure> {
     Some(Figure::new("Ratios", meaning, DOC, Body::Ranges(Ranges { unit: Unit::Number, log: true, rows, legend })))
 }
 
-fn numbers(bench: &Benchmark) -> Figure {
-    let heads =
-        ["what", "variant", "unit", "published", "ours", "smallest", "largest", "band"].map(str::to_owned).to_vec();
-    let mut rows = Vec::new();
-    for row in &bench.rows {
-        for f in &row.numbers {
-            let number = |n: Option<f64>| n.map_or(Cell::None, |n| Cell::Number(n, Unit::Number));
-            rows.push(vec![
-                Cell::Text(row.label.clone()),
-                Cell::Text(f.variant.clone()),
-                Cell::Text(row.unit.clone()),
-                number(f.published),
-                number(f.number),
-                number(f.spread().map(|s| s.0)),
-                number(f.spread().map(|s| s.1)),
-                f.within.map_or(Cell::None, |met| Cell::Text(if met { "ok" } else { "MISS" }.into())),
-            ]);
-        }
+/// What numbers of a unit of a scenario are of.
+fn unit(name: &str) -> Unit {
+    match name {
+        "%" => Unit::Percent,
+        "s" => Unit::Seconds,
+        "B" | "bytes/s" => Unit::Bytes,
+        _ => Unit::Number,
     }
-    let meaning =
-        "At a scale other than 1 numbers are that much smaller than published ones, by intent: compare ratios.";
+}
+
+fn numbers(bench: &Benchmark) -> Figure {
+    let all: Vec<(&Row, &Number)> = bench.rows.iter().flat_map(|r| r.numbers.iter().map(move |f| (r, f))).collect();
+    let (has_spread, has_band) =
+        (all.iter().any(|(_, f)| f.spread().is_some()), all.iter().any(|(_, f)| f.within.is_some()));
+    let mut heads = ["what", "variant", "unit", "published", "ours"].map(str::to_owned).to_vec();
+    heads.extend(["smallest", "largest"].into_iter().filter(|_| has_spread).map(String::from));
+    heads.extend(has_band.then(|| "band".to_owned()));
+    let row = |&(row, f): &(&Row, &Number)| {
+        // Of what grows with the machine JSON has the numbers of the scaled one.
+        let ours = if row.scaled { bench.scale } else { 1.0 };
+        let number = |n: Option<f64>| n.map_or(Cell::None, |n| Cell::Number(n, unit(&row.unit)));
+        let number_of_ours = |n: Option<f64>| number(n.map(|n| ours * n));
+        let mut cells = vec![
+            Cell::Text(row.label.clone()),
+            Cell::Text(f.variant.clone()),
+            Cell::Text(row.unit.clone()),
+            number(f.published),
+            number_of_ours(f.number),
+        ];
+        if has_spread {
+            cells.extend([number_of_ours(f.spread().map(|s| s.0)), number_of_ours(f.spread().map(|s| s.1))]);
+        }
+        if has_band {
+            cells.push(f.within.map_or(Cell::None, |met| Cell::Text(if met { "ok" } else { "MISS" }.into())));
+        }
+        cells
+    };
+    let rows = all.iter().map(row).collect();
+    let scaled = match (bench.scale == 1.0, bench.rows.iter().any(|row| row.scaled)) {
+        (true, _) => "The machine is as large as the published one.".to_owned(),
+        (false, true) => format!(
+            "The machine is {} times smaller than the published one. What grows with it, such as seconds or pages, is shown \
+             times {0}.",
+            Unit::Number.text(bench.scale)
+        ),
+        (false, false) => {
+            format!("The machine is {} times smaller than the published one.", Unit::Number.text(bench.scale))
+        }
+    };
+    let meaning = format!(
+        "{scaled} Ratios are what compares: a simulated machine is not as fast as the published one. With several seeds \
+         numbers are means."
+    );
     Figure::new("Numbers", meaning, DOC, Body::Table(Table { heads, rows, searchable: false }))
 }
 

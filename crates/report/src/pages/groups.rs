@@ -1,6 +1,6 @@
 //! Which memory cgroup takes the memory, which misses?
 
-use super::{TIME, share, time_axis};
+use super::{TIME, share, time_axis, whole_time_axis};
 use crate::document::trace::{GroupFacts, GroupsUnder, TraceDocument};
 use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table};
 use crate::units::{Unit, bytes};
@@ -82,7 +82,8 @@ fn chart(
     y: Axis,
     value: impl Fn(&GroupFacts, usize) -> f64,
 ) -> Body {
-    let (x, xs) = time_axis(d);
+    // Areas are what there is at the end of a window, lines what was counted in it.
+    let (x, xs) = if shape == Shape::Lines { whole_time_axis(d) } else { time_axis(d) };
     let mut order: Vec<&GroupFacts> = main.groups.iter().collect();
     order.sort_by_key(|g| std::cmp::Reverse(g.accesses));
     let values = |g: &GroupFacts| (0..xs.len()).map(|n| value(g, n)).collect::<Vec<_>>();

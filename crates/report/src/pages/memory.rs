@@ -1,7 +1,7 @@
 //! How much memory is enough?
 
-use crate::document::trace::TraceDocument;
-use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Mark, Page, Series, Shape, Table, Verdict};
+use crate::document::trace::{TraceDocument, main_of};
+use crate::model::{Axis, Body, Cell, Chart, Figure, Mark, Page, Series, Shape, Table, Verdict};
 use crate::units::{Unit, bytes};
 
 const QUESTION: &str = "How much memory is enough?";
@@ -13,6 +13,9 @@ pub(crate) struct Curves {
     pub(crate) page_size: f64,
     pub(crate) footprint_bytes: f64,
     pub(crate) limit_bytes: Option<f64>,
+    pub(crate) recorded_policy: Option<String>,
+    /// What was replayed a tenth below and above the knee and the limit.
+    pub(crate) tenths: Option<Line>,
     pub(crate) all: Vec<Line>,
 }
 
@@ -24,6 +27,11 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// At a size that was replayed.
+    fn exactly(&self, bytes: f64) -> Option<f64> {
+        self.points.iter().find(|&&(b, _)| b == bytes).map(|&(_, misses)| misses)
+    }
+
     /// In percent; between two sizes in proportion.
     pub(crate) fn at(&self, bytes: f64) -> Option<f64> {
         let after = self.points.partition_point(|&(b, _)| b < bytes);
@@ -62,22 +70,22 @@ impl Curves {
             page_size: d.trace.page_size as f64,
             footprint_bytes: d.bytes(d.trace.footprint_pages as f64),
             limit_bytes: d.limit_pages.map(|p| d.bytes(p as f64)),
+            recorded_policy: d.recorded_policy.clone(),
+            tenths: d.tenths.as_ref().map(line),
             all: d.curves.iter().map(line).collect(),
         }
     }
 
     pub(crate) fn main(&self) -> Option<&Line> {
-        let named = |name: &str| self.all.iter().find(|l| l.policy == name);
-        named("mglru").or_else(|| self.all.iter().find(|l| l.policy != "opt")).or(self.all.first())
+        main_of(&self.all, |line| &line.policy, self.recorded_policy.as_deref())
     }
 
     /// The curves as a chart; `suffix` tells them from those of another input.
     pub(crate) fn series(&self, xs: &[f64], suffix: &str) -> Vec<Series> {
         let line = |line: &Line| Series {
             name: format!("{}{suffix}", line.policy),
-            colour: Colour::of_policy(&line.policy),
-            dashed: line.policy == "opt",
             values: xs.iter().map(|&x| line.at(x)).collect(),
+            ..Series::of_policy(&line.policy, [])
         };
         self.all.iter().map(line).collect()
     }
@@ -133,13 +141,13 @@ fn answer(curves: &Curves, knee: Option<(f64, f64)>) -> String {
             share(at),
             line.policy,
             format_args!("{} of the accesses", Unit::Percent.text(misses)),
-            next(line, at)
+            next(curves, line, at)
         ),
         None => format!("There is no knee: with {} more memory brings about as much at every size.", line.policy),
     };
     if let Some(limit) = curves.limit_bytes {
         let misses = line.at(limit).map_or(String::new(), |m| format!(": {} miss there", Unit::Percent.text(m)));
-        out += &format!(" Today's limit is {}{misses}.{}", bytes(limit), next(line, limit));
+        out += &format!(" Today's limit is {}{misses}.{}", bytes(limit), next(curves, line, limit));
     }
     // With less than all of it there is more to miss.
     if let Some(&(at, least)) = line.points.last().filter(|p| p.0 >= curves.footprint_bytes) {
@@ -152,20 +160,25 @@ fn answer(curves: &Curves, knee: Option<(f64, f64)>) -> String {
     out
 }
 
-/// What a tenth more or less brings.
-fn next(line: &Line, at: f64) -> String {
-    let step = at / 10.0;
+/// What a tenth more or less brings: replayed, or said to be an estimate.
+fn next(curves: &Curves, line: &Line, at: f64) -> String {
     let Some(here) = line.at(at) else { return String::new() };
-    let mut out = String::new();
-    if let Some(more) = line.at(at + step) {
-        out +=
-            &format!(" A tenth more ({}) would change that by {}", bytes(step), Unit::Percent.difference(more - here));
+    let page = curves.page_size.max(1.0);
+    let step = (at / page / 10.0).floor() * page;
+    let replayed = |b: f64| curves.tenths.as_ref().and_then(|tenths| tenths.exactly(b)).or(line.exactly(b));
+    let one = |word: &str, b: f64| {
+        let (misses, is_replayed) = replayed(b).map(|m| (m, true)).or_else(|| Some((line.at(b)?, false)))?;
+        let about = if is_replayed { "" } else { ", estimated between the sizes that were replayed" };
+        Some((format!("tenth {word} ({}{about})", bytes(b)), Unit::Percent.difference(misses - here)))
+    };
+    match (one("more", at + step), one("less", at - step)) {
+        _ if step == 0.0 => String::new(),
+        (Some((more, change)), Some((less, other))) => {
+            format!(" A {more} changes that by {change}, a {less} by {other}.")
+        }
+        (Some((size, change)), None) | (None, Some((size, change))) => format!(" A {size} changes that by {change}."),
+        (None, None) => String::new(),
     }
-    if let Some(less) = line.at(at - step) {
-        let sep = if out.is_empty() { " A" } else { ", a" };
-        out += &format!("{sep} tenth less by {}", Unit::Percent.difference(less - here));
-    }
-    if out.is_empty() { out } else { out + "." }
 }
 
 /// What each step of memory brings, as a table.

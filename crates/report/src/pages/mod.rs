@@ -46,7 +46,7 @@ pub(crate) fn of(document: &Document) -> Vec<Page> {
             Some(when::page(d)),
             Some(access::page(d)),
             Some(inside::page(d)),
-            d.verify.as_ref().map(verify::page),
+            d.verify.as_ref().map(|verified| verify::page(verified, Some(d))),
         ]
         .into_iter()
         .flatten()
@@ -56,11 +56,13 @@ pub(crate) fn of(document: &Document) -> Vec<Page> {
         Document::Bench(d) => bench::pages(d),
         Document::Size(d) => vec![size::page(d)],
         Document::Run(d) => run::pages(d),
-        Document::Verify(d) => vec![verify::page(d)],
+        Document::Verify(d) => vec![verify::page(d, None)],
     }
 }
 
 pub(crate) use run::unit as run_unit;
+
+pub(crate) use replay::traces as replay_traces;
 
 /// The curves of the first trace of a replay.
 pub(crate) fn replay_curves(d: &ReplayDocument) -> Curves {
@@ -77,6 +79,19 @@ fn time_axis(d: &TraceDocument) -> (Axis, Vec<f64>) {
         Some(seconds) => (Axis::new("time", Unit::Seconds), seconds.iter().take(starts).copied().collect()),
         None => (Axis::new("access", Unit::Count), d.windows.iter().take(starts).map(|&n| n as f64).collect()),
     }
+}
+
+/// As [`time_axis`], for counts of windows: a last window that is shorter is left out, as it has less
+/// of everything.
+fn whole_time_axis(d: &TraceDocument) -> (Axis, Vec<f64>) {
+    let (axis, mut starts) = time_axis(d);
+    let long: Vec<u64> = d.windows.windows(2).map(|w| w[1].saturating_sub(w[0])).collect();
+    if let ([.., _, last], Some(&first)) = (&long[..], long.first())
+        && *last < first
+    {
+        starts.pop();
+    }
+    (axis, starts)
 }
 
 /// A place of the time axis in words.

@@ -58,10 +58,15 @@ fn memory_text(row: &ReplayRow) -> String {
 
 fn policy(rows: &[&ReplayRow]) -> Page {
     let linux = || rows.iter().filter(|r| r.policy != "opt" && r.group.as_deref().is_none_or(|g| g == "/"));
+    if let [only] = linux().collect::<Vec<_>>()[..] {
+        let misses = Unit::Percent.text(100.0 * only.miss_ratio());
+        let answer = format!("{} with {} misses {misses} of the accesses.", only.policy, memory_text(only));
+        return Page::new("rows", "Which policy?", answer).with_all(bars(rows)).with(table(rows));
+    }
     let best = linux().min_by(|a, b| a.miss_ratio().total_cmp(&b.miss_ratio()));
     let answer = best.map_or(String::new(), |r| {
         format!(
-            "The fewest misses of all rows has {} with {}: {} of the accesses.",
+            "Of all rows {} with {} has the fewest misses: {} of the accesses.",
             r.policy,
             memory_text(r),
             Unit::Percent.text(100.0 * r.miss_ratio())
@@ -90,7 +95,7 @@ fn bars(rows: &[&ReplayRow]) -> Option<Figure> {
     let series = policies.iter().map(|&(policy, group)| Series {
         name: group.map_or(policy.to_owned(), |g| format!("{policy} {g}")),
         colour: Colour::of_policy(policy),
-        dashed: policy == "opt",
+        dash: group.map_or(Series::of_policy(policy, []).dash, |_| None),
         values: (sizes.iter())
             .map(|s| {
                 let row =
@@ -151,16 +156,12 @@ fn when(rows: &[&ReplayRow]) -> Option<Page> {
     let windows = with.first()?.window_misses.len();
     let accesses = with.first()?.accesses;
     let begin = |n: usize| (n as f64 * accesses as f64 / windows as f64).round();
-    let mut used: Vec<&str> = Vec::new();
     let series = with.iter().map(|r| {
         let rates = (0..windows).map(|n| {
             let misses = r.window_misses.get(n).copied().unwrap_or(0) as f64;
             100.0 - 100.0 * misses / (begin(n + 1) - begin(n)).max(1.0)
         });
-        let series = Series::new(format!("{} {}", r.policy, memory_text(r)), Colour::of_policy(&r.policy), rates);
-        let again = used.contains(&r.policy.as_str());
-        used.push(&r.policy);
-        if again { series.dashed() } else { series }
+        Series::new(format!("{} {}", r.policy, memory_text(r)), Colour::of_policy(&r.policy), rates)
     });
     let mut chart = Chart::new(
         Shape::Lines,

@@ -1,8 +1,8 @@
 //! The pages of runs of scenarios.
 
-use crate::document::scenario::{Run, ScenarioDocument};
+use crate::document::scenario::{Run, ScenarioDocument, Swap};
 use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table};
-use crate::units::{Unit, bytes};
+use crate::units::{Unit, bytes, counted};
 
 const DOC: &str = "reference/replay-scenario.md#columns";
 const PAGE: f64 = 4096.0;
@@ -27,18 +27,15 @@ pub(super) fn pages(d: &ScenarioDocument) -> Vec<Page> {
 
 fn tasks(run: &Run) -> Page {
     let slowest = run.tasks.iter().max_by_key(|t| t.latency_ns.p99);
-    let mut answer = format!(
-        "The run took {} of virtual time and ended with {}",
-        Unit::Seconds.text(run.virtual_seconds),
-        run.ending
-    );
+    let mut answer =
+        format!("The run took {} of virtual time and {}", Unit::Seconds.text(run.virtual_seconds), run.end());
     if run.oom_kills > 0 {
-        answer += &format!(", after {} OOM kills", run.oom_kills);
+        answer += &format!(", after {}", counted(run.oom_kills, "OOM kill"));
     }
     answer += ".";
     if let Some(t) = slowest {
         answer += &format!(
-            " The longest waits has {}: 99 % of its operations take less than {}.",
+            " {} waits longest: 99 % of its operations take less than {}.",
             t.name,
             Unit::Nanoseconds.text(t.latency_ns.p99 as f64)
         );
@@ -94,35 +91,36 @@ fn groups(run: &Run) -> Page {
     }
     if let Some(g) = waits {
         let stalled = 100.0 * g.pressure.some.total_us as f64 / 1e6 / run.virtual_seconds.max(1e-9);
-        answer +=
-            &format!("{} waited for memory most: some task of it {} of the time.", g.path, Unit::Percent.text(stalled));
+        let stalled = Unit::Percent.text(stalled);
+        answer += &match g.path.as_str() {
+            "/" => format!("Some task waited for memory {stalled} of the time. There is one group, the machine."),
+            path => format!("{path} waited for memory most: some task of it {stalled} of the time."),
+        };
     }
-    let heads = [
-        "group",
-        "memory, peak",
-        "refaults",
-        "reclaimed",
-        "swapped in",
-        "swapped out",
-        "stalled, some",
-        "stalled, full",
-    ];
+    // The kernel counts none for the machine.
+    let has_peaks = run.groups.iter().any(|g| g.peak_bytes.is_some());
+    let mut heads = vec!["group".to_owned()];
+    heads.extend(has_peaks.then(|| "memory, peak".to_owned()));
+    heads.extend(
+        ["refaults", "reclaimed", "swapped in", "swapped out", "stalled, some", "stalled, full"].map(String::from),
+    );
     let rows = run.groups.iter().map(|g| {
         let count = |name: &str| Cell::Number(g.counters.get(name).copied().unwrap_or(0) as f64, Unit::Count);
         let stalled = |us: u64| Cell::Number(100.0 * us as f64 / 1e6 / run.virtual_seconds.max(1e-9), Unit::Percent);
-        vec![
-            Cell::Text(g.path.clone()),
-            g.peak_bytes.map_or(Cell::None, |n| Cell::Number(n as f64, Unit::Bytes)),
+        let mut cells = vec![Cell::Text(g.path.clone())];
+        cells.extend(has_peaks.then(|| g.peak_bytes.map_or(Cell::None, |n| Cell::Number(n as f64, Unit::Bytes))));
+        cells.extend([
             Cell::Number(g.refaults as f64, Unit::Count),
             Cell::Number(g.reclaimed_pages as f64 * PAGE, Unit::Bytes),
             count("pswpin"),
             count("pswpout"),
             stalled(g.pressure.some.total_us),
             stalled(g.pressure.full.total_us),
-        ]
+        ]);
+        cells
     });
-    let table = Table { heads: heads.map(str::to_owned).to_vec(), rows: rows.collect(), searchable: true };
-    let meaning = "The machine (/) and each memory cgroup. Stalled: the share of the time in which some task of it, or every \
+    let table = Table { heads, rows: rows.collect(), searchable: true };
+    let meaning = "The machine (/), of which there is no peak, and each memory cgroup. Stalled: the share of the time in which some task of it, or every \
                    task that had work, waited for memory.";
     Page::new("groups", "Who takes the memory, who waits?", answer).with(Figure::new(
         "Groups",
@@ -138,14 +136,14 @@ fn time(n: usize) -> &'static str {
     NAMES[n % NAMES.len()]
 }
 
-/// What a column that counts from the start added a second.
-fn rate(run: &Run, name: &str) -> Option<Vec<f64>> {
+/// What a column that counts from the start added a second. Of a last sample that came soon after the
+/// one before it there is no rate.
+fn rate(run: &Run, name: &str) -> Option<Vec<Option<f64>>> {
     let (all, seconds) = (run.series.get(name)?, run.series.get("seconds")?);
-    let step = |n: usize| {
-        let before = |column: &[f64]| if n == 0 { 0.0 } else { column.get(n - 1).copied().unwrap_or(0.0) };
-        let passed = seconds.get(n).copied().unwrap_or(0.0) - before(seconds);
-        if passed > 0.0 { (all[n] - before(all)).max(0.0) / passed } else { 0.0 }
-    };
+    let before = |column: &[f64], n: usize| if n == 0 { 0.0 } else { column.get(n - 1).copied().unwrap_or(0.0) };
+    let passed = |n: usize| seconds.get(n).copied().unwrap_or(0.0) - before(seconds, n);
+    let usual = passed(seconds.len() / 2);
+    let step = |n: usize| (passed(n) > 0.5 * usual).then(|| (all[n] - before(all, n)).max(0.0) / passed(n));
     Some((0..all.len()).map(step).collect())
 }
 
@@ -159,13 +157,32 @@ fn timed(run: &Run, n: usize, shape: Shape, y: Axis, series: Vec<Series>) -> Opt
     Some(Body::Chart(chart))
 }
 
-fn columns(run: &Run, names: &[(&str, &str, Colour)], of: impl Fn(&str) -> Option<Vec<f64>>) -> Vec<Series> {
+fn columns(run: &Run, names: &[(&str, &str, Colour)], of: impl Fn(&str) -> Option<Vec<Option<f64>>>) -> Vec<Series> {
     let one = |&(name, column, colour): &(&str, &str, Colour)| {
         let values = of(column)?;
         let shown = run.series.get(column)?.iter().any(|&n| n > 0.0);
-        shown.then(|| Series::new(name, colour, values))
+        shown.then(|| Series { values, ..Series::new(name, colour, []) })
     };
     names.iter().filter_map(one).collect()
+}
+
+/// When most gets done, if it is not the same all the time.
+fn busiest(ops: &[Option<f64>], seconds: &[f64]) -> Option<String> {
+    let known: Vec<(usize, f64)> = ops.iter().enumerate().filter_map(|(n, ops)| Some((n, (*ops)?))).collect();
+    let mean = known.iter().map(|(_, ops)| ops).sum::<f64>() / known.len().max(1) as f64;
+    let &(top, most) = known.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    if known.iter().all(|(_, ops)| (ops - mean).abs() <= 0.05 * mean) {
+        return Some(format!(
+            "As much gets done all the time: about {} operations a second.",
+            Unit::Count.text(mean.round())
+        ));
+    }
+    Some(format!(
+        "Most gets done around {}: {} operations a second; over the whole run it is {}.",
+        Unit::Seconds.text(seconds.get(top).copied().unwrap_or(0.0)),
+        Unit::Count.text(most.round()),
+        Unit::Count.text(mean.round())
+    ))
 }
 
 const SERIES_DOC: &str = "reference/replay-scenario.md#columns";
@@ -176,18 +193,15 @@ fn when(run: &Run, n: usize) -> Option<Page> {
                       again with --json.";
         return Some(Page::new("when", "When?", answer));
     };
-    let ops = rate(run, "ops")?;
-    let top = ops.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let answer = format!(
-        "Most gets done around {}: {} operations a second.",
-        Unit::Seconds.text(seconds.get(top.0).copied().unwrap_or(0.0)),
-        Unit::Number.text(top.1)
-    );
+    let answer = busiest(&rate(run, "ops")?, seconds)?;
     let rate_of = |name: &str| rate(run, name);
     let work = columns(run, &[("operations", "ops", Colour::Blue)], rate_of);
     let hit_rate = match (rate(run, "hits"), rate(run, "accesses")) {
         (Some(hits), Some(all)) => {
-            let values = hits.iter().zip(&all).map(|(hits, all)| (*all > 0.0).then(|| (100.0 * hits / all).min(100.0)));
+            let values = hits.iter().zip(&all).map(|(hits, all)| {
+                let (hits, all) = ((*hits)?, (*all)?);
+                (all > 0.0).then(|| (100.0 * hits / all).min(100.0))
+            });
             vec![Series { values: values.collect(), ..Series::new("hits", Colour::Green, []) }]
         }
         _ => Vec::new(),
@@ -197,10 +211,10 @@ fn when(run: &Run, n: usize) -> Option<Page> {
         ("files", "file_pages", Colour::Blue),
         ("free", "free_pages", Colour::Grey),
     ];
-    let pages = |name: &str| Some(run.series.get(name)?.iter().map(|n| n * PAGE).collect());
+    let pages = |name: &str| Some(run.series.get(name)?.iter().map(|n| Some(n * PAGE)).collect());
     let moves = [("refaults", "refaults", Colour::Vermillion), ("swapped out", "pswpout", Colour::Orange)];
     let pressure = [("some", "some_avg10", Colour::Orange), ("full", "full_avg10", Colour::Vermillion)];
-    let raw = |name: &str| run.series.get(name).cloned();
+    let raw = |name: &str| Some(run.series.get(name)?.iter().copied().map(Some).collect());
     let swap = [("in swap", "swap_pages", Colour::Purple), ("dirty", "dirty_pages", Colour::Green)];
     let figures = [
         (
@@ -252,7 +266,7 @@ fn inside(run: &Run, n: usize) -> Option<Page> {
             "Pages that moved to faster memory, that were hot enough to be tried, and that moved to slower memory.";
         figures.push(Figure::new("Promotions", meaning, "how-to/memory-tiers.md", body));
     }
-    let raw = |name: &str| run.series.get(name).cloned();
+    let raw = |name: &str| Some(run.series.get(name)?.iter().copied().map(Some).collect());
     let generations = [("youngest", "max_seq", Colour::Vermillion), ("oldest of files", "min_seq_file", Colour::Blue)];
     let generations = columns(run, &generations, raw);
     if let Some(body) = timed(run, n, Shape::Lines, Axis::new("sequence number", Unit::Count), generations) {
@@ -261,19 +275,31 @@ fn inside(run: &Run, n: usize) -> Option<Page> {
         figures.push(Figure::new("Generations", meaning, "mechanisms.md#generations", body));
     }
     figures.extend(run.swap.iter().filter_map(clusters));
-    let answer = match run.swap.iter().max_by_key(|s| s.peak_pages) {
+    let answer = swap_answer(run);
+    (!figures.is_empty()).then(|| Page::new("inside", "What goes on inside?", answer).with_all(figures))
+}
+
+fn swap_answer(run: &Run) -> String {
+    let used = |swap: &Swap| swap.clusters_by_usage.iter().skip(1).sum::<u64>();
+    match run.swap.iter().max_by_key(|s| (s.peak_pages, s.used_pages, used(s))) {
+        None => "There is no swap.".into(),
         Some(swap) if swap.peak_pages > 0 => format!(
             "At most {} of {} were in use on {}.",
             bytes(swap.peak_pages as f64 * PAGE),
             bytes(swap.usable_pages as f64 * PAGE),
             swap.device
         ),
-        _ => "Nothing went to swap.".into(),
-    };
-    (!figures.is_empty()).then(|| Page::new("inside", "What goes on inside?", answer).with_all(figures))
+        Some(swap) if swap.used_pages > 0 => {
+            format!("{} are in use on {} in the end.", bytes(swap.used_pages as f64 * PAGE), swap.device)
+        }
+        Some(swap) if used(swap) > 0 => {
+            "Nothing went to swap: the one cluster in use holds the header of the device, its first page.".into()
+        }
+        Some(_) => "Nothing went to swap.".into(),
+    }
 }
 
-fn clusters(swap: &crate::document::scenario::Swap) -> Option<Figure> {
+fn clusters(swap: &Swap) -> Option<Figure> {
     let all = &swap.clusters_by_usage;
     if all.iter().sum::<u64>() == 0 {
         return None;

@@ -7,19 +7,26 @@ use crate::units::{Unit, bytes};
 /// What numbers of a metric are of.
 pub(crate) fn unit(metric: &str) -> Unit {
     match metric {
-        m if m.starts_with("some") || m.starts_with("full") => Unit::Percent,
+        m if m.starts_with("some") || m.starts_with("full") || is_share(m) => Unit::Percent,
         "p50" | "p90" | "p99" | "p999" | "max_latency" => Unit::Nanoseconds,
         _ => Unit::Number,
     }
 }
 
+/// Whether values are parts of 1.
+fn is_share(metric: &str) -> bool {
+    metric == "hit_rate" || metric.ends_with("_per_access")
+}
+
 /// The page.
 pub(super) fn page(d: &SizeDocument) -> Page {
     let unit = unit(&d.metric);
-    let mut points: Vec<_> = d.points.iter().filter_map(|p| Some((p.bytes as f64, p.value?))).collect();
+    let whole = if is_share(&d.metric) { 100.0 } else { 1.0 };
+    let bound = whole * d.bound;
+    let mut points: Vec<_> = d.points.iter().filter_map(|p| Some((p.bytes as f64, whole * p.value?))).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (xs, ys): (Vec<_>, Vec<_>) = points.into_iter().unzip();
-    let bound = Series::new(format!("target: {}", d.target), Colour::Ink, xs.iter().map(|_| d.bound)).dashed();
+    let bound = Series::new(format!("target: {}", d.target), Colour::Ink, xs.iter().map(|_| bound));
     let series = vec![Series::new(&*d.metric, Colour::Vermillion, ys), bound];
     let mut chart =
         Chart::new(Shape::Lines, Axis::new(&*d.limit, Unit::Bytes), Axis::new(&*d.metric, unit), xs, series);

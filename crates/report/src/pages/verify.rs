@@ -1,14 +1,17 @@
 //! What does the kernel do beside us?
 
+use super::share;
+use crate::document::trace::TraceDocument;
 use crate::document::verify::{Both, VerifyDocument};
 use crate::model::{Axis, Body, Cell, Chart, Colour, Figure, Page, Series, Shape, Table};
 use crate::units::Unit;
 
 const DOC: &str = "reference/record.md#what-verify-does";
 
-/// The page.
-pub(super) fn page(d: &VerifyDocument) -> Page {
-    let page = Page::new("kernel", "What did the kernel do?", answer(d));
+/// The page; `beside` is what the other pages replay.
+pub(super) fn page(d: &VerifyDocument, beside: Option<&TraceDocument>) -> Page {
+    let page =
+        Page::new("kernel", "What did the kernel do?", answer(d) + &beside.map_or(String::new(), |t| apart_from(d, t)));
     page.with(hit_rates(d)).with(apart(d)).with_all(objects(d)).with(counters(d))
 }
 
@@ -24,20 +27,39 @@ fn answer(d: &VerifyDocument) -> String {
     )
 }
 
+/// Why the other pages have other misses.
+fn apart_from(d: &VerifyDocument, trace: &TraceDocument) -> String {
+    let (_, lab) = d.total().hit_rates();
+    let same = trace.details.iter().find(|x| x.policy == d.policy && d.memory_pages == Some(trace.detail_pages));
+    let other = same.map_or(String::new(), |x| {
+        let misses = Unit::Percent.text(share(x.misses, x.accesses));
+        format!(": with the same limit {misses} miss there, {} here", Unit::Percent.text(100.0 - lab))
+    });
+    format!(
+        " The other pages have other misses{other}. There each page that is not in memory is a miss, and nothing is read \
+         ahead. Here the lab reads ahead as the kernel did, and pages that are missing one after the other in one read are \
+         one miss, as they are one wait."
+    )
+}
+
 /// What a line of a chart is called, and its value in a window.
 type Line<'a> = (&'static str, Colour, &'a dyn Fn(&Both) -> f64);
 
 /// A chart over the windows; those without an access have no value.
 fn over_windows(d: &VerifyDocument, y: Axis, lines: [Line<'_>; 2]) -> Body {
     let begin = |n: usize| d.windows[..n].iter().map(|w| w.accesses as f64).sum();
-    let xs = (0..d.windows.len()).map(begin).collect();
+    // JSON of older versions has no times.
+    let has_times = d.window_from_s.len() == d.windows.len() && d.window_from_s.last().is_some_and(|&end| end > 0.0);
+    let (x, xs) = match has_times {
+        true => (Axis::new("time", Unit::Seconds), d.window_from_s.clone()),
+        false => (Axis::new("access", Unit::Count), (0..d.windows.len()).map(begin).collect()),
+    };
     let line = |(name, colour, of): Line<'_>| {
         let values = d.windows.iter().map(|w| (w.accesses > 0).then(|| of(w))).collect();
         Series { values, ..Series::new(name, colour, []) }
     };
-    let [first, second] = lines.map(line);
-    let series = vec![first, second.dashed()];
-    let mut chart = Chart::new(Shape::Lines, Axis::new("access", Unit::Count), y, xs, series);
+    let series = lines.map(line).into();
+    let mut chart = Chart::new(Shape::Lines, x, y, xs, series);
     // Its windows are not those of the other charts.
     chart.time = Some("verify");
     Body::Chart(chart)
@@ -54,13 +76,12 @@ fn hit_rates(d: &VerifyDocument) -> Figure {
 
 fn apart(d: &VerifyDocument) -> Figure {
     let y = Axis::new("% of accesses", Unit::Percent);
-    let share = |n: u64, w: &Both| 100.0 * n as f64 / w.accesses.max(1) as f64;
     // Of two that differ, one missed: the differences of both kinds follow from the sums.
     let differ = |w: &Both| w.accesses.saturating_sub(w.same);
     let kernel_only = |w: &Both| (differ(w) + w.kernel_misses).saturating_sub(w.lab_misses) / 2;
     let lines: [Line<'_>; 2] = [
-        ("only the kernel missed", Colour::Blue, &|w| share(kernel_only(w), w)),
-        ("only the lab missed", Colour::Orange, &|w| share(differ(w).saturating_sub(kernel_only(w)), w)),
+        ("only the kernel missed", Colour::Blue, &|w| share(kernel_only(w), w.accesses)),
+        ("only the lab missed", Colour::Orange, &|w| share(differ(w).saturating_sub(kernel_only(w)), w.accesses)),
     ];
     let meaning = "Accesses of each window that one of both found in memory and the other did not. Where both lines are \
                    high and the hit rates above agree, as many pages are kept, but others.";

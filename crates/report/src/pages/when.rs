@@ -1,6 +1,6 @@
 //! When?
 
-use super::{TIME, policy, share, time_axis, when_text};
+use super::{TIME, policy, share, time_axis, when_text, whole_time_axis};
 use crate::document::trace::{Detail, TraceDocument};
 use crate::model::{Axis, Body, Chart, Colour, Figure, Page, Series, Shape};
 use crate::units::{Unit, bytes};
@@ -43,7 +43,8 @@ fn answer(d: &TraceDocument) -> String {
         _ => "Misses come and go",
     };
     format!(
-        "{shape}: half of them fall into {} of the time. The worst window, from {} on, misses {}, all of it {} ({}, {}).",
+        "{shape}: half of them fall into {} of the windows of equally many accesses. In the worst window, from {} on, {} of \
+         the accesses miss; over the whole trace {} do ({}, {}).",
         Unit::Percent.text(part),
         when_text(d, worst),
         Unit::Percent.text(share(misses[worst], all[worst])),
@@ -53,32 +54,32 @@ fn answer(d: &TraceDocument) -> String {
     )
 }
 
-fn timed(d: &TraceDocument, shape: Shape, y: Axis, series: Vec<Series>) -> Body {
-    let (x, xs) = time_axis(d);
-    let mut chart = Chart::new(shape, x, y, xs, series);
-    chart.time = Some(TIME);
-    Body::Chart(chart)
-}
-
 fn hit_rate(d: &TraceDocument) -> Figure {
     let all = window_accesses(d);
     let line = |x: &Detail| {
         let rates = x.window_misses.iter().zip(&all).map(|(&m, &a)| 100.0 - share(m, a));
-        let series = Series::new(&*x.policy, Colour::of_policy(&x.policy), rates);
-        if x.policy == "opt" { series.dashed() } else { series }
+        Series::of_policy(&x.policy, rates)
     };
     let series = d.details.iter().map(line).collect();
+    let (x, xs) = time_axis(d);
+    let y = Axis::new("hits, % of accesses", Unit::Percent);
+    let mut chart = Chart::new(Shape::Lines, x, y, xs, series);
+    chart.time = Some(TIME);
     let meaning = format!(
         "Share of the accesses of each window that found their page in memory. {} Drag to zoom: all charts of time \
          follow; a double click shows all of it again.",
         policy::why(d)
     );
-    Figure::new(
-        "Hit rate",
-        meaning,
-        DOC,
-        timed(d, Shape::Lines, Axis::new("hits, % of accesses", Unit::Percent), series),
-    )
+    Figure::new("Hit rate", meaning, DOC, Body::Chart(chart))
+}
+
+/// Counts of windows over time.
+fn counted(d: &TraceDocument, mut series: Vec<Series>) -> Body {
+    let (x, xs) = whole_time_axis(d);
+    series.iter_mut().for_each(|s| s.values.truncate(xs.len()));
+    let mut chart = Chart::new(Shape::Lines, x, Axis::new("pages a window", Unit::Count), xs, series);
+    chart.time = Some(TIME);
+    Body::Chart(chart)
 }
 
 fn sums(main: &Detail, names: &[&str]) -> Option<Vec<f64>> {
@@ -107,8 +108,7 @@ fn counters(d: &TraceDocument, main: &Detail) -> Option<Figure> {
          nothing.",
         main.policy
     );
-    let body = timed(d, Shape::Lines, Axis::new("pages a window", Unit::Count), series);
-    Some(Figure::new("Refaults, scan and steal", meaning, DOC, body))
+    Some(Figure::new("Refaults, scan and steal", meaning, DOC, counted(d, series)))
 }
 
 fn swap(d: &TraceDocument, main: &Detail) -> Option<Figure> {
@@ -121,6 +121,5 @@ fn swap(d: &TraceDocument, main: &Detail) -> Option<Figure> {
         return None;
     }
     let meaning = format!("Pages of anonymous memory to and from swap in each window, under {}.", main.policy);
-    let body = timed(d, Shape::Lines, Axis::new("pages a window", Unit::Count), series);
-    Some(Figure::new("Swap", meaning, DOC, body))
+    Some(Figure::new("Swap", meaning, DOC, counted(d, series)))
 }

@@ -67,7 +67,7 @@ pub(crate) fn html(pages: &[Page], sources: &[Source], made: &Made) -> String {
 }
 
 /// The results as they are carried, rounded.
-fn carried_json(sources: &[Source]) -> String {
+pub(crate) fn carried_json(sources: &[Source]) -> String {
     let mut value = serde_json::to_value(sources).unwrap_or_default();
     units::round_all(&mut value);
     value.to_string()

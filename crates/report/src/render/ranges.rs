@@ -1,15 +1,14 @@
-//! Points, spans and bands on a scale, as SVG: sharp in print, and text stays text.
+//! Points, spans and bands on a scale, as SVG: sharp in print, and text stays text. Places are parts
+//! of the width, so that the scale is as wide as there is room, and words keep their size.
 
 use crate::model::{Cell, Point, RangeRow, Ranges, Table};
 use crate::names::escaped;
 use crate::units::Unit;
 use std::fmt::Write as _;
 
-/// Width of the scale, of what is left of it, and of a row, in units of the drawing.
-const WIDE: f64 = 520.0;
-const LEFT: f64 = 240.0;
+/// Height of a row, and the middle of it.
 const ROW: f64 = 26.0;
-const VERDICT: f64 = 60.0;
+const MIDDLE: f64 = ROW / 2.0;
 
 /// From a number to a place on the scale.
 struct Scale {
@@ -46,12 +45,13 @@ impl Scale {
         }
     }
 
+    /// In percent of the width.
     fn place(&self, n: f64) -> f64 {
         let share = match self.log {
             true => (n.max(1e-300) / self.low).ln() / (self.high / self.low).ln(),
             false => (n - self.low) / (self.high - self.low),
         };
-        LEFT + WIDE * share.clamp(0.0, 1.0)
+        100.0 * share.clamp(0.0, 1.0)
     }
 
     /// Round numbers across the scale.
@@ -88,31 +88,29 @@ fn nice(step: f64) -> f64 {
     }
 }
 
-/// The drawing.
+/// The drawing: a label, a scale and a verdict for each row.
 pub(super) fn svg(ranges: &Ranges, title: &str) -> String {
     let scale = Scale::of(ranges);
-    let (high, wide) = (ROW * ranges.rows.len() as f64 + 30.0, LEFT + WIDE + VERDICT);
+    let ticks = scale.ticks();
+    let grid: String = ticks.iter().map(|&tick| line("grid", scale.place(tick), (0.0, ROW))).collect();
     let mut out = legend(ranges);
     let _ = writeln!(
         out,
-        "<div class=\"scroll\"><svg class=\"ranges\" viewBox=\"0 0 {wide} {high}\" role=\"img\" aria-label=\"{}; the table below has \
-         its numbers\">",
+        "<div class=\"ranges\" role=\"img\" aria-label=\"{}; the table below has its numbers\">",
         escaped(title)
     );
-    let bottom = high - 24.0;
-    for tick in scale.ticks() {
-        let x = scale.place(tick);
-        let _ = writeln!(
-            out,
-            "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"0\" y2=\"{bottom:.1}\"/><text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
-            high - 8.0,
-            escaped(&ranges.unit.text(tick))
-        );
-    }
-    for (n, row) in ranges.rows.iter().enumerate() {
-        draw(&mut out, row, ROW * (n as f64 + 0.5), &scale, ranges);
-    }
-    out + "</svg></div>\n"
+    ranges.rows.iter().for_each(|row| draw(&mut out, row, &scale, &grid, ranges));
+    let word = |(n, &tick): (usize, &f64)| {
+        let (class, x) = (if n % 2 == 1 { "tick odd" } else { "tick" }, scale.place(tick));
+        format!("<text class=\"{class}\" x=\"{x:.2}%\" y=\"12\">{}</text>", escaped(&ranges.unit.text(tick)))
+    };
+    let words: String = ticks.iter().enumerate().map(word).collect();
+    let _ = writeln!(out, "<div class=\"range axis\"><svg class=\"track\" height=\"18\">{words}</svg></div>");
+    out + "</div>\n"
+}
+
+fn line(class: &str, x: f64, (from, to): (f64, f64)) -> String {
+    format!("<line class=\"{class}\" x1=\"{x:.2}%\" x2=\"{x:.2}%\" y1=\"{from}\" y2=\"{to}\"/>")
 }
 
 fn legend(ranges: &Ranges) -> String {
@@ -120,73 +118,60 @@ fn legend(ranges: &Ranges) -> String {
     for (colour, shape, what) in &ranges.legend {
         let _ = write!(
             out,
-            "<span><svg viewBox=\"0 0 14 14\" aria-hidden=\"true\">{}</svg> {}</span> ",
-            sign(shape, 7.0, 7.0, colour.name()),
+            "<span><svg viewBox=\"-7 -7 14 14\" aria-hidden=\"true\">{}</svg> {}</span> ",
+            sign(shape, colour.name()),
             escaped(what)
         );
     }
     out + "</p>\n"
 }
 
-/// Characters that fit left of the scale.
-const LABEL: usize = 38;
-
-fn draw(out: &mut String, row: &RangeRow, y: f64, scale: &Scale, ranges: &Ranges) {
-    let shown = match row.label.chars().count() > LABEL {
-        true => row.label.chars().take(LABEL - 1).chain(['…']).collect(),
-        false => row.label.clone(),
-    };
-    let _ = writeln!(
+fn draw(out: &mut String, row: &RangeRow, scale: &Scale, grid: &str, ranges: &Ranges) {
+    let label = escaped(&row.label);
+    let _ = write!(
         out,
-        "<g><title>{}</title><text class=\"label\" x=\"{}\" y=\"{:.1}\">{}</text>",
-        escaped(&hover(row, ranges)),
-        LEFT - 10.0,
-        y + 4.0,
-        escaped(&shown)
+        "<div class=\"range\" title=\"{}\"><span class=\"label\">{label}</span><svg class=\"track\" height=\"{ROW}\">{grid}",
+        escaped(&hover(row, ranges))
     );
     if let Some((low, high)) = row.band {
-        let (from, to) = (scale.place(low), high.map_or(LEFT + WIDE, |high| scale.place(high)));
-        let _ = writeln!(
+        let (from, to) = (scale.place(low), high.map_or(100.0, |high| scale.place(high)));
+        let _ = write!(
             out,
-            "<rect class=\"band\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"16\"/>",
-            y - 8.0,
-            (to - from).max(1.0)
+            "<rect class=\"band\" x=\"{from:.2}%\" y=\"1\" width=\"{:.2}%\" height=\"{}\"/>",
+            // Its ends stand out above and below of marks, however narrow it is.
+            (to - from).max(0.2),
+            ROW - 2.0
         );
+        let ends = [Some(low), high].into_iter().flatten();
+        ends.for_each(|end| *out += &line("band-end", scale.place(end), (1.0, ROW - 1.0)));
     }
     for point in row.points.iter().filter(|point| point.value.is_finite()) {
         if let Some((low, high)) = point.spread {
             let (from, to) = (scale.place(low), scale.place(high));
-            let _ = writeln!(
+            let _ = write!(
                 out,
-                "<line class=\"spread c-{}\" x1=\"{from:.1}\" x2=\"{to:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>",
+                "<line class=\"spread c-{}\" x1=\"{from:.2}%\" x2=\"{to:.2}%\" y1=\"{MIDDLE}\" y2=\"{MIDDLE}\"/>",
                 point.colour.name()
             );
         }
-        let _ = writeln!(out, "{}", sign(point.shape, scale.place(point.value), y, point.colour.name()));
+        let sign = sign(point.shape, point.colour.name());
+        let x = scale.place(point.value);
+        let _ = write!(out, "<svg class=\"at\" x=\"{x:.2}%\" y=\"{MIDDLE}\">{sign}</svg>");
     }
+    *out += "</svg>";
     if let Some((good, word)) = row.verdict {
         let class = if good { "better" } else { "worse" };
-        let _ = writeln!(
-            out,
-            "<text class=\"verdict {class}\" x=\"{:.1}\" y=\"{:.1}\">{word}</text>",
-            LEFT + WIDE + 8.0,
-            y + 4.0
-        );
+        let _ = write!(out, "<span class=\"verdict {class}\">{word}</span>");
     }
-    *out += "</g>\n";
+    *out += "</div>\n";
 }
 
-fn sign(shape: &str, x: f64, y: f64, colour: &str) -> String {
+/// A sign around the origin.
+fn sign(shape: &str, colour: &str) -> String {
     match shape {
-        "ring" => format!("<circle class=\"ring c-{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"/>"),
-        "diamond" => format!(
-            "<path class=\"dot c-{colour}\" d=\"M{x:.1} {:.1}L{:.1} {y:.1}L{x:.1} {:.1}L{:.1} {y:.1}Z\"/>",
-            y - 6.0,
-            x + 6.0,
-            y + 6.0,
-            x - 6.0
-        ),
-        _ => format!("<circle class=\"dot c-{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"/>"),
+        "ring" => format!("<circle class=\"ring c-{colour}\" r=\"5\"/>"),
+        "diamond" => format!("<path class=\"dot c-{colour}\" d=\"M0-6L6 0L0 6L-6 0Z\"/>"),
+        _ => format!("<circle class=\"dot c-{colour}\" r=\"5\"/>"),
     }
 }
 
@@ -207,20 +192,31 @@ pub(super) fn table(ranges: &Ranges) -> Table {
         }
     }
     let names = heads[1..].to_vec();
-    heads.extend(["spread".into(), "band".into(), "".into()]);
     let text = |n: f64| ranges.unit.text(n);
+    let spread = |row: &RangeRow| {
+        let spreads = row.points.iter().filter_map(|p| p.spread.map(|(l, h)| format!("{} to {}", text(l), text(h))));
+        spreads.collect::<Vec<_>>().join("; ")
+    };
+    let band = |(low, high): (f64, Option<f64>)| match high {
+        Some(high) => format!("{} to {}", text(low), text(high)),
+        None => format!("{} or more", text(low)),
+    };
+    let has = |of: fn(&RangeRow) -> bool| ranges.rows.iter().any(of);
+    let with =
+        [has(|r| r.points.iter().any(|p| p.spread.is_some())), has(|r| r.band.is_some()), has(|r| r.verdict.is_some())];
+    heads.extend(["spread", "band", "verdict"].iter().zip(with).filter(|(_, has)| *has).map(|(h, _)| (*h).to_owned()));
     let row = |row: &RangeRow| {
         let mut cells = vec![Cell::Text(row.label.clone())];
         for name in &names {
             let point = row.points.iter().find(|p| p.name == *name).filter(|p| p.value.is_finite());
             cells.push(point.map_or(Cell::None, |p| Cell::Number(p.value, ranges.unit)));
         }
-        let spreads = row.points.iter().filter_map(|p| p.spread.map(|(l, h)| format!("{} to {}", text(l), text(h))));
-        cells.push(Cell::Text(spreads.collect::<Vec<_>>().join("; ")));
-        cells.push(row.band.map_or(Cell::None, |(low, high)| {
-            Cell::Text(format!("{} to {}", text(low), high.map_or("any".into(), text)))
-        }));
-        cells.push(row.verdict.map_or(Cell::None, |(_, word)| Cell::Text(word.into())));
+        let others = [
+            Cell::Text(spread(row)),
+            row.band.map_or(Cell::None, |of| Cell::Text(band(of))),
+            row.verdict.map_or(Cell::None, |(_, word)| Cell::Text(word.into())),
+        ];
+        cells.extend(others.into_iter().zip(with).filter(|(_, has)| *has).map(|(cell, _)| cell));
         cells
     };
     Table { heads, rows: ranges.rows.iter().map(row).collect(), searchable: false }

@@ -23,8 +23,10 @@ pub(super) fn html(table: &Table, caption: &str) -> String {
     }
     let class = if table.searchable { " class=\"sortable\"" } else { "" };
     let _ = write!(out, "<div class=\"scroll\" tabindex=\"0\"><table{class}>\n<thead><tr>");
-    for head in &table.heads {
-        let _ = write!(out, "<th scope=\"col\">{}</th>", escaped(head));
+    for (n, head) in table.heads.iter().enumerate() {
+        let is_text = table.rows.first().is_some_and(|row| matches!(row.get(n), Some(Cell::Text(_))));
+        let class = if is_text { " class=\"t\"" } else { "" };
+        let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", escaped(head));
     }
     out += "</tr></thead>\n<tbody>\n";
     for row in &table.rows {

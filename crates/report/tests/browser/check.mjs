@@ -25,6 +25,27 @@ async function plots(page, say, where) {
   }
 }
 
+// What is cut off, and headings that break inside of words.
+async function broken(page, say, where) {
+  const cut = await page.evaluate(() => [...document.querySelectorAll(".range .verdict, .range .dot, .range .ring")].filter(one => {
+    const box = one.getBoundingClientRect();
+    return box.left < 0 || box.right > document.documentElement.clientWidth;
+  }).length);
+  if (cut) say(`${where}: ${cut} marks or verdicts are cut off`);
+  const words = await page.evaluate(() => {
+    const pen = document.createElement("canvas").getContext("2d");
+    return [...document.querySelectorAll("figure > .scroll thead th")].filter(head => {
+      const style = getComputedStyle(head), inside = head.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+      pen.font = style.font;
+      const widest = Math.max(...head.textContent.split(/\s+/).filter(word => word.length < 20).map(word => pen.measureText(word).width), 0);
+      return head.clientWidth && widest > inside + 2;
+    }).map(head => head.textContent);
+  });
+  if (words.length) say(`${where}: headings break inside of words: ${words}`);
+  const thin = await page.evaluate(() => [...document.querySelectorAll("figure td.t")].filter(cell => cell.clientWidth && cell.textContent.length > 9 && cell.clientWidth < 50).length);
+  if (thin) say(`${where}: ${thin} columns are a few letters wide`);
+}
+
 async function chart(page, plot, say) {
   const id = await plot.getAttribute("data-plot");
   await plot.scrollIntoViewIfNeeded();
@@ -92,11 +113,17 @@ for (const file of pages) {
   await plots(page, say, "light");
   for (const plot of await page.locator(".plot").all())
     await (await plot.locator("canvas.heat").count() ? heat : chart)(page, plot, say);
-  for (const svg of await page.locator("svg.ranges").all()) {
-    const box = await svg.boundingBox();
-    if (!box || box.height < 30 || !await svg.locator(".dot, .ring").count()) say("a drawing of ranges is empty");
+  for (const ranges of await page.locator(".ranges").all()) {
+    const box = await ranges.boundingBox();
+    if (!box || box.height < 30 || !await ranges.locator(".dot, .ring").count()) say("a drawing of ranges is empty");
     seen.ranges++;
   }
+  const unnamed = await page.evaluate(() => JSON.parse(document.getElementById("refault-charts").textContent)
+    .filter(({ kind, data }) => kind === "heat" && data.borders.length).filter(({ id, data }) => {
+      const largest = data.borders.reduce((a, b) => b[2] > a[2] ? b : a)[1];
+      return ![...document.querySelectorAll(`[data-plot="${CSS.escape(id)}"] .heatnames span`)].some(span => span.textContent === largest);
+    }).map(({ id }) => id));
+  for (const id of unnamed) say(`${id}: the largest object has no name`);
   for (const figure of await page.locator("figure").all()) {
     if (!await figure.locator("table:not(.u-legend) tbody tr").count()) say(`${await figure.getAttribute("id")}: no table`);
     seen.tables++;
@@ -132,11 +159,18 @@ for (const file of pages) {
   await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
   await plots(page, say, "print");
   await page.emulateMedia({ media: "screen" });
+  await broken(page, say, "wide");
   await page.setViewportSize({ width: 375, height: 800 });
   await page.waitForTimeout(250);
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   if (wide > 376) say(`on a phone it is ${wide} wide`);
   await plots(page, say, "phone");
+  await broken(page, say, "phone");
+  await page.evaluate(() => document.querySelectorAll("figure details").forEach(details => details.open = true));
+  await page.waitForTimeout(100);
+  const silent = await page.evaluate(() => [...document.querySelectorAll(".scroll")].filter(scroll =>
+    scroll.scrollWidth > scroll.clientWidth + 1 === scroll.previousElementSibling.matches(".more[hidden]")).length);
+  if (silent) say(`${silent} tables that scroll do not say so, or the other way round`);
   await context.close();
   seen.pages++;
 }

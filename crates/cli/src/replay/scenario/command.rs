@@ -9,6 +9,7 @@ use crate::replay::policy::{PolicyList, RowPolicy};
 use crate::runner::{Job, Runner, limit, scaled};
 use crate::{Failure, Given, Stop, is_same_file, print};
 use refault_lab::scenario::{PolicySpec, Scenario};
+use refault_mm::Kernel;
 use refault_trace::AtomicFile;
 use std::path::Path;
 
@@ -73,6 +74,8 @@ pub(crate) struct Asked<'a> {
     /// In the place of the scenario's own.
     pub(crate) policies: Option<&'a PolicyList>,
     /// In the place of the scenario's own.
+    pub(crate) kernel: Option<Kernel>,
+    /// In the place of the scenario's own.
     pub(crate) seed: Option<u64>,
     /// One a core if not given.
     pub(crate) threads: Option<u16>,
@@ -86,6 +89,7 @@ impl ReplayArgs {
         Asked {
             scale: self.lab.scale,
             policies: given.has("policy").then_some(&self.policy),
+            kernel: KernelArg::kernel(self.kernel),
             seed: given.has("seed").then_some(self.seed),
             threads: self.threads,
             check: self.lab.check,
@@ -104,6 +108,7 @@ pub(crate) fn results_of(scenario: &Scenario, file: &str, asked: &Asked<'_>) -> 
     let scale = asked.scale;
     let mut scenario = scaled(scenario, file, scale)?;
     scenario.seed = asked.seed.unwrap_or(scenario.seed);
+    scenario.policy.kernel = asked.kernel.unwrap_or(scenario.policy.kernel);
     let specs = match asked.policies {
         Some(list) => listed(list, &scenario)?,
         None => vec![scenario.policy.clone()],
