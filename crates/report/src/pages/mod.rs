@@ -81,8 +81,8 @@ fn time_axis(d: &TraceDocument) -> (Axis, Vec<f64>) {
     }
 }
 
-/// As [`time_axis`], for counts of windows: a last window that is shorter is left out, as it has less
-/// of everything.
+/// As [`time_axis`], for counts of windows: a last window that is shorter is left out, as it has
+/// less of everything.
 fn whole_time_axis(d: &TraceDocument) -> (Axis, Vec<f64>) {
     let (axis, mut starts) = time_axis(d);
     let long: Vec<u64> = d.windows.windows(2).map(|w| w[1].saturating_sub(w[0])).collect();

@@ -136,8 +136,8 @@ fn time(n: usize) -> &'static str {
     NAMES[n % NAMES.len()]
 }
 
-/// What a column that counts from the start added a second. Of a last sample that came soon after the
-/// one before it there is no rate.
+/// What a column that counts from the start added a second. Of a last sample that came soon after
+/// the one before it there is no rate.
 fn rate(run: &Run, name: &str) -> Option<Vec<Option<f64>>> {
     let (all, seconds) = (run.series.get(name)?, run.series.get("seconds")?);
     let before = |column: &[f64], n: usize| if n == 0 { 0.0 } else { column.get(n - 1).copied().unwrap_or(0.0) };

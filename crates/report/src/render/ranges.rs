@@ -1,5 +1,5 @@
-//! Points, spans and bands on a scale, as SVG: sharp in print, and text stays text. Places are parts
-//! of the width, so that the scale is as wide as there is room, and words keep their size.
+//! Points, spans and bands on a scale, as SVG: sharp in print, and text stays text. Places are
+//! parts of the width, so that the scale is as wide as there is room, and words keep their size.
 
 use crate::model::{Cell, Point, RangeRow, Ranges, Table};
 use crate::names::escaped;
