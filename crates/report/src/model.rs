@@ -319,3 +319,22 @@ pub(crate) enum Verdict {
     Worse,
     Neither,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_told_apart_without_colours_and_what_has_no_gaps_lies_below() {
+        let lines = |series: Vec<Series>| {
+            let axis = || Axis::new("", Unit::Count);
+            let chart = Chart::new(Shape::Lines, axis(), axis(), vec![0.0], series);
+            chart.series.into_iter().map(|s| (s.name, s.dash.expect("a dash"))).collect::<Vec<_>>()
+        };
+        let policies = lines(["opt", "mglru", "lru"].map(|name| Series::of_policy(name, [1.0])).into());
+        assert_eq!(policies, [("lru".into(), Dash::Solid), ("mglru".into(), Dash::Dashes), ("opt".into(), Dash::Dots)]);
+        let mut six: Vec<_> = lines((0..6).map(|n| Series::new("", Colour::number(n), [1.0])).collect());
+        six.dedup();
+        assert_eq!(six.len(), 6);
+    }
+}

@@ -148,3 +148,41 @@ fn working_set(d: &TraceDocument) -> Option<Figure> {
                    come back from earlier, and new ones. What comes back from earlier is what memory is kept for.";
     Some(Figure::new("Working set by window", meaning, DOC, Body::Chart(chart)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::trace::{HeatFacts, TraceFacts, WorkingSet};
+
+    /// What is below the border of a bin is said as it is, not as half.
+    #[test]
+    fn the_share_that_was_away_for_less_is_the_true_one() {
+        let detail =
+            Detail { policy: "lru".into(), distance_bins: vec![(8, 10), (16, 57), (32, 33)], ..Detail::default() };
+        let d = TraceDocument {
+            trace: TraceFacts { page_size: 4096, footprint_pages: 9, ..TraceFacts::default() },
+            details: vec![detail],
+            working_set: WorkingSet { first: vec![1], kept: vec![0], back: vec![0] },
+            ..TraceDocument::default()
+        };
+        let answer = answer(&d);
+        assert!(answer.contains("67.0 % were away for fewer than 16 evictions"), "{answer}");
+    }
+
+    #[test]
+    fn names_of_the_heat_map_have_their_sizes() {
+        let borders = vec![(0, "small".to_owned()), (0, "large".to_owned())];
+        let facts = HeatFacts { rows: 2, columns: 1, counts: vec![1, 1], borders, ..HeatFacts::default() };
+        let sizes = |border_pages: Vec<u64>| {
+            let heat = HeatFacts { border_pages, ..facts.clone() };
+            let d =
+                TraceDocument { heat, windows: vec![0, 2], window_s: Some(vec![0.0, 1.0]), ..TraceDocument::default() };
+            let Some(Figure { body: Body::Heat(heat), .. }) = super::heat(&d) else { panic!("a heat map") };
+            assert!(heat.x.label.contains("not evenly apart"), "{}", heat.x.label);
+            heat.borders.iter().map(|border| border.2).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(vec![1, 9]), [1, 9]);
+        // A page of an older version: the rows up to the next.
+        assert_eq!(sizes(Vec::new()), [0, 2]);
+    }
+}

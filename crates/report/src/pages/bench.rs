@@ -134,3 +134,34 @@ fn variants(bench: &Benchmark) -> Figure {
     let table = Table { heads, rows: rows.collect(), searchable: false };
     Figure::new("Variants", "What was compared.", DOC, Body::Table(table))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_of_full_size_with_their_units_and_no_column_is_empty() {
+        let number = |n: f64| Number { variant: "before".into(), number: Some(n), ..Number::default() };
+        let row = |unit: &str, scaled: bool, n: f64| Row {
+            unit: unit.into(),
+            scaled,
+            numbers: vec![number(n)],
+            ..Row::default()
+        };
+        let rows = vec![row("s", true, 10.0), row("bytes/s", false, 1_048_576.0)];
+        let bench = Benchmark { scale: 32.0, rows, ..Benchmark::default() };
+        let figure = numbers(&bench);
+        let Body::Table(table) = &figure.body else { panic!("a table") };
+        assert_eq!(table.heads, ["what", "variant", "unit", "published", "ours"]);
+        let ours: Vec<_> = table
+            .rows
+            .iter()
+            .map(|row| match row[4] {
+                Cell::Number(n, unit) => unit.text(n),
+                _ => panic!("a number"),
+            })
+            .collect();
+        assert_eq!(ours, ["320 s", "1 MiB"]);
+        assert!(figure.meaning.contains("is shown times 32"), "{}", figure.meaning);
+    }
+}

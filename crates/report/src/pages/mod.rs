@@ -107,3 +107,16 @@ fn when_text(d: &TraceDocument, window: usize) -> String {
 fn share(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shorter_last_window_has_no_counts() {
+        let starts = |windows: Vec<u64>| whole_time_axis(&TraceDocument { windows, ..TraceDocument::default() }).1;
+        assert_eq!(starts(vec![0, 64, 128, 130]), [0.0, 64.0]);
+        assert_eq!(starts(vec![0, 64, 128, 192]), [0.0, 64.0, 128.0]);
+        assert_eq!(starts(vec![0, 10]), [0.0]);
+    }
+}

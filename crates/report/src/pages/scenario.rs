@@ -322,3 +322,49 @@ fn clusters(swap: &Swap) -> Option<Figure> {
         Body::Chart(chart),
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::scenario::Group;
+
+    fn series(all: &[(&str, &[f64])]) -> Run {
+        let series = all.iter().map(|&(name, values)| (name.to_owned(), values.to_vec())).collect();
+        Run { series, ending: "time".into(), virtual_seconds: 4.0, ..Run::default() }
+    }
+
+    #[test]
+    fn the_end_of_the_last_sample_is_no_drop_to_nothing() {
+        let run = series(&[("seconds", &[1.0, 2.0, 3.0, 3.01]), ("ops", &[100.0, 200.0, 302.0, 302.0])]);
+        assert_eq!(rate(&run, "ops"), Some(vec![Some(100.0), Some(100.0), Some(102.0), None]));
+    }
+
+    #[test]
+    fn where_as_much_gets_done_all_the_time_no_time_is_named() {
+        let flat = busiest(&[Some(100.0), Some(102.0), None], &[1.0, 2.0, 2.0]).unwrap();
+        assert_eq!(flat, "As much gets done all the time: about 101 operations a second.");
+        let steep = busiest(&[Some(100.0), Some(200.0)], &[1.0, 2.0]).unwrap();
+        assert!(steep.starts_with("Most gets done around 2 s: 200 operations a second"), "{steep}");
+    }
+
+    #[test]
+    fn a_machine_without_groups_is_no_group_that_waits_most() {
+        let mut run = series(&[]);
+        run.groups = vec![Group { path: "/".into(), ..Group::default() }];
+        let page = groups(&run);
+        assert_eq!(page.answer, "Some task waited for memory 0.0 % of the time. There is one group, the machine.");
+        let Body::Table(table) = &page.figures[0].body else { panic!("a table") };
+        assert!(!table.heads.contains(&"memory, peak".to_owned()), "{:?}", table.heads);
+        assert!(tasks(&run).answer.contains("and ended at the time that the scenario sets."));
+    }
+
+    #[test]
+    fn the_header_of_a_swap_device_is_nothing_that_went_to_swap() {
+        let mut run = series(&[]);
+        assert_eq!(swap_answer(&run), "There is no swap.");
+        run.swap = vec![Swap { clusters_by_usage: vec![7, 1], ..Swap::default() }];
+        assert!(swap_answer(&run).starts_with("Nothing went to swap: the one cluster in use holds the header"));
+        run.swap[0].peak_pages = 256;
+        assert!(swap_answer(&run).starts_with("At most 1 MiB of"));
+    }
+}

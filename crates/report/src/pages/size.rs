@@ -59,3 +59,25 @@ fn answer(d: &SizeDocument) -> String {
     d.warnings.iter().for_each(|warning| out += &format!(" {warning}"));
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::size::SizePoint;
+
+    #[test]
+    fn a_share_is_drawn_in_the_percent_of_its_target() {
+        let point = SizePoint { bytes: 1 << 20, value: Some(0.75), ..SizePoint::default() };
+        let d = SizeDocument {
+            metric: "hit_rate".into(),
+            target: "hit_rate>95%".into(),
+            bound: 0.95,
+            points: vec![point],
+            ..SizeDocument::default()
+        };
+        let Body::Chart(chart) = &page(&d).figures[0].body else { panic!("a chart") };
+        assert_eq!(chart.y.unit, Unit::Percent);
+        let values: Vec<_> = chart.series.iter().map(|s| s.values[0]).collect();
+        assert_eq!(values, [Some(75.0), Some(95.0)]);
+    }
+}
