@@ -85,6 +85,8 @@
     const axis = { stroke: css("--soft"), grid, ticks: grid, font: "12px system-ui, DejaVu Sans, sans-serif",
       labelFont: "12px system-ui, DejaVu Sans, sans-serif", labelSize: 20, labelGap: 0 };
     const pad = c.labels && c.labels.length ? .5 : 0;
+    // Names of marks have room above what is drawn.
+    const above = c.marks.length > 2 ? 1.22 : c.marks.length ? 1.14 : 1.05;
     const series = c.series.map((s, i) => {
       const stroke = css("--c-" + s.colour);
       return {
@@ -100,7 +102,7 @@
       padding: [12, c.labels && c.labels.length ? 34 : 22, 0, 0],
       scales: {
         x: { time: false, range: (u, min, max) => min === max ? [min - 1, max + 1] : [min - (u.zoomed ? 0 : pad), max + (u.zoomed ? 0 : pad)] },
-        y: { range: (u, min, max) => [Math.min(0, min ?? 0), (max > 0 ? max * 1.05 : 1)] },
+        y: { range: (u, min, max) => [Math.min(0, min ?? 0), (max > 0 ? max * above : 1)] },
       },
       series: [{ label: c.x.label, value: (u, n, _, at) => at == null ? "–" : c.labels && c.labels.length ? c.labels[at] : text(X, n) }, ...series],
       axes: [
