@@ -148,3 +148,56 @@ fn mistakes_are_one_line() {
     let none = error(&s.run(&["size", "tiny.toml", "--group", "/a", "--target", "some<1%"]));
     assert!(none.contains("it has none; write [memcg.\"/...\"]"), "{none}");
 }
+
+const ZIPF: [&str; 1] = ["400000: A:zipf:60000:permute=yes"];
+
+/// Pages, and the value of the metric, in millionths, of each size.
+fn points(report: &Value) -> Vec<(u64, u64)> {
+    let millionths = |value: &Value| (value.as_f64().expect("a value") * 1e6).round() as u64;
+    let of = |point: &Value| (point["pages"].as_u64().expect("pages"), millionths(&point["value"]));
+    report["points"].as_array().expect("points").iter().map(of).collect()
+}
+
+#[test]
+fn samples_of_a_trace_answer_as_the_whole() {
+    let dir = Sandbox::new();
+    let trace = dir.generate("t.parquet", &ZIPF);
+    let size = |flags: &[&str]| -> Value {
+        let all = [&["size", trace.to_str().expect("text"), "-t", "hit_rate>75%", "--json"], flags].concat();
+        serde_json::from_str(&ok(&dir.run(&all))).expect("JSON")
+    };
+    let whole = size(&[]);
+    // All pages, once: the same sizes with the same values.
+    let all = size(&["--sample", "100%", "--salts", "1"]);
+    assert_eq!(points(&all), points(&whole));
+    assert_eq!((&all["answer_pages"], &all["sample"]["samples"]), (&whole["answer_pages"], &1.into()));
+    // A tenth of them: within a step or two.
+    let tenth = size(&["--sample", "10%"]);
+    let answer = |report: &Value| report["answer_pages"].as_f64().expect("an answer");
+    let ratio = answer(&tenth) / answer(&whole);
+    assert!((0.85..1.15).contains(&ratio), "{ratio}");
+    assert!(tenth["points"][0]["standard_error"].as_f64().expect("an error") > 0.0);
+}
+
+/// An answer that other samples might change is said to be one.
+#[test]
+fn an_estimate_near_the_target_is_warned_of() {
+    let dir = Sandbox::new();
+    let trace = dir.generate("t.parquet", &ZIPF);
+    let flags = ["size", trace.to_str().expect("text"), "-t", "hit_rate>75%", "--sample", "2%", "--resolution", "60p"];
+    let text = ok(&dir.run(&flags));
+    assert!(text.contains("estimated by 5 samples of 1 in 50 of the pages"), "{text}");
+    assert!(text.contains("is within two standard errors of the target"), "{text}");
+}
+
+#[test]
+fn what_samples_cannot_tell_is_refused() {
+    let dir = Sandbox::new();
+    let trace = dir.generate("t.parquet", &ZIPF);
+    let refused = |flags: &[&str]| {
+        error(&dir.run(&[&["size", trace.to_str().expect("text"), "--sample", "10%"], flags].concat()))
+    };
+    assert!(refused(&["-t", "refaults_per_access<1%"]).contains("samples estimate hit_rate alone"));
+    assert!(refused(&["-t", "hit_rate>75%", "-g", "/web"]).contains("--group: the groups of a trace"));
+    assert!(refused(&["-t", "hit_rate>75%", "-l", "high"]).contains("--limit: the groups of a trace"));
+}

@@ -5,6 +5,7 @@ use super::target::Target;
 use crate::flags::settings::Set;
 use crate::flags::size::Size;
 use crate::replay::policy::RowPolicy;
+use crate::replay::sample::SampleArgs;
 use crate::replay::{SwapMax, ViaArg};
 use crate::runner::parse_scale;
 use crate::trace_cmd::InputArgs;
@@ -43,6 +44,8 @@ Examples:
     refault size tenants.toml --group /web --limit low --target 'p99<2ms' --range 0..256M --resolution 8M
   How much memory holds 95% of the accesses of a trace?
     refault size data/sqlite.parquet --target 'hit_rate>95%'
+  The same of a trace of billions, by one page in a hundred?
+    refault size week.parquet --target 'hit_rate>95%' --sample 1%
   How much must a tenant of a trace have, when all share 2 GB?
     refault size tenants.parquet --group /web --limit low --memory 2G --target 'refaults_per_access<0.1%'
 
@@ -150,6 +153,9 @@ pub struct TraceArgs {
     /// Set a variant of the engine; `refault replay --set help` lists keys and defaults
     #[arg(long, value_name = "KEY=VALUE")]
     pub(super) set: Vec<Set>,
+
+    #[command(flatten)]
+    pub(super) sample: SampleArgs,
 
     #[command(flatten)]
     pub(super) input: InputArgs,

@@ -2,14 +2,27 @@
 
 use super::args::{Limit, SizeArgs};
 use super::report::Report;
-use super::{json, recording, scenario, text, trace};
+use super::{json, recording, sample, scenario, text, trace};
 use crate::replay::{is_scenario, write};
 use crate::{Failure, Given, is_same_file, print};
 use refault_trace::AtomicFile;
 
 /// Flags that only traces have.
-const OF_TRACES: [&str; 10] =
-    ["memory", "swap-max", "swappiness", "via", "set", "format", "raw-ids", "block-bytes", "page-size", "instructions"];
+const OF_TRACES: [&str; 13] = [
+    "memory",
+    "swap-max",
+    "swappiness",
+    "via",
+    "set",
+    "sample",
+    "sample-unit",
+    "salts",
+    "format",
+    "raw-ids",
+    "block-bytes",
+    "page-size",
+    "instructions",
+];
 
 /// Runs `refault size ...`, of whose flags `given` were; false: no size meets the target.
 pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {
@@ -39,7 +52,15 @@ fn report(args: &SizeArgs, given: &Given) -> Result<Report, Failure> {
     // Groups of a recording, and what protects them, are a matter of the trace.
     let is_whole = args.group.is_none() && args.memcg_limits.is_none() && args.limit == Limit::Max;
     if source.header().recording.is_some() && is_whole {
+        if args.trace.sample.is_asked_for() {
+            let file = args.subject.display();
+            let what = "is a recording, which is replayed with readahead, and samples have none; leave --sample out";
+            return Err(format!("--sample: {file} {what}").into());
+        }
         return recording::run(args, given, &mut source);
+    }
+    if args.trace.sample.is_asked_for() {
+        return sample::run(args, source);
     }
     drop(source);
     trace::run(args)

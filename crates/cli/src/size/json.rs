@@ -30,6 +30,7 @@ pub(super) fn json(report: &Report) -> Result<String, Failure> {
         "monotone": report.is_monotone(),
         "warnings": warnings(report),
         "recorded": report.recorded.as_ref().map(|of| recorded(report, of)),
+        "sample": report.sampled.map(|of| json!({ "one_in": of.one_in.0, "samples": of.samples })),
         "points": report.points.iter().map(|p| point(report, p)).collect::<Vec<_>>(),
     });
     Ok(serde_json::to_string_pretty(&all)? + "\n")

@@ -5,7 +5,7 @@
 //! | `args`, `target` | the flags; what is to be met |
 //! | `command` | from flags to output |
 //! | `grid`, `search` | the sizes that may be tried, and which is next |
-//! | `scenario`, `trace`, `recording` | trying a size: a machine by the `runner`, or a replay |
+//! | `scenario`, `trace`, `sample`, `recording` | trying a size: a machine by the `runner`, or a replay |
 //! | `report`, `text`, `json`, `picture` | what came out |
 //!
 //! It calls `runner` for machines, `replay` for traces and `recording` for those of a kernel.
@@ -18,6 +18,7 @@ mod json;
 mod picture;
 mod recording;
 mod report;
+mod sample;
 mod scenario;
 mod search;
 mod target;

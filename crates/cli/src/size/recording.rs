@@ -59,6 +59,7 @@ pub(super) fn run(args: &SizeArgs, given: &Given, source: &mut dyn RecordSource)
         verdict: verdict_of(&points, verdict),
         points,
         recorded,
+        sampled: None,
     })
 }
 

@@ -3,6 +3,7 @@
 use super::grid::Grid;
 use super::search::{Probe, Verdict};
 use super::target::Target;
+use crate::replay::sample::OneIn;
 
 /// What came of one size.
 #[derive(Clone, Debug)]
@@ -55,6 +56,15 @@ pub(super) struct Report {
     pub(super) verdict: Verdict,
     /// Of a recording with a limit.
     pub(super) recorded: Option<Recorded>,
+    /// Of estimates by samples.
+    pub(super) sampled: Option<Sampled>,
+}
+
+/// What values were estimated by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sampled {
+    pub(super) one_in: OneIn,
+    pub(super) samples: u32,
 }
 
 /// What a recorded limit means, beside others.
@@ -91,6 +101,12 @@ impl Change {
         (recorded.misses > 0).then(|| self.misses as f64 / recorded.misses as f64 - 1.0)
     }
 }
+
+/// The name of the standard error of an estimate among the figures of a point.
+pub(super) const STANDARD_ERROR: &str = "standard_error";
+
+/// Estimates are told apart from a bound that is further away than so many standard errors.
+const ERRORS: f64 = 2.0;
 
 /// A value counts as worse than one at a smaller size only if it is so by this part of the span of
 /// all values.
@@ -139,6 +155,21 @@ impl Report {
             }
         }
         found.map(|(smaller, larger, _)| (smaller, larger))
+    }
+
+    /// Of the answer and the size below it, the first whose estimate cannot be told from the bound.
+    pub(super) fn uncertain(&self) -> Option<&Point> {
+        let answer = self.answer()?;
+        let near = self.points.iter().filter(|p| p.pages <= answer).rev().take(2);
+        let is_near = |p: &&Point| {
+            let error = p.beside.iter().find_map(|&(name, figure)| match figure {
+                Figure::Share(error) if name == STANDARD_ERROR => Some(error),
+                _ => None,
+            });
+            let (Some(error), Some(value)) = (error, p.value) else { return false };
+            (value - self.target.bound()).abs() < ERRORS * error
+        };
+        near.into_iter().find(is_near)
     }
 
     /// Whether what was seen goes one way.

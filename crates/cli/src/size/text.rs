@@ -25,8 +25,12 @@ pub(super) fn text(report: &Report) -> String {
 fn caption(report: &Report) -> String {
     let grid = &report.grid;
     let scale = if report.scale == 1.0 { String::new() } else { format!(", scale {}", report.scale) };
+    let sampled = report.sampled.map_or(String::new(), |of| {
+        let samples = if of.samples == 1 { "sample" } else { "samples" };
+        format!(", estimated by {} {samples} of {} of the pages", of.samples, of.one_in)
+    });
     format!(
-        "{}: the smallest {} of {} with {} ({})\n{}, seed {}{scale}; {} to {} in steps of {}\n\n",
+        "{}: the smallest {} of {} with {} ({})\n{}, seed {}{scale}{sampled}; {} to {} in steps of {}\n\n",
         printable(&report.name),
         report.limit,
         printable(&report.group),
@@ -172,6 +176,12 @@ pub(super) fn warnings(report: &Report) -> Vec<String> {
         ));
     } else if let Some((smaller, larger)) = report.reversal() {
         all.push(format!("the curve is not monotone: {}, but {}", at(smaller), at(larger)));
+    }
+    if let Some(point) = report.uncertain() {
+        all.push(format!(
+            "{} is within two standard errors of the target; larger samples (--sample), or more of them (--salts), tell",
+            at(point)
+        ));
     }
     if report.scale != 1.0 && report.target.metric().needs_machine() && report.target.metric().name().contains(".avg") {
         all.push(format!(

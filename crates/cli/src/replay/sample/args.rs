@@ -1,7 +1,7 @@
 //! The flags of `--sample`.
 
 use clap::{Args, ValueEnum};
-use refault_trace::SampleUnit;
+use refault_trace::{Sample, SampleUnit};
 use std::fmt;
 use std::str::FromStr;
 
@@ -25,8 +25,24 @@ pub struct SampleArgs {
 
 impl SampleArgs {
     /// Whether there is a rate.
-    pub(in crate::replay) fn is_asked_for(&self) -> bool {
+    pub(crate) fn is_asked_for(&self) -> bool {
         self.sample.is_some()
+    }
+
+    /// The rate; without one, all pages.
+    pub(crate) fn one_in(&self) -> OneIn {
+        self.sample.unwrap_or(OneIn(1))
+    }
+
+    /// How many samples.
+    pub(crate) fn salts(&self) -> u32 {
+        self.salts
+    }
+
+    /// The samples, with salts by the seed.
+    pub(crate) fn samples(&self, seed: u64) -> Vec<Sample> {
+        let salts = (0..u64::from(self.salts)).map(|n| seed.wrapping_mul(1 << 32).wrapping_add(n));
+        salts.map(|salt| Sample::new(self.one_in().0, self.sample_unit.into(), salt)).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::replay::command::{check, policies_of, sizes_or_recorded, write};
 use crate::replay::policy::RowPolicy;
 use crate::{Failure, Given, print};
 use refault_mm::Config;
-use refault_trace::{AtomicFile, LoadOptions, Sample, Samples, open};
+use refault_trace::{AtomicFile, LoadOptions, Samples, open};
 use std::io::{IsTerminal, stdout};
 use std::path::Path;
 
@@ -46,7 +46,7 @@ pub(in crate::replay) fn run(
     if let Some(path) = &args.output.output {
         drop(AtomicFile::create(path)?);
     }
-    let one_in = args.sample.sample.unwrap_or(OneIn(1));
+    let one_in = args.sample.one_in();
     let (mut estimates, mut notes) = (Vec::new(), Vec::new());
     for path in &args.traces {
         let (of_trace, note) = replay(args, given, one_in, path, policies)?;
@@ -89,10 +89,8 @@ fn replay(
     let recorded_bytes = recording.and_then(|recording| recording.memory_max);
     let options =
         LoadOptions { default_via: args.via.into(), max_accesses: args.max_accesses, ..LoadOptions::default() };
-    let salts = (0..u64::from(args.sample.salts)).map(|n| args.seed.wrapping_mul(1 << 32).wrapping_add(n));
-    let kinds: Vec<_> = salts.map(|salt| Sample::new(one_in.0, args.sample.sample_unit.into(), salt)).collect();
     let mut source = Clocked::new(source, args.max_accesses, &args.stop);
-    let samples = Samples::load(&mut source, &options, &kinds)?;
+    let samples = Samples::load(&mut source, &options, &args.sample.samples(args.seed))?;
     let footprint = samples.footprint_pages;
     let question = Question {
         one_in,
