@@ -5,7 +5,7 @@ use crate::{Failure, print};
 use clap::Args;
 use refault_pager::doctor::{Probe, Report, Verdict, watches_new_memory};
 use refault_pager::store::swap_directory;
-use refault_record::{Known, Part, Tracefs, survey};
+use refault_record::{Known, Part, Tracefs, probes_possible, survey};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -37,7 +37,11 @@ pub fn run(args: &DoctorArgs) -> Result<bool, Failure> {
     };
     let report = Report::new(&directory);
     let new_memory = watches_new_memory();
-    let events = Tracefs::find(args.tracefs.as_deref()).and_then(|tracefs| survey(&tracefs));
+    let tracefs = Tracefs::find(args.tracefs.as_deref());
+    let events = Events {
+        all: tracefs.clone().and_then(|tracefs| survey(&tracefs)),
+        probes: tracefs.and_then(|tracefs| probes_possible(&tracefs)),
+    };
     let text = match args.json {
         true => serde_json::to_string_pretty(&Json::of(&report, &new_memory, &events))? + "\n",
         false => table(&report, &new_memory) + &recording(&events),
@@ -75,11 +79,28 @@ struct Json<'a> {
     kernel_swap_bytes: Option<u64>,
     swap_directory: JsonDirectory<'a>,
     recording: JsonProbe<'a>,
+    recording_probes: JsonProbe<'a>,
     recording_events: BTreeMap<&'a str, bool>,
 }
 
 /// What recording takes, as far as it can be asked for.
-type Events = Result<Vec<Known>, String>;
+/// What the kernel has for recording.
+struct Events {
+    all: Result<Vec<Known>, String>,
+    /// Whether probes can stand for what it lacks.
+    probes: Result<(), String>,
+}
+
+impl Events {
+    fn is_covered(&self, known: &Known) -> bool {
+        known.is_there || known.has_probe && self.probes.is_ok()
+    }
+
+    /// Whether there is what nothing is recorded without.
+    fn suffice(&self) -> bool {
+        self.all.as_ref().is_ok_and(|all| all.iter().all(|known| self.is_covered(known) || known.part != Part::Cache))
+    }
+}
 
 #[derive(Serialize)]
 struct JsonProbe<'a> {
@@ -135,8 +156,12 @@ impl<'a> Json<'a> {
                 direct: (&d.direct).into(),
                 free_bytes: d.free_bytes,
             },
-            recording: JsonProbe { works: records(events), error: events.as_ref().err().map(String::as_str) },
-            recording_events: events.iter().flatten().map(|known| (known.event, known.is_there)).collect(),
+            recording: JsonProbe { works: events.suffice(), error: events.all.as_ref().err().map(String::as_str) },
+            recording_probes: JsonProbe {
+                works: events.probes.is_ok(),
+                error: events.probes.as_ref().err().map(String::as_str),
+            },
+            recording_events: events.all.iter().flatten().map(|known| (known.event, known.is_there)).collect(),
         }
     }
 }
@@ -207,13 +232,9 @@ fn table(r: &Report, new_memory: &Probe) -> String {
     text
 }
 
-fn records(events: &Events) -> bool {
-    events.as_ref().is_ok_and(|all| all.iter().all(|known| known.is_there || known.part != Part::Cache))
-}
-
 /// What `refault record` finds here, and what follows.
 fn recording(events: &Events) -> String {
-    let all = match events {
+    let all = match &events.all {
         Ok(all) => all,
         Err(e) => return format!("\nrefault record does not work here: {}.\n", printable(e)),
     };
@@ -224,11 +245,20 @@ fn recording(events: &Events) -> String {
     };
     let _ = writeln!(text, "{:<24}{}", "events for recording", named(true));
     let _ = writeln!(text, "{:<24}{}", "  not there", named(false));
-    text.push_str(match records(events) {
-        true => "refault record works here, with the rights of root.\n",
-        false => "refault record does not work here: it takes Linux 6.12 or later with tracepoints.\n",
-    });
-    for known in all.iter().filter(|known| !known.is_there) {
+    let probed = all.iter().any(|known| !known.is_there && known.part == Part::Cache);
+    match (events.suffice(), probed, &events.probes) {
+        (true, false, _) => text.push_str("refault record works here, with the rights of root.\n"),
+        (true, true, _) => text.push_str("refault record works here with probes of its own, and the rights of root.\n"),
+        (false, _, Err(why)) => {
+            let _ = writeln!(
+                text,
+                "refault record does not work here: it takes Linux 6.12 or later with tracepoints, or probes, and {}.",
+                printable(why)
+            );
+        }
+        (false, _, Ok(())) => text.push_str("refault record does not work here: it takes what is not there.\n"),
+    }
+    for known in all.iter().filter(|known| !events.is_covered(known)) {
         let _ = writeln!(text, "Without {}: {}.", known.event, known.part.consequence());
     }
     text

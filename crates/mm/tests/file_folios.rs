@@ -235,3 +235,20 @@ fn at_random(policy: Policy, growth: OrderGrowth, seed: u64) {
     e.validate().expect("a consistent engine");
     assert!((0..PAGES).all(|p| e.is_untouched(PageId(p))));
 }
+
+#[test]
+fn regression_pages_read_around_a_fault_are_in_use_to_multi_gen_lru() {
+    // Once with large folios, once without; then a stream of another file, three times the memory.
+    for order in [9, 0] {
+        let mut cfg = config(Policy::Mglru, OrderGrowth::ByFile);
+        cfg.readahead.file_order = order;
+        let (mut e, group) = engine(cfg, 300);
+        let (_, other) = e.add_mapping(MappingKind::File, group, 0..900).expect("a file");
+        let (mut w, mut ra) = (noting(), Readahead::default());
+        assert!(!e.fault_file(&mut w, PageId(40), Touch::MapRead, &mut ra).is_hit());
+        let around: Vec<_> = (0..PAGES).map(PageId).filter(|&page| e.is_resident(page)).collect();
+        assert!(around.len() > 16, "{} pages came in", around.len());
+        read(&mut e, &mut w, &mut Readahead::default(), other.0..other.0 + 900);
+        assert!(around.iter().all(|&page| e.is_resident(page)), "order {order}: what came with a fault stays");
+    }
+}

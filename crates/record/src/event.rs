@@ -22,6 +22,8 @@ pub enum What {
     /// A read by descriptor is about to copy pages; those up to `last` that it asks for. Large
     /// reads come in batches, each with the same `last`.
     Read { inode: Inode, first: u64, last: u64 },
+    /// A read by descriptor begins; whether its pages are there is not known yet.
+    Begin { inode: Inode, pos: u64, bytes: u64 },
     /// A write by descriptor begins; large ones come in several.
     Write { inode: Inode, pos: u64, bytes: u64 },
     /// A fault on a mapped file that fault-around did not settle.
@@ -60,7 +62,11 @@ impl What {
         match *self {
             What::Read { first, last, .. } | What::Around { first, last, .. } => first <= last && last < MOST_PAGES,
             What::Fault { page, .. } | What::Add { page, .. } | What::Delete { page, .. } => page < MOST_PAGES,
-            What::Write { pos, bytes, .. } => pos.checked_add(bytes).is_some_and(|end| end < MOST_PAGES << 11),
+            // At the end of a file nothing is read.
+            What::Begin { bytes: 0, .. } => false,
+            What::Write { pos, bytes, .. } | What::Begin { pos, bytes, .. } => {
+                pos.checked_add(bytes).is_some_and(|end| end < MOST_PAGES << 11)
+            }
             _ => true,
         }
     }
@@ -84,6 +90,7 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Read,
+    Begin,
     Write,
     Fault,
     Around,
@@ -141,6 +148,8 @@ pub struct Known {
     pub part: Part,
     /// Whether the kernel has it.
     pub is_there: bool,
+    /// Whether a probe can stand for it.
+    pub has_probe: bool,
 }
 
 /// All events that recording uses.
@@ -150,7 +159,8 @@ pub struct Known {
 pub fn survey(tracefs: &Tracefs) -> Result<Vec<Known>, String> {
     let known = |source: &Source| {
         let is_there = tracefs.format(source.event)?.is_some();
-        Ok(Known { event: source.event, part: source.part, is_there })
+        let has_probe = matches!(source.kind, Kind::Read | Kind::Fault | Kind::Around);
+        Ok(Known { event: source.event, part: source.part, is_there, has_probe })
     };
     SOURCES.iter().map(known).collect()
 }
@@ -209,6 +219,19 @@ const SOURCES: [Source; 23] = [
         .of_range("start", "len_in"),
 ];
 
+/// What takes the place of the events that kernels before 6.12 lack: probes, in a group of a
+/// recorder's own.
+const PROBED: [Source; 3] = [
+    source("read", Part::Cache, Kind::Begin, &["size"], &[]).of_range("pos", "bytes"),
+    source("fault", Part::Faults, Kind::Fault, &["index"], &[]),
+    source("around", Part::Faults, Kind::Around, &["index"], &["last_index"]),
+];
+
+/// Whether the kernel lacks what probes stand for.
+pub(crate) fn wants_probes(tracefs: &Tracefs) -> Result<bool, String> {
+    Ok(tracefs.format(SOURCES[0].event)?.is_none())
+}
+
 /// How one event lies in its raw data.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
@@ -231,12 +254,19 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Looks up what this kernel has. Without the events of the page cache there is an error.
-    pub fn new(tracefs: &Tracefs) -> Result<Decoder, String> {
+    /// Looks up what this kernel has, and the probes of a group. Without the events of the page
+    /// cache there is an error.
+    pub(crate) fn new(tracefs: &Tracefs, probes: Option<&str>) -> Result<Decoder, String> {
         let mut decoder = Decoder::default();
+        for source in &PROBED {
+            let Some(group) = probes else { break };
+            let event = format!("{group}/{}", source.event);
+            let format = tracefs.format(&event)?.ok_or_else(|| format!("the probe {event} is gone"))?;
+            decoder.learn(source, &format)?;
+        }
         for source in &SOURCES {
             let Some(format) = tracefs.format(source.event)? else {
-                if source.part == Part::Cache {
+                if source.part == Part::Cache && (probes.is_none() || source.kind != Kind::Read) {
                     return Err(format!(
                         "this kernel has no event {}: recording takes Linux 6.12 or later with tracepoints \
                          (uname -r: {})",
@@ -246,11 +276,16 @@ impl Decoder {
                 }
                 continue;
             };
-            let layout = layout(source, &format).ok_or_else(|| format!("{}: fields are missing", source.event))?;
-            decoder.add(format.id, layout);
-            decoder.parts.push(source.part);
+            decoder.learn(source, &format)?;
         }
         Ok(decoder)
+    }
+
+    fn learn(&mut self, source: &Source, format: &Format) -> Result<(), String> {
+        let layout = layout(source, format).ok_or_else(|| format!("{}: fields are missing", source.event))?;
+        self.add(format.id, layout);
+        self.parts.push(source.part);
+        Ok(())
     }
 
     fn add(&mut self, id: u16, layout: Layout) {
@@ -287,6 +322,10 @@ impl Decoder {
                 let first = number(layout.first)?;
                 let last = number(layout.second)?.saturating_sub(self.last_beyond).max(first);
                 What::Read { inode: inode()?, first, last }
+            }
+            Kind::Begin => {
+                let ((pos, bytes), size) = (range()?, number(layout.first)?);
+                What::Begin { inode: inode()?, pos, bytes: bytes.min(size.saturating_sub(pos)) }
             }
             Kind::Write => What::Write { inode: inode()?, pos: number(layout.first)?, bytes: number(layout.second)? },
             Kind::Fault => What::Fault { inode: inode()?, page: number(layout.first)? },
@@ -411,5 +450,26 @@ mod tests {
         let madvise = [field("start", 24), field("len_in", 32), field("behavior", 16)].concat();
         let want = What::AdviseMemory { address: 8192, bytes: 4096, advice: 3 };
         assert_eq!(decoded("syscalls/sys_enter_madvise", &madvise), Some(want));
+    }
+    #[test]
+    fn a_read_that_begins_ends_with_the_file() {
+        let fields = [("i_ino", 8, 8), ("s_dev", 16, 4), ("pos", 20, 8), ("bytes", 28, 8), ("size", 36, 8)];
+        let text: String =
+            fields.map(|(name, at, size)| format!("field:u64 {name};\toffset:{at};\tsize:{size};\n")).concat();
+        let mut decoder = Decoder::default();
+        decoder.learn(&PROBED[0], &Format::parse(&format!("ID: 7\n{text}")).expect("a format")).expect("whole");
+        let decoded = |pos: u64, bytes: u64| {
+            let mut raw = vec![0; 44];
+            raw[..2].copy_from_slice(&7u16.to_ne_bytes());
+            raw[8] = 42;
+            for (at, value) in [(20, pos), (28, bytes), (36, 5000)] {
+                raw[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+            }
+            decoder.decode(&raw).expect("known")
+        };
+        let inode = Inode { dev: 0, ino: 42 };
+        assert_eq!(decoded(4096, 100), What::Begin { inode, pos: 4096, bytes: 100 });
+        assert_eq!(decoded(4096, 1 << 20), What::Begin { inode, pos: 4096, bytes: 904 });
+        assert!(decoded(4096, 1).is_possible() && !decoded(5000, 1 << 20).is_possible());
     }
 }

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `recorder` | from the rings to the file, until the program ends |
 //! | `tracefs`, `event` | formats of tracepoints, and events out of raw data |
+//! | `probes`, `btf` | probes where a kernel lacks events, and where its structures have their fields |
 //! | `ring` | the rings of all CPUs, read in the order of time |
 //! | `assemble` | events to records: a state machine without clock and without files |
 //! | `members`, `tasks` | whose accesses are recorded; numbers and names of threads |
@@ -19,6 +20,7 @@
 //! It writes with `refault-trace`. The command calls [`record`].
 
 mod assemble;
+mod btf;
 mod event;
 mod group;
 mod hierarchy;
@@ -27,6 +29,7 @@ mod members;
 mod names;
 mod pages;
 mod play;
+mod probes;
 mod program;
 mod recorder;
 mod ring;
@@ -39,5 +42,6 @@ pub use event::{Event, Inode, Known, Part, What, release, survey};
 pub use group::Group;
 pub use machine::{lru_gen, swappiness};
 pub use play::{Played, play, with_one_descriptor};
+pub use probes::probes_possible;
 pub use recorder::{End, Options, Progress, Report, Target, record};
 pub use tracefs::Tracefs;

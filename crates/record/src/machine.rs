@@ -55,6 +55,8 @@ pub(crate) fn calibrate(rings: &mut Rings) -> Result<Calibration, String> {
         rings.take(&mut events, false);
         let mut reads = events.iter().filter(|event| event.pid == own).filter_map(|event| match event.what {
             What::Read { first: 0, last, .. } => Some((last, event.cgroup)),
+            // A probe says what the call asks for.
+            What::Begin { pos: 0, .. } => Some((0, event.cgroup)),
             _ => None,
         });
         if let Some((last, cgroup)) = reads.next_back() {
@@ -64,5 +66,6 @@ pub(crate) fn calibrate(rings: &mut Rings) -> Result<Calibration, String> {
             };
         }
     }
-    Err("the kernel sends no event for a read: the tracepoint mm_filemap_get_pages does not fire here".to_owned())
+    Err("the kernel sends no event for a read: mm_filemap_get_pages, or the probe in its place, does not fire here"
+        .to_owned())
 }

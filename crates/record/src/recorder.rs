@@ -6,6 +6,7 @@ use crate::group::{self, Group};
 use crate::machine::{self, STEP};
 use crate::members::{Members, Rule};
 use crate::names::Names;
+use crate::probes::{self, Probes};
 use crate::program;
 use crate::ring::{Rings, now_ns};
 use crate::snapshot::Columns;
@@ -131,7 +132,9 @@ struct Recorder {
 /// One line that says what is missing, or what could not be written.
 pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Report, String> {
     let tracefs = Tracefs::find(options.tracefs.as_deref())?;
-    let decoder = Decoder::new(&tracefs)?;
+    // Removed after the events on them have ended.
+    let probes = probes::needed(&tracefs)?;
+    let decoder = Decoder::new(&tracefs, probes.as_ref().map(Probes::group))?;
     let group = match (options.memory_bytes, &options.group) {
         (Some(bytes), _) => Some(Group::create(&format!("refault-record-{}", std::process::id()), bytes)?),
         (None, Some(path)) => Some(Group::open(path)?),

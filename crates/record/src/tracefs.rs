@@ -63,6 +63,11 @@ impl Tracefs {
         }
     }
 
+    /// Its folder.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The format of an event such as `filemap/mm_filemap_get_pages`; none: this kernel does not
     /// have it.
     pub fn format(&self, event: &str) -> Result<Option<Format>, String> {

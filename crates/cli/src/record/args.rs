@@ -19,7 +19,8 @@ Examples:
     refault verify job.parquet
     refault size job.parquet --target 'hit_rate>99%'
 
-It needs root and Linux 6.12 or later; refault doctor says what this machine has.
+It needs root and Linux 6.12 or later, or an older one with probes; refault doctor says what this
+machine has.
 docs/reference/record.md says what is recorded, and what is not.";
 
 /// Flags of `refault record`.

@@ -90,12 +90,13 @@ impl<W: World> Fault<'_, W> {
             self.mem.charged().note_filled(page, old);
             shadow = old.as_value().or(shadow);
         }
+        let in_fault = touch.is_mapped() && self.mem.pages.is_fault_a_use(first);
         let mut st = State::new(order);
         if let (Some(shadow), false) = (shadow, touch == Touch::Write) {
             let free_swap = self.mem.swap.slots.free_pages();
-            st = self.mem.pages.workingset_refault(&self.mem.groups, free_swap, own, st, shadow, false);
+            st = self.mem.pages.workingset_refault(&self.mem.groups, free_swap, own, st, shadow, in_fault);
         }
-        let f = self.mem.pages.add_folio(first, st, false);
+        let f = self.mem.pages.add_folio(first, st, in_fault);
         if self.mem.pages.ext.is_some() {
             self.mem.tell_added(own, f);
         }

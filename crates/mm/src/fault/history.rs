@@ -9,6 +9,7 @@ use crate::fault::window::Window;
 use crate::folio::state::State;
 use crate::ids::PageId;
 use crate::lru::pages::Pages;
+use crate::touch::Touch;
 use crate::world::World;
 
 /// `MMAP_LOTSAMISS`.
@@ -89,6 +90,6 @@ impl<W: World> Fault<'_, W> {
             }
             self.next_window(page, max, ra, max)
         };
-        self.read_window(page, window, ra);
+        self.read_window(page, window, Touch::MapRead, ra);
     }
 }

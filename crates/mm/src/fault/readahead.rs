@@ -135,7 +135,7 @@ impl<W: World> Fault<'_, W> {
         let end = self.mem.pages.mapping_end(page);
         if self.mem.cfg.readahead.history {
             let window = self.window_by_history(page, asked.max(1), missed, ra, max.max(asked));
-            return self.read_window(page, window, ra);
+            return self.read_window(page, window, Touch::Read, ra);
         }
         let Some((start, size)) = ra.window(page.0, asked.max(1), first.0, missed, max.max(asked)) else { return };
         let base = self.mem.pages.page_index(page) as i64 - i64::from(page.0);

@@ -70,8 +70,9 @@ impl<W: World> Fault<'_, W> {
         Window { order: ra.order, ..ra.open(start, size, size) }
     }
 
-    /// Reads what is missing of a window of the file of `page`.
-    pub(crate) fn read_window(&mut self, page: PageId, window: Window, ra: &mut Readahead) {
+    /// Reads what is missing of a window of the file of `page`, for a touch: what comes in with a
+    /// fault is in use, all of it.
+    pub(crate) fn read_window(&mut self, page: PageId, window: Window, touch: Touch, ra: &mut Readahead) {
         if window.size == 0 {
             return;
         }
@@ -82,21 +83,21 @@ impl<W: World> Fault<'_, W> {
             ra.order = order;
         }
         let end = window.start.saturating_add(window.size).min(self.mem.pages.mapping_end(page));
-        let at = if order > 0 { self.read_folios(window, end, order, memcg) } else { window.start };
-        self.read_pages(page, at..end, window.mark, memcg);
+        let at = if order > 0 { self.read_folios(window, end, order, touch, memcg) } else { window.start };
+        self.read_pages(page, at..end, window.mark, touch, memcg);
     }
 
     /// Reads what is missing of a window in folios, up to the first that cannot be: a page of it is
     /// there, or there is no room. Returns where that is.
-    fn read_folios(&mut self, window: Window, end: u32, order: u8, memcg: MemcgId) -> u32 {
+    fn read_folios(&mut self, window: Window, end: u32, order: u8, touch: Touch, memcg: MemcgId) -> u32 {
         let mut at = window.start;
         while at < end {
             let page = PageId(at);
             let order = self.order_at(page, end, order);
             let added = match order {
                 0 if self.mem.pages.folios.slot(page).folio().is_some() => break,
-                0 => self.add_file_folio(page, Touch::Read, memcg).ok(),
-                _ => self.add_large_file_folio(page, order, Touch::Read, memcg).ok(),
+                0 => self.add_file_folio(page, touch, memcg).ok(),
+                _ => self.add_large_file_folio(page, order, touch, memcg).ok(),
             };
             let Some(f) = added else { break };
             if window.mark.is_some_and(|mark| self.round_down(mark, order, page) == at) {
@@ -109,7 +110,7 @@ impl<W: World> Fault<'_, W> {
     }
 
     /// Reads what is missing, page by page.
-    fn read_pages(&mut self, page: PageId, range: Range<u32>, mark: Option<u32>, memcg: MemcgId) {
+    fn read_pages(&mut self, page: PageId, range: Range<u32>, mark: Option<u32>, touch: Touch, memcg: MemcgId) {
         let base = self.mem.pages.page_index(page) as i64 - i64::from(page.0);
         for p in range.map(PageId) {
             // Ids are consecutive, indices need not be.
@@ -118,7 +119,7 @@ impl<W: World> Fault<'_, W> {
             {
                 continue;
             }
-            let Ok(f) = self.add_file_folio(p, Touch::Read, memcg) else { return };
+            let Ok(f) = self.add_file_folio(p, touch, memcg) else { return };
             if mark == Some(p.0) {
                 self.mem.pages.folios.set(f, State::READAHEAD);
             }

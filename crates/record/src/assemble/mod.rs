@@ -3,7 +3,7 @@
 //! | event | record |
 //! |---|---|
 //! | reads of one call, a batch each | what each batch took, cut where the next begins and at the end of the file |
-//! | an add by the thread before its read, or after its write or fault began | that access is a miss |
+//! | an add by the thread before its read, or after its write, its fault or its call began | that access is a miss |
 //! | fault-around, or a fault | a touch of one page by mapping |
 //! | a removal while the thread reclaims | an eviction; else a drop |
 //!
@@ -55,6 +55,7 @@ struct Open {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Read,
+    Begin,
     Write,
     Fault,
     Around,
@@ -142,6 +143,7 @@ impl Assembler {
         self.last_ns = self.last_ns.max(event.time_ns);
         match event.what {
             What::Read { inode, first, last } if watched => self.read(event, inode, first, last, files),
+            What::Begin { inode, pos, bytes } if watched => self.begin(event, inode, pos, bytes, files),
             What::Write { inode, pos, bytes } if watched => self.write(event, inode, pos, bytes, files),
             What::Fault { inode, page } if watched => self.fault(event, inode, page, files),
             What::Around { inode, first, last } if watched => self.around(event, inode, first, last, files),
@@ -211,6 +213,19 @@ impl Assembler {
         let act = if missed { Act::Miss } else { Act::Hit };
         let at = self.push(event, inode, first, pages, Op { write: false, via: Some(Via::Fd) }, act);
         self.thread(event.tid).open = Some(Open { at, inode, kind: Kind::Read, end: last });
+    }
+
+    /// A call that reads: what it adds comes after.
+    fn begin(&mut self, event: &Event, inode: Inode, pos: u64, bytes: u64, files: &mut impl Files) {
+        let (first, last) = (pos >> PAGE_SHIFT, (pos + bytes - 1) >> PAGE_SHIFT);
+        self.file(inode, event.pid, files);
+        self.settle(event.tid);
+        self.grown(inode, last + 1);
+        let op = Op { write: false, via: Some(Via::Fd) };
+        let at = self.push(event, inode, first, last - first + 1, op, Act::Touch);
+        let thread = self.thread(event.tid);
+        thread.fresh.clear();
+        thread.open = Some(Open { at, inode, kind: Kind::Begin, end: last });
     }
 
     fn write(&mut self, event: &Event, inode: Inode, pos: u64, bytes: u64, files: &mut impl Files) {

@@ -62,6 +62,14 @@ fn advice_on_a_descriptor_is_of_its_file() {
 }
 
 #[test]
+fn an_add_after_a_call_began_is_a_miss() {
+    let begin = |pos, bytes| (1, What::Begin { inode: A, pos, bytes });
+    let events = [begin(4096, 8192), (1, add(1)), (1, add(2)), begin(8192, 1), begin(8192, 0), begin(12288, 1)];
+    let (miss, hit) = ((Act::Miss, false, 1, 2), |page| (Act::Hit, false, page, 1));
+    assert_eq!(records(&events), [miss, (Act::Add, false, 1, 2), hit(2), hit(3)]);
+}
+
+#[test]
 fn advice_on_a_range_is_of_its_pages() {
     let advise = |advice, offset, bytes| (1, What::Advise { fd: 3, advice, offset, bytes });
     let (will, dont) = (Act::Advise(Advised::WillNeed), Act::Advise(Advised::DontNeed));
