@@ -70,13 +70,14 @@ fn size(bytes: f64) -> String {
 }
 
 fn beside(now: &Sample) -> String {
+    let processes = now.get("run_processes");
     format!(
-        "        peak {}; pool {} pages; file {}; pager {}; {} processes",
+        "        peak {}; pool {} pages; file {}; pager {}; {processes} process{}",
         size(now.get("run_memory_peak_bytes")),
         grouped(now.get("run_pool_pages") as u64),
         size(now.get("run_swap_file_bytes")),
         size(now.get("run_manager_bytes")),
-        now.get("run_processes")
+        if processes == 1.0 { "" } else { "es" }
     )
 }
 
@@ -155,7 +156,7 @@ mod tests {
     #[test]
     fn all_of_it_fits_80_columns_and_24_lines() {
         let text = "refault_run_info{command=\"python3 -c \\\"long\\\" job.py --with many words that go on and on and on\",version=\"0\"} 1\n\
-                    refault_run_wall_seconds 12.5\nrefault_run_memory_bytes 16000000\nrefault_run_memory_max_bytes 16777216\n\
+                    refault_run_wall_seconds 12.5\nrefault_run_processes 1\nrefault_run_memory_bytes 16000000\nrefault_run_memory_max_bytes 16777216\n\
                     refault_run_swap_bytes 33554432\nrefault_run_swap_max_bytes 134217728\nrefault_run_faults_total 123456789\n\
                     refault_run_pressure_some_seconds_total 3\nrefault_workingset_refault_anon_total 500\n\
                     refault_run_generation_pages{seq=\"9\"} 100\nrefault_run_generation_pages{seq=\"10\"} 2000\n";
@@ -174,6 +175,7 @@ mod tests {
         );
         assert!(lines[2].contains("95 %") && lines[2].contains("15.3M of 16.0M"), "{shown}");
         assert!(shown.contains("some 24.0 %") && shown.contains("refaults 40/s"), "{shown}");
+        assert!(lines[5].trim_end().ends_with("; 1 process"), "{shown}");
         assert!(shown.contains("9: 400.0K  10: 7.8M"), "{shown}");
         assert_eq!(lines.iter().filter(|line| line.contains("[heap]")).count(), 10, "{shown}");
     }
