@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Union
 
 import numpy as np
 
-from . import _words
+from . import _refault, _words
 from ._refault import Cache
 
 ADDED, ACCESSED, EVICTED, REMOVED = range(4)
@@ -100,3 +100,15 @@ def split(given: Policies | None) -> tuple[list[str], list[tuple[str, type[Polic
     named = [one for one in every if not isinstance(one, type)]
     words = _words.flag("policy", named) if named or not classes else []
     return words, [(one.name, one) for one in classes]
+
+
+def of_files(words: Iterable[str], classes: Iterable[tuple[str, type[Policy]]]) -> list[str]:
+    """Those of ``split`` that choose among pages of files alone: plug-ins of refault, and classes."""
+    named = [name.strip() for word in words for name in word.partition("=")[2].split(",")]
+    plug_ins = set(_refault.plug_ins())
+    return [*dict.fromkeys(name for name in named if name in plug_ins), *(name for name, _ in classes)]
+
+
+def nothing_for(names: Iterable[str]) -> str:
+    """What the command notes of a trace without files."""
+    return f"has no pages of files for {', '.join(names)} to choose among; their rows are those of lru"

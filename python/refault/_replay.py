@@ -99,8 +99,19 @@ def curve(
     return _replay(trace, ["--curve"], memory, policy, False, settings)
 
 
+def quiet(trace: Trace, memory: Sizes, policy: Policies, settings: dict[str, Any]) -> ReplayResult:
+    """``replay`` without warnings, for sweeps."""
+    return _replay(trace, [], memory, policy, False, settings, warn=False)
+
+
 def _replay(
-    trace: Trace | Path, words: list[str], memory: Sizes | None, policy: Policies | None, miss_bits: bool, settings: Any
+    trace: Trace | Path,
+    words: list[str],
+    memory: Sizes | None,
+    policy: Policies | None,
+    miss_bits: bool,
+    settings: Any,
+    warn: bool = True,
 ) -> ReplayResult:
     of_file = {name: settings[name] for name in (*_words.READING, *_words.LOADING) if name in settings}
     if isinstance(trace, Trace):
@@ -109,9 +120,9 @@ def _replay(
     else:
         trace = Trace.read(trace, **of_file)
     named, classes = _policy.split(policy)
-    if classes and not trace._inner.has_files:
-        names = ", ".join(name for name, _ in classes)
-        warnings.warn(f"{trace.name}: has no pages of files for {names} to choose among", stacklevel=3)
+    idle = [] if trace._inner.has_files else _policy.of_files(named, classes)
+    if idle and warn:
+        warnings.warn(f"{trace.name}: {_policy.nothing_for(idle)}", stacklevel=3)
     words = [*words, *_words.flag("memory", memory), *named, *_words.flags(settings, _words.FLAGS)]
     words += _words.sets(settings, (*_words.FLAGS, *_words.READING, *_words.LOADING))
     rows, bits = _refault.replay(trace._inner, words, classes, miss_bits)

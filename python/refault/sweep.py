@@ -37,7 +37,7 @@ def main(words: list[str] | None = None) -> int:
         if given.task is not None:
             return 1 if emit.run_task(plan, given.task, given.threads)["failed"] else 0
         if given.summary:
-            result = run.Sweep(plan.out)
+            result = run.Sweep(plan.out, plan.own)
         elif given.scheduler:
             from dask.distributed import Client
 

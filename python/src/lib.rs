@@ -102,6 +102,12 @@ mod _refault {
         table::of_csv(text)
     }
 
+    /// The policies of `--policy` that are plug-ins.
+    #[pyfunction]
+    fn plug_ins() -> Vec<&'static str> {
+        api::plug_ins().collect()
+    }
+
     /// The keys of `--set`, with their values and what they are.
     #[pyfunction]
     fn settings() -> Vec<(&'static str, &'static str, &'static str)> {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -184,6 +185,22 @@ def test_anonymous_memory_is_not_for_policies(sqlite):
         def batch(self, cache, hooks, folios):
             raise AssertionError("a page of a file")
 
-    with pytest.warns(UserWarning, match="^sqlite: has no pages of files for Never to choose among$"):
+    with pytest.warns(UserWarning, match="^sqlite: has no pages of files for Never to choose among; their rows"):
         lru, own = refault.replay(sqlite, "50%", ["lru", Never]).rows
     assert figures(lru) == figures(own)
+
+
+def test_a_warning_says_what_the_command_notes(sqlite, run, zipf):
+    policies = ["mru,lru", "sieve"]
+    status, _, note = run("replay", sqlite, "--memory", "50%", "--policy", ",".join(policies))
+    said = note.strip().removeprefix(f"note: {sqlite}: ")
+    assert status == 0 and said.startswith("has no pages of files for mru, sieve to choose among")
+    with pytest.warns(UserWarning) as seen:
+        refault.replay(sqlite, "50%", policies)
+        refault.curve(sqlite, "sieve", "50%")
+    assert [str(one.message) for one in seen] == [f"sqlite: {said}", f"sqlite: {said.replace('mru, ', '')}"]
+    assert {one.filename for one in seen} == {__file__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        refault.replay(sqlite, "50%", ["lru", "opt"])
+        refault.replay(zipf, "50%", policies)

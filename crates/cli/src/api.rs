@@ -4,6 +4,7 @@
 //! command's own, and gives what `--json` prints or the values behind it. `Stop` ends a long one.
 
 use crate::replay::cell::MissBits;
+use crate::replay::policy::RowPolicy;
 use crate::replay::{Loaded, PlugIn, ReplayArgs, Row, load, replay_loaded, scenario_results, scenario_results_of};
 use crate::trace_cmd::InputArgs;
 use crate::{Failure, Given, Stop, bench, complaint, flags, report, size};
@@ -105,6 +106,11 @@ pub fn report(words: &[String], stop: &Stop) -> Result<(), Failure> {
 /// A size such as `25%` in pages, of a trace that touches so many.
 pub fn size_in_pages(size: &str, page_size: u32, footprint_pages: u64) -> Result<u64, Failure> {
     Ok(size.parse::<flags::size::Size>()?.pages(page_size, footprint_pages))
+}
+
+/// The policies of `--policy` that are plug-ins: they choose among pages of files alone.
+pub fn plug_ins() -> impl Iterator<Item = &'static str> {
+    RowPolicy::every().filter(|policy| policy.is_plug_in()).map(RowPolicy::name)
 }
 
 /// The keys of `--set`, each with the values that it takes and what it is.

@@ -2,6 +2,7 @@
 
 | file | what is in it |
 |---|---|
+| ``own`` | policies that are classes |
 | ``plan`` | what is asked: traces, sizes, policies, settings; cells and their names |
 | ``fetch`` | traces from any file system, kept on the worker with a bound |
 | ``store`` | results: a partitioned data set of Parquet, written as cells finish |

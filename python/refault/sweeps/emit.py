@@ -99,4 +99,4 @@ def run_task(plan: Plan, number: int, threads: int) -> dict[str, int]:
     missing = [(name, cell) for name, cell in of_task if name not in done]
     if not missing:
         return {"cells": 0, "failed": 0, "accesses": 0}
-    return task.run(known, missing, plan.read, plan.storage, plan.out, threads)
+    return task.run(known, missing, plan.read, plan.storage, plan.out, plan.own, threads)

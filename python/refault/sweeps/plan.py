@@ -7,12 +7,17 @@ import itertools
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from .. import _refault, _words
+from .._policy import Policy
+from .._replay import quiet
+from .._trace import Trace
+from .own import Own, named, unique
+from .own import given as own_class
 
 TASK_CELLS = 64
 """Cells of a task at most: results are written, and a dead worker loses, so many at a time."""
@@ -28,6 +33,8 @@ class Cell:
     policy: str
     settings: str
     """JSON with sorted keys."""
+    code: str | None = None
+    """Of a policy that is a class: what it is made of."""
 
 
 @dataclass
@@ -45,6 +52,8 @@ class Plan:
     storage: dict[str, Any] = field(default_factory=dict)
     """What ``fsspec`` is given for the traces, such as ``endpoint_url``."""
     out: str = "results/"
+    own: dict[str, Own] = field(default_factory=dict)
+    """The policies that are classes, by their names."""
 
     @staticmethod
     def of(
@@ -58,14 +67,16 @@ class Plan:
     ) -> Plan:
         """With single values where there may be several."""
         several = lambda given: [given] if isinstance(given, (str, int, float)) else list(given)
+        policies, own = _policies(policy)
         plan = Plan(
             traces=[_words.path(trace) for trace in _paths(traces)],
-            memory=_unique("memory", map(_words.text, several(memory))),
-            policy=_unique("policy", map(_words.text, several(policy))),
+            memory=_unique("memory", (size.strip() for size in _words.listed(memory).split(","))),
+            policy=policies,
             settings={name: several(values) for name, values in sorted((settings or {}).items())},
             read=dict(read or {}),
             storage=dict(storage or {}),
             out=_words.path(out),
+            own=own,
         )
         plan.check()
         return plan
@@ -92,24 +103,27 @@ class Plan:
 
     def dump(self) -> str:
         """As ``load`` reads it."""
-        return json.dumps(asdict(self))
+        for one in self.own.values():
+            if one.carried is not None:
+                raise ValueError(f'policy {one.name}: is a class; a file names it as "{one.place}"')
+        whole = {key: getattr(self, key) for key in KEYS}
+        whole["policy"] = [self.own[name].place if name in self.own else name for name in self.policy]
+        return json.dumps(whole)
 
     def check(self) -> None:
         """A mistake is known before anything runs: a plan is tried on a trace of two pages."""
-        from .._replay import replay
-        from .._trace import Trace
-
         for name in self.read:
             if name not in (*_words.READING, *_words.LOADING):
                 raise ValueError(f"read: {name!r} is not of Trace.read")
         if not self.traces:
             raise ValueError("traces: there are none")
-        tiny = Trace.from_numpy([0, 1], name="plan")
+        tiny = _tiny()
+        policies = classes(self.policy, self.own)
         for variant in self.variants():
-            replay(tiny, "1p", self.policy, **{**json.loads(variant), "beyond_footprint": True})
+            quiet(tiny, "1p", policies, {**json.loads(variant), "beyond_footprint": True})
         for size in self.memory:
             if not size.endswith("%"):
-                replay(tiny, size, "opt", beyond_footprint=True)
+                quiet(tiny, size, "opt", {"beyond_footprint": True})
             elif not 0 < float(size[:-1] or "nan") <= 100 and not self.settings.get("beyond_footprint"):
                 raise ValueError(f"memory {size}: is not more than 0 and at most 100 %")
 
@@ -120,10 +134,11 @@ class Plan:
 
     def cells(self) -> Iterator[Cell]:
         """The cells of a trace; those of a task share their settings, and then their sizes."""
+        codes = {name: own.code for name, own in self.own.items()}
         for variant in self.variants():
             for memory in self.memory:
                 for policy in self.policy:
-                    yield Cell(memory, policy, variant)
+                    yield Cell(memory, policy, variant, codes.get(policy))
 
     def cells_per_trace(self) -> int:
         """How many these are."""
@@ -138,8 +153,40 @@ class Plan:
         of_trace = blake2b(asked.encode(), digest_size=16)
         for cell in self.cells():
             name = of_trace.copy()
-            name.update(f"\0{cell.memory}\0{cell.policy}\0{cell.settings}".encode())
+            policy = cell.policy if cell.code is None else f"{cell.policy}@{cell.code}"
+            name.update(f"\0{cell.memory}\0{policy}\0{cell.settings}".encode())
             yield name.hexdigest(), cell
+
+
+def classes(policies: Iterable[str], own: Mapping[str, Own]) -> list[str | type[Policy]]:
+    """Names, and classes where they stand for some."""
+    return [own[name].resolve() if name in own else name for name in policies]
+
+
+def _policies(given: Any) -> tuple[list[str], dict[str, Own]]:
+    """Names; ``"module:Class"`` and classes by the names that rows have."""
+    names: list[str] = []
+    own: list[Own] = []
+    for one in [given] if isinstance(given, (str, type)) else given:
+        for part in one.split(",") if isinstance(one, str) else [one]:
+            if isinstance(part, str) and ":" not in part:
+                names += _as_rows(part)
+            else:
+                own.append(named(part.strip()) if isinstance(part, str) else own_class(part))
+                names.append(own[-1].name)
+    return _unique("policy", names), unique(own)
+
+
+def _as_rows(name: str) -> list[str]:
+    """What rows call it: ``all`` is several."""
+    if name.strip() != "all":
+        return [name.strip()]
+    return quiet(_tiny(), "1p", "all", {"beyond_footprint": True}).column("policy")
+
+
+def _tiny() -> Trace:
+    """A trace of two pages, to try a plan on."""
+    return Trace.from_numpy([0, 1], name="plan")
 
 
 def _paths(given: Any) -> list[Any]:
@@ -148,7 +195,7 @@ def _paths(given: Any) -> list[Any]:
 
 def _unique(what: str, values: Iterable[str]) -> list[str]:
     every = list(dict.fromkeys(values))
-    if not every:
+    if not any(every):
         raise ValueError(f"{what}: there is none")
     return every
 

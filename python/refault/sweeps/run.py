@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 import os
 import time
+import warnings
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import _policy
 from . import fetch, task
+from .own import Own
 from .plan import TASK_CELLS, Cell, Plan
 from .progress import Progress
 from .store import CannotWrite, Store
@@ -40,14 +43,16 @@ def estimate_unread(file_bytes: int) -> int:
 class Sweep:
     """The results of a sweep, be it finished or not."""
 
-    def __init__(self, out: str) -> None:
+    def __init__(self, out: str, own: dict[str, Own] | None = None) -> None:
         self._store = Store(out)
+        self._own = own or {}
         self.out = out
 
     def table(self) -> Any:
         """All rows as a table of pyarrow: the columns of a replay, ``cell``, ``url``, ``digest``,
-        ``asked_memory``, ``settings`` (JSON), ``version`` and ``error``."""
-        return self._store.table()
+        ``asked_memory``, ``settings`` (JSON), ``version``, ``code`` and ``error``. Of a policy that is
+        a class, the rows of the class as it is now."""
+        return self._store.table({name: own.code for name, own in self._own.items()})
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.table().__arrow_c_stream__(requested_schema)
@@ -82,6 +87,9 @@ def sweep(
 ) -> Sweep:
     """Replays every trace at every size under every policy with every combination of settings.
 
+    ``policy`` is as of ``replay``: names, and classes derived from ``refault.Policy``, which workers
+    get with their module, or as ``"module:Class"``, which they import.
+
     ``traces`` are paths, globs or URLs of ``fsspec`` (``s3://``, ``gs://``, ``https://``, with
     ``storage`` as its options); ``settings`` gives each setting of ``replay`` a value or a list of
     them; ``read`` is as of ``Trace.read``. ``client`` is a Dask client; without one there are
@@ -101,7 +109,7 @@ def run(plan: Plan, client: Any = None, workers: int | None = None, progress: bo
     urls = fetch.expand(plan)
     with local_client(workers) if client is None else given_client(client) as connected:
         Work(plan, store, urls, connected, Progress(len(urls) * plan.cells_per_trace(), progress)).run()
-    return Sweep(plan.out)
+    return Sweep(plan.out, plan.own)
 
 
 @contextmanager
@@ -150,9 +158,12 @@ class Work:
         self.ready: deque[Iterator[tuple[Job, str | None]]] = deque()
         self.jobs: dict[str, tuple[Any, Job]] = {}
         self.surveyed: set[str] = set()
+        self.anonymous: list[str] = []
+        """Traces without pages of files."""
         self.seen: tuple[float, list[dict[str, Any]]] | None = None
 
     def run(self) -> None:
+        """Until all is done."""
         from dask.distributed import as_completed
 
         finished = as_completed(loop=self.client.loop)
@@ -166,6 +177,16 @@ class Work:
         finally:
             self.client.cancel([future for future, _ in self.jobs.values()])
             self.progress.end()
+        self.warn()
+
+    def warn(self) -> None:
+        """Says that policies for pages of files have nothing to choose among in some of the traces."""
+        idle = _policy.of_files([f"--policy={name}" for name in self.plan.policy if name not in self.plan.own], [])
+        idle += list(self.plan.own)
+        if self.anonymous and idle:
+            first, more = min(self.anonymous), len(self.anonymous) - 1
+            others = f" and {more:,} more" if more else ""
+            warnings.warn(f"{first}{others}: {_policy.nothing_for(idle)}", stacklevel=4)
 
     def workers(self) -> list[dict[str, Any]]:
         """What the workers say of themselves, not older than a second."""
@@ -213,6 +234,8 @@ class Work:
             self.progress.known(self.plan.cells_per_trace() - len(tried))
             return
         self.surveyed.add(known["digest"])
+        if not known.get("files", True):
+            self.anonymous.append(known["name"])
         if done:
             self.progress.known(sum(name in done for name, _ in self.plan.named(known["digest"])))
         self.ready.appendleft(self.tasks(known, done | set(tried), worker))
@@ -231,7 +254,7 @@ class Work:
             arguments = (task.begin, job.url, plan, TASK_CELLS)
             needed = estimate_unread(size)
         else:
-            arguments = (task.run, job.known, job.cells, plan.read, plan.storage, plan.out)
+            arguments = (task.run, job.known, job.cells, plan.read, plan.storage, plan.out, plan.own)
             needed = estimate(job.known)
         where = {"workers": [worker], "allow_other_workers": True} if worker else {}
         # The rest of a trace comes before the next trace.

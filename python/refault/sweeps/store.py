@@ -14,7 +14,7 @@ from functools import cache
 from hashlib import blake2b
 from typing import Any
 
-OWN = ("cell", "url", "asked_memory", "settings", "version", "error")
+OWN = ("cell", "url", "asked_memory", "settings", "version", "code", "error")
 """Columns beside those of a replay."""
 
 UNREADABLE = "unreadable-"
@@ -128,9 +128,9 @@ class Store:
         """An error now if nothing can be written later."""
         self._put("_traces/.tried", b"")
 
-    def table(self) -> Any:
+    def table(self, codes: dict[str, str] | None = None) -> Any:
         """All rows, each cell once, without errors that were mended: a table of pyarrow in the order
-        of trace, settings, size, policy."""
+        of trace, settings, size, policy. Of policies that are classes, those with these codes."""
         import pyarrow as pa
 
         tables = []
@@ -152,6 +152,9 @@ class Store:
         read = {asked[at] for at in chosen.values() if not unreadable[at]}
         # A trace that could not be read had no content to name its cells by: now they have other names.
         left = sorted(at for at in chosen.values() if not unreadable[at] or asked[at] not in read)
+        if codes:
+            of = list(zip(whole.column("policy").to_pylist(), whole.column("code").to_pylist()))
+            left = [at for at in left if codes.get(of[at][0], of[at][1]) == of[at][1]]
         once = whole.take(pa.array(left, pa.int64()))
         keys = ["trace", "digest", "settings", "memory_pages", "asked_memory", "policy"]
         return once.sort_by([(key, "ascending") for key in keys])

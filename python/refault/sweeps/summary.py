@@ -25,10 +25,18 @@ class Summary(Table):
         """Of the rows of a sweep; a trace without the other policy, or that ran out of memory, does
         not count."""
         cells: dict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
-        for row in table.to_pylist():
+        every = table.to_pylist()
+        # A class that was changed is another policy of the same name.
+        codes: dict[str, set[str | None]] = defaultdict(set)
+        for row in every:
+            codes[row["policy"]].add(row.get("code"))
+        for row in every:
             if row["error"] is None and row["accesses"] == row["trace_accesses"]:
                 of_trace = (row["digest"], row["asked_memory"], row["settings"])
-                cells[of_trace][row["policy"]] = row["misses"] / row["accesses"]
+                policy = row["policy"]
+                if len(codes[policy]) > 1:
+                    policy = f"{policy}@{(row['code'] or '')[:8]}"
+                cells[of_trace][policy] = row["misses"] / row["accesses"]
         found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
         for (_, memory, settings), ratios in cells.items():
             base = ratios.get(against)

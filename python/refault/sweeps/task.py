@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import _refault
-from .._replay import replay
+from .._replay import quiet
 from .._trace import Trace
 from . import fetch
-from .plan import Cell, Plan
+from .own import Own
+from .plan import Cell, Plan, classes
 from .store import LEFT_OUT, UNREADABLE, Store
 
 _lock = threading.Lock()
@@ -60,6 +61,7 @@ def survey(url: str, read: dict[str, Any], storage: dict[str, Any], out: str) ->
         "name": name_of(url),
         "accesses": trace.accesses,
         "footprint_pages": trace.footprint_pages,
+        "files": trace._inner.has_files,
         "error": None,
     }
     Store(out).put_survey(survey_name(name, read), known)
@@ -96,6 +98,7 @@ def run(
     read: dict[str, Any],
     storage: dict[str, Any],
     out: str,
+    own: dict[str, Own],
     threads: int = 1,
 ) -> dict[str, int]:
     """Replays cells of a trace and writes their rows."""
@@ -114,7 +117,7 @@ def run(
         if error is not None or trace is None:
             rows += [failed(known, name, cell, error or "") for name, cell in some]
         else:
-            rows += replay_cells(known, trace, some, json.loads(settings), threads)
+            rows += replay_cells(known, trace, some, json.loads(settings), own, threads)
     Store(out).write(known["digest"], rows)
     return {
         "cells": len(rows),
@@ -129,12 +132,19 @@ def begin(url: str, plan: Plan, cells: int) -> dict[str, Any]:
     done = Store(plan.out).done(known["digest"])
     missing = ((name, cell) for name, cell in plan.named(known["digest"]) if name not in done)
     some = list(itertools.islice(missing, cells))
-    counts = run(known, some, plan.read, plan.storage, plan.out) if some else {"cells": 0, "failed": 0, "accesses": 0}
+    counts = {"cells": 0, "failed": 0, "accesses": 0}
+    if some:
+        counts = run(known, some, plan.read, plan.storage, plan.out, plan.own)
     return {"known": known, "tried": [name for name, _ in some], "done": done, "counts": counts}
 
 
 def replay_cells(
-    known: dict[str, Any], trace: Trace, cells: list[tuple[str, Cell]], settings: dict[str, Any], threads: int
+    known: dict[str, Any],
+    trace: Trace,
+    cells: list[tuple[str, Cell]],
+    settings: dict[str, Any],
+    own: dict[str, Own],
+    threads: int,
 ) -> list[dict[str, Any]]:
     """The rows of cells that share their settings: together, and one by one if that fails."""
     by_size: dict[tuple[str, ...], list[str]] = {}
@@ -145,11 +155,11 @@ def replay_cells(
     rows = []
     for policies, sizes in by_size.items():
         try:
-            rows += together(known, trace, sizes, list(policies), settings, threads, names)
+            rows += together(known, trace, sizes, list(policies), settings, own, threads, names)
         except Exception:
             for memory, policy in itertools.product(sizes, policies):
                 try:
-                    rows += together(known, trace, [memory], [policy], settings, threads, names)
+                    rows += together(known, trace, [memory], [policy], settings, own, threads, names)
                 except Exception as e:
                     rows.append(failed(known, *names[memory, policy], said(e)))
     return rows
@@ -161,11 +171,13 @@ def together(
     sizes: list[str],
     policies: list[str],
     settings: dict[str, Any],
+    own: dict[str, Own],
     threads: int,
     names: dict[tuple[str, str], tuple[str, Cell]],
 ) -> list[dict[str, Any]]:
     """The rows of sizes and policies in one pass over the trace."""
-    result = replay(trace, sizes, policies, **{"threads": threads, **settings})
+    # The sweep says it once if these have nothing to choose among.
+    result = quiet(trace, sizes, classes(policies, own), {"threads": threads, **settings})
     columns = {name: result.column(name) for name in result.columns if name not in LEFT_OUT}
     rows = [dict(zip(columns, values)) for values in zip(*columns.values())]
     found = {(row["memory_pages"], row["policy"]): row for row in rows}
@@ -176,11 +188,11 @@ def together(
         for policy in policies:
             row = found[pages, policy]
             name, cell = names[memory, policy]
-            done.append({**row, **own(known, name, cell, None)})
+            done.append({**row, **beside(known, name, cell, None)})
     return done
 
 
-def own(known: dict[str, Any], name: str, cell: Cell, error: str | None) -> dict[str, Any]:
+def beside(known: dict[str, Any], name: str, cell: Cell, error: str | None) -> dict[str, Any]:
     """The columns beside those of a replay."""
     return {
         "cell": name,
@@ -190,10 +202,11 @@ def own(known: dict[str, Any], name: str, cell: Cell, error: str | None) -> dict
         "asked_memory": cell.memory,
         "settings": cell.settings,
         "version": _refault.__version__,
+        "code": cell.code,
         "error": error,
     }
 
 
 def failed(known: dict[str, Any], name: str, cell: Cell, error: str) -> dict[str, Any]:
     """The row of a cell that ended with an error."""
-    return {**own(known, name, cell, error), "policy": cell.policy}
+    return {**beside(known, name, cell, error), "policy": cell.policy}

@@ -217,8 +217,8 @@ pub(super) fn note_idle(policies: &[(RowPolicy, Option<Config>)], trace: &Trace,
 }
 
 fn idle(policies: &[(RowPolicy, Option<Config>)], trace: &Trace) -> Option<String> {
-    let of_files = |policy: &RowPolicy| matches!(policy, RowPolicy::Linux(Policy::Ext(_)));
-    let names: Vec<_> = policies.iter().map(|(policy, _)| *policy).filter(of_files).map(RowPolicy::name).collect();
+    let names: Vec<_> =
+        policies.iter().map(|(policy, _)| *policy).filter(|policy| policy.is_plug_in()).map(RowPolicy::name).collect();
     (!names.is_empty() && !trace.has_files())
         .then(|| format!("has no pages of files for {} to choose among; their rows are those of lru", names.join(", ")))
 }

@@ -32,6 +32,11 @@ impl RowPolicy {
         }
     }
 
+    /// Whether it has the form of cache_ext: one for pages of files.
+    pub(crate) fn is_plug_in(self) -> bool {
+        matches!(self, RowPolicy::Linux(Policy::Ext(_)))
+    }
+
     /// The letter that stands for it in a curve.
     pub fn letter(self) -> char {
         match self {
