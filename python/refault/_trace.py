@@ -77,6 +77,8 @@ class Trace:
         ``page_size`` is in bytes. Arrays may have strides; they are read once, in pieces, and the
         trace is the only copy.
         """
+        if pages is None:
+            raise TypeError("pages: is None, not an array")
         pages = _array("pages", pages, None)
         writes = _array("writes", writes, len(pages))
         objects = _array("objects", objects, len(pages))

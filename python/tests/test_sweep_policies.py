@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 import sys
@@ -173,13 +172,9 @@ def test_mistakes_are_known_before_anything_runs(folder, bring):
 def test_a_class_that_is_another_on_the_worker_is_an_error(folder, bring):
     asked = Plan.of(str(folder / "t0.parquet"), "20%", "bring:Fifo").own["Fifo"]
     (folder / "bring.py").write_text(FIFO + "\n# changed\n")
-    check = "import pickle, sys; pickle.loads(bytes.fromhex(sys.argv[1])).resolve()"
-    done = subprocess.run(
-        [sys.executable, "-c", check, pickle.dumps(asked).hex()],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(folder)},
-    )
+    check = "import pickle, sys; sys.path.append('.'); pickle.loads(bytes.fromhex(sys.argv[1])).resolve()"
+    line = [sys.executable, "-c", check, pickle.dumps(asked).hex()]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=folder)
     assert "bring:Fifo: is not the same here as where the sweep was started" in done.stderr
 
 
