@@ -57,6 +57,7 @@ def test_strides_and_places():
 @pytest.mark.parametrize(
     ("pages", "kind", "text"),
     [
+        (None, TypeError, "pages: is None, not an array"),
         ([1.0, 2.0], TypeError, "pages: is of type float64, not of whole numbers"),
         (["a"], TypeError, "not of whole numbers"),
         ([None, 1], TypeError, "not of whole numbers"),
