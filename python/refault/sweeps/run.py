@@ -9,7 +9,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .. import _policy
@@ -147,6 +147,8 @@ class Job:
     """Of which trace; none: it is surveyed, and its first cells are done."""
     url: str
     cells: list[tuple[str, Cell]] = field(default_factory=list)
+    alone: bool = False
+    """Nothing else is under way beside it."""
 
 
 class Work:
@@ -158,6 +160,9 @@ class Work:
         self.ready: deque[Iterator[tuple[Job, str | None]]] = deque()
         self.jobs: dict[str, tuple[Any, Job]] = {}
         self.surveyed: set[str] = set()
+        self.suspects: deque[Job] = deque()
+        """Tasks on whose workers several died. Dask does not tell which of the tasks there did it, so
+        each is tried once more by itself, when all others are done."""
         self.anonymous: list[str] = []
         """Traces without pages of files."""
         self.seen: tuple[float, list[dict[str, Any]]] | None = None
@@ -206,6 +211,8 @@ class Work:
                 finished.add(self.submit(*following))
             elif self.ready:
                 self.ready.popleft()
+        if not self.jobs and self.suspects:
+            finished.add(self.submit(self.suspects.popleft(), None))
 
     def next_trace(self) -> bool:
         """Its cells, if it is known; else a survey of it. False: there is none."""
@@ -272,7 +279,7 @@ class Work:
 
     def take(self, future: Any, job: Job) -> None:
         """What came of a task."""
-        from dask.distributed import CancelledError
+        from dask.distributed import CancelledError, KilledWorker
 
         error = None
         try:
@@ -285,6 +292,9 @@ class Work:
                 raise ConnectionError(lost) from raised
             if isinstance(raised, CannotWrite):
                 raise
+            if isinstance(raised, KilledWorker) and not job.alone:
+                self.suspects.append(replace(job, alone=True))
+                return
             error = raised
         if error is None:
             counts = found["counts"] if job.known is None else found
