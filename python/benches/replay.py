@@ -16,7 +16,7 @@ import numpy as np
 import refault
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-PHASE = "8000000: a:zipf:200000:skew=0.9; b:loop:60000:weight=0.2"
+PHASE = "8000000: a:zipf:200000:skew=0.9,weight=4; b:loop:60000"
 ROOT = Path(__file__).resolve().parents[2]
 
 
