@@ -17,7 +17,7 @@ refault=${REFAULT:-$here/../../../target/release/refault}
 mkdir -p "$out"; out=$(realpath "$out")
 tmp=$(mktemp -d); trap 'rm -rf "$tmp"' EXIT
 first=$tmp/first root=$tmp/root
-mkdir -p "$first"/{bin,dev,disk} "$root"/{bin,dev,proc,sys,out,tmp,work,usr/bin,lib/modules}
+mkdir -p "$first"/{bin,dev,disk} "$root"/{bin,dev,proc,sys,out,tmp,files,usr/bin,lib/modules}
 
 # A program with the libraries that it is linked with, where its loader looks for them.
 add() {
@@ -30,7 +30,7 @@ add() {
 add "$refault"
 strip "$root/usr/bin/refault"
 for program in $(sed -n 's/^# programs: *//p' "$job"); do add "$(command -v "$program")"; done
-for file in $(sed -n 's/^# files: *//p' "$job"); do cp "$here/../../../$file" "$root/work/"; done
+for file in $(sed -n 's/^# files: *//p' "$job"); do cp "$here/../../../$file" "$root/files/"; done
 cp "$(command -v busybox)" "$root/bin/busybox"; ln -s busybox "$root/bin/sh"
 cp "$job" "$root/job.sh"; cp "$here/init" "$root/init"; chmod +x "$root/init"
 

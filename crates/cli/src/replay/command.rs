@@ -7,6 +7,7 @@ use super::policy::RowPolicy;
 use super::row::Row;
 use super::run::{Plan, PlugIn};
 use super::{curve, groups, metrics, sample, scenario, stream, text};
+use crate::flags;
 use crate::flags::kernel::{self, KernelArg};
 use crate::flags::recorded;
 use crate::flags::settings::{self, Set};
@@ -320,7 +321,7 @@ pub(super) fn plan<'a>(
         bits,
         lru_gen: args.output.lru_gen,
         swap_map: args.output.swap_map,
-        threads: args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
+        threads: flags::threads(args.threads),
         stop: args.stop.clone(),
         trace,
     })

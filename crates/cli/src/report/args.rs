@@ -1,6 +1,7 @@
 //! The flags of `refault report`.
 
 use crate::Stop;
+use crate::flags;
 use crate::flags::kernel::KernelArg;
 use crate::flags::size::Size;
 use crate::replay::policy::PolicyList;
@@ -100,7 +101,6 @@ pub struct ReportArgs {
 
 impl ReportArgs {
     pub(super) fn threads(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.threads.map_or_else(cores, usize::from)
+        flags::threads(self.threads)
     }
 }

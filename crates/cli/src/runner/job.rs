@@ -1,6 +1,7 @@
 //! Runs on threads; what comes out does not depend on how many there are.
 
 use super::progress::Progress;
+use crate::flags;
 use crate::stop::STOPPED;
 use crate::{Failure, Stop};
 use refault_lab::machine::{Ending, Machine, RunResult};
@@ -41,8 +42,7 @@ impl Runner {
     /// With so many threads, one a core if not given; `check`: with the checks of conservation;
     /// `stop` ends them.
     pub(crate) fn new(threads: Option<u16>, check: bool, stop: &Stop) -> Runner {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        Runner { threads: threads.map_or_else(cores, usize::from), check, stop: stop.clone() }
+        Runner { threads: flags::threads(threads), check, stop: stop.clone() }
     }
 
     /// Runs all; results are in the order of the jobs. The first job that fails is the error.

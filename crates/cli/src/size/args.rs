@@ -2,6 +2,7 @@
 
 use super::grid::Grid;
 use super::target::Target;
+use crate::flags::kernel;
 use crate::flags::settings::Set;
 use crate::flags::size::Size;
 use crate::replay::policy::RowPolicy;
@@ -12,7 +13,7 @@ use crate::trace_cmd::InputArgs;
 use crate::{Failure, Given, Stop};
 use clap::{Args, ValueEnum};
 use refault_lab::scenario::LimitChanges;
-use refault_mm::{Kernel, MemcgLimits, Policy};
+use refault_mm::{Config, Kernel, MemcgLimits, Policy};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -168,6 +169,20 @@ impl SizeArgs {
             Some(flag) => Err(format!("--{flag}: is for {of}, and {} is {is}", self.subject.display()).into()),
             None => Ok(()),
         }
+    }
+
+    /// The policy of a trace that does not say one.
+    pub(super) fn policy_of_trace(&self) -> Policy {
+        self.policy.map_or(Policy::Mglru, |policy| policy.0)
+    }
+
+    /// The engine of a trace.
+    pub(super) fn config(&self) -> Result<Config, Failure> {
+        let mut cfg = kernel::config(self.kernel, self.policy_of_trace());
+        (cfg.swappiness, cfg.seed) = (self.trace.swappiness, self.seed.unwrap_or(0));
+        self.trace.set.iter().for_each(|set| set.apply(&mut cfg));
+        cfg.check().map_err(|e| format!("--set: {e}; `refault replay --set help` lists what there is"))?;
+        Ok(cfg)
     }
 
     /// The sizes to try: from the flags, or up to `whole`, what the group can use, but no more than

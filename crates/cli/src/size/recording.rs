@@ -5,6 +5,7 @@ use super::args::SizeArgs;
 use super::report::{Change, Figure, Object, Point, Recorded, Report};
 use super::search::{Verdict, search};
 use super::target::Metric;
+use crate::flags;
 use crate::flags::size::{Size, human};
 use crate::recording::{self, Compared, Loaded, Settings};
 use crate::replay::groups::on_threads;
@@ -111,11 +112,9 @@ impl<'a> Subject<'a> {
 
     /// Sees to it that these sizes were tried.
     fn replay(&self, sizes: &[u64]) -> Result<(), String> {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = self.args.threads.map_or_else(cores, usize::from);
         let mut wanted = sizes.to_vec();
         wanted.retain(|pages| self.tried.lock().is_ok_and(|tried| !tried.contains_key(pages)));
-        let all = on_threads(threads, &wanted, &|pages| {
+        let all = on_threads(flags::threads(self.args.threads), &wanted, &|pages| {
             let settings = Settings { memory_pages: Some(pages), ..self.settings.clone() };
             recording::run(&self.loaded, &settings).map_err(|e| format!("{}: {e}", self.loaded.name))
         })?;

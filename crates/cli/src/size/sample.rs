@@ -5,11 +5,10 @@ use super::report::{Figure, Point, Report, STANDARD_ERROR, Sampled};
 use super::search::search;
 use super::target::Metric;
 use crate::Failure;
-use crate::flags::kernel;
+use crate::flags;
 use crate::replay::clocked::Clocked;
 use crate::replay::policy::RowPolicy;
 use crate::replay::sample::{Estimate, Question, estimate};
-use refault_mm::{Config, Policy};
 use refault_trace::{LoadOptions, RecordSource, Samples};
 
 /// Looks for the smallest size with a hit rate.
@@ -21,8 +20,8 @@ pub(super) fn run(args: &SizeArgs, source: Box<dyn RecordSource>) -> Result<Repo
     let mut source = Clocked::new(source, None, &args.stop);
     let samples = Samples::load(&mut source, &options, &args.trace.sample.samples(seed))?;
     let footprint = samples.footprint_pages;
-    let policy = args.policy.map_or(Policy::Mglru, |policy| policy.0);
-    let policies = [(RowPolicy::Linux(policy), Some(config(args, policy, seed)?))];
+    let policy = args.policy_of_trace();
+    let policies = [(RowPolicy::Linux(policy), Some(args.config()?))];
     // Page tables and tree nodes are charged, too.
     let whole = footprint + footprint / 32 + 64;
     let grid = args.grid(&|size| size.pages(page_size, footprint), whole, u64::MAX, String::new())?;
@@ -33,9 +32,7 @@ pub(super) fn run(args: &SizeArgs, source: Box<dyn RecordSource>) -> Result<Repo
             sizes,
             policies: &policies,
             swap_max_pages: args.trace.swap_max.pages(page_size, footprint),
-            threads: args
-                .threads
-                .map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
+            threads: flags::threads(args.threads),
             stop: args.stop.clone(),
         };
         let estimates = estimate(&samples, &question);
@@ -74,14 +71,6 @@ fn check(args: &SizeArgs) -> Result<(), Failure> {
         Some((flag, _)) => Err(format!("{flag}: the groups of a trace are replayed whole; leave --sample out").into()),
         None => Ok(()),
     }
-}
-
-fn config(args: &SizeArgs, policy: Policy, seed: u64) -> Result<Config, Failure> {
-    let mut cfg = kernel::config(args.kernel, policy);
-    (cfg.swappiness, cfg.seed) = (args.trace.swappiness, seed);
-    args.trace.set.iter().for_each(|set| set.apply(&mut cfg));
-    cfg.check().map_err(|e| format!("--set: {e}; `refault replay --set help` lists what there is"))?;
-    Ok(cfg)
 }
 
 fn point(args: &SizeArgs, estimate: &Estimate) -> Point {

@@ -6,11 +6,11 @@ use super::report::{Figure, Point, Report};
 use super::search::search;
 use super::target::Metric;
 use crate::Failure;
-use crate::flags::kernel;
+use crate::flags;
 use crate::flags::size::{Size, human};
 use crate::replay::groups::{Grouped, Tree, feed, load, on_threads};
 use crate::replay::progress::Progress;
-use refault_mm::{Config, Counter, Policy};
+use refault_mm::{Config, Counter};
 use refault_trace::{LoadOptions, Trace};
 
 /// A trace, a group of it, and what it is looked at with.
@@ -32,7 +32,7 @@ struct Subject<'a> {
 pub(super) fn run(args: &SizeArgs) -> Result<Report, Failure> {
     let subject = Subject::new(args)?;
     let grid = subject.grid()?;
-    let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let threads = flags::threads(args.threads);
     let (points, verdict) = search(grid, |sizes| {
         let total = (subject.trace.accesses.len() * sizes.len()) as u64;
         let progress = Progress::new(format!("sizing {}", subject.trace.name), Some(total));
@@ -93,10 +93,7 @@ impl<'a> Subject<'a> {
         let group = tree.find(path).ok_or_else(|| {
             format!("{file}: --group {path:?} is not a group of the trace, which has {}", tree.listed())
         })?;
-        let mut cfg = kernel::config(args.kernel, args.policy.map_or(Policy::Mglru, |policy| policy.0));
-        (cfg.swappiness, cfg.seed) = (t.swappiness, args.seed.unwrap_or(0));
-        t.set.iter().for_each(|set| set.apply(&mut cfg));
-        cfg.check().map_err(|e| format!("--set: {e}; `refault replay --set help` lists what there is"))?;
+        let cfg = args.config()?;
         let memory_pages = t.memory.as_ref().map_or(u64::MAX, |size| size.pages(page_size, footprint));
         let swap_max_pages = t.swap_max.pages(page_size, footprint);
         let subject = Subject { args, trace, tree, page_size, group, cfg, memory_pages, swap_max_pages, span_s };
@@ -158,7 +155,7 @@ impl<'a> Subject<'a> {
     }
 
     fn cfg_name(&self) -> &'static str {
-        self.args.policy.map_or(Policy::Mglru, |policy| policy.0).name()
+        self.args.policy_of_trace().name()
     }
 
     /// Replays the trace with one size.

@@ -4,6 +4,7 @@ use super::cell::Grouped;
 use super::row::{GroupRow, Row};
 use super::tree::Tree;
 use super::{json, text};
+use crate::flags;
 use crate::replay::args::ReplayArgs;
 use crate::replay::command::{check, sizes, write, write_page};
 use crate::replay::policy::RowPolicy;
@@ -107,7 +108,7 @@ fn replay(args: &ReplayArgs, path: &Path, policies: &[(RowPolicy, &Config)]) -> 
     let swap = args.swap_max.pages(page_size, footprint);
     let total = trace.accesses.len() as u64 * cells.len() as u64;
     let progress = Progress::new(format!("replaying {}", trace.name), Some(total));
-    let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let threads = flags::threads(args.threads);
     let one = |(pages, (policy, cfg)): (u64, (RowPolicy, &Config))| -> Result<Row, String> {
         let started = Instant::now();
         let mut cell = Grouped::new(&trace, &tree, cfg.clone(), pages, swap)?;

@@ -3,6 +3,7 @@
 use super::args::{OneIn, UnitArg};
 use super::estimate::{Estimate, Question, estimate};
 use super::text;
+use crate::flags;
 use crate::replay::args::ReplayArgs;
 use crate::replay::clocked::Clocked;
 use crate::replay::command::{check, policies_of, sizes_or_recorded, write};
@@ -98,7 +99,7 @@ fn replay(
         sizes: &sizes_or_recorded(args, &samples.traces[0].name, page_size, footprint, recorded_bytes)?,
         policies: own.as_deref().unwrap_or(policies),
         swap_max_pages: args.swap_max.pages(page_size, footprint),
-        threads: args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from),
+        threads: flags::threads(args.threads),
         stop: args.stop.clone(),
     };
     let estimates = estimate(&samples, &question).map_err(|e| format!("{}: {e}", path.display()))?;
