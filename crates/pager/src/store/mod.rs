@@ -5,6 +5,7 @@
 //! of itself: that what comes back is what was given.
 
 mod area;
+mod batches;
 mod codec;
 mod faulty;
 mod file;

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use refault_mm::PoolTier;
 
+use super::batches::Batches;
 use super::codec::COMPRESS_BOUND;
 use super::tuner::{Destination, Tuner};
 use super::{Note, Page, PageBuf, Pool, Store, StoreError, Usage};
@@ -32,6 +33,7 @@ pub struct Tiers<L> {
     /// after it.
     writing: [Mutex<()>; STRIPES],
     written_back: AtomicU64,
+    batches: Batches,
     /// `None`: the pool may always take all that it may.
     tuner: Option<Tuner>,
 }
@@ -40,7 +42,7 @@ impl<L: Store> Tiers<L> {
     /// Of these two.
     pub fn new(pool: Pool, lower: L) -> Tiers<L> {
         let writing = std::array::from_fn(|_| Mutex::new(()));
-        Tiers { pool, lower, writing, written_back: AtomicU64::new(0), tuner: None }
+        Tiers { pool, lower, writing, written_back: AtomicU64::new(0), batches: Batches::default(), tuner: None }
     }
 
     /// Of these two, the pool as large as the engine decides, and never larger than it may be.
@@ -98,9 +100,16 @@ impl<L: Store> Tiers<L> {
     fn write_back_coldest(&self) -> Result<usize, StoreError> {
         let coldest = self.pool.coldest((self.pool.pages() / BATCH_OF_POOL).clamp(1, BATCH));
         let _alone = self.stripes(coldest.iter().map(|&(slot, _)| slot));
-        let mut pages = vec![PageBuf::default(); coldest.len()];
+        let mut pages = self.batches.take(coldest.len());
+        let moved = self.write_back(&coldest, &mut pages);
+        self.batches.put_back(pages);
+        moved.map(|()| coldest.len())
+    }
+
+    /// Moves these slots, each if its turn is still the same; the slots are locked.
+    fn write_back(&self, coldest: &[(u32, u32)], pages: &mut [PageBuf]) -> Result<(), StoreError> {
         let mut found = Vec::with_capacity(coldest.len());
-        for (&at, page) in coldest.iter().zip(&mut pages) {
+        for (&at, page) in coldest.iter().zip(pages) {
             if self.pool.read_turn(at.0, at.1, &mut page.0)? {
                 found.push((at, &page.0));
             }
@@ -116,7 +125,7 @@ impl<L: Store> Tiers<L> {
                 Ok(()) => self.lower.free(slot),
             }
         }
-        failed.map_or(Ok(coldest.len()), Err)
+        failed.map_or(Ok(()), Err)
     }
 
     /// Puts a page into the pool, which may have others go on for it. False: it is better off
@@ -349,7 +358,7 @@ impl<L: Store> Store for Tiers<L> {
             pool_pages: pool.pool_pages,
             pool_limit_bytes: pool.pool_limit_bytes,
             pool_moves: self.tuner.as_ref().map_or((0, 0), |t| (t.stats().shrunk, t.stats().grown)),
-            memory_bytes: pool.memory_bytes + lower.memory_bytes + tuner as u64,
+            memory_bytes: pool.memory_bytes + lower.memory_bytes + (tuner + self.batches.memory_bytes()) as u64,
             file_pages: lower.file_pages,
             written_back: self.written_back.load(Ordering::Relaxed),
             polling: lower.polling,
