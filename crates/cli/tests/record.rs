@@ -201,6 +201,25 @@ pub fn made_up(path: &Path, memory_pages: u64, misses: impl Fn(u64) -> bool) {
 }
 
 #[test]
+fn a_verdict_goes_whole_into_a_file() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    made_up(&path, 200, |i| i < 100);
+    let recording = path.to_str().expect("text");
+    for form in [&["--json"][..], &[]] {
+        let printed = ok(&s.run(&[&["verify", recording], form].concat()));
+        let file = s.path("verdict");
+        let file = file.to_str().expect("text");
+        assert_eq!(ok(&s.run(&[&["verify", recording, "-o", file], form].concat())), "");
+        assert_eq!(std::fs::read_to_string(file).expect("a file"), printed);
+    }
+    for (output, words) in [(recording, "give --output another name"), ("no/such/file", "cannot be written")] {
+        let said = error(&s.run(&["verify", recording, "--output", output]));
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[test]
 fn what_the_lab_does_otherwise_is_said() {
     let s = Sandbox::new();
     let path = s.path("r.parquet");

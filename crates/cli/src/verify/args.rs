@@ -65,6 +65,10 @@ pub struct VerifyArgs {
     #[arg(long)]
     pub(super) json: bool,
 
+    /// Write the result into a file, whole or not at all [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+
     /// Set by `report`: the kernel in the place of the recorded one.
     #[arg(skip)]
     pub(super) kernel: Option<Kernel>,
@@ -86,8 +90,14 @@ impl VerifyArgs {
             files_only: false,
             strict: false,
             json: true,
+            output: None,
             kernel,
         }
+    }
+
+    /// The recording, or the trace that is played.
+    pub(super) fn input(&self) -> Option<&Path> {
+        self.recording.as_deref().or(self.play.as_deref())
     }
 
     pub(super) fn settings(&self, loaded: &Loaded) -> Result<Settings, String> {

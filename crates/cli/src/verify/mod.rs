@@ -15,9 +15,11 @@ mod play;
 mod text;
 
 use crate::recording::{self, Compared, Loaded, Settings};
-use crate::{Failure, print};
+use crate::replay::write;
+use crate::{Failure, is_same_file, print};
 use compare::Verdict;
 use refault_mm::Kernel;
+use refault_trace::AtomicFile;
 use std::path::Path;
 
 pub use args::VerifyArgs;
@@ -32,14 +34,31 @@ struct Verified {
 
 /// Compares. False: the lab is not within its bounds.
 pub fn run(args: &VerifyArgs) -> Result<bool, Failure> {
-    let Some(path) = &args.recording else { return play::run(args) };
-    let Verified { loaded, settings, compared, verdict } = verify(args, path)?;
-    if args.json {
-        print(&(serde_json::to_string_pretty(&compare::json(&compared, &loaded, &settings, &verdict))? + "\n"))?;
-    } else {
-        print(&text::render(&loaded, &settings, &compared, &verdict))?;
+    if let (Some(output), Some(input)) = (&args.output, args.input()) {
+        if is_same_file(input, output) {
+            return Err(format!("{}: is the file to read; give --output another name", output.display()).into());
+        }
+        // An output that cannot be written is known before the runs.
+        drop(AtomicFile::create(output)?);
     }
-    Ok(!args.strict || verdict.is_within)
+    let (text, is_within) = match &args.recording {
+        None => play::run(args)?,
+        Some(path) => recorded(args, path)?,
+    };
+    match &args.output {
+        Some(output) => write(output, text.as_bytes())?,
+        None => print(&text)?,
+    }
+    Ok(!args.strict || is_within)
+}
+
+fn recorded(args: &VerifyArgs, path: &Path) -> Result<(String, bool), Failure> {
+    let Verified { loaded, settings, compared, verdict } = verify(args, path)?;
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&compare::json(&compared, &loaded, &settings, &verdict))? + "\n",
+        false => text::render(&loaded, &settings, &compared, &verdict),
+    };
+    Ok((text, verdict.is_within))
 }
 
 /// What `--json` prints of a recording, under that kernel or the recorded one.

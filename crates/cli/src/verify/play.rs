@@ -2,12 +2,12 @@
 
 use super::args::VerifyArgs;
 use super::compare::POINTS;
+use crate::Failure;
 use crate::flags::size::human;
 use crate::flags::{kernel, recorded};
 use crate::replay::cell::Cell;
 use crate::table::Table;
 use crate::terminal::{grouped, printable};
-use crate::{Failure, print};
 use refault_mm::{Config, Kernel, Policy};
 use refault_record::{Played, lru_gen, play, release, swappiness, with_one_descriptor};
 use refault_trace::{LoadOptions, PackedAccess, Recording, Trace};
@@ -43,7 +43,8 @@ struct Report {
     is_within: bool,
 }
 
-pub(super) fn run(args: &VerifyArgs) -> Result<bool, Failure> {
+/// What is printed, and whether the lab is within its bounds.
+pub(super) fn run(args: &VerifyArgs) -> Result<(String, bool), Failure> {
     let Some(path) = &args.play else { return Err("no trace to play".into()) };
     let mut source = refault_trace::open(path, &refault_trace::OpenOptions::default())?;
     let options = LoadOptions { max_accesses: args.max_accesses, ..LoadOptions::default() };
@@ -70,11 +71,11 @@ pub(super) fn run(args: &VerifyArgs) -> Result<bool, Failure> {
         is_within: rows.iter().all(|row| row.is_within),
         rows,
     };
-    match args.json {
-        true => print(&(serde_json::to_string_pretty(&report)? + "\n"))?,
-        false => print(&text(&report))?,
-    }
-    Ok(!args.strict || report.is_within)
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&report)? + "\n",
+        false => text(&report),
+    };
+    Ok((text, report.is_within))
 }
 
 fn config(this: &Recording, policy: Policy) -> Config {
