@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import refault
+from sweep_cells import ASKED
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -39,3 +42,29 @@ def run(command):
         return done.returncode, done.stdout, done.stderr
 
     return run
+
+
+@pytest.fixture(scope="session")
+def traces(tmp_path_factory):
+    """Ten small traces of different sizes."""
+    folder = tmp_path_factory.mktemp("traces")
+    for n in range(10):
+        phase = f"{20000 + 1000 * n}: a:zipf:{400 + 50 * n}:skew=0.{n + 1}; b:loop:{150 + n}:kind=anon,op=w"
+        refault.Trace.generate(phase, seed=n).write(folder / f"t{n}.parquet")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def single(traces):
+    """The same cells in this process, without any part of a sweep."""
+    rows = {}
+    for path in sorted(traces.glob("*.parquet")):
+        trace = refault.Trace.read(path)
+        for memory in ASKED["memory"]:
+            for swappiness in ASKED["settings"]["swappiness"]:
+                table = refault.replay(trace, memory, ASKED["policy"], swappiness=swappiness, threads=1)
+                columns = {name: table.column(name) for name in table.columns}
+                for n, policy in enumerate(columns["policy"]):
+                    rows[path.stem, memory, swappiness, policy] = {name: columns[name][n] for name in columns}
+    assert len(rows) == 300
+    return rows
