@@ -104,6 +104,7 @@ impl<W: World> Reclaim<'_, W> {
                 None if st.has(SLOW) => self.shrink_folio(list, i - 1, &mut stat),
                 None => Verdict::Keep,
             };
+            self.mem.pages.resume_evict_batch(&mut easy);
             match verdict {
                 Verdict::Freed => {}
                 Verdict::Keep | Verdict::Activate => {
@@ -297,5 +298,37 @@ impl<W: World> Reclaim<'_, W> {
         let again = note_reference(&mut st, self.mem.cfg.lru.faulted_pages);
         self.mem.pages.folios.put(f, st);
         if again { References::Activate } else { References::Keep }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Config, Policy};
+    use crate::engine::Engine;
+    use crate::folio::mapping::MappingKind;
+    use crate::ids::{MemcgId, PageId};
+    use crate::touch::Touch;
+    use crate::world_at_once::AtOnce;
+
+    /// A mapped page among pages that were read by descriptor is freed by itself, and advances the
+    /// clock for those behind it as any other does.
+    #[test]
+    fn pages_freed_by_batch_and_by_themselves_are_stamped_in_turn() {
+        let mut cfg = Config::new(Policy::Lru);
+        (cfg.lru.batch_folios, cfg.total_pages, cfg.fault_around.pages) = (0, 1 << 16, 1);
+        let mut e = Engine::new(cfg).unwrap();
+        let group = e.add_memcg(MemcgId::ROOT, "/g", 100, 0).unwrap();
+        let (_, first) = e.add_mapping(MappingKind::File, group, 0..6).unwrap();
+        let mut w = AtOnce::default();
+        for i in 0..6 {
+            let touch = if i % 2 == 0 { Touch::Read } else { Touch::MapRead };
+            e.access(&mut w, PageId(first.0 + i), touch);
+        }
+        assert_eq!(e.reclaim(&mut w, group, 6, None), Ok(6));
+        let stamp = |i| {
+            let left = e.mem.pages.folios.slot(PageId(first.0 + i)).as_value().expect("a shadow");
+            e.mem.pages.layout.unpack(left).eviction
+        };
+        assert_eq!([0, 1, 2, 3, 4, 5].map(stamp), [0, 1, 2, 3, 4, 5]);
     }
 }
