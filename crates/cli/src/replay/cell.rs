@@ -66,6 +66,15 @@ pub struct Cell<O = ()> {
     pub oom_at: Option<u64>,
 }
 
+/// What a touch of a mapped page needs of its entry, and what it sets there.
+#[inline(always)]
+fn hardware_bits(write: bool) -> (u8, u8) {
+    match write {
+        true => (MAPPED | WRITABLE, YOUNG | DIRTY),
+        false => (MAPPED, YOUNG),
+    }
+}
+
 /// How long an access takes where the trace has no times.
 pub(super) const NS_PER_ACCESS: u64 = 1000;
 
@@ -203,6 +212,7 @@ impl<O: Observer> Cell<O> {
         let mut at = 0;
         loop {
             at += self.engine.read_hits(part[at..].iter().map(|a| a.is_plain().then_some(PageId(a.page()))));
+            at += self.mapped_hits(&part[at..]);
             let Some(&a) = part.get(at) else { return };
             if !self.step(a) {
                 self.misses += 1;
@@ -216,6 +226,22 @@ impl<O: Observer> Cell<O> {
             }
             at += 1;
         }
+    }
+
+    /// Touches of mapped pages in a row, which cost the engine nothing: the hardware sets their
+    /// bits. How many they were.
+    #[inline(always)]
+    fn mapped_hits(&mut self, part: &[PackedAccess]) -> usize {
+        let pte = &mut self.machine.pte[..];
+        for (i, a) in part.iter().enumerate() {
+            let entry = &mut pte[a.page() as usize];
+            let (needed, set) = hardware_bits(a.is_write());
+            if !a.is_map() || *entry & needed != needed {
+                return i;
+            }
+            *entry |= set;
+        }
+        part.len()
     }
 
     /// Loads into the cache what accesses need that will be more than a plain hit.
@@ -241,10 +267,7 @@ impl<O: Observer> Cell<O> {
         let touch = if a.is_map() {
             // A mapped, resident page costs no call: the hardware sets its bits.
             let pte = &mut self.machine.pte[page.index()];
-            let (needed, set) = match a.is_write() {
-                true => (MAPPED | WRITABLE, YOUNG | DIRTY),
-                false => (MAPPED, YOUNG),
-            };
+            let (needed, set) = hardware_bits(a.is_write());
             if *pte & needed == needed {
                 *pte |= set;
                 return true;

@@ -99,7 +99,12 @@ impl Pages {
             let st = self.folios.st(f);
             let nr = st.nr_pages();
             scan.scanned += nr;
-            if self.must_sort(st, scan.oldest_gen, scan.t, scan.tier_limit) {
+            if st.generation().is_some_and(|g| g != scan.oldest_gen) {
+                // Promoted by a walk or a look-around.
+                self.folios.links.pop_tail(oldest);
+                self.follow_promotion(v, f, st, scan.t);
+                scan.sorted += nr;
+            } else if self.must_sort(st, scan.oldest_gen, scan.t, scan.tier_limit) {
                 self.sort_folio(v, f, scan.t, scan.tier_limit);
                 scan.sorted += nr;
             } else if scan.wait && needs_write(st) {
@@ -145,20 +150,19 @@ impl Pages {
         form.tier(st) > tier_limit || (always && form.has_all_accesses(st))
     }
 
-    /// Moves a folio that `must_sort`.
+    /// Puts a folio that was promoted, and taken off its list, on that of its generation.
+    #[inline]
+    fn follow_promotion(&mut self, v: LruvecId, f: FolioId, st: State, t: usize) {
+        let Some(generation) = st.generation() else { return };
+        let list = self.lruvecs[v.index()].r#gen.lists[generation][t][self.folios.zone_list(f)];
+        self.folios.links.add(list, f);
+    }
+
+    /// Moves a folio that `must_sort`, and was not promoted.
     fn sort_folio(&mut self, v: LruvecId, f: FolioId, t: usize, tier_limit: usize) {
         let st = self.folios.st(f);
         let protected = self.is_protected(st, tier_limit);
         let g = &mut self.lruvecs[v.index()].r#gen;
-        let oldest = gen_index(g.min_seq[t]);
-        let generation = st.generation().unwrap_or(oldest);
-        if generation != oldest {
-            // Promoted by a walk or a look-around.
-            let list = g.lists[generation][t][self.folios.zone_list(f)];
-            self.folios.links.del(f);
-            self.folios.links.add(list, f);
-            return;
-        }
         if protected {
             g.note_protected(t, st, self.cfg.generations);
             // Since 6.14 to the head.
