@@ -94,12 +94,21 @@ impl Pages {
         let oldest = self.lruvecs[v.index()].r#gen.lists[scan.oldest_gen][scan.t][zone];
         let (mut skipped, batch) = (0, self.cfg.part(MIN_LRU_BATCH));
         let mut moved = self.take_scratch();
+        let (form, mut own) = (self.cfg.generations, State(0));
+        own.set_generation(scan.oldest_gen);
+        let own = own.0;
         self.folios.prefetch_tail(oldest, MIN_LRU_BATCH as usize);
         while let Some(f) = self.folios.links.tail(oldest) {
             let st = self.folios.st(f);
             let nr = st.nr_pages();
             scan.scanned += nr;
-            if st.generation().is_some_and(|g| g != scan.oldest_gen) {
+            let at_rest = st.0 & State::GEN_MASK == own && st.has(State::LRU);
+            if at_rest && !scan.wait && !self.must_stay(st, scan.t, scan.tier_limit) {
+                self.folios.links.pop_tail(oldest);
+                self.folios.put(f, form.isolated(st));
+                list.push(f);
+                scan.isolated += nr;
+            } else if st.generation().is_some_and(|g| g != scan.oldest_gen) {
                 // Promoted by a walk or a look-around.
                 self.folios.links.pop_tail(oldest);
                 self.follow_promotion(v, f, st, scan.t);
@@ -114,7 +123,7 @@ impl Pages {
             } else {
                 self.folios.links.pop_tail(oldest);
                 if st.has(State::LRU) {
-                    self.folios.put(f, self.cfg.generations.isolated(st));
+                    self.folios.put(f, form.isolated(st));
                     list.push(f);
                     scan.isolated += nr;
                 } else {
@@ -137,9 +146,16 @@ impl Pages {
     /// Whether a folio on the oldest list must not be evicted now.
     #[inline(always)]
     fn must_sort(&self, st: State, oldest: usize, t: usize, tier_limit: usize) -> bool {
-        let protected = self.is_protected(st, tier_limit);
+        st.generation() != Some(oldest) || self.must_stay(st, t, tier_limit)
+    }
+
+    /// The same for a folio of the oldest generation.
+    #[inline(always)]
+    fn must_stay(&self, st: State, t: usize, tier_limit: usize) -> bool {
         let next = self.cfg.writeback_sort == WritebackSort::NextGeneration;
-        st.generation() != Some(oldest) || protected || (next && is_busy(st, t))
+        // Most were not accessed by descriptor at all: that is the lowest tier in any form.
+        let accessed = st.has(State::REFERENCED | State::WORKINGSET | State::REFS_MASK);
+        (accessed && self.is_protected(st, tier_limit)) || (next && is_busy(st, t))
     }
 
     /// Whether its accesses by descriptor keep a folio from being evicted.
