@@ -1,6 +1,6 @@
 //! One (policy, size) cell of a replay: an engine, and the loop that feeds it.
 
-use refault_mm::{Config, Engine, MappingId, MappingKind, MemcgId, Outcome, PageId, Touch};
+use refault_mm::{Config, Engine, MappingId, MappingKind, MemcgId, MemcgLimits, Outcome, PageId, Touch};
 use refault_trace::{ObjectKind, PackedAccess, Trace};
 
 use super::groups::Tree;
@@ -46,7 +46,7 @@ impl MissSink for MissBits {
 }
 
 /// A trace being replayed under one policy at one size.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[allow(private_bounds, private_interfaces, reason = "who watches is a matter of this crate")]
 pub struct Cell<O = ()> {
     /// The engine, for its counters.
@@ -161,6 +161,17 @@ impl<O: Observer> Cell<O> {
         }
         self.end_of_objects();
         Ok(())
+    }
+
+    /// The same with a lower limit, under which it would be in this state as well.
+    pub(super) fn with_memory(&self, pages: u64) -> Result<Cell<O>, String>
+    where
+        O: Clone,
+    {
+        let mut cell = self.clone();
+        let limits = MemcgLimits { max: pages, ..cell.engine.memcg_limits(cell.group) };
+        cell.engine.set_memcg_limits(&mut cell.machine, cell.group, &limits)?;
+        Ok(cell)
     }
 
     /// As [`Cell::run`], with the pages that left memory on the way, and before which access of the

@@ -27,7 +27,7 @@ impl Observer for () {
 }
 
 /// Page tables, and what went wrong.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Machine<O = ()> {
     /// A byte a page.
     pub(crate) pte: Vec<u8>,
@@ -116,10 +116,11 @@ mod tests {
     #[test]
     fn young_pages_are_the_same_by_words_and_one_by_one() {
         let mut machine = Machine::new(200, ());
-        let (mut random, mut next) = (1u64, || {
+        let mut random = 1u64;
+        let mut next = || {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             random >> 33
-        });
+        };
         for case in 0..2000 {
             let page = (next() % 200) as usize;
             machine.pte[page] = (next() & 15) as u8;
