@@ -29,6 +29,9 @@ impl Engine {
                 self.fault(w).read_absent(page)
             };
         }
+        if touch == Touch::MapRead {
+            return self.fault(w).map_absent(page);
+        }
         self.fault(w).access_slow(page, touch)
     }
 

@@ -10,6 +10,7 @@ use crate::world::{Effect, World};
 
 impl Pages {
     /// Maps the resident neighbours of a read fault, in the aligned window around it.
+    #[inline]
     pub(crate) fn fault_around<W: World>(&mut self, cfg: &Config, w: &mut W, page: PageId) {
         let around = cfg.fault_around.pages;
         if around <= 1 {
@@ -61,6 +62,7 @@ impl Pages {
     }
 
     /// Maps one page of a folio.
+    #[inline]
     pub(crate) fn map_page<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId, young: bool, writable: bool) {
         self.space.set_mapped(page, self.folios.node_of(page), true);
         w.effect(Effect::Map { page, young, writable });

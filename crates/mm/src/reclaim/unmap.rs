@@ -69,7 +69,8 @@ impl<W: World> Reclaim<'_, W> {
     }
 
     /// Makes a page of a folio inaccessible. True: it was dirty.
-    fn unmap_page(&mut self, f: FolioId, page: PageId, st: State) -> bool {
+    #[inline]
+    pub(crate) fn unmap_page(&mut self, f: FolioId, page: PageId, st: State) -> bool {
         self.world.effect(Effect::Unmap { page });
         let dirty = self.world.test_and_clear_dirty(page);
         self.mem.pages.space.set_mapped(page, self.mem.pages.folios.node_of(page), false);
