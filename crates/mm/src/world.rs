@@ -279,6 +279,12 @@ pub trait World {
         false
     }
 
+    /// Whether a page of a file is mapped executable by those who map it: what reclaim gives one more
+    /// round for.
+    fn is_executable(&self, _page: PageId) -> bool {
+        false
+    }
+
     /// Whether something outside holds the page in place.
     fn is_pinned(&self, _page: PageId) -> bool {
         false

@@ -138,6 +138,11 @@ impl<O: Observer> Cell<O> {
         Ok(self.engine.registered_pages() as u32)
     }
 
+    /// The object that was registered last.
+    pub(crate) fn last_mapping(&self) -> Option<MappingId> {
+        self.mappings.last().copied()
+    }
+
     /// Every object is there: page tables for them.
     pub(crate) fn end_of_objects(&mut self) {
         self.machine.pte = vec![0; self.engine.registered_pages()];

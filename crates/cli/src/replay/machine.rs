@@ -10,6 +10,8 @@ pub(crate) const YOUNG: u8 = 2;
 pub(crate) const DIRTY: u8 = 4;
 /// A write need not be announced.
 pub(crate) const WRITABLE: u8 = 8;
+/// Whoever maps the page maps it executable: stays when it is unmapped.
+pub(crate) const EXECUTABLE: u8 = 16;
 
 /// Who watches a replay from the side of the driver: a report does, a plain replay has nobody.
 pub(crate) trait Observer {
@@ -62,7 +64,7 @@ impl<O: Observer> World for Machine<O> {
                 let pte = &mut self.pte[page.index()];
                 *pte |= MAPPED | if young { YOUNG } else { 0 } | if writable { WRITABLE } else { 0 };
             }
-            Effect::Unmap { page } => self.pte[page.index()] &= DIRTY,
+            Effect::Unmap { page } => self.pte[page.index()] &= DIRTY | EXECUTABLE,
             Effect::WriteProtect { page } => self.pte[page.index()] &= !(WRITABLE | DIRTY),
             Effect::Free { page, order } => self.observer.freed(page, order),
             Effect::Oom { memcg } => self.oom = Some(memcg),
@@ -97,6 +99,11 @@ impl<O: Observer> World for Machine<O> {
             young |= u64::from(pte & YOUNG != 0) << (8 * words.len() + i);
         }
         young & among
+    }
+
+    #[inline]
+    fn is_executable(&self, page: PageId) -> bool {
+        self.pte[page.index()] & EXECUTABLE != 0
     }
 
     #[inline(always)]

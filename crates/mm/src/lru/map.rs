@@ -66,7 +66,7 @@ impl Pages {
     pub(crate) fn map_page<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId, young: bool, writable: bool) {
         self.space.set_mapped(page, self.folios.node_of(page), true);
         w.effect(Effect::Map { page, young, writable });
-        self.folios.set(f, State::MAPPED);
+        self.folios.set(f, if w.is_executable(page) { State::MAPPED | State::EXEC } else { State::MAPPED });
     }
 
     pub(crate) fn unmap_zapped<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId) {
@@ -81,7 +81,7 @@ impl Pages {
     /// A page of the folio was unmapped: perhaps it was the last one.
     fn note_unmapped(&mut self, f: FolioId) {
         if self.space.mapped_in(self.pages_of(f)).next().is_none() {
-            self.folios.clear(f, State::MAPPED);
+            self.folios.clear(f, State::MAPPED | State::EXEC);
         }
     }
 }

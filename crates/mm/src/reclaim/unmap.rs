@@ -56,7 +56,7 @@ impl<W: World> Reclaim<'_, W> {
             None => self.unmap_page(f, self.mem.pages.folios.page(f), st),
             Some(mapped) => mapped.fold(false, |dirty, page| self.unmap_page(f, page, st) | dirty),
         };
-        self.mem.pages.folios.clear(f, State::MAPPED);
+        self.mem.pages.folios.clear(f, State::MAPPED | State::EXEC);
         if dirty && st.has(State::ANON) && !st.has(State::SWAPBACKED) {
             self.mem.pages.folios.set(f, State::SWAPBACKED);
             self.mem.pages.map_folio(self.world, f, false);
