@@ -230,10 +230,10 @@ impl<W: World> Reclaim<'_, W> {
         let mut st = self.mem.pages.folios.st(f);
         let dirty = self.unmap_page(f, page, st);
         if dirty {
-            self.mem.pages.folios.clear(f, State::MAPPED);
+            self.mem.pages.folios.clear(f, State::MAPPED | State::EXEC);
             return Err(references);
         }
-        st.clear(State::MAPPED);
+        st.clear(State::MAPPED | State::EXEC);
         self.mem.charged().evict_clean(self.world, f, st, d);
         Ok(Verdict::Freed)
     }
