@@ -5,11 +5,12 @@ use crate::{Failure, print};
 use clap::Args;
 use refault_pager::doctor::{Probe, Report, Verdict, watches_new_memory};
 use refault_pager::store::swap_directory;
-use refault_record::{Known, Part, Tracefs, probes_possible, survey};
+use refault_record::{Known, Part, Tracefs, probes_possible, survey, touches_possible};
+use refault_trace::TouchMethod;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Flags of `refault doctor`.
 #[derive(Debug, Args)]
@@ -38,7 +39,9 @@ pub fn run(args: &DoctorArgs) -> Result<bool, Failure> {
     let report = Report::new(&directory);
     let new_memory = watches_new_memory();
     let tracefs = Tracefs::find(args.tracefs.as_deref());
+    let touches = TouchMethod::ALL.map(|method| (method, touches_possible(method)));
     let events = Events {
+        touches,
         all: tracefs.clone().and_then(|tracefs| survey(&tracefs)),
         probes: tracefs.and_then(|tracefs| probes_possible(&tracefs)),
     };
@@ -81,6 +84,7 @@ struct Json<'a> {
     recording: JsonProbe<'a>,
     recording_probes: JsonProbe<'a>,
     recording_events: BTreeMap<&'a str, bool>,
+    recording_touches: BTreeMap<&'a str, JsonProbe<'a>>,
 }
 
 /// What recording takes, as far as it can be asked for.
@@ -89,6 +93,8 @@ struct Events {
     all: Result<Vec<Known>, String>,
     /// Whether probes can stand for what it lacks.
     probes: Result<(), String>,
+    /// What tells of touches of memory in place.
+    touches: [(TouchMethod, Result<(), String>); 3],
 }
 
 impl Events {
@@ -106,6 +112,12 @@ impl Events {
 struct JsonProbe<'a> {
     works: bool,
     error: Option<&'a str>,
+}
+
+impl<'a> From<&'a Result<(), String>> for JsonProbe<'a> {
+    fn from(works: &'a Result<(), String>) -> Self {
+        JsonProbe { works: works.is_ok(), error: works.as_ref().err().map(String::as_str) }
+    }
 }
 
 impl<'a> From<&'a Probe> for JsonProbe<'a> {
@@ -157,10 +169,8 @@ impl<'a> Json<'a> {
                 free_bytes: d.free_bytes,
             },
             recording: JsonProbe { works: events.suffice(), error: events.all.as_ref().err().map(String::as_str) },
-            recording_probes: JsonProbe {
-                works: events.probes.is_ok(),
-                error: events.probes.as_ref().err().map(String::as_str),
-            },
+            recording_probes: (&events.probes).into(),
+            recording_touches: events.touches.iter().map(|(method, works)| (method.name(), works.into())).collect(),
             recording_events: events.all.iter().flatten().map(|known| (known.event, known.is_there)).collect(),
         }
     }
@@ -232,6 +242,16 @@ fn table(r: &Report, new_memory: &Probe) -> String {
     text
 }
 
+/// Samples of addresses by the processor: what there is of it, which nothing uses.
+fn hardware_samples() -> &'static str {
+    let has = |name: &str| Path::new("/sys/bus/event_source/devices").join(name).exists();
+    match (has("cpu") || has("cpu_core"), has("ibs_op")) {
+        (_, true) => "hardware samples: there (IBS), and not used",
+        (true, _) => "hardware samples: perhaps there (a PMU), and not used",
+        _ => "hardware samples: no PMU",
+    }
+}
+
 /// What `refault record` finds here, and what follows.
 fn recording(events: &Events) -> String {
     let all = match &events.all {
@@ -245,6 +265,13 @@ fn recording(events: &Events) -> String {
     };
     let _ = writeln!(text, "{:<24}{}", "events for recording", named(true));
     let _ = writeln!(text, "{:<24}{}", "  not there", named(false));
+    for (at, (method, works)) in events.touches.iter().enumerate() {
+        let sees = if method.writes_only() { "writes" } else { "reads and writes" };
+        let words = works.as_ref().map_or_else(|why| format!("no: {}", printable(why)), |()| sees.to_owned());
+        let what = if at == 0 { "touches of memory by" } else { "" };
+        let _ = writeln!(text, "{what:<24}{}: {words}", method.name());
+    }
+    let _ = writeln!(text, "{:<24}{}", "", hardware_samples());
     let probed = all.iter().any(|known| !known.is_there && known.part == Part::Cache);
     match (events.suffice(), probed, &events.probes) {
         (true, false, _) => text.push_str("refault record works here, with the rights of root.\n"),

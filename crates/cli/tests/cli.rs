@@ -89,6 +89,29 @@ fn threads_and_repeats_change_nothing_but_the_speed() {
     assert_eq!(one, run("5"));
 }
 
+/// What sizes have in common is replayed once. Each alone, they come to the same.
+#[test]
+fn sizes_that_begin_alike_come_to_what_each_comes_to_alone() {
+    let s = Sandbox::new();
+    let cases = [
+        ["40000: F:zipf:9000:permute=yes; G:uniform:3000:via=map; N:zipf:2000:kind=anon,op=w"],
+        // In a third of it files are written, and what is dirty depends on the limit.
+        ["40000: F:zipf:9000:permute=yes,weight=20; W:uniform:2000:op=w; G:seq:9000:via=map,weight=9"],
+    ];
+    for (i, phases) in cases.iter().enumerate() {
+        let trace = s.generate(&format!("{i}.parquet"), phases);
+        let run = |sizes: &str| {
+            let flags = ["--policy", "lru,mglru,opt,s3fifo", "--memory", sizes, "--json", "--windows", "7"];
+            let mut rows = rows(&ok(&s.replay(&trace, &[&flags[..], &["--lru-gen", "--beyond-footprint"]].concat())));
+            rows.iter_mut().for_each(|row| _ = row.as_object_mut().and_then(|r| r.remove("maccesses_per_s")));
+            rows
+        };
+        let sizes = ["1200p", "3000p", "5000p", "9000p", "100%"];
+        let alone: Vec<_> = sizes.iter().flat_map(|size| run(size)).collect();
+        assert_eq!(run(&sizes.join(",")), alone, "{phases:?}");
+    }
+}
+
 #[test]
 fn miss_bits_are_the_misses() {
     let s = Sandbox::new();

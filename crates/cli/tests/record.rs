@@ -4,7 +4,8 @@
 use crate::common::command::{Sandbox, error, ok};
 use refault_testing::{Need, require};
 use refault_trace::{
-    Act, Advised, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, Recording, Series, Snapshot, Via,
+    Act, Advised, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, RecordSource as _, Recording,
+    Series, Snapshot, TouchMethod, Via,
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -66,7 +67,7 @@ pub fn info(path: &Path) -> Value {
 fn a_program_is_recorded_exactly() {
     let Some((dir, _)) = recordable() else { return };
     let program = "cat file file >out; cat file >/dev/null; rm out; exit 3";
-    let done = record(dir.path(), &["sh", "-c", program], &["--json"]).output().expect("it runs");
+    let done = record(dir.path(), &["sh", "-c", program], &["--json", "--touches", "off"]).output().expect("it runs");
     assert_eq!(done.status.code(), Some(3), "{}", String::from_utf8_lossy(&done.stderr));
     let json: Value = serde_json::from_slice(&done.stdout).expect("JSON");
     assert_eq!(
@@ -129,6 +130,66 @@ fn a_killed_recorder_leaves_what_it_had_and_the_next_one_works() {
     assert!(record(dir.path(), &["cat", "file"], &[]).output().expect("it runs").status.success());
 }
 
+/// A program of C that touches so many pages, some of them again and again.
+const TOUCHES: &str = r"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(void) {
+    volatile char *all = aligned_alloc(4096, 600 * 4096);
+    for (int page = 0; page < 600; page++) all[page * 4096] = 1;
+    for (int round = 0; round < 60; round++) {
+        usleep(20000);
+        for (int page = 100; page < 110; page++) all[page * 4096] = round;
+    }
+    return 0;
+}
+";
+
+#[test]
+fn touches_in_place_are_sampled() {
+    let Some((dir, _)) = recordable() else { return };
+    let works = require(Need::Tracefs, refault_record::touches_possible(TouchMethod::WriteProtect));
+    if works.is_none() {
+        return;
+    }
+    std::fs::write(dir.path().join("t.c"), TOUCHES).expect("writable");
+    let built = Command::new("cc").args(["-O1", "-o", "touch", "t.c"]).current_dir(dir.path()).status();
+    assert!(built.expect("a compiler of C").success());
+    let flags = ["--json", "--touches", "100ms", "--touches-by", "write-protect"];
+    let done = record(dir.path(), &["sh", "-c", "cat file >/dev/null; ./touch"], &flags).output().expect("it runs");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let json: Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    assert_eq!(json["touches_by"], "write-protect");
+    let path = dir.path().join("t.parquet");
+    let mut source = refault_trace::open(&path, &refault_trace::OpenOptions::default()).expect("readable");
+    let (mut chunk, mut records) = (Vec::new(), Vec::new());
+    while source.next_chunk(&mut chunk).expect("whole") {
+        records.extend_from_slice(&chunk);
+    }
+    let objects = &source.header().objects;
+    let of_memory = |r: &&Record| objects[r.object as usize].name.starts_with("memory of touch");
+    let object = objects.iter().find(|o| o.name.starts_with("memory of touch")).expect("its memory is there");
+    assert_eq!((object.kind, object.touches.map(|t| t.by)), (ObjectKind::Anon, Some(TouchMethod::WriteProtect)));
+    let pages =
+        |act: Act| records.iter().filter(of_memory).filter(|r| r.act == act).map(|r| u64::from(r.pages)).sum::<u64>();
+    assert!((600..1200).contains(&pages(Act::Hit)), "first touches are faults: {}", pages(Act::Hit));
+    assert!(pages(Act::Drop) >= 600, "all of it is gone at the end: {}", pages(Act::Drop));
+    // The ten pages that are written all the time, in most of the twelve intervals.
+    let again = pages(Act::Sampled);
+    assert!((50..400).contains(&again), "{again} touches");
+    let s = Sandbox::new();
+    let path = path.to_str().expect("text");
+    assert!(ok(&s.run(&["trace", "info", path])).contains("touches of memory in place: writes only, by write-protect"));
+    let verified = ok(&s.run(&["verify", path]));
+    assert!(verified.contains("(writes only, by write-protect, every 0."), "{verified}");
+    let replayed = s.run(&["replay", path, "--memory", "50%"]);
+    assert!(
+        String::from_utf8_lossy(&replayed.stderr).contains("each is an accessed bit, seen at the end"),
+        "{replayed:?}"
+    );
+}
+
 #[test]
 fn a_program_that_cannot_be_recorded_leaves_nothing() {
     let Some((dir, file)) = recordable() else { return };
@@ -155,6 +216,9 @@ fn mistakes_end_in_one_line() {
         (&["record", "-o", "x", "--for", "5x", "--all"], "\"5x\" is not a time"),
         (&["record", "-o", "x", "--ring", "100K", "--all"], "--ring 100K: is a power of two"),
         (&["record", "-o", "x", "--memory", "1M", "--all", "--for", "1s"], "--memory: makes a group for a program"),
+        (&["record", "-o", "x", "--all", "--touches", "1ms"], "10ms is the shortest interval"),
+        (&["record", "-o", "x", "--all", "--touches", "1s", "--touches-by", "luck"], "is one of idle, soft-dirty"),
+        (&["record", "-o", "x", "--all", "--touches-by", "idle"], "--touches"),
         (&["record", "--all"], "--output"),
         (&["verify", trace], "is no recording of a kernel: refault record makes one"),
         (&["verify"], "were not provided"),

@@ -219,6 +219,19 @@ pub trait World {
         true
     }
 
+    /// Of the pages `first`, `first` + 1 and so on those that bits of `among` name: for which of them
+    /// [`World::may_be_young`] says yes, a bit each. A driver that keeps accessed bits side by side
+    /// can answer for all of them at once.
+    fn young_among(&self, first: PageId, among: u64) -> u64 {
+        let (mut young, mut left) = (0, among);
+        while left != 0 {
+            let i = left.trailing_zeros();
+            young |= u64::from(self.may_be_young(PageId(first.0 + i))) << i;
+            left &= left - 1;
+        }
+        young
+    }
+
     /// Page tables are about to be walked: accessed bits of many pages will be asked for. A driver
     /// that has to collect them does it now.
     fn before_walk(&mut self) {}
@@ -263,6 +276,12 @@ pub trait World {
     /// Whether several processes map a page of a file executable: likely a shared library, which
     /// hint faults do not move.
     fn is_shared_executable(&self, _page: PageId) -> bool {
+        false
+    }
+
+    /// Whether a page of a file is mapped executable by those who map it: what reclaim gives one more
+    /// round for.
+    fn is_executable(&self, _page: PageId) -> bool {
         false
     }
 

@@ -1,8 +1,8 @@
 //! Large folios of files: which ones readahead and writes make, and what becomes of them.
 
 use refault_mm::{
-    Ack, Config, Effect, Engine, Kernel, MappingKind, MemcgId, OrderGrowth, Outcome, PageId, Policy, Readahead,
-    ReadaheadConfig, Touch,
+    AccessAdvice, Ack, Config, Effect, Engine, Kernel, MappingKind, MemcgId, OrderGrowth, Outcome, PageId, Policy,
+    Readahead, ReadaheadConfig, Touch,
 };
 use refault_testing::{AtOnce, Rng};
 
@@ -182,7 +182,10 @@ fn a_truncation_inside_of_a_dirty_folio_leaves_the_rest_dirty() {
 fn a_fault_maps_its_pages_and_not_the_rest_of_the_folio() {
     let ((mut e, _), mut w) = (lru(u64::MAX), noting());
     e.write_file(&mut w, PageId(64), 64);
-    assert_eq!(e.fault_file(&mut w, PageId(81), Touch::MapRead, &mut Readahead::default()), Outcome::Minor);
+    assert_eq!(
+        e.fault_file(&mut w, PageId(81), Touch::MapRead, AccessAdvice::Normal, &mut Readahead::default()),
+        Outcome::Minor
+    );
     e.validate().expect("a consistent engine");
     let mapped: Vec<u32> = (64..128).filter(|&p| w.mapped(PageId(p)).is_some()).collect();
     assert_eq!(mapped, (80..96).collect::<Vec<_>>(), "what fault-around takes");
@@ -219,7 +222,7 @@ fn at_random(policy: Policy, growth: OrderGrowth, seed: u64) {
             5 => _ = e.split(page),
             6 => _ = e.reclaim(&mut w, group, u64::from(nr), None),
             7 | 8 => _ = e.write_file(&mut w, page, nr),
-            9 => _ = e.fault_file(&mut w, page, Touch::MapRead, &mut ra[0]),
+            9 => _ = e.fault_file(&mut w, page, Touch::MapRead, AccessAdvice::Normal, &mut ra[0]),
             10 => _ = e.access(&mut w, page, Touch::MapWrite),
             _ => {
                 let stream = &mut ra[rng.below(3)];
@@ -245,10 +248,50 @@ fn regression_pages_read_around_a_fault_are_in_use_to_multi_gen_lru() {
         let (mut e, group) = engine(cfg, 300);
         let (_, other) = e.add_mapping(MappingKind::File, group, 0..900).expect("a file");
         let (mut w, mut ra) = (noting(), Readahead::default());
-        assert!(!e.fault_file(&mut w, PageId(40), Touch::MapRead, &mut ra).is_hit());
+        assert!(!e.fault_file(&mut w, PageId(40), Touch::MapRead, AccessAdvice::Normal, &mut ra).is_hit());
         let around: Vec<_> = (0..PAGES).map(PageId).filter(|&page| e.is_resident(page)).collect();
         assert!(around.len() > 16, "{} pages came in", around.len());
         read(&mut e, &mut w, &mut Readahead::default(), other.0..other.0 + 900);
         assert!(around.iter().all(|&page| e.is_resident(page)), "order {order}: what came with a fault stays");
     }
+}
+
+/// What is in memory of the file after a fault on a page, with advice on the mapping and on the open
+/// file.
+fn after_a_fault(page: u32, mapped: AccessAdvice, opened: AccessAdvice) -> Vec<u32> {
+    let mut cfg = config(Policy::Lru, OrderGrowth::ByFile);
+    (cfg.readahead.file_order, cfg.readahead.file_pages) = (0, 32);
+    let (mut e, _) = engine(cfg, 900);
+    let (mut w, mut ra) = (noting(), Readahead::advised(opened));
+    assert!(!e.fault_file(&mut w, PageId(page), Touch::MapRead, mapped, &mut ra).is_hit());
+    (0..PAGES).filter(|&page| e.is_resident(PageId(page))).collect()
+}
+
+#[test]
+fn faults_read_as_the_mapping_was_advised() {
+    use AccessAdvice::{Normal, Random, Sequential};
+    let range = |pages: std::ops::Range<u32>| pages.collect::<Vec<_>>();
+    assert_eq!(after_a_fault(100, Normal, Normal), range(84..116), "around it");
+    assert_eq!(after_a_fault(100, Sequential, Normal), range(100..132), "from it on");
+    assert_eq!(after_a_fault(0, Sequential, Normal), range(0..32));
+    assert_eq!(after_a_fault(100, Random, Normal), [100]);
+    // Of the open file: twice as large a window, and random reads by descriptor say nothing of faults.
+    assert_eq!(after_a_fault(100, Sequential, Sequential), range(100..164));
+    assert_eq!(after_a_fault(100, Normal, Random), range(84..116));
+}
+
+#[test]
+fn a_mapping_that_is_read_in_sequence_goes_on_without_lots_of_misses() {
+    let mut cfg = config(Policy::Lru, OrderGrowth::ByFile);
+    (cfg.readahead.file_order, cfg.readahead.file_pages) = (0, 4);
+    let misses = |advice: AccessAdvice| {
+        let (mut e, _) = engine(cfg.clone(), 900);
+        let (mut w, mut ra) = (noting(), Readahead::default());
+        // Backwards: nothing that is read ahead is met, so that reading around ends after a while.
+        let pages = (0..PAGES).rev().step_by(4);
+        pages.filter(|&p| !e.fault_file(&mut w, PageId(p), Touch::MapRead, advice, &mut ra).is_hit()).count();
+        (0..PAGES).filter(|&page| e.is_resident(PageId(page))).count()
+    };
+    let (around, ahead) = (misses(AccessAdvice::Normal), misses(AccessAdvice::Sequential));
+    assert!(around < ahead, "{around} pages are in memory, and {ahead}");
 }

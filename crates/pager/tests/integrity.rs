@@ -102,10 +102,7 @@ fn stress_by(threads: usize, name: &str, config: &RegionConfig) {
         }
         while Instant::now() < end {
             std::thread::sleep(Duration::from_millis(50));
-            // What goes from the pages to the pool between two looks is not to be counted twice.
-            let before = region.stats().overhead_pages;
-            let seen = region.pages_in_memory().unwrap();
-            most = most.max(seen + region.stats().overhead_pages.min(before));
+            most = most.max(region.pages_in_use().unwrap());
             if let Err(e) = region.validate() {
                 eprintln!("{name}: {e}");
                 std::process::abort();

@@ -31,7 +31,7 @@ pub enum What {
     /// Fault-around looked at these pages and mapped those that were there.
     Around { inode: Inode, first: u64, last: u64 },
     /// A fault at an address begins.
-    Address { address: u64 },
+    Address { address: u64, write: bool },
     /// A folio of 2^order pages was added to the page cache.
     Add { inode: Inode, page: u64, order: u8 },
     /// One was removed.
@@ -49,8 +49,12 @@ pub enum What {
     AdviseMemory { address: u64, bytes: u64, advice: u64 },
     /// The process was made by another.
     Fork { parent: u32 },
-    /// The thread has this name now, filled up with zeros.
-    Comm { name: [u8; COMM] },
+    /// The thread has this name now, filled up with zeros; `exec`: for it runs another program.
+    Comm { name: [u8; COMM], exec: bool },
+    /// The process ended.
+    Exit,
+    /// The recorder looked at the memory of the process.
+    Look,
 }
 
 /// A file has no more pages than this.
@@ -192,14 +196,17 @@ const fn source(
     Source { event, part, kind, first, second, range: [""; 2] }
 }
 
+/// What some kernels and machines do not say.
+const OF_SOME: &[&str] = &["order", "error_code"];
+
 const SOURCES: [Source; 23] = [
     source("filemap/mm_filemap_get_pages", Part::Cache, Kind::Read, &["index"], &["last_index"]),
-    source("filemap/mm_filemap_add_to_page_cache", Part::Cache, Kind::Add, &["index"], &["order"]),
-    source("filemap/mm_filemap_delete_from_page_cache", Part::Cache, Kind::Delete, &["index"], &["order"]),
+    source("filemap/mm_filemap_add_to_page_cache", Part::Cache, Kind::Add, &["index"], OF_SOME),
+    source("filemap/mm_filemap_delete_from_page_cache", Part::Cache, Kind::Delete, &["index"], OF_SOME),
     source("filemap/mm_filemap_fault", Part::Faults, Kind::Fault, &["index"], &[]),
     source("filemap/mm_filemap_map_pages", Part::Faults, Kind::Around, &["index"], &["last_index"]),
-    source("exceptions/page_fault_user", Part::Faults, Kind::Address, &["address"], &[]),
-    source("exceptions/page_fault_kernel", Part::Faults, Kind::Address, &["address"], &[]),
+    source("exceptions/page_fault_user", Part::Faults, Kind::Address, &["address"], OF_SOME),
+    source("exceptions/page_fault_kernel", Part::Faults, Kind::Address, &["address"], OF_SOME),
     source("ext4/ext4_da_write_begin", Part::Writes, Kind::Write, &["pos"], &["len"]),
     source("ext4/ext4_write_begin", Part::Writes, Kind::Write, &["pos"], &["len"]),
     source("xfs/xfs_file_buffered_write", Part::Writes, Kind::Write, &["offset"], &["count", "bytecount"]),
@@ -333,7 +340,11 @@ impl Decoder {
                 let first = number(layout.first)?;
                 What::Around { inode: inode()?, first, last: number(layout.second)?.max(first) }
             }
-            Kind::Address => What::Address { address: number(layout.first)? },
+            Kind::Address => {
+                // Bit 1 of what x86 says of a fault.
+                let write = number(layout.second).is_some_and(|code| code & 2 != 0);
+                What::Address { address: number(layout.first)?, write }
+            }
             Kind::Add | Kind::Delete => {
                 let (inode, page) = (inode()?, number(layout.first)?);
                 // Kernels without large folios in files do not say how large one is.
@@ -367,7 +378,7 @@ fn layout(source: &Source, format: &Format) -> Option<Layout> {
     let wants_inode = !is_advice && !matches!(source.kind, Kind::Address | Kind::ReclaimBegin | Kind::ReclaimEnd);
     let whole = (!wants_inode || inode.is_some())
         && (source.first.is_empty() || first.is_some())
-        && (source.second.is_empty() || second.is_some() || source.second == ["order"])
+        && (source.second.is_empty() || second.is_some() || source.second == OF_SOME)
         && (source.range == [""; 2] || range.is_some());
     whole.then_some(Layout { kind: source.kind, inode, first, second, range })
 }

@@ -6,12 +6,14 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `recorder` | from the rings to the file, until the program ends |
+//! | `unfinished` | what is left of a recording that does not end well |
 //! | `tracefs`, `event` | formats of tracepoints, and events out of raw data |
 //! | `probes`, `btf` | probes where a kernel lacks events, and where its structures have their fields |
 //! | `ring` | the rings of all CPUs, read in the order of time |
 //! | `assemble` | events to records: a state machine without clock and without files |
 //! | `members`, `tasks` | whose accesses are recorded; numbers and names of threads |
 //! | `names` | files by inode |
+//! | `touches`, `scan` | touches of memory in place, by looking at page tables; what a look found |
 //! | `hierarchy`, `group`, `snapshot` | memory cgroups of both versions, and what is noted of them |
 //! | `program` | the program that starts |
 //! | `play`, `pages` | a trace on the kernel of this machine, an access at a time |
@@ -33,9 +35,12 @@ mod probes;
 mod program;
 mod recorder;
 mod ring;
+mod scan;
 mod snapshot;
 mod tasks;
+mod touches;
 mod tracefs;
+mod unfinished;
 
 pub use assemble::{Assembler, Files};
 pub use event::{Event, Inode, Known, Part, What, release, survey};
@@ -44,4 +49,6 @@ pub use machine::{lru_gen, swappiness};
 pub use play::{Played, play, with_one_descriptor};
 pub use probes::probes_possible;
 pub use recorder::{End, Options, Progress, Report, Target, record};
+pub use scan::{Mapping, Memory, Region, Scan};
+pub use touches::{Sampling, touches_possible};
 pub use tracefs::Tracefs;

@@ -1,7 +1,7 @@
 //! Whose accesses are recorded: processes by what they descend from, or by their memory cgroup.
 
 use crate::event::{Event, What};
-use crate::group::{Ids, contains};
+use crate::group::{Group, Ids, contains};
 use rustc_hash::FxHashMap;
 
 /// How a process is recognised.
@@ -79,6 +79,16 @@ impl Members {
         is_in
     }
 
+    /// The processes that are known to be some of them.
+    pub(crate) fn pids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.known.iter().filter(|(_, is_in)| **is_in).map(|(&pid, _)| pid)
+    }
+
+    /// Whom to look for besides those that are known.
+    pub(crate) fn rule(&self) -> &Rule {
+        &self.rule
+    }
+
     /// Processes move from group to group: those that were outside are looked at again.
     pub fn look_again(&mut self) {
         if matches!(self.rule, Rule::Group(_)) {
@@ -87,10 +97,23 @@ impl Members {
     }
 }
 
+/// The processes that a rule takes of all that run, besides those that descend from others.
+pub(crate) fn more(rule: &Rule, group: Option<&Group>) -> Vec<u32> {
+    let numbers = |text: String| text.lines().filter_map(|line| line.parse().ok()).collect();
+    match rule {
+        Rule::Descent => Vec::new(),
+        Rule::Group(_) => group.and_then(|group| group.text("cgroup.procs")).map(numbers).unwrap_or_default(),
+        Rule::All => {
+            let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+            let own = std::process::id();
+            entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(|&pid| pid != own).collect()
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::group::Group;
 
     fn event(pid: u32, what: What) -> Event {
         Event { time_ns: 0, pid, tid: pid, cgroup: 0, what }

@@ -5,6 +5,8 @@
 
 use crate::assemble::Files;
 use crate::event::Inode;
+use crate::scan::Mapping;
+use refault_trace::ObjectKind;
 use rustc_hash::FxHashMap;
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -28,13 +30,25 @@ struct Mount {
     by_number: Option<File>,
 }
 
-/// What is known of a file that has a number in records.
+/// What is known of what has a number in records.
 #[derive(Clone, Debug)]
 struct Known {
     inode: Inode,
     path: Option<PathBuf>,
     pages: Option<u64>,
+    /// It is no file, but the memory of this process.
+    memory_of: Option<String>,
 }
+
+/// What a process had mapped, and when that was read.
+#[derive(Debug, Default)]
+struct Mapped {
+    all: Vec<Mapping>,
+    read: Option<Instant>,
+}
+
+/// What is mapped is read again after this long at the earliest.
+const REREAD: Duration = Duration::from_millis(5);
 
 /// The files of this machine.
 #[derive(Debug, Default)]
@@ -47,6 +61,8 @@ pub struct Names {
     in_vain: FxHashMap<u32, u32>,
     /// Where files without a name are looked for.
     roots: Vec<PathBuf>,
+    /// By process: what it had mapped when it was last looked at.
+    mapped: FxHashMap<u32, Mapped>,
 }
 
 /// A device as events have it.
@@ -112,6 +128,24 @@ impl Names {
         None
     }
 
+    /// What a process has mapped at an address: as it was when it was last looked at, or now if
+    /// nothing was there.
+    fn mapping(&mut self, pid: u32, address: u64) -> Option<&Mapping> {
+        let page = address >> 12;
+        let place = |all: &[Mapping]| {
+            let at = all.partition_point(|m| m.pages.end <= page);
+            all.get(at).is_some_and(|m| m.pages.contains(&page)).then_some(at)
+        };
+        let Mapped { all, read } = self.mapped.entry(pid).or_default();
+        let mut found = place(all);
+        // Faults of a process that is gone, or that grow a stack, find nothing again and again.
+        if found.is_none() && read.is_none_or(|read| read.elapsed() > REREAD) {
+            (*all, *read) = (maps(pid), Some(Instant::now()));
+            found = place(all);
+        }
+        found.and_then(|at| all.get(at))
+    }
+
     fn find(&mut self, inode: Inode, pid: u32) -> Option<(PathBuf, fs::Metadata)> {
         self.by_number(inode).or_else(|| self.of_process(inode, pid))
     }
@@ -123,7 +157,7 @@ impl Names {
             let mount = self.mounts.get(&file.inode.dev);
             // What cannot be opened by its number is deleted, and in no folder.
             let is_there = mount.is_some_and(|m| m.by_number.is_none() || self.by_number(file.inode).is_some());
-            if file.path.is_none() && is_there {
+            if file.path.is_none() && file.memory_of.is_none() && is_there {
                 wanted.entry(file.inode).or_default().push(at);
             }
         }
@@ -155,15 +189,18 @@ impl Names {
         }
     }
 
-    /// The name and the length in pages of every file, by its number in records.
-    pub fn all(&self, anonymized: bool) -> Vec<(String, Option<u64>)> {
+    /// The name, the kind and the length in pages of every object, by its number in records.
+    pub fn all(&self, anonymized: bool) -> Vec<(String, ObjectKind, Option<u64>)> {
         let of = |(at, file): (usize, &Known)| {
-            let name = match &file.path {
+            let kind = if file.memory_of.is_some() { ObjectKind::Anon } else { ObjectKind::File };
+            let name = match (&file.path, &file.memory_of) {
+                (_, Some(_)) if anonymized => format!("memory {at}"),
                 _ if anonymized => format!("file {at}"),
-                Some(path) => path.display().to_string(),
-                None => unnamed(file.inode, self.mounts.contains_key(&file.inode.dev)),
+                (_, Some(process)) => format!("memory of {process}"),
+                (Some(path), _) => path.display().to_string(),
+                (None, _) => unnamed(file.inode, self.mounts.contains_key(&file.inode.dev)),
             };
-            (name, file.pages)
+            (name, kind, file.pages)
         };
         self.files.iter().enumerate().map(of).collect()
     }
@@ -214,8 +251,28 @@ impl Files for Names {
     }
 
     fn of_memory(&mut self, pid: u32, address: u64, bytes: u64) -> Vec<(Inode, u64, u64)> {
-        let text = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-        text.lines().filter_map(|line| mapped(line, address, address.saturating_add(bytes))).collect()
+        let mappings = maps(pid);
+        mappings.iter().filter_map(|mapping| mapped(mapping, address, address.saturating_add(bytes))).collect()
+    }
+
+    fn is_anonymous(&mut self, pid: u32, address: u64) -> bool {
+        self.mapping(pid, address).is_some_and(|m| m.file.is_none() && !m.shared)
+    }
+
+    fn executable(&mut self, pid: u32, address: u64) -> Option<(Inode, u64, u64)> {
+        let mapping = self.mapping(pid, address).filter(|m| m.executable && !m.is_shm)?;
+        Some((mapping.file?, mapping.offset, mapping.pages.end - mapping.pages.start))
+    }
+
+    fn memory_numbered(&mut self, object: u32, pid: u32) {
+        debug_assert_eq!(object as usize, self.files.len());
+        let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let memory_of = Some(format!("{} {pid}", comm.trim_end()).trim_start().to_owned());
+        self.files.push(Known { inode: Inode { dev: 0, ino: 0 }, path: None, pages: None, memory_of });
+    }
+
+    fn memory_ended(&mut self, pid: u32) {
+        self.mapped.remove(&pid);
     }
 
     fn numbered(&mut self, inode: Inode, object: u32, pid: u32) {
@@ -224,7 +281,7 @@ impl Files for Names {
         let length = found.as_ref().map(|(_, metadata)| pages(metadata));
         // A file whose name the kernel has forgotten has a number in the place of a path.
         let path = found.map(|(path, _)| path).filter(|path| path.is_absolute() && path.as_os_str() != "/");
-        self.files.push(Known { inode, path, pages: length });
+        self.files.push(Known { inode, path, pages: length, memory_of: None });
     }
 }
 
@@ -237,19 +294,17 @@ fn mount(line: &str) -> Option<(u32, PathBuf)> {
     Some((dev, PathBuf::from(place)))
 }
 
-/// What of a file a line of `/proc/PID/maps` has between two addresses.
-fn mapped(line: &str, from: u64, to: u64) -> Option<(Inode, u64, u64)> {
-    let mut words = line.split(' ');
-    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-    let (start, end) = words.next()?.split_once('-')?;
-    let (start, end) = (hex(start)?, hex(end)?);
-    let offset = hex(words.nth(1)?)?;
-    let (major, minor) = words.next()?.split_once(':')?;
-    let ino = words.next()?.parse().ok().filter(|&ino| ino > 0)?;
-    let (first, last) = (from.max(start), to.min(end));
-    let pages = last.checked_sub(first)?.div_ceil(4096);
-    let inode = Inode { dev: (hex(major)? << 20 | hex(minor)?) as u32, ino };
-    (pages > 0).then_some((inode, (first - start + offset) >> 12, pages))
+/// What a process has mapped.
+fn maps(pid: u32) -> Vec<Mapping> {
+    Mapping::parse_all(&fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default())
+}
+
+/// What of a file a mapping has between two addresses.
+fn mapped(mapping: &Mapping, from: u64, to: u64) -> Option<(Inode, u64, u64)> {
+    let inode = mapping.file.filter(|_| !mapping.is_shm)?;
+    let (first, last) = ((from >> 12).max(mapping.pages.start), to.div_ceil(4096).min(mapping.pages.end));
+    let pages = last.checked_sub(first)?;
+    (pages > 0).then_some((inode, mapping.offset + first - mapping.pages.start, pages))
 }
 
 /// The root of a file system whose files can be opened by number.
@@ -308,8 +363,8 @@ mod tests {
         names.numbered(inode, 0, std::process::id());
         assert_eq!(names.pages(inode, std::process::id()), Some(3));
         let canonical = path.canonicalize().expect("there").display().to_string();
-        assert_eq!(names.all(false), [(canonical, Some(3))]);
-        assert_eq!(names.all(true), [("file 0".to_owned(), Some(3))]);
+        assert_eq!(names.all(false), [(canonical, ObjectKind::File, Some(3))]);
+        assert_eq!(names.all(true), [("file 0".to_owned(), ObjectKind::File, Some(3))]);
         assert_eq!(names.pages(Inode { dev: 0, ino: 1 }, std::process::id()), None);
     }
 
@@ -323,8 +378,8 @@ mod tests {
         let mut names = Names::new();
         names.look_below(dir.path().to_owned());
         let inode = Inode { dev: device(&metadata), ino: metadata.ino() };
-        names.files.push(Known { inode, path: None, pages: None });
+        names.files.push(Known { inode, path: None, pages: None, memory_of: None });
         names.search();
-        assert_eq!(names.all(false), [(path.display().to_string(), Some(1))]);
+        assert_eq!(names.all(false), [(path.display().to_string(), ObjectKind::File, Some(1))]);
     }
 }

@@ -1,20 +1,22 @@
 //! The recorder: from rings to a trace file, until the program ends or somebody says so.
 
 use crate::assemble::Assembler;
-use crate::event::{Decoder, Event, Part, release};
+use crate::event::{Decoder, Event, Part, What, release};
 use crate::group::{self, Group};
 use crate::machine::{self, STEP};
-use crate::members::{Members, Rule};
+use crate::members::{self, Members, Rule};
 use crate::names::Names;
 use crate::probes::{self, Probes};
 use crate::program;
 use crate::ring::{Rings, now_ns};
+use crate::scan::Scan;
 use crate::snapshot::Columns;
 use crate::tasks::Tasks;
+use crate::touches::{Sampler, Sampling};
 use crate::tracefs::Tracefs;
-use refault_trace::{
-    Format, Header, NativeWriter, ObjectInfo, ObjectKind, PartFile, Record, Recording, Series, Snapshot,
-};
+use crate::unfinished::Unfinished;
+use refault_trace::{Format, Header, NativeWriter, ObjectInfo, PartFile, Record, Recording, Series, Snapshot};
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
@@ -47,6 +49,8 @@ pub struct Options {
     pub longest: Option<Duration>,
     /// The file ends when it has so many bytes.
     pub max_bytes: Option<u64>,
+    /// Touches of memory in place.
+    pub touches: Sampling,
     /// Bytes of each ring.
     pub ring_bytes: usize,
     /// Objects get numbers for names.
@@ -70,6 +74,8 @@ pub struct Progress {
     pub accesses: u64,
     /// See `accesses`.
     pub misses: u64,
+    /// Pages touched by what was sampled, and by faults on anonymous memory.
+    pub touches: u64,
     /// Files.
     pub objects: u32,
     /// Bytes written.
@@ -98,6 +104,8 @@ pub struct Report {
     pub recording: Recording,
     /// Why it ended.
     pub end: End,
+    /// Why the memory of a process could not be looked at, if it was to be: the last one.
+    pub complaint: Option<String>,
 }
 
 /// When the first one is written.
@@ -122,6 +130,10 @@ struct Recorder {
     events: Vec<Event>,
     records: Vec<Record>,
     snapshot_every: Duration,
+    /// Who looks at memory in place; none: nobody.
+    sampler: Option<Sampler>,
+    /// Looks of which the events come next, in their order.
+    scans: VecDeque<Scan>,
     /// Footers that were written.
     checkpoints: u64,
 }
@@ -135,6 +147,7 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
     // Removed after the events on them have ended.
     let probes = probes::needed(&tracefs)?;
     let decoder = Decoder::new(&tracefs, probes.as_ref().map(Probes::group))?;
+    let sampler = Sampler::new(options.touches)?;
     let group = match (options.memory_bytes, &options.group) {
         (Some(bytes), _) => Some(Group::create(&format!("refault-record-{}", std::process::id()), bytes)?),
         (None, Some(path)) => Some(Group::open(path)?),
@@ -187,8 +200,13 @@ pub fn record(options: &Options, mut tell: impl FnMut(&Progress)) -> Result<Repo
         events: Vec::new(),
         records: Vec::new(),
         snapshot_every: Duration::from_secs(1),
+        sampler,
+        scans: VecDeque::new(),
         checkpoints: 0,
     };
+    if recorder.sampler.is_some() {
+        recorder.assembler.record_memory();
+    }
     let done = recorder.run(options, &mut child, &mut tell);
     // Without a footer nothing can be read, also if it is the last that does not fit.
     if recorder.checkpoints > 0 {
@@ -215,7 +233,7 @@ impl Recorder {
     ) -> Result<End, String> {
         let started = Instant::now();
         let (mut next_snapshot, mut next_checkpoint) = (Duration::ZERO, FIRST_CHECKPOINT);
-        let mut next_look = Duration::ZERO;
+        let (mut next_look, mut next_touches) = (Duration::ZERO, STEP);
         loop {
             let age = started.elapsed();
             if age >= next_snapshot {
@@ -225,6 +243,11 @@ impl Recorder {
                     next_look = age + Duration::from_secs(1);
                 }
                 next_snapshot = age + self.until_next_snapshot(age);
+            }
+            if age >= next_touches && self.sampler.is_some() {
+                self.look_at_memory();
+                let wait = self.sampler.as_ref().map_or(Duration::MAX, Sampler::until_next);
+                next_touches = started.elapsed().saturating_add(wait);
             }
             self.step(false)?;
             tell(&self.progress());
@@ -266,8 +289,17 @@ impl Recorder {
             if watched {
                 self.tasks.see(event, &mut self.assembler, self.group.is_none());
             }
-            if event.time_ns >= self.start_ns {
-                self.assembler.take(event, watched, &mut self.names);
+            match event.what {
+                What::Look => {
+                    if let Some(scan) = self.scans.pop_front() {
+                        self.assembler.look(event, &scan, &mut self.names);
+                    }
+                }
+                _ if event.time_ns >= self.start_ns => self.assembler.take(event, watched, &mut self.names),
+                _ => {}
+            }
+            if let Some(sampler) = self.sampler.as_mut().filter(|_| ends_memory(event.what)) {
+                sampler.forget(event.pid);
             }
         }
         debug_assert_eq!(self.assembler.validate(), Ok(()));
@@ -275,6 +307,18 @@ impl Recorder {
         self.writer.write(&self.records).map_err(|e| e.to_string())?;
         self.records.clear();
         Ok(())
+    }
+
+    /// Looks at the memory of all programs that are recorded. What it found has its place among the
+    /// events by the time at which it was.
+    fn look_at_memory(&mut self) {
+        let Some(sampler) = &mut self.sampler else { return };
+        let pids = self.members.pids().chain(members::more(self.members.rule(), self.group.as_ref())).collect();
+        for (pid, scan) in sampler.look(&pids) {
+            // Each with a time of its own, in the order of the list.
+            self.rings.add(Event { time_ns: now_ns(), pid, tid: pid, cgroup: 0, what: What::Look });
+            self.scans.push_back(scan);
+        }
     }
 
     fn snapshot(&mut self) {
@@ -306,6 +350,7 @@ impl Recorder {
 
     fn header(&mut self) -> Header {
         (self.recording.events, self.recording.lost) = (self.rings.read, self.rings.lost + self.rings.undecoded);
+        self.recording.touches = self.sampler.as_ref().map(Sampler::about);
         self.recording.read_ahead_pages = self.names.read_ahead_pages();
         let mut header = Header::new(Format::Native);
         let read_ahead = self.names.read_ahead_by_file();
@@ -314,11 +359,12 @@ impl Recorder {
             .all(self.anonymized)
             .into_iter()
             .enumerate()
-            .map(|(at, (name, pages))| ObjectInfo {
+            .map(|(at, (name, kind, pages))| ObjectInfo {
                 pages,
+                touches: self.recording.touches.filter(|_| self.assembler.is_in_view(at)),
                 folio_order: self.assembler.folio_order(at),
                 read_ahead_pages: read_ahead[at],
-                ..ObjectInfo::new(name, ObjectKind::File)
+                ..ObjectInfo::new(name, kind)
             })
             .collect();
         header.tasks = self.tasks.names.clone();
@@ -343,6 +389,7 @@ impl Recorder {
             lost: self.rings.lost + self.rings.undecoded,
             accesses: self.assembler.accesses,
             misses: self.assembler.misses,
+            touches: self.assembler.touches,
             objects: self.assembler.objects(),
             bytes: self.writer.bytes_written(),
         }
@@ -352,6 +399,7 @@ impl Recorder {
         // What is being written into a ring is there after a moment.
         std::thread::sleep(STEP);
         self.snapshot();
+        self.look_at_memory();
         self.step(true)?;
         let progress = self.progress();
         tell(&progress);
@@ -364,41 +412,8 @@ impl Recorder {
         }
         self.writer.finish(&header).map_err(|e| e.to_string())?;
         let bytes = fs::metadata(&options.output).map_or(progress.bytes, |m| m.len());
-        Ok(Report { progress: Progress { bytes, ..progress }, recording: self.recording, end })
-    }
-}
-
-/// The unfinished file is removed unless somebody keeps it: there is nothing in it that could be
-/// read.
-struct Unfinished {
-    part: PathBuf,
-    kept: bool,
-}
-
-impl Unfinished {
-    fn new(output: &std::path::Path) -> Unfinished {
-        let mut part = fs::canonicalize(output).unwrap_or_else(|_| output.to_owned()).into_os_string();
-        part.push(".part");
-        Unfinished { part: part.into(), kept: false }
-    }
-
-    fn keep(&mut self) {
-        self.kept = true;
-    }
-
-    fn with_hint(&self, error: String) -> String {
-        match self.kept && self.part.exists() {
-            true => format!("{error}; what was recorded until then is in {}", self.part.display()),
-            false => error,
-        }
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        if !self.kept {
-            let _ = fs::remove_file(&self.part);
-        }
+        let complaint = self.sampler.and_then(|sampler| sampler.complaint);
+        Ok(Report { progress: Progress { bytes, ..progress }, recording: self.recording, end, complaint })
     }
 }
 
@@ -437,6 +452,11 @@ fn start(options: &Options, group: Option<&Group>) -> Result<Started, String> {
 fn group_of_target(pid: Option<u32>) -> Option<Group> {
     let path = group::of_process(pid?)?;
     Group::open(&PathBuf::from(path)).ok().filter(|group| group.limit_bytes().is_some())
+}
+
+/// The memory of the process is another one after it, or none.
+fn ends_memory(what: What) -> bool {
+    matches!(what, What::Exit | What::Comm { exec: true, .. })
 }
 
 fn is_there(pid: u32) -> bool {

@@ -10,8 +10,11 @@ use std::os::fd::AsRawFd;
 /// Types of records in a ring.
 const LOST: u32 = 2;
 const COMM_RECORD: u32 = 3;
+const EXIT: u32 = 4;
 const FORK: u32 = 7;
 const SAMPLE: u32 = 9;
+/// Of a record of a name: the thread runs another program.
+const COMM_EXEC: u16 = 1 << 13;
 
 /// An event is visible to its reader this long after its time at most: rings are read one after the
 /// other, and one on another CPU may be in the middle of writing.
@@ -59,6 +62,11 @@ impl Rings {
         self.decoder.last_beyond = pages;
     }
 
+    /// What the recorder itself has to tell, among the events by its time.
+    pub fn add(&mut self, event: Event) {
+        self.held.push(event);
+    }
+
     /// Appends what happened up to a moment ago, in the order of time. `all`: up to now, as nothing
     /// more is to come.
     pub fn take(&mut self, out: &mut Vec<Event>, all: bool) {
@@ -73,7 +81,7 @@ impl Rings {
                         Some(event) => held.push(event),
                         None => *undecoded += 1,
                     },
-                    kind => held.extend(of_task(kind, &data)),
+                    kind => held.extend(of_task(kind, record.misc(), &data)),
                 }
                 *read += 1;
             }
@@ -90,7 +98,12 @@ impl Ring {
     fn open(cpu: usize, decoder: &Decoder, bytes: usize, groups: bool) -> io::Result<Ring> {
         let groups = if groups { SampleFlag::CGROUP } else { SampleFlag::empty() };
         // An event that never happens owns the ring and tells of processes and their names.
-        let leader = common(&mut Builder::new(Software::DUMMY), cpu).sample(groups).comm(true).task(true).build()?;
+        let leader = common(&mut Builder::new(Software::DUMMY), cpu)
+            .sample(groups)
+            .comm(true)
+            .comm_exec(true)
+            .task(true)
+            .build()?;
         let mut sampler = leader.sampled(bytes)?;
         let mut events = Vec::new();
         for id in decoder.ids() {
@@ -140,19 +153,22 @@ fn sample(decoder: &Decoder, data: &[u8]) -> Option<Event> {
 }
 
 /// What a ring says of tasks. Each ends with process, thread and time.
-fn of_task(kind: u32, data: &[u8]) -> Option<Event> {
+fn of_task(kind: u32, misc: u16, data: &[u8]) -> Option<Event> {
     let (pid, time_ns) = (word32(data, 0)?, word64(data, data.len().checked_sub(8)?)?);
     match kind {
         FORK => {
             let (parent, tid) = (word32(data, 4)?, word32(data, 8)?);
             Some(Event { time_ns, pid, tid, cgroup: 0, what: What::Fork { parent } })
         }
+        // The first thread of a process stands for it.
+        EXIT if word32(data, 8)? == pid => Some(Event { time_ns, pid, tid: pid, cgroup: 0, what: What::Exit }),
         COMM_RECORD => {
             let text = data.get(8..data.len().checked_sub(16)?)?;
+            let exec = misc & COMM_EXEC != 0;
             let mut name = [0; COMM];
             let length = text.iter().position(|&b| b == 0).unwrap_or(text.len()).min(COMM);
             name[..length].copy_from_slice(&text[..length]);
-            Some(Event { time_ns, pid, tid: word32(data, 4)?, cgroup: 0, what: What::Comm { name } })
+            Some(Event { time_ns, pid, tid: word32(data, 4)?, cgroup: 0, what: What::Comm { name, exec } })
         }
         _ => None,
     }
@@ -224,16 +240,21 @@ mod tests {
         let words = |words: &[u32]| words.iter().flat_map(|w| w.to_ne_bytes()).collect::<Vec<_>>();
         // pid, ppid, tid, ptid, time, and once more process, thread and time.
         let fork = words(&[5, 4, 6, 4, 77, 0, 4, 4, 77, 0]);
-        let event = of_task(FORK, &fork).expect("whole");
+        let event = of_task(FORK, 0, &fork).expect("whole");
         assert_eq!(event, Event { time_ns: 77, pid: 5, tid: 6, cgroup: 0, what: What::Fork { parent: 4 } });
         let mut comm = words(&[5, 6]);
         comm.extend(b"cat\0\0\0\0\0");
         comm.extend(words(&[5, 6, 78, 0]));
-        let Some(Event { what: What::Comm { name }, time_ns: 78, .. }) = of_task(COMM_RECORD, &comm) else {
+        let Some(Event { what: What::Comm { name, exec: true }, time_ns: 78, .. }) =
+            of_task(COMM_RECORD, COMM_EXEC, &comm)
+        else {
             panic!("no name");
         };
         assert_eq!(&name[..4], b"cat\0");
-        assert_eq!(of_task(1, &comm), None);
-        assert!((0..comm.len()).all(|n| of_task(COMM_RECORD, &comm[..n]).is_none_or(|e| e.pid == 5)));
+        assert_eq!(of_task(1, 0, &comm), None);
+        // A thread that ends is not the end of its process.
+        let exit = |tid: u32| of_task(EXIT, 0, &words(&[5, 4, tid, 4, 79, 0, 5, tid, 79, 0])).map(|event| event.what);
+        assert_eq!((exit(5), exit(6)), (Some(What::Exit), None));
+        assert!((0..comm.len()).all(|n| of_task(COMM_RECORD, 0, &comm[..n]).is_none_or(|e| e.pid == 5)));
     }
 }

@@ -31,7 +31,7 @@ impl Tasks {
             Some(&number) => number,
             None => self.add(event, assembler, with_groups),
         };
-        if let What::Comm { name } = event.what {
+        if let What::Comm { name, .. } = event.what {
             let name = text(&name);
             self.names[number as usize] = format!("{name} {}", event.tid);
             if let Some(known) = self.known.get_mut(&event.pid).filter(|_| event.pid == event.tid) {

@@ -1,6 +1,7 @@
 //! A machine for tests of the engine.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use refault_mm::{Ack, Effect, PageId, SwapSlot, World};
 
@@ -33,6 +34,8 @@ pub struct AtOnce {
     pub hottest: Option<PageId>,
     /// The page that several processes map executable.
     pub shared_executable: Option<PageId>,
+    /// Pages that are mapped executable.
+    pub executable: Range<u32>,
     /// Something holds every page in place.
     pub pinned: bool,
     ptes: Vec<Pte>,
@@ -56,6 +59,7 @@ impl AtOnce {
             write_queue: usize::MAX,
             hottest: None,
             shared_executable: None,
+            executable: 0..0,
             pinned: false,
             ptes: Vec::new(),
             slots: BTreeMap::new(),
@@ -167,6 +171,10 @@ impl World for AtOnce {
 
     fn is_hottest(&mut self, page: PageId) -> bool {
         self.hottest == Some(page)
+    }
+
+    fn is_executable(&self, page: PageId) -> bool {
+        self.executable.contains(&page.0)
     }
 
     fn is_shared_executable(&self, page: PageId) -> bool {

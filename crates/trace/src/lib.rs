@@ -48,7 +48,7 @@ pub use record::{
     Act, Advised, CHUNK, Collapse, Header, MAX_OBJECTS, MAX_PAGES_PER_RECORD, ObjectInfo, ObjectKind, Op, Record,
     RecordSource, Via,
 };
-pub use recording::{Recording, Series, Snapshot};
+pub use recording::{Recording, Series, Snapshot, TouchMethod, Touches};
 pub use sample::{Sample, SampleUnit};
 pub use samples::Samples;
 pub use stream::{PageNumbers, Piece, Pieces};

@@ -2,7 +2,7 @@
 
 use crate::error::TraceError;
 use crate::format::Format;
-use crate::recording::Recording;
+use crate::recording::{Recording, Touches};
 use serde::{Deserialize, Serialize};
 
 /// What backs the pages of an object.
@@ -50,6 +50,9 @@ pub enum Act {
     Hit,
     /// A touch for whose first page the recorded kernel had to read; it had the others by then.
     Miss,
+    /// A touch of pages in place that was seen by sampling, at the end of its interval: an accessed
+    /// bit, and no fault.
+    Sampled,
     /// The pages left the page cache, and not by reclaim: truncation, deletion, `drop_caches`. A
     /// replay does it, too.
     Drop,
@@ -87,11 +90,14 @@ pub enum Advised {
     Cold,
     /// They shall be reclaimed now.
     PageOut,
+    /// Nothing that a program says, but what reclaim makes a difference by: they are mapped
+    /// executable.
+    MapExecutable,
 }
 
 impl Advised {
     /// All of them.
-    pub const ALL: [Advised; 11] = [
+    pub const ALL: [Advised; 12] = [
         Advised::Normal,
         Advised::Random,
         Advised::Sequential,
@@ -103,6 +109,7 @@ impl Advised {
         Advised::MapSequential,
         Advised::Cold,
         Advised::PageOut,
+        Advised::MapExecutable,
     ];
 }
 
@@ -110,7 +117,7 @@ impl Act {
     /// Whether it is a touch.
     #[inline]
     pub fn is_touch(self) -> bool {
-        matches!(self, Act::Touch | Act::Hit | Act::Miss)
+        matches!(self, Act::Touch | Act::Hit | Act::Miss | Act::Sampled)
     }
 }
 
@@ -164,6 +171,9 @@ pub struct ObjectInfo {
     /// `read_ahead_kb` of its device in pages, where a recording knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_ahead_pages: Option<u32>,
+    /// How touches of it in place were sampled, where a recording did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub touches: Option<Touches>,
 }
 
 fn is_zero(order: &u8) -> bool {
@@ -173,7 +183,7 @@ fn is_zero(order: &u8) -> bool {
 impl ObjectInfo {
     /// An object of that name and kind.
     pub fn new(name: impl Into<String>, kind: ObjectKind) -> Self {
-        Self { name: name.into(), kind, pages: None, folio_order: 0, read_ahead_pages: None }
+        Self { name: name.into(), kind, pages: None, folio_order: 0, read_ahead_pages: None, touches: None }
     }
 }
 

@@ -34,8 +34,58 @@ pub struct Recording {
     pub read_ahead_pages: Option<u32>,
     /// Objects have numbers for names.
     pub anonymized: bool,
+    /// How touches of memory in place were sampled; none: they were not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub touches: Option<Touches>,
     /// How the group, or the machine, was over time.
     pub series: Series,
+}
+
+/// How touches of memory in place were sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Touches {
+    /// By what.
+    pub by: TouchMethod,
+    /// From one look to the next, on average: a touch is seen at the end of such an interval.
+    pub interval_ns: u64,
+}
+
+/// What tells that a page in place was touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TouchMethod {
+    /// Idle page tracking: the accessed bit, reads and writes.
+    Idle,
+    /// The soft-dirty bit of page tables: writes.
+    SoftDirty,
+    /// Write protection that the kernel lifts by itself (`PAGEMAP_SCAN`): writes.
+    WriteProtect,
+}
+
+impl TouchMethod {
+    /// All, the best first.
+    pub const ALL: [TouchMethod; 3] = [TouchMethod::Idle, TouchMethod::SoftDirty, TouchMethod::WriteProtect];
+
+    /// Its name in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            TouchMethod::Idle => "idle",
+            TouchMethod::SoftDirty => "soft-dirty",
+            TouchMethod::WriteProtect => "write-protect",
+        }
+    }
+
+    /// It does not see pages that are only read.
+    pub fn writes_only(self) -> bool {
+        self != TouchMethod::Idle
+    }
+}
+
+impl std::fmt::Display for Touches {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let only = if self.by.writes_only() { "writes only, " } else { "" };
+        write!(f, "{only}by {}, every {:.2} s", self.by.name(), self.interval_ns as f64 / 1e9)
+    }
 }
 
 /// Gauges and counters of the kernel over time.

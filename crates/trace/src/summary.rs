@@ -75,6 +75,9 @@ pub struct KernelCounts {
     pub hits: u64,
     /// Accesses that had to wait for a read that they caused.
     pub misses: u64,
+    /// Pages that were found touched in place, by sampling: neither of these.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub sampled: u64,
     /// Pages that it added to the page cache.
     pub added: u64,
     /// Pages that reclaim took from the page cache.
@@ -107,12 +110,17 @@ pub struct ObjectSummary {
     pub accesses: u64,
 }
 
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
 impl KernelCounts {
     fn add(&mut self, record: &Record) {
         let pages = u64::from(record.pages);
         match record.act {
             Act::Touch | Act::Advise(_) => {}
             Act::Hit => self.hits += pages,
+            Act::Sampled => self.sampled += pages,
             Act::Miss => {
                 self.misses += 1;
                 self.hits += pages - 1;
@@ -159,7 +167,11 @@ struct Counts {
 impl Counts {
     fn add(&mut self, source: &dyn RecordSource, record: &Record) -> Result<(), TraceError> {
         let accesses = u64::from(record.pages);
-        self.kernel.add(record);
+        // What happened to anonymous memory is no page cache.
+        let info = source.header().objects.get(record.object as usize);
+        if record.act == Act::Sampled || info.is_none_or(|info| info.kind == ObjectKind::File) {
+            self.kernel.add(record);
+        }
         if !record.act.is_touch() {
             return Ok(());
         }

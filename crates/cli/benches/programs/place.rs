@@ -21,11 +21,24 @@ pub enum System {
     Refault,
     /// A memory cgroup with swap of the kernel.
     Kernel(Swap),
+    /// The same with zram, which the limit of a cgroup does not count, out of the limit: the cgroup
+    /// gets as much less as zram takes.
+    ZramCounted,
+}
+
+impl System {
+    fn swap(self) -> Option<Swap> {
+        match self {
+            System::Alone | System::Refault => None,
+            System::Kernel(swap) => Some(swap),
+            System::ZramCounted => Some(Swap::Zram),
+        }
+    }
 }
 
 /// All of them, in the order in which they are run.
-pub const SYSTEMS: [System; 4] =
-    [System::Alone, System::Refault, System::Kernel(Swap::Zram), System::Kernel(Swap::File)];
+pub const SYSTEMS: [System; 5] =
+    [System::Alone, System::Refault, System::Kernel(Swap::Zram), System::Kernel(Swap::File), System::ZramCounted];
 
 impl fmt::Display for System {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -33,6 +46,7 @@ impl fmt::Display for System {
             System::Alone => f.pad("alone"),
             System::Refault => f.pad("refault run"),
             System::Kernel(swap) => f.pad(&format!("cgroup, {swap}")),
+            System::ZramCounted => f.pad("zram, counted"),
         }
     }
 }
@@ -66,6 +80,8 @@ pub struct Figures {
     pub taken_peak_bytes: Option<f64>,
     pub pages_out: f64,
     pub pages_back: f64,
+    /// The most that zram took.
+    pub zram_bytes: Option<u64>,
     /// What there is to say beside.
     pub note: String,
 }
@@ -93,6 +109,10 @@ impl Outcome {
 /// Runs the program. What the kernel ends for lack of memory is run once more: it does so now and
 /// then while there is swap left.
 pub fn run(order: &Order) -> Outcome {
+    if order.system == System::ZramCounted { run_zram_counted(order) } else { run_twice(order) }
+}
+
+fn run_twice(order: &Order) -> Outcome {
     match run_once(order) {
         Outcome::Killed => match run_once(order) {
             Outcome::Ended(f) => Outcome::Ended(Figures { note: format!("killed the first time; {}", f.note), ..f }),
@@ -102,15 +122,39 @@ pub fn run(order: &Order) -> Outcome {
     }
 }
 
+/// Runs it until what the cgroup may take and what zram took are the limit together. Less for the
+/// one is more for the other, so the limit of the cgroup only goes down.
+fn run_zram_counted(order: &Order) -> Outcome {
+    const TRIES: usize = 8;
+    /// Of the limit, this part more will do.
+    const CLOSE: u64 = 50;
+    let all = order.memory_max_bytes;
+    let mut memory_max_bytes = all;
+    for _ in 0..TRIES {
+        let figures = match run_twice(&Order { memory_max_bytes, ..*order }) {
+            Outcome::Ended(figures) => figures,
+            other => return other,
+        };
+        let Some(zram) = figures.zram_bytes else { return Outcome::Skipped("what zram takes is not known".into()) };
+        if memory_max_bytes + zram <= all + all / CLOSE {
+            let note =
+                format!("{:.1} MiB for the cgroup; {}", memory_max_bytes as f64 / (1 << 20) as f64, figures.note);
+            return Outcome::Ended(Figures { note, ..figures });
+        }
+        memory_max_bytes = (all.saturating_sub(zram) / 4096 * 4096).max(1 << 20);
+    }
+    Outcome::Skipped(format!("{TRIES} runs with less and less for the cgroup took more than the limit"))
+}
+
 fn run_once(o: &Order) -> Outcome {
     let rig = Rig::new(Setup {
-        memory_max_bytes: matches!(o.system, System::Kernel(_)).then_some(o.memory_max_bytes),
-        swap: if let System::Kernel(swap) = o.system { Some((swap, o.swap_bytes)) } else { None },
+        memory_max_bytes: o.system.swap().map(|_| o.memory_max_bytes),
+        swap: o.system.swap().map(|swap| (swap, o.swap_bytes)),
         directory: o.directory,
     });
     let rig = match (rig, o.system) {
         (Ok(rig), _) => Some(rig),
-        (Err(why), System::Kernel(_)) => return Outcome::Skipped(why),
+        (Err(why), System::Kernel(_) | System::ZramCounted) => return Outcome::Skipped(why),
         // Nobody counts from outside, then.
         (Err(_), _) => None,
     };
@@ -129,6 +173,7 @@ fn run_once(o: &Order) -> Outcome {
     let after = swapped();
     let killed = rig.as_ref().map_or(0, Rig::killed);
     let note = rig.as_ref().map_or_else(String::new, Rig::used);
+    let zram_bytes = rig.as_ref().and_then(Rig::zram_bytes);
     if let Some(Err(e)) = rig.map(Rig::end) {
         return Outcome::Failed(e);
     }
@@ -148,6 +193,7 @@ fn run_once(o: &Order) -> Outcome {
         taken_peak_bytes: None,
         pages_out: after.0 - before.0,
         pages_back: after.1 - before.1,
+        zram_bytes,
         note,
     };
     if o.system != System::Refault {

@@ -97,10 +97,10 @@ impl Row {
 /// All rows, as documentation has them.
 pub fn markdown(rows: &[Row]) -> String {
     let mut text = String::from(
-        "\n| program | limit, MiB | takes alone, MiB | alone, s | `refault run`, s | cgroup, zram, s | cgroup, file, s | by alone | by zram | by file \
+        "\n| program | limit, MiB | takes alone, MiB | alone, s | `refault run`, s | cgroup, zram, s | cgroup, file, s | zram counted, s | by alone | by zram | by file | by zram counted \
          | peak, counted | peak, seen | k pages out, back | zram | file | load |\n",
     );
-    text.push_str(&format!("|---|{}\n", "---:|".repeat(15)));
+    text.push_str(&format!("|---|{}\n", "---:|".repeat(17)));
     rows.iter().for_each(|r| text.push_str(&r.markdown()));
     text
 }

@@ -1,7 +1,9 @@
 //! What the flags of a replay are for a recording, unless they are given.
 
+use crate::terminal::printable;
 use refault_mm::{Kernel, Policy};
 use refault_trace::Recording;
+use std::path::Path;
 
 /// The policy of the recorded kernel.
 pub(crate) fn policy(recording: &Recording) -> Policy {
@@ -16,6 +18,17 @@ pub(crate) fn swappiness(recording: &Recording) -> Option<u32> {
 /// The profile of the recorded kernel.
 pub(crate) fn kernel(recording: &Recording) -> Kernel {
     profile(&recording.kernel)
+}
+
+/// Says that touches were sampled, and how.
+pub(crate) fn note_touches(recording: Option<&Recording>, path: &Path) {
+    if let Some(touches) = recording.and_then(|recording| recording.touches) {
+        let path = printable(&path.display().to_string());
+        eprintln!(
+            "note: {path}: touches of memory in place were sampled ({touches}): each is an accessed bit, seen at the end \
+             of its interval"
+        );
+    }
 }
 
 /// The profile for a release such as `6.18.44-generic`: the last one that is not younger.

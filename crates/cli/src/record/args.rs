@@ -2,7 +2,8 @@
 
 use crate::flags::size::Size;
 use clap::Args;
-use refault_record::{Options, Target};
+use refault_record::{Options, Sampling, Target};
+use refault_trace::TouchMethod;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -57,6 +58,16 @@ pub struct RecordArgs {
     #[arg(long, value_name = "SIZE", value_parser = Size::absolute)]
     pub(super) max_size: Option<Size>,
 
+    /// How often to look which memory in place was touched: 1s, 500ms, or off [default: 1s where idle
+    /// page tracking is, which changes nothing for the program, else off]
+    #[arg(long, value_name = "TIME|off", value_parser = touches)]
+    pub(super) touches: Option<Touches>,
+
+    /// By what: idle (reads and writes), soft-dirty or write-protect (writes; the program takes a fault
+    /// for the first write to a page after each look) [default: the first of these that is there]
+    #[arg(long, value_name = "METHOD", value_parser = touches_by, requires = "touches")]
+    pub(super) touches_by: Option<TouchMethod>,
+
     /// Memory of the ring of each CPU, a power of two; events beyond it are lost, and counted
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = Size::absolute)]
     pub(super) ring: Size,
@@ -101,12 +112,39 @@ impl RecordArgs {
             memory_bytes: self.memory.as_ref().map(bytes),
             longest: self.longest,
             max_bytes: self.max_size.as_ref().map(bytes),
+            touches: match self.touches {
+                None => Sampling::IfFree,
+                Some(Touches::Off) => Sampling::Off,
+                Some(Touches::Every(interval)) => Sampling::Every(interval, self.touches_by),
+            },
             ring_bytes: ring_bytes as usize,
             anonymized: self.anonymize,
             tracefs: self.tracefs.clone(),
             output: self.output.clone(),
         })
     }
+}
+
+/// What `--touches` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Touches {
+    Off,
+    Every(Duration),
+}
+
+fn touches(text: &str) -> Result<Touches, String> {
+    if text == "off" {
+        return Ok(Touches::Off);
+    }
+    match time(text)? {
+        interval if interval < Duration::from_millis(10) => Err("10ms is the shortest interval".to_owned()),
+        interval => Ok(Touches::Every(interval)),
+    }
+}
+
+fn touches_by(text: &str) -> Result<TouchMethod, String> {
+    let found = TouchMethod::ALL.into_iter().find(|method| method.name() == text);
+    found.ok_or_else(|| format!("is one of {}", TouchMethod::ALL.map(TouchMethod::name).join(", ")))
 }
 
 /// A time such as `90s`.
@@ -128,6 +166,15 @@ fn time(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn touches_have_an_interval_and_a_method() {
+        assert_eq!(touches("off"), Ok(Touches::Off));
+        assert_eq!(touches("250ms"), Ok(Touches::Every(Duration::from_millis(250))));
+        assert!(touches("9ms").is_err() && touches("on").is_err());
+        assert_eq!(touches_by("soft-dirty"), Ok(TouchMethod::SoftDirty));
+        assert!(touches_by("Idle").is_err());
+    }
 
     #[test]
     fn times_have_units() {

@@ -5,6 +5,7 @@ use crate::flags::size::human;
 use crate::terminal::grouped;
 use crate::{Failure, print};
 use refault_record::{End, Progress, Report};
+use refault_trace::TouchMethod;
 use serde::Serialize;
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
@@ -72,6 +73,9 @@ struct Json<'a> {
     accesses: u64,
     misses: u64,
     hit_rate: Option<f64>,
+    touches: u64,
+    touches_by: Option<TouchMethod>,
+    touches_interval_ns: Option<u64>,
     objects: u32,
     bytes: u64,
     ended_by: &'static str,
@@ -101,6 +105,9 @@ pub(super) fn give(args: &RecordArgs, report: &Report) -> Result<(), Failure> {
             accesses: p.accesses,
             misses: p.misses,
             hit_rate: hit_rate(p),
+            touches: p.touches,
+            touches_by: report.recording.touches.map(|touches| touches.by),
+            touches_interval_ns: report.recording.touches.map(|touches| touches.interval_ns),
             objects: p.objects,
             bytes: p.bytes,
             ended_by: ended_by(report.end),
@@ -119,6 +126,12 @@ pub(super) fn give(args: &RecordArgs, report: &Report) -> Result<(), Failure> {
         args.output.display(),
         human(p.bytes),
     );
+    if let Some(touches) = report.recording.touches {
+        eprintln!("refault: and {} touches of memory in place ({touches})", grouped(p.touches));
+    }
+    if let Some(complaint) = &report.complaint {
+        eprintln!("refault: not all memory could be looked at: {complaint}");
+    }
     if p.lost > 0 {
         eprintln!(
             "refault: {} of {} events were lost, so that the recording is not exact; give more to --ring",

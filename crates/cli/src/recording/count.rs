@@ -19,7 +19,7 @@ pub(crate) struct Both {
 }
 
 impl Both {
-    fn add(&mut self, kernel: bool, lab: bool) {
+    pub(super) fn add(&mut self, kernel: bool, lab: bool) {
         self.accesses += 1;
         self.kernel_misses += u64::from(kernel);
         self.lab_misses += u64::from(lab);
@@ -50,6 +50,8 @@ pub(crate) struct Compared {
     /// Of these those by descriptor, and those by mapping.
     pub(crate) by_descriptor: Both,
     pub(crate) by_mapping: Both,
+    /// Touches that were sampled, all of them hits of the kernel, and not in `total`.
+    pub(crate) sampled: Both,
     pub(crate) windows: Vec<Both>,
     /// When the first access of each was.
     window_from_ns: Vec<Option<u64>>,

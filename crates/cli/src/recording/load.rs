@@ -1,6 +1,6 @@
 //! A recording in memory: its records, its files, and which pages were in memory when it began.
 
-use refault_trace::{Act, CHUNK, ObjectInfo, Record, RecordSource, Recording, TraceError, Via};
+use refault_trace::{Act, CHUNK, ObjectInfo, ObjectKind, Record, RecordSource, Recording, TraceError, Via};
 use std::collections::HashSet;
 
 /// Files of no more pages than this are there as a whole; of larger ones what is near to what was
@@ -104,7 +104,7 @@ impl Loaded {
         for record in &records {
             let at = record.object as usize;
             let (start, end) = (record.page, record.page + u64::from(record.pages));
-            if matches!(record.act, Act::Advise(_)) {
+            if matches!(record.act, Act::Advise(_)) || objects[at].kind == ObjectKind::Anon {
                 continue;
             }
             match near[at].last_mut() {
@@ -113,7 +113,7 @@ impl Loaded {
             }
             if record.act.is_touch() {
                 touched[at] = true;
-                accesses += u64::from(record.pages);
+                accesses += if record.act == Act::Sampled { 0 } else { u64::from(record.pages) };
             }
         }
         if accesses == 0 {
@@ -125,6 +125,8 @@ impl Loaded {
             .zip(&touched)
             .map(|((near, info), &touched)| File::new(near, info.pages, touched))
             .collect();
+        // Anonymous memory is there by its size, as the group was charged for it.
+        records.retain(|record| objects[record.object as usize].kind == ObjectKind::File);
         let warm = warm(&records);
         Ok(Loaded { recording, name, objects, files, records, warm, accesses })
     }
@@ -167,13 +169,14 @@ impl Loaded {
 /// recording began: they were in memory before.
 fn warm(records: &[Record]) -> Vec<(u32, u64)> {
     let (mut seen, mut warm) = (HashSet::new(), Vec::new());
-    for record in records {
+    // What programs say of pages says nothing of where these are.
+    for record in records.iter().filter(|record| !matches!(record.act, Act::Advise(_))) {
         let pages = record.page..record.page + u64::from(record.pages);
         for (i, page) in pages.enumerate() {
             let is_new = seen.insert((record.object, page));
             // What a write adds, it adds after it began; of reads the pages come before.
             let in_place = match record.act {
-                Act::Hit => true,
+                Act::Hit | Act::Sampled => true,
                 Act::Miss => i > 0 && record.op.via == Some(Via::Fd) && !record.op.write,
                 _ => false,
             };
@@ -188,7 +191,7 @@ fn warm(records: &[Record]) -> Vec<(u32, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refault_trace::Op;
+    use refault_trace::{Advised, Op};
 
     #[test]
     fn pages_of_a_file_are_numbered() {
@@ -204,6 +207,13 @@ mod tests {
         let all = 2 + NEAR + 100;
         assert_eq!(places.map(|p| file.places(p)), [0..0, 0..1, 0..2, 1..3 + NEAR, 0..all, all..all]);
         assert_eq!(File::new(Vec::new(), Some(10), false).indices().count(), 0);
+    }
+
+    #[test]
+    fn regression_advice_on_pages_in_place_does_not_hide_them() {
+        let record = |act, page, pages| Record { act, pages, ..Record::touch(page, Op::READ) };
+        let records = [record(Act::Advise(Advised::MapExecutable), 0, 10), record(Act::Hit, 3, 1)];
+        assert_eq!(warm(&records), [(0, 3)]);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use super::count::Compared;
 use super::load::Loaded;
 use super::settings::Settings;
 use crate::replay::cell::Cell;
-use crate::replay::machine::MAPPED;
-use refault_mm::{AccessAdvice, Advice, PageId, Readahead, Touch};
+use crate::replay::machine::{EXECUTABLE, MAPPED};
+use refault_mm::{AccessAdvice, Advice, MappingId, PageId, Readahead, Touch};
 use refault_trace::{Act, Advised, PackedAccess, Record, Via};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -22,8 +22,9 @@ struct Run<'a> {
     loaded: &'a Loaded,
     settings: &'a Settings,
     cell: Cell,
-    /// By object: the id of its first page.
+    /// By object: the id of its first page, and what the engine knows it by.
     first: Vec<u32>,
+    mappings: Vec<Option<MappingId>>,
     descriptors: HashMap<(u32, u32), Descriptor>,
     /// What programs said of how they will read a file, by object.
     advice: HashMap<u32, AccessAdvice>,
@@ -39,12 +40,15 @@ struct Run<'a> {
 /// Replays the recording, and compares every access.
 pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, String> {
     let mut cell = Cell::empty(settings.config.clone(), settings.memory_pages.unwrap_or(u64::MAX), u64::MAX, ())?;
-    let mut first = Vec::new();
+    let (mut first, mut mappings) = (Vec::new(), Vec::new());
     let mut next = 0;
     for (file, info) in loaded.files.iter().zip(&loaded.objects) {
         first.push(next);
+        mappings.push(None);
         if file.indices().next().is_some() {
             next = cell.add_file(file.indices(), settings.file_order(info))?;
+            mappings.pop();
+            mappings.push(cell.last_mapping());
         }
     }
     cell.end_of_objects();
@@ -54,6 +58,7 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
         settings,
         cell,
         first,
+        mappings,
         descriptors: HashMap::new(),
         advice: HashMap::new(),
         mapped_advice: HashMap::new(),
@@ -139,6 +144,7 @@ impl Run<'_> {
                 self.cache.end_pass(record.task);
                 self.advise(record, advised);
             }
+            Act::Sampled => self.sampled(record),
             Act::Touch | Act::Hit | Act::Miss => {
                 self.cache.end_pass(record.task);
                 self.cache.set(self.ids_of(record), true);
@@ -209,6 +215,16 @@ impl Run<'_> {
         }
     }
 
+    /// Touches of pages in place, seen by sampling: accessed bits. Where the lab does not have the
+    /// page mapped it is a fault.
+    fn sampled(&mut self, record: &Record) {
+        for id in self.ids_of(record) {
+            let is_hit =
+                self.elsewhere.contains(&id) || self.cell.step(PackedAccess::new(id, record.op.write, Via::Map, false));
+            self.compared.sampled.add(false, !is_hit);
+        }
+    }
+
     fn write(&mut self, id: u32, asked: u32) -> bool {
         let Cell { engine, machine, .. } = &mut self.cell;
         !engine.write_file(machine, PageId(id), asked).is_hit()
@@ -218,13 +234,10 @@ impl Run<'_> {
     fn fault(&mut self, record: &Record, id: u32) -> bool {
         let touch = if record.op.write { Touch::MapWrite } else { Touch::MapRead };
         let said = self.mapped_advice.get(&record.object).into_iter().flatten().rev();
-        let said = said.map(|(pages, advice)| (pages.contains(&record.page), *advice)).find(|(is_in, _)| *is_in);
-        let (cell, descriptor) = self.descriptor(record);
-        let mut readahead = descriptor.readahead;
-        readahead.advise(said.map_or(readahead.advice(), |(_, advice)| advice));
-        let outcome = cell.engine.fault_file(&mut cell.machine, PageId(id), touch, &mut readahead);
-        readahead.advise(descriptor.readahead.advice());
-        descriptor.readahead = readahead;
+        let said = said.filter(|(pages, _)| pages.contains(&record.page)).map(|(_, advice)| *advice).next();
+        let advice = said.unwrap_or_default();
+        let (cell, Descriptor { readahead, .. }) = self.descriptor(record);
+        let outcome = cell.engine.fault_file(&mut cell.machine, PageId(id), touch, advice, readahead);
         !outcome.is_hit()
     }
 
@@ -252,8 +265,12 @@ impl Run<'_> {
                 self.cell.engine.advise_range(first, nr, Advice::DontNeed);
             }
             Advised::MapRandom => self.advise_mapped(record, AccessAdvice::Random),
-            // The engine reads around faults also where the program goes on from page to page.
-            Advised::MapNormal | Advised::MapSequential => self.advise_mapped(record, AccessAdvice::Normal),
+            Advised::MapSequential => self.advise_mapped(record, AccessAdvice::Sequential),
+            Advised::MapNormal => self.advise_mapped(record, AccessAdvice::Normal),
+            Advised::MapExecutable => {
+                let pages = &mut self.cell.machine.pte[ids.start as usize..ids.end as usize];
+                pages.iter_mut().for_each(|pte| *pte |= EXECUTABLE);
+            }
             Advised::Cold => self.cell.engine.advise_range(first, nr, Advice::Cold),
             Advised::PageOut => _ = self.cell.engine.page_out(&mut self.cell.machine, first, nr),
         }
@@ -268,6 +285,13 @@ impl Run<'_> {
 
     fn advise_mapped(&mut self, record: &Record, advice: AccessAdvice) {
         let pages = record.page..record.page.saturating_add(u64::from(record.pages));
+        // What reclaim makes of accessed bits the engine knows for a file as a whole.
+        let file = &self.loaded.files[record.object as usize];
+        if let Some(mapping) = self.mappings[record.object as usize]
+            && file.indices().all(|page| pages.contains(&page))
+        {
+            self.cell.engine.advise_access(mapping, advice);
+        }
         let all = self.mapped_advice.entry(record.object).or_default();
         all.retain(|(before, _)| before.start < pages.start || before.end > pages.end);
         all.push((pages, advice));

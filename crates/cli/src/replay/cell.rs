@@ -1,6 +1,6 @@
 //! One (policy, size) cell of a replay: an engine, and the loop that feeds it.
 
-use refault_mm::{Config, Engine, MappingId, MappingKind, MemcgId, Outcome, PageId, Touch};
+use refault_mm::{Config, Engine, MappingId, MappingKind, MemcgId, MemcgLimits, Outcome, PageId, Touch};
 use refault_trace::{ObjectKind, PackedAccess, Trace};
 
 use super::groups::Tree;
@@ -46,7 +46,7 @@ impl MissSink for MissBits {
 }
 
 /// A trace being replayed under one policy at one size.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[allow(private_bounds, private_interfaces, reason = "who watches is a matter of this crate")]
 pub struct Cell<O = ()> {
     /// The engine, for its counters.
@@ -64,6 +64,15 @@ pub struct Cell<O = ()> {
     pub misses: u64,
     /// The access at which nothing was left to reclaim; the replay ends there.
     pub oom_at: Option<u64>,
+}
+
+/// What a touch of a mapped page needs of its entry, and what it sets there.
+#[inline(always)]
+fn hardware_bits(write: bool) -> (u8, u8) {
+    match write {
+        true => (MAPPED | WRITABLE, YOUNG | DIRTY),
+        false => (MAPPED, YOUNG),
+    }
 }
 
 /// How long an access takes where the trace has no times.
@@ -129,6 +138,11 @@ impl<O: Observer> Cell<O> {
         Ok(self.engine.registered_pages() as u32)
     }
 
+    /// The object that was registered last.
+    pub(crate) fn last_mapping(&self) -> Option<MappingId> {
+        self.mappings.last().copied()
+    }
+
     /// Every object is there: page tables for them.
     pub(crate) fn end_of_objects(&mut self) {
         self.machine.pte = vec![0; self.engine.registered_pages()];
@@ -152,6 +166,17 @@ impl<O: Observer> Cell<O> {
         }
         self.end_of_objects();
         Ok(())
+    }
+
+    /// The same with a lower limit, under which it would be in this state as well.
+    pub(super) fn with_memory(&self, pages: u64) -> Result<Cell<O>, String>
+    where
+        O: Clone,
+    {
+        let mut cell = self.clone();
+        let limits = MemcgLimits { max: pages, ..cell.engine.memcg_limits(cell.group) };
+        cell.engine.set_memcg_limits(&mut cell.machine, cell.group, &limits)?;
+        Ok(cell)
     }
 
     /// As [`Cell::run`], with the pages that left memory on the way, and before which access of the
@@ -203,6 +228,7 @@ impl<O: Observer> Cell<O> {
         let mut at = 0;
         loop {
             at += self.engine.read_hits(part[at..].iter().map(|a| a.is_plain().then_some(PageId(a.page()))));
+            at += self.mapped_hits(&part[at..]);
             let Some(&a) = part.get(at) else { return };
             if !self.step(a) {
                 self.misses += 1;
@@ -216,6 +242,22 @@ impl<O: Observer> Cell<O> {
             }
             at += 1;
         }
+    }
+
+    /// Touches of mapped pages in a row, which cost the engine nothing: the hardware sets their
+    /// bits. How many they were.
+    #[inline(always)]
+    fn mapped_hits(&mut self, part: &[PackedAccess]) -> usize {
+        let pte = &mut self.machine.pte[..];
+        for (i, a) in part.iter().enumerate() {
+            let entry = &mut pte[a.page() as usize];
+            let (needed, set) = hardware_bits(a.is_write());
+            if !a.is_map() || *entry & needed != needed {
+                return i;
+            }
+            *entry |= set;
+        }
+        part.len()
     }
 
     /// Loads into the cache what accesses need that will be more than a plain hit.
@@ -241,10 +283,7 @@ impl<O: Observer> Cell<O> {
         let touch = if a.is_map() {
             // A mapped, resident page costs no call: the hardware sets its bits.
             let pte = &mut self.machine.pte[page.index()];
-            let (needed, set) = match a.is_write() {
-                true => (MAPPED | WRITABLE, YOUNG | DIRTY),
-                false => (MAPPED, YOUNG),
-            };
+            let (needed, set) = hardware_bits(a.is_write());
             if *pte & needed == needed {
                 *pte |= set;
                 return true;

@@ -7,6 +7,7 @@
 //! | `command` | from flags to output: which traces, sizes and policies |
 //! | `cell`, `machine` | one trace, policy and size: the engine, and page tables and devices that cost nothing |
 //! | `run`, `recorder` | cells on threads; what is recorded on the way |
+//! | `alike` | what cells of several sizes have in common, once |
 //! | `stream` | the cells of a trace that is larger than memory |
 //! | `clocked`, `progress` | the source as it is read, with its times; the bar |
 //! | `row`, `text`, `curve`, `swap_map`, `metrics` | what came out, as tables, JSON, pictures and metrics |
@@ -17,6 +18,7 @@
 //! It calls the engine, `runner` for machines, and `flags`, `table` and `terminal`. `main` calls
 //! `run`, `size` and `report` replay with it.
 
+mod alike;
 mod args;
 pub mod cell;
 pub(crate) mod clocked;

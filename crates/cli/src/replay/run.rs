@@ -1,5 +1,6 @@
 //! The cells of one trace, spread over the cores; all read one decoded trace.
 
+use super::alike::{Family, Fork, Task, Tasks};
 use super::cell::{Cell, CountOnly, MissBits, MissSink};
 use super::policy::RowPolicy;
 use super::progress::Progress;
@@ -10,11 +11,10 @@ use refault_mm::opt::{Opt, next_uses};
 use refault_mm::{CacheExtOps, Config, Lru, Policy};
 use refault_trace::{PackedAccess, Trace};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Accesses between two steps of the progress bar.
-const STEP: usize = 1 << 17;
+pub(super) const STEP: usize = 1 << 17;
 
 /// A policy in the form of cache_ext that a program brings.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub struct Plan<'a> {
 }
 
 /// What decides in a cell.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Decides<'a> {
     Policy(&'a (RowPolicy, Option<Config>)),
     PlugIn(&'a (&'a PlugIn, Config)),
@@ -72,35 +72,46 @@ pub(super) type Done = (Row, Option<MissBits>);
 #[derive(Debug)]
 pub(super) struct Running<'a> {
     policy: RowPolicy,
-    cfg: &'a Config,
+    pub(super) cfg: &'a Config,
     plug_in: Option<&'a PlugIn>,
     pages: u64,
-    cell: Cell,
+    pub(super) cell: Cell,
     recorder: Recorder,
     seconds: f64,
+}
+
+impl<'a> Running<'a> {
+    /// The same in less memory, where that makes no difference yet.
+    fn with_memory(&self, pages: u64) -> Result<Running<'a>, String> {
+        let Running { policy, cfg, plug_in, recorder, seconds, cell, .. } = self;
+        let (cell, recorder) = (cell.with_memory(pages)?, recorder.clone());
+        Ok(Running { policy: *policy, cfg, plug_in: *plug_in, pages, cell, recorder, seconds: *seconds })
+    }
 }
 
 impl Plan<'_> {
     /// Replays every cell; rows are by size, then by policy, whatever the threads.
     pub fn run(&self) -> Result<Vec<Done>, String> {
-        let cells = self.cells();
+        let cells = self.cells().len();
         let next = self.next_uses()?;
-        let progress = self.progress(cells.len());
-        let taken = AtomicUsize::new(0);
-        let done: Mutex<Vec<Option<Result<Done, String>>>> = Mutex::new(cells.iter().map(|_| None).collect());
+        let progress = self.progress(cells);
+        let tasks = Tasks::new(self.families(), self.threads.min(cells));
+        let done: Mutex<Vec<Option<Result<Done, String>>>> = Mutex::new((0..cells).map(|_| None).collect());
+        let put = |at: usize, result| {
+            if let Ok(mut done) = done.lock() {
+                done[at] = Some(result);
+            }
+        };
         std::thread::scope(|scope| {
-            for _ in 0..self.threads.min(cells.len()) {
+            for _ in 0..self.threads.min(cells) {
                 scope.spawn(|| {
-                    while let Some((at, &(pages, decides))) = {
-                        let at = taken.fetch_add(1, Ordering::Relaxed);
-                        cells.get(at).map(|cell| (at, cell))
-                    } {
-                        let result = match self.begin(decides, pages) {
-                            Some(running) => running.map(|running| self.linux(running, &progress)),
-                            None => Ok(self.opt(&next, pages, &progress)),
-                        };
-                        if let Ok(mut done) = done.lock() {
-                            done[at] = Some(result);
+                    while let Some(task) = tasks.next() {
+                        match task {
+                            Task::Finish(fork) => self.finish(*fork, &progress, &put),
+                            Task::Lead(family) => {
+                                self.lead(family, &next, &tasks, &progress, &put);
+                                tasks.led();
+                            }
                         }
                     }
                 });
@@ -155,11 +166,50 @@ impl Plan<'_> {
         Some(cell.map(|cell| Running { policy, cfg, plug_in, pages, cell, recorder, seconds: 0.0 }))
     }
 
-    fn linux(&self, mut running: Running<'_>, progress: &Progress) -> Done {
-        // A trace without times gets a microsecond an access.
+    /// Replays the largest memory of a family; the others leave it where they begin to differ.
+    fn lead<'p>(
+        &'p self,
+        family: Family<'p>,
+        next: &[u32],
+        tasks: &Tasks<'p>,
+        progress: &Progress,
+        put: &dyn Fn(usize, Result<Done, String>),
+    ) {
+        let Family { decides, cells } = family;
+        let Some((&(largest, pages), smaller)) = cells.split_last() else { return };
+        let mut running = match self.begin(decides, pages) {
+            None => return put(largest, Ok(self.opt(next, pages, progress))),
+            Some(Err(e)) => return cells.iter().for_each(|&(at, _)| put(at, Err(e.clone()))),
+            Some(Ok(running)) => running,
+        };
+        let mut from = 0;
+        let end = if smaller.is_empty() { 0 } else { self.before_file_writes() };
+        for &(at, pages) in smaller {
+            from = self.feed_while_alike(&mut running, pages, from, end, progress);
+            match running.with_memory(pages) {
+                Err(e) => put(at, Err(e)),
+                Ok(running) => {
+                    progress.add(from as u64);
+                    if let Err(fork) = tasks.offer(Box::new(Fork { at, from, running })) {
+                        self.finish(*fork, progress, put);
+                    }
+                }
+            }
+        }
+        self.finish(Fork { at: largest, from, running }, progress, put);
+    }
+
+    /// Replays what is left of the trace for a cell.
+    fn finish(&self, fork: Fork<'_>, progress: &Progress, put: &dyn Fn(usize, Result<Done, String>)) {
+        let Fork { at, from, mut running } = fork;
+        self.feed(&mut running, &self.trace.accesses[from..], self.times_from(from), progress);
+        put(at, Ok(self.end(running)));
+    }
+
+    /// The times of the accesses from a place on; a trace without any gets a microsecond an access.
+    pub(super) fn times_from(&self, from: usize) -> Option<&[u64]> {
         let times = self.trace.time_ns.as_deref().filter(|t| t.last().is_some_and(|&last| last > 0));
-        self.feed(&mut running, &self.trace.accesses, times, progress);
-        self.end(running)
+        times.map(|t| &t[from..])
     }
 
     /// Gives a cell its next accesses, and their times if the trace has any.

@@ -6,6 +6,7 @@ use super::report::{Change, Figure, Object, Point, Recorded, Report};
 use super::search::{Verdict, search};
 use super::target::Metric;
 use crate::flags;
+use crate::flags::recorded;
 use crate::flags::size::{Size, human};
 use crate::recording::{self, Compared, Loaded, Settings};
 use crate::replay::groups::on_threads;
@@ -35,6 +36,7 @@ struct Subject<'a> {
 pub(super) fn run(args: &SizeArgs, given: &Given, source: &mut dyn RecordSource) -> Result<Report, Failure> {
     args.refuse_foreign(given, &ANSWERED, "a trace", "a recording, which says it itself")?;
     let subject = Subject::new(args, given, Loaded::read(source)?)?;
+    recorded::note_touches(Some(&subject.loaded.recording), subject.loaded.name.as_ref());
     let footprint = subject.loaded.footprint_pages();
     let whole = footprint + footprint / 32 + 64 + subject.loaded.besides_files_pages();
     let pages = |size: &Size| size.pages(PAGE_SIZE as u32, footprint);

@@ -78,6 +78,10 @@ fn table(summary: &Summary, all: bool) -> String {
         let [added, evicted, dropped] = [kernel.added, kernel.evicted, kernel.dropped].map(grouped);
         line("page cache", format!("{added} pages added, {evicted} evicted, {dropped} dropped otherwise"));
     }
+    if let Some(touches) = summary.recording.as_ref().and_then(|recording| recording.touches) {
+        let sampled = summary.kernel.map_or(0, |kernel| kernel.sampled);
+        line("sampled", format!("{} touches of memory in place: {touches}", grouped(sampled)));
+    }
     if let Some(recording) = &summary.recording {
         let lost = if recording.lost == 0 { "none" } else { &grouped(recording.lost) };
         line("recording", format!("{} events, {lost} lost: {}", grouped(recording.events), recording.sees.join(", ")));

@@ -85,6 +85,12 @@ pub(super) fn json(compared: &Compared, loaded: &Loaded, settings: &Settings, ve
         "agreement": compared.total.agreement(),
         "by_descriptor": compared.by_descriptor,
         "by_mapping": compared.by_mapping,
+        "sampled": loaded.recording.touches.map(|touches| serde_json::json!({
+            "by": touches.by,
+            "interval_ns": touches.interval_ns,
+            "touches": compared.sampled.accesses,
+            "lab_misses": compared.sampled.lab_misses,
+        })),
         "warm_pages": compared.warm,
         "kernel_pages": { "added": compared.added, "evicted": compared.evicted, "dropped": compared.dropped },
         "lab_counters": compared.ours,

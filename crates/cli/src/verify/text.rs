@@ -25,6 +25,11 @@ pub(super) fn render(loaded: &Loaded, settings: &Settings, compared: &Compared, 
     let exact = if recording.lost == 0 { "" } else { ": not exact" };
     line("events", format!("{}, {} lost{exact}", grouped(recording.events), grouped(recording.lost)));
     line("accesses", grouped(compared.total.accesses));
+    if let Some(touches) = recording.touches {
+        let (all, missed) = (grouped(compared.sampled.accesses), grouped(compared.sampled.lab_misses));
+        line("touches", format!("{all} of files in place ({touches}), {missed} not in memory in the lab"));
+        line("", "each is an accessed bit, seen at the end of its interval, and no access of those above".to_owned());
+    }
     if compared.warm > 0 {
         let whose = if loaded.is_warm_own() { "" } else { ", of other groups" };
         line("warm", format!("{} pages were in memory at the start{whose}", grouped(compared.warm)));

@@ -34,12 +34,16 @@ const COMPARED: [(&str, &str); 7] = [
 ];
 
 /// What is further apart: each is explained in the page. One that is met again fails, too.
-const MISSES: [&str; 6] = [
+const MISSES: [&str; 10] = [
     "6.12.117 anon-zipf-512 lru 1: pgscan_direct",
     "6.12.117 idle-return-512 lru 1: pageoutrun",
     "6.12.117 idle-uniform-1024 lru 1: hit rate",
+    "6.12.117 idle-uniform-2048 lru 1: pgsteal_anon",
+    "6.12.117 idle-uniform-2048 lru 1: pswpout",
     "6.12.117 writers-512 lru 1: pgscan_file",
     "6.12.117 writers-512 mglru 1: pageoutrun",
+    "6.18.15 idle-uniform-512 lru 1: hit rate",
+    "6.18.15 idle-uniform-512 mglru 1: hit rate",
     "6.12.117 mixed-512 lru 4: hit rate",
 ];
 
@@ -49,6 +53,10 @@ fn guest(kernel: &str, workload: &str, cpus: u64) -> [u64; 4] {
     match (kernel.starts_with("6.1."), workload.ends_with("-256"), cpus) {
         (true, _, _) => [120_315, 3840, 2746, 10_057],
         (_, true, _) => [54_584, 3840, 1831, 7615],
+        _ if workload.ends_with("-2048") => [505_498, 3840, 5662, 12_797],
+        _ if kernel.starts_with("7.2.") => [117_655, 3840, 2716, 9139],
+        _ if kernel.starts_with("6.18.") => [118_498, 3840, 2722, 7933],
+        _ if workload == "quarters-512" => [118_804, 3840, 2732, 7420],
         _ if workload.ends_with("-1024") => [247_832, 3840, 3953, 8710],
         _ if workload == "writers-512" => [119_000, 3840, 2734, 11_050],
         (_, _, 1) => [119_000, 3840, 2734, 7670],
@@ -70,6 +78,29 @@ const COSTS: &str = r#"{ read_hit = "15us", write_hit = "25700ns", map_hit = "92
     minor_fault = "18500ns", major_fault = "9300ns", read_miss = "8600ns", scan_page = "300ns",
     reclaim_page = "2us", pte_walk = "300ns" }"#;
 
+/// Those of a guest: newer kernels take another time for a read (windows of idle-uniform before
+/// anything is reclaimed, from 96 to 49 % misses), 7.2 also for the first touch of a page.
+fn costs(kernel: &str) -> String {
+    let costs = COSTS.replace('\n', " ");
+    let others: &[_] = match kernel {
+        k if k.starts_with("6.18.") => &[("\"15us\"", "\"16500ns\""), ("\"8600ns\"", "\"7300ns\"")],
+        k if k.starts_with("7.2.") => {
+            &[("\"15us\"", "\"16200ns\""), ("\"8600ns\"", "\"8us\""), ("\"18500ns\"", "\"31us\"")]
+        }
+        _ => &[],
+    };
+    others.iter().fold(costs, |costs, (old, new)| costs.replace(old, new))
+}
+
+/// The traces that threads of one program played, each with a file and a heap of its own.
+fn threads(workload: &str) -> Vec<&str> {
+    match workload {
+        "quarters-512" => vec!["quarter-a-512", "quarter-b-512", "quarter-c-512", "quarter-d-512"],
+        "halves-512" => vec!["half-a-512", "half-b-512"],
+        _ => vec![workload],
+    }
+}
+
 /// The workloads that ran with it at the same time, each in a group of its own; itself first.
 fn together(workload: &str) -> Vec<&str> {
     match workload {
@@ -79,20 +110,37 @@ fn together(workload: &str) -> Vec<&str> {
     }
 }
 
-/// A task that plays a trace, with its group.
-fn task(workload: &str, dir: &Path) -> String {
-    let trace = dir.join(format!("{workload}.parquet"));
-    if !trace.exists() {
-        CASES.iter().find(|c| c.name == workload).expect("a known workload").write_native(&trace);
-    }
-    format!(
-        r#"[memcg."/{workload}"]
-[[task]]
-name = "{workload}"
+/// The tasks that play a workload, with their group.
+fn tasks(workload: &str, dir: &Path) -> String {
+    let mut text = format!("[memcg.\"/{workload}\"]\n");
+    for name in threads(workload) {
+        let trace = dir.join(format!("{name}.parquet"));
+        if !trace.exists() {
+            CASES.iter().find(|c| c.name == name).expect("a known workload").write_native(&trace);
+        }
+        write!(
+            text,
+            r#"[[task]]
+name = "{name}"
 memcg = "/{workload}"
 trace = {{ file = {trace:?}, device = "disk", advice = "random", mincore = true }}
 "#
-    )
+        )
+        .expect("a text");
+    }
+    text
+}
+
+/// The CPUs of a guest here, and how long a task keeps one. Where an emulator runs several CPUs in
+/// one thread of the host, only one makes progress at a time, and the next one's turn comes with
+/// the next timer: a tick of the guest, 4 ms. kswapd waits for that on a CPU of its own; where
+/// every CPU has a thread it shares one, and goes first.
+fn cpus(cpus: u64, threads: usize) -> (u64, &'static str) {
+    match (cpus, threads) {
+        (4, 1) => (1, "4ms"),
+        (4, _) => (1, "50us"),
+        _ => (cpus, "50us"),
+    }
 }
 
 /// Where the file is: sparse, so that a miss fills a page with zeros, but for writers. Theirs is on
@@ -109,19 +157,26 @@ fn scenario(row: &Value, dir: &Path) -> Scenario {
     let text = |key: &str| row[key].as_str().expect("a text");
     let cpus = row["cpus"].as_u64().expect("CPUs");
     let [pages, dma, min_free, taken] = guest(text("kernel"), text("workload"), cpus);
-    let (profile, flush) = if text("kernel").starts_with("6.1.") { ("6.1", "0") } else { ("6.12", "\"2s\"") };
+    let (profile, flush) = match text("kernel") {
+        k if k.starts_with("6.1.") => ("6.1", "0"),
+        k if k.starts_with("6.18.") => ("6.18", "\"2s\""),
+        k if k.starts_with("7.2.") => ("7.2", "\"2s\""),
+        _ => ("6.12", "\"2s\""),
+    };
+    let (cpus, quantum) = self::cpus(cpus, threads(text("workload")).len());
     let disk = disk(text("workload"));
-    let (policy, costs) = (text("policy"), COSTS.replace('\n', " "));
+    let swap = if text("workload").ends_with("-2048") { "3G" } else { "768M" };
+    let (policy, costs) = (text("policy"), costs(text("kernel")));
     let text = format!(
         r#"name = "guest"
-machine = {{ memory = "{pages}p", kernel = "{taken}p", dma = "{dma}p", min_free_kbytes = {min_free}, cpus = {cpus}, read_ahead = "0K", page_cluster = 0, per_cpu_lists = true, stat_flush_interval = {flush}, costs = {costs} }}
+machine = {{ memory = "{pages}p", kernel = "{taken}p", dma = "{dma}p", min_free_kbytes = {min_free}, cpus = {cpus}, quantum = "{quantum}", read_ahead = "0K", page_cluster = 0, per_cpu_lists = true, stat_flush_interval = {flush}, costs = {costs} }}
 policy = {{ name = "{policy}", kernel = "{profile}" }}
 device.disk = {{ {disk} }}
 device.zram = {{ preset = "zram", compression_ratio = 64.0, compress = "20us", decompress = "10us" }}
-swap = {{ device = "zram", size = "768M" }}
+swap = {{ device = "zram", size = "{swap}" }}
 "#
     );
-    let tasks: String = together(row["workload"].as_str().expect("a text")).iter().map(|w| task(w, dir)).collect();
+    let tasks: String = together(row["workload"].as_str().expect("a text")).iter().map(|w| tasks(w, dir)).collect();
     Scenario::parse("guest", &(text + &tasks)).expect("a scenario")
 }
 
@@ -136,6 +191,13 @@ fn recordings() -> Vec<Value> {
 
 fn hit_rate(row: &Value) -> f64 {
     1.0 - row["misses"].as_f64().expect("misses") / row["accesses"].as_f64().expect("accesses")
+}
+
+/// That of all threads of the workload.
+fn our_hit_rate(row: &Value, r: &RunResult) -> f64 {
+    let nr = threads(row["workload"].as_str().expect("a text")).len();
+    let tasks = &r.tasks[..nr];
+    tasks.iter().map(|t| t.hits).sum::<u64>() as f64 / tasks.iter().map(|t| t.accesses).sum::<u64>() as f64
 }
 
 /// Recordings of the same run, by kernel, workload, policy and CPUs.
@@ -177,7 +239,7 @@ fn compare() -> (String, Vec<String>) {
     for ((cpus, name), rows) in groups() {
         let r = run(&rows[0], dir.path());
         let rates: Vec<f64> = rows.iter().map(hit_rate).collect();
-        let ours = r.tasks[0].hit_rate();
+        let ours = our_hit_rate(&rows[0], &r);
         let mean = rates.iter().sum::<f64>() / rates.len() as f64;
         let (least, most) = (rates.iter().copied().fold(1.0, f64::min), rates.iter().copied().fold(0.0, f64::max));
         let points = (ours - mean) * 100.0;
@@ -199,7 +261,7 @@ fn compare() -> (String, Vec<String>) {
             write!(table, " {} / {} |", thousands(theirs), thousands(ours)).expect("a text");
             // Several emulated CPUs shared the host: who reclaims is a matter of chance.
             let differs = is_beyond(counter, theirs, ours) && !(least..=most).contains(&ours);
-            if cpus == 1 && name.starts_with("6.12") && differs {
+            if cpus == 1 && !name.starts_with("6.1.") && differs {
                 misses.push(format!("{name}: {counter}"));
             }
         }

@@ -19,12 +19,25 @@ macro_rules! idle {
     };
 }
 
-/// *L* is 106,496 pages on guests of 512 MiB, 45,056 on those of 256 MiB, and 237,568 on those of
-/// 1 GiB.
-pub(super) const CASES: [Case; 14] = [
+macro_rules! half {
+    () => {
+        "372736: heap:zipf:37273:skew=0.8,permute=yes,kind=anon,op=w,via=map,weight=2; data:uniform:47923:weight=3"
+    };
+}
+
+macro_rules! quarter {
+    () => {
+        "186368: heap:zipf:18636:skew=0.8,permute=yes,kind=anon,op=w,via=map,weight=2; data:uniform:23961:weight=3"
+    };
+}
+
+/// *L* is 106,496 pages on guests of 512 MiB, 45,056 on those of 256 MiB, 237,568 on those of 1 GiB,
+/// and 495,616 on those of 2 GiB.
+pub(super) const CASES: [Case; 23] = [
     Case { name: "idle-uniform-512", seed: 19, phases: &[idle!("31948"), "931840: data:uniform:133120"] },
     Case { name: "idle-uniform-256", seed: 19, phases: &[idle!("13516"), "563200: data:uniform:56320"] },
     Case { name: "idle-uniform-1024", seed: 19, phases: &[idle!("71270"), "1187840: data:uniform:296960"] },
+    Case { name: "idle-uniform-2048", seed: 19, phases: &[idle!("148685"), "1982464: data:uniform:619520"] },
     Case {
         name: "idle-zipf-512",
         seed: 20,
@@ -81,6 +94,25 @@ pub(super) const CASES: [Case; 14] = [
             "266240: data:zipf:266240:skew=0.8,permute=yes",
         ],
     },
+    Case {
+        name: "mixed-2048",
+        seed: 24,
+        phases: &[
+            "1982464: heap:zipf:346931:skew=0.8,permute=yes,kind=anon,op=w,via=map,weight=2; data:uniform:446054:weight=3",
+        ],
+    },
+    Case {
+        name: "writers-2048",
+        seed: 21,
+        phases: &["1486848: data:uniform:619520:weight=7; data:uniform:619520:weight=3,op=w"],
+    },
+    // Threads of one program, each with a file and a heap of its own: a half or a quarter of mixed.
+    Case { name: "half-a-512", seed: 31, phases: &[half!()] },
+    Case { name: "half-b-512", seed: 32, phases: &[half!()] },
+    Case { name: "quarter-a-512", seed: 33, phases: &[quarter!()] },
+    Case { name: "quarter-b-512", seed: 34, phases: &[quarter!()] },
+    Case { name: "quarter-c-512", seed: 35, phases: &[quarter!()] },
+    Case { name: "quarter-d-512", seed: 36, phases: &[quarter!()] },
     // The two of a pair run at once, each in a group of its own.
     Case { name: "pair-file-512", seed: 29, phases: &["532480: data:zipf:133120:skew=0.8,permute=yes"] },
     Case {

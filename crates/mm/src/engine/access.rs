@@ -1,6 +1,7 @@
 //! Accesses: a hit is a look into a table, all else a fault.
 
 use crate::config::lru::RefaultTest;
+use crate::config::recency::AccessAdvice;
 use crate::engine::Engine;
 use crate::fault::readahead::Readahead;
 use crate::folio::state::State;
@@ -28,6 +29,9 @@ impl Engine {
             } else {
                 self.fault(w).read_absent(page)
             };
+        }
+        if touch == Touch::MapRead {
+            return self.fault(w).map_absent(page);
         }
         self.fault(w).access_slow(page, touch)
     }
@@ -113,13 +117,21 @@ impl Engine {
         self.fault(w).write_file(page, asked)
     }
 
-    /// A touch of a mapped file that its page tables do not have, `ra` being of the open file: as
-    /// [`Engine::access`], with reading around it where the configuration has `history`.
-    pub fn fault_file<W: World>(&mut self, w: &mut W, page: PageId, touch: Touch, ra: &mut Readahead) -> Outcome {
-        let max = ra.max(self.mem.cfg.readahead.file_pages);
+    /// A touch of a mapped file that its page tables do not have, `ra` being of the open file, and
+    /// `advice` what was said of the mapping (`madvise`): as [`Engine::access`], with reading around
+    /// it where the configuration has `history`.
+    pub fn fault_file<W: World>(
+        &mut self,
+        w: &mut W,
+        page: PageId,
+        touch: Touch,
+        advice: AccessAdvice,
+        ra: &mut Readahead,
+    ) -> Outcome {
+        let max = ra.max_of_fault(advice, self.mem.cfg.readahead.file_pages);
         let missed = self.mem.pages.folios.slot(page).folio().is_none();
         if self.mem.cfg.readahead.history && max > 0 {
-            self.fault(w).fault_window(page, missed, ra, max);
+            self.fault(w).fault_window(page, missed, advice, ra, max);
         }
         let outcome = self.access(w, page, touch);
         // It was read just now, if by a device that answers at once.

@@ -75,6 +75,54 @@ impl<W: World> Fault<'_, W> {
         if ack == Ack::Pending { Outcome::Waiting } else { Outcome::Failed }
     }
 
+    /// A read by mapping of a page that no page table has: `fault` for the common case, a file page
+    /// that is not in the cache.
+    #[inline(never)]
+    pub(crate) fn map_absent(&mut self, page: PageId) -> Outcome {
+        let node = self.mem.pages.folios.node_of(page);
+        let due = self.mem.writeback.flush_due || self.mem.swap.zswap.is_due();
+        if due
+            || !self.mem.pages.folios.is_vacant(page)
+            || self.mem.pages.space.fill[node.index()] == Fill::ANON
+            || !self.mem.pages.space.tables[self.mem.pages.space.table_of(node)].present
+        {
+            return self.access_slow(page, Touch::MapRead);
+        }
+        let own = self.mem.pages.folios.lruvec(FolioId(page.0));
+        let memcg = self.mem.pages.lruvecs[own.index()].memcg;
+        self.mem.pages.fault_around(&self.mem.cfg, self.world, page);
+        let outcome = match self.add_file_folio(page, Touch::MapRead, memcg) {
+            Err(over) => self.no_room(over),
+            Ok(f) => {
+                self.mem.pages.count(f, Counter::Pgmajfault, 1);
+                let ack = self.world.effect(Effect::Read { page, order: 0 });
+                self.mem.pages.note_read(f, ack);
+                match ack {
+                    Ack::Done => {
+                        self.mem.pages.map_page(self.world, f, page, true, false);
+                        Outcome::Major
+                    }
+                    Ack::Failed => Outcome::Failed,
+                    Ack::Pending => {
+                        self.read_ahead_of_fault(page, memcg);
+                        Outcome::Waiting
+                    }
+                }
+            }
+        };
+        if !matches!(outcome, Outcome::Waiting | Outcome::Throttled) {
+            self.mem.pages.count_memcg(memcg, Counter::Pgfault, 1);
+        }
+        outcome
+    }
+
+    /// A fault by mapping has begun to read its page: those behind it are read, too.
+    fn read_ahead_of_fault(&mut self, page: PageId, memcg: MemcgId) {
+        if self.mem.cfg.readahead.file_map_ahead && self.mem.pages.advice(page) != AccessAdvice::Random {
+            self.file_map_ahead(page, memcg);
+        }
+    }
+
     /// An access that is not a plain hit by descriptor.
     pub(crate) fn fault(&mut self, page: PageId, touch: Touch) -> Outcome {
         let mapping = &self.mem.pages.space.mappings[self.mem.pages.space.mapping_of(page).index()];
@@ -130,10 +178,8 @@ impl<W: World> Fault<'_, W> {
                     self.mem.pages.count(f, Counter::Pgmajfault, 1);
                 }
                 let ack = self.read_folio(f);
-                let reads_ahead =
-                    self.mem.cfg.readahead.file_map_ahead && self.mem.pages.advice(page) != AccessAdvice::Random;
-                if reads_ahead && touch.is_mapped() && ack == Ack::Pending {
-                    self.file_map_ahead(page, memcg);
+                if touch.is_mapped() && ack == Ack::Pending {
+                    self.read_ahead_of_fault(page, memcg);
                 }
                 match ack {
                     Ack::Done => {}

@@ -3,6 +3,7 @@
 //!
 //! Mechanism: `docs/mechanisms.md#readahead`.
 
+use crate::config::recency::AccessAdvice;
 use crate::fault::Fault;
 use crate::fault::readahead::Readahead;
 use crate::fault::window::Window;
@@ -73,9 +74,19 @@ impl<W: World> Fault<'_, W> {
         }
     }
 
-    /// A fault on a page of a file that is mapped: with `history`, a miss reads around it.
-    pub(crate) fn fault_window(&mut self, page: PageId, missed: bool, ra: &mut Readahead, max: u32) {
-        let window = if missed {
+    /// A fault on a page of a file that is mapped: with `history`, a miss reads around it, or as a
+    /// read of the largest window would where the program said that it goes from page to page.
+    pub(crate) fn fault_window(
+        &mut self,
+        page: PageId,
+        missed: bool,
+        advice: AccessAdvice,
+        ra: &mut Readahead,
+        max: u32,
+    ) {
+        let window = if missed && advice == AccessAdvice::Sequential {
+            self.window_by_history(page, max, true, ra, max)
+        } else if missed {
             ra.mmap_miss = (ra.mmap_miss + 1).min(10 * LOTS_OF_MISSES);
             if ra.mmap_miss > LOTS_OF_MISSES {
                 return;

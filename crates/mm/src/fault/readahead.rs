@@ -68,6 +68,16 @@ impl Readahead {
         }
     }
 
+    /// The largest window around a fault in a mapping of which `advice` was said: what was said of
+    /// the open file makes it larger, and never none.
+    pub(crate) fn max_of_fault(&self, advice: AccessAdvice, file_pages: u32) -> u32 {
+        match (advice, self.advice) {
+            (AccessAdvice::Random, _) => 0,
+            (_, AccessAdvice::Random) => self.file_pages.unwrap_or(file_pages),
+            _ => self.max(file_pages),
+        }
+    }
+
     /// The first window for a read of `asked` pages.
     pub(crate) fn initial(asked: u32, max: u32) -> u32 {
         let size = asked.next_power_of_two();

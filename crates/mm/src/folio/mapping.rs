@@ -248,6 +248,7 @@ impl PageSpace {
     }
 
     /// The page, of that leaf node, is mapped from now on, or no longer.
+    #[inline]
     pub(crate) fn set_mapped(&mut self, page: PageId, leaf: XaNodeId, mapped: bool) {
         if self.is_mapped(page) != mapped {
             self.mapped[page.index() / 64] ^= 1 << (page.0 % 64);
@@ -270,6 +271,7 @@ impl PageSpace {
     }
 
     /// Ids of the pages in the aligned window of that many indices, 64 at most, around `page`.
+    #[inline]
     pub(crate) fn around_in_node(&self, folios: &FolioTable, page: PageId, around: u64) -> std::ops::Range<u32> {
         let at = folios.location(page);
         let node = &self.nodes[at.node().index()];

@@ -56,9 +56,19 @@ impl FolioTable {
     /// folio, a bit each.
     #[inline]
     pub(crate) fn may_be_up_to_date(&self, ids: std::ops::Range<u32>) -> u64 {
-        const THERE: u32 = State::UPTODATE | State::TAIL;
-        let bytes = &self.hot[ids.start as usize..ids.end as usize];
-        bytes.iter().enumerate().fold(0, |bits, (i, &byte)| bits | u64::from(u32::from(byte) & THERE != 0) << i)
+        const THERE: u8 = (State::UPTODATE | State::TAIL) as u8;
+        let (words, rest) = self.hot[ids.start as usize..ids.end as usize].as_chunks::<8>();
+        // The product brings the lowest bit of each byte into the highest byte.
+        let of_eight = |word: &[u8; 8]| {
+            let word = u64::from_le_bytes(*word);
+            let lowest = (word | word >> State::TAIL.trailing_zeros()) & 0x0101_0101_0101_0101;
+            lowest.wrapping_mul(0x0102_0408_1020_4080) >> 56
+        };
+        let mut there = words.iter().enumerate().fold(0, |bits, (i, word)| bits | of_eight(word) << (8 * i));
+        for (i, byte) in rest.iter().enumerate() {
+            there |= u64::from(byte & THERE != 0) << (8 * words.len() + i);
+        }
+        there
     }
 
     /// Loads the oldest entries of a list into the processor's caches: their misses overlap instead

@@ -5,7 +5,7 @@
 use crate::config::lru::Generations;
 use crate::folio::mapping::MappingKind;
 use crate::folio::state::State;
-use crate::ids::{FolioId, LruvecId};
+use crate::ids::{FolioId, LruvecId, PageId};
 use crate::lru::lruvec::{ANON, FILE, list_index};
 use crate::lru::multi_gen::{MAX_NR_GENS, MIN_NR_GENS, gen_index};
 use crate::lru::pages::Pages;
@@ -80,18 +80,22 @@ impl Pages {
         let span = u64::from(self.space.tables[t as usize].span);
         let seq = self.lruvecs[v.index()].r#gen.max_seq;
         let mut young = 0;
-        for page in self.space.mapped_in(self.space.table_pages(t)) {
-            if !w.may_be_young(page) {
-                continue;
-            }
-            let Some(f) = self.folios.slot(page).folio() else { continue };
-            if self.are_several_nodes() && self.folios.lruvec(f) != v {
-                // The walk for its own node will see it.
-                continue;
-            }
-            if w.test_and_clear_young(page) {
-                young += 1;
-                self.promote(v, f, gen_index(seq));
+        let pages = self.space.table_pages(t);
+        for start in pages.clone().step_by(64) {
+            let mapped = self.space.mapped_bits(start..pages.end.min(start + 64));
+            let mut near_young = w.young_among(PageId(start), mapped);
+            while near_young != 0 {
+                let page = PageId(start + near_young.trailing_zeros());
+                near_young &= near_young - 1;
+                let Some(f) = self.folios.slot(page).folio() else { continue };
+                if self.are_several_nodes() && self.folios.lruvec(f) != v {
+                    // The walk for its own node will see it.
+                    continue;
+                }
+                if w.test_and_clear_young(page) {
+                    young += 1;
+                    self.promote(v, f, gen_index(seq));
+                }
             }
         }
         let g = &mut self.lruvecs[v.index()].r#gen;

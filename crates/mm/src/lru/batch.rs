@@ -107,6 +107,7 @@ impl Pages {
         match kind {
             Batch::Add => self.flush_added(&waiting),
             Batch::Activate if by_policy!(self.cfg.kind, P => P::ACTIVATES_BY_LIST) => self.flush_activated(&waiting),
+            Batch::Activate => self.flush_promoted(&waiting),
             _ => {
                 for &f in &waiting {
                     self.apply_batch(kind, f);
@@ -162,6 +163,38 @@ impl Pages {
             st.set(State::ACTIVE | State::LRU);
             self.folios.put_on(list, f, st, false);
             self.count_lruvec(own, Counter::Pgactivate, nr);
+        }
+    }
+
+    /// Generations: into the one for active folios.
+    fn flush_promoted(&mut self, waiting: &[FolioId]) {
+        std::hint::black_box(self.folios.links.prefetch_places(waiting));
+        for &f in waiting {
+            let mut st = self.folios.st(f);
+            let from = st.generation().filter(|_| !st.has(State::UNEVICTABLE | State::ACTIVE));
+            let Some(from) = from else {
+                self.apply_batch(Batch::Activate, f);
+                self.folios.set(f, State::LRU);
+                continue;
+            };
+            let own = self.folios.lruvec(f);
+            let v = &mut self.lruvecs[own.index()];
+            let (nr, t) = (st.nr_pages(), st.type_index());
+            let was = list_index(t, v.r#gen.is_active(from));
+            v.r#gen.nr_pages[from][t] -= nr;
+            self.folios.links.del(f);
+            st.clear(State::GEN_MASK);
+            st.set(State::ACTIVE);
+            let (is, list) = by_policy!(self.cfg.kind, P => P::place(v, &self.folios, f, &mut st, false, &self.cfg));
+            if is != was {
+                v.size[was] -= nr;
+                v.size[is] += nr;
+                self.node_sizes[v.nid.index()][was] -= nr;
+                self.node_sizes[v.nid.index()][is] += nr;
+            }
+            v.stat.add(Counter::Pgactivate, nr);
+            st.set(State::LRU);
+            self.folios.put_on(list, f, st, false);
         }
     }
 

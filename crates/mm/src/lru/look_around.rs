@@ -16,6 +16,7 @@ use crate::world::World;
 impl Pages {
     /// How many mappings of the folio had the accessed bit set; clears them. Multi-gen LRU looks
     /// around, too.
+    #[inline]
     pub(crate) fn folio_referenced<W: World>(&mut self, w: &mut W, f: FolioId) -> u32 {
         let st = self.folios.st(f);
         if !st.has(State::MAPPED) {
@@ -29,6 +30,7 @@ impl Pages {
         mapped.fold(0, |young, page| young.max(self.page_referenced(w, page)))
     }
 
+    #[inline]
     fn page_referenced<W: World>(&mut self, w: &mut W, page: PageId) -> u32 {
         let reference = self.reference(page);
         if reference == Reference::Unseen {
@@ -50,10 +52,14 @@ impl Pages {
         let Some(v) = self.folios.slot(page).folio().map(|f| self.folios.lruvec(f)) else { return };
         let seq = self.lruvecs[v.index()].r#gen.max_seq;
         let mut young = 1;
-        for near in self.space.mapped_in(self.space.around(page, self.folios.node_of(page), MIN_LRU_BATCH as u32)) {
-            if !w.may_be_young(near) {
-                continue;
-            }
+        // Ids are no further apart than indices: what lies in the window has one of 64 at most.
+        let (index, all) = (self.page_index(page), self.space.table_pages(t as u32));
+        let start = u64::from(page.0).saturating_sub(index - from).max(u64::from(all.start)) as u32;
+        let end = (u64::from(page.0) + (to - index)).min(u64::from(all.end)) as u32;
+        let mut near_young = w.young_among(PageId(start), self.space.mapped_bits(start..end));
+        while near_young != 0 {
+            let near = PageId(start + near_young.trailing_zeros());
+            near_young &= near_young - 1;
             let inside = (from..to).contains(&self.page_index(near));
             let Some(f) = self.folios.slot(near).folio().filter(|&f| inside && self.folios.lruvec(f) == v) else {
                 continue;

@@ -10,6 +10,7 @@ use crate::world::{Effect, World};
 
 impl Pages {
     /// Maps the resident neighbours of a read fault, in the aligned window around it.
+    #[inline]
     pub(crate) fn fault_around<W: World>(&mut self, cfg: &Config, w: &mut W, page: PageId) {
         let around = cfg.fault_around.pages;
         if around <= 1 {
@@ -61,10 +62,11 @@ impl Pages {
     }
 
     /// Maps one page of a folio.
+    #[inline]
     pub(crate) fn map_page<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId, young: bool, writable: bool) {
         self.space.set_mapped(page, self.folios.node_of(page), true);
         w.effect(Effect::Map { page, young, writable });
-        self.folios.set(f, State::MAPPED);
+        self.folios.set(f, if w.is_executable(page) { State::MAPPED | State::EXEC } else { State::MAPPED });
     }
 
     pub(crate) fn unmap_zapped<W: World>(&mut self, w: &mut W, f: FolioId, page: PageId) {
@@ -79,7 +81,7 @@ impl Pages {
     /// A page of the folio was unmapped: perhaps it was the last one.
     fn note_unmapped(&mut self, f: FolioId) {
         if self.space.mapped_in(self.pages_of(f)).next().is_none() {
-            self.folios.clear(f, State::MAPPED);
+            self.folios.clear(f, State::MAPPED | State::EXEC);
         }
     }
 }

@@ -20,6 +20,7 @@ impl Pages {
         folios
     }
 
+    #[inline]
     pub(crate) fn note_read(&mut self, f: FolioId, ack: Ack) {
         match ack {
             Ack::Done => self.folios.set(f, State::UPTODATE),

@@ -94,12 +94,26 @@ impl Pages {
         let oldest = self.lruvecs[v.index()].r#gen.lists[scan.oldest_gen][scan.t][zone];
         let (mut skipped, batch) = (0, self.cfg.part(MIN_LRU_BATCH));
         let mut moved = self.take_scratch();
+        let (form, mut own) = (self.cfg.generations, State(0));
+        own.set_generation(scan.oldest_gen);
+        let own = own.0;
         self.folios.prefetch_tail(oldest, MIN_LRU_BATCH as usize);
         while let Some(f) = self.folios.links.tail(oldest) {
             let st = self.folios.st(f);
             let nr = st.nr_pages();
             scan.scanned += nr;
-            if self.must_sort(st, scan.oldest_gen, scan.t, scan.tier_limit) {
+            let at_rest = st.0 & State::GEN_MASK == own && st.has(State::LRU);
+            if at_rest && !scan.wait && !self.must_stay(st, scan.t, scan.tier_limit) {
+                self.folios.links.pop_tail(oldest);
+                self.folios.put(f, form.isolated(st));
+                list.push(f);
+                scan.isolated += nr;
+            } else if st.generation().is_some_and(|g| g != scan.oldest_gen) {
+                // Promoted by a walk or a look-around.
+                self.folios.links.pop_tail(oldest);
+                self.follow_promotion(v, f, st, scan.t);
+                scan.sorted += nr;
+            } else if self.must_sort(st, scan.oldest_gen, scan.t, scan.tier_limit) {
                 self.sort_folio(v, f, scan.t, scan.tier_limit);
                 scan.sorted += nr;
             } else if scan.wait && needs_write(st) {
@@ -109,7 +123,7 @@ impl Pages {
             } else {
                 self.folios.links.pop_tail(oldest);
                 if st.has(State::LRU) {
-                    self.folios.put(f, self.cfg.generations.isolated(st));
+                    self.folios.put(f, form.isolated(st));
                     list.push(f);
                     scan.isolated += nr;
                 } else {
@@ -132,9 +146,16 @@ impl Pages {
     /// Whether a folio on the oldest list must not be evicted now.
     #[inline(always)]
     fn must_sort(&self, st: State, oldest: usize, t: usize, tier_limit: usize) -> bool {
-        let protected = self.is_protected(st, tier_limit);
+        st.generation() != Some(oldest) || self.must_stay(st, t, tier_limit)
+    }
+
+    /// The same for a folio of the oldest generation.
+    #[inline(always)]
+    fn must_stay(&self, st: State, t: usize, tier_limit: usize) -> bool {
         let next = self.cfg.writeback_sort == WritebackSort::NextGeneration;
-        st.generation() != Some(oldest) || protected || (next && is_busy(st, t))
+        // Most were not accessed by descriptor at all: that is the lowest tier in any form.
+        let accessed = st.has(State::REFERENCED | State::WORKINGSET | State::REFS_MASK);
+        (accessed && self.is_protected(st, tier_limit)) || (next && is_busy(st, t))
     }
 
     /// Whether its accesses by descriptor keep a folio from being evicted.
@@ -145,20 +166,19 @@ impl Pages {
         form.tier(st) > tier_limit || (always && form.has_all_accesses(st))
     }
 
-    /// Moves a folio that `must_sort`.
+    /// Puts a folio that was promoted, and taken off its list, on that of its generation.
+    #[inline]
+    fn follow_promotion(&mut self, v: LruvecId, f: FolioId, st: State, t: usize) {
+        let Some(generation) = st.generation() else { return };
+        let list = self.lruvecs[v.index()].r#gen.lists[generation][t][self.folios.zone_list(f)];
+        self.folios.links.add(list, f);
+    }
+
+    /// Moves a folio that `must_sort`, and was not promoted.
     fn sort_folio(&mut self, v: LruvecId, f: FolioId, t: usize, tier_limit: usize) {
         let st = self.folios.st(f);
         let protected = self.is_protected(st, tier_limit);
         let g = &mut self.lruvecs[v.index()].r#gen;
-        let oldest = gen_index(g.min_seq[t]);
-        let generation = st.generation().unwrap_or(oldest);
-        if generation != oldest {
-            // Promoted by a walk or a look-around.
-            let list = g.lists[generation][t][self.folios.zone_list(f)];
-            self.folios.links.del(f);
-            self.folios.links.add(list, f);
-            return;
-        }
         if protected {
             g.note_protected(t, st, self.cfg.generations);
             // Since 6.14 to the head.

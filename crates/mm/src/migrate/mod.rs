@@ -80,7 +80,7 @@ impl<W: World> Migrate<'_, W> {
                 dirty |= self.world.test_and_clear_dirty(page);
                 self.pages.space.set_mapped(page, self.pages.folios.node_of(page), false);
             }
-            self.pages.folios.clear(f, State::MAPPED);
+            self.pages.folios.clear(f, State::MAPPED | State::EXEC);
         }
         if dirty {
             if self.pages.folios.st(f).has(State::ANON) {

@@ -13,6 +13,7 @@ use crate::reclaim::Reclaim;
 use crate::reclaim::policy::ReclaimPolicy;
 use crate::scan::ShrinkStat;
 use crate::stat::Counter;
+use crate::workingset::evict_clean::EvictBatch;
 use crate::world::World;
 
 /// What the reference check says.
@@ -96,14 +97,38 @@ impl<W: World> Reclaim<'_, W> {
                 self.mem.charged().evict_clean(self.world, f, st, &mut easy);
                 continue;
             }
+            let mut verdict = None;
+            if st.0 & (SLOW | State::LARGE) == State::MAPPED && demote.is_none() && self.mem.pages.ext.is_none() {
+                match self.shrink_mapped(f, st, &mut easy) {
+                    Ok(Verdict::Freed) => continue,
+                    Ok(Verdict::Activate) => {
+                        self.activate_rejected(f, &mut stat);
+                        list[kept] = f;
+                        kept += 1;
+                        continue;
+                    }
+                    Ok(Verdict::Keep) => {
+                        list[kept] = f;
+                        kept += 1;
+                        continue;
+                    }
+                    Err(references) => {
+                        self.mem.charged().finish_evict_batch(&mut easy, &mut stat);
+                        self.mem.writeout(self.world).set_dirty(f);
+                        verdict = Some(self.free_unmapped(f, references, &mut stat));
+                    }
+                }
+            }
             // The rest looks at the clock and the counters that dropping advances.
             self.mem.charged().finish_evict_batch(&mut easy, &mut stat);
             // The parts of a folio that is split come next in the list.
-            let verdict = match &mut demote {
-                Some(demote) => self.choose_to_demote(f, &mut stat, demote),
-                None if st.has(SLOW) => self.shrink_folio(list, i - 1, &mut stat),
-                None => Verdict::Keep,
+            let verdict = match (verdict, &mut demote) {
+                (Some(verdict), _) => verdict,
+                (None, Some(demote)) => self.choose_to_demote(f, &mut stat, demote),
+                (None, None) if st.has(SLOW) => self.shrink_folio(list, i - 1, &mut stat),
+                (None, None) => Verdict::Keep,
             };
+            self.mem.pages.resume_evict_batch(&mut easy);
             match verdict {
                 Verdict::Freed => {}
                 Verdict::Keep | Verdict::Activate => {
@@ -178,6 +203,41 @@ impl<W: World> Reclaim<'_, W> {
         }
     }
 
+    /// A clean, mapped file folio of one page, as most are that programs map. What it needs beside
+    /// dropping looks at neither the clock nor the counters that this advances: it is one of the
+    /// batch. The error: it turned out dirty, and is unmapped.
+    #[inline]
+    fn shrink_mapped(&mut self, f: FolioId, st: State, d: &mut EvictBatch) -> Result<Verdict, References> {
+        if !self.sc.may_unmap {
+            return Ok(Verdict::Keep);
+        }
+        let mut references = References::Reclaim;
+        if !self.sc.ignore_references {
+            if by_policy!(self.mem.cfg.lru.kind, P => P::was_promoted(st, &self.mem.cfg.lru)) {
+                return Ok(Verdict::Keep);
+            }
+            references = self.check_references(f);
+            match references {
+                References::Activate => return Ok(Verdict::Activate),
+                References::Keep => return Ok(Verdict::Keep),
+                References::Reclaim | References::ReclaimIfClean => {}
+            }
+        }
+        let page = self.mem.pages.folios.page(f);
+        if self.world.is_pinned(page) {
+            return Ok(Verdict::Keep);
+        }
+        let mut st = self.mem.pages.folios.st(f);
+        let dirty = self.unmap_page(f, page, st);
+        if dirty {
+            self.mem.pages.folios.clear(f, State::MAPPED | State::EXEC);
+            return Err(references);
+        }
+        st.clear(State::MAPPED | State::EXEC);
+        self.mem.charged().evict_clean(self.world, f, st, d);
+        Ok(Verdict::Freed)
+    }
+
     /// The folio at a place of the list.
     fn shrink_folio(&mut self, list: &mut Vec<FolioId>, at: usize, stat: &mut ShrinkStat) -> Verdict {
         let f = list[at];
@@ -196,6 +256,11 @@ impl<W: World> Reclaim<'_, W> {
         if self.mem.pages.folios.st(f).has(State::MAPPED) && !self.unmap_folio(f) {
             return Verdict::Activate;
         }
+        self.free_unmapped(f, references, stat)
+    }
+
+    /// A folio that can go, and is not mapped any more.
+    fn free_unmapped(&mut self, f: FolioId, references: References, stat: &mut ShrinkStat) -> Verdict {
         if self.mem.pages.folios.st(f).has(State::DIRTY) {
             let verdict = self.on_dirty(f, references, stat);
             if verdict != Verdict::Freed {
@@ -266,6 +331,7 @@ impl<W: World> Reclaim<'_, W> {
     }
 
     /// The use-once rule (the reference check).
+    #[inline]
     fn check_references(&mut self, f: FolioId) -> References {
         let young = self.mem.pages.folio_referenced(self.world, f);
         let st = self.mem.pages.folios.st(f);
@@ -297,5 +363,37 @@ impl<W: World> Reclaim<'_, W> {
         let again = note_reference(&mut st, self.mem.cfg.lru.faulted_pages);
         self.mem.pages.folios.put(f, st);
         if again { References::Activate } else { References::Keep }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Config, Policy};
+    use crate::engine::Engine;
+    use crate::folio::mapping::MappingKind;
+    use crate::ids::{MemcgId, PageId};
+    use crate::touch::Touch;
+    use crate::world_at_once::AtOnce;
+
+    /// A mapped page among pages that were read by descriptor is freed by itself, and advances the
+    /// clock for those behind it as any other does.
+    #[test]
+    fn pages_freed_by_batch_and_by_themselves_are_stamped_in_turn() {
+        let mut cfg = Config::new(Policy::Lru);
+        (cfg.lru.batch_folios, cfg.total_pages, cfg.fault_around.pages) = (0, 1 << 16, 1);
+        let mut e = Engine::new(cfg).unwrap();
+        let group = e.add_memcg(MemcgId::ROOT, "/g", 100, 0).unwrap();
+        let (_, first) = e.add_mapping(MappingKind::File, group, 0..6).unwrap();
+        let mut w = AtOnce::default();
+        for i in 0..6 {
+            let touch = if i % 2 == 0 { Touch::Read } else { Touch::MapRead };
+            e.access(&mut w, PageId(first.0 + i), touch);
+        }
+        assert_eq!(e.reclaim(&mut w, group, 6, None), Ok(6));
+        let stamp = |i| {
+            let left = e.mem.pages.folios.slot(PageId(first.0 + i)).as_value().expect("a shadow");
+            e.mem.pages.layout.unpack(left).eviction
+        };
+        assert_eq!([0, 1, 2, 3, 4, 5].map(stamp), [0, 1, 2, 3, 4, 5]);
     }
 }

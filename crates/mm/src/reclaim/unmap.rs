@@ -56,7 +56,7 @@ impl<W: World> Reclaim<'_, W> {
             None => self.unmap_page(f, self.mem.pages.folios.page(f), st),
             Some(mapped) => mapped.fold(false, |dirty, page| self.unmap_page(f, page, st) | dirty),
         };
-        self.mem.pages.folios.clear(f, State::MAPPED);
+        self.mem.pages.folios.clear(f, State::MAPPED | State::EXEC);
         if dirty && st.has(State::ANON) && !st.has(State::SWAPBACKED) {
             self.mem.pages.folios.set(f, State::SWAPBACKED);
             self.mem.pages.map_folio(self.world, f, false);
@@ -69,7 +69,8 @@ impl<W: World> Reclaim<'_, W> {
     }
 
     /// Makes a page of a folio inaccessible. True: it was dirty.
-    fn unmap_page(&mut self, f: FolioId, page: PageId, st: State) -> bool {
+    #[inline]
+    pub(crate) fn unmap_page(&mut self, f: FolioId, page: PageId, st: State) -> bool {
         self.world.effect(Effect::Unmap { page });
         let dirty = self.world.test_and_clear_dirty(page);
         self.mem.pages.space.set_mapped(page, self.mem.pages.folios.node_of(page), false);

@@ -81,9 +81,12 @@ impl Swap {
         // The usual case: one device, asked once.
         let mut asked = 0u32;
         while let Some(at) = self.avail.iter().position(|&d| asked & 1 << d == 0) {
-            let number = self.avail.remove(at);
+            let number = self.avail[at];
             asked |= 1 << number;
-            self.list(number);
+            if self.avail.len() > 1 {
+                self.avail.remove(at);
+                self.list(number);
+            }
             let Some(device) = self.devices[usize::from(number)].as_mut() else { continue };
             let mut any = false;
             for _ in 0..n {

@@ -176,11 +176,16 @@ impl Clusters {
     /// The slots of a cluster of which not all are free, or are not to be.
     #[inline]
     pub(super) fn slots_mut(&mut self, c: u32) -> &mut Slots {
-        if self.get_mut(c).slots.is_none() {
-            let fresh = self.pool.pop().unwrap_or_else(Slots::new);
-            self.all[c as usize].slots = Some(fresh);
+        if self.all.get(c as usize).is_none_or(|c| c.slots.is_none()) {
+            self.take_slots(c);
         }
         self.all[c as usize].slots.as_mut().expect("it was put there")
+    }
+
+    #[cold]
+    fn take_slots(&mut self, c: u32) {
+        let fresh = self.pool.pop().unwrap_or_else(Slots::new);
+        self.get_mut(c).slots = Some(fresh);
     }
 
     /// Takes back the slots of a cluster that is free. Their map is zero, and they hold nothing.

@@ -15,14 +15,19 @@ impl Device {
         let (c, at) = self.place(offset);
         let (first, range) = (self.slot(offset).0, at..at + nr as usize);
         let slots = self.clusters.slots_mut(c);
-        let mut before = 0;
-        for same in slots.memcg[range.clone()].chunk_by(|a, b| a == b) {
-            let slot = SwapSlot(first + before);
-            common.freed.push(Freed { slot, nr: same.len() as u32, memcg: same[0] });
-            before += same.len() as u32;
+        if nr == 1 {
+            common.freed.push(Freed { slot: SwapSlot(first), nr, memcg: slots.memcg[at] });
+            (slots.map[at], slots.cache[at]) = (0, Slot::EMPTY);
+        } else {
+            let mut before = 0;
+            for same in slots.memcg[range.clone()].chunk_by(|a, b| a == b) {
+                let slot = SwapSlot(first + before);
+                common.freed.push(Freed { slot, nr: same.len() as u32, memcg: same[0] });
+                before += same.len() as u32;
+            }
+            slots.map[range.clone()].fill(0);
+            slots.cache[range].fill(Slot::EMPTY);
         }
-        slots.map[range.clone()].fill(0);
-        slots.cache[range].fill(Slot::EMPTY);
         if !self.listed && self.writable {
             self.listed = true;
             common.relist.push(self.number);

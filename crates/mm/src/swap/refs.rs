@@ -30,6 +30,11 @@ impl Swap {
         let (d, _) = self.device_mut(slot);
         let (c, at) = d.place(slot.offset());
         let (slots, nr) = (d.clusters.slots_mut(c), 1usize << order);
+        if nr == 1 {
+            slots.cache[at] = Slot::resident(f);
+            slots.map[at] |= HAS_CACHE;
+            return;
+        }
         slots.cache[at..at + nr].fill(Slot::resident(f));
         slots.map[at..at + nr].iter_mut().for_each(|b| *b |= HAS_CACHE);
     }
@@ -40,7 +45,16 @@ impl Swap {
         let (d, common) = self.device_mut(slot);
         let (c, at) = d.place(slot.offset());
         let (slots, nr) = (d.clusters.slots_mut(c), 1usize << order);
-        slots.cache[at..at + nr].fill(shadow.map_or(Slot::EMPTY, Slot::value));
+        let left = shadow.map_or(Slot::EMPTY, Slot::value);
+        if nr == 1 {
+            slots.cache[at] = left;
+            slots.map[at] &= !HAS_CACHE;
+            if slots.map[at] == 0 {
+                self.release_one(slot);
+            }
+            return;
+        }
+        slots.cache[at..at + nr].fill(left);
         if nr > 1 && slots.map[at..at + nr].iter().all(|&b| b == HAS_CACHE) {
             return d.free_range(slot.offset(), nr as u32, common);
         }
@@ -86,6 +100,12 @@ impl Swap {
 
     /// Page tables no longer refer to these slots, each by one reference.
     pub(crate) fn put_range(&mut self, slot: SwapSlot, nr: u32) {
+        if nr == 1 {
+            if self.device_mut(slot).0.put_one(slot.offset()) {
+                self.release_one(slot);
+            }
+            return;
+        }
         let (d, common) = self.device_mut(slot);
         let (c, at) = d.place(slot.offset());
         let whole = nr > 1
@@ -121,7 +141,11 @@ impl Swap {
     pub(super) fn set_memcg(&mut self, slot: SwapSlot, order: u8, memcg: MemcgId) {
         let (d, _) = self.device_mut(slot);
         let (c, at) = d.place(slot.offset());
-        d.clusters.slots_mut(c).memcg[at..at + (1 << order)].fill(memcg);
+        let owners = &mut d.clusters.slots_mut(c).memcg;
+        match order {
+            0 => owners[at] = memcg,
+            _ => owners[at..at + (1 << order)].fill(memcg),
+        }
     }
 
     /// Charges another group for a slot; says which one was before.

@@ -132,7 +132,10 @@ impl Device {
     pub(super) fn take(&mut self, c: u32, at: usize, order: u8, common: &mut Common) {
         let nr = 1usize << order;
         let slots = self.clusters.slots_mut(c);
-        slots.map[at..at + nr].fill(HAS_CACHE);
+        match nr {
+            1 => slots.map[at] = HAS_CACHE,
+            _ => slots.map[at..at + nr].fill(HAS_CACHE),
+        }
         self.inuse += nr as u32;
         self.peak = self.peak.max(self.inuse);
         common.used += nr as u64;

@@ -3,7 +3,8 @@
 //!
 //! All folios of a batch were isolated from one lruvec. Nothing else happens between
 //! `start_evict_batch` and `finish_evict_batch`, so the clock and the controller may
-//! learn of the whole batch at its end.
+//! learn of the whole batch at its end. What is freed otherwise in between advances the clock as
+//! well: `resume_evict_batch`.
 
 use crate::charged::Charged;
 use crate::config::lru::{LruConfig, RefaultTest};
@@ -53,6 +54,13 @@ impl Pages {
     pub(crate) fn start_evict_batch(&self, first: Option<FolioId>, target: MemcgId) -> EvictBatch {
         let own = first.map_or(LruvecId(0), |f| self.folios.lruvec(f));
         by_policy!(self.cfg.kind, P => self.evict_batch::<P>(own, FILE, target))
+    }
+
+    /// Goes on with a batch of which all was accounted for, after another folio may have advanced
+    /// the clock.
+    pub(crate) fn resume_evict_batch(&self, d: &mut EvictBatch) {
+        debug_assert_eq!(d.dropped, 0);
+        d.age = self.lruvecs[d.clock.index()].nonresident_age;
     }
 
     /// The shadow of one folio that reclaim on behalf of `target` evicts; advances the clock.

@@ -167,15 +167,20 @@ impl Rig {
         &self.cgroup
     }
 
+    /// The most memory that zram took for the pages.
+    pub fn zram_bytes(&self) -> Option<u64> {
+        let stat = fs::read_to_string(format!("/sys/block/zram{}/mm_stat", self.zram?)).ok()?;
+        let n: Vec<u64> = stat.split_whitespace().map_while(|w| w.parse().ok()).collect();
+        match n[..] {
+            [.., most, _, _, _, _] if n.len() >= 8 => Some(most),
+            _ => None,
+        }
+    }
+
     /// What zram made of the pages.
     pub fn used(&self) -> String {
-        let Some(id) = self.zram else { return String::new() };
-        let stat = fs::read_to_string(format!("/sys/block/zram{id}/mm_stat")).unwrap_or_default();
-        let n: Vec<f64> = stat.split_whitespace().map_while(|w| w.parse().ok()).collect();
-        match n[..] {
-            [.., most, _, _, _, _] if n.len() >= 8 => format!("zram took {:.1} MiB at most", most / f64::from(1 << 20)),
-            _ => String::new(),
-        }
+        let text = |most: u64| format!("zram took {:.1} MiB at most", most as f64 / f64::from(1 << 20));
+        self.zram_bytes().map_or_else(String::new, text)
     }
 
     /// Anonymous memory of all that is in the cgroup, as the kernel counts it now; what is shared

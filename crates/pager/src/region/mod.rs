@@ -266,6 +266,19 @@ impl Region {
     /// kernel sees it. A page that is moved at that moment may be seen twice.
     pub fn pages_in_memory(&self) -> std::io::Result<u64> {
         let _core = self.shared.lock();
+        self.populated()
+    }
+
+    /// Those, and what the pool and the pager itself take, at one moment: looked at one after the
+    /// other, what comes back from the pool meanwhile is counted twice.
+    pub fn pages_in_use(&self) -> std::io::Result<u64> {
+        let core = self.shared.lock();
+        // What goes to the pool during the look is seen where it was.
+        let own = core.stats().overhead_pages;
+        Ok(self.populated()? + own)
+    }
+
+    fn populated(&self) -> std::io::Result<u64> {
         let mut n = 0;
         for m in [&self.memory, &self.shared.memory.staging] {
             n += self.shared.pagemap.populated(m.start(), m.bytes() / PAGE)?.iter().filter(|&&there| there).count();

@@ -5,14 +5,21 @@
 //! | reads of one call, a batch each | what each batch took, cut where the next begins and at the end of the file |
 //! | an add by the thread before its read, or after its write, its fault or its call began | that access is a miss |
 //! | fault-around, or a fault | a touch of one page by mapping |
+//! | a fault on anonymous memory | a touch of its page: a miss if it was in swap |
+//! | a look at the memory of a process | what was touched since the last one, and what came and went |
 //! | a removal while the thread reclaims | an eviction; else a drop |
 //!
 //! Whether a write or a fault is a miss is known only by what its thread does next, so that records
 //! wait in a queue until those before them are known.
 
+mod advice;
+mod sampled;
+mod space;
+
 use crate::event::{Event, Inode, What};
-use refault_trace::{Act, Advised, Op, Record, Via};
+use refault_trace::{Act, Op, Record, Via};
 use rustc_hash::{FxHashMap, FxHashSet};
+use space::Space;
 use std::collections::VecDeque;
 
 const PAGE_SHIFT: u32 = 12;
@@ -39,6 +46,15 @@ pub trait Files {
     fn of_memory(&mut self, pid: u32, address: u64, bytes: u64) -> Vec<(Inode, u64, u64)>;
     /// A file has this number in records from now on.
     fn numbered(&mut self, inode: Inode, object: u32, pid: u32);
+    /// Whether a process has anonymous memory at an address.
+    fn is_anonymous(&mut self, pid: u32, address: u64) -> bool;
+    /// The pages of a file that a process has mapped executable at an address: the first, and how
+    /// many.
+    fn executable(&mut self, pid: u32, address: u64) -> Option<(Inode, u64, u64)>;
+    /// The anonymous memory of a process has this number in records from now on.
+    fn memory_numbered(&mut self, object: u32, pid: u32);
+    /// The memory of a process is another one from now on, or none.
+    fn memory_ended(&mut self, pid: u32);
 }
 
 /// An access whose outcome, or length, is still open.
@@ -92,6 +108,16 @@ pub struct Assembler {
     /// By object: the largest order of a folio that was added.
     orders: Vec<u8>,
     threads: FxHashMap<u32, Thread>,
+    /// Anonymous memory of processes, and its number in records, where it is recorded.
+    memory: FxHashMap<u32, (u32, Space)>,
+    /// It is.
+    with_memory: bool,
+    /// The objects that are anonymous memory.
+    of_memory: FxHashSet<u32>,
+    /// Pages of files that are known to be mapped executable, by the first of each range.
+    executable: FxHashSet<(Inode, u64, u64)>,
+    /// Objects whose touches would be seen by sampling.
+    in_view: FxHashSet<u32>,
     /// Threads that only ever reclaim.
     reclaimers: FxHashSet<u32>,
     queue: VecDeque<Record>,
@@ -101,25 +127,9 @@ pub struct Assembler {
     pub accesses: u64,
     /// See `accesses`.
     pub misses: u64,
+    /// Pages touched by what was sampled, and faults on anonymous memory: not among `accesses`.
+    pub touches: u64,
     last_ns: u64,
-}
-
-/// The pages of a range of bytes that advice is for, with `inward` those that lie in it as a whole,
-/// or end the file: the first, and how many.
-fn advised_pages((offset, bytes): (u64, u64), inward: bool, length: Option<u64>) -> Option<(u64, u64)> {
-    const PAGE: u64 = 1 << PAGE_SHIFT;
-    let end = if bytes == 0 { u64::MAX } else { offset.saturating_add(bytes) };
-    let (first, last) = match inward {
-        true => (offset.div_ceil(PAGE), end >> PAGE_SHIFT),
-        false => (offset >> PAGE_SHIFT, end.div_ceil(PAGE)),
-    };
-    // In its last page a file may end anywhere.
-    let end = match length {
-        Some(length) if end.div_ceil(PAGE) >= length => length,
-        _ => last,
-    };
-    let pages = end.checked_sub(first).filter(|&pages| pages > 0)?;
-    (first < 1 << (64 - PAGE_SHIFT)).then_some((first, pages))
 }
 
 impl Assembler {
@@ -148,7 +158,8 @@ impl Assembler {
             What::Fault { inode, page } if watched => self.fault(event, inode, page, files),
             What::Around { inode, first, last } if watched => self.around(event, inode, first, last, files),
             // In the middle of a read or a write, too: of the memory that is copied to or from.
-            What::Address { address } if watched => self.thread(event.tid).address = Some(address),
+            What::Address { address, write } if watched => self.address(event, address, write, files),
+            What::Comm { exec: true, .. } | What::Exit => self.end_memory(event, files),
             What::Add { inode, page, order } => self.add(event, inode, page, order, watched, files),
             What::Delete { inode, page, order } => self.delete(event, inode, page, order),
             What::ReclaimBegin => self.thread(event.tid).reclaims += 1,
@@ -162,7 +173,10 @@ impl Assembler {
             What::AdviseMemory { address, bytes, advice } if watched => {
                 self.advise_memory(event, address, bytes, advice, files);
             }
-            What::Freed { inode } => _ = self.files.remove(&inode),
+            What::Freed { inode } => {
+                self.files.remove(&inode);
+                self.executable.retain(|(of, ..)| *of != inode);
+            }
             _ => {}
         }
     }
@@ -274,49 +288,6 @@ impl Assembler {
         self.thread(event.tid).open = Some(Open { at, inode, kind: Kind::Around, end: last });
     }
 
-    fn advise(&mut self, event: &Event, fd: u64, advice: u64, range: (u64, u64), files: &mut impl Files) {
-        // The numbers of `posix_fadvise`.
-        let advised = match advice {
-            0 => Advised::Normal,
-            1 => Advised::Random,
-            2 => Advised::Sequential,
-            3 => Advised::WillNeed,
-            4 => Advised::DontNeed,
-            5 => Advised::NoReuse,
-            _ => return,
-        };
-        let Some(inode) = files.of_descriptor(event.pid, fd) else { return };
-        let length = self.file(inode, event.pid, files).pages;
-        self.settle(event.tid);
-        let range = match advised {
-            Advised::WillNeed | Advised::DontNeed => advised_pages(range, advised == Advised::DontNeed, length),
-            // These are of the open file as a whole.
-            _ => Some((0, 1)),
-        };
-        if let Some((first, pages)) = range {
-            self.push(event, inode, first, pages, Op::READ, Act::Advise(advised));
-        }
-    }
-
-    fn advise_memory(&mut self, event: &Event, address: u64, bytes: u64, advice: u64, files: &mut impl Files) {
-        // The numbers of `madvise`. What the others do is of anonymous memory, or of page tables.
-        let advised = match advice {
-            0 => Advised::MapNormal,
-            1 => Advised::MapRandom,
-            2 => Advised::MapSequential,
-            3 => Advised::WillNeed,
-            20 => Advised::Cold,
-            21 => Advised::PageOut,
-            _ => return,
-        };
-        self.settle(event.tid);
-        for (inode, first, pages) in files.of_memory(event.pid, address, bytes) {
-            self.file(inode, event.pid, files);
-            self.push(event, inode, first, pages.max(1), Op::READ, Act::Advise(advised));
-            self.thread(event.tid).pages_out = advised == Advised::PageOut;
-        }
-    }
-
     fn add(&mut self, event: &Event, inode: Inode, page: u64, order: u8, watched: bool, files: &mut impl Files) {
         if watched {
             self.file(inode, event.pid, files);
@@ -384,7 +355,10 @@ impl Assembler {
     }
 
     fn push(&mut self, event: &Event, inode: Inode, page: u64, pages: u64, op: Op, act: Act) -> u64 {
-        let object = self.files[&inode].object;
+        self.push_to(event, self.files[&inode].object, page, pages, op, act)
+    }
+
+    fn push_to(&mut self, event: &Event, object: u32, page: u64, pages: u64, op: Op, act: Act) -> u64 {
         let (task, memcg) = self.threads.get(&event.tid).map_or((0, 0), |t| (t.number, t.group));
         let time_ns = event.time_ns.saturating_sub(self.start_ns);
         let pages = pages.min(u64::from(refault_trace::MAX_PAGES_PER_RECORD)) as u32;
@@ -433,7 +407,9 @@ impl Assembler {
             if record.act == Act::Touch {
                 record.act = Act::Hit;
             }
-            if record.act.is_touch() {
+            if record.act == Act::Sampled || record.act.is_touch() && self.is_memory(record.object) {
+                self.touches += u64::from(record.pages);
+            } else if record.act.is_touch() {
                 self.accesses += u64::from(record.pages);
                 self.misses += u64::from(record.act == Act::Miss);
             }

@@ -1,7 +1,9 @@
 //! The state machine, event by event, and with any events.
 
 use super::*;
+use crate::scan::{Memory, Scan};
 use refault_testing::Rng;
+use refault_trace::Advised;
 
 /// Files of ten pages each.
 #[derive(Default)]
@@ -26,6 +28,22 @@ impl Files for Ten {
         assert_eq!(object, self.0);
         self.0 += 1;
     }
+
+    /// All from 4 GiB on.
+    fn is_anonymous(&mut self, _: u32, address: u64) -> bool {
+        address >= 1 << 32
+    }
+
+    /// The first pages of a file, at 64 KiB.
+    fn executable(&mut self, _: u32, address: u64) -> Option<(Inode, u64, u64)> {
+        (address >> 12 == 16).then_some((B, 0, 4))
+    }
+
+    fn memory_numbered(&mut self, object: u32, pid: u32) {
+        self.numbered(A, object, pid);
+    }
+
+    fn memory_ended(&mut self, _: u32) {}
 }
 
 const A: Inode = Inode { dev: 1, ino: 1 };
@@ -135,7 +153,7 @@ fn an_add_before_a_read_is_a_miss() {
 
 #[test]
 fn batches_of_one_read_are_cut_where_the_next_begins() {
-    let events = [(1, read(0, 8)), (1, What::Address { address: 0 }), (1, read(3, 8)), (1, read(6, 8))];
+    let events = [(1, read(0, 8)), (1, What::Address { address: 0, write: false }), (1, read(3, 8)), (1, read(6, 8))];
     let want = [(Act::Hit, false, 0, 3), (Act::Hit, false, 3, 3), (Act::Hit, false, 6, 3)];
     assert_eq!(records(&events), want);
     // Two reads, each to its end.
@@ -173,7 +191,8 @@ fn an_add_after_a_write_or_a_fault_is_a_miss() {
 
 #[test]
 fn fault_around_says_which_block_and_the_address_which_page() {
-    let (address, around) = (What::Address { address: 0x7000_3123 }, What::Around { inode: A, first: 0, last: 9 });
+    let (address, around) =
+        (What::Address { address: 0x7000_3123, write: false }, What::Around { inode: A, first: 0, last: 9 });
     assert_eq!(records(&[(1, address), (1, around)]), [(Act::Hit, false, 3, 1)]);
     // The page itself was not there: the fault says it.
     let fault = What::Fault { inode: A, page: 7 };
@@ -220,6 +239,57 @@ fn a_deleted_file_is_another_one_afterwards() {
     assert_eq!(out.iter().map(|r| r.object).collect::<Vec<_>>(), [0, 1]);
 }
 
+#[test]
+fn code_is_known_before_it_is_touched_once() {
+    let (address, around) =
+        (What::Address { address: 0x10000, write: false }, What::Around { inode: B, first: 0, last: 3 });
+    let seen = records(&[(1, address), (1, around), (2, address), (2, around)]);
+    let code = (Act::Advise(Advised::MapExecutable), false, 0, 4);
+    assert_eq!(seen, [code, (Act::Hit, false, 0, 1), (Act::Hit, false, 0, 1)]);
+}
+
+/// What is known of a process is told by one object, until it ends or runs another program.
+#[test]
+fn memory_of_a_process_is_an_object() {
+    let (mut assembler, mut files, mut out) = (Assembler::new(0, []), Ten::default(), Vec::new());
+    assembler.record_memory();
+    let event = |time_ns, what| Event { time_ns, pid: 1, tid: 1, cgroup: 0, what };
+    let page = |n: u64| (1 << 32) + (n << 12);
+    let memory = |first, pages, is_there, touched| Memory { first: page(first) >> 12, pages, is_there, touched };
+    assembler.take(&event(1, What::Address { address: page(3), write: true }), true, &mut files);
+    // A file's fault, and one of another program.
+    assembler.take(&event(2, What::Address { address: 4096, write: true }), true, &mut files);
+    assembler.take(&event(2, What::Address { address: page(9), write: true }), false, &mut files);
+    let scan = Scan {
+        files: vec![(A, 5, 2)],
+        in_view: vec![A, B],
+        memory: vec![memory(2, 1, true, true), memory(3, 1, false, false)],
+        writes: false,
+    };
+    assembler.look(&event(3, What::Look), &scan, &mut files);
+    assembler.take(&event(4, What::Address { address: page(3), write: false }), true, &mut files);
+    assembler.take(&event(5, What::Comm { name: [0; 16], exec: true }), true, &mut files);
+    assembler.take(&event(6, What::Address { address: page(3), write: false }), true, &mut files);
+    assembler.take(&event(7, What::Exit), true, &mut files);
+    assembler.take(&event(8, What::Exit), true, &mut files);
+    assembler.validate().expect("consistent");
+    assembler.emit(&mut out, true);
+    let of = |r: &Record| (r.object, r.act, r.op.write, r.page & 0xffff, r.pages);
+    let want = [
+        (0, Act::Hit, true, 3, 1),
+        (1, Act::Sampled, false, 5, 2),
+        (0, Act::Sampled, true, 2, 1),
+        (0, Act::Evict, false, 3, 1),
+        (0, Act::Miss, false, 3, 1),
+        (0, Act::Drop, false, 2, 2),
+        (2, Act::Hit, false, 3, 1),
+        (2, Act::Drop, false, 3, 1),
+    ];
+    assert_eq!(out.iter().map(of).collect::<Vec<_>>(), want);
+    assert_eq!((assembler.accesses, assembler.touches), (0, 6), "they are counted by themselves");
+    assert_eq!([0, 1, 2].map(|object| assembler.is_in_view(object)), [true, true, false]);
+}
+
 /// Any sequence of events gives records in the order of time, of files that are known.
 #[test]
 fn nothing_breaks_it() {
@@ -227,21 +297,38 @@ fn nothing_breaks_it() {
         let (mut rng, mut files) = (Rng(seed), Ten::default());
         let (mut assembler, mut out) = (Assembler::new(0, [5]), Vec::new());
         let mut time_ns = 0;
+        if seed % 2 == 0 {
+            assembler.record_memory();
+        }
         for _ in 0..500 {
             time_ns += if rng.one_in(20) { SETTLED_NS } else { rng.below(3) as u64 };
             let inode = Inode { dev: 1, ino: rng.below(3) as u64 };
             let huge = if rng.one_in(50) { u64::MAX >> rng.below(30) } else { 0 };
             let (page, span) = ((rng.below(12) as u64) | huge, rng.below(40) as u64);
-            let what = match rng.below(11) {
+            if rng.one_in(9) {
+                let memory =
+                    Memory { first: page, pages: span.max(1), is_there: rng.one_in(2), touched: rng.one_in(2) };
+                let scan = Scan {
+                    files: vec![(inode, page, span.max(1))],
+                    in_view: vec![inode],
+                    memory: if rng.one_in(4) { Vec::new() } else { vec![memory] },
+                    writes: rng.one_in(2),
+                };
+                let tid = rng.below(6) as u32;
+                assembler.look(&Event { time_ns, pid: tid, tid, cgroup: 0, what: What::Look }, &scan, &mut files);
+            }
+            let what = match rng.below(13) {
                 0 | 1 => What::Read { inode, first: page, last: page.saturating_add(span) },
                 2 => What::Write { inode, pos: page.wrapping_mul(3000), bytes: span * 2000 },
                 3 => What::Fault { inode, page },
                 4 => What::Around { inode, first: page, last: page.saturating_add(span) },
-                5 => What::Address { address: rng.next() },
+                5 => What::Address { address: rng.next() >> (rng.next() % 64), write: rng.next() & 1 == 0 },
                 6 => What::Add { inode, page, order: rng.below(5) as u8 },
                 7 => What::Delete { inode, page, order: rng.below(5) as u8 },
                 8 => What::ReclaimBegin,
                 9 => What::ReclaimEnd,
+                10 => What::Exit,
+                11 => What::Comm { name: [b'x'; 16], exec: rng.one_in(2) },
                 _ => What::Freed { inode },
             };
             let tid = rng.below(6) as u32;

@@ -69,9 +69,11 @@ const ADD: i32 = 33;
 const EVICT: i32 = 34;
 /// That of the first of [`Advised::ALL`].
 const ADVISE: i32 = 35;
+/// What is added to the code of a touch that was seen by sampling.
+const SAMPLED: i32 = 64;
 
 /// What the codes are, for messages.
-const OPS: &str = "0 to 5, 8 to 13, 16 to 21 or 32 to 45";
+const OPS: &str = "0 to 5, 8 to 13, 16 to 21, 32 to 46 or 64 to 69";
 
 /// The code of an operation. Of a touch bit 0 is write, bits 1 and 2 are 0 unspecified, 1 by
 /// descriptor, 2 by mapping.
@@ -86,6 +88,7 @@ fn op_code(op: Op, act: Act) -> i32 {
         Act::Touch => touch,
         Act::Hit => HIT | touch,
         Act::Miss => MISS | touch,
+        Act::Sampled => SAMPLED | touch,
         Act::Drop => DROP,
         Act::Add => ADD,
         Act::Evict => EVICT,
@@ -101,6 +104,7 @@ fn op_from_code(code: i64) -> Option<(Op, Act)> {
         0 => Act::Touch,
         HIT => Act::Hit,
         MISS => Act::Miss,
+        SAMPLED => Act::Sampled,
         _ => {
             let act = match code {
                 DROP => Act::Drop,
@@ -126,11 +130,11 @@ mod tests {
 
     #[test]
     fn op_codes_round_trip() {
-        for code in (0..6).chain(8..14).chain(16..22).chain(32..46) {
+        for code in (0..6).chain(8..14).chain(16..22).chain(32..47).chain(64..70) {
             let (op, act) = op_from_code(code).expect("documented code");
             assert_eq!(i64::from(op_code(op, act)), code);
         }
-        for code in [-1, 6, 7, 14, 15, 22, 24, 31, 46, 47, 256, i64::MAX] {
+        for code in [-1, 6, 7, 14, 15, 22, 24, 31, 47, 63, 70, 72, 256, i64::MAX] {
             assert_eq!(op_from_code(code), None, "{code}");
         }
     }

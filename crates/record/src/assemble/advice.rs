@@ -1,0 +1,75 @@
+//! What programs say of how they will use files and mapped memory.
+
+use super::{Assembler, Files, PAGE_SHIFT};
+use crate::event::Event;
+use refault_trace::{Act, Advised, Op};
+
+/// The pages of a range of bytes that advice is for, with `inward` those that lie in it as a whole,
+/// or end the file: the first, and how many.
+fn advised_pages((offset, bytes): (u64, u64), inward: bool, length: Option<u64>) -> Option<(u64, u64)> {
+    const PAGE: u64 = 1 << PAGE_SHIFT;
+    let end = if bytes == 0 { u64::MAX } else { offset.saturating_add(bytes) };
+    let (first, last) = match inward {
+        true => (offset.div_ceil(PAGE), end >> PAGE_SHIFT),
+        false => (offset >> PAGE_SHIFT, end.div_ceil(PAGE)),
+    };
+    // In its last page a file may end anywhere.
+    let end = match length {
+        Some(length) if end.div_ceil(PAGE) >= length => length,
+        _ => last,
+    };
+    let pages = end.checked_sub(first).filter(|&pages| pages > 0)?;
+    (first < 1 << (64 - PAGE_SHIFT)).then_some((first, pages))
+}
+
+impl Assembler {
+    pub(super) fn advise(&mut self, event: &Event, fd: u64, advice: u64, range: (u64, u64), files: &mut impl Files) {
+        // The numbers of `posix_fadvise`.
+        let advised = match advice {
+            0 => Advised::Normal,
+            1 => Advised::Random,
+            2 => Advised::Sequential,
+            3 => Advised::WillNeed,
+            4 => Advised::DontNeed,
+            5 => Advised::NoReuse,
+            _ => return,
+        };
+        let Some(inode) = files.of_descriptor(event.pid, fd) else { return };
+        let length = self.file(inode, event.pid, files).pages;
+        self.settle(event.tid);
+        let range = match advised {
+            Advised::WillNeed | Advised::DontNeed => advised_pages(range, advised == Advised::DontNeed, length),
+            // These are of the open file as a whole.
+            _ => Some((0, 1)),
+        };
+        if let Some((first, pages)) = range {
+            self.push(event, inode, first, pages, Op::READ, Act::Advise(advised));
+        }
+    }
+
+    pub(super) fn advise_memory(
+        &mut self,
+        event: &Event,
+        address: u64,
+        bytes: u64,
+        advice: u64,
+        files: &mut impl Files,
+    ) {
+        // The numbers of `madvise`. What the others do is of anonymous memory, or of page tables.
+        let advised = match advice {
+            0 => Advised::MapNormal,
+            1 => Advised::MapRandom,
+            2 => Advised::MapSequential,
+            3 => Advised::WillNeed,
+            20 => Advised::Cold,
+            21 => Advised::PageOut,
+            _ => return,
+        };
+        self.settle(event.tid);
+        for (inode, first, pages) in files.of_memory(event.pid, address, bytes) {
+            self.file(inode, event.pid, files);
+            self.push(event, inode, first, pages.max(1), Op::READ, Act::Advise(advised));
+            self.thread(event.tid).pages_out = advised == Advised::PageOut;
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Anonymous memory of processes: what has content, in memory or in swap, and what became of it
+//! from look to look.
+
+use crate::scan::Memory;
+use refault_trace::Act;
+use rustc_hash::FxHashMap;
+
+/// A page that has content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Page {
+    is_there: bool,
+    /// The look that saw it last.
+    look: u32,
+}
+
+/// What became of pages that follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) act: Act,
+    pub(super) first: u64,
+    pub(super) pages: u64,
+    pub(super) write: bool,
+}
+
+/// The memory of a process.
+#[derive(Debug, Default)]
+pub(super) struct Space {
+    pages: FxHashMap<u64, Page>,
+    looks: u32,
+}
+
+impl Space {
+    /// A fault on a page: whether its content had to be read from swap.
+    pub(super) fn fault(&mut self, page: u64) -> bool {
+        let look = self.looks;
+        let before = self.pages.insert(page, Page { is_there: true, look });
+        before.is_some_and(|page| !page.is_there)
+    }
+
+    /// A look at all of it; `writes`: its touches are known to be some.
+    ///
+    /// | before | now | |
+    /// |---|---|---|
+    /// | no content | in memory | its first touch, a write |
+    /// | in swap | in memory | a miss: it was read |
+    /// | in memory | in memory | a touch, if it was touched |
+    /// | in memory | in swap | an eviction |
+    /// | content | none | a drop |
+    pub(super) fn look(&mut self, all: &[Memory], writes: bool) -> Vec<Change> {
+        self.looks = self.looks.wrapping_add(1);
+        let mut changes = Vec::new();
+        for memory in all {
+            for page in memory.first..memory.first.saturating_add(memory.pages) {
+                let now = Page { is_there: memory.is_there, look: self.looks };
+                let before = self.pages.insert(page, now).map(|page| page.is_there);
+                let change = match (before, memory.is_there) {
+                    (None, true) => Some((Act::Sampled, true)),
+                    (Some(false), true) => Some((Act::Miss, false)),
+                    (Some(true), true) if memory.touched => Some((Act::Sampled, writes)),
+                    (Some(true), false) => Some((Act::Evict, false)),
+                    _ => None,
+                };
+                if let Some((act, write)) = change {
+                    join(&mut changes, Change { act, first: page, pages: 1, write });
+                }
+            }
+        }
+        let look = self.looks;
+        let mut gone: Vec<u64> = self.pages.iter().filter(|(_, p)| p.look != look).map(|(&page, _)| page).collect();
+        gone.sort_unstable();
+        for page in gone {
+            self.pages.remove(&page);
+            join(&mut changes, Change { act: Act::Drop, first: page, pages: 1, write: false });
+        }
+        changes
+    }
+
+    /// The process is gone, or has another memory now: all of it is dropped.
+    pub(super) fn end(&mut self) -> Vec<Change> {
+        self.look(&[], false)
+    }
+}
+
+/// Appends a change, to the last one where it goes on. Of misses each is one by itself.
+fn join(changes: &mut Vec<Change>, next: Change) {
+    match changes.last_mut() {
+        Some(last)
+            if (last.act, last.write) == (next.act, next.write)
+                && next.act != Act::Miss
+                && last.first + last.pages == next.first =>
+        {
+            last.pages += next.pages;
+        }
+        _ => changes.push(next),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(first: u64, pages: u64, is_there: bool, touched: bool) -> Memory {
+        Memory { first, pages, is_there, touched }
+    }
+
+    fn of(changes: Vec<Change>) -> Vec<(Act, u64, u64, bool)> {
+        changes.iter().map(|c| (c.act, c.first, c.pages, c.write)).collect()
+    }
+
+    #[test]
+    fn what_became_of_pages_is_told_once() {
+        let mut space = Space::default();
+        assert!(!space.fault(7), "its first touch");
+        let seen = space.look(&[memory(5, 3, true, false)], true);
+        assert_eq!(of(seen), [(Act::Sampled, 5, 2, true)], "page 7 had a fault");
+        let seen = space.look(&[memory(5, 1, true, true), memory(6, 2, false, false)], true);
+        assert_eq!(of(seen), [(Act::Sampled, 5, 1, true), (Act::Evict, 6, 2, false)]);
+        assert!(space.fault(6), "it was in swap");
+        let seen = space.look(&[memory(6, 2, true, true)], false);
+        let want = [(Act::Sampled, 6, 1, false), (Act::Miss, 7, 1, false), (Act::Drop, 5, 1, false)];
+        assert_eq!(of(seen), want);
+        assert_eq!(of(space.end()), [(Act::Drop, 6, 2, false)]);
+        assert_eq!(space.end(), []);
+    }
+}

@@ -1,0 +1,238 @@
+//! What a look at the memory of a process found: its mappings, and what is in their pages.
+
+use crate::event::Inode;
+use std::ops::Range;
+
+const PAGE_SHIFT: u32 = 12;
+
+/// A line of `/proc/PID/maps`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Addresses, in pages.
+    pub pages: Range<u64>,
+    /// The file that is mapped; none: anonymous memory.
+    pub file: Option<Inode>,
+    /// The page of the file that the first one is.
+    pub offset: u64,
+    /// It can be written.
+    pub writable: bool,
+    /// It holds code.
+    pub executable: bool,
+    /// Others see what is written.
+    pub shared: bool,
+    /// Memory that is no file of a file system, though it has the number of one: shared memory.
+    pub is_shm: bool,
+}
+
+impl Mapping {
+    /// A line; none: it is none of memory that programs use.
+    pub fn parse(line: &str) -> Option<Mapping> {
+        let mut words = line.split_ascii_whitespace();
+        let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+        let (start, end) = words.next()?.split_once('-')?;
+        let (start, end) = (hex(start)? >> PAGE_SHIFT, hex(end)? >> PAGE_SHIFT);
+        let rights = words.next()?.as_bytes();
+        let offset = hex(words.next()?)? >> PAGE_SHIFT;
+        let (major, minor) = words.next()?.split_once(':')?;
+        let dev = (hex(major)? as u32) << 20 | hex(minor)? as u32;
+        let ino: u64 = words.next()?.parse().ok()?;
+        let name = words.next().unwrap_or_default();
+        let is_of_kernel = name.starts_with("[v");
+        if start >= end || is_of_kernel || offset.checked_add(end - start).is_none() {
+            return None;
+        }
+        let is_shm = ["/dev/zero", "/dev/shm/", "/memfd:", "/SYSV"].iter().any(|begin| name.starts_with(begin));
+        Some(Mapping {
+            pages: start..end,
+            file: (ino > 0).then_some(Inode { dev, ino }),
+            offset,
+            writable: rights.get(1) == Some(&b'w'),
+            executable: rights.get(2) == Some(&b'x'),
+            shared: rights.get(3) == Some(&b's'),
+            is_shm,
+        })
+    }
+
+    /// The lines of `/proc/PID/maps`, ascending and apart.
+    pub fn parse_all(text: &str) -> Vec<Mapping> {
+        let mut all: Vec<Mapping> = Vec::new();
+        for mapping in text.lines().filter_map(Mapping::parse) {
+            if all.last().is_none_or(|last| last.pages.end <= mapping.pages.start) {
+                all.push(mapping);
+            }
+        }
+        all
+    }
+
+    /// The page of its file at an address.
+    fn page(&self, at: u64) -> u64 {
+        self.offset + (at - self.pages.start)
+    }
+}
+
+/// Pages of an address space that follow one another and are alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Addresses, in pages.
+    pub pages: Range<u64>,
+    /// In memory; else in swap.
+    pub is_there: bool,
+    /// Of a file, and not a copy of one.
+    pub is_file: bool,
+    /// Touched since the last look.
+    pub touched: bool,
+}
+
+/// Regions of which these pages are touched and the others are not, cut where that changes; all
+/// ascending and apart.
+pub(crate) fn marked(regions: Vec<Region>, touched: &[Range<u64>]) -> Vec<Region> {
+    let mut pieces = Vec::new();
+    let mut at = 0;
+    for region in regions {
+        let mut from = region.pages.start;
+        while let Some(one) = touched.get(at).filter(|one| one.start < region.pages.end) {
+            let (start, end) = (one.start.max(from), one.end.min(region.pages.end));
+            if start < end {
+                pieces.push(Region { pages: from..start, touched: false, ..region.clone() });
+                pieces.push(Region { pages: start..end, touched: true, ..region.clone() });
+                from = end;
+            }
+            if one.end > region.pages.end {
+                break;
+            }
+            at += 1;
+        }
+        pieces.push(Region { pages: from..region.pages.end, touched: false, ..region });
+    }
+    pieces.retain(|piece| !piece.pages.is_empty());
+    pieces
+}
+
+/// Pages of anonymous memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// The first, by its address.
+    pub first: u64,
+    /// How many.
+    pub pages: u64,
+    /// In memory; else in swap.
+    pub is_there: bool,
+    /// Touched since the last look.
+    pub touched: bool,
+}
+
+/// A look at a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scan {
+    /// Touched pages of files: the first, and how many.
+    pub files: Vec<(Inode, u64, u64)>,
+    /// Files whose touches would have been seen.
+    pub in_view: Vec<Inode>,
+    /// All anonymous memory that has content, ascending and apart.
+    pub memory: Vec<Memory>,
+    /// Touches are writes; else it is not known what they are.
+    pub writes: bool,
+}
+
+impl Scan {
+    /// Of mappings and of what is in them, both ascending and apart. `writes`: only those are seen.
+    pub fn of(mappings: &[Mapping], regions: &[Region], writes: bool) -> Scan {
+        let mut scan = Scan { writes, ..Scan::default() };
+        let shows = |m: &&Mapping| !m.is_shm && (!writes || m.writable && m.shared);
+        scan.in_view = mappings.iter().filter(shows).filter_map(|m| m.file).collect();
+        scan.in_view.sort_unstable();
+        scan.in_view.dedup();
+        let mut at = 0;
+        for region in regions {
+            while mappings.get(at).is_some_and(|m| m.pages.end <= region.pages.start) {
+                at += 1;
+            }
+            for mapping in mappings[at..].iter().take_while(|m| m.pages.start < region.pages.end) {
+                scan.add(mapping, region);
+            }
+        }
+        scan
+    }
+
+    fn add(&mut self, mapping: &Mapping, region: &Region) {
+        let first = region.pages.start.max(mapping.pages.start);
+        let pages = region.pages.end.min(mapping.pages.end) - first;
+        if mapping.is_shm {
+            return;
+        }
+        match mapping.file {
+            Some(inode) if region.is_file => {
+                if region.touched && region.is_there {
+                    self.files.push((inode, mapping.page(first), pages));
+                }
+            }
+            // Shared memory without a name has a file that no mapping names.
+            None if mapping.shared => {}
+            // Private copies of a file's pages are anonymous.
+            _ => self.memory.push(Memory { first, pages, is_there: region.is_there, touched: region.touched }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAPS: &str = "\
+00400000-00402000 r-xp 00003000 08:01 77 /usr/bin/a b\n\
+00402000-00404000 rw-p 00005000 08:01 77 /usr/bin/a b\n\
+00500000-00510000 rw-p 00000000 00:00 0 [heap]\n\
+00600000-00602000 rw-s 00001000 08:01 78 /data\n\
+00700000-00702000 rw-s 00000000 00:05 9 /memfd:x (deleted)\n\
+7fff0000-7fff1000 r--p 00000000 00:00 0 [vvar]\n\
+garbage\n";
+
+    #[test]
+    fn lines_of_maps() {
+        let maps = Mapping::parse_all(MAPS);
+        assert_eq!(maps.len(), 5, "not what the kernel has there, and no garbage");
+        let text = &maps[0];
+        assert_eq!((text.pages.clone(), text.offset, text.writable), (0x400..0x402, 3, false));
+        assert_eq!(text.file, Some(Inode { dev: 8 << 20 | 1, ino: 77 }));
+        assert_eq!((maps[2].file, maps[2].writable, maps[2].shared), (None, true, false));
+        assert!(maps[3].shared && maps[4].is_shm);
+        for line in
+            ["", "0-0 r--p 0 0:0 0", "5-4 r--p 0 0:0 0", "1000-2000", "1000-2000 rw-p 0 0:0", "x-y rw-p 0 0:0 0"]
+        {
+            assert_eq!(Mapping::parse(line), None, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn regions_are_cut_where_touches_begin_and_end() {
+        let region = |pages: Range<u64>, touched| Region { pages, is_there: true, is_file: false, touched };
+        let cut = |touched: &[Range<u64>]| {
+            let pieces = marked(vec![region(10..20, true), region(30..40, true)], touched);
+            pieces.into_iter().map(|piece| (piece.pages, piece.touched)).collect::<Vec<_>>()
+        };
+        assert_eq!(cut(&[]), [(10..20, false), (30..40, false)]);
+        assert_eq!(cut(&[0..5, 10..20, 25..26]), [(10..20, true), (30..40, false)]);
+        let want = [(10..12, false), (12..13, true), (13..15, false), (15..20, true), (30..35, true), (35..40, false)];
+        assert_eq!(cut(&[12..13, 15..35]), want, "one may go over several");
+    }
+
+    #[test]
+    fn pages_belong_to_files_and_to_memory() {
+        let region = |pages: Range<u64>, is_there, is_file| Region { pages, is_there, is_file, touched: true };
+        // One region may go over several mappings.
+        let regions = [
+            region(0x400..0x403, true, true),
+            region(0x403..0x404, true, false),
+            region(0x500..0x502, false, false),
+            region(0x601..0x602, true, true),
+            region(0x700..0x701, true, true),
+        ];
+        let scan = Scan::of(&Mapping::parse_all(MAPS), &regions, false);
+        let (program, data) = (Inode { dev: 8 << 20 | 1, ino: 77 }, Inode { dev: 8 << 20 | 1, ino: 78 });
+        assert_eq!(scan.files, [(program, 3, 2), (program, 5, 1), (data, 2, 1)]);
+        let memory = |first, pages, is_there| Memory { first, pages, is_there, touched: true };
+        assert_eq!(scan.memory, [memory(0x403, 1, true), memory(0x500, 2, false)]);
+        assert_eq!(scan.in_view, [program, data]);
+        assert_eq!(Scan::of(&Mapping::parse_all(MAPS), &regions, true).in_view, [data]);
+    }
+}

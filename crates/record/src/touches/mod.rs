@@ -1,0 +1,274 @@
+//! Touches of memory in place, which no event tells: every interval the page tables of the programs
+//! are looked at, and marked anew.
+//!
+//! | method | what it sees | how |
+//! |---|---|---|
+//! | idle | reads and writes | a bit for each frame, `/sys/kernel/mm/page_idle/bitmap` |
+//! | soft-dirty | writes | a bit of each entry of a page table, reset by `/proc/PID/clear_refs` |
+//! | write-protect | writes to private memory | asynchronous write protection, `PAGEMAP_SCAN` |
+
+mod idle;
+mod inject;
+mod pagemap;
+mod protect;
+
+use crate::scan::{Mapping, Region, Scan, marked};
+use idle::Idle;
+use pagemap::Pagemap;
+use protect::Protection;
+use refault_trace::{TouchMethod, Touches};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// A look takes a tenth of the time at most: else they come less often.
+const COST: u32 = 10;
+
+/// How touches are to be sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampling {
+    /// Not at all.
+    Off,
+    /// Every second where that changes nothing for the program: by idle page tracking. Else not.
+    IfFree,
+    /// From one look to the next, by the best method that there is, or by this one.
+    Every(Duration, Option<TouchMethod>),
+}
+
+/// Without being told otherwise.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Whether a method works here; why not.
+///
+/// # Errors
+/// What the machine lacks.
+pub fn touches_possible(method: TouchMethod) -> Result<(), String> {
+    match method {
+        TouchMethod::Idle => Idle::open().map(drop),
+        TouchMethod::SoftDirty => soft_dirty_possible(),
+        TouchMethod::WriteProtect => protect::is_possible(),
+    }
+}
+
+/// A page of this process that was just written has the bit, if the kernel has any.
+fn soft_dirty_possible() -> Result<(), String> {
+    let written = std::hint::black_box(Box::new([1u8; 8192]));
+    let page = (written.as_ptr().addr() as u64 >> 12) + 1;
+    let mappings = [Mapping {
+        pages: page..page + 1,
+        file: None,
+        offset: 0,
+        writable: true,
+        executable: false,
+        shared: false,
+        is_shm: false,
+    }];
+    let regions = Pagemap::of(std::process::id()).and_then(|map| map.regions(&mappings));
+    match regions.map(|regions| regions.iter().any(|region| region.touched)) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err("no soft-dirty bits in this kernel (CONFIG_MEM_SOFT_DIRTY)".to_owned()),
+        Err(e) => Err(format!("/proc/PID/pagemap: {e}")),
+    }
+}
+
+/// A process that is looked at.
+#[derive(Debug)]
+struct Process {
+    pagemap: Pagemap,
+    protection: Option<Protection>,
+    /// It was marked, so that what is touched was so since.
+    marked: bool,
+}
+
+/// Looks at processes.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    method: TouchMethod,
+    interval: Duration,
+    idle: Option<Idle>,
+    processes: FxHashMap<u32, Process>,
+    /// Processes that could not be protected, so that they are not stopped again and again.
+    refused: FxHashSet<u32>,
+    first: Option<Instant>,
+    last: Option<Instant>,
+    looks: u32,
+    cost: Duration,
+    /// Why a process could not be looked at; how many.
+    pub(crate) complaint: Option<String>,
+}
+
+impl Sampler {
+    /// As it is wanted; none: not at all.
+    ///
+    /// # Errors
+    /// What was asked for does not work here.
+    pub(crate) fn new(sampling: Sampling) -> Result<Option<Sampler>, String> {
+        let (interval, method) = match sampling {
+            Sampling::Off => return Ok(None),
+            Sampling::IfFree => match touches_possible(TouchMethod::Idle) {
+                Ok(()) => (INTERVAL, TouchMethod::Idle),
+                Err(_) => return Ok(None),
+            },
+            Sampling::Every(interval, method) => (interval, method.map_or_else(best, Ok)?),
+        };
+        touches_possible(method).map_err(|e| format!("--touches by {}: {e}", method.name()))?;
+        let idle = match method {
+            TouchMethod::Idle => Some(Idle::open()?),
+            _ => None,
+        };
+        Ok(Some(Sampler {
+            method,
+            interval,
+            idle,
+            processes: FxHashMap::default(),
+            refused: FxHashSet::default(),
+            first: None,
+            last: None,
+            looks: 0,
+            cost: Duration::ZERO,
+            complaint: None,
+        }))
+    }
+
+    /// What it did so far.
+    pub(crate) fn about(&self) -> Touches {
+        let span = self.first.zip(self.last).map(|(first, last)| last - first).filter(|_| self.looks > 1);
+        let interval = span.map_or(self.interval, |span| span / (self.looks - 1));
+        Touches { by: self.method, interval_ns: interval.as_nanos() as u64 }
+    }
+
+    /// How long to wait for the next look.
+    pub(crate) fn until_next(&self) -> Duration {
+        self.interval.max(self.cost * COST)
+    }
+
+    /// The memory of a process is another one from now on, or none.
+    pub(crate) fn forget(&mut self, pid: u32) {
+        self.processes.remove(&pid);
+        self.refused.remove(&pid);
+    }
+
+    /// Looks at these processes: what was touched of each since the last look.
+    pub(crate) fn look(&mut self, pids: &FxHashSet<u32>) -> Vec<(u32, Scan)> {
+        let begun = Instant::now();
+        self.processes.retain(|pid, process| pids.contains(pid) && !process.pagemap.is_gone());
+        let mut looked = Vec::new();
+        for &pid in pids {
+            let mappings = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+            let mappings = Mapping::parse_all(&mappings);
+            if mappings.is_empty() {
+                continue;
+            }
+            match self.look_at(pid, &mappings) {
+                Ok(regions) => looked.push((pid, mappings, regions)),
+                Err(e) => self.complaint = Some(format!("process {pid}: {e}")),
+            }
+        }
+        if let Some(idle) = &self.idle {
+            let done = ask_frames(idle, &self.processes, &mut looked);
+            self.complaint = done.err().map(|e| format!("idle page tracking: {e}")).or(self.complaint.take());
+        }
+        let writes = self.method.writes_only();
+        let mut scans = Vec::new();
+        for (pid, mappings, mut regions) in looked {
+            let Some(process) = self.processes.get_mut(&pid) else { continue };
+            if !std::mem::replace(&mut process.marked, true) {
+                regions.iter_mut().for_each(|region| region.touched = false);
+            }
+            scans.push((pid, Scan::of(&mappings, &regions, writes)));
+        }
+        (self.last, self.looks) = (Some(begun), self.looks + 1);
+        self.first.get_or_insert(begun);
+        self.cost = begun.elapsed();
+        scans
+    }
+
+    fn look_at(&mut self, pid: u32, mappings: &[Mapping]) -> Result<Vec<Region>, String> {
+        let fail = |e: io::Error| e.to_string();
+        let process = match self.processes.entry(pid) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(new) => {
+                let pagemap = Pagemap::of(pid).map_err(fail)?;
+                let wants_protection = self.method == TouchMethod::WriteProtect && !self.refused.contains(&pid);
+                let protection = match wants_protection.then(|| Protection::of(pid)).transpose() {
+                    Ok(protection) => protection,
+                    Err(e) => {
+                        self.refused.insert(pid);
+                        self.complaint = Some(format!("process {pid}: {e}"));
+                        None
+                    }
+                };
+                new.insert(Process { pagemap, protection, marked: false })
+            }
+        };
+        match self.method {
+            TouchMethod::Idle => process.pagemap.regions(mappings).map_err(fail),
+            TouchMethod::SoftDirty => {
+                let regions = process.pagemap.regions(mappings).map_err(fail)?;
+                fs::write(format!("/proc/{pid}/clear_refs"), "4").map_err(fail)?;
+                Ok(regions)
+            }
+            TouchMethod::WriteProtect => process.protected_regions(mappings).map_err(fail),
+        }
+    }
+}
+
+impl Process {
+    fn protected_regions(&self, mappings: &[Mapping]) -> io::Result<Vec<Region>> {
+        let mut written = Vec::new();
+        if let Some(protection) = &self.protection {
+            protection.watch(mappings);
+            if let (Some(first), Some(last)) = (mappings.first(), mappings.last()) {
+                written = self.pagemap.take_written(first.pages.start..last.pages.end)?;
+            }
+        }
+        Ok(marked(self.pagemap.regions(mappings)?, &written))
+    }
+}
+
+/// The best method that works here.
+fn best() -> Result<TouchMethod, String> {
+    let found = TouchMethod::ALL.into_iter().find(|&method| touches_possible(method).is_ok());
+    found.ok_or_else(|| {
+        let why = TouchMethod::ALL.map(|m| format!("{}: {}", m.name(), touches_possible(m).err().unwrap_or_default()));
+        format!("--touches: nothing here tells that memory was touched ({})", why.join("; "))
+    })
+}
+
+type Looked = (u32, Vec<Mapping>, Vec<Region>);
+
+/// Splits regions by whether their frames were touched.
+fn ask_frames(idle: &Idle, processes: &FxHashMap<u32, Process>, looked: &mut [Looked]) -> io::Result<()> {
+    let mut frames = Vec::new();
+    for (pid, _, regions) in looked.iter() {
+        for region in regions.iter().filter(|region| region.is_there) {
+            processes[pid].pagemap.frames(region.pages.clone(), |_, frame| frames.push(frame))?;
+        }
+    }
+    frames.retain(|&frame| frame != 0);
+    frames.sort_unstable();
+    frames.dedup();
+    let touched = idle.take(&frames)?;
+    for (pid, _, regions) in looked {
+        let mut pieces: Vec<Region> = Vec::new();
+        for region in std::mem::take(regions) {
+            if !region.is_there {
+                pieces.push(region);
+                continue;
+            }
+            processes[pid].pagemap.frames(region.pages.clone(), |page, frame| {
+                let touched = touched.get(&frame).is_some_and(|&touched| touched);
+                let alike = |last: &Region| {
+                    last.pages.end == page && last.is_there && (last.is_file, last.touched) == (region.is_file, touched)
+                };
+                match pieces.last_mut() {
+                    Some(last) if alike(last) => last.pages.end += 1,
+                    _ => pieces.push(Region { pages: page..page + 1, touched, ..region.clone() }),
+                }
+            })?;
+        }
+        *regions = pieces;
+    }
+    Ok(())
+}
