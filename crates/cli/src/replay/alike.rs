@@ -53,7 +53,7 @@ pub(super) enum Task<'p> {
 #[derive(Debug)]
 struct Waiting<'p> {
     families: VecDeque<Family<'p>>,
-    forks: Vec<Box<Fork<'p>>>,
+    forks: Vec<Fork<'p>>,
     /// Leaders on their way: more forks may come.
     leaders: usize,
 }
@@ -81,7 +81,7 @@ impl<'p> Tasks<'p> {
         let mut waiting = self.waiting();
         loop {
             if let Some(fork) = waiting.forks.pop() {
-                return Some(Task::Finish(fork));
+                return Some(Task::Finish(Box::new(fork)));
             }
             if let Some(family) = waiting.families.pop_front() {
                 waiting.leaders += 1;
@@ -107,7 +107,7 @@ impl<'p> Tasks<'p> {
         if self.threads < 2 || waiting.forks.len() >= self.threads {
             return Err(fork);
         }
-        waiting.forks.push(fork);
+        waiting.forks.push(*fork);
         self.more.notify_one();
         Ok(())
     }
