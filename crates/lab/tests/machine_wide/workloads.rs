@@ -31,8 +31,8 @@ macro_rules! quarter {
     };
 }
 
-/// *L* is 106,496 pages on guests of 512 MiB, 45,056 on those of 256 MiB, 237,568 on those of 1 GiB,
-/// and 495,616 on those of 2 GiB.
+/// *L* is 106,496 pages on guests of 512 MiB, 45,056 on those of 256 MiB, 237,568 on those of
+/// 1 GiB, and 495,616 on those of 2 GiB.
 pub(super) const CASES: [Case; 23] = [
     Case { name: "idle-uniform-512", seed: 19, phases: &[idle!("31948"), "931840: data:uniform:133120"] },
     Case { name: "idle-uniform-256", seed: 19, phases: &[idle!("13516"), "563200: data:uniform:56320"] },
