@@ -279,8 +279,8 @@ pub trait World {
         false
     }
 
-    /// Whether a page of a file is mapped executable by those who map it: what reclaim gives one more
-    /// round for.
+    /// Whether a page of a file is mapped executable by those who map it: what reclaim gives one
+    /// more round for.
     fn is_executable(&self, _page: PageId) -> bool {
         false
     }

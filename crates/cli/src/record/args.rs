@@ -58,13 +58,14 @@ pub struct RecordArgs {
     #[arg(long, value_name = "SIZE", value_parser = Size::absolute)]
     pub(super) max_size: Option<Size>,
 
-    /// How often to look which memory in place was touched: 1s, 500ms, or off [default: 1s where idle
-    /// page tracking is, which changes nothing for the program, else off]
+    /// How often to look which memory in place was touched: 1s, 500ms, or off [default: 1s where
+    /// idle page tracking is, which changes nothing for the program, else off]
     #[arg(long, value_name = "TIME|off", value_parser = touches)]
     pub(super) touches: Option<Touches>,
 
-    /// By what: idle (reads and writes), soft-dirty or write-protect (writes; the program takes a fault
-    /// for the first write to a page after each look) [default: the first of these that is there]
+    /// By what: idle (reads and writes), soft-dirty or write-protect (writes; the program takes a
+    /// fault for the first write to a page after each look) [default: the first of these that is
+    /// there]
     #[arg(long, value_name = "METHOD", value_parser = touches_by, requires = "touches")]
     pub(super) touches_by: Option<TouchMethod>,
 

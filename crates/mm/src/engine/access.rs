@@ -118,8 +118,8 @@ impl Engine {
     }
 
     /// A touch of a mapped file that its page tables do not have, `ra` being of the open file, and
-    /// `advice` what was said of the mapping (`madvise`): as [`Engine::access`], with reading around
-    /// it where the configuration has `history`.
+    /// `advice` what was said of the mapping (`madvise`): as [`Engine::access`], with reading
+    /// around it where the configuration has `history`.
     pub fn fault_file<W: World>(
         &mut self,
         w: &mut W,
