@@ -219,9 +219,9 @@ pub trait World {
         true
     }
 
-    /// Of the pages `first`, `first` + 1 and so on those that bits of `among` name: for which of them
-    /// [`World::may_be_young`] says yes, a bit each. A driver that keeps accessed bits side by side
-    /// can answer for all of them at once.
+    /// Of the pages `first`, `first` + 1 and so on those that bits of `among` name: for which of
+    /// them [`World::may_be_young`] says yes, a bit each. A driver that keeps accessed bits side by
+    /// side can answer for all of them at once.
     fn young_among(&self, first: PageId, among: u64) -> u64 {
         let (mut young, mut left) = (0, among);
         while left != 0 {
