@@ -94,6 +94,7 @@ pub use control::polling::{Polling, PollingStats};
 pub use control::pool_balance::{PoolBalance, PoolBalanceStats, PoolExtent, PoolTier};
 pub use control::psi::{Psi, PsiKind, PsiLine};
 pub use control::sample::{SampleBudget, SampleStats};
+pub use control::serving_cpu::{ServingCpu, ServingCpuStep};
 pub use engine::Engine;
 pub use fault::advise::Advice;
 pub use fault::readahead::Readahead;

@@ -96,6 +96,18 @@ pub(crate) trait SwapsOut: Evicts {
     fn take_discards(core: &mut Self::Core) -> Vec<u32>;
     /// They are empty.
     fn settle_discards(core: &mut Self::Core, places: &[u32]);
+
+    /// Empties the places whose content is of no use, and gives them back.
+    fn discard<'a>(&'a self, mut core: MutexGuard<'a, Self::Core>) -> MutexGuard<'a, Self::Core> {
+        let mut places = Self::take_discards(&mut core);
+        let start = Self::staging_start(&core);
+        drop(core);
+        // SAFETY: the places are taken, and no page refers to them any more.
+        unsafe { staging::empty(start, &mut places) };
+        let mut core = self.lock_now();
+        Self::settle_discards(&mut core, &places);
+        core
+    }
 }
 
 /// Pages that are claimed for writing at a time: the thread that touches one of them waits for all.
@@ -130,21 +142,9 @@ pub(crate) fn write_round<'a, D: SwapsOut>(
         // The engine takes these frames for free: no more of them than is counted as the pager's
         // own.
         if D::has_discards(&core) {
-            core = discard(driver, core);
+            core = driver.discard(core);
         }
     }
-}
-
-/// Empties the places whose content is of no use, and gives them back.
-pub(crate) fn discard<'a, D: SwapsOut>(driver: &'a D, mut core: MutexGuard<'a, D::Core>) -> MutexGuard<'a, D::Core> {
-    let mut places = D::take_discards(&mut core);
-    let start = D::staging_start(&core);
-    drop(core);
-    // SAFETY: the places are taken, and no page refers to them any more.
-    unsafe { staging::empty(start, &mut places) };
-    let mut core = driver.lock_now();
-    D::settle_discards(&mut core, &places);
-    core
 }
 
 /// The thread.

@@ -8,6 +8,7 @@
 //! | `pool_balance` | how large a compressed pool is to be |
 //! | `sample` | how many pages to sample |
 //! | `psi` | pressure-stall information |
+//! | `serving_cpu` | which processor serves the faults of a memory |
 //!
 //! It may call: nothing. It is called by: drivers.
 
@@ -16,3 +17,4 @@ pub(crate) mod polling;
 pub(crate) mod pool_balance;
 pub(crate) mod psi;
 pub(crate) mod sample;
+pub(crate) mod serving_cpu;

@@ -11,7 +11,7 @@ use super::pressure::Pressure;
 use super::share::Sharing;
 use super::table::BLOCK;
 use super::wake::{Wakes, wake_at};
-use crate::core::{Budget, DISCARD_BATCH, State};
+use crate::core::{Budget, State};
 use crate::store::{PageBuf, StoreError};
 use crate::uffd::{Fault, PAGE, Uffd};
 
@@ -44,8 +44,8 @@ pub(super) struct Core {
     /// Threads that ask about memory that they have made: their processes, and the pages that they
     /// touched for it.
     pub(super) asked: Vec<(usize, usize)>,
-    /// Threads that faulted, as it was read.
-    pub(super) threads: Vec<u32>,
+    /// Threads that faulted, as it was read, with the numbers of their processes.
+    pub(super) threads: Vec<(usize, u32)>,
     /// Processes whose descriptors nobody waits for yet.
     pub(super) is_new: Vec<usize>,
     /// Processes that have not answered an order in time, or have now.
@@ -457,7 +457,7 @@ impl Core {
         m.kswapd_awake
             || !m.leaving.is_empty()
             || m.count(State::Staged) > 0
-            || m.discards.len() >= DISCARD_BATCH
+            || m.has_discards()
             || !self.waiting_for_frame.is_empty()
             || !self.unsettled.is_empty()
             || !self.asked.is_empty()
@@ -470,7 +470,7 @@ impl Core {
 
     /// A fault that was read.
     pub(super) fn push(&mut self, space: usize, fault: Fault) {
-        self.threads.push(fault.thread);
+        self.threads.push((space, fault.thread));
         if let Some(s) = self.space_mut(space).filter(|s| s.pid == 0) {
             s.toucher = fault.thread as i32;
         }

@@ -8,8 +8,10 @@ use super::Shared;
 use super::abi;
 use super::agent::Answer;
 use super::core::Core;
-use crate::core::{Claim, DISCARD_BATCH, Evicting, State, WINDOW};
+use super::memory::KEPT_PLACES;
+use crate::core::{Claim, Evicting, State, WINDOW};
 use crate::evict::{self, Driven, Evicts, SwapsOut};
+use crate::staging;
 use crate::store::{StoreError, SwapArea};
 use crate::sync::MutexGuard;
 
@@ -64,15 +66,25 @@ impl SwapsOut for Shared {
     }
 
     fn has_discards(core: &Core) -> bool {
-        core.memory.discards.len() >= DISCARD_BATCH
+        core.memory.has_discards()
     }
 
     fn take_discards(core: &mut Core) -> Vec<u32> {
-        core.memory.take_discards(0)
+        core.memory.take_discards(KEPT_PLACES)
     }
 
     fn settle_discards(core: &mut Core, places: &[u32]) {
         core.memory.settle_discards(places);
+    }
+
+    /// With the lock: few places are emptied at all, and however many threads there are, no more
+    /// are on their way than one has.
+    fn discard<'a>(&'a self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        let mut places = Shared::take_discards(&mut core);
+        // SAFETY: the places are taken, and no page refers to them any more.
+        unsafe { staging::empty(core.memory.staging.start(), &mut places) };
+        Shared::settle_discards(&mut core, &places);
+        core
     }
 }
 
@@ -145,11 +157,6 @@ impl Shared {
         core = evict::write_round(self, &self.area, core);
         if Shared::has_discards(&core) { self.discard(core) } else { core }
     }
-
-    /// Empties the places whose content is of no use, and gives them back.
-    pub(super) fn discard<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        evict::discard(self, core)
-    }
 }
 
 impl Core {
@@ -158,48 +165,63 @@ impl Core {
     /// Under the lock: no change of a mapping may be read between the choice of an address and the
     /// move.
     pub(super) fn move_out(&mut self) -> bool {
-        let mut pages: Vec<u32> = Vec::new();
-        let mut owner = None;
-        if let Some(&first) = self.memory.leaving.front() {
-            let owner = self.memory.owner(first);
-            if self.is_unanswered(owner) || self.is_helped(owner) {
-                self.keep_all(owner);
-                return true;
-            }
-            if !self.settle(owner) || self.must_wait_for_child(owner) {
-                // It is not known what is where, or nothing would be gained. Others may be moved
-                // meanwhile.
-                self.memory.leaving.rotate_left(1);
-                return false;
-            }
+        let memory = &self.memory;
+        // Those that were given up on their way are still named.
+        let first = memory.leaving.iter().position(|&page| memory.state(page) == State::Leaving);
+        let Some(first) = first else {
+            self.memory.leaving.clear();
+            return false;
+        };
+        self.memory.leaving.drain(..first);
+        let owner = self.memory.owner(self.memory.leaving[0]);
+        if self.is_unanswered(owner) || self.is_helped(owner) {
+            self.keep_all(owner);
+            return true;
         }
-        while pages.len() < WINDOW {
-            let Some(&page) = self.memory.leaving.front() else { break };
-            if self.memory.state(page) == State::Leaving {
-                let whose = self.memory.owner(page);
-                if *owner.get_or_insert(whose) != whose {
-                    break;
-                }
-                pages.push(page);
-            }
-            self.memory.leaving.pop_front();
+        if !self.settle(owner) || self.must_wait_for_child(owner) {
+            // It is not known what is where, or nothing would be gained. Others may be moved
+            // meanwhile.
+            self.memory.leaving.rotate_left(1);
+            return false;
         }
-        let Some(owner) = owner else { return false };
+        let mut pages = self.take_leaving(owner);
+        if pages.is_empty() {
+            // They were given up, as was just read.
+            return true;
+        }
         pages.sort_unstable_by_key(|&p| self.memory.address[p as usize]);
         // A page that was given up and ordered out again is named twice.
         pages.dedup();
-        let places = self.memory.places.take(pages.len());
+        let places = self.memory.take_places(pages.len());
         // No places: they come back when what is in them was written.
         self.memory.leaving.extend(pages.drain(places.len()..));
         // Of these, what may be about to be dropped stays where it is.
         let (doomed, pages): (Vec<u32>, Vec<u32>) = pages.iter().partition(|&&p| self.memory.doomed[p as usize]);
         for &place in &places[pages.len()..] {
-            self.memory.places.give_back(place);
+            self.memory.discards.push(place);
         }
         let is_any = !places.is_empty();
         self.order_moves(owner, pages.into_iter().zip(places).collect());
         doomed.into_iter().for_each(|page| self.stay(page));
         is_any
+    }
+
+    /// Up to a window of pages of a process that are to leave. Those of others stay in line, so
+    /// that each order is about many pages: it wakes the agent, which empties all of its scratch
+    /// pages.
+    fn take_leaving(&mut self, owner: usize) -> Vec<u32> {
+        let mut pages = Vec::new();
+        for page in std::mem::take(&mut self.memory.leaving) {
+            if self.memory.state(page) != State::Leaving {
+                continue;
+            }
+            if pages.len() < WINDOW && self.memory.owner(page) == owner {
+                pages.push(page);
+            } else {
+                self.memory.leaving.push_back(page);
+            }
+        }
+        pages
     }
 
     /// Has pages of a process moved to the window, and takes them to their places.
@@ -264,7 +286,7 @@ impl Core {
             self.memory.set_staged(page, place);
             return self.memory.queue_staged(page);
         }
-        self.memory.places.give_back(place);
+        self.memory.discards.push(place);
         if outcome as i32 == libc::ENOENT {
             // Nothing is there: the program gave it up.
             return self.drop_page(page);

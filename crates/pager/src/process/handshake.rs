@@ -185,7 +185,7 @@ impl Shared {
         uffd: Option<Arc<Uffd>>,
     ) -> std::io::Result<()> {
         let serial = core.space(index).map_or(0, |s| s.serial);
-        self.poll.add_agent(agent.link.raw(), index, serial)?;
+        self.lanes.add_agent(agent.link.raw(), index, serial)?;
         let is_active = core.space(index).is_some_and(|s| s.active);
         agent.allow((!is_active).then_some(gate::FREE));
         let go = agent.go(uffd.as_ref().map(|u| u.as_fd()));

@@ -10,10 +10,14 @@ use refault_mm::{Ack, Effect, PageId, SwapSlot, ThrottleReason, World};
 use super::memory_high::Place;
 use super::record::Recorder;
 use super::written::Written;
-use crate::core::{Census, MemoryHigh, Pages, Places, State, WINDOW, answer, extend};
+use crate::core::{Census, DISCARD_BATCH, MemoryHigh, Pages, Places, State, WINDOW, answer, extend};
 use crate::mem::Mapping;
 use crate::store::{CowSwap, PageBuf, SwapArea};
 use crate::uffd::PAGE;
+
+/// Staging places that are kept to be filled again, as many as an order moves: it takes a page
+/// fault to fill one that is empty, and a call to empty it.
+pub(super) const KEPT_PLACES: usize = WINDOW;
 
 /// Buffers that are kept.
 const SPARE: usize = 32;
@@ -175,6 +179,22 @@ impl Memory {
     /// Those of all processes.
     pub(super) fn all_resident(&self) -> u64 {
         self.count(State::Mapped) + self.count(State::Leaving)
+    }
+
+    /// Places for so many pages: those of no use first. What is in them is overwritten by a copy,
+    /// so nobody has to empty them before.
+    pub(super) fn take_places(&mut self, n: usize) -> Vec<u32> {
+        // A page may be about to be put in its place from one.
+        let is_needed = self.filling.is_some() || !self.fills.is_empty();
+        let reused = if is_needed { 0 } else { n.min(self.discards.len()) };
+        let mut places = self.pages.discards.split_off(self.discards.len() - reused);
+        places.extend(self.places.take(n - reused));
+        places
+    }
+
+    /// Whether there are so many more places of no use than are kept that they are worth a call.
+    pub(super) fn has_discards(&self) -> bool {
+        self.discards.len() >= KEPT_PLACES + DISCARD_BATCH
     }
 
     /// The address of a staging place.

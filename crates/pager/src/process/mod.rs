@@ -25,6 +25,7 @@ mod fill;
 mod gate;
 mod handshake;
 mod inherited;
+mod lanes;
 mod launch;
 mod lost;
 mod maps;
@@ -56,15 +57,15 @@ use refault_mm::{Engine, MemcgId, SwapAllocator};
 
 use self::agent::Listener;
 use self::core::Core;
-use self::memory::Memory;
-use self::poll::{Poll, Ready};
+use self::lanes::Lanes;
+use self::memory::{KEPT_PLACES, Memory};
+use self::poll::Ready;
 use self::record::Recorder;
 use crate::config::RegionConfig;
 use crate::core::DISCARD_BATCH;
 use crate::cpu_latency_qos::{self, CpuLatencyQos};
 use crate::error::Error;
-use crate::evict::Common;
-use crate::placement::Placement;
+use crate::evict::{Common, SwapsOut};
 use crate::staging::WINDOW;
 use crate::store::{SwapArea, SwapIo};
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -90,6 +91,9 @@ const MOST_UNDER_WAY: u64 = 1024;
 /// is a page more until it is written.
 const SHARED_UNDER_WAY: u64 = 64;
 
+/// Unless the number of threads is chosen.
+const MOST_LANES: usize = 4;
+
 /// What is loaded into programs.
 static PRELOAD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
 
@@ -107,8 +111,7 @@ pub struct TreeConfig {
 struct Shared {
     common: Common<Core>,
     area: Arc<SwapArea>,
-    poll: Poll,
-    placement: Placement,
+    lanes: Lanes,
     latency: CpuLatencyQos,
     listener: Listener,
     /// What became of the program itself: it is served, or why not.
@@ -147,11 +150,17 @@ impl Tree {
             engine.add_memcg(MemcgId::ROOT, "/run", u64::MAX, (m.swap_max / PAGE) as u64).map_err(Error::Config)?;
         let memory = Memory::new(area.clone(), max_pages / 8 + 16)
             .map_err(Error::io("mapping staging windows (is ulimit -v or -d too small?)"))?;
+        let most_lanes = match m.fault_threads {
+            0 => MOST_LANES,
+            n => n.div_ceil(lanes::THREADS),
+        };
+        let lanes = Lanes::new(most_lanes).map_err(Error::io("waiting for faults"))?;
         let serving = match m.fault_threads {
-            0 => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
+            0 => lanes.len() * lanes::THREADS,
             n => n,
         };
-        let in_passing = (serving + 1) * (DISCARD_BATCH + WINDOW) * PAGE;
+        // Places of no use that are not emptied yet, with what a round of writing adds.
+        let in_passing = (KEPT_PLACES + DISCARD_BATCH + WINDOW) * PAGE;
         let fixed = (serving + 3) * THREAD_BYTES + cpu_latency_qos::THREAD_BYTES + in_passing;
         let mut core = Core::new(engine, group, memory, fixed);
         core.stall_limit_ns = threads::nanoseconds(m.stall_limit);
@@ -165,9 +174,8 @@ impl Tree {
         let shared = Arc::new(Shared {
             common: Common::new(core),
             area,
-            placement: Placement::new(),
             latency: CpuLatencyQos::new(m.awake_cpus)?,
-            poll: Poll::new().map_err(Error::io("waiting for faults"))?,
+            lanes,
             listener: Listener::new(name).map_err(Error::io("opening a socket for the program"))?,
             first: Mutex::new(None),
             arrived: Condvar::new(),
@@ -191,7 +199,7 @@ impl Drop for Tree {
     fn drop(&mut self) {
         self.shared.end();
         self.shared.listener.close();
-        self.shared.poll.stop();
+        self.shared.lanes.stop();
         self.threads.drain(..).for_each(|t| _ = t.join());
     }
 }
@@ -207,9 +215,9 @@ impl Deref for Shared {
 impl Shared {
     /// A thread that serves faults.
     fn serve(&self) {
-        self.placement.join();
+        let lane = self.lanes.join();
         loop {
-            let ready = match self.poll.wait() {
+            let ready = match self.lanes.wait(lane) {
                 Ok(Some(ready)) => ready,
                 Ok(None) => continue,
                 Err(e) => fatal(&format!("waiting for faults: {e}")),
@@ -220,8 +228,7 @@ impl Shared {
                 Ready::Faults(index) => {
                     _ = core.settle(index);
                     self.latency.woke(core.threads.len());
-                    let mut voter = self.placement.turn();
-                    core.threads.drain(..).for_each(|thread| self.placement.fault_of(&mut voter, thread));
+                    self.follow_threads(&mut core);
                 }
                 Ready::Answered(index, serial) => {
                     if core.space(index).is_some_and(|s| s.serial == serial) {
@@ -276,7 +283,7 @@ impl Shared {
             core.memory.free_slots();
             for index in std::mem::take(&mut core.is_new) {
                 let Some(s) = core.space(index) else { continue };
-                if let Err(e) = self.poll.add_faults(s.uffd.as_fd().as_raw_fd(), index) {
+                if let Err(e) = self.lanes.add_faults(s.uffd.as_fd().as_raw_fd(), index, s.serial) {
                     fatal(&format!("waiting for the faults of a process: {e}"));
                 }
             }
@@ -293,7 +300,7 @@ impl Shared {
             core.take_wakes().give();
             core = self.resume_faults(core);
         }
-        if core.memory.discards.len() >= DISCARD_BATCH {
+        if core.memory.has_discards() {
             core.take_wakes().give();
             core = self.discard(core);
         }

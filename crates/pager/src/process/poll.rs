@@ -68,6 +68,11 @@ impl Poll {
         self.add(fd, libc::EPOLLIN | libc::EPOLLET, FAULTS | index as u64)
     }
 
+    /// No longer. If that is refused, more is told than need be.
+    pub(super) fn remove(&self, fd: RawFd) {
+        _ = calls::number(Call::EpollChange, || self.control(libc::EPOLL_CTL_DEL, fd, 0, 0));
+    }
+
     /// Waits for the end of an agent.
     pub(super) fn add_agent(&self, fd: RawFd, index: usize, serial: u32) -> io::Result<()> {
         self.add(fd, END, of_agent(index, serial))

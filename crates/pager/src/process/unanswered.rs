@@ -42,7 +42,7 @@ impl Shared {
             let Some(s) = core.space(index) else { continue };
             if let Some(agent) = &s.agent {
                 // If it fails, the scanner looks.
-                _ = self.poll.watch_answer(agent.link.raw(), index, s.serial, s.unanswered.is_some());
+                _ = self.lanes.watch_answer(agent.link.raw(), index, s.serial, s.unanswered.is_some());
             }
         }
     }

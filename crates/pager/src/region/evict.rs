@@ -192,10 +192,4 @@ impl Shared {
         core = evict::write_round(self, &self.area, core);
         if core.has_any_discards() { self.discard(core) } else { core }
     }
-
-    /// Empties the places whose content is of no use, but for those whose frames are kept, and
-    /// gives them back.
-    pub(super) fn discard<'a>(&'a self, core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
-        evict::discard(self, core)
-    }
 }

@@ -21,7 +21,7 @@ use refault_pager::{Policy, PoolConfig, RegionConfig};
 use refault_testing::{Program, Rng, role, stress_seconds, test_name};
 
 use self::common::run_program;
-use self::roles::{FORKS, GROW, HOLD, TRACE, forks, grow, hold, trace, work};
+use self::roles::{FORKS, GROW, HOLD, TRACE, TURNS, forks, grow, hold, trace, turns, work};
 use self::segment::PAGE;
 
 fn seconds() -> f64 {
@@ -36,6 +36,7 @@ fn the_program() {
         Some(role) if role == TRACE => trace(),
         Some(role) if role == FORKS => forks(),
         Some(role) if role == HOLD => hold(),
+        Some(role) if role == TURNS => turns(),
         Some(role) => work(&role),
         None => {}
     }
@@ -171,6 +172,16 @@ fn stress_of_stopped_processes() {
         is_over.store(true, Ordering::Relaxed);
         result.unwrap_or_else(|why| std::panic::resume_unwind(why));
     });
+}
+
+/// Pages of two processes that are to leave by turns are moved out together, process by process.
+#[test]
+fn orders_are_about_many_pages_where_processes_take_turns() {
+    let memory = RegionConfig { swap_directory: directory(), ..config(Policy::Mglru) };
+    let Some(o) = run_self("turns", TURNS, memory) else { return };
+    assert!(o.status.success(), "{}", o.status);
+    let c = o.stats.counts;
+    assert!(c.moved_out > 3000 && c.moved_out > 8 * c.moves, "{} pages by {} orders", c.moved_out, c.moves);
 }
 
 /// What runs below this process: the program's name is that of this file.

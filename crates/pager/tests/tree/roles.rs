@@ -184,3 +184,45 @@ pub fn hold() {
     }
     assert_eq!(status, 0, "the child's memory is as it should be");
 }
+
+/// The role of two processes that write pages by turns.
+pub const TURNS: &str = "turns";
+
+/// Not in the order of addresses, so that each page is a fault of its own.
+pub fn turns() {
+    const PAGES: usize = 5003;
+    const STRIDE: usize = 67;
+    let (mine, theirs) = (pipe(), pipe());
+    // SAFETY: the child writes memory and reads it, and ends without a word.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    let (waits, tells) = if child == 0 { (theirs.0, mine.1) } else { (mine.0, theirs.1) };
+    let mut segment = Segment::new(PAGES);
+    let mut turn = 0u8;
+    for page in (0..PAGES).map(|i| i * STRIDE % PAGES) {
+        if child == 0 || page > 0 {
+            // SAFETY: a byte of this frame.
+            assert_eq!(unsafe { libc::read(waits, (&raw mut turn).cast(), 1) }, 1);
+        }
+        segment.write(page, page as u64 + 1);
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::write(tells, (&raw const turn).cast(), 1) }, 1);
+    }
+    assert_eq!(segment.wrong(), None);
+    if child == 0 {
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = 0;
+    // SAFETY: the child that was just made.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0, "the child's memory is as it should be");
+}
+
+/// The ends to read from and to write to.
+fn pipe() -> (i32, i32) {
+    let mut fds = [0; 2];
+    // SAFETY: room for two numbers.
+    assert_eq!(unsafe { libc::pipe(fds.as_mut_ptr()) }, 0);
+    (fds[0], fds[1])
+}
