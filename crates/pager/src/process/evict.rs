@@ -206,8 +206,9 @@ impl Core {
         is_any
     }
 
-    /// Up to a window of pages of a process that are to leave. Those of others stay in line, so that
-    /// each order is about many pages: it wakes the agent, which empties all of its scratch pages.
+    /// Up to a window of pages of a process that are to leave. Those of others stay in line, so
+    /// that each order is about many pages: it wakes the agent, which empties all of its scratch
+    /// pages.
     fn take_leaving(&mut self, owner: usize) -> Vec<u32> {
         let mut pages = Vec::new();
         for page in std::mem::take(&mut self.memory.leaving) {

@@ -15,8 +15,8 @@ use crate::mem::Mapping;
 use crate::store::{CowSwap, PageBuf, SwapArea};
 use crate::uffd::PAGE;
 
-/// Staging places that are kept to be filled again, as many as an order moves: it takes a page fault
-/// to fill one that is empty, and a call to empty it.
+/// Staging places that are kept to be filled again, as many as an order moves: it takes a page
+/// fault to fill one that is empty, and a call to empty it.
 pub(super) const KEPT_PLACES: usize = WINDOW;
 
 /// Buffers that are kept.
@@ -181,8 +181,8 @@ impl Memory {
         self.count(State::Mapped) + self.count(State::Leaving)
     }
 
-    /// Places for so many pages: those of no use first. What is in them is overwritten by a copy, so
-    /// nobody has to empty them before.
+    /// Places for so many pages: those of no use first. What is in them is overwritten by a copy,
+    /// so nobody has to empty them before.
     pub(super) fn take_places(&mut self, n: usize) -> Vec<u32> {
         // A page may be about to be put in its place from one.
         let is_needed = self.filling.is_some() || !self.fills.is_empty();
