@@ -239,10 +239,15 @@ fn mistakes_end_in_one_line() {
 /// A recording of a kernel that reads a file of 100 pages in rounds, each page by itself, in a
 /// group of so many pages; `misses` says which accesses it had to read for.
 pub fn made_up(path: &Path, memory_pages: u64, misses: impl Fn(u64) -> bool) {
+    let snapshots = vec![Snapshot { time_ns: 0, values: vec![4096, 0] }];
+    made_up_of(path, memory_pages, snapshots, misses);
+}
+
+/// The same, with looks at what the group is charged for: in all, and for files.
+fn made_up_of(path: &Path, memory_pages: u64, snapshots: Vec<Snapshot>, misses: impl Fn(u64) -> bool) {
     let mut header = Header::new(Format::Native);
     header.objects = vec![ObjectInfo { pages: Some(100), ..ObjectInfo::new("/f", ObjectKind::File) }];
     let names = vec!["usage".to_owned(), "file".to_owned()];
-    let snapshots = vec![Snapshot { time_ns: 0, values: vec![4096, 0] }];
     header.recording = Some(Recording {
         group: Some("/g".to_owned()),
         memory_max: Some(memory_pages * 4096),
@@ -281,6 +286,27 @@ fn a_verdict_goes_whole_into_a_file() {
         let said = error(&s.run(&["verify", recording, "--output", output]));
         assert!(said.contains(words), "{said}");
     }
+}
+
+#[test]
+fn regression_a_program_that_grows_after_its_files_are_read_needs_its_memory() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    // All files are in memory at the start; 700 pages of the program come later, without a file.
+    let look = |time_ns, usage: u64| Snapshot { time_ns, values: vec![usage * 4096, 400_000] };
+    made_up_of(&path, 1000, vec![look(0, 110), look(2_000_000, 800)], |_| false);
+    let path = path.to_str().expect("text");
+    let verdict = |memory: &str| {
+        let json: Value = serde_json::from_str(&ok(&s.run(&["verify", path, "--json", "-m", memory]))).expect("JSON");
+        json["verdict"].clone()
+    };
+    assert_eq!(verdict("1000p")["is_within"], true);
+    let small = verdict("400p");
+    assert_eq!(small["is_within"], false);
+    assert!(small["text"].as_str().expect("text").contains("out of memory"), "{small}");
+    let said = ok(&s.run(&["size", path, "--target", "hit_rate>1%", "--range", "400K..4M", "--resolution", "64K"]));
+    let answer = said.lines().find_map(|line| line.strip_prefix("answer: ")).expect("an answer").to_owned();
+    assert!(answer.contains("memory.max = 2.7M") || answer.contains("memory.max = 2.8M"), "{answer}");
 }
 
 #[test]

@@ -63,9 +63,9 @@ pub struct RecordArgs {
     #[arg(long, value_name = "TIME|off", value_parser = touches)]
     pub(super) touches: Option<Touches>,
 
-    /// By what: idle (reads and writes), soft-dirty or write-protect (writes; the program takes a
-    /// fault for the first write to a page after each look) [default: the first of these that is
-    /// there]
+    /// With --touches TIME, by what: idle (reads and writes), soft-dirty or write-protect (writes;
+    /// the program takes a fault for the first write to a page after each look) [default: the first
+    /// of these that is there]
     #[arg(long, value_name = "METHOD", value_parser = touches_by, requires = "touches")]
     pub(super) touches_by: Option<TouchMethod>,
 
@@ -102,7 +102,13 @@ impl RecordArgs {
         if self.memory.is_some() && self.command.is_empty() {
             return Err("--memory: makes a group for a program; give -- COMMAND, too".to_owned());
         }
+        if self.touches_by.is_some() && self.touches == Some(Touches::Off) {
+            return Err("--touches-by: goes with an interval; give --touches 1s in the place of off".to_owned());
+        }
         let bytes = |size: &Size| size.pages(1, 0);
+        if let Some(size) = self.memory.as_ref().filter(|size| bytes(size) < 4096) {
+            return Err(format!("--memory {size}: is less than one page"));
+        }
         let ring_bytes = bytes(&self.ring);
         if !(65536..=1 << 30).contains(&ring_bytes) || !ring_bytes.is_power_of_two() {
             return Err(format!("--ring {}: is a power of two from 64K to 1G", self.ring));
@@ -148,6 +154,9 @@ fn touches_by(text: &str) -> Result<TouchMethod, String> {
     found.ok_or_else(|| format!("is one of {}", TouchMethod::ALL.map(TouchMethod::name).join(", ")))
 }
 
+/// The longest time that can be asked for.
+const YEAR_SECONDS: f64 = 365.0 * 24.0 * 3600.0;
+
 /// A time such as `90s`.
 fn time(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is not a time; write 90s, 10m, 1h or 500ms");
@@ -161,6 +170,9 @@ fn time(text: &str) -> Result<Duration, String> {
         _ => return Err(wrong()),
     };
     let number: f64 = number.parse().map_err(|_| wrong())?;
+    if number * seconds > YEAR_SECONDS {
+        return Err(format!("{text:?} is more than a year (8760h)"));
+    }
     Duration::try_from_secs_f64(number * seconds).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)
 }
 
@@ -182,7 +194,8 @@ mod tests {
         assert_eq!(time("90s"), Ok(Duration::from_secs(90)));
         assert_eq!(time("1.5m"), Ok(Duration::from_secs(90)));
         assert_eq!(time("500ms"), Ok(Duration::from_millis(500)));
-        for wrong in ["", "x", "5x", "-1s", "0s", "1e400s"] {
+        assert_eq!(time("8760h"), Ok(Duration::from_secs(365 * 24 * 3600)));
+        for wrong in ["8761h", "99999999999h", "", "x", "5x", "-1s", "0s", "1e400s"] {
             assert!(time(wrong).is_err(), "{wrong}");
         }
     }

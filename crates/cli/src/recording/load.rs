@@ -1,6 +1,6 @@
 //! A recording in memory: its records, its files, and which pages were in memory when it began.
 
-use refault_trace::{Act, CHUNK, ObjectInfo, ObjectKind, Record, RecordSource, Recording, TraceError, Via};
+use refault_trace::{Act, CHUNK, ObjectInfo, ObjectKind, Record, RecordSource, Recording, Snapshot, TraceError, Via};
 use std::collections::HashSet;
 
 /// Files of no more pages than this are there as a whole; of larger ones what is near to what was
@@ -149,11 +149,18 @@ impl Loaded {
 
     /// The most that the group was charged for besides files.
     pub(crate) fn besides_files_pages(&self) -> u64 {
+        let snapshots = self.recording.series.snapshots.iter();
+        snapshots.filter_map(|snapshot| self.besides_files_at(snapshot)).max().unwrap_or(0)
+    }
+
+    /// What the group was charged for besides files, in pages. None: there is no group, or it is
+    /// gone.
+    pub(crate) fn besides_files_at(&self, snapshot: &Snapshot) -> Option<u64> {
         let series = &self.recording.series;
-        let columns = series.column("usage").zip(series.column("file")).filter(|_| self.recording.group.is_some());
-        let Some((usage, file)) = columns else { return 0 };
-        let bytes = series.snapshots.iter().filter_map(|s| s.values.get(usage)?.checked_sub(*s.values.get(file)?));
-        bytes.max().unwrap_or(0) / 4096
+        let (usage, file) = series.column("usage").zip(series.column("file"))?;
+        let values = Some(&snapshot.values).filter(|values| values.len() == series.names.len())?;
+        let is_there = self.recording.group.is_some() && values[usage] > 0;
+        is_there.then(|| values[usage].saturating_sub(values[file]) / 4096)
     }
 
     /// Whether the group is charged for the pages that were in memory at the start: what it had in

@@ -7,7 +7,7 @@ use super::settings::Settings;
 use crate::replay::cell::Cell;
 use crate::replay::machine::{EXECUTABLE, MAPPED};
 use refault_mm::{AccessAdvice, Advice, MappingId, PageId, Readahead, Touch};
-use refault_trace::{Act, Advised, PackedAccess, Record, Via};
+use refault_trace::{Act, Advised, PackedAccess, Record, Snapshot, Via};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -66,27 +66,19 @@ pub(crate) fn run(loaded: &Loaded, settings: &Settings) -> Result<Compared, Stri
         elsewhere: HashSet::new(),
         compared,
     };
-    let series = &loaded.recording.series;
-    let columns = (series.column("usage"), series.column("file"));
-    let mut snapshots = series.snapshots.iter().peekable();
+    let mut snapshots = loaded.recording.series.snapshots.iter().peekable();
     // The first look at the group came before the program ran.
-    let others = |values: &[u64]| match columns {
-        (Some(usage), Some(file)) => values[usage].saturating_sub(values[file]) / 4096,
-        _ => 0,
-    };
     run.warm();
     for record in &loaded.records {
         while let Some(snapshot) = snapshots.next_if(|s| s.time_ns <= record.time_ns) {
-            // A group that is gone has nothing.
-            let is_there = columns.0.is_some_and(|usage| snapshot.values.get(usage).is_some_and(|&bytes| bytes > 0));
-            if !settings.files_only && is_there && snapshot.values.len() == series.names.len() {
-                run.cell.engine.set_memcg_external_pages(run.cell.group, others(&snapshot.values))?;
-            }
+            run.charge(snapshot)?;
         }
         run.cell.engine.set_now_ns(record.time_ns);
         run.take(record);
     }
-    run.compared.is_out_of_memory = run.cell.machine.oom.is_some();
+    // Programs also grow when they do not look at files any more.
+    snapshots.try_for_each(|snapshot| run.charge(snapshot))?;
+    run.compared.is_out_of_memory |= run.cell.machine.oom.is_some();
     run.compared.ours = run.cell.engine.vmstat().iter().map(|(name, value)| (name.to_owned(), value)).collect();
     Ok(run.compared)
 }
@@ -105,6 +97,16 @@ impl Run<'_> {
 
     fn ids_of(&self, record: &Record) -> Range<u32> {
         self.ids(record.object, record.page..record.page.saturating_add(u64::from(record.pages)))
+    }
+
+    /// The group is charged for what it had besides files. Where that alone is more than the limit,
+    /// no page of a file that is dropped makes room for it.
+    fn charge(&mut self, snapshot: &Snapshot) -> Result<(), String> {
+        let Some(pages) = self.loaded.besides_files_at(snapshot).filter(|_| !self.settings.files_only) else {
+            return Ok(());
+        };
+        self.compared.is_out_of_memory |= self.settings.memory_pages.is_some_and(|limit| pages > limit);
+        self.cell.engine.set_memcg_external_pages(self.cell.group, pages)
     }
 
     /// Brings in what was in memory before the recording, if the group is charged for it.

@@ -42,6 +42,9 @@ impl Verdict {
             let (lab, kernel) = (grouped(both.lab_misses), grouped(both.kernel_misses));
             text += &format!("; the largest difference is {name}: {lab} misses in the lab, {kernel} in the kernel");
         }
+        if compared.is_out_of_memory {
+            text += "; but this limit has no room for what the group had besides files: out of memory";
+        }
         if loaded.recording.lost > 0 {
             let lost = grouped(loaded.recording.lost);
             text += &format!("; {lost} events were lost, so that the recording is not exact");
@@ -49,7 +52,8 @@ impl Verdict {
         if loaded.recording.cut {
             text += "; the recording was cut";
         }
-        Verdict { is_within: is_near && is_alike && loaded.recording.lost == 0, text }
+        let is_whole = loaded.recording.lost == 0 && !compared.is_out_of_memory;
+        Verdict { is_within: is_near && is_alike && is_whole, text }
     }
 }
 
