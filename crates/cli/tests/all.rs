@@ -20,3 +20,4 @@ mod scenario;
 mod size;
 mod streaming;
 mod tiers;
+mod verify;

@@ -1,7 +1,7 @@
 //! `refault report`: the page has the figures of a replay, keeps them, and is drawn by a browser.
 
 use crate::common::command::{Sandbox, error, ok, rows};
-use crate::record::made_up;
+use crate::verify::made_up;
 use refault_testing::{Need, require};
 use refault_trace::{Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record};
 use serde_json::Value;

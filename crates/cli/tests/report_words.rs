@@ -1,8 +1,8 @@
 //! `refault report`: whose rules the figures follow, what the words say, and what is refused.
 
 use crate::common::command::{Sandbox, error, ok, rows};
-use crate::record::made_up;
 use crate::report::{document, report, root};
+use crate::verify::made_up;
 use serde_json::Value;
 use std::path::Path;
 

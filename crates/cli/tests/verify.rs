@@ -1,0 +1,256 @@
+//! `refault verify`, `size` and `replay` of recordings that are made up.
+
+use crate::common::command::{Sandbox, error, ok};
+use refault_trace::{
+    Act, Advised, Format, Header, NativeWriter, ObjectInfo, ObjectKind, Op, Record, Recording, Series, Snapshot, Via,
+};
+use serde_json::Value;
+use std::path::Path;
+
+/// A recording of a kernel that reads a file of 100 pages in rounds, each page by itself, in a
+/// group of so many pages; `misses` says which accesses it had to read for.
+pub fn made_up(path: &Path, memory_pages: u64, misses: impl Fn(u64) -> bool) {
+    let snapshots = vec![Snapshot { time_ns: 0, values: vec![4096, 0] }];
+    made_up_of(path, memory_pages, snapshots, misses);
+}
+
+/// The same, with looks at what the group is charged for: in all, and for files.
+fn made_up_of(path: &Path, memory_pages: u64, snapshots: Vec<Snapshot>, misses: impl Fn(u64) -> bool) {
+    let mut header = Header::new(Format::Native);
+    header.objects = vec![ObjectInfo { pages: Some(100), ..ObjectInfo::new("/f", ObjectKind::File) }];
+    let names = vec!["usage".to_owned(), "file".to_owned()];
+    header.recording = Some(Recording {
+        group: Some("/g".to_owned()),
+        memory_max: Some(memory_pages * 4096),
+        read_ahead_pages: Some(0),
+        series: Series { names, snapshots },
+        ..Recording::default()
+    });
+    let op = Op { write: false, via: Some(Via::Fd) };
+    let mut writer = NativeWriter::create(path).expect("writable");
+    for i in 0..1000 {
+        // Strides, so that no read goes on from the last.
+        let record = Record { time_ns: i * 1000, ..Record::touch(i * 37 % 100, op) };
+        if misses(i) {
+            writer.write(&[Record { act: Act::Add, ..record }, Record { act: Act::Miss, ..record }]).expect("writable");
+        } else {
+            writer.write(&[Record { act: Act::Hit, ..record }]).expect("writable");
+        }
+    }
+    writer.finish(&header).expect("writable");
+}
+
+#[test]
+fn a_verdict_goes_whole_into_a_file() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    made_up(&path, 200, |i| i < 100);
+    let recording = path.to_str().expect("text");
+    for form in [&["--json"][..], &[]] {
+        let printed = ok(&s.run(&[&["verify", recording], form].concat()));
+        let file = s.path("verdict");
+        let file = file.to_str().expect("text");
+        assert_eq!(ok(&s.run(&[&["verify", recording, "-o", file], form].concat())), "");
+        assert_eq!(std::fs::read_to_string(file).expect("a file"), printed);
+    }
+    for (output, words) in [(recording, "give --output another name"), ("no/such/file", "cannot be written")] {
+        let said = error(&s.run(&["verify", recording, "--output", output]));
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[test]
+fn regression_a_program_that_grows_after_its_files_are_read_needs_its_memory() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    // All files are in memory at the start; 700 pages of the program come later, without a file.
+    let look = |time_ns, usage: u64| Snapshot { time_ns, values: vec![usage * 4096, 400_000] };
+    made_up_of(&path, 1000, vec![look(0, 110), look(2_000_000, 800)], |_| false);
+    let path = path.to_str().expect("text");
+    let verdict = |memory: &str| {
+        let json: Value = serde_json::from_str(&ok(&s.run(&["verify", path, "--json", "-m", memory]))).expect("JSON");
+        json["verdict"].clone()
+    };
+    assert_eq!(verdict("1000p")["is_within"], true);
+    let small = verdict("400p");
+    assert_eq!(small["is_within"], false);
+    assert!(small["text"].as_str().expect("text").contains("out of memory"), "{small}");
+    let said = ok(&s.run(&["size", path, "--target", "hit_rate>1%", "--range", "400K..4M", "--resolution", "64K"]));
+    let answer = said.lines().find_map(|line| line.strip_prefix("answer: ")).expect("an answer").to_owned();
+    assert!(answer.contains("memory.max = 2.7M") || answer.contains("memory.max = 2.8M"), "{answer}");
+}
+
+#[test]
+fn what_the_lab_does_otherwise_is_said() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    // The file fits: it misses once for each page.
+    made_up(&path, 400, |i| i < 100);
+    let path = path.to_str().expect("text");
+    let json: Value = serde_json::from_str(&ok(&s.run(&["verify", path, "--json", "--strict"]))).expect("JSON");
+    assert_eq!((&json["agreement"], &json["kernel_hit_rate"]), (&1.0.into(), &0.9.into()));
+    assert_eq!(json["windows"].as_array().map(Vec::len), Some(64));
+    // In half the memory it does not: the lab misses nearly always.
+    let output = s.run(&["verify", path, "--memory", "200K", "--strict"]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("points less than this kernel") && text.contains("the largest difference is /f"), "{text}");
+    // Replay has the recorded limit among its sizes: here all of the footprint.
+    let rows = ok(&s.run(&["replay", path, "--policy", "lru", "--json"]));
+    assert!(rows.contains("\"memory_pages\":100,"), "{rows}");
+}
+
+/// Lab misses of reads in order of a file of 100 pages, which a program may have announced.
+fn misses_in_order(path: &Path, s: &Sandbox, advised: Option<Advised>) -> u64 {
+    let mut header = Header::new(Format::Native);
+    header.objects = vec![ObjectInfo { pages: Some(100), ..ObjectInfo::new("/f", ObjectKind::File) }];
+    header.recording = Some(Recording { read_ahead_pages: Some(32), ..Recording::default() });
+    let op = Op { write: false, via: Some(Via::Fd) };
+    let mut writer = NativeWriter::create(path).expect("writable");
+    if let Some(advised) = advised {
+        writer.write(&[Record { act: Act::Advise(advised), ..Record::touch(0, Op::READ) }]).expect("writable");
+    }
+    for i in 0..100 {
+        writer.write(&[Record { act: Act::Miss, time_ns: i, ..Record::touch(i, op) }]).expect("writable");
+    }
+    writer.finish(&header).expect("writable");
+    let output = ok(&s.run(&["verify", path.to_str().expect("text"), "--json"]));
+    let json: Value = serde_json::from_str(&output).expect("JSON");
+    json["by_descriptor"]["lab_misses"].as_u64().expect("a number")
+}
+
+#[test]
+fn what_programs_announce_holds() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    let plain = misses_in_order(&path, &s, None);
+    assert!(plain < 10, "{plain} misses with readahead");
+    assert_eq!(misses_in_order(&path, &s, Some(Advised::Random)), 100);
+    assert_eq!(misses_in_order(&path, &s, Some(Advised::Normal)), plain);
+}
+
+/// What the lab misses of a file of 100 pages in memory for 60, by what a kernel did: times, what,
+/// first page and pages.
+fn lab_misses(path: &Path, s: &Sandbox, rows: &[(u64, Act, u64, u32)], via: Via) -> u64 {
+    let mut header = Header::new(Format::Native);
+    header.objects = vec![ObjectInfo { pages: Some(100), ..ObjectInfo::new("/f", ObjectKind::File) }];
+    header.recording =
+        Some(Recording { memory_max: Some(60 * 4096), read_ahead_pages: Some(0), ..Recording::default() });
+    let mut writer = NativeWriter::create(path).expect("writable");
+    let op = Op { write: false, via: Some(via) };
+    for &(time_ns, act, page, pages) in rows {
+        writer.write(&[Record { act, pages, time_ns, ..Record::touch(page, op) }]).expect("writable");
+    }
+    writer.finish(&header).expect("writable");
+    let output = ok(&s.run(&["verify", path.to_str().expect("text"), "--json"]));
+    let json: Value = serde_json::from_str(&output).expect("JSON");
+    assert_eq!(json["by_descriptor"]["accesses"].as_u64() > Some(0), via == Via::Fd);
+    json["lab_counters"]["pgalloc"].as_u64().expect("a number")
+}
+
+#[test]
+fn regression_pages_that_only_the_lab_had_are_dropped_with_those_of_the_kernel() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    // The kernel evicts all but every tenth page, and then drops the file; it is read again.
+    let mut rows: Vec<_> = (0..40).map(|page| (page, Act::Miss, page, 1)).collect();
+    rows.extend((0..40).filter(|page| page % 10 != 0).map(|page| (100, Act::Evict, page, 1)));
+    let again = (0..30).map(|page| (5000, Act::Miss, page, 1));
+    let mut dropped = rows.clone();
+    dropped.extend((0..40).step_by(10).map(|page| (200, Act::Drop, page, 1)));
+    dropped.extend(again.clone());
+    // Up to the last one that was dropped the lab reads all pages again.
+    assert_eq!(lab_misses(&path, &s, &dropped, Via::Fd), 70);
+    rows.extend(again.clone());
+    assert_eq!(lab_misses(&path, &s, &rows, Via::Fd), 40, "without a drop it has them");
+    // Far apart in time they are drops of their own, and nothing is said of what is between.
+    let mut apart: Vec<_> = (0..40).map(|page| (page, Act::Miss, page, 1)).collect();
+    apart.extend((0..40).step_by(10).map(|page| (10_000_000 * (page + 1), Act::Drop, page, 1)));
+    apart.extend(again.map(|(_, act, page, n)| (1_000_000_000, act, page, n)));
+    assert_eq!(lab_misses(&path, &s, &apart, Via::Fd), 43);
+}
+
+#[test]
+fn what_programs_want_and_do_not_want_is_done() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    let advise = |advised, page, pages| (1000, Act::Advise(advised), page, pages);
+    let touch = |page| (2000, Act::Hit, page, 1);
+    let read: Vec<_> = (0..20).map(|page| (page, Act::Miss, page, 1)).collect();
+    let with = |rows: &[(u64, Act, u64, u32)], via| {
+        let rows: Vec<_> = read.iter().chain(rows).copied().collect();
+        lab_misses(&path, &s, &rows, via)
+    };
+    assert_eq!(with(&[touch(0)], Via::Fd), 20);
+    // The kernel had none of them any more, and says nothing of dropping them.
+    let gone = (500, Act::Evict, 0, 20);
+    assert_eq!(with(&[gone, advise(Advised::DontNeed, 0, 20), touch(0), touch(19)], Via::Fd), 22);
+    // What is wanted comes in as far as the kernel brings it in, and what it had before is there.
+    let wanted = [advise(Advised::WillNeed, 20, 40), (1100, Act::Add, 20, 8), touch(20), touch(27), touch(28)];
+    assert_eq!(with(&wanted, Via::Fd), 29);
+    let unasked = [(1100, Act::Add, 20, 8), touch(20), touch(28)];
+    assert_eq!(with(&unasked, Via::Fd), 22, "without being asked it is the lab that reads ahead, or does not");
+    // Mapped pages that are paged out are read anew.
+    let out = [advise(Advised::PageOut, 5, 10), touch(4), touch(5)];
+    assert_eq!(with(&out, Via::Map), 21);
+    assert_eq!(with(&[advise(Advised::Cold, 5, 10), touch(4), touch(5)], Via::Map), 20);
+}
+
+#[test]
+fn what_was_in_memory_before_is_no_miss() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    made_up(&path, 400, |_| false);
+    let json: Value =
+        serde_json::from_str(&ok(&s.run(&["verify", path.to_str().expect("text"), "--json"]))).expect("JSON");
+    assert_eq!(
+        (&json["warm_pages"], &json["agreement"], &json["lab_hit_rate"]),
+        (&100.into(), &1.0.into(), &1.0.into())
+    );
+}
+
+#[test]
+fn sizes_of_a_recording_stand_beside_the_recorded_one() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    // A loop over 100 pages: all of it fits, or nothing helps.
+    made_up(&path, 120, |i| i < 100);
+    let path = path.to_str().expect("text");
+    let flags = ["size", path, "--target", "hit_rate>80%"];
+    let json: Value = serde_json::from_str(&ok(&s.run(&[&flags[..], &["--json"]].concat()))).expect("JSON");
+    let recorded = &json["recorded"];
+    assert_eq!((&recorded["pages"], &json["policy"]), (&120.into(), &"lru of Linux 6.12, readahead 0".into()));
+    let points = json["points"].as_array().expect("points");
+    assert!(points.is_sorted_by_key(|p| p["pages"].as_u64()));
+    let at = |pages: u64| points.iter().find(|p| p["pages"] == pages).cloned();
+    assert_eq!(at(120).expect("the recorded limit is tried")["misses"], recorded["misses"]);
+    // As verify has it.
+    let verified: Value = serde_json::from_str(&ok(&s.run(&["verify", path, "--json"]))).expect("JSON");
+    assert_eq!(at(120).expect("tried")["hit_rate"], verified["lab_hit_rate"]);
+    let half = &recorded["changes"][1];
+    assert_eq!((&half["pages"], &half["object"]["name"]), (&60.into(), &"/f".into()));
+    assert!(half["misses"].as_u64() > recorded["misses"].as_u64() && half["more_misses"].as_f64() > Some(8.0));
+    let text = ok(&s.run(&flags));
+    assert!(text.contains("\nas recorded, with 480.0K: "), "{text}");
+    assert!(
+        text.contains("\nwith half of it (240.0K) ") && text.contains(" more misses, of these 100 % of /f\n"),
+        "{text}"
+    );
+    // What the recording says itself.
+    let refused = error(&s.run(&[&flags[..], &["--memory", "1M"]].concat()));
+    assert!(refused.contains("--memory: is for a trace, and") && refused.contains("a recording"), "{refused}");
+}
+
+#[test]
+fn a_replay_without_flags_has_the_settings_of_the_recording() {
+    let s = Sandbox::new();
+    let path = s.path("r.parquet");
+    made_up(&path, 80, |i| i % 3 == 0);
+    let path = path.to_str().expect("text");
+    let row = |flags: &[&str]| ok(&s.run(&[&["replay", path], flags, &["--json"]].concat()));
+    let plain: Value = serde_json::from_str(&row(&[])).expect("JSON");
+    assert_eq!(plain["rows"].as_array().map(Vec::len), Some(1));
+    assert_eq!((&plain["rows"][0]["policy"], &plain["rows"][0]["memory_pages"]), (&"lru".into(), &80.into()));
+    let with: Value = serde_json::from_str(&row(&["--policy", "mglru,opt", "--memory", "50p"])).expect("JSON");
+    assert_eq!(with["rows"].as_array().map(Vec::len), Some(2));
+}
