@@ -5,10 +5,9 @@ use super::benchmark::{Bench, benches, builtin};
 use super::misses::Differences;
 use super::report::Report;
 use super::{json, summary, text, vary};
-use crate::replay::write;
+use crate::replay::{check_output, write};
 use crate::runner::Runner;
-use crate::{Failure, is_same_file, print};
-use refault_trace::AtomicFile;
+use crate::{Failure, print};
 use std::path::Path;
 
 /// Runs `refault bench ...`. False: the known misses are not what came out, and that was to be
@@ -20,7 +19,7 @@ pub fn run(args: &BenchArgs) -> Result<bool, Failure> {
     }
     let benches = benches(args)?;
     if let Some(path) = &args.output {
-        check_output(args, path)?;
+        check_output(args.names.iter().map(Path::new), path)?;
     }
     if args.vary {
         let runner = Runner::new(args.threads, args.check, &args.stop);
@@ -40,15 +39,6 @@ pub fn run(args: &BenchArgs) -> Result<bool, Failure> {
         None => print(&text)?,
     }
     Ok(!args.strict || Differences::of(&reports).is_none())
-}
-
-/// An output that cannot be written is known before the runs.
-fn check_output(args: &BenchArgs, path: &Path) -> Result<(), Failure> {
-    if args.names.iter().any(|name| is_same_file(Path::new(name), path)) {
-        return Err(format!("{}: is a benchmark to read; give --output another name", path.display()).into());
-    }
-    drop(AtomicFile::create(path)?);
-    Ok(())
 }
 
 /// What `--json` prints.

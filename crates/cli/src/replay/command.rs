@@ -441,6 +441,15 @@ fn json(rows: &[Row]) -> Result<String, Failure> {
     Ok(format!("{},\"rows\":[\n{}\n]}}\n", head.trim_end_matches('}'), lines.join(",\n")))
 }
 
+/// An output that cannot be written, or is one of the files to read, is known before the runs.
+pub(crate) fn check_output<'a>(mut inputs: impl Iterator<Item = &'a Path>, output: &Path) -> Result<(), Failure> {
+    if inputs.any(|input| is_same_file(input, output)) {
+        return Err(format!("{}: is a file to read; give --output another name", output.display()).into());
+    }
+    drop(AtomicFile::create(output)?);
+    Ok(())
+}
+
 /// Writes a file, whole or not at all.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut file = AtomicFile::create(path)?;

@@ -41,7 +41,7 @@ mod text;
 pub use args::ReplayArgs;
 pub(crate) use args::{SwapMax, ViaArg};
 pub use command::{Loaded, run};
-pub(crate) use command::{load, replay_loaded, write};
+pub(crate) use command::{check_output, load, replay_loaded, write};
 pub(crate) use curve::sizes as curve_sizes;
 pub use row::Row;
 pub(crate) use run::Plan;

@@ -3,9 +3,9 @@
 use super::args::{Limit, SizeArgs};
 use super::report::Report;
 use super::{json, recording, sample, scenario, text, trace};
-use crate::replay::{is_scenario, write};
-use crate::{Failure, Given, is_same_file, print};
-use refault_trace::AtomicFile;
+use crate::replay::{check_output, is_scenario, write};
+use crate::{Failure, Given, print};
+use std::iter;
 
 /// Flags that only traces have.
 const OF_TRACES: [&str; 13] = [
@@ -27,11 +27,7 @@ const OF_TRACES: [&str; 13] = [
 /// Runs `refault size ...`, of whose flags `given` were; false: no size meets the target.
 pub fn run(args: &SizeArgs, given: &Given) -> Result<bool, Failure> {
     if let Some(path) = &args.output {
-        if is_same_file(&args.subject, path) {
-            return Err(format!("{}: is the file to read; give --output another name", path.display()).into());
-        }
-        // An output that cannot be written is known before the runs.
-        drop(AtomicFile::create(path)?);
+        check_output(iter::once(args.subject.as_path()), path)?;
     }
     let report = report(args, given)?;
     let text = if args.json { json::json(&report)? } else { text::text(&report) };

@@ -15,11 +15,10 @@ mod play;
 mod text;
 
 use crate::recording::{self, Compared, Loaded, Settings};
-use crate::replay::write;
-use crate::{Failure, is_same_file, print};
+use crate::replay::{check_output, write};
+use crate::{Failure, print};
 use compare::Verdict;
 use refault_mm::Kernel;
-use refault_trace::AtomicFile;
 use std::path::Path;
 
 pub use args::VerifyArgs;
@@ -34,12 +33,8 @@ struct Verified {
 
 /// Compares. False: the lab is not within its bounds.
 pub fn run(args: &VerifyArgs) -> Result<bool, Failure> {
-    if let (Some(output), Some(input)) = (&args.output, args.input()) {
-        if is_same_file(input, output) {
-            return Err(format!("{}: is the file to read; give --output another name", output.display()).into());
-        }
-        // An output that cannot be written is known before the runs.
-        drop(AtomicFile::create(output)?);
+    if let Some(output) = &args.output {
+        check_output(args.input().into_iter(), output)?;
     }
     let (text, is_within) = match &args.recording {
         None => play::run(args)?,
